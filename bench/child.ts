@@ -1,0 +1,40 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+
+/** A script of this folder in a process of its own, so that its CPU is not counted to what is measured. It answers one message at a time. */
+export class Child implements AsyncDisposable {
+  readonly #process: ChildProcess
+
+  constructor(script: string, args: readonly string[] = [], env: NodeJS.ProcessEnv = process.env) {
+    this.#process = fork(fileURLToPath(new URL(script, import.meta.url)), [...args], { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
+  }
+
+  get pid(): number {
+    return this.#process.pid!
+  }
+
+  /** The next message of the child. @throws {Error} it ended instead. */
+  async answer<Answer>(): Promise<Answer> {
+    const over = new AbortController()
+    try {
+      const ended = once(this.#process, 'exit', over).then(() => Promise.reject(new Error('a process of the measurement has ended')))
+      const [message] = await Promise.race([once(this.#process, 'message', over), ended])
+      return message as Answer
+    } finally {
+      over.abort()
+    }
+  }
+
+  ask<Answer>(question: object): Promise<Answer> {
+    const answer = this.answer<Answer>()
+    this.#process.send(question)
+    return answer
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return
+    this.#process.kill()
+    await once(this.#process, 'exit')
+  }
+}

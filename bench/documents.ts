@@ -1,0 +1,46 @@
+import { Document, HeadingLevel, Packer, Paragraph } from 'docx'
+import PDFDocument from 'pdfkit'
+import { type Script, seeded, wordSource } from './words.ts'
+
+/** A printed page of prose. */
+const PARAGRAPHS_PER_PAGE = 5
+const SENTENCES_PER_PARAGRAPH = 6
+const WORDS_PER_SENTENCE = 15
+
+/** The paragraphs of so many pages, page by page. */
+function pagesOf(pages: number, scripts: readonly Script[]): readonly (readonly string[])[] {
+  const word = wordSource(seeded(pages), scripts)
+  const many = <T>(length: number, make: () => T) => Array.from({ length }, make)
+  const sentence = () => `${many(WORDS_PER_SENTENCE, word).join(' ')}.`
+  const paragraph = () => many(SENTENCES_PER_PARAGRAPH, sentence).join(' ')
+  return many(pages, () => many(PARAGRAPHS_PER_PAGE, paragraph))
+}
+
+/** Arabic and English. */
+export function txtOf(pages: number): Buffer {
+  return Buffer.from(pagesOf(pages, ['en', 'ar']).flat().join('\n\n'))
+}
+
+/** Arabic and English, with a heading on each page. */
+export async function docxOf(pages: number): Promise<Buffer> {
+  const children = pagesOf(pages, ['en', 'ar']).flatMap((paragraphs, i) => [
+    new Paragraph({ text: `Page ${i + 1}`, heading: HeadingLevel.HEADING_1 }),
+    ...paragraphs.map((text) => new Paragraph(text)),
+  ])
+  return Packer.toBuffer(new Document({ sections: [{ children }] }))
+}
+
+/** English only: the fonts that every reader has hold no Arabic. */
+export function pdfOf(pages: number): Promise<Buffer> {
+  const pdf = new PDFDocument()
+  const pieces: Buffer[] = []
+  const { promise, resolve } = Promise.withResolvers<Buffer>()
+  pdf.on('data', (piece) => pieces.push(piece))
+  pdf.on('end', () => resolve(Buffer.concat(pieces)))
+  for (const [i, paragraphs] of pagesOf(pages, ['en']).entries()) {
+    if (i > 0) pdf.addPage()
+    for (const paragraph of paragraphs) pdf.text(paragraph).moveDown()
+  }
+  pdf.end()
+  return promise
+}

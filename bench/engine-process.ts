@@ -1,0 +1,49 @@
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+
+/**
+ * A vendor of the chat protocol that costs next to nothing: it answers at once. A stream has 20 chunks with text, each written in a turn of
+ * its own; `paced` as the last message lets 5 ms pass between two. Tells its address to the process that started it.
+ */
+
+const CHUNKS = 20
+const PACE_MS = 5
+const USAGE = { prompt_tokens: 20, completion_tokens: CHUNKS, total_tokens: 20 + CHUNKS }
+const HEAD = { id: 'chatcmpl-bench', created: 1_750_000_000, model: 'mock-chat' }
+
+const COMPLETION = JSON.stringify({
+  ...HEAD,
+  object: 'chat.completion',
+  choices: [
+    { index: 0, message: { role: 'assistant', content: ' word'.repeat(CHUNKS), refusal: null }, logprobs: null, finish_reason: 'stop' },
+  ],
+  usage: USAGE,
+})
+
+const event = (rest: object) => `data: ${JSON.stringify({ ...HEAD, object: 'chat.completion.chunk', ...rest })}\n\n`
+const delta = (content: object, finish_reason: string | null = null) =>
+  event({ choices: [{ index: 0, delta: content, logprobs: null, finish_reason }] })
+const FIRST = delta({ role: 'assistant', content: '', refusal: null })
+const WORD = delta({ content: ' word' })
+const LAST = `${delta({}, 'stop')}${event({ choices: [], usage: USAGE })}data: [DONE]\n\n`
+
+async function stream(response: ServerResponse, paced: boolean): Promise<void> {
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  response.write(FIRST)
+  for (let chunk = 0; chunk < CHUNKS; chunk++) {
+    await (paced ? sleep(PACE_MS) : nextTurn())
+    response.write(WORD)
+  }
+  response.end(LAST)
+}
+
+const server = createServer(async (request, response) => {
+  const { stream: isStream, messages } = JSON.parse(await text(request))
+  if (isStream) return stream(response, messages.at(-1).content === 'paced')
+  response.writeHead(200, { 'content-type': 'application/json' })
+  response.end(COMPLETION)
+})
+server.listen(0, '127.0.0.1', () => process.send!(`http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`))
+process.on('disconnect', () => process.exit())

@@ -1,0 +1,78 @@
+import { Pool } from 'undici'
+
+/** Makes chat requests, as many at once or a second as asked for, and tells what came of them. */
+
+export interface Target {
+  /** Of the chat completions. */
+  readonly url: string
+  readonly key: string
+}
+
+export interface Load {
+  readonly targets: readonly Target[]
+  /** The request as JSON. */
+  readonly body: string
+  readonly durationMs: number
+  /** `atOnce`: so many are always under way, at the first target. `perSecond`: so many are begun at each target, however long they take. */
+  readonly pace: { readonly atOnce: number } | { readonly perSecond: number }
+}
+
+export interface Outcome {
+  readonly requests: number
+  readonly seconds: number
+  /** In ms, of the requests of each target: until the first byte of the body. */
+  readonly firstByteMs: readonly (readonly number[])[]
+}
+
+/** Sockets to a target; a paced load has far fewer requests under way. */
+const CONNECTIONS = 64
+
+type Send = () => Promise<number>
+
+/** A request that resolves at its end with the time to its first byte. @throws {Error} the answer is not the expected one. */
+function sender({ url, key }: Target, body: string): Send {
+  const { origin, pathname } = new URL(url)
+  const pool = new Pool(origin, { connections: CONNECTIONS })
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  const end = JSON.parse(body).stream ? 'data: [DONE]\n\n' : '}'
+  return async () => {
+    const start = performance.now()
+    let firstByteMs = 0
+    let last = Buffer.alloc(0)
+    const answer = await pool.request({ method: 'POST', path: pathname, headers, body })
+    for await (const piece of answer.body) {
+      firstByteMs ||= performance.now() - start
+      last = piece
+    }
+    if (answer.statusCode !== 200 || !last.toString().endsWith(end)) throw new Error(`${answer.statusCode}: ${last}`)
+    return firstByteMs
+  }
+}
+
+async function run({ targets, body, durationMs, pace }: Load): Promise<Outcome> {
+  const senders = targets.map((target) => sender(target, body))
+  const firstByteMs = targets.map((): number[] => [])
+  const start = performance.now()
+  const send = async (target: number) => {
+    firstByteMs[target]!.push(await senders[target]!())
+  }
+  if ('atOnce' in pace) {
+    const worker = async () => {
+      while (performance.now() - start < durationMs) await send(0)
+    }
+    await Promise.all(Array.from({ length: pace.atOnce }, worker))
+  } else {
+    const underWay: Promise<void>[] = []
+    // Turn by turn, so that what else the machine does falls on all targets alike.
+    const everyMs = 1_000 / pace.perSecond / targets.length
+    for (let i = 0; i * everyMs < durationMs; i++) {
+      await new Promise((resolve) => setTimeout(resolve, Math.max(0, start + i * everyMs - performance.now())))
+      underWay.push(send(i % targets.length))
+    }
+    await Promise.all(underWay)
+  }
+  return { requests: firstByteMs.flat().length, seconds: (performance.now() - start) / 1_000, firstByteMs }
+}
+
+process.on('message', async (load: Load) => process.send!(await run(load)))
+process.on('disconnect', () => process.exit())

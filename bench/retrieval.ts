@@ -1,0 +1,24 @@
+import { evalData } from '../test/support/eval-vectors.ts'
+import { DIRECTIONS, Retrieval } from '../test/support/retrieval.ts'
+import type { BenchRow } from './row.ts'
+
+/** nDCG@10 on the development half of XQuAD, through the running service, whole. */
+export async function benchRetrieval(): Promise<BenchRow[]> {
+  const data = await evalData()
+  const what = (from: string, pool: string) => `retrieval, questions ${from}, paragraphs ${pool}`
+  if (!data) {
+    return DIRECTIONS.map(([from, pool, bar]) => ({
+      what: what(from, pool),
+      figure: 'not measured: ../shared/eval is absent',
+      bar: `nDCG@10 ≥ ${bar}`,
+      beside: '',
+    }))
+  }
+  await using retrieval = await Retrieval.start(data)
+  const rows: BenchRow[] = []
+  for (const [from, pool, bar] of DIRECTIONS) {
+    const reached = await retrieval.ndcg(from, pool)
+    rows.push({ what: what(from, pool), figure: `nDCG@10 ${reached.toFixed(3)}`, bar: `≥ ${bar}`, beside: 'a perfect order: 1' })
+  }
+  return rows
+}

@@ -1,0 +1,19 @@
+import { InvalidApiKey } from '../subgraphs/common/errors.ts'
+import { type Link, type LinkContext, request } from '../subgraphs/common/link.ts'
+import type { Principal } from '../subgraphs/common/principal.ts'
+import { PRINCIPAL_FIELDS, type PrincipalAnswer, principalFrom } from '../subgraphs/common/principal-answer.ts'
+
+const PRINCIPAL_OF_API_KEY = `query ($apiKey: String!) { principalOfApiKey(apiKey: $apiKey) { ${PRINCIPAL_FIELDS} } }`
+
+/** Asks billing who a key is. @throws {InvalidApiKey} nobody, or not any more. */
+export function authenticateBy(billing: Link): (apiKey: string, context: Pick<LinkContext, 'requestId' | 'signal'>) => Promise<Principal> {
+  return async (apiKey, { requestId, signal }) => {
+    const { principalOfApiKey } = await request<{ principalOfApiKey: PrincipalAnswer | null }>(
+      billing,
+      { query: PRINCIPAL_OF_API_KEY, variables: { apiKey } },
+      { caller: { service: 'gateway' }, requestId, signal },
+    )
+    if (!principalOfApiKey) throw new InvalidApiKey()
+    return principalFrom(principalOfApiKey)
+  }
+}

@@ -1,0 +1,48 @@
+import { type Config, readConfig } from './config.ts'
+import { ROLES, type Role, start } from './start.ts'
+
+const USAGE = `kis start            the whole service in one process
+kis start <role>     one service alone: ${ROLES.join(', ')}
+
+Configuration comes from the environment; the README lists it.`
+
+/** After the drain, what was ended is charged and the stores are closed. Then, or at a second signal, the process ends as it is. */
+const CLOSE_MS = 8_000
+
+export async function main(args: readonly string[]): Promise<void> {
+  const [command, role] = args
+  if (command !== 'start' || args.length > 2 || (role !== undefined && !ROLES.includes(role as Role))) {
+    const asked = command === undefined || command === '--help' || command === 'help'
+    console[asked ? 'log' : 'error'](USAGE)
+    process.exitCode = asked ? 0 : 2
+    return
+  }
+  const config = configOrExit()
+  const stop = new AbortController()
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      if (stop.signal.aborted) process.exit(1)
+      stop.abort()
+      setTimeout(() => process.exit(1), config.drainMs + CLOSE_MS).unref()
+    })
+  }
+  try {
+    await using running = await start((role as Role | undefined) ?? 'all', config)
+    for (const line of running.lines) console.log(line)
+    if (!stop.signal.aborted) await new Promise((resolve) => stop.signal.addEventListener('abort', resolve, { once: true }))
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error)
+    if (process.env.KIS_LOG_LEVEL === 'debug') console.error(error)
+    process.exit(1)
+  }
+  process.exit(0)
+}
+
+function configOrExit(): Config {
+  try {
+    return readConfig(process.env)
+  } catch (error) {
+    console.error((error as Error).message)
+    process.exit(1)
+  }
+}

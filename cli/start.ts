@@ -1,0 +1,290 @@
+import { readFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
+import { readGatewayConfig } from '../gateway/config.ts'
+import { createGateway, type Gateway } from '../gateway/main.ts'
+import { restConfig } from '../rest-adapter/config.ts'
+import { createRestAdapter } from '../rest-adapter/main.ts'
+import { readBillingConfig } from '../subgraphs/billing/config.ts'
+import { type Billing, createBilling } from '../subgraphs/billing/main.ts'
+import { type CatalogFile, readCatalogFile } from '../subgraphs/common/catalog-file.ts'
+import { systemClock } from '../subgraphs/common/clock.ts'
+import { healthRoutes } from '../subgraphs/common/health.ts'
+import { idSource } from '../subgraphs/common/ids.ts'
+import type { Link } from '../subgraphs/common/link.ts'
+import { localLink } from '../subgraphs/common/local-link.ts'
+import { createLog, type Log } from '../subgraphs/common/log.ts'
+import type { Caller } from '../subgraphs/common/principal.ts'
+import { type PrincipalTokens, principalTokens } from '../subgraphs/common/principal-token.ts'
+import { remoteLink } from '../subgraphs/common/remote-link.ts'
+import { deriveKey, keptSecret, parseSecret } from '../subgraphs/common/secrets.ts'
+import { serveSubgraph } from '../subgraphs/common/serve-subgraph.ts'
+import type { Subgraph, SubgraphName } from '../subgraphs/common/subgraph.ts'
+import { readInferenceConfig } from '../subgraphs/inference/config.ts'
+import { createInference } from '../subgraphs/inference/main.ts'
+import { readKnowledgeConfig } from '../subgraphs/knowledge/config.ts'
+import { createKnowledge } from '../subgraphs/knowledge/main.ts'
+import { authenticateBy } from './authenticate-by.ts'
+import type { Config } from './config.ts'
+
+export const ROLES = ['billing', 'knowledge', 'inference', 'gateway', 'rest-adapter'] as const
+export type Role = (typeof ROLES)[number]
+
+const PORTS: Readonly<Record<Role | 'all', number>> = {
+  all: 4000,
+  gateway: 4000,
+  billing: 4001,
+  knowledge: 4002,
+  inference: 4003,
+  'rest-adapter': 4010,
+}
+
+/** What was ended has this long to say so; then its connection is cut. */
+const CUT_MS = 2_000
+/** A part that does not answer within this is not ready. */
+const READY_TIMEOUT_MS = 2_000
+
+/** With which the rest-adapter's sockets say at the gateway whose they are. */
+const SERVICE_HEADER = 'x-kis-service'
+
+/** A started role. Disposing it answers what is under way, then closes what it opened, in the reverse order. */
+export interface Running extends AsyncDisposable {
+  /** What the operator is told on standard output, `ready <address>` last. */
+  readonly lines: readonly string[]
+}
+
+export async function start(role: Role | 'all', config: Config): Promise<Running> {
+  await using stack = new AsyncDisposableStack()
+  const lines = await new Start(role, config, stack).run()
+  const opened = stack.move()
+  return { lines, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() }
+}
+
+/** One start: what every role needs is made once, on first use. */
+class Start {
+  readonly #role: Role | 'all'
+  readonly #config: Config
+  readonly #stack: AsyncDisposableStack
+  readonly #log: Log
+  readonly #basics: { readonly clock: typeof systemClock; readonly ids: ReturnType<typeof idSource>; readonly log: Log }
+  readonly #settings: ReturnType<typeof settingsOf>
+  #secretBytes: Uint8Array | undefined
+  #tokensOfAll: PrincipalTokens | undefined
+
+  constructor(role: Role | 'all', config: Config, stack: AsyncDisposableStack) {
+    this.#role = role
+    this.#config = config
+    this.#stack = stack
+    this.#settings = settingsOf(config)
+    this.#log = createLog(role, config.logLevel)
+    this.#basics = { clock: systemClock, ids: idSource(systemClock), log: this.#log }
+  }
+
+  async run(): Promise<readonly string[]> {
+    switch (this.#role) {
+      case 'billing': {
+        const billing = await this.#billing()
+        return [...keyLines(billing), await this.#serve(billing)]
+      }
+      case 'inference':
+        return [await this.#serve(await this.#inference(this.#remote('billing')))]
+      case 'knowledge':
+        return [await this.#serve(await this.#knowledge(this.#remote('billing'), this.#remote('inference')))]
+      case 'gateway': {
+        const gateway = await this.#gateway({
+          billing: this.#remote('billing'),
+          knowledge: this.#remote('knowledge'),
+          inference: this.#remote('inference'),
+        })
+        return [
+          await this.#listen(
+            (app) => gateway.register(app),
+            () => gateway.problems(),
+          ),
+        ]
+      }
+      case 'rest-adapter': {
+        const gateway = this.#remoteGateway()
+        const adapter = this.#restAdapter(gateway)
+        return [
+          await this.#listen(
+            (app) => adapter.register(app),
+            () => answers(gateway),
+            adapter,
+          ),
+        ]
+      }
+      case 'all':
+        return this.#all()
+    }
+  }
+
+  async #all(): Promise<readonly string[]> {
+    const billing = await this.#billing()
+    const billingLink = localLink(billing, this.#log)
+    const inference = await this.#inference(billingLink)
+    const inferenceLink = localLink(inference, this.#log)
+    const knowledge = await this.#knowledge(billingLink, inferenceLink)
+    const gateway = await this.#gateway({ billing: billingLink, inference: inferenceLink, knowledge: localLink(knowledge, this.#log) })
+    const adapter = this.#restAdapter(gateway.link)
+    const ready = await this.#listen(
+      async (app) => {
+        await gateway.register(app)
+        await adapter.register(app)
+      },
+      async () => (await Promise.all([billing, inference, knowledge].map((part) => part.problems()))).flat(),
+      adapter,
+    )
+    return [...keyLines(billing), ready]
+  }
+
+  async #billing(): Promise<Billing> {
+    return this.#stack.use(
+      await createBilling(
+        { ...this.#settings.billing, pepper: deriveKey(this.#secret(), 'api key pepper'), plans: this.#settings.catalog.plans },
+        this.#basics,
+      ),
+    )
+  }
+
+  async #inference(billing: Link): Promise<Subgraph> {
+    return this.#stack.use(await createInference(this.#settings.inference, { billing, ...this.#basics }))
+  }
+
+  async #knowledge(billing: Link, inference: Link): Promise<Subgraph> {
+    return this.#stack.use(await createKnowledge(this.#settings.knowledge, { billing, inference }, this.#basics))
+  }
+
+  async #gateway(links: Readonly<Record<SubgraphName, Link>>): Promise<Gateway> {
+    const supergraphSdl = readFileSync(new URL('../schema/supergraph.graphql', import.meta.url), 'utf8')
+    const isService = (request: IncomingMessage) => this.#isService(request)
+    return this.#stack.use(
+      await createGateway({
+        links,
+        authenticate: authenticateBy(links.billing),
+        isService,
+        supergraphSdl,
+        config: this.#settings.gateway,
+        ...this.#basics,
+      }),
+    )
+  }
+
+  /** A socket of the rest-adapter carries many clients' streams, so it is not held to one key's limits. */
+  async #isService({ headers }: IncomingMessage): Promise<boolean> {
+    const token = headers[SERVICE_HEADER]
+    return typeof token === 'string' && 'service' in (await this.#tokens().verify(token, 'gateway'))
+  }
+
+  #restAdapter(gateway: Link<string | null>) {
+    return createRestAdapter({ gateway, config: restConfig(maxFileBytesOf(this.#settings.catalog)), ...this.#basics })
+  }
+
+  /** @throws {Error} a role on its own needs `KIS_SECRET`: every process must have the same. */
+  #secret(): Uint8Array {
+    const { secret, dataDirectory } = this.#config
+    if (secret === undefined && this.#role !== 'all') throw new Error('KIS_SECRET is missing: every process of the service needs the same')
+    this.#secretBytes ??= secret === undefined ? keptSecret(dataDirectory) : parseSecret(secret)
+    return this.#secretBytes
+  }
+
+  #tokens(): PrincipalTokens {
+    this.#tokensOfAll ??= principalTokens(deriveKey(this.#secret(), 'principal tokens'), systemClock)
+    return this.#tokensOfAll
+  }
+
+  #remote(name: SubgraphName): Link {
+    const tokens = this.#tokens()
+    return this.#stack.use(
+      remoteLink<Caller | null>({
+        url: this.#config.urls[name],
+        what: name,
+        authorization: async (caller) => caller && `Bearer ${await tokens.sign(caller, name)}`,
+        socketKey: (caller) => JSON.stringify(caller),
+      }),
+    )
+  }
+
+  #remoteGateway(): Link<string | null> {
+    const tokens = this.#tokens()
+    return this.#stack.use(
+      remoteLink<string | null>({
+        url: this.#config.urls.gateway,
+        what: 'gateway',
+        authorization: async (apiKey) => apiKey && `Bearer ${apiKey}`,
+        socketKey: (apiKey) => apiKey ?? '',
+        upgradeHeaders: async () => ({ [SERVICE_HEADER]: await tokens.sign({ service: 'rest-adapter' }, 'gateway') }),
+      }),
+    )
+  }
+
+  async #serve(subgraph: Subgraph): Promise<string> {
+    const { host, port } = this.#config
+    const server = await serveSubgraph(subgraph, { host, port: port ?? PORTS[this.#role], tokens: this.#tokens(), log: this.#log })
+    this.#stack.use(server)
+    return `ready ${server.url}`
+  }
+
+  async #listen(
+    register: (app: FastifyInstance) => Promise<void>,
+    problems: () => Promise<readonly string[]>,
+    { serverOptions = {}, drain = () => undefined }: { readonly serverOptions?: FastifyServerOptions; readonly drain?: () => void } = {},
+  ): Promise<string> {
+    const { host, port } = this.#config
+    const app = fastify({ ...serverOptions, forceCloseConnections: 'idle' })
+    healthRoutes(app, problems)
+    await register(app)
+    await app.listen({ host, port: port ?? PORTS[this.#role] })
+    this.#stack.defer(async () => {
+      const end = setTimeout(drain, this.#config.drainMs)
+      const cut = setTimeout(() => app.server.closeAllConnections(), this.#config.drainMs + CUT_MS)
+      await app.close()
+      clearTimeout(end)
+      clearTimeout(cut)
+    })
+    return `ready http://${host.includes(':') ? `[${host}]` : host}:${(app.server.address() as AddressInfo).port}`
+  }
+}
+
+/** What the parts read of the environment. @throws {Error} with every problem of all of them, before anything starts. */
+function settingsOf({ env, catalogFile }: Config) {
+  const problems = new Set<string>()
+  const read = <T>(part: () => T): T => {
+    try {
+      return part()
+    } catch (error) {
+      problems.add(error instanceof Error ? error.message : String(error))
+      // Never used: the problem ends the start below.
+      return undefined as T
+    }
+  }
+  const catalog = read(() => readCatalogFile(catalogFile, env))
+  const settings = {
+    catalog,
+    billing: read(() => readBillingConfig(env)),
+    inference: read(() => readInferenceConfig(env)),
+    knowledge: read(() => readKnowledgeConfig(env)),
+    gateway: read(() => readGatewayConfig(env, catalog ? maxFileBytesOf(catalog) : 0)),
+  }
+  if (problems.size) throw new Error([...problems].join('\n'))
+  return settings
+}
+
+/** The largest file that any plan allows. */
+function maxFileBytesOf({ plans }: CatalogFile): number {
+  return Math.max(...plans.map(({ maxFileBytes }) => maxFileBytes))
+}
+
+/** A gateway that asks for a key is there. */
+async function answers(gateway: Link<string | null>): Promise<readonly string[]> {
+  const context = { caller: null, requestId: 'ready', signal: AbortSignal.timeout(READY_TIMEOUT_MS) }
+  return gateway.execute({ query: '{ __typename }' }, context).then(
+    () => [],
+    () => ['gateway'],
+  )
+}
+
+function keyLines({ bootstrapKey }: Billing): readonly string[] {
+  return bootstrapKey === null ? [] : [`API key of the operator, shown until its first use: ${bootstrapKey}`]
+}

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest'
+import { InvalidApiKey, KisError } from '../subgraphs/common/errors.ts'
+import type { Principal } from '../subgraphs/common/principal.ts'
+import { handClock } from '../test/gateway/support/clock.ts'
+import { principalOf } from '../test/gateway/support/start.ts'
+import { Authenticator } from './authenticate.ts'
+
+const KEY = `kis_live_${'k'.repeat(36)}`
+
+function setUp(answer: (apiKey: string) => Promise<Principal> = async (apiKey) => principalOf(apiKey)) {
+  const clock = handClock()
+  const asked: string[] = []
+  const authenticator = new Authenticator(async (apiKey) => {
+    asked.push(apiKey)
+    return answer(apiKey)
+  }, clock)
+  return { authenticator, clock, asked, ask: (credentials: string | null = KEY) => authenticator.principalOf(credentials, 'req_1') }
+}
+
+describe('a key', () => {
+  it('is believed for less than 5 s', async () => {
+    const { ask, asked, clock } = setUp()
+    await ask()
+    clock.advance(1_000)
+    expect(await ask(`Bearer ${KEY}`)).toEqual(principalOf(KEY))
+    expect(asked).toEqual([KEY])
+    clock.advance(2_500)
+    await ask()
+    expect(asked).toHaveLength(2)
+  })
+
+  it('is asked for once by many at once', async () => {
+    const { ask, asked } = setUp()
+    await Promise.all([ask(), ask(`bearer ${KEY}`), ask()])
+    expect(asked).toEqual([KEY])
+  })
+
+  for (const malformed of [
+    null,
+    '',
+    'Bearer',
+    'sk-123',
+    `kis_live_${'k'.repeat(35)}`,
+    `kis_live_${'k'.repeat(37)}`,
+    `kis_live_${'ك'.repeat(36)}`,
+  ]) {
+    it(`that cannot be one is refused without asking: ${malformed}`, async () => {
+      const { ask, asked } = setUp()
+      await expect(ask(malformed)).rejects.toBeInstanceOf(InvalidApiKey)
+      expect(asked).toEqual([])
+    })
+  }
+
+  it('that is unknown is asked for once a second at most', async () => {
+    const { ask, asked, clock } = setUp(async () => {
+      // As it comes from another process.
+      throw new KisError('invalid_api_key', 'No.')
+    })
+    for (let i = 0; i < 5; i++) await expect(ask()).rejects.toMatchObject({ code: 'invalid_api_key' })
+    expect(asked).toHaveLength(1)
+    clock.advance(1_000)
+    await expect(ask()).rejects.toMatchObject({ code: 'invalid_api_key' })
+    expect(asked).toHaveLength(2)
+  })
+
+  it('that could not be judged is asked for again at once', async () => {
+    let down = true
+    const { ask } = setUp(async (apiKey) => {
+      if (down) throw new KisError('service_unavailable', 'Billing is unavailable.')
+      return principalOf(apiKey)
+    })
+    await expect(ask()).rejects.toMatchObject({ code: 'service_unavailable' })
+    down = false
+    expect(await ask()).toEqual(principalOf(KEY))
+  })
+
+  it('that is good is not forgotten because of many guesses', async () => {
+    const { ask, asked } = setUp(async (apiKey) => {
+      if (apiKey !== KEY) throw new InvalidApiKey()
+      return principalOf(apiKey)
+    })
+    await ask()
+    for (let i = 0; i < 12_000; i++) await ask(`kis_live_${String(i).padStart(36, '0')}`).catch(() => undefined)
+    await ask()
+    expect(asked.filter((apiKey) => apiKey === KEY)).toHaveLength(1)
+  })
+})
+
+it('sheds a flood of distinct keys while their lookups are under way', async () => {
+  const { authenticator, asked } = setUp(() => new Promise(() => undefined))
+  const lookups = Array.from({ length: 1_001 }, (_, i) => authenticator.principalOf(`kis_live_${String(i).padStart(36, '0')}`, 'req_1'))
+  await expect(lookups.at(-1)).rejects.toMatchObject({ code: 'service_unavailable', shouldRetry: true })
+  expect(asked).toHaveLength(1_000)
+})

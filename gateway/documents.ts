@@ -1,0 +1,69 @@
+import { createHash } from 'node:crypto'
+import {
+  type DocumentNode,
+  GraphQLError,
+  type GraphQLSchema,
+  getOperationAST,
+  NoSchemaIntrospectionCustomRule,
+  type OperationDefinitionNode,
+  parse,
+  specifiedRules,
+  validate,
+} from 'graphql'
+import { Lru } from '../subgraphs/common/lru.ts'
+import { limitsRule, MAX_TOKENS } from './limits.ts'
+
+/** Distinct operation texts that are kept parsed and checked: far more than a service and its frontends have. */
+const MAX_DOCUMENTS = 2_000
+/** Longer texts (a file's content written into the operation) are checked each time, so that the documents kept stay below 32 MiB of text. */
+const MAX_CACHED_CHARACTERS = 16_384
+/** After this many complaints about one document the rest is not looked for. */
+const MAX_COMPLAINTS = 20
+
+/** An operation that may run. */
+export interface Prepared {
+  readonly document: DocumentNode
+  readonly operation: OperationDefinitionNode
+  readonly operationName: string | undefined
+  /** SHA-256 of the text, in hexadecimal: key of plans. */
+  readonly hash: string
+}
+
+type Checked = Pick<Prepared, 'document' | 'hash'>
+
+/** Operation texts, parsed and checked against schema and limits once each. */
+export class Documents {
+  readonly #schema: GraphQLSchema
+  readonly #rules
+  readonly #checked = new Lru<string, Checked>(MAX_DOCUMENTS)
+
+  constructor(schema: GraphQLSchema, introspection: boolean) {
+    this.#schema = schema
+    this.#rules = [...specifiedRules, limitsRule, ...(introspection ? [] : [NoSchemaIntrospectionCustomRule])]
+  }
+
+  /** The operation, or what is wrong with it. */
+  prepare(query: string, operationName: string | undefined): Prepared | readonly GraphQLError[] {
+    let checked: Checked | readonly GraphQLError[] | undefined = this.#checked.get(query)
+    if (!checked) {
+      checked = this.#check(query)
+      if ('document' in checked && query.length <= MAX_CACHED_CHARACTERS) this.#checked.set(query, checked)
+    }
+    if (!('document' in checked)) return checked
+    const operation = getOperationAST(checked.document, operationName)
+    if (operation) return { ...checked, operation, operationName }
+    return [new GraphQLError(operationName ? `There is no operation "${operationName}".` : 'Name the operation to run: there are several.')]
+  }
+
+  #check(query: string): Checked | readonly GraphQLError[] {
+    try {
+      const document = parse(query, { maxTokens: MAX_TOKENS })
+      const errors = validate(this.#schema, document, this.#rules, { maxErrors: MAX_COMPLAINTS })
+      return errors.length ? errors : { document, hash: createHash('sha256').update(query).digest('hex') }
+    } catch (error) {
+      // Not only `parse`: `validate` throws on `@include(if: $x)` at the root of a subscription (graphql-js 16, SingleFieldSubscriptionsRule).
+      if (error instanceof GraphQLError) return [error]
+      throw error
+    }
+  }
+}

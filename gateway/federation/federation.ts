@@ -1,0 +1,58 @@
+import './no-telemetry.ts'
+import { ApolloGateway, type GraphQLDataSource, type ServiceMap } from '@apollo/gateway'
+import type { ExecutionResult, GraphQLSchema } from 'graphql'
+import type { Link, LinkContext } from '../../subgraphs/common/link.ts'
+import type { Log } from '../../subgraphs/common/log.ts'
+import type { Prepared } from '../documents.ts'
+import { linkDataSource } from './link-data-source.ts'
+import { requestContextOf, type Variables } from './request-context.ts'
+import { FederatedSubscriptions, type UpstreamEvents } from './subscriptions.ts'
+
+/**
+ * The supergraph, executed by @apollo/gateway over our links. Everything that knows Apollo's federation packages is in this folder: they may
+ * change with any version, and `test/gateway/federation-contract.test.ts` says when they do. Errors in results are unmasked.
+ */
+export class Federation implements AsyncDisposable {
+  /** What clients see: without `@inaccessible`, `_entities` and `_service`. */
+  readonly schema: GraphQLSchema
+  readonly supergraphSdl: string
+  readonly #gateway: ApolloGateway
+  readonly #subscriptions: FederatedSubscriptions
+
+  private constructor(schema: GraphQLSchema, supergraphSdl: string, gateway: ApolloGateway, subscriptions: FederatedSubscriptions) {
+    this.schema = schema
+    this.supergraphSdl = supergraphSdl
+    this.#gateway = gateway
+    this.#subscriptions = subscriptions
+  }
+
+  /** @throws {Error} the supergraph names a subgraph that has no link. */
+  static async load(supergraphSdl: string, links: Readonly<Record<string, Link>>, log: Log): Promise<Federation> {
+    const services: ServiceMap = {}
+    const gateway = new ApolloGateway({
+      supergraphSdl,
+      logger: log,
+      buildService: ({ name }): GraphQLDataSource => {
+        const link = links[name]
+        if (!link) throw new Error(`the supergraph has a subgraph ${name}, but there is no link to it`)
+        services[name] = linkDataSource(link)
+        return services[name]
+      },
+    })
+    const { schema } = await gateway.load()
+    return new Federation(schema, supergraphSdl, gateway, new FederatedSubscriptions({ supergraphSdl, schema, links, services }))
+  }
+
+  /** A query or mutation. */
+  execute(prepared: Prepared, variables: Variables, context: LinkContext): Promise<ExecutionResult> {
+    return this.#gateway.executor(requestContextOf(this.schema, prepared, variables, context))
+  }
+
+  subscribe(prepared: Prepared, variables: Variables, context: LinkContext): UpstreamEvents {
+    return this.#subscriptions.subscribe(prepared, variables, context)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#gateway.stop()
+  }
+}

@@ -1,0 +1,68 @@
+import type { GraphQLDataSource } from '@apollo/gateway'
+import type { GraphQLFormattedError } from 'graphql'
+import type { Link, LinkContext } from '../../subgraphs/common/link.ts'
+
+/** A subgraph as Apollo's executor asks it: over our link, with the caller, request id and signal of the operation under way. */
+export function linkDataSource(link: Link): GraphQLDataSource {
+  return {
+    async process({ request, context }) {
+      const { query = '', operationName, variables = {} } = request
+      const { representations } = variables
+      const unique = Array.isArray(representations) ? uniqueOf(representations) : undefined
+      const { data, errors } = await link.execute(
+        { query, operationName, variables: unique ? { ...variables, representations: unique.values } : variables },
+        context as LinkContext,
+      )
+      const answer: Answer = { ...(data !== undefined && { data }), ...(errors && { errors: errors as readonly GraphQLFormattedError[] }) }
+      return unique ? fanOut(answer, unique.positions) : answer
+    },
+  }
+}
+
+type Answer = Awaited<ReturnType<GraphQLDataSource['process']>>
+
+/** Each distinct representation once, and the positions at which it stood; undefined when all are distinct. The JS gateway does not do this. */
+function uniqueOf(
+  representations: readonly unknown[],
+): { values: readonly unknown[]; positions: readonly (readonly number[])[] } | undefined {
+  const found = new Map<string, { value: unknown; positions: number[] }>()
+  representations.forEach((value, position) => {
+    const key = JSON.stringify(value)
+    const known = found.get(key)
+    if (known) known.positions.push(position)
+    else found.set(key, { value, positions: [position] })
+  })
+  if (found.size === representations.length) return undefined
+  const distinct = [...found.values()]
+  return { values: distinct.map(({ value }) => value), positions: distinct.map(({ positions }) => positions) }
+}
+
+function fanOut({ data, errors }: Answer, positions: readonly (readonly number[])[]): Answer {
+  const answer: Answer = {}
+  if (data !== undefined) {
+    const received = data?._entities
+    const entities: unknown[] = []
+    if (Array.isArray(received)) {
+      received.forEach((entity, index) => {
+        // Apollo's executor writes into what it gets, so that no two places may share an object.
+        positions[index]?.forEach((position, copy) => {
+          entities[position] = copy === 0 ? entity : structuredClone(entity)
+        })
+      })
+    }
+    answer.data = Array.isArray(received) ? { ...data, _entities: entities } : data
+  }
+  if (errors) {
+    answer.errors = errors.flatMap((error): GraphQLFormattedError[] => {
+      const [root, index, ...below] = error.path ?? []
+      if (root !== '_entities' || typeof index !== 'number') return [error]
+      const { message, extensions } = error
+      return (positions[index] ?? []).map((position) => ({
+        message,
+        path: [root, position, ...below],
+        ...(extensions && { extensions }),
+      }))
+    })
+  }
+  return answer
+}

@@ -1,0 +1,45 @@
+import {
+  type GraphQLEnumType,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+  getNamedType,
+  isEnumType,
+  isObjectType,
+  isScalarType,
+  Kind,
+  type SelectionSetNode,
+} from 'graphql'
+
+/**
+ * Whether the answer to `fetched` is the answer to `asked` as it stands, so that shaping it anew would change nothing: the same fields in the
+ * same order under the same names; no fragment, no `@include` or `@skip`; only object types, whose fields are all public when they can be asked
+ * for, and enums without inaccessible values. Token streams ask this way, and then cost half.
+ */
+export function passesThrough(
+  asked: SelectionSetNode,
+  fetched: SelectionSetNode,
+  parent: GraphQLObjectType,
+  supergraph: GraphQLSchema,
+): boolean {
+  return (
+    asked.selections.length === fetched.selections.length &&
+    asked.selections.every((field, index) => {
+      const other = fetched.selections[index]
+      if (field.kind !== Kind.FIELD || other?.kind !== Kind.FIELD) return false
+      if (field.directives?.length || other.directives?.length) return false
+      if (field.name.value !== other.name.value || field.alias?.value !== other.alias?.value) return false
+      if (field.name.value === '__typename') return true
+      const definition = parent.getFields()[field.name.value]
+      if (!definition) return false
+      const type = getNamedType(definition.type)
+      if (isScalarType(type)) return true
+      if (isEnumType(type)) return type.getValues().length === (supergraph.getType(type.name) as GraphQLEnumType).getValues().length
+      return (
+        isObjectType(type) &&
+        field.selectionSet !== undefined &&
+        other.selectionSet !== undefined &&
+        passesThrough(field.selectionSet, other.selectionSet, type, supergraph)
+      )
+    })
+  )
+}

@@ -1,0 +1,134 @@
+import { operationFromDocument, type Schema, Supergraph } from '@apollo/federation-internals'
+import { buildOperationContext, executeQueryPlan, type ServiceMap } from '@apollo/gateway'
+import { type FetchNode, type QueryPlan, QueryPlanner } from '@apollo/query-planner'
+import { type ExecutionResult, GraphQLError, type GraphQLSchema, getVariableValues, type OperationDefinitionNode, parse } from 'graphql'
+import type { Link, LinkContext } from '../../subgraphs/common/link.ts'
+import { Lru } from '../../subgraphs/common/lru.ts'
+import type { Prepared } from '../documents.ts'
+import { passesThrough } from './pass-through.ts'
+import { requestContextOf, type Variables } from './request-context.ts'
+
+/** Plans kept, by document and operation name. Partners have a handful of subscriptions each. */
+const MAX_PLANS = 1_000
+/** After this many complaints about the variables of one operation the rest is not looked for. */
+const MAX_COMPLAINTS = 20
+
+interface Plan {
+  /** What is subscribed to, in one subgraph. */
+  readonly primary: FetchNode
+  /** What to do with each event: `primary` first, answered by the event itself, then what other subgraphs add. Null when the event is the answer. */
+  readonly perEvent: QueryPlan | null
+  readonly operationContext: ReturnType<typeof buildOperationContext>
+}
+
+/** Events as they come from upstream, completed. Whoever hands them on makes an iterator of them that ends at once. */
+export interface UpstreamEvents {
+  next(): Promise<IteratorResult<ExecutionResult, undefined>>
+  /** Ends the upstream at once, also while a `next()` is pending. */
+  end(): void
+}
+
+interface Parts {
+  readonly supergraphSdl: string
+  readonly schema: GraphQLSchema
+  readonly links: Readonly<Record<string, Link>>
+  readonly services: ServiceMap
+}
+
+/**
+ * Subscriptions over a supergraph, which @apollo/gateway plans but does not execute. The one fetch that the plan begins with is subscribed to
+ * upstream; each event then becomes an ordinary plan in which that fetch is answered from memory, so that Apollo's own executor fetches
+ * entities, places errors and shapes the result.
+ */
+export class FederatedSubscriptions {
+  readonly #parts: Parts
+  readonly #planner: QueryPlanner
+  readonly #api: Schema
+  readonly #supergraph: GraphQLSchema
+  readonly #plans = new Lru<string, Plan>(MAX_PLANS)
+
+  constructor(parts: Parts) {
+    const supergraph = Supergraph.build(parts.supergraphSdl)
+    this.#parts = parts
+    this.#planner = new QueryPlanner(supergraph)
+    this.#api = supergraph.apiSchema()
+    this.#supergraph = supergraph.schema.toGraphQLJSSchema()
+  }
+
+  /** Nothing is asked before the first `next()`, which rejects when there is no plan. Bad variables are the only result. */
+  subscribe(prepared: Prepared, variables: Variables, context: LinkContext): UpstreamEvents {
+    let upstream: AsyncIterator<ExecutionResult> | undefined
+    let next: UpstreamEvents['next'] = async () => {
+      const { schema, links } = this.#parts
+      // Apollo's executor coerces for queries; upstream is asked by us.
+      const { coerced, errors } = getVariableValues(schema, prepared.operation.variableDefinitions ?? [], variables, {
+        maxErrors: MAX_COMPLAINTS,
+      })
+      if (errors) {
+        next = async () => ({ done: true, value: undefined })
+        return { done: false, value: { errors } }
+      }
+      const plan = this.#planOf(prepared)
+      const { serviceName, operation, operationName, variableUsages = [] } = plan.primary
+      const used = Object.fromEntries(variableUsages.filter((name) => name in coerced).map((name) => [name, coerced[name]]))
+      const events = links[serviceName]!.subscribe({ query: operation, operationName, variables: used }, context)
+      upstream = events
+      next = async () => {
+        const item = await events.next()
+        if (item.done) return { done: true, value: undefined }
+        return { done: false, value: await this.#answer(plan, item.value, prepared, coerced, context) }
+      }
+      return next()
+    }
+    return { next: () => next(), end: () => void upstream?.return?.() }
+  }
+
+  #planOf(prepared: Prepared): Plan {
+    const key = `${prepared.hash} ${prepared.operationName ?? ''}`
+    let plan = this.#plans.get(key)
+    if (!plan) {
+      plan = this.#makePlan(prepared)
+      this.#plans.set(key, plan)
+    }
+    return plan
+  }
+
+  #makePlan({ document, operation, operationName }: Prepared): Plan {
+    const { schema } = this.#parts
+    const named = operationName === undefined ? {} : { operationName }
+    const { node } = this.#planner.buildQueryPlan(operationFromDocument(this.#api, document, named))
+    if (node?.kind !== 'Subscription') throw new GraphQLError('The operation is not a subscription that can be planned.')
+    const { primary, rest } = node
+    const fetched = parse(primary.operation).definitions[0] as OperationDefinitionNode
+    const asItStands =
+      !rest &&
+      !primary.outputRewrites?.length &&
+      passesThrough(operation.selectionSet, fetched.selectionSet, schema.getSubscriptionType()!, this.#supergraph)
+    return {
+      primary,
+      perEvent: asItStands ? null : { kind: 'QueryPlan', node: { kind: 'Sequence', nodes: rest ? [primary, rest] : [primary] } },
+      operationContext: buildOperationContext({ schema, operationDocument: document, ...named }),
+    }
+  }
+
+  async #answer(
+    { primary, perEvent, operationContext }: Plan,
+    event: ExecutionResult,
+    prepared: Prepared,
+    variables: Variables,
+    context: LinkContext,
+  ): Promise<ExecutionResult> {
+    // Without data the operation itself failed: there is nothing to complete.
+    if (!perEvent || event.data === undefined) return event
+    const { schema, services } = this.#parts
+    const fromMemory: ServiceMap = {
+      ...services,
+      [primary.serviceName]: {
+        process: async (options) =>
+          options.request.query === primary.operation ? (event as never) : services[primary.serviceName]!.process(options),
+      },
+    }
+    const requestContext = requestContextOf(schema, prepared, variables, context)
+    return executeQueryPlan(perEvent, fromMemory, requestContext, operationContext, this.#supergraph, this.#api)
+  }
+}

@@ -1,0 +1,49 @@
+import { endableIterator } from '../subgraphs/common/endable-iterator.ts'
+import type { Link, LinkContext, Operation } from '../subgraphs/common/link.ts'
+import type { Authenticator } from './authenticate.ts'
+import { type Operations, type Results, single } from './operations.ts'
+
+/** The gateway as a link, for parts of the same process. The caller is the API key as the client sent it, or null when there was none. */
+export function gatewayLink(operations: Operations, authenticator: Authenticator): Link<string | null> {
+  /** The operation with its caller, or the result that says why it may not run. */
+  async function admit({ query, operationName }: Operation, { caller: credentials, requestId, signal }: LinkContext<string | null>) {
+    try {
+      const caller = await authenticator.principalOf(credentials, requestId)
+      const prepared = operations.prepare(query, operationName, requestId)
+      return 'document' in prepared ? { prepared, context: { caller, requestId, signal } } : { refused: prepared }
+    } catch (error) {
+      return { refused: operations.failed(error, requestId) }
+    }
+  }
+
+  return {
+    async execute(operation, context) {
+      context.signal.throwIfAborted()
+      const { prepared, context: ours, refused } = await admit(operation, context)
+      return prepared ? operations.execute(prepared, operation.variables ?? {}, ours) : refused
+    },
+
+    subscribe(operation, context) {
+      const start = async (): Promise<Results> => {
+        const { prepared, context: ours, refused } = await admit(operation, context)
+        return prepared ? operations.subscribe(prepared, operation.variables ?? {}, ours) : single(async () => refused)
+      }
+      let starting: Promise<Results> | undefined
+      let events: Results | undefined
+      let ended = false
+      return endableIterator(
+        async () => {
+          starting ??= start()
+          events ??= await starting
+          // Ended while the key was being judged: nothing may begin.
+          return ended ? { done: true, value: undefined } : events.next()
+        },
+        () => {
+          ended = true
+          events?.return?.()
+        },
+        context.signal,
+      )
+    },
+  }
+}

@@ -1,0 +1,71 @@
+import { type ASTVisitor, GraphQLError, Kind, type SelectionSetNode, type ValidationContext } from 'graphql'
+import { KisError } from '../subgraphs/common/errors.ts'
+
+/** Most lexical tokens of one document; graphql-js stops reading there. */
+export const MAX_TOKENS = 2_000
+
+/** What one operation may ask at most, fragments expanded. The deepest list of the schema, documents of collections, needs 8 levels. */
+const LIMITS = { depth: 10, aliases: 15, rootFields: 20, directives: 20 }
+type Size = typeof LIMITS
+
+const WORDS: Record<keyof Size, string> = {
+  depth: 'levels of fields',
+  aliases: 'aliases',
+  rootFields: 'root fields',
+  directives: 'directives',
+}
+
+/** Validation rule: refuses an operation above the limits with `OPERATION_TOO_COMPLEX`. */
+export function limitsRule(context: ValidationContext): ASTVisitor {
+  const measured = new Map<string, Size>()
+
+  /** `rootFields` is the number of fields of this very set. */
+  function sizeOf({ selections }: SelectionSetNode): Size {
+    const size = { ...NOTHING }
+    for (const selection of selections) {
+      size.directives += selection.directives?.length ?? 0
+      if (selection.kind === Kind.FIELD) {
+        const below = selection.selectionSet ? sizeOf(selection.selectionSet) : NOTHING
+        // Names with two underscores are the introspection's; graphql-js bounds its depth by MaxIntrospectionDepthRule.
+        if (!selection.name.value.startsWith('__')) size.depth = Math.max(size.depth, below.depth + 1)
+        size.aliases += below.aliases + (selection.alias ? 1 : 0)
+        size.directives += below.directives
+        size.rootFields += 1
+      } else {
+        const inside = selection.kind === Kind.INLINE_FRAGMENT ? sizeOf(selection.selectionSet) : sizeOfFragment(selection.name.value)
+        size.depth = Math.max(size.depth, inside.depth)
+        size.aliases += inside.aliases
+        size.directives += inside.directives
+        size.rootFields += inside.rootFields
+      }
+    }
+    return size
+  }
+
+  /** Measured once each, so that fragments which spread one another twice do not cost 2ⁿ steps. */
+  function sizeOfFragment(name: string): Size {
+    let size = measured.get(name)
+    if (!size) {
+      // A fragment that spreads itself counts once; NoFragmentCyclesRule refuses it.
+      measured.set(name, NOTHING)
+      const fragment = context.getFragment(name)
+      size = fragment ? sizeOf(fragment.selectionSet) : NOTHING
+      measured.set(name, size)
+    }
+    return size
+  }
+
+  return {
+    OperationDefinition(operation) {
+      const size = sizeOf(operation.selectionSet)
+      size.directives += operation.directives?.length ?? 0
+      for (const name of Object.keys(LIMITS) as (keyof Size)[]) {
+        if (size[name] <= LIMITS[name]) continue
+        const error = new KisError('operation_too_complex', `The operation has more than ${LIMITS[name]} ${WORDS[name]}.`)
+        context.reportError(new GraphQLError(error.message, { nodes: operation, extensions: { ...error.extensions } }))
+      }
+    },
+  }
+}
+
+const NOTHING: Size = { depth: 0, aliases: 0, rootFields: 0, directives: 0 }

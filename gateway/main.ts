@@ -1,0 +1,93 @@
+import type { IncomingMessage } from 'node:http'
+import type { FastifyInstance } from 'fastify'
+import type { Clock } from '../subgraphs/common/clock.ts'
+import { idSource } from '../subgraphs/common/ids.ts'
+import type { Link, LinkContext } from '../subgraphs/common/link.ts'
+import type { Log } from '../subgraphs/common/log.ts'
+import type { SubgraphName } from '../subgraphs/common/subgraph.ts'
+import { type Authenticate, Authenticator } from './authenticate.ts'
+import type { GatewayConfig } from './config.ts'
+import { Documents } from './documents.ts'
+import { Federation } from './federation/federation.ts'
+import { gatewayLink } from './gateway-link.ts'
+import { serveHttp } from './http.ts'
+import { createMask } from './mask.ts'
+import { Operations } from './operations.ts'
+import { PUBLIC_SOCKETS, SERVICE_SOCKETS } from './socket-registry.ts'
+import { serveSockets } from './sockets.ts'
+
+/** A subgraph that does not answer within this is named by `problems()`. */
+const PROBLEM_TIMEOUT_MS = 2_000
+
+export interface GatewayOptions {
+  readonly links: Readonly<Record<SubgraphName, Link>>
+  readonly authenticate: Authenticate
+  /** Whether a socket comes from a process of this service, which is then held to that door's limits instead of one key's. Default: none does. */
+  readonly isService?: (request: IncomingMessage) => Promise<boolean>
+  /** `schema/supergraph.graphql`. */
+  readonly supergraphSdl: string
+  readonly clock: Clock
+  readonly log: Log
+  readonly config: GatewayConfig
+}
+
+export interface Gateway extends AsyncDisposable {
+  /** For parts of the same process. The caller is the API key as the client sent it, or null when there was none. */
+  readonly link: Link<string | null>
+  /** Serves `/graphql`: GET, POST and graphql-ws. */
+  register(app: FastifyInstance): Promise<void>
+  /** Names of the subgraphs that do not answer; empty when ready. */
+  problems(): Promise<readonly string[]>
+}
+
+export async function createGateway(options: GatewayOptions): Promise<Gateway> {
+  const { links, authenticate, isService, supergraphSdl, clock, log, config } = options
+  const ids = idSource(clock)
+  const federation = await Federation.load(supergraphSdl, links, log)
+  const mask = createMask(log, config.introspection)
+  const operations = new Operations(new Documents(federation.schema, config.introspection), federation, mask)
+  const authenticator = new Authenticator(authenticate, clock)
+  const parts = { operations, federation, authenticator, mask, clock, ids, log, maxBodyBytes: config.maxBodyBytes }
+  const served: AsyncDisposable[] = []
+
+  return {
+    link: gatewayLink(operations, authenticator),
+
+    async register(app) {
+      const http = await serveHttp(app, parts)
+      const sockets = serveSockets(parts, PUBLIC_SOCKETS)
+      const serviceSockets = serveSockets(parts, SERVICE_SOCKETS)
+      served.push(sockets, serviceSockets, http)
+      app.server.on('upgrade', async (request, connection, head) => {
+        connection.on('error', () => connection.destroy())
+        if (request.url?.split('?')[0] !== '/graphql') return connection.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n')
+        const fromService = (await isService?.(request).catch(() => false)) ?? false
+        return (fromService ? serviceSockets : sockets).upgrade(request, connection, head)
+      })
+      // Node's server waits for open sockets to end by themselves.
+      app.addHook('preClose', async () => {
+        await Promise.all([sockets[Symbol.asyncDispose](), serviceSockets[Symbol.asyncDispose]()])
+      })
+    },
+
+    async problems() {
+      const answers = await Promise.all(
+        Object.entries(links).map(async ([name, link]) => {
+          const context: LinkContext = {
+            caller: { service: 'gateway' },
+            requestId: ids('req'),
+            signal: AbortSignal.timeout(PROBLEM_TIMEOUT_MS),
+          }
+          const { errors } = await link.execute({ query: '{ __typename }' }, context).catch((error) => ({ errors: [error] }))
+          return errors?.length ? [name] : []
+        }),
+      )
+      return answers.flat()
+    },
+
+    async [Symbol.asyncDispose]() {
+      await Promise.all(served.map((part) => part[Symbol.asyncDispose]()))
+      await federation[Symbol.asyncDispose]()
+    },
+  }
+}

@@ -1,0 +1,91 @@
+import { GraphQLError } from 'graphql'
+import { describe, expect, it } from 'vitest'
+import { KisError } from '../subgraphs/common/errors.ts'
+import { silentLog } from '../subgraphs/common/log.ts'
+import { createMask } from './mask.ts'
+
+const mask = createMask(silentLog, true)
+const coded = (code: string, extra: Record<string, unknown> = {}) => ({ extensions: { code, ...extra } })
+
+describe('an error that leaves the gateway', () => {
+  for (const { name, error, code, message } of [
+    { name: 'of the closed set', error: new KisError('not_found', 'Gone.'), code: 'NOT_FOUND', message: 'Gone.' },
+    { name: 'that was thrown and is no Error', error: 'boom', code: 'INTERNAL' },
+    { name: 'that is undefined', error: undefined, code: 'INTERNAL' },
+    { name: 'of the network', error: new TypeError('connect ECONNREFUSED 10.0.0.7'), code: 'INTERNAL' },
+    { name: 'of a subgraph without a code', error: new GraphQLError('SQL: …', { path: ['a'] }), code: 'INTERNAL' },
+    { name: 'with a code of somebody else', error: new GraphQLError('x', coded('DOWNSTREAM_SERVICE_ERROR')), code: 'INTERNAL' },
+    { name: 'thrown in a resolver', error: new GraphQLError('x', { originalError: new Error('x') }), code: 'INTERNAL' },
+    {
+      name: 'about the operation',
+      error: new GraphQLError('Cannot query field "x".'),
+      code: 'INVALID_REQUEST',
+      message: 'Cannot query field "x".',
+    },
+    {
+      name: 'of Apollo about the request',
+      error: new GraphQLError('No query.', coded('BAD_REQUEST')),
+      code: 'INVALID_REQUEST',
+      message: 'No query.',
+    },
+    {
+      name: 'about too many tokens',
+      error: new GraphQLError('Syntax Error: Document contains more that 2000 tokens. Parsing aborted.', coded('GRAPHQL_PARSE_FAILED')),
+      code: 'OPERATION_TOO_COMPLEX',
+    },
+  ]) {
+    it(`${name} is ${code}`, () => {
+      const masked = mask(error, 'req_1')
+      expect(masked.extensions.code).toBe(code)
+      if (message) expect(masked.message).toBe(message)
+      if (code === 'INTERNAL') expect(JSON.stringify(masked)).not.toMatch(/SQL|10\.0\.0\.7|boom/)
+      expect(mask(masked, 'req_1').toJSON()).toEqual(masked.toJSON())
+    })
+  }
+
+  it('keeps its path and the six keys of its extensions, and loses every other', () => {
+    const error = new GraphQLError('No money.', {
+      path: ['a', 0],
+      ...coded('INSUFFICIENT_QUOTA', {
+        param: 'model',
+        vendorCode: 'v',
+        stacktrace: ['at x'],
+        serviceName: 'billing',
+        http: { status: 500 },
+      }),
+    })
+    expect(mask(error, 'req_1').toJSON()).toEqual({
+      message: 'No money.',
+      path: ['a', 0],
+      extensions: {
+        code: 'INSUFFICIENT_QUOTA',
+        type: 'insufficient_quota',
+        param: 'model',
+        retryAfterMs: null,
+        shouldRetry: false,
+        vendorCode: 'v',
+      },
+    })
+  })
+
+  it('suggests no name of the schema when suggestions are off', () => {
+    const quiet = createMask(silentLog, false)
+    for (const [message, expected] of [
+      ['Cannot query field "pong" on type "Query". Did you mean "ping"?', 'Cannot query field "pong" on type "Query".'],
+      ['Unknown type "A". Did you mean "B", "C", or "D"?', 'Unknown type "A".'],
+      ['Value "X" does not exist in "E" enum. Did you mean the enum value "Y"?', 'Value "X" does not exist in "E" enum.'],
+    ] as const) {
+      expect(quiet(new GraphQLError(message), 'req_1').message).toBe(expected)
+    }
+  })
+
+  it('is logged with its cause when it is a defect, and only then', () => {
+    const logged: unknown[] = []
+    const noting = createMask({ ...silentLog, error: (fields: unknown) => void logged.push(fields) } as typeof silentLog, true)
+    const defect = new Error('secret detail')
+    noting(new KisError('not_found', 'Gone.'), 'req_1')
+    noting(new GraphQLError('Cannot query field "x".'), 'req_1')
+    noting(defect, 'req_2')
+    expect(logged).toMatchObject([{ requestId: 'req_2', err: defect }])
+  })
+})

@@ -1,0 +1,54 @@
+import type { Server } from 'graphql-ws'
+import type { WebSocket } from 'ws'
+import type { Log } from '../subgraphs/common/log.ts'
+
+/** A client that does not answer a ping before the next one is cut. */
+const PING_MS = 12_000
+/** graphql-ws's code for a failure of the server. */
+const INTERNAL_ERROR = 4500
+
+/**
+ * Runs graphql-ws's server on one socket. Its own `use/ws` does the same, but prints what a client did wrong to the console, where anybody
+ * could fill the log. A message counts as sent when it has left the process, so that an operation waits for a slow client.
+ */
+export function runOnSocket<Extra>(server: Server<Extra>, socket: WebSocket, extra: Extra, log: Log): void {
+  const closed = server.opened(
+    {
+      protocol: socket.protocol,
+      send: (text) =>
+        new Promise((resolve, reject) => {
+          if (socket.readyState !== socket.OPEN) return resolve()
+          socket.send(text, (error) => (error ? reject(error) : resolve()))
+        }),
+      close: (code, reason) => socket.close(code, reason),
+      onMessage: (handle) =>
+        socket.on('message', (message) => {
+          handle(String(message)).catch((error) => {
+            log.error({ err: error }, 'defect in the handling of a socket message')
+            socket.close(INTERNAL_ERROR, 'Internal server error')
+          })
+        }),
+    },
+    extra,
+  )
+  const stopPinging = ping(socket)
+  // `ws` closes the socket itself, with the code that fits: 1009 for a message that is too long.
+  socket.on('error', (error) => log.debug({ err: error }, 'a client broke the WebSocket protocol'))
+  socket.once('close', (code, reason) => {
+    stopPinging()
+    void closed(code, String(reason))
+  })
+}
+
+function ping(socket: WebSocket): () => void {
+  let answered = true
+  socket.on('pong', () => {
+    answered = true
+  })
+  const timer = setInterval(() => {
+    if (!answered) return socket.terminate()
+    answered = false
+    socket.ping()
+  }, PING_MS)
+  return () => clearInterval(timer)
+}

@@ -1,0 +1,210 @@
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { ExecutionArgs, GraphQLError } from 'graphql'
+import { type Context, handleProtocols, makeServer, type SubscribePayload } from 'graphql-ws'
+import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws'
+import type { Clock } from '../subgraphs/common/clock.ts'
+import { KisError } from '../subgraphs/common/errors.ts'
+import type { IdSource } from '../subgraphs/common/ids.ts'
+import type { Log } from '../subgraphs/common/log.ts'
+import { type Authenticator, isRefusal } from './authenticate.ts'
+import type { Prepared } from './documents.ts'
+import type { Federation } from './federation/federation.ts'
+import { type OperationContext, type Operations, single } from './operations.ts'
+import { requestIdOf } from './request-id.ts'
+import { type Connection, messageRate, type SocketLimits, SocketRegistry } from './socket-registry.ts'
+import { runOnSocket } from './socket-transport.ts'
+
+/** A client that says nothing for this long after connecting is cut. */
+const INIT_TIMEOUT_MS = 3_000
+/** After a close frame the client has this long to answer it; then the connection is cut. */
+const CLOSE_TIMEOUT_MS = 1_000
+/** How often open sockets are looked at: is the key still good, does the client read? */
+const LOOK_MS = 1_000
+/** A client that leaves more than this unread for this long is cut. Each operation waits for its last message to be sent, so that this bounds the memory. */
+const MAX_UNREAD_BYTES = 256 * 1024
+const MAX_UNREAD_MS = 10_000
+/** Sockets of this process, with and without a key. */
+const MAX_SOCKETS = 10_000
+
+/** Close codes: 44xx are graphql-ws's own where it has one, else the HTTP status with a 4 before it. */
+const CLOSE = {
+  goingAway: [1001, 'Going away'],
+  tryAgainLater: [1013, 'Try again later'],
+  unauthorized: [4401, 'Unauthorized'],
+  forbidden: [4403, 'Forbidden'],
+  tooSlow: [4413, 'Too much left unread'],
+  tooManyMessages: [4429, 'Too many messages'],
+  tooManySockets: [4429, 'Too many sockets of this key'],
+} as const
+
+export interface SocketParts {
+  readonly operations: Operations
+  readonly federation: Federation
+  readonly authenticator: Authenticator
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly log: Log
+}
+
+/** What belongs to one socket; `connection` once its key was accepted. */
+interface Extra {
+  readonly socket: WebSocket
+  readonly request: IncomingMessage
+  connection?: Connection
+}
+type SocketContext = Context<Record<string, unknown>, Extra>
+
+interface Call {
+  readonly prepared: Prepared
+  readonly context: OperationContext
+  readonly end: () => void
+}
+
+export interface Sockets extends AsyncDisposable {
+  /** Takes a connection over from the HTTP server. */
+  upgrade(request: IncomingMessage, connection: Duplex, head: Buffer): void
+}
+
+/** graphql-ws (`graphql-transport-ws`) for queries, mutations and subscriptions. */
+export function serveSockets(parts: SocketParts, limits: SocketLimits): Sockets {
+  const { operations, clock, log } = parts
+  const registry = new SocketRegistry(limits)
+  // `closeTimeout` is missing in @types/ws 8.18.
+  const options: ServerOptions & { closeTimeout: number } = {
+    noServer: true,
+    maxPayload: limits.maxFrameBytes,
+    perMessageDeflate: false,
+    closeTimeout: CLOSE_TIMEOUT_MS,
+    handleProtocols,
+  }
+  const wss = new WebSocketServer(options)
+  const server = makeServer<Record<string, unknown>, Extra>({
+    connectionInitWaitTimeout: INIT_TIMEOUT_MS,
+    onConnect: connector(parts, registry),
+    onClose: ({ extra: { connection } }) => {
+      if (!connection) return
+      registry.connections.delete(connection)
+      for (const operation of connection.operations) operation.abort()
+    },
+    onSubscribe: beginner(parts, registry),
+    // Also a single result comes as an iterator, because graphql-ws tells nobody but an iterator that the client gave up.
+    execute: ({ contextValue, variableValues }) => {
+      const { prepared, context, end } = contextValue as Call
+      return single(() => operations.execute(prepared, variableValues ?? {}, context), end) as never
+    },
+    subscribe: ({ contextValue, variableValues }) => {
+      const { prepared, context, end } = contextValue as Call
+      return operations.subscribe(prepared, variableValues ?? {}, context, end) as never
+    },
+  })
+  const stopping = new AbortController()
+  const watching = watch(parts, registry, stopping.signal)
+
+  return {
+    upgrade(request, connection, head) {
+      wss.handleUpgrade(request, connection, head, (socket) => {
+        if (wss.clients.size > MAX_SOCKETS) socket.close(...CLOSE.tryAgainLater)
+        limitMessages(socket, limits, clock)
+        runOnSocket(server, socket, { socket, request }, log)
+      })
+    },
+    async [Symbol.asyncDispose]() {
+      if (stopping.signal.aborted) return
+      stopping.abort()
+      for (const connection of registry.connections) registry.close(connection, ...CLOSE.goingAway)
+      for (const socket of wss.clients) socket.close(...CLOSE.goingAway)
+      await new Promise<void>((resolve) => wss.close(() => resolve()))
+      await watching
+    },
+  }
+}
+
+type OnConnect = (context: SocketContext) => Promise<boolean>
+
+function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry): OnConnect {
+  return async ({ extra, connectionParams }) => {
+    const { socket, request } = extra
+    const refuse = ([code, reason]: (typeof CLOSE)[keyof typeof CLOSE]) => {
+      socket.close(code, reason)
+      return false
+    }
+    const credentials = connectionParams?.authorization ?? connectionParams?.Authorization ?? request.headers.authorization
+    if (typeof credentials !== 'string') return refuse(CLOSE.unauthorized)
+    try {
+      const { apiKeyId } = await authenticator.principalOf(credentials, ids('req'))
+      // The client may have left meanwhile, and then nobody would take it out of the registry.
+      if (socket.readyState !== socket.OPEN) return false
+      const connection = registry.add(socket, credentials, apiKeyId)
+      if (!connection) return refuse(CLOSE.tooManySockets)
+      extra.connection = connection
+      return true
+    } catch (error) {
+      return refuse(isRefusal(error) ? CLOSE.forbidden : CLOSE.tryAgainLater)
+    }
+  }
+}
+
+type OnSubscribe = (context: SocketContext, id: string, payload: SubscribePayload) => Promise<ExecutionArgs | readonly GraphQLError[]>
+
+function beginner({ authenticator, operations, federation, ids }: SocketParts, registry: SocketRegistry): OnSubscribe {
+  return async ({ extra }, _id, { query, operationName, variables, extensions }) => {
+    const connection = extra.connection!
+    const requestId = requestIdOf(extensions?.requestId, ids)
+    const underWay = registry.begin(connection)
+    if (!underWay) {
+      const tooMany = new KisError('rate_limit_exceeded', 'This key has as many operations under way over sockets as it may.')
+      return operations.failed(tooMany, requestId).errors!
+    }
+    const end = () => {
+      connection.operations.delete(underWay)
+      underWay.abort()
+    }
+    try {
+      const caller = await authenticator.principalOf(connection.credentials, requestId)
+      const prepared = operations.prepare(query, operationName ?? undefined, requestId)
+      if ('document' in prepared) {
+        const call: Call = { prepared, context: { caller, requestId, signal: underWay.signal }, end }
+        return {
+          schema: federation.schema,
+          document: prepared.document,
+          operationName: operationName ?? null,
+          variableValues: variables ?? {},
+          contextValue: call,
+        }
+      }
+      end()
+      return prepared.errors!
+    } catch (error) {
+      end()
+      return operations.failed(error, requestId).errors!
+    }
+  }
+}
+
+function limitMessages(socket: WebSocket, limits: SocketLimits, clock: Clock): void {
+  const withinRate = messageRate(limits, clock)
+  socket.on('message', () => {
+    if (withinRate() || socket.readyState !== socket.OPEN) return
+    socket.close(...CLOSE.tooManyMessages)
+    socket.pause()
+  })
+}
+
+/** Looks at the open sockets until the signal aborts. */
+async function watch({ authenticator, clock, ids }: SocketParts, registry: SocketRegistry, signal: AbortSignal): Promise<void> {
+  const judge = (connection: Connection) =>
+    authenticator.principalOf(connection.credentials, ids('req')).catch((error) => {
+      // When nobody can say, the socket stays: its next operation is refused anyway.
+      if (isRefusal(error)) registry.close(connection, ...CLOSE.forbidden)
+    })
+  while (!signal.aborted) {
+    await clock.sleep(LOOK_MS, signal).catch(() => undefined)
+    const now = clock.now().getTime()
+    for (const connection of registry.connections) {
+      connection.slowSince = connection.socket.bufferedAmount > MAX_UNREAD_BYTES ? (connection.slowSince ?? now) : undefined
+      if (connection.slowSince !== undefined && now - connection.slowSince >= MAX_UNREAD_MS) registry.close(connection, ...CLOSE.tooSlow)
+      else void judge(connection)
+    }
+  }
+}

@@ -1,0 +1,85 @@
+import type { FastifyInstance } from 'fastify'
+import type { Clock } from '../subgraphs/common/clock.ts'
+import { ServiceUnavailable } from '../subgraphs/common/errors.ts'
+import type { IdSource } from '../subgraphs/common/ids.ts'
+import type { Link } from '../subgraphs/common/link.ts'
+import type { Log } from '../subgraphs/common/log.ts'
+import { chatCompletionRoutes } from './chat-completions.ts'
+import { collectionRoutes } from './collections.ts'
+import type { RestConfig } from './config.ts'
+import { registerDocs } from './docs-page.ts'
+import { documentRoutes } from './documents.ts'
+import { embeddingRoutes } from './embeddings.ts'
+import { fileRoutes } from './files.ts'
+import { keyRoutes } from './keys.ts'
+import { modelRoutes } from './models.ts'
+import { registerNotOffered } from './not-offered.ts'
+import { readOpenApi } from './openapi.ts'
+import { operatorRoutes } from './operator.ts'
+import { organizationRoutes } from './organization.ts'
+import { registerRequestRules, serverOptions } from './requests.ts'
+import type { Route } from './route.ts'
+import { registerRoutes } from './routing.ts'
+import { searchRoutes } from './search.ts'
+import { UnderWay } from './under-way.ts'
+import { usageRoutes } from './usage.ts'
+import { walletRoutes } from './wallet.ts'
+
+export interface RestDeps {
+  /** Its caller is the API key without `Bearer`. It judges the key of every operation, `{ __typename }` too. */
+  readonly gateway: Link<string | null>
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly log: Log
+  readonly config: RestConfig
+}
+
+/** What the adapter's parts share. */
+export interface RestParts extends RestDeps {
+  readonly underWay: UnderWay
+}
+
+export interface RestAdapter {
+  /** To be spread into the options of the app. */
+  readonly serverOptions: ReturnType<typeof serverOptions>
+  /**
+   * Adds `/v1/*`, `/docs` and `/` to an app, and answers every address that nothing else of the app answers: the app must not have a
+   * handler of its own for what is not found.
+   */
+  register(app: FastifyInstance): Promise<void>
+  /** Ends every request under way with `service_unavailable`, streams by an error event: the process is about to stop. */
+  drain(): void
+}
+
+export const restRoutes: readonly Route[] = [
+  ...chatCompletionRoutes,
+  ...embeddingRoutes,
+  ...modelRoutes,
+  ...collectionRoutes,
+  ...documentRoutes,
+  ...searchRoutes,
+  ...fileRoutes,
+  ...keyRoutes,
+  ...organizationRoutes,
+  ...usageRoutes,
+  ...walletRoutes,
+  ...operatorRoutes,
+]
+
+/** The REST surface: HTTP of the chat protocol in, operations of the gateway out. It knows nothing else of the service. */
+export function createRestAdapter(given: RestDeps): RestAdapter {
+  const deps: RestParts = { ...given, underWay: new UnderWay() }
+  const openapi = readOpenApi()
+  return {
+    serverOptions: serverOptions(deps),
+    async register(app) {
+      await app.register(async (scope) => {
+        registerRequestRules(scope, deps)
+        registerRoutes(scope, restRoutes, openapi, deps)
+        registerNotOffered(scope)
+        registerDocs(scope, openapi)
+      })
+    },
+    drain: () => deps.underWay.end(new ServiceUnavailable('The service, which restarts,')),
+  }
+}

@@ -1,0 +1,22 @@
+import type { FastifyInstance } from 'fastify'
+import { KisError } from '../subgraphs/common/errors.ts'
+
+const AGENTS = 'Keep instructions and messages on your side and search with POST /v1/collections/{id}/search.'
+
+/** Parts of the chat protocol that are not offered, and what to use instead. */
+const NOT_OFFERED: Readonly<Record<string, string>> = {
+  images: 'Image generation is not offered. Models with `supports_vision` take images as input of POST /v1/chat/completions.',
+  assistants: `Assistants are not offered. ${AGENTS}`,
+  threads: `Threads are not offered. ${AGENTS}`,
+  fine_tuning: 'Fine-tuning is not offered. Put your knowledge into a collection: POST /v1/collections.',
+  completions: 'Text completions are not offered. Use POST /v1/chat/completions.',
+}
+
+export function registerNotOffered(app: FastifyInstance): void {
+  for (const [part, message] of Object.entries(NOT_OFFERED)) {
+    const onRequest = async () => {
+      throw new KisError('not_offered', message)
+    }
+    for (const url of [`/v1/${part}`, `/v1/${part}/*`]) app.all(url, { onRequest }, onRequest)
+  }
+}

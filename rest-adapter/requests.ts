@@ -1,0 +1,144 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { InvalidApiKey, KisError } from '../subgraphs/common/errors.ts'
+import { kisErrorOf, notJson, sendError } from './errors.ts'
+import type { RestDeps, RestParts } from './main.ts'
+import { askGateway, type Route } from './route.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** What the adapter knows of a request before its route does. */
+    rest: RequestState
+  }
+  interface FastifyContextConfig {
+    /** Absent for what needs no key. */
+    readonly route?: Route
+  }
+}
+
+interface RequestState {
+  readonly id: string
+  readonly startedMs: number
+  /** Without `Bearer`; null when none was sent. */
+  readonly apiKey: string | null
+  /** Aborts when the client is gone. */
+  readonly signal: AbortSignal
+  /** True once the gateway has been asked, and so has judged the key. */
+  keyJudged: boolean
+}
+
+const CLIENT_REQUEST_ID = /^[A-Za-z0-9_-]{1,64}$/
+
+/** What scripts of other origins may read; the rate limits are those of the chat protocol. */
+const EXPOSED_HEADERS = [
+  'x-request-id',
+  'x-should-retry',
+  'retry-after',
+  'retry-after-ms',
+  'openai-processing-ms',
+  'openai-version',
+  'content-disposition',
+  ...['limit', 'remaining', 'reset'].flatMap((fact) => [`x-ratelimit-${fact}-requests`, `x-ratelimit-${fact}-tokens`]),
+].join(', ')
+
+/** To receive a whole request: 28 MiB at 1 Mbit/s take 4 minutes. Without it four slow uploads would block all others for ever. */
+const REQUEST_TIMEOUT_MS = 300_000
+
+/**
+ * Options of the app itself, for what fails before any route or hook is found. A path's parameter is at most 300 characters: ids have
+ * about 40, models' ids are longer and percent-encoded.
+ */
+export function serverOptions(parts: Pick<RestParts, 'clock' | 'ids' | 'underWay'>) {
+  return {
+    routerOptions: { maxParamLength: 300 },
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    frameworkErrors(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
+      begin(request, reply, parts)
+      sendError(reply, new KisError('unknown_url', 'The request URL is malformed or too long.'))
+    },
+  }
+}
+
+function begin(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { clock, ids, underWay }: Pick<RestParts, 'clock' | 'ids' | 'underWay'>,
+): void {
+  const { headers } = request
+  const clientIds = [headers['x-request-id'], headers['x-client-request-id']]
+  request.rest = {
+    id: clientIds.find((id) => typeof id === 'string' && CLIENT_REQUEST_ID.test(id))?.toString() ?? ids('req'),
+    startedMs: clock.now().getTime(),
+    apiKey: /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? null,
+    signal: underWay.add(reply),
+    keyJudged: false,
+  }
+  reply.headers({
+    'x-request-id': request.rest.id,
+    'access-control-allow-origin': '*',
+    'access-control-expose-headers': EXPOSED_HEADERS,
+  })
+}
+
+/** Everything that holds for all requests: ids, keys, CORS, bodies, errors. */
+export function registerRequestRules(app: FastifyInstance, parts: RestParts): void {
+  const { gateway, clock, log } = parts
+  app.decorateRequest('rest')
+
+  app.addHook('onRequest', async (request, reply) => {
+    begin(request, reply, parts)
+    if (request.is404) return unknownUrl(request, reply)
+    const { route } = request.routeOptions.config
+    if (!route) return
+    if (!request.rest.apiKey) throw new InvalidApiKey()
+    route.refuse?.(request)
+  })
+
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text, done) => {
+    if (!request.routeOptions.config.route) return done(null, undefined)
+    try {
+      // An empty body is no body: some clients send the header with every request.
+      done(null, text === '' ? undefined : JSON.parse(text as string))
+    } catch (error) {
+      done(new KisError('invalid_request', `The body is not valid JSON: ${(error as Error).message}`, { cause: error }))
+    }
+  })
+  app.addContentTypeParser('*', (request, payload, done) => {
+    if (request.headers['content-length'] !== '0') return done(notJson())
+    payload.resume()
+    done(null, undefined)
+  })
+
+  app.setNotFoundHandler(unknownUrl)
+  app.setErrorHandler(async (thrown, request, reply) => {
+    const { id, apiKey, keyJudged, signal } = request.rest
+    // A request that was ended from here is told why, not what its end looked like further in.
+    let error = kisErrorOf(signal.reason instanceof KisError ? signal.reason : thrown, log, id)
+    // Who has no valid key learns nothing else: the key comes before the request in the order of checks.
+    if (apiKey && !keyJudged && request.routeOptions.config.route)
+      error = await judgeKey(gateway, request).then(
+        () => error,
+        (judgement) => kisErrorOf(judgement, log, id),
+      )
+    if (request.routeOptions.config.route?.inference) inferenceHeaders(request, reply, clock.now())
+    if (reply.raw.destroyed) log.info({ requestId: id }, 'client left')
+    sendError(reply, error)
+    return reply
+  })
+}
+
+/** @throws {KisError} the gateway does not take the key. */
+export async function judgeKey(gateway: RestDeps['gateway'], { rest }: FastifyRequest): Promise<void> {
+  rest.keyJudged = true
+  await askGateway(gateway, { query: '{ __typename }' }, { caller: rest.apiKey, requestId: rest.id, signal: rest.signal })
+}
+
+export async function unknownUrl({ method, url }: FastifyRequest, reply: FastifyReply) {
+  const path = url.split('?', 1)[0]!
+  if (path.startsWith('/v1/') && path.endsWith('/')) return reply.redirect(path.slice(0, -1) + url.slice(path.length), 308)
+  throw new KisError('unknown_url', `Unknown request URL: ${method} ${path}. The reference is at /docs.`)
+}
+
+export function inferenceHeaders({ rest }: FastifyRequest, reply: FastifyReply, now: Date): void {
+  reply.headers({ 'openai-version': '2020-10-01', 'openai-processing-ms': now.getTime() - rest.startedMs })
+}

@@ -1,0 +1,76 @@
+import type { FastifyRequest } from 'fastify'
+import { KisError, ServiceUnavailable } from '../subgraphs/common/errors.ts'
+import type { Link, LinkContext, Operation } from '../subgraphs/common/link.ts'
+import type { Log } from '../subgraphs/common/log.ts'
+import type { Method } from './openapi.ts'
+import { type ParamNames, restParam } from './param-names.ts'
+import type { EventStream } from './sse.ts'
+
+export type JsonObject = Readonly<Record<string, unknown>>
+
+export interface Answer {
+  readonly status: number
+  /** An object becomes JSON; a stream is sent as it is. */
+  readonly body: unknown
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** One request, checked against the description of its operation. */
+export interface Call {
+  readonly params: Readonly<Record<string, string>>
+  readonly query: JsonObject
+  /** Empty for routes without a body. */
+  readonly body: JsonObject
+  /** Runs one operation at the gateway. `names` translates the paths of inputs in its errors. @throws {KisError} the gateway's first error. */
+  ask<Data>(query: string, variables?: JsonObject, names?: ParamNames): Promise<Data>
+  /** Starts a subscription at the gateway. */
+  subscribe(operation: Operation): ReturnType<Link['subscribe']>
+  /** Its signal aborts when the client is gone, or the process is about to stop. */
+  readonly context: LinkContext<string>
+  readonly log: Log
+  /** `HEAD` on routes of `GET`. */
+  readonly method: string
+  /** Answers with server-sent events, once one is sent. */
+  eventStream(): EventStream
+}
+
+export interface Route {
+  readonly method: Method
+  /** As in `schema/openapi.yaml`. */
+  readonly path: string
+  /** The path's last parameter may hold slashes. */
+  readonly slashes?: boolean
+  /** Which limit its body has; default `json`. */
+  readonly body?: 'chat' | 'upload' | 'json'
+  /** The body is only looked at as far as this route needs, because the gateway's side checks it whole. */
+  readonly checkedBehind?: boolean
+  /** Carries the headers of the chat protocol. */
+  readonly inference?: boolean
+  /** Refuses a request by its headers, before its body is read. */
+  readonly refuse?: (request: FastifyRequest) => void
+  /** `undefined`: the route has answered by itself. */
+  readonly handle: (call: Call) => Promise<Answer | undefined>
+}
+
+export const ok = (body: unknown): Answer => ({ status: 200, body })
+export const created = (body: unknown): Answer => ({ status: 201, body })
+export const deleted = (object: string, id: string): Answer => ok({ id, object, deleted: true })
+
+/** Runs one operation over the link, with the paths in its errors in the caller's own names. */
+export async function askGateway<Data>(
+  gateway: Link<string | null>,
+  operation: Operation,
+  context: LinkContext<string | null>,
+  names: ParamNames = {},
+): Promise<Data> {
+  const { data, errors } = await gateway.execute(operation, context)
+  if (errors?.length) throw inRestNames(KisError.fromGraphQL(errors[0]!), names)
+  if (!data) throw new ServiceUnavailable('A part of the service')
+  return data as Data
+}
+
+export function inRestNames(error: KisError, names: ParamNames = {}): KisError {
+  if (error.param === null) return error
+  const { code, message, retryAfterMs, vendorCode, shouldRetry } = error
+  return new KisError(code, message, { param: restParam(error.param, names), retryAfterMs, vendorCode, shouldRetry, cause: error })
+}

@@ -1,0 +1,47 @@
+import { type MongoDatabase, mongoDatabaseOf } from '../common/mongodb-url.ts'
+import type { Plan } from '../common/principal.ts'
+import { parseUsd } from '../common/usd.ts'
+import { isApiKey } from './domain/api-key.ts'
+import { MAX_NANO_USD } from './domain/money.ts'
+
+/** What billing reads from the environment. */
+export interface BillingSettings {
+  /** Folder of the SQLite file. */
+  readonly dataDir: string
+  /** Where the documents are instead, or null. */
+  readonly mongodb: MongoDatabase | null
+  /** The operator's key on the first start, or null: then one is made. */
+  readonly bootstrapApiKey: string | null
+  /** Credit of the first organization. */
+  readonly bootstrapCreditNanoUsd: bigint
+}
+
+/** With what the whole installation shares. */
+export interface BillingConfig extends BillingSettings {
+  /** Derived from the installation's secret; with another one no key works. */
+  readonly pepper: Uint8Array
+  /** The catalog's plans; `self-hosted` is among them. */
+  readonly plans: readonly Plan[]
+}
+
+/** @throws {Error} names every variable that is wrong. */
+export function readBillingConfig(env: Readonly<Record<string, string | undefined>>): BillingSettings {
+  const problems: string[] = []
+  const bootstrapApiKey = env.KIS_BOOTSTRAP_API_KEY || null
+  if (bootstrapApiKey !== null && !isApiKey(bootstrapApiKey))
+    problems.push('KIS_BOOTSTRAP_API_KEY is not a key: `kis_live_` and 36 letters or digits, of which the last six are a checksum')
+  const credit = creditOf(env.KIS_BOOTSTRAP_CREDIT_USD || '100')
+  if (credit === undefined) problems.push('KIS_BOOTSTRAP_CREDIT_USD is not an amount: 0 to 9000000 with at most 9 decimal places')
+  const mongodb = mongoDatabaseOf(env.KIS_MONGODB_URL, 'billing', problems)
+  if (problems.length > 0) throw new Error(`billing cannot start:\n${problems.map((problem) => `- ${problem}`).join('\n')}`)
+  return { dataDir: env.KIS_DATA_DIR || './data', mongodb, bootstrapApiKey, bootstrapCreditNanoUsd: credit! }
+}
+
+function creditOf(text: string): bigint | undefined {
+  try {
+    const amount = parseUsd(text)
+    return amount >= 0n && amount <= MAX_NANO_USD ? amount : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,27 @@
+import { createHash } from 'node:crypto'
+
+/**
+ * Ids that follow from what they stand for, so that doing the same thing twice makes the same document. The organization is part of each:
+ * nothing that another organization does can take the id.
+ */
+function derivedId(prefix: 'ent' | 'use', organizationId: string, ...facts: readonly string[]): string {
+  const digest = createHash('sha256')
+    .update([organizationId, ...facts].join('\n'))
+    .digest('hex')
+  return `${prefix}_${digest.slice(0, 32)}`
+}
+
+/** The entry of a top-up or an adjustment. */
+export function creditEntryId(organizationId: string, reference: string): string {
+  return derivedId('ent', organizationId, 'credit', reference)
+}
+
+/** The entry that ends a hold. */
+export function endEntryId(organizationId: string, holdId: string): string {
+  return derivedId('ent', organizationId, 'end', holdId)
+}
+
+/** The usage record of the call that a hold was for. */
+export function usageRecordId(organizationId: string, holdId: string): string {
+  return derivedId('use', organizationId, holdId)
+}

@@ -1,0 +1,31 @@
+import type { Quantities, Unit } from './money.ts'
+
+export type Operation = 'chat_completion' | 'embedding' | 'transcription'
+export type UsageSource = 'provider' | 'counted' | 'estimated'
+
+/** An immutable fact of consumption. Its amount follows from its own quantities and rates, and from nothing else. */
+export type UsageRecord = {
+  readonly _id: string
+  readonly organizationId: string
+  /** Sorts an organization's records by time: `usagePosition`. */
+  readonly position: string
+  readonly apiKeyId: string
+  readonly modelId: string
+  readonly operation: Operation
+  readonly requestId: string
+  readonly quantities: Quantities
+  /** Nano-USD per million units. */
+  readonly rates: Readonly<Record<Unit, number>>
+  readonly rateCardVersion: string
+  /** Nano-USD that were charged. */
+  readonly amount: number
+  readonly source: UsageSource
+  readonly at: Date
+}
+
+/** Time first, then the id, in one string: a page can begin after it with a single comparison. */
+export function usagePosition(at: Date, id: string): string {
+  return `${at.toISOString()} ${id}`
+}
+
+export const USAGE_POSITION = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z use_[0-9a-f]{32}$/

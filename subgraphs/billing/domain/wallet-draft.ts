@@ -1,0 +1,109 @@
+import type { StoredValue, Update } from '../../common/ports/document-store.ts'
+import { balanceChange, type LedgerEntry, type NewEntry } from './ledger.ts'
+import type { UsageRecord } from './usage.ts'
+import { balanceOf, type Hold, type PendingEntry, type Wallet } from './wallet.ts'
+
+/** A wallet with changes that are not written yet; several calls may add theirs one after the other. */
+export class WalletDraft {
+  readonly #base: Wallet
+  readonly #copied: ReadonlyMap<string, LedgerEntry>
+  readonly #holds = new Map<string, Hold | null>()
+  readonly #posted: PendingEntry[] = []
+  #openHolds: number
+  #available: number
+  #held: number
+  #nextExpiryAt: Date | undefined
+
+  /** `copied` are entries that the pump has copied out of the wallet, as far as the decisions ask for them. */
+  constructor(base: Wallet, copied: ReadonlyMap<string, LedgerEntry>) {
+    this.#base = base
+    this.#copied = copied
+    this.#openHolds = Object.keys(base.holds).length
+    this.#available = base.available
+    this.#held = base.held
+    this.#nextExpiryAt = base.nextExpiryAt
+  }
+
+  get available(): number {
+    return this.#available
+  }
+
+  get balance(): number {
+    return balanceOf({ available: this.#available, held: this.#held })
+  }
+
+  get openHolds(): number {
+    return this.#openHolds
+  }
+
+  get pendingEntries(): number {
+    return this.#base.outbox.length + this.#posted.length
+  }
+
+  hold(id: string): Hold | undefined {
+    return this.#holds.has(id) ? (this.#holds.get(id) ?? undefined) : this.#base.holds[id]
+  }
+
+  /** The open holds. */
+  holds(): readonly (readonly [id: string, hold: Hold])[] {
+    const ids = new Set([...Object.keys(this.#base.holds), ...this.#holds.keys()])
+    return [...ids].flatMap((id) => {
+      const hold = this.hold(id)
+      return hold ? [[id, hold] as const] : []
+    })
+  }
+
+  /** An entry of the ledger, wherever it is. The caller has named it before (`WalletWriter.change`). */
+  entry(id: string): LedgerEntry | undefined {
+    const isIt = ({ entry }: PendingEntry) => entry._id === id
+    return this.#copied.get(id) ?? (this.#posted.find(isIt) ?? this.#base.outbox.find(isIt))?.entry
+  }
+
+  /** Opens a hold, or changes an open one. */
+  putHold(id: string, hold: Hold): void {
+    if (!this.hold(id)) this.#openHolds += 1
+    if (!this.#nextExpiryAt || this.#nextExpiryAt > hold.expiresAt) this.#nextExpiryAt = hold.expiresAt
+    this.#holds.set(id, hold)
+  }
+
+  dropHold(id: string): void {
+    if (this.hold(id)) this.#openHolds -= 1
+    this.#holds.set(id, null)
+  }
+
+  /** Adds an entry, and moves the balances by it. @throws {RangeError} the wallet has not that much: a defect of the caller. */
+  post(entry: NewEntry, usage?: UsageRecord): LedgerEntry {
+    const [available, held] = [this.#available + (entry.postings.wallet ?? 0), this.#held + (entry.postings.held ?? 0)]
+    if (available < 0 || held < 0) throw new RangeError(`the entry ${entry._id} overdraws the wallet ${this.#base._id}`)
+    this.#available = available
+    this.#held = held
+    const before = this.#posted.at(-1)?.entry ?? { sequence: this.#base.sequence, balance: balanceOf(this.#base) }
+    const sequence = before.sequence + 1
+    const posted = { ...entry, organizationId: this.#base._id, sequence, balance: before.balance + balanceChange(entry.postings) }
+    this.#posted.push(usage ? { entry: posted, usage } : { entry: posted })
+    return posted
+  }
+
+  /** Sets the next expiry to the earliest of the open holds. */
+  recomputeNextExpiry(): void {
+    const times = this.holds().map(([, hold]) => hold.expiresAt.getTime())
+    this.#nextExpiryAt = times.length > 0 ? new Date(Math.min(...times)) : undefined
+  }
+
+  /** What makes the stored wallet this one, or null when nothing changed. It is right only for the revision that the draft began with. */
+  update(): Update | null {
+    const expiryMoved = this.#nextExpiryAt?.getTime() !== this.#base.nextExpiryAt?.getTime()
+    const last = this.#posted.at(-1)
+    if (!last && this.#holds.size === 0 && !expiryMoved) return null
+    const set: Record<string, StoredValue> = { available: this.#available, held: this.#held }
+    const unset: Record<string, ''> = {}
+    for (const [id, hold] of this.#holds) {
+      if (hold) set[`holds.${id}`] = hold
+      else if (this.#base.holds[id]) unset[`holds.${id}`] = ''
+    }
+    if (this.#nextExpiryAt) set.nextExpiryAt = this.#nextExpiryAt
+    else unset.nextExpiryAt = ''
+    if (last) set.sequence = last.entry.sequence
+    return { $set: set, $unset: unset, $inc: { revision: 1 }, ...(last && { $push: { outbox: { $each: this.#posted } } }) }
+  }
+}

@@ -1,0 +1,56 @@
+import type { LedgerEntry } from './ledger.ts'
+import type { Quantities, Unit } from './money.ts'
+import type { Operation, UsageRecord } from './usage.ts'
+
+/**
+ * An organization's account. Everything that must hold together is in this one document, so that one write keeps it true: what is
+ * available, the open holds that reserve the rest, and the newest entries of the ledger, until the pump has copied them out.
+ */
+export type Wallet = {
+  /** The organization's id. */
+  readonly _id: string
+  /** Grows with each change but the pump's, which changes nothing that a decision rests on. */
+  readonly revision: number
+  /** Nano-USD that a new hold may take; never below zero. */
+  readonly available: number
+  /** Nano-USD that the open holds reserve. */
+  readonly held: number
+  /** Sequence of the newest entry. */
+  readonly sequence: number
+  /** No open hold expires before; may be too early. Absent when no hold was open at the reaper's last look. */
+  readonly nextExpiryAt?: Date
+  readonly holds: { readonly [id: string]: Hold }
+  /** The end of the ledger, oldest first. */
+  readonly outbox: readonly PendingEntry[]
+}
+
+/** A reserved amount. Its terms never change; the state and the checkpoint do. */
+export type Hold = {
+  readonly state: 'placed' | 'dispatched'
+  readonly amount: number
+  readonly expiresAt: Date
+  readonly apiKeyId: string
+  readonly modelId: string
+  readonly operation: Operation
+  readonly requestId: string
+  readonly rates: Readonly<Record<Unit, number>>
+  readonly rateCardVersion: string
+  /** What an expiry after the dispatch charges. */
+  readonly checkpoint: Quantities
+}
+
+/** An entry in the outbox, with the usage record that is written with it. */
+export type PendingEntry = { readonly entry: LedgerEntry; readonly usage?: UsageRecord }
+
+/** Open holds of one organization: more than any plan's concurrency, and few enough for one document. */
+export const MAX_OPEN_HOLDS = 2_000
+/** Entries in the outbox beyond which no new hold or credit is taken; ending the open holds still fits. */
+export const MAX_PENDING_ENTRIES = 4_000
+
+export function emptyWallet(organizationId: string): Wallet {
+  return { _id: organizationId, revision: 0, available: 0, held: 0, sequence: 0, holds: {}, outbox: [] }
+}
+
+export function balanceOf({ available, held }: Pick<Wallet, 'available' | 'held'>): number {
+  return available + held
+}

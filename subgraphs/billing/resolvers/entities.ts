@@ -1,0 +1,84 @@
+import type { PageArguments } from '../../common/connection.ts'
+import { NotFound } from '../../common/errors.ts'
+import { hasScope, type Principal, requirePrincipal, requireScope } from '../../common/principal.ts'
+import type { ResolverContext, Resolvers } from '../../common/subgraph.ts'
+import { balanceChange, type LedgerEntry } from '../domain/ledger.ts'
+import { UNITS } from '../domain/money.ts'
+import type { UsageRecord } from '../domain/usage.ts'
+import { balanceOf, type Wallet } from '../domain/wallet.ts'
+import type { ApiKey, Organization } from '../use-cases/collections.ts'
+import type { BillingDeps } from '../use-cases/deps.ts'
+import { planOf } from '../use-cases/find-principal.ts'
+import { listApiKeys, listEntries } from '../use-cases/list-billing.ts'
+
+type Context = ResolverContext<BillingDeps>
+type Reference = { readonly id: string }
+
+/** What another subgraph points to: the caller's own, or for an operator anybody's; otherwise it looks absent. */
+function visible<T>(principal: Principal, entity: T | null, organizationIdOf: (entity: T) => string): T | null {
+  return entity && (organizationIdOf(entity) === principal.organizationId || hasScope(principal, 'operator')) ? entity : null
+}
+
+async function findUsageRecord({ collections, pump }: BillingDeps, organizationId: string, id: string): Promise<UsageRecord | null> {
+  const copied = await collections.usage.findOne({ _id: id })
+  if (copied) return copied
+  await pump.drain(organizationId)
+  return collections.usage.findOne({ _id: id })
+}
+
+export const entities: Resolvers<BillingDeps> = {
+  Organization: {
+    async __resolveReference({ id }: Reference, { deps, caller }: Context) {
+      return visible(requirePrincipal(caller), await deps.collections.organizations.findOne({ _id: id }), ({ _id }) => _id)
+    },
+    id: ({ _id }: Organization) => _id,
+    plan: (organization: Organization, _args: object, { deps }: Context) => planOf(deps, organization),
+    async wallet({ _id }: Organization, _args: object, { deps, caller }: Context): Promise<Wallet> {
+      requireScope(caller, 'billing:read')
+      const wallet = await deps.collections.wallets.findOne({ _id })
+      if (!wallet) throw new NotFound('organization', _id)
+      return wallet
+    },
+    apiKeys({ _id }: Organization, args: PageArguments, { deps, caller }: Context) {
+      requireScope(caller, 'admin')
+      return listApiKeys(deps, _id, args)
+    },
+  },
+
+  Wallet: {
+    balance: (wallet: Wallet) => BigInt(balanceOf(wallet)),
+    held: ({ held }: Wallet) => BigInt(held),
+    available: ({ available }: Wallet) => BigInt(available),
+    entries: ({ _id }: Wallet, args: PageArguments, { deps }: Context) => listEntries(deps, _id, args),
+  },
+
+  LedgerEntry: {
+    id: ({ _id }: LedgerEntry) => _id,
+    amount: ({ postings }: LedgerEntry) => BigInt(balanceChange(postings)),
+    held: ({ postings }: LedgerEntry) => BigInt(postings.held ?? 0),
+    balance: ({ balance }: LedgerEntry) => BigInt(balance),
+  },
+
+  ApiKey: {
+    async __resolveReference({ id }: Reference, { deps, caller }: Context) {
+      return visible(requirePrincipal(caller), await deps.collections.apiKeys.findOne({ _id: id }), (key) => key.organizationId)
+    },
+    id: ({ _id }: ApiKey) => _id,
+  },
+
+  UsageRecord: {
+    async __resolveReference({ id }: Reference, { deps, caller }: Context) {
+      const principal = requirePrincipal(caller)
+      return visible(principal, await findUsageRecord(deps, principal.organizationId, id), (record) => record.organizationId)
+    },
+    id: ({ _id }: UsageRecord) => _id,
+    model: ({ modelId }: UsageRecord) => ({ id: modelId }),
+    async apiKey({ organizationId, apiKeyId }: UsageRecord, _args: object, { deps }: Context) {
+      const key = await deps.collections.apiKeys.findOne({ _id: apiKeyId })
+      return key?.organizationId === organizationId ? key : null
+    },
+    quantities: ({ quantities, rates }: UsageRecord) =>
+      UNITS.filter((unit) => quantities[unit] > 0).map((unit) => ({ unit, quantity: quantities[unit], rate: BigInt(rates[unit]) })),
+    amount: ({ amount }: UsageRecord) => BigInt(amount),
+  },
+}

@@ -1,0 +1,26 @@
+import type { Resolvers } from '../../common/subgraph.ts'
+import type { BillingDeps } from '../use-cases/deps.ts'
+
+/** The contract's enum values, and what the code calls them. */
+export const enums: Resolvers<BillingDeps> = {
+  ResidencyPolicy: { UNRESTRICTED: 'unrestricted', REGIONAL: 'regional', LOCAL_ONLY: 'local_only' },
+  Scope: {
+    INFERENCE: 'inference',
+    KNOWLEDGE_READ: 'knowledge:read',
+    KNOWLEDGE_WRITE: 'knowledge:write',
+    AGENTS: 'agents',
+    BILLING_READ: 'billing:read',
+    ADMIN: 'admin',
+    OPERATOR: 'operator',
+  },
+  LedgerEntryKind: { TOP_UP: 'top_up', ADJUSTMENT: 'adjustment', HOLD: 'hold', SETTLE: 'settle', VOID: 'void', EXPIRE: 'expire' },
+  Operation: { CHAT_COMPLETION: 'chat_completion', EMBEDDING: 'embedding', TRANSCRIPTION: 'transcription' },
+  UsageSource: { PROVIDER: 'provider', COUNTED: 'counted', ESTIMATED: 'estimated' },
+  UsageUnit: {
+    INPUT_TOKENS: 'inputTokens',
+    CACHED_INPUT_TOKENS: 'cachedInputTokens',
+    OUTPUT_TOKENS: 'outputTokens',
+    AUDIO_MILLISECONDS: 'audioMilliseconds',
+  },
+  HoldState: { PLACED: 'placed', DISPATCHED: 'dispatched', SETTLED: 'settled', VOIDED: 'voided', EXPIRED: 'expired' },
+}

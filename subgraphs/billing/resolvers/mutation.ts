@@ -1,0 +1,99 @@
+import { requirePrincipal, requireScope } from '../../common/principal.ts'
+import type { ResolverContext } from '../../common/subgraph.ts'
+import type { Quantities } from '../domain/money.ts'
+import type { UsageSource } from '../domain/usage.ts'
+import type { Hold } from '../domain/wallet.ts'
+import { checkpointHold } from '../use-cases/checkpoint-hold.ts'
+import { type CreateApiKeyInput, createApiKey } from '../use-cases/create-api-key.ts'
+import { type CreateOrganizationInput, createOrganization } from '../use-cases/create-organization.ts'
+import { type Credit, creditWallet } from '../use-cases/credit-wallet.ts'
+import type { BillingDeps } from '../use-cases/deps.ts'
+import { dispatchHold } from '../use-cases/dispatch-hold.ts'
+import { type PlaceHoldInput, placeHold } from '../use-cases/place-hold.ts'
+import { revokeApiKey } from '../use-cases/revoke-api-key.ts'
+import { rotateApiKey } from '../use-cases/rotate-api-key.ts'
+import { settleHold } from '../use-cases/settle-hold.ts'
+import { type UpdateApiKeyInput, updateApiKey } from '../use-cases/update-api-key.ts'
+import { assignPlan, updateOrganization } from '../use-cases/update-organization.ts'
+import { voidHold } from '../use-cases/void-hold.ts'
+
+type Context = ResolverContext<BillingDeps>
+type Id = { readonly id: string }
+type Input<T> = { readonly input: T }
+type HoldQuantities = Input<Id & { readonly quantities: Quantities }>
+
+function answer(id: string, { state, amount }: Hold) {
+  return { id, state, amount: BigInt(amount) }
+}
+
+export const Mutation = {
+  createApiKey(_parent: unknown, { input }: Input<CreateApiKeyInput>, { deps, caller }: Context) {
+    return createApiKey(deps, requirePrincipal(caller), input)
+  },
+
+  async updateApiKey(_parent: unknown, { input }: Input<UpdateApiKeyInput>, { deps, caller }: Context) {
+    return { apiKey: await updateApiKey(deps, requirePrincipal(caller), input) }
+  },
+
+  rotateApiKey(_parent: unknown, { id }: Id, { deps, caller }: Context) {
+    return rotateApiKey(deps, requirePrincipal(caller), id)
+  },
+
+  async revokeApiKey(_parent: unknown, { id }: Id, { deps, caller }: Context) {
+    return { apiKey: await revokeApiKey(deps, requirePrincipal(caller), id) }
+  },
+
+  async updateOrganization(_parent: unknown, { input }: Input<Parameters<typeof updateOrganization>[2]>, { deps, caller }: Context) {
+    return { organization: await updateOrganization(deps, requirePrincipal(caller), input) }
+  },
+
+  createOrganization(_parent: unknown, { input }: Input<CreateOrganizationInput>, { deps, caller }: Context) {
+    return createOrganization(deps, requirePrincipal(caller), input)
+  },
+
+  async assignPlan(
+    _parent: unknown,
+    { input }: Input<{ readonly organizationId: string; readonly plan: string }>,
+    { deps, caller }: Context,
+  ) {
+    return { organization: await assignPlan(deps, requirePrincipal(caller), input.organizationId, input.plan) }
+  },
+
+  topUpWallet(_parent: unknown, { input }: Input<Omit<Credit, 'kind'>>, { deps, caller }: Context) {
+    requireScope(caller, 'operator')
+    return creditWallet(deps, { ...input, kind: 'top_up' })
+  },
+
+  adjustWallet(_parent: unknown, { input }: Input<Omit<Credit, 'kind'>>, { deps, caller }: Context) {
+    requireScope(caller, 'operator')
+    return creditWallet(deps, { ...input, kind: 'adjustment' })
+  },
+
+  async placeHold(_parent: unknown, { input }: Input<PlaceHoldInput>, { deps, caller }: Context) {
+    return answer(input.id, await placeHold(deps, requirePrincipal(caller), input))
+  },
+
+  async dispatchHold(_parent: unknown, { input }: HoldQuantities, { deps, caller }: Context) {
+    return answer(input.id, await dispatchHold(deps, requirePrincipal(caller), input.id, input.quantities))
+  },
+
+  async checkpointHold(
+    _parent: unknown,
+    { input }: Input<HoldQuantities['input'] & { readonly ttlSeconds: number }>,
+    { deps, caller }: Context,
+  ) {
+    return answer(input.id, await checkpointHold(deps, requirePrincipal(caller), input.id, input.quantities, input.ttlSeconds))
+  },
+
+  settleHold(
+    _parent: unknown,
+    { input }: Input<Id & { readonly quantities: Quantities; readonly source: UsageSource }>,
+    { deps, caller }: Context,
+  ) {
+    return settleHold(deps, requirePrincipal(caller), input.id, input.quantities, input.source)
+  },
+
+  voidHold(_parent: unknown, { id }: Id, { deps, caller }: Context) {
+    return voidHold(deps, requirePrincipal(caller), id)
+  },
+}

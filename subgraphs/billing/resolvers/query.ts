@@ -1,0 +1,49 @@
+import type { PageArguments } from '../../common/connection.ts'
+import { NotFound } from '../../common/errors.ts'
+import { requirePrincipal, requireScope, requireService } from '../../common/principal.ts'
+import type { ResolverContext } from '../../common/subgraph.ts'
+import type { BillingDeps } from '../use-cases/deps.ts'
+import { principalOfApiKey, principalOfKey } from '../use-cases/find-principal.ts'
+import { listOrganizations, listUsage, type UsageFilter } from '../use-cases/list-billing.ts'
+
+type Context = ResolverContext<BillingDeps>
+
+export const Query = {
+  async organization(_parent: unknown, _args: object, { deps, caller }: Context) {
+    const { organizationId } = requirePrincipal(caller)
+    const organization = await deps.collections.organizations.findOne({ _id: organizationId })
+    if (!organization) throw new NotFound('organization', organizationId)
+    return organization
+  },
+
+  organizations(_parent: unknown, args: PageArguments, { deps, caller }: Context) {
+    requireScope(caller, 'operator')
+    return listOrganizations(deps, args)
+  },
+
+  async apiKey(_parent: unknown, { id }: { readonly id: string }, { deps, caller }: Context) {
+    const { organizationId } = requireScope(caller, 'admin')
+    const key = await deps.collections.apiKeys.findOne({ _id: id })
+    return key?.organizationId === organizationId ? key : null
+  },
+
+  plans(_parent: unknown, _args: object, { deps, caller }: Context) {
+    requireScope(caller, 'operator')
+    return deps.plans
+  },
+
+  usage(_parent: unknown, { filter, ...page }: PageArguments & { readonly filter?: UsageFilter | null }, { deps, caller }: Context) {
+    const { organizationId } = requireScope(caller, 'billing:read')
+    return listUsage(deps, organizationId, page, filter ?? {})
+  },
+
+  principalOfApiKey(_parent: unknown, { apiKey }: { readonly apiKey: string }, { deps, caller }: Context) {
+    requireService(caller)
+    return principalOfApiKey(deps, apiKey)
+  },
+
+  principalOfKey(_parent: unknown, args: { readonly organizationId: string; readonly apiKeyId: string }, { deps, caller }: Context) {
+    requireService(caller)
+    return principalOfKey(deps, args.organizationId, args.apiKeyId)
+  },
+}

@@ -1,0 +1,26 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
+import { openSqliteDocumentStore } from '../../common/adapters/sqlite/document-store.ts'
+import { silentLog } from '../../common/log.ts'
+import type { DocumentStore } from '../../common/ports/document-store.ts'
+
+/** A store of the test's own; disposing it leaves nothing behind. */
+export const STORES: readonly { readonly name: string; readonly open: () => Promise<DocumentStore> }[] = [
+  { name: 'the fake', open: async () => new MemoryDocumentStore() },
+  { name: 'SQLite', open: openTemporarySqlite },
+]
+
+async function openTemporarySqlite(): Promise<DocumentStore> {
+  const folder = await mkdtemp(join(tmpdir(), 'kis-billing-'))
+  const store = await openSqliteDocumentStore({ file: join(folder, 'billing.sqlite'), log: silentLog })
+  return {
+    collection: (spec) => store.collection(spec),
+    ping: (signal) => store.ping(signal),
+    async [Symbol.asyncDispose]() {
+      await store[Symbol.asyncDispose]()
+      await rm(folder, { recursive: true })
+    },
+  }
+}

@@ -1,0 +1,66 @@
+import { randomBytes } from 'node:crypto'
+import type { Clock } from '../../common/clock.ts'
+import { type IdSource, idSource } from '../../common/ids.ts'
+import { silentLog } from '../../common/log.ts'
+import type { DocumentStore } from '../../common/ports/document-store.ts'
+import type { Plan, Principal, Scope } from '../../common/principal.ts'
+import { emptyWallet } from '../domain/wallet.ts'
+import { openCollections } from '../use-cases/collections.ts'
+import { creditWallet } from '../use-cases/credit-wallet.ts'
+import type { BillingDeps } from '../use-cases/deps.ts'
+import { OutboxPump } from '../use-cases/outbox-pump.ts'
+import { WalletWriter } from '../use-cases/wallet-writer.ts'
+
+/** What tests of billing build with: a clock that they move, the use cases on a store of theirs, organizations with credit. */
+
+export class ManualClock implements Clock {
+  #now = Date.parse('2026-11-21T08:00:00.000Z')
+
+  now(): Date {
+    return new Date(this.#now)
+  }
+
+  advance(ms: number): void {
+    this.#now += ms
+  }
+
+  /** Never wakes: tests call what a loop would call. */
+  sleep(_ms: number, signal?: AbortSignal): Promise<void> {
+    return new Promise((_resolve, reject) => {
+      signal?.throwIfAborted()
+      signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
+    })
+  }
+}
+
+export const SELF_HOSTED: Plan = {
+  code: 'self-hosted',
+  storageBytes: 10_737_418_240,
+  vectors: 1_000_000,
+  maxFileBytes: 26_214_400,
+  requestsPerMinute: null,
+  tokensPerMinute: null,
+  concurrency: 512,
+}
+
+export const SMALL_PLAN: Plan = { ...SELF_HOSTED, code: 'small', storageBytes: 1_000_000, vectors: 100, requestsPerMinute: 60 }
+
+/** Billing's objects as one process has them; on the same store and clock they are that process after a restart. */
+export function openBilling(store: DocumentStore, clock: Clock, ids: IdSource = idSource(clock)): BillingDeps {
+  const collections = openCollections(store)
+  const pump = new OutboxPump(collections, silentLog)
+  const writer = new WalletWriter(collections, pump)
+  return { collections, pump, writer, plans: [SELF_HOSTED, SMALL_PLAN], pepper: new Uint8Array(32).fill(7), clock, ids, log: silentLog }
+}
+
+export function principalOf(organizationId: string, scopes: readonly Scope[] = ['inference'], apiKeyId = 'key_1'): Principal {
+  return { organizationId, apiKeyId, scopes, modelAllowlist: null, residencyPolicy: 'unrestricted', plan: SELF_HOSTED }
+}
+
+/** An organization with this much to spend. */
+export async function fundedOrganization(deps: BillingDeps, nanoUsd: bigint): Promise<Principal> {
+  const organizationId = `org_${randomBytes(16).toString('hex')}`
+  await deps.collections.wallets.insertOne(emptyWallet(organizationId))
+  if (nanoUsd > 0n) await creditWallet(deps, { kind: 'top_up', organizationId, amount: nanoUsd, reference: 'first' })
+  return principalOf(organizationId)
+}

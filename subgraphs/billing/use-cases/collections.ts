@@ -1,0 +1,72 @@
+import type { DocumentCollection, DocumentStore } from '../../common/ports/document-store.ts'
+import type { ResidencyPolicy, Scope } from '../../common/principal.ts'
+import type { LedgerEntry } from '../domain/ledger.ts'
+import type { UsageRecord } from '../domain/usage.ts'
+import type { Wallet } from '../domain/wallet.ts'
+
+/** A tenant. */
+export type Organization = {
+  readonly _id: string
+  readonly name: string
+  readonly residencyPolicy: ResidencyPolicy
+  /** Code of its plan. */
+  readonly plan: string
+  readonly createdAt: Date
+}
+
+export type ApiKey = {
+  readonly _id: string
+  readonly organizationId: string
+  readonly name: string
+  readonly scopes: readonly Scope[]
+  /** Ids of models; null: every model. */
+  readonly modelAllowlist: readonly string[] | null
+  /** HMAC-SHA-256 of the key. */
+  readonly digest: string
+  readonly last4: string
+  readonly expiresAt: Date | null
+  readonly revokedAt: Date | null
+  readonly createdAt: Date
+  /** True until the key of the first start was used: so long each start shows it again. */
+  readonly unseen?: boolean
+}
+
+/** What the first start decided, so that a start after a crash goes on with the same. */
+export type Bootstrap = {
+  readonly _id: 'operator'
+  readonly organizationId: string
+  readonly apiKeyId: string
+  /** With the pepper it makes the operator's key. */
+  readonly nonce: string
+  /** Nano-USD of the first credit. */
+  readonly credit: number
+  readonly at: Date
+}
+
+export interface Collections {
+  readonly organizations: DocumentCollection<Organization>
+  readonly apiKeys: DocumentCollection<ApiKey>
+  readonly wallets: DocumentCollection<Wallet>
+  readonly entries: DocumentCollection<LedgerEntry>
+  readonly usage: DocumentCollection<UsageRecord>
+  readonly bootstrap: DocumentCollection<Bootstrap>
+}
+
+export function openCollections(store: DocumentStore): Collections {
+  return {
+    organizations: store.collection({ name: 'organizations', indexes: [] }),
+    apiKeys: store.collection({ name: 'api_keys', indexes: [{ fields: ['digest'], unique: true }, { fields: ['organizationId'] }] }),
+    wallets: store.collection({ name: 'wallets', indexes: [{ fields: ['nextExpiryAt'], sparse: true }] }),
+    entries: store.collection({ name: 'ledger_entries', indexes: [{ fields: ['organizationId', 'sequence'], unique: true }] }),
+    usage: store.collection({
+      name: 'usage_records',
+      indexes: [
+        { fields: ['organizationId', 'position'] },
+        { fields: ['organizationId', 'apiKeyId', 'position'] },
+        { fields: ['organizationId', 'modelId', 'position'] },
+        { fields: ['organizationId', 'apiKeyId', 'modelId', 'position'] },
+      ],
+    }),
+    bootstrap: store.collection({ name: 'bootstrap', indexes: [] }),
+  }
+}

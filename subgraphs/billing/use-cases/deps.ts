@@ -1,0 +1,21 @@
+import type { Clock } from '../../common/clock.ts'
+import type { IdSource } from '../../common/ids.ts'
+import type { Log } from '../../common/log.ts'
+import type { Plan } from '../../common/principal.ts'
+import type { Collections } from './collections.ts'
+import type { OutboxPump } from './outbox-pump.ts'
+import type { WalletWriter } from './wallet-writer.ts'
+
+/** What the use cases work with. */
+export interface BillingDeps {
+  readonly collections: Collections
+  readonly pump: OutboxPump
+  readonly writer: WalletWriter
+  /** The plans of the operator's catalog. */
+  readonly plans: readonly Plan[]
+  /** Secret part of the keys' digests. */
+  readonly pepper: Uint8Array
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly log: Log
+}

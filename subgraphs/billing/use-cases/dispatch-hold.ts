@@ -1,0 +1,20 @@
+import type { Principal } from '../../common/principal.ts'
+import type { Quantities } from '../domain/money.ts'
+import type { Hold } from '../domain/wallet.ts'
+import { changeHold } from './change-hold.ts'
+import { checkQuantities } from './checks.ts'
+import type { BillingDeps } from './deps.ts'
+import { HoldEnded } from './hold-errors.ts'
+
+/**
+ * Marks the hold as about to reach an engine; `quantities` are charged if nothing more is heard of the call. Repeatable: the first
+ * quantities stand. @throws {HoldEnded} the engine must not be called.
+ */
+export async function dispatchHold(deps: BillingDeps, { organizationId }: Principal, id: string, quantities: Quantities): Promise<Hold> {
+  const checkpoint = checkQuantities(quantities, 'quantities')
+  return changeHold(deps, organizationId, id, (hold) => {
+    if (hold.state === 'dispatched') return hold
+    if (hold.expiresAt <= deps.clock.now()) throw new HoldEnded(id)
+    return { ...hold, state: 'dispatched', checkpoint }
+  })
+}

@@ -1,0 +1,90 @@
+import { NotFound } from '../../common/errors.ts'
+import { endEntryId, usageRecordId } from '../domain/ids.ts'
+import { balanceChange, endPostings, type LedgerEntry } from '../domain/ledger.ts'
+import { MAX_NANO_USD, priceOf, type Quantities, type Rates, UNITS } from '../domain/money.ts'
+import { type UsageRecord, type UsageSource, usagePosition } from '../domain/usage.ts'
+import type { Hold } from '../domain/wallet.ts'
+import type { WalletDraft } from '../domain/wallet-draft.ts'
+import { checkHoldId } from './checks.ts'
+import type { BillingDeps } from './deps.ts'
+
+/** How a hold ends: `used` is what its call consumed, null when nothing is charged. */
+export interface Ending {
+  readonly kind: 'settle' | 'void' | 'expire'
+  readonly used: { readonly quantities: Quantities; readonly source: UsageSource } | null
+}
+
+/** How a hold has ended, in nano-USD. */
+export interface HoldOutcome {
+  readonly id: string
+  readonly state: 'settled' | 'voided' | 'expired'
+  readonly charged: bigint
+  readonly absorbed: bigint
+}
+
+const STATES = { settle: 'settled', void: 'voided', expire: 'expired' } as const
+
+/** Ends an open hold, or gives the outcome that it has: the first one stands. @throws {NotFound} no such hold. */
+export async function endHold(deps: BillingDeps, organizationId: string, holdId: string, ending: Ending): Promise<HoldOutcome> {
+  const id = checkHoldId(holdId)
+  const end = endEntryId(organizationId, id)
+  const { value } = await deps.writer.change(organizationId, end, (wallet) => {
+    const first = wallet.entry(end)
+    if (first) return first
+    const hold = wallet.hold(id)
+    if (!hold) throw new NotFound('hold', id, 'id')
+    return endOpenHold(deps, wallet, organizationId, id, hold, ending)
+  })
+  return outcomeOf(id, value)
+}
+
+/** Posts the end of a hold that is open in `wallet`. */
+export function endOpenHold(
+  { clock, log }: BillingDeps,
+  wallet: WalletDraft,
+  organizationId: string,
+  id: string,
+  hold: Hold,
+  { kind, used }: Ending,
+): LedgerEntry {
+  const at = clock.now()
+  const { charged, absorbed } = used ? chargeOf(hold, used.quantities) : { charged: 0n, absorbed: 0n }
+  if (absorbed > 0n) log.warn({ organizationId, holdId: id, absorbedNanoUsd: absorbed.toString() }, 'a call cost more than its hold')
+  wallet.dropHold(id)
+  return wallet.post(
+    { _id: endEntryId(organizationId, id), kind, postings: endPostings(BigInt(hold.amount), charged, absorbed), reference: id, at },
+    used ? usageRecord(organizationId, id, hold, used, Number(charged), at) : undefined,
+  )
+}
+
+function outcomeOf(id: string, { kind, postings }: LedgerEntry): HoldOutcome {
+  return {
+    id,
+    state: STATES[kind as Ending['kind']],
+    charged: BigInt(-balanceChange(postings)),
+    absorbed: BigInt(-(postings.absorbed ?? 0)),
+  }
+}
+
+function chargeOf({ amount, rates }: Hold, quantities: Quantities) {
+  const held = BigInt(amount)
+  const cost = priceOf(quantities, Object.fromEntries(UNITS.map((unit) => [unit, BigInt(rates[unit])])) as Rates)
+  const charged = cost < held ? cost : held
+  // Bounded like every amount: a count that is wrong by far must not keep the hold from ending.
+  const absorbed = cost < MAX_NANO_USD ? cost - charged : MAX_NANO_USD - charged
+  return { charged, absorbed }
+}
+
+function usageRecord(
+  organizationId: string,
+  holdId: string,
+  hold: Hold,
+  { quantities, source }: NonNullable<Ending['used']>,
+  amount: number,
+  at: Date,
+): UsageRecord {
+  const { apiKeyId, modelId, operation, requestId, rates, rateCardVersion } = hold
+  const _id = usageRecordId(organizationId, holdId)
+  const position = usagePosition(at, _id)
+  return { _id, organizationId, position, apiKeyId, modelId, operation, requestId, quantities, rates, rateCardVersion, amount, source, at }
+}

@@ -1,0 +1,21 @@
+import { KisError } from '../../common/errors.ts'
+
+/** The id was used before, so that it cannot stand for this call. */
+export class HoldConflict extends KisError {
+  constructor(id: string, what: string) {
+    super('idempotency_conflict', `The hold \`${id}\` ${what}.`, { param: 'id' })
+  }
+}
+
+/** The hold ran out of time, or was resolved: the engine must not be called any more. Another call, with a hold of its own, can succeed. */
+export class HoldEnded extends KisError {
+  constructor(id: string) {
+    super('service_unavailable', `The hold \`${id}\` has ended.`, { retryAfterMs: 0 })
+  }
+}
+
+export class InsufficientQuota extends KisError {
+  constructor() {
+    super('insufficient_quota', 'The wallet cannot cover the most that this call may cost. Add credit, or ask for less output.')
+  }
+}

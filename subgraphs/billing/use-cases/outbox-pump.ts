@@ -1,0 +1,66 @@
+import type { Log } from '../../common/log.ts'
+import type { Collections } from './collections.ts'
+import { pumpOutbox } from './pump-outbox.ts'
+
+/** Wallets that a start looks at together. */
+const RESUME_PAGE_WALLETS = 100
+
+/** A run of the pump, and the one that begins after it for whoever came while it was under way. */
+interface Run {
+  current: Promise<void>
+  next?: Promise<void>
+}
+
+/** Empties outboxes: one run at a time per organization, and at most one waiting. */
+export class OutboxPump implements AsyncDisposable {
+  readonly #collections: Collections
+  readonly #log: Log
+  readonly #runs = new Map<string, Run>()
+  #closed = false
+
+  constructor(collections: Collections, log: Log) {
+    this.#collections = collections
+    this.#log = log
+  }
+
+  /** Copies out soon. Failing is no loss: the entries stay in the outbox for the next write, read or start. */
+  kick(organizationId: string): void {
+    if (this.#closed) return
+    this.drain(organizationId).catch((error) => this.#log.warn({ err: error, organizationId }, 'an outbox could not be copied'))
+  }
+
+  /** Resolves when everything that was posted before the call can be read in the ledger and the usage records. */
+  drain(organizationId: string): Promise<void> {
+    const run = this.#runs.get(organizationId)
+    if (!run) return this.#start(organizationId)
+    // The run under way may have read the wallet before the caller's write.
+    run.next ??= run.current.catch(() => undefined).then(() => this.#start(organizationId))
+    return run.next
+  }
+
+  /** Goes on with what an earlier process left in outboxes. */
+  async resume(signal: AbortSignal): Promise<void> {
+    let after = ''
+    while (!signal.aborted) {
+      const wallets = await this.#collections.wallets.find({ _id: { $gt: after } }, { limit: RESUME_PAGE_WALLETS })
+      for (const wallet of wallets) if (wallet.outbox.length > 0) await this.drain(wallet._id)
+      if (wallets.length < RESUME_PAGE_WALLETS) return
+      after = wallets.at(-1)!._id
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true
+    await Promise.allSettled([...this.#runs.values()].map((run) => run.next ?? run.current))
+  }
+
+  #start(organizationId: string): Promise<void> {
+    const run: Run = {
+      current: pumpOutbox(this.#collections, organizationId).finally(() => {
+        if (!run.next) this.#runs.delete(organizationId)
+      }),
+    }
+    this.#runs.set(organizationId, run)
+    return run.current
+  }
+}

@@ -1,0 +1,10 @@
+import type { Principal } from '../../common/principal.ts'
+import type { BillingDeps } from './deps.ts'
+import { changeLiveKey, requireManageable } from './manage-api-key.ts'
+import { type ApiKeyWithSecret, newSecret } from './new-api-key.ts'
+
+/** Gives the key a new secret in one write; the old one is refused from then on. */
+export async function rotateApiKey(deps: BillingDeps, principal: Principal, id: string): Promise<ApiKeyWithSecret> {
+  const { key, ...kept } = newSecret(deps.pepper)
+  return { apiKey: await changeLiveKey(deps, await requireManageable(deps, principal, id), kept), key }
+}

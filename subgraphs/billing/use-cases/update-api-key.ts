@@ -1,0 +1,33 @@
+import { type Principal, requireScope, type Scope } from '../../common/principal.ts'
+import { requireGrantable } from '../domain/grants.ts'
+import { checkAllowlist, checkExpiry, checkScopes } from './api-key-input.ts'
+import { checkName } from './checks.ts'
+import type { ApiKey } from './collections.ts'
+import type { BillingDeps } from './deps.ts'
+import { changeLiveKey, ownKeyError, requireManageable } from './manage-api-key.ts'
+
+export interface UpdateApiKeyInput {
+  readonly id: string
+  readonly name?: string | null
+  readonly scopes?: readonly Scope[] | null
+  /** Null: every model. */
+  readonly modelAllowlist?: readonly string[] | null
+  /** Null: never. */
+  readonly expiresAt?: Date | null
+}
+
+/** Changes what is given of a key. */
+export async function updateApiKey(deps: BillingDeps, principal: Principal, input: UpdateApiKeyInput): Promise<ApiKey> {
+  requireScope(principal, 'admin')
+  const change = {
+    ...(typeof input.name === 'string' && { name: checkName(input.name, 'name') }),
+    ...(input.scopes && { scopes: checkScopes(input.scopes) }),
+    ...(input.modelAllowlist !== undefined && { modelAllowlist: checkAllowlist(input.modelAllowlist) }),
+    ...(input.expiresAt !== undefined && { expiresAt: checkExpiry(input.expiresAt, deps.clock) }),
+  }
+  const key = await requireManageable(deps, principal, input.id)
+  requireGrantable(principal, { ...key, ...change })
+  if (key._id === principal.apiKeyId && change.scopes && !change.scopes.some((scope) => scope === 'admin' || scope === 'operator'))
+    throw ownKeyError('take the scope `admin` from')
+  return changeLiveKey(deps, key, change)
+}

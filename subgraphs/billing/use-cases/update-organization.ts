@@ -1,0 +1,31 @@
+import { NotFound } from '../../common/errors.ts'
+import { type Principal, type ResidencyPolicy, requireScope } from '../../common/principal.ts'
+import { checkName } from './checks.ts'
+import type { Organization } from './collections.ts'
+import { checkPlan } from './create-organization.ts'
+import type { BillingDeps } from './deps.ts'
+
+/** Renames the caller's organization or sets its residency policy; what is not given stays. */
+export async function updateOrganization(
+  deps: BillingDeps,
+  principal: Principal,
+  input: { readonly name?: string | null; readonly residencyPolicy?: ResidencyPolicy | null },
+): Promise<Organization> {
+  const { organizationId } = requireScope(principal, 'admin')
+  return change(deps, organizationId, {
+    ...(typeof input.name === 'string' && { name: checkName(input.name, 'name') }),
+    ...(input.residencyPolicy && { residencyPolicy: input.residencyPolicy }),
+  })
+}
+
+/** Moves any organization to another plan. For operators. */
+export async function assignPlan(deps: BillingDeps, principal: Principal, organizationId: string, plan: string): Promise<Organization> {
+  requireScope(principal, 'operator')
+  return change(deps, organizationId, { plan: checkPlan(deps, plan) })
+}
+
+async function change({ collections }: BillingDeps, id: string, fields: Partial<Organization>): Promise<Organization> {
+  const organization = await collections.organizations.findOneAndUpdate({ _id: id }, { $set: fields })
+  if (!organization) throw new NotFound('organization', id, 'organizationId')
+  return organization
+}

@@ -1,0 +1,106 @@
+import type { Filter } from '../../ports/document-store.ts'
+import {
+  fieldsOf,
+  isDate,
+  isObject,
+  kindOf,
+  type Stored,
+  type StoredObject,
+  type StoredScalar,
+  singleValueAt,
+  toStored,
+} from './stored-value.ts'
+
+export type RangeOperator = 'gt' | 'gte' | 'lt' | 'lte'
+
+/** One comparison of a filter. A document meets the filter when it meets each. */
+export type Test = { readonly path: string; readonly fields: readonly string[] } & (
+  | { readonly operator: 'eq' | RangeOperator; readonly value: StoredScalar }
+  | { readonly operator: 'in'; readonly values: readonly StoredScalar[] }
+)
+
+/** Values of one `$in`, as the port says. */
+export const MAX_IN_VALUES = 1_000
+
+/** @throws {TypeError} the filter is not one of the port's; a defect of the caller. */
+export function testsOf(filter: Filter): readonly Test[] {
+  return Object.entries(filter).flatMap(([path, condition]) => testsOfPath(path, condition))
+}
+
+function testsOfPath(path: string, condition: unknown): readonly Test[] {
+  const fields = fieldsOf(path)
+  if (typeof condition !== 'object' || condition === null || condition instanceof Date) {
+    return [{ path, fields, operator: 'eq', value: scalarOf(condition, path) }]
+  }
+  const tests = Object.entries(condition).map(([name, operand]): Test => {
+    switch (name) {
+      case '$eq':
+        return { path, fields, operator: 'eq', value: scalarOf(operand, path) }
+      case '$gt':
+      case '$gte':
+      case '$lt':
+      case '$lte': {
+        if (operand === null) throw new TypeError(`${path}: ${name} null has no meaning`)
+        return { path, fields, operator: name.slice(1) as RangeOperator, value: scalarOf(operand, path) }
+      }
+      case '$in': {
+        if (!Array.isArray(operand) || operand.length > MAX_IN_VALUES) {
+          throw new TypeError(`${path}: $in takes an array of at most ${MAX_IN_VALUES} values`)
+        }
+        return { path, fields, operator: 'in', values: operand.map((value) => scalarOf(value, path)) }
+      }
+      default:
+        throw new TypeError(`${path}: the filter operator ${name} is not in the port`)
+    }
+  })
+  if (tests.length === 0) throw new TypeError(`${path}: an empty condition`)
+  const kinds = new Set(tests.map((test) => ('value' in test && test.operator !== 'eq' ? kindOf(test.value) : undefined)))
+  kinds.delete(undefined)
+  if (kinds.size > 1) throw new TypeError(`${path}: the bounds of a range are of different types`)
+  return tests
+}
+
+function scalarOf(value: unknown, path: string): StoredScalar {
+  const stored = toStored(value, path)
+  if (path === '_id' && stored !== null && typeof stored !== 'string') throw new TypeError('_id is compared with strings')
+  if (Array.isArray(stored) || isObject(stored)) throw new TypeError(`${path} is compared with ${kindOf(stored)}, not with a single value`)
+  return stored as StoredScalar
+}
+
+export function meets(document: StoredObject, tests: readonly Test[]): boolean {
+  return tests.every((test) => {
+    const found = singleValueAt(document, test.fields)
+    if (test.operator === 'in') return test.values.some((value) => equal(found, value))
+    return test.operator === 'eq' ? equal(found, test.value) : inRange(found, test.operator, test.value)
+  })
+}
+
+/** Values of different types are never equal; null equals an absent field. */
+export function equal(found: Stored | undefined, value: StoredScalar): boolean {
+  if (isDate(value)) return isDate(found) && found.$date === value.$date
+  return (found ?? null) === value
+}
+
+/** Values of another type are outside every range, as in MongoDB. */
+function inRange(found: Stored | undefined, operator: RangeOperator, bound: StoredScalar): boolean {
+  if (found === undefined || kindOf(found) !== kindOf(bound)) return false
+  const order = compare(found, bound)
+  switch (operator) {
+    case 'gt':
+      return order > 0
+    case 'gte':
+      return order >= 0
+    case 'lt':
+      return order < 0
+    case 'lte':
+      return order <= 0
+  }
+}
+
+/** Both are of one type, and not null. */
+function compare(a: Stored, b: Stored): number {
+  if (isDate(a) && isDate(b)) return a.$date - b.$date
+  // By UTF-8 byte, as SQLite and MongoDB order strings; JavaScript's own order differs beyond the basic plane.
+  if (typeof a === 'string' && typeof b === 'string') return Buffer.compare(Buffer.from(a), Buffer.from(b))
+  return Number(a) - Number(b)
+}

@@ -1,0 +1,33 @@
+import type { CollectionSpec } from '../../ports/document-store.ts'
+import { isObject, kindOf, type StoredObject, singleValueAt } from './stored-value.ts'
+
+/** SQLite takes names and index paths into its SQL as they are, so they are plain words. */
+const COLLECTION_NAME = /^[a-z][a-z0-9_]*$/
+export const INDEX_PATH = /^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$/
+
+/** @throws {TypeError} a defect of the caller. */
+export function checkSpec(spec: CollectionSpec): void {
+  if (!COLLECTION_NAME.test(spec.name)) throw new TypeError(`${spec.name} is no name of a collection: lower case with underscores`)
+  for (const index of spec.indexes) {
+    if (index.fields.length === 0) throw new TypeError(`an index of ${spec.name} has no fields`)
+    for (const path of index.fields) {
+      if (!INDEX_PATH.test(path))
+        throw new TypeError(`an index of ${spec.name} has the path ${JSON.stringify(path)}, which is not plain words`)
+    }
+  }
+}
+
+/**
+ * Only single values are indexed. A unique index needs them: MongoDB lets one document miss the field, SQLite any number.
+ * @throws {TypeError} a defect of the caller.
+ */
+export function checkIndexed(spec: CollectionSpec, document: StoredObject): void {
+  for (const { fields, unique, sparse } of spec.indexes) {
+    const values = fields.map((path) => singleValueAt(document, path.split('.')))
+    const isIndexed = !(sparse && values[0] === undefined)
+    for (const [position, value] of values.entries()) {
+      const isBad = isObject(value) || (unique && isIndexed && (value ?? null) === null)
+      if (isBad) throw new TypeError(`${fields[position]} is in an index of ${spec.name}, so it cannot be ${kindOf(value)}`)
+    }
+  }
+}

@@ -1,0 +1,117 @@
+/** A value as the adapters judge it, and as SQLite's file keeps it: JSON, with a Date as `{"$date": milliseconds since 1970}`. No other field name starts with `$`. */
+export type Stored = StoredScalar | Stored[] | StoredObject
+export type StoredScalar = string | number | boolean | null | { $date: number }
+export interface StoredObject {
+  [field: string]: Stored
+}
+
+/** Levels of objects and arrays; what BSON allows. It also ends a value that contains itself. */
+const MAX_DEPTH = 100
+/** Characters of JSON; MongoDB's limit of a document is 16 MiB. */
+const MAX_DOCUMENT_LENGTH = 16 * 1024 * 1024
+
+/** @throws {TypeError} the value is not one that both stores keep unchanged; a defect of the caller. */
+export function toStored(value: unknown, where: string, depth = 0): Stored {
+  switch (typeof value) {
+    case 'string':
+      // A lone surrogate has no UTF-8, so that an index could not find it again.
+      return value.isWellFormed() ? value : value.toWellFormed()
+    case 'number':
+      if (Number.isSafeInteger(value)) return value
+      throw new TypeError(`${where} is ${value}; numbers are safe integers`)
+    case 'boolean':
+      return value
+    case 'object':
+      return value === null ? null : toStoredObject(value, where, depth)
+    default:
+      throw new TypeError(`${where} is of type ${typeof value}, which cannot be stored`)
+  }
+}
+
+function toStoredObject(value: object, where: string, depth: number): Stored {
+  if (depth >= MAX_DEPTH) throw new TypeError(`${where} is nested deeper than ${MAX_DEPTH} levels`)
+  if (value instanceof Date) {
+    const time = value.getTime()
+    if (Number.isNaN(time)) throw new TypeError(`${where} is an invalid date`)
+    return { $date: time }
+  }
+  if (Array.isArray(value)) return Array.from(value, (item, index) => toStored(item, `${where}.${index}`, depth + 1))
+  const prototype = Object.getPrototypeOf(value)
+  if (prototype !== Object.prototype && prototype !== null) throw new TypeError(`${where} is not a plain object`)
+  const stored: StoredObject = {}
+  for (const [field, inner] of Object.entries(value)) {
+    checkField(field, where)
+    stored[field] = toStored(inner, `${where}.${field}`, depth + 1)
+  }
+  return stored
+}
+
+function checkField(field: string, where: string): void {
+  if (field === '' || field === '__proto__' || field.startsWith('$') || field.includes('.') || field.includes('\0')) {
+    throw new TypeError(`${where} has a field named ${JSON.stringify(field)}, which cannot be stored`)
+  }
+}
+
+/** The field names of a dotted path. @throws {TypeError} one of them cannot be stored. */
+export function fieldsOf(path: string): readonly string[] {
+  const fields = path.split('.')
+  for (const field of fields) checkField(field, 'a path')
+  return fields
+}
+
+/** Undefined when a field is absent or its parent is no object. @throws {TypeError} the path leads through or to an array. */
+export function singleValueAt(document: StoredObject, fields: readonly string[]): Exclude<Stored, Stored[]> | undefined {
+  let value: Stored | undefined = document
+  for (const field of fields) {
+    if (!isObject(value) || !Object.hasOwn(value, field)) return undefined
+    value = (value as StoredObject)[field]
+    if (Array.isArray(value)) throw new TypeError(`${fields.join('.')} leads to an array; only single values are compared and indexed`)
+  }
+  return value as Exclude<Stored, Stored[]>
+}
+
+export function isObject(value: Stored | undefined): value is StoredObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !isDate(value)
+}
+
+export function isDate(value: Stored | undefined): value is { $date: number } {
+  return typeof value === 'object' && value !== null && '$date' in value
+}
+
+/** What the error messages call it, in MongoDB's words. */
+export function kindOf(value: Stored | undefined): string {
+  if (value === undefined) return 'missing'
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'array'
+  return isDate(value) ? 'date' : typeof value
+}
+
+export function encodeDocument(document: Stored): string {
+  const text = JSON.stringify(document)
+  if (text.length > MAX_DOCUMENT_LENGTH)
+    throw new RangeError(`a document of ${text.length} characters is larger than ${MAX_DOCUMENT_LENGTH}`)
+  return text
+}
+
+export function parseDocument(text: string): StoredObject {
+  return JSON.parse(text)
+}
+
+/** The document as callers know it. Changes `document` in place, which its parser made for this. */
+export function withDates(document: Stored): unknown {
+  if (typeof document !== 'object' || document === null) return document
+  if (isDate(document)) return new Date(document.$date)
+  const fields = document as Record<string, unknown>
+  // Not `for … in`: on objects that JSON.parse has made it takes twice as long, and wallets are read several times a call.
+  for (const field of Object.keys(fields)) {
+    const value = fields[field]
+    if (typeof value === 'object' && value !== null) fields[field] = withDates(value as Stored)
+  }
+  return document
+}
+
+export function decodeDocument(text: string): unknown {
+  const document = parseDocument(text)
+  // A quotation mark inside a string is escaped, so this finds every date; most documents' walk is spared.
+  return text.includes('"$date":') ? withDates(document) : document
+}

@@ -1,0 +1,46 @@
+import { Long } from 'mongodb'
+import type { Update } from '../../ports/document-store.ts'
+import { isDate, type Stored } from '../documents/stored-value.ts'
+import { changesOf } from '../documents/update.ts'
+
+const MAX_INT32 = 2 ** 31 - 1
+const MIN_INT32 = -(2 ** 31)
+
+/** As the driver is given it. It gives Dates and whole numbers back as they were. */
+export function toBson(value: Stored): unknown {
+  // The driver would make a double of it, and MongoDB's `$inc` then counts in doubles.
+  if (typeof value === 'number') return value > MAX_INT32 || value < MIN_INT32 ? Long.fromNumber(value) : value
+  if (typeof value !== 'object' || value === null) return value
+  if (isDate(value)) return new Date(value.$date)
+  if (Array.isArray(value)) return value.map(toBson)
+  return Object.fromEntries(Object.entries(value).map(([field, inner]) => [field, toBson(inner)]))
+}
+
+/** The same update in the driver's words. */
+export function toBsonUpdate(update: Update): Record<string, Record<string, unknown>> {
+  const made: Record<string, Record<string, unknown>> = {}
+  for (const change of changesOf(update)) {
+    const name = `$${change.operator}`
+    made[name] ??= {}
+    const operands = made[name]
+    const path = change.fields.join('.')
+    switch (change.operator) {
+      case 'set':
+      case 'setOnInsert':
+        operands[path] = toBson(change.value)
+        break
+      case 'unset':
+        operands[path] = ''
+        break
+      case 'inc':
+        operands[path] = toBson(change.by)
+        break
+      case 'push':
+        operands[path] = { $each: change.values.map(toBson) }
+        break
+      case 'pull':
+        operands[path] = update.$pull![path]
+    }
+  }
+  return made
+}

@@ -1,0 +1,69 @@
+import { MongoClient, type MongoClientOptions, MongoServerError, MongoServerSelectionError } from 'mongodb'
+import type { MongoDatabase } from '../../mongodb-url.ts'
+
+/** Connections of one store of one process; operations beyond them wait. Ten processes of two stores stay far below mongod's own 65,536. */
+const MAX_CONNECTIONS = 50
+/** How long an operation waits for one of them: longer than any that goes well, so that it tells of an overload. */
+const WAIT_QUEUE_TIMEOUT_MS = 5_000
+/** How long an operation waits for a primary. An election takes up to 12 s, which is too long for a caller: it is told to come again. */
+const SERVER_SELECTION_TIMEOUT_MS = 5_000
+const CONNECT_TIMEOUT_MS = 3_000
+/** After this the server says that a write has not reached the majority. Its outcome is unknown then. */
+const WRITE_CONCERN_TIMEOUT_MS = 10_000
+/** A connection without an answer for this long is given up: above the one before, which is the longest that a server takes by itself. */
+const SOCKET_TIMEOUT_MS = 15_000
+
+/**
+ * An acknowledged write is in the journals of a majority and survives a failover; a read sees nothing that a failover could take back (Jepsen on
+ * MongoDB 4.2.6 shows what the weaker defaults lose). These win over options of the URL. The driver repeats a write whose connection broke only
+ * where the server can tell the repetition (replica sets and shards), and otherwise leaves it to the caller, which repeats by id.
+ */
+const OPTIONS: MongoClientOptions = {
+  appName: 'kis',
+  writeConcern: { w: 'majority', journal: true, wtimeoutMS: WRITE_CONCERN_TIMEOUT_MS },
+  readConcern: { level: 'majority' },
+  readPreference: 'primary',
+  retryWrites: true,
+  retryReads: true,
+  maxPoolSize: MAX_CONNECTIONS,
+  waitQueueTimeoutMS: WAIT_QUEUE_TIMEOUT_MS,
+  serverSelectionTimeoutMS: SERVER_SELECTION_TIMEOUT_MS,
+  connectTimeoutMS: CONNECT_TIMEOUT_MS,
+  socketTimeoutMS: SOCKET_TIMEOUT_MS,
+}
+
+const AUTHENTICATION_FAILED = 18
+const UNAUTHORIZED = 13
+
+/** Connects and looks whether the server will do. @throws {Error} says in a sentence why it will not. */
+export async function connectMongo({ url, database }: MongoDatabase): Promise<MongoClient> {
+  const client = clientOf(url)
+  try {
+    await client.connect()
+    const { readOnly } = await client.db(database).command({ hello: 1 })
+    if (readOnly) throw new Error('MongoDB cannot be used: the server is read-only')
+    // Needs the rights that `hello` does not.
+    await client.db(database).listCollections({}, { nameOnly: true, authorizedCollections: true }).next()
+    return client
+  } catch (error) {
+    await client.close()
+    throw startFailureOf(error)
+  }
+}
+
+function clientOf(url: string): MongoClient {
+  try {
+    return new MongoClient(url, OPTIONS)
+  } catch {
+    // The driver's own message can quote parts of the URL, of the password too where its special characters are not encoded.
+    throw new Error('The MongoDB URL is none that the driver reads; special characters of user name and password are percent-encoded in it')
+  }
+}
+
+/** A server that is too old comes as a failed selection, in whose words the driver says which version it wants. */
+function startFailureOf(error: unknown): unknown {
+  if (error instanceof MongoServerSelectionError) return new Error(`MongoDB cannot be reached: ${error.message}`, { cause: error })
+  if (!(error instanceof MongoServerError)) return error
+  const isRefused = error.code === AUTHENTICATION_FAILED || error.code === UNAUTHORIZED
+  return new Error(`MongoDB ${isRefused ? 'does not accept the user of the URL' : 'cannot be used'}: ${error.message}`, { cause: error })
+}

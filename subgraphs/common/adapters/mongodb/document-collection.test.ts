@@ -1,0 +1,96 @@
+import { type Collection, MongoBulkWriteError, MongoNetworkError, MongoServerError, MongoWriteConcernError } from 'mongodb'
+import { describe, expect, it } from 'vitest'
+import { type CollectionSpec, DuplicateKey, type Filter, type StoredDocument } from '../../ports/document-store.ts'
+import { MongoCollection } from './document-collection.ts'
+
+/** What the stand-in of the engine tests cannot show: it neither uses indexes nor loses races, and has no majority to wait for. */
+
+const SPEC: CollectionSpec = {
+  name: 'items',
+  indexes: [{ fields: ['org', 'code'], unique: true }, { fields: ['org', 'at'] }, { fields: ['job.dueAt'], sparse: true }],
+}
+
+/** A collection whose driver answers by `answer`, and notes what it was asked. */
+function collectionOn(answer: (call: number) => unknown) {
+  const calls: unknown[][] = []
+  const ask = (...asked: unknown[]) => {
+    calls.push(asked)
+    const given = answer(calls.length)
+    if (given instanceof Error) throw given
+    return given
+  }
+  const driver = {
+    find: (...asked: unknown[]) => ({ toArray: async () => ask(...asked) }),
+    findOneAndUpdate: async (...asked: unknown[]) => ask(...asked),
+    insertOne: async (...asked: unknown[]) => ask(...asked),
+  }
+  const documents = driver as unknown as Collection<StoredDocument>
+  return { calls, items: new MongoCollection(SPEC, documents, { what: 'The document store', ready: async () => undefined }) }
+}
+
+const duplicate = () => new MongoServerError({ message: 'E11000', code: 11_000 })
+
+describe('a query', () => {
+  it.each([
+    { filter: {}, sort: {}, hint: { _id: 1 }, order: { _id: 1 } },
+    { filter: { org: 'x' }, sort: { at: -1 }, hint: { org: 1, at: 1, _id: 1 }, order: { at: -1, _id: -1 } },
+    { filter: { org: 'x' }, sort: { code: 1 }, hint: { org: 1, code: 1 }, order: { code: 1 } },
+    { filter: { org: 'x', code: { $in: ['b', 'a'] } }, sort: {}, hint: { org: 1, code: 1 }, order: { _id: 1 } },
+    {
+      filter: { 'job.dueAt': { $lte: new Date(0) } },
+      sort: { 'job.dueAt': 1 },
+      hint: { 'job.dueAt': 1, _id: 1 },
+      order: { 'job.dueAt': 1, _id: 1 },
+    },
+  ] satisfies { filter: Filter; sort: Record<string, 1 | -1>; hint: object; order: object }[])(
+    'by $filter sorted by $sort names its index and asks for its order',
+    async ({ filter, sort, hint, order }) => {
+      const { calls, items } = collectionOn(() => [])
+      await items.find(filter, { sort, limit: 10 })
+      const [[asked, options]] = calls as [[Filter, { hint: object; sort: object }]]
+      expect(asked).toEqual(filter)
+      expect([JSON.stringify(options.hint), JSON.stringify(options.sort)]).toEqual([JSON.stringify(hint), JSON.stringify(order)])
+    },
+  )
+})
+
+describe('an upsert', () => {
+  const upsert = (items: MongoCollection<StoredDocument>) => items.findOneAndUpdate({ _id: 'a' }, { $inc: { n: 1 } }, { upsert: true })
+
+  it('that lost a race is done again, on the document that won', async () => {
+    const { calls, items } = collectionOn((call) => (call === 1 ? duplicate() : { _id: 'a' }))
+    expect(await upsert(items)).toEqual({ _id: 'a' })
+    expect(calls).toHaveLength(2)
+  })
+
+  it('that meets the key again fails', async () => {
+    const { calls, items } = collectionOn(duplicate)
+    await expect(upsert(items)).rejects.toThrow(DuplicateKey)
+    expect(calls).toHaveLength(2)
+  })
+})
+
+describe('a write', () => {
+  const timeout = { ok: 1, writeConcernError: { code: 64, errmsg: 'waiting for replication timed out' } }
+  const network = new MongoNetworkError('connection 1 closed')
+  it.each([
+    { what: 'did not reach the majority in time', error: new MongoWriteConcernError(timeout) },
+    { what: 'met a primary that stepped down', error: new MongoServerError({ message: 'stepped down', code: 189 }) },
+    { what: 'lost its connection', error: network },
+    { what: 'lost its connection in a batch', error: new MongoBulkWriteError(network, { getWriteConcernError: () => undefined } as never) },
+    { what: 'met a full disk', error: new MongoServerError({ message: 'no space left', code: 14_031 }) },
+  ])('that $what may be repeated by its caller, and is not repeated here', async ({ error }) => {
+    const { calls, items } = collectionOn(() => error)
+    await expect(items.findOneAndUpdate({ _id: 'a' }, { $inc: { n: 1 } })).rejects.toMatchObject({
+      code: 'service_unavailable',
+      shouldRetry: true,
+      cause: error,
+    })
+    expect(calls).toHaveLength(1)
+  })
+
+  it('that the server refuses for another reason is a defect, as it is', async () => {
+    const error = new MongoServerError({ message: 'Cannot apply $inc', code: 14 })
+    await expect(collectionOn(() => error).items.insertOne({ _id: 'a', org: 'x', code: 'c' } as StoredDocument)).rejects.toBe(error)
+  })
+})

@@ -1,0 +1,186 @@
+import { type Collection, MongoBulkWriteError, type OptionalUnlessRequiredId, type WithId } from 'mongodb'
+import { ServiceUnavailable } from '../../errors.ts'
+import {
+  type CollectionSpec,
+  type DocumentCollection,
+  DuplicateKey,
+  type Filter,
+  type FindOptions,
+  QueryWouldScan,
+  type StoredDocument,
+  type Update,
+} from '../../ports/document-store.ts'
+import { type Test, testsOf } from '../documents/filter.ts'
+import { type Access, chooseIndex, chooseKey } from '../documents/index-choice.ts'
+import { checkIndexed } from '../documents/spec.ts'
+import { type StoredObject, toStored } from '../documents/stored-value.ts'
+import { seedOf } from '../documents/update.ts'
+import { toBson, toBsonUpdate } from './bson.ts'
+import { isDuplicateKey, translated } from './failures.ts'
+import { hintOf } from './indexes.ts'
+
+/** What a collection needs of its store. */
+interface StoreAccess {
+  /** For the message of a failure: `The document store`. */
+  readonly what: string
+  /** Resolves when the indexes are there. */
+  ready(): Promise<void>
+}
+
+/** The port's bound of a page and of `insertMissing` and `deleteMany`. */
+const MAX_DOCUMENTS = 1_000
+/** Times that `deleteMany` looks anew when others have deleted or changed all that it found. */
+const MAX_DELETE_ROUNDS = 5
+
+/** Queries are judged as on SQLite, so that one without an index fails on every server, and in tests already. */
+export class MongoCollection<T extends StoredDocument> implements DocumentCollection<T> {
+  readonly spec: CollectionSpec
+  readonly #documents: Collection<StoredDocument>
+  readonly #store: StoreAccess
+
+  constructor(spec: CollectionSpec, documents: Collection<StoredDocument>, store: StoreAccess) {
+    this.spec = spec
+    this.#documents = documents
+    this.#store = store
+  }
+
+  async findOne(filter: Filter): Promise<T | null> {
+    const access = this.#accessOf(testsOf(filter), undefined, filter)
+    return this.#run(() => this.#documents.findOne(filter, { hint: hintOf(access.index) }))
+  }
+
+  async find(filter: Filter, { sort = {}, limit }: FindOptions): Promise<readonly T[]> {
+    checkCount(limit, 'the limit of a find')
+    const directions = new Set(Object.values(sort))
+    if (directions.size > 1) throw new TypeError('a sort goes one way')
+    const [direction = 1] = directions
+    const tests = testsOf(filter)
+    const access = this.#accessOf(tests, Object.keys(sort), { filter, sort })
+    const order = Object.fromEntries(orderOf(access, tests).map((path) => [path, direction]))
+    // A page in one batch: nothing is kept open on the server.
+    const options = { hint: hintOf(access.index), sort: order, limit, batchSize: limit + 1 }
+    return this.#run(() => this.#documents.find(filter, options).toArray())
+  }
+
+  async countDocuments(filter: Filter): Promise<number> {
+    const access = this.#accessOf(testsOf(filter), undefined, filter)
+    return this.#run(() => this.#documents.countDocuments(filter, { hint: hintOf(access.index) }))
+  }
+
+  async insertOne(document: T): Promise<void> {
+    const encoded = this.#encoded(document)
+    await this.#run(() => this.#documents.insertOne(encoded))
+  }
+
+  async insertMissing(documents: readonly T[]): Promise<number> {
+    if (documents.length === 0) return 0
+    checkCount(documents.length, 'the number of documents')
+    const encoded = documents.map((document) => this.#encoded(document))
+    return this.#run(async () => {
+      try {
+        return (await this.#documents.insertMany(encoded, { ordered: false })).insertedCount
+      } catch (error) {
+        if (!(error instanceof MongoBulkWriteError) || !isDuplicateKey(error) || error.result.getWriteConcernError()) throw error
+        return documents.length - (await this.#countMissed(error))
+      }
+    })
+  }
+
+  async findOneAndUpdate(filter: Filter, update: Update, { upsert = false }: { readonly upsert?: boolean } = {}): Promise<T | null> {
+    const tests = testsOf(filter)
+    this.#checkKey(tests, filter)
+    const changes = toBsonUpdate(update)
+    if (Object.keys(changes).length === 0) throw new TypeError('an update has at least one change')
+    if (upsert) this.#checkInserted(tests, update)
+    const run = () => this.#documents.findOneAndUpdate(filter, changes, { upsert, returnDocument: 'after' })
+    return this.#run(async () => {
+      try {
+        return await run()
+      } catch (error) {
+        // Another has inserted the document since this one looked for it: now it is there, and meets the filter or does not.
+        if (upsert && isDuplicateKey(error)) return run()
+        throw error
+      }
+    })
+  }
+
+  async findOneAndDelete(filter: Filter): Promise<T | null> {
+    this.#checkKey(testsOf(filter), filter)
+    return this.#run(() => this.#documents.findOneAndDelete(filter))
+  }
+
+  async deleteMany(filter: Filter): Promise<number> {
+    const access = this.#accessOf(testsOf(filter), undefined, filter)
+    const options = { hint: hintOf(access.index), projection: { _id: 1 }, limit: MAX_DOCUMENTS, batchSize: MAX_DOCUMENTS + 1 }
+    return this.#run(async () => {
+      for (let round = 0; round < MAX_DELETE_ROUNDS; round++) {
+        const found = await this.#documents.find(filter, options).toArray()
+        if (found.length === 0) return 0
+        const { deletedCount } = await this.#documents.deleteMany({ $and: [{ _id: { $in: found.map(({ _id }) => _id) } }, filter] })
+        if (deletedCount > 0) return deletedCount
+      }
+      throw new ServiceUnavailable(this.#store.what)
+    })
+  }
+
+  /** What the driver gives is what was stored: Dates, and whole numbers whether MongoDB holds them in 32 bits or in 64. */
+  async #run<R>(
+    operation: () => Promise<R>,
+  ): Promise<R extends WithId<StoredDocument> | null ? T | null : R extends WithId<StoredDocument>[] ? readonly T[] : R> {
+    await this.#store.ready()
+    try {
+      return (await operation()) as never
+    } catch (error) {
+      throw translated(error, this.spec.name, this.#store.what)
+    }
+  }
+
+  #accessOf(tests: readonly Test[], sort: readonly string[] | undefined, query: object): Access {
+    const access = chooseIndex(this.spec, tests, sort)
+    if (!access) throw new QueryWouldScan(this.spec.name, JSON.stringify(query))
+    return access
+  }
+
+  #checkKey(tests: readonly Test[], filter: Filter): void {
+    if (!chooseKey(this.spec, tests))
+      throw new QueryWouldScan(this.spec.name, `a write by ${JSON.stringify(filter)}, which fixes no unique key`)
+  }
+
+  /** MongoDB would make an `_id` of its own kind. */
+  #checkInserted(tests: readonly Test[], update: Update): void {
+    const id = update.$setOnInsert?._id ?? seedOf(tests)._id
+    if (typeof id !== 'string' || id === '') throw new TypeError(`an upsert into ${this.spec.name} names no _id`)
+  }
+
+  #encoded(document: T): OptionalUnlessRequiredId<StoredDocument> {
+    const stored = toStored(document, this.spec.name) as StoredObject
+    if (typeof stored._id !== 'string' || stored._id === '') throw new TypeError(`a document of ${this.spec.name} has no string _id`)
+    checkIndexed(this.spec, stored)
+    return toBson(stored) as OptionalUnlessRequiredId<StoredDocument>
+  }
+
+  /** How many of a batch were there already. Not every server says which key was met: a document whose `_id` is not there met another. */
+  async #countMissed(error: MongoBulkWriteError): Promise<number> {
+    const failures = [error.writeErrors].flat()
+    if (failures.some(({ code }) => code !== error.code)) throw error
+    const ids = [...new Set(failures.map((failure) => failure.getOperation()._id as string))]
+    const there = await this.#documents.find({ _id: { $in: ids } }, { projection: { _id: 1 }, batchSize: MAX_DOCUMENTS + 1 }).toArray()
+    if (there.length < ids.length) throw new DuplicateKey(this.spec.name, error)
+    return failures.length
+  }
+}
+
+/** No two documents are equal in a unique index: there `_id` is not in the index, and MongoDB would sort by it in memory. */
+function orderOf({ index, order }: Access, tests: readonly Test[]): readonly string[] {
+  const isFixed = (path: string) => tests.some((test) => test.path === path && test.operator === 'eq')
+  const isTotal = index.unique && index.fields.every((path) => path !== '_id' && (order.includes(path) || isFixed(path)))
+  const needed = isTotal ? order.filter((path) => path !== '_id') : order
+  return needed.length > 0 ? needed : ['_id']
+}
+
+/** @throws {RangeError} a defect of the caller. */
+function checkCount(count: number, what: string): void {
+  if (!Number.isInteger(count) || count < 1 || count > MAX_DOCUMENTS) {
+    throw new RangeError(`${what} is ${count}, not 1 to ${MAX_DOCUMENTS}`)
+  }
+}

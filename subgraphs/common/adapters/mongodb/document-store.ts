@@ -1,0 +1,97 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { Db, MongoClient } from 'mongodb'
+import type { Log } from '../../log.ts'
+import type { MongoDatabase } from '../../mongodb-url.ts'
+import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../ports/document-store.ts'
+import { checkSpec } from '../documents/spec.ts'
+import { connectMongo } from './connection.ts'
+import { MongoCollection } from './document-collection.ts'
+import { translated } from './failures.ts'
+import { checkSparse, makeIndexes } from './indexes.ts'
+
+const WHAT = 'The document store'
+
+/**
+ * Opens the documents of one MongoDB database (4.4 or newer; `w: majority` wants a replica set to mean something). Collections and indexes are
+ * made and checked before the first use of any, so that a `ping` after they are declared tells of every index that is not as it should be.
+ * @throws {Error} the server is absent, too old, read-only, or does not accept the user.
+ */
+export async function openMongoDocumentStore(options: MongoDatabase & { readonly log: Log }): Promise<DocumentStore> {
+  const client = await connectMongo(options)
+  options.log.info({ database: options.database }, 'documents are in MongoDB')
+  return new MongoDocumentStore(client, client.db(options.database))
+}
+
+class MongoDocumentStore implements DocumentStore {
+  readonly #client: MongoClient
+  readonly #db: Db
+  readonly #collections = new Map<string, MongoCollection<StoredDocument>>()
+  /** Declared, but their indexes are not known to be there. */
+  readonly #unprepared = new Set<CollectionSpec>()
+  #preparing: Promise<void> | undefined
+
+  constructor(client: MongoClient, db: Db) {
+    this.#client = client
+    this.#db = db
+  }
+
+  collection<T extends StoredDocument>(spec: CollectionSpec): DocumentCollection<T> {
+    let collection = this.#collections.get(spec.name)
+    if (!collection) {
+      checkSpec(spec)
+      checkSparse(spec)
+      this.#unprepared.add(spec)
+      collection = new MongoCollection(spec, this.#db.collection(spec.name), { what: WHAT, ready: () => this.#ready() })
+      this.#collections.set(spec.name, collection)
+    }
+    if (!isDeepStrictEqual(collection.spec, spec)) throw new TypeError(`${spec.name} was declared with other indexes`)
+    return collection as unknown as DocumentCollection<T>
+  }
+
+  async ping(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted()
+    const { promise: aborted, reject } = Promise.withResolvers<never>()
+    const onAbort = () => reject(signal.reason)
+    signal.addEventListener('abort', onAbort, { once: true })
+    try {
+      await Promise.race([this.#answers(), aborted])
+    } finally {
+      signal.removeEventListener('abort', onAbort)
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#client.close()
+  }
+
+  async #answers(): Promise<void> {
+    await this.#ready()
+    try {
+      await this.#db.command({ ping: 1 })
+    } catch (error) {
+      throw translated(error, '', WHAT)
+    }
+  }
+
+  /** Resolves when every declared collection has its indexes. What failed is tried again by the next use. */
+  async #ready(): Promise<void> {
+    while (this.#unprepared.size > 0) {
+      this.#preparing ??= this.#prepare().finally(() => {
+        this.#preparing = undefined
+      })
+      await this.#preparing
+    }
+  }
+
+  /** @throws {Error} names every problem of all collections. */
+  async #prepare(): Promise<void> {
+    const specs = [...this.#unprepared]
+    const problems: string[] = []
+    for (const spec of specs) problems.push(...(await makeIndexes(this.#db, spec, WHAT)))
+    if (problems.length > 0)
+      throw new Error(
+        `The MongoDB database ${this.#db.databaseName} cannot be used:\n${problems.map((problem) => `- ${problem}`).join('\n')}`,
+      )
+    for (const spec of specs) this.#unprepared.delete(spec)
+  }
+}

@@ -1,0 +1,75 @@
+import {
+  MongoBulkWriteError,
+  MongoClientClosedError,
+  MongoDriverError,
+  MongoError,
+  MongoNetworkError,
+  MongoNotConnectedError,
+  MongoServerClosedError,
+  MongoServerError,
+  MongoServerSelectionError,
+  MongoTopologyClosedError,
+  MongoUnexpectedServerResponseError,
+  MongoWriteConcernError,
+} from 'mongodb'
+import { ServiceUnavailable } from '../../errors.ts'
+import { DuplicateKey } from '../../ports/document-store.ts'
+
+const DUPLICATE_KEY = 11000
+
+/** The deployment cannot serve at the moment, or a write's outcome is not known. Names as in mongod's `error_codes.yml`. */
+const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
+  6, // HostUnreachable
+  7, // HostNotFound
+  13, // Unauthorized: rights were right at the start
+  18, // AuthenticationFailed: as above
+  50, // MaxTimeMSExpired
+  64, // WriteConcernTimeout
+  79, // UnknownReplWriteConcern
+  89, // NetworkTimeout
+  91, // ShutdownInProgress
+  100, // UnsatisfiableWriteConcern
+  133, // FailedToSatisfyReadPreference
+  134, // ReadConcernMajorityNotAvailableYet
+  189, // PrimarySteppedDown
+  262, // ExceededTimeLimit
+  9001, // SocketException
+  10058, // LegacyNotPrimary
+  10107, // NotWritablePrimary
+  11600, // InterruptedAtShutdown
+  11602, // InterruptedDueToReplStateChange
+  13435, // NotPrimaryNoSecondaryOk
+  13436, // NotPrimaryOrSecondary
+  14031, // OutOfDiskSpace
+])
+
+export function isDuplicateKey(error: unknown): boolean {
+  return error instanceof MongoServerError && error.code === DUPLICATE_KEY
+}
+
+/** What the port says instead of a driver's error; an error that is no expected failure is left as it is. */
+export function translated(error: unknown, collection: string, what: string): unknown {
+  if (isUnavailable(error)) return new ServiceUnavailable(what, { cause: error })
+  return isDuplicateKey(error) ? new DuplicateKey(collection, error) : error
+}
+
+function isUnavailable(error: unknown): boolean {
+  if (!(error instanceof MongoError)) return false
+  // It wraps the failure of the whole batch.
+  if (error instanceof MongoBulkWriteError && (error.result.getWriteConcernError() || isUnavailable(error.errorResponse))) return true
+  return (
+    error instanceof MongoNetworkError ||
+    error instanceof MongoServerSelectionError ||
+    error instanceof MongoWriteConcernError ||
+    error instanceof MongoNotConnectedError ||
+    error instanceof MongoTopologyClosedError ||
+    error instanceof MongoServerClosedError ||
+    error instanceof MongoClientClosedError ||
+    error instanceof MongoUnexpectedServerResponseError ||
+    // The driver exports no class for it.
+    (error instanceof MongoDriverError && error.name === 'MongoWaitQueueTimeoutError') ||
+    UNAVAILABLE_CODES.has(error.code) ||
+    error.hasErrorLabel('RetryableWriteError') ||
+    error.hasErrorLabel('SystemOverloadedError')
+  )
+}

@@ -1,0 +1,103 @@
+import { type Collection, type Db, MongoServerError } from 'mongodb'
+import { KisError } from '../../errors.ts'
+import type { CollectionSpec, IndexSpec } from '../../ports/document-store.ts'
+import { PRIMARY_KEY } from '../documents/index-choice.ts'
+import { translated } from './failures.ts'
+
+const NAMESPACE_NOT_FOUND = 26
+
+export type IndexKeys = Readonly<Record<string, 1>>
+
+interface WantedIndex {
+  readonly name: string
+  readonly key: IndexKeys
+  readonly unique?: boolean
+  readonly sparse?: boolean
+  readonly partialFilterExpression?: object
+}
+
+interface FoundIndex extends Omit<WantedIndex, 'key'> {
+  readonly key: Readonly<Record<string, unknown>>
+  readonly collation?: object
+}
+
+/** `_id` ends an index that is not unique, as it ends every order, so that MongoDB sorts nothing in memory. */
+export function keysOf(index: IndexSpec): IndexKeys {
+  const endsWithId = index.unique || index.fields.includes('_id')
+  return Object.fromEntries([...index.fields, ...(endsWithId ? [] : ['_id'])].map((field) => [field, 1]))
+}
+
+function descriptionOf(index: IndexSpec): WantedIndex {
+  const key = keysOf(index)
+  const name = Object.entries(key).flat().join('_')
+  if (index.unique) return { name, key, unique: true, ...(index.sparse && { sparse: true }) }
+  // Every document has an `_id`, so that a sparse index that ends with it would hold them all.
+  return { name, key, ...(index.sparse && { partialFilterExpression: { [index.fields[0]!]: { $exists: true } } }) }
+}
+
+/** @throws {TypeError} a defect of the caller: MongoDB takes a document that has any field of a sparse index into it. */
+export function checkSparse({ name, indexes }: CollectionSpec): void {
+  for (const { fields, unique, sparse } of indexes)
+    if (unique && sparse && fields.length > 1) throw new TypeError(`a unique sparse index of ${name} has several fields`)
+}
+
+/**
+ * Makes the indexes of the collection that are not there yet, and gives what is wrong with those that are, in sentences. An index with the
+ * right keys serves under any name. @throws {ServiceUnavailable}
+ */
+export async function makeIndexes(db: Db, spec: CollectionSpec, what: string): Promise<readonly string[]> {
+  const collection = db.collection(spec.name)
+  const problems: string[] = []
+  try {
+    const found = await indexesOf(collection)
+    for (const index of spec.indexes) {
+      const wanted = descriptionOf(index)
+      // Queries name their index: one that holds other documents, or in another order, would answer them wrongly.
+      if (found.some((one) => shown(one) === shown(wanted))) continue
+      const other = found.find((one) => one.name === wanted.name || said(one.key) === said(wanted.key))
+      if (other)
+        problems.push(`the index ${other.name} of ${spec.name} is ${shown(other)}, not ${shown(wanted)}; drop it, and it is made anew`)
+      else problems.push(...(await made(() => collection.createIndexes([{ ...wanted }]), wanted, spec)))
+    }
+  } catch (error) {
+    throw translated(error, spec.name, what)
+  }
+  return problems
+}
+
+/** What the server says against it: documents that are equal in a unique index, another index in the way. */
+async function made(make: () => Promise<unknown>, wanted: WantedIndex, spec: CollectionSpec): Promise<readonly string[]> {
+  try {
+    await make()
+    return []
+  } catch (error) {
+    if (!(error instanceof MongoServerError) || translated(error, spec.name, '') instanceof KisError) throw error
+    return [`the index ${shown(wanted)} of ${spec.name} could not be made: ${error.message}`]
+  }
+}
+
+async function indexesOf(collection: Collection): Promise<readonly FoundIndex[]> {
+  try {
+    return (await collection.listIndexes().toArray()) as unknown as FoundIndex[]
+  } catch (error) {
+    if (error instanceof MongoServerError && error.code === NAMESPACE_NOT_FOUND) return []
+    throw error
+  }
+}
+
+function said(key: object): string {
+  return Object.entries(key)
+    .map(([field, direction]) => `${field}: ${Number(direction)}`)
+    .join(', ')
+}
+
+function shown({ key, unique, sparse, partialFilterExpression, collation }: FoundIndex): string {
+  const kind = `${unique ? 'unique ' : ''}${sparse ? 'sparse ' : ''}{ ${said(key)} }`
+  const of = partialFilterExpression ? ` of ${JSON.stringify(partialFilterExpression)}` : ''
+  return `${kind}${of}${collation ? ' with a collation' : ''}`
+}
+
+/** What `find` is told, so that the server takes the index by which the query was judged. */
+export function hintOf(index: IndexSpec): IndexKeys {
+  return index === PRIMARY_KEY ? { _id: 1 } : keysOf(index)
+}

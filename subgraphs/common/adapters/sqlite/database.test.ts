@@ -1,0 +1,70 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { silentLog } from '../../log.ts'
+import { openSqliteDocumentStore } from './document-store.ts'
+
+const WRITE_UNTIL_KILLED = fileURLToPath(new URL('./__fixtures__/write-until-killed.ts', import.meta.url))
+
+let folder: string
+let file: string
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'kis-database-'))
+  file = join(folder, 'inner', 'documents.sqlite')
+})
+afterEach(() => rm(folder, { recursive: true }))
+
+const open = () => openSqliteDocumentStore({ file, log: silentLog })
+
+function run(sql: string): void {
+  const database = new DatabaseSync(file)
+  database.exec(sql)
+  database.close()
+}
+
+it('a file is open in one store of a process at a time', async () => {
+  const first = await open()
+  await expect(open()).rejects.toThrow(/is in use/)
+  await first[Symbol.asyncDispose]()
+  await using again = await open()
+  await again.ping(AbortSignal.timeout(30_000))
+})
+
+it('a file that another process has open is refused at once, and is free when that is killed', async () => {
+  await (await open())[Symbol.asyncDispose]()
+  const child = spawn(process.execPath, [WRITE_UNTIL_KILLED, file, '0'], { stdio: ['ignore', 'pipe', 'inherit'] })
+  try {
+    await once(child.stdout, 'data')
+    child.stdout.resume()
+    await expect(open()).rejects.toThrow(/is in use: one process opens it at a time/)
+  } finally {
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  }
+  await using store = await open()
+  await store.ping(AbortSignal.timeout(30_000))
+})
+
+it('a file of a newer version is refused and left as it is', async () => {
+  await (await open())[Symbol.asyncDispose]()
+  run('PRAGMA user_version=2')
+  await expect(open()).rejects.toThrow(/schema version 2; this program knows 1/)
+  run('PRAGMA user_version=1')
+  await using store = await open()
+  await store.ping(AbortSignal.timeout(30_000))
+})
+
+it('a file of another kind is refused', async () => {
+  await (await open())[Symbol.asyncDispose]()
+  run('PRAGMA application_id=7')
+  await expect(open()).rejects.toThrow(/not the file of a document store/)
+  await rm(file)
+  await writeFile(file, 'something else that is long enough to be read as a header of a file'.repeat(50))
+  await expect(open()).rejects.toThrow(/cannot be opened as the document store/)
+})

@@ -1,0 +1,45 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { type StorageFailure, storageFailureOf } from './database.ts'
+
+type Transactions = Pick<DatabaseSync, 'exec' | 'isTransaction'>
+
+/**
+ * One transaction for a batch of writes, begun by the first of them. A write is one statement, or several that need not be kept together:
+ * a statement that fails undoes itself alone, so that the batch goes on. After a storage failure SQLite may have undone everything, so the
+ * whole batch fails then; the next one starts anew, except after a failed fsync.
+ */
+export class GroupCommit {
+  readonly #database: Transactions
+  #failure: StorageFailure | undefined
+
+  constructor(database: Transactions) {
+    this.#database = database
+  }
+
+  /** Runs one write. */
+  write<T>(run: () => T): T {
+    try {
+      if (this.#failure) throw this.#failure
+      if (!this.#database.isTransaction) this.#database.exec('BEGIN IMMEDIATE')
+      return run()
+    } catch (error) {
+      this.#failure = storageFailureOf(error)
+      throw error
+    }
+  }
+
+  /** Runs the writes of one batch and commits them. @throws {StorageFailure} none of them is written. */
+  batch(writes: () => void): void {
+    if (!this.#failure?.data.isFinal) this.#failure = undefined
+    try {
+      writes()
+      if (!this.#failure && this.#database.isTransaction) this.#database.exec('COMMIT')
+    } catch (error) {
+      this.#failure = storageFailureOf(error)
+      if (!this.#failure) throw error
+    } finally {
+      if (this.#database.isTransaction) this.#database.exec('ROLLBACK')
+    }
+    if (this.#failure) throw this.#failure
+  }
+}

@@ -1,0 +1,145 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { CatalogError, parseCatalog, readCatalogFile } from './catalog-file.ts'
+
+const ENGINES = 'engines:\n  near: { kind: embedded, badge: local }\n  far: { kind: openai, base_url: "http://a.test/v1", badge: cloud }\n'
+const withModel = (fields: string) => `${ENGINES}models:\n  - { ${fields} }\n`
+const CHAT = 'id: a, engine: far, kind: chat, max_output_tokens: 10, price: { input: "1", output: "2" }'
+
+function problemsOf(text: string): readonly string[] {
+  try {
+    parseCatalog(text, 'c.yaml', {})
+    return []
+  } catch (error) {
+    return (error as CatalogError).problems
+  }
+}
+
+describe('the catalog of the project', () => {
+  const text = readFileSync(new URL('../../catalog.yaml', import.meta.url), 'utf8')
+
+  it('offers the embedded models without any setting, and turns the other engines on by the environment', () => {
+    const on = (env: Record<string, string>) => parseCatalog(text, 'catalog.yaml', env).engines.filter((engine) => engine.on)
+    expect(on({}).map(({ name }) => name)).toEqual(['embedded'])
+    expect(on({ OPENAI_API_KEY: 'sk-1', OLLAMA_BASE_URL: 'http://127.0.0.1:11434/v1' })).toMatchObject([
+      { name: 'embedded' },
+      { name: 'openai', apiKey: 'sk-1', baseUrl: 'https://api.openai.com/v1' },
+      { name: 'ollama', apiKey: null, baseUrl: 'http://127.0.0.1:11434/v1' },
+    ])
+  })
+
+  it('gives prices in nano-USD per million tokens', () => {
+    const { models } = parseCatalog(text, 'catalog.yaml', {})
+    expect(models.find(({ id }) => id === 'gpt-4o-mini')?.price).toEqual({
+      input: 150_000_000n,
+      cachedInput: 75_000_000n,
+      output: 600_000_000n,
+      audio: null,
+    })
+    expect(models.find(({ id }) => id === 'e5-small-ar-en')).toMatchObject({ dimensions: 384, cosineSpread: 0.03, queryPrefix: 'query: ' })
+  })
+
+  it('has the built-in plan as it is built in', () => {
+    expect(parseCatalog(text, 'catalog.yaml', {}).plans).toEqual(parseCatalog('', 'catalog.yaml', {}).plans)
+  })
+})
+
+describe('a catalog is refused for', () => {
+  it.each<[string, string, string]>([
+    ['bad YAML', 'engines: {', 'c.yaml:1: '],
+    ['a list instead of a mapping', '[]', 'c.yaml:1: the file: must be a mapping'],
+    ['an engine there twice', `${ENGINES}  near: { kind: embedded, badge: local }\n`, 'c.yaml:4: Map keys must be unique'],
+    ['an unknown field', `${ENGINES}modles: []\n`, 'c.yaml:4: modles: is not a field'],
+    [
+      'an engine of an unknown kind',
+      'engines:\n  a: { kind: oracle, badge: local }\n',
+      'c.yaml:2: engines.a.kind: must be one of openai, embedded',
+    ],
+    ['an engine without a badge', 'engines:\n  a: { kind: embedded }\n', 'c.yaml:2: engines.a.badge: is missing'],
+    ['an engine without an address', 'engines:\n  a: { kind: openai, badge: local }\n', 'c.yaml:2: engines.a.base_url: is missing'],
+    [
+      'an address of another protocol',
+      'engines:\n  a: { kind: openai, badge: local, base_url: "ftp://a" }\n',
+      'c.yaml:2: engines.a.base_url: is no http',
+    ],
+    ['a model without an id', withModel(CHAT.replace('id: a, ', '')), 'c.yaml:5: models[0].id: is missing'],
+    ['a reserved id', withModel(CHAT.replace('id: a', 'id: agent/a')), 'c.yaml:5: models[0].id: begins with a prefix'],
+    ['a model there twice', `${withModel(CHAT)}  - { ${CHAT} }\n`, 'c.yaml:6: models[1].id: `a` is there twice'],
+    ['an unknown engine', withModel(CHAT.replace('far', 'nowhere')), 'c.yaml:5: models[0].engine: there is no engine `nowhere`'],
+    ['an unknown kind', withModel(CHAT.replace('kind: chat', 'kind: talk')), 'c.yaml:5: models[0].kind: must be one of'],
+    ['an unknown feature', withModel(`${CHAT}, supports: [sight]`), 'c.yaml:5: models[0].supports: has `sight`'],
+    ['an unknown field of a model', withModel(`${CHAT}, contxt_window: 5`), 'c.yaml:5: models[0].contxt_window: is not a field'],
+    ['no price', withModel('id: a, engine: far, kind: embedding, dimensions: 4'), 'c.yaml:5: models[0].price.input: is missing'],
+    ['a price that is a number', withModel(CHAT.replace('"1"', '0.15')), 'c.yaml:5: models[0].price.input: must be a price'],
+    ['a price below zero', withModel(CHAT.replace('"1"', '"-1"')), 'c.yaml:5: models[0].price.input: must be a price'],
+    ['an unknown price', withModel(CHAT.replace('input:', 'cached: "1", input:')), 'c.yaml:5: models[0].price.cached: is not a field'],
+    [
+      'an embedding model without dimensions',
+      withModel('id: e, engine: near, kind: embedding, price: { input: "1" }'),
+      'c.yaml:5: models[0].dimensions: is missing',
+    ],
+    [
+      'a chat model whose most output is unknown',
+      withModel(CHAT.replace('max_output_tokens: 10, ', '')),
+      'c.yaml:5: models[0].max_output_tokens: is missing',
+    ],
+    ['half a token', withModel(`${CHAT}, context_window: 0.5`), 'c.yaml:5: models[0].context_window: must be a whole number'],
+    ['a spread of zero', withModel(`${CHAT}, cosine_spread: 0`), 'c.yaml:5: models[0].cosine_spread: must be a number above zero'],
+    ['a fallback that is not there', withModel(`${CHAT}, fallbacks: [b]`), 'c.yaml:5: models[0].fallbacks[0]: there is no other model `b`'],
+    [
+      'a model that falls back to itself',
+      withModel(`${CHAT}, fallbacks: [a]`),
+      'c.yaml:5: models[0].fallbacks[0]: there is no other model `a`',
+    ],
+    ['a plan below zero', 'plans:\n  p: { vectors: -1 }\n', 'c.yaml:2: plans.p.vectors: must be a whole number'],
+    ['an unknown field of a plan', 'plans:\n  p: { vektors: 1 }\n', 'c.yaml:2: plans.p.vektors: is not a field'],
+  ])('%s', (_name, text, problem) => {
+    expect(problemsOf(text)).toEqual([expect.stringContaining(problem)])
+  })
+
+  it('all its problems at once', () => {
+    expect(problemsOf('engines:\n  a: { kind: oracle, badge: moon }\nmodels: 5\nplans: []\n')).toHaveLength(4)
+  })
+})
+
+it('a variable gives its value, its default, or nothing', () => {
+  const text = `engines: { a: { kind: openai, badge: local, base_url: "\${URL:-http://a.test}/v1", api_key: "\${KEY}" } }`
+  const [bare] = parseCatalog(text, 'c', { URL: '' }).engines
+  expect([bare?.baseUrl, bare?.apiKey, bare?.on]).toEqual(['http://a.test/v1', null, false])
+  const [set] = parseCatalog(text, 'c', { URL: 'http://b.test', KEY: 'k' }).engines
+  expect([set?.baseUrl, set?.apiKey, set?.on]).toEqual(['http://b.test/v1', 'k', true])
+})
+
+it('a plan has the defaults of the built-in one only where null would be no limit at all', () => {
+  const { plans } = parseCatalog('plans:\n  small: { vectors: 3, max_file_bytes: 2000 }\n', 'c', {})
+  expect(plans.map(({ code }) => code)).toEqual(['self-hosted', 'small'])
+  expect(plans[1]).toEqual({
+    code: 'small',
+    storageBytes: null,
+    vectors: 3,
+    maxFileBytes: 2_000,
+    requestsPerMinute: null,
+    tokensPerMinute: null,
+    concurrency: 512,
+  })
+})
+
+describe('the file', () => {
+  let place: string
+  beforeAll(() => {
+    place = mkdtempSync(join(tmpdir(), 'catalog-'))
+  })
+  afterAll(() => rmSync(place, { recursive: true }))
+
+  it('is read with the environment', () => {
+    const file = join(place, 'catalog.yaml')
+    writeFileSync(file, withModel(CHAT))
+    expect(readCatalogFile(file, {}).models).toMatchObject([{ id: 'a', engineModel: 'a', price: { cachedInput: 1_000_000_000n } }])
+  })
+
+  it('that is not there is one clear problem', () => {
+    expect(() => readCatalogFile(join(place, 'absent.yaml'), {})).toThrow(CatalogError)
+  })
+})

@@ -1,0 +1,343 @@
+import { readFileSync } from 'node:fs'
+import { type Document, LineCounter, parseDocument, visit } from 'yaml'
+import type { Plan } from './principal.ts'
+import { parseUsd } from './usd.ts'
+
+export type Badge = 'local' | 'regional' | 'cloud'
+
+/** One engine of the file. Its empty `baseUrl` or an empty `apiKey` that the file asks for turn it off. */
+export interface EngineEntry {
+  readonly name: string
+  readonly kind: 'openai' | 'embedded'
+  readonly badge: Badge
+  readonly baseUrl: string | null
+  readonly apiKey: string | null
+  /** Most texts of one embeddings call, where the server takes fewer than the protocol's 2,048. */
+  readonly maxBatch: number | null
+  readonly on: boolean
+}
+
+export const FEATURES = ['vision', 'tools', 'response_schema', 'token_input', 'dimensions'] as const
+export type Feature = (typeof FEATURES)[number]
+
+export interface ModelEntry {
+  readonly id: string
+  readonly engine: string
+  readonly engineModel: string
+  readonly kind: 'chat' | 'embedding' | 'transcription'
+  readonly supports: readonly Feature[]
+  readonly contextWindow: number | null
+  readonly maxOutputTokens: number | null
+  readonly imageTokens: number | null
+  readonly dimensions: number | null
+  readonly markTokens: number
+  readonly queryPrefix: string
+  readonly passagePrefix: string
+  readonly cosineSpread: number | null
+  /** Nano-USD per million tokens, `audio` per minute; null does not apply. */
+  readonly price: { readonly [unit in PriceUnit]: bigint | null }
+  readonly fallbacks: readonly string[]
+  readonly created: Date | null
+}
+
+type PriceUnit = 'input' | 'cachedInput' | 'output' | 'audio'
+
+export interface CatalogFile {
+  readonly engines: readonly EngineEntry[]
+  readonly models: readonly ModelEntry[]
+  /** The file's plans and, unless it has one of that name, the built-in `self-hosted`. */
+  readonly plans: readonly Plan[]
+}
+
+/** Every problem of the file, each with its line and path. */
+export class CatalogError extends Error {
+  readonly problems: readonly string[]
+
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'))
+    this.name = 'CatalogError'
+    this.problems = problems
+  }
+}
+
+/** The plan of the bootstrap organization: 10 GiB, a million vectors, files of 25 MiB. */
+const SELF_HOSTED: Plan = {
+  code: 'self-hosted',
+  storageBytes: 10 * 1024 ** 3,
+  vectors: 1_000_000,
+  maxFileBytes: 25 * 1024 ** 2,
+  requestsPerMinute: null,
+  tokensPerMinute: null,
+  concurrency: 512,
+}
+
+/** Ids of agents and workflows begin so; a model may not. */
+const RESERVED_PREFIX = /^(agent|workflow)\//
+const MAX_NAME_LENGTH = 200
+/** Times 128 choices, the most of one request, this still fits GraphQL's 32-bit Int. */
+const MAX_TOKENS = 10_000_000
+const MAX_DIMENSIONS = 65_536
+const PRICES_OF_KIND = { chat: ['input', 'output'], embedding: ['input'], transcription: ['audio'] } as const
+
+/** The operator's catalog of engines, models and plans. @throws {CatalogError} */
+export function readCatalogFile(path: string, env: Readonly<Record<string, string | undefined>>): CatalogFile {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new CatalogError([`${path}: cannot be read: ${(error as Error).message}`])
+  }
+  return parseCatalog(text, path, env)
+}
+
+/** `name` begins every problem. @throws {CatalogError} */
+export function parseCatalog(text: string, name: string, env: Readonly<Record<string, string | undefined>>): CatalogFile {
+  const lines = new LineCounter()
+  const document = parseDocument(text, { lineCounter: lines })
+  if (document.errors.length) {
+    throw new CatalogError(document.errors.map((error) => `${name}:${lines.linePos(error.pos[0]).line}: ${error.message.split('\n')[0]}`))
+  }
+  visit(document, {
+    Scalar(key, node) {
+      if (key !== 'key' && typeof node.value === 'string') node.value = substitute(node.value, env)
+    },
+  })
+  const problems: string[] = []
+  const report: Report = (path, message) => problems.push(`${name}:${lineOf(document, lines, path)}: ${pathText(path)}: ${message}`)
+
+  const root = new Fields(document.toJS() ?? {}, [], report)
+  const engines = root.entries('engines').map(([engine, path]) => engineOf(engine, new Fields(root.at(path), path, report)))
+  const models = root.items('models').map((path) => modelOf(new Fields(root.at(path), path, report)))
+  const plans = root.entries('plans').map(([plan, path]) => planOf(plan, new Fields(root.at(path), path, report)))
+  root.refuseOthers()
+  checkReferences(engines, models, report)
+  if (problems.length) throw new CatalogError(problems)
+  return { engines, models, plans: plans.some(({ code }) => code === SELF_HOSTED.code) ? plans : [SELF_HOSTED, ...plans] }
+}
+
+/** `${NAME}` and `${NAME:-default}`; a variable that is not set or empty gives the default, or nothing. */
+function substitute(text: string, env: Readonly<Record<string, string | undefined>>): string {
+  return text.replace(/\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}/g, (_, name: string, fallback = '') => env[name] || fallback)
+}
+
+function engineOf(name: string, fields: Fields): EngineEntry {
+  const kind = fields.oneOf('kind', ['openai', 'embedded'])
+  const badge = fields.oneOf('badge', ['local', 'regional', 'cloud'])
+  const baseUrl = fields.text('base_url', null)
+  const apiKey = fields.text('api_key', null)
+  const maxBatch = fields.integer('max_batch', 1, 2_048)
+  if (kind === 'openai' && baseUrl === null) fields.problem('base_url', 'is missing')
+  if (baseUrl && !/^https?:$/.test(URL.parse(baseUrl)?.protocol ?? '')) fields.problem('base_url', 'is no http or https address')
+  fields.refuseOthers()
+  return { name, kind, badge, baseUrl: baseUrl || null, apiKey: apiKey || null, maxBatch, on: baseUrl !== '' && apiKey !== '' }
+}
+
+function modelOf(fields: Fields): ModelEntry {
+  const id = fields.text('id')
+  const kind = fields.oneOf('kind', ['chat', 'embedding', 'transcription'])
+  const price = priceOf(fields, kind)
+  const model = {
+    id,
+    kind,
+    price,
+    engine: fields.text('engine'),
+    engineModel: fields.text('engine_model', id),
+    supports: fields.list('supports', FEATURES),
+    contextWindow: fields.integer('context_window', 1, MAX_TOKENS),
+    maxOutputTokens: fields.integer('max_output_tokens', 1, MAX_TOKENS),
+    imageTokens: fields.integer('image_tokens', 1, MAX_TOKENS),
+    dimensions: fields.integer('dimensions', 1, MAX_DIMENSIONS),
+    markTokens: fields.integer('mark_tokens', 0, 64) ?? 2,
+    queryPrefix: fields.text('query_prefix', ''),
+    passagePrefix: fields.text('passage_prefix', ''),
+    cosineSpread: fields.number('cosine_spread'),
+    fallbacks: fields.list('fallbacks', null),
+    created: fields.date('created'),
+  }
+  if (id.length > MAX_NAME_LENGTH) fields.problem('id', `is longer than ${MAX_NAME_LENGTH} characters`)
+  if (RESERVED_PREFIX.test(id)) fields.problem('id', 'begins with a prefix reserved for agents and workflows')
+  if (kind === 'embedding' && model.dimensions === null) fields.problem('dimensions', 'is missing: the length of the vectors')
+  if (kind === 'chat' && model.maxOutputTokens === null && model.contextWindow === null) {
+    fields.problem('max_output_tokens', 'is missing: without it or context_window the most that a call can cost is unknown')
+  }
+  fields.refuseOthers()
+  return model
+}
+
+function priceOf(fields: Fields, kind: ModelEntry['kind']): ModelEntry['price'] {
+  const price = fields.inner('price')
+  for (const unit of PRICES_OF_KIND[kind] ?? []) if (!price.has(unit)) price.problem(unit, 'is missing')
+  const input = price.usd('input')
+  const result = { input, cachedInput: price.usd('cached_input') ?? input, output: price.usd('output'), audio: price.usd('audio') }
+  price.refuseOthers()
+  return result
+}
+
+function planOf(code: string, fields: Fields): Plan {
+  const limit = (name: string) => fields.integer(name, 0, Number.MAX_SAFE_INTEGER)
+  const plan: Plan = {
+    code,
+    storageBytes: limit('storage_bytes'),
+    vectors: limit('vectors'),
+    maxFileBytes: limit('max_file_bytes') ?? SELF_HOSTED.maxFileBytes,
+    requestsPerMinute: limit('requests_per_minute'),
+    tokensPerMinute: limit('tokens_per_minute'),
+    concurrency: limit('concurrency') ?? SELF_HOSTED.concurrency,
+  }
+  fields.refuseOthers()
+  return plan
+}
+
+function checkReferences(engines: readonly EngineEntry[], models: readonly ModelEntry[], report: Report): void {
+  const engineNames = new Set(engines.map(({ name }) => name))
+  const byId = new Map<string, ModelEntry>()
+  for (const [index, model] of models.entries()) {
+    if (model.id && byId.has(model.id)) report(['models', index, 'id'], `\`${model.id}\` is there twice`)
+    byId.set(model.id, model)
+    if (model.engine && !engineNames.has(model.engine)) report(['models', index, 'engine'], `there is no engine \`${model.engine}\``)
+  }
+  for (const [index, model] of models.entries()) {
+    for (const [place, id] of model.fallbacks.entries()) {
+      const fallback = byId.get(id)
+      if (!fallback || fallback === model) report(['models', index, 'fallbacks', place], `there is no other model \`${id}\``)
+      else if (fallback.kind !== model.kind) report(['models', index, 'fallbacks', place], `\`${id}\` is of another kind`)
+    }
+  }
+}
+
+type Path = readonly (string | number)[]
+type Report = (path: Path, message: string) => void
+
+/** Line of the node at the path or, where there is none, of the nearest one around it. */
+function lineOf(document: Document, lines: LineCounter, path: Path): number {
+  for (let length = path.length; length >= 0; length--) {
+    const node = length ? document.getIn(path.slice(0, length), true) : document.contents
+    const start = (node as { range?: readonly number[] | null } | null | undefined)?.range?.[0]
+    if (start !== undefined) return lines.linePos(start).line
+  }
+  return 1
+}
+
+function pathText(path: Path): string {
+  return path.map((step, index) => (typeof step === 'number' ? `[${step}]` : index ? `.${step}` : step)).join('') || 'the file'
+}
+
+/** Reads the fields of one mapping, reports what is wrong with each, and at the end the fields that nobody asked for. */
+class Fields {
+  readonly #fields: Readonly<Record<string, unknown>>
+  readonly #path: Path
+  readonly #report: Report
+  readonly #known = new Set<string>()
+
+  constructor(value: unknown, path: Path, report: Report) {
+    const isMapping = typeof value === 'object' && value !== null && !Array.isArray(value)
+    if (!isMapping) report(path, 'must be a mapping')
+    this.#fields = isMapping ? (value as Record<string, unknown>) : {}
+    this.#path = path
+    this.#report = report
+  }
+
+  problem(name: string, message: string): void {
+    this.#report([...this.#path, name], message)
+  }
+
+  has(name: string): boolean {
+    return (this.#fields[name] ?? null) !== null
+  }
+
+  at([name, step]: Path): unknown {
+    return (this.#fields[name as string] as Record<string | number, unknown>)[step!]
+  }
+
+  /** Names of a mapping's own fields, each with its path. */
+  entries(name: string): readonly (readonly [string, Path])[] {
+    const value = this.#take(name) ?? {}
+    if (typeof value === 'object' && !Array.isArray(value)) return Object.keys(value).map((key) => [key, [name, key]])
+    this.problem(name, 'must be a mapping')
+    return []
+  }
+
+  items(name: string): readonly Path[] {
+    const value = this.#take(name) ?? []
+    if (Array.isArray(value)) return value.map((_, index) => [name, index])
+    this.problem(name, 'must be a list')
+    return []
+  }
+
+  inner(name: string): Fields {
+    return new Fields(this.#take(name) ?? {}, [...this.#path, name], this.#report)
+  }
+
+  /** Without a default the text must be there and not be empty. */
+  text<Default extends string | null = string>(name: string, absent?: Default): string | Default {
+    const value = this.#take(name)
+    if (value === null && absent !== undefined) return absent
+    if (typeof value === 'string' && (value !== '' || absent !== undefined)) return value
+    this.problem(name, value === null || value === '' ? 'is missing' : 'must be text')
+    return ''
+  }
+
+  oneOf<Value extends string>(name: string, values: readonly Value[]): Value {
+    const value = this.#take(name)
+    if (!values.includes(value as Value)) this.problem(name, value === null ? 'is missing' : `must be one of ${values.join(', ')}`)
+    return value as Value
+  }
+
+  list<Value extends string>(name: string, values: readonly Value[] | null): readonly Value[] {
+    const value = this.#take(name) ?? []
+    if (!Array.isArray(value)) {
+      this.problem(name, 'must be a list')
+      return []
+    }
+    for (const item of value) {
+      if (values ? !values.includes(item) : typeof item !== 'string')
+        this.problem(name, values ? `has \`${item}\`, which is none of ${values.join(', ')}` : 'must hold text')
+    }
+    return value
+  }
+
+  integer(name: string, least: number, most: number): number | null {
+    const value = this.#take(name)
+    if (value === null) return null
+    if (Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most) return value as number
+    this.problem(name, `must be a whole number from ${least} to ${most}`)
+    return null
+  }
+
+  number(name: string): number | null {
+    const value = this.#take(name)
+    if (value === null || (typeof value === 'number' && value > 0 && Number.isFinite(value))) return value
+    this.problem(name, 'must be a number above zero')
+    return null
+  }
+
+  /** Quoted, because YAML would read 0.15 as a binary fraction. */
+  usd(name: string): bigint | null {
+    const value = this.#take(name)
+    if (value === null) return null
+    try {
+      const amount = parseUsd(value)
+      if (amount >= 0n) return amount
+    } catch {}
+    this.problem(name, 'must be a price in USD as a quoted decimal, such as "0.15", with at most 9 places')
+    return null
+  }
+
+  date(name: string): Date | null {
+    const value = this.#take(name)
+    if (value === null) return null
+    const date = new Date(String(value))
+    if (!Number.isNaN(date.getTime())) return date
+    this.problem(name, 'must be a date, such as 2026-01-31')
+    return null
+  }
+
+  refuseOthers(): void {
+    for (const name of Object.keys(this.#fields)) if (!this.#known.has(name)) this.problem(name, 'is not a field that the catalog knows')
+  }
+
+  #take(name: string): unknown {
+    this.#known.add(name)
+    return this.#fields[name] ?? null
+  }
+}

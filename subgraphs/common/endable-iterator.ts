@@ -1,0 +1,59 @@
+/**
+ * An iterator whose `return()` ends it at once, also while a `next()` is pending: that `next()` then gives `done`. An async generator
+ * cannot do this, because its `return()` waits for the pending `next()`: an idle upstream would stay open, and a model would go on billing.
+ *
+ * `pull` makes the next step; a rejection of it rejects `next()` and ends the iterator. `end` is called once, however the iterator ends.
+ * An abort of the signal is a `return()`.
+ */
+export function endableIterator<T>(
+  pull: () => Promise<IteratorResult<T, undefined>>,
+  end: () => void | Promise<void>,
+  signal?: AbortSignal,
+): AsyncIterableIterator<T, undefined> {
+  const done = { done: true, value: undefined } as const
+  const waiting = new Set<(result: IteratorResult<T, undefined>) => void>()
+  let ended: Promise<void> | undefined
+
+  const finish = () => {
+    if (ended) return ended
+    signal?.removeEventListener('abort', finish)
+    ended = Promise.resolve(end()).catch(() => undefined)
+    for (const resolve of waiting) resolve(done)
+    waiting.clear()
+    return ended
+  }
+  signal?.addEventListener('abort', finish, { once: true })
+
+  const next = () =>
+    new Promise<IteratorResult<T, undefined>>((resolve, reject) => {
+      if (signal?.aborted) finish()
+      if (ended) return resolve(done)
+      waiting.add(resolve)
+      pull().then(
+        (result) => {
+          waiting.delete(resolve)
+          if (result.done) finish()
+          resolve(result)
+        },
+        (error) => {
+          waiting.delete(resolve)
+          const wasOver = ended !== undefined
+          finish()
+          if (wasOver) resolve(done)
+          else reject(error)
+        },
+      )
+    })
+  const stop = async () => {
+    await finish()
+    return done
+  }
+  return {
+    [Symbol.asyncIterator]() {
+      return this
+    },
+    next,
+    return: stop,
+    throw: stop,
+  }
+}

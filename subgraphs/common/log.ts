@@ -1,0 +1,18 @@
+import { type Logger, pino } from 'pino'
+
+/** Structured lines on standard error; standard output is for what the operator reads. Keys, prompts and file texts are never logged. */
+export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>
+
+export function createLog(service: string, level: string): Log {
+  return pino(
+    {
+      level,
+      base: { service },
+      redact: ['apiKey', 'authorization', '*.apiKey', '*.authorization'],
+      timestamp: pino.stdTimeFunctions.isoTime,
+    },
+    pino.destination({ dest: 2, sync: false }),
+  )
+}
+
+export const silentLog: Log = pino({ level: 'silent' })

@@ -1,0 +1,23 @@
+import type { Plan, Principal, ResidencyPolicy, Scope } from './principal.ts'
+
+/** Billing's `Principal` as its SDL has it. */
+export const PRINCIPAL_FIELDS = `organizationId apiKeyId scopes modelAllowlist residencyPolicy
+    plan { code storageBytes vectors maxFileBytes requestsPerMinute tokensPerMinute concurrency }`
+
+export interface PrincipalAnswer {
+  readonly organizationId: string
+  readonly apiKeyId: string
+  /** Enum values: `KNOWLEDGE_READ`. */
+  readonly scopes: readonly string[]
+  readonly modelAllowlist: readonly string[] | null
+  readonly residencyPolicy: string
+  readonly plan: Plan
+}
+
+export function principalFrom(answer: PrincipalAnswer): Principal {
+  return {
+    ...answer,
+    scopes: answer.scopes.map((scope) => scope.toLowerCase().replace('_', ':') as Scope),
+    residencyPolicy: answer.residencyPolicy.toLowerCase() as ResidencyPolicy,
+  }
+}

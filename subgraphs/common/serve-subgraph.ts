@@ -1,0 +1,150 @@
+import type { AddressInfo } from 'node:net'
+import fastify, { type FastifyInstance } from 'fastify'
+import { type ExecutionResult, GraphQLError, parse } from 'graphql'
+import { useServer } from 'graphql-ws/use/ws'
+import mercurius from 'mercurius'
+import { WebSocketServer } from 'ws'
+import { InvalidApiKey } from './errors.ts'
+import { formatError } from './graphql-errors.ts'
+import { healthRoutes } from './health.ts'
+import type { Link, LinkContext, Operation } from './link.ts'
+import { localLink } from './local-link.ts'
+import type { Log } from './log.ts'
+import type { PrincipalTokens } from './principal-token.ts'
+import { MAX_SERVICE_FRAME_BYTES } from './remote-link.ts'
+import type { Subgraph } from './subgraph.ts'
+
+/** Uploads come through here: 25 MiB as base64 and a little more. Plans may allow larger files. */
+const MAX_BODY_BYTES = 48 * 1024 * 1024
+/** A link that says nothing for this long after connecting is cut. */
+const INIT_TIMEOUT_MS = 3_000
+
+/**
+ * Serves a subgraph to the other processes: queries and mutations over HTTP by Mercurius, subscriptions by graphql-ws's own server (Mercurius runs
+ * a subscription to its end when its client leaves while `subscribe` is pending: a model would go on billing). Only signed callers are answered.
+ */
+export async function serveSubgraph(
+  subgraph: Subgraph,
+  { host, port, tokens, log }: { readonly host: string; readonly port: number; readonly tokens: PrincipalTokens; readonly log: Log },
+): Promise<{ readonly url: string } & AsyncDisposable> {
+  const app = fastify({ bodyLimit: MAX_BODY_BYTES, forceCloseConnections: 'idle' })
+  const callerOf = (authorization: unknown) =>
+    tokens.verify(typeof authorization === 'string' ? authorization.replace(/^Bearer /, '') : undefined, subgraph.name)
+
+  app.decorateRequest('link', null)
+  app.addHook('preHandler', async (request, reply) => {
+    if (request.routeOptions.url !== '/graphql') return
+    const requestId = String(request.headers['x-request-id'] ?? '')
+    try {
+      const gone = new AbortController()
+      reply.raw.once('close', () => gone.abort())
+      const caller = await callerOf(request.headers.authorization)
+      ;(request as { link?: LinkContext }).link = { caller, requestId, signal: gone.signal }
+    } catch (error) {
+      if (!(error instanceof InvalidApiKey)) throw error
+      return reply.code(401).send({ errors: [{ message: error.message, extensions: error.extensions }] })
+    }
+  })
+  healthRoutes(app, () => subgraph.problems())
+  await app.register(mercurius, {
+    schema: subgraph.schema,
+    graphiql: false,
+    subscription: false,
+    context: (request) => subgraph.contextOf((request as { link?: LinkContext }).link!) as never,
+    errorFormatter: (result, context) => ({
+      statusCode: 200,
+      response: {
+        data: result.data ?? null,
+        errors: complaints(result.errors ?? []).map((error) =>
+          formatError(error, log, (context as unknown as LinkContext).requestId ?? ''),
+        ) as never,
+      },
+    }),
+  })
+  const sockets = serveSubscriptions(app, localLink(subgraph, log), callerOf)
+  await app.listen({ host, port })
+  const { port: boundPort } = app.server.address() as AddressInfo
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${boundPort}`,
+    async [Symbol.asyncDispose]() {
+      await sockets.dispose()
+      await app.close()
+    },
+  }
+}
+
+interface LinkCall {
+  readonly operation: Operation
+  readonly linkContext: LinkContext
+}
+
+interface SocketExtra extends Record<PropertyKey, unknown> {
+  caller?: LinkContext['caller']
+}
+
+function serveSubscriptions(app: FastifyInstance, link: Link, callerOf: (authorization: unknown) => Promise<LinkContext['caller']>) {
+  const wss = new WebSocketServer({ server: app.server, path: '/graphql', maxPayload: MAX_SERVICE_FRAME_BYTES, perMessageDeflate: false })
+  return useServer<Record<string, unknown>, SocketExtra>(
+    {
+      connectionInitWaitTimeout: INIT_TIMEOUT_MS,
+      async onConnect(context) {
+        try {
+          context.extra.caller = await callerOf(context.connectionParams?.authorization)
+          return true
+        } catch {
+          return false
+        }
+      },
+      // The link parses, checks and formats; graphql-ws wants arguments with a document to tell subscriptions from the rest.
+      onSubscribe: (context, _id, { query, variables, operationName, extensions }) => {
+        const operation = { query, variables: variables ?? undefined, operationName: operationName ?? undefined }
+        const requestId = typeof extensions?.requestId === 'string' ? extensions.requestId : ''
+        const linkContext = { caller: context.extra.caller ?? null, requestId, signal: new AbortController().signal }
+        return {
+          schema: undefined as never,
+          document: parse(query),
+          operationName: operationName ?? null,
+          contextValue: { operation, linkContext },
+        }
+      },
+      execute: async ({ contextValue }) => {
+        const { operation, linkContext } = contextValue as LinkCall
+        return withErrorObjects(await link.execute(operation, linkContext))
+      },
+      subscribe: ({ contextValue }) => {
+        const { operation, linkContext } = contextValue as LinkCall
+        const events = link.subscribe(operation, linkContext)
+        return {
+          [Symbol.asyncIterator]() {
+            return this
+          },
+          next: async () => {
+            const item = await events.next()
+            return item.done ? item : { done: false, value: withErrorObjects(item.value) }
+          },
+          return: () => events.return!(),
+        } as never
+      },
+    },
+    wss,
+  )
+}
+
+/** graphql-ws calls `toJSON` of each error, and closes the whole socket when there is none. */
+function withErrorObjects(result: ExecutionResult): ExecutionResult {
+  return result.errors ? { ...result, errors: result.errors.map(asGraphQLError) } : result
+}
+
+/** Mercurius wraps what parsing and validation found into one error of its own. */
+function complaints(errors: readonly (GraphQLError | Error)[]): readonly GraphQLError[] {
+  return errors.flatMap((error) => {
+    const found = (error as { originalError?: { errors?: unknown } }).originalError?.errors
+    return Array.isArray(found) ? (found as Error[]).map(asGraphQLError) : [asGraphQLError(error)]
+  })
+}
+
+function asGraphQLError(error: GraphQLError | Error): GraphQLError {
+  if (error instanceof GraphQLError) return error
+  const { message, path, extensions } = error as GraphQLError
+  return new GraphQLError(message, { path: path ?? null, extensions: extensions ?? null })
+}

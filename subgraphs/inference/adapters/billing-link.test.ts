@@ -1,0 +1,106 @@
+import { readFileSync } from 'node:fs'
+import type { ExecutionResult } from 'graphql'
+import { buildASTSchema, parse, validate } from 'graphql'
+import { describe, expect, it } from 'vitest'
+import { systemClock } from '../../common/clock.ts'
+import { KisError, ServiceUnavailable } from '../../common/errors.ts'
+import type { Link, Operation } from '../../common/link.ts'
+import { somebody } from '../testing/parts.ts'
+import { billingOver } from './billing-link.ts'
+
+const rateCard = { version: 'v', inputTokens: 150_000_000n, cachedInputTokens: 1n, outputTokens: 600_000_000n, audioMilliseconds: 0n }
+const quantities = { inputTokens: 1, cachedInputTokens: 2, outputTokens: 3, audioMilliseconds: 0 }
+const contextOf = (signal: AbortSignal) => ({ caller: somebody, requestId: 'req_1', signal })
+const context = contextOf(new AbortController().signal)
+
+/** A link that answers from a list; an error in it is thrown. */
+function scripted(...answers: (ExecutionResult | Error)[]) {
+  const asked: Operation[] = []
+  const link = {
+    async execute(operation: Operation) {
+      asked.push(operation)
+      const answer = answers.length > 1 ? answers.shift()! : answers[0]!
+      if (answer instanceof Error) throw answer
+      return answer
+    },
+  } as unknown as Link
+  return { billing: billingOver(link, { ...systemClock, sleep: (_ms, signal) => systemClock.sleep(1, signal) }), asked }
+}
+
+const refusal = (code: 'not_found' | 'internal' | 'insufficient_quota') => {
+  const { message, extensions } = new KisError(code, 'no')
+  return { errors: [{ message, extensions }] } as unknown as ExecutionResult
+}
+const ended = {
+  errors: [{ message: 'ended', extensions: new ServiceUnavailable('x', { retryAfterMs: 0 }).extensions }],
+} as unknown as ExecutionResult
+
+describe('billing over a link', () => {
+  it('asks in operations of the contract, with money as decimal strings', async () => {
+    const { billing, asked } = scripted({ data: { settleHold: { charged: '0.0015' }, placeHold: {}, voidHold: {} } })
+    await billing.placeHold(
+      { id: 'hold_1', operation: 'chat_completion', modelId: 'm', rateCard, ceiling: quantities, ttlSeconds: 60 },
+      context,
+    )
+    await billing.dispatchHold('hold_1', quantities, context)
+    await billing.checkpointHold('hold_1', quantities, 45, context)
+    expect(await billing.settleHold('hold_1', quantities, 'counted', context)).toBe(1_500_000n)
+    await billing.voidHold('hold_1', context)
+
+    const sdl = readFileSync(new URL('../../../schema/billing.graphql', import.meta.url), 'utf8')
+    const schema = buildASTSchema(
+      parse(sdl.replace(/extend schema\s+@link\([\s\S]*?\]\)/, '').replaceAll(/@(key\(.*\)|shareable|inaccessible)/g, '')),
+    )
+    for (const { query } of asked) expect(validate(schema, parse(query))).toEqual([])
+    expect(asked[0]?.variables).toEqual({
+      input: {
+        id: 'hold_1',
+        operation: 'CHAT_COMPLETION',
+        modelId: 'm',
+        requestId: 'req_1',
+        rateCard: { version: 'v', inputTokens: '0.15', cachedInputTokens: '0.000000001', outputTokens: '0.6', audioMilliseconds: '0' },
+        ceiling: quantities,
+        ttlSeconds: 60,
+      },
+    })
+    expect(asked[3]?.variables).toEqual({ input: { id: 'hold_1', quantities, source: 'COUNTED' } })
+  })
+
+  it("asks once to place and to dispatch: a lost answer is the caller's to judge", async () => {
+    for (const answer of [new ServiceUnavailable('Billing'), refusal('insufficient_quota')]) {
+      const { billing, asked } = scripted(answer)
+      await expect(billing.dispatchHold('hold_1', quantities, context)).rejects.toBeInstanceOf(KisError)
+      expect(asked).toHaveLength(1)
+    }
+  })
+
+  it('repeats a settlement and a release until billing answers', async () => {
+    const lost = [new ServiceUnavailable('Billing'), refusal('internal'), new TypeError('socket')]
+    const settle = scripted(...lost, { data: { settleHold: { charged: '1' } } })
+    expect(await settle.billing.settleHold('hold_1', quantities, 'provider', context)).toBe(1_000_000_000n)
+    const free = scripted(...lost, { data: { voidHold: { id: 'hold_1' } } })
+    await free.billing.voidHold('hold_1', context)
+    expect([settle.asked.length, free.asked.length]).toEqual([4, 4])
+  })
+
+  it('takes a refusal as an answer', async () => {
+    const { billing, asked } = scripted(refusal('not_found'))
+    await expect(billing.settleHold('hold_1', quantities, 'provider', context)).rejects.toMatchObject({ code: 'not_found' })
+    expect(asked).toHaveLength(1)
+  })
+
+  it('gives up when its time is over, and tells the caller not to repeat the call', async () => {
+    const { billing } = scripted(new ServiceUnavailable('Billing'))
+    const soon = contextOf(AbortSignal.timeout(30))
+    await expect(billing.settleHold('hold_1', quantities, 'provider', soon)).rejects.toMatchObject({
+      code: 'service_unavailable',
+      shouldRetry: false,
+    })
+  })
+
+  it('tells a hold that has ended from a billing that is down', async () => {
+    await expect(scripted(ended).billing.checkpointHold('hold_1', quantities, 45, context)).rejects.toMatchObject({ code: 'not_found' })
+    const down = scripted(new ServiceUnavailable('Billing')).billing
+    await expect(down.checkpointHold('hold_1', quantities, 45, context)).rejects.toMatchObject({ code: 'service_unavailable' })
+  })
+})

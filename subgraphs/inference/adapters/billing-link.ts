@@ -1,0 +1,100 @@
+import type { Clock } from '../../common/clock.ts'
+import { KisError, ServiceUnavailable } from '../../common/errors.ts'
+import { type Link, request } from '../../common/link.ts'
+import { formatUsd, parseUsd } from '../../common/usd.ts'
+import type { Billing, BillingContext, Quantities, RateCard } from '../ports/billing.ts'
+
+const PLACE = 'mutation ($input: PlaceHoldInput!) { placeHold(input: $input) { id } }'
+const DISPATCH = 'mutation ($input: HoldQuantitiesInput!) { dispatchHold(input: $input) { id } }'
+const CHECKPOINT = 'mutation ($input: CheckpointHoldInput!) { checkpointHold(input: $input) { id } }'
+const SETTLE = 'mutation ($input: SettleHoldInput!) { settleHold(input: $input) { charged } }'
+const VOID = 'mutation ($id: ID!) { voidHold(id: $id) { id } }'
+
+const FIRST_DELAY_MS = 50
+const LONGEST_DELAY_MS = 5_000
+
+/** Billing behind a link. What resolves a hold is repeated until billing answers or the context's signal aborts; it is repeatable by the hold's id. */
+export function billingOver(link: Link, clock: Clock): Billing {
+  async function once<Data>(query: string, variables: Readonly<Record<string, unknown>>, context: BillingContext): Promise<Data> {
+    return request<Data>(link, { query, variables }, context)
+  }
+
+  async function untilAnswered<Data>(query: string, variables: Readonly<Record<string, unknown>>, context: BillingContext): Promise<Data> {
+    for (let delayMs = FIRST_DELAY_MS; ; delayMs = Math.min(delayMs * 2, LONGEST_DELAY_MS)) {
+      try {
+        return await once<Data>(query, variables, context)
+      } catch (error) {
+        if (isAnswer(error)) throw error
+        // The work is done and may have been charged: the caller must not have it done again.
+        await clock.sleep(delayMs * (0.5 + Math.random() / 2), context.signal).catch(() => {
+          throw new ServiceUnavailable('Billing', { cause: error, shouldRetry: false, retryAfterMs: null })
+        })
+      }
+    }
+  }
+
+  return {
+    async placeHold({ id, operation, modelId, rateCard, ceiling, ttlSeconds }, context) {
+      const input = {
+        id,
+        operation: operation.toUpperCase(),
+        modelId,
+        requestId: context.requestId,
+        rateCard: rateCardInput(rateCard),
+        ceiling: quantitiesInput(ceiling),
+        ttlSeconds,
+      }
+      await once(PLACE, { input }, context)
+    },
+
+    async dispatchHold(id, quantities, context) {
+      await once(DISPATCH, quantitiesOf(id, quantities), context)
+    },
+
+    async checkpointHold(id, quantities, ttlSeconds, context) {
+      try {
+        await once(CHECKPOINT, { input: { id, quantities: quantitiesInput(quantities), ttlSeconds } }, context)
+      } catch (error) {
+        throw isEnded(error) ? new KisError('not_found', `The hold \`${id}\` has ended.`, { cause: error }) : error
+      }
+    },
+
+    async settleHold(id, quantities, source, context) {
+      const input = { id, quantities: quantitiesInput(quantities), source: source.toUpperCase() }
+      const { settleHold } = await untilAnswered<{ settleHold: { charged: string } }>(SETTLE, { input }, context)
+      return parseUsd(settleHold.charged)
+    },
+
+    async voidHold(id, context) {
+      await untilAnswered(VOID, { id }, context)
+    },
+  }
+}
+
+/** Billing tells a hold that has ended from an outage of its own by the wait that it asks for: none. */
+function isEnded(error: unknown): boolean {
+  return error instanceof KisError && error.code === 'service_unavailable' && error.retryAfterMs === 0
+}
+
+/** Billing has judged, so that a repeat would be judged alike. */
+function isAnswer(error: unknown): boolean {
+  return error instanceof KisError && error.code !== 'service_unavailable' && error.code !== 'internal'
+}
+
+function quantitiesOf(id: string, quantities: Quantities) {
+  return { input: { id, quantities: quantitiesInput(quantities) } }
+}
+
+function quantitiesInput({ inputTokens, cachedInputTokens, outputTokens, audioMilliseconds }: Quantities) {
+  return { inputTokens, cachedInputTokens, outputTokens, audioMilliseconds }
+}
+
+function rateCardInput({ version, inputTokens, cachedInputTokens, outputTokens, audioMilliseconds }: RateCard) {
+  return {
+    version,
+    inputTokens: formatUsd(inputTokens),
+    cachedInputTokens: formatUsd(cachedInputTokens),
+    outputTokens: formatUsd(outputTokens),
+    audioMilliseconds: formatUsd(audioMilliseconds),
+  }
+}

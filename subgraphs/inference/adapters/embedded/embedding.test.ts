@@ -1,0 +1,241 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { Tokenizer } from '@huggingface/tokenizers'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { systemClock } from '../../../common/clock.ts'
+import { isAbort } from '../../../common/errors.ts'
+import { idSource } from '../../../common/ids.ts'
+import { silentLog } from '../../../common/log.ts'
+import type { EmbeddingEngine } from '../../ports/engines.ts'
+import { embeddingEngine } from './embedding-engine.ts'
+import { type EmbeddedEngines, openEmbeddedEngines } from './engines.ts'
+import { ModelThread } from './model-thread.ts'
+import { WordTokenizer } from './word-tokenizer.ts'
+
+const MODEL = new URL('../../../../models/e5-small-ar-en/', import.meta.url)
+const CALL = { engineModel: 'e5-small-ar-en', requestId: 'req_1', dimensions: null }
+const NEVER = new AbortController().signal
+const reference = JSON.parse(readFileSync(new URL('reference.json', MODEL), 'utf8')) as {
+  tolerance: number
+  texts: { text: string; input_ids: number[]; neutral_embedding_first8: number[] }[]
+  neutral_cosines: number[][]
+}
+
+const open = (modelDirectory: URL | string) =>
+  openEmbeddedEngines({ modelDirectory, log: silentLog, clock: systemClock, ids: idSource(systemClock) })
+
+const dot = (a: Float32Array, b: Float32Array) => a.reduce((sum, value, index) => sum + value * b[index]!, 0)
+
+describe('e5-small-ar-en', () => {
+  let engines: EmbeddedEngines
+  let embedding: EmbeddingEngine
+  beforeAll(async () => {
+    engines = await open(MODEL)
+    embedding = engines.embedding
+  })
+  afterAll(() => engines[Symbol.asyncDispose]())
+  const embed = async (texts: readonly string[]) => (await embedding.embed(CALL, texts, NEVER)).vectors
+
+  it('gives the reference vectors and cosines', async () => {
+    expect(await engines.problems()).toEqual([])
+    const vectors = await embed(reference.texts.map(({ text }) => text))
+    for (const [index, { neutral_embedding_first8: expected }] of reference.texts.entries()) {
+      expect(vectors[index]).toHaveLength(384)
+      expect(Math.abs(dot(vectors[index]!, vectors[index]!) - 1)).toBeLessThan(1e-5)
+      for (const [place, value] of expected.entries())
+        expect(Math.abs(vectors[index]![place]! - value)).toBeLessThanOrEqual(reference.tolerance)
+      for (const [other, cosine] of reference.neutral_cosines[index]!.entries())
+        expect(Math.abs(dot(vectors[index]!, vectors[other]!) - cosine)).toBeLessThanOrEqual(reference.tolerance)
+    }
+  })
+
+  it('puts a text nearest to its like, across the languages', async () => {
+    const [question, arabicQuestion, english, arabic, unrelated] = (await embed([
+      'query: When does the library close?',
+      'query: متى تغلق المكتبة؟',
+      'passage: The library closes at nine in the evening.',
+      'passage: تغلق المكتبة في التاسعة مساء.',
+      'passage: Copper conducts electricity better than iron.',
+    ])) as [Float32Array, Float32Array, Float32Array, Float32Array, Float32Array]
+    for (const asked of [question, arabicQuestion]) {
+      for (const text of [english, arabic]) expect(dot(asked, text)).toBeGreaterThan(dot(asked, unrelated) + 0.03)
+    }
+  })
+
+  it('counts tokens without marks, and what it embeds', async () => {
+    const counts = await embedding.countTokens(['', ...reference.texts.map(({ text }) => text)], NEVER)
+    expect(counts).toEqual([0, ...reference.texts.map(({ input_ids: ids }) => ids.length - 2)])
+    const { tokens, source } = await embedding.embed(CALL, [reference.texts[0]!.text], NEVER)
+    expect({ tokens, source }).toEqual({ tokens: 8, source: 'counted' })
+  })
+
+  it('counts a long text in pieces as it counts it whole', async () => {
+    const text = `${'The cat sat on the mat, 25 times. '.repeat(600)}${'جلست القطة على السجادة. '.repeat(600)}`
+    const whole = new Tokenizer(
+      JSON.parse(readFileSync(new URL('tokenizer.json', MODEL), 'utf8')),
+      JSON.parse(readFileSync(new URL('tokenizer_config.json', MODEL), 'utf8')),
+    )
+    const expected = whole.encode(text.trim(), { add_special_tokens: false }).ids.length
+    expect(await embedding.countTokens([text, 'x'], NEVER)).toEqual([expected, 1])
+  })
+
+  it('cuts a text after 512 tokens', async () => {
+    const long = 'passage: '.concat('water '.repeat(700))
+    const [cut, longer] = (await embed([long, `${long} and something else entirely`])) as [Float32Array, Float32Array]
+    expect(longer).toEqual(cut)
+    expect((await embedding.embed(CALL, [long], NEVER)).tokens).toBe(510)
+  })
+
+  it('takes token lists, with marks or without, and refuses tokens that it does not have', async () => {
+    const { text, input_ids: ids } = reference.texts[0]!
+    const [fromText] = await embed([text])
+    const { vectors, tokens } = await embedding.embed(CALL, [ids, ids.slice(1, -1)], NEVER)
+    expect(tokens).toBe(16)
+    for (const vector of vectors) expect(dot(vector, fromText!)).toBeGreaterThan(0.9999)
+    await expect(embedding.embed(CALL, [[5, 200_000]], NEVER)).rejects.toMatchObject({ code: 'invalid_request', param: 'input' })
+  })
+
+  it('gives shorter vectors of length 1 when asked, and refuses longer ones', async () => {
+    const { vectors } = await embedding.embed({ ...CALL, dimensions: 100 }, ['query: tea'], NEVER)
+    expect(vectors[0]).toHaveLength(100)
+    expect(dot(vectors[0]!, vectors[0]!)).toBeCloseTo(1, 5)
+    await expect(embedding.embed({ ...CALL, dimensions: 385 }, ['query: tea'], NEVER)).rejects.toMatchObject({
+      code: 'integer_above_max_value',
+    })
+  })
+
+  it('embeds an empty text and no text', async () => {
+    expect((await embed(['']))[0]).toHaveLength(384)
+    expect(await embed([])).toEqual([])
+  })
+
+  it('serves a search before the rest of a batch', async () => {
+    let batchIsDone = false
+    const batch = embed(Array.from({ length: 24 }, (_, index) => `passage: ${'words and more words '.repeat(10)}${index}`)).then(() => {
+      batchIsDone = true
+    })
+    await embed(['query: something urgent'])
+    expect(batchIsDone).toBe(false)
+    await batch
+  })
+
+  it("rejects with the caller's own reason when it leaves", async () => {
+    const controller = new AbortController()
+    const call = embedding.embed(CALL, ['x', 'y'], controller.signal)
+    controller.abort()
+    await expect(call).rejects.toSatisfy(isAbort)
+    await expect(embedding.embed(CALL, ['x'], AbortSignal.abort())).rejects.toSatisfy(isAbort)
+  })
+
+  it('refuses more texts than its batch', async () => {
+    const texts = Array.from({ length: embedding.maxBatch + 1 }, () => 'x')
+    await expect(embedding.embed(CALL, texts, NEVER)).rejects.toMatchObject({ code: 'array_above_max_length' })
+  })
+})
+
+describe('the word tokenizer', () => {
+  it('gives the tokens that the whole text has', () => {
+    const file = (name: string) => JSON.parse(readFileSync(new URL(name, MODEL), 'utf8'))
+    const byWord = new WordTokenizer(file('tokenizer.json'), file('tokenizer_config.json'))
+    const whole = new Tokenizer(file('tokenizer.json'), file('tokenizer_config.json'))
+    const texts = [
+      readFileSync(new URL('README.md', MODEL), 'utf8').trim(),
+      'السَّلامُ عليكم ورحمةُ الله — ٢٠٢٦م، «نصّ» مع English وأرقام 12.5%!',
+      'ﬁne\u00a0print\u200bhere\tnow\r\nline … ½ ①',
+      'a  b   c',
+      'emoji 🌙🚀 and 漢字',
+    ]
+    for (const text of texts) expect(byWord.tokens(text)).toEqual(whole.encode(text, { add_special_tokens: false }).ids)
+  })
+})
+
+describe('a model that fails', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'kis-model-'))
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  it('is reported, and fails calls with a clear error, when its files are missing', async () => {
+    await using engines = await open(join(folder, 'nowhere'))
+    expect(await engines.problems()).toEqual([expect.stringContaining('cannot be loaded')])
+    await expect(engines.embedding.embed(CALL, ['x'], NEVER)).rejects.toMatchObject({
+      code: 'engine_unavailable',
+      message: expect.stringContaining('missing or damaged'),
+    })
+  })
+
+  it('works again when its files have been mended', async () => {
+    const directory = join(folder, 'mended')
+    cpSync(MODEL, directory, { recursive: true })
+    truncateSync(join(directory, 'model.onnx'), 1_000_000)
+    await using engines = await open(directory)
+    expect(await engines.problems()).toHaveLength(1)
+    await expect(engines.embedding.countTokens(['x'], NEVER)).rejects.toMatchObject({ code: 'engine_unavailable' })
+    cpSync(new URL('model.onnx', MODEL), join(directory, 'model.onnx'))
+    expect(await engines.embedding.countTokens(['x'], NEVER)).toEqual([1])
+    expect(await engines.problems()).toEqual([])
+  })
+
+  it('fails pending calls when its thread dies, starts again, and gives up for a while when it dies again and again', async () => {
+    const file = join(folder, 'mortal.ts')
+    const rpc = new URL('../../../common/worker-rpc.ts', import.meta.url).href
+    writeFileSync(
+      file,
+      `import { serveWorker } from '${rpc}'
+       serveWorker({
+         ready: () => undefined,
+         countTokens: (_job: number, texts: readonly string[]) => (texts[0] === 'die' ? process.exit(3) : texts.map(() => 1)),
+       })`,
+    )
+    let now = Date.parse('2026-11-21T10:00:00Z')
+    await using thread = new ModelThread(MODEL, silentLog, { ...systemClock, now: () => new Date(now) }, pathToFileURL(file))
+    const engine = embeddingEngine(thread)
+    for (let life = 1; life <= 5; life += 1) {
+      expect(await engine.countTokens(['a', 'b'], NEVER)).toEqual([1, 1])
+      await expect(engine.countTokens(['die'], NEVER)).rejects.toMatchObject({ code: 'engine_unavailable' })
+    }
+    await expect(engine.countTokens(['a'], NEVER)).rejects.toMatchObject({
+      code: 'engine_unavailable',
+      message: expect.stringContaining('repeatedly'),
+    })
+    now += 61_000
+    expect(await engine.countTokens(['a'], NEVER)).toEqual([1])
+  })
+
+  it('hears that the caller of a running job has left', async () => {
+    const file = join(folder, 'endless.ts')
+    const cancelled = join(folder, 'cancelled')
+    writeFileSync(
+      file,
+      `import { writeFileSync } from 'node:fs'
+       import { serveWorker } from '${new URL('../../../common/worker-rpc.ts', import.meta.url).href}'
+       let running = 0
+       serveWorker({
+         ready: () => undefined,
+         embed: (job: number) => { running = job; return new Promise(() => undefined) },
+         cancel: (job: number) => writeFileSync(${JSON.stringify(cancelled)}, String(job === running)),
+       })`,
+    )
+    await using thread = new ModelThread(MODEL, silentLog, systemClock, pathToFileURL(file))
+    const controller = new AbortController()
+    const call = thread.embed(['x'], controller.signal)
+    controller.abort()
+    await expect(call).rejects.toSatisfy(isAbort)
+    await vi.waitFor(() => expect(readFileSync(cancelled, 'utf8')).toBe('true'))
+  })
+
+  it('fails what is pending when it is closed', async () => {
+    const engines = await open(MODEL)
+    const pending = engines.embedding
+      .embed(
+        CALL,
+        Array.from({ length: 500 }, () => 'x'),
+        NEVER,
+      )
+      .catch((error: unknown) => error)
+    await engines.problems()
+    await engines[Symbol.asyncDispose]()
+    expect(await pending).toMatchObject({ code: 'engine_unavailable' })
+    await expect(engines.embedding.countTokens(['x'], NEVER)).rejects.toMatchObject({ code: 'engine_unavailable' })
+  })
+})

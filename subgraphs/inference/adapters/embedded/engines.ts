@@ -1,0 +1,37 @@
+import { pathToFileURL } from 'node:url'
+import type { Clock } from '../../../common/clock.ts'
+import type { IdSource } from '../../../common/ids.ts'
+import type { Log } from '../../../common/log.ts'
+import type { ChatEngine, EmbeddingEngine } from '../../ports/engines.ts'
+import { embeddingEngine } from './embedding-engine.ts'
+import { extractiveEngine } from './extractive/engine.ts'
+import { ModelThread } from './model-thread.ts'
+
+export interface EmbeddedEngines extends AsyncDisposable {
+  /** `extractive`. */
+  readonly chat: ChatEngine
+  /** `e5-small-ar-en`. */
+  readonly embedding: EmbeddingEngine
+  /** Why the engines cannot serve, for the operator; empty when all is well. Waits for the model while it loads (about a second). */
+  problems(): Promise<readonly string[]>
+}
+
+/** The engines inside the process. Returns at once: the model loads in a thread, and the first call waits for it. */
+export async function openEmbeddedEngines(deps: {
+  /** A folder as `models/e5-small-ar-en` is one: a `file:` URL, or a path. */
+  readonly modelDirectory: URL | string
+  readonly log: Log
+  readonly clock: Clock
+  readonly ids: IdSource
+}): Promise<EmbeddedEngines> {
+  const { modelDirectory, log, clock, ids } = deps
+  const { href } = typeof modelDirectory === 'string' ? pathToFileURL(modelDirectory) : modelDirectory
+  const thread = new ModelThread(new URL(href.endsWith('/') ? href : `${href}/`), log, clock)
+  const embedding = embeddingEngine(thread)
+  return {
+    chat: extractiveEngine({ embedding, clock, ids }),
+    embedding,
+    problems: () => thread.problems(),
+    [Symbol.asyncDispose]: () => thread[Symbol.asyncDispose](),
+  }
+}

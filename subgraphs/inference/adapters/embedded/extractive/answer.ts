@@ -1,0 +1,92 @@
+import type { ProtocolObject } from '../../../ports/engines.ts'
+
+/** Words that go out in one chunk of a stream. */
+const WORDS_PER_CHUNK = 4
+
+export type FinishReason = 'stop' | 'length'
+
+/** A finished answer, before it takes the protocol's form. */
+export interface Answer {
+  readonly id: string
+  /** Unix seconds. */
+  readonly created: number
+  readonly model: string
+  /** How many choices, all alike: this model does not sample. */
+  readonly choices: number
+  /** Joined they are the text. */
+  readonly words: readonly string[]
+  readonly finishReason: FinishReason
+  readonly promptTokens: number
+  readonly completionTokens: number
+}
+
+/** Words with the white space before them. */
+export function wordsOf(text: string): readonly string[] {
+  return text.match(/\s*\S+/g) ?? []
+}
+
+/** The text up to the first of the request's stop texts. */
+export function upToStop(text: string, stop: unknown): string {
+  const stops = (Array.isArray(stop) ? stop : [stop]).filter((one): one is string => typeof one === 'string' && one !== '')
+  const ends = stops.map((one) => text.indexOf(one)).filter((end) => end >= 0)
+  return text.slice(0, Math.min(text.length, ...ends))
+}
+
+/** The words that fit into `limit` tokens, given the tokens of each. */
+export function upToTokens(
+  words: readonly string[],
+  tokens: readonly number[],
+  limit: number,
+): Pick<Answer, 'words' | 'finishReason' | 'completionTokens'> {
+  let completionTokens = 0
+  for (const [index, count] of tokens.entries()) {
+    if (completionTokens + count > limit) return { words: words.slice(0, index), finishReason: 'length', completionTokens }
+    completionTokens += count
+  }
+  return { words, finishReason: 'stop', completionTokens }
+}
+
+export function completionOf(answer: Answer): ProtocolObject {
+  const { id, created, model, choices, words, finishReason } = answer
+  return {
+    id,
+    object: 'chat.completion',
+    created,
+    model,
+    choices: Array.from({ length: choices }, (_, index) => ({
+      index,
+      message: { role: 'assistant', content: words.join(''), refusal: null },
+      logprobs: null,
+      finish_reason: finishReason,
+    })),
+    usage: usageOf(answer),
+  }
+}
+
+/** The chunks of the stream, in groups that go out together. */
+export function* chunksOf(answer: Answer): Generator<readonly ProtocolObject[]> {
+  const { id, created, model, choices, words, finishReason } = answer
+  const head = { id, object: 'chat.completion.chunk', created, model }
+  const forEachChoice = (delta: ProtocolObject, finish: FinishReason | null) =>
+    Array.from({ length: choices }, (_, index) => ({
+      ...head,
+      choices: [{ index, delta, logprobs: null, finish_reason: finish }],
+      usage: null,
+    }))
+  yield forEachChoice({ role: 'assistant', content: '', refusal: null }, null)
+  for (let from = 0; from < words.length; from += WORDS_PER_CHUNK)
+    yield forEachChoice({ content: words.slice(from, from + WORDS_PER_CHUNK).join('') }, null)
+  yield forEachChoice({}, finishReason)
+  yield [{ ...head, choices: [], usage: usageOf(answer) }]
+}
+
+function usageOf({ promptTokens, completionTokens, choices }: Answer): ProtocolObject {
+  const outputTokens = completionTokens * choices
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: outputTokens,
+    total_tokens: promptTokens + outputTokens,
+    prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
+    completion_tokens_details: { reasoning_tokens: 0, audio_tokens: 0, accepted_prediction_tokens: 0, rejected_prediction_tokens: 0 },
+  }
+}

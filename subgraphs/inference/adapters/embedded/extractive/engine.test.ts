@@ -1,0 +1,210 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { systemClock } from '../../../../common/clock.ts'
+import { isAbort } from '../../../../common/errors.ts'
+import { idSource } from '../../../../common/ids.ts'
+import { silentLog } from '../../../../common/log.ts'
+import type { ChatEngine, ProtocolObject } from '../../../ports/engines.ts'
+import { type EmbeddedEngines, openEmbeddedEngines } from '../engines.ts'
+import { PHRASES } from './phrases.ts'
+
+const MODEL = new URL('../../../../../models/e5-small-ar-en/', import.meta.url)
+const CALL = { engineModel: 'extractive', requestId: 'req_1' }
+const NEVER = new AbortController().signal
+
+const ENGLISH = `[1] handbook.pdf, page 3: Employees receive twenty-one days of paid leave per year. Unused leave expires in March.
+[2] handbook.pdf, page 9: The office opens at eight in the morning. Visitors register at the front desk.`
+const ARABIC = `[1] الدليل.pdf، صفحة 3: يحصل الموظف على واحد وعشرين يوما من الإجازة المدفوعة في السنة. تنتهي الإجازة غير المستخدمة في مارس.
+[2] الدليل.pdf، صفحة 9: يفتح المكتب أبوابه في الثامنة صباحا. يسجل الزوار أسماءهم عند الاستقبال.`
+
+let engines: EmbeddedEngines
+let chat: ChatEngine
+beforeAll(async () => {
+  engines = await openEmbeddedEngines({ modelDirectory: MODEL, log: silentLog, clock: systemClock, ids: idSource(systemClock) })
+  chat = engines.chat
+})
+afterAll(() => engines[Symbol.asyncDispose]())
+
+interface Completion {
+  readonly choices: readonly { readonly message: { readonly content: string }; readonly finish_reason: string }[]
+  readonly usage: { readonly prompt_tokens: number; readonly completion_tokens: number; readonly total_tokens: number }
+}
+
+async function complete(request: ProtocolObject): Promise<Completion> {
+  return (await chat.complete(CALL, request, NEVER)) as unknown as Completion
+}
+
+async function ask(question: string, context = '', more: ProtocolObject = {}): Promise<string> {
+  const { choices } = await complete({ messages: [{ role: 'user', content: `${context}\n\n${question}` }], ...more })
+  return choices[0]!.message.content
+}
+
+describe('an answer', () => {
+  for (const { name, question, context, quoted } of [
+    {
+      name: 'English over English',
+      question: 'How many vacation days do I get?',
+      context: ENGLISH,
+      quoted: '“Employees receive twenty-one days of paid leave per year.” — [1] handbook.pdf, page 3',
+    },
+    {
+      name: 'Arabic over Arabic',
+      question: 'متى يفتح المكتب؟',
+      context: ARABIC,
+      quoted: '«يفتح المكتب أبوابه في الثامنة صباحا.» — [2] الدليل.pdf، صفحة 9',
+    },
+    {
+      name: 'Arabic over English',
+      question: 'متى يفتح المكتب؟',
+      context: ENGLISH,
+      quoted: '“The office opens at eight in the morning.” — [2] handbook.pdf, page 9',
+    },
+    {
+      name: 'English over Arabic',
+      question: 'When does the office open?',
+      context: ARABIC,
+      quoted: '«يفتح المكتب أبوابه في الثامنة صباحا.» — [2] الدليل.pdf، صفحة 9',
+    },
+  ]) {
+    it(`quotes the supporting sentence with its source: ${name}`, async () => {
+      expect((await ask(question, context)).split('\n')[0]).toBe(quoted)
+    })
+  }
+
+  it('says in the language of the question that nothing supports one', async () => {
+    expect(await ask('Who won the football world cup in 1998?', ENGLISH)).toBe(PHRASES.en.nothingFound)
+    expect(await ask('Who won the football world cup in 1998?', ARABIC)).toBe(PHRASES.en.nothingFound)
+    expect(await ask('من فاز بكأس العالم لكرة القدم؟', ENGLISH)).toBe(PHRASES.ar.nothingFound)
+    expect(await ask('من فاز بكأس العالم لكرة القدم؟', ARABIC)).toBe(PHRASES.ar.nothingFound)
+  })
+
+  it('says that there is no text, and answers a greeting', async () => {
+    expect(await ask('When does the office open?')).toBe(PHRASES.en.noContext)
+    expect(await ask('متى يفتح المكتب؟')).toBe(PHRASES.ar.noContext)
+    expect(await ask('Hello there!')).toBe(PHRASES.en.greeting)
+    expect(await ask('السلام عليكم')).toBe(PHRASES.ar.greeting)
+    expect(await ask('')).toBe(PHRASES.en.greeting)
+  })
+
+  it('reads system and tool messages, earlier turns and content parts, and quotes no instructions or questions', async () => {
+    const { choices } = await complete({
+      messages: [
+        { role: 'system', content: 'You are an assistant that knows when the office opens. Answer in one sentence.' },
+        { role: 'user', content: 'When does the office open?' },
+        { role: 'assistant', content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'search', arguments: '{}' } }] },
+        {
+          role: 'tool',
+          tool_call_id: 'c',
+          content: JSON.stringify({
+            data: [
+              {
+                text: 'The office opens at eight.\nIt is closed on Friday.',
+                page_start: 9,
+                page_end: 9,
+                file: { file_name: 'handbook.pdf' },
+              },
+            ],
+          }),
+        },
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'When does the office open?' },
+            { type: 'image_url', image_url: { url: 'data:' } },
+          ],
+        },
+      ],
+    })
+    expect(choices[0]!.message.content.split('\n')[0]).toBe('“The office opens at eight.” — handbook.pdf, p. 9')
+  })
+
+  it('takes the asking line when context and question are one paragraph', async () => {
+    expect(await ask('Context: The gate closes at ten at night.\nQuestion: When does the gate close?')).toBe(
+      '“The gate closes at ten at night.”',
+    )
+  })
+
+  it('finds the sentence in a long context in the other language', async () => {
+    const filler = Array.from(
+      { length: 60 },
+      (_, index) => `Paragraph ${index} says that copper pipe number ${index} was painted blue by the plumber.`,
+    )
+    filler.splice(40, 0, 'The office opens at eight in the morning.')
+    expect(await ask('متى يفتح المكتب؟', filler.join('\n'))).toContain('“The office opens at eight in the morning.”')
+  })
+
+  it('refuses more text than it reads', async () => {
+    await expect(ask('Why?', 'x'.repeat(256_001))).rejects.toMatchObject({ code: 'context_length_exceeded' })
+  })
+
+  it('ends when the caller leaves', async () => {
+    const request = { messages: [{ role: 'user', content: `${ENGLISH}\n\nWhy?` }] }
+    const controller = new AbortController()
+    const call = chat.complete(CALL, request, controller.signal)
+    controller.abort()
+    await expect(call).rejects.toSatisfy(isAbort)
+    await expect(chat.stream(CALL, request, AbortSignal.abort())).rejects.toSatisfy(isAbort)
+  })
+})
+
+describe("the protocol's objects", () => {
+  const request = { messages: [{ role: 'user', content: `${ENGLISH}\n\nHow many vacation days do I get?` }] }
+
+  it('has every field of a completion, and usage by the tokenizer', async () => {
+    const completion = await chat.complete(CALL, request, NEVER)
+    const [promptTokens] = await engines.embedding.countTokens([request.messages[0]!.content], NEVER)
+    expect(completion).toEqual({
+      id: expect.stringMatching(/^chatcmpl-[0-9a-f]{32}$/),
+      object: 'chat.completion',
+      created: expect.any(Number),
+      model: 'extractive',
+      choices: [
+        { index: 0, message: { role: 'assistant', content: expect.any(String), refusal: null }, logprobs: null, finish_reason: 'stop' },
+      ],
+      usage: {
+        prompt_tokens: promptTokens,
+        completion_tokens: expect.any(Number),
+        total_tokens: expect.any(Number),
+        prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
+        completion_tokens_details: { reasoning_tokens: 0, audio_tokens: 0, accepted_prediction_tokens: 0, rejected_prediction_tokens: 0 },
+      },
+    })
+    const { usage } = completion as unknown as Completion
+    expect(usage.total_tokens).toBe(usage.prompt_tokens + usage.completion_tokens)
+  })
+
+  it('streams the same text for each choice: role first, finish reason last, then usage', async () => {
+    const plain = await complete({ ...request, n: 2 })
+    const chunks: ProtocolObject[] = []
+    for await (const item of await chat.stream(CALL, { ...request, n: 2 }, NEVER)) chunks.push(...item)
+    type Choice = { index: number; delta: { content?: string; role?: string }; finish_reason: string | null }
+    for (const index of [0, 1]) {
+      const own = chunks.flatMap((chunk) => chunk.choices as Choice[]).filter((choice) => choice.index === index)
+      expect(own[0]).toEqual({ index, delta: { role: 'assistant', content: '', refusal: null }, logprobs: null, finish_reason: null })
+      expect(own.at(-1)).toEqual({ index, delta: {}, logprobs: null, finish_reason: 'stop' })
+      expect(own.slice(0, -1).every((choice) => choice.finish_reason === null)).toBe(true)
+      expect(own.map((choice) => choice.delta.content ?? '').join('')).toBe(plain.choices[index]!.message.content)
+    }
+    expect(chunks.at(-1)).toMatchObject({ object: 'chat.completion.chunk', choices: [], usage: plain.usage })
+    expect(chunks.slice(0, -1).every((chunk) => chunk.usage === null)).toBe(true)
+    expect(new Set(chunks.map((chunk) => `${chunk.id} ${chunk.created} ${chunk.model}`)).size).toBe(1)
+  })
+
+  it('stops at the token limit with finish reason length', async () => {
+    const whole = (await complete(request)).choices[0]!.message.content
+    for (const limit of [{ max_tokens: 6 }, { max_completion_tokens: 6, max_tokens: 100 }]) {
+      const { choices, usage } = await complete({ ...request, ...limit })
+      expect(choices[0]!.finish_reason).toBe('length')
+      expect(whole.startsWith(choices[0]!.message.content)).toBe(true)
+      expect(usage.completion_tokens).toBeLessThanOrEqual(6)
+      const [counted] = await engines.embedding.countTokens([choices[0]!.message.content], NEVER)
+      expect(usage.completion_tokens).toBe(counted)
+    }
+  })
+
+  it('leaves out the stop text and what follows it', async () => {
+    for (const stop of ['days', ['zzz', 'days']]) {
+      const { choices } = await complete({ ...request, stop })
+      expect(choices[0]).toMatchObject({ message: { content: '“Employees receive twenty-one' }, finish_reason: 'stop' })
+    }
+  })
+})

@@ -1,0 +1,54 @@
+import { languageOf } from './language.ts'
+
+/** Longer sentences, in UTF-16 units, are cut: the model reads some 1,600 of Arabic, and a quote should be read at a glance. */
+const MAX_SENTENCE_LENGTH = 600
+/** A line this long that does not end a sentence goes on in the next one: it was broken by the width of a page. */
+const WRAPPED_LINE_LENGTH = 40
+
+const SEGMENTERS = { ar: new Intl.Segmenter('ar', { granularity: 'sentence' }), en: new Intl.Segmenter('en', { granularity: 'sentence' }) }
+
+/** After these the segmenter ends a sentence that goes on (Dr., p., Fig.; their Arabic like). */
+const ABBREVIATION = /(?:^|[\s(])(?:[دأمصجتط]|هـ|Dr|Mr|Mrs|Ms|Prof|St|No|Fig|Art|Sec|vs|etc|cf|pp?|e\.g|i\.e)\.\s*$/
+
+/** The sentences of a text, in its order, without list marks. */
+export function sentencesOf(text: string): readonly string[] {
+  const sentences: string[] = []
+  for (const paragraph of paragraphsOf(text)) {
+    let open = ''
+    for (const { segment } of SEGMENTERS[languageOf(paragraph)].segment(paragraph)) {
+      open += segment
+      if (ABBREVIATION.test(open)) continue
+      sentences.push(...pieces(open.trim()))
+      open = ''
+    }
+    sentences.push(...pieces(open.trim()))
+  }
+  return sentences
+}
+
+/** Lines joined where only the width of a page parted them. */
+function paragraphsOf(text: string): readonly string[] {
+  const paragraphs: string[] = []
+  let previous = ''
+  for (const line of text.split(/\r\n|[\n\r\u2028\u2029]/)) {
+    const clean = line.trim().replace(/^(?:[-*•–▪◦]|#{1,6}|\d{1,3}[.)])\s+/, '')
+    const isWrapped =
+      clean === line.trim() && !clean.startsWith('|') && previous.length >= WRAPPED_LINE_LENGTH && !/[.!?؟:؛]["”»)]?$/.test(previous)
+    if (isWrapped && clean !== '') paragraphs[paragraphs.length - 1] += ` ${clean}`
+    else if (clean !== '') paragraphs.push(clean)
+    previous = clean
+  }
+  return paragraphs
+}
+
+function* pieces(sentence: string): Generator<string> {
+  let rest = sentence
+  while (rest.length > MAX_SENTENCE_LENGTH) {
+    const head = rest.slice(0, MAX_SENTENCE_LENGTH)
+    const end = Math.max(head.lastIndexOf('؛'), head.lastIndexOf(';'), head.lastIndexOf('،'), head.lastIndexOf(','))
+    const cut = end > MAX_SENTENCE_LENGTH / 2 ? end + 1 : Math.max(head.lastIndexOf(' '), MAX_SENTENCE_LENGTH / 2)
+    yield rest.slice(0, cut).trim()
+    rest = rest.slice(cut).trim()
+  }
+  if (rest !== '') yield rest
+}

@@ -1,0 +1,142 @@
+/** A stretch of the context and where it is from, as the context says it. */
+export interface Passage {
+  readonly text: string
+  readonly source: string | null
+}
+
+/** Objects and lists that are looked into; search results have some five levels and a few hundred parts. */
+const MAX_DEPTH = 8
+const MAX_PARTS = 20_000
+
+const FILE_NAME = /\.(?:pdf|docx?|txt|md|html?|csv|json|pptx?|xlsx?|odt|rtf|epub)\b/i
+const PLACE = /\b(?:pages?|pp?\.|https?:\/\/)|صفحة|ص\./i
+const SOURCE_LINE = /^(?:source|file|document|reference|المصدر|مصدر|الملف|المستند|المرجع)\s*[:：]\s*(\S.{0,200})$/i
+const BRACKETED = /^(?:[-*•]\s*)?(\[[^\]\n]{1,120}\])\s*(.*)$/
+const SOURCE_THEN_TEXT = /^(.{1,160}?)\s*[:：]\s+(\S.*)$/
+/** `file.pdf, page 3: text` without brackets; not a list item or code. */
+const FILE_THEN_TEXT =
+  /^([^\s:`|*#<>"'-][^:`|*<>"']{0,160}?\.(?:pdf|docx?|txt|md|html?|csv|json|pptx?|xlsx?|odt|rtf|epub)\b[^:`|]{0,60}?):\s+(\S.*)$/i
+const HEADING = /^(?:context|documents?|search results|السياق|النص|المستندات|نتائج البحث)\s*[:：]\s*/i
+
+/** The passages of a message of the context: search results as JSON, or text with lines that name sources. */
+export function passagesOf(message: string): readonly Passage[] {
+  const trimmed = message.trim()
+  if (trimmed.startsWith('{') || trimmed.startsWith('[')) {
+    try {
+      return passagesOfJson(JSON.parse(trimmed))
+    } catch {
+      // It only looks like JSON: `[1] file.pdf: …` begins in the same way.
+    }
+  }
+  return passagesOfText(trimmed)
+}
+
+/**
+ * `[1] file.pdf, page 3: text` names the source of what follows, up to the next; so does `Source: …`, unless it ends its block: then it
+ * names the source of what stands before it. `file.pdf, page 3: text` is often no more than a sentence, and counts for its block only.
+ */
+function passagesOfText(text: string): readonly Passage[] {
+  const passages: { text: string; source: string | null }[] = []
+  let source: string | null = null
+  for (const block of text.split(/\n\s*\n/)) {
+    const lines = block.split('\n').map((line) => line.trim().replace(HEADING, ''))
+    let open: { text: string; source: string | null } | undefined
+    for (const [index, line] of lines.entries()) {
+      const marker = markerOf(line)
+      if (marker && marker.text === '' && open && open.source === null && index === lines.length - 1) {
+        open.source = marker.source
+        continue
+      }
+      if (marker) source = marker.ofBlock ? null : marker.source
+      const own = marker ? marker.text : line
+      if (marker || !open) {
+        open = { text: own, source: marker?.source ?? source }
+        passages.push(open)
+      } else {
+        open.text += `\n${own}`
+      }
+    }
+  }
+  return passages.filter((passage) => passage.text.trim() !== '')
+}
+
+/** What a line says of the source of the text after it; `text` is what stands beside it, `ofBlock` says that it goes no further than its block. */
+interface Marker {
+  readonly source: string
+  readonly text: string
+  readonly ofBlock?: boolean
+}
+
+function markerOf(line: string): Marker | null {
+  const sourceLine = SOURCE_LINE.exec(line)
+  if (sourceLine) return { source: sourceLine[1]!.trim(), text: '' }
+  const bracketed = BRACKETED.exec(line)
+  if (bracketed) {
+    const [, label, rest] = bracketed as unknown as [string, string, string]
+    const named = SOURCE_THEN_TEXT.exec(rest)
+    if (named && isSource(named[1]!)) return { source: `${label} ${named[1]!}`, text: named[2]! }
+    if (isSource(rest) && rest.length <= 160) return { source: `${label} ${rest}`, text: '' }
+    return /^\[[\d\s]+\]$/.test(label) || isSource(label) ? { source: label, text: rest } : null
+  }
+  const named = FILE_THEN_TEXT.exec(line)
+  return named ? { source: named[1]!, text: named[2]!, ofBlock: true } : null
+}
+
+function isSource(text: string): boolean {
+  return FILE_NAME.test(text) || PLACE.test(text)
+}
+
+function passagesOfJson(value: unknown): readonly Passage[] {
+  const passages: Passage[] = []
+  const facts: Passage[] = []
+  let parts = 0
+  const walk = (part: unknown, inherited: string | null, depth: number): void => {
+    parts += 1
+    if (typeof part !== 'object' || part === null || depth > MAX_DEPTH || parts > MAX_PARTS) return
+    if (Array.isArray(part)) {
+      for (const item of part) {
+        if (typeof item === 'string') facts.push({ text: item, source: inherited })
+        else walk(item, inherited, depth + 1)
+      }
+      return
+    }
+    const object = part as JsonResult
+    const source = sourceOf(object) ?? inherited
+    const text = [object.text, object.content, object.snippet].find((candidate) => typeof candidate === 'string')
+    if (text !== undefined) passages.push({ text: text as string, source })
+    const plain = Object.entries(object).filter(([, field]) => ['string', 'number', 'boolean'].includes(typeof field))
+    if (plain.length > 0) facts.push({ text: plain.map(([name, field]) => `${name}: ${String(field)}`).join(', '), source })
+    for (const field of Object.values(object)) walk(field, source, depth + 1)
+  }
+  walk(value, null, 0)
+  // A tool's answer without passages is a list of facts.
+  return passages.length > 0 ? passages : facts
+}
+
+/** The fields of search results that are understood, this service's own and the common ones. */
+interface JsonResult {
+  readonly text?: unknown
+  readonly content?: unknown
+  readonly snippet?: unknown
+  readonly file?: unknown
+  readonly file_name?: unknown
+  readonly filename?: unknown
+  readonly source?: unknown
+  readonly title?: unknown
+  readonly url?: unknown
+  readonly page?: unknown
+  readonly page_start?: unknown
+  readonly page_end?: unknown
+}
+
+function sourceOf(result: JsonResult): string | null {
+  const file =
+    typeof result.file === 'object' && result.file !== null ? (result.file as JsonResult & { readonly name?: unknown }) : undefined
+  const names = [file?.file_name, file?.name, result.file, result.file_name, result.filename, result.source, result.title, result.url]
+  const name = names.find((candidate) => typeof candidate === 'string' && candidate.trim() !== '') as string | undefined
+  if (name === undefined) return null
+  const first = result.page_start ?? result.page
+  if (typeof first !== 'number') return name
+  const last = result.page_end
+  return typeof last === 'number' && last !== first ? `${name}, pp. ${first}–${last}` : `${name}, p. ${first}`
+}

@@ -1,0 +1,114 @@
+import type { Clock } from '../../../common/clock.ts'
+import { KisError } from '../../../common/errors.ts'
+import type { Log } from '../../../common/log.ts'
+import { WorkerClient } from '../../../common/worker-rpc.ts'
+import type { EmbedReply, ThreadInput } from './thread.ts'
+
+/** A thread that does not live is started again at most this often in that time; after that, calls fail until the time has passed. */
+const MAX_STARTS = 5
+const STARTS_WINDOW_MS = 60_000
+
+/** The thread with the model in it: loads in the background, is started again by the next call when it has died. */
+export class ModelThread implements AsyncDisposable {
+  readonly #file: URL
+  readonly #input: ThreadInput
+  readonly #log: Log
+  readonly #clock: Clock
+  readonly #starts: number[] = []
+  #client: WorkerClient | undefined
+  #loading: Promise<void> = Promise.resolve()
+  #problem: string | null = null
+  #nextJob = 1
+  #closed = false
+
+  /** `modelDirectory` ends with a slash; `file` is the thread's code. */
+  constructor(modelDirectory: URL, log: Log, clock: Clock, file = new URL('./thread.ts', import.meta.url)) {
+    this.#file = file
+    this.#input = { modelDirectory: modelDirectory.href }
+    this.#log = log
+    this.#clock = clock
+    this.#client = this.#start()
+  }
+
+  embed(input: readonly (string | readonly number[])[], signal: AbortSignal): Promise<EmbedReply> {
+    return this.#call('embed', input, signal)
+  }
+
+  countTokens(texts: readonly string[], signal: AbortSignal): Promise<readonly number[]> {
+    return this.#call('countTokens', texts, signal)
+  }
+
+  /** Why the model cannot serve, for the operator; waits until it is loaded (about a second) and is empty when all is well. */
+  async problems(): Promise<readonly string[]> {
+    await this.#loading
+    return this.#problem === null ? [] : [this.#problem]
+  }
+
+  /** Calls that are under way fail. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true
+    await this.#client?.[Symbol.asyncDispose]()
+  }
+
+  #call<T>(method: 'embed' | 'countTokens', input: unknown, signal: AbortSignal): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      signal.throwIfAborted()
+      if (this.#closed) throw unavailable('The embedded model is closed.')
+      this.#client ??= this.#start()
+      const client = this.#client
+      const job = this.#nextJob++
+      const onAbort = () => {
+        client.call('cancel', [job]).catch(() => undefined)
+        reject(signal.reason)
+      }
+      signal.addEventListener('abort', onAbort, { once: true })
+      client
+        .call<T>(method, [job, input])
+        .finally(() => signal.removeEventListener('abort', onAbort))
+        .then(resolve, (error) => reject(engineError(error)))
+    })
+  }
+
+  #start(): WorkerClient {
+    const now = this.#clock.now().getTime()
+    while (this.#starts.length > 0 && this.#starts[0]! <= now - STARTS_WINDOW_MS) this.#starts.shift()
+    if (this.#starts.length >= MAX_STARTS) throw unavailable('The embedded model has failed repeatedly; the log says why.')
+    this.#starts.push(now)
+
+    const forget = () => {
+      if (this.#client === client) this.#client = undefined
+    }
+    const client = new WorkerClient(this.#file, 'the embedded model', this.#input, {
+      onExit: (error) => {
+        forget()
+        if (!this.#closed) this.#log.error({ err: error }, 'the thread of the embedded model has died')
+      },
+    })
+    this.#loading = client.call<void>('ready', []).then(
+      () => {
+        this.#problem = null
+      },
+      async (error: Error) => {
+        this.#problem = `the embedded model cannot be loaded: ${error.message}`
+        if (!this.#closed) this.#log.error({ err: error }, 'the embedded model cannot be loaded')
+        // The files may be mended: the next call tries again.
+        forget()
+        await client[Symbol.asyncDispose]()
+      },
+    )
+    return client
+  }
+}
+
+function unavailable(message: string, cause?: unknown): KisError {
+  return new KisError('engine_unavailable', message, { cause, retryAfterMs: 1_000 })
+}
+
+/** `error` is the worker client's own, or one that was thrown in the thread, known by its name. */
+function engineError(error: unknown): KisError {
+  const name = error instanceof Error ? error.name : ''
+  if (name === 'ModelNotLoaded') return unavailable('The embedded model cannot be loaded: its files are missing or damaged.', error)
+  if (name === 'InvalidTokens') return new KisError('invalid_request', (error as Error).message, { param: 'input', cause: error })
+  if (name === 'JobCancelled' || error instanceof KisError) return unavailable('The embedded model has stopped.', error)
+  return new KisError('engine_error', 'The embedded model failed.', { cause: error })
+}

@@ -1,0 +1,94 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { serveWorker, workerInput } from '../../../common/worker-rpc.ts'
+import { Model } from './model.ts'
+import { StepQueue } from './step-queue.ts'
+
+/** The thread that `ModelThread` starts and calls. */
+
+/** Text that is counted in one step, in UTF-16 units: some 10 ms. */
+const COUNT_STEP_LENGTH = 4_000
+
+/** The model's files are missing or damaged. */
+class ModelNotLoaded extends Error {
+  override readonly name = 'ModelNotLoaded'
+}
+
+export interface ThreadInput {
+  /** With a slash at its end. */
+  readonly modelDirectory: string
+}
+
+export interface EmbedReply {
+  /** All vectors, one after the other. */
+  readonly numbers: Float32Array
+  readonly tokens: number
+}
+
+const queue = new StepQueue()
+const loading = Model.load(new URL(workerInput<ThreadInput>().modelDirectory)).catch((cause: unknown) => {
+  throw new ModelNotLoaded(cause instanceof Error ? cause.message : String(cause))
+})
+// Every call waits for it and gets its failure; until the first comes, nobody does.
+loading.catch(() => undefined)
+
+async function embed(job: number, input: readonly (string | readonly number[])[]): Promise<EmbedReply> {
+  const model = await loading
+  const vectors: Float32Array[] = []
+  let tokens = 0
+  await queue.run(job, input.length, async (index) => {
+    const one = await model.embed(input[index]!)
+    vectors.push(one.vector)
+    tokens += one.tokens
+  })
+  const width = vectors[0]?.length ?? 0
+  const numbers = new Float32Array(width * vectors.length)
+  for (const [index, vector] of vectors.entries()) numbers.set(vector, index * width)
+  return { numbers, tokens }
+}
+
+async function countTokens(job: number, texts: readonly string[]): Promise<readonly number[]> {
+  const model = await loading
+  const counts = texts.map(() => 0)
+  const steps = countingSteps(texts)
+  await queue.run(job, steps.length, (step) => {
+    for (const { index, text } of steps[step]!) counts[index]! += model.tokenizer.count(text)
+  })
+  return counts
+}
+
+/** Short texts together, long ones in pieces. Pieces end at white space, where no token reaches over, if there is any in their second half. */
+function countingSteps(texts: readonly string[]): { readonly index: number; readonly text: string }[][] {
+  const steps: { index: number; text: string }[][] = []
+  let room = 0
+  for (const [index, text] of texts.entries()) {
+    for (let from = 0; from < text.length; ) {
+      let end = Math.min(from + COUNT_STEP_LENGTH, text.length)
+      if (end < text.length) {
+        const space = text.lastIndexOf(' ', end)
+        if (space > from + COUNT_STEP_LENGTH / 2) end = space
+      }
+      if (end - from > room) {
+        steps.push([])
+        room = COUNT_STEP_LENGTH
+      }
+      steps.at(-1)!.push({ index, text: text.slice(from, end) })
+      room -= end - from
+      from = end
+    }
+  }
+  return steps
+}
+
+serveWorker({
+  ready: async () => {
+    await loading
+  },
+  embed,
+  countTokens,
+  cancel: (job: number) => queue.cancel(job),
+  close: async () => {
+    queue.cancelAll()
+    // The cancelled calls are answered before this one.
+    await nextTurn()
+  },
+})

@@ -1,0 +1,166 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { endableIterator } from '../../../common/endable-iterator.ts'
+import { KisError } from '../../../common/errors.ts'
+import type { ProtocolObject } from '../../ports/engines.ts'
+import { EventStreamParser } from './event-stream.ts'
+import { MAX_DRAIN_MS, MAX_ERROR_BYTES, MAX_LINE_LENGTH, MAX_STREAM_BYTES, MAX_WAITING_BYTES } from './limits.ts'
+import { StreamCompleteness } from './stream-completeness.ts'
+import type { Exchange, Receiver } from './upstream.ts'
+import type { EngineErrors } from './vendor-errors.ts'
+
+/** A streamed answer: takes events as the socket brings them, gives them out as the reader asks. */
+export class ChatStream implements Receiver {
+  readonly #errors: EngineErrors
+  readonly #completeness: StreamCompleteness
+  readonly #parser = new EventStreamParser((data, name) => this.#take(data, name), MAX_LINE_LENGTH)
+  readonly #header = Promise.withResolvers<void>()
+  #exchange: Exchange | undefined
+  /** Chunks that have arrived since the reader's last turn, and about how many bytes they are. */
+  #arrived: ProtocolObject[] = []
+  #waitingBytes = 0
+  #totalBytes = 0
+  #outcome: { readonly error?: unknown } | undefined
+  #wakeReader: (() => void) | undefined
+  /** What came instead of an event stream. */
+  #other: { readonly status: number; readonly headers: IncomingHttpHeaders; body: Buffer } | undefined
+
+  /** `choices`: how many the request asks for. */
+  constructor(choices: number, errors: EngineErrors) {
+    this.#errors = errors
+    this.#completeness = new StreamCompleteness(choices)
+  }
+
+  /** Resolves with the iterator when the answer's header is there; rejects when there is no good one. */
+  async open(send: (receiver: Receiver) => Exchange, signal: AbortSignal): Promise<AsyncIterableIterator<readonly ProtocolObject[]>> {
+    signal.throwIfAborted()
+    const exchange = send(this)
+    this.#exchange = exchange
+    const onAbort = () => {
+      exchange.abort()
+      this.#header.reject(signal.reason)
+    }
+    signal.addEventListener('abort', onAbort, { once: true })
+    try {
+      await this.#header.promise
+    } finally {
+      signal.removeEventListener('abort', onAbort)
+    }
+    return endableIterator(
+      () => this.#pull(),
+      () => this.#release(exchange),
+      signal,
+    )
+  }
+
+  start(status: number, headers: IncomingHttpHeaders): void {
+    const isJson = /\bjson\b/i.test(String(headers['content-type'] ?? ''))
+    if (status === 200 && !isJson) this.#header.resolve()
+    else this.#other = { status, headers, body: Buffer.alloc(0) }
+  }
+
+  data(bytes: Buffer): void {
+    if (this.#other) {
+      this.#other.body = Buffer.concat([this.#other.body, bytes])
+      if (this.#other.body.length > MAX_ERROR_BYTES) this.#refuse(this.#other)
+    } else if (!this.#outcome) {
+      this.#totalBytes += bytes.length
+      this.#waitingBytes += bytes.length
+      this.#parse(() => this.#parser.push(bytes))
+      if (this.#totalBytes > MAX_STREAM_BYTES) this.#break(this.#errors.invalidAnswer('gave an answer that is too large'))
+      if (this.#arrived.length > 0) this.#wake()
+      if (this.#waitingBytes > MAX_WAITING_BYTES) this.#exchange?.pause()
+    }
+  }
+
+  end(): void {
+    if (this.#other) {
+      this.#refuse(this.#other)
+    } else if (!this.#outcome) {
+      this.#parse(() => this.#parser.end())
+      // Some vendors end without `[DONE]`. That is no cut where nothing is missing.
+      if (this.#completeness.complete) this.#finish({})
+      else this.#break(this.#errors.invalidAnswer('broke off its answer'))
+    }
+  }
+
+  fail(error: unknown): void {
+    this.#header.reject(error)
+    this.#finish({ error })
+  }
+
+  /** One event. @throws {KisError} it is no chunk, or an error of the vendor's. */
+  #take(data: string, name: string): void {
+    if (this.#outcome) return
+    if (data === '[DONE]') {
+      this.#finish({})
+      return
+    }
+    let chunk: unknown
+    try {
+      chunk = JSON.parse(data)
+    } catch (cause) {
+      throw this.#errors.invalidAnswer('gave a malformed chunk', cause)
+    }
+    if (typeof chunk !== 'object' || chunk === null || Array.isArray(chunk)) throw this.#errors.invalidAnswer('gave a malformed chunk')
+    if (name === 'error' || ('error' in chunk && chunk.error)) throw this.#errors.ofErrorObject(chunk)
+    this.#completeness.see(chunk as ProtocolObject)
+    this.#arrived.push(chunk as ProtocolObject)
+  }
+
+  #parse(read: () => void): void {
+    try {
+      read()
+    } catch (error) {
+      this.#break(error instanceof KisError ? error : this.#errors.invalidAnswer('gave a broken event stream', error))
+    }
+  }
+
+  /** The answer is no good from here on: the vendor stops, the reader gets the error after what came before it. */
+  #break(error: KisError): void {
+    this.#finish({ error })
+    this.#exchange?.abort()
+  }
+
+  #finish(outcome: { readonly error?: unknown }): void {
+    this.#outcome ??= outcome
+    this.#wake()
+  }
+
+  #wake(): void {
+    this.#wakeReader?.()
+    this.#wakeReader = undefined
+  }
+
+  /** What one read of the socket brings is handed to `data` before the woken reader runs, so it goes out as one item. */
+  async #pull(): Promise<IteratorResult<readonly ProtocolObject[], undefined>> {
+    while (this.#arrived.length === 0 && !this.#outcome) {
+      await new Promise<void>((resolve) => {
+        this.#wakeReader = resolve
+      })
+    }
+    if (this.#arrived.length > 0) {
+      const value = this.#arrived
+      this.#arrived = []
+      this.#waitingBytes = 0
+      this.#exchange?.resume()
+      return { done: false, value }
+    }
+    if (this.#outcome && 'error' in this.#outcome) throw this.#outcome.error
+    return { done: true, value: undefined }
+  }
+
+  /** Breaks the answer off, unless it has ended well: then its connection, once drained, serves the next call. */
+  #release(exchange: Exchange): void {
+    const endedWell = this.#outcome !== undefined && !('error' in this.#outcome)
+    if (!endedWell) exchange.abort()
+    else if (!exchange.over) setTimeout(() => exchange.abort(), MAX_DRAIN_MS).unref()
+    this.#finish({})
+    this.#arrived = []
+    exchange.resume()
+  }
+
+  #refuse({ status, headers, body }: { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Buffer }): void {
+    this.#header.reject(status === 200 ? this.#errors.notAStream(body) : this.#errors.ofAnswer(status, headers, body))
+    this.#exchange?.abort()
+  }
+}

@@ -1,0 +1,448 @@
+import type { ServerResponse } from 'node:http'
+import { LLMock } from '@copilotkit/aimock'
+import { afterEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../../../common/clock.ts'
+import { isAbort, KisError } from '../../../common/errors.ts'
+import type { ChatEngine, ProtocolObject } from '../../ports/engines.ts'
+import { createOpenAiEngines } from './engines.ts'
+import { answerJson, FakeVendor, type Received, startStream } from './fake-vendor.ts'
+import { TIMEOUTS, type Timeouts } from './limits.ts'
+
+const KEY = 'sk-operators-key-1234'
+const CALL = { engineModel: 'vendor-model', requestId: 'req_1' }
+const REQUEST = { model: 'our-model', messages: [{ role: 'user', content: 'Hi' }], temperature: 0.5, x_unknown: { deep: [1, null] } }
+const NEVER = new AbortController().signal
+
+let opened: AsyncDisposable[] = []
+afterEach(async () => {
+  for (const resource of opened.reverse()) await resource[Symbol.asyncDispose]()
+  opened = []
+})
+
+async function engineFor(answer: (response: ServerResponse, received: Received) => void, timeouts: Partial<Timeouts> = {}) {
+  const vendor = await FakeVendor.start(answer)
+  const engines = createOpenAiEngines({
+    name: 'acme',
+    baseUrl: vendor.baseUrl,
+    apiKey: KEY,
+    clock: { ...systemClock, now: () => new Date('2026-11-21T10:00:00Z') },
+    timeouts: { ...TIMEOUTS, ...timeouts },
+  })
+  opened.push(vendor, engines)
+  return { vendor, chat: engines.chat }
+}
+
+async function errorOf(promise: Promise<unknown>): Promise<KisError> {
+  const error = await promise.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  )
+  expect(error).toBeInstanceOf(KisError)
+  return error as KisError
+}
+
+/** All chunks, and the error after them. */
+async function readAll(chat: ChatEngine, request: ProtocolObject = REQUEST, signal = NEVER) {
+  const chunks: ProtocolObject[] = []
+  const items: (readonly ProtocolObject[])[] = []
+  try {
+    for await (const item of await chat.stream(CALL, request, signal)) {
+      items.push(item)
+      chunks.push(...item)
+    }
+    return { chunks, items, error: undefined }
+  } catch (error) {
+    return { chunks, items, error: error as KisError }
+  }
+}
+
+function chunk(content: string | null, finishReason: string | null = null, more: object = {}) {
+  const delta = content === null ? {} : { content }
+  return {
+    id: 'c1',
+    object: 'chat.completion.chunk',
+    created: 1,
+    model: 'm',
+    choices: [{ index: 0, delta, finish_reason: finishReason }],
+    ...more,
+  }
+}
+const usageChunk = { ...chunk(null), choices: [], usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 } }
+const event = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`
+
+describe('a plain completion', () => {
+  const completion = {
+    id: 'chatcmpl-1',
+    object: 'chat.completion',
+    model: 'vendor-model-2026',
+    choices: [
+      { index: 0, message: { role: 'assistant', content: 'Hello', refusal: null, x_extra: 1 }, logprobs: null, finish_reason: 'stop' },
+    ],
+    usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 },
+    x_vendor: { kept: true },
+  }
+
+  it('sends the request whole with the engine model and gives the answer whole', async () => {
+    const { vendor, chat } = await engineFor((response) => answerJson(response, 200, completion))
+    expect(await chat.complete(CALL, REQUEST, NEVER)).toEqual(completion)
+    const { request, body } = vendor.received[0]!
+    expect(body).toEqual({ ...REQUEST, model: 'vendor-model' })
+    expect(request.url).toBe('/v1/chat/completions')
+    expect(request.headers).toMatchObject({ authorization: `Bearer ${KEY}`, 'accept-encoding': 'identity', 'x-client-request-id': 'req_1' })
+  })
+
+  it('uses its connections again', async () => {
+    const { vendor, chat } = await engineFor((response) => answerJson(response, 200, completion))
+    for (let index = 0; index < 6; index += 1) await chat.complete(CALL, REQUEST, NEVER)
+    // A call that is made in the very turn in which the last one ended opens a second connection.
+    expect(new Set(vendor.received.map(({ request }) => request.socket)).size).toBeLessThanOrEqual(2)
+  })
+
+  it('puts the query of the base address behind every path', async () => {
+    const { vendor } = await engineFor((response) => answerJson(response, 200, completion))
+    await using engines = createOpenAiEngines({
+      name: 'azure',
+      baseUrl: `${vendor.baseUrl}/?api-version=1`,
+      apiKey: null,
+      clock: systemClock,
+    })
+    await engines.chat.complete(CALL, REQUEST, NEVER)
+    expect(vendor.received[0]!.request.url).toBe('/v1/chat/completions?api-version=1')
+    expect(vendor.received[0]!.request.headers.authorization).toBeUndefined()
+  })
+
+  for (const { name, answer } of [
+    { name: 'not JSON', answer: (response: ServerResponse) => void response.end('<html>') },
+    { name: 'not an object', answer: (response: ServerResponse) => answerJson(response, 200, [1]) },
+    { name: 'without choices', answer: (response: ServerResponse) => answerJson(response, 200, { ok: true }) },
+    { name: 'an error under status 200', answer: (response: ServerResponse) => answerJson(response, 200, { error: { message: 'no' } }) },
+    { name: 'a redirect', answer: (response: ServerResponse) => void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end() },
+    {
+      name: 'cut',
+      answer: (response: ServerResponse) => void response.writeHead(200, { 'content-length': 100 }).write('{', () => response.destroy()),
+    },
+    { name: 'larger than the limit', answer: (response: ServerResponse) => void response.end(Buffer.alloc(21 * 2 ** 20, ' ')) },
+  ]) {
+    it(`fails with engine_error for an answer that is ${name}`, async () => {
+      const { chat } = await engineFor(answer)
+      expect(await errorOf(chat.complete(CALL, REQUEST, NEVER))).toMatchObject({ code: 'engine_error' })
+    })
+  }
+})
+
+describe("a vendor's refusal", () => {
+  const refusals = [
+    {
+      status: 400,
+      body: { error: { message: 'too long', type: 'x', param: 'messages', code: 'context_length_exceeded' } },
+      expected: { code: 'context_length_exceeded', param: 'messages', vendorCode: null, message: 'too long' },
+    },
+    {
+      status: 422,
+      body: { error: { message: 'bad', param: null, code: 'strange_code' } },
+      expected: { code: 'invalid_request', vendorCode: 'strange_code', param: null },
+    },
+    {
+      status: 404,
+      body: { error: { message: 'no such model', code: 'model_not_found' } },
+      expected: { code: 'invalid_request', vendorCode: 'model_not_found' },
+    },
+    { status: 413, body: 'too large', expected: { code: 'invalid_request' } },
+    {
+      status: 400,
+      body: { object: 'error', message: 'vLLM says no', param: null, code: 400 },
+      expected: { code: 'invalid_request', message: 'vLLM says no', vendorCode: null },
+    },
+    {
+      status: 413,
+      body: { error: 'batch size 64 > 32', error_type: 'Validation' },
+      expected: { code: 'invalid_request', message: 'batch size 64 > 32' },
+    },
+    {
+      status: 401,
+      body: { error: { message: `Incorrect API key: ${KEY}`, code: 'invalid_api_key' } },
+      expected: { code: 'engine_error', vendorCode: 'invalid_api_key' },
+    },
+    { status: 403, body: { error: { message: 'no' } }, expected: { code: 'engine_error' } },
+    {
+      status: 429,
+      headers: { 'retry-after': '7' },
+      body: { error: { code: 'slow_down' } },
+      expected: { code: 'rate_limit_exceeded', retryAfterMs: 7_000, vendorCode: 'slow_down' },
+    },
+    {
+      status: 429,
+      headers: { 'retry-after': '7', 'retry-after-ms': '250' },
+      body: {},
+      expected: { code: 'rate_limit_exceeded', retryAfterMs: 250 },
+    },
+    {
+      status: 429,
+      headers: { 'retry-after': 'Sat, 21 Nov 2026 10:00:30 GMT' },
+      body: {},
+      expected: { code: 'rate_limit_exceeded', retryAfterMs: 30_000 },
+    },
+    { status: 429, headers: { 'retry-after': 'soon' }, body: {}, expected: { code: 'rate_limit_exceeded', retryAfterMs: null } },
+    { status: 500, body: { error: { message: `boom at ${KEY}` } }, expected: { code: 'engine_error' } },
+    { status: 502, body: 'bad gateway', expected: { code: 'engine_error' } },
+    { status: 503, headers: { 'retry-after': '2' }, body: {}, expected: { code: 'engine_unavailable', retryAfterMs: 2_000 } },
+    { status: 504, body: {}, expected: { code: 'engine_timeout' } },
+  ]
+  for (const { status, body, headers, expected } of refusals) {
+    it(`of status ${status} with ${JSON.stringify(body).slice(0, 60)} is ${expected.code}, streamed or not`, async () => {
+      const { chat } = await engineFor((response) => answerJson(response, status, body, headers))
+      const plain = await errorOf(chat.complete(CALL, REQUEST, NEVER))
+      const streamed = await errorOf(chat.stream(CALL, REQUEST, NEVER))
+      for (const error of [plain, streamed]) {
+        expect(error).toMatchObject(expected)
+        expect(error.message).not.toContain(KEY)
+      }
+    })
+  }
+
+  it("never shows the operator's key or address", async () => {
+    const { vendor, chat } = await engineFor((response) =>
+      answerJson(response, 400, { error: { message: `key ${KEY} of org-abcdefgh at ${vendor.baseUrl}`, param: vendor.baseUrl } }),
+    )
+    const error = await errorOf(chat.complete(CALL, REQUEST, NEVER))
+    expect(JSON.stringify([error.message, error.extensions])).not.toMatch(/127\.0\.0\.1|operators-key|abcdefgh/)
+  })
+
+  it('is engine_unavailable when nobody listens, without the address', async () => {
+    const { vendor, chat } = await engineFor(() => undefined)
+    await vendor[Symbol.asyncDispose]()
+    opened = opened.filter((resource) => resource !== vendor)
+    for (const promise of [chat.complete(CALL, REQUEST, NEVER), chat.stream(CALL, REQUEST, NEVER)]) {
+      const error = await errorOf(promise)
+      expect(error.code).toBe('engine_unavailable')
+      expect(error.message).not.toContain('127.0.0.1')
+    }
+  })
+
+  it('is engine_timeout when the vendor stays silent', async () => {
+    const { vendor, chat } = await engineFor(() => undefined, { headersMs: 50, streamHeadersMs: 50 })
+    expect((await errorOf(chat.complete(CALL, REQUEST, NEVER))).code).toBe('engine_timeout')
+    expect((await errorOf(chat.stream(CALL, REQUEST, NEVER))).code).toBe('engine_timeout')
+    await vendor.received[0]!.closed
+  })
+})
+
+describe('a stream', () => {
+  it('asks for usage, keeps other stream options, and gives the chunks whole', async () => {
+    const chunks = [chunk('Hel', null, { x_vendor: [1] }), chunk('lo', 'stop'), usageChunk]
+    const { vendor, chat } = await engineFor((response) => {
+      startStream(response)
+      response.end(`${chunks.map(event).join('')}data: [DONE]\n\n`)
+    })
+    const read = await readAll(chat, { ...REQUEST, stream_options: { include_obfuscation: false } })
+    expect(read.error).toBeUndefined()
+    expect(read.chunks).toEqual(chunks)
+    expect(vendor.received[0]!.body).toEqual({
+      ...REQUEST,
+      model: 'vendor-model',
+      stream: true,
+      stream_options: { include_obfuscation: false, include_usage: true },
+    })
+  })
+
+  it('gives what arrived together as one item, and nothing later than it arrived', async () => {
+    let release: (() => void) | undefined
+    const { chat } = await engineFor((response) => {
+      startStream(response)
+      response.write(event(chunk('a')) + event(chunk('b')))
+      release = () => response.end(`${event(chunk('c', 'stop'))}data: [DONE]\n\n`)
+    })
+    const iterator = await chat.stream(CALL, REQUEST, NEVER)
+    expect((await iterator.next()).value).toEqual([chunk('a'), chunk('b')])
+    release!()
+    expect((await iterator.next()).value).toEqual([chunk('c', 'stop')])
+    expect((await iterator.next()).done).toBe(true)
+  })
+
+  it('reads characters and line ends that are split between packets', async () => {
+    const chunks = [chunk('سلام 🌙 é'), chunk('ok', 'stop')]
+    const bytes = Buffer.from(`: ping\r\n\r\n${chunks.map(event).join('').replaceAll('\n', '\r\n')}data: [DONE]\r\n\r\n`)
+    const { chat } = await engineFor((response) => {
+      response.socket!.setNoDelay(true)
+      startStream(response)
+      let index = 0
+      const next = () => {
+        response.write(bytes.subarray(index, index + 7))
+        index += 7
+        if (index < bytes.length) setImmediate(next)
+        else response.end()
+      }
+      next()
+    })
+    expect(await readAll(chat)).toMatchObject({ chunks, error: undefined })
+  })
+
+  for (const { name, rest } of [
+    { name: 'a malformed line', rest: 'data: {"broken\n\ndata: [DONE]\n\n' },
+    { name: 'a chunk that is no object', rest: 'data: 5\n\ndata: [DONE]\n\n' },
+    { name: 'the end before the end mark', rest: '' },
+    { name: 'the end in the middle of a line', rest: 'data: {"id":' },
+    { name: 'the end without usage', rest: event(chunk(null, 'stop')) },
+    { name: 'the end without a finish reason', rest: event(usageChunk) },
+  ]) {
+    it(`fails with engine_error for ${name}, after the chunks before it`, async () => {
+      const { chat } = await engineFor((response) => {
+        startStream(response)
+        response.end(event(chunk('before')) + rest)
+      })
+      const { chunks, error } = await readAll(chat)
+      expect(chunks[0]).toEqual(chunk('before'))
+      expect(error).toMatchObject({ name: 'KisError', code: 'engine_error' })
+    })
+  }
+
+  it('takes a clean end without the end mark when nothing is missing', async () => {
+    const { chat } = await engineFor((response) => {
+      startStream(response)
+      response.end(event(chunk('a', 'stop')) + event(usageChunk))
+    })
+    expect(await readAll(chat)).toMatchObject({ chunks: [chunk('a', 'stop'), usageChunk], error: undefined })
+    const { error } = await readAll(chat, { ...REQUEST, n: 2 })
+    expect(error).toMatchObject({ code: 'engine_error' })
+  })
+
+  it('fails with engine_error when the socket is cut', async () => {
+    const { chat } = await engineFor((response) => {
+      startStream(response)
+      response.write(event(chunk('a')), () => response.destroy())
+    })
+    expect(await readAll(chat)).toMatchObject({ chunks: [chunk('a')], error: { code: 'engine_error' } })
+  })
+
+  it("gives an error in the stream with the vendor's code", async () => {
+    const { chat } = await engineFor((response) => {
+      startStream(response)
+      response.end(event(chunk('a')) + event({ error: { message: 'overloaded', type: 'server_error', code: 'server_is_overloaded' } }))
+    })
+    expect(await readAll(chat)).toMatchObject({ chunks: [chunk('a')], error: { code: 'engine_error', vendorCode: 'server_is_overloaded' } })
+  })
+
+  it('rejects before the first event when the vendor answers with JSON', async () => {
+    const { chat } = await engineFor((response) => answerJson(response, 200, { error: { message: 'no', code: 'odd' } }))
+    expect(await errorOf(chat.stream(CALL, REQUEST, NEVER))).toMatchObject({ code: 'engine_error', vendorCode: 'odd' })
+  })
+
+  it('fails with engine_timeout when the vendor falls silent, and hangs up', async () => {
+    const { vendor, chat } = await engineFor(
+      (response) => {
+        startStream(response)
+        response.write(event(chunk('a')))
+      },
+      { bodyIdleMs: 50 },
+    )
+    expect(await readAll(chat)).toMatchObject({ chunks: [chunk('a')], error: { code: 'engine_timeout' } })
+    await vendor.received[0]!.closed
+  })
+
+  it('uses its connections again when they have been read to the end', async () => {
+    const { vendor, chat } = await engineFor((response) => {
+      startStream(response)
+      response.end(`${event(chunk('a', 'stop'))}data: [DONE]\n\n`)
+    })
+    for (let index = 0; index < 6; index += 1) await readAll(chat)
+    // A call that is made in the very turn in which the last one ended opens a second connection.
+    expect(new Set(vendor.received.map(({ request }) => request.socket)).size).toBeLessThanOrEqual(2)
+  })
+
+  it('keeps every chunk of a long answer for a reader that is slower', async () => {
+    const chunks = Array.from({ length: 4_000 }, (_, index) => chunk(`${index} ${'x'.repeat(1_000)}`))
+    const { chat } = await engineFor((response) => {
+      startStream(response)
+      for (const one of chunks) response.write(event(one))
+      response.end('data: [DONE]\n\n')
+    })
+    const read: ProtocolObject[] = []
+    for await (const item of await chat.stream(CALL, REQUEST, NEVER)) {
+      read.push(...item)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    expect(read).toEqual(chunks)
+  })
+})
+
+describe('a caller that leaves', () => {
+  it('closes the connection of a plain call and gets its own reason', async () => {
+    const controller = new AbortController()
+    const { vendor, chat } = await engineFor(() => controller.abort())
+    const error = await chat.complete(CALL, REQUEST, controller.signal).catch((thrown: unknown) => thrown)
+    expect(isAbort(error)).toBe(true)
+    await vendor.received[0]!.closed
+  })
+
+  it('sends nothing when it has left before', async () => {
+    const { vendor, chat } = await engineFor(() => undefined)
+    expect(isAbort(await chat.complete(CALL, REQUEST, AbortSignal.abort()).catch((thrown: unknown) => thrown))).toBe(true)
+    expect(isAbort(await chat.stream(CALL, REQUEST, AbortSignal.abort()).catch((thrown: unknown) => thrown))).toBe(true)
+    expect(vendor.received).toHaveLength(0)
+  })
+
+  for (const { name, leave } of [
+    { name: 'return()', leave: (_: AbortController, iterator: AsyncIterableIterator<unknown>) => void iterator.return!() },
+    { name: 'an abort', leave: (controller: AbortController) => controller.abort() },
+  ]) {
+    it(`closes the connection of a stream by ${name}, also while next() is pending`, async () => {
+      const controller = new AbortController()
+      const { vendor, chat } = await engineFor((response) => {
+        startStream(response)
+        response.write(event(chunk('a')))
+      })
+      const iterator = await chat.stream(CALL, REQUEST, controller.signal)
+      await iterator.next()
+      const pending = iterator.next()
+      leave(controller, iterator)
+      expect(await pending).toEqual({ done: true, value: undefined })
+      await vendor.received[0]!.closed
+    })
+  }
+
+  it('closes the connection of a stream whose header has not come', async () => {
+    const controller = new AbortController()
+    const { vendor, chat } = await engineFor(() => controller.abort())
+    expect(isAbort(await chat.stream(CALL, REQUEST, controller.signal).catch((thrown: unknown) => thrown))).toBe(true)
+    await vendor.received[0]!.closed
+  })
+})
+
+describe('against aimock', () => {
+  async function mocked() {
+    const mock = new LLMock({ port: 0 })
+    mock.onMessage('hello', { content: 'Hi there! How can I help?' })
+    mock.onMessage('weather', { toolCalls: [{ name: 'get_weather', arguments: '{"city":"Riyadh"}' }] })
+    await mock.start()
+    const engines = createOpenAiEngines({ name: 'aimock', baseUrl: `${mock.url}/v1`, apiKey: 'mock', clock: systemClock })
+    opened.push({ [Symbol.asyncDispose]: () => mock.stop() }, engines)
+    return engines.chat
+  }
+  const ask = (content: string) => ({ model: 'x', messages: [{ role: 'user', content }] })
+
+  it('completes a plain chat', async () => {
+    const chat = await mocked()
+    const completion = await chat.complete({ ...CALL, engineModel: 'gpt-4o-mini' }, ask('hello'), NEVER)
+    expect(completion).toMatchObject({ object: 'chat.completion', choices: [{ message: { content: 'Hi there! How can I help?' } }] })
+  })
+
+  it('streams a chat to the same text', async () => {
+    const { chunks, error } = await readAll(await mocked(), ask('hello'))
+    expect(error).toBeUndefined()
+    const texts = chunks.map((one) => (one.choices as { delta?: { content?: string } }[])[0]?.delta?.content ?? '')
+    expect(texts.join('')).toBe('Hi there! How can I help?')
+    expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { total_tokens: expect.any(Number) } })
+  })
+
+  it('gives tool calls, plain and streamed', async () => {
+    const chat = await mocked()
+    const completion = await chat.complete(CALL, ask('weather'), NEVER)
+    expect(completion.choices).toMatchObject([
+      { finish_reason: 'tool_calls', message: { tool_calls: [{ function: { name: 'get_weather', arguments: '{"city":"Riyadh"}' } }] } },
+    ])
+    const { chunks } = await readAll(chat, ask('weather'))
+    type Delta = { delta?: { tool_calls?: { function?: { arguments?: string } }[] } }
+    const pieces = chunks.flatMap((one) => (one.choices as Delta[])[0]?.delta?.tool_calls ?? [])
+    expect(pieces.map((piece) => piece.function?.arguments ?? '').join('')).toBe('{"city":"Riyadh"}')
+  })
+})

@@ -1,0 +1,113 @@
+import { afterEach, expect, it } from 'vitest'
+import { systemClock } from '../../../common/clock.ts'
+import { createOpenAiEngines } from './engines.ts'
+import { answerJson, FakeVendor } from './fake-vendor.ts'
+
+const CALL = { engineModel: 'vendor-model', requestId: 'req_1', dimensions: null }
+const NEVER = new AbortController().signal
+
+let opened: AsyncDisposable[] = []
+afterEach(async () => {
+  for (const resource of opened.reverse()) await resource[Symbol.asyncDispose]()
+  opened = []
+})
+
+async function engineFor(answer: unknown) {
+  const vendor = await FakeVendor.start((response) => answerJson(response, 200, answer))
+  const engines = createOpenAiEngines({ name: 'acme', baseUrl: vendor.baseUrl, apiKey: null, clock: systemClock })
+  opened.push(vendor, engines)
+  return { vendor, embedding: engines.embedding }
+}
+
+const base64 = (...values: number[]) => Buffer.from(Float32Array.from(values).buffer).toString('base64')
+const answerOf = (...vectors: unknown[]) => ({
+  object: 'list',
+  data: vectors.map((embedding, index) => ({ object: 'embedding', index, embedding })),
+  usage: { prompt_tokens: 7, total_tokens: 7 },
+})
+
+it('asks for base64 and gives vectors of length 1', async () => {
+  const { vendor, embedding } = await engineFor(answerOf(base64(3, 4)))
+  const { vectors, tokens, source } = await embedding.embed(CALL, ['text'], NEVER)
+  expect([...vectors[0]!]).toEqual([Math.fround(0.6), Math.fround(0.8)])
+  expect({ tokens, source }).toEqual({ tokens: 7, source: 'provider' })
+  expect(vendor.received[0]!.request.url).toBe('/v1/embeddings')
+  expect(vendor.received[0]!.body).toEqual({ model: 'vendor-model', input: ['text'], encoding_format: 'base64' })
+})
+
+it('takes plain numbers too, and passes on dimensions and token lists', async () => {
+  const { vendor, embedding } = await engineFor(answerOf([0, 2]))
+  const { vectors } = await embedding.embed({ ...CALL, dimensions: 2 }, [[1, 2, 3]], NEVER)
+  expect([...vectors[0]!]).toEqual([0, 1])
+  expect(vendor.received[0]!.body).toMatchObject({ input: [[1, 2, 3]], dimensions: 2 })
+})
+
+it('brings vectors into the order of the texts', async () => {
+  const { embedding } = await engineFor({
+    data: [
+      { index: 1, embedding: [0, 1] },
+      { index: 0, embedding: [1, 0] },
+    ],
+  })
+  const { vectors, source, tokens } = await embedding.embed(CALL, ['a', 'b'], NEVER)
+  expect(vectors.map((vector) => [...vector])).toEqual([
+    [1, 0],
+    [0, 1],
+  ])
+  expect({ source, tokens }).toEqual({ source: 'counted', tokens: 2 })
+})
+
+for (const { name, answer, dimensions = null } of [
+  { name: 'too few vectors', answer: answerOf([1, 0]) },
+  { name: 'too many vectors', answer: answerOf([1], [1], [1]) },
+  { name: 'no data', answer: { object: 'list' } },
+  { name: 'vectors of different widths', answer: answerOf([1, 0], [1, 0, 0]) },
+  { name: 'another width than was asked for', answer: answerOf([1, 0, 0], [1, 0, 0]), dimensions: 2 },
+  { name: 'NaN', answer: answerOf(base64(1, 0), base64(Number.NaN, 0)) },
+  { name: 'infinity', answer: answerOf(base64(1, 0), base64(Number.POSITIVE_INFINITY, 0)) },
+  { name: 'a zero vector', answer: answerOf([1, 0], [0, 0]) },
+  { name: 'an empty vector', answer: answerOf([], []) },
+  { name: 'null among the numbers', answer: answerOf([1, 0], [1, null]) },
+  { name: 'broken base64', answer: answerOf('!!!!', '????') },
+  { name: 'base64 of no whole numbers', answer: answerOf('AAA=', 'AAA=') },
+  {
+    name: 'an index twice',
+    answer: {
+      data: [
+        { index: 0, embedding: [1] },
+        { index: 0, embedding: [1] },
+      ],
+    },
+  },
+  {
+    name: 'an index that was not asked',
+    answer: {
+      data: [
+        { index: 0, embedding: [1] },
+        { index: 2, embedding: [1] },
+      ],
+    },
+  },
+]) {
+  it(`fails with engine_error for ${name}`, async () => {
+    const { embedding } = await engineFor(answer)
+    await expect(embedding.embed({ ...CALL, dimensions }, ['a', 'b'], NEVER)).rejects.toMatchObject({
+      name: 'KisError',
+      code: 'engine_error',
+    })
+  })
+}
+
+it('estimates tokens from above, also of long texts', async () => {
+  const { embedding } = await engineFor({})
+  const counts = await embedding.countTokens(
+    ['', 'How much protein per day?', 'كم البروتين الذي يحتاجه الجسم يومياً؟', '中文', 'x'.repeat(1_000_000)],
+    NEVER,
+  )
+  expect(counts[0]).toBe(0)
+  // cl100k has 6, about 25 and 2 to 4.
+  expect(counts[1]).toBeGreaterThanOrEqual(6)
+  expect(counts[2]).toBeGreaterThanOrEqual(25)
+  expect(counts[3]).toBe(3)
+  expect(counts[4]).toBeLessThanOrEqual(1_000_000)
+})

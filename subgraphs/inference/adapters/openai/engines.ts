@@ -1,0 +1,86 @@
+import type { Clock } from '../../../common/clock.ts'
+import { estimateTokens } from '../../domain/estimate-tokens.ts'
+import type { ChatEngine, EmbeddingEngine, EngineCall, ProtocolObject } from '../../ports/engines.ts'
+import { ChatStream } from './chat-stream.ts'
+import { readEmbeddings } from './embedding-answer.ts'
+import { MAX_ANSWER_BYTES, MAX_EMBEDDINGS_BYTES, TIMEOUTS, type Timeouts } from './limits.ts'
+import { type Answer, Upstream } from './upstream.ts'
+import { EngineErrors } from './vendor-errors.ts'
+
+export interface OpenAiEngineOptions {
+  /** The engine's name in the catalog, for messages. */
+  readonly name: string
+  /** With its path, as in `https://api.openai.com/v1`. */
+  readonly baseUrl: string
+  readonly apiKey: string | null
+  readonly clock: Clock
+  /** Most texts of one embeddings call; OpenAI takes 2,048, text-embeddings-inference 32 unless told otherwise. */
+  readonly maxBatch?: number
+  readonly timeouts?: Timeouts
+}
+
+/** Models behind a server that speaks the OpenAI protocol. Requests and answers pass whole. */
+export function createOpenAiEngines(
+  options: OpenAiEngineOptions,
+): { readonly chat: ChatEngine; readonly embedding: EmbeddingEngine } & AsyncDisposable {
+  const { name, apiKey, clock, maxBatch = 2_048, timeouts = TIMEOUTS } = options
+  const baseUrl = new URL(options.baseUrl)
+  const errors = new EngineErrors(name, apiKey ? [apiKey, baseUrl.host] : [baseUrl.host], clock)
+  const upstream = new Upstream(baseUrl, apiKey, timeouts, errors)
+  return {
+    chat: chatEngine(upstream, errors),
+    embedding: embeddingEngine(upstream, errors, maxBatch),
+    [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose](),
+  }
+}
+
+function chatEngine(upstream: Upstream, errors: EngineErrors): ChatEngine {
+  return {
+    async complete({ engineModel, requestId }, request, signal) {
+      const body = JSON.stringify({ ...request, model: engineModel })
+      const completion = parseAnswer(await upstream.post('chat/completions', body, requestId, MAX_ANSWER_BYTES, signal), errors)
+      if (!Array.isArray(completion.choices)) throw errors.invalidAnswer('gave an answer without choices')
+      return completion
+    },
+
+    stream({ engineModel, requestId }, request, signal) {
+      const streamOptions = { ...(request.stream_options as object | null | undefined), include_usage: true }
+      const body = JSON.stringify({ ...request, model: engineModel, stream: true, stream_options: streamOptions })
+      const choices = typeof request.n === 'number' ? request.n : 1
+      return new ChatStream(choices, errors).open((receiver) => upstream.send('chat/completions', body, requestId, true, receiver), signal)
+    },
+  }
+}
+
+function embeddingEngine(upstream: Upstream, errors: EngineErrors, maxBatch: number): EmbeddingEngine {
+  return {
+    maxBatch,
+
+    async countTokens(texts) {
+      return texts.map(estimateTokens)
+    },
+
+    async embed({ engineModel, requestId, dimensions }: EngineCall & { readonly dimensions: number | null }, input, signal) {
+      const body = JSON.stringify({ model: engineModel, input, encoding_format: 'base64', ...(dimensions !== null && { dimensions }) })
+      const answer = parseAnswer(await upstream.post('embeddings', body, requestId, MAX_EMBEDDINGS_BYTES, signal), errors)
+      const { vectors, promptTokens } = readEmbeddings(answer, input.length, dimensions, errors)
+      if (promptTokens !== null) return { vectors, tokens: promptTokens, source: 'provider' }
+      const tokens = input.reduce<number>((sum, item) => sum + (typeof item === 'string' ? estimateTokens(item) : item.length), 0)
+      return { vectors, tokens, source: 'counted' }
+    },
+  }
+}
+
+function parseAnswer({ status, headers, body }: Answer, errors: EngineErrors): ProtocolObject {
+  if (status !== 200) throw errors.ofAnswer(status, headers, body)
+  let answer: unknown
+  try {
+    answer = JSON.parse(body.toString())
+  } catch (cause) {
+    throw errors.invalidAnswer('gave an answer that is not JSON', cause)
+  }
+  if (typeof answer !== 'object' || answer === null || Array.isArray(answer))
+    throw errors.invalidAnswer('gave an answer that is not an object')
+  if ('error' in answer && answer.error) throw errors.ofErrorObject(answer)
+  return answer as ProtocolObject
+}

@@ -1,0 +1,53 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** What a test's vendor was asked. */
+export interface Received {
+  readonly request: IncomingMessage
+  readonly body: Readonly<Record<string, unknown>>
+  /** Resolves when the connection of this request closes. */
+  readonly closed: Promise<void>
+}
+
+/** For tests: an HTTP server on a free port of this machine that answers each request as the test says. */
+export class FakeVendor implements AsyncDisposable {
+  readonly received: Received[] = []
+  readonly #server
+
+  private constructor(answer: (response: ServerResponse, received: Received) => void) {
+    this.#server = createServer((request, response) => {
+      const { promise: closed, resolve } = Promise.withResolvers<void>()
+      request.socket.once('close', resolve)
+      const pieces: Buffer[] = []
+      request.on('data', (piece: Buffer) => pieces.push(piece))
+      request.on('end', () => {
+        const received = { request, closed, body: JSON.parse(Buffer.concat(pieces).toString()) }
+        this.received.push(received)
+        answer(response, received)
+      })
+    })
+  }
+
+  static async start(answer: (response: ServerResponse, received: Received) => void): Promise<FakeVendor> {
+    const vendor = new FakeVendor(answer)
+    await new Promise<void>((resolve) => vendor.#server.listen(0, '127.0.0.1', resolve))
+    return vendor
+  }
+
+  get baseUrl(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/v1`
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+}
+
+export function answerJson(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
+}
+
+export function startStream(response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
+}

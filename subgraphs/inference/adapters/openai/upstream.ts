@@ -1,0 +1,191 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { type Dispatcher, Pool } from 'undici'
+import { KEEP_ALIVE_MS, MAX_CALLS, MAX_ERROR_BYTES, type Timeouts } from './limits.ts'
+import type { EngineErrors } from './vendor-errors.ts'
+
+/** Gets one answer, piece by piece; exactly one of `end` and `fail` comes last. */
+export interface Receiver {
+  start(status: number, headers: IncomingHttpHeaders): void
+  data(bytes: Buffer): void
+  end(): void
+  fail(error: unknown): void
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: Buffer
+}
+
+/** One vendor's server: keeps connections, adds the key, follows no redirects and repeats nothing. */
+export class Upstream implements AsyncDisposable {
+  readonly #pool: Pool
+  readonly #basePath: string
+  readonly #query: string
+  readonly #headers: readonly string[]
+  readonly #timeouts: Timeouts
+  readonly #errors: EngineErrors
+  #calls = 0
+
+  constructor(baseUrl: URL, apiKey: string | null, timeouts: Timeouts, errors: EngineErrors) {
+    this.#pool = new Pool(baseUrl.origin, {
+      connections: MAX_CALLS,
+      pipelining: 1,
+      allowH2: false,
+      connect: { timeout: timeouts.connectMs },
+      keepAliveTimeout: KEEP_ALIVE_MS,
+    })
+    this.#basePath = baseUrl.pathname.replace(/\/+$/, '')
+    // Azure wants `?api-version=…` after every path.
+    this.#query = baseUrl.search
+    this.#headers = [
+      'content-type',
+      'application/json',
+      // Unpacking costs more CPU than a chunk's own work.
+      'accept-encoding',
+      'identity',
+      ...(apiKey ? ['authorization', `Bearer ${apiKey}`] : []),
+    ]
+    this.#timeouts = timeouts
+    this.#errors = errors
+  }
+
+  /** Posts the JSON text to `<base>/<route>`. */
+  send(route: string, body: string, requestId: string, streamed: boolean, receiver: Receiver): Exchange {
+    const exchange = new Exchange(receiver, this.#errors, () => {
+      this.#calls -= 1
+    })
+    if (this.#calls >= MAX_CALLS) {
+      queueMicrotask(() => receiver.fail(this.#errors.busy()))
+      return exchange
+    }
+    this.#calls += 1
+    this.#pool.dispatch(
+      {
+        method: 'POST',
+        path: `${this.#basePath}/${route}${this.#query}`,
+        headers: [...this.#headers, 'accept', streamed ? 'text/event-stream' : 'application/json', 'x-client-request-id', requestId],
+        body,
+        headersTimeout: streamed ? this.#timeouts.streamHeadersMs : this.#timeouts.headersMs,
+        bodyTimeout: this.#timeouts.bodyIdleMs,
+      },
+      exchange,
+    )
+    return exchange
+  }
+
+  /** The whole answer. Of one with another status than 200, at most the first `MAX_ERROR_BYTES`. */
+  post(route: string, body: string, requestId: string, maxBytes: number, signal: AbortSignal): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason)
+      let status = 0
+      let headers: IncomingHttpHeaders = {}
+      let size = 0
+      const pieces: Buffer[] = []
+      const onAbort = () => {
+        exchange.abort()
+        reject(signal.reason)
+      }
+      const settle = () => signal.removeEventListener('abort', onAbort)
+      const succeed = () => {
+        settle()
+        resolve({ status, headers, body: pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces) })
+      }
+      const exchange = this.send(route, body, requestId, false, {
+        start(answerStatus, answerHeaders) {
+          status = answerStatus
+          headers = answerHeaders
+        },
+        data: (bytes) => {
+          size += bytes.length
+          pieces.push(bytes)
+          if (status !== 200 && size > MAX_ERROR_BYTES) {
+            succeed()
+            exchange.abort()
+          } else if (size > maxBytes) {
+            throw this.#errors.invalidAnswer('gave an answer that is too large')
+          }
+        },
+        end: succeed,
+        fail(error) {
+          settle()
+          reject(error)
+        },
+      })
+      signal.addEventListener('abort', onAbort, { once: true })
+    })
+  }
+
+  /** Breaks off what still runs. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#pool.destroy()
+  }
+}
+
+/** One request and its answer, as undici's handler. What the receiver throws ends the exchange and is its failure. */
+export class Exchange implements Dispatcher.DispatchHandler {
+  readonly #receiver: Receiver
+  readonly #errors: EngineErrors
+  readonly #onOver: () => void
+  #controller: Dispatcher.DispatchController | undefined
+  #answering = false
+  #aborted = false
+  #over = false
+
+  constructor(receiver: Receiver, errors: EngineErrors, onOver: () => void) {
+    this.#receiver = receiver
+    this.#errors = errors
+    this.#onOver = onOver
+  }
+
+  /** The answer has ended, or was broken off. */
+  get over(): boolean {
+    return this.#over
+  }
+
+  /** Closes the connection at once; the receiver hears no more. */
+  abort(): void {
+    this.#aborted = true
+    if (!this.#over) this.#controller?.abort(new Error('the caller has left'))
+  }
+
+  pause(): void {
+    this.#controller?.pause()
+  }
+
+  resume(): void {
+    this.#controller?.resume()
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#aborted) controller.abort(new Error('the caller has left'))
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    // Informational answers (103 Early Hints) come before the real one.
+    if (status < 200) return
+    this.#answering = true
+    if (!this.#aborted) this.#receiver.start(status, headers)
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, bytes: Buffer): void {
+    if (!this.#aborted) this.#receiver.data(bytes)
+  }
+
+  onResponseEnd(): void {
+    this.#finish()
+    if (!this.#aborted) this.#receiver.end()
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#finish()
+    if (!this.#aborted) this.#receiver.fail(this.#errors.ofConnection(error, this.#answering))
+  }
+
+  #finish(): void {
+    if (this.#over) return
+    this.#over = true
+    this.#onOver()
+  }
+}

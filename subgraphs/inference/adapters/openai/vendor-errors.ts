@@ -1,0 +1,155 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { errors } from 'undici'
+import { ERRORS, type ErrorCode } from '../../../../schema/errors.ts'
+import type { Clock } from '../../../common/clock.ts'
+import { KisError } from '../../../common/errors.ts'
+
+/** Longest part of a vendor's message that is passed on, in UTF-16 units. */
+const MAX_MESSAGE_LENGTH = 1_000
+const MAX_CODE_LENGTH = 100
+/** Longest wait that is passed on. */
+const MAX_RETRY_AFTER_MS = 24 * 3_600_000
+
+/** Account numbers and keys that vendors write into their messages: the operator's, not the caller's. */
+const SECRETS = /\b(?:sk|gsk|org|proj)[-_][\w*.-]{4,}/g
+
+interface VendorError {
+  readonly message: string | null
+  readonly code: string | null
+  readonly param: string | null
+}
+
+/** Makes the errors of one engine. Their texts never hold the operator's key or address; those stay in `cause`, for the log. */
+export class EngineErrors {
+  readonly #name: string
+  readonly #secrets: readonly string[]
+  readonly #clock: Clock
+
+  /** `secrets`: texts that no message may hold. */
+  constructor(name: string, secrets: readonly string[], clock: Clock) {
+    this.#name = name
+    this.#secrets = secrets
+    this.#clock = clock
+  }
+
+  /** An answer with another status than 200; `body` is what was read of it. */
+  ofAnswer(status: number, headers: IncomingHttpHeaders, body: Buffer): KisError {
+    const vendor = vendorError(parse(body), status)
+    const retryAfterMs = this.#retryAfterMs(headers)
+    const vendorCode = vendor.code
+    if (status === 400 || status === 404 || status === 413 || status === 422) {
+      const kept = keptCode(vendor.code)
+      const message = vendor.message ? this.#redact(vendor.message) : `${this.#engine} refused the request as invalid.`
+      return new KisError(kept ?? 'invalid_request', message, {
+        param: vendor.param === null ? null : this.#redact(vendor.param),
+        vendorCode: kept ? null : vendorCode,
+      })
+    }
+    if (status === 401 || status === 403)
+      return new KisError('engine_error', `${this.#engine} refused the service's own access to it.`, { vendorCode })
+    if (status === 429)
+      return new KisError('rate_limit_exceeded', `${this.#engine} takes no more requests at the moment.`, { retryAfterMs, vendorCode })
+    if (status === 408 || status === 504)
+      return new KisError('engine_timeout', `${this.#engine} did not finish in time.`, { retryAfterMs, vendorCode })
+    // 529 is what some vendors say for "overloaded".
+    if (status === 503 || status === 529)
+      return new KisError('engine_unavailable', `${this.#engine} is unavailable at the moment.`, { retryAfterMs, vendorCode })
+    return new KisError('engine_error', `${this.#engine} answered with status ${status}.`, { retryAfterMs, vendorCode })
+  }
+
+  /** `{"error": …}` where an answer was due: in a stream, or under status 200. */
+  ofErrorObject(value: unknown): KisError {
+    const { message, code } = vendorError(value, 200)
+    return new KisError('engine_error', message ? `${this.#engine} failed: ${this.#redact(message)}` : `${this.#engine} failed.`, {
+      vendorCode: code,
+    })
+  }
+
+  /** Another body than an event stream, under status 200. */
+  notAStream(body: Buffer): KisError {
+    const answer = record(parse(body))
+    return answer.error ? this.ofErrorObject(answer) : this.invalidAnswer('gave no event stream')
+  }
+
+  /** `what` finishes the sentence "The engine … ". */
+  invalidAnswer(what: string, cause?: unknown): KisError {
+    return new KisError('engine_error', `${this.#engine} ${what}.`, { cause })
+  }
+
+  busy(): KisError {
+    return new KisError('engine_unavailable', `${this.#engine} has too many calls at once.`, { retryAfterMs: 1_000 })
+  }
+
+  /** A failure of the connection; `answering`: the answer had begun. */
+  ofConnection(cause: unknown, answering: boolean): KisError {
+    if (cause instanceof KisError) return cause
+    if (cause instanceof errors.HeadersTimeoutError || cause instanceof errors.BodyTimeoutError)
+      return new KisError('engine_timeout', `${this.#engine} did not answer in time.`, { cause })
+    if (cause instanceof errors.HTTPParserError) return this.invalidAnswer('gave an answer that is not HTTP', cause)
+    if (answering) return new KisError('engine_error', `${this.#engine} broke off its answer.`, { cause })
+    return new KisError('engine_unavailable', `${this.#engine} cannot be reached at the moment.`, { cause })
+  }
+
+  get #engine(): string {
+    return `The engine \`${this.#name}\``
+  }
+
+  #redact(text: string): string {
+    let clean = text.slice(0, MAX_MESSAGE_LENGTH)
+    for (const secret of this.#secrets) clean = clean.replaceAll(secret, '…')
+    return clean.replace(SECRETS, '…')
+  }
+
+  /** `retry-after-ms`, or `retry-after` in seconds or as a date (RFC 9110, section 10.2.3). */
+  #retryAfterMs(headers: IncomingHttpHeaders): number | null {
+    const given = String(headers['retry-after-ms'] ?? '').trim()
+    const seconds = String(headers['retry-after'] ?? '').trim()
+    let ms = Number.NaN
+    if (given) ms = Number(given)
+    else if (/^\d+(\.\d+)?$/.test(seconds)) ms = Number(seconds) * 1_000
+    else if (seconds) ms = Date.parse(seconds) - this.#clock.now().getTime()
+    return Number.isFinite(ms) ? Math.min(Math.max(Math.ceil(ms), 0), MAX_RETRY_AFTER_MS) : null
+  }
+}
+
+/** The vendor's code, where it is one of ours with status 400. */
+function keptCode(code: string | null): ErrorCode | null {
+  return code !== null && code in ERRORS && ERRORS[code as ErrorCode].status === 400 ? (code as ErrorCode) : null
+}
+
+function parse(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString())
+  } catch {
+    return null
+  }
+}
+
+/** Understands OpenAI's shape and those of vLLM (fields at the top), TEI (`error` is a text), FastAPI (`detail`) and Google (in a list). */
+function vendorError(value: unknown, status: number): VendorError {
+  const answer = record(Array.isArray(value) ? value[0] : value)
+  const { message = answer.detail, param, code } = typeof answer.error === 'object' && answer.error ? record(answer.error) : answer
+  // Some repeat the status as the code, which says nothing.
+  const isCode = (typeof code === 'string' && code !== '' && code !== String(status)) || (typeof code === 'number' && code !== status)
+  return {
+    message: text(message) ?? text(answer.error),
+    code: isCode ? String(code).slice(0, MAX_CODE_LENGTH) : null,
+    param: text(param),
+  }
+}
+
+function text(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null
+}
+
+interface AnyError {
+  readonly error?: unknown
+  readonly detail?: unknown
+  readonly message?: unknown
+  readonly param?: unknown
+  readonly code?: unknown
+}
+
+function record(value: unknown): AnyError {
+  return typeof value === 'object' && value !== null ? value : {}
+}

@@ -1,0 +1,85 @@
+import { createHash } from 'node:crypto'
+import type { CatalogFile, Feature, ModelEntry } from '../../common/catalog-file.ts'
+import type { RateCard } from '../ports/billing.ts'
+
+export type ModelKind = ModelEntry['kind']
+export type Residency = 'local' | 'regional' | 'cloud'
+
+/** A model that the operator offers. */
+export interface Model {
+  /** What clients send as `model`. */
+  readonly id: string
+  readonly kind: ModelKind
+  readonly engine: string
+  /** What the engine is sent as `model`. */
+  readonly engineModel: string
+  readonly residency: Residency
+  /** False while its engine is off: it is then neither listed nor callable, but references to it still resolve. */
+  readonly available: boolean
+  /** The engine counts tokens with the model's own tokenizer, so that its counts may refuse a text. */
+  readonly countsExactly: boolean
+  readonly supports: ReadonlySet<Feature>
+  readonly contextWindow: number | null
+  readonly maxOutputTokens: number | null
+  /** Most tokens that one image takes. */
+  readonly imageTokens: number
+  /** Length of the vectors; 0 unless the model embeds. */
+  readonly dimensions: number
+  /** Most tokens of one text to embed, with marks and prefix. */
+  readonly maxTextTokens: number
+  /** Tokens that the model puts around each text. */
+  readonly markTokens: number
+  readonly queryPrefix: string
+  readonly passagePrefix: string
+  readonly cosineSpread: number | null
+  readonly price: ModelEntry['price']
+  readonly rateCard: RateCard
+  /** Ids of models that may answer in its place, in order. */
+  readonly fallbacks: readonly string[]
+  readonly createdAt: Date
+}
+
+export interface Catalog {
+  /** By id. */
+  readonly models: readonly Model[]
+  find(id: string): Model | undefined
+}
+
+/** The most of the open vision models (Qwen2-VL's processor: 16,384); the catalog names smaller ones. */
+const DEFAULT_IMAGE_TOKENS = 16_384
+/** The usual limits of embedding models, where the catalog names none: BERT's 512 for what runs here, OpenAI's 8,192 for servers. */
+const DEFAULT_TEXT_TOKENS = { embedded: 512, openai: 8_192 } as const
+
+export function catalogOf(file: Pick<CatalogFile, 'engines' | 'models'>, loadedAt: Date): Catalog {
+  const engines = new Map(file.engines.map((engine) => [engine.name, engine]))
+  const models = file.models
+    .map((entry): Model => {
+      const engine = engines.get(entry.engine)!
+      return {
+        ...entry,
+        residency: engine.badge,
+        available: engine.on,
+        countsExactly: engine.kind === 'embedded',
+        supports: new Set(entry.supports),
+        imageTokens: entry.imageTokens ?? DEFAULT_IMAGE_TOKENS,
+        dimensions: entry.dimensions ?? 0,
+        maxTextTokens: entry.contextWindow ?? DEFAULT_TEXT_TOKENS[engine.kind],
+        rateCard: rateCardOf(entry.price),
+        createdAt: entry.created ?? loadedAt,
+      }
+    })
+    .sort((a, b) => (a.id < b.id ? -1 : 1))
+  const byId = new Map(models.map((model) => [model.id, model]))
+  return { models, find: (id) => byId.get(id) }
+}
+
+function rateCardOf({ input, cachedInput, output, audio }: ModelEntry['price']): RateCard {
+  return {
+    version: createHash('sha256').update([input, cachedInput, output, audio].join(' ')).digest('hex').slice(0, 12),
+    inputTokens: input ?? 0n,
+    cachedInputTokens: cachedInput ?? 0n,
+    outputTokens: output ?? 0n,
+    // The file's price is per minute, the card's per million milliseconds: 50/3 minutes, rounded up.
+    audioMilliseconds: ((audio ?? 0n) * 50n + 2n) / 3n,
+  }
+}

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest'
+import { parseCatalog } from '../../common/catalog-file.ts'
+import { parts } from '../testing/parts.ts'
+import { catalogOf } from './catalog.ts'
+import { chatCeiling, embeddingCeiling } from './ceiling.ts'
+import { type ChatRequest, checkChatRequest } from './chat-request.ts'
+import { countAnswerTokens, countChunkTokens, inputSizeOf } from './count-chat-tokens.ts'
+
+const user = { role: 'user', content: 'Hello' }
+const requestOf = (fields: object) => checkChatRequest({ model: 'chat', messages: [user], ...fields }, false)
+
+describe('the ceiling of a chat call', () => {
+  // The model: a window of 1,000 tokens, at most 100 of output.
+  it.each<[string, object, number]>([
+    ["is the model's own output when nothing is asked", {}, 100],
+    ['follows max_tokens', { max_tokens: 7 }, 7],
+    ['follows max_completion_tokens before max_tokens', { max_tokens: 7, max_completion_tokens: 9 }, 9],
+    ['never goes above what the model gives', { max_tokens: 5_000 }, 100],
+    ['counts every choice', { max_tokens: 7, n: 3 }, 21],
+  ])('%s', (_name, fields, outputTokens) => {
+    const model = parts().deps.catalog.find('chat')!
+    expect(chatCeiling(model, requestOf(fields), 100)).toEqual({
+      inputTokens: 184,
+      cachedInputTokens: 0,
+      outputTokens,
+      audioMilliseconds: 0,
+    })
+  })
+
+  const modelOf = (fields: string) =>
+    catalogOf(
+      parseCatalog(`engines: { e: { kind: embedded, badge: local } }\nmodels: [{ id: m, engine: e, ${fields} }]`, 'c', {}),
+      new Date(0),
+    ).find('m')!
+
+  it('takes input at the dearest of its prices', () => {
+    const model = modelOf('kind: chat, max_output_tokens: 1, price: { input: "1", cached_input: "3", output: "1" }')
+    expect(chatCeiling(model, requestOf({}), 100)).toMatchObject({ inputTokens: 0, cachedInputTokens: 184 })
+  })
+
+  it('is the window where only that is known', () => {
+    const model = modelOf('kind: chat, context_window: 500, price: { input: "1", output: "1" }')
+    expect(chatCeiling(model, requestOf({}), 0).outputTokens).toBe(500)
+  })
+
+  it("has no margin where the model's own tokenizer counts", () => {
+    const { catalog } = parts().deps
+    expect(embeddingCeiling(catalog.find('embed')!, 100).inputTokens).toBe(100)
+    expect(embeddingCeiling(catalog.find('embed-far')!, 100).inputTokens).toBe(184)
+  })
+})
+
+describe('input tokens', () => {
+  it('count text, calls, tools and schema, and images by their number', () => {
+    const size = (fields: object) => inputSizeOf(requestOf(fields) as ChatRequest)
+    const base = size({}).textTokens
+    expect(base).toBe(6)
+    const parts = [
+      { type: 'text', text: 'Hello' },
+      { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(9_999)}` } },
+    ]
+    expect(size({ messages: [{ role: 'user', content: parts }] })).toEqual({ textTokens: base, images: 1 })
+    for (const more of [
+      { tools: [{ type: 'function', function: { name: 'look_up', parameters: { type: 'object' } } }] },
+      { response_format: { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } } },
+      {
+        messages: [user, { role: 'assistant', tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{"a":1}' } }] }],
+      },
+    ]) {
+      expect(size(more).textTokens).toBeGreaterThan(base + 10)
+    }
+  })
+
+  it('refuse a schema without a bottom', () => {
+    let schema: object = {}
+    for (let depth = 0; depth < 50_000; depth++) schema = { not: schema }
+    expect(() => inputSizeOf(requestOf({ tools: [{ type: 'function', function: { name: 'a', parameters: schema } }] }))).toThrow('nested')
+  })
+})
+
+it.each<[string, object, number]>([
+  ['a word', { content: 'Hello' }, 1],
+  ['nothing yet', { role: 'assistant', content: '' }, 0],
+  ['reasoning', { reasoning_content: 'so' }, 1],
+  ['a call of a tool', { tool_calls: [{ index: 0, function: { name: 'f', arguments: '' } }] }, 1],
+  ['a whole sentence at once', { content: 'The green tea is brewed at eighty degrees.' }, 13],
+])('counts the tokens of a chunk with %s', (_name, delta, tokens) => {
+  expect(countChunkTokens({ choices: [{ index: 0, delta }] })).toBe(tokens)
+})
+
+it('an answer that is not one of the protocol has no tokens', () => {
+  for (const answer of [{}, { choices: null }, { choices: [{}] }, { choices: [{ message: null }] }])
+    expect(countAnswerTokens(answer)).toBe(0)
+})

@@ -1,0 +1,186 @@
+import { describe, expect, it } from 'vitest'
+import { parts } from '../testing/parts.ts'
+import { checkAgainstModel, checkChatRequest } from './chat-request.ts'
+
+const user = { role: 'user', content: 'Hello' }
+const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } }
+const tool = { type: 'function', function: { name: 'look_up', parameters: { type: 'object' } } }
+const withMessage = (message: unknown) => ({ messages: [message] })
+const withPart = (part: unknown) => withMessage({ role: 'user', content: [{ type: 'text', text: 'a' }, part] })
+
+describe('a chat request is refused for', () => {
+  it.each<[string, unknown, string, string]>([
+    ['no object', 'hello', 'invalid_type', 'request'],
+    ['no model', { model: undefined }, 'missing_required_parameter', 'model'],
+    ['an empty model', { model: '' }, 'missing_required_parameter', 'model'],
+    ['a model of another type', { model: 5 }, 'invalid_type', 'model'],
+    ['no messages', { messages: null }, 'missing_required_parameter', 'messages'],
+    ['messages of another type', { messages: 'hi' }, 'invalid_type', 'messages'],
+    ['an empty list of messages', { messages: [] }, 'invalid_request', 'messages'],
+    ['2,049 messages', { messages: Array(2_049).fill(user) }, 'array_above_max_length', 'messages'],
+    ['a message that is no object', withMessage('hi'), 'invalid_type', 'messages[0]'],
+    ['no role', withMessage({ content: 'a' }), 'missing_required_parameter', 'messages[0].role'],
+    ['an unknown role', withMessage({ role: 'robot', content: 'a' }), 'unsupported_value', 'messages[0].role'],
+    ['no content', withMessage({ role: 'user' }), 'missing_required_parameter', 'messages[0].content'],
+    [
+      'an assistant that says nothing',
+      withMessage({ role: 'assistant', content: null }),
+      'missing_required_parameter',
+      'messages[0].content',
+    ],
+    ['content of another type', withMessage({ role: 'user', content: 5 }), 'invalid_type', 'messages[0].content'],
+    ['no content parts', withMessage({ role: 'user', content: [] }), 'invalid_request', 'messages[0].content'],
+    [
+      'a tool message without its call',
+      withMessage({ role: 'tool', content: 'a' }),
+      'missing_required_parameter',
+      'messages[0].tool_call_id',
+    ],
+    ['a part without a type', withPart({ text: 'a' }), 'missing_required_parameter', 'messages[0].content[1].type'],
+    [
+      'a part whose tokens nobody can tell',
+      withPart({ type: 'input_audio', input_audio: {} }),
+      'unsupported_value',
+      'messages[0].content[1].type',
+    ],
+    ['a text part without text', withPart({ type: 'text' }), 'missing_required_parameter', 'messages[0].content[1].text'],
+    ['an image without an address', withPart({ type: 'image_url' }), 'missing_required_parameter', 'messages[0].content[1].image_url'],
+    [
+      'an image that is a file',
+      withPart({ type: 'image_url', image_url: { url: 'file:///etc/passwd' } }),
+      'invalid_request',
+      'messages[0].content[1].image_url.url',
+    ],
+    [
+      'an odd image detail',
+      withPart({ type: 'image_url', image_url: { ...image.image_url, detail: 'huge' } }),
+      'unsupported_value',
+      'messages[0].content[1].image_url.detail',
+    ],
+    [
+      'a tool call without a name',
+      withMessage({ role: 'assistant', tool_calls: [{ id: 'a', type: 'function', function: { arguments: '' } }] }),
+      'missing_required_parameter',
+      'messages[0].tool_calls[0].function.name',
+    ],
+    ['n of 0', { n: 0 }, 'integer_below_min_value', 'n'],
+    ['n of 129', { n: 129 }, 'integer_above_max_value', 'n'],
+    ['half a choice', { n: 0.5 }, 'invalid_type', 'n'],
+    ['a warm temperature', { temperature: 9 }, 'invalid_request', 'temperature'],
+    ['a temperature in words', { temperature: 'warm' }, 'invalid_type', 'temperature'],
+    ['top_p above 1', { top_p: 1.1 }, 'invalid_request', 'top_p'],
+    ['a frequency penalty below -2', { frequency_penalty: -2.1 }, 'invalid_request', 'frequency_penalty'],
+    ['a presence penalty above 2', { presence_penalty: 2.1 }, 'invalid_request', 'presence_penalty'],
+    ['top_logprobs without logprobs', { top_logprobs: 2 }, 'invalid_request', 'top_logprobs'],
+    ['21 top_logprobs', { logprobs: true, top_logprobs: 21 }, 'integer_above_max_value', 'top_logprobs'],
+    ['five stops', { stop: ['a', 'b', 'c', 'd', 'e'] }, 'array_above_max_length', 'stop'],
+    ['no stops', { stop: [] }, 'invalid_request', 'stop'],
+    ['a stop that is a number', { stop: 5 }, 'invalid_type', 'stop'],
+    ['a stop among others that is a number', { stop: ['a', 5] }, 'invalid_type', 'stop[1]'],
+    ['a bias above 100', { logit_bias: { 50256: 101 } }, 'invalid_request', 'logit_bias.50256'],
+    ['a bias that is no object', { logit_bias: 5 }, 'invalid_type', 'logit_bias'],
+    [
+      '17 pairs of metadata',
+      { metadata: Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`k${i}`, 'v'])) },
+      'array_above_max_length',
+      'metadata',
+    ],
+    ['a long metadata key', { metadata: { ['k'.repeat(65)]: 'v' } }, 'string_above_max_length', 'metadata'],
+    ['a long metadata value', { metadata: { k: 'v'.repeat(513) } }, 'string_above_max_length', 'metadata.k'],
+    ['a metadata value that is a number', { metadata: { k: 1 } }, 'invalid_type', 'metadata.k'],
+    ['stream_options without stream', { stream_options: { include_usage: true } }, 'invalid_request', 'stream_options'],
+    ['a stream outside the subscription', { stream: true }, 'invalid_request', 'stream'],
+    ['max_tokens of 0', { max_tokens: 0 }, 'integer_below_min_value', 'max_tokens'],
+    ['max_completion_tokens of 0', { max_completion_tokens: 0 }, 'integer_below_min_value', 'max_completion_tokens'],
+    ['a tool without a type', { tools: [{ function: { name: 'a' } }] }, 'missing_required_parameter', 'tools[0].type'],
+    ['a tool without a function', { tools: [{ type: 'function' }] }, 'missing_required_parameter', 'tools[0].function'],
+    [
+      'a tool with a bad name',
+      { tools: [{ type: 'function', function: { name: 'look up' } }] },
+      'invalid_request',
+      'tools[0].function.name',
+    ],
+    ['129 tools', { tools: Array(129).fill(tool) }, 'array_above_max_length', 'tools'],
+    ['an odd tool choice', { tool_choice: 'perhaps' }, 'unsupported_value', 'tool_choice'],
+    ['a function without a name', { functions: [{}] }, 'missing_required_parameter', 'functions[0].name'],
+    ['an unknown response format', { response_format: { type: 'xml' } }, 'unsupported_value', 'response_format.type'],
+    [
+      'a schema without a name',
+      { response_format: { type: 'json_schema', json_schema: { schema: {} } } },
+      'missing_required_parameter',
+      'response_format.json_schema.name',
+    ],
+    [
+      'a schema that is text',
+      { response_format: { type: 'json_schema', json_schema: { name: 'a', schema: '{}' } } },
+      'invalid_type',
+      'response_format.json_schema.schema',
+    ],
+    ['a tier that the catalog has no price of', { service_tier: 'priority' }, 'unsupported_value', 'service_tier'],
+  ])('%s', (_name, fields, code, param) => {
+    const request = typeof fields === 'object' ? { model: 'chat', messages: [user], ...fields } : fields
+    expect(() => checkChatRequest(request, false)).toThrow(expect.objectContaining({ code, param }))
+  })
+})
+
+describe('a chat request passes whole with', () => {
+  it.each<[string, object, boolean]>([
+    [
+      'nulls for what is left out',
+      { n: null, stop: null, temperature: null, tools: null, metadata: null, stream: null, stream_options: null },
+      false,
+    ],
+    ['unknown fields', { vendor_extra: { anything: [1] }, messages: [{ ...user, odd: true }] }, false],
+    ['every role', { messages: ['developer', 'system', 'user', 'assistant'].map((role) => ({ role, content: 'a' })) }, false],
+    [
+      'parts, calls of tools and their answers',
+      {
+        messages: [
+          {
+            role: 'user',
+            content: [
+              { type: 'text', text: '' },
+              image,
+              { type: 'image_url', image_url: { url: 'data:image/png;base64,AA', detail: 'low' } },
+            ],
+          },
+          { role: 'assistant', content: null, tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }] },
+          { role: 'tool', tool_call_id: 'a', content: 'b' },
+          { role: 'assistant', function_call: { name: 'f', arguments: '' } },
+          { role: 'function', name: 'f', content: null },
+        ],
+      },
+      false,
+    ],
+    [
+      'bounds',
+      { n: 128, temperature: 2, top_p: 0, logprobs: true, top_logprobs: 20, stop: ['a', 'b', 'c', 'd'], seed: -1, logit_bias: { 5: -100 } },
+      false,
+    ],
+    ['a schema', { response_format: { type: 'json_schema', json_schema: { name: 'a', strict: true, schema: { type: 'object' } } } }, false],
+    [
+      'tools of kinds to come',
+      { tools: [tool, { type: 'custom', custom: {} }], tool_choice: { type: 'function', function: { name: 'look_up' } } },
+      false,
+    ],
+    ['a stream with usage', { stream: true, stream_options: { include_usage: true } }, true],
+  ])('%s', (_name, fields, isStream) => {
+    const request = { model: 'chat', messages: [user], ...fields }
+    expect(checkChatRequest(request, isStream)).toBe(request)
+  })
+})
+
+it.each<[string, object, string | null]>([
+  ['images', withPart(image), 'messages[0].content[1]'],
+  ['tools', { tools: [tool] }, 'tools'],
+  ['functions', { functions: [tool.function] }, 'functions'],
+  ['no tools after all', { tools: [] }, null],
+  ['a response format', { response_format: { type: 'json_object' } }, null],
+])('a model that can only talk is asked for %s', (_name, fields, param) => {
+  const { catalog } = parts().deps
+  const request = checkChatRequest({ model: 'plain', messages: [user], ...fields }, false)
+  const check = () => checkAgainstModel(request, catalog.find('plain')!)
+  if (param) expect(check).toThrow(expect.objectContaining({ code: 'unsupported_value', param }))
+  else expect(check).not.toThrow()
+  expect(() => checkAgainstModel(request, catalog.find('chat')!)).not.toThrow()
+})

@@ -1,0 +1,66 @@
+import type { ErrorCode } from '../../../schema/errors.ts'
+import { KisError } from '../../common/errors.ts'
+
+/** Refuses a request; `param` is the path of what is wrong with it. */
+export function refuse(code: ErrorCode, param: string, message: string): never {
+  throw new KisError(code, message, { param })
+}
+
+/** Absent and null are the same throughout the protocol. */
+export function isAbsent(value: unknown): value is null | undefined {
+  return value === null || value === undefined
+}
+
+export function objectAt(value: unknown, param: string): Readonly<Record<string, unknown>> {
+  if (isAbsent(value)) return refuse('missing_required_parameter', param, `Missing required parameter: '${param}'.`)
+  if (typeof value !== 'object' || Array.isArray(value)) return refuse('invalid_type', param, `'${param}' must be an object.`)
+  return value as Readonly<Record<string, unknown>>
+}
+
+export function textAt(value: unknown, param: string): string {
+  if (isAbsent(value)) return refuse('missing_required_parameter', param, `Missing required parameter: '${param}'.`)
+  if (typeof value !== 'string') return refuse('invalid_type', param, `'${param}' must be a string.`)
+  return value
+}
+
+/** @param least 0 or 1 */
+export function listAt(value: unknown, param: string, least: number, most: number): readonly unknown[] {
+  if (isAbsent(value)) return refuse('missing_required_parameter', param, `Missing required parameter: '${param}'.`)
+  if (!Array.isArray(value)) return refuse('invalid_type', param, `'${param}' must be an array.`)
+  if (value.length < least) return refuse('invalid_request', param, `'${param}' must not be empty.`)
+  if (value.length > most)
+    return refuse('array_above_max_length', param, `'${param}' must have at most ${most} items; it has ${value.length}.`)
+  return value
+}
+
+export function checkInteger(value: unknown, param: string, least: number, most: number): void {
+  if (isAbsent(value)) return
+  if (!Number.isInteger(value)) refuse('invalid_type', param, `'${param}' must be an integer.`)
+  if ((value as number) < least) refuse('integer_below_min_value', param, `'${param}' must be at least ${least}; it is ${value}.`)
+  if ((value as number) > most) refuse('integer_above_max_value', param, `'${param}' must be at most ${most}; it is ${value}.`)
+}
+
+export function checkNumber(value: unknown, param: string, least: number, most: number): void {
+  if (isAbsent(value)) return
+  if (typeof value !== 'number' || Number.isNaN(value)) refuse('invalid_type', param, `'${param}' must be a number.`)
+  if (value < least || value > most) refuse('invalid_request', param, `'${param}' must be from ${least} to ${most}; it is ${value}.`)
+}
+
+export function checkBoolean(value: unknown, param: string): void {
+  if (!isAbsent(value) && typeof value !== 'boolean') refuse('invalid_type', param, `'${param}' must be a boolean.`)
+}
+
+export function checkLength(text: string, param: string, most: number): void {
+  if (text.length > most)
+    refuse('string_above_max_length', param, `'${param}' must have at most ${most} characters; it has ${text.length}.`)
+}
+
+export function checkOneOf(value: unknown, param: string, values: readonly string[]): void {
+  if (!values.includes(value as string)) {
+    refuse(
+      'unsupported_value',
+      param,
+      `Unsupported value for '${param}': it must be one of ${values.map((each) => `'${each}'`).join(', ')}.`,
+    )
+  }
+}

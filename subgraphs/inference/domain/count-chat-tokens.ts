@@ -1,0 +1,82 @@
+import { KisError } from '../../common/errors.ts'
+import type { ProtocolObject } from '../ports/engines.ts'
+import { choicesOf } from './chat-answer.ts'
+import type { ChatRequest } from './chat-request.ts'
+import { estimateTokens } from './estimate-tokens.ts'
+
+/** Role and separators of one message (OpenAI's cookbook, "How to count tokens": 3, and 1 for a name). */
+const TOKENS_PER_MESSAGE = 4
+/** Braces, quotes and commas around one field of a schema. */
+const TOKENS_PER_FIELD = 2
+/** Far deeper than any schema; keeps the walk off the end of the stack. */
+const MAX_DEPTH = 64
+/** Vendors send about one token an event; a longer piece is several tokens in one. */
+const LONGEST_SINGLE_TOKEN = 16
+
+/** What a request sends to a model: its images, and the tokens of all the rest, estimated from above. */
+export interface InputSize {
+  readonly textTokens: number
+  readonly images: number
+}
+
+/** Messages, tools and schema. @throws {KisError} nested too deep. */
+export function inputSizeOf(request: ChatRequest): InputSize {
+  let textTokens = 0
+  let images = 0
+  for (const message of request.messages) {
+    textTokens += TOKENS_PER_MESSAGE
+    for (const field in message) {
+      const value = message[field]
+      if (field === 'role') continue
+      if (field !== 'content' || !Array.isArray(value)) textTokens += valueTokens(value, 0)
+      else {
+        for (const part of value) {
+          if (part.type === 'image_url') images += 1
+          else textTokens += valueTokens(part.text ?? part.refusal, 0)
+        }
+      }
+    }
+  }
+  for (const field of ['tools', 'functions', 'response_format', 'tool_choice', 'prediction']) textTokens += valueTokens(request[field], 0)
+  return { textTokens, images }
+}
+
+function valueTokens(value: unknown, depth: number): number {
+  if (typeof value === 'string') return estimateTokens(value)
+  if (typeof value !== 'object' || value === null) return value === undefined ? 0 : estimateTokens(String(value))
+  if (depth === MAX_DEPTH) throw new KisError('invalid_request', `The request is nested deeper than ${MAX_DEPTH} levels.`)
+  let tokens = 0
+  for (const field in value) {
+    tokens += TOKENS_PER_FIELD + valueTokens((value as ProtocolObject)[field], depth + 1)
+    if (!Array.isArray(value)) tokens += estimateTokens(field)
+  }
+  return tokens
+}
+
+/** Tokens that one streamed chunk adds to the output. */
+export function countChunkTokens(chunk: ProtocolObject): number {
+  let tokens = 0
+  for (const { delta } of choicesOf(chunk))
+    for (const text of textsOf(delta)) tokens += text.length <= LONGEST_SINGLE_TOKEN ? 1 : estimateTokens(text)
+  return tokens
+}
+
+/** Tokens of a whole answer whose engine reported none. */
+export function countAnswerTokens(completion: ProtocolObject): number {
+  let tokens = 0
+  for (const { message } of choicesOf(completion)) for (const text of textsOf(message)) tokens += estimateTokens(text)
+  return tokens
+}
+
+/** What a model wrote, in a message or a part of one: text, refusal, reasoning (as vLLM and DeepSeek call it) and calls of tools. */
+function textsOf(message: unknown): readonly string[] {
+  const { content, refusal, reasoning_content, reasoning, tool_calls, function_call } = (message ?? {}) as ProtocolObject
+  const texts = [content, refusal, reasoning_content, reasoning, ...callTexts(function_call)]
+  if (Array.isArray(tool_calls)) for (const call of tool_calls) texts.push(...callTexts(call?.function))
+  return texts.filter((text): text is string => typeof text === 'string' && text !== '')
+}
+
+function callTexts(call: unknown): readonly unknown[] {
+  const { name, arguments: text } = (call ?? {}) as ProtocolObject
+  return [name, text]
+}

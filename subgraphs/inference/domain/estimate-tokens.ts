@@ -1,0 +1,57 @@
+/**
+ * An estimate from above of the tokens of a text, for models whose tokenizer is not here; one pass, no allocation. Rules, from what byte-pair
+ * vocabularies of 100,000 pieces and more do (cl100k: 1.32 tokens an English word, 4.2 an Arabic one of 6 letters):
+ * - a word of ASCII letters: a token per 4 letters begun; letters past the 12th: one per 2, because such words are rarely words;
+ * - a run of ASCII digits: a token per 2 begun; every other visible ASCII character: one;
+ * - white space: none before a word for a single space, one for a longer run or a line break;
+ * - all other scripts: a token per 1.2 UTF-16 units, which is 1.4 with the spaces between words; from U+2E80 (Chinese, Japanese, Korean, emoji) 1.5 a unit.
+ * Never more than a token per byte of UTF-8, nor less than 1 for a text that is not empty.
+ */
+export function estimateTokens(text: string): number {
+  let tokens = 0
+  let index = 0
+  const length = text.length
+  while (index < length) {
+    const kind = kindOf(text.charCodeAt(index))
+    const start = index
+    do index += 1
+    while (index < length && kindOf(text.charCodeAt(index)) === kind)
+    tokens += tokensOfRun(kind, index - start, text.charCodeAt(start))
+  }
+  return Math.ceil(tokens)
+}
+
+const LETTER = 0
+const DIGIT = 1
+const SPACE = 2
+const SIGN = 3
+const OTHER = 4
+const DENSE = 5
+
+/** Longest run of ASCII letters that is taken for a word. */
+const LONGEST_WORD = 12
+
+function kindOf(unit: number): number {
+  if (unit >= 0x80) return unit < 0x2e80 ? OTHER : DENSE
+  if ((unit >= 0x61 && unit <= 0x7a) || (unit >= 0x41 && unit <= 0x5a)) return LETTER
+  if (unit >= 0x30 && unit <= 0x39) return DIGIT
+  return unit <= 0x20 ? SPACE : SIGN
+}
+
+function tokensOfRun(kind: number, length: number, first: number): number {
+  switch (kind) {
+    case LETTER:
+      return Math.ceil(Math.min(length, LONGEST_WORD) / 4) + Math.ceil(Math.max(length - LONGEST_WORD, 0) / 2)
+    case DIGIT:
+      return Math.ceil(length / 2)
+    case SPACE:
+      // Indentation is one token per up to some 8 spaces; line breaks are tokens of their own.
+      return length === 1 && first === 0x20 ? 0 : Math.ceil(length / 4)
+    case OTHER:
+      return length / 1.2
+    case DENSE:
+      return length * 1.5
+    default:
+      return length
+  }
+}

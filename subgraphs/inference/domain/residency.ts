@@ -1,0 +1,22 @@
+import type { Principal, ResidencyPolicy } from '../../common/principal.ts'
+import type { Model, Residency } from './catalog.ts'
+
+const PERMITTED: Readonly<Record<ResidencyPolicy, readonly Residency[]>> = {
+  unrestricted: ['local', 'regional', 'cloud'],
+  regional: ['local', 'regional'],
+  local_only: ['local'],
+}
+
+export function isInResidency(model: Model, { residencyPolicy }: Principal): boolean {
+  // A policy that this version does not know permits nothing.
+  return PERMITTED[residencyPolicy]?.includes(model.residency) ?? false
+}
+
+export function isOnAllowlist(model: Model, { modelAllowlist }: Principal): boolean {
+  return modelAllowlist === null || modelAllowlist.includes(model.id)
+}
+
+/** What `models` lists and a call may use. */
+export function isOffered(model: Model, principal: Principal): boolean {
+  return model.available && isOnAllowlist(model, principal) && isInResidency(model, principal)
+}

@@ -1,0 +1,48 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { CatalogError } from '../common/catalog-file.ts'
+import { systemClock } from '../common/clock.ts'
+import { idSource } from '../common/ids.ts'
+import type { Link } from '../common/link.ts'
+import { localLink } from '../common/local-link.ts'
+import { silentLog } from '../common/log.ts'
+import { readInferenceConfig } from './config.ts'
+import { createInference } from './main.ts'
+import { asking } from './testing/parts.ts'
+
+let place: string
+beforeAll(() => {
+  place = mkdtempSync(join(tmpdir(), 'inference-'))
+})
+afterAll(() => rmSync(place, { recursive: true }))
+
+function configOf(name: string, catalog: string) {
+  const file = join(place, name)
+  writeFileSync(file, catalog)
+  return readInferenceConfig({ KIS_CATALOG: file, VENDOR_KEY: 'k' })
+}
+
+it('serves the models of the engines that are on', async () => {
+  const model = 'kind: chat, max_output_tokens: 1, price: { input: "1", output: "1" }'
+  const config = configOf(
+    'catalog.yaml',
+    `engines:
+  on: { kind: openai, base_url: "http://127.0.0.1:9/v1", api_key: "\${VENDOR_KEY}", badge: regional }
+  off: { kind: openai, base_url: "http://127.0.0.1:9/v1", api_key: "\${OTHER_KEY}", badge: cloud }
+models:
+  - { id: a, engine: on, ${model} }
+  - { id: b, engine: off, ${model} }
+`,
+  )
+  const runtime = { billing: {} as Link, clock: systemClock, ids: idSource(systemClock), log: silentLog }
+  await using inference = await createInference(config, runtime)
+  expect(await inference.problems()).toEqual([])
+  const { data } = await localLink(inference, silentLog).execute({ query: '{ models { id residency } }' }, asking())
+  expect(JSON.parse(JSON.stringify(data))).toEqual({ models: [{ id: 'a', residency: 'REGIONAL' }] })
+})
+
+it('does not start on a catalog with problems', () => {
+  expect(() => configOf('bad.yaml', 'models: 5\nengines: []')).toThrow(CatalogError)
+})

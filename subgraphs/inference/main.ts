@@ -1,0 +1,60 @@
+import type { EngineEntry } from '../common/catalog-file.ts'
+import type { Clock } from '../common/clock.ts'
+import type { IdSource } from '../common/ids.ts'
+import type { Link } from '../common/link.ts'
+import type { Log } from '../common/log.ts'
+import { type Subgraph, subgraphSchema } from '../common/subgraph.ts'
+import { billingOver } from './adapters/billing-link.ts'
+import { type EmbeddedEngines, openEmbeddedEngines } from './adapters/embedded/engines.ts'
+import { createOpenAiEngines } from './adapters/openai/engines.ts'
+import type { InferenceConfig } from './config.ts'
+import { Breaker } from './domain/breaker.ts'
+import { catalogOf } from './domain/catalog.ts'
+import { resolvers } from './resolvers/index.ts'
+import { Background } from './use-cases/background.ts'
+import type { Deps, Engine } from './use-cases/deps.ts'
+
+export interface InferenceRuntime {
+  readonly billing: Link
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly log: Log
+}
+
+/** Starts inference: opens the engines that are on. Disposing it finishes the charges under way, then closes the engines. */
+export async function createInference(config: InferenceConfig, runtime: InferenceRuntime): Promise<Subgraph> {
+  const { billing, clock, ids, log } = runtime
+  await using stack = new AsyncDisposableStack()
+  const engines = new Map<string, Engine>()
+  let embedded: EmbeddedEngines | undefined
+  for (const entry of config.catalog.engines.filter(({ on }) => on)) {
+    let opened: EmbeddedEngines | ReturnType<typeof openAi>
+    if (entry.kind === 'openai') opened = stack.use(openAi(entry, clock))
+    else {
+      embedded ??= stack.use(await openEmbeddedEngines({ modelDirectory: config.modelDirectory, log, clock, ids }))
+      opened = embedded
+    }
+    engines.set(entry.name, { chat: opened.chat, embedding: opened.embedding, breaker: new Breaker() })
+  }
+  const deps: Deps = {
+    catalog: catalogOf(config.catalog, clock.now()),
+    engines,
+    billing: billingOver(billing, clock),
+    background: stack.use(new Background()),
+    clock,
+    ids,
+    log,
+  }
+  const opened = stack.move()
+  return {
+    name: 'inference',
+    schema: subgraphSchema('inference', resolvers),
+    contextOf: ({ caller, requestId, signal }) => ({ deps, caller, requestId, signal }),
+    problems: async () => (await embedded?.problems()) ?? [],
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  }
+}
+
+function openAi({ name, baseUrl, apiKey, maxBatch }: EngineEntry, clock: Clock) {
+  return createOpenAiEngines({ name, baseUrl: baseUrl!, apiKey, clock, ...(maxBatch && { maxBatch }) })
+}

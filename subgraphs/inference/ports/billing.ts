@@ -1,0 +1,47 @@
+/** Money, as inference needs it: a GraphQL client of billing stands behind it. Amounts are nano-USD. */
+export interface Billing {
+  /** @throws {KisError} `insufficient_quota`: nothing is held. `service_unavailable`: whether it is held is unknown; void it or let it expire. */
+  placeHold(hold: HoldRequest, context: BillingContext): Promise<void>
+  /** Must have resolved before an engine hears of the call. */
+  dispatchHold(id: string, quantities: Quantities, context: BillingContext): Promise<void>
+  /** Raises what billing charges when it hears no more of the call. @throws {KisError} `not_found`: the hold has ended, or is another organization's. */
+  /** Says that the call goes on: billing resolves the hold `ttlSeconds` from now at the earliest. @throws {KisError} `not_found`: the hold has ended. */
+  checkpointHold(id: string, quantities: Quantities, ttlSeconds: number, context: BillingContext): Promise<void>
+  /** Gives what was charged. Repeatable; repeats itself until billing answers or the context's signal aborts, and then says `service_unavailable`. */
+  settleHold(id: string, quantities: Quantities, source: 'provider' | 'counted' | 'estimated', context: BillingContext): Promise<bigint>
+  /** Frees the hold. Repeats itself as `settleHold` does. @throws {KisError} `not_found`: it was never placed. */
+  voidHold(id: string, context: BillingContext): Promise<void>
+}
+
+export interface HoldRequest {
+  readonly id: string
+  readonly operation: 'chat_completion' | 'embedding' | 'transcription'
+  readonly modelId: string
+  readonly rateCard: RateCard
+  readonly ceiling: Quantities
+  readonly ttlSeconds: number
+}
+
+/** Disjoint buckets; whole numbers. */
+export interface Quantities {
+  readonly inputTokens: number
+  readonly cachedInputTokens: number
+  readonly outputTokens: number
+  readonly audioMilliseconds: number
+}
+
+/** Nano-USD per million units. */
+export interface RateCard {
+  /** Changes whenever a price does. */
+  readonly version: string
+  readonly inputTokens: bigint
+  readonly cachedInputTokens: bigint
+  readonly outputTokens: bigint
+  readonly audioMilliseconds: bigint
+}
+
+export interface BillingContext {
+  readonly caller: import('../../common/principal.ts').Principal
+  readonly requestId: string
+  readonly signal: AbortSignal
+}

@@ -1,0 +1,69 @@
+import type { ResolverContext } from '../../common/subgraph.ts'
+import { choicesOf, finishReasonOf, firstChoiceDelta, refusalOf, textOf, toolCallsOf } from '../domain/chat-answer.ts'
+import type { Usage } from '../domain/usage.ts'
+import { type ChatCompletion, createChatCompletion } from '../use-cases/create-chat-completion.ts'
+import type { Deps } from '../use-cases/deps.ts'
+import { type ChatEvent, streamChatCompletion } from '../use-cases/stream-chat-completion.ts'
+
+type Context = ResolverContext<Deps>
+interface Input {
+  readonly input: { readonly request: unknown }
+}
+type Choice = ReturnType<typeof choicesOf>[number]
+
+export const chatMutations = {
+  createChatCompletion: (_parent: unknown, { input }: Input, { deps, ...ask }: Context) => createChatCompletion(deps, ask, input.request),
+}
+
+export const chatSubscriptions = {
+  chatCompletion: {
+    subscribe: (_parent: unknown, { input }: Input, { deps, ...ask }: Context) => streamChatCompletion(deps, ask, input.request),
+    resolve: (event: ChatEvent) => event,
+  },
+}
+
+export const FinishReasonValues = {
+  STOP: 'stop',
+  LENGTH: 'length',
+  TOOL_CALLS: 'tool_calls',
+  CONTENT_FILTER: 'content_filter',
+  FUNCTION_CALL: 'function_call',
+}
+
+export const ChatCompletionFields = {
+  id: ({ response }: ChatCompletion) => String(response.id ?? ''),
+  model: ({ modelId }: ChatCompletion, _args: unknown, { deps }: Context) => deps.catalog.find(modelId) ?? null,
+  text: ({ response }: ChatCompletion) => textOf(firstChoice(response) ?? {}),
+  finishReason: ({ response }: ChatCompletion) => finishReasonOf(firstChoice(response) ?? {}),
+  choices: ({ response }: ChatCompletion) => choicesOf(response),
+  usage: ({ usage }: ChatCompletion) => chatUsage(usage),
+}
+
+export const ChatChoiceFields = {
+  index: ({ index }: Choice) => (typeof index === 'number' ? index : 0),
+  text: textOf,
+  refusal: refusalOf,
+  toolCalls: toolCallsOf,
+  finishReason: finishReasonOf,
+}
+
+export const ChatCompletionEventFields = {
+  textDelta: ({ chunks }: ChatEvent) => firstChoiceDelta(chunks).text,
+  finishReason: ({ chunks }: ChatEvent) => firstChoiceDelta(chunks).finishReason,
+  usage: ({ usage }: ChatEvent) => usage && chatUsage(usage),
+}
+
+function firstChoice(response: ChatCompletion['response']): Choice | undefined {
+  const choices = choicesOf(response)
+  return choices.find(({ index }) => index === 0) ?? choices[0]
+}
+
+/** In the protocol's words, where cached tokens are among the prompt's. */
+function chatUsage({ quantities: { inputTokens, cachedInputTokens, outputTokens } }: Usage) {
+  return {
+    promptTokens: inputTokens + cachedInputTokens,
+    cachedPromptTokens: cachedInputTokens,
+    completionTokens: outputTokens,
+    totalTokens: inputTokens + cachedInputTokens + outputTokens,
+  }
+}

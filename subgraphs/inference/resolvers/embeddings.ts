@@ -1,0 +1,52 @@
+import type { ResolverContext } from '../../common/subgraph.ts'
+import { base64Of } from '../domain/vectors.ts'
+import { createEmbeddings, type Embeddings } from '../use-cases/create-embeddings.ts'
+import type { Deps } from '../use-cases/deps.ts'
+import { closeEmbedding, embedPassages, openEmbedding } from '../use-cases/embed-document.ts'
+import { embedQuery } from '../use-cases/embed-query.ts'
+
+type Context = ResolverContext<Deps>
+type EncodingFormat = 'float' | 'base64'
+interface EmbeddingsInput {
+  readonly model: string
+  readonly input: unknown
+  readonly encodingFormat?: EncodingFormat | null
+  readonly dimensions?: number | null
+}
+
+export const embeddingMutations = {
+  async createEmbeddings(_parent: unknown, { input }: { input: EmbeddingsInput }, { deps, ...ask }: Context) {
+    return { ...(await createEmbeddings(deps, ask, input)), format: input.encodingFormat ?? 'float' }
+  },
+  async embedQuery(_parent: unknown, input: { modelId: string; text: string }, { deps, ...ask }: Context) {
+    const { vector, tokens } = await embedQuery(deps, ask, input)
+    return { vector: base64Of(vector), tokens }
+  },
+  async openEmbedding(_parent: unknown, input: { modelId: string; tokens: number }, { deps, ...ask }: Context) {
+    return { holdId: await openEmbedding(deps, ask, input) }
+  },
+  async embedPassages(_parent: unknown, { input }: { input: Parameters<typeof embedPassages>[2] }, { deps, ...ask }: Context) {
+    const { vectors, tokens } = await embedPassages(deps, ask, input)
+    return { vectors: vectors.map(base64Of), tokens }
+  },
+  async closeEmbedding(_parent: unknown, input: { holdId: string; tokens: number }, { deps, ...ask }: Context) {
+    return { charged: await closeEmbedding(deps, ask, input) }
+  },
+}
+
+export const EncodingFormatValues = { FLOAT: 'float', BASE64: 'base64' }
+
+export const EmbeddingsFields = {
+  data: ({ vectors, format }: Embeddings & { format: EncodingFormat }) => vectors.map((vector, index) => ({ index, vector, format })),
+  model: ({ modelId }: Embeddings, _args: unknown, { deps }: Context) => deps.catalog.find(modelId) ?? null,
+}
+
+interface OneEmbedding {
+  readonly vector: Float32Array
+  readonly format: EncodingFormat
+}
+
+export const EmbeddingFields = {
+  float: ({ vector, format }: OneEmbedding) => (format === 'float' ? Array.from(vector) : null),
+  base64: ({ vector, format }: OneEmbedding) => (format === 'base64' ? base64Of(vector) : null),
+}

@@ -1,0 +1,29 @@
+import type { Resolvers } from '../../common/subgraph.ts'
+import type { Deps } from '../use-cases/deps.ts'
+import {
+  ChatChoiceFields,
+  ChatCompletionEventFields,
+  ChatCompletionFields,
+  chatMutations,
+  chatSubscriptions,
+  FinishReasonValues,
+} from './chat.ts'
+import { EmbeddingFields, EmbeddingsFields, EncodingFormatValues, embeddingMutations } from './embeddings.ts'
+import { ModelFields, ModelKindValues, modelQueries, PriceFields, ResidencyValues } from './models.ts'
+
+export const resolvers: Resolvers<Deps> = {
+  Query: modelQueries,
+  Mutation: { ...chatMutations, ...embeddingMutations },
+  Subscription: chatSubscriptions,
+  ChatChoice: ChatChoiceFields,
+  ChatCompletion: ChatCompletionFields,
+  ChatCompletionEvent: ChatCompletionEventFields,
+  Embedding: EmbeddingFields,
+  Embeddings: EmbeddingsFields,
+  EncodingFormat: EncodingFormatValues,
+  FinishReason: FinishReasonValues,
+  Model: ModelFields,
+  ModelKind: ModelKindValues,
+  Price: PriceFields,
+  Residency: ResidencyValues,
+}

@@ -1,0 +1,131 @@
+import { KisError, ServiceUnavailable } from '../../common/errors.ts'
+import type { Billing, BillingContext, Quantities, RateCard } from '../ports/billing.ts'
+
+interface Hold {
+  readonly amount: bigint
+  readonly rateCard: RateCard
+  readonly organizationId: string
+  readonly ttlSeconds: number
+  checkpoint: Quantities
+  state: 'placed' | 'dispatched' | 'settled' | 'voided'
+  charged: bigint
+  used: { readonly quantities: Quantities; readonly source: string } | null
+}
+
+type Method = 'placeHold' | 'dispatchHold' | 'checkpointHold' | 'settleHold' | 'voidHold'
+
+/** One wallet in memory, whose invariants are checked at every write. */
+export class FakeBilling implements Billing {
+  /** Nano-USD. */
+  balance: bigint
+  readonly holds = new Map<string, Hold>()
+  /** Names of the writes, in order. */
+  readonly writes: Method[] = []
+  /** What the next call of a method does instead: `lost` runs it and loses the answer, `down` does not run it. */
+  readonly faults = new Map<Method, ('lost' | 'down')[]>()
+
+  constructor(balance: bigint) {
+    this.balance = balance
+  }
+
+  get openHolds(): number {
+    return [...this.holds.values()].filter(isOpen).length
+  }
+
+  get held(): bigint {
+    return [...this.holds.values()].filter(isOpen).reduce((sum, { amount }) => sum + amount, 0n)
+  }
+
+  /** The one hold of a test with one call. */
+  get only(): Hold {
+    if (this.holds.size !== 1) throw new Error(`there are ${this.holds.size} holds`)
+    return [...this.holds.values()][0]!
+  }
+
+  placeHold: Billing['placeHold'] = ({ id, rateCard, ceiling, ttlSeconds }, context) =>
+    this.#write('placeHold', context, () => {
+      if (this.holds.has(id)) throw new Error(`the hold ${id} was placed twice`)
+      const amount = priceOf(ceiling, rateCard)
+      if (this.balance - this.held < amount) throw new KisError('insufficient_quota', 'The wallet cannot cover the call.')
+      const { organizationId } = context.caller
+      const checkpoint = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, audioMilliseconds: 0 }
+      this.holds.set(id, { amount, rateCard, organizationId, ttlSeconds, checkpoint, state: 'placed', charged: 0n, used: null })
+    })
+
+  dispatchHold: Billing['dispatchHold'] = (id, quantities, context) =>
+    this.#write('dispatchHold', context, () => {
+      const hold = this.#find(id, context)
+      if (!isOpen(hold)) throw new ServiceUnavailable('The hold')
+      hold.state = 'dispatched'
+      hold.checkpoint = quantities
+    })
+
+  checkpointHold: Billing['checkpointHold'] = (id, quantities, _ttlSeconds, context) =>
+    this.#write('checkpointHold', context, () => {
+      const hold = this.#find(id, context)
+      if (hold.state !== 'dispatched') throw new KisError('not_found', 'The hold has ended.')
+      hold.checkpoint = quantities
+    })
+
+  /** Repeats itself, as the port says. */
+  settleHold: Billing['settleHold'] = (id, quantities, source, context) =>
+    this.#untilAnswered('settleHold', context, () => {
+      const hold = this.#find(id, context)
+      if (isOpen(hold)) {
+        const price = priceOf(quantities, hold.rateCard)
+        hold.state = 'settled'
+        hold.used = { quantities, source }
+        hold.charged = price
+        if (hold.charged > hold.amount) hold.charged = hold.amount
+        this.balance -= hold.charged
+      }
+      return hold.charged
+    })
+
+  voidHold: Billing['voidHold'] = (id, context) =>
+    this.#untilAnswered('voidHold', context, () => {
+      const hold = this.#find(id, context)
+      if (isOpen(hold)) hold.state = 'voided'
+    })
+
+  fail(method: Method, ...faults: ('lost' | 'down')[]): void {
+    this.faults.set(method, faults)
+  }
+
+  #find(id: string, { caller }: BillingContext): Hold {
+    const hold = this.holds.get(id)
+    if (!hold || hold.organizationId !== caller.organizationId) throw new KisError('not_found', `No hold ${id}.`)
+    return hold
+  }
+
+  async #untilAnswered<T>(method: Method, context: BillingContext, apply: () => T): Promise<T> {
+    for (;;) {
+      try {
+        return await this.#write(method, context, apply)
+      } catch (error) {
+        if (!(error instanceof ServiceUnavailable) || context.signal.aborted) throw error
+      }
+    }
+  }
+
+  async #write<T>(method: Method, { signal }: BillingContext, apply: () => T): Promise<T> {
+    await new Promise((resolve) => setImmediate(resolve))
+    signal.throwIfAborted()
+    this.writes.push(method)
+    const fault = this.faults.get(method)?.shift()
+    if (fault === 'down') throw new ServiceUnavailable('Billing')
+    const result = apply()
+    if (this.balance < this.held) throw new Error('the balance fell below what is held')
+    if (fault === 'lost') throw new ServiceUnavailable('Billing')
+    return result
+  }
+}
+
+function isOpen({ state }: Hold): boolean {
+  return state === 'placed' || state === 'dispatched'
+}
+
+function priceOf(quantities: Quantities, rates: RateCard): bigint {
+  const units = ['inputTokens', 'cachedInputTokens', 'outputTokens', 'audioMilliseconds'] as const
+  return (units.reduce((sum, unit) => sum + BigInt(quantities[unit]) * rates[unit], 0n) + 999_999n) / 1_000_000n
+}

@@ -1,0 +1,61 @@
+import { parseCatalog } from '../../common/catalog-file.ts'
+import { systemClock } from '../../common/clock.ts'
+import { idSource } from '../../common/ids.ts'
+import { silentLog } from '../../common/log.ts'
+import type { Principal } from '../../common/principal.ts'
+import { Breaker } from '../domain/breaker.ts'
+import { catalogOf } from '../domain/catalog.ts'
+import { Background } from '../use-cases/background.ts'
+import type { AskContext, Deps } from '../use-cases/deps.ts'
+import { FakeBilling } from './fake-billing.ts'
+import { ScriptedEngine } from './scripted-engine.ts'
+
+/** Prices of 1 and 2 USD per million tokens: an input token is 1,000 nano-USD, an output token 2,000. */
+const CATALOG = `
+engines:
+  near: { kind: embedded, badge: local }
+  far: { kind: openai, base_url: "http://vendor.test/v1", api_key: "k", badge: cloud }
+  off: { kind: openai, base_url: "http://vendor.test/v1", api_key: "\${ABSENT}", badge: cloud }
+models:
+  - { id: chat, engine: far, engine_model: vendor-chat, kind: chat, supports: [vision, tools, response_schema], context_window: 1000, max_output_tokens: 100, image_tokens: 50, price: { input: "1", cached_input: "0.5", output: "2" } }
+  - { id: plain, engine: near, kind: chat, max_output_tokens: 100, price: { input: "1", output: "2" } }
+  - { id: careful, engine: far, kind: chat, max_output_tokens: 100, price: { input: "1", output: "2" }, fallbacks: [chat, plain] }
+  - { id: embed, engine: near, kind: embedding, dimensions: 4, context_window: 12, query_prefix: "query: ", passage_prefix: "passage: ", cosine_spread: 0.03, price: { input: "1" } }
+  - { id: embed-far, engine: far, kind: embedding, supports: [token_input, dimensions], dimensions: 4, mark_tokens: 0, price: { input: "1" } }
+  - { id: unplugged, engine: off, kind: chat, max_output_tokens: 100, price: { input: "1", output: "2" } }
+`
+
+export const somebody: Principal = {
+  organizationId: 'org_a',
+  apiKeyId: 'key_a',
+  scopes: ['inference'],
+  modelAllowlist: null,
+  residencyPolicy: 'unrestricted',
+  plan: { code: 'p', storageBytes: null, vectors: null, maxFileBytes: 1, requestsPerMinute: null, tokensPerMinute: null, concurrency: 1 },
+}
+
+/** Use cases over a wallet and engines in memory. */
+export function parts({ balance = 1_000_000_000n, catalog = CATALOG }: { readonly balance?: bigint; readonly catalog?: string } = {}) {
+  const billing = new FakeBilling(balance)
+  const near = new ScriptedEngine()
+  const far = new ScriptedEngine()
+  const file = parseCatalog(catalog, 'catalog', {})
+  const engines = new Map(
+    Object.entries({ near, far }).map(([name, { chat, embedding }]) => [name, { chat, embedding, breaker: new Breaker() }]),
+  )
+  const deps: Deps = {
+    catalog: catalogOf(file, new Date(0)),
+    engines,
+    billing,
+    background: new Background(),
+    // Nothing in these tests needs a pause to be long.
+    clock: { ...systemClock, sleep: (_ms, signal) => systemClock.sleep(1, signal) },
+    ids: idSource(systemClock),
+    log: silentLog,
+  }
+  return { deps, billing, near, far }
+}
+
+export function asking(caller: AskContext['caller'] = somebody, signal = new AbortController().signal): AskContext {
+  return { caller, requestId: 'req_1', signal }
+}

@@ -1,0 +1,123 @@
+import { endableIterator } from '../../common/endable-iterator.ts'
+import type { ChatEngine, EmbeddingEngine, EngineCall, ProtocolObject } from '../ports/engines.ts'
+
+/** What a chat engine does: the items of a stream in order, an error in their place fails there, `wait` waits for ever. */
+export type Step = readonly ProtocolObject[] | Error | 'wait'
+
+/** An engine whose answers a test writes down, and which counts what reached it. */
+export class ScriptedEngine {
+  chats = 0
+  embeds = 0
+  /** Streams that were ended before their own end, and calls whose signal was aborted. */
+  ended = 0
+  readonly requests: ProtocolObject[] = []
+  readonly calls: EngineCall[] = []
+  readonly embedded: (readonly string[] | readonly (readonly number[])[])[] = []
+  /** Answers of `complete`, the last one for ever. */
+  completions: (ProtocolObject | Error | 'wait')[] = [completion()]
+  /** What `stream` rejects with, call by call. */
+  openings: (Error | 'wait')[] = []
+  steps: Step[] = [...stream(3), [usageChunk(20, 3)]]
+  /** Token count of any text. */
+  tokensOf = (text: string) => text.split(' ').length
+  vectorOf: (text: string | readonly number[], dimensions: number | null) => Float32Array = (_text, dimensions) => unit(dimensions ?? 4)
+  embedFailure: Error | 'wait' | null = null
+  maxBatch = 3
+
+  readonly chat: ChatEngine = {
+    complete: async (call, request, signal) => {
+      this.#note(call, request)
+      const answer = this.completions.length > 1 ? this.completions.shift()! : this.completions[0]!
+      if (answer === 'wait') return this.#never(signal)
+      if (answer instanceof Error) throw answer
+      return answer
+    },
+    stream: async (call, request, signal) => {
+      this.#note(call, request)
+      const opening = this.openings.shift()
+      if (opening === 'wait') return this.#never(signal)
+      if (opening) throw opening
+      let next = 0
+      let isDone = false
+      return endableIterator(
+        async () => {
+          const step = this.steps[next++]
+          if (step === 'wait') return new Promise<never>(() => undefined)
+          if (step instanceof Error) throw step
+          isDone = step === undefined
+          return step ? { done: false, value: step } : { done: true, value: undefined }
+        },
+        () => {
+          if (!isDone) this.ended += 1
+        },
+        signal,
+      )
+    },
+  }
+
+  readonly embedding: EmbeddingEngine = this.#embeddingEngine()
+
+  #embeddingEngine(): EmbeddingEngine {
+    const engine = this
+    return {
+      get maxBatch() {
+        return engine.maxBatch
+      },
+      countTokens: async (texts) => texts.map((text) => engine.tokensOf(text)),
+      embed: async ({ dimensions, ...call }, input, signal) => {
+        engine.embeds += 1
+        engine.calls.push(call)
+        engine.embedded.push(input)
+        if (engine.embedFailure === 'wait') return engine.#never(signal)
+        if (engine.embedFailure) throw engine.embedFailure
+        const vectors = (input as readonly (string | readonly number[])[]).map((item) => engine.vectorOf(item, dimensions))
+        return { vectors, tokens: input.length * 10, source: 'provider' }
+      },
+    }
+  }
+
+  #note(call: EngineCall, request: ProtocolObject): void {
+    this.chats += 1
+    this.calls.push(call)
+    this.requests.push(request)
+  }
+
+  #never(signal: AbortSignal): Promise<never> {
+    return new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => {
+        this.ended += 1
+        reject(signal.reason)
+      })
+    })
+  }
+}
+
+export function completion(fields: ProtocolObject = { usage: usage(20, 5) }): ProtocolObject {
+  const message = { role: 'assistant', content: 'Hello there', refusal: null }
+  return {
+    id: 'chatcmpl-1',
+    object: 'chat.completion',
+    model: 'vendor-name',
+    choices: [{ index: 0, message, finish_reason: 'stop' }],
+    ...fields,
+  }
+}
+
+export function usage(prompt_tokens: number, completion_tokens: number, cached_tokens = 0) {
+  return { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens, prompt_tokens_details: { cached_tokens } }
+}
+
+/** `count` items of one word each. */
+export function stream(count: number): Step[] {
+  return Array.from({ length: count }, (_, index) => [
+    { id: 'chatcmpl-1', choices: [{ index: 0, delta: { content: `w${index} ` }, finish_reason: null }] },
+  ])
+}
+
+export function usageChunk(prompt: number, output: number): ProtocolObject {
+  return { id: 'chatcmpl-1', choices: [], usage: usage(prompt, output) }
+}
+
+export function unit(length: number): Float32Array {
+  return new Float32Array(length).fill(1 / Math.sqrt(length))
+}

@@ -1,0 +1,64 @@
+import type { Model } from '../domain/catalog.ts'
+import { chatCeiling } from '../domain/ceiling.ts'
+import { type ChatRequest, checkAgainstModel, checkChatRequest } from '../domain/chat-request.ts'
+import { refuse } from '../domain/check.ts'
+import { inputSizeOf } from '../domain/count-chat-tokens.ts'
+import { quantitiesOf } from '../domain/usage.ts'
+import { admit } from './admit.ts'
+import type { AskContext, CallContext, Deps } from './deps.ts'
+import { candidatesOf } from './first-to-answer.ts'
+import type { HoldTerms } from './hold.ts'
+
+export interface AdmittedChat {
+  readonly context: CallContext
+  readonly request: ChatRequest
+  /** The model and its fallbacks, in order. */
+  readonly models: readonly Model[]
+  /** Tokens of the input, counted. */
+  inputTokensFor(model: Model): number
+  termsFor(model: Model): HoldTerms
+}
+
+/** Counts are estimates from above; only a request that is over the window by more than their error is refused before the engine sees it. */
+const COUNT_ERROR = 1.5
+
+/** @throws {KisError} */
+export function admitChat(deps: Deps, ask: AskContext, value: unknown, isStream: boolean): AdmittedChat {
+  const { principal, request, model } = admit(deps.catalog, ask.caller, {
+    audience: 'clients',
+    kind: 'chat',
+    modelParam: 'model',
+    check: () => checkChatRequest(value, isStream),
+  })
+  checkAgainstModel(request, model)
+  const { textTokens, images } = inputSizeOf(request)
+  if (model.contextWindow !== null && textTokens > model.contextWindow * COUNT_ERROR) {
+    refuse(
+      'context_length_exceeded',
+      'messages',
+      `The model \`${model.id}\` takes ${model.contextWindow} tokens; the messages have about ${textTokens}.`,
+    )
+  }
+  const inputTokensFor = ({ imageTokens }: Model) => textTokens + images * imageTokens
+  return {
+    context: { ...ask, caller: principal },
+    request,
+    models: candidatesOf(deps, principal, model, (fallback) => suits(fallback, request)),
+    inputTokensFor,
+    termsFor: (each) => ({
+      operation: 'chat_completion',
+      model: each,
+      ceiling: chatCeiling(each, request, inputTokensFor(each)),
+      atDispatch: quantitiesOf(inputTokensFor(each), 0),
+    }),
+  }
+}
+
+function suits(model: Model, request: ChatRequest): boolean {
+  try {
+    checkAgainstModel(request, model)
+    return true
+  } catch {
+    return false
+  }
+}

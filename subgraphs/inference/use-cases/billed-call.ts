@@ -1,0 +1,41 @@
+import { KisError } from '../../common/errors.ts'
+import type { Usage } from '../domain/usage.ts'
+import { withDeadline } from './deadline.ts'
+import type { CallContext, Deps } from './deps.ts'
+import { type HoldTerms, openHold } from './hold.ts'
+
+/** A finished piece of work and what to charge for it. */
+export interface Work<Value> {
+  readonly value: Value
+  readonly usage: Usage
+}
+
+/** The longest that a call of a model may take; links between services end at the same time. */
+export const MAX_CALL_MS = 900_000
+
+export function callTookTooLong(): KisError {
+  return new KisError('engine_timeout', `The model took longer than ${MAX_CALL_MS / 1_000} s.`)
+}
+
+/**
+ * Holds, works, charges; the answer comes after the charge. A failed call costs nothing. `whenGone` says what was used when the caller has
+ * left before the end: the engine was ended, but bills what it has done.
+ */
+export async function billedCall<Value>(
+  deps: Deps,
+  context: CallContext,
+  terms: HoldTerms,
+  whenGone: () => Usage,
+  work: (signal: AbortSignal) => Promise<Work<Value>>,
+): Promise<{ readonly value: Value; readonly usage: Usage; readonly cost: bigint }> {
+  const hold = await openHold(deps, context, terms)
+  let done: Work<Value>
+  try {
+    done = await withDeadline(MAX_CALL_MS, callTookTooLong, context.signal, work)
+  } catch (error) {
+    // Whatever comes of it, the caller is told why the work failed.
+    await hold.resolve(context.signal.aborted ? whenGone() : null).catch(() => undefined)
+    throw error
+  }
+  return { ...done, cost: await hold.resolve(done.usage) }
+}

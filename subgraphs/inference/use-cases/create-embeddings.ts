@@ -1,0 +1,72 @@
+import { embeddingCeiling } from '../domain/ceiling.ts'
+import { checkEmbeddingAgainstModel, checkEmbeddingRequest, type EmbeddingRequest, withQueryPrefix } from '../domain/embedding-request.ts'
+import { countedUsage, quantitiesOf } from '../domain/usage.ts'
+import { shortened } from '../domain/vectors.ts'
+import { admit } from './admit.ts'
+import { billedCall } from './billed-call.ts'
+import type { AskContext, CallContext, Deps } from './deps.ts'
+import { countEmbeddingTokens, embedInBatches } from './embed.ts'
+
+export interface Embeddings {
+  /** In the order of the inputs, each of length 1. */
+  readonly vectors: readonly Float32Array[]
+  readonly modelId: string
+  readonly promptTokens: number
+  readonly cost: bigint
+}
+
+/** Embeds texts, or tokens where the model takes them. @throws {KisError} nothing is charged. */
+export async function createEmbeddings(
+  deps: Deps,
+  ask: AskContext,
+  input: { readonly model: unknown; readonly input: unknown; readonly dimensions?: unknown },
+): Promise<Embeddings> {
+  const { principal, request, model } = admit(deps.catalog, ask.caller, {
+    audience: 'clients',
+    kind: 'embedding',
+    modelParam: 'model',
+    check: () => checkEmbeddingRequest(input),
+  })
+  checkEmbeddingAgainstModel(request, model)
+  const context: CallContext = { ...ask, caller: principal }
+  const isList = Array.isArray(input.input) && typeof input.input[0] !== 'number'
+  const inputs = request.input.map((item) => (typeof item === 'string' ? withQueryPrefix(item, model) : item)) as EmbeddingRequest['input']
+  const counts = await countEmbeddingTokens(deps, model, inputs, (index) => (isList ? `input[${index}]` : 'input'), ask.signal)
+
+  // A model that shortens its own vectors is asked to; others are cut here.
+  const isEngineShortening = model.supports.has('dimensions') && request.dimensions !== model.dimensions
+  let sent = 0
+  const {
+    value: vectors,
+    usage,
+    cost,
+  } = await billedCall(
+    deps,
+    context,
+    {
+      operation: 'embedding',
+      model,
+      ceiling: embeddingCeiling(model, sum(counts)),
+      atDispatch: quantitiesOf(sum(counts), 0),
+    },
+    () => countedUsage(sum(counts.slice(0, sent)), 0),
+    async (signal) => {
+      const asked = isEngineShortening ? request.dimensions : null
+      const done = await embedInBatches(deps, context, model, inputs, asked, signal, (count) => {
+        sent = count
+      })
+      return { value: done.vectors, usage: done.usage }
+    },
+  )
+  const length = request.dimensions ?? model.dimensions
+  return {
+    vectors: vectors.map((vector) => (vector.length > length ? shortened(vector, length) : vector)),
+    modelId: model.id,
+    promptTokens: usage.quantities.inputTokens,
+    cost,
+  }
+}
+
+function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0)
+}

@@ -1,0 +1,23 @@
+import { expect, it } from 'vitest'
+import { withDeadline } from './deadline.ts'
+
+const tooLate = () => new Error('too late')
+const hanging = (signal: AbortSignal) =>
+  new Promise<never>((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error("the driver's own words"))))
+
+it('work in time gives its value or its error', async () => {
+  expect(await withDeadline(10_000, tooLate, null, async () => 5)).toBe(5)
+  await expect(withDeadline(10_000, tooLate, null, () => Promise.reject(new Error('its own')))).rejects.toThrow('its own')
+})
+
+it('work that is late is told, and fails with the reason', async () => {
+  await expect(withDeadline(1, tooLate, null, hanging)).rejects.toThrow('too late')
+})
+
+it('work ends with the signal that it was given, also one that is aborted already', async () => {
+  const controller = new AbortController()
+  const work = withDeadline(10_000, tooLate, controller.signal, hanging)
+  controller.abort()
+  await expect(work).rejects.toThrow('words')
+  await withDeadline(10_000, tooLate, controller.signal, async (signal) => expect(signal.aborted).toBe(true))
+})

@@ -1,0 +1,40 @@
+import type { Clock } from '../../common/clock.ts'
+import type { IdSource } from '../../common/ids.ts'
+import type { Log } from '../../common/log.ts'
+import type { Caller } from '../../common/principal.ts'
+import type { Breaker } from '../domain/breaker.ts'
+import type { Catalog, Model } from '../domain/catalog.ts'
+import type { Billing, BillingContext } from '../ports/billing.ts'
+import type { ChatEngine, EmbeddingEngine } from '../ports/engines.ts'
+import type { Background } from './background.ts'
+
+export interface Deps {
+  readonly catalog: Catalog
+  /** By the engine's name in the catalog; every engine that is on is here. */
+  readonly engines: ReadonlyMap<string, Engine>
+  readonly billing: Billing
+  readonly background: Background
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly log: Log
+}
+
+export interface Engine {
+  readonly chat: ChatEngine
+  readonly embedding: EmbeddingEngine
+  readonly breaker: Breaker
+}
+
+/** Who asks, under which request id, and the signal that says when nobody waits any more. */
+export interface AskContext extends Omit<BillingContext, 'caller'> {
+  readonly caller: Caller | null
+}
+
+/** The same after admission, when the caller is known to be an organization's. */
+export type CallContext = BillingContext
+
+export function engineOf({ engines }: Deps, model: Model): Engine {
+  const engine = engines.get(model.engine)
+  if (!engine) throw new Error(`no engine ${model.engine} was opened`)
+  return engine
+}

@@ -1,0 +1,41 @@
+import { embeddingCeiling } from '../domain/ceiling.ts'
+import { textAt } from '../domain/check.ts'
+import { withQueryPrefix } from '../domain/embedding-request.ts'
+import { countedUsage, quantitiesOf } from '../domain/usage.ts'
+import { admit } from './admit.ts'
+import { billedCall } from './billed-call.ts'
+import type { AskContext, Deps } from './deps.ts'
+import { countEmbeddingTokens, embedInBatches } from './embed.ts'
+
+/** Embeds one search query for another service, on the searcher's wallet. @throws {KisError} */
+export async function embedQuery(
+  deps: Deps,
+  ask: AskContext,
+  { modelId, text }: { readonly modelId: string; readonly text: string },
+): Promise<{ readonly vector: Float32Array; readonly tokens: number }> {
+  const { principal, model } = admit(deps.catalog, ask.caller, {
+    audience: 'services',
+    kind: 'embedding',
+    modelParam: 'modelId',
+    check: () => ({ model: modelId, text: textAt(text, 'text') }),
+  })
+  const context = { ...ask, caller: principal }
+  const texts = [withQueryPrefix(text, model)]
+  const [tokens = 0] = await countEmbeddingTokens(deps, model, texts, () => 'text', ask.signal)
+  const { value, usage } = await billedCall(
+    deps,
+    context,
+    {
+      operation: 'embedding',
+      model,
+      ceiling: embeddingCeiling(model, tokens),
+      atDispatch: quantitiesOf(tokens, 0),
+    },
+    () => countedUsage(tokens, 0),
+    async (signal) => {
+      const { vectors, usage } = await embedInBatches(deps, context, model, texts, null, signal)
+      return { value: vectors[0]!, usage }
+    },
+  )
+  return { vector: value, tokens: usage.quantities.inputTokens }
+}

@@ -1,0 +1,131 @@
+import { KisError, ServiceUnavailable } from '../../common/errors.ts'
+import type { Model } from '../domain/catalog.ts'
+import type { Usage } from '../domain/usage.ts'
+import type { BillingContext, HoldRequest, Quantities } from '../ports/billing.ts'
+import { withDeadline } from './deadline.ts'
+import type { CallContext, Deps } from './deps.ts'
+
+/** Placing and dispatching are one write of the store each. */
+const OPEN_TIMEOUT_MS = 10_000
+/** How long a charge is repeated before it is left to billing, which resolves the hold when it expires. */
+const RESOLVE_TIMEOUT_MS = 60_000
+/** A hold whose process says nothing for this long is resolved by billing: that process is gone. */
+export const HOLD_TTL_SECONDS = 45
+/** A third of it, so that two renewals may be lost. */
+const RENEW_MS = 15_000
+
+export interface HoldTerms {
+  readonly operation: HoldRequest['operation']
+  readonly model: Model
+  readonly ceiling: Quantities
+  /** What billing charges when it hears no more of the call. */
+  readonly atDispatch: Quantities
+}
+
+/** Money reserved for one call, whose dispatch billing has acknowledged. */
+export interface OpenHold {
+  readonly id: string
+  /** Tells billing in the background how far the call is. One that fails is lost: the next says more. */
+  checkpoint(quantities: Quantities): void
+  /**
+   * Charges the usage, or frees the hold when there is none. The first call decides; later ones give its outcome.
+   * @throws {ServiceUnavailable} billing did not answer for a minute; it resolves the hold itself when that expires.
+   */
+  resolve(usage: Usage | null): Promise<bigint>
+  /** Stops renewing the hold here, without resolving it: another call goes on with it. */
+  leave(): void
+}
+
+/**
+ * Reserves a call's worst case. Once it resolves, an engine may be called and `resolve` must be.
+ * @throws {KisError} nothing stays held: what may have been placed is voided.
+ */
+export async function openHold(deps: Deps, context: CallContext, { operation, model, ceiling, atDispatch }: HoldTerms): Promise<OpenHold> {
+  const { billing, ids } = deps
+  const id = ids('hold')
+  try {
+    await withDeadline(
+      OPEN_TIMEOUT_MS,
+      () => new ServiceUnavailable('Billing'),
+      context.signal,
+      async (signal) => {
+        const opening = { ...context, signal }
+        await billing.placeHold(
+          { id, operation, modelId: model.id, rateCard: model.rateCard, ceiling, ttlSeconds: HOLD_TTL_SECONDS },
+          opening,
+        )
+        await billing.dispatchHold(id, atDispatch, opening)
+        signal.throwIfAborted()
+      },
+    )
+  } catch (error) {
+    if (error instanceof KisError && error.code === 'insufficient_quota') throw error
+    freeQuietly(deps, context, id)
+    throw error instanceof KisError || context.signal.aborted ? error : new ServiceUnavailable('Billing', { cause: error })
+  }
+  return holdOf(deps, context, id, atDispatch)
+}
+
+/** An open, dispatched hold, renewed until it is resolved or left; `used` is what billing knows of it. */
+export function holdOf({ billing, background, log }: Deps, context: CallContext, id: string, used: Quantities): OpenHold {
+  let latest: Quantities | undefined
+  let known = used
+  let isTelling = false
+  let outcome: Promise<bigint> | undefined
+
+  /** One write at a time; what came meanwhile is told by the next. */
+  async function tell(): Promise<void> {
+    isTelling = true
+    while (latest && !outcome) {
+      known = latest
+      latest = undefined
+      await lasting(context, (bill) => billing.checkpointHold(id, known, HOLD_TTL_SECONDS, bill)).catch((error) =>
+        log.debug({ err: error, holdId: id }, 'checkpoint lost'),
+      )
+    }
+    isTelling = false
+  }
+
+  function checkpoint(quantities: Quantities): void {
+    latest = quantities
+    if (!isTelling) background.track(tell())
+  }
+  const renewing = setInterval(() => checkpoint(latest ?? known), RENEW_MS)
+  renewing.unref()
+  const leave = () => clearInterval(renewing)
+
+  return {
+    id,
+    checkpoint,
+    leave,
+    resolve(usage) {
+      if (outcome) return outcome
+      leave()
+      outcome = background.track(
+        lasting(context, async (bill) => {
+          if (usage) return billing.settleHold(id, usage.quantities, usage.source, bill)
+          await billing.voidHold(id, bill)
+          return 0n
+        }),
+      )
+      outcome.catch((error) => log.error({ err: error, holdId: id, requestId: context.requestId, usage }, 'hold left to expire'))
+      return outcome
+    },
+  }
+}
+
+function freeQuietly({ billing, background, log }: Deps, context: CallContext, id: string): void {
+  background
+    .track(lasting(context, (bill) => billing.voidHold(id, bill)))
+    .catch((error) => log.warn({ err: error, holdId: id, requestId: context.requestId }, 'hold left to expire'))
+}
+
+/** The caller may have left; what is written for the call outlives that. */
+function lasting<T>(context: CallContext, write: (context: BillingContext) => Promise<T>): Promise<T> {
+  return withDeadline(
+    RESOLVE_TIMEOUT_MS,
+    () => new ServiceUnavailable('Billing', { shouldRetry: false }),
+    null,
+    (signal) => write({ ...context, signal }),
+  )
+}

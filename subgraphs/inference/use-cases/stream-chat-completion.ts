@@ -1,0 +1,133 @@
+import { endableIterator } from '../../common/endable-iterator.ts'
+import type { Model } from '../domain/catalog.ts'
+import { requestFor } from '../domain/chat-request.ts'
+import { StreamMeter } from '../domain/stream-meter.ts'
+import type { Usage } from '../domain/usage.ts'
+import type { ProtocolObject } from '../ports/engines.ts'
+import { type AdmittedChat, admitChat } from './admit-chat.ts'
+import { callTookTooLong, MAX_CALL_MS } from './billed-call.ts'
+import { type AskContext, type Deps, engineOf } from './deps.ts'
+import { firstToAnswer } from './first-to-answer.ts'
+import { type OpenHold, openHold } from './hold.ts'
+
+/** What arrived together. The last event has no chunks, but usage and cost. */
+export interface ChatEvent {
+  readonly chunks: readonly ProtocolObject[]
+  readonly usage: Usage | null
+  readonly cost: bigint | null
+}
+
+/**
+ * Streams the answer to one chat request. Nothing happens before the first `next()`, which admits, holds and calls the engine: a failure
+ * before the first chunk rejects it. `return()` ends the engine at once; what was produced until then is charged in the background.
+ */
+export function streamChatCompletion(deps: Deps, ask: AskContext, value: unknown): AsyncIterableIterator<ChatEvent, undefined> {
+  const stream = new ChatStream(deps, ask, value)
+  return endableIterator(
+    () => stream.next(),
+    () => stream.leave(),
+    ask.signal,
+  )
+}
+
+/** An engine that was asked, and the money held for it. */
+interface Attempt {
+  readonly hold: OpenHold
+  readonly meter: StreamMeter
+}
+
+interface Answering extends Attempt {
+  readonly chunks: AsyncIterator<readonly ProtocolObject[]>
+  /** The first piece is awaited while another model could still answer instead. */
+  first: IteratorResult<readonly ProtocolObject[]> | undefined
+}
+
+class ChatStream {
+  readonly #deps: Deps
+  readonly #ask: AskContext
+  readonly #value: unknown
+  /** Ends the engine: the caller has left, or it takes too long. */
+  readonly #stop = new AbortController()
+  #deadline: NodeJS.Timeout | undefined
+  #isLate = false
+  #attempt: Attempt | undefined
+  #answering: Answering | undefined
+  #isOver = false
+
+  constructor(deps: Deps, ask: AskContext, value: unknown) {
+    this.#deps = deps
+    this.#ask = { ...ask, signal: this.#stop.signal }
+    this.#value = value
+  }
+
+  async next(): Promise<IteratorResult<ChatEvent, undefined>> {
+    if (this.#isOver) return { done: true, value: undefined }
+    try {
+      this.#answering ??= await this.#start()
+      const { chunks, first } = this.#answering
+      this.#answering.first = undefined
+      const item = first ?? (await chunks.next())
+      if (!item.done) return { done: false, value: this.#take(item.value, this.#answering) }
+      if (this.#isLate) throw callTookTooLong()
+    } catch (error) {
+      this.#end()
+      await this.#resolveFailed().catch(() => undefined)
+      throw this.#isLate ? callTookTooLong() : error
+    }
+    this.#end()
+    const { hold, meter } = this.#answering
+    const usage = meter.usage()
+    return { done: false, value: { chunks: [], usage, cost: await hold.resolve(usage) } }
+  }
+
+  /** The caller needs no more. */
+  leave(): void {
+    if (this.#isOver) return
+    this.#end()
+    this.#stop.abort()
+    this.#answering?.chunks.return?.()
+    if (this.#attempt) this.#attempt.hold.resolve(this.#attempt.meter.usage()).catch(() => undefined)
+  }
+
+  #end(): void {
+    this.#isOver = true
+    clearTimeout(this.#deadline)
+  }
+
+  #start(): Promise<Answering> {
+    const admitted = admitChat(this.#deps, this.#ask, this.#value, true)
+    this.#deadline = setTimeout(() => {
+      this.#isLate = true
+      this.#stop.abort()
+    }, MAX_CALL_MS)
+    return firstToAnswer(this.#deps, admitted.context, admitted.models, (model) => this.#try(model, admitted))
+  }
+
+  async #try(model: Model, { context, request, inputTokensFor, termsFor }: AdmittedChat): Promise<Answering> {
+    const { clock } = this.#deps
+    const hold = await openHold(this.#deps, context, termsFor(model))
+    const meter = new StreamMeter(inputTokensFor(model), clock.now().getTime())
+    this.#attempt = { hold, meter }
+    try {
+      const call = { engineModel: model.engineModel, requestId: context.requestId }
+      const chunks = await engineOf(this.#deps, model).chat.stream(call, requestFor(model, request), this.#stop.signal)
+      return { hold, meter, chunks, first: await chunks.next() }
+    } catch (error) {
+      await this.#resolveFailed().catch(() => undefined)
+      throw error
+    }
+  }
+
+  #take(chunks: readonly ProtocolObject[], { hold, meter }: Answering): ChatEvent {
+    meter.note(chunks)
+    if (meter.takeCheckpoint(this.#deps.clock.now().getTime())) hold.checkpoint(meter.usage().quantities)
+    return { chunks, usage: null, cost: null }
+  }
+
+  /** A vendor's failure without usage costs nothing; what was produced for a caller who left, or until the deadline, costs its price. */
+  async #resolveFailed(): Promise<void> {
+    if (!this.#attempt) return
+    const { hold, meter } = this.#attempt
+    await hold.resolve(meter.isReported || this.#stop.signal.aborted ? meter.usage() : null)
+  }
+}

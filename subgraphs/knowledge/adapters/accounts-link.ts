@@ -1,0 +1,20 @@
+import { type Link, request } from '../../common/link.ts'
+import { PRINCIPAL_FIELDS, type PrincipalAnswer, principalFrom } from '../../common/principal-answer.ts'
+import type { Accounts } from '../ports/accounts.ts'
+
+const PRINCIPAL_OF_KEY = `query ($organizationId: ID!, $apiKeyId: ID!) {
+  principalOfKey(organizationId: $organizationId, apiKeyId: $apiKeyId) { ${PRINCIPAL_FIELDS} }
+}`
+
+export function accountsOver(link: Link): Accounts {
+  return {
+    async principalOf(organizationId, apiKeyId, signal) {
+      const { principalOfKey } = await request<{ principalOfKey: PrincipalAnswer | null }>(
+        link,
+        { query: PRINCIPAL_OF_KEY, variables: { organizationId, apiKeyId } },
+        { caller: { service: 'knowledge' }, requestId: apiKeyId, signal },
+      )
+      return principalOfKey && principalFrom(principalOfKey)
+    },
+  }
+}

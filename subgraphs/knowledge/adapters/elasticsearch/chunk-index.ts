@@ -1,0 +1,315 @@
+import type { Client, estypes } from '@elastic/elasticsearch'
+import { KisError } from '../../../common/errors.ts'
+import type { Log } from '../../../common/log.ts'
+import type { ChunkCandidate, ChunkIndex, ChunkQuery, IndexedChunk, IndexedDocument, StoredChunk } from '../../ports/chunk-index.ts'
+import { attributeTerm } from './attributes.ts'
+import { answerOf, elasticsearchClient, failureOf, statusOf } from './client.ts'
+import { chunkIdOf, chunksIndex, collectionsIndex, entryId, type IndexNames, type IndexSize, indexNames } from './indices.ts'
+import { search } from './search.ts'
+import { decimals, encodeVector } from './small-vectors.ts'
+import { startProblems } from './start-check.ts'
+import { encodeCounts, termMark } from './term-counts.ts'
+
+const MAX_CHUNKS_PER_PUT = 256
+const MAX_CANDIDATES = 1_000
+const MAX_CHUNKS_PER_GET = 1_000
+/** The server's own bound on one page of a search. */
+const ORDINALS_PER_PAGE = 10_000
+/** 256 chunks are about 5 MB of JSON and as many places in the graph of vectors: seconds on a busy node. */
+const PUT_TIMEOUT_MS = 30_000
+/** A collection of a million chunks goes in a minute or two. */
+const DELETE_TIMEOUT_MS = 300_000
+/** A chunk that is written while it is deleted is a conflict; each pass takes those of the pass before. */
+const MAX_DELETE_PASSES = 5
+
+export interface ElasticsearchOptions {
+  /** May carry `user:password@`. */
+  readonly url: string
+  readonly apiKey?: string | undefined
+  /** Before the names of all indices; lets several installations share a cluster. Default `kis`. */
+  readonly prefix?: string | undefined
+  /** Default: one shard, one replica. */
+  readonly size?: IndexSize | undefined
+  readonly log: Log
+}
+
+/**
+ * The chunk index in Elasticsearch 9 or newer: one index for each length of vectors, routed by collection.
+ * @throws {Error} with everything that keeps it from working, at once; without credentials.
+ */
+export async function openElasticsearchChunkIndex(options: ElasticsearchOptions): Promise<ChunkIndex> {
+  const { url, apiKey, prefix = 'kis', size = { shards: 1, replicas: 1 }, log } = options
+  const client = elasticsearchClient(url, apiKey)
+  try {
+    const names = indexNames(prefix)
+    const problems = await startProblems(client, names)
+    if (problems.length) throw new Error(problems.map((problem) => `KIS_ELASTICSEARCH_URL: ${problem}`).join('\n'))
+    await make(client, collectionsIndex(names, size))
+    log.info({ prefix }, 'The chunk index is in Elasticsearch')
+    return new ElasticsearchChunkIndex(client, names, size)
+  } catch (error) {
+    await client.close()
+    throw error
+  }
+}
+
+/** Makes an index unless it is there: another process may be doing the same. */
+async function make(client: Client, request: estypes.IndicesCreateRequest): Promise<void> {
+  if (await answerOf(client.indices.exists({ index: request.index }))) return
+  await answerOf(client.indices.create(request, { ignore: [400] }))
+  if (!(await answerOf(client.indices.exists({ index: request.index })))) throw failureOf(400, `index ${request.index} cannot be made`)
+}
+
+interface CollectionSource {
+  readonly organization_id: string
+  readonly dimensions: number
+}
+
+interface ChunkSource {
+  readonly organization_id: string
+  readonly collection_id: string
+  readonly document_id: string
+  readonly generation: string
+  readonly ordinal: number
+  readonly text: string
+  readonly heading_path: readonly string[]
+  readonly page_start: number | null
+  readonly page_end: number | null
+  readonly char_start: number
+  readonly char_end: number
+  readonly language: string | null
+}
+
+class ElasticsearchChunkIndex implements ChunkIndex {
+  readonly #client: Client
+  readonly #names: IndexNames
+  readonly #size: IndexSize
+
+  constructor(client: Client, names: IndexNames, size: IndexSize) {
+    this.#client = client
+    this.#names = names
+    this.#size = size
+  }
+
+  async createCollection(collection: { organizationId: string; collectionId: string; dimensions: number }): Promise<void> {
+    const { organizationId, collectionId, dimensions } = collection
+    await make(this.#client, chunksIndex(this.#names, dimensions, this.#size))
+    const created = this.#client.index(
+      {
+        index: this.#names.collections,
+        id: collectionId,
+        op_type: 'create',
+        document: { organization_id: organizationId, dimensions } satisfies CollectionSource,
+      },
+      { ignore: [409] },
+    )
+    await answerOf(created)
+    const found = await this.#collection(collectionId)
+    if (found?.organization_id === organizationId && found.dimensions === dimensions) return
+    throw new KisError('invalid_request', `Collection ${collectionId} is there with ${found?.dimensions} dimensions.`)
+  }
+
+  async dropCollection(collectionId: string): Promise<void> {
+    // First the collection itself, so that nothing is put into it any more.
+    await answerOf(this.#client.delete({ index: this.#names.collections, id: collectionId }, { ignore: [404] }))
+    await this.#deleteChunks(collectionId, [])
+  }
+
+  async put(document: IndexedDocument, chunks: readonly IndexedChunk[]): Promise<void> {
+    atMost(chunks.length, MAX_CHUNKS_PER_PUT, 'chunks')
+    const collection = await this.#collection(document.collectionId)
+    if (!collection || collection.organization_id !== document.organizationId)
+      throw new KisError('not_found', `The index has no collection ${document.collectionId}.`)
+    for (const { chunkId, vector } of chunks) checkVector(vector, collection.dimensions, `The vector of chunk ${chunkId}`)
+    if (chunks.length === 0) return
+    const mark = termMark(document.collectionId)
+    // The last of equal ids wins, as it would in calls one after another.
+    const distinct = new Map(chunks.map((chunk) => [chunk.chunkId, chunk]))
+    const request = {
+      index: this.#names.chunks(collection.dimensions),
+      routing: document.collectionId,
+      // Without the alias a write would make an index of its own, with whatever mapping.
+      require_alias: true,
+      refresh: 'wait_for',
+      operations: [...distinct].flatMap(([chunkId, chunk]) => [
+        { index: { _id: entryId(document.collectionId, chunkId) } },
+        stored(document, chunk, mark),
+      ]),
+    } as const
+    const { errors, items } = await answerOf(this.#client.bulk(request, { requestTimeout: PUT_TIMEOUT_MS }))
+    if (!errors) return
+    for (const { index } of items) {
+      if (index?.error) throw failureOf(index.status, `a chunk was not written, status ${index.status}, ${index.error.type}`)
+    }
+  }
+
+  async ordinals(collectionId: string, documentId: string, generation: string): Promise<readonly number[]> {
+    // A write that was cut off before it was answered may be there and not yet visible.
+    await this.#refresh()
+    const found: number[] = []
+    for (;;) {
+      const { hits } = await answerOf(
+        this.#client.search({
+          index: this.#names.allChunks,
+          routing: collectionId,
+          ignore_unavailable: true,
+          allow_partial_search_results: false,
+          query: { bool: { filter: [...only({ collectionId, documentId }), { term: { generation } }] } },
+          sort: [{ ordinal: 'asc' }],
+          size: ORDINALS_PER_PAGE,
+          _source: false,
+          ...(found.length > 0 && { search_after: [found.at(-1)!] }),
+        }),
+      )
+      found.push(...hits.hits.map(({ sort }) => Number(sort![0])))
+      if (hits.hits.length < ORDINALS_PER_PAGE) return [...new Set(found)]
+    }
+  }
+
+  async deleteDocument(collectionId: string, documentId: string, keepGeneration?: string): Promise<void> {
+    const kept = keepGeneration === undefined ? [] : [{ bool: { must_not: [{ term: { generation: keepGeneration } }] } }]
+    await this.#deleteChunks(collectionId, [{ term: { document_id: documentId } }, ...kept])
+  }
+
+  async search(query: ChunkQuery, signal: AbortSignal): Promise<readonly ChunkCandidate[]> {
+    signal.throwIfAborted()
+    if (!(query.candidates >= 1 && query.candidates <= MAX_CANDIDATES))
+      throw new KisError('invalid_request', `A search has 1 to ${MAX_CANDIDATES} candidates, not ${query.candidates}.`)
+    const collection = await this.#collection(query.collectionId, signal)
+    if (!collection) return []
+    if (query.vector) checkVector(query.vector, collection.dimensions, 'The vector of the query')
+    return search(this.#client, this.#names, collection.dimensions, query, signal)
+  }
+
+  async get(collectionId: string, chunkIds: readonly string[]): Promise<readonly StoredChunk[]> {
+    atMost(chunkIds.length, MAX_CHUNKS_PER_GET, 'chunk ids')
+    if (chunkIds.length === 0) return []
+    const { hits } = await answerOf(
+      this.#client.search<ChunkSource>({
+        index: this.#names.allChunks,
+        routing: collectionId,
+        ignore_unavailable: true,
+        allow_partial_search_results: false,
+        query: {
+          bool: { filter: [...only({ collectionId }), { ids: { values: chunkIds.map((chunkId) => entryId(collectionId, chunkId)) } }] },
+        },
+        size: MAX_CHUNKS_PER_GET,
+        _source: { excludes: ['vector', 'small_vector', 'term_counts', 'attributes'] },
+      }),
+    )
+    const found = new Map(hits.hits.map(({ _id, _source }) => [chunkIdOf(collectionId, _id!), _source!]))
+    return chunkIds.flatMap((chunkId) => {
+      const source = found.get(chunkId)
+      return source ? [chunkOf(chunkId, source)] : []
+    })
+  }
+
+  async ping(signal: AbortSignal): Promise<void> {
+    const asked = { index: [...this.#names.patterns], size: 0, track_total_hits: false, allow_partial_search_results: false }
+    await answerOf(this.#client.search(asked, { signal }), signal)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#client.close()
+  }
+
+  /** Read as it is at this moment, not as of the last refresh. */
+  async #collection(collectionId: string, signal?: AbortSignal): Promise<CollectionSource | undefined> {
+    try {
+      const found = await this.#client.get<CollectionSource>({ index: this.#names.collections, id: collectionId }, signal ? { signal } : {})
+      return found._source
+    } catch (error) {
+      const isAbsent = statusOf(error) === 404 && (error as { body?: { found?: unknown } }).body?.found === false
+      return isAbsent ? undefined : answerOf(Promise.reject(error), signal)
+    }
+  }
+
+  async #refresh(): Promise<void> {
+    await answerOf(this.#client.indices.refresh({ index: this.#names.allChunks, ignore_unavailable: true }))
+  }
+
+  async #deleteChunks(collectionId: string, filter: readonly estypes.QueryDslQueryContainer[]): Promise<void> {
+    for (let pass = 0; pass < MAX_DELETE_PASSES; pass++) {
+      // The deletion finds what is visible, and a write that was not answered may not be.
+      await this.#refresh()
+      const { version_conflicts: conflicts = 0, failures = [] } = await answerOf(
+        this.#client.deleteByQuery(
+          {
+            index: this.#names.allChunks,
+            routing: collectionId,
+            ignore_unavailable: true,
+            conflicts: 'proceed',
+            refresh: true,
+            query: { bool: { filter: [...only({ collectionId }), ...filter] } },
+          },
+          { requestTimeout: DELETE_TIMEOUT_MS },
+        ),
+      )
+      if (failures.length) throw failureOf(failures[0]!.status, `a chunk was not deleted, status ${failures[0]!.status}`)
+      if (conflicts === 0) return
+    }
+    throw failureOf(503, `chunks were written while they were deleted, ${MAX_DELETE_PASSES} times`)
+  }
+}
+
+function only({ collectionId, documentId }: { readonly collectionId: string; readonly documentId?: string }) {
+  return [{ term: { collection_id: collectionId } }, ...(documentId === undefined ? [] : [{ term: { document_id: documentId } }])]
+}
+
+function stored(document: IndexedDocument, chunk: IndexedChunk, mark: string) {
+  const source: ChunkSource = {
+    organization_id: document.organizationId,
+    collection_id: document.collectionId,
+    document_id: document.documentId,
+    generation: document.generation,
+    ordinal: chunk.ordinal,
+    text: chunk.text,
+    heading_path: chunk.headingPath,
+    page_start: chunk.pageStart,
+    page_end: chunk.pageEnd,
+    char_start: chunk.charStart,
+    char_end: chunk.charEnd,
+    language: chunk.language,
+  }
+  const marked = (terms: readonly string[]) => [...new Set(terms)].map((term) => mark + term)
+  return {
+    ...source,
+    attributes: Object.entries(document.attributes).flatMap(([field, value]) => (value === null ? [] : [attributeTerm(field, value)])),
+    words: marked(chunk.words),
+    grams: marked(chunk.grams),
+    word_count: chunk.words.length,
+    gram_count: chunk.grams.length,
+    term_counts: encodeCounts(chunk),
+    small_vector: encodeVector(chunk.vector),
+    vector: decimals(chunk.vector),
+  }
+}
+
+function chunkOf(chunkId: string, source: ChunkSource): StoredChunk {
+  return {
+    chunkId,
+    organizationId: source.organization_id,
+    collectionId: source.collection_id,
+    documentId: source.document_id,
+    generation: source.generation,
+    ordinal: source.ordinal,
+    text: source.text,
+    headingPath: source.heading_path,
+    pageStart: source.page_start,
+    pageEnd: source.page_end,
+    charStart: source.char_start,
+    charEnd: source.char_end,
+    language: source.language,
+  }
+}
+
+function checkVector(vector: Float32Array, dimensions: number, whose: string): void {
+  const refuse = (problem: string) => new KisError('invalid_request', `${whose} ${problem}.`)
+  if (vector.length !== dimensions) throw refuse(`has ${vector.length} components; the collection's have ${dimensions}`)
+  if (!vector.every(Number.isFinite)) throw refuse('has a component that is not a finite number')
+  if (vector.every((x) => x === 0)) throw refuse('is zero, so it has no direction')
+}
+
+function atMost(count: number, max: number, what: string): void {
+  if (count > max) throw new KisError('array_above_max_length', `At most ${max} ${what} at once, not ${count}.`)
+}

@@ -1,0 +1,61 @@
+import { Client, errors } from '@elastic/elasticsearch'
+import { ServiceUnavailable } from '../../../common/errors.ts'
+
+/** Reads and small writes; searches of a healthy index take milliseconds. Writes of many chunks name a longer time themselves. */
+const REQUEST_TIMEOUT_MS = 10_000
+/** Every call may be repeated (ids are deterministic), and one repeat gets past a connection that the server has closed meanwhile. */
+const MAX_RETRIES = 1
+/** Open requests to the index at most; more wait here instead of in the server's queues. */
+const MAX_CONNECTIONS = 64
+
+/** Statuses by which the index cannot serve at the moment, among them an index, an alias or a privilege that somebody took away. */
+const UNAVAILABLE: ReadonlySet<number> = new Set([401, 403, 404, 408, 429, 500, 502, 503, 504])
+
+/** `url` may carry `user:password@`; neither it nor the key is part of any error. */
+export function elasticsearchClient(url: string, apiKey: string | undefined): Client {
+  const node = new URL(url)
+  const username = decodeURIComponent(node.username)
+  const password = decodeURIComponent(node.password)
+  node.username = ''
+  node.password = ''
+  return new Client({
+    node: node.href,
+    ...(apiKey !== undefined ? { auth: { apiKey } } : username !== '' ? { auth: { username, password } } : {}),
+    maxRetries: MAX_RETRIES,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    compression: false,
+    sniffOnStart: false,
+    sniffOnConnectionFault: false,
+    enableMetaHeader: false,
+    redaction: { type: 'remove' },
+    agent: { connections: MAX_CONNECTIONS },
+  })
+}
+
+/** The answer, or the port's own error. The caller's abort comes out as the abort that it is. */
+export async function answerOf<T>(answer: Promise<T>, signal?: AbortSignal): Promise<T> {
+  try {
+    return await answer
+  } catch (error) {
+    signal?.throwIfAborted()
+    throw error instanceof errors.ElasticsearchClientError ? failureOf(statusOf(error), described(error)) : error
+  }
+}
+
+/** Status 0: there was no answer. Anything but an unavailable index is a defect of this adapter. */
+export function failureOf(status: number, description: string): Error {
+  const cause = new Error(`Elasticsearch: ${description}`)
+  return status === 0 || UNAVAILABLE.has(status) ? new ServiceUnavailable('The chunk index', { cause }) : cause
+}
+
+export function statusOf(error: unknown): number {
+  return error instanceof errors.ResponseError ? (error.statusCode ?? 0) : 0
+}
+
+/** Only what names the failure: a driver's error also holds the request, and a server's reason may quote the text of a document. */
+export function described(error: unknown): string {
+  if (!(error instanceof errors.ResponseError)) return error instanceof Error ? `${error.name}: ${error.message}` : 'unknown failure'
+  const body = error.body as { readonly error?: { readonly type?: unknown } } | undefined
+  const type = body?.error?.type
+  return `status ${statusOf(error)}${typeof type === 'string' ? `, ${type}` : ''}`
+}

@@ -1,0 +1,112 @@
+import type { estypes } from '@elastic/elasticsearch'
+
+/** Names of everything the adapter keeps in Elasticsearch. */
+export interface IndexNames {
+  /** One small document a collection: its organization and the length of its vectors. */
+  readonly collections: string
+  /** Alias of all indices of chunks: what is found by collection alone. */
+  readonly allChunks: string
+  /** Alias of the index with vectors of this length; only it is written to. */
+  chunks(dimensions: number): string
+  /** The index behind it. The number is its generation, so that another can be built beside it and the alias moved. */
+  firstGeneration(dimensions: number): string
+  /** All of it; nothing of an installation whose prefix begins like this one's. */
+  readonly patterns: readonly [collections: string, chunks: string]
+}
+
+export interface IndexSize {
+  /** Primary shards of an index of chunks. A collection lies in one of them. */
+  readonly shards: number
+  readonly replicas: number
+}
+
+/**
+ * A write waits until it is visible, half of this on average; an interval set by hand also keeps Elasticsearch from pausing refreshes of
+ * an index that nobody searches, which would make the first write wait.
+ */
+const REFRESH_INTERVAL = '200ms'
+/** Edges of a node in the graph of vectors, and nodes looked at when one is put in: more than the server's 16 and 100, for recall under filters. */
+const HNSW = { m: 24, ef_construction: 200 } as const
+
+export function indexNames(prefix: string): IndexNames {
+  const chunks = (dimensions: number) => `${prefix}-chunks-${dimensions}`
+  return {
+    collections: `${prefix}-collections`,
+    allChunks: `${prefix}-chunks`,
+    chunks,
+    firstGeneration: (dimensions) => `${chunks(dimensions)}-1`,
+    patterns: [`${prefix}-collections`, `${prefix}-chunks*`],
+  }
+}
+
+/** The id of a chunk in the index: chunk ids are a collection's own. Deterministic, so that a repeated write overwrites. */
+export function entryId(collectionId: string, chunkId: string): string {
+  return `${collectionId}/${chunkId}`
+}
+
+export function chunkIdOf(collectionId: string, id: string): string {
+  return id.slice(collectionId.length + 1)
+}
+
+export const COLLECTIONS_MAPPING = {
+  dynamic: 'strict',
+  properties: { organization_id: { type: 'keyword' }, dimensions: { type: 'integer' } },
+} as const satisfies estypes.MappingTypeMapping
+
+/** Terms are made by the service, so they are indexed as they are; a query gives each its weight as a boost, which `boolean` adds up. */
+const TERMS = { type: 'keyword', doc_values: false, similarity: 'boolean' } as const
+const UNSEARCHED = { type: 'keyword', index: false, doc_values: false } as const
+
+export function chunksMapping(dimensions: number) {
+  return {
+    dynamic: 'strict',
+    // Many times the size of the text, and made again from it if ever needed.
+    _source: { excludes: ['words', 'grams'] },
+    _routing: { required: true },
+    properties: {
+      organization_id: { type: 'keyword' },
+      collection_id: { type: 'keyword' },
+      document_id: { type: 'keyword' },
+      generation: { type: 'keyword' },
+      ordinal: { type: 'integer' },
+      text: { type: 'text', index: false },
+      heading_path: UNSEARCHED,
+      page_start: { type: 'integer' },
+      page_end: { type: 'integer' },
+      char_start: { type: 'integer', index: false, doc_values: false },
+      char_end: { type: 'integer', index: false, doc_values: false },
+      language: { type: 'keyword' },
+      attributes: { type: 'keyword', doc_values: false },
+      words: TERMS,
+      grams: TERMS,
+      word_count: { type: 'integer', index: false },
+      gram_count: { type: 'integer', index: false },
+      term_counts: { type: 'binary', doc_values: true },
+      small_vector: { type: 'binary', doc_values: true },
+      vector: {
+        type: 'dense_vector',
+        dims: dimensions,
+        index: true,
+        similarity: 'cosine',
+        index_options: { type: 'int8_hnsw', ...HNSW },
+      },
+    },
+  } as const satisfies estypes.MappingTypeMapping
+}
+
+export function chunksIndex(names: IndexNames, dimensions: number, size: IndexSize) {
+  return {
+    index: names.firstGeneration(dimensions),
+    settings: { number_of_shards: size.shards, number_of_replicas: size.replicas, refresh_interval: REFRESH_INTERVAL },
+    mappings: chunksMapping(dimensions),
+    aliases: { [names.allChunks]: {}, [names.chunks(dimensions)]: { is_write_index: true } },
+  } satisfies estypes.IndicesCreateRequest
+}
+
+export function collectionsIndex(names: IndexNames, size: IndexSize) {
+  return {
+    index: names.collections,
+    settings: { number_of_shards: 1, number_of_replicas: size.replicas },
+    mappings: COLLECTIONS_MAPPING,
+  } satisfies estypes.IndicesCreateRequest
+}

@@ -1,0 +1,124 @@
+import type { Client, estypes } from '@elastic/elasticsearch'
+import type { ChunkCandidate, ChunkQuery } from '../../ports/chunk-index.ts'
+import { type LexicalLeg, lexicalLeg } from './bm25.ts'
+import { answerOf, failureOf } from './client.ts'
+import { filterQuery } from './filter.ts'
+import { chunkIdOf, type IndexNames } from './indices.ts'
+import { cosineWith, decimals } from './small-vectors.ts'
+import { decodeCounts, type Leg, termMark } from './term-counts.ts'
+
+/** Nodes of the graph looked at for each candidate: int8 and filters cost recall, which this buys back. */
+const VISITED_PER_CANDIDATE = 3
+/** The graph orders by int8 of Lucene's own scale; this many times the candidates are ordered again by their floats. */
+const OVERSAMPLE = 2
+/** A lexical leg finds its candidates by the weights of their terms; then they are scored exactly, so more are scored than are given. */
+const SCORED_PER_CANDIDATE = 2
+/** Terms of one leg that look for candidates, the rarest: a query of the greatest length has three times as many, and commoner ones tell little. */
+const MAX_LEG_TERMS = 512
+const FIGURES = ['document_id', 'generation', 'language', 'term_counts', 'small_vector'] as const
+
+type Body = estypes.SearchSearchRequestBody
+
+/** A search in two round trips: how common the query's terms are in this collection, then the three legs together. */
+export async function search(
+  client: Client,
+  names: IndexNames,
+  dimensions: number,
+  query: ChunkQuery,
+  signal: AbortSignal,
+): Promise<readonly ChunkCandidate[]> {
+  const { collectionId, vector, candidates } = query
+  const run = (searches: readonly Body[]) => runAll(client, names.chunks(dimensions), collectionId, searches, signal)
+  const mark = termMark(collectionId)
+  const legs = await lexicalLegs(run, query, mark)
+  const filter = [{ term: { collection_id: collectionId } }, ...(query.filter ? [filterQuery(query.filter)] : [])]
+  const figures: Body = { track_total_hits: false, _source: false, docvalue_fields: [...FIGURES] }
+  const searches: Body[] = []
+  if (vector) {
+    const knn = { field: 'vector', query_vector: decimals(vector), k: candidates, filter }
+    const effort = { num_candidates: candidates * VISITED_PER_CANDIDATE, rescore_vector: { oversample: OVERSAMPLE } }
+    searches.push({ knn: { ...knn, ...effort }, size: candidates, ...figures })
+  }
+  for (const leg of ['words', 'grams'] as const) {
+    const should = legs[leg].terms
+      .slice(0, MAX_LEG_TERMS)
+      .map(({ text, weight }) => ({ term: { [leg]: { value: mark + text, boost: weight } } }))
+    const size = candidates * SCORED_PER_CANDIDATE
+    if (should.length > 0) searches.push({ query: { bool: { filter, should, minimum_should_match: 1 } }, size, ...figures })
+  }
+  if (searches.length === 0) return []
+  const answers = await run(searches)
+  const hits = new Map(answers.flatMap((answer) => answer.hits.hits).map((hit) => [hit._id!, hit]))
+  // Elasticsearch's own scores order the legs only. The figures come from each chunk's small fields, so that a candidate has all of them
+  // whichever leg found it, and another collection in the same shard, or a deleted chunk that is still in a segment, moves none.
+  const cosine = vector && cosineWith(vector)
+  const scored = [...hits.values()].map((hit): ChunkCandidate => {
+    const field = (name: (typeof FIGURES)[number]) => (hit.fields?.[name] as readonly string[] | undefined)?.[0] ?? null
+    const counts = decodeCounts(field('term_counts')!)
+    return {
+      chunkId: chunkIdOf(collectionId, hit._id!),
+      documentId: field('document_id')!,
+      generation: field('generation')!,
+      language: field('language'),
+      cosine: cosine === null ? null : cosine(field('small_vector')!),
+      wordCoverage: legs.words.coverage(counts),
+      gramCoverage: legs.grams.coverage(counts),
+    }
+  })
+  const nearest = vector ? answers[0]!.hits.hits.map((hit) => chunkIdOf(collectionId, hit._id!)) : []
+  const found = new Set([
+    ...nearest,
+    ...best(scored, candidates, ({ wordCoverage }) => wordCoverage),
+    ...best(scored, candidates, ({ gramCoverage }) => gramCoverage),
+  ])
+  return scored.filter(({ chunkId }) => found.has(chunkId))
+}
+
+function best(scored: readonly ChunkCandidate[], count: number, scoreOf: (candidate: ChunkCandidate) => number): readonly string[] {
+  return scored
+    .filter((candidate) => scoreOf(candidate) > 0)
+    .sort((a, b) => scoreOf(b) - scoreOf(a) || (a.chunkId < b.chunkId ? -1 : 1))
+    .slice(0, count)
+    .map(({ chunkId }) => chunkId)
+}
+
+type Run = (searches: readonly Body[]) => Promise<readonly estypes.MsearchMultiSearchItem<unknown>[]>
+
+/** Counts are of the collection's live chunks: the terms carry its mark, so nothing else has them, and a filter's count leaves deleted ones out. */
+async function lexicalLegs(run: Run, { collectionId, words, grams }: ChunkQuery, mark: string): Promise<Readonly<Record<Leg, LexicalLeg>>> {
+  const distinct = { words: [...new Set(words)], grams: [...new Set(grams)] }
+  const asked = (['words', 'grams'] as const).flatMap((leg) => distinct[leg].map((text) => ({ term: { [leg]: mark + text } })))
+  if (asked.length === 0) return { words: lexicalLeg('words', new Map(), 0, 0), grams: lexicalLeg('grams', new Map(), 0, 0) }
+  const [totals, counted] = await run([
+    {
+      size: 0,
+      track_total_hits: true,
+      query: { term: { collection_id: collectionId } },
+      aggs: { words: { sum: { field: 'word_count' } }, grams: { sum: { field: 'gram_count' } } },
+    },
+    { size: 0, track_total_hits: false, aggs: { terms: { filters: { filters: asked } } } },
+  ])
+  const chunks = (totals!.hits.total as estypes.SearchTotalHits).value
+  const sums = totals!.aggregations as Record<Leg, estypes.AggregationsSumAggregate>
+  const { buckets } = counted!.aggregations!.terms as estypes.AggregationsFiltersAggregate
+  const having = (buckets as estypes.AggregationsFiltersBucket[]).map(({ doc_count }) => doc_count)
+  const legOf = (leg: Leg, from: number) =>
+    lexicalLeg(leg, new Map(distinct[leg].map((text, i) => [text, having[from + i]!])), chunks, sums[leg].value ?? 0)
+  return { words: legOf('words', 0), grams: legOf('grams', distinct.words.length) }
+}
+
+async function runAll(
+  client: Client,
+  index: string,
+  routing: string,
+  searches: readonly Body[],
+  signal: AbortSignal,
+): Promise<readonly estypes.MsearchMultiSearchItem<unknown>[]> {
+  const header = { index, routing, allow_partial_search_results: false }
+  const { responses } = await answerOf(client.msearch({ searches: searches.flatMap((body) => [header, body]) }, { signal }), signal)
+  return responses.map((response) => {
+    if ('error' in response) throw failureOf(response.status, `a search, status ${response.status}, ${response.error.type}`)
+    if (response.timed_out) throw failureOf(504, 'a search timed out')
+    return response
+  })
+}

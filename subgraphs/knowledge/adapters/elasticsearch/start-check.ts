@@ -1,0 +1,96 @@
+import type { Client, estypes } from '@elastic/elasticsearch'
+import { described, statusOf } from './client.ts'
+import { COLLECTIONS_MAPPING, chunksMapping, type IndexNames } from './indices.ts'
+
+/** Vectors with a filter of their own and stored apart from `_source` are as this adapter expects them since then. */
+const OLDEST_MAJOR = 9
+const PRIVILEGES = ['create_index', 'manage', 'read', 'write']
+
+/** What keeps the adapter from working on this cluster, all of it; nothing is changed. */
+export async function startProblems(client: Client, names: IndexNames): Promise<readonly string[]> {
+  let version: string
+  try {
+    version = (await client.info()).version.number
+  } catch (error) {
+    return [`it does not answer as Elasticsearch: ${described(error)}`]
+  }
+  if (Number.parseInt(version, 10) < OLDEST_MAJOR) return [`it is version ${version}, and ${OLDEST_MAJOR}.0 or newer is needed`]
+  const found = await Promise.all([missingPrivileges, wrongMappings, blockedIndices].map((check) => check(client, names)))
+  return found.flat()
+}
+
+async function missingPrivileges(client: Client, { patterns }: IndexNames): Promise<readonly string[]> {
+  try {
+    const { index } = await client.security.hasPrivileges({ index: [{ names: [...patterns], privileges: PRIVILEGES }] })
+    return patterns.flatMap((pattern) => {
+      const missing = Object.entries(index[pattern] ?? {}).flatMap(([privilege, has]) => (has ? [] : [privilege]))
+      return missing.length ? [`the user lacks the privileges ${missing.join(', ')} on ${pattern}`] : []
+    })
+  } catch (error) {
+    // A cluster without security does not know the route.
+    if ([400, 404, 405].includes(statusOf(error))) return []
+    return [`the user's privileges cannot be read: ${described(error)}`]
+  }
+}
+
+async function wrongMappings(client: Client, names: IndexNames): Promise<readonly string[]> {
+  try {
+    const indices = await client.indices.getMapping({ index: [...names.patterns], ignore_unavailable: true })
+    return Object.entries(indices).flatMap(([index, { mappings }]) => {
+      if (isAlias(index, names)) return [`index ${index} is there where an alias belongs`]
+      const expected = index === names.collections ? COLLECTIONS_MAPPING : expectedChunks(index, names)
+      if (!expected) return []
+      const wrong = differences(expected, mappings)
+      return wrong.length ? [`index ${index} has a mapping that is not this service's: ${wrong.join(', ')}`] : []
+    })
+  } catch (error) {
+    return statusOf(error) === 404 ? [] : [`the mappings cannot be read: ${described(error)}`]
+  }
+}
+
+function isAlias(name: string, { allChunks }: IndexNames): boolean {
+  return name === allChunks || (name.startsWith(`${allChunks}-`) && /^\d+$/.test(name.slice(allChunks.length + 1)))
+}
+
+function expectedChunks(index: string, { allChunks }: IndexNames): estypes.MappingTypeMapping | undefined {
+  const [dimensions, generation] = index.startsWith(`${allChunks}-`) ? index.slice(allChunks.length + 1).split('-') : []
+  return Number(dimensions) > 0 && Number(generation) > 0 ? chunksMapping(Number(dimensions)) : undefined
+}
+
+/** Names of what differs. The server answers more than it was given, and numbers and booleans as texts in places. */
+function differences(expected: estypes.MappingTypeMapping, actual: estypes.MappingTypeMapping): readonly string[] {
+  const differing = Object.entries(expected.properties!).filter(
+    ([name, wanted]) => !contains((actual.properties?.[name] ?? {}) as Json, wanted as Json),
+  )
+  return [...(actual.dynamic === 'strict' ? [] : ['dynamic']), ...differing.map(([name]) => name)]
+}
+
+type Json = { readonly [key: string]: unknown }
+
+/** Defaults are left out of an answer, so an absent value passes, unless it is the type. */
+function contains(actual: Json, wanted: Json): boolean {
+  if (wanted.type !== actual.type) return false
+  return Object.entries(wanted).every(([key, value]) => {
+    const given = actual[key]
+    if (given === undefined) return true
+    return typeof value === 'object' ? contains(given as Json, value as Json) : String(given) === String(value)
+  })
+}
+
+/** An index goes read-only by hand, or by the server when a disk is nearly full. */
+async function blockedIndices(client: Client, { patterns }: IndexNames): Promise<readonly string[]> {
+  try {
+    const settings = await client.indices.getSettings({
+      index: [...patterns],
+      name: 'index.blocks.*',
+      flat_settings: true,
+      ignore_unavailable: true,
+    })
+    return Object.entries(settings).flatMap(([index, { settings }]) => {
+      const blocks = Object.entries(settings ?? {}).flatMap(([name, value]) => (String(value) === 'true' ? [name] : []))
+      return blocks.length ? [`index ${index} is blocked by ${blocks.join(', ')}`] : []
+    })
+  } catch (error) {
+    return statusOf(error) === 404 ? [] : [`the settings cannot be read: ${described(error)}`]
+  }
+}

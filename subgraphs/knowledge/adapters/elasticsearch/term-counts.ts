@@ -1,0 +1,74 @@
+import { createHash } from 'node:crypto'
+
+/** Which of the two lexical legs a term belongs to. */
+export type Leg = 'words' | 'grams'
+
+/** What BM25 asks of one chunk, read from what `encodeCounts` wrote. */
+export interface TermCounts {
+  /** Terms of the chunk, repeats counted. */
+  readonly lengths: Readonly<Record<Leg, number>>
+  /** How often the term with this key is in the chunk. */
+  of(key: number): number
+}
+
+const HEADER_BYTES = 8
+const MAX_COUNT = 255
+
+/**
+ * Characters of a collection's mark before its terms in the index: 48 bits. With the mark a term's postings are the collection's own, so
+ * that counting them touches no other tenant's; two collections with one mark would only count each other's chunks.
+ */
+const MARK_LENGTH = 8
+
+export function termMark(collectionId: string): string {
+  return createHash('sha256').update(collectionId).digest('base64url').slice(0, MARK_LENGTH)
+}
+
+/** Where the hash of a leg's terms starts: far apart, so that no word meets the 3-gram that differs from it by one bit. */
+const SEEDS: Readonly<Record<Leg, number>> = { words: 0x811c9dc5, grams: 0x9e3779b9 }
+
+/** FNV-1a, 32 bits. That another term of a chunk has the key of one of the query's happens about once in ten million pairs. */
+export function termKey(leg: Leg, term: string): number {
+  let hash = SEEDS[leg]
+  for (let i = 0; i < term.length; i++) hash = Math.imul(hash ^ term.charCodeAt(i), 0x01000193)
+  return hash >>> 0
+}
+
+/** Base64 of: both lengths, the terms' keys ascending (32 bits each, little-endian), and their counts (a byte each, at most 255). */
+export function encodeCounts(terms: Readonly<Record<Leg, readonly string[]>>): string {
+  const counts = new Map<number, number>()
+  for (const leg of ['words', 'grams'] as const) {
+    for (const term of terms[leg]) {
+      const key = termKey(leg, term)
+      counts.set(key, (counts.get(key) ?? 0) + 1)
+    }
+  }
+  const sorted = [...counts].sort(([a], [b]) => a - b)
+  const bytes = Buffer.alloc(HEADER_BYTES + sorted.length * 5)
+  bytes.writeUInt32LE(terms.words.length, 0)
+  bytes.writeUInt32LE(terms.grams.length, 4)
+  for (const [i, [key, count]] of sorted.entries()) {
+    bytes.writeUInt32LE(key, HEADER_BYTES + i * 4)
+    bytes[HEADER_BYTES + sorted.length * 4 + i] = Math.min(count, MAX_COUNT)
+  }
+  return bytes.toString('base64')
+}
+
+export function decodeCounts(encoded: string): TermCounts {
+  const bytes = Buffer.from(encoded, 'base64')
+  const size = (bytes.length - HEADER_BYTES) / 5
+  return {
+    lengths: { words: bytes.readUInt32LE(0), grams: bytes.readUInt32LE(4) },
+    of(key) {
+      let low = 0
+      let high = size
+      while (low < high) {
+        const middle = (low + high) >>> 1
+        if (bytes.readUInt32LE(HEADER_BYTES + middle * 4) < key) low = middle + 1
+        else high = middle
+      }
+      if (low === size || bytes.readUInt32LE(HEADER_BYTES + low * 4) !== key) return 0
+      return bytes[HEADER_BYTES + size * 4 + low]!
+    },
+  }
+}

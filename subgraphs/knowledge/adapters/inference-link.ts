@@ -1,0 +1,34 @@
+import { type Link, request } from '../../common/link.ts'
+import type { CallContext, EmbeddingModel, Inference } from '../ports/inference.ts'
+
+const EMBEDDING_MODEL = 'query ($id: ID!) { embeddingModel(id: $id) { id dimensions maxTokens overheadTokens cosineSpread } }'
+const COUNT_TOKENS = 'query ($modelId: ID!, $texts: [String!]!) { countTokens(modelId: $modelId, texts: $texts) }'
+const EMBED_QUERY = 'mutation ($modelId: ID!, $text: String!) { embedQuery(modelId: $modelId, text: $text) { vector } }'
+const OPEN_EMBEDDING = 'mutation ($modelId: ID!, $tokens: Int!) { openEmbedding(modelId: $modelId, tokens: $tokens) { holdId } }'
+const EMBED_PASSAGES = 'mutation ($input: EmbedPassagesInput!) { embedPassages(input: $input) { vectors tokens } }'
+const CLOSE_EMBEDDING = 'mutation ($holdId: ID!, $tokens: Int!) { closeEmbedding(holdId: $holdId, tokens: $tokens) { charged } }'
+
+export function inferenceOver(link: Link): Inference {
+  const ask = <Data>(query: string, variables: Record<string, unknown>, context: CallContext) =>
+    request<Data>(link, { query, variables }, context)
+  return {
+    embeddingModel: async (id, context) => (await ask<{ embeddingModel: EmbeddingModel }>(EMBEDDING_MODEL, { id }, context)).embeddingModel,
+    countTokens: async (modelId, texts, context) =>
+      (await ask<{ countTokens: number[] }>(COUNT_TOKENS, { modelId, texts }, context)).countTokens,
+    embedQuery: async (modelId, text, context) =>
+      vectorOf((await ask<{ embedQuery: { vector: string } }>(EMBED_QUERY, { modelId, text }, context)).embedQuery.vector),
+    openEmbedding: async (modelId, tokens, context) =>
+      (await ask<{ openEmbedding: { holdId: string } }>(OPEN_EMBEDDING, { modelId, tokens }, context)).openEmbedding.holdId,
+    async embedPassages(input, context) {
+      const { embedPassages } = await ask<{ embedPassages: { vectors: string[]; tokens: number } }>(EMBED_PASSAGES, { input }, context)
+      return { vectors: embedPassages.vectors.map(vectorOf), tokens: embedPassages.tokens }
+    },
+    closeEmbedding: async (holdId, tokens, context) => void (await ask(CLOSE_EMBEDDING, { holdId, tokens }, context)),
+  }
+}
+
+/** Base64 of little-endian 32-bit floats, as the SDL has it; every platform that Node runs on is little-endian. */
+function vectorOf(base64: string): Float32Array {
+  const bytes = Buffer.from(base64, 'base64')
+  return new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength))
+}

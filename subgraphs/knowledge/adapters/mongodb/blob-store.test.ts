@@ -1,0 +1,71 @@
+import { type Db, MongoClient, ObjectId } from 'mongodb'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { onEngine } from '../../../../test/support/engine-url.ts'
+import { eventually } from '../../../../test/support/eventually.ts'
+import { newDatabaseName } from '../../../../test/support/mongodb.ts'
+import type { BlobStore } from '../../ports/blob-store.ts'
+import { openMongoBlobStore } from './blob-store.ts'
+
+const MINUTE_S = 60
+
+await onEngine('KIS_TEST_MONGODB_URL', 'what the blob store keeps in MongoDB', (url) => {
+  describe('what the blob store keeps in MongoDB', () => {
+    const database = newDatabaseName()
+    const client = new MongoClient(url)
+    const db: Db = client.db(database)
+    let store: BlobStore & AsyncDisposable
+    beforeAll(async () => {
+      store = await openMongoBlobStore({ url, database })
+    })
+    afterAll(async () => {
+      await store[Symbol.asyncDispose]()
+      await db.dropDatabase()
+      await client.close()
+    })
+
+    const pointers = db.collection<{ _id: string; uploads: ObjectId[] }>('contents')
+    const kept = async () =>
+      Promise.all(['contents', 'contents.files', 'contents.chunks'].map((name) => db.collection(name).countDocuments({})))
+    /** A file that is announced and has a first chunk, as a crash leaves it. */
+    const beginUpload = async (key: string, minutesAgo: number) => {
+      const id = ObjectId.createFromTime(Math.floor(Date.now() / 1_000) - minutesAgo * MINUTE_S)
+      await pointers.updateOne({ _id: key }, { $push: { uploads: id } }, { upsert: true })
+      await db.collection('contents.chunks').insertOne({ files_id: id, n: 0, data: Buffer.from('half') })
+      return id
+    }
+
+    it('is one file a key, and nothing after its deletion', async () => {
+      for (const size of [3_000_000, 10, 0]) await store.put('replaced', new Uint8Array(size).fill(1))
+      expect(await kept()).toEqual([1, 1, 0])
+      await store.delete('replaced')
+      expect(await kept()).toEqual([0, 0, 0])
+    })
+
+    it('loses what an interrupted upload has left to the next that clears up, and no upload that may go on', async () => {
+      await beginUpload('interrupted', 10)
+      expect(await store.get('interrupted')).toBeNull()
+      await store.put('interrupted', new Uint8Array([1]))
+      expect(await kept()).toEqual([1, 1, 1])
+      await beginUpload('interrupted', 10)
+      const running = await beginUpload('interrupted', 1)
+      await store.delete('interrupted')
+      expect(await store.get('interrupted')).toBeNull()
+      expect((await pointers.findOne({ _id: 'interrupted' }))?.uploads).toEqual([running])
+      expect(await kept()).toEqual([1, 0, 1])
+      await db.collection('contents.chunks').deleteMany({})
+      await pointers.deleteMany({})
+    })
+
+    it('stays as it was when an upload was cleared away before its end', async () => {
+      await store.put('slow', new Uint8Array([1]))
+      const late = store.put('slow', new Uint8Array(200 * 1024 * 1024))
+      late.catch(() => undefined)
+      await eventually(async () => ((await pointers.findOne({ _id: 'slow' }))?.uploads.length ?? 0) > 0)
+      await pointers.updateOne({ _id: 'slow' }, { $set: { uploads: [] } })
+      await expect(late).rejects.toMatchObject({ code: 'service_unavailable' })
+      expect(await store.get('slow')).toEqual(new Uint8Array([1]))
+      expect(await kept()).toEqual([1, 1, 1])
+      await store.delete('slow')
+    })
+  })
+})

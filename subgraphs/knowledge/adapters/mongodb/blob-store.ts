@@ -1,0 +1,151 @@
+import { finished } from 'node:stream/promises'
+import { type Collection, GridFSBucket, type MongoClient, MongoError, MongoGridFSChunkError, ObjectId } from 'mongodb'
+import { connectMongo } from '../../../common/adapters/mongodb/connection.ts'
+import { isDuplicateKey, translated } from '../../../common/adapters/mongodb/failures.ts'
+import { ServiceUnavailable } from '../../../common/errors.ts'
+import type { MongoDatabase } from '../../../common/mongodb-url.ts'
+import type { BlobStore } from '../../ports/blob-store.ts'
+import { checkKey, checkRange, checkSize, MAX_BLOB_BYTES } from '../blob-arguments.ts'
+
+const WHAT = 'The blob store'
+/** Of the pointers; GridFS adds `.files` and `.chunks`. */
+const NAME = 'contents'
+/** As long as the pieces of a download, so that each reads one or two. */
+const CHUNK_BYTES = 1024 * 1024
+/** An upload takes seconds; one that began longer ago was interrupted. Below the age at which the sweep of knowledge deletes the key. */
+const STALE_UPLOAD_MS = 5 * 60_000
+/** Reads of a key that is replaced during each. */
+const MAX_READS = 10
+
+/** What a key has: a GridFS file never changes, so that a reader of one sees no mixture; replacing is one write of this. */
+interface Pointer {
+  readonly _id: string
+  readonly file?: ObjectId
+  readonly size?: number
+  /** Files that are being written. One that a crash leaves behind is known by this, before GridFS itself knows it. */
+  readonly uploads: readonly ObjectId[]
+}
+
+/** Opens the blobs in one MongoDB database. Its connections are its own, so that large transfers do not hold documents up. */
+export async function openMongoBlobStore({ url, database }: MongoDatabase): Promise<BlobStore & AsyncDisposable> {
+  return new MongoBlobStore(await connectMongo({ url, database }), database)
+}
+
+class MongoBlobStore implements BlobStore, AsyncDisposable {
+  readonly #client: MongoClient
+  readonly #pointers: Collection<Pointer>
+  readonly #bucket: GridFSBucket
+
+  constructor(client: MongoClient, database: string) {
+    this.#client = client
+    this.#pointers = client.db(database).collection(NAME)
+    this.#bucket = new GridFSBucket(client.db(database), { bucketName: NAME, chunkSizeBytes: CHUNK_BYTES })
+  }
+
+  async put(key: string, bytes: Uint8Array): Promise<void> {
+    checkKey(key)
+    checkSize(bytes)
+    await run(async () => {
+      const file = new ObjectId()
+      await this.#announce(key, file)
+      const upload = this.#bucket.openUploadStreamWithId(file, key)
+      upload.end(bytes)
+      await finished(upload)
+      const before = await this.#pointers.findOneAndUpdate(
+        { _id: key, uploads: file },
+        { $set: { file, size: bytes.length }, $pull: { uploads: file } },
+        { returnDocument: 'before' },
+      )
+      if (!before) {
+        // It took so long that another took it for interrupted.
+        await this.#drop(file)
+        throw new ServiceUnavailable(WHAT)
+      }
+      if (before.file || before.uploads.length > 1) await this.#clear(key)
+    })
+  }
+
+  async get(key: string, range?: { readonly offset: number; readonly length: number }): Promise<Uint8Array | null> {
+    checkKey(key)
+    const { offset, length } = range ?? { offset: 0, length: MAX_BLOB_BYTES }
+    if (range) checkRange(offset, length)
+    return run(async () => {
+      let seen: ObjectId | undefined
+      for (let read = 0; read < MAX_READS; read++) {
+        const pointer = await this.#pointers.findOne({ _id: key })
+        if (!pointer?.file) return null
+        if (seen?.equals(pointer.file)) throw new Error(`the file ${seen} of the blob ${key} lacks pieces`)
+        const bytes = await this.#read(pointer.file, offset, Math.min(offset + length, pointer.size!))
+        if (bytes) return bytes
+        seen = pointer.file
+      }
+      throw new ServiceUnavailable(WHAT)
+    })
+  }
+
+  async delete(key: string): Promise<void> {
+    checkKey(key)
+    await run(async () => {
+      const pointer = await this.#pointers.findOneAndUpdate({ _id: key }, { $unset: { file: '', size: '' } })
+      if (!pointer) return
+      await this.#clear(key)
+      await this.#pointers.deleteOne({ _id: key, file: { $exists: false }, uploads: { $size: 0 } })
+    })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#client.close()
+  }
+
+  async #announce(key: string, file: ObjectId): Promise<void> {
+    const announce = () => this.#pointers.updateOne({ _id: key }, { $push: { uploads: file } }, { upsert: true })
+    // Another has made the pointer since this one looked for it.
+    await announce().catch((error) => (isDuplicateKey(error) ? announce() : Promise.reject(error)))
+  }
+
+  /** The bytes from `start` to before `end`; null when the file was replaced and is no longer there in full. */
+  async #read(file: ObjectId, start: number, end: number): Promise<Uint8Array | null> {
+    const bytes = new Uint8Array(Math.max(0, end - start))
+    if (bytes.length === 0) return bytes
+    let filled = 0
+    try {
+      for await (const piece of this.#bucket.openDownloadStream(file, { start, end })) {
+        bytes.set(piece, filled)
+        filled += piece.length
+      }
+    } catch (error) {
+      if (error instanceof MongoGridFSChunkError || (error instanceof MongoError && error.code === 'ENOENT')) return null
+      throw error
+    }
+    return filled === bytes.length ? bytes : null
+  }
+
+  /** Deletes every file of the key but the current one and those that are being written. The files are listed first: each was announced before. */
+  async #clear(key: string): Promise<void> {
+    const files = await this.#bucket.find({ filename: key }, { projection: { _id: 1 } }).toArray()
+    const pointer = await this.#pointers.findOne({ _id: key })
+    const uploads = pointer?.uploads ?? []
+    const stale = uploads.filter((id) => Date.now() - id.getTimestamp().getTime() > STALE_UPLOAD_MS)
+    // Who still writes one of these does not find itself announced at the end.
+    if (stale.length > 0) await this.#pointers.updateOne({ _id: key }, { $pullAll: { uploads: stale } })
+    const isKept = (id: ObjectId) => pointer?.file?.equals(id) || uploads.some((upload) => upload.equals(id))
+    for (const id of [...stale, ...files.map(({ _id }) => _id).filter((id) => !isKept(id))]) await this.#drop(id)
+  }
+
+  async #drop(file: ObjectId): Promise<void> {
+    try {
+      await this.#bucket.delete(file)
+    } catch (error) {
+      // Its chunks are gone too then; the driver has neither class nor code for it.
+      if (!(error instanceof MongoError && error.message.startsWith('File not found for id'))) throw error
+    }
+  }
+}
+
+async function run<R>(operation: () => Promise<R>): Promise<R> {
+  try {
+    return await operation()
+  } catch (error) {
+    throw translated(error, NAME, WHAT)
+  }
+}

@@ -1,0 +1,76 @@
+import type { DefaultTreeAdapterTypes } from 'parse5'
+
+type Node = DefaultTreeAdapterTypes.Node
+type Element = DefaultTreeAdapterTypes.Element
+
+/** Never text of the page itself. */
+const NOT_CONTENT = new Set(
+  'head script style noscript template nav aside iframe object embed svg math canvas audio video select datalist textarea dialog'.split(
+    ' ',
+  ),
+)
+const NOT_CONTENT_ROLES = new Set(['navigation', 'search', 'banner', 'contentinfo', 'complementary', 'dialog'])
+/** Classes that mark what is not printed; Wikipedia's menus and [edit] links among them. */
+const NOT_CONTENT_CLASSES = new Set(['noprint', 'mw-editsection', 'navbox', 'mw-jump-link', 'mw-portlet', 'vector-dropdown'])
+
+export interface Visit {
+  readonly node: Node
+  readonly leaving: boolean
+  /** Leaves out what is inside the node that is being entered; it is not left either. */
+  skip(): void
+}
+
+/** Depth first, elements entered and left; with a stack of its own, because pages nest deeper than the call stack allows. */
+export function* walk(root: Node): Generator<Visit> {
+  const stack: { node: Node; leaving: boolean }[] = [{ node: root, leaving: false }]
+  for (let top = stack.pop(); top; top = stack.pop()) {
+    let skipped = false
+    yield {
+      ...top,
+      skip: () => {
+        skipped = true
+      },
+    }
+    if (top.leaving || skipped || !('childNodes' in top.node)) continue
+    if (isElement(top.node)) stack.push({ node: top.node, leaving: true })
+    for (let index = top.node.childNodes.length - 1; index >= 0; index -= 1)
+      stack.push({ node: top.node.childNodes[index]!, leaving: false })
+  }
+}
+
+export function isElement(node: Node): node is Element {
+  return 'tagName' in node
+}
+
+export function* elementsOf(root: Node, tagName?: string): Generator<Element> {
+  for (const { node, leaving } of walk(root)) {
+    if (!leaving && isElement(node) && (tagName === undefined || node.tagName === tagName)) yield node
+  }
+}
+
+export function isHidden(element: Element): boolean {
+  if (NOT_CONTENT.has(element.tagName)) return true
+  return element.attrs.some(({ name, value }) => {
+    if (name === 'hidden') return value !== 'until-found'
+    if (name === 'aria-hidden') return value === 'true'
+    if (name === 'role') return NOT_CONTENT_ROLES.has(value)
+    if (name === 'style') return /display\s*:\s*none|visibility\s*:\s*hidden/i.test(value)
+    return name === 'class' && value.split(/\s+/).some((token) => NOT_CONTENT_CLASSES.has(token))
+  })
+}
+
+export function classesOf(element: Element): readonly string[] {
+  return element.attrs.find(({ name }) => name === 'class')?.value.split(/\s+/) ?? []
+}
+
+/** The visible text of a node on one line. */
+export function textOf(root: Node): string {
+  const parts: string[] = []
+  for (const { node, leaving, skip } of walk(root)) {
+    if (isElement(node)) {
+      if (!leaving && node !== root && isHidden(node)) skip()
+      if (/^(?:p|div|li|br|tr|td|th|h[1-6])$/.test(node.tagName)) parts.push(' ')
+    } else if (node.nodeName === '#text' && 'value' in node) parts.push(node.value)
+  }
+  return parts.join('').replace(/\s+/g, ' ').trim()
+}

@@ -1,0 +1,112 @@
+import { ServiceUnavailable } from '../../../common/errors.ts'
+import type { Log } from '../../../common/log.ts'
+import { type DocumentParser, type ParsedDocument, ParseFailure } from '../../ports/document-parser.ts'
+import { DEFAULT_LIMITS, type ParserLimits } from './limits.ts'
+import { OLE, READABLE } from './media-types.ts'
+import { ParserProcess } from './parser-process.ts'
+import { isEncryptedOffice, sniffMediaType } from './sniff.ts'
+
+/** Children at work at once: two may use 1.4 GB together, and ingestion must leave room for what answers people. */
+const MAX_CHILDREN = 2
+
+/** Documents that wait for a child. Each holds its bytes, so the bound is about 800 MiB at worst. */
+const MAX_WAITING = 32
+
+export interface DocumentParserDeps {
+  readonly log: Log
+  /** Default `DEFAULT_LIMITS`, each limit by itself. */
+  readonly limits?: Partial<ParserLimits>
+}
+
+/** Reads documents in child processes. A spare child is kept ready, because starting one takes longer than reading a short text. */
+export async function openDocumentParser(deps: DocumentParserDeps): Promise<DocumentParser> {
+  return new ChildDocumentParser(deps)
+}
+
+class ChildDocumentParser implements DocumentParser {
+  readonly #log: Log
+  readonly #limits: ParserLimits
+  readonly #working = new Set<Promise<unknown>>()
+  readonly #waiting: (() => void)[] = []
+  readonly #closing = new AbortController()
+  #places = MAX_CHILDREN
+  #spare = new ParserProcess()
+
+  constructor({ log, limits }: DocumentParserDeps) {
+    this.#log = log
+    this.#limits = { ...DEFAULT_LIMITS, ...limits }
+  }
+
+  sniff(bytes: Uint8Array, fileName: string): string {
+    return sniffMediaType(bytes, fileName)
+  }
+
+  async parse(bytes: Uint8Array, fileName: string, callerSignal: AbortSignal): Promise<ParsedDocument> {
+    const signal = AbortSignal.any([callerSignal, this.#closing.signal])
+    signal.throwIfAborted()
+    const mediaType = this.sniff(bytes, fileName)
+    refuseUnreadable(bytes, mediaType)
+    await this.#acquire(signal)
+    const work = this.#take().parse({ mediaType, limits: this.#limits }, bytes, signal)
+    this.#working.add(work)
+    try {
+      return await work
+    } catch (error) {
+      const isExpected = error instanceof ParseFailure || signal.aborted
+      if (!isExpected) this.#log.error({ err: error, mediaType, sizeBytes: bytes.length }, 'parser process failed')
+      throw error
+    } finally {
+      this.#working.delete(work)
+      this.#release()
+    }
+  }
+
+  /** Takes one of `MAX_CHILDREN` places, in the order of asking. @throws {ServiceUnavailable} too many wait. @throws the signal's reason */
+  async #acquire(signal: AbortSignal): Promise<void> {
+    if (this.#places > 0) {
+      this.#places -= 1
+      return
+    }
+    if (this.#waiting.length >= MAX_WAITING) throw new ServiceUnavailable('The document parser')
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const go = () => {
+      signal.removeEventListener('abort', onAbort)
+      resolve()
+    }
+    const onAbort = () => {
+      this.#waiting.splice(this.#waiting.indexOf(go), 1)
+      reject(signal.reason)
+    }
+    signal.addEventListener('abort', onAbort, { once: true })
+    this.#waiting.push(go)
+    await promise
+  }
+
+  /** Hands the place to who has waited longest. */
+  #release(): void {
+    const next = this.#waiting.shift()
+    if (next) next()
+    else this.#places += 1
+  }
+
+  /** The spare, or a new child where the spare has died; and a new spare starts. */
+  #take(): ParserProcess {
+    const taken = this.#spare.isAlive ? this.#spare : new ParserProcess()
+    this.#spare = new ParserProcess()
+    return taken
+  }
+
+  /** Kills what works; those calls fail. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort(new ServiceUnavailable('The document parser'))
+    await Promise.allSettled([...this.#working, this.#spare.kill()])
+  }
+}
+
+/** Verdicts that need no child. @throws {ParseFailure} */
+function refuseUnreadable(bytes: Uint8Array, mediaType: string): void {
+  if (bytes.length === 0) throw new ParseFailure('empty', 'The file is empty.')
+  if (READABLE.has(mediaType)) return
+  if (mediaType === OLE && isEncryptedOffice(bytes)) throw new ParseFailure('password_required', 'The document opens with a password only.')
+  throw new ParseFailure('unsupported_type', `Files of type ${mediaType} are not read.`)
+}

@@ -1,0 +1,128 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { realpathSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import { type ParsedDocument, ParseFailure } from '../../ports/document-parser.ts'
+import { CHILD_HEAP_MB, maxResultBytes, type ParserLimits } from './limits.ts'
+import { decodeAnswer, encodeRequest, type ParseRequest } from './wire.ts'
+
+/** How often the watchdog looks; a child that allocates 1 GB in a second overshoots by a tenth of that. */
+const WATCH_INTERVAL_MS = 100
+
+/** Last words of a child that are kept for the error, in characters. They may quote the parser's code, hardly the document. */
+const MAX_STDERR_CHARS = 2_000
+
+/** V8 ends a process whose heap is full by SIGABRT, or code 134 where a shell stands between. */
+const HEAP_FULL = new Set<unknown>(['SIGABRT', 'SIGTRAP', 'SIGILL', 134])
+
+/** One child for one document. Made ahead of need, it waits for its input and has read nothing. */
+export class ParserProcess {
+  readonly #child: ChildProcess
+  readonly #closed: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
+  #stderr = ''
+  #spawnError: unknown
+
+  constructor() {
+    const { file, args } = childCommand()
+    this.#child = spawn(file, args, { env: {}, stdio: ['pipe', 'pipe', 'pipe'], windowsHide: true })
+    this.#closed = new Promise((resolve) => {
+      this.#child.on('close', (code, signal) => resolve({ code, signal }))
+      this.#child.on('error', (error) => {
+        this.#spawnError = error
+        // A child that never was does not close.
+        if (this.#child.pid === undefined) resolve({ code: null, signal: null })
+      })
+    })
+    // A child that dies before it has read everything; its exit says so.
+    this.#child.stdin?.on('error', () => undefined)
+    this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.#stderr = (this.#stderr + text).slice(-MAX_STDERR_CHARS)
+    })
+  }
+
+  get isAlive(): boolean {
+    return this.#child.pid !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
+  }
+
+  /** Hands over the document and waits for the answer. The child has ended when this settles, however it settles. */
+  async parse(request: ParseRequest, bytes: Uint8Array, signal: AbortSignal): Promise<ParsedDocument> {
+    const { limits } = request
+    const child = this.#child
+    let verdict: unknown
+    const end = (reason: unknown) => {
+      verdict ??= reason
+      child.kill('SIGKILL')
+    }
+    const onAbort = () => end(signal.reason)
+    signal.addEventListener('abort', onAbort, { once: true })
+    const timer = setTimeout(() => end(outOfTime(limits)), limits.timeoutMs)
+    const watch = setInterval(async () => {
+      const rss = await residentBytesOf(child.pid)
+      if (rss > limits.maxRssBytes) end(outOfMemory())
+    }, WATCH_INTERVAL_MS)
+    const pieces: Buffer[] = []
+    let size = 0
+    child.stdout?.on('data', (piece: Buffer) => {
+      size += piece.length
+      if (size > maxResultBytes(limits)) end(new ParseFailure('limit_exceeded', 'The document has too much text.'))
+      else pieces.push(piece)
+    })
+    try {
+      if (signal.aborted) onAbort()
+      child.stdin?.write(encodeRequest(request))
+      child.stdin?.end(bytes)
+      const { code, signal: killedBy } = await this.#closed
+      if (verdict) throw verdict
+      if (HEAP_FULL.has(killedBy) || HEAP_FULL.has(code)) throw outOfMemory()
+      if (killedBy === 'SIGXCPU') throw outOfTime(limits)
+      if (code !== 0) throw new Error(`the parser process ended with ${killedBy ?? code}: ${this.#stderr}`, { cause: this.#spawnError })
+      return decodeAnswer(Buffer.concat(pieces, size))
+    } finally {
+      clearTimeout(timer)
+      clearInterval(watch)
+      signal.removeEventListener('abort', onAbort)
+    }
+  }
+
+  /** Ends the child and waits until it is gone. */
+  async kill(): Promise<void> {
+    this.#child.kill('SIGKILL')
+    await this.#closed
+  }
+}
+
+/** Seconds of processor time after which the system itself ends a child. Parsing ends long before; this is for children whose parent is gone. */
+const CHILD_CPU_SECONDS = 150
+
+/**
+ * The command line of a child: this Node, allowed to read the parser's own code and the packages it uses; no writing, no processes, no
+ * workers, no native code, no code from strings. What the system can limit beyond goes in front of it, as `ulimit` does.
+ */
+function childCommand(): { readonly file: string; readonly args: readonly string[] } {
+  const readable = ['./', '../../domain/', '../../ports/', '../../../../node_modules/', '../../../../package.json']
+  const node = [
+    process.execPath,
+    '--permission',
+    ...readable.map((path) => `--allow-fs-read=${realpathSync(fileURLToPath(new URL(path, import.meta.url)))}`),
+    '--disallow-code-generation-from-strings',
+    `--max-old-space-size=${CHILD_HEAP_MB}`,
+    '--no-warnings',
+    fileURLToPath(new URL('./child.ts', import.meta.url)),
+  ] as const
+  if (process.platform === 'win32') return { file: node[0], args: node.slice(1) }
+  return { file: '/bin/sh', args: ['-c', `ulimit -t ${CHILD_CPU_SECONDS}; exec "$@"`, 'sh', ...node] }
+}
+
+function outOfTime({ timeoutMs }: ParserLimits): ParseFailure {
+  return new ParseFailure('timeout', `Reading the document took longer than ${timeoutMs} ms.`)
+}
+
+function outOfMemory(): ParseFailure {
+  return new ParseFailure('limit_exceeded', 'Reading the document needs more memory than is allowed.')
+}
+
+/** Resident memory by /proc; 0 where there is none, and once the process is gone. */
+async function residentBytesOf(pid: number | undefined): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024
+}

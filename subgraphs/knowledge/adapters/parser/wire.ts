@@ -1,0 +1,109 @@
+import { type Block, type ParsedDocument, ParseFailure, type ParseFailureCode } from '../../ports/document-parser.ts'
+import type { ParserLimits } from './limits.ts'
+
+/**
+ * What crosses between the service and a parser child. Both ways: one line of JSON, then raw bytes to the end of the stream (the file one
+ * way, the text in UTF-8 the other). The parent trusts nothing that a child says beyond its shape, which it checks.
+ */
+export interface ParseRequest {
+  readonly mediaType: string
+  readonly limits: ParserLimits
+}
+
+const KINDS = ['heading', 'paragraph', 'list_item', 'table_row', 'code'] as const satisfies readonly Block['kind'][]
+const FAILURES: readonly ParseFailureCode[] = [
+  'empty',
+  'corrupt',
+  'password_required',
+  'no_text',
+  'unsupported_type',
+  'limit_exceeded',
+  'timeout',
+]
+const WARNINGS: readonly ParsedDocument['warnings'][number]['code'][] = ['pages_without_text', 'replaced_characters', 'structure_lost']
+
+/** Kind (index), start, end, level or 0, page or 0, table header (index) or -1: short, because a table may have 100,000 rows. */
+type PackedBlock = readonly [kind: number, start: number, end: number, level: number, page: number, header: number]
+
+export function encodeRequest(request: ParseRequest): Buffer {
+  return Buffer.from(`${JSON.stringify(request)}\n`)
+}
+
+export function decodeRequest(bytes: Buffer): { readonly request: ParseRequest; readonly file: Uint8Array } {
+  const { line, rest } = splitLine(bytes)
+  return { request: JSON.parse(line) as ParseRequest, file: rest }
+}
+
+export function encodeFailure({ code, message }: ParseFailure): Buffer {
+  return Buffer.from(`${JSON.stringify({ code, message })}\n`)
+}
+
+export function encodeDocument({ text, blocks, ...facts }: ParsedDocument): Buffer {
+  const headers = new Map<string, number>()
+  const packed = blocks.map(({ kind, charStart, charEnd, level, page, tableHeader }): PackedBlock => {
+    if (tableHeader !== undefined && !headers.has(tableHeader)) headers.set(tableHeader, headers.size)
+    const header = tableHeader === undefined ? -1 : headers.get(tableHeader)!
+    return [KINDS.indexOf(kind), charStart, charEnd, level ?? 0, page ?? 0, header]
+  })
+  return Buffer.from(`${JSON.stringify({ ...facts, headers: [...headers.keys()], blocks: packed })}\n${text}`)
+}
+
+/** @throws {ParseFailure} the child's verdict @throws {Error} the answer is not one that a child gives */
+export function decodeAnswer(bytes: Buffer): ParsedDocument {
+  const { line, rest } = splitLine(bytes)
+  const answer: unknown = JSON.parse(line)
+  if (!isRecord(answer)) throw malformed()
+  if (typeof answer.code === 'string') {
+    const code = FAILURES.find((known) => known === answer.code)
+    throw code ? new ParseFailure(code, String(answer.message)) : malformed()
+  }
+  const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(rest)
+  const { mediaType, pageCount, warnings, headers, blocks } = answer
+  if (typeof mediaType !== 'string' || !(pageCount === null || Number.isSafeInteger(pageCount))) throw malformed()
+  if (!Array.isArray(headers) || !Array.isArray(blocks) || !Array.isArray(warnings)) throw malformed()
+  let last = 0
+  const unpacked = blocks.map((packed: unknown): Block => {
+    const block = unpackBlock(packed, headers)
+    if (block.charStart < last || block.charEnd <= block.charStart || block.charEnd > text.length) throw malformed()
+    last = block.charEnd
+    return block
+  })
+  return { mediaType, text, blocks: unpacked, pageCount: pageCount as number | null, warnings: warnings.map(checkWarning) }
+}
+
+function unpackBlock(packed: unknown, headers: readonly unknown[]): Block {
+  if (!Array.isArray(packed) || packed.length !== 6 || !packed.every((value) => Number.isSafeInteger(value))) throw malformed()
+  const [kindIndex, charStart, charEnd, level, page, headerIndex] = packed as unknown as PackedBlock
+  const kind = KINDS[kindIndex]
+  const tableHeader = headers[headerIndex]
+  if (!kind || !(tableHeader === undefined || typeof tableHeader === 'string')) throw malformed()
+  return {
+    kind,
+    charStart,
+    charEnd,
+    ...(level > 0 && { level }),
+    ...(page > 0 && { page }),
+    ...(tableHeader !== undefined && { tableHeader }),
+  }
+}
+
+function checkWarning(warning: unknown): ParsedDocument['warnings'][number] {
+  if (!isRecord(warning) || !Array.isArray(warning.pages) || !warning.pages.every((page) => Number.isSafeInteger(page))) throw malformed()
+  const code = WARNINGS.find((known) => known === warning.code)
+  if (!code) throw malformed()
+  return { code, message: String(warning.message), pages: warning.pages as number[] }
+}
+
+function splitLine(bytes: Buffer): { readonly line: string; readonly rest: Buffer } {
+  const end = bytes.indexOf(0x0a)
+  if (end < 0) throw malformed()
+  return { line: bytes.toString('utf8', 0, end), rest: bytes.subarray(end + 1) }
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function malformed(): Error {
+  return new Error('the parser process gave a malformed answer')
+}

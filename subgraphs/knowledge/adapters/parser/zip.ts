@@ -1,0 +1,150 @@
+import { createInflateRaw } from 'node:zlib'
+import { ParseFailure } from '../../ports/document-parser.ts'
+import { type ParserLimits, RATIO_FLOOR_BYTES } from './limits.ts'
+
+/** One file of the archive, as the central directory (APPNOTE 4.3.12) lists it. */
+interface ZipEntry {
+  readonly name: string
+  readonly method: number
+  readonly compressedSize: number
+  readonly headerOffset: number
+}
+
+const END_OF_DIRECTORY = 0x06054b50
+const DIRECTORY_ENTRY = 0x02014b50
+const LOCAL_HEADER = 0x04034b50
+const STORED = 0
+const DEFLATED = 8
+/** The end record is 22 bytes and a comment of at most 65,535 behind it. */
+const END_RECORD_BYTES = 22
+const MAX_COMMENT_BYTES = 65_535
+
+/** Names and places of the entries. @throws {ParseFailure} `corrupt` no readable directory, `limit_exceeded` too many entries. */
+export function readZipDirectory(bytes: Uint8Array, maxEntries: number): readonly ZipEntry[] {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const end = endOfDirectory(view)
+  const count = view.getUint16(end + 10, true)
+  if (count > maxEntries) throw new ParseFailure('limit_exceeded', `The archive has more than ${maxEntries} entries.`)
+  const decoder = new TextDecoder()
+  const entries: ZipEntry[] = []
+  let at = view.getUint32(end + 16, true)
+  for (let index = 0; index < count; index += 1) {
+    if (at + 46 > bytes.length || view.getUint32(at, true) !== DIRECTORY_ENTRY) throw corrupt('its directory is damaged')
+    const nameLength = view.getUint16(at + 28, true)
+    const name = decoder.decode(bytes.subarray(at + 46, at + 46 + nameLength))
+    entries.push({
+      name,
+      method: view.getUint16(at + 10, true),
+      compressedSize: view.getUint32(at + 20, true),
+      headerOffset: view.getUint32(at + 42, true),
+    })
+    at += 46 + nameLength + view.getUint16(at + 30, true) + view.getUint16(at + 32, true)
+  }
+  return entries
+}
+
+function endOfDirectory(view: DataView): number {
+  const lowest = Math.max(0, view.byteLength - END_RECORD_BYTES - MAX_COMMENT_BYTES)
+  for (let at = view.byteLength - END_RECORD_BYTES; at >= lowest; at -= 1) {
+    if (view.getUint32(at, true) === END_OF_DIRECTORY) return at
+  }
+  throw corrupt('it has no directory, so it is cut off or no archive')
+}
+
+/** Entries of an archive by name, inflated on demand. The same reader checks and reads, so no second reader can see another archive. */
+export class ZipArchive {
+  readonly #bytes: Uint8Array
+  readonly #entries: ReadonlyMap<string, ZipEntry>
+  readonly #limits: ParserLimits
+
+  constructor(bytes: Uint8Array, limits: ParserLimits) {
+    this.#bytes = bytes
+    this.#limits = limits
+    this.#entries = new Map(readZipDirectory(bytes, limits.maxArchiveEntries).map((entry) => [entry.name, entry]))
+  }
+
+  has(name: string): boolean {
+    return this.#entries.has(name)
+  }
+
+  /** @throws {ParseFailure} `corrupt` when there is no such entry or it does not inflate, `limit_exceeded` */
+  async read(name: string): Promise<Uint8Array> {
+    const entry = this.#entries.get(name)
+    if (!entry) throw corrupt(`it lacks ${name}`)
+    const pieces: Uint8Array[] = []
+    let size = 0
+    for await (const piece of this.#inflate(entry)) {
+      size += piece.length
+      this.#checkInflated(size)
+      pieces.push(piece)
+    }
+    return Buffer.concat(pieces, size)
+  }
+
+  /** Inflates every entry, keeps nothing and counts what comes out. @throws {ParseFailure} `limit_exceeded`, `corrupt` */
+  async checkLimits(): Promise<void> {
+    let size = 0
+    let elements = 0
+    for (const entry of this.#entries.values()) {
+      const isXml = /\.(?:xml|rels)$/i.test(entry.name)
+      for await (const piece of this.#inflate(entry)) {
+        size += piece.length
+        this.#checkInflated(size)
+        if (!isXml) continue
+        elements += countElements(piece)
+        if (elements > this.#limits.maxXmlElements) throw tooMuch(`has more than ${this.#limits.maxXmlElements} XML elements`)
+      }
+    }
+  }
+
+  #checkInflated(size: number): void {
+    const { maxInflatedBytes, maxInflationRatio } = this.#limits
+    if (size > maxInflatedBytes) throw tooMuch(`inflates to more than ${maxInflatedBytes} bytes`)
+    if (size > RATIO_FLOOR_BYTES && size > this.#bytes.length * maxInflationRatio)
+      throw tooMuch(`inflates to more than ${maxInflationRatio} times its size`)
+  }
+
+  async *#inflate(entry: ZipEntry): AsyncGenerator<Uint8Array> {
+    const data = this.#dataOf(entry)
+    if (entry.method === STORED) yield data
+    else if (entry.method === DEFLATED) {
+      const inflate = createInflateRaw()
+      inflate.end(data)
+      try {
+        yield* inflate as AsyncIterable<Uint8Array>
+      } catch {
+        throw corrupt(`${entry.name} does not inflate`)
+      }
+    } else throw corrupt(`${entry.name} is packed in an unknown way`)
+  }
+
+  #dataOf(entry: ZipEntry): Uint8Array {
+    const bytes = this.#bytes
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    const at = entry.headerOffset
+    if (at + 30 > bytes.length || view.getUint32(at, true) !== LOCAL_HEADER) throw corrupt(`${entry.name} is not where the directory says`)
+    const start = at + 30 + view.getUint16(at + 26, true) + view.getUint16(at + 28, true)
+    if (start + entry.compressedSize > bytes.length) throw corrupt(`${entry.name} is cut off`)
+    return bytes.subarray(start, start + entry.compressedSize)
+  }
+}
+
+const LESS_THAN = 0x3c
+const SLASH = 0x2f
+
+/** Start tags, near enough: `<` that does not begin an end tag. */
+function countElements(piece: Uint8Array): number {
+  let found = 0
+  for (let at = piece.indexOf(LESS_THAN); at >= 0; at = piece.indexOf(LESS_THAN, at + 1)) {
+    if (piece[at + 1] !== SLASH) found += 1
+  }
+  return found
+}
+
+function corrupt(what: string): ParseFailure {
+  return new ParseFailure('corrupt', `The archive cannot be read: ${what}.`)
+}
+
+function tooMuch(what: string): ParseFailure {
+  return new ParseFailure('limit_exceeded', `The archive ${what}.`)
+}

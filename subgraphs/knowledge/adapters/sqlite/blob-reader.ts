@@ -1,0 +1,44 @@
+import { Connection, storageFailureOf } from '../../../common/adapters/sqlite/database.ts'
+import { Moved, serveWorker, workerInput } from '../../../common/worker-rpc.ts'
+import { PIECE_BYTES } from './blob-file.ts'
+
+/** The thread that reads the blobs of one file. */
+
+const connection = new Connection(workerInput<{ readonly file: string }>().file, { readOnly: true })
+
+/** One statement, so that all rows are of one state of the file. A blob without pieces in the range gives one row without bytes. */
+const SELECT = `
+  SELECT size, position, bytes FROM blob LEFT JOIN piece ON piece.blob = blob.number AND position BETWEEN ? AND ?
+  WHERE key = ? ORDER BY position`
+type Row = readonly [size: number, position: number | null, bytes: Uint8Array | null]
+
+function read(key: string, offset: number, length: number): Uint8Array<ArrayBuffer> | null {
+  const first = Math.floor(offset / PIECE_BYTES)
+  const last = Math.floor((offset + length - 1) / PIECE_BYTES)
+  const rows = connection.prepare(SELECT).all(first, last, key) as unknown as readonly Row[]
+  const [found] = rows
+  if (!found) return null
+  const [size] = found
+  const bytes = new Uint8Array(Math.max(0, Math.min(length, size - offset)))
+  for (const [, position, piece] of rows) {
+    if (position === null || piece === null) continue
+    const from = position * PIECE_BYTES - offset
+    bytes.set(piece.subarray(Math.max(0, -from), bytes.length - from), Math.max(0, from))
+  }
+  return bytes
+}
+
+serveWorker({
+  get(key: string, offset: number, length: number) {
+    try {
+      const bytes = read(key, offset, length)
+      return bytes && new Moved(bytes, [bytes.buffer])
+    } catch (error) {
+      throw storageFailureOf(error) ?? error
+    }
+  },
+
+  close() {
+    connection[Symbol.dispose]()
+  },
+})

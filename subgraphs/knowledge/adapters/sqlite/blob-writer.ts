@@ -1,0 +1,48 @@
+import { Connection } from '../../../common/adapters/sqlite/database.ts'
+import { GroupCommit } from '../../../common/adapters/sqlite/group-commit.ts'
+import { serveWorkerInBatches, workerInput } from '../../../common/worker-rpc.ts'
+import { BLOB_SCHEMA, PIECE_BYTES } from './blob-file.ts'
+
+/** The thread that writes the blobs of one file. It answers a write after its commit. */
+
+/** A blob is large enough for a commit of its own; several in one would make it long. */
+const MAX_BATCH = 1
+
+const connection = new Connection(workerInput<{ readonly file: string }>().file, { readOnly: false })
+connection.database.exec(BLOB_SCHEMA)
+const commits = new GroupCommit(connection.database)
+let isClosing = false
+
+function deleteBlob(key: string): void {
+  connection.prepare('DELETE FROM piece WHERE blob = (SELECT number FROM blob WHERE key = ?)').run(key)
+  connection.prepare('DELETE FROM blob WHERE key = ?').run(key)
+}
+
+function putBlob(key: string, bytes: Uint8Array): void {
+  deleteBlob(key)
+  const { lastInsertRowid: number } = connection.prepare('INSERT INTO blob (key, size) VALUES (?, ?)').run(key, bytes.length)
+  const insert = connection.prepare('INSERT INTO piece VALUES (?, ?, ?)')
+  for (let position = 0; position * PIECE_BYTES < bytes.length; position++) {
+    insert.run(number, position, bytes.subarray(position * PIECE_BYTES, (position + 1) * PIECE_BYTES))
+  }
+}
+
+serveWorkerInBatches(
+  {
+    put: (key: string, bytes: Uint8Array) => commits.write(() => putBlob(key, bytes)),
+    delete: (key: string) => commits.write(() => deleteBlob(key)),
+    /** Answered once the tables are there, which readers need. */
+    isOpen: () => true,
+    close: () => {
+      isClosing = true
+    },
+  },
+  (run) => {
+    try {
+      commits.batch(run)
+    } finally {
+      if (isClosing) connection[Symbol.dispose]()
+    }
+  },
+  MAX_BATCH,
+)

@@ -1,0 +1,56 @@
+/**
+ * How often each term is in a chunk, as bytes: for each term, ascending by id, the step from the id before it and its count, both as
+ * little-endian base 128. About two bytes a term.
+ */
+export function encodeCounts(counts: ReadonlyMap<number, number>): Uint8Array {
+  const bytes: number[] = []
+  let before = 0
+  for (const [id, count] of [...counts].sort(([a], [b]) => a - b)) {
+    pushNumber(bytes, id - before)
+    pushNumber(bytes, count)
+    before = id
+  }
+  return Uint8Array.from(bytes)
+}
+
+/** Ids and counts in turn: id, count, id, count, ascending by id. */
+export function decodeCounts(bytes: Uint8Array): Uint32Array {
+  const numbers = new Uint32Array(bytes.length)
+  let length = 0
+  let value = 0
+  let shift = 0
+  let before = 0
+  for (const byte of bytes) {
+    value |= (byte & 127) << shift
+    shift += 7
+    if (byte > 127) continue
+    const isId = length % 2 === 0
+    if (isId) before += value
+    numbers[length++] = isId ? before : value
+    value = 0
+    shift = 0
+  }
+  return numbers.subarray(0, length)
+}
+
+/** The counts of just these terms (ascending), which are few, out of a chunk's many. */
+export function countsOf(terms: readonly number[], encoded: Uint8Array): ReadonlyMap<number, number> {
+  const counts = new Map<number, number>()
+  const numbers = decodeCounts(encoded)
+  let at = 0
+  for (const term of terms) {
+    while (at < numbers.length && numbers[at]! < term) at += 2
+    if (numbers[at] === term) counts.set(term, numbers[at + 1]!)
+  }
+  return counts
+}
+
+/** Numbers stay below 2^31: ids of terms of one collection, and counts within one chunk. */
+function pushNumber(bytes: number[], value: number): void {
+  let rest = value
+  while (rest > 127) {
+    bytes.push((rest & 127) | 128)
+    rest >>>= 7
+  }
+  bytes.push(rest)
+}

@@ -1,0 +1,54 @@
+import { ServiceUnavailable } from '../../../common/errors.ts'
+import type { WorkerClient } from '../../../common/worker-rpc.ts'
+
+/** Calls that wait for a thread: some ten seconds of searches, after which a caller had better be told to come back. */
+const MAX_WAITING = 500
+
+/** Hands each call to a thread that is free, in order of arrival. A call whose signal aborts while it waits is never run. */
+export class ReaderPool implements AsyncDisposable {
+  readonly #threads: readonly WorkerClient[]
+  readonly #free: WorkerClient[]
+  readonly #waiting = new Set<(thread: WorkerClient) => void>()
+
+  constructor(threads: readonly WorkerClient[]) {
+    this.#threads = threads
+    this.#free = [...threads]
+  }
+
+  /** Rejects at once when `signal` aborts; a thread that is at work on the call finishes it, and its answer is dropped. */
+  call<T>(method: string, args: readonly unknown[], signal?: AbortSignal): Promise<T> {
+    if (signal?.aborted) return Promise.reject(signal.reason)
+    if (this.#waiting.size >= MAX_WAITING) return Promise.reject(new ServiceUnavailable('The chunk index'))
+    return new Promise<T>((resolve, reject) => {
+      const start = (thread: WorkerClient) => {
+        const running = thread.call<T>(method, args).then(resolve, reject)
+        void running.finally(() => {
+          signal?.removeEventListener('abort', abort)
+          this.#release(thread)
+        })
+      }
+      const abort = () => {
+        this.#waiting.delete(start)
+        reject(signal?.reason)
+      }
+      signal?.addEventListener('abort', abort, { once: true })
+      const thread = this.#free.pop()
+      if (thread) start(thread)
+      else this.#waiting.add(start)
+    })
+  }
+
+  #release(thread: WorkerClient): void {
+    const [next] = this.#waiting
+    if (!next) {
+      this.#free.push(thread)
+      return
+    }
+    this.#waiting.delete(next)
+    next(thread)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#threads.map((thread) => thread[Symbol.asyncDispose]()))
+  }
+}

@@ -1,0 +1,62 @@
+import { serveWorker, workerInput } from '../../../common/worker-rpc.ts'
+import type { ChunkQuery, StoredChunk } from '../../ports/chunk-index.ts'
+import { withRefusals } from './chunk-index-refusal.ts'
+import { findCollection, openReader, tablesOf } from './chunk-index-schema.ts'
+import { search } from './chunk-index-search.ts'
+
+/** A thread that reads: searches, and chunks by id. */
+
+const db = openReader(workerInput<{ readonly file: string }>().file)
+
+serveWorker({
+  search: (query: ChunkQuery) => inSnapshot(() => search(db, query)),
+  ordinals: (collectionId: string, documentId: string, generation: string) =>
+    inSnapshot(() => ordinals(collectionId, documentId, generation)),
+  get: (collectionId: string, chunkIds: readonly string[]) => inSnapshot(() => get(collectionId, chunkIds)),
+  ping: () => inSnapshot(() => void db.prepare('SELECT count(*) FROM collections').get()),
+})
+
+/** One state of the file for all that `run` reads. */
+function inSnapshot<T>(run: () => T): T {
+  return withRefusals(() => {
+    db.exec('BEGIN')
+    try {
+      return run()
+    } finally {
+      db.exec('ROLLBACK')
+    }
+  })
+}
+
+function ordinals(collectionId: string, documentId: string, generation: string): readonly number[] {
+  const collection = findCollection(db, collectionId)
+  if (!collection) return []
+  const tables = tablesOf(collection)
+  const rows = db
+    .prepare(
+      `SELECT DISTINCT ordinal FROM ${tables.chunks}
+       WHERE document = (SELECT id FROM ${tables.documents} WHERE document_id = ? AND generation = ?) ORDER BY ordinal`,
+    )
+    .all(documentId, generation)
+  return rows.map(({ ordinal }) => Number(ordinal))
+}
+
+function get(collectionId: string, chunkIds: readonly string[]): readonly StoredChunk[] {
+  const collection = findCollection(db, collectionId)
+  if (!collection) return []
+  const tables = tablesOf(collection)
+  const rows = db
+    .prepare(
+      `SELECT c.chunk_id AS chunkId, c.ordinal, c.text, c.heading_path AS headingPath, c.page_start AS pageStart, c.page_end AS pageEnd,
+         c.char_start AS charStart, c.char_end AS charEnd, c.language, d.document_id AS documentId, d.generation
+       FROM json_each(?) wanted CROSS JOIN ${tables.chunks} c ON c.chunk_id = wanted.value JOIN ${tables.documents} d ON d.id = c.document
+       ORDER BY wanted.key`,
+    )
+    .all(JSON.stringify(chunkIds))
+  return (rows as unknown as (Omit<StoredChunk, 'headingPath'> & { headingPath: string })[]).map((row) => ({
+    ...row,
+    headingPath: JSON.parse(row.headingPath) as string[],
+    organizationId: collection.organizationId,
+    collectionId,
+  }))
+}

@@ -1,0 +1,110 @@
+import { DatabaseSync } from 'node:sqlite'
+
+/** Milliseconds that a connection waits for another's lock: the writer's longest transaction is far shorter. */
+const BUSY_TIMEOUT_MS = 5_000
+/** Bytes of the file that are read through the system's page cache without a copy into SQLite's own. */
+const MMAP_BYTES = 1_073_741_824
+/** Bytes that the write-ahead log keeps on disk after a checkpoint. */
+const WAL_LIMIT_BYTES = 67_108_864
+
+/** A collection's row: where its tables are, and what the scores need to know of all its chunks. */
+export interface CollectionRow {
+  readonly key: number
+  readonly organizationId: string
+  readonly dimensions: number
+  readonly chunks: number
+  /** Terms of all chunks, repeats counted. */
+  readonly words: number
+  readonly grams: number
+}
+
+/**
+ * Names of a collection's tables. Each collection has its own, so that no tenant's text moves another's scores and dropping one is quick.
+ * The key is a number of ours; no name is made of a caller's text.
+ */
+export interface Tables {
+  readonly documents: string
+  readonly chunks: string
+  readonly vectors: string
+  readonly terms: string
+  readonly postings: string
+}
+
+export function tablesOf({ key }: { readonly key: number }): Tables {
+  const table = (what: string) => `${what}_${Number(key)}`
+  return {
+    documents: table('documents'),
+    chunks: table('chunks'),
+    vectors: table('vectors'),
+    terms: table('terms'),
+    postings: table('postings'),
+  }
+}
+
+export function openWriter(file: string): DatabaseSync {
+  const db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS })
+  db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES}; PRAGMA mmap_size = ${MMAP_BYTES};
+    CREATE TABLE IF NOT EXISTS collections (
+      key INTEGER PRIMARY KEY AUTOINCREMENT,
+      collection_id TEXT NOT NULL UNIQUE,
+      organization_id TEXT NOT NULL,
+      dimensions INTEGER NOT NULL,
+      chunks INTEGER NOT NULL DEFAULT 0,
+      words INTEGER NOT NULL DEFAULT 0,
+      grams INTEGER NOT NULL DEFAULT 0
+    ) STRICT`)
+  return db
+}
+
+export function openReader(file: string): DatabaseSync {
+  const db = new DatabaseSync(file, { readOnly: true, timeout: BUSY_TIMEOUT_MS })
+  db.exec(`PRAGMA mmap_size = ${MMAP_BYTES}`)
+  return db
+}
+
+export function findCollection(db: DatabaseSync, collectionId: string): CollectionRow | undefined {
+  const row = db
+    .prepare('SELECT key, organization_id AS organizationId, dimensions, chunks, words, grams FROM collections WHERE collection_id = ?')
+    .get(collectionId)
+  return row as CollectionRow | undefined
+}
+
+/**
+ * A term is known by a number, so that FTS5 sees plain digits whatever letters a term has, and both legs share one index: a term's text
+ * starts with `w` for words and `g` for 3-grams. FTS5 keeps which chunks have a term (`detail=none`); how often stands in the chunk's
+ * `counts`, in how many chunks in `terms`, because the port's scores need both for any term at once.
+ */
+export function createTables(db: DatabaseSync, tables: Tables): void {
+  db.exec(`
+    CREATE TABLE ${tables.documents} (
+      id INTEGER PRIMARY KEY,
+      document_id TEXT NOT NULL,
+      generation TEXT NOT NULL,
+      attributes TEXT NOT NULL,
+      UNIQUE (document_id, generation)
+    ) STRICT;
+    CREATE TABLE ${tables.chunks} (
+      id INTEGER PRIMARY KEY,
+      chunk_id TEXT NOT NULL UNIQUE,
+      document INTEGER NOT NULL,
+      ordinal INTEGER NOT NULL,
+      language TEXT,
+      page_start INTEGER,
+      page_end INTEGER,
+      char_start INTEGER NOT NULL,
+      char_end INTEGER NOT NULL,
+      words INTEGER NOT NULL,
+      grams INTEGER NOT NULL,
+      counts BLOB NOT NULL,
+      heading_path TEXT NOT NULL,
+      text TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX ${tables.chunks}_by_document ON ${tables.chunks} (document, ordinal, page_start, page_end);
+    CREATE TABLE ${tables.vectors} (block INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
+    CREATE TABLE ${tables.terms} (id INTEGER PRIMARY KEY, term TEXT NOT NULL UNIQUE, chunks INTEGER NOT NULL) STRICT;
+    CREATE VIRTUAL TABLE ${tables.postings} USING fts5(terms, content='', contentless_delete=1, detail=none, tokenize=ascii)`)
+}
+
+export function dropTables(db: DatabaseSync, tables: Tables): void {
+  for (const table of Object.values(tables)) db.exec(`DROP TABLE ${table}`)
+}

@@ -1,0 +1,100 @@
+import type { DatabaseSync } from 'node:sqlite'
+import type { SearchFilter } from '../../domain/search-filter.ts'
+import type { ChunkCandidate, ChunkQuery } from '../../ports/chunk-index.ts'
+import { countsOf } from './chunk-index-counts.ts'
+import { lexicalLeg } from './chunk-index-coverage.ts'
+import { filterSql } from './chunk-index-filter.ts'
+import { refuse } from './chunk-index-refusal.ts'
+import { findCollection, type Tables, tablesOf } from './chunk-index-schema.ts'
+import { cosinesWith } from './chunk-index-vectors.ts'
+
+/** A lexical leg's candidates are found by the weight of their rarer terms and then scored exactly, so more are scored than are given. */
+const SCORED_PER_CANDIDATE = 2
+/** Up to this many eligible chunks are all scored: a narrow filter must not depend on which terms are rare elsewhere. */
+const ALL_SCORED = 500
+
+interface ScoredRow extends ChunkCandidate {
+  readonly id: number
+}
+
+/** Runs in one read transaction, so that all figures are of one state of the collection. */
+export function search(db: DatabaseSync, query: ChunkQuery): readonly ChunkCandidate[] {
+  const collection = findCollection(db, query.collectionId)
+  if (!collection) return []
+  if (query.vector && query.vector.length !== collection.dimensions) {
+    refuse('invalid_request', `The query's vector has ${query.vector.length} components; the collection's have ${collection.dimensions}.`)
+  }
+  if (collection.chunks === 0) return []
+
+  const tables = tablesOf(collection)
+  const eligible = query.filter ? eligibleChunks(db, tables, query.filter) : null
+  const isEligible = eligible ? (id: number) => eligible.has(id) : () => true
+  const cosines = query.vector ? cosinesWith(db, tables, query.vector) : null
+  const words = lexicalLeg(db, tables, collection, 'w', query.words)
+  const grams = lexicalLeg(db, tables, collection, 'g', query.grams)
+
+  const nearest = cosines?.nearest(query.candidates, isEligible) ?? []
+  const scoredCount = query.candidates * SCORED_PER_CANDIDATE
+  const lexical =
+    eligible && eligible.size <= ALL_SCORED ? [...eligible] : [words, grams].flatMap((leg) => leg.candidates(scoredCount, isEligible))
+
+  const terms = [...words.termIds, ...grams.termIds].sort((a, b) => a - b)
+  const scored = readRows(db, tables, new Set([...nearest, ...lexical])).map((row): ScoredRow => {
+    const counts = countsOf(terms, row.counts)
+    return {
+      id: row.id,
+      chunkId: row.chunkId,
+      documentId: row.documentId,
+      generation: row.generation,
+      language: row.language,
+      cosine: cosines ? cosines.of(row.id) : null,
+      wordCoverage: words.coverage(counts, row.words),
+      gramCoverage: grams.coverage(counts, row.grams),
+    }
+  })
+
+  const found = new Set([
+    ...nearest,
+    ...best(scored, query.candidates, (row) => row.wordCoverage),
+    ...best(scored, query.candidates, (row) => row.gramCoverage),
+  ])
+  return scored.filter(({ id }) => found.has(id)).map(({ id: _, ...candidate }) => candidate)
+}
+
+function best(rows: readonly ScoredRow[], count: number, scoreOf: (row: ScoredRow) => number): number[] {
+  return rows
+    .filter((row) => scoreOf(row) > 0)
+    .sort((a, b) => scoreOf(b) - scoreOf(a) || a.id - b.id)
+    .slice(0, count)
+    .map(({ id }) => id)
+}
+
+function eligibleChunks(db: DatabaseSync, tables: Tables, filter: SearchFilter): ReadonlySet<number> {
+  const { sql, parameters } = filterSql(filter)
+  // CROSS JOIN keeps the documents outside, so that a document's attributes are judged once and not for each of its chunks.
+  const { ids } = db
+    .prepare(`SELECT group_concat(c.id) AS ids FROM ${tables.documents} d CROSS JOIN ${tables.chunks} c ON c.document = d.id WHERE ${sql}`)
+    .get(...parameters) as { ids: string | null }
+  return new Set(ids?.split(',').map(Number) ?? [])
+}
+
+interface Row {
+  readonly id: number
+  readonly chunkId: string
+  readonly documentId: string
+  readonly generation: string
+  readonly language: string | null
+  readonly words: number
+  readonly grams: number
+  readonly counts: Uint8Array
+}
+
+function readRows(db: DatabaseSync, tables: Tables, ids: ReadonlySet<number>): Row[] {
+  const rows = db
+    .prepare(
+      `SELECT c.id, c.chunk_id AS chunkId, d.document_id AS documentId, d.generation, c.language, c.words, c.grams, c.counts
+       FROM json_each(?) wanted CROSS JOIN ${tables.chunks} c ON c.id = wanted.value JOIN ${tables.documents} d ON d.id = c.document`,
+    )
+    .all(JSON.stringify([...ids].sort((a, b) => a - b)))
+  return rows as unknown as Row[]
+}

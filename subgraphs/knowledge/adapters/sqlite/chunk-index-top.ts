@@ -1,0 +1,25 @@
+/** Keeps the `count` ids with the highest scores of all that are offered; of equal ones those offered first. */
+export class Top {
+  readonly #count: number
+  readonly #best: { readonly id: number; readonly score: number }[] = []
+  /** What a score must be above to get in. */
+  #least = Number.NEGATIVE_INFINITY
+
+  constructor(count: number) {
+    this.#count = count
+  }
+
+  /** NaN is above nothing and never gets in. */
+  offer(id: number, score: number): void {
+    if (!(score > this.#least)) return
+    const at = this.#best.findLastIndex((other) => other.score >= score) + 1
+    this.#best.splice(at, 0, { id, score })
+    if (this.#best.length > this.#count) this.#best.pop()
+    if (this.#best.length === this.#count) this.#least = this.#best[this.#count - 1]!.score
+  }
+
+  /** Best first. */
+  get ids(): readonly number[] {
+    return this.#best.map(({ id }) => id)
+  }
+}

@@ -1,0 +1,217 @@
+import { serveWorkerInBatches, workerInput } from '../../../common/worker-rpc.ts'
+import type { IndexedDocument } from '../../ports/chunk-index.ts'
+import { decodeCounts, encodeCounts } from './chunk-index-counts.ts'
+import type { Leg } from './chunk-index-coverage.ts'
+import { type PackedChunk, unpackTerms } from './chunk-index-packing.ts'
+import { refuse, withRefusals } from './chunk-index-refusal.ts'
+import { type CollectionRow, createTables, dropTables, findCollection, openWriter, type Tables, tablesOf } from './chunk-index-schema.ts'
+import { writeVectors } from './chunk-index-vectors.ts'
+
+/** The thread that writes. Calls that have come in together share one transaction and its flush to disk, each undone alone if it fails. */
+
+/** Calls of one transaction, so that none waits long for the others: a full `put` takes about 100 ms. */
+const MAX_CALLS = 8
+
+const db = openWriter(workerInput<{ readonly file: string }>().file)
+
+serveWorkerInBatches(
+  {
+    createCollection: undoable(createCollection),
+    dropCollection: undoable(dropCollection),
+    put: undoable(put),
+    deleteDocument: undoable(deleteDocument),
+    opened: () => undefined,
+  },
+  (run) =>
+    withRefusals(() => {
+      db.exec('BEGIN IMMEDIATE')
+      try {
+        run()
+        db.exec('COMMIT')
+      } catch (error) {
+        if (db.isTransaction) db.exec('ROLLBACK')
+        throw error
+      }
+    }),
+  MAX_CALLS,
+)
+
+function undoable<A extends unknown[]>(run: (...args: A) => void): (...args: A) => void {
+  return (...args) =>
+    withRefusals(() => {
+      db.exec('SAVEPOINT call')
+      try {
+        run(...args)
+      } catch (error) {
+        // A full disk ends the whole transaction by itself, and then there is no savepoint.
+        if (db.isTransaction) db.exec('ROLLBACK TO call')
+        throw error
+      } finally {
+        if (db.isTransaction) db.exec('RELEASE call')
+      }
+    })
+}
+
+function createCollection(organizationId: string, collectionId: string, dimensions: number): void {
+  const found = findCollection(db, collectionId)
+  if (found) {
+    if (found.dimensions === dimensions && found.organizationId === organizationId) return
+    refuse('invalid_request', `Collection ${collectionId} is there with ${found.dimensions} dimensions.`)
+  }
+  const { lastInsertRowid } = db
+    .prepare('INSERT INTO collections (collection_id, organization_id, dimensions) VALUES (?, ?, ?)')
+    .run(collectionId, organizationId, dimensions)
+  createTables(db, tablesOf({ key: Number(lastInsertRowid) }))
+}
+
+function dropCollection(collectionId: string): void {
+  const collection = findCollection(db, collectionId)
+  if (!collection) return
+  dropTables(db, tablesOf(collection))
+  db.prepare('DELETE FROM collections WHERE key = ?').run(collection.key)
+}
+
+function put(document: IndexedDocument, chunks: readonly PackedChunk[]): void {
+  const collection = findCollection(db, document.collectionId)
+  if (!collection || collection.organizationId !== document.organizationId) {
+    refuse('not_found', `The index has no collection ${document.collectionId}.`)
+  }
+  for (const chunk of chunks) checkVector(chunk, collection.dimensions)
+
+  const tables = tablesOf(collection)
+  const documentKey = putDocument(tables, document)
+  // The last of equal ids wins, as it would in calls one after another.
+  const distinct = [...new Map(chunks.map((chunk) => [chunk.chunkId, chunk])).values()]
+  const find = db.prepare(`SELECT id FROM ${tables.chunks} WHERE chunk_id = ?`)
+  const replaced = distinct.flatMap((chunk) => (find.get(chunk.chunkId) as { id: number } | undefined)?.id ?? [])
+  removeTerms(tables, collection.key, replaced)
+
+  const terms = distinct.map((chunk) => ({ words: countTerms('w', chunk.words), grams: countTerms('g', chunk.grams) }))
+  const termIds = addTerms(
+    tables,
+    terms.flatMap(({ words, grams }) => [...words.counts.keys(), ...grams.counts.keys()]),
+  )
+  const write = db.prepare(`
+    INSERT INTO ${tables.chunks}
+      (chunk_id, document, ordinal, language, page_start, page_end, char_start, char_end, words, grams, counts, heading_path, text)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (chunk_id) DO UPDATE SET document = excluded.document, ordinal = excluded.ordinal, language = excluded.language,
+      page_start = excluded.page_start, page_end = excluded.page_end, char_start = excluded.char_start, char_end = excluded.char_end,
+      words = excluded.words, grams = excluded.grams, counts = excluded.counts, heading_path = excluded.heading_path, text = excluded.text
+    RETURNING id`)
+  const index = db.prepare(`INSERT INTO ${tables.postings} (rowid, terms) VALUES (?, ?)`)
+  const vectors = new Map<number, Float32Array>()
+  for (const [i, chunk] of distinct.entries()) {
+    const { words, grams } = terms[i]!
+    const counts = new Map([...words.counts, ...grams.counts].map(([term, count]) => [termIds.get(term)!, count]))
+    const { id } = write.get(
+      chunk.chunkId,
+      documentKey,
+      chunk.ordinal,
+      chunk.language,
+      chunk.pageStart,
+      chunk.pageEnd,
+      chunk.charStart,
+      chunk.charEnd,
+      words.length,
+      grams.length,
+      encodeCounts(counts),
+      JSON.stringify(chunk.headingPath),
+      chunk.text,
+    ) as { id: number }
+    index.run(id, [...counts.keys()].join(' '))
+    vectors.set(id, chunk.vector)
+  }
+  writeVectors(db, tables, collection.dimensions, vectors)
+  addToTotals(
+    collection.key,
+    distinct.length,
+    terms.reduce((sum, { words }) => sum + words.length, 0),
+    terms.reduce((sum, { grams }) => sum + grams.length, 0),
+  )
+}
+
+function deleteDocument(collectionId: string, documentId: string, keepGeneration: string | null): void {
+  const collection = findCollection(db, collectionId)
+  if (!collection) return
+  const tables = tablesOf(collection)
+  const dead = `SELECT id FROM ${tables.documents} WHERE document_id = ?1 AND generation IS NOT ?2`
+  const chunks = db.prepare(`SELECT id FROM ${tables.chunks} WHERE document IN (${dead})`).all(documentId, keepGeneration) as {
+    id: number
+  }[]
+  const ids = chunks.map(({ id }) => id)
+  removeTerms(tables, collection.key, ids)
+  writeVectors(db, tables, collection.dimensions, new Map(ids.map((id) => [id, null])))
+  const remove = db.prepare(`DELETE FROM ${tables.chunks} WHERE id = ?`)
+  for (const id of ids) remove.run(id)
+  db.prepare(`DELETE FROM ${tables.documents} WHERE document_id = ?1 AND generation IS NOT ?2`).run(documentId, keepGeneration)
+}
+
+function checkVector({ vector, chunkId }: PackedChunk, dimensions: number): void {
+  if (vector.length !== dimensions) {
+    refuse('invalid_request', `The vector of chunk ${chunkId} has ${vector.length} components; the collection's have ${dimensions}.`)
+  }
+  if (!vector.every(Number.isFinite))
+    refuse('invalid_request', `The vector of chunk ${chunkId} has a component that is not a finite number.`)
+  if (vector.every((x) => x === 0)) refuse('invalid_request', `The vector of chunk ${chunkId} is zero, so it has no direction.`)
+}
+
+function putDocument(tables: Tables, { documentId, generation, attributes }: IndexedDocument): number {
+  const row = db
+    .prepare(
+      `INSERT INTO ${tables.documents} (document_id, generation, attributes) VALUES (?, ?, ?)
+       ON CONFLICT (document_id, generation) DO UPDATE SET attributes = excluded.attributes RETURNING id`,
+    )
+    .get(documentId, generation, JSON.stringify(attributes))
+  return (row as { id: number }).id
+}
+
+function countTerms(leg: Leg, packed: string): { readonly counts: ReadonlyMap<string, number>; readonly length: number } {
+  const all = unpackTerms(packed)
+  const counts = new Map<string, number>()
+  for (const term of all) counts.set(leg + term, (counts.get(leg + term) ?? 0) + 1)
+  return { counts, length: all.length }
+}
+
+/** Counts each occurrence as one more chunk with the term; gives the terms' ids. */
+function addTerms(tables: Tables, terms: readonly string[]): ReadonlyMap<string, number> {
+  const chunks = new Map<string, number>()
+  for (const term of terms) chunks.set(term, (chunks.get(term) ?? 0) + 1)
+  const add = db.prepare(
+    `INSERT INTO ${tables.terms} (term, chunks) VALUES (?, ?) ON CONFLICT (term) DO UPDATE SET chunks = chunks + excluded.chunks RETURNING id`,
+  )
+  return new Map([...chunks].map(([term, count]) => [term, (add.get(term, count) as { id: number }).id]))
+}
+
+/** Takes chunks out of the lexical legs and the totals; their rows and vectors are left to the caller. */
+function removeTerms(tables: Tables, key: CollectionRow['key'], ids: readonly number[]): void {
+  const read = db.prepare(`SELECT words, grams, counts FROM ${tables.chunks} WHERE id = ?`)
+  const unindex = db.prepare(`DELETE FROM ${tables.postings} WHERE rowid = ?`)
+  const chunksOfTerm = new Map<number, number>()
+  let words = 0
+  let grams = 0
+  for (const id of ids) {
+    const row = read.get(id) as { words: number; grams: number; counts: Uint8Array }
+    words += row.words
+    grams += row.grams
+    const counts = decodeCounts(row.counts)
+    for (let at = 0; at < counts.length; at += 2) chunksOfTerm.set(counts[at]!, (chunksOfTerm.get(counts[at]!) ?? 0) + 1)
+    unindex.run(id)
+  }
+  const subtract = db.prepare(`UPDATE ${tables.terms} SET chunks = chunks - ? WHERE id = ? RETURNING chunks`)
+  const remove = db.prepare(`DELETE FROM ${tables.terms} WHERE id = ?`)
+  for (const [term, count] of chunksOfTerm) {
+    const { chunks } = subtract.get(count, term) as { chunks: number }
+    if (chunks === 0) remove.run(term)
+  }
+  addToTotals(key, -ids.length, -words, -grams)
+}
+
+function addToTotals(key: CollectionRow['key'], chunks: number, words: number, grams: number): void {
+  db.prepare('UPDATE collections SET chunks = chunks + ?, words = words + ?, grams = grams + ? WHERE key = ?').run(
+    chunks,
+    words,
+    grams,
+    key,
+  )
+}

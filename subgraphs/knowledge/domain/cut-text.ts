@@ -1,0 +1,42 @@
+import { graphemesOf, type Span } from './sentences.ts'
+
+/** Characters behind the limit that are looked at, so that the cluster which crosses it is seen as one. */
+const MARGIN_CHARS = 300
+
+/**
+ * Parts of a span of at most `maxChars`, without gaps: cut after a line feed or white space in the second half of what fits, else between
+ * graphemes. Only a single grapheme may be longer.
+ */
+export function cutInto(text: string, { start, end }: Span, maxChars: number): readonly Span[] {
+  const parts: Span[] = []
+  let from = start
+  while (end - from > maxChars) {
+    const to = from + cutWithin(text.slice(from, Math.min(end, from + maxChars + MARGIN_CHARS)), maxChars)
+    parts.push({ start: from, end: to })
+    from = to
+  }
+  if (from < end) parts.push({ start: from, end })
+  return parts
+}
+
+function cutWithin(window: string, maxChars: number): number {
+  let any = 0
+  let afterSpace = 0
+  let afterLine = 0
+  for (const { index, segment } of graphemesOf(window)) {
+    const end = index + segment.length
+    if (end > maxChars && any > 0) break
+    any = end
+    if (end * 2 < maxChars) continue
+    if (segment === '\n') afterLine = end
+    else if (/^\s$/.test(segment)) afterSpace = end
+  }
+  return afterLine || afterSpace || any
+}
+
+/** The text, or its beginning with an ellipsis where it has more than `maxChars`. */
+export function shorten(text: string, maxChars: number): string {
+  if (text.length <= maxChars) return text
+  const [head] = cutInto(text.slice(0, maxChars + MARGIN_CHARS), { start: 0, end: maxChars + MARGIN_CHARS }, maxChars - 1)
+  return `${text.slice(0, head!.end).trimEnd()}…`
+}

@@ -1,0 +1,18 @@
+import { expect, it } from 'vitest'
+import { documentLanguageOf, languageOf } from './language.ts'
+
+it.each([
+  { text: 'مرحبا بالعالم', language: 'ar' },
+  { text: 'Hello world', language: 'en' },
+  { text: 'استخدام Python و R في التحليل', language: 'ar' },
+  { text: 'The word العربية in a sentence', language: 'en' },
+  { text: 'これは日本語の文です ok', language: null },
+  { text: '12,50 — 2024', language: null },
+  { text: '', language: null },
+])('calls "$text" $language', ({ text, language }) => {
+  expect(languageOf(text)).toBe(language)
+})
+
+it('judges a long document by samples from all over it', () => {
+  expect(documentLanguageOf('Cover page. '.repeat(50) + 'نص عربي طويل. '.repeat(20_000))).toBe('ar')
+})

@@ -1,0 +1,39 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { normaliseText } from './normalise-text.ts'
+
+it.each([
+  { name: 'folds presentation forms to letters', raw: 'اﻟﻌﺮﺑﻴﺔ ﻻ', text: 'العربية لا' },
+  { name: 'folds marks without their carriers', raw: 'م\ufe76ن \ufe77', text: 'م\u064eن \u064e' },
+  { name: 'folds the rial sign to Arabic letters', raw: '﷼', text: 'ريال' },
+  { name: 'leaves other compatibility characters alone', raw: 'x² ½ ﬁ ①', text: 'x² ½ ﬁ ①' },
+  { name: 'composes', raw: 'e\u0301', text: 'é' },
+  { name: 'has one kind of line end and at most two in a row', raw: 'a\r\nb\rc\u2028d\f\n\n\n e  \n', text: 'a\nb\nc\nd\n\n e' },
+  {
+    name: 'takes out controls, soft hyphens and what turns the direction of the text around',
+    raw: 'a\u0000b\u001bc\u00add\u202ee\u2066f\ufeffg',
+    text: 'abcdefg',
+  },
+  { name: 'keeps direction marks and joiners', raw: 'א\u200e می\u200cخواهم 👩‍👧', text: 'א\u200e می\u200cخواهم 👩‍👧' },
+  { name: 'replaces lone surrogates', raw: 'a\ud800b', text: 'a\ufffdb' },
+])('$name', ({ raw, text }) => {
+  expect(normaliseText(raw)).toBe(text)
+})
+
+it('changes nothing the second time', () => {
+  fc.assert(
+    fc.property(
+      fc.string({
+        unit: fc.oneof(
+          fc.constantFrom('\n', '\r', ' ', '\t', '\u200b', '\ufdfa', '\ufc5e', '\u0301', '\u0640'),
+          fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
+        ),
+      }),
+      (raw) => {
+        const once = normaliseText(raw)
+        expect(normaliseText(once)).toBe(once)
+      },
+    ),
+    { numRuns: 2_000 },
+  )
+})

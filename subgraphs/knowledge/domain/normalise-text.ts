@@ -1,0 +1,40 @@
+/** Letters of the two Arabic presentation blocks; U+FEFF, the byte order mark, is no letter and goes with the invisible characters. */
+const PRESENTATION_FORM = /[\ufb50-\ufdff\ufe70-\ufefe]/g
+
+/** An isolated mark decomposes to a carrier (space or tatweel) with the mark; in running text the carrier would tear the word apart. */
+const CARRIED_MARKS = /^[ \u0640](?=\p{M}+$)/u
+
+/** Everything that ends a line, of any system, and form feeds and the Unicode separators with them. */
+const LINE_END = /\r\n?|[\v\f\u0085\u2028\u2029]/g
+
+/** C0 and C1 controls but tab and line feed. */
+const CONTROL = /[\u0000-\u0008\u000e-\u001f\u007f-\u009f]/g
+
+/**
+ * Byte order marks, soft hyphens, and embeddings, overrides and isolates of direction: a passage cut out between their start and end would
+ * turn the text around it. Single direction marks and joiners stay, because Arabic, Persian and emoji look wrong without them.
+ */
+const INVISIBLE = /[\u00ad\ufeff\u202a-\u202e\u2066-\u2069]/g
+
+/** Folds Arabic presentation forms to letters, and nothing else: NFKC of a whole text would turn x² into x2. */
+export function foldPresentationForms(text: string): string {
+  return text.replace(PRESENTATION_FORM, (form) => form.normalize('NFKC').replace(CARRIED_MARKS, '').replaceAll('\u06cc', '\u064a'))
+}
+
+/**
+ * The form in which text of documents is stored, shown and cited: NFC, Arabic letters as letters, lines ended by one line feed and without
+ * white space at their ends, at most two line feeds in a row, no controls but tab and line feed, no lone surrogates (they become U+FFFD),
+ * no white space around. Normalising twice is normalising once. Search folds further, on its own copy.
+ */
+export function normaliseText(text: string): string {
+  return foldPresentationForms(text.toWellFormed())
+    .replace(LINE_END, '\n')
+    .replace(CONTROL, '')
+    .replace(INVISIBLE, '')
+    .normalize('NFC')
+    .split('\n')
+    .map((line) => line.trimEnd())
+    .join('\n')
+    .replace(/\n{3,}/g, '\n\n')
+    .trim()
+}

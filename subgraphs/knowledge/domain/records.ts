@@ -1,0 +1,160 @@
+/** What the primary store keeps. Field names are the store's; every record names its organization, and is read with it. */
+
+export interface CollectionRecord {
+  readonly _id: string
+  readonly organizationId: string
+  /** Unique in the organization; the record's own id once it is being deleted, so that the code is free at once. */
+  readonly code: string
+  readonly name: string
+  readonly description: string | null
+  readonly embeddingModel: string
+  readonly dimensions: number
+  /** False from the moment of its deletion: nobody sees it any more. */
+  readonly listed: boolean
+  readonly createdAt: Date
+  /** Set while it is being deleted. */
+  readonly job?: Job
+}
+
+/** A file as its uploader knows it; its bytes are a blob, which files of equal content share. */
+export interface FileRecord {
+  readonly _id: string
+  readonly organizationId: string
+  readonly name: string
+  readonly mediaType: string
+  /** 64 hexadecimal digits. */
+  readonly sha256: string
+  readonly sizeBytes: number
+  /** Documents made from it, by id, with their collection; `attachmentCount` is their number, for guards. */
+  readonly attachments: Readonly<Record<string, string>>
+  readonly attachmentCount: number
+  readonly createdAt: Date
+}
+
+export interface BlobRecord {
+  /** Organization and SHA-256. */
+  readonly _id: string
+  readonly organizationId: string
+  readonly sizeBytes: number
+  /** Where the bytes are; new for each record, so that deleting an old one cannot hit a new one. */
+  readonly bytesKey: string
+  /** Files that use it, by id: with the time (ms) of an upload or deletion under way, or 0 for a file that is there. */
+  readonly references: Readonly<Record<string, number>>
+  readonly referenceCount: number
+  /** Bytes that it adds to the organization's storage: 0 until the bytes are there, then its size. */
+  readonly counted: CountedNumber
+  /** True when nothing uses it any more: its bytes and then the record are being deleted, and a new upload waits for that. */
+  readonly dying: boolean
+  /** When an upload or deletion last began; the sweep looks at those that are old, and unsets it when none is left under way. */
+  readonly pendingAt?: Date
+}
+
+/** A number that is part of a total in the organization's usage. `by` is the change that wrote it: see `use-cases/count-usage.ts`. */
+export interface CountedNumber {
+  readonly value: number
+  readonly by: string
+}
+
+export type DocumentStatus = 'queued' | 'processing' | 'ready' | 'failed'
+export type IngestionStage = 'parsing' | 'chunking' | 'embedding' | 'indexing'
+export const DOCUMENT_ERROR_CODES = [
+  'empty',
+  'corrupt',
+  'password_required',
+  'no_text',
+  'unsupported_type',
+  'limit_exceeded',
+  'timeout',
+  'poison',
+  'embedding_failed',
+  'insufficient_quota',
+  'model_not_found',
+  'residency_policy_violation',
+  'storage_quota_exceeded',
+] as const
+export type DocumentErrorCode = (typeof DOCUMENT_ERROR_CODES)[number]
+
+export interface DocumentRecord {
+  readonly _id: string
+  readonly organizationId: string
+  readonly collectionId: string
+  readonly fileId: string
+  /** Collection and file; unset from the moment of its deletion, so that the file can be attached again at once. */
+  readonly attachKey?: string
+  /** False from the moment of its deletion: nobody sees it any more. */
+  readonly listed: boolean
+  /** Whose allowlist and wallet its ingestion uses. */
+  readonly apiKeyId: string
+  readonly fileName: string
+  readonly metadata: Readonly<Record<string, string | number | boolean>>
+  readonly status: DocumentStatus
+  readonly stage: IngestionStage | null
+  readonly progress: { readonly done: number; readonly total: number } | null
+  readonly error: { readonly code: DocumentErrorCode; readonly message: string } | null
+  readonly warnings: readonly { readonly code: string; readonly message: string; readonly pages: readonly number[] }[]
+  readonly pageCount: number | null
+  readonly chunkCount: number
+  readonly language: string | null
+  readonly attempts: number
+  /** Names the chunks that searches may give; null until it is ready for the first time. */
+  readonly liveGeneration: string | null
+  /** Number of the generation that ingestion writes: 1, and one more for each retry. */
+  readonly generation: number
+  /** Vectors that it adds to the organization's count. */
+  readonly countedVectors: CountedNumber
+  /** Chunks that it adds to its collection's count. */
+  readonly countedChunks: CountedNumber
+  /** The hold of the embedding under way and the tokens that finished batches used. */
+  readonly embedding: { readonly holdId: string; readonly tokens: number } | null
+  readonly createdAt: Date
+  readonly job?: Job
+}
+
+/** Work that a record waits for: it is due when `dueAt` has come; a lease moves `dueAt` on, so that a dead worker's job is due again by itself. */
+export interface Job {
+  readonly kind: 'ingest' | 'delete'
+  readonly dueAt: Date
+  /** Fences the worker's writes: each names the token, and a worker that lost its lease changes nothing. */
+  readonly lease: string | null
+  /** Claims since the last recorded outcome or step. */
+  readonly starts: number
+  /** Failures that a repeat may mend, and when the first of them was. */
+  readonly failures: number
+  readonly firstFailureAt: Date | null
+}
+
+export function newJob(kind: Job['kind'], dueAt: Date): Job {
+  return { kind, dueAt, lease: null, starts: 0, failures: 0, firstFailureAt: null }
+}
+
+/** What an organization has stored. `marks` are changes under way: see `use-cases/count-usage.ts`. */
+export interface UsageRecord {
+  /** The organization. */
+  readonly _id: string
+  readonly storageBytes: number
+  readonly vectors: number
+  /** Chunks of ready documents by collection. */
+  readonly chunks: Readonly<Record<string, number>>
+  readonly marks: Readonly<Record<string, UsageMark>>
+}
+
+/** A change of a counted number, `from` to `to`, which the total has and the record may not have yet. */
+export interface UsageMark {
+  readonly id: string
+  /** The `by` that the record has before. */
+  readonly after: string
+  readonly from: number
+  readonly to: number
+  /** When it was set, in ms. */
+  readonly at: number
+}
+
+export function chunkIdOf(documentId: string, generation: string, ordinal: number): string {
+  return `${documentId.replace('doc_', 'chunk_')}_${generation}_${ordinal}`
+}
+
+/** The document and generation that a chunk id names; undefined when it is not one. */
+export function partsOfChunkId(chunkId: string): { readonly documentId: string; readonly generation: string } | undefined {
+  const match = /^chunk_([0-9a-f]{32})_(g\d+)_\d+$/.exec(chunkId)
+  return match ? { documentId: `doc_${match[1]}`, generation: match[2]! } : undefined
+}

@@ -1,0 +1,67 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { grams, normalise, normaliseForEmbedding, queryTerms, words } from './text-analysis.ts'
+
+describe('normalise', () => {
+  for (const [what, text, expected] of [
+    ['harakat and tatweel', 'مُحَمَّـــد', 'محمد'],
+    ['forms of alef, yeh, teh marbuta and hamza', 'أإآٱ ى ة ؤ ئ', 'اااا ي ه و ي'],
+    ['Arabic-Indic digits', '٠١٢٣٤٥٦٧٨٩', '0123456789'],
+    ['presentation forms, lam-alef among them', 'ﻼﻣﻠ', 'لامل'],
+    ['compatibility forms of Latin', 'ﬁle ②', 'file 2'],
+  ] as const) {
+    it(`gives one spelling to ${what}`, () => expect(normalise(text)).toBe(expected))
+  }
+})
+
+describe('normaliseForEmbedding', () => {
+  it('takes presentation forms, harakat and tatweel away', () => expect(normaliseForEmbedding('ﻼ مُحَمَّـــد')).toBe('لا محمد'))
+  it('keeps letters as they are spelt, and everything that is not Arabic', () => {
+    const text = '\ufeffمدرسة أحمد إلى ٣ x² ½ ﬁle café 陳'
+    expect(normaliseForEmbedding(text)).toBe(text)
+  })
+})
+
+describe('words', () => {
+  // Expected values are what the reference method, fusion.py of the evaluation, gives.
+  for (const [text, expected] of [
+    ['The libraries were visited by students, visiting classes', ['library', 'visit', 'student', 'visit', 'class']],
+    ['والمدرسة للمعلمين بالكتابات', ['مدرس', 'معلم', 'كتاب']],
+    ['ما هي المدينة التي في مصر؟', ['مدين', 'مصر']],
+    ['Cafés in 1453, ٣٠٠ m²', ['café', '1453', '300', 'm2']],
+    ['snake_case', ['snake', 'case']],
+    ['', []],
+  ] as const) {
+    it(`gives light stems without stop words for "${text}"`, () => expect(words(text)).toEqual(expected))
+  }
+
+  it('brings spellings of one word together', () => {
+    const [first] = words('المدرسة')
+    for (const spelling of ['المدرسه', 'اَلْمَدْرَسَةُ', 'الـمـدرسة', 'ﺍﻟﻤﺪﺭﺳﺔ', 'ومدرسة']) expect(words(spelling)).toEqual([first])
+  })
+})
+
+describe('grams', () => {
+  it('marks the edges of words and does not cross them', () => expect(grams('an ox!')).toEqual(['^an', 'an$', '^ox', 'ox$']))
+  it('keeps repeats and one-letter words', () => expect(grams('a aaaa')).toEqual(['^a$', '^aa', 'aaa', 'aaa', 'aa$']))
+
+  it('gives three code points each and never half of a surrogate pair, for any text', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        for (const gram of grams(text)) {
+          expect(Array.from(gram)).toHaveLength(3)
+          expect(gram.isWellFormed()).toBe(true)
+        }
+      }),
+    )
+  })
+})
+
+describe('bounds', () => {
+  it('cuts a word that is longer than any word', () => expect(words('x'.repeat(1_000_000))).toEqual(['x'.repeat(64)]))
+  it('searches a long query by its first terms', () => {
+    const { words: stems, grams: threes } = queryTerms(Array.from({ length: 9_000 }, (_, i) => (i * 7919).toString(36)).join(' '))
+    expect([stems.length, threes.length]).toEqual([512, 1_536])
+  })
+  it('gives each term of a query once', () => expect(queryTerms('cats cats cat').words).toEqual(['cat']))
+})

@@ -1,0 +1,120 @@
+/**
+ * Terms of a text for the lexical legs of search, the same for passages and queries. Adapters of the chunk index index these terms as
+ * they are, so every index scores alike. Arabic stems are those of Lucene's `ArabicStemmer`, after a wider normalisation.
+ */
+
+/** UTF-16 units that are analysed: several times the longest chunk and the longest query, so that no caller's text stalls the process. */
+const MAX_TEXT_LENGTH = 65_536
+/** Letters of a word that are analysed. No Arabic or English word is longer; a longer run is encoded data, and cut it still matches itself. */
+const MAX_WORD_LENGTH = 64
+/** Distinct terms of a query: far above a long question, and a bound on what one search looks up. */
+const MAX_QUERY_WORDS = 512
+const MAX_QUERY_GRAMS = 1_536
+
+/** Harakat, Quranic marks, superscript alef, and tatweel. */
+const MARKS = /[\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0640]/g
+/** Letters that Arabic writers use for one another, and Arabic-Indic digits. */
+const FOLDED = /[أإآٱىةؤئ\u0660-\u0669]/g
+const FOLDS: Readonly<Record<string, string>> = { أ: 'ا', إ: 'ا', آ: 'ا', ٱ: 'ا', ى: 'ي', ة: 'ه', ؤ: 'و', ئ: 'ي' }
+const WORD = /[\p{L}\p{N}]+/gu
+
+const ENGLISH_STOP_WORDS =
+  'the a an of in to and is was were are for on with by as at from that this it its be or which what who whom when where why how did does do ' +
+  'had has have their his her he she they them than then into such many much most'
+const ARABIC_STOP_WORDS =
+  'في من على إلى عن ما ماذا متى أين كيف كم هل لماذا الذي التي هو هي كان كانت أن إن مع هذا هذه ذلك تلك و أو ثم قد لم لا بعد قبل بين'
+
+/** At most one is taken off; at least two letters stay. */
+const ARABIC_PREFIXES = ['وال', 'بال', 'كال', 'فال', 'لل', 'ال']
+/** Each that fits is taken off, in this order; at least two letters stay. */
+const ARABIC_SUFFIXES = ['ها', 'ان', 'ات', 'ون', 'ين', 'يه', 'ه', 'ي']
+/** The first that fits is replaced; at least three letters stay before it. */
+const ENGLISH_SUFFIXES = [
+  ['ies', 'y'],
+  ['sses', 'ss'],
+  ['ing', ''],
+  ['ed', ''],
+  ['es', ''],
+  ['s', ''],
+] as const
+
+const STOP_STEMS: ReadonlySet<string> = new Set([...ENGLISH_STOP_WORDS.split(' '), ...tokens(ARABIC_STOP_WORDS).map(stem)])
+
+/** One spelling of what Arabic writes in several: NFKC (so no presentation forms), no marks, alef, yeh, teh marbuta and hamza folded. */
+export function normalise(text: string): string {
+  return text
+    .normalize('NFKC')
+    .replace(MARKS, '')
+    .replace(FOLDED, (letter) => FOLDS[letter] ?? String(letter.charCodeAt(0) - 0x660))
+}
+
+/** Arabic presentation forms A and B; the last code point of B is the byte order mark, which is none. */
+const PRESENTATION_FORMS = /[\ufb50-\ufdff\ufe70-\ufefc]+/g
+
+/**
+ * Text as it is embedded, passages and queries alike: presentation forms become plain letters, tatweel and harakat go, and nothing more.
+ * Folding the letters as `normalise` does takes the model away from the spelling that it was trained on: on the development half of XQuAD
+ * nDCG@10 of Arabic questions over English passages falls from .836 to .783, while this form keeps every figure of the raw text.
+ */
+export function normaliseForEmbedding(text: string): string {
+  return text.replace(PRESENTATION_FORMS, (forms) => forms.normalize('NFKC')).replace(MARKS, '')
+}
+
+/** Light stems in order, with repeats; stop words are left out. */
+export function words(text: string): string[] {
+  return stemsOf(tokens(text))
+}
+
+/** 3-grams inside each word in order, with repeats; `^` and `$` mark the word's edges. */
+export function grams(text: string): string[] {
+  return gramsOf(tokens(text))
+}
+
+/** Distinct terms of a query. One longer than the bounds is searched by its first terms. */
+export function queryTerms(text: string): { readonly words: readonly string[]; readonly grams: readonly string[] } {
+  const all = tokens(text)
+  return {
+    words: [...new Set(stemsOf(all))].slice(0, MAX_QUERY_WORDS),
+    grams: [...new Set(gramsOf(all))].slice(0, MAX_QUERY_GRAMS),
+  }
+}
+
+function tokens(text: string): string[] {
+  const found = normalise(text.slice(0, MAX_TEXT_LENGTH)).match(WORD) ?? []
+  return found.map((word) => (word.length > MAX_WORD_LENGTH ? Array.from(word).slice(0, MAX_WORD_LENGTH).join('') : word).toLowerCase())
+}
+
+function stemsOf(all: readonly string[]): string[] {
+  return all.map(stem).filter((word) => !STOP_STEMS.has(word))
+}
+
+function gramsOf(all: readonly string[]): string[] {
+  return all.flatMap((word) => {
+    // By code points: half a surrogate pair is not text.
+    const letters = Array.from(`^${word}$`)
+    return letters.slice(2).map((last, i) => `${letters[i]}${letters[i + 1]}${last}`)
+  })
+}
+
+function stem(word: string): string {
+  return word[0]! >= 'ء' && word[0]! <= 'ي' ? arabicStem(word) : englishStem(word)
+}
+
+function arabicStem(word: string): string {
+  let rest = word.startsWith('و') && word.length >= 4 ? word.slice(1) : word
+  const prefix = ARABIC_PREFIXES.find((p) => rest.startsWith(p) && rest.length - p.length >= 2)
+  if (prefix) rest = rest.slice(prefix.length)
+  for (const suffix of ARABIC_SUFFIXES) {
+    if (rest.endsWith(suffix) && rest.length - suffix.length >= 2) rest = rest.slice(0, -suffix.length)
+  }
+  return rest
+}
+
+function englishStem(word: string): string {
+  for (const [suffix, replacement] of ENGLISH_SUFFIXES) {
+    if (!word.endsWith(suffix) || word.length - suffix.length < 3) continue
+    if (suffix === 's' && word.endsWith('ss')) continue
+    return word.slice(0, -suffix.length) + replacement
+  }
+  return word
+}

@@ -1,0 +1,55 @@
+/** Tokens of each text, special tokens included or not: sums are only estimates, and what is promised is counted. */
+export type CountTokens = (texts: readonly string[]) => Promise<readonly number[]>
+
+/** Texts in one question to the tokenizer. */
+const MAX_BATCH_TEXTS = 2_048
+/** Characters in one question, so that one batch takes milliseconds and the signal is seen between two. */
+const MAX_BATCH_CHARS = 256 * 1024
+/** Characters worked on before the event loop gets its turn: about 10 ms of segmenting. */
+const BREATH_CHARS = 64 * 1024
+
+/** Counts in batches, and lets the process answer others in between. */
+export class TokenCounter {
+  readonly #countTokens: CountTokens
+  readonly #signal: AbortSignal
+  #worked = 0
+
+  constructor(countTokens: CountTokens, signal: AbortSignal) {
+    this.#countTokens = countTokens
+    this.#signal = signal
+  }
+
+  /** In the order of the texts; empty ones have no tokens and are not asked for. */
+  async count(texts: readonly string[]): Promise<readonly number[]> {
+    const counts = new Array<number>(texts.length).fill(0)
+    let batch: number[] = []
+    let chars = 0
+    const flush = async () => {
+      if (batch.length === 0) return
+      this.#signal.throwIfAborted()
+      const found = await this.#countTokens(batch.map((index) => texts[index]!))
+      batch.forEach((index, at) => {
+        counts[index] = found[at]!
+      })
+      batch = []
+      chars = 0
+    }
+    for (const [index, text] of texts.entries()) {
+      if (text === '') continue
+      if (batch.length === MAX_BATCH_TEXTS || chars + text.length > MAX_BATCH_CHARS) await flush()
+      batch.push(index)
+      chars += text.length
+    }
+    await flush()
+    return counts
+  }
+
+  /** Called after work on so many characters. @throws the signal's reason */
+  async breathe(chars: number): Promise<void> {
+    this.#worked += chars
+    if (this.#worked < BREATH_CHARS) return
+    this.#worked = 0
+    await new Promise((resolve) => setImmediate(resolve))
+    this.#signal.throwIfAborted()
+  }
+}

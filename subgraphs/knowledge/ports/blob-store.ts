@@ -1,0 +1,12 @@
+/** Bytes under a key, for file contents and extracted texts. Adapters pass `test/contract/blob-store.ts`. */
+export interface BlobStore {
+  /** Stores the bytes durably, replacing what the key had; a reader sees the old bytes or the new, never a mixture. */
+  put(key: string, bytes: Uint8Array): Promise<void>
+  /**
+   * `length` bytes from `offset` (fewer at the end), at most 32 MiB; `null` when there is no such key.
+   * Without a range: the whole.
+   */
+  get(key: string, range?: { readonly offset: number; readonly length: number }): Promise<Uint8Array | null>
+  /** Repeatable; an absent key is fine. */
+  delete(key: string): Promise<void>
+}

@@ -1,0 +1,91 @@
+import type { SearchFilter } from '../domain/search-filter.ts'
+
+/** A passage with what searches need of it. Terms are made by `domain/text-analysis.ts`; adapters index them as they are. */
+export interface IndexedChunk {
+  /** Deterministic: the document, its generation and the ordinal, so that a repeated write overwrites. */
+  readonly chunkId: string
+  readonly ordinal: number
+  readonly text: string
+  readonly headingPath: readonly string[]
+  readonly pageStart: number | null
+  readonly pageEnd: number | null
+  readonly charStart: number
+  readonly charEnd: number
+  /** `ar`, `en` or null. Fusion reorders within a language only. */
+  readonly language: string | null
+  /** Length 1. Adapters may keep it as int8. */
+  readonly vector: Float32Array
+  /** Light stems, in order, with repeats. */
+  readonly words: readonly string[]
+  /** 3-grams inside each word with its edges marked, in order, with repeats. */
+  readonly grams: readonly string[]
+}
+
+export interface IndexedDocument {
+  readonly organizationId: string
+  readonly collectionId: string
+  readonly documentId: string
+  /** Names one ingestion of the document; chunks of different generations may be there at once, and searches name the live ones by re-check. */
+  readonly generation: string
+  /** Facts for filters: file_name, media_type, language, created_at (ms), and `metadata.*`. */
+  readonly attributes: Readonly<Record<string, string | number | boolean | null>>
+}
+
+export interface ChunkQuery {
+  readonly collectionId: string
+  /** Null: no vector leg, and candidates have no cosine. */
+  readonly vector: Float32Array | null
+  /** Empty: no lexical legs. Distinct stems and 3-grams of the query. */
+  readonly words: readonly string[]
+  readonly grams: readonly string[]
+  /** Candidates of each leg, 1 to 1000. */
+  readonly candidates: number
+  readonly filter: SearchFilter | null
+}
+
+/** A chunk that a leg found; the legs' figures are there for every candidate, whichever leg found it. */
+export interface ChunkCandidate {
+  readonly chunkId: string
+  readonly documentId: string
+  readonly generation: string
+  readonly language: string | null
+  /** -1 to 1; null without a query vector. */
+  readonly cosine: number | null
+  /** BM25 (k1 1.2, b .75, idf ln(1 + (n - df + .5) / (df + .5)) over the collection) divided by the query's ceiling: 0 to 1. */
+  readonly wordCoverage: number
+  readonly gramCoverage: number
+}
+
+export interface StoredChunk extends Omit<IndexedChunk, 'vector' | 'words' | 'grams'> {
+  readonly organizationId: string
+  readonly collectionId: string
+  readonly documentId: string
+  readonly generation: string
+}
+
+/**
+ * Chunks, their vectors and their terms, searchable by both. Derived: everything in it can be made again from the primary store.
+ * Adapters pass `test/contract/chunk-index.ts`. @throws {ServiceUnavailable} the index did not answer; every call may be repeated.
+ */
+export interface ChunkIndex extends AsyncDisposable {
+  /** Makes room for a collection whose vectors have this length. Repeatable. */
+  createCollection(collection: {
+    readonly organizationId: string
+    readonly collectionId: string
+    readonly dimensions: number
+  }): Promise<void>
+  /** Everything of the collection. Repeatable. */
+  dropCollection(collectionId: string): Promise<void>
+  /** Writes or replaces chunks, at most 256, in one transaction where the adapter has them. @throws {KisError} `invalid_request` a vector has another length or is not finite. */
+  put(document: IndexedDocument, chunks: readonly IndexedChunk[]): Promise<void>
+  /** Ordinals that are there for this generation, ascending: where an interrupted ingestion goes on. */
+  ordinals(collectionId: string, documentId: string, generation: string): Promise<readonly number[]>
+  /** Deletes a document's chunks: all of them, or all but one generation's. Not found by searches that start later. Repeatable. */
+  deleteDocument(collectionId: string, documentId: string, keepGeneration?: string): Promise<void>
+  /** Union of the legs' candidates, in no particular order; a collection without chunks gives none. */
+  search(query: ChunkQuery, signal: AbortSignal): Promise<readonly ChunkCandidate[]>
+  /** In the order of the ids; those that are not there are left out. At most 1000. */
+  get(collectionId: string, chunkIds: readonly string[]): Promise<readonly StoredChunk[]>
+  /** Rejects when the index cannot serve. */
+  ping(signal: AbortSignal): Promise<void>
+}

@@ -1,0 +1,37 @@
+import type { Principal } from '../../common/principal.ts'
+
+export interface EmbeddingModel {
+  readonly id: string
+  readonly dimensions: number
+  /** Most tokens of one text, with marks and prefix. */
+  readonly maxTokens: number
+  /** Tokens that marks and prefix take. */
+  readonly overheadTokens: number
+  /** Standard deviation of a query's cosines; null when not known. */
+  readonly cosineSpread: number | null
+}
+
+export interface CallContext {
+  readonly caller: Principal
+  readonly requestId: string
+  readonly signal: AbortSignal
+}
+
+/** Embedding models, as knowledge needs them: a GraphQL client of inference stands behind it. Every call is billed there. */
+export interface Inference {
+  /** @throws {KisError} `model_not_found`, `residency_policy_violation`: the caller may not use it. */
+  embeddingModel(id: string, context: CallContext): Promise<EmbeddingModel>
+  /** In the order of the texts, at most 2,048. */
+  countTokens(modelId: string, texts: readonly string[], context: CallContext): Promise<readonly number[]>
+  /** Of length 1 (L2). @throws {KisError} `insufficient_quota` and what the model's engine answers. */
+  embedQuery(modelId: string, text: string, context: CallContext): Promise<Float32Array>
+  /** Holds the price of `tokens` and gives the hold's id. @throws {KisError} `insufficient_quota`: nothing is held. */
+  openEmbedding(modelId: string, tokens: number, context: CallContext): Promise<string>
+  /** At most 64 texts. @throws {KisError} `not_found`: the hold has ended. */
+  embedPassages(
+    input: { readonly holdId: string; readonly modelId: string; readonly texts: readonly string[]; readonly tokensBefore: number },
+    context: CallContext,
+  ): Promise<{ readonly vectors: readonly Float32Array[]; readonly tokens: number }>
+  /** Charges `tokens` and ends the hold; 0 charges nothing. Repeatable. */
+  closeEmbedding(holdId: string, tokens: number, context: CallContext): Promise<void>
+}

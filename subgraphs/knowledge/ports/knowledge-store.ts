@@ -1,0 +1,36 @@
+import type { DocumentCollection, DocumentStore } from '../../common/ports/document-store.ts'
+import type { BlobRecord, CollectionRecord, DocumentRecord, FileRecord, UsageRecord } from '../domain/records.ts'
+
+/** The primary store's collections. On MongoDB each shards by `organizationId`; ids sort by the time of their making. */
+export interface KnowledgeStore {
+  readonly collections: DocumentCollection<CollectionRecord>
+  readonly files: DocumentCollection<FileRecord>
+  readonly blobs: DocumentCollection<BlobRecord>
+  readonly documents: DocumentCollection<DocumentRecord>
+  readonly usage: DocumentCollection<UsageRecord>
+}
+
+export function knowledgeStore(store: DocumentStore): KnowledgeStore {
+  return {
+    collections: store.collection({
+      name: 'collections',
+      indexes: [
+        { fields: ['organizationId', 'listed'] },
+        { fields: ['organizationId', 'code'], unique: true },
+        { fields: ['job.dueAt'], sparse: true },
+      ],
+    }),
+    files: store.collection({ name: 'files', indexes: [{ fields: ['organizationId'] }] }),
+    blobs: store.collection({ name: 'blobs', indexes: [{ fields: ['pendingAt'], sparse: true }] }),
+    documents: store.collection({
+      name: 'documents',
+      indexes: [
+        { fields: ['collectionId', 'listed'] },
+        { fields: ['collectionId', 'listed', 'status'] },
+        { fields: ['attachKey'], unique: true, sparse: true },
+        { fields: ['job.dueAt'], sparse: true },
+      ],
+    }),
+    usage: store.collection({ name: 'usage', indexes: [] }),
+  }
+}

@@ -1,0 +1,123 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { Life, ManualClock } from '../../../test/support/knowledge.ts'
+import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
+import { full } from '../../../test/support/soak.ts'
+import type { DocumentRecord } from '../domain/records.ts'
+import { type KnowledgeStore, knowledgeStore } from '../ports/knowledge-store.ts'
+import { countedVectors } from './count-document.ts'
+import { type Counted, count, usageOf } from './count-usage.ts'
+
+const ORGANIZATION = 'org_1'
+const LIMIT = 20
+const DOCUMENTS = ['doc_a', 'doc_b', 'doc_c']
+
+async function newStore(): Promise<KnowledgeStore> {
+  const store = knowledgeStore(new MemoryDocumentStore())
+  for (const _id of DOCUMENTS) {
+    const document = {
+      _id,
+      organizationId: ORGANIZATION,
+      collectionId: 'col_1',
+      listed: true,
+      status: 'queued',
+      countedVectors: { value: 0, by: _id },
+      job: { kind: 'ingest', dueAt: new Date(0), lease: 'lease_0', starts: 0, failures: 0, firstFailureAt: null },
+    }
+    await store.documents.insertOne(document as unknown as DocumentRecord)
+  }
+  return store
+}
+
+const totalOf = async (store: KnowledgeStore) => (await usageOf(store, ORGANIZATION)).vectors
+async function sumOf(store: KnowledgeStore): Promise<number> {
+  const documents = await Promise.all(DOCUMENTS.map((_id) => store.documents.findOne({ _id })))
+  return documents.reduce((sum, document) => sum + document!.countedVectors.value, 0)
+}
+
+/** One worker's changes of one document. The worker takes the lease first, dies at a call, or goes on after another has taken the lease. */
+const worker = fc.record({
+  document: fc.constantFrom(...DOCUMENTS),
+  numbers: fc.array(fc.integer({ min: 0, max: 15 }), { minLength: 1, maxLength: 3 }),
+  diesAt: fc.oneof(fc.constant(Number.POSITIVE_INFINITY), fc.integer({ min: 1, max: 14 })),
+  effect: fc.constantFrom('failed' as const, 'lost answer' as const),
+})
+
+it('keeps the total at the sum of the records and below the limit, whatever crashes and whoever works with a lost lease', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.scheduler(), fc.array(worker, { minLength: 1, maxLength: 5 }), async (scheduler, workers) => {
+      const store = await newStore()
+      const clock = new ManualClock()
+      const run = async ({ document, numbers, diesAt, effect }: (typeof workers)[number], lease: string) => {
+        const life = new Life(diesAt, effect)
+        life.onCall = () => scheduler.schedule(Promise.resolve())
+        const seen = { ...store, usage: life.sees(store.usage, 'usage'), documents: life.sees(store.documents, 'documents') }
+        const leased = await seen.documents.findOneAndUpdate({ _id: document }, { $set: { 'job.lease': lease } })
+        for (const number of numbers) {
+          await count({ store: seen, clock }, countedVectors({ store: seen }, leased!), number, LIMIT)
+          expect(await totalOf(store)).toBeLessThanOrEqual(LIMIT)
+        }
+      }
+      const running = Promise.allSettled(workers.map((one, i) => run(one, `lease_${i + 1}`)))
+      const unexpected = (await scheduler.waitFor(running)).flatMap((result) =>
+        result.status === 'rejected' && result.reason.constructor.name !== 'Crash' ? [result.reason] : [],
+      )
+      expect(unexpected).toEqual([])
+      expect(await totalOf(store)).toBeGreaterThanOrEqual(await sumOf(store))
+
+      // A next worker of each document settles what is left.
+      for (const [i, _id] of DOCUMENTS.entries()) {
+        const leased = await store.documents.findOneAndUpdate({ _id }, { $set: { 'job.lease': `last_${i}` } })
+        expect(await count({ store, clock }, countedVectors({ store }, leased!), 1)).toBe('counted')
+      }
+      expect(await totalOf(store)).toBe(DOCUMENTS.length)
+      expect(await sumOf(store)).toBe(DOCUMENTS.length)
+      expect((await usageOf(store, ORGANIZATION)).marks).toEqual({})
+    }),
+    { numRuns: full(5_000) },
+  )
+}, 120_000)
+
+/** A number in a document that several may change at once, as uploads of the same content do. */
+function shared(store: KnowledgeStore): Counted {
+  const _id = DOCUMENTS[0]!
+  return {
+    organizationId: ORGANIZATION,
+    subject: 'shared',
+    total: 'vectors',
+    exclusive: false,
+    current: async () => (await store.documents.findOne({ _id }))?.countedVectors,
+    write: async (number, { by }) =>
+      (await store.documents.findOneAndUpdate({ _id, 'countedVectors.by': by }, { $set: { countedVectors: { ...number } } })) !== null,
+  }
+}
+
+it('never takes a competing change of the same record for a limit that is reached', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.scheduler(), async (scheduler) => {
+      const store = await newStore()
+      const clock = new ManualClock()
+      const change = async () => {
+        const life = new Life()
+        life.onCall = () => scheduler.schedule(Promise.resolve())
+        const seen = { ...store, usage: life.sees(store.usage, 'usage'), documents: life.sees(store.documents, 'documents') }
+        return count({ store: seen, clock }, shared(seen), LIMIT, LIMIT)
+      }
+      const outcomes = await scheduler.waitFor(Promise.all([change(), change(), change()]))
+      // One that was interrupted by another's impatience is told so.
+      expect(outcomes).not.toContain('over_limit')
+      expect(outcomes).toContain('counted')
+      expect(await totalOf(store)).toBe(LIMIT)
+    }),
+    { numRuns: 300 },
+  )
+}, 120_000)
+
+it('refuses what passes the limit and changes nothing', async () => {
+  const store = await newStore()
+  const clock = new ManualClock()
+  const [a, b] = await Promise.all(DOCUMENTS.map((_id) => store.documents.findOne({ _id })))
+  expect(await count({ store, clock }, countedVectors({ store }, a!), LIMIT - 1, LIMIT)).toBe('counted')
+  expect(await count({ store, clock }, countedVectors({ store }, b!), 2, LIMIT)).toBe('over_limit')
+  expect(await usageOf(store, ORGANIZATION)).toMatchObject({ vectors: LIMIT - 1, marks: {} })
+})

@@ -1,0 +1,138 @@
+import { KisError } from '../../common/errors.ts'
+import type { DocumentCollection } from '../../common/ports/document-store.ts'
+import { newJob } from '../domain/records.ts'
+import { sweepBlobs } from './blobs.ts'
+import { continueCollectionDeletion, finishDocumentDeletion } from './delete-now.ts'
+import type { Deps } from './deps.ts'
+import { failDocument, ingestDocument, LeaseLost } from './ingest-document.ts'
+import { claimJob, HEARTBEAT_MS, type JobRecord, releaseAllLeases, renewLease } from './jobs.ts'
+import type { WakeUp } from './wake-up.ts'
+
+/** Documents that one process ingests at once: each has a parser process and waits for embeddings most of the time. */
+const WORKERS = 2
+/** A worker without a job looks again after this, or when it is woken. */
+const IDLE_MS = 1_000
+const SWEEP_MS = 60_000
+/** A failure that a repeat may mend is repeated this often, and for this long, counted from the last step that was done. */
+const MAX_REPEATS = 6
+const MAX_FAILING_MS = 30 * 60_000
+const MAX_BACKOFF_MS = 300_000
+
+export interface WorkOptions {
+  /** The store belongs to this process alone: leases found at the start are of workers that are gone. */
+  readonly exclusive: boolean
+  /** First step of the backoff; the n-th failure waits up to 2^n of it, full jitter. Default 1,000. */
+  readonly backoffMs: number
+}
+
+/** Runs the jobs of documents and collections until the signal aborts; resolves when the last has stopped and given its lease back. */
+export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, signal: AbortSignal): Promise<void> {
+  const { store, clock, log } = deps
+  const logged = (error: unknown) => {
+    if (!signal.aborted) log.error({ err: error }, 'a worker failed')
+    return false
+  }
+  if (options.exclusive) {
+    // Leases that stay run out by themselves.
+    await releaseAllLeases(store.documents, clock).catch(logged)
+    await releaseAllLeases(store.collections, clock).catch(logged)
+  }
+  const repeat = async (round: () => Promise<boolean>, pause: () => Promise<void>) => {
+    while (!signal.aborted) if (!(await round().catch(logged))) await pause()
+  }
+  await Promise.all([
+    ...Array.from({ length: WORKERS }, () =>
+      repeat(
+        () => workOnce(deps, options, signal),
+        () => wakeUp.wait(IDLE_MS, signal),
+      ),
+    ),
+    repeat(
+      () => sweepBlobs(deps),
+      () => clock.sleep(SWEEP_MS, signal).catch(() => undefined),
+    ),
+  ])
+}
+
+/** Collections go first: they are few, and documents may be due without end. */
+async function workOnce(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal): Promise<boolean> {
+  const { store, clock } = deps
+  const collection = await claimJob(store.collections, clock)
+  if (collection) {
+    await underLease(deps, store.collections, collection, signal, backoffMs, async () => {
+      await continueCollectionDeletion(deps, collection)
+    })
+    return true
+  }
+  const document = await claimJob(store.documents, clock)
+  if (!document) return false
+  await underLease(deps, store.documents, document, signal, backoffMs, (ended) =>
+    document.job!.kind === 'delete' ? finishDocumentDeletion(deps, document) : ingestDocument(deps, document, ended),
+  )
+  return true
+}
+
+/** Keeps the lease alive beside the work, and records how the work failed. */
+async function underLease<T extends JobRecord>(
+  deps: Deps,
+  records: DocumentCollection<T>,
+  record: T,
+  signal: AbortSignal,
+  backoffMs: number,
+  run: (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const lost = new AbortController()
+  const heartbeat = setInterval(async () => {
+    if (!(await renewLease(records, deps.clock, record).catch(() => true))) lost.abort(new LeaseLost())
+  }, HEARTBEAT_MS)
+  try {
+    await run(AbortSignal.any([signal, lost.signal]))
+  } catch (error) {
+    if (error instanceof LeaseLost || lost.signal.aborted) return
+    if (signal.aborted) await giveBack(deps, records, record)
+    else await recordFailure(deps, records, record, backoffMs, error)
+  } finally {
+    clearInterval(heartbeat)
+  }
+}
+
+/** The process stops: the job is due for the next one at once, and this start does not count. */
+async function giveBack<T extends JobRecord>({ clock }: Deps, records: DocumentCollection<T>, { _id, job }: T): Promise<void> {
+  await records.findOneAndUpdate(
+    { _id, 'job.lease': job!.lease },
+    { $set: { 'job.dueAt': clock.now(), 'job.lease': null, 'job.starts': 0 } },
+  )
+}
+
+/** Due again after a while with full jitter; after too many failures the document fails for good. */
+async function recordFailure<T extends JobRecord>(
+  deps: Deps,
+  records: DocumentCollection<T>,
+  record: T,
+  backoffMs: number,
+  error: unknown,
+): Promise<void> {
+  const { clock, log } = deps
+  const current = (await records.findOne({ _id: record._id, 'job.lease': record.job!.lease }))?.job
+  if (!current) return
+  const now = clock.now()
+  const failures = current.failures + 1
+  const firstFailureAt = current.firstFailureAt ?? now
+  log.warn({ err: error, id: record._id, failures }, 'a job failed and is repeated')
+  const exhausted = failures > MAX_REPEATS || now.getTime() - firstFailureAt.getTime() > MAX_FAILING_MS
+  const document =
+    exhausted && current.kind === 'ingest' && (await deps.store.documents.findOne({ _id: record._id, 'job.lease': current.lease }))
+  if (document) {
+    const reason = error instanceof KisError ? error.message : 'The service failed to process the document.'
+    const ended = await failDocument(deps, document, 'embedding_failed', reason).then(
+      () => true,
+      () => false,
+    )
+    if (ended) return
+  }
+  const delayMs = Math.random() * Math.min(MAX_BACKOFF_MS, backoffMs * 2 ** failures)
+  await records.findOneAndUpdate(
+    { _id: record._id, 'job.lease': current.lease },
+    { $set: { job: { ...newJob(current.kind, new Date(now.getTime() + delayMs)), failures, firstFailureAt } } },
+  )
+}

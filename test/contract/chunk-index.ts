@@ -1,0 +1,463 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { SearchFilter } from '../../subgraphs/knowledge/domain/search-filter.ts'
+import { grams, queryTerms, words } from '../../subgraphs/knowledge/domain/text-analysis.ts'
+import type { ChunkCandidate, ChunkIndex, ChunkQuery, IndexedChunk, IndexedDocument } from '../../subgraphs/knowledge/ports/chunk-index.ts'
+
+const DIMENSIONS = 24
+/** An int8 component is off by at most 1/254 of the largest, so a cosine of 24 components is right to two places. */
+const COSINE_TOLERANCE = 0.02
+/** Lucene keeps the length of a passage in one byte, which is exact for short ones only. */
+const COVERAGE_TOLERANCE = 0.01
+
+const TEXTS = [
+  'The old library keeps the letters of the sultan in a cedar chest',
+  'Letters from the harbour arrive on Tuesdays and are read aloud',
+  'تحفظ المكتبة القديمة رسائل السلطان في صندوق من خشب الأرز',
+  'وصلت السفينة إلى الميناء محملة بالتوابل والحرير في عام 1453',
+  'Spices and silk came with the ship to the harbour in 1453',
+  'مدرسة الطب في المدينة بنيت قبل ٣٠٠ عام',
+] as const
+
+/** What every chunk index must do. `open` gives an empty one; `atomicWrites` says whether a call is seen whole or not at all. */
+export function chunkIndexContract(
+  name: string,
+  open: () => Promise<ChunkIndex>,
+  { atomicWrites }: { readonly atomicWrites: boolean },
+): void {
+  describe(`${name} as a chunk index`, () => {
+    let index: ChunkIndex
+    const signal = new AbortController().signal
+
+    beforeEach(async () => {
+      index = await open()
+      await index.createCollection({ organizationId: 'org_a', collectionId: COLLECTION, dimensions: DIMENSIONS })
+    })
+    afterEach(() => index[Symbol.asyncDispose]())
+
+    const search = (query: Partial<ChunkQuery>) =>
+      index.search({ collectionId: COLLECTION, vector: null, words: [], grams: [], candidates: 100, filter: null, ...query }, signal)
+    const searchText = (text: string, query: Partial<ChunkQuery> = {}) => search({ ...queryTerms(text), ...query })
+
+    it('gives the cosine and both coverages of every candidate as the formulas say', async () => {
+      const chunks = TEXTS.map((text, i) => chunkOf(text, i))
+      await index.put(documentOf('doc_1'), chunks)
+      for (const [seed, text] of [
+        'letters of the sultan',
+        'ميناء السفينة',
+        'harbour 1453',
+        'المكتبه القديمه',
+        'nothing alike ξ',
+      ].entries()) {
+        const vector = unitVector(1000 + seed)
+        const found = await searchText(text, { vector })
+        expect(idsOf(found)).toEqual(chunks.map(({ chunkId }) => chunkId).sort())
+        for (const candidate of found) {
+          const at = chunks.findIndex(({ chunkId }) => chunkId === candidate.chunkId)
+          expect(Math.abs(candidate.cosine! - dot(vector, chunks[at]!.vector))).toBeLessThan(COSINE_TOLERANCE)
+          expect(Math.abs(candidate.wordCoverage - coverage(TEXTS, text, words)[at]!)).toBeLessThan(COVERAGE_TOLERANCE)
+          expect(Math.abs(candidate.gramCoverage - coverage(TEXTS, text, grams)[at]!)).toBeLessThan(COVERAGE_TOLERANCE)
+        }
+      }
+    })
+
+    it('counts repeated terms, and the length of a passage, as BM25 does', async () => {
+      const texts = ['cedar', 'cedar cedar cedar', `cedar ${'harbour '.repeat(40)}`, 'silk']
+      await index.put(
+        documentOf('doc_1'),
+        texts.map((text, i) => chunkOf(text, i)),
+      )
+      const found = await searchText('cedar silk silk')
+      const expected = coverage(texts, 'cedar silk', words)
+      for (const { chunkId, wordCoverage } of found) {
+        expect(Math.abs(wordCoverage - expected[Number(chunkId.at(-1))]!)).toBeLessThan(COVERAGE_TOLERANCE)
+      }
+      expect(found).toHaveLength(4)
+    })
+
+    it('finds Arabic, digits and one-letter words by their terms alone', async () => {
+      await index.put(
+        documentOf('doc_1'),
+        TEXTS.map((text, i) => chunkOf(text, i)),
+      )
+      const best = async (text: string) =>
+        (await searchText(text)).toSorted((a, b) => b.wordCoverage + b.gramCoverage - a.wordCoverage - a.gramCoverage)[0]
+      expect((await best('المكتبةُ القديمـــة'))?.chunkId).toBe(chunkId('doc_1', 'g1', 2))
+      expect((await best('300'))?.chunkId).toBe(chunkId('doc_1', 'g1', 5))
+      expect(await search({ words: ['^', '$', '"', 'OR', '*'], grams: ['" O', 'NEA'] })).toEqual([])
+    })
+
+    it('gives no cosine without a vector and no coverage without terms', async () => {
+      await index.put(documentOf('doc_1'), [chunkOf(TEXTS[0], 0)])
+      const [lexical] = await searchText('sultan')
+      expect(lexical).toMatchObject({ cosine: null, language: 'en', documentId: 'doc_1', generation: 'g1' })
+      const [vector] = await search({ vector: unitVector(0) })
+      expect(vector).toMatchObject({ wordCoverage: 0, gramCoverage: 0 })
+      expect(vector!.cosine).toBeGreaterThan(0.98)
+      expect(await search({})).toEqual([])
+    })
+
+    it('gives at most the candidates asked for of each leg, the best ones', async () => {
+      const chunks = Array.from({ length: 60 }, (_, i) => chunkOf(i === 17 ? 'sultan' : `harbour ${i}`, i))
+      await index.put(documentOf('doc_1'), chunks)
+      const vector = chunks[41]!.vector
+      const found = await searchText('sultan', { vector, candidates: 1 })
+      expect(idsOf(found)).toEqual([chunkId('doc_1', 'g1', 17), chunkId('doc_1', 'g1', 41)])
+      const nearest = await search({ vector, candidates: 5 })
+      const expected = chunks.toSorted((a, b) => dot(vector, b.vector) - dot(vector, a.vector)).slice(0, 5)
+      expect(idsOf(nearest)).toEqual(idsOf(expected))
+    })
+
+    it('finds nothing in a collection that is empty or not there', async () => {
+      expect(await searchText('sultan', { vector: unitVector(1) })).toEqual([])
+      expect(await searchText('sultan', { collectionId: OTHER })).toEqual([])
+      expect(await index.get(OTHER, ['x'])).toEqual([])
+      expect(await index.ordinals(OTHER, 'doc_1', 'g1')).toEqual([])
+      await index.deleteDocument(OTHER, 'doc_1')
+      await index.dropCollection(OTHER)
+    })
+
+    it('replaces a chunk with the same id and forgets what it was', async () => {
+      await index.put(documentOf('doc_1'), [chunkOf('sultan of the cedar', 0), chunkOf('harbour', 1)])
+      await index.put(documentOf('doc_1'), [{ ...chunkOf('silk and spices', 0), vector: unitVector(77) }])
+      expect(idsOf(withWords(await searchText('sultan cedar')))).toEqual([])
+      const found = await searchText('silk', { vector: unitVector(77) })
+      const silk = found.find((c) => c.chunkId === chunkId('doc_1', 'g1', 0))!
+      expect(silk.cosine).toBeGreaterThan(0.98)
+      expect(Math.abs(silk.wordCoverage - coverage(['silk and spices', 'harbour'], 'silk', words)[0]!)).toBeLessThan(COVERAGE_TOLERANCE)
+      expect((await index.get(COLLECTION, [chunkId('doc_1', 'g1', 0)]))[0]?.text).toBe('silk and spices')
+    })
+
+    it('is the same after a write is repeated, also when one call repeats an id', async () => {
+      const chunks = TEXTS.map((text, i) => chunkOf(text, i))
+      await index.put(documentOf('doc_1'), chunks)
+      const before = await searchText('letters of the sultan', { vector: unitVector(5) })
+      await index.put(documentOf('doc_1'), [...chunks, chunks[0]!])
+      await index.put(documentOf('doc_1'), chunks.slice(2))
+      const after = await searchText('letters of the sultan', { vector: unitVector(5) })
+      expect(sorted(after)).toEqual(sorted(before))
+      expect(await index.ordinals(COLLECTION, 'doc_1', 'g1')).toEqual([0, 1, 2, 3, 4, 5])
+    })
+
+    it('lists the ordinals of one generation, ascending', async () => {
+      await index.put(documentOf('doc_1'), [chunkOf('b', 7), chunkOf('a', 2)])
+      await index.put(documentOf('doc_1'), [chunkOf('c', 11)])
+      await index.put(documentOf('doc_1', 'g2'), [chunkOf('c', 3, 'doc_1', 'g2')])
+      expect(await index.ordinals(COLLECTION, 'doc_1', 'g1')).toEqual([2, 7, 11])
+      expect(await index.ordinals(COLLECTION, 'doc_1', 'g3')).toEqual([])
+    })
+
+    it('keeps generations side by side and deletes all but the one named', async () => {
+      await index.put(documentOf('doc_1'), [chunkOf('sultan', 0), chunkOf('cedar', 1)])
+      await index.put(documentOf('doc_1', 'g2'), [chunkOf('sultan', 0, 'doc_1', 'g2')])
+      await index.put(documentOf('doc_2'), [chunkOf('sultan', 0, 'doc_2')])
+      expect((await searchText('sultan')).map((c) => `${c.documentId} ${c.generation}`).sort()).toEqual([
+        'doc_1 g1',
+        'doc_1 g2',
+        'doc_2 g1',
+      ])
+      await index.deleteDocument(COLLECTION, 'doc_1', 'g2')
+      await index.deleteDocument(COLLECTION, 'doc_1', 'g2')
+      const all = await searchText('sultan cedar', { vector: unitVector(0) })
+      expect(idsOf(all)).toEqual([chunkId('doc_1', 'g2', 0), chunkId('doc_2', 'g1', 0)].sort())
+      expect(await index.ordinals(COLLECTION, 'doc_1', 'g1')).toEqual([])
+    })
+
+    it('finds nothing of a deleted document, and scores the rest as if it had never been', async () => {
+      await index.put(
+        documentOf('doc_2'),
+        TEXTS.map((text, i) => chunkOf(text, i, 'doc_2')),
+      )
+      const alone = await searchText('letters harbour', { vector: unitVector(3) })
+      await index.put(
+        documentOf('doc_1'),
+        Array.from({ length: 200 }, (_, i) => chunkOf(`letters harbour ${i}`, i)),
+      )
+      await index.deleteDocument(COLLECTION, 'doc_1')
+      expect(sorted(await searchText('letters harbour', { vector: unitVector(3) }))).toEqual(sorted(alone))
+      expect(await index.get(COLLECTION, [chunkId('doc_1', 'g1', 0)])).toEqual([])
+    })
+
+    it('keeps collections apart in hits, scores and deletes', async () => {
+      await index.createCollection({ organizationId: 'org_b', collectionId: OTHER, dimensions: DIMENSIONS })
+      await index.put(documentOf('doc_1'), [chunkOf('sultan', 0), chunkOf('cedar', 1)])
+      const alone = await searchText('sultan', { vector: unitVector(0) })
+      const theirs = { ...documentOf('doc_1'), organizationId: 'org_b', collectionId: OTHER }
+      await index.put(
+        theirs,
+        Array.from({ length: 50 }, (_, i) => chunkOf('sultan', i)),
+      )
+      expect(sorted(await searchText('sultan', { vector: unitVector(0) }))).toEqual(sorted(alone))
+      expect(await searchText('sultan', { collectionId: OTHER })).toHaveLength(50)
+      await index.dropCollection(OTHER)
+      await index.dropCollection(OTHER)
+      expect(await searchText('sultan', { collectionId: OTHER, vector: unitVector(0) })).toEqual([])
+      expect(sorted(await searchText('sultan', { vector: unitVector(0) }))).toEqual(sorted(alone))
+    })
+
+    it('gives a dropped collection back empty when it is made again', async () => {
+      await index.put(documentOf('doc_1'), [chunkOf('sultan', 0)])
+      await index.dropCollection(COLLECTION)
+      await index.createCollection({ organizationId: 'org_a', collectionId: COLLECTION, dimensions: DIMENSIONS + 8 })
+      await index.createCollection({ organizationId: 'org_a', collectionId: COLLECTION, dimensions: DIMENSIONS + 8 })
+      expect(await searchText('sultan', { vector: unitVector(0, DIMENSIONS + 8) })).toEqual([])
+    })
+
+    it('refuses vectors of another length or with a component that is no number, and writes nothing of that call', async () => {
+      const good = chunkOf('sultan', 0)
+      for (const vector of [
+        unitVector(0, DIMENSIONS + 1),
+        unitVector(0).fill(Number.NaN, 3, 4),
+        unitVector(0).fill(Number.POSITIVE_INFINITY, 0, 1),
+      ]) {
+        const refused = index.put(documentOf('doc_1'), [good, { ...chunkOf('cedar', 1), vector }])
+        await expect(refused).rejects.toMatchObject({ name: 'KisError', code: 'invalid_request' })
+      }
+      expect(await index.ordinals(COLLECTION, 'doc_1', 'g1')).toEqual([])
+      await index.put(documentOf('doc_1'), [good])
+      await expect(search({ vector: unitVector(0, 8) })).rejects.toMatchObject({ code: 'invalid_request' })
+    })
+
+    it('gives chunks whole, in the order of the ids, leaving out those that are not there', async () => {
+      const chunks = TEXTS.map((text, i) => ({ ...chunkOf(text, i), headingPath: ['كتاب', `Part ${i}`], pageStart: i, pageEnd: i + 1 }))
+      await index.put(documentOf('doc_1'), chunks)
+      const ids = [3, 0, 5].map((i) => chunks[i]!.chunkId)
+      const found = await index.get(COLLECTION, [ids[0]!, 'chunk_unknown', ids[1]!, ids[2]!])
+      expect(found).toEqual(
+        [3, 0, 5].map((i) => {
+          const { vector: _vector, words: _words, grams: _grams, ...stored } = chunks[i]!
+          return { ...stored, organizationId: 'org_a', collectionId: COLLECTION, documentId: 'doc_1', generation: 'g1' }
+        }),
+      )
+    })
+
+    describe('with a filter', () => {
+      beforeEach(async () => {
+        await index.put({ ...documentOf('doc_1'), attributes: ATTRIBUTES.doc_1 }, [
+          { ...chunkOf('sultan', 0), pageStart: 1, pageEnd: 3 },
+          { ...chunkOf('sultan', 1), pageStart: 4, pageEnd: 4 },
+        ])
+        await index.put({ ...documentOf('doc_2'), attributes: ATTRIBUTES.doc_2 }, [chunkOf('sultan', 0, 'doc_2')])
+      })
+
+      for (const [title, filter, expected] of FILTERS) {
+        it(`finds ${expected.join(', ') || 'nothing'} for ${title}`, async () => {
+          const wanted = expected.map((short) => chunkId(`doc_${short[0]}`, 'g1', Number(short[2]))).sort()
+          expect(idsOf(await searchText('sultan', { filter }))).toEqual(wanted)
+          expect(idsOf(await search({ vector: unitVector(9), filter }))).toEqual(wanted)
+        })
+      }
+
+      it('finds as many as asked for, however rare the chunks are that it lets through', async () => {
+        const many = Array.from({ length: 250 }, (_, i) => chunkOf('sultan harbour', i, 'doc_3'))
+        await index.put(documentOf('doc_3'), many)
+        const filter: SearchFilter = { op: 'eq', field: 'file_name', value: 'a b.pdf' }
+        const found = await searchText('sultan', { vector: many[0]!.vector, candidates: 2, filter })
+        expect(idsOf(found)).toEqual([chunkId('doc_1', 'g1', 0), chunkId('doc_1', 'g1', 1)])
+      })
+
+      it('takes the attributes of the last write of a document', async () => {
+        await index.put({ ...documentOf('doc_2'), attributes: { file_name: 'renamed.txt' } }, [chunkOf('sultan', 0, 'doc_2')])
+        const filter: SearchFilter = { op: 'eq', field: 'file_name', value: 'renamed.txt' }
+        expect(idsOf(await searchText('sultan', { filter }))).toEqual([chunkId('doc_2', 'g1', 0)])
+      })
+    })
+
+    it('serves searches while writes go on, and keeps every write', async () => {
+      const put = (d: number) =>
+        index.put(
+          documentOf(`doc_${d}`),
+          Array.from({ length: 40 }, (_, i) => chunkOf(`sultan ${d}`, i, `doc_${d}`)),
+        )
+      const query = { vector: unitVector(1), candidates: 1000 }
+      await Promise.all(Array.from({ length: 8 }, (_, d) => Promise.all([put(d), searchText('sultan', query), put(d)])))
+      expect(await searchText('sultan', query)).toHaveLength(320)
+    })
+
+    it.runIf(atomicWrites)('never shows half of a write', async () => {
+      const writes = Array.from({ length: 8 }, (_, d) =>
+        index.put(
+          documentOf(`doc_${d}`),
+          Array.from({ length: 40 }, (_, i) => chunkOf(`sultan ${d}`, i, `doc_${d}`)),
+        ),
+      )
+      let going = true
+      const done = Promise.all(writes).finally(() => {
+        going = false
+      })
+      const seen = new Set<number>()
+      while (going) {
+        const found = await searchText('sultan', { candidates: 1000 })
+        const ofDocument = Map.groupBy(found, (c) => c.documentId)
+        for (const chunks of ofDocument.values()) seen.add(chunks.length)
+      }
+      await done
+      expect([...seen].filter((count) => count !== 40)).toEqual([])
+    })
+
+    it('rejects a search whose signal is aborted, and serves the next', async () => {
+      await index.put(documentOf('doc_1'), [chunkOf('sultan', 0)])
+      const query: ChunkQuery = { collectionId: COLLECTION, vector: null, ...queryTerms('sultan'), candidates: 10, filter: null }
+      await expect(index.search(query, AbortSignal.abort())).rejects.toMatchObject({ name: 'AbortError' })
+      const controller = new AbortController()
+      const searches = Array.from({ length: 20 }, () => index.search(query, controller.signal))
+      controller.abort()
+      for (const outcome of await Promise.allSettled(searches))
+        expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'AbortError' } })
+      expect(await index.search(query, signal)).toHaveLength(1)
+      await index.ping(signal)
+    })
+  })
+}
+
+const COLLECTION = `col_${'a1'.repeat(16)}`
+const OTHER = `col_${'b2'.repeat(16)}`
+
+const ATTRIBUTES = {
+  doc_1: {
+    file_name: 'a b.pdf',
+    media_type: 'application/pdf',
+    language: 'en',
+    created_at: 1_000,
+    'metadata.year': 2020,
+    'metadata.draft': true,
+  },
+  doc_2: {
+    file_name: 'كتاب.txt',
+    media_type: 'text/plain',
+    language: null,
+    created_at: 2_000,
+    'metadata.year': '2020',
+    'metadata."q': 'x',
+  },
+} as const
+
+/** Chunks as `<document>.<ordinal>`. Chunk 1.0 has pages 1 to 3, 1.1 has page 4, and document 2 has no pages. */
+const FILTERS: readonly (readonly [string, SearchFilter, readonly string[]])[] = [
+  ['a file name', { op: 'eq', field: 'file_name', value: 'كتاب.txt' }, ['2.0']],
+  ['another file name', { op: 'ne', field: 'file_name', value: 'كتاب.txt' }, ['1.0', '1.1']],
+  ['a language that one document lacks', { op: 'eq', field: 'language', value: 'en' }, ['1.0', '1.1']],
+  ['not that language, by ne', { op: 'ne', field: 'language', value: 'en' }, ['2.0']],
+  ['not that language, by not', { op: 'not', filter: { op: 'eq', field: 'language', value: 'en' } }, ['2.0']],
+  ['a document', { op: 'eq', field: 'document_id', value: 'doc_2' }, ['2.0']],
+  ['one of two documents', { op: 'in', field: 'document_id', values: ['doc_2', 'doc_9'] }, ['2.0']],
+  ['later than', { op: 'gt', field: 'created_at', value: 1_000 }, ['2.0']],
+  ['not earlier than', { op: 'gte', field: 'created_at', value: 1_000 }, ['1.0', '1.1', '2.0']],
+  ['earlier than', { op: 'lt', field: 'created_at', value: 2_000 }, ['1.0', '1.1']],
+  ['not later than', { op: 'lte', field: 'created_at', value: 999 }, []],
+  ['a number, not the text of it', { op: 'eq', field: 'metadata.year', value: 2020 }, ['1.0', '1.1']],
+  ['a text, not the number in it', { op: 'eq', field: 'metadata.year', value: '2020' }, ['2.0']],
+  ['a boolean', { op: 'eq', field: 'metadata.draft', value: true }, ['1.0', '1.1']],
+  ['the other boolean', { op: 'eq', field: 'metadata.draft', value: false }, []],
+  ['a number that is no boolean', { op: 'eq', field: 'metadata.draft', value: 1 }, []],
+  ['a field that nothing has', { op: 'gte', field: 'metadata.none', value: 0 }, []],
+  ['a page inside a range', { op: 'eq', field: 'page', value: 2 }, ['1.0']],
+  ['another page, also where there are none', { op: 'ne', field: 'page', value: 2 }, ['1.1', '2.0']],
+  ['pages after', { op: 'gt', field: 'page', value: 3 }, ['1.1']],
+  ['pages from', { op: 'gte', field: 'page', value: 3 }, ['1.0', '1.1']],
+  ['pages before', { op: 'lt', field: 'page', value: 4 }, ['1.0']],
+  ['pages up to', { op: 'lte', field: 'page', value: 4 }, ['1.0', '1.1']],
+  ['one of some pages', { op: 'in', field: 'page', values: [3, 4, 9] }, ['1.0', '1.1']],
+  [
+    'both of two conditions',
+    {
+      op: 'and',
+      filters: [
+        { op: 'eq', field: 'media_type', value: 'application/pdf' },
+        { op: 'eq', field: 'page', value: 4 },
+      ],
+    },
+    ['1.1'],
+  ],
+  [
+    'one of two conditions',
+    {
+      op: 'or',
+      filters: [
+        { op: 'eq', field: 'media_type', value: 'text/plain' },
+        { op: 'eq', field: 'page', value: 1 },
+      ],
+    },
+    ['1.0', '2.0'],
+  ],
+  ['a value that looks like SQL', { op: 'eq', field: 'file_name', value: "' OR 1=1 --" }, []],
+]
+
+function documentOf(documentId: string, generation = 'g1'): IndexedDocument {
+  return { organizationId: 'org_a', collectionId: COLLECTION, documentId, generation, attributes: {} }
+}
+
+function chunkId(documentId: string, generation: string, ordinal: number): string {
+  return `${documentId}-${generation}-${ordinal}`
+}
+
+function chunkOf(text: string, ordinal: number, documentId = 'doc_1', generation = 'g1'): IndexedChunk {
+  return {
+    chunkId: chunkId(documentId, generation, ordinal),
+    ordinal,
+    text,
+    headingPath: [],
+    pageStart: null,
+    pageEnd: null,
+    charStart: ordinal * 10,
+    charEnd: ordinal * 10 + text.length,
+    language: /[\u0621-\u064a]/.test(text) ? 'ar' : 'en',
+    vector: unitVector(ordinal),
+    words: words(text),
+    grams: grams(text),
+  }
+}
+
+/** The same for the same seed; mulberry32 makes the components. */
+function unitVector(seed: number, dimensions = DIMENSIONS): Float32Array {
+  let state = (seed + 1) * 0x9e3779b9
+  const raw = Float32Array.from({ length: dimensions }, () => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), 1 | state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 31 - 1
+  })
+  const length = Math.sqrt(dot(raw, raw))
+  return raw.map((x) => x / length)
+}
+
+function dot(a: Float32Array, b: Float32Array): number {
+  return a.reduce((sum, x, i) => sum + x * b[i]!, 0)
+}
+
+/** The port's formula, in the plainest way: the share of `query` that each text covers. */
+function coverage(texts: readonly string[], query: string, analyse: (text: string) => readonly string[]): number[] {
+  const documents = texts.map(analyse)
+  const average = documents.reduce((sum, d) => sum + d.length, 0) / documents.length
+  const terms = [...new Set(analyse(query))].map((term) => {
+    const df = documents.filter((d) => d.includes(term)).length
+    return { term, idf: Math.log(1 + (documents.length - df + 0.5) / (df + 0.5)) }
+  })
+  const ceiling = terms.reduce((sum, { idf }) => sum + idf * 2.2, 0)
+  return documents.map((d) => {
+    const sum = terms.reduce((total, { term, idf }) => {
+      const tf = d.filter((t) => t === term).length
+      return total + (idf * tf * 2.2) / (tf + 1.2 * (0.25 + (0.75 * d.length) / average))
+    }, 0)
+    return ceiling === 0 ? 0 : sum / ceiling
+  })
+}
+
+function idsOf(found: readonly { readonly chunkId: string }[]): string[] {
+  return found.map(({ chunkId }) => chunkId).sort()
+}
+
+function withWords(found: readonly ChunkCandidate[]): readonly ChunkCandidate[] {
+  return found.filter(({ wordCoverage }) => wordCoverage > 0)
+}
+
+/** In an order of their own and with rounded figures, so that adapters may differ in both. */
+function sorted(found: readonly ChunkCandidate[]): readonly unknown[] {
+  return found
+    .toSorted((a, b) => (a.chunkId < b.chunkId ? -1 : 1))
+    .map((c) => ({
+      ...c,
+      cosine: c.cosine === null ? null : c.cosine.toFixed(3),
+      wordCoverage: c.wordCoverage.toFixed(3),
+      gramCoverage: c.gramCoverage.toFixed(3),
+    }))
+}

@@ -1,0 +1,76 @@
+import { randomBytes } from 'node:crypto'
+import { expect, it } from 'vitest'
+import { systemClock } from '../../subgraphs/common/clock.ts'
+import { localLink } from '../../subgraphs/common/local-link.ts'
+import { silentLog } from '../../subgraphs/common/log.ts'
+import type { Caller } from '../../subgraphs/common/principal.ts'
+import { principalTokens } from '../../subgraphs/common/principal-token.ts'
+import { remoteLink } from '../../subgraphs/common/remote-link.ts'
+import { serveSubgraph } from '../../subgraphs/common/serve-subgraph.ts'
+import { linkContract, probe, somebody } from './link.ts'
+
+linkContract('function calls', async () => {
+  const { subgraph, seen } = probe()
+  return { link: localLink(subgraph, silentLog), seen, close: async () => undefined }
+})
+
+async function served() {
+  const { subgraph, seen } = probe()
+  const tokens = principalTokens(randomBytes(32), systemClock)
+  const server = await serveSubgraph(subgraph, { host: '127.0.0.1', port: 0, tokens, log: silentLog })
+  const linkWith = (authorization: (caller: Caller | null) => Promise<string | null>) =>
+    remoteLink<Caller | null>({ url: server.url, what: 'Inference', authorization, socketKey: (caller) => JSON.stringify(caller) })
+  return { server, seen, tokens, linkWith }
+}
+
+linkContract('HTTP and graphql-ws', async () => {
+  const { server, seen, tokens, linkWith } = await served()
+  const link = linkWith(async (caller) => (caller ? `Bearer ${await tokens.sign(caller, 'inference')}` : null))
+  return {
+    link,
+    seen,
+    close: async () => {
+      await link[Symbol.asyncDispose]()
+      await server[Symbol.asyncDispose]()
+    },
+  }
+})
+
+it('a subgraph answers no caller without a signed principal', async () => {
+  const { server, seen, tokens, linkWith } = await served()
+  await using link = server
+  const context = { caller: somebody, requestId: 'req_1', signal: new AbortController().signal }
+  const forged = principalTokens(randomBytes(32), systemClock)
+  for (const authorization of [
+    null,
+    'Bearer nonsense',
+    `Bearer ${await forged.sign(somebody, 'inference')}`,
+    `Bearer ${await tokens.sign(somebody, 'billing')}`,
+  ]) {
+    await using stranger = linkWith(async () => authorization)
+    const { errors } = await stranger.execute({ query: '{ models { id } }' }, context)
+    expect(errors?.[0]?.extensions?.code).toBe('INVALID_API_KEY')
+    const first = await stranger
+      .subscribe({ query: 'subscription { chatCompletion(input: { request: {} }) { textDelta } }' }, context)
+      .next()
+    expect(first.value?.errors?.[0]?.extensions?.code).toBe('INVALID_API_KEY')
+  }
+  expect(seen).toMatchObject({ callers: [], opened: 0 })
+  expect(link).toBeDefined()
+})
+
+it('a service that is not there is SERVICE_UNAVAILABLE, to be repeated', async () => {
+  const link = remoteLink<Caller | null>({
+    url: 'http://127.0.0.1:9',
+    what: 'Inference',
+    authorization: async () => null,
+    socketKey: () => '',
+  })
+  const context = { caller: null, requestId: 'req_1', signal: new AbortController().signal }
+  await expect(link.execute({ query: '{ models { id } }' }, context)).rejects.toMatchObject({
+    code: 'service_unavailable',
+    shouldRetry: true,
+  })
+  const first = await link.subscribe({ query: 'subscription { x }' }, context).next()
+  expect(first.value?.errors?.[0]?.extensions?.code).toBe('SERVICE_UNAVAILABLE')
+})

@@ -1,0 +1,185 @@
+import type { ExecutionResult } from 'graphql'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { endableIterator } from '../../subgraphs/common/endable-iterator.ts'
+import { KisError } from '../../subgraphs/common/errors.ts'
+import type { Link, LinkContext } from '../../subgraphs/common/link.ts'
+import type { Principal } from '../../subgraphs/common/principal.ts'
+import { type ResolverContext, type Subgraph, subgraphSchema } from '../../subgraphs/common/subgraph.ts'
+import { eventually } from '../support/eventually.ts'
+
+export const somebody: Principal = {
+  organizationId: 'org_a',
+  apiKeyId: 'key_a',
+  scopes: ['inference'],
+  modelAllowlist: null,
+  residencyPolicy: 'unrestricted',
+  plan: { code: 'p', storageBytes: null, vectors: null, maxFileBytes: 1, requestsPerMinute: null, tokensPerMinute: null, concurrency: 1 },
+}
+
+/** What the probe subgraph saw. */
+export interface Seen {
+  callers: unknown[]
+  requestIds: string[]
+  aborted: number
+  opened: number
+  ended: number
+}
+
+/** A subgraph with the inference SDL whose resolvers are scripted by the model id that is asked for. */
+export function probe(): { subgraph: Subgraph; seen: Seen } {
+  const seen: Seen = { callers: [], requestIds: [], aborted: 0, opened: 0, ended: 0 }
+  const subgraph: Subgraph = {
+    name: 'inference',
+    schema: subgraphSchema<null>('inference', {
+      Query: {
+        async model(_parent, { id }: { id: string }, { caller, requestId, signal }: ResolverContext<null>) {
+          seen.callers.push(caller)
+          seen.requestIds.push(requestId)
+          if (id === 'refused') throw new KisError('insufficient_quota', 'No money.', { param: 'id' })
+          if (id === 'defect') throw new Error('secret detail')
+          if (id === 'slow') await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(void seen.aborted++)))
+          return { id, kind: 'CHAT', vendor: 'probe', residency: 'LOCAL', createdAt: new Date(0) }
+        },
+      },
+      Subscription: {
+        chatCompletion: {
+          subscribe(_parent, { input }: { input: { request: { model: string; count: number } } }) {
+            const { model, count } = input.request
+            seen.opened++
+            let given = 0
+            return endableIterator(
+              async () => {
+                if (model === 'refused') throw new KisError('insufficient_quota', 'No money.')
+                if (given === count) {
+                  if (model === 'idle') return new Promise<never>(() => undefined)
+                  if (model === 'breaks') throw new KisError('engine_error', 'The vendor hung up.')
+                  return { done: true, value: undefined }
+                }
+                given++
+                return { done: false, value: { chatCompletion: { chunks: [{ n: given, text: 'مرحبا' }], textDelta: String(given) } } }
+              },
+              () => void seen.ended++,
+            )
+          },
+        },
+      },
+    }),
+    contextOf: (context) => ({ deps: null, ...context }),
+    problems: async () => [],
+    [Symbol.asyncDispose]: async () => undefined,
+  }
+  return { subgraph, seen }
+}
+
+const MODEL = { query: 'query ($id: ID!) { model(id: $id) { id vendor createdAt } }' }
+const STREAM = { query: 'subscription ($input: ChatCompletionInput!) { chatCompletion(input: $input) { chunks textDelta } }' }
+const streamOf = (model: string, count: number) => ({ ...STREAM, variables: { input: { request: { model, count } } } })
+
+async function all(events: AsyncIterable<ExecutionResult>): Promise<ExecutionResult[]> {
+  const results: ExecutionResult[] = []
+  for await (const event of events) results.push(JSON.parse(JSON.stringify(event)) as ExecutionResult)
+  return results
+}
+
+/** What every link does, whatever it goes over. */
+export function linkContract(name: string, open: () => Promise<{ link: Link; seen: Seen; close: () => Promise<void> }>): void {
+  describe(`link over ${name}`, () => {
+    let part: Awaited<ReturnType<typeof open>>
+    beforeAll(async () => {
+      part = await open()
+    })
+    afterAll(() => part.close())
+    const context = (signal = new AbortController().signal): LinkContext => ({ caller: somebody, requestId: 'req_1', signal })
+    const execute = (id: string, signal?: AbortSignal) => part.link.execute({ ...MODEL, variables: { id } }, context(signal))
+
+    it('executes an operation with its variables', async () => {
+      expect(JSON.parse(JSON.stringify(await execute('m')))).toEqual({
+        data: { model: { id: 'm', vendor: 'probe', createdAt: '1970-01-01T00:00:00.000Z' } },
+      })
+    })
+
+    it('carries the caller and the request id', async () => {
+      await execute('m')
+      expect(part.seen.callers.at(-1)).toEqual(somebody)
+      expect(part.seen.requestIds.at(-1)).toBe('req_1')
+    })
+
+    it('gives an expected failure with its extensions and its path', async () => {
+      const { data, errors } = JSON.parse(JSON.stringify(await execute('refused')))
+      expect(data).toEqual({ model: null })
+      expect(errors).toMatchObject([
+        {
+          message: 'No money.',
+          path: ['model'],
+          extensions: { code: 'INSUFFICIENT_QUOTA', type: 'insufficient_quota', param: 'id', shouldRetry: false },
+        },
+      ])
+    })
+
+    it('hides a defect behind INTERNAL', async () => {
+      const answer = JSON.stringify(await execute('defect'))
+      expect(answer).toContain('INTERNAL')
+      expect(answer).not.toContain('secret detail')
+    })
+
+    it('answers an operation that is not valid with INVALID_REQUEST', async () => {
+      for (const query of ['{ nothing }', '{ model(', 'query ($id: Int!) { model(id: $id) { id } }']) {
+        const { errors } = await part.link.execute({ query }, context())
+        expect(errors?.[0]?.extensions.code).toBe('INVALID_REQUEST')
+      }
+    })
+
+    it('tells the resolver when the caller gives up', async () => {
+      const { aborted } = part.seen
+      const controller = new AbortController()
+      const calls = part.seen.callers.length
+      const answer = execute('slow', controller.signal).catch((error) => error)
+      await eventually(() => part.seen.callers.length > calls)
+      controller.abort()
+      await eventually(() => part.seen.aborted === aborted + 1)
+      await answer
+    })
+
+    it('gives the events of a subscription in order', async () => {
+      const events = await all(part.link.subscribe(streamOf('m', 50), context()))
+      expect(events.map((event) => (event.data as { chatCompletion: { textDelta: string } }).chatCompletion.textDelta)).toEqual(
+        Array.from({ length: 50 }, (_, i) => String(i + 1)),
+      )
+      expect(events[0]).toEqual({ data: { chatCompletion: { chunks: [{ n: 1, text: 'مرحبا' }], textDelta: '1' } } })
+    })
+
+    it('gives a failure before the first event, or between events, as the last result', async () => {
+      const refused = await all(part.link.subscribe(streamOf('refused', 0), context()))
+      expect(refused).toHaveLength(1)
+      expect(refused[0]!.errors?.[0]?.extensions?.code).toBe('INSUFFICIENT_QUOTA')
+      const broken = await all(part.link.subscribe(streamOf('breaks', 2), context()))
+      expect(broken.map((event) => event.errors?.[0]?.extensions?.code)).toEqual([undefined, undefined, 'ENGINE_ERROR'])
+      const invalid = await all(part.link.subscribe({ query: 'subscription { nothing }' }, context()))
+      expect(invalid[0]!.errors?.[0]?.extensions?.code).toBe('INVALID_REQUEST')
+    })
+
+    for (const [how, stop] of [
+      ['its return()', (events: AsyncIterableIterator<ExecutionResult>) => events.return!()],
+      ['its signal', (_events: AsyncIterableIterator<ExecutionResult>, controller: AbortController) => controller.abort()],
+    ] as const) {
+      it(`ends an idle subscription at once by ${how}, while a next() is pending`, async () => {
+        const { ended } = part.seen
+        const controller = new AbortController()
+        const events = part.link.subscribe(streamOf('idle', 1), context(controller.signal))
+        await events.next()
+        const pending = events.next()
+        await stop(events, controller)
+        expect(await pending).toEqual({ done: true, value: undefined })
+        await eventually(() => part.seen.ended === ended + 1)
+      })
+    }
+
+    it('starts nothing when it is ended before its first next()', async () => {
+      const { opened } = part.seen
+      const events = part.link.subscribe(streamOf('m', 1), context())
+      await events.return!()
+      expect(await events.next()).toEqual({ done: true, value: undefined })
+      expect(part.seen.opened).toBe(opened)
+    })
+  })
+}

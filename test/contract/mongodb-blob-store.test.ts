@@ -1,0 +1,24 @@
+import { openMongoBlobStore } from '../../subgraphs/knowledge/adapters/mongodb/blob-store.ts'
+import { onEngine } from '../support/engine-url.ts'
+import { dropDatabases, newDatabaseName } from '../support/mongodb.ts'
+import { blobStoreContract } from './blob-store.ts'
+
+await onEngine('KIS_TEST_MONGODB_URL', 'blob store: MongoDB', (url) => {
+  blobStoreContract('MongoDB', async () => {
+    const database = newDatabaseName()
+    const open = () => openMongoBlobStore({ url, database })
+    let store = await open()
+    return {
+      store,
+      reopen: async () => {
+        await store[Symbol.asyncDispose]()
+        store = await open()
+        return store
+      },
+      close: async () => {
+        await store[Symbol.asyncDispose]()
+        await dropDatabases(url, database)
+      },
+    }
+  })
+})

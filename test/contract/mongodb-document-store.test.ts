@@ -1,0 +1,26 @@
+import { openMongoDocumentStore } from '../../subgraphs/common/adapters/mongodb/document-store.ts'
+import { silentLog } from '../../subgraphs/common/log.ts'
+import { onEngine } from '../support/engine-url.ts'
+import { casesBeyond, dropDatabases, newDatabaseName } from '../support/mongodb.ts'
+import { documentStoreContract } from './document-store.ts'
+
+await onEngine('KIS_TEST_MONGODB_URL', 'document store: MongoDB', async (url) => {
+  const openStore = async () => {
+    const database = newDatabaseName()
+    const open = () => openMongoDocumentStore({ url, database, log: silentLog })
+    let store = await open()
+    return {
+      store,
+      reopen: async () => {
+        await store[Symbol.asyncDispose]()
+        store = await open()
+        return store
+      },
+      close: async () => {
+        await store[Symbol.asyncDispose]()
+        await dropDatabases(url, database)
+      },
+    }
+  }
+  documentStoreContract('MongoDB', openStore, await casesBeyond(url))
+})

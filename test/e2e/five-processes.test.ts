@@ -1,0 +1,4 @@
+import { startFiveProcesses } from '../support/service.ts'
+import { endToEnd } from './suite.ts'
+
+endToEnd('five processes', startFiveProcesses)

@@ -1,0 +1,51 @@
+import { execFile } from 'node:child_process'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Service, startEmbedded } from '../support/service.ts'
+
+const run = promisify(execFile)
+const README = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+/** Inside the project, so that `import 'openai'` finds the package. */
+const SCRIPT = new URL('../../node_modules/.cache/readme-walk-through.mjs', import.meta.url)
+
+function block(language: string, holding: string): string {
+  const found = [...README.matchAll(/```(\w+)\n([\s\S]*?)```/g)].find(([, kind, text]) => kind === language && text!.includes(holding))
+  if (!found) throw new Error(`the README has no ${language} block with ${holding}`)
+  return found[2]!
+}
+
+describe('the walk-through of the README', () => {
+  let service: Service
+  beforeAll(async () => {
+    service = await startEmbedded()
+  }, 60_000)
+  afterAll(() => service?.close())
+
+  const here = (text: string) =>
+    text.replace(/kis_live_… +# the printed key/, service.key).replaceAll('http://127.0.0.1:4000', service.rest)
+
+  it('works when pasted into a shell', async () => {
+    const { stdout, stderr } = await run('bash', ['-euc', here(block('sh', 'COLLECTION='))], { timeout: 60_000 })
+    expect(stderr).toBe('')
+    expect(stdout).toContain('leave.md: ready')
+    expect(stdout).toContain('travel.md: ready')
+    expect(stdout).toContain('ثلاثون يوماً')
+    expect(stdout).toMatch(/“Meals are reimbursed up to 60 dollars a day.” — \[\d\] travel\.md/)
+    expect(stdout).toMatch(/chat_completion extractive 0\.\d+/)
+    expect(stdout.trim().split('\n').at(-1)).toMatch(/^99\.9\d+$/)
+  }, 90_000)
+
+  it('works by the official SDK', async () => {
+    mkdirSync(new URL('.', SCRIPT), { recursive: true })
+    writeFileSync(SCRIPT, here(block('js', 'import OpenAI')))
+    const { stdout } = await run(process.execPath, [SCRIPT.pathname], {
+      env: { ...process.env, KIS_API_KEY: service.key },
+      timeout: 60_000,
+    })
+    rmSync(SCRIPT)
+    expect(stdout).toContain("'e5-small-ar-en'")
+    expect(stdout).toContain('[ 384, 384 ]')
+    expect(stdout).toContain('Receipts are due in May.')
+  }, 90_000)
+})

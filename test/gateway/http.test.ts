@@ -1,0 +1,150 @@
+import { request } from 'node:http'
+import { describe, expect, it } from 'vitest'
+import { KisError } from '../../subgraphs/common/errors.ts'
+import { eventually } from '../support/eventually.ts'
+import { shop } from './support/shop.ts'
+import { CONFIG, KEY, startGateway, UNKNOWN_KEY } from './support/start.ts'
+
+describe('POST /graphql', () => {
+  it('answers a query over several subgraphs', async () => {
+    const { post } = await startGateway()
+    const { status, headers, body } = await post({ query: '{ me { name } documents { title(prefix: "my ") } }' })
+    expect(status).toBe(200)
+    expect(headers.get('x-request-id')).toMatch(/^req_[0-9a-f]{32}$/)
+    expect(body).toEqual({ data: { me: { name: 'Author 1' }, documents: ['a', 'b', 'c'].map((id) => ({ title: `my Document ${id}` })) } })
+  })
+
+  for (const [what, headers] of [
+    ['no key', {}],
+    ['a malformed key', { authorization: 'Bearer sk-1' }],
+    ['an unknown key', { authorization: `Bearer ${UNKNOWN_KEY}` }],
+  ] as const) {
+    it(`answers 401 INVALID_API_KEY to ${what}, before it reads the body`, async () => {
+      const { post, seen } = await startGateway()
+      for (const body of [{ query: '{ ping }' }, { query: '{ __schema { queryType { name } } }' }, '{ not JSON']) {
+        const answer = await post(body, headers)
+        expect(answer.status).toBe(401)
+        expect(answer.headers.get('www-authenticate')).toBe('Bearer')
+        expect(answer.body.errors[0].extensions).toMatchObject({ code: 'INVALID_API_KEY', shouldRetry: false })
+      }
+      expect(seen.operations).toEqual([])
+    })
+  }
+
+  it('looks a key up once for many requests at once', async () => {
+    const { post, lookups } = await startGateway()
+    await Promise.all(Array.from({ length: 10 }, () => post({ query: '{ ping }' })))
+    expect(lookups).toEqual([KEY])
+  })
+
+  for (const [what, body, status, code] of [
+    ['text that is no GraphQL', { query: '{ ping' }, 400, 'INVALID_REQUEST'],
+    ['an unknown field', { query: '{ pong }' }, 400, 'INVALID_REQUEST'],
+    ['a variable that does not fit', { query: 'query ($n: Int) { ping(n: $n) }', variables: { n: 'x' } }, 400, 'INVALID_REQUEST'],
+    ['an unknown operation name', { query: 'query A { ping }', operationName: 'B' }, 400, 'INVALID_REQUEST'],
+    ['no query', { variables: {} }, 400, 'INVALID_REQUEST'],
+    ['a batch', [{ query: '{ ping }' }, { query: '{ ping }' }], 400, 'INVALID_REQUEST'],
+    ['text that is no JSON', '{"query":', 400, 'INVALID_REQUEST'],
+    ['a subscription', { query: 'subscription { ticks(count: 1) { n } }' }, 400, 'INVALID_REQUEST'],
+    [
+      'a subscription with @include at its root',
+      { query: 'subscription ($x: Boolean!) { ticks(count: 1) @include(if: $x) { n } }', variables: { x: true } },
+      400,
+      'INVALID_REQUEST',
+    ],
+    ['a body above the limit', { query: `{ ping } # ${'x'.repeat(CONFIG.maxBodyBytes)}` }, 413, 'PAYLOAD_TOO_LARGE'],
+    [
+      'a persisted query',
+      { extensions: { persistedQuery: { version: 1, sha256Hash: '0'.repeat(64) } } },
+      200,
+      'PERSISTED_QUERY_NOT_SUPPORTED',
+    ],
+  ] as const) {
+    it(`answers ${status} ${code} to ${what}`, async () => {
+      const { post } = await startGateway()
+      const answer = await post(body)
+      expect(answer).toMatchObject({ status, body: { errors: [{ extensions: { code } }] } })
+      expect(Object.keys(answer.body.errors[0].extensions).sort()).toEqual([
+        'code',
+        'param',
+        'retryAfterMs',
+        'shouldRetry',
+        'type',
+        'vendorCode',
+      ])
+    })
+  }
+
+  it('answers SERVICE_UNAVAILABLE when a subgraph cannot be reached', async () => {
+    const { links } = shop()
+    const unavailable = new KisError('service_unavailable', 'Inference is unavailable at the moment.', { retryAfterMs: 1_000 })
+    const inference = { ...links.inference, execute: () => Promise.reject(unavailable) }
+    const { post, gateway } = await startGateway({ links: { ...links, inference } })
+    expect((await post({ query: '{ ping }' })).body.errors[0].extensions).toMatchObject({
+      code: 'SERVICE_UNAVAILABLE',
+      retryAfterMs: 1_000,
+      shouldRetry: true,
+    })
+    expect(await gateway.problems()).toEqual(['inference'])
+  })
+
+  it('keeps errors at their place and tells nothing of subgraphs, stacks or their messages', async () => {
+    const { post } = await startGateway()
+    const { text, body } = await post({ query: '{ documents { boom } me { broken } }' })
+    expect(body.data.documents[1]).toEqual({ boom: null })
+    const errors = new Map(body.errors.map((error: { path: unknown[] }) => [error.path.join('.'), error]))
+    expect(errors.get('documents.1.boom')).toMatchObject({ message: 'No such page.', extensions: { code: 'NOT_FOUND', param: 'page' } })
+    expect(errors.get('me.broken')).toMatchObject({ extensions: { code: 'INTERNAL' } })
+    expect(text).not.toMatch(/hunter2|serviceName|stack|http:\/\/|valueCompletion/)
+  })
+})
+
+describe('GET /graphql', () => {
+  const get = async (url: string, query: string, headers: Record<string, string>) =>
+    fetch(`${url}?query=${encodeURIComponent(query)}`, { headers: { authorization: `Bearer ${KEY}`, ...headers } })
+
+  it('answers queries, and never mutations', async () => {
+    const { url } = await startGateway()
+    const preflighted = { 'apollo-require-preflight': '1' }
+    expect(await (await get(url, '{ ping }', preflighted)).json()).toEqual({ data: { ping: 1 } })
+    expect((await get(url, 'mutation { poke }', preflighted)).status).toBe(405)
+  })
+
+  it('answers no request that a page of another origin could make a browser send', async () => {
+    const { url, seen } = await startGateway()
+    expect((await get(url, '{ ping }', {})).status).toBe(400)
+    const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'text/plain' }
+    const posted = await fetch(url, { method: 'POST', headers, body: '{"query":"mutation { poke }"}' })
+    expect(posted.status).toBe(400)
+    expect(seen.operations).toEqual([])
+  })
+})
+
+it('takes eight bodies of unsaid length at once, and the next when one of them is gone', async () => {
+  const { url, post } = await startGateway()
+  const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
+  const begin = () => {
+    const begun = request(url, { method: 'POST', headers, agent: false })
+    begun.on('error', () => undefined)
+    begun.write('{"query":')
+    return begun
+  }
+  const whole = () =>
+    new Promise<number | undefined>((resolve) => {
+      begin()
+        .on('response', ({ statusCode }) => resolve(statusCode))
+        .end('"{ ping }"}')
+    })
+  expect(await whole()).toBe(200)
+  const unfinished = Array.from({ length: 8 }, begin)
+  await eventually(async () => (await whole()) === 503)
+  expect((await post({ query: '{ ping }' })).status).toBe(200)
+  unfinished[0]!.destroy()
+  await eventually(async () => (await whole()) === 200)
+  for (const begun of unfinished) begun.destroy()
+})
+
+it('is ready when every subgraph answers', async () => {
+  const { gateway } = await startGateway()
+  expect(await gateway.problems()).toEqual([])
+})

@@ -1,0 +1,86 @@
+import { getIntrospectionQuery } from 'graphql'
+import { expect, it } from 'vitest'
+import { CONFIG, collect, connect, KEY, startGateway } from './support/start.ts'
+
+const times = (count: number, text: (i: number) => string) => Array.from({ length: count }, (_, i) => text(i)).join(' ')
+
+const nests = (count: number, last: string) => `${'nest { '.repeat(count)}${last}${' }'.repeat(count)}`
+
+/** Each at its limit, and above it. */
+const CASES: readonly { readonly what: string; readonly most: string; readonly above: string }[] = [
+  { what: 'aliases', most: `{ ${times(15, (i) => `a${i}: ping`)} }`, above: `{ ${times(16, (i) => `a${i}: ping`)} }` },
+  {
+    what: 'aliases in fragments that are spread again and again',
+    most: `{ ...B ...B ...B } fragment B on Query { ${times(5, (i) => `a${i}: ping`)} }`,
+    above: '{ ...B ...B ...B ...B } fragment B on Query { a: ping b: ping c: ping d: ping }',
+  },
+  { what: 'root fields', most: `{ ${'ping '.repeat(20)} }`, above: `{ ${'ping '.repeat(21)} }` },
+  {
+    what: 'directives',
+    most: `{ ${times(20, () => 'ping @include(if: true)')} }`,
+    above: `{ ping @include(if: true) ...D ...D } fragment D on Query { ${times(10, () => 'ping @include(if: true)')} }`,
+  },
+  { what: 'levels', most: `{ ${nests(9, 'n')} }`, above: `{ ${nests(10, 'n')} }` },
+  {
+    what: 'levels inside fragments',
+    most: `{ ${nests(4, '...F')} } fragment F on Nest { ${nests(5, 'n')} }`,
+    above: `{ ${nests(4, '...F')} } fragment F on Nest { ${nests(5, '... { nest { n } }')} }`,
+  },
+  { what: 'tokens', most: `# ${'x '.repeat(5_000)}\n{ ping }`, above: `{ ${'ping '.repeat(2_000)} }` },
+]
+
+for (const { what, most, above } of CASES) {
+  it(`refuses more ${what} than the limit, on every transport`, async () => {
+    const { gateway, post, wsUrl, seen } = await startGateway()
+    const context = { caller: KEY, requestId: 'req_1', signal: new AbortController().signal }
+    expect((await gateway.link.execute({ query: most }, context)).errors).toBeUndefined()
+    seen.operations.length = 0
+    const local = await gateway.link.execute({ query: above }, context)
+    const http = await post({ query: above })
+    const socket = collect(connect(wsUrl).client, above)
+    await socket.over
+    for (const errors of [local.errors, http.body.errors, socket.error()]) {
+      expect(errors[0].extensions.code).toBe('OPERATION_TOO_COMPLEX')
+    }
+    expect(http.status).toBe(400)
+    expect(seen.operations).toEqual([])
+  })
+}
+
+it('answers the whole introspection query to callers with a key, although it is deep', async () => {
+  const { post } = await startGateway()
+  const { body } = await post({
+    query: getIntrospectionQuery({ descriptions: true, inputValueDeprecation: true, specifiedByUrl: true, directiveIsRepeatable: true }),
+  })
+  expect(body.errors).toBeUndefined()
+  expect(body.data.__schema.queryType.name).toBe('Query')
+})
+
+it('answers no introspection, and suggests no names, when that is switched off', async () => {
+  const { post, wsUrl } = await startGateway({ config: { ...CONFIG, introspection: false } })
+  for (const query of [
+    '{ __schema { types { name } } }',
+    '{ __type(name: "Query") { name } }',
+    '{ ...F } fragment F on Query { s: __schema { types { name } } }',
+  ]) {
+    const { body } = await post({ query })
+    expect(body.errors[0].extensions.code).toBe('INVALID_REQUEST')
+    expect(body.data).toBeUndefined()
+  }
+  const { body } = await post({ query: '{ pong }' })
+  expect(body.errors[0].message).toBe('Cannot query field "pong" on type "Query".')
+  const socket = collect(connect(wsUrl).client, '{ pong }')
+  await socket.over
+  expect(socket.error()[0].message).toBe('Cannot query field "pong" on type "Query".')
+})
+
+it('suggests names when the schema may be read anyway', async () => {
+  const { post } = await startGateway()
+  expect((await post({ query: '{ pong }' })).body.errors[0].message).toContain('Did you mean "ping"?')
+})
+
+it('refuses introspection that walks in circles', async () => {
+  const { post } = await startGateway()
+  const query = `{ __schema { types { ${'fields { type { '.repeat(6)} name ${'} } '.repeat(6)} } } }`
+  expect((await post({ query })).body.errors[0].extensions.code).toBe('INVALID_REQUEST')
+})

@@ -1,0 +1,133 @@
+import type { AddressInfo } from 'node:net'
+import fastify from 'fastify'
+import { type Client, createClient } from 'graphql-ws'
+import { onTestFinished } from 'vitest'
+import { WebSocket } from 'ws'
+import type { GatewayConfig } from '../../../gateway/config.ts'
+import { createGateway, type Gateway, type GatewayOptions } from '../../../gateway/main.ts'
+import { systemClock } from '../../../subgraphs/common/clock.ts'
+import { InvalidApiKey } from '../../../subgraphs/common/errors.ts'
+import { silentLog } from '../../../subgraphs/common/log.ts'
+import type { Principal } from '../../../subgraphs/common/principal.ts'
+import { shop } from './shop.ts'
+
+/** Three keys of two organizations. */
+export const KEY = `kis_live_${'a'.repeat(36)}`
+export const OTHER_KEY = `kis_live_${'b'.repeat(36)}`
+export const UNKNOWN_KEY = `kis_live_${'z'.repeat(36)}`
+
+export function principalOf(apiKey: string): Principal {
+  return {
+    organizationId: `org_${apiKey.at(-1)}`,
+    apiKeyId: `key_${apiKey.at(-1)}`,
+    scopes: ['inference'],
+    modelAllowlist: null,
+    residencyPolicy: 'unrestricted',
+    plan: { code: 'p', storageBytes: null, vectors: null, maxFileBytes: 1, requestsPerMinute: null, tokensPerMinute: null, concurrency: 1 },
+  }
+}
+
+export const CONFIG: GatewayConfig = { introspection: true, maxBodyBytes: 1024 * 1024 }
+
+/** A gateway on a free port over the shop's subgraphs, closed when the test ends. */
+export async function startGateway(options: Partial<GatewayOptions> = {}) {
+  const { supergraphSdl, links, seen, start } = shop()
+  /** Keys that were revoked, and the keys that were looked up, in order. */
+  const revoked = new Set<string>()
+  const lookups: string[] = []
+  const gateway: Gateway = await createGateway({
+    supergraphSdl,
+    links,
+    authenticate: async (apiKey) => {
+      lookups.push(apiKey)
+      if (apiKey === UNKNOWN_KEY || revoked.has(apiKey)) throw new InvalidApiKey()
+      return principalOf(apiKey)
+    },
+    clock: systemClock,
+    log: silentLog,
+    config: CONFIG,
+    ...options,
+  })
+  const app = fastify()
+  await gateway.register(app)
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}/graphql`
+  const stop = async () => {
+    await gateway[Symbol.asyncDispose]()
+    await app.close()
+  }
+  onTestFinished(stop)
+
+  async function post(body: unknown, headers: Record<string, string> = { authorization: `Bearer ${KEY}` }) {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    })
+    const text = await response.text()
+    // biome-ignore lint/suspicious/noExplicitAny: answers are looked into by each test
+    return { status: response.status, headers: response.headers, text, body: JSON.parse(text) as any }
+  }
+
+  return { gateway, app, url, wsUrl: url.replace('http', 'ws'), seen, start, revoked, lookups, post, stop }
+}
+
+export interface Closed {
+  readonly code: number
+  readonly reason: string
+}
+
+/** A graphql-ws client; `closed` resolves when its socket closes. */
+export function connect(wsUrl: string, connectionParams: Record<string, unknown> = { authorization: `Bearer ${KEY}` }) {
+  let socket: WebSocket | undefined
+  let onClosed: (closed: Closed) => void = () => undefined
+  const closed = new Promise<Closed>((resolve) => {
+    onClosed = resolve
+  })
+  const client: Client = createClient({
+    url: wsUrl,
+    webSocketImpl: WebSocket,
+    retryAttempts: 0,
+    // Long enough to stay open between two operations of a test.
+    lazyCloseTimeout: 60_000,
+    connectionParams,
+    on: {
+      opened: (opened) => {
+        socket = opened as WebSocket
+      },
+      closed: (event) => onClosed(event as Closed),
+    },
+  })
+  onTestFinished(() => client.dispose())
+  return { client, closed, socket: () => socket! }
+}
+
+/** Subscribes and notes what comes. */
+export function collect(client: Client, query: string, variables: Record<string, unknown> = {}, operationName?: string) {
+  // biome-ignore lint/suspicious/noExplicitAny: answers are looked into by each test
+  const results: any[] = []
+  let error: unknown
+  let done: () => void = () => undefined
+  const over = new Promise<void>((resolve) => {
+    done = resolve
+  })
+  const cancel = client.subscribe(
+    { query, variables, ...(operationName && { operationName }) },
+    {
+      next: (result) => void results.push(result),
+      error: (reason) => {
+        error = reason
+        done()
+      },
+      complete: () => done(),
+    },
+  )
+  return {
+    results,
+    cancel,
+    over,
+    /** Of the `error` frame that ended it. */
+    // biome-ignore lint/suspicious/noExplicitAny: answers are looked into by each test
+    error: () => error as any,
+  }
+}

@@ -1,0 +1,465 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { describe, expect, it } from 'vitest'
+import { readOpenApi } from '../../rest-adapter/openapi.ts'
+import { KisError } from '../../subgraphs/common/errors.ts'
+import { errorOf, startAdapter } from './support.ts'
+
+const AT = '2026-01-31T12:00:00.000Z'
+const AT_SECONDS = 1769860800
+
+const collection = {
+  id: 'col_1',
+  code: 'hr',
+  name: 'Handbook',
+  description: null,
+  embeddingModel: { id: 'e5-small-ar-en' },
+  dimensions: 384,
+  documentCount: 2,
+  chunkCount: 9,
+  createdAt: AT,
+}
+const collectionObject = {
+  id: 'col_1',
+  object: 'collection',
+  created_at: AT_SECONDS,
+  collection_code: 'hr',
+  collection_name: 'Handbook',
+  embedding_model: 'e5-small-ar-en',
+  dimensions: 384,
+  description: null,
+  document_count: 2,
+  chunk_count: 9,
+}
+const file = {
+  id: 'file_1',
+  name: 'إجازة.txt',
+  mediaType: 'text/plain',
+  status: 'UPLOADED',
+  checksum: 'sha256:00',
+  sizeBytes: 5,
+  createdAt: AT,
+}
+const fileObject = {
+  id: 'file_1',
+  object: 'file',
+  created_at: AT_SECONDS,
+  file_name: 'إجازة.txt',
+  media_type: 'text/plain',
+  status: 'uploaded',
+  checksum: 'sha256:00',
+  size_bytes: 5,
+}
+const document = {
+  id: 'doc_1',
+  collection: { id: 'col_1' },
+  file: { id: 'file_1', name: 'a.txt' },
+  status: 'FAILED',
+  stage: null,
+  progress: null,
+  error: { code: 'PASSWORD_REQUIRED', message: 'The file is encrypted.' },
+  warnings: [],
+  pageCount: 3,
+  chunkCount: 0,
+  language: 'ar',
+  metadata: { team: 'hr' },
+  attempts: 1,
+  createdAt: AT,
+}
+const documentObject = {
+  id: 'doc_1',
+  object: 'document',
+  created_at: AT_SECONDS,
+  collection_id: 'col_1',
+  file_id: 'file_1',
+  file_name: 'a.txt',
+  status: 'failed',
+  stage: null,
+  progress: null,
+  error: { code: 'password_required', message: 'The file is encrypted.' },
+  warnings: [],
+  page_count: 3,
+  chunk_count: 0,
+  language: 'ar',
+  metadata: { team: 'hr' },
+  attempts: 1,
+}
+const key = {
+  id: 'key_1',
+  name: 'app',
+  scopes: ['INFERENCE', 'KNOWLEDGE_READ'],
+  modelAllowlist: null,
+  last4: 'abcd',
+  expiresAt: AT,
+  revokedAt: null,
+  createdAt: AT,
+}
+const keyObject = {
+  id: 'key_1',
+  object: 'key',
+  created_at: AT_SECONDS,
+  name: 'app',
+  scopes: ['inference', 'knowledge:read'],
+  model_allowlist: null,
+  spend_limit: null,
+  last4: 'abcd',
+  expires_at: AT_SECONDS,
+  revoked_at: null,
+}
+const organization = { id: 'org_1', name: 'Acme', residencyPolicy: 'LOCAL_ONLY', plan: { code: 'self-hosted' }, createdAt: AT }
+const organizationObject = {
+  id: 'org_1',
+  object: 'organization',
+  created_at: AT_SECONDS,
+  name: 'Acme',
+  residency_policy: 'local_only',
+  plan: 'self-hosted',
+  quota: null,
+}
+const quota = { storageBytes: { used: 5, limit: 10 }, vectors: { used: 1, limit: null } }
+const entry = { id: 'ent_1', kind: 'TOP_UP', amount: '12.5', held: '0', balance: '112.5', reference: 'inv-1', at: AT }
+const entryObject = {
+  id: 'ent_1',
+  object: 'ledger_entry',
+  created_at: AT_SECONDS,
+  kind: 'top_up',
+  amount_usd: '12.5',
+  held_usd: '0',
+  balance_usd: '112.5',
+  reference: 'inv-1',
+}
+const model = {
+  id: 'meta/llama',
+  kind: 'CHAT',
+  vendor: 'openai',
+  residency: 'CLOUD',
+  supportsVision: true,
+  supportsTools: true,
+  supportsResponseSchema: false,
+  contextWindow: 128000,
+  price: { input: '0.15', cachedInput: null, output: '0.6', audioMinute: null },
+  createdAt: AT,
+}
+const modelObject = {
+  id: 'meta/llama',
+  object: 'model',
+  created: AT_SECONDS,
+  created_at: AT_SECONDS,
+  owned_by: 'openai',
+  kind: 'chat',
+  residency: 'cloud',
+  supports_vision: true,
+  supports_tools: true,
+  supports_response_schema: false,
+  context_window: 128000,
+  price: { input: '0.15', cached_input: null, output: '0.6', audio_minute: null },
+}
+const page = (node: object) => ({ edges: [{ node, cursor: 'MTI' }], pageInfo: { hasNextPage: true } })
+const list = (item: { id: string }, hasMore = true) => ({
+  object: 'list',
+  data: [item],
+  has_more: hasMore,
+  first_id: item.id,
+  last_id: item.id,
+})
+
+const handlers = {
+  CreateCollection: () => ({ createCollection: { collection } }),
+  Collections: () => ({ collections: page(collection) }),
+  Collection: ({ id }: { id: string }) => ({ collection: id === 'col_1' ? collection : null }),
+  UpdateCollection: () => ({ updateCollection: { collection } }),
+  DeleteCollection: ({ id }: { id: string }) => ({ deleteCollection: { id } }),
+  UploadFile: () => ({ uploadFile: { file } }),
+  Files: () => ({ files: page(file) }),
+  File: ({ id }: { id: string }) => ({ file: id === 'file_1' ? file : null }),
+  DeleteFile: ({ id }: { id: string }) => ({ deleteFile: { id } }),
+  CreateDocument: ({ input }: { input: { metadata?: object } }) => ({
+    createDocument: { created: input.metadata !== undefined, document },
+  }),
+  Documents: ({ id }: { id: string }) => ({ collection: id === 'col_1' ? { documents: page(document) } : null }),
+  Document: ({ id }: { id: string }) => ({ document: id === 'doc_1' ? document : null }),
+  RetryDocument: () => ({ retryDocument: { document: { ...document, status: 'QUEUED', error: null } } }),
+  DeleteDocument: ({ id }: { id: string }) => ({ deleteDocument: { id } }),
+  Models: () => ({ models: [model] }),
+  Model: ({ id }: { id: string }) => ({ model: id === 'meta/llama' ? model : null }),
+  CreateApiKey: () => ({ createApiKey: { key: 'kis_live_secret', apiKey: key } }),
+  ApiKeys: () => ({ organization: { apiKeys: page(key) } }),
+  ApiKey: ({ id }: { id: string }) => ({ apiKey: id === 'key_1' ? key : null }),
+  UpdateApiKey: () => ({ updateApiKey: { apiKey: key } }),
+  RotateApiKey: () => ({ rotateApiKey: { key: 'kis_live_other', apiKey: key } }),
+  RevokeApiKey: ({ id }: { id: string }) => ({ revokeApiKey: { apiKey: { id } } }),
+  Organization: () => ({ organization: { ...organization, quota } }),
+  UpdateOrganization: () => ({ updateOrganization: { organization: { ...organization, quota } } }),
+  CreateOrganization: () => ({ createOrganization: { key: 'kis_live_first', organization } }),
+  Organizations: () => ({ organizations: page(organization) }),
+  AssignPlan: () => ({ assignPlan: { organization } }),
+  TopUpWallet: () => ({ topUpWallet: { entry } }),
+  AdjustWallet: () => ({ adjustWallet: { entry } }),
+  Wallet: () => ({ organization: { id: 'org_1', createdAt: AT, wallet: { balance: '112.5', held: '2.5', available: '110' } } }),
+  LedgerEntries: () => ({ organization: { wallet: { entries: page(entry) } } }),
+  Usage: () => ({
+    usage: page({
+      id: 'use_1',
+      model: { id: 'm' },
+      apiKey: { id: 'key_1' },
+      operation: 'CHAT_COMPLETION',
+      quantities: [
+        { unit: 'INPUT_TOKENS', quantity: 7 },
+        { unit: 'AUDIO_MILLISECONDS', quantity: 1500 },
+      ],
+      amount: '0.000001',
+      source: 'COUNTED',
+      requestId: 'req_1',
+      at: AT,
+    }),
+  }),
+}
+const usageObject = {
+  id: 'use_1',
+  object: 'usage_record',
+  created_at: AT_SECONDS,
+  model: 'm',
+  key_id: 'key_1',
+  operation: 'chat_completion',
+  input_tokens: 7,
+  cached_input_tokens: 0,
+  output_tokens: 0,
+  audio_seconds: 1.5,
+  amount_usd: '0.000001',
+  source: 'counted',
+  request_id: 'req_1',
+}
+
+const openapi = readOpenApi()
+const ajv = new Ajv2020({ strict: false, validateFormats: false, schemas: { openapi: openapi.document } })
+
+/** What is wrong with an answer by the description of its route. */
+function faultOf(method: string, path: string, status: number, answer: unknown): string {
+  const isOf = (template: string) => new RegExp(`^${template.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path)
+  const described = openapi.operations.filter((operation) => operation.method === method && isOf(operation.path))
+  const schema = described[0]?.operation.responses[status]?.content?.['application/json']?.schema
+  if (!schema) return `no description of ${method} ${path} ${status}`
+  return ajv.validate({ $ref: `openapi${schema.$ref}` }, answer) ? '' : ajv.errorsText()
+}
+
+interface Case {
+  readonly request: string
+  readonly body?: unknown
+  readonly status?: number
+  /** Variables of the last operation that the gateway was asked. */
+  readonly variables?: object
+  readonly answer: unknown
+}
+
+const cases: readonly Case[] = [
+  {
+    request: 'POST /v1/collections',
+    body: { collection_code: 'hr', collection_name: 'Handbook', embedding_model: 'e5-small-ar-en' },
+    status: 201,
+    variables: { input: { code: 'hr', name: 'Handbook', embeddingModel: 'e5-small-ar-en' } },
+    answer: collectionObject,
+  },
+  {
+    request: 'GET /v1/collections?limit=1&after=col_9&order=asc',
+    variables: { first: 1, after: Buffer.from('col_9').toString('base64url'), order: 'ASC' },
+    answer: list(collectionObject),
+  },
+  { request: 'GET /v1/collections/col_1', variables: { id: 'col_1' }, answer: collectionObject },
+  {
+    request: 'PATCH /v1/collections/col_1',
+    body: { description: null },
+    variables: { input: { id: 'col_1', description: null } },
+    answer: collectionObject,
+  },
+  { request: 'DELETE /v1/collections/col_1', variables: { id: 'col_1' }, answer: { id: 'col_1', object: 'collection', deleted: true } },
+  {
+    request: 'POST /v1/files',
+    body: { file_name: 'إجازة.txt', content_base64: 'aGVsbG8=' },
+    status: 201,
+    variables: { input: { name: 'إجازة.txt', contentBase64: 'aGVsbG8=' } },
+    answer: { message: fileObject },
+  },
+  { request: 'GET /v1/files', variables: { first: 20 }, answer: list(fileObject) },
+  { request: 'GET /v1/files/file_1', answer: fileObject },
+  { request: 'DELETE /v1/files/file_1', answer: { id: 'file_1', object: 'file', deleted: true } },
+  {
+    request: 'POST /v1/collections/col_1/documents',
+    body: { file_id: 'file_1', metadata: { team: 'hr' } },
+    status: 201,
+    variables: { input: { collectionId: 'col_1', fileId: 'file_1', metadata: { team: 'hr' } } },
+    answer: documentObject,
+  },
+  { request: 'POST /v1/collections/col_1/documents', body: { file_id: 'file_1' }, status: 200, answer: documentObject },
+  {
+    request: 'GET /v1/collections/col_1/documents?status=failed',
+    variables: { id: 'col_1', first: 20, status: 'FAILED' },
+    answer: list(documentObject),
+  },
+  { request: 'GET /v1/collections/col_1/documents/doc_1', answer: documentObject },
+  {
+    request: 'POST /v1/collections/col_1/documents/doc_1/retry',
+    variables: { id: 'doc_1' },
+    answer: { ...documentObject, status: 'queued', error: null },
+  },
+  { request: 'DELETE /v1/collections/col_1/documents/doc_1', answer: { id: 'doc_1', object: 'document', deleted: true } },
+  { request: 'GET /v1/models', answer: list(modelObject, false) },
+  { request: 'GET /v1/models/meta%2Fllama', variables: { id: 'meta/llama' }, answer: modelObject },
+  { request: 'GET /v1/models/meta/llama', variables: { id: 'meta/llama' }, answer: modelObject },
+  {
+    request: 'POST /v1/keys',
+    body: { name: 'app', scopes: ['inference', 'knowledge:read'], expires_at: AT_SECONDS },
+    status: 201,
+    variables: { input: { name: 'app', scopes: ['INFERENCE', 'KNOWLEDGE_READ'], expiresAt: AT } },
+    answer: { ...keyObject, key: 'kis_live_secret' },
+  },
+  { request: 'GET /v1/keys', answer: list(keyObject) },
+  { request: 'GET /v1/keys/key_1', answer: keyObject },
+  {
+    request: 'PATCH /v1/keys/key_1',
+    body: { model_allowlist: null },
+    variables: { input: { id: 'key_1', modelAllowlist: null } },
+    answer: keyObject,
+  },
+  { request: 'POST /v1/keys/key_1/rotate', answer: { ...keyObject, key: 'kis_live_other' } },
+  { request: 'DELETE /v1/keys/key_1', answer: { id: 'key_1', object: 'key', deleted: true } },
+  {
+    request: 'GET /v1/organization',
+    answer: { ...organizationObject, quota: { storage_bytes: { used: 5, limit: 10 }, vectors: { used: 1, limit: null } } },
+  },
+  {
+    request: 'PATCH /v1/organization',
+    body: { residency_policy: 'local_only' },
+    variables: { input: { residencyPolicy: 'LOCAL_ONLY' } },
+    answer: { ...organizationObject, quota: { storage_bytes: { used: 5, limit: 10 }, vectors: { used: 1, limit: null } } },
+  },
+  {
+    request: 'GET /v1/wallet',
+    answer: { id: 'org_1', object: 'wallet', created_at: AT_SECONDS, balance_usd: '112.5', held_usd: '2.5', available_usd: '110' },
+  },
+  { request: 'GET /v1/wallet/entries?after=MTM', variables: { first: 20, after: 'MTM' }, answer: { ...list(entryObject), last_id: 'MTI' } },
+  {
+    request: `GET /v1/usage?model=m&since=${AT_SECONDS}`,
+    variables: { first: 20, filter: { modelId: 'm', since: AT } },
+    answer: { ...list(usageObject), last_id: 'MTI' },
+  },
+  {
+    request: 'POST /v1/organizations',
+    body: { name: 'Acme', plan: 'self-hosted' },
+    status: 201,
+    variables: { input: { name: 'Acme', plan: 'self-hosted' } },
+    answer: { ...organizationObject, key: 'kis_live_first' },
+  },
+  { request: 'GET /v1/organizations', answer: list(organizationObject) },
+  {
+    request: 'PATCH /v1/organizations/org_1',
+    body: { plan: 'self-hosted' },
+    variables: { input: { organizationId: 'org_1', plan: 'self-hosted' } },
+    answer: organizationObject,
+  },
+  {
+    request: 'POST /v1/organizations/org_1/top-ups',
+    body: { amount_usd: '12.50', reference: 'inv-1' },
+    status: 201,
+    variables: { input: { organizationId: 'org_1', amount: '12.50', reference: 'inv-1' } },
+    answer: entryObject,
+  },
+  { request: 'POST /v1/organizations/org_1/adjustments', body: { amount_usd: '-1', reference: 'inv-1' }, status: 201, answer: entryObject },
+]
+
+describe('objects by REST', () => {
+  for (const { request, body, status = 200, variables, answer } of cases) {
+    it(`${request} answers ${status} with the object in snake case`, async () => {
+      await using adapter = await startAdapter(handlers)
+      const [method, path] = request.split(' ') as [string, string]
+      const response = await adapter.fetch(path, { method, body })
+      expect(await response.json()).toEqual(answer)
+      expect(response.status).toBe(status)
+      expect(faultOf(method, path.split('?')[0]!.replace('meta/llama', 'meta'), status, answer)).toBe('')
+      if (variables) expect(adapter.gateway.asked.at(-1)?.variables).toEqual(variables)
+    })
+  }
+
+  it('gives the chunks of a search with their source files', async () => {
+    const chunk = {
+      id: 'chk_1',
+      text: 'ثلاثون يوما',
+      headingPath: ['Leave'],
+      pageStart: 2,
+      pageEnd: 2,
+      charStart: 10,
+      charEnd: 21,
+      document: { id: 'doc_1' },
+      file: { id: 'file_1', name: 'a.pdf' },
+    }
+    await using adapter = await startAdapter({
+      Search: () => ({ searchCollection: { hits: [{ score: 0.9, lexicalRank: null, vectorRank: 1, chunk }] } }),
+    })
+    const response = await adapter.fetch('/v1/collections/col_1/search', {
+      body: { query: 'leave', limit: 3, mode: 'vector', filter: { language: 'ar' } },
+    })
+    expect(adapter.gateway.asked[0]?.variables).toEqual({
+      input: { collectionId: 'col_1', query: 'leave', limit: 3, mode: 'VECTOR', filter: { language: 'ar' } },
+    })
+    const result = {
+      object: 'search_result',
+      chunk_id: 'chk_1',
+      text: 'ثلاثون يوما',
+      score: 0.9,
+      lexical_rank: null,
+      vector_rank: 1,
+      heading_path: ['Leave'],
+      page_start: 2,
+      page_end: 2,
+      char_start: 10,
+      char_end: 21,
+      document_id: 'doc_1',
+      file: { id: 'file_1', file_name: 'a.pdf' },
+    }
+    expect(await response.json()).toEqual({ object: 'list', data: [result], has_more: false, first_id: 'chk_1', last_id: 'chk_1' })
+  })
+
+  for (const path of [
+    '/v1/collections/col_2',
+    '/v1/collections/col_2/documents',
+    '/v1/collections/col_1/documents/doc_2',
+    '/v1/collections/col_2/documents/doc_1',
+    '/v1/files/file_2',
+    '/v1/keys/key_2',
+  ]) {
+    it(`GET ${path} is not_found when there is no such object`, async () => {
+      await using adapter = await startAdapter(handlers)
+      expect(await errorOf(await adapter.fetch(path))).toMatchObject({ status: 404, code: 'not_found', shouldRetry: 'false' })
+    })
+  }
+
+  it('leaves a document alone that is asked for in another collection', async () => {
+    await using adapter = await startAdapter(handlers)
+    const response = await adapter.fetch('/v1/collections/col_2/documents/doc_1', { method: 'DELETE' })
+    expect(await errorOf(response)).toMatchObject({ status: 404, code: 'not_found' })
+    expect(adapter.gateway.asked.map(({ name }) => name)).toEqual(['Document'])
+  })
+
+  it('tells a fault of the input by the name that the caller used', async () => {
+    await using adapter = await startAdapter({
+      CreateCollection: () => {
+        throw new KisError('already_exists', 'The code is taken.', { param: 'input.code' })
+      },
+      CreateDocument: () => {
+        throw new KisError('not_found', 'No such file.', { param: 'input.fileId' })
+      },
+      Search: () => {
+        throw new KisError('invalid_request', 'No such field.', { param: 'input.filter.filters[0].field' })
+      },
+      Usage: () => {
+        throw new KisError('invalid_request', 'since is after until.', { param: 'filter.since' })
+      },
+    })
+    const body = { collection_code: 'hr', collection_name: 'Handbook', embedding_model: 'm' }
+    const params = [
+      await adapter.fetch('/v1/collections', { body }),
+      await adapter.fetch('/v1/collections/col_1/documents', { body: { file_id: 'file_1' } }),
+      await adapter.fetch('/v1/collections/col_1/search', { body: { query: 'x' } }),
+      await adapter.fetch('/v1/usage'),
+    ].map(async (response) => (await errorOf(response)).param)
+    expect(await Promise.all(params)).toEqual(['collection_code', 'file_id', 'filter.filters[0].field', 'since'])
+  })
+})

@@ -1,0 +1,374 @@
+import { describe, expect, it } from 'vitest'
+import { restConfig } from '../../rest-adapter/config.ts'
+import { KisError, PermissionDenied } from '../../subgraphs/common/errors.ts'
+import { errorOf, KEY, startAdapter } from './support.ts'
+
+const collection = { collection_code: 'hr', collection_name: 'Handbook', embedding_model: 'm' }
+
+interface Refusal {
+  readonly name: string
+  readonly request: string
+  readonly body?: unknown
+  readonly code: string
+  readonly param: string | null
+}
+
+const refusals: readonly Refusal[] = [
+  {
+    name: 'a missing field',
+    request: 'POST /v1/collections',
+    body: { collection_code: 'hr', collection_name: 'x' },
+    code: 'missing_required_parameter',
+    param: 'embedding_model',
+  },
+  {
+    name: 'a field of another type',
+    request: 'POST /v1/collections',
+    body: { ...collection, collection_name: 7 },
+    code: 'invalid_type',
+    param: 'collection_name',
+  },
+  {
+    name: 'an empty name',
+    request: 'POST /v1/collections',
+    body: { ...collection, collection_name: '' },
+    code: 'invalid_request',
+    param: 'collection_name',
+  },
+  {
+    name: 'a long name',
+    request: 'POST /v1/collections',
+    body: { ...collection, collection_name: 'x'.repeat(201) },
+    code: 'string_above_max_length',
+    param: 'collection_name',
+  },
+  {
+    name: 'a code with a space',
+    request: 'POST /v1/collections',
+    body: { ...collection, collection_code: 'h r' },
+    code: 'unsupported_value',
+    param: 'collection_code',
+  },
+  {
+    name: 'an unknown field',
+    request: 'POST /v1/collections',
+    body: { ...collection, colour: 'red' },
+    code: 'invalid_request',
+    param: 'colour',
+  },
+  { name: 'a change of nothing', request: 'PATCH /v1/collections/col_1', body: {}, code: 'invalid_request', param: null },
+  { name: 'a body that is a list', request: 'POST /v1/collections', body: [], code: 'invalid_type', param: null },
+  {
+    name: 'metadata with a list in it',
+    request: 'POST /v1/collections/col_1/documents',
+    body: { file_id: 'f', metadata: { tags: [] } },
+    code: 'invalid_type',
+    param: 'metadata.tags',
+  },
+  {
+    name: 'a limit of nought',
+    request: 'POST /v1/collections/col_1/search',
+    body: { query: 'x', limit: 0 },
+    code: 'integer_below_min_value',
+    param: 'limit',
+  },
+  {
+    name: 'a limit over 50',
+    request: 'POST /v1/collections/col_1/search',
+    body: { query: 'x', limit: 51 },
+    code: 'integer_above_max_value',
+    param: 'limit',
+  },
+  {
+    name: 'an unknown mode',
+    request: 'POST /v1/collections/col_1/search',
+    body: { query: 'x', mode: 'magic' },
+    code: 'unsupported_value',
+    param: 'mode',
+  },
+  { name: 'a page of 101', request: 'GET /v1/files?limit=101', code: 'integer_above_max_value', param: 'limit' },
+  { name: 'a limit that is no number', request: 'GET /v1/files?limit=many', code: 'invalid_type', param: 'limit' },
+  { name: 'an unknown order', request: 'GET /v1/files?order=random', code: 'unsupported_value', param: 'order' },
+  { name: 'an unknown query parameter', request: 'GET /v1/files?page=2', code: 'invalid_request', param: 'page' },
+  {
+    name: 'an unknown scope',
+    request: 'POST /v1/keys',
+    body: { name: 'k', scopes: ['inference', 'root'] },
+    code: 'unsupported_value',
+    param: 'scopes[1]',
+  },
+  {
+    name: 'too many models',
+    request: 'POST /v1/keys',
+    body: { name: 'k', model_allowlist: Array(201).fill('m') },
+    code: 'array_above_max_length',
+    param: 'model_allowlist',
+  },
+  {
+    name: 'money that is a number',
+    request: 'POST /v1/organizations/org_1/top-ups',
+    body: { amount_usd: 5, reference: 'r' },
+    code: 'invalid_type',
+    param: 'amount_usd',
+  },
+  {
+    name: 'embeddings of nothing',
+    request: 'POST /v1/embeddings',
+    body: { model: 'm', input: [] },
+    code: 'invalid_request',
+    param: 'input',
+  },
+  {
+    name: 'embeddings of 2049 texts',
+    request: 'POST /v1/embeddings',
+    body: { model: 'm', input: Array(2049).fill('x') },
+    code: 'array_above_max_length',
+    param: 'input',
+  },
+  {
+    name: 'a stream that is no boolean',
+    request: 'POST /v1/chat/completions',
+    body: { model: 'm', messages: [], stream: 'yes' },
+    code: 'invalid_type',
+    param: 'stream',
+  },
+]
+
+describe('requests by REST', () => {
+  for (const { name, request, body, code, param } of refusals) {
+    it(`refuses ${name} with ${code}`, async () => {
+      await using adapter = await startAdapter()
+      const [method, path] = request.split(' ') as [string, string]
+      const error = await errorOf(await adapter.fetch(path, { method, body }))
+      expect(error).toMatchObject({ status: 400, code, param, type: 'invalid_request_error', shouldRetry: 'false' })
+      expect(adapter.gateway.asked).toEqual([])
+    })
+  }
+
+  it('answers a missing key before it looks at the body', async () => {
+    await using adapter = await startAdapter()
+    for (const authorization of [undefined, '', 'Basic abc', 'Bearer ']) {
+      const response = await fetch(`${adapter.url}/v1/collections`, {
+        method: 'POST',
+        body: '{',
+        headers: { 'content-type': 'application/json', ...(authorization !== undefined && { authorization }) },
+      })
+      expect(await errorOf(response)).toMatchObject({ status: 401, code: 'invalid_api_key', param: null })
+    }
+  })
+
+  it('answers a wrong key before a wrong body', async () => {
+    await using adapter = await startAdapter()
+    const response = await adapter.fetch('/v1/collections', { body: {}, headers: { authorization: 'Bearer kis_live_wrong' } })
+    expect(await errorOf(response)).toMatchObject({ status: 401, code: 'invalid_api_key' })
+  })
+
+  it('says what is wrong with a body that is not JSON', async () => {
+    await using adapter = await startAdapter()
+    const send = (body: string, headers: Record<string, string>) =>
+      fetch(`${adapter.url}/v1/collections`, { method: 'POST', body, headers: { authorization: `Bearer ${KEY}`, ...headers } })
+    const malformed = await errorOf(await send('{"a":', { 'content-type': 'application/json' }))
+    expect(malformed).toMatchObject({ status: 400, code: 'invalid_request', param: null })
+    expect(malformed.message).toContain('not valid JSON')
+    const form = await errorOf(await send('a=b', { 'content-type': 'application/x-www-form-urlencoded' }))
+    expect(form).toMatchObject({ status: 400, code: 'invalid_request' })
+    expect(form.message).toContain('application/json')
+    const deep = await errorOf(await send(`{"model":${'['.repeat(100_000)}${']'.repeat(100_000)}}`, { 'content-type': 'application/json' }))
+    expect(deep).toMatchObject({ status: 400, code: 'invalid_request' })
+    expect(deep.message).toContain('128 levels')
+    const empty = await errorOf(await send('', { 'content-type': 'application/json' }))
+    expect(empty).toMatchObject({ status: 400, code: 'invalid_request' })
+  })
+
+  it('refuses a body over the limit of its address with 413', async () => {
+    await using adapter = await startAdapter()
+    const body = { ...collection, description: 'x'.repeat(4 * 1024 * 1024) }
+    expect(await errorOf(await adapter.fetch('/v1/collections', { body }))).toMatchObject({ status: 413, code: 'payload_too_large' })
+  })
+
+  it('refuses an upload while as many as may be are under way, and says when to come back', async () => {
+    let release = () => {}
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    await using adapter = await startAdapter(
+      {
+        UploadFile: async () => {
+          await held
+          throw new KisError('storage_quota_exceeded', 'Full.')
+        },
+      },
+      { config: { ...restConfig(), maxUploads: 1 } },
+    )
+    const upload = () => adapter.fetch('/v1/files', { body: { file_name: 'a.txt', content_base64: '' } })
+    const first = upload()
+    await expect.poll(() => adapter.gateway.asked.length).toBe(1)
+    const second = await upload()
+    expect(second.headers.get('retry-after')).toBe('1')
+    expect(second.headers.get('retry-after-ms')).toBe('1000')
+    expect(await errorOf(second)).toMatchObject({ status: 503, code: 'service_unavailable', shouldRetry: 'true' })
+    release()
+    expect(await errorOf(await first)).toMatchObject({ status: 403, code: 'storage_quota_exceeded', shouldRetry: 'false' })
+    await expect.poll(async () => (await upload()).status).toBe(403)
+  })
+
+  it('lets no stranger take a place among the uploads', async () => {
+    await using adapter = await startAdapter({}, { config: { ...restConfig(), maxUploads: 0 } })
+    const response = await adapter.fetch('/v1/files', { body: {}, headers: { authorization: 'Bearer kis_live_wrong' } })
+    expect(await errorOf(response)).toMatchObject({ status: 401, code: 'invalid_api_key' })
+  })
+
+  it('answers unknown addresses, other methods and parts that are not offered, each by its own code', async () => {
+    await using adapter = await startAdapter()
+    const codeOf = async (method: string, path: string) => {
+      const { status, code } = await errorOf(await adapter.fetch(path, { method }))
+      return `${status} ${code}`
+    }
+    expect(await codeOf('GET', '/v1/nothing')).toBe('404 unknown_url')
+    expect(await codeOf('GET', '/elsewhere')).toBe('404 unknown_url')
+    expect(await codeOf('POST', '/v1/audio/transcriptions')).toBe('404 unknown_url')
+    expect(await codeOf('GET', '/v1/files/%zz')).toBe('404 unknown_url')
+    expect(await codeOf('GET', `/v1/files/${'x'.repeat(400)}`)).toBe('404 unknown_url')
+    expect(await codeOf('PUT', '/v1/collections')).toBe('405 method_not_allowed')
+    expect(await codeOf('GET', '/v1/chat/completions')).toBe('405 method_not_allowed')
+    for (const path of ['/v1/images/generations', '/v1/assistants', '/v1/threads/t/runs', '/v1/fine_tuning/jobs', '/v1/completions'])
+      expect(await codeOf('POST', path)).toBe('404 not_offered')
+    const allowed = await adapter.fetch('/v1/files/file_1', { method: 'PUT' })
+    expect(allowed.headers.get('allow')).toBe('GET, DELETE, HEAD, OPTIONS')
+  })
+
+  it('sends a client of the chat protocol that uploads a form to the JSON upload', async () => {
+    await using adapter = await startAdapter()
+    const body = new FormData()
+    body.set('file', new Blob(['x']), 'a.txt')
+    const response = await fetch(`${adapter.url}/v1/files`, { method: 'POST', body, headers: { authorization: `Bearer ${KEY}` } })
+    const error = await errorOf(response)
+    expect(error).toMatchObject({ status: 404, code: 'not_offered' })
+    expect(error.message).toContain('content_base64')
+  })
+
+  it('takes a slash at the end as a slip', async () => {
+    await using adapter = await startAdapter({ Models: () => ({ models: [] }) })
+    const response = await fetch(`${adapter.url}/v1/models/?x=1`, { headers: { authorization: `Bearer ${KEY}` } })
+    expect(response.status).toBe(200)
+    expect(response.url).toBe(`${adapter.url}/v1/models?x=1`)
+  })
+
+  it('gives every answer a request id, the one of the client when it is fit for logs', async () => {
+    await using adapter = await startAdapter({ Models: () => ({ models: [] }) })
+    const idOf = async (path: string, headers: Record<string, string>) =>
+      (await adapter.fetch(path, { headers })).headers.get('x-request-id')
+    expect(await idOf('/v1/models', {})).toMatch(/^req_[0-9a-f]{32}$/)
+    expect(await idOf('/v1/models', { 'x-request-id': 'mine-1' })).toBe('mine-1')
+    expect(adapter.gateway.asked.at(-1)?.context.requestId).toBe('mine-1')
+    expect(await idOf('/nowhere', { 'x-client-request-id': 'mine_2' })).toBe('mine_2')
+    expect(await idOf('/v1/models', { 'x-request-id': 'not fit for logs' })).toMatch(/^req_/)
+  })
+
+  it('answers HEAD like GET, without the body', async () => {
+    await using adapter = await startAdapter({ Models: () => ({ models: [] }) })
+    const response = await adapter.fetch('/v1/models', { method: 'HEAD' })
+    expect(response.status).toBe(200)
+    expect(await response.text()).toBe('')
+  })
+
+  it('lets scripts of other origins call it and read its headers', async () => {
+    await using adapter = await startAdapter({ Models: () => ({ models: [] }) })
+    const preflight = await fetch(`${adapter.url}/v1/models`, {
+      method: 'OPTIONS',
+      headers: {
+        origin: 'https://a.example',
+        'access-control-request-method': 'GET',
+        'access-control-request-headers': 'authorization,x-stainless-lang',
+      },
+    })
+    expect(preflight.status).toBe(204)
+    expect(preflight.headers.get('access-control-allow-origin')).toBe('*')
+    expect(preflight.headers.get('access-control-allow-methods')).toBe('GET, HEAD, OPTIONS')
+    expect(preflight.headers.get('access-control-allow-headers')).toBe('authorization,x-stainless-lang')
+    const refused = await fetch(`${adapter.url}/v1/models`, { headers: { origin: 'https://a.example' } })
+    expect(refused.headers.get('access-control-allow-origin')).toBe('*')
+    expect(refused.headers.get('access-control-expose-headers')).toContain('x-request-id')
+  })
+
+  it("passes the gateway's error on with its status, its code and whether to repeat", async () => {
+    await using adapter = await startAdapter({
+      Organization: () => {
+        throw new PermissionDenied('admin')
+      },
+      Wallet: () => {
+        throw new KisError('rate_limit_exceeded', 'Too fast.', { retryAfterMs: 2500, vendorCode: 'slow_down' })
+      },
+      Models: () => {
+        throw new Error('a defect')
+      },
+    })
+    expect(await errorOf(await adapter.fetch('/v1/organization'))).toMatchObject({
+      status: 403,
+      code: 'permission_denied',
+      type: 'permission_error',
+    })
+    const limited = await adapter.fetch('/v1/wallet')
+    expect(limited.headers.get('retry-after')).toBe('3')
+    expect(limited.headers.get('retry-after-ms')).toBe('2500')
+    expect(await limited.json()).toEqual({
+      error: { message: 'Too fast.', type: 'rate_limit_error', param: null, code: 'rate_limit_exceeded', vendor_code: 'slow_down' },
+    })
+    expect(await errorOf(await adapter.fetch('/v1/models'))).toMatchObject({
+      status: 500,
+      code: 'internal',
+      message: 'The service failed to answer.',
+    })
+  })
+})
+
+describe('downloads', () => {
+  const bytes = Buffer.from(Array.from({ length: 2_500_000 }, (_, at) => at % 251))
+  const fileContent = ({ offset, length }: { offset: number; length: number }) => {
+    const piece = bytes.subarray(offset, offset + length)
+    return {
+      fileContent: {
+        content: piece.toString('base64'),
+        length: piece.length,
+        file: { name: 'تقرير "1".pdf', mediaType: 'application/pdf', sizeBytes: bytes.length },
+      },
+    }
+  }
+
+  it('come in pieces of at most 1 MiB, with their type and their name in any script', async () => {
+    await using adapter = await startAdapter({ FileContent: fileContent })
+    const response = await adapter.fetch('/v1/files/file_1/content')
+    expect(Buffer.from(await response.arrayBuffer()).equals(bytes)).toBe(true)
+    expect(response.headers.get('content-type')).toBe('application/pdf')
+    expect(response.headers.get('content-length')).toBe('2500000')
+    expect(response.headers.get('content-disposition')).toBe(
+      `attachment; filename="_____ _1_.pdf"; filename*=UTF-8''${encodeURIComponent('تقرير "1".pdf')}`,
+    )
+    expect(adapter.gateway.asked.map(({ variables }) => variables.offset)).toEqual([0, 1048576, 2097152])
+  })
+
+  it('read one piece for HEAD', async () => {
+    await using adapter = await startAdapter({ FileContent: fileContent })
+    const response = await adapter.fetch('/v1/files/file_1/content', { method: 'HEAD' })
+    expect(response.headers.get('content-length')).toBe('2500000')
+    expect(adapter.gateway.asked.length).toBe(1)
+  })
+
+  it('of an empty file are empty', async () => {
+    const file = { name: 'a', mediaType: 'application/octet-stream', sizeBytes: 0 }
+    await using adapter = await startAdapter({ FileContent: () => ({ fileContent: { content: '', length: 0, file } }) })
+    const response = await adapter.fetch('/v1/files/file_1/content')
+    expect([response.status, await response.text()]).toEqual([200, ''])
+  })
+
+  it('break off when a later piece fails, so that no half file looks whole', async () => {
+    await using adapter = await startAdapter({
+      FileContent(variables: { offset: number; length: number }) {
+        if (variables.offset > 0) throw new KisError('service_unavailable', 'Gone.')
+        return fileContent(variables)
+      },
+    })
+    const response = await adapter.fetch('/v1/files/file_1/content')
+    await expect(response.arrayBuffer()).rejects.toThrow()
+  })
+})

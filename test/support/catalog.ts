@@ -1,0 +1,35 @@
+/** A catalog with the embedded models, a mock vendor in the cloud, and plans small enough to be filled. */
+export function testCatalog(mockUrl: string): string {
+  const scripted = ['nan', 'narrow', 'few', '500', '429', 'slow'].map(
+    (script) =>
+      `  - { id: mock-embed-${script}, engine: mock, kind: embedding, dimensions: 8, context_window: 8192, price: { input: "1" } }`,
+  )
+  return `
+engines:
+  embedded: { kind: embedded, badge: local }
+  mock: { kind: openai, base_url: "${mockUrl}", api_key: "sk-mock", badge: cloud }
+models:
+  - id: e5-small-ar-en
+    engine: embedded
+    kind: embedding
+    dimensions: 384
+    context_window: 512
+    mark_tokens: 2
+    query_prefix: "query: "
+    passage_prefix: "passage: "
+    cosine_spread: 0.03
+    price: { input: "0.01" }
+  - { id: extractive, engine: embedded, kind: chat, context_window: 32000, max_output_tokens: 2048, price: { input: "0.01", output: "0.01" } }
+  - id: mock-chat
+    engine: mock
+    kind: chat
+    supports: [vision, tools, response_schema]
+    context_window: 128000
+    max_output_tokens: 1000
+    price: { input: "1", cached_input: "0.5", output: "2" }
+  - { id: mock-embed, engine: mock, kind: embedding, dimensions: 8, context_window: 8192, price: { input: "1" } }
+${scripted.join('\n')}
+plans:
+  tiny: { storage_bytes: 1000, vectors: 3, max_file_bytes: 2000, requests_per_minute: null, tokens_per_minute: null, concurrency: 512 }
+`
+}

@@ -1,0 +1,245 @@
+import { createHash } from 'node:crypto'
+import type { Clock } from '../../subgraphs/common/clock.ts'
+import { KisError, ModelNotFound, NotFound } from '../../subgraphs/common/errors.ts'
+import { idSource } from '../../subgraphs/common/ids.ts'
+import type { LinkContext } from '../../subgraphs/common/link.ts'
+import { silentLog } from '../../subgraphs/common/log.ts'
+import type { DocumentStore } from '../../subgraphs/common/ports/document-store.ts'
+import type { Principal } from '../../subgraphs/common/principal.ts'
+import type { Accounts } from '../../subgraphs/knowledge/ports/accounts.ts'
+import type { BlobStore } from '../../subgraphs/knowledge/ports/blob-store.ts'
+import type { ChunkIndex } from '../../subgraphs/knowledge/ports/chunk-index.ts'
+import { type DocumentParser, type ParsedDocument, ParseFailure } from '../../subgraphs/knowledge/ports/document-parser.ts'
+import type { EmbeddingModel, Inference } from '../../subgraphs/knowledge/ports/inference.ts'
+import { knowledgeStore } from '../../subgraphs/knowledge/ports/knowledge-store.ts'
+import type { Deps } from '../../subgraphs/knowledge/use-cases/deps.ts'
+import { documentEvents } from '../../subgraphs/knowledge/use-cases/document-events.ts'
+
+export const DIMENSIONS = 16
+
+export const principal: Principal = {
+  organizationId: 'org_1',
+  apiKeyId: 'key_1',
+  scopes: ['knowledge:read', 'knowledge:write'],
+  modelAllowlist: null,
+  residencyPolicy: 'unrestricted',
+  plan: {
+    code: 'test',
+    storageBytes: 1_000_000,
+    vectors: 1_000,
+    maxFileBytes: 500_000,
+    requestsPerMinute: null,
+    tokensPerMinute: null,
+    concurrency: 10,
+  },
+}
+
+export function contextOf(caller: Principal = principal): LinkContext {
+  return { caller, requestId: 'req_1', signal: new AbortController().signal }
+}
+
+/** Time that passes only when a test or a `sleep` says so. */
+export class ManualClock implements Clock {
+  ms = Date.UTC(2026, 0, 1)
+  now() {
+    return new Date(this.ms)
+  }
+  async sleep(ms: number) {
+    this.ms += ms
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+}
+
+/** Text in paragraphs, by its file name's extension or content: just what the ingestion needs of a parser. */
+export const plainParser: DocumentParser = {
+  sniff: () => 'text/plain',
+  async parse(bytes): Promise<ParsedDocument> {
+    const text = Buffer.from(bytes).toString()
+    if (text.startsWith('%corrupt')) throw new ParseFailure('corrupt', 'It cannot be read.')
+    const blocks = [...text.matchAll(/[^\n]+/g)].map((match) => ({
+      kind: 'paragraph' as const,
+      charStart: match.index,
+      charEnd: match.index + match[0].length,
+    }))
+    return { mediaType: 'text/plain', text, blocks, pageCount: null, warnings: [] }
+  },
+  async [Symbol.asyncDispose]() {},
+}
+
+export interface FakeHold {
+  state: 'open' | 'settled' | 'expired'
+  charged: number
+  /** Tokens that the last call told; charged when the hold expires. */
+  known: number
+}
+
+/** Embeds by hashing words, and keeps a book of holds as billing does. It outlives the processes of a test. */
+export class FakeInference implements Inference {
+  readonly model: EmbeddingModel = { id: 'embed', dimensions: DIMENSIONS, maxTokens: 512, overheadTokens: 2, cosineSpread: 0.05 }
+  readonly holds = new Map<string, FakeHold>()
+  /** How often each passage was embedded. */
+  readonly embedded = new Map<string, number>()
+  /** Called before a batch is embedded; what it throws is the engine's failure. */
+  beforeBatch: (batch: number) => void | Promise<void> = () => {}
+  batches = 0
+
+  async embeddingModel(id: string, { caller }: { readonly caller: Principal }) {
+    if (id !== this.model.id || caller.modelAllowlist?.includes(id) === false) throw new ModelNotFound(id)
+    return this.model
+  }
+  async countTokens(_modelId: string, texts: readonly string[]) {
+    return texts.map(tokensOf)
+  }
+  async embedQuery(_modelId: string, text: string) {
+    return vectorOf(text)
+  }
+  async openEmbedding() {
+    const id = `hold_${this.holds.size}`
+    this.holds.set(id, { state: 'open', charged: 0, known: 0 })
+    return id
+  }
+  async embedPassages({ holdId, texts, tokensBefore }: Parameters<Inference['embedPassages']>[0]) {
+    const hold = this.holds.get(holdId)
+    if (hold?.state !== 'open') throw new NotFound('hold', holdId)
+    hold.known = tokensBefore
+    await this.beforeBatch(++this.batches)
+    for (const text of texts) this.embedded.set(text, (this.embedded.get(text) ?? 0) + 1)
+    return { vectors: texts.map(vectorOf), tokens: texts.reduce((sum, text) => sum + tokensOf(text) + this.model.overheadTokens, 0) }
+  }
+  async closeEmbedding(holdId: string, tokens: number) {
+    const hold = this.holds.get(holdId)
+    if (!hold) throw new NotFound('hold', holdId)
+    if (hold.state === 'open') Object.assign(hold, { state: 'settled', charged: tokens })
+  }
+
+  /** What billing does with holds of which it hears no more. */
+  expireHolds(): void {
+    for (const hold of this.holds.values()) if (hold.state === 'open') Object.assign(hold, { state: 'expired', charged: hold.known })
+  }
+  get charged(): number {
+    return [...this.holds.values()].reduce((sum, hold) => sum + hold.charged, 0)
+  }
+}
+
+export function tokensOf(text: string): number {
+  return text.split(/\s+/).filter(Boolean).length
+}
+
+export function vectorOf(text: string): Float32Array {
+  const vector = new Float32Array(DIMENSIONS)
+  for (const word of text.toLowerCase().split(/\W+/).filter(Boolean)) vector[createHash('md5').update(word).digest()[0]! % DIMENSIONS]! += 1
+  const length = Math.hypot(...vector) || 1
+  return vector.map((value) => value / length)
+}
+
+/** Thrown by every call of a process that is gone. */
+export class Crash extends Error {}
+
+/** The life of one process: it dies at its `n`-th call of a port, before the call takes effect or before the answer comes back. */
+export class Life {
+  #calls = 0
+  #dead = false
+  readonly #diesAt: number
+  readonly #effect: 'failed' | 'lost answer'
+  /** Called before each call with its number and name; may wait. */
+  onCall: (call: number, name: string) => unknown = () => {}
+
+  constructor(diesAt = Number.POSITIVE_INFINITY, effect: 'failed' | 'lost answer' = 'failed') {
+    this.#diesAt = diesAt
+    this.#effect = effect
+  }
+
+  get isDead(): boolean {
+    return this.#dead
+  }
+
+  /** The port as this process sees it. */
+  sees<T extends object>(port: T, name: string): T {
+    return new Proxy(port, {
+      get: (target, key) => {
+        const member = Reflect.get(target, key, target)
+        if (typeof member !== 'function' || typeof key !== 'string' || key === 'sniff') return member
+        return async (...args: unknown[]) => {
+          if (this.#dead) throw new Crash(`${name}.${key}`)
+          const call = ++this.#calls
+          await this.onCall(call, `${name}.${key}`)
+          if (this.#dead) throw new Crash(`${name}.${key}`)
+          if (call === this.#diesAt) {
+            this.#dead = true
+            if (this.#effect === 'lost answer') await member.apply(target, args)
+            throw new Crash(`${name}.${key}`)
+          }
+          return member.apply(target, args)
+        }
+      },
+    })
+  }
+}
+
+export interface World {
+  readonly documents: DocumentStore
+  readonly blobs: BlobStore
+  readonly index: ChunkIndex
+  readonly inference: Inference
+  readonly clock: Clock
+  readonly parser?: DocumentParser
+  readonly accounts?: Accounts
+}
+
+/** What a process of knowledge has, on stores that outlive it. */
+export function depsOn(world: World, life = new Life()): Deps {
+  const store = knowledgeStore(world.documents)
+  return {
+    store: {
+      collections: life.sees(store.collections, 'collections'),
+      files: life.sees(store.files, 'files'),
+      blobs: life.sees(store.blobs, 'blobs'),
+      documents: life.sees(store.documents, 'documents'),
+      usage: life.sees(store.usage, 'usage'),
+    },
+    blobs: life.sees(world.blobs, 'bytes'),
+    index: life.sees(world.index, 'index'),
+    parser: life.sees(world.parser ?? plainParser, 'parser'),
+    inference: life.sees(world.inference, 'inference'),
+    accounts: world.accounts ?? { principalOf: async () => principal },
+    events: documentEvents(),
+    clock: world.clock,
+    ids: idSource(world.clock),
+    log: silentLog,
+    wake: () => {},
+  }
+}
+
+/** Bytes in memory, whose keys can be listed. */
+export class MemoryBlobStore implements BlobStore {
+  readonly keys = new Map<string, Uint8Array>()
+  async put(key: string, bytes: Uint8Array) {
+    this.keys.set(key, bytes)
+  }
+  async get(key: string, range?: { readonly offset: number; readonly length: number }) {
+    const bytes = this.keys.get(key)
+    if (!bytes) return null
+    return range ? bytes.subarray(range.offset, range.offset + range.length) : bytes
+  }
+  async delete(key: string) {
+    this.keys.delete(key)
+  }
+}
+
+/** Words of a paragraph: two paragraphs are more than ingestion puts into one chunk. */
+export const PARAGRAPH_WORDS = 130
+
+/** A text of `count` paragraphs that are one chunk each. */
+export function paragraphs(count: number, about = 'matter'): string {
+  return Array.from({ length: count }, (_, i) => Array.from({ length: PARAGRAPH_WORDS }, (_, w) => `${about}${i}x${w % 7}`).join(' ')).join(
+    '\n\n',
+  )
+}
+
+export function base64(text: string): string {
+  return Buffer.from(text).toString('base64')
+}
+
+export function codeOf(error: unknown): string {
+  return error instanceof KisError ? error.code : String(error)
+}

@@ -1,0 +1,140 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/**
+ * A vendor of the chat protocol on loopback that counts what reaches it. The last word of the model's name, or of the last message, scripts it:
+ * `gate` waits for `openGate()`, `slow` answers after 300 ms, `hang` sends two chunks and then nothing, `cut` breaks the connection after two, `429`, `500`, `nan`,
+ * `narrow` (vectors too short), `few` (too few vectors). Vectors have 8 components, made from the text, so that equal texts are equal.
+ */
+export interface MockEngine extends AsyncDisposable {
+  readonly url: string
+  readonly chats: number
+  readonly embeddings: number
+  /** Streams that a client has left before their end. */
+  readonly abandoned: number
+  /** Bodies as they came in, newest last. */
+  readonly requests: readonly Record<string, unknown>[]
+  /** Makes every call from now on answer this status; null: as scripted. */
+  failWith(status: number | null): void
+  /** Lets every call that waits at the gate, and those that come later, go on. */
+  openGate(): void
+}
+
+export const MOCK_USAGE = { prompt_tokens: 20, completion_tokens: 5, total_tokens: 25, prompt_tokens_details: { cached_tokens: 4 } }
+const WORDS = ['Hello', ' from', ' the', ' mock', ' مرحبا']
+
+export async function startMockEngine(): Promise<MockEngine> {
+  const counts = { chats: 0, embeddings: 0, abandoned: 0 }
+  const requests: Record<string, unknown>[] = []
+  let failure: number | null = null
+  const gate = Promise.withResolvers<void>()
+  const server = createServer(async (request, response) => {
+    const body = JSON.parse((await textOf(request)) || '{}') as Record<string, unknown>
+    requests.push(body)
+    const chat = request.url?.endsWith('/chat/completions')
+    if (chat) counts.chats++
+    else counts.embeddings++
+    const script = scriptOf(body, chat === true)
+    const status = failure ?? (script === '429' ? 429 : script === '500' ? 500 : null)
+    if (status !== null) {
+      response.writeHead(status, { 'content-type': 'application/json', ...(status === 429 && { 'retry-after': '1' }) })
+      response.end(JSON.stringify({ error: { message: 'as scripted', type: 'server_error', param: null, code: 'scripted' } }))
+      return
+    }
+    if (script === 'gate') await gate.promise
+    if (script === 'slow') await new Promise((resolve) => setTimeout(resolve, 300))
+    if (!chat) return answer(response, embeddingsOf(body, script))
+    if (body.stream !== true) return answer(response, completionOf(body))
+    response.on('close', () => {
+      if (!response.writableEnded) counts.abandoned++
+    })
+    stream(response, body, script)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    get chats() {
+      return counts.chats
+    },
+    get embeddings() {
+      return counts.embeddings
+    },
+    get abandoned() {
+      return counts.abandoned
+    },
+    requests,
+    failWith(status) {
+      failure = status
+    },
+    openGate: () => gate.resolve(),
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  const pieces: Buffer[] = []
+  for await (const piece of request) pieces.push(piece as Buffer)
+  return Buffer.concat(pieces).toString()
+}
+
+function scriptOf(body: Record<string, unknown>, chat: boolean): string {
+  const last = chat ? (body.messages as { content: unknown }[]).at(-1)?.content : body.model
+  return typeof last === 'string' ? (last.split(/[\s-]/).at(-1) ?? '') : ''
+}
+
+function answer(response: ServerResponse, body: unknown): void {
+  response.writeHead(200, { 'content-type': 'application/json' })
+  response.end(JSON.stringify(body, (_key, value) => (Number.isNaN(value) ? 'NaN' : value)).replaceAll('"NaN"', 'NaN'))
+}
+
+function completionOf({ model }: Record<string, unknown>) {
+  const message = { role: 'assistant', content: WORDS.join(''), refusal: null }
+  return {
+    id: 'chatcmpl-mock',
+    object: 'chat.completion',
+    created: 1_750_000_000,
+    model,
+    choices: [{ index: 0, message, logprobs: null, finish_reason: 'stop' }],
+    usage: MOCK_USAGE,
+    vendor_extra: { kept: true },
+  }
+}
+
+function stream(response: ServerResponse, { model }: Record<string, unknown>, script: string): void {
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  const head = { id: 'chatcmpl-mock', object: 'chat.completion.chunk', created: 1_750_000_000, model }
+  const send = (rest: unknown) => response.write(`data: ${JSON.stringify({ ...head, ...(rest as object) })}\n\n`)
+  const delta = (content: object, finish_reason: string | null = null) =>
+    send({ choices: [{ index: 0, delta: content, logprobs: null, finish_reason }] })
+  delta({ role: 'assistant', content: '', refusal: null })
+  if (script === 'hang' || script === 'cut') {
+    delta({ content: WORDS[0] })
+    if (script === 'cut') setTimeout(() => response.destroy(), 50)
+    return
+  }
+  for (const word of WORDS) delta({ content: word })
+  delta({}, 'stop')
+  send({ choices: [], usage: MOCK_USAGE })
+  response.end('data: [DONE]\n\n')
+}
+
+function embeddingsOf({ model, input, encoding_format }: Record<string, unknown>, script: string) {
+  const texts = (Array.isArray(input) ? input : [input]) as unknown[]
+  const width = script === 'narrow' ? 7 : 8
+  const vectors = texts.map((text) => {
+    const vector = new Float32Array(width)
+    for (const [i, byte] of Buffer.from(String(text)).entries()) vector[i % width]! += byte
+    if (script === 'nan') vector[0] = Number.NaN
+    return vector
+  })
+  const data = (script === 'few' ? vectors.slice(1) : vectors).map((vector, index) => ({
+    object: 'embedding',
+    index,
+    embedding: encoding_format === 'base64' ? Buffer.from(vector.buffer).toString('base64') : [...vector],
+  }))
+  const tokens = texts.length * 10
+  return { object: 'list', data, model, usage: { prompt_tokens: tokens, total_tokens: tokens } }
+}

@@ -1,0 +1,14 @@
+/**
+ * nDCG at 10 of one question: `found` are ids, best first; each of `right` is worth the same, at its first place: a paragraph that was cut into two
+ * chunks is found once. 0 to 1.
+ */
+export function ndcgAt10(found: readonly string[], right: ReadonlySet<string>): number {
+  const gain = (place: number) => 1 / Math.log2(place + 2)
+  const got = [...new Set(found)].slice(0, 10).reduce((sum, id, place) => sum + (right.has(id) ? gain(place) : 0), 0)
+  const best = Array.from({ length: Math.min(right.size, 10) }, (_, place) => gain(place)).reduce((sum, g) => sum + g, 0)
+  return got / best
+}
+
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, v) => sum + v, 0) / values.length
+}

@@ -153,6 +153,12 @@ export class Life {
     return this.#dead
   }
 
+  /** From now on the process does nothing any more. */
+  end(): never {
+    this.#dead = true
+    throw new Crash('the process ended')
+  }
+
   /** The port as this process sees it. */
   sees<T extends object>(port: T, name: string): T {
     return new Proxy(port, {

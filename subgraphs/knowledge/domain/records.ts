@@ -116,7 +116,7 @@ export interface Job {
   readonly dueAt: Date
   /** Fences the worker's writes: each names the token, and a worker that lost its lease changes nothing. */
   readonly lease: string | null
-  /** Claims since the last recorded outcome or step. */
+  /** Starts of an ingestion since its last recorded outcome or step: more than one means that workers have died with it. */
   readonly starts: number
   /** Failures that a repeat may mend, and when the first of them was. */
   readonly failures: number

@@ -19,8 +19,10 @@ const BATCH = 16
 /** Tokens aimed at: about a paragraph (XQuAD's mean 128 Arabic words are some 230 tokens of e5). */
 const TARGET_TOKENS = 256
 const CAP_TOKENS = 480
-/** Starts without any recorded step: the document itself seems to bring the service down. */
-const MAX_STARTS = 3
+/** Starts without any recorded step after which the document may be what brings the service down; the others that ran may be it, too. */
+const SUSPECT_STARTS = 2
+/** Further starts, alone in its process, after which it is. */
+const MAX_STARTS_ALONE = 3
 
 /** The verdict on a document: trying again gives the same. */
 class Verdict extends Error {
@@ -33,6 +35,11 @@ class Verdict extends Error {
 
 /** Another worker, or a deletion, has the document now: stop without a trace. */
 export class LeaseLost extends Error {}
+
+/** True when the ingestion must run alone in its process, so that it takes no other document down with it, nor is blamed for another. */
+export function isSuspect({ job }: DocumentRecord): boolean {
+  return job!.starts >= SUSPECT_STARTS
+}
 
 /**
  * Runs a leased document's ingestion to its end, from wherever an interrupted one left off: parsing and chunking give the same again,
@@ -104,8 +111,15 @@ class Ingestion {
 
   async toTheEnd(): Promise<void> {
     const { store, blobs, inference } = this.#deps
-    if (this.#document.job!.starts > MAX_STARTS) throw new Verdict('poison', `${MAX_STARTS} starts ended without a result.`)
-    await this.#write({ status: 'processing', stage: 'parsing', progress: { done: 0, total: 1 }, error: null }, { $inc: { attempts: 1 } })
+    if (this.#document.job!.starts >= SUSPECT_STARTS + MAX_STARTS_ALONE)
+      throw new Verdict(
+        'poison',
+        `The service ended ${this.#document.job!.starts} times while it processed the document, the last ${MAX_STARTS_ALONE} times nothing else.`,
+      )
+    await this.#write(
+      { status: 'processing', stage: 'parsing', progress: { done: 0, total: 1 }, error: null },
+      { $inc: { attempts: 1, 'job.starts': 1 } },
+    )
     const { _id, organizationId, collectionId } = this.#document
     const collection = await store.collections.findOne({ _id: collectionId, organizationId, listed: true })
     const file = await fileOf(store, this.#document)

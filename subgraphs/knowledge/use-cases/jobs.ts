@@ -23,7 +23,7 @@ export async function claimJob<T extends JobRecord>(records: DocumentCollection<
     if (!record?.job || record.job.dueAt > now) continue
     const claimed = await records.findOneAndUpdate(
       { _id: record._id, 'job.dueAt': record.job.dueAt, 'job.kind': record.job.kind },
-      { $set: { 'job.dueAt': new Date(now.getTime() + LEASE_MS), 'job.lease': randomHex(32) }, $inc: { 'job.starts': 1 } },
+      { $set: { 'job.dueAt': new Date(now.getTime() + LEASE_MS), 'job.lease': randomHex(32) } },
     )
     if (claimed) return claimed
   }

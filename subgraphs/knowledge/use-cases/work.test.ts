@@ -3,13 +3,24 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { eventually } from '../../../test/support/eventually.ts'
-import { base64, contextOf, depsOn, FakeInference, Life, MemoryBlobStore, paragraphs, principal } from '../../../test/support/knowledge.ts'
+import {
+  base64,
+  contextOf,
+  depsOn,
+  FakeInference,
+  Life,
+  MemoryBlobStore,
+  paragraphs,
+  plainParser,
+  principal,
+} from '../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
 import { systemClock } from '../../common/clock.ts'
 import { ServiceUnavailable } from '../../common/errors.ts'
 import { silentLog } from '../../common/log.ts'
 import { openSqliteChunkIndex } from '../adapters/sqlite/chunk-index.ts'
 import type { ChunkIndex } from '../ports/chunk-index.ts'
+import type { DocumentParser } from '../ports/document-parser.ts'
 import { createCollection, deleteCollection } from './collections.ts'
 import { usageOf } from './count-usage.ts'
 import type { Deps } from './deps.ts'
@@ -103,6 +114,39 @@ it('gives a lease back when it stops, and the next process goes on at once', asy
   await using _second = startWork(deps)
   await eventually(() => isSettled(deps, ids))
   expect((await documentOf(deps, ids[0]!)).status).toBe('ready')
+})
+
+it('finds the document that brings the service down by running it alone, and blames none that died beside it', async () => {
+  const world = newWorld()
+  const { ids } = await attach(depsOn(world), 3)
+  let besides = 0
+  const diedBeside: number[] = []
+  world.inference.beforeBatch = async () => {
+    besides++
+    await new Promise((resolve) => setTimeout(resolve, 30))
+    besides--
+  }
+  for (let deaths = 0; deaths < 20; deaths++) {
+    const life = new Life()
+    const parser: DocumentParser = {
+      ...plainParser,
+      async parse(...args) {
+        const parsed = await plainParser.parse(...args)
+        if (!parsed.text.startsWith('about0')) return parsed
+        await new Promise((resolve) => setTimeout(resolve, 10))
+        diedBeside.push(besides)
+        return life.end()
+      },
+    }
+    await using _process = startWork(depsOn({ ...world, parser }, life), true)
+    await eventually(async () => life.isDead || (await isSettled(depsOn(world), ids)))
+    if (!life.isDead) break
+  }
+  const [fatal, ...others] = await Promise.all(ids.map((id) => documentOf(depsOn(world), id)))
+  expect(fatal).toMatchObject({ status: 'failed', error: { code: 'poison' } })
+  expect(others).toMatchObject([{ status: 'ready' }, { status: 'ready' }])
+  expect(diedBeside).toHaveLength(5)
+  expect(diedBeside.slice(2)).toEqual([0, 0, 0])
 })
 
 it('stops also when the signal comes while a job is claimed', async () => {

@@ -1,10 +1,12 @@
+import { randomUUID } from 'node:crypto'
+import { locks } from 'node:worker_threads'
 import { KisError } from '../../common/errors.ts'
 import type { DocumentCollection } from '../../common/ports/document-store.ts'
 import { newJob } from '../domain/records.ts'
 import { sweepBlobs } from './blobs.ts'
 import { continueCollectionDeletion, finishDocumentDeletion } from './delete-now.ts'
 import type { Deps } from './deps.ts'
-import { failDocument, ingestDocument, LeaseLost } from './ingest-document.ts'
+import { failDocument, ingestDocument, isSuspect, LeaseLost } from './ingest-document.ts'
 import { claimJob, HEARTBEAT_MS, type JobRecord, releaseAllLeases, renewLease } from './jobs.ts'
 import type { WakeUp } from './wake-up.ts'
 
@@ -37,13 +39,14 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
     await releaseAllLeases(store.documents, clock).catch(logged)
     await releaseAllLeases(store.collections, clock).catch(logged)
   }
+  const floor = `ingestion ${randomUUID()}`
   const repeat = async (round: () => Promise<boolean>, pause: () => Promise<void>) => {
     while (!signal.aborted) if (!(await round().catch(logged))) await pause()
   }
   await Promise.all([
     ...Array.from({ length: WORKERS }, () =>
       repeat(
-        () => workOnce(deps, options, signal),
+        () => workOnce(deps, options, floor, signal),
         () => wakeUp.wait(IDLE_MS, signal),
       ),
     ),
@@ -54,8 +57,11 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
   ])
 }
 
-/** Collections go first: they are few, and documents may be due without end. */
-async function workOnce(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal): Promise<boolean> {
+/**
+ * Collections go first: they are few, and documents may be due without end.
+ * @param floor names the lock of the ingestions of this process: shared, and exclusive for a suspect.
+ */
+async function workOnce(deps: Deps, { backoffMs }: WorkOptions, floor: string, signal: AbortSignal): Promise<boolean> {
   const { store, clock } = deps
   const collection = await claimJob(store.collections, clock)
   if (collection) {
@@ -67,7 +73,11 @@ async function workOnce(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSig
   const document = await claimJob(store.documents, clock)
   if (!document) return false
   await underLease(deps, store.documents, document, signal, backoffMs, (ended) =>
-    document.job!.kind === 'delete' ? finishDocumentDeletion(deps, document) : ingestDocument(deps, document, ended),
+    document.job!.kind === 'delete'
+      ? finishDocumentDeletion(deps, document)
+      : locks.request(floor, { mode: isSuspect(document) ? 'exclusive' : 'shared', signal: ended }, () =>
+          ingestDocument(deps, document, ended),
+        ),
   )
   return true
 }

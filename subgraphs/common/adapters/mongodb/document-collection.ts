@@ -16,7 +16,7 @@ import { checkIndexed } from '../documents/spec.ts'
 import { type StoredObject, toStored } from '../documents/stored-value.ts'
 import { seedOf } from '../documents/update.ts'
 import { toBson, toBsonUpdate } from './bson.ts'
-import { isDuplicateKey, translated } from './failures.ts'
+import { isDuplicateKey, translated, wasNotSent } from './failures.ts'
 import { hintOf } from './indexes.ts'
 
 /** What a collection needs of its store. */
@@ -129,7 +129,7 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
   ): Promise<R extends WithId<StoredDocument> | null ? T | null : R extends WithId<StoredDocument>[] ? readonly T[] : R> {
     await this.#store.ready()
     try {
-      return (await operation()) as never
+      return (await operation().catch((error) => (wasNotSent(error) ? operation() : Promise.reject(error)))) as never
     } catch (error) {
       throw translated(error, this.spec.name, this.#store.what)
     }

@@ -47,6 +47,12 @@ export function isDuplicateKey(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === DUPLICATE_KEY
 }
 
+/** The operation waited for a connection while another broke, and has not left this process: it may be repeated, whatever it is. */
+export function wasNotSent(error: unknown): boolean {
+  // The driver exports no class for it.
+  return error instanceof MongoNetworkError && error.name === 'MongoPoolClearedError'
+}
+
 /** What the port says instead of a driver's error; an error that is no expected failure is left as it is. */
 export function translated(error: unknown, collection: string, what: string): unknown {
   if (isUnavailable(error)) return new ServiceUnavailable(what, { cause: error })

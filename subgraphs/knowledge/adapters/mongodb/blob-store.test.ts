@@ -1,7 +1,6 @@
 import { type Db, MongoClient, ObjectId } from 'mongodb'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { onEngine } from '../../../../test/support/engine-url.ts'
-import { eventually } from '../../../../test/support/eventually.ts'
 import { newDatabaseName } from '../../../../test/support/mongodb.ts'
 import type { BlobStore } from '../../ports/blob-store.ts'
 import { openMongoBlobStore } from './blob-store.ts'
@@ -58,10 +57,15 @@ await onEngine('KIS_TEST_MONGODB_URL', 'what the blob store keeps in MongoDB', (
 
     it('stays as it was when an upload was cleared away before its end', async () => {
       await store.put('slow', new Uint8Array([1]))
-      const late = store.put('slow', new Uint8Array(200 * 1024 * 1024))
-      late.catch(() => undefined)
-      await eventually(async () => ((await pointers.findOne({ _id: 'slow' }))?.uploads.length ?? 0) > 0)
-      await pointers.updateOne({ _id: 'slow' }, { $set: { uploads: [] } })
+      const late = store.put('slow', new Uint8Array(32 * 1024 * 1024))
+      let isOver = false
+      late.then(
+        () => (isOver = true),
+        () => (isOver = true),
+      )
+      // It is announced before the first of its 32 chunks.
+      const clearAway = () => pointers.updateOne({ _id: 'slow', 'uploads.0': { $exists: true } }, { $set: { uploads: [] } })
+      while (!isOver && (await clearAway()).matchedCount === 0);
       await expect(late).rejects.toMatchObject({ code: 'service_unavailable' })
       expect(await store.get('slow')).toEqual(new Uint8Array([1]))
       expect(await kept()).toEqual([1, 1, 1])

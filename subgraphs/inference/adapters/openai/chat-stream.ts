@@ -2,11 +2,11 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { endableIterator } from '../../../common/endable-iterator.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
+import type { EngineErrors } from '../vendor/engine-errors.ts'
+import { MAX_DRAIN_MS, MAX_ERROR_BYTES, MAX_LINE_LENGTH, MAX_STREAM_BYTES, MAX_WAITING_BYTES } from '../vendor/limits.ts'
 import { EventStreamParser } from './event-stream.ts'
-import { MAX_DRAIN_MS, MAX_ERROR_BYTES, MAX_LINE_LENGTH, MAX_STREAM_BYTES, MAX_WAITING_BYTES } from './limits.ts'
 import { StreamCompleteness } from './stream-completeness.ts'
 import type { Exchange, Receiver } from './upstream.ts'
-import type { EngineErrors } from './vendor-errors.ts'
 
 /** A streamed answer: takes events as the socket brings them, gives them out as the reader asks. */
 export class ChatStream implements Receiver {

@@ -4,9 +4,9 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../common/clock.ts'
 import { isAbort, KisError } from '../../../common/errors.ts'
 import type { ChatEngine, ProtocolObject } from '../../ports/engines.ts'
+import { answerJson, FakeVendor, type Received, startStream } from '../vendor/fake-vendor.ts'
+import { TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
 import { createOpenAiEngines } from './engines.ts'
-import { answerJson, FakeVendor, type Received, startStream } from './fake-vendor.ts'
-import { TIMEOUTS, type Timeouts } from './limits.ts'
 
 const KEY = 'sk-operators-key-1234'
 const CALL = { engineModel: 'vendor-model', requestId: 'req_1' }

@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest'
 import { systemClock } from '../../../common/clock.ts'
+import { answerJson, FakeVendor } from '../vendor/fake-vendor.ts'
 import { createOpenAiEngines } from './engines.ts'
-import { answerJson, FakeVendor } from './fake-vendor.ts'
 
 const CALL = { engineModel: 'vendor-model', requestId: 'req_1', dimensions: null }
 const NEVER = new AbortController().signal

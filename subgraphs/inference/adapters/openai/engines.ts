@@ -1,11 +1,11 @@
 import type { Clock } from '../../../common/clock.ts'
 import { estimateTokens } from '../../domain/estimate-tokens.ts'
 import type { ChatEngine, EmbeddingEngine, EngineCall, ProtocolObject } from '../../ports/engines.ts'
+import { EngineErrors } from '../vendor/engine-errors.ts'
+import { MAX_ANSWER_BYTES, MAX_EMBEDDINGS_BYTES, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
 import { ChatStream } from './chat-stream.ts'
 import { readEmbeddings } from './embedding-answer.ts'
-import { MAX_ANSWER_BYTES, MAX_EMBEDDINGS_BYTES, TIMEOUTS, type Timeouts } from './limits.ts'
 import { type Answer, Upstream } from './upstream.ts'
-import { EngineErrors } from './vendor-errors.ts'
 
 export interface OpenAiEngineOptions {
   /** The engine's name in the catalog, for messages. */

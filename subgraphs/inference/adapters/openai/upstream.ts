@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Dispatcher, Pool } from 'undici'
-import { KEEP_ALIVE_MS, MAX_CALLS, MAX_ERROR_BYTES, type Timeouts } from './limits.ts'
-import type { EngineErrors } from './vendor-errors.ts'
+import type { EngineErrors } from '../vendor/engine-errors.ts'
+import { KEEP_ALIVE_MS, MAX_CALLS, MAX_ERROR_BYTES, type Timeouts } from '../vendor/limits.ts'
 
 /** Gets one answer, piece by piece; exactly one of `end` and `fail` comes last. */
 export interface Receiver {

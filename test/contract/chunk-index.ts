@@ -202,6 +202,54 @@ export function chunkIndexContract(
       expect(await searchText('sultan', { vector: unitVector(0, DIMENSIONS + 8) })).toEqual([])
     })
 
+    it('deletes one generation and leaves the others', async () => {
+      for (const generation of ['g1', 'g2', 'g3']) {
+        await index.put(documentOf('doc_1', generation), [chunkOf('sultan', 0, 'doc_1', generation)])
+      }
+      await index.put(documentOf('doc_2', 'g2'), [chunkOf('sultan', 0, 'doc_2', 'g2')])
+      await index.deleteGeneration(COLLECTION, 'doc_1', 'g2')
+      await index.deleteGeneration(COLLECTION, 'doc_1', 'g2')
+      await index.deleteGeneration(OTHER, 'doc_1', 'g1')
+      const left = [chunkId('doc_1', 'g1', 0), chunkId('doc_1', 'g3', 0), chunkId('doc_2', 'g2', 0)]
+      expect(idsOf(await searchText('sultan'))).toEqual(left)
+    })
+
+    it('lists its collections and generations with their chunks, page by page', async () => {
+      expect(await index.listCollections('', 10)).toEqual([])
+      expect(await index.listGenerations(COLLECTION, '', 10)).toEqual([])
+      await index.createCollection({ organizationId: 'org_b', collectionId: OTHER, dimensions: DIMENSIONS + 8 })
+      expect([await index.hasCollection(OTHER), await index.hasCollection('col_none')]).toEqual([true, false])
+      await index.put(
+        documentOf('doc_1'),
+        TEXTS.map((text, i) => chunkOf(text, i)),
+      )
+      await index.put(documentOf('doc_1', 'g2'), [chunkOf('sultan', 0, 'doc_1', 'g2'), chunkOf('cedar', 2, 'doc_1', 'g2')])
+      await index.put(documentOf('doc_2'), [chunkOf('sultan', 0, 'doc_2')])
+      const theirs = { ...documentOf('doc_1'), organizationId: 'org_b', collectionId: OTHER }
+      await index.put(theirs, [{ ...chunkOf('sultan', 0), vector: unitVector(0, DIMENSIONS + 8) }])
+
+      const collections = [
+        { collectionId: COLLECTION, chunks: 9 },
+        { collectionId: OTHER, chunks: 1 },
+      ]
+      expect(await index.listCollections('', 10)).toEqual(collections)
+      expect(await index.listCollections('', 1)).toEqual(collections.slice(0, 1))
+      expect(await index.listCollections(COLLECTION, 10)).toEqual(collections.slice(1))
+      const generations = [
+        { documentId: 'doc_1', generation: 'g1', chunks: 6, lastOrdinal: 5 },
+        { documentId: 'doc_1', generation: 'g2', chunks: 2, lastOrdinal: 2 },
+        { documentId: 'doc_2', generation: 'g1', chunks: 1, lastOrdinal: 0 },
+      ]
+      expect(await index.listGenerations(COLLECTION, '', 10)).toEqual(generations)
+      expect(await index.listGenerations(COLLECTION, '', 2)).toEqual(generations.slice(0, 2))
+      expect(await index.listGenerations(COLLECTION, 'doc_1', 10)).toEqual(generations.slice(2))
+      await index.deleteDocument(COLLECTION, 'doc_1')
+      expect(await index.listGenerations(COLLECTION, '', 10)).toEqual(generations.slice(2))
+      await index.dropCollection(OTHER)
+      expect(await index.listCollections('', 10)).toEqual([{ collectionId: COLLECTION, chunks: 1 }])
+      expect(await index.hasCollection(OTHER)).toBe(false)
+    })
+
     it('refuses vectors of another length or with a component that is no number, and writes nothing of that call', async () => {
       const good = chunkOf('sultan', 0)
       for (const vector of [

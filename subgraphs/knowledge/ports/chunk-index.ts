@@ -63,6 +63,21 @@ export interface StoredChunk extends Omit<IndexedChunk, 'vector' | 'words' | 'gr
   readonly generation: string
 }
 
+/** A collection that has chunks in the index. */
+export interface IndexedCollection {
+  readonly collectionId: string
+  readonly chunks: number
+}
+
+/** What the index holds of one ingestion of a document. */
+export interface IndexedGeneration {
+  readonly documentId: string
+  readonly generation: string
+  /** At least 1. With `lastOrdinal` one less, all of them from 0 on are there. */
+  readonly chunks: number
+  readonly lastOrdinal: number
+}
+
 /**
  * Chunks, their vectors and their terms, searchable by both. Derived: everything in it can be made again from the primary store.
  * Adapters pass `test/contract/chunk-index.ts`. @throws {ServiceUnavailable} the index did not answer; every call may be repeated.
@@ -76,12 +91,20 @@ export interface ChunkIndex extends AsyncDisposable {
   }): Promise<void>
   /** Everything of the collection. Repeatable. */
   dropCollection(collectionId: string): Promise<void>
+  /** Whether `createCollection` has made room for it. */
+  hasCollection(collectionId: string): Promise<boolean>
   /** Writes or replaces chunks, at most 256, in one transaction where the adapter has them. @throws {KisError} `invalid_request` a vector has another length or is not finite. */
   put(document: IndexedDocument, chunks: readonly IndexedChunk[]): Promise<void>
   /** Ordinals that are there for this generation, ascending: where an interrupted ingestion goes on. */
   ordinals(collectionId: string, documentId: string, generation: string): Promise<readonly number[]>
   /** Deletes a document's chunks: all of them, or all but one generation's. Not found by searches that start later. Repeatable. */
   deleteDocument(collectionId: string, documentId: string, keepGeneration?: string): Promise<void>
+  /** Deletes the chunks of one ingestion and no others. Not found by searches that start later. Repeatable. */
+  deleteGeneration(collectionId: string, documentId: string, generation: string): Promise<void>
+  /** Collections that have chunks, also without room, ascending by id: those behind `after` (`''`: all), at most `limit`, 1 to 1000. */
+  listCollections(after: string, limit: number): Promise<readonly IndexedCollection[]>
+  /** Ascending by document and generation: those of documents behind `after` (`''`: all), at most `limit`, 1 to 1000. */
+  listGenerations(collectionId: string, after: string, limit: number): Promise<readonly IndexedGeneration[]>
   /** Union of the legs' candidates, in no particular order; a collection without chunks gives none. */
   search(query: ChunkQuery, signal: AbortSignal): Promise<readonly ChunkCandidate[]>
   /** In the order of the ids; those that are not there are left out. At most 1000. */

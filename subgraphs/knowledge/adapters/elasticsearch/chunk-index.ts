@@ -1,18 +1,28 @@
 import type { Client, estypes } from '@elastic/elasticsearch'
 import { KisError } from '../../../common/errors.ts'
 import type { Log } from '../../../common/log.ts'
-import type { ChunkCandidate, ChunkIndex, ChunkQuery, IndexedChunk, IndexedDocument, StoredChunk } from '../../ports/chunk-index.ts'
+import type {
+  ChunkCandidate,
+  ChunkIndex,
+  ChunkQuery,
+  IndexedChunk,
+  IndexedCollection,
+  IndexedDocument,
+  IndexedGeneration,
+  StoredChunk,
+} from '../../ports/chunk-index.ts'
 import { attributeTerm } from './attributes.ts'
 import { answerOf, elasticsearchClient, failureOf, statusOf } from './client.ts'
 import { chunkIdOf, chunksIndex, collectionsIndex, entryId, type IndexNames, type IndexSize, indexNames } from './indices.ts'
 import { search } from './search.ts'
 import { decimals, encodeVector } from './small-vectors.ts'
-import { startProblems } from './start-check.ts'
+import { checkStart, rethrowUnfit } from './start-check.ts'
 import { encodeCounts, termMark } from './term-counts.ts'
 
 const MAX_CHUNKS_PER_PUT = 256
 const MAX_CANDIDATES = 1_000
 const MAX_CHUNKS_PER_GET = 1_000
+const MAX_LISTED = 1_000
 /** The server's own bound on one page of a search. */
 const ORDINALS_PER_PAGE = 10_000
 /** 256 chunks are about 5 MB of JSON and as many places in the graph of vectors: seconds on a busy node. */
@@ -35,16 +45,15 @@ export interface ElasticsearchOptions {
 
 /**
  * The chunk index in Elasticsearch 9 or newer: one index for each length of vectors, routed by collection.
- * @throws {Error} with everything that keeps it from working, at once; without credentials.
+ * @throws {Unfit} with everything that keeps it from working, at once; without credentials.
  */
 export async function openElasticsearchChunkIndex(options: ElasticsearchOptions): Promise<ChunkIndex> {
   const { url, apiKey, prefix = 'kis', size = { shards: 1, replicas: 1 }, log } = options
   const client = elasticsearchClient(url, apiKey)
   try {
     const names = indexNames(prefix)
-    const problems = await startProblems(client, names)
-    if (problems.length) throw new Error(problems.map((problem) => `KIS_ELASTICSEARCH_URL: ${problem}`).join('\n'))
-    await make(client, collectionsIndex(names, size))
+    await checkStart(client, names)
+    await make(client, collectionsIndex(names, size)).catch(rethrowUnfit)
     log.info({ prefix }, 'The chunk index is in Elasticsearch')
     return new ElasticsearchChunkIndex(client, names, size)
   } catch (error) {
@@ -115,6 +124,10 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     await this.#deleteChunks(collectionId, [])
   }
 
+  async hasCollection(collectionId: string): Promise<boolean> {
+    return (await this.#collection(collectionId)) !== undefined
+  }
+
   async put(document: IndexedDocument, chunks: readonly IndexedChunk[]): Promise<void> {
     atMost(chunks.length, MAX_CHUNKS_PER_PUT, 'chunks')
     const collection = await this.#collection(document.collectionId)
@@ -171,6 +184,28 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     await this.#deleteChunks(collectionId, [{ term: { document_id: documentId } }, ...kept])
   }
 
+  async deleteGeneration(collectionId: string, documentId: string, generation: string): Promise<void> {
+    await this.#deleteChunks(collectionId, [{ term: { document_id: documentId } }, { term: { generation } }])
+  }
+
+  async listCollections(after: string, limit: number): Promise<readonly IndexedCollection[]> {
+    atMost(limit, MAX_LISTED, 'collections')
+    const buckets = await this.#group({ filter: [{ range: { collection_id: { gt: after } } }] }, ['collection_id'], limit)
+    return buckets.map(({ key, doc_count: chunks }) => ({ collectionId: String(key.collection_id), chunks }))
+  }
+
+  async listGenerations(collectionId: string, after: string, limit: number): Promise<readonly IndexedGeneration[]> {
+    atMost(limit, MAX_LISTED, 'generations')
+    const filter = [...only({ collectionId }), { range: { document_id: { gt: after } } }]
+    const buckets = await this.#group({ filter, routing: collectionId }, ['document_id', 'generation'], limit)
+    return buckets.map(({ key, doc_count: chunks, last }) => ({
+      documentId: String(key.document_id),
+      generation: String(key.generation),
+      chunks,
+      lastOrdinal: (last as estypes.AggregationsMaxAggregate).value!,
+    }))
+  }
+
   async search(query: ChunkQuery, signal: AbortSignal): Promise<readonly ChunkCandidate[]> {
     signal.throwIfAborted()
     if (!(query.candidates >= 1 && query.candidates <= MAX_CANDIDATES))
@@ -222,6 +257,36 @@ class ElasticsearchChunkIndex implements ChunkIndex {
       const isAbsent = statusOf(error) === 404 && (error as { body?: { found?: unknown } }).body?.found === false
       return isAbsent ? undefined : answerOf(Promise.reject(error), signal)
     }
+  }
+
+  /** Chunks as searches see them, counted by distinct values, ascending. */
+  async #group(
+    { filter, routing }: { readonly filter: estypes.QueryDslQueryContainer[]; readonly routing?: string },
+    fields: readonly string[],
+    limit: number,
+  ): Promise<readonly estypes.AggregationsCompositeBucket[]> {
+    const index = await this.#searched()
+    if (index.length === 0) return []
+    const sources = fields.map((field) => ({ [field]: { terms: { field } } }))
+    const { aggregations } = await answerOf(
+      this.#client.search({
+        index,
+        ...(routing !== undefined && { routing }),
+        allow_partial_search_results: false,
+        size: 0,
+        track_total_hits: false,
+        query: { bool: { filter } },
+        aggs: { groups: { composite: { size: limit, sources }, aggs: { last: { max: { field: 'ordinal' } } } } },
+      }),
+    )
+    return (aggregations!.groups as estypes.AggregationsCompositeAggregate).buckets as estypes.AggregationsCompositeBucket[]
+  }
+
+  /** The aliases that searches use, whatever the length of the vectors. */
+  async #searched(): Promise<string[]> {
+    const found = await answerOf(this.#client.indices.getAlias({ name: `${this.#names.allChunks}-*` }, { ignore: [404] }))
+    const aliases = Object.values(found).flatMap(({ aliases }) => Object.keys(aliases ?? {}))
+    return [...new Set(aliases)].filter((alias) => this.#names.isChunks(alias))
   }
 
   async #refresh(): Promise<void> {

@@ -8,6 +8,8 @@ export interface IndexNames {
   readonly allChunks: string
   /** Alias of the index with vectors of this length; only it is written to. */
   chunks(dimensions: number): string
+  /** Whether a name is one that `chunks` gives. */
+  isChunks(name: string): boolean
   /** The index behind it. The number is its generation, so that another can be built beside it and the alias moved. */
   firstGeneration(dimensions: number): string
   /** All of it; nothing of an installation whose prefix begins like this one's. */
@@ -34,6 +36,7 @@ export function indexNames(prefix: string): IndexNames {
     collections: `${prefix}-collections`,
     allChunks: `${prefix}-chunks`,
     chunks,
+    isChunks: (name) => name.startsWith(`${prefix}-chunks-`) && /^\d+$/.test(name.slice(`${prefix}-chunks-`.length)),
     firstGeneration: (dimensions) => `${chunks(dimensions)}-1`,
     patterns: [`${prefix}-collections`, `${prefix}-chunks*`],
   }

@@ -1,4 +1,5 @@
 import type { Client, estypes } from '@elastic/elasticsearch'
+import { Unfit } from '../../../common/opening.ts'
 import { described, statusOf } from './client.ts'
 import { COLLECTIONS_MAPPING, chunksMapping, type IndexNames } from './indices.ts'
 
@@ -6,17 +7,26 @@ import { COLLECTIONS_MAPPING, chunksMapping, type IndexNames } from './indices.t
 const OLDEST_MAJOR = 9
 const PRIVILEGES = ['create_index', 'manage', 'read', 'write']
 
-/** What keeps the adapter from working on this cluster, all of it; nothing is changed. */
-export async function startProblems(client: Client, names: IndexNames): Promise<readonly string[]> {
+/** Changes nothing. @throws {Unfit} with everything that keeps the adapter from working on this cluster. */
+export async function checkStart(client: Client, names: IndexNames): Promise<void> {
   let version: string
   try {
     version = (await client.info()).version.number
   } catch (error) {
-    return [`it does not answer as Elasticsearch: ${described(error)}`]
+    const isRefused = [401, 403].includes(statusOf(error))
+    throw new Unfit([`Elasticsearch ${isRefused ? 'does not accept the credentials' : 'does not answer as such'}: ${described(error)}`])
   }
-  if (Number.parseInt(version, 10) < OLDEST_MAJOR) return [`it is version ${version}, and ${OLDEST_MAJOR}.0 or newer is needed`]
+  if (Number.parseInt(version, 10) < OLDEST_MAJOR)
+    throw new Unfit([`Elasticsearch is version ${version}, and ${OLDEST_MAJOR}.0 or newer is needed`])
   const found = await Promise.all([missingPrivileges, wrongMappings, blockedIndices].map((check) => check(client, names)))
-  return found.flat()
+  const problems = found.flat().map((problem) => `in Elasticsearch ${problem}`)
+  if (problems.length > 0) throw new Unfit(problems)
+}
+
+/** What the cluster has against an index of this service. @throws {Unfit} */
+export function rethrowUnfit(error: unknown): never {
+  const { cause = error } = error as Error
+  throw new Unfit([(cause as Error).message], { cause })
 }
 
 async function missingPrivileges(client: Client, { patterns }: IndexNames): Promise<readonly string[]> {
@@ -37,7 +47,7 @@ async function wrongMappings(client: Client, names: IndexNames): Promise<readonl
   try {
     const indices = await client.indices.getMapping({ index: [...names.patterns], ignore_unavailable: true })
     return Object.entries(indices).flatMap(([index, { mappings }]) => {
-      if (isAlias(index, names)) return [`index ${index} is there where an alias belongs`]
+      if (index === names.allChunks || names.isChunks(index)) return [`index ${index} is there where an alias belongs`]
       const expected = index === names.collections ? COLLECTIONS_MAPPING : expectedChunks(index, names)
       if (!expected) return []
       const wrong = differences(expected, mappings)
@@ -46,10 +56,6 @@ async function wrongMappings(client: Client, names: IndexNames): Promise<readonl
   } catch (error) {
     return statusOf(error) === 404 ? [] : [`the mappings cannot be read: ${described(error)}`]
   }
-}
-
-function isAlias(name: string, { allChunks }: IndexNames): boolean {
-  return name === allChunks || (name.startsWith(`${allChunks}-`) && /^\d+$/.test(name.slice(allChunks.length + 1)))
 }
 
 function expectedChunks(index: string, { allChunks }: IndexNames): estypes.MappingTypeMapping | undefined {

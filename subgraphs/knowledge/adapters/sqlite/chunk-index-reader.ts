@@ -1,5 +1,5 @@
 import { serveWorker, workerInput } from '../../../common/worker-rpc.ts'
-import type { ChunkQuery, StoredChunk } from '../../ports/chunk-index.ts'
+import type { ChunkQuery, IndexedCollection, IndexedGeneration, StoredChunk } from '../../ports/chunk-index.ts'
 import { withRefusals } from './chunk-index-refusal.ts'
 import { findCollection, openReader, tablesOf } from './chunk-index-schema.ts'
 import { search } from './chunk-index-search.ts'
@@ -13,6 +13,9 @@ serveWorker({
   ordinals: (collectionId: string, documentId: string, generation: string) =>
     inSnapshot(() => ordinals(collectionId, documentId, generation)),
   get: (collectionId: string, chunkIds: readonly string[]) => inSnapshot(() => get(collectionId, chunkIds)),
+  hasCollection: (collectionId: string) => inSnapshot(() => findCollection(db, collectionId) !== undefined),
+  listCollections: (after: string, limit: number) => inSnapshot(() => listCollections(after, limit)),
+  listGenerations: (collectionId: string, after: string, limit: number) => inSnapshot(() => listGenerations(collectionId, after, limit)),
   ping: () => inSnapshot(() => void db.prepare('SELECT count(*) FROM collections').get()),
 })
 
@@ -59,4 +62,30 @@ function get(collectionId: string, chunkIds: readonly string[]): readonly Stored
     organizationId: collection.organizationId,
     collectionId,
   }))
+}
+
+function listCollections(after: string, limit: number): readonly IndexedCollection[] {
+  return db
+    .prepare(
+      'SELECT collection_id AS collectionId, chunks FROM collections WHERE collection_id > ? AND chunks > 0 ORDER BY collection_id LIMIT ?',
+    )
+    .all(after, limit) as unknown as IndexedCollection[]
+}
+
+function listGenerations(collectionId: string, after: string, limit: number): readonly IndexedGeneration[] {
+  const collection = findCollection(db, collectionId)
+  if (!collection) return []
+  const tables = tablesOf(collection)
+  const rows = db
+    .prepare(
+      `SELECT d.document_id AS documentId, d.generation, count(DISTINCT c.ordinal) AS chunks, max(c.ordinal) AS lastOrdinal
+       FROM (
+         SELECT id, document_id, generation FROM ${tables.documents} d
+         WHERE document_id > ? AND EXISTS (SELECT 1 FROM ${tables.chunks} WHERE document = d.id)
+         ORDER BY document_id, generation LIMIT ?
+       ) d CROSS JOIN ${tables.chunks} c ON c.document = d.id
+       GROUP BY d.document_id, d.generation ORDER BY d.document_id, d.generation`,
+    )
+    .all(after, limit)
+  return rows as unknown as IndexedGeneration[]
 }

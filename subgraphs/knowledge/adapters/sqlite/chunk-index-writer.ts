@@ -20,6 +20,7 @@ serveWorkerInBatches(
     dropCollection: undoable(dropCollection),
     put: undoable(put),
     deleteDocument: undoable(deleteDocument),
+    deleteGeneration: undoable(deleteGeneration),
     opened: () => undefined,
   },
   (run) =>
@@ -132,19 +133,26 @@ function put(document: IndexedDocument, chunks: readonly PackedChunk[]): void {
 }
 
 function deleteDocument(collectionId: string, documentId: string, keepGeneration: string | null): void {
+  deleteWhere(collectionId, 'document_id = ? AND generation IS NOT ?', [documentId, keepGeneration])
+}
+
+function deleteGeneration(collectionId: string, documentId: string, generation: string): void {
+  deleteWhere(collectionId, 'document_id = ? AND generation = ?', [documentId, generation])
+}
+
+/** Deletes the chunks of the ingestions that the condition names, and their rows. */
+function deleteWhere(collectionId: string, condition: string, parameters: readonly (string | null)[]): void {
   const collection = findCollection(db, collectionId)
   if (!collection) return
   const tables = tablesOf(collection)
-  const dead = `SELECT id FROM ${tables.documents} WHERE document_id = ?1 AND generation IS NOT ?2`
-  const chunks = db.prepare(`SELECT id FROM ${tables.chunks} WHERE document IN (${dead})`).all(documentId, keepGeneration) as {
-    id: number
-  }[]
+  const dead = `SELECT id FROM ${tables.documents} WHERE ${condition}`
+  const chunks = db.prepare(`SELECT id FROM ${tables.chunks} WHERE document IN (${dead})`).all(...parameters) as { id: number }[]
   const ids = chunks.map(({ id }) => id)
   removeTerms(tables, collection.key, ids)
   writeVectors(db, tables, collection.dimensions, new Map(ids.map((id) => [id, null])))
   const remove = db.prepare(`DELETE FROM ${tables.chunks} WHERE id = ?`)
   for (const id of ids) remove.run(id)
-  db.prepare(`DELETE FROM ${tables.documents} WHERE document_id = ?1 AND generation IS NOT ?2`).run(documentId, keepGeneration)
+  db.prepare(`DELETE FROM ${tables.documents} WHERE ${condition}`).run(...parameters)
 }
 
 function checkVector({ vector, chunkId }: PackedChunk, dimensions: number): void {

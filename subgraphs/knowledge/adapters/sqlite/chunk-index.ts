@@ -3,7 +3,16 @@ import { dirname } from 'node:path'
 import { KisError } from '../../../common/errors.ts'
 import type { Log } from '../../../common/log.ts'
 import { WorkerClient } from '../../../common/worker-rpc.ts'
-import type { ChunkCandidate, ChunkIndex, ChunkQuery, IndexedChunk, IndexedDocument, StoredChunk } from '../../ports/chunk-index.ts'
+import type {
+  ChunkCandidate,
+  ChunkIndex,
+  ChunkQuery,
+  IndexedChunk,
+  IndexedCollection,
+  IndexedDocument,
+  IndexedGeneration,
+  StoredChunk,
+} from '../../ports/chunk-index.ts'
 import { packed } from './chunk-index-packing.ts'
 import { ReaderPool } from './chunk-index-reader-pool.ts'
 import { reviveRefusal } from './chunk-index-refusal.ts'
@@ -13,6 +22,7 @@ const READERS = 2
 const MAX_CHUNKS_PER_PUT = 256
 const MAX_CANDIDATES = 1_000
 const MAX_CHUNKS_PER_GET = 1_000
+const MAX_LISTED = 1_000
 
 /** The chunk index in one SQLite file: one thread writes, others read, and nothing of it runs on the event loop. */
 export async function openSqliteChunkIndex(options: { readonly file: string; readonly log: Log }): Promise<ChunkIndex> {
@@ -49,6 +59,10 @@ class SqliteChunkIndex implements ChunkIndex {
     await this.#writer.call('dropCollection', [collectionId])
   }
 
+  async hasCollection(collectionId: string): Promise<boolean> {
+    return this.#readers.call('hasCollection', [collectionId])
+  }
+
   async put(document: IndexedDocument, chunks: readonly IndexedChunk[]): Promise<void> {
     atMost(chunks.length, MAX_CHUNKS_PER_PUT, 'chunks')
     await this.#writer.call('put', [document, chunks.map(packed)])
@@ -60,6 +74,20 @@ class SqliteChunkIndex implements ChunkIndex {
 
   async deleteDocument(collectionId: string, documentId: string, keepGeneration?: string): Promise<void> {
     await this.#writer.call('deleteDocument', [collectionId, documentId, keepGeneration ?? null])
+  }
+
+  async deleteGeneration(collectionId: string, documentId: string, generation: string): Promise<void> {
+    await this.#writer.call('deleteGeneration', [collectionId, documentId, generation])
+  }
+
+  async listCollections(after: string, limit: number): Promise<readonly IndexedCollection[]> {
+    atMost(limit, MAX_LISTED, 'collections')
+    return this.#readers.call('listCollections', [after, limit])
+  }
+
+  async listGenerations(collectionId: string, after: string, limit: number): Promise<readonly IndexedGeneration[]> {
+    atMost(limit, MAX_LISTED, 'generations')
+    return this.#readers.call('listGenerations', [collectionId, after, limit])
   }
 
   async search(query: ChunkQuery, signal: AbortSignal): Promise<readonly ChunkCandidate[]> {

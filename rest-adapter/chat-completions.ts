@@ -4,14 +4,14 @@ import { kisErrorOf } from './errors.ts'
 import { type Call, inRestNames, type JsonObject, ok, type Route } from './route.ts'
 import { withUsageAsAsked } from './stream-usage.ts'
 
-const CREATE = 'mutation ChatCompletion($input: ChatCompletionInput!) { createChatCompletion(input: $input) { response } }'
-const STREAM = 'subscription ChatCompletionChunks($input: ChatCompletionInput!) { chatCompletion(input: $input) { chunks } }'
+const CREATE = 'mutation ChatCompletion($input: ChatCompletionInput!) { createChatCompletion(input: $input) { response warnings } }'
+const STREAM = 'subscription ChatCompletionChunks($input: ChatCompletionInput!) { chatCompletion(input: $input) { chunks warnings } }'
 
 interface CompletionData {
-  readonly createChatCompletion: { readonly response: JsonObject }
+  readonly createChatCompletion: { readonly response: JsonObject; readonly warnings?: readonly string[] }
 }
 interface EventData {
-  readonly chatCompletion: { readonly chunks: readonly JsonObject[] }
+  readonly chatCompletion: { readonly chunks: readonly JsonObject[]; readonly warnings?: readonly string[] | null }
 }
 
 /** Inference checks the request itself; here is only what decides between an answer and a stream. */
@@ -24,10 +24,15 @@ function asksForUsage({ stream_options }: JsonObject): boolean {
   return (stream_options as { readonly include_usage?: unknown } | null | undefined)?.include_usage === true
 }
 
-function chunksOf({ data, errors }: ExecutionResult): readonly JsonObject[] {
+/** One header for all that the engine could not honour. */
+function warningHeader(warnings: readonly string[] | null | undefined): Readonly<Record<string, string>> {
+  return warnings?.length ? { 'x-kis-warning': warnings.join(', ') } : {}
+}
+
+function eventOf({ data, errors }: ExecutionResult): EventData['chatCompletion'] {
   if (errors?.length) throw inRestNames(KisError.fromGraphQL(errors[0]!))
   if (!data) throw new ServiceUnavailable('A part of the service')
-  return (data as unknown as EventData).chatCompletion.chunks
+  return (data as unknown as EventData).chatCompletion
 }
 
 /** Passes the chunks on as they come. @throws {KisError} the failure came before the first chunk: nothing has been sent. */
@@ -39,7 +44,9 @@ async function streamChunks({ subscribe, eventStream, body, context, log }: Call
   using stream = eventStream()
   try {
     for await (const event of events) {
-      const chunks = chunksOf(event).flatMap((chunk) => withUsageAsAsked(chunk, includeUsage) ?? [])
+      const { chunks: given, warnings } = eventOf(event)
+      stream.addHeaders(warningHeader(warnings))
+      const chunks = given.flatMap((chunk) => withUsageAsAsked(chunk, includeUsage) ?? [])
       if (chunks.length > 0) await stream.send(...chunks.map((chunk) => JSON.stringify(chunk)))
     }
     context.signal.throwIfAborted()
@@ -65,7 +72,8 @@ export const chatCompletionRoutes: readonly Route[] = [
         return undefined
       }
       const data = await call.ask<CompletionData>(CREATE, { input: { request: call.body } })
-      return ok(data.createChatCompletion.response)
+      const { response, warnings } = data.createChatCompletion
+      return { ...ok(response), headers: warningHeader(warnings) }
     },
   },
 ]

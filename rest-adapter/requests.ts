@@ -36,6 +36,7 @@ const EXPOSED_HEADERS = [
   'retry-after-ms',
   'openai-processing-ms',
   'openai-version',
+  'x-kis-warning',
   'content-disposition',
   ...['limit', 'remaining', 'reset'].flatMap((fact) => [`x-ratelimit-${fact}-requests`, `x-ratelimit-${fact}-tokens`]),
 ].join(', ')

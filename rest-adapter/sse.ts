@@ -29,6 +29,11 @@ export class EventStream implements Disposable {
     return this.#reply.raw.headersSent
   }
 
+  /** Without effect once the stream is open. */
+  addHeaders(headers: Readonly<Record<string, string>>): void {
+    if (!this.isOpen) this.#reply.headers(headers)
+  }
+
   /** Resolves when the client has room for more, or is gone. */
   async send(...data: readonly string[]): Promise<void> {
     if (!this.isOpen) this.#open()

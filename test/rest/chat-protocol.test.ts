@@ -51,6 +51,21 @@ describe('the OpenAI client', () => {
     expect(response.headers.get('openai-processing-ms')).toMatch(/^\d+$/)
   })
 
+  it('reads in a header what the engine could not honour, plain and streamed', async () => {
+    const warnings = ['seed_not_honored', 'response_format_not_honored']
+    await using adapter = await startAdapter({
+      ChatCompletion: () => ({ createChatCompletion: { response: completion, warnings } }),
+      async *ChatCompletionChunks() {
+        yield { chatCompletion: { chunks: [delta('a')], warnings } }
+        yield { chatCompletion: { chunks: [last], warnings: null } }
+      },
+    })
+    for (const stream of [false, true]) {
+      const { headers } = await adapter.fetch('/v1/chat/completions', { body: { model: 'm', messages, stream } })
+      expect(headers.get('x-kis-warning')).toBe('seed_not_honored, response_format_not_honored')
+    }
+  })
+
   it('lists and reads models whose ids hold slashes', async () => {
     const model = {
       ...{ id: 'meta/llama', kind: 'CHAT', vendor: 'groq', residency: 'CLOUD', supportsVision: false, supportsTools: true },

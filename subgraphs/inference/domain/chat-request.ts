@@ -51,10 +51,11 @@ export function checkAgainstModel(request: ChatRequest, model: Model): void {
   }
 }
 
-/** The request as the engine gets it: without a response format where the model has none. */
-export function requestFor(model: Model, request: ChatRequest): ProtocolObject {
-  if (isAbsent(request.response_format) || model.supports.has('response_schema')) return request
-  const { response_format: _, ...rest } = request
+/** The request as the engine gets it: without a response format where the model has none, of which `warn` hears. */
+export function requestFor(model: Model, request: ChatRequest, warn: (field: string) => void): ProtocolObject {
+  const { response_format: format, ...rest } = request
+  if (isAbsent(format) || model.supports.has('response_schema')) return request
+  if ((format as { type?: unknown }).type !== 'text') warn('response_format')
   return rest
 }
 

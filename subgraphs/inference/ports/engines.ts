@@ -14,21 +14,37 @@ export interface EngineCall {
   readonly requestId: string
 }
 
+export interface ChatCall extends EngineCall {
+  /** The most tokens that one choice of the model can have, or null. Engines that must be told a bound and get none from the request use it. */
+  readonly maxOutputTokens: number | null
+  /** Hears the name of each request field that the vendor cannot honour and that was therefore left out, before the answer begins. */
+  warn(field: string): void
+}
+
+export interface EmbeddingCall extends EngineCall {
+  /** Passed on only where the caller asked for fewer than the model has; else null. */
+  readonly dimensions: number | null
+  /** What the texts are for, to the models that tell the two apart without a prefix. */
+  readonly purpose: 'query' | 'passage'
+}
+
 /**
  * A vendor of chat models. Failures are `KisError`s: `invalid_request` and its family for the vendor's 400, 404, 413 and 422, `engine_error`
  * (also for 401 and 403: the operator's key, not the caller's), `rate_limit_exceeded`, `engine_unavailable`, `engine_timeout`; `vendorCode`
  * and `retryAfterMs` as the vendor gave them. An engine repeats nothing by itself. Aborting the signal ends the vendor's work within 1 s.
  */
 export interface ChatEngine {
+  /** Whether the vendor fetches images from public addresses itself. Without it, images are `data:` URIs, or the request is refused. */
+  readonly fetchesImages: boolean
   /** The protocol's completion object as the vendor gave it, with `usage` when it gave one. */
-  complete(call: EngineCall, request: ProtocolObject, signal: AbortSignal): Promise<ProtocolObject>
+  complete(call: ChatCall, request: ProtocolObject, signal: AbortSignal): Promise<ProtocolObject>
   /**
    * The protocol's chunks. Resolves with the first answer's header, so that a failure before the first byte rejects. Usage is asked of
    * the vendor whether or not the caller wants it, and comes in a last chunk with empty `choices` (or on a chunk, as some vendors do).
    * Each item holds the chunks that arrived together, never held back. The iterator throws a KisError when the vendor fails or the
    * connection is cut before the vendor's end mark; its `return()` ends the vendor's work at once.
    */
-  stream(call: EngineCall, request: ProtocolObject, signal: AbortSignal): Promise<AsyncIterableIterator<readonly ProtocolObject[]>>
+  stream(call: ChatCall, request: ProtocolObject, signal: AbortSignal): Promise<AsyncIterableIterator<readonly ProtocolObject[]>>
 }
 
 /** A vendor of embedding models. Failures as for `ChatEngine`. */
@@ -39,10 +55,10 @@ export interface EmbeddingEngine {
   countTokens(texts: readonly string[], signal: AbortSignal): Promise<readonly number[]>
   /**
    * One vector a text, in their order, each finite and of length 1 (L2); `tokens` is what the vendor reports, or what was counted.
-   * `dimensions` is passed on only when the caller asked for fewer than the model has. @throws {KisError} `engine_error` for too few vectors, a wrong width, NaN.
+   * @throws {KisError} `engine_error` for too few vectors, a wrong width, NaN.
    */
   embed(
-    call: EngineCall & { readonly dimensions: number | null },
+    call: EmbeddingCall,
     input: readonly string[] | readonly (readonly number[])[],
     signal: AbortSignal,
   ): Promise<{ readonly vectors: readonly Float32Array[]; readonly tokens: number; readonly source: 'provider' | 'counted' }>

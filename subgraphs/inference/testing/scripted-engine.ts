@@ -25,6 +25,7 @@ export class ScriptedEngine {
   maxBatch = 3
 
   readonly chat: ChatEngine = {
+    fetchesImages: true,
     complete: async (call, request, signal) => {
       this.#note(call, request)
       const answer = this.completions.length > 1 ? this.completions.shift()! : this.completions[0]!
@@ -64,13 +65,13 @@ export class ScriptedEngine {
         return engine.maxBatch
       },
       countTokens: async (texts) => texts.map((text) => engine.tokensOf(text)),
-      embed: async ({ dimensions, ...call }, input, signal) => {
+      embed: async (call, input, signal) => {
         engine.embeds += 1
         engine.calls.push(call)
         engine.embedded.push(input)
         if (engine.embedFailure === 'wait') return engine.#never(signal)
         if (engine.embedFailure) throw engine.embedFailure
-        const vectors = (input as readonly (string | readonly number[])[]).map((item) => engine.vectorOf(item, dimensions))
+        const vectors = (input as readonly (string | readonly number[])[]).map((item) => engine.vectorOf(item, call.dimensions))
         return { vectors, tokens: input.length * 10, source: 'provider' }
       },
     }

@@ -4,6 +4,7 @@ import { type ChatRequest, checkAgainstModel, checkChatRequest } from '../domain
 import { refuse } from '../domain/check.ts'
 import { inputSizeOf } from '../domain/count-chat-tokens.ts'
 import { quantitiesOf } from '../domain/usage.ts'
+import type { ChatCall } from '../ports/engines.ts'
 import { admit } from './admit.ts'
 import type { AskContext, CallContext, Deps } from './deps.ts'
 import { candidatesOf } from './first-to-answer.ts'
@@ -18,6 +19,10 @@ export interface AdmittedChat {
   inputTokensFor(model: Model): number
   termsFor(model: Model): HoldTerms
 }
+
+/** One answer's header of warnings stays below 2 KiB. */
+const MAX_WARNINGS = 24
+const FIELD_NAME = /^\w{1,64}$/
 
 /** Counts are estimates from above; only a request that is over the window by more than their error is refused before the engine sees it. */
 const COUNT_ERROR = 1.5
@@ -51,6 +56,20 @@ export function admitChat(deps: Deps, ask: AskContext, value: unknown, isStream:
       ceiling: chatCeiling(each, request, inputTokensFor(each)),
       atDispatch: quantitiesOf(inputTokensFor(each), 0),
     }),
+  }
+}
+
+/** `warnings` collects what the engine cannot honour, as `seed_not_honored`. */
+export function chatCallOf(model: Model, { requestId }: CallContext, warnings: Set<string>): ChatCall {
+  const { engineModel, maxOutputTokens } = model
+  return {
+    engineModel,
+    requestId,
+    maxOutputTokens,
+    warn(field) {
+      // Callers choose the names of unknown fields, and all of it travels in a header.
+      if (warnings.size < MAX_WARNINGS) warnings.add(`${FIELD_NAME.test(field) ? field : 'unknown_field'}_not_honored`)
+    },
   }
 }
 

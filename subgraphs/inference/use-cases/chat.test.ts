@@ -24,7 +24,7 @@ describe('a chat completion', () => {
     const answer = await createChatCompletion(deps, asking(), hello)
     expect(answer.response).toBe(far.completions[0])
     expect(billing.writes).toEqual(['placeHold', 'dispatchHold', 'settleHold'])
-    expect(far.calls).toEqual([{ engineModel: 'vendor-chat', requestId: 'req_1' }])
+    expect(far.calls).toMatchObject([{ engineModel: 'vendor-chat', requestId: 'req_1', maxOutputTokens: 100 }])
     expect(far.requests[0]).toBe(hello)
     // (6 x 1.2 + 64) input tokens at 1,000 nano-USD and 10 output tokens at 2,000.
     expect(billing.only).toMatchObject({ amount: 92_000n, state: 'settled', charged: 30_000n, used: { source: 'provider' } })
@@ -103,7 +103,8 @@ describe('a chat completion', () => {
 
   it('goes to a model without response formats without one', async () => {
     const { deps, near } = parts()
-    await createChatCompletion(deps, asking(), { ...hello, model: 'plain', response_format: { type: 'json_object' }, extra: [1] })
+    const request = { ...hello, model: 'plain', response_format: { type: 'json_object' }, extra: [1] }
+    expect((await createChatCompletion(deps, asking(), request)).warnings).toEqual(['response_format_not_honored'])
     expect(near.requests[0]).toEqual({ ...hello, model: 'plain', extra: [1] })
   })
 })

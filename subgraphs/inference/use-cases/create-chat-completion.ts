@@ -2,7 +2,7 @@ import { requestFor } from '../domain/chat-request.ts'
 import { countAnswerTokens } from '../domain/count-chat-tokens.ts'
 import { countedUsage, providerUsage, reportedUsage, type Usage } from '../domain/usage.ts'
 import type { ProtocolObject } from '../ports/engines.ts'
-import { admitChat } from './admit-chat.ts'
+import { admitChat, chatCallOf } from './admit-chat.ts'
 import { billedCall } from './billed-call.ts'
 import { type AskContext, type Deps, engineOf } from './deps.ts'
 import { firstToAnswer } from './first-to-answer.ts'
@@ -10,6 +10,8 @@ import { firstToAnswer } from './first-to-answer.ts'
 export interface ChatCompletion {
   /** The engine's object, whole. */
   readonly response: ProtocolObject
+  /** What of the request the engine could not honour, such as `seed_not_honored`. */
+  readonly warnings: readonly string[]
   readonly modelId: string
   readonly usage: Usage
   readonly cost: bigint
@@ -22,18 +24,19 @@ export async function createChatCompletion(deps: Deps, ask: AskContext, value: u
   const { context, request, models, inputTokensFor, termsFor } = admitChat(deps, ask, value, false)
   return firstToAnswer(deps, context, models, async (model) => {
     const inputTokens = inputTokensFor(model)
-    const call = { engineModel: model.engineModel, requestId: context.requestId }
+    const warnings = new Set<string>()
+    const call = chatCallOf(model, context, warnings)
     const { value: response, ...charged } = await billedCall(
       deps,
       context,
       termsFor(model),
       () => countedUsage(inputTokens, 0),
       async (signal) => {
-        const answer = await engineOf(deps, model).chat.complete(call, requestFor(model, request), signal)
+        const answer = await engineOf(deps, model).chat.complete(call, requestFor(model, request, call.warn), signal)
         const reported = reportedUsage(answer)
         return { value: answer, usage: reported ? providerUsage(reported) : countedUsage(inputTokens, countAnswerTokens(answer)) }
       },
     )
-    return { response, modelId: model.id, ...charged }
+    return { response, warnings: [...warnings], modelId: model.id, ...charged }
   })
 }

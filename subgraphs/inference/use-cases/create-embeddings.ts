@@ -51,7 +51,7 @@ export async function createEmbeddings(
     },
     () => countedUsage(sum(counts.slice(0, sent)), 0),
     async (signal) => {
-      const asked = isEngineShortening ? request.dimensions : null
+      const asked = { dimensions: isEngineShortening ? request.dimensions : null, purpose: 'query' } as const
       const done = await embedInBatches(deps, context, model, inputs, asked, signal, (count) => {
         sent = count
       })

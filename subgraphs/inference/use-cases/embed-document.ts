@@ -52,7 +52,7 @@ export async function embedPassages(
   await deps.billing.checkpointHold(input.holdId, before, HOLD_TTL_SECONDS, context)
   const { leave } = holdOf(deps, context, input.holdId, before)
   try {
-    const { vectors, usage } = await embedInBatches(deps, context, model, texts, null, ask.signal)
+    const { vectors, usage } = await embedInBatches(deps, context, model, texts, { dimensions: null, purpose: 'passage' }, ask.signal)
     return { vectors, tokens: usage.quantities.inputTokens }
   } finally {
     leave()

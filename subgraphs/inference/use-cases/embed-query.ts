@@ -33,7 +33,7 @@ export async function embedQuery(
     },
     () => countedUsage(tokens, 0),
     async (signal) => {
-      const { vectors, usage } = await embedInBatches(deps, context, model, texts, null, signal)
+      const { vectors, usage } = await embedInBatches(deps, context, model, texts, { dimensions: null, purpose: 'query' }, signal)
       return { value: vectors[0]!, usage }
     },
   )

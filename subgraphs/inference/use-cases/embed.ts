@@ -4,6 +4,7 @@ import { refuse } from '../domain/check.ts'
 import type { EmbeddingRequest } from '../domain/embedding-request.ts'
 import type { Usage } from '../domain/usage.ts'
 import { countedUsage, providerUsage } from '../domain/usage.ts'
+import type { EmbeddingCall } from '../ports/engines.ts'
 import { type CallContext, type Deps, engineOf } from './deps.ts'
 
 export interface Embedded {
@@ -42,12 +43,12 @@ export async function embedInBatches(
   { requestId }: Pick<CallContext, 'requestId'>,
   model: Model,
   input: EmbeddingRequest['input'],
-  dimensions: number | null,
+  asked: Pick<EmbeddingCall, 'dimensions' | 'purpose'>,
   signal: AbortSignal,
   onSent: (inputs: number) => void = () => undefined,
 ): Promise<Embedded> {
   const { embedding } = engineOf(deps, model)
-  const call = { engineModel: model.engineModel, requestId, dimensions }
+  const call = { engineModel: model.engineModel, requestId, ...asked }
   const vectors: Float32Array[] = []
   let tokens = 0
   let isReported = true
@@ -56,7 +57,7 @@ export async function embedInBatches(
     const part = input.slice(start, start + embedding.maxBatch) as EmbeddingRequest['input']
     onSent(start + part.length)
     const batch = await embedding.embed(call, part, signal)
-    checkVectors(batch.vectors, part.length, dimensions ?? model.dimensions, model)
+    checkVectors(batch.vectors, part.length, asked.dimensions ?? model.dimensions, model)
     vectors.push(...batch.vectors)
     tokens += batch.tokens
     isReported &&= batch.source === 'provider'

@@ -4,7 +4,7 @@ import { requestFor } from '../domain/chat-request.ts'
 import { StreamMeter } from '../domain/stream-meter.ts'
 import type { Usage } from '../domain/usage.ts'
 import type { ProtocolObject } from '../ports/engines.ts'
-import { type AdmittedChat, admitChat } from './admit-chat.ts'
+import { type AdmittedChat, admitChat, chatCallOf } from './admit-chat.ts'
 import { callTookTooLong, MAX_CALL_MS } from './billed-call.ts'
 import { type AskContext, type Deps, engineOf } from './deps.ts'
 import { firstToAnswer } from './first-to-answer.ts'
@@ -13,6 +13,8 @@ import { type OpenHold, openHold } from './hold.ts'
 /** What arrived together. The last event has no chunks, but usage and cost. */
 export interface ChatEvent {
   readonly chunks: readonly ProtocolObject[]
+  /** With the first event: what of the request the engine could not honour, such as `seed_not_honored`. */
+  readonly warnings: readonly string[] | null
   readonly usage: Usage | null
   readonly cost: bigint | null
 }
@@ -37,6 +39,8 @@ interface Attempt {
 }
 
 interface Answering extends Attempt {
+  /** Null once they are told. */
+  warnings: readonly string[] | null
   readonly chunks: AsyncIterator<readonly ProtocolObject[]>
   /** The first piece is awaited while another model could still answer instead. */
   first: IteratorResult<readonly ProtocolObject[]> | undefined
@@ -75,9 +79,9 @@ class ChatStream {
       throw this.#isLate ? callTookTooLong() : error
     }
     this.#end()
-    const { hold, meter } = this.#answering
+    const { hold, meter, warnings } = this.#answering
     const usage = meter.usage()
-    return { done: false, value: { chunks: [], usage, cost: await hold.resolve(usage) } }
+    return { done: false, value: { chunks: [], warnings, usage, cost: await hold.resolve(usage) } }
   }
 
   /** The caller needs no more. */
@@ -109,19 +113,22 @@ class ChatStream {
     const meter = new StreamMeter(inputTokensFor(model), clock.now().getTime())
     this.#attempt = { hold, meter }
     try {
-      const call = { engineModel: model.engineModel, requestId: context.requestId }
-      const chunks = await engineOf(this.#deps, model).chat.stream(call, requestFor(model, request), this.#stop.signal)
-      return { hold, meter, chunks, first: await chunks.next() }
+      const warnings = new Set<string>()
+      const call = chatCallOf(model, context, warnings)
+      const chunks = await engineOf(this.#deps, model).chat.stream(call, requestFor(model, request, call.warn), this.#stop.signal)
+      return { hold, meter, chunks, first: await chunks.next(), warnings: [...warnings] }
     } catch (error) {
       await this.#resolveFailed().catch(() => undefined)
       throw error
     }
   }
 
-  #take(chunks: readonly ProtocolObject[], { hold, meter }: Answering): ChatEvent {
+  #take(chunks: readonly ProtocolObject[], answering: Answering): ChatEvent {
+    const { hold, meter, warnings } = answering
+    answering.warnings = null
     meter.note(chunks)
     if (meter.takeCheckpoint(this.#deps.clock.now().getTime())) hold.checkpoint(meter.usage().quantities)
-    return { chunks, usage: null, cost: null }
+    return { chunks, warnings, usage: null, cost: null }
   }
 
   /** A vendor's failure without usage costs nothing; what was produced for a caller who left, or until the deadline, costs its price. */

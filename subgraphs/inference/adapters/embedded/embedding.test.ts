@@ -15,7 +15,7 @@ import { ModelThread } from './model-thread.ts'
 import { WordTokenizer } from './word-tokenizer.ts'
 
 const MODEL = new URL('../../../../models/e5-small-ar-en/', import.meta.url)
-const CALL = { engineModel: 'e5-small-ar-en', requestId: 'req_1', dimensions: null }
+const CALL = { engineModel: 'e5-small-ar-en', requestId: 'req_1', dimensions: null, purpose: 'query' } as const
 const NEVER = new AbortController().signal
 const reference = JSON.parse(readFileSync(new URL('reference.json', MODEL), 'utf8')) as {
   tolerance: number

@@ -9,7 +9,7 @@ import { TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
 import { createOpenAiEngines } from './engines.ts'
 
 const KEY = 'sk-operators-key-1234'
-const CALL = { engineModel: 'vendor-model', requestId: 'req_1' }
+const CALL = { engineModel: 'vendor-model', requestId: 'req_1', maxOutputTokens: null, warn: () => undefined }
 const REQUEST = { model: 'our-model', messages: [{ role: 'user', content: 'Hi' }], temperature: 0.5, x_unknown: { deep: [1, null] } }
 const NEVER = new AbortController().signal
 

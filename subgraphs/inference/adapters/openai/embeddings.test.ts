@@ -3,7 +3,7 @@ import { systemClock } from '../../../common/clock.ts'
 import { answerJson, FakeVendor } from '../vendor/fake-vendor.ts'
 import { createOpenAiEngines } from './engines.ts'
 
-const CALL = { engineModel: 'vendor-model', requestId: 'req_1', dimensions: null }
+const CALL = { engineModel: 'vendor-model', requestId: 'req_1', dimensions: null, purpose: 'query' } as const
 const NEVER = new AbortController().signal
 
 let opened: AsyncDisposable[] = []

@@ -1,6 +1,6 @@
 import type { Clock } from '../../../common/clock.ts'
 import { estimateTokens } from '../../domain/estimate-tokens.ts'
-import type { ChatEngine, EmbeddingEngine, EngineCall, ProtocolObject } from '../../ports/engines.ts'
+import type { ChatEngine, EmbeddingEngine, ProtocolObject } from '../../ports/engines.ts'
 import { EngineErrors } from '../vendor/engine-errors.ts'
 import { MAX_ANSWER_BYTES, MAX_EMBEDDINGS_BYTES, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
 import { ChatStream } from './chat-stream.ts'
@@ -36,6 +36,8 @@ export function createOpenAiEngines(
 
 function chatEngine(upstream: Upstream, errors: EngineErrors): ChatEngine {
   return {
+    fetchesImages: true,
+
     async complete({ engineModel, requestId }, request, signal) {
       const body = JSON.stringify({ ...request, model: engineModel })
       const completion = parseAnswer(await upstream.post('chat/completions', body, requestId, MAX_ANSWER_BYTES, signal), errors)
@@ -60,7 +62,7 @@ function embeddingEngine(upstream: Upstream, errors: EngineErrors, maxBatch: num
       return texts.map(estimateTokens)
     },
 
-    async embed({ engineModel, requestId, dimensions }: EngineCall & { readonly dimensions: number | null }, input, signal) {
+    async embed({ engineModel, requestId, dimensions }, input, signal) {
       const body = JSON.stringify({ model: engineModel, input, encoding_format: 'base64', ...(dimensions !== null && { dimensions }) })
       const answer = parseAnswer(await upstream.post('embeddings', body, requestId, MAX_EMBEDDINGS_BYTES, signal), errors)
       const { vectors, promptTokens } = readEmbeddings(answer, input.length, dimensions, errors)

@@ -8,7 +8,7 @@ import { type EmbeddedEngines, openEmbeddedEngines } from '../engines.ts'
 import { PHRASES } from './phrases.ts'
 
 const MODEL = new URL('../../../../../models/e5-small-ar-en/', import.meta.url)
-const CALL = { engineModel: 'extractive', requestId: 'req_1' }
+const CALL = { engineModel: 'extractive', requestId: 'req_1', maxOutputTokens: null, warn: () => undefined }
 const NEVER = new AbortController().signal
 
 const ENGLISH = `[1] handbook.pdf, page 3: Employees receive twenty-one days of paid leave per year. Unused leave expires in March.

@@ -14,7 +14,7 @@ const MAX_CHOICES = 128
 /** A chat model that answers with the sentences of the given context that support the question best, quoted, with their sources; it writes nothing of its own. */
 export function extractiveEngine(deps: { readonly embedding: EmbeddingEngine; readonly clock: Clock; readonly ids: IdSource }): ChatEngine {
   const { embedding, clock, ids } = deps
-  const embedCall = { engineModel: 'e5-small-ar-en', requestId: '', dimensions: null }
+  const embedCall = { engineModel: 'e5-small-ar-en', requestId: '', dimensions: null, purpose: 'query' } as const
   const finder = new SupportFinder(async (texts, signal) => (await embedding.embed(embedCall, texts, signal)).vectors)
 
   async function answer({ engineModel }: EngineCall, request: ProtocolObject, signal: AbortSignal): Promise<Answer> {
@@ -42,6 +42,8 @@ export function extractiveEngine(deps: { readonly embedding: EmbeddingEngine; re
   }
 
   return {
+    fetchesImages: false,
+
     async complete(call, request, signal) {
       return completionOf(await answer(call, request, signal))
     },

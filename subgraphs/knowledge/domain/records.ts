@@ -85,6 +85,8 @@ export interface DocumentRecord {
   readonly listed: boolean
   /** Whose allowlist and wallet its ingestion uses. */
   readonly apiKeyId: string
+  /** Who pays for an ingestion that repairs the index, from the repair until the document is ready: its organization has paid once. */
+  readonly payer?: { readonly organizationId: string; readonly apiKeyId: string }
   readonly fileName: string
   readonly metadata: Readonly<Record<string, string | number | boolean>>
   readonly status: DocumentStatus

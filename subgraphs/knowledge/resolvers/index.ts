@@ -18,6 +18,7 @@ import type { Deps } from '../use-cases/deps.ts'
 import { createDocument, deleteDocument, getDocument, retryDocument } from '../use-cases/documents.ts'
 import { deleteFile, getFile, readFilePiece, uploadFile } from '../use-cases/files.ts'
 import { searchCollection } from '../use-cases/search-collection.ts'
+import { FINDING_KINDS, verifyIndex } from '../use-cases/verify-index.ts'
 
 type Context = ResolverContext<Deps>
 type Order = 'asc' | 'desc'
@@ -51,6 +52,7 @@ export const resolvers: Resolvers<Deps> = {
   IngestionStage: enumOf(['parsing', 'chunking', 'embedding', 'indexing']),
   DocumentErrorCode: enumOf(DOCUMENT_ERROR_CODES),
   SearchMode: enumOf(['hybrid', 'vector', 'lexical']),
+  IndexFindingKind: enumOf(FINDING_KINDS),
 
   Query: {
     collection: (_: unknown, { id }: { id: string }, { deps, caller }: Context) =>
@@ -118,6 +120,8 @@ export const resolvers: Resolvers<Deps> = {
       await deleteDocument(context.deps, context, id)
       return { id }
     },
+    verifyIndex: (_: unknown, { input }: { input: Parameters<typeof verifyIndex>[2] }, context: Context) =>
+      verifyIndex(context.deps, context, input),
   },
 
   Subscription: {

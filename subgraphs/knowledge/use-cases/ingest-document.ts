@@ -152,12 +152,12 @@ class Ingestion {
     await this.#goLive(chunks.length, language)
   }
 
-  /** The principal of the key that attached the document, as it is now. */
+  /** The principal of the key that attached the document, as it is now. Who pays in its place takes over the bill, never its rules. */
   async #context(): Promise<CallContext & { caller: Principal }> {
-    const { organizationId, apiKeyId, _id } = this.#document
-    const caller = await this.#deps.accounts.principalOf(organizationId, apiKeyId, this.#signal)
-    if (!caller) throw new LeaseLost()
-    return { caller, requestId: _id, signal: this.#signal }
+    const { organizationId, apiKeyId, payer, _id } = this.#document
+    const owner = await this.#deps.accounts.principalOf(organizationId, apiKeyId, this.#signal)
+    if (!owner) throw new LeaseLost()
+    return { caller: payer ? { ...owner, ...payer } : owner, requestId: _id, signal: this.#signal }
   }
 
   async #chunk(parsed: ParsedDocument, model: EmbeddingModel, context: CallContext): Promise<readonly DocumentChunk[]> {
@@ -176,7 +176,7 @@ class Ingestion {
     const outcome = await count(this.#deps, countedVectors(this.#deps, this.#document), vectors, principal.plan.vectors)
     if (outcome === 'lost') throw new LeaseLost()
     if (outcome === 'over_limit') {
-      const { vectors: used } = await usageOf(this.#deps.store, principal.organizationId)
+      const { vectors: used } = await usageOf(this.#deps.store, this.#document.organizationId)
       throw new Verdict(
         'storage_quota_exceeded',
         `The vector quota of the plan does not cover this document: ${used} of ${principal.plan.vectors} vectors used, ${vectors} needed.`,
@@ -279,7 +279,7 @@ class Ingestion {
     if ((await count(this.#deps, countedChunks(this.#deps, this.#document), chunkCount)) === 'lost') throw new LeaseLost()
     await this.#write(
       { status: 'ready', stage: null, progress: null, liveGeneration: this.#generation, chunkCount, language },
-      { $unset: { job: '' } },
+      { $unset: { job: '', payer: '' } },
     )
   }
 

@@ -22,7 +22,9 @@ export interface Delay {
 /** Node's histogram holds the time between two runs of a timer of this period. */
 const RESOLUTION_MS = 5
 
-const running = process.argv[2] === 'service' ? await start('all', readConfig(process.env)) : undefined
+const lines: string[] = []
+const running = process.argv[2] === 'service' ? await start('all', readConfig(process.env), (line) => lines.push(line)) : undefined
+await running?.ready
 const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
 histogram.enable()
 process.on('message', () => {
@@ -35,4 +37,4 @@ process.on('SIGTERM', async () => {
   await running?.[Symbol.asyncDispose]()
   process.exit()
 })
-process.send!({ lines: running?.lines ?? [] } satisfies Started)
+process.send!({ lines } satisfies Started)

@@ -27,9 +27,13 @@ export async function main(args: readonly string[]): Promise<void> {
     })
   }
   try {
-    await using running = await start((role as Role | undefined) ?? 'all', config)
-    for (const line of running.lines) console.log(line)
-    if (!stop.signal.aborted) await new Promise((resolve) => stop.signal.addEventListener('abort', resolve, { once: true }))
+    await using running = await start((role as Role | undefined) ?? 'all', config, console.log)
+    const stopped = new Promise((resolve) => {
+      if (stop.signal.aborted) resolve(undefined)
+      else stop.signal.addEventListener('abort', resolve, { once: true })
+    })
+    await Promise.race([running.ready, stopped])
+    await stopped
   } catch (error) {
     console.error(error instanceof Error ? error.message : error)
     if (process.env.KIS_LOG_LEVEL === 'debug') console.error(error)

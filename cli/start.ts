@@ -20,7 +20,7 @@ import { type PrincipalTokens, principalTokens } from '../subgraphs/common/princ
 import { remoteLink } from '../subgraphs/common/remote-link.ts'
 import { deriveKey, keptSecret, parseSecret } from '../subgraphs/common/secrets.ts'
 import { serveSubgraph } from '../subgraphs/common/serve-subgraph.ts'
-import type { Subgraph, SubgraphName } from '../subgraphs/common/subgraph.ts'
+import type { StoringSubgraph, Subgraph, SubgraphName } from '../subgraphs/common/subgraph.ts'
 import { readInferenceConfig } from '../subgraphs/inference/config.ts'
 import { createInference } from '../subgraphs/inference/main.ts'
 import { readKnowledgeConfig } from '../subgraphs/knowledge/config.ts'
@@ -44,21 +44,57 @@ const PORTS: Readonly<Record<Role | 'all', number>> = {
 const CUT_MS = 2_000
 /** A part that does not answer within this is not ready. */
 const READY_TIMEOUT_MS = 2_000
+/** How often a start that waits for something looks whether it is there. */
+const LOOK_MS = 250
 
 /** With which the rest-adapter's sockets say at the gateway whose they are. */
 const SERVICE_HEADER = 'x-kis-service'
 
 /** A started role. Disposing it answers what is under way, then closes what it opened, in the reverse order. */
 export interface Running extends AsyncDisposable {
-  /** What the operator is told on standard output, `ready <address>` last. */
-  readonly lines: readonly string[]
+  /** Resolves when `ready` was said; rejects with what no waiting mends. */
+  readonly ready: Promise<void>
 }
 
-export async function start(role: Role | 'all', config: Config): Promise<Running> {
+/** A role that listens, and may not be able to serve yet. */
+interface Listening {
+  /** `ready <address>`. */
+  readonly ready: string
+  problems(): Promise<readonly string[]>
+  readonly stores?: readonly StoringSubgraph[]
+  readonly billing?: Billing
+}
+
+/**
+ * Resolves when the role listens. `say` gets the lines of standard output: what it waits for, all of it, whenever that has changed; then the key of
+ * the operator, if it is to be shown; `ready <address>` last.
+ */
+export async function start(role: Role | 'all', config: Config, say: (line: string) => void): Promise<Running> {
   await using stack = new AsyncDisposableStack()
-  const lines = await new Start(role, config, stack).run()
+  const listening = await new Start(role, config, stack).run()
+  const stopping = new AbortController()
+  stack.defer(() => stopping.abort())
+  const ready = untilReady(listening, say, stopping.signal)
+  ready.catch(() => undefined)
   const opened = stack.move()
-  return { lines, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() }
+  return { ready, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() }
+}
+
+async function untilReady({ ready, problems, stores = [], billing }: Listening, say: (line: string) => void, signal: AbortSignal) {
+  const failed = Promise.withResolvers<never>()
+  for (const { opened } of stores) opened.catch(failed.reject)
+  for (let told = ''; ; ) {
+    const found = await Promise.race([problems(), failed.promise])
+    signal.throwIfAborted()
+    if (found.length === 0) break
+    const waiting = `waiting for ${[...new Set(found)].join('; ')}`
+    if (waiting !== told) say(waiting)
+    told = waiting
+    await Promise.race([systemClock.sleep(LOOK_MS, signal), failed.promise])
+  }
+  const key = await billing?.bootstrapKey
+  if (key) say(`API key of the operator, shown until its first use: ${key}`)
+  say(ready)
 }
 
 /** One start: what every role needs is made once, on first use. */
@@ -81,67 +117,63 @@ class Start {
     this.#basics = { clock: systemClock, ids: idSource(systemClock), log: this.#log }
   }
 
-  async run(): Promise<readonly string[]> {
+  async run(): Promise<Listening> {
     switch (this.#role) {
       case 'billing': {
-        const billing = await this.#billing()
-        return [...keyLines(billing), await this.#serve(billing)]
+        const billing = this.#billing()
+        return { ready: await this.#serve(billing), problems: () => billing.problems(), stores: [billing], billing }
       }
-      case 'inference':
-        return [await this.#serve(await this.#inference(this.#remote('billing')))]
-      case 'knowledge':
-        return [await this.#serve(await this.#knowledge(this.#remote('billing'), this.#remote('inference')))]
+      case 'inference': {
+        const inference = await this.#inference(this.#remote('billing'))
+        return { ready: await this.#serve(inference), problems: () => inference.problems() }
+      }
+      case 'knowledge': {
+        const knowledge = await this.#knowledge(this.#remote('billing'), this.#remote('inference'))
+        return { ready: await this.#serve(knowledge), problems: () => knowledge.problems(), stores: [knowledge] }
+      }
       case 'gateway': {
         const gateway = await this.#gateway({
           billing: this.#remote('billing'),
           knowledge: this.#remote('knowledge'),
           inference: this.#remote('inference'),
         })
-        return [
-          await this.#listen(
-            (app) => gateway.register(app),
-            () => gateway.problems(),
-          ),
-        ]
+        const problems = () => gateway.problems()
+        return { ready: await this.#listen((app) => gateway.register(app), problems), problems }
       }
       case 'rest-adapter': {
         const gateway = this.#remoteGateway()
         const adapter = this.#restAdapter(gateway)
-        return [
-          await this.#listen(
-            (app) => adapter.register(app),
-            () => answers(gateway),
-            adapter,
-          ),
-        ]
+        const problems = () => answers(gateway)
+        return { ready: await this.#listen((app) => adapter.register(app), problems, adapter), problems }
       }
       case 'all':
         return this.#all()
     }
   }
 
-  async #all(): Promise<readonly string[]> {
-    const billing = await this.#billing()
+  async #all(): Promise<Listening> {
+    const billing = this.#billing()
     const billingLink = localLink(billing, this.#log)
     const inference = await this.#inference(billingLink)
     const inferenceLink = localLink(inference, this.#log)
     const knowledge = await this.#knowledge(billingLink, inferenceLink)
     const gateway = await this.#gateway({ billing: billingLink, inference: inferenceLink, knowledge: localLink(knowledge, this.#log) })
     const adapter = this.#restAdapter(gateway.link)
+    const problems = async () => (await Promise.all([billing, inference, knowledge].map((part) => part.problems()))).flat()
     const ready = await this.#listen(
       async (app) => {
         await gateway.register(app)
         await adapter.register(app)
       },
-      async () => (await Promise.all([billing, inference, knowledge].map((part) => part.problems()))).flat(),
+      problems,
       adapter,
     )
-    return [...keyLines(billing), ready]
+    return { ready, problems, stores: [billing, knowledge], billing }
   }
 
-  async #billing(): Promise<Billing> {
+  #billing(): Billing {
     return this.#stack.use(
-      await createBilling(
+      createBilling(
         { ...this.#settings.billing, pepper: deriveKey(this.#secret(), 'api key pepper'), plans: this.#settings.catalog.plans },
         this.#basics,
       ),
@@ -152,7 +184,7 @@ class Start {
     return this.#stack.use(await createInference(this.#settings.inference, { billing, ...this.#basics }))
   }
 
-  async #knowledge(billing: Link, inference: Link): Promise<Subgraph> {
+  async #knowledge(billing: Link, inference: Link): Promise<StoringSubgraph> {
     return this.#stack.use(await createKnowledge(this.#settings.knowledge, { billing, inference }, this.#basics))
   }
 
@@ -283,8 +315,4 @@ async function answers(gateway: Link<string | null>): Promise<readonly string[]>
     () => [],
     () => ['gateway'],
   )
-}
-
-function keyLines({ bootstrapKey }: Billing): readonly string[] {
-  return bootstrapKey === null ? [] : [`API key of the operator, shown until its first use: ${bootstrapKey}`]
 }

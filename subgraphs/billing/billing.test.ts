@@ -15,6 +15,11 @@ const GATEWAY: Caller = { service: 'gateway' }
 /** Answers are compared with what is expected of them, so their fields need no types. */
 type Answer = Record<string, unknown>
 
+/** The store for one billing, which leaves it open. */
+function shared(store: DocumentStore): DocumentStore {
+  return { collection: (spec) => store.collection(spec), ping: (signal) => store.ping(signal), async [Symbol.asyncDispose]() {} }
+}
+
 for (const { name, open } of STORES)
   describe(`the billing subgraph on ${name}`, () => {
     let store: DocumentStore
@@ -22,12 +27,15 @@ for (const { name, open } of STORES)
     let billing: Billing
     let operator: Principal
 
-    const start = (bootstrapApiKey: string | null = null) =>
-      billingOn(
-        { collection: (spec) => store.collection(spec), ping: (signal) => store.ping(signal), async [Symbol.asyncDispose]() {} },
+    const start = async (bootstrapApiKey: string | null = null) => {
+      const started = billingOn(
+        async () => shared(store),
         { bootstrapApiKey, bootstrapCreditNanoUsd: 100_000_000_000n, pepper: new Uint8Array(32).fill(1), plans: [SELF_HOSTED, SMALL_PLAN] },
         { clock, ids: idSource(clock), log: silentLog },
       )
+      await started.opened
+      return started
+    }
     const restart = async (bootstrapApiKey?: string) => {
       await billing[Symbol.asyncDispose]()
       billing = await start(bootstrapApiKey)
@@ -86,7 +94,7 @@ for (const { name, open } of STORES)
       store = await open()
       clock = new ManualClock()
       billing = await start()
-      operator = await principal(billing.bootstrapKey!)
+      operator = await principal((await billing.bootstrapKey)!)
     })
     afterEach(async () => {
       await billing[Symbol.asyncDispose]()
@@ -113,14 +121,13 @@ for (const { name, open } of STORES)
 
       it('shows the key at each start until it is used, always the same one', async () => {
         await restart()
-        expect(billing.bootstrapKey).toBeNull()
+        expect(await billing.bootstrapKey).toBeNull()
         const fresh = await open()
-        const other = { collection: fresh.collection.bind(fresh), ping: fresh.ping.bind(fresh), async [Symbol.asyncDispose]() {} }
         const config = { bootstrapApiKey: null, bootstrapCreditNanoUsd: 0n, pepper: new Uint8Array(32), plans: [SELF_HOSTED] }
         const keys: (string | null)[] = []
         for (let i = 0; i < 3; i++) {
-          await using unused = await billingOn(other, config, { clock, ids: idSource(clock), log: silentLog })
-          keys.push(unused.bootstrapKey)
+          await using unused = billingOn(async () => shared(fresh), config, { clock, ids: idSource(clock), log: silentLog })
+          keys.push(await unused.bootstrapKey)
         }
         expect(new Set(keys).size).toBe(1)
         expect(keys[0]).not.toBeNull()
@@ -130,22 +137,21 @@ for (const { name, open } of STORES)
       it('takes the key that the operator brings, and does not show it', async () => {
         await using fresh = await open()
         const key = apiKeyFrom(randomBytes(32))
-        const shared = { collection: fresh.collection.bind(fresh), ping: fresh.ping.bind(fresh), async [Symbol.asyncDispose]() {} }
         const config = { bootstrapApiKey: key, bootstrapCreditNanoUsd: 0n, pepper: new Uint8Array(32), plans: [SELF_HOSTED] }
         const runtime = { clock, ids: idSource(clock), log: silentLog }
         const source = `{ principalOfApiKey(apiKey: "${key}") { scopes } }`
         const another = { ...config, bootstrapApiKey: apiKeyFrom(randomBytes(32)) }
         for (const each of [config, config, another, { ...config, bootstrapApiKey: null }]) {
-          await using started = await billingOn(shared, each, runtime)
-          expect(started.bootstrapKey).toBeNull()
+          await using started = billingOn(async () => shared(fresh), each, runtime)
+          expect(await started.bootstrapKey).toBeNull()
           const context = started.contextOf({ caller: GATEWAY, requestId: 'req_1', signal: new AbortController().signal })
           expect((await graphql({ schema: started.schema, source, contextValue: context })).errors).toBeUndefined()
         }
       })
 
-      it('does not start without the plan of its first organization', async () => {
+      it('does not start without the plan of its first organization', () => {
         const config = { bootstrapApiKey: null, bootstrapCreditNanoUsd: 0n, pepper: new Uint8Array(32), plans: [SMALL_PLAN] }
-        await expect(billingOn(store, config, { clock, ids: idSource(clock), log: silentLog })).rejects.toThrow('self-hosted')
+        expect(() => billingOn(async () => store, config, { clock, ids: idSource(clock), log: silentLog })).toThrow('self-hosted')
       })
     })
 

@@ -1,9 +1,11 @@
 import type { Clock } from '../common/clock.ts'
 import { isAbort } from '../common/errors.ts'
 import type { IdSource } from '../common/ids.ts'
+import { openDocuments } from '../common/late-documents.ts'
 import type { Log } from '../common/log.ts'
+import { Opening } from '../common/opening.ts'
 import type { DocumentStore } from '../common/ports/document-store.ts'
-import { type Subgraph, subgraphSchema } from '../common/subgraph.ts'
+import { type StoringSubgraph, subgraphSchema } from '../common/subgraph.ts'
 import type { BillingConfig } from './config.ts'
 import { entities } from './resolvers/entities.ts'
 import { enums } from './resolvers/enums.ts'
@@ -18,9 +20,9 @@ import { reapHolds } from './use-cases/reap-holds.ts'
 import { WalletWriter } from './use-cases/wallet-writer.ts'
 
 /** The billing subgraph. */
-export interface Billing extends Subgraph {
-  /** The operator's key, to be shown on standard output, or null: it was used already, or the operator brought it. */
-  readonly bootstrapKey: string | null
+export interface Billing extends StoringSubgraph {
+  /** The operator's key, to be shown on standard output once there is one; null: it was used already, or the operator brought it. */
+  readonly bootstrapKey: Promise<string | null>
 }
 
 export interface BillingRuntime {
@@ -34,14 +36,16 @@ const REAP_INTERVAL_MS = 5_000
 /** `problems()` promises an answer within 2 s. */
 const PING_TIMEOUT_MS = 1_500
 
-/** Billing on any document store, which it closes at its end. */
-export async function billingOn(
-  store: DocumentStore,
+/** Billing on any document store, which it closes at its end. Background work begins when the store is open. */
+export function billingOn(
+  open: () => Promise<DocumentStore>,
   config: Omit<BillingConfig, 'dataDir' | 'mongodb'>,
   { clock, ids, log }: BillingRuntime,
-): Promise<Billing> {
+): Billing {
   if (!config.plans.some((plan) => plan.code === DEFAULT_PLAN)) throw new Error(`The catalog has no plan \`${DEFAULT_PLAN}\`.`)
-  const collections = openCollections(store)
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const { store, collections } = openDocuments(openCollections, { open, clock, signal })
   const pump = new OutboxPump(collections, log)
   const deps: BillingDeps = {
     collections,
@@ -53,30 +57,37 @@ export async function billingOn(
     ids,
     log,
   }
-  const bootstrapKey = await bootstrap(deps, { apiKey: config.bootstrapApiKey, creditNanoUsd: config.bootstrapCreditNanoUsd })
-
-  const stopping = new AbortController()
-  const background = [
-    pump.resume(stopping.signal).catch((error) => log.warn({ err: error }, 'outboxes of an earlier run wait for their next write')),
-    keepReaping(deps, stopping.signal),
-  ]
+  const settings = { apiKey: config.bootstrapApiKey, creditNanoUsd: config.bootstrapCreditNanoUsd }
+  const first = new Opening({ part: 'document store', open: () => bootstrap(deps, settings), after: store.opened, clock, signal })
+  const background = first.opened.then(
+    () => work(deps, signal),
+    () => undefined,
+  )
   return {
     name: 'billing',
     schema: subgraphSchema<BillingDeps>('billing', { ...enums, ...entities, Query, Mutation }),
-    bootstrapKey,
+    opened: first.opened,
+    bootstrapKey: first.opened,
     contextOf: (context) => ({ ...context, deps }),
-    problems: () =>
-      store.ping(AbortSignal.timeout(PING_TIMEOUT_MS)).then(
-        () => [],
-        () => ['document store'],
-      ),
+    async problems() {
+      const soon = AbortSignal.timeout(PING_TIMEOUT_MS)
+      return (await Promise.all([store.problems(soon), first.problems(soon)])).flat()
+    },
     async [Symbol.asyncDispose]() {
       stopping.abort()
-      await Promise.all(background)
+      await background
       await pump[Symbol.asyncDispose]()
       await store[Symbol.asyncDispose]()
     },
   }
+}
+
+async function work(deps: BillingDeps, signal: AbortSignal): Promise<void> {
+  const { pump, log } = deps
+  await Promise.all([
+    pump.resume(signal).catch((error) => log.warn({ err: error }, 'outboxes of an earlier run wait for their next write')),
+    keepReaping(deps, signal),
+  ])
 }
 
 async function keepReaping(deps: BillingDeps, signal: AbortSignal): Promise<void> {

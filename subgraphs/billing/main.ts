@@ -6,17 +6,11 @@ import type { BillingConfig } from './config.ts'
 
 export type { Billing, BillingRuntime } from './billing.ts'
 
-/** Starts billing on its own database; disposing it closes both. */
-export async function createBilling(config: BillingConfig, runtime: BillingRuntime): Promise<Billing> {
+/** Billing on its own database, which it opens in the background; disposing it closes both. */
+export function createBilling(config: BillingConfig, runtime: BillingRuntime): Billing {
   const { dataDir, mongodb } = config
   const { log } = runtime
-  const store = mongodb
-    ? await openMongoDocumentStore({ ...mongodb, log })
-    : await openSqliteDocumentStore({ file: join(dataDir, 'billing.sqlite'), log })
-  try {
-    return await billingOn(store, config, runtime)
-  } catch (error) {
-    await store[Symbol.asyncDispose]()
-    throw error
-  }
+  const open = () =>
+    mongodb ? openMongoDocumentStore({ ...mongodb, log }) : openSqliteDocumentStore({ file: join(dataDir, 'billing.sqlite'), log })
+  return billingOn(open, config, runtime)
 }

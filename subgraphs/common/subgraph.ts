@@ -17,8 +17,14 @@ export interface Subgraph extends AsyncDisposable {
   readonly schema: GraphQLSchema
   /** The one place where a resolver's context is made. */
   contextOf(context: LinkContext): ResolverContext<unknown>
-  /** Names of the parts that cannot serve at the moment; empty when ready. Answers within 2 s. */
+  /** Why parts cannot serve at the moment, `<part>: <sentence>`; empty when ready. Answers within 2 s. */
   problems(): Promise<readonly string[]>
+}
+
+/** A subgraph with stores of its own. */
+export interface StoringSubgraph extends Subgraph {
+  /** Resolves when its stores are open, which may be long after it serves; rejects with what no waiting mends. */
+  readonly opened: Promise<unknown>
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: graphql-js hands over parents and arguments that it has checked against the SDL; resolvers name their shapes

@@ -1,11 +1,12 @@
-import { mkdirSync } from 'node:fs'
 import { openMongoDocumentStore } from '../common/adapters/mongodb/document-store.ts'
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/document-store.ts'
 import type { Clock } from '../common/clock.ts'
 import type { IdSource } from '../common/ids.ts'
+import { openDocuments } from '../common/late-documents.ts'
 import type { Link } from '../common/link.ts'
 import type { Log } from '../common/log.ts'
-import { type Subgraph, subgraphSchema } from '../common/subgraph.ts'
+import { Opening } from '../common/opening.ts'
+import { type StoringSubgraph, subgraphSchema } from '../common/subgraph.ts'
 import { accountsOver } from './adapters/accounts-link.ts'
 import { openElasticsearchChunkIndex } from './adapters/elasticsearch/chunk-index.ts'
 import { inferenceOver } from './adapters/inference-link.ts'
@@ -14,6 +15,8 @@ import { openDocumentParser } from './adapters/parser/open-document-parser.ts'
 import { openSqliteBlobStore } from './adapters/sqlite/blob-store.ts'
 import { openSqliteChunkIndex } from './adapters/sqlite/chunk-index.ts'
 import { type KnowledgeConfig, knowledgeFiles } from './config.ts'
+import type { BlobStore } from './ports/blob-store.ts'
+import type { ChunkIndex } from './ports/chunk-index.ts'
 import { knowledgeStore } from './ports/knowledge-store.ts'
 import { resolvers } from './resolvers/index.ts'
 import type { Deps } from './use-cases/deps.ts'
@@ -21,40 +24,49 @@ import { documentEvents } from './use-cases/document-events.ts'
 import { wakeUp } from './use-cases/wake-up.ts'
 import { work } from './use-cases/work.ts'
 
-const PING_TIMEOUT_MS = 2_000
-/** The store makes the indexes that are missing by then; on a large collection that takes a while. */
-const START_TIMEOUT_MS = 60_000
+/** `problems()` promises an answer within 2 s. */
+const PING_TIMEOUT_MS = 1_500
 
 export interface KnowledgeLinks {
   readonly billing: Link
   readonly inference: Link
 }
 
-/** Opens the stores and starts the workers. */
+/** Opens its stores in the background, and starts the workers when all are open. */
 export async function createKnowledge(
   config: KnowledgeConfig,
   links: KnowledgeLinks,
   { clock, ids, log }: { readonly clock: Clock; readonly ids: IdSource; readonly log: Log },
-): Promise<Subgraph> {
-  mkdirSync(config.dataDirectory, { recursive: true })
+): Promise<StoringSubgraph> {
   const files = knowledgeFiles(config.dataDirectory)
-  await using opened = new AsyncDisposableStack()
-  const { mongodb } = config
-  const documents = opened.use(
-    mongodb ? await openMongoDocumentStore({ ...mongodb, log }) : await openSqliteDocumentStore({ file: files.documents, log }),
-  )
-  const blobs = opened.use(mongodb ? await openMongoBlobStore(mongodb) : await openSqliteBlobStore({ file: files.blobs, log }))
-  const index = opened.use(
-    config.elasticsearch
-      ? await openElasticsearchChunkIndex({ ...config.elasticsearch, log })
-      : await openSqliteChunkIndex({ file: files.index, log }),
-  )
-  const parser = opened.use(await openDocumentParser({ log }))
+  const { mongodb, elasticsearch } = config
+  const parser = await openDocumentParser({ log })
+  const stopping = new AbortController()
+  const { signal } = stopping
+  const { store: documents, collections } = openDocuments(knowledgeStore, {
+    open: () => (mongodb ? openMongoDocumentStore({ ...mongodb, log }) : openSqliteDocumentStore({ file: files.documents, log })),
+    clock,
+    signal,
+  })
+  const blobs = new Opening<BlobStore>({
+    part: 'blob store',
+    open: () => (mongodb ? openMongoBlobStore(mongodb) : openSqliteBlobStore({ file: files.blobs, log })),
+    clock,
+    signal,
+  })
+  const index = new Opening<ChunkIndex>({
+    part: 'chunk index',
+    open: () => (elasticsearch ? openElasticsearchChunkIndex({ ...elasticsearch, log }) : openSqliteChunkIndex({ file: files.index, log })),
+    clock,
+    signal,
+  })
+  const stores = [documents, blobs, index]
+  const opened = Promise.all(stores.map((store) => store.opened))
   const workers = wakeUp()
   const deps: Deps = {
-    store: knowledgeStore(documents),
-    blobs,
-    index,
+    store: collections,
+    blobs: blobs.late((it) => it),
+    index: index.late((it) => it),
     parser,
     inference: inferenceOver(links.inference),
     accounts: accountsOver(links.billing),
@@ -64,33 +76,24 @@ export async function createKnowledge(
     log,
     wake: workers.wake,
   }
-  // The collections are declared now: a store that has something against their indexes ends the start.
-  await documents.ping(AbortSignal.timeout(START_TIMEOUT_MS))
-  const stopping = new AbortController()
-  const working = work(deps, workers, { exclusive: mongodb === null, backoffMs: config.retryBackoffMs }, stopping.signal)
-  const stores = opened.move()
+  const working = opened.then(
+    () => work(deps, workers, { exclusive: mongodb === null, backoffMs: config.retryBackoffMs }, signal),
+    () => undefined,
+  )
 
   return {
     name: 'knowledge',
     schema: subgraphSchema('knowledge', resolvers),
+    opened,
     contextOf: (context) => ({ deps, ...context }),
     async problems() {
-      const signal = AbortSignal.timeout(PING_TIMEOUT_MS)
-      const parts = { 'document store': documents.ping(signal), 'chunk index': index.ping(signal) }
-      const found = await Promise.all(
-        Object.entries(parts).map(([name, ping]) =>
-          ping.then(
-            () => [],
-            () => [name],
-          ),
-        ),
-      )
-      return found.flat()
+      const soon = AbortSignal.timeout(PING_TIMEOUT_MS)
+      return (await Promise.all(stores.map((store) => store.problems(soon)))).flat()
     },
     async [Symbol.asyncDispose]() {
       stopping.abort(new Error('the service stops'))
       await working
-      await stores[Symbol.asyncDispose]()
+      await Promise.all([...stores, parser].map((each) => each[Symbol.asyncDispose]()))
     },
   }
 }

@@ -52,7 +52,7 @@ export interface Collections {
   readonly bootstrap: DocumentCollection<Bootstrap>
 }
 
-export function openCollections(store: DocumentStore): Collections {
+export function openCollections(store: Pick<DocumentStore, 'collection'>): Collections {
   return {
     organizations: store.collection({ name: 'organizations', indexes: [] }),
     apiKeys: store.collection({ name: 'api_keys', indexes: [{ fields: ['digest'], unique: true }, { fields: ['organizationId'] }] }),

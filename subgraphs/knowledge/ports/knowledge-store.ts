@@ -10,7 +10,7 @@ export interface KnowledgeStore {
   readonly usage: DocumentCollection<UsageRecord>
 }
 
-export function knowledgeStore(store: DocumentStore): KnowledgeStore {
+export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): KnowledgeStore {
   return {
     collections: store.collection({
       name: 'collections',

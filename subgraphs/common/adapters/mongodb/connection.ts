@@ -1,5 +1,7 @@
-import { MongoClient, type MongoClientOptions, MongoServerError, MongoServerSelectionError } from 'mongodb'
+import { MongoClient, type MongoClientOptions, MongoError, MongoServerError, MongoServerSelectionError } from 'mongodb'
 import type { MongoDatabase } from '../../mongodb-url.ts'
+import { Unfit } from '../../opening.ts'
+import { isDuplicateKey } from './failures.ts'
 
 /** Connections of one store of one process; operations beyond them wait. Ten processes of two stores stay far below mongod's own 65,536. */
 const MAX_CONNECTIONS = 50
@@ -12,6 +14,8 @@ const CONNECT_TIMEOUT_MS = 3_000
 const WRITE_CONCERN_TIMEOUT_MS = 10_000
 /** A connection without an answer for this long is given up: above the one before, which is the longest that a server takes by itself. */
 const SOCKET_TIMEOUT_MS = 15_000
+/** While nobody asks, a server that is gone is looked for this often. */
+const HEARTBEAT_MS = 10_000
 
 /**
  * An acknowledged write is in the journals of a majority and survives a failover; a read sees nothing that a failover could take back (Jepsen on
@@ -35,15 +39,17 @@ const OPTIONS: MongoClientOptions = {
 const AUTHENTICATION_FAILED = 18
 const UNAUTHORIZED = 13
 
-/** Connects and looks whether the server will do. @throws {Error} says in a sentence why it will not. */
+/** Holds one small document, which each start writes. */
+const STARTS = 'starts'
+
+/** Connects and looks whether the server will do. @throws {Unfit} says in a sentence why it will not. @throws {Error} for a URL that cannot be read. */
 export async function connectMongo({ url, database }: MongoDatabase): Promise<MongoClient> {
   const client = clientOf(url)
   try {
     await client.connect()
     const { readOnly } = await client.db(database).command({ hello: 1 })
-    if (readOnly) throw new Error('MongoDB cannot be used: the server is read-only')
-    // Needs the rights that `hello` does not.
-    await client.db(database).listCollections({}, { nameOnly: true, authorizedCollections: true }).next()
+    if (readOnly) throw new Unfit(['MongoDB cannot be used: the server is read-only'])
+    await write(client, database)
     return client
   } catch (error) {
     await client.close()
@@ -51,9 +57,21 @@ export async function connectMongo({ url, database }: MongoDatabase): Promise<Mo
   }
 }
 
+/** Only a write tells of missing rights, a full disk, and a majority that is not there. */
+async function write(client: MongoClient, database: string): Promise<void> {
+  const starts = client.db(database).collection<{ _id: string }>(STARTS)
+  try {
+    await starts.updateOne({ _id: 'last' }, { $set: { at: new Date() } }, { upsert: true })
+  } catch (error) {
+    // Another start has made the document at this moment.
+    if (!isDuplicateKey(error)) throw error
+  }
+}
+
 function clientOf(url: string): MongoClient {
   try {
-    return new MongoClient(url, OPTIONS)
+    // Half of it at random, so that processes that have lost the same server do not come back together.
+    return new MongoClient(url, { ...OPTIONS, heartbeatFrequencyMS: HEARTBEAT_MS * (0.5 + Math.random() / 2) })
   } catch {
     // The driver's own message can quote parts of the URL, of the password too where its special characters are not encoded.
     throw new Error('The MongoDB URL is none that the driver reads; special characters of user name and password are percent-encoded in it')
@@ -62,8 +80,11 @@ function clientOf(url: string): MongoClient {
 
 /** A server that is too old comes as a failed selection, in whose words the driver says which version it wants. */
 function startFailureOf(error: unknown): unknown {
-  if (error instanceof MongoServerSelectionError) return new Error(`MongoDB cannot be reached: ${error.message}`, { cause: error })
-  if (!(error instanceof MongoServerError)) return error
-  const isRefused = error.code === AUTHENTICATION_FAILED || error.code === UNAUTHORIZED
-  return new Error(`MongoDB ${isRefused ? 'does not accept the user of the URL' : 'cannot be used'}: ${error.message}`, { cause: error })
+  // A name that DNS does not know comes as Node's own error.
+  const isUnknownHost = error instanceof Error && 'syscall' in error
+  if (!(error instanceof MongoError || isUnknownHost)) return error
+  if (isUnknownHost || error instanceof MongoServerSelectionError)
+    return new Unfit([`MongoDB cannot be reached: ${error.message}`], { cause: error })
+  const isRefused = error instanceof MongoServerError && (error.code === AUTHENTICATION_FAILED || error.code === UNAUTHORIZED)
+  return new Unfit([`MongoDB ${isRefused ? 'does not accept the user of the URL' : 'cannot be used'}: ${error.message}`], { cause: error })
 }

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Db, MongoClient } from 'mongodb'
 import type { Log } from '../../log.ts'
 import type { MongoDatabase } from '../../mongodb-url.ts'
+import { Unfit } from '../../opening.ts'
 import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../ports/document-store.ts'
 import { checkSpec } from '../documents/spec.ts'
 import { connectMongo } from './connection.ts'
@@ -14,7 +15,7 @@ const WHAT = 'The document store'
 /**
  * Opens the documents of one MongoDB database (4.4 or newer; `w: majority` wants a replica set to mean something). Collections and indexes are
  * made and checked before the first use of any, so that a `ping` after they are declared tells of every index that is not as it should be.
- * @throws {Error} the server is absent, too old, read-only, or does not accept the user.
+ * @throws {Unfit} the server is absent, too old, read-only, full, or does not accept the user.
  */
 export async function openMongoDocumentStore(options: MongoDatabase & { readonly log: Log }): Promise<DocumentStore> {
   const client = await connectMongo(options)
@@ -83,15 +84,12 @@ class MongoDocumentStore implements DocumentStore {
     }
   }
 
-  /** @throws {Error} names every problem of all collections. */
+  /** @throws {Unfit} names every problem of all collections. */
   async #prepare(): Promise<void> {
     const specs = [...this.#unprepared]
     const problems: string[] = []
     for (const spec of specs) problems.push(...(await makeIndexes(this.#db, spec, WHAT)))
-    if (problems.length > 0)
-      throw new Error(
-        `The MongoDB database ${this.#db.databaseName} cannot be used:\n${problems.map((problem) => `- ${problem}`).join('\n')}`,
-      )
+    if (problems.length > 0) throw new Unfit(problems.map((problem) => `in the MongoDB database ${this.#db.databaseName} ${problem}`))
     for (const spec of specs) this.#unprepared.delete(spec)
   }
 }

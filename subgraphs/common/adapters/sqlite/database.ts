@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { Unfit } from '../../opening.ts'
 
 /** What a file holds, so that no store opens another one's file or a file of a newer version of itself. */
 export interface FileKind {
@@ -36,9 +37,13 @@ export class StorageFailure extends Error {
 
 /** From https://www.sqlite.org/rescode.html. */
 const SQLITE_ERROR = 1
+const SQLITE_BUSY = 5
+const SQLITE_LOCKED = 6
+const SQLITE_CORRUPT = 11
 const SQLITE_CONSTRAINT = 19
 const SQLITE_MISUSE = 21
 const SQLITE_RANGE = 25
+const SQLITE_NOTADB = 26
 const SQLITE_IOERR_FSYNC = 1034
 const SQLITE_IOERR_DIR_FSYNC = 1290
 const UNIQUE_VIOLATIONS: readonly number[] = [1555, 2067]
@@ -59,19 +64,37 @@ export function storageFailureOf(error: unknown): StorageFailure | undefined {
   return new StorageFailure(error as Error, code === SQLITE_IOERR_FSYNC || code === SQLITE_IOERR_DIR_FSYNC)
 }
 
+/** Makes the folder of a file. @throws {Unfit} it cannot be made at the moment: no rights, a read-only or full disk, a mount that is missing. */
+export function makeFolderOf(file: string): void {
+  try {
+    mkdirSync(dirname(file), { recursive: true })
+  } catch (error) {
+    throw new Unfit([`the folder of ${file} cannot be made: ${(error as Error).message}`], { cause: error })
+  }
+}
+
+/** What to say of an error: a later try may find the storage mended, but never a file that holds something else. */
+function openingFailureOf(what: string, error: unknown): Error {
+  const message = `${what} cannot be opened: ${(error as Error).message}`
+  const code = codeOf(error) ?? 0
+  const isStorage = storageFailureOf(error) && ![SQLITE_CORRUPT, SQLITE_NOTADB].includes(code & 0xff)
+  return isStorage ? new Unfit([message], { cause: error }) : new Error(message, { cause: error })
+}
+
 /**
  * Keeps the file for this process until it is disposed of or the process ends, however it ends: the system drops a dead process's lock.
  * It is on a file beside it, so that the connections of this process have the file itself to share. Nothing else may open the lock's
  * file: POSIX drops all locks of a process on a file when the process closes any of its descriptors.
- * @throws {Error} another process, or another store of this one, has it.
+ * @throws {Error} another process, or another store of this one, has it. @throws {Unfit} the storage fails.
  */
 export function lockFile(file: string): Disposable {
-  mkdirSync(dirname(file), { recursive: true })
-  const lock = new DatabaseSync(`${file}.lock`, { timeout: 0 })
+  makeFolderOf(file)
+  const lock = opened(`${file}.lock`, { timeout: 0 })
   try {
     lock.exec('BEGIN EXCLUSIVE')
   } catch (error) {
     lock.close()
+    if (![SQLITE_BUSY, SQLITE_LOCKED].includes((codeOf(error) ?? 0) & 0xff)) throw openingFailureOf(`${file}.lock`, error)
     throw new Error(`${file} is in use: one process opens it at a time. Stop the other one, or give this one a data folder of its own.`, {
       cause: error,
     })
@@ -79,10 +102,18 @@ export function lockFile(file: string): Disposable {
   return { [Symbol.dispose]: () => lock.close() }
 }
 
-/** Makes the file when there is none. @throws {Error} it is something else, or newer than this program. */
+function opened(file: string, options: { readonly timeout: number }): DatabaseSync {
+  try {
+    return new DatabaseSync(file, options)
+  } catch (error) {
+    throw openingFailureOf(file, error)
+  }
+}
+
+/** Makes the file when there is none. @throws {Error} it is something else, or newer than this program. @throws {Unfit} the storage fails. */
 export function prepareFile(file: string, kind: FileKind): void {
   using closing = new DisposableStack()
-  const database = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS })
+  const database = opened(file, { timeout: BUSY_TIMEOUT_MS })
   closing.defer(() => database.close())
   const read = (pragma: string) => Number(Object.values(database.prepare(`PRAGMA ${pragma}`).get() ?? {})[0])
   try {
@@ -94,7 +125,7 @@ export function prepareFile(file: string, kind: FileKind): void {
     }
     database.exec('PRAGMA journal_mode=WAL')
   } catch (error) {
-    throw new Error(`${file} cannot be opened as the ${kind.name}: ${(error as Error).message}`, { cause: error })
+    throw openingFailureOf(`${file}, the ${kind.name},`, error)
   }
   if (read('application_id') !== kind.applicationId) throw new Error(`${file} is not the file of a ${kind.name}.`)
   const version = read('user_version')

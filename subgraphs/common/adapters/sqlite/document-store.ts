@@ -38,6 +38,8 @@ interface Parts {
 class SqliteDocumentStore implements DocumentStore {
   readonly #parts: Parts
   readonly #collections = new Map<string, SqliteCollection<StoredDocument>>()
+  /** Of each collection, that its table and indexes are there. */
+  readonly #made: Promise<void>[] = []
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -50,6 +52,7 @@ class SqliteDocumentStore implements DocumentStore {
       const ready = this.#parts.writer.call<void>('createCollection', [spec])
       // Whoever uses the collection is told; a collection that nobody uses yet must not end the process.
       ready.catch((error) => this.#parts.log.error({ err: error, collection: spec.name }, 'a collection could not be made'))
+      this.#made.push(ready)
       collection = new SqliteCollection(spec, this.#accessAfter(ready))
       this.#collections.set(spec.name, collection)
     }
@@ -74,7 +77,7 @@ class SqliteDocumentStore implements DocumentStore {
     const onAbort = () => reject(signal.reason)
     signal.addEventListener('abort', onAbort, { once: true })
     try {
-      await Promise.race([this.#parts.writer.call('ping', []), aborted])
+      await Promise.race([Promise.all([...this.#made, this.#parts.writer.call('ping', [])]), aborted])
     } finally {
       signal.removeEventListener('abort', onAbort)
     }

@@ -1,7 +1,7 @@
-import { mkdir } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { makeFolderOf } from '../../../common/adapters/sqlite/database.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { Log } from '../../../common/log.ts'
+import { Unfit } from '../../../common/opening.ts'
 import { WorkerClient } from '../../../common/worker-rpc.ts'
 import type {
   ChunkCandidate,
@@ -24,10 +24,10 @@ const MAX_CANDIDATES = 1_000
 const MAX_CHUNKS_PER_GET = 1_000
 const MAX_LISTED = 1_000
 
-/** The chunk index in one SQLite file: one thread writes, others read, and nothing of it runs on the event loop. */
+/** The chunk index in one SQLite file: one thread writes, others read, and nothing of it runs on the event loop. @throws {Unfit} */
 export async function openSqliteChunkIndex(options: { readonly file: string; readonly log: Log }): Promise<ChunkIndex> {
   const { file, log } = options
-  await mkdir(dirname(file), { recursive: true })
+  makeFolderOf(file)
   const start = (script: string, name: string) =>
     new WorkerClient(
       new URL(script, import.meta.url),
@@ -37,7 +37,9 @@ export async function openSqliteChunkIndex(options: { readonly file: string; rea
     )
   const writer = start('./chunk-index-writer.ts', 'The chunk index writer')
   // The writer makes the file and its tables, which the readers expect.
-  await writer.call('opened', [])
+  await writer.call('opened', []).catch(({ cause, message }: Error) => {
+    throw new Unfit([`${file} cannot be opened: ${cause instanceof Error ? cause.message : message}`], { cause })
+  })
   const readers = Array.from({ length: READERS }, () => start('./chunk-index-reader.ts', 'The chunk index reader'))
   return new SqliteChunkIndex(writer, new ReaderPool(readers))
 }

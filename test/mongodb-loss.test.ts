@@ -2,6 +2,7 @@ import { MongoClient } from 'mongodb'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openMongoDocumentStore } from '../subgraphs/common/adapters/mongodb/document-store.ts'
 import { silentLog } from '../subgraphs/common/log.ts'
+import { Unfit } from '../subgraphs/common/opening.ts'
 import type { CollectionSpec, DocumentStore, StoredDocument } from '../subgraphs/common/ports/document-store.ts'
 import { openMongoBlobStore } from '../subgraphs/knowledge/adapters/mongodb/blob-store.ts'
 import { onEngine } from './support/engine-url.ts'
@@ -71,6 +72,22 @@ await onEngine('KIS_TEST_MONGODB_URL', 'stores on MongoDB that is lost', (url) =
       expect(await items().findOne({ _id: 'a' })).toEqual({ _id: 'a', n: 1 })
     })
 
+    it('refuse writes while the disk is full, and go on reading', async () => {
+      await items().insertOne({ _id: 'a', n: 1 })
+      proxy.refusesWrites = { code: 14031, codeName: 'OutOfDiskSpace', errmsg: 'available disk space is less than required minimum' }
+      for (const write of [
+        () => items().insertOne({ _id: 'b' }),
+        () => items().insertMissing([{ _id: 'b' }]),
+        () => items().findOneAndUpdate({ _id: 'a' }, { $inc: { n: 1 } }),
+        () => items().findOneAndDelete({ _id: 'a' }),
+      ])
+        await expect(write()).rejects.toMatchObject(UNAVAILABLE)
+      expect(await items().find({}, { limit: 10 })).toEqual([{ _id: 'a', n: 1 }])
+      proxy.refusesWrites = null
+      await items().insertOne({ _id: 'b' })
+      expect(await items().findOne({ _id: 'b' })).toEqual({ _id: 'b' })
+    })
+
     it('give a ping up when its signal says so, while the server says nothing', async () => {
       await items().insertOne({ _id: 'a' })
       proxy.isFrozen = true
@@ -105,6 +122,30 @@ await onEngine('KIS_TEST_MONGODB_URL', 'stores on MongoDB that is lost', (url) =
       const proxy = await MongoProxy.start(url)
       await proxy.stop()
       await expect(openOn(proxy.through(url))).rejects.toThrow(/MongoDB cannot be reached: connect ECONNREFUSED/)
+    })
+
+    it.each([
+      {
+        code: 14031,
+        codeName: 'OutOfDiskSpace',
+        errmsg: 'available disk space of 1000 bytes is less than required minimum of 524288000',
+        says: /be used: .*disk space/,
+      },
+      {
+        code: 13,
+        codeName: 'Unauthorized',
+        errmsg: 'not authorized on kis to execute command',
+        says: /does not accept the user of the URL: not auth/,
+      },
+      { code: 10107, codeName: 'NotWritablePrimary', errmsg: 'not primary', says: /be used: not primary/ },
+    ])('says that it cannot write: $codeName', async ({ says, ...refusal }) => {
+      await using proxy = await MongoProxy.start(url)
+      proxy.refusesWrites = refusal
+      const error = await openOn(proxy.through(url)).catch((reason) => reason)
+      expect(error).toBeInstanceOf(Unfit)
+      expect(error.problems).toEqual([expect.stringMatching(says)])
+      proxy.refusesWrites = null
+      await (await openOn(proxy.through(url)))[Symbol.asyncDispose]()
     })
 
     it('does not quote a password that is refused, or that makes the URL unreadable', async () => {

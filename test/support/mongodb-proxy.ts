@@ -1,8 +1,23 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { BSON } from 'mongodb'
 
 /** BSON's name of the field, its terminating zero included; a 32-bit number follows. */
 const MAX_WIRE_VERSION = Buffer.from('maxWireVersion\0')
+
+/** Of OP_MSG: header (length, id, id that is answered, opcode), flags, kind of the section; then a document, whose first field is the command. */
+const HEADER_BYTES = 16
+const OP_MSG = 2013
+const DOCUMENT_AT = 21
+const FIRST_NAME_AT = DOCUMENT_AT + 5
+const WRITES = ['insert', 'update', 'delete', 'findAndModify', 'create', 'createIndexes']
+
+/** What a server says against a command; names and codes as in mongod's `error_codes.yml`. */
+export interface Refusal {
+  readonly code: number
+  readonly codeName: string
+  readonly errmsg: string
+}
 
 /** Stands between a client and one MongoDB server, to lose what a network and a server lose. */
 export class MongoProxy implements AsyncDisposable {
@@ -17,6 +32,8 @@ export class MongoProxy implements AsyncDisposable {
   isFrozen = false
   /** What the server is made to say that it speaks, or null. */
   wireVersion: number | null = null
+  /** What every write is answered from now on, without reaching the server, or null. */
+  refusesWrites: Refusal | null = null
 
   private constructor(host: string, port: number) {
     this.#host = host
@@ -57,6 +74,7 @@ export class MongoProxy implements AsyncDisposable {
 
   #carry(client: Socket): void {
     const upstream = connect(this.#port, this.#host)
+    let request: Buffer = Buffer.alloc(0)
     for (const [from, to] of [
       [client, upstream],
       [upstream, client],
@@ -64,8 +82,19 @@ export class MongoProxy implements AsyncDisposable {
       this.#sockets.add(from)
       from.on('data', (bytes: Buffer) => {
         if (this.isFrozen) return
-        if (from === upstream && this.losesAnswers) from.destroy()
-        else to.write(from === upstream ? this.#answer(bytes) : bytes)
+        if (from === upstream) {
+          if (this.losesAnswers) from.destroy()
+          else to.write(this.#answer(bytes))
+          return
+        }
+        request = Buffer.concat([request, bytes])
+        while (request.length >= HEADER_BYTES && request.length >= request.readInt32LE()) {
+          const message = request.subarray(0, request.readInt32LE())
+          request = request.subarray(message.length)
+          const refusal = this.#refusalOf(message)
+          if (refusal) from.write(refusal)
+          else to.write(message)
+        }
       })
       from.on('error', () => to.destroy())
       from.on('close', () => {
@@ -73,6 +102,18 @@ export class MongoProxy implements AsyncDisposable {
         to.destroy()
       })
     }
+  }
+
+  #refusalOf(message: Buffer): Buffer | undefined {
+    if (!this.refusesWrites || message.readInt32LE(12) !== OP_MSG) return undefined
+    const command = message.toString('latin1', FIRST_NAME_AT, message.indexOf(0, FIRST_NAME_AT))
+    if (!WRITES.includes(command)) return undefined
+    const body = BSON.serialize({ ok: 0, ...this.refusesWrites })
+    const head = Buffer.alloc(DOCUMENT_AT)
+    head.writeInt32LE(head.length + body.length, 0)
+    head.writeInt32LE(message.readInt32LE(4), 8)
+    head.writeInt32LE(OP_MSG, 12)
+    return Buffer.concat([head, body])
   }
 
   #answer(bytes: Buffer): Buffer {

@@ -1,0 +1,43 @@
+import { parseArgs } from 'node:util'
+import { serviceOf } from './service.ts'
+import { verify } from './verify.ts'
+
+export const MAINTENANCE_USAGE = `kis verify           compare the chunk index with what is stored
+    --repair         delete what is too much, and ingest again what is missing
+    --collection ID  one collection only
+    --json           lines of JSON instead of text`
+
+/** What is wrong with the arguments. */
+class Usage extends Error {}
+
+/** Runs a command against the running service. Undefined: it is none of these; else the exit code: 0 in order, 1 differences remain, 2 it could not be done. */
+export async function maintain([command, ...args]: readonly string[], env: NodeJS.ProcessEnv): Promise<number | undefined> {
+  try {
+    if (command === 'verify') {
+      const options = verifyOptions(args)
+      return (await verify(serviceOf(env), options, console.log)) ? 0 : 1
+    }
+    return undefined
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error)
+    if (error instanceof Usage) console.error(`\n${MAINTENANCE_USAGE}`)
+    return 2
+  }
+}
+
+function verifyOptions(args: readonly string[]) {
+  const { repair, collection, json } = optionsOf(args, {
+    repair: { type: 'boolean', default: false },
+    collection: { type: 'string' },
+    json: { type: 'boolean', default: false },
+  })
+  return { repair: repair === true, collectionId: collection as string | undefined, json: json === true }
+}
+
+function optionsOf(args: readonly string[], options: NonNullable<Parameters<typeof parseArgs>[0]>['options']) {
+  try {
+    return parseArgs({ args: [...args], options: options!, strict: true }).values
+  } catch (error) {
+    throw new Usage((error as Error).message)
+  }
+}

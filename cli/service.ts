@@ -1,0 +1,55 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { KisError, ServiceUnavailable } from '../subgraphs/common/errors.ts'
+
+/** The running service, asked with an API key over its GraphQL. */
+export interface Service {
+  /** The operation must be one that may be repeated. @throws {KisError} what the service answers. @throws {Error} it does not answer. */
+  ask<Data>(query: string, variables: Readonly<Record<string, unknown>>): Promise<Data>
+}
+
+/** Deleting what a large index has too much takes minutes; everything else, seconds. */
+const ANSWER_TIMEOUT_MS = 600_000
+/** A service that is busy, or restarts, is asked again this often, and then waited for half a minute in all. */
+const MAX_TRIES = 6
+const FIRST_WAIT_MS = 1_000
+
+/** Reads `KIS_API_KEY`, and where the gateway is. @throws {Error} with every problem at once. */
+export function serviceOf(env: NodeJS.ProcessEnv): Service {
+  const problems: string[] = []
+  const { KIS_API_KEY: apiKey } = env
+  if (!apiKey) problems.push('KIS_API_KEY is missing: the API key of an operator')
+  const addresses = (env.KIS_GATEWAY_URL ?? 'http://127.0.0.1:4000').split(',').map((address) => address.trim())
+  if (!addresses.every((address) => URL.canParse(address) && /^https?:/.test(address)))
+    problems.push('KIS_GATEWAY_URL must be an http(s) address, or several with commas between them')
+  if (problems.length) throw new Error(problems.join('\n'))
+  return {
+    async ask<Data>(query: string, variables: Readonly<Record<string, unknown>>): Promise<Data> {
+      for (let tries = 1; ; tries++) {
+        const address = addresses[(tries - 1) % addresses.length]!
+        try {
+          return (await answerOf(address, apiKey!, { query, variables })) as Data
+        } catch (error) {
+          if (tries === MAX_TRIES || !(error instanceof KisError && error.shouldRetry)) throw error
+          await sleep(Math.max(error.retryAfterMs ?? 0, FIRST_WAIT_MS * 2 ** (tries - 1)))
+        }
+      }
+    },
+  }
+}
+
+async function answerOf(address: string, apiKey: string, operation: unknown): Promise<unknown> {
+  const gone = (cause: unknown) => new ServiceUnavailable(`The service at ${address}`, { cause })
+  const response = await fetch(new URL('/graphql', address), {
+    method: 'POST',
+    headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify(operation),
+    signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
+  }).catch((cause) => {
+    throw gone(cause)
+  })
+  const { data, errors } = (await response.json().catch((cause) => {
+    throw gone(cause)
+  })) as { readonly data?: unknown; readonly errors?: readonly { readonly message: string }[] }
+  if (errors?.[0]) throw KisError.fromGraphQL(errors[0])
+  return data
+}

@@ -1,8 +1,11 @@
 import { type Config, readConfig } from './config.ts'
+import { MAINTENANCE_USAGE, maintain } from './maintain.ts'
 import { ROLES, type Role, start } from './start.ts'
 
 const USAGE = `kis start            the whole service in one process
 kis start <role>     one service alone: ${ROLES.join(', ')}
+
+${MAINTENANCE_USAGE}
 
 Configuration comes from the environment; the README lists it.`
 
@@ -10,6 +13,11 @@ Configuration comes from the environment; the README lists it.`
 const CLOSE_MS = 8_000
 
 export async function main(args: readonly string[]): Promise<void> {
+  const code = await maintain(args, process.env)
+  if (code !== undefined) {
+    process.exitCode = code
+    return
+  }
   const [command, role] = args
   if (command !== 'start' || args.length > 2 || (role !== undefined && !ROLES.includes(role as Role))) {
     const asked = command === undefined || command === '--help' || command === 'help'

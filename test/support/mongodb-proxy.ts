@@ -10,13 +10,34 @@ const HEADER_BYTES = 16
 const OP_MSG = 2013
 const DOCUMENT_AT = 21
 const FIRST_NAME_AT = DOCUMENT_AT + 5
-const WRITES = ['insert', 'update', 'delete', 'findAndModify', 'create', 'createIndexes']
 
-/** What a server says against a command; names and codes as in mongod's `error_codes.yml`. */
+/** What a server says against commands; names, codes and messages as mongod has them. */
 export interface Refusal {
+  readonly commands: readonly string[]
   readonly code: number
   readonly codeName: string
   readonly errmsg: string
+}
+
+const WRITES = ['insert', 'update', 'delete', 'findAndModify', 'create', 'createIndexes']
+export const DISK_FULL: Refusal = {
+  commands: WRITES,
+  code: 14031,
+  codeName: 'OutOfDiskSpace',
+  errmsg: 'available disk space of 1000 bytes is less than required minimum of 524288000',
+}
+export const NO_RIGHTS: Refusal = {
+  commands: WRITES,
+  code: 13,
+  codeName: 'Unauthorized',
+  errmsg: 'not authorized on kis to execute command',
+}
+export const NO_PRIMARY: Refusal = { commands: WRITES, code: 10107, codeName: 'NotWritablePrimary', errmsg: 'not primary' }
+export const WRONG_PASSWORD: Refusal = {
+  commands: ['saslStart'],
+  code: 18,
+  codeName: 'AuthenticationFailed',
+  errmsg: 'Authentication failed.',
 }
 
 /** Stands between a client and one MongoDB server, to lose what a network and a server lose. */
@@ -32,8 +53,8 @@ export class MongoProxy implements AsyncDisposable {
   isFrozen = false
   /** What the server is made to say that it speaks, or null. */
   wireVersion: number | null = null
-  /** What every write is answered from now on, without reaching the server, or null. */
-  refusesWrites: Refusal | null = null
+  /** Commands that do not reach the server from now on, and what they are answered; or null. */
+  refusal: Refusal | null = null
 
   private constructor(host: string, port: number) {
     this.#host = host
@@ -105,10 +126,11 @@ export class MongoProxy implements AsyncDisposable {
   }
 
   #refusalOf(message: Buffer): Buffer | undefined {
-    if (!this.refusesWrites || message.readInt32LE(12) !== OP_MSG) return undefined
+    if (!this.refusal || message.readInt32LE(12) !== OP_MSG) return undefined
     const command = message.toString('latin1', FIRST_NAME_AT, message.indexOf(0, FIRST_NAME_AT))
-    if (!WRITES.includes(command)) return undefined
-    const body = BSON.serialize({ ok: 0, ...this.refusesWrites })
+    const { commands, ...answer } = this.refusal
+    if (!commands.includes(command)) return undefined
+    const body = BSON.serialize({ ok: 0, ...answer })
     const head = Buffer.alloc(DOCUMENT_AT)
     head.writeInt32LE(head.length + body.length, 0)
     head.writeInt32LE(message.readInt32LE(4), 8)

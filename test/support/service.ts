@@ -26,20 +26,33 @@ export class ServiceProcess {
   }
 
   static async start(args: readonly string[], env: Readonly<Record<string, string>>): Promise<ServiceProcess> {
+    const started = ServiceProcess.launch(args, env)
+    await started.ready()
+    return started
+  }
+
+  /** Gives it before it is ready. */
+  static launch(args: readonly string[], env: Readonly<Record<string, string>>): ServiceProcess {
     const child = spawn(process.execPath, [join(ROOT, 'cli/kis.js'), 'start', ...args], {
       cwd: ROOT,
       // Nothing of the developer's own configuration reaches a test.
       env: { PATH: process.env.PATH ?? '', HOST: '127.0.0.1', PORT: '0', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
-    const started = new ServiceProcess(child)
+    return new ServiceProcess(child)
+  }
+
+  async ready(): Promise<void> {
     const deadline = Date.now() + READY_MS
-    while (!started.address) {
-      if (child.exitCode !== null || child.signalCode !== null) throw new Error(`the process ended before it was ready:\n${started.errors}`)
-      if (Date.now() > deadline) throw new Error(`not ready within ${READY_MS} ms:\n${started.errors}`)
+    while (!this.address) {
+      if (this.hasEnded) throw new Error(`the process ended before it was ready:\n${this.errors}`)
+      if (Date.now() > deadline) throw new Error(`not ready within ${READY_MS} ms:\n${[...this.lines, this.errors].join('\n')}`)
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
-    return started
+  }
+
+  get hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null
   }
 
   get pid(): number {
@@ -56,7 +69,7 @@ export class ServiceProcess {
   }
 
   async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
-    if (this.#child.exitCode === null && this.#child.signalCode === null) {
+    if (!this.hasEnded) {
       this.#child.kill(signal)
       await once(this.#child, 'exit')
     }
@@ -146,7 +159,8 @@ export async function startFiveProcesses(options: ServiceOptions = {}): Promise<
   }
 }
 
-async function freePorts(count: number): Promise<number[]> {
+/** Ports that were free a moment ago. */
+export async function freePorts(count: number): Promise<number[]> {
   const servers = await Promise.all(
     Array.from({ length: count }, async () => {
       const server = createServer().listen(0, '127.0.0.1')

@@ -55,7 +55,7 @@ describe('a catalog is refused for', () => {
     [
       'an engine of an unknown kind',
       'engines:\n  a: { kind: oracle, badge: local }\n',
-      'c.yaml:2: engines.a.kind: must be one of openai, embedded',
+      'c.yaml:2: engines.a.kind: must be one of openai, azure, anthropic,',
     ],
     ['an engine without a badge', 'engines:\n  a: { kind: embedded }\n', 'c.yaml:2: engines.a.badge: is missing'],
     ['an engine without an address', 'engines:\n  a: { kind: openai, badge: local }\n', 'c.yaml:2: engines.a.base_url: is missing'],
@@ -63,6 +63,32 @@ describe('a catalog is refused for', () => {
       'an address of another protocol',
       'engines:\n  a: { kind: openai, badge: local, base_url: "ftp://a" }\n',
       'c.yaml:2: engines.a.base_url: is no http',
+    ],
+    ['a vendor without a key', 'engines:\n  a: { kind: anthropic, badge: cloud }\n', 'c.yaml:2: engines.a.api_key: is missing'],
+    [
+      'Bedrock without a region',
+      'engines:\n  a: { kind: bedrock, badge: cloud, api_key: "k" }\n',
+      'c.yaml:2: engines.a.region: is missing',
+    ],
+    [
+      'Bedrock without any key',
+      'engines:\n  a: { kind: bedrock, badge: cloud, region: eu-west-1 }\n',
+      'c.yaml:2: engines.a.api_key: is missing, and so is `access_key_id+secret_access_key`',
+    ],
+    [
+      'Azure without an address',
+      'engines:\n  a: { kind: azure, badge: cloud, api_key: "k" }\n',
+      'c.yaml:2: engines.a.base_url: is missing, and so is `resource`',
+    ],
+    [
+      'a region that would be another host',
+      'engines:\n  a: { kind: bedrock, badge: cloud, region: "x.test/", api_key: "k" }\n',
+      'c.yaml:2: engines.a.region: is no name of a region',
+    ],
+    [
+      'a setting of another kind',
+      'engines:\n  a: { kind: google, badge: cloud, api_key: "k", region: eu-west-1 }\n',
+      'c.yaml:2: engines.a.region: is not a field',
     ],
     ['a model without an id', withModel(CHAT.replace('id: a, ', '')), 'c.yaml:5: models[0].id: is missing'],
     ['a reserved id', withModel(CHAT.replace('id: a', 'id: agent/a')), 'c.yaml:5: models[0].id: begins with a prefix'],
@@ -110,6 +136,18 @@ it('a variable gives its value, its default, or nothing', () => {
   expect([bare?.baseUrl, bare?.apiKey, bare?.on]).toEqual(['http://a.test/v1', null, false])
   const [set] = parseCatalog(text, 'c', { URL: 'http://b.test', KEY: 'k' }).engines
   expect([set?.baseUrl, set?.apiKey, set?.on]).toEqual(['http://b.test/v1', 'k', true])
+})
+
+it.each<[string, readonly string[]]>([
+  ['{ kind: anthropic, badge: cloud, api_key: "" }', ['api_key']],
+  ['{ kind: anthropic, badge: cloud, api_key: "k", base_url: "" }', []],
+  ['{ kind: bedrock, badge: cloud, region: "", access_key_id: "", secret_access_key: "" }', ['region', 'access_key_id+secret_access_key']],
+  ['{ kind: bedrock, badge: cloud, region: eu-west-1, access_key_id: "a", secret_access_key: "" }', ['access_key_id+secret_access_key']],
+  ['{ kind: bedrock, badge: cloud, region: eu-west-1, api_key: "", access_key_id: "a", secret_access_key: "s", session_token: "" }', []],
+  ['{ kind: azure, badge: cloud, resource: "", api_key: "k" }', ['resource']],
+  ['{ kind: azure, badge: cloud, base_url: "", resource: ours, api_key: "k", api_version: "2024-10-21" }', []],
+])('the engine %s lacks %j', (engine, missing) => {
+  expect(parseCatalog(`engines: { a: ${engine} }`, 'c', {}).engines[0]).toMatchObject({ missing, on: missing.length === 0 })
 })
 
 it('a plan has the defaults of the built-in one only where null would be no limit at all', () => {

@@ -5,15 +5,29 @@ import { parseUsd } from './usd.ts'
 
 export type Badge = 'local' | 'regional' | 'cloud'
 
-/** One engine of the file. Its empty `baseUrl` or an empty `apiKey` that the file asks for turn it off. */
+export const ENGINE_KINDS = ['openai', 'azure', 'anthropic', 'google', 'bedrock', 'mistral', 'cohere', 'embedded'] as const
+export type EngineKind = (typeof ENGINE_KINDS)[number]
+
+/** One engine of the file. A setting that comes out empty is null here. */
 export interface EngineEntry {
   readonly name: string
-  readonly kind: 'openai' | 'embedded'
+  readonly kind: EngineKind
   readonly badge: Badge
+  /** Null: the vendor's own address. */
   readonly baseUrl: string | null
   readonly apiKey: string | null
+  /** Of `bedrock`: the AWS region, and keys that sign where there is no `apiKey`. */
+  readonly region: string | null
+  readonly accessKeyId: string | null
+  readonly secretAccessKey: string | null
+  readonly sessionToken: string | null
+  /** Of `azure`: the name before `.openai.azure.com`, and the dated version whose addresses name the deployment; null is the v1 API. */
+  readonly resource: string | null
+  readonly apiVersion: string | null
   /** Most texts of one embeddings call, where the server takes fewer than the protocol's 2,048. */
   readonly maxBatch: number | null
+  /** Settings that it needs and that came out empty: they turn it off. */
+  readonly missing: readonly string[]
   readonly on: boolean
 }
 
@@ -120,16 +134,68 @@ function substitute(text: string, env: Readonly<Record<string, string | undefine
   return text.replace(/\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}/g, (_, name: string, fallback = '') => env[name] || fallback)
 }
 
+/**
+ * What each kind must be given: one of each inner list's settings, joined by `+` where they only serve together. An engine is refused where the file
+ * names none of them, and off where all that it names are empty.
+ */
+const NEEDS: Readonly<Record<EngineKind, readonly (readonly string[])[]>> = {
+  openai: [['base_url']],
+  azure: [['base_url', 'resource'], ['api_key']],
+  anthropic: [['api_key']],
+  google: [['api_key']],
+  bedrock: [['region'], ['api_key', 'access_key_id+secret_access_key']],
+  mistral: [['api_key']],
+  cohere: [['api_key']],
+  embedded: [],
+}
+/** Settings of these kinds only; every kind takes the others. */
+const SETTINGS_OF_KIND = {
+  region: 'bedrock',
+  access_key_id: 'bedrock',
+  secret_access_key: 'bedrock',
+  session_token: 'bedrock',
+  resource: 'azure',
+  api_version: 'azure',
+} as const satisfies Readonly<Record<string, EngineKind>>
+const REGION = /^[a-z0-9-]{1,40}$/
+const RESOURCE = /^[A-Za-z0-9-]{1,64}$/
+
 function engineOf(name: string, fields: Fields): EngineEntry {
-  const kind = fields.oneOf('kind', ['openai', 'embedded'])
+  const kind = fields.oneOf('kind', ENGINE_KINDS)
   const badge = fields.oneOf('badge', ['local', 'regional', 'cloud'])
-  const baseUrl = fields.text('base_url', null)
-  const apiKey = fields.text('api_key', null)
+  const settings: Record<string, string | null> = { base_url: fields.text('base_url', null), api_key: fields.text('api_key', null) }
+  for (const [setting, kindOfIt] of Object.entries(SETTINGS_OF_KIND))
+    settings[setting] = kind === kindOfIt ? fields.text(setting, null) : null
+  const { base_url: baseUrl = null, api_key: apiKey = null, region = null, resource = null } = settings
   const maxBatch = fields.integer('max_batch', 1, 2_048)
-  if (kind === 'openai' && baseUrl === null) fields.problem('base_url', 'is missing')
   if (baseUrl && !/^https?:$/.test(URL.parse(baseUrl)?.protocol ?? '')) fields.problem('base_url', 'is no http or https address')
+  if (region && !REGION.test(region)) fields.problem('region', 'is no name of a region, such as eu-central-1')
+  if (resource && !RESOURCE.test(resource)) fields.problem('resource', 'is no name of a resource')
+  const missing: string[] = []
+  for (const choices of NEEDS[kind] ?? []) {
+    const given = choices.filter((choice) => choice.split('+').some((setting) => settings[setting] !== null))
+    if (given.length === 0) fields.problem(choices[0]!, choices.length > 1 ? `is missing, and so is \`${choices[1]}\`` : 'is missing')
+    else if (!given.some((choice) => choice.split('+').every((setting) => settings[setting]))) missing.push(given.join(' or '))
+  }
+  // A server of the OpenAI protocol may have no key; one that the file asks for and does not get turns it off.
+  if (kind === 'openai' && apiKey === '') missing.push('api_key')
   fields.refuseOthers()
-  return { name, kind, badge, baseUrl: baseUrl || null, apiKey: apiKey || null, maxBatch, on: baseUrl !== '' && apiKey !== '' }
+  return {
+    name,
+    kind,
+    badge,
+    baseUrl: baseUrl || null,
+    apiKey: apiKey || null,
+    region: region || null,
+    accessKeyId: settings.access_key_id || null,
+    secretAccessKey: settings.secret_access_key || null,
+    sessionToken: settings.session_token || null,
+    resource: resource || null,
+    apiVersion: settings.api_version || null,
+    maxBatch,
+    missing,
+    on: missing.length === 0,
+  }
 }
 
 function modelOf(fields: Fields): ModelEntry {

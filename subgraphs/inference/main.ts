@@ -1,11 +1,13 @@
-import type { EngineEntry } from '../common/catalog-file.ts'
+import type { EngineEntry, EngineKind } from '../common/catalog-file.ts'
 import type { Clock } from '../common/clock.ts'
 import type { IdSource } from '../common/ids.ts'
 import type { Link } from '../common/link.ts'
 import type { Log } from '../common/log.ts'
 import { type Subgraph, subgraphSchema } from '../common/subgraph.ts'
+import { openAiSdkEngines } from './adapters/ai-sdk/engines.ts'
 import { billingOver } from './adapters/billing-link.ts'
 import { type EmbeddedEngines, openEmbeddedEngines } from './adapters/embedded/engines.ts'
+import { azureAddresses } from './adapters/openai/azure.ts'
 import { createOpenAiEngines } from './adapters/openai/engines.ts'
 import type { InferenceConfig } from './config.ts'
 import { Breaker } from './domain/breaker.ts'
@@ -27,14 +29,14 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   await using stack = new AsyncDisposableStack()
   const engines = new Map<string, Engine>()
   let embedded: EmbeddedEngines | undefined
+  const open = async (entry: EngineEntry): Promise<Pick<Engine, 'chat' | 'embedding'>> => {
+    if (entry.kind !== 'embedded') return stack.use(await openVendor(entry.kind, entry, clock))
+    embedded ??= stack.use(await openEmbeddedEngines({ modelDirectory: config.modelDirectory, log, clock, ids }))
+    return embedded
+  }
   for (const entry of config.catalog.engines.filter(({ on }) => on)) {
-    let opened: EmbeddedEngines | ReturnType<typeof openAi>
-    if (entry.kind === 'openai') opened = stack.use(openAi(entry, clock))
-    else {
-      embedded ??= stack.use(await openEmbeddedEngines({ modelDirectory: config.modelDirectory, log, clock, ids }))
-      opened = embedded
-    }
-    engines.set(entry.name, { chat: opened.chat, embedding: opened.embedding, breaker: new Breaker() })
+    const { chat, embedding } = await open(entry)
+    engines.set(entry.name, { chat, embedding, breaker: new Breaker() })
   }
   const deps: Deps = {
     catalog: catalogOf(config.catalog, clock.now()),
@@ -55,6 +57,12 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   }
 }
 
-function openAi({ name, baseUrl, apiKey, maxBatch }: EngineEntry, clock: Clock) {
-  return createOpenAiEngines({ name, baseUrl: baseUrl!, apiKey, clock, ...(maxBatch && { maxBatch }) })
+/** The engine of an entry that is on, and so has what its kind needs. */
+async function openVendor(kind: Exclude<EngineKind, 'embedded'>, entry: EngineEntry, clock: Clock) {
+  const { maxBatch, ...settings } = entry
+  const options = { ...settings, clock, ...(maxBatch && { maxBatch }) }
+  if (kind === 'openai') return createOpenAiEngines({ ...options, baseUrl: entry.baseUrl! })
+  if (kind !== 'azure') return openAiSdkEngines({ ...options, kind })
+  const azure = azureAddresses(entry.baseUrl ?? `https://${entry.resource}.openai.azure.com`, entry.apiVersion)
+  return createOpenAiEngines({ ...options, baseUrl: azure.baseUrl, azure })
 }

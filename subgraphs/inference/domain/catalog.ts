@@ -48,7 +48,7 @@ export interface Catalog {
 /** The most of the open vision models (Qwen2-VL's processor: 16,384); the catalog names smaller ones. */
 const DEFAULT_IMAGE_TOKENS = 16_384
 /** The usual limits of embedding models, where the catalog names none: BERT's 512 for what runs here, OpenAI's 8,192 for servers. */
-const DEFAULT_TEXT_TOKENS = { embedded: 512, openai: 8_192 } as const
+const DEFAULT_TEXT_TOKENS = { embedded: 512, server: 8_192 } as const
 
 export function catalogOf(file: Pick<CatalogFile, 'engines' | 'models'>, loadedAt: Date): Catalog {
   const engines = new Map(file.engines.map((engine) => [engine.name, engine]))
@@ -63,7 +63,7 @@ export function catalogOf(file: Pick<CatalogFile, 'engines' | 'models'>, loadedA
         supports: new Set(entry.supports),
         imageTokens: entry.imageTokens ?? DEFAULT_IMAGE_TOKENS,
         dimensions: entry.dimensions ?? 0,
-        maxTextTokens: entry.contextWindow ?? DEFAULT_TEXT_TOKENS[engine.kind],
+        maxTextTokens: entry.contextWindow ?? DEFAULT_TEXT_TOKENS[engine.kind === 'embedded' ? 'embedded' : 'server'],
         rateCard: rateCardOf(entry.price),
         createdAt: entry.created ?? loadedAt,
       }

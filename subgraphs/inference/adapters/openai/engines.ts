@@ -1,10 +1,11 @@
 import type { Clock } from '../../../common/clock.ts'
 import { estimateTokens } from '../../domain/estimate-tokens.ts'
 import type { ChatEngine, EmbeddingEngine, ProtocolObject } from '../../ports/engines.ts'
+import { readEmbeddings } from '../vendor/embedding-answer.ts'
 import { EngineErrors } from '../vendor/engine-errors.ts'
 import { MAX_ANSWER_BYTES, MAX_EMBEDDINGS_BYTES, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
+import type { AzureAddresses } from './azure.ts'
 import { ChatStream } from './chat-stream.ts'
-import { readEmbeddings } from './embedding-answer.ts'
 import { type Answer, Upstream } from './upstream.ts'
 
 export interface OpenAiEngineOptions {
@@ -17,30 +18,39 @@ export interface OpenAiEngineOptions {
   /** Most texts of one embeddings call; OpenAI takes 2,048, text-embeddings-inference 32 unless told otherwise. */
   readonly maxBatch?: number
   readonly timeouts?: Timeouts
+  /** Where Azure differs. */
+  readonly azure?: AzureAddresses
 }
 
 /** Models behind a server that speaks the OpenAI protocol. Requests and answers pass whole. */
 export function createOpenAiEngines(
   options: OpenAiEngineOptions,
 ): { readonly chat: ChatEngine; readonly embedding: EmbeddingEngine } & AsyncDisposable {
-  const { name, apiKey, clock, maxBatch = 2_048, timeouts = TIMEOUTS } = options
+  const { name, apiKey, clock, maxBatch = 2_048, timeouts = TIMEOUTS, azure } = options
   const baseUrl = new URL(options.baseUrl)
   const errors = new EngineErrors(name, apiKey ? [apiKey, baseUrl.host] : [baseUrl.host], clock)
-  const upstream = new Upstream(baseUrl, apiKey, timeouts, errors)
+  const keyHeaders = apiKey ? (azure ? ['api-key', apiKey] : ['authorization', `Bearer ${apiKey}`]) : []
+  const upstream = new Upstream(baseUrl, keyHeaders, timeouts, errors)
+  const routeOf = azure?.routeOf ?? ((route: string) => route)
   return {
-    chat: chatEngine(upstream, errors),
-    embedding: embeddingEngine(upstream, errors, maxBatch),
+    chat: chatEngine(upstream, errors, routeOf),
+    embedding: embeddingEngine(upstream, errors, maxBatch, routeOf),
     [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose](),
   }
 }
 
-function chatEngine(upstream: Upstream, errors: EngineErrors): ChatEngine {
+type RouteOf = AzureAddresses['routeOf']
+
+function chatEngine(upstream: Upstream, errors: EngineErrors, routeOf: RouteOf): ChatEngine {
   return {
     fetchesImages: true,
 
     async complete({ engineModel, requestId }, request, signal) {
       const body = JSON.stringify({ ...request, model: engineModel })
-      const completion = parseAnswer(await upstream.post('chat/completions', body, requestId, MAX_ANSWER_BYTES, signal), errors)
+      const completion = parseAnswer(
+        await upstream.post(routeOf('chat/completions', engineModel), body, requestId, MAX_ANSWER_BYTES, signal),
+        errors,
+      )
       if (!Array.isArray(completion.choices)) throw errors.invalidAnswer('gave an answer without choices')
       return completion
     },
@@ -49,12 +59,13 @@ function chatEngine(upstream: Upstream, errors: EngineErrors): ChatEngine {
       const streamOptions = { ...(request.stream_options as object | null | undefined), include_usage: true }
       const body = JSON.stringify({ ...request, model: engineModel, stream: true, stream_options: streamOptions })
       const choices = typeof request.n === 'number' ? request.n : 1
-      return new ChatStream(choices, errors).open((receiver) => upstream.send('chat/completions', body, requestId, true, receiver), signal)
+      const route = routeOf('chat/completions', engineModel)
+      return new ChatStream(choices, errors).open((receiver) => upstream.send(route, body, requestId, true, receiver), signal)
     },
   }
 }
 
-function embeddingEngine(upstream: Upstream, errors: EngineErrors, maxBatch: number): EmbeddingEngine {
+function embeddingEngine(upstream: Upstream, errors: EngineErrors, maxBatch: number, routeOf: RouteOf): EmbeddingEngine {
   return {
     maxBatch,
 
@@ -64,7 +75,10 @@ function embeddingEngine(upstream: Upstream, errors: EngineErrors, maxBatch: num
 
     async embed({ engineModel, requestId, dimensions }, input, signal) {
       const body = JSON.stringify({ model: engineModel, input, encoding_format: 'base64', ...(dimensions !== null && { dimensions }) })
-      const answer = parseAnswer(await upstream.post('embeddings', body, requestId, MAX_EMBEDDINGS_BYTES, signal), errors)
+      const answer = parseAnswer(
+        await upstream.post(routeOf('embeddings', engineModel), body, requestId, MAX_EMBEDDINGS_BYTES, signal),
+        errors,
+      )
       const { vectors, promptTokens } = readEmbeddings(answer, input.length, dimensions, errors)
       if (promptTokens !== null) return { vectors, tokens: promptTokens, source: 'provider' }
       const tokens = input.reduce<number>((sum, item) => sum + (typeof item === 'string' ? estimateTokens(item) : item.length), 0)

@@ -27,7 +27,8 @@ export class Upstream implements AsyncDisposable {
   readonly #errors: EngineErrors
   #calls = 0
 
-  constructor(baseUrl: URL, apiKey: string | null, timeouts: Timeouts, errors: EngineErrors) {
+  /** `keyHeaders`: name and value of the header that opens the server, if one does. */
+  constructor(baseUrl: URL, keyHeaders: readonly string[], timeouts: Timeouts, errors: EngineErrors) {
     this.#pool = new Pool(baseUrl.origin, {
       connections: MAX_CALLS,
       pipelining: 1,
@@ -44,7 +45,7 @@ export class Upstream implements AsyncDisposable {
       // Unpacking costs more CPU than a chunk's own work.
       'accept-encoding',
       'identity',
-      ...(apiKey ? ['authorization', `Bearer ${apiKey}`] : []),
+      ...keyHeaders,
     ]
     this.#timeouts = timeouts
     this.#errors = errors

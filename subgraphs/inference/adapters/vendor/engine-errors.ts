@@ -11,7 +11,11 @@ const MAX_CODE_LENGTH = 100
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000
 
 /** Account numbers and keys that vendors write into their messages: the operator's, not the caller's. */
-const SECRETS = /\b(?:sk|gsk|org|proj)[-_][\w*.-]{4,}/g
+const SECRETS = /\b(?:(?:sk|gsk|org|proj)[-_][\w*.-]{4,}|(?:AKIA|ASIA)[A-Z0-9]{12,}|arn:aws[\w-]*:[\w:./-]+)/g
+
+/** How vendors without a code of their own for it say that the input is too long: Anthropic, Gemini, Bedrock, Mistral, Cohere. */
+const TOO_LONG =
+  /prompt is too long|input token count.*exceeds|input is too long|too large for model with|maximum context length|too many tokens/i
 
 interface VendorError {
   readonly message: string | null
@@ -35,14 +39,24 @@ export class EngineErrors {
   /** An answer with another status than 200; `body` is what was read of it. */
   ofAnswer(status: number, headers: IncomingHttpHeaders, body: Buffer): KisError {
     const vendor = vendorError(parse(body), status)
-    const retryAfterMs = this.#retryAfterMs(headers)
+    // Bedrock's code stands in a header, with an address behind it.
+    const code = vendor.code ?? text(headers['x-amzn-errortype'])?.split(':', 1)[0]?.slice(0, MAX_CODE_LENGTH) ?? null
+    return this.#ofVendor(status, { ...vendor, code }, this.#retryAfterMs(headers))
+  }
+
+  /** An error that the vendor reports inside an answer, with the status that it would have had instead of one. */
+  ofEvent(status: number, value: unknown): KisError {
+    return this.#ofVendor(status, vendorError(value, status), null)
+  }
+
+  #ofVendor(status: number, vendor: VendorError, retryAfterMs: number | null): KisError {
     const vendorCode = vendor.code
     if (status === 400 || status === 404 || status === 413 || status === 422) {
-      const kept = keptCode(vendor.code)
+      const kept = keptCode(vendor.code) ?? (TOO_LONG.test(vendor.message ?? '') ? 'context_length_exceeded' : null)
       const message = vendor.message ? this.#redact(vendor.message) : `${this.#engine} refused the request as invalid.`
       return new KisError(kept ?? 'invalid_request', message, {
         param: vendor.param === null ? null : this.#redact(vendor.param),
-        vendorCode: kept ? null : vendorCode,
+        vendorCode: kept === vendorCode ? null : vendorCode,
       })
     }
     if (status === 401 || status === 403)
@@ -125,17 +139,28 @@ function parse(body: Buffer): unknown {
   }
 }
 
-/** Understands OpenAI's shape and those of vLLM (fields at the top), TEI (`error` is a text), FastAPI (`detail`) and Google (in a list). */
+/**
+ * Understands OpenAI's shape and those of vLLM, Mistral, Cohere and Bedrock (fields at the top), TEI (`error` is a text), FastAPI (`detail`),
+ * Google (in a list; its code is the `status`) and Anthropic (its code is the `type`, where the others have a family).
+ */
 function vendorError(value: unknown, status: number): VendorError {
   const answer = record(Array.isArray(value) ? value[0] : value)
-  const { message = answer.detail, param, code } = typeof answer.error === 'object' && answer.error ? record(answer.error) : answer
-  // Some repeat the status as the code, which says nothing.
-  const isCode = (typeof code === 'string' && code !== '' && code !== String(status)) || (typeof code === 'number' && code !== status)
+  const error = typeof answer.error === 'object' && answer.error ? record(answer.error) : answer
+  const detail = Array.isArray(answer.detail) ? record(answer.detail[0]).msg : answer.detail
+  const code = [error.code, error.status, 'code' in error ? null : error.type].find((candidate) => isCode(candidate, status))
   return {
-    message: text(message) ?? text(answer.error),
-    code: isCode ? String(code).slice(0, MAX_CODE_LENGTH) : null,
-    param: text(param),
+    message: text(error.message ?? detail) ?? text(answer.error),
+    code: code === undefined ? null : String(code).slice(0, MAX_CODE_LENGTH),
+    param: text(error.param),
   }
+}
+
+/** Some repeat the status as the code, or say `error` as the type, which says nothing. */
+function isCode(value: unknown, status: number): boolean {
+  return (
+    (typeof value === 'string' && value !== '' && value !== 'error' && value !== String(status)) ||
+    (typeof value === 'number' && value !== status)
+  )
 }
 
 function text(value: unknown): string | null {
@@ -145,6 +170,9 @@ function text(value: unknown): string | null {
 interface AnyError {
   readonly error?: unknown
   readonly detail?: unknown
+  readonly msg?: unknown
+  readonly status?: unknown
+  readonly type?: unknown
   readonly message?: unknown
   readonly param?: unknown
   readonly code?: unknown

@@ -1,4 +1,4 @@
-import type { EngineErrors } from '../vendor/engine-errors.ts'
+import type { EngineErrors } from './engine-errors.ts'
 
 export interface EmbeddingAnswer {
   /** In the order of the input, each of length 1. */

@@ -1,0 +1,118 @@
+import type { LanguageModelV4FinishReason, LanguageModelV4StreamPart } from '@ai-sdk/provider'
+import type { ProtocolObject } from '../../ports/engines.ts'
+import { type AnswerFacts, createdOf, endOf, extraContentOf, finishReasonOf, refusalOf } from './completion.ts'
+import { type ReasoningDetail, reasoningDetailOf } from './reasoning-details.ts'
+import { usageOf } from './usage.ts'
+import type { Vendor } from './vendors.ts'
+
+interface OpenCall {
+  readonly index: number
+  /** Whether any of its arguments have been given out. */
+  hasArguments: boolean
+}
+
+/** Makes the protocol's chunks of a stream's parts. */
+export class ChunkWriter {
+  readonly #vendor: Vendor
+  #head: ProtocolObject
+  readonly #facts: AnswerFacts
+  #hasRole = false
+  readonly #calls = new Map<string, OpenCall>()
+  /** Text of the open pieces of reasoning, by the SDK's ids. */
+  readonly #reasoning = new Map<string, string>()
+  #details: readonly ReasoningDetail[] = []
+  #finish: LanguageModelV4FinishReason | undefined
+
+  constructor(vendor: Vendor, facts: AnswerFacts) {
+    this.#vendor = vendor
+    this.#facts = facts
+    this.#head = { id: facts.id, object: 'chat.completion.chunk', created: facts.created, model: facts.model }
+  }
+
+  /** How the answer ended; undefined while it has not. */
+  get finish(): LanguageModelV4FinishReason | undefined {
+    return this.#finish
+  }
+
+  /** What one part adds; nothing for most kinds. */
+  write(part: LanguageModelV4StreamPart): readonly ProtocolObject[] {
+    switch (part.type) {
+      case 'response-metadata':
+        // Every chunk of an answer says the same.
+        if (!this.#hasRole) {
+          const created = createdOf(part.timestamp, this.#facts)
+          this.#head = { ...this.#head, id: part.id ?? this.#facts.id, created, model: part.modelId ?? this.#facts.model }
+        }
+        return []
+      case 'text-delta':
+        return part.delta === '' ? [] : this.#deltas({ content: part.delta })
+      case 'reasoning-start':
+        this.#reasoning.set(part.id, '')
+        return this.#sign(part.id, part.providerMetadata)
+      case 'reasoning-delta': {
+        this.#reasoning.set(part.id, (this.#reasoning.get(part.id) ?? '') + part.delta)
+        const text = part.delta === '' ? [] : this.#deltas({ reasoning_content: part.delta })
+        return [...text, ...this.#sign(part.id, part.providerMetadata)]
+      }
+      case 'reasoning-end':
+        return this.#sign(part.id, part.providerMetadata)
+      case 'tool-input-start':
+        return part.providerExecuted ? [] : this.#openCall(part.id, part.toolName, '', part.providerMetadata)
+      case 'tool-input-delta':
+        return this.#arguments(part.id, part.delta)
+      case 'tool-call':
+        if (part.providerExecuted) return []
+        if (!this.#calls.has(part.toolCallId))
+          return this.#openCall(part.toolCallId, part.toolName, part.input || '{}', part.providerMetadata)
+        // A call without arguments gives none piece by piece.
+        return this.#calls.get(part.toolCallId)!.hasArguments ? [] : this.#arguments(part.toolCallId, part.input || '{}')
+      case 'finish':
+        return this.#end(part)
+      default:
+        return []
+    }
+  }
+
+  #openCall(id: string, name: string, text: string, metadata: Parameters<typeof extraContentOf>[0]): readonly ProtocolObject[] {
+    const index = this.#calls.size
+    this.#calls.set(id, { index, hasArguments: text !== '' })
+    return this.#deltas({
+      tool_calls: [{ index, id, type: 'function', function: { name, arguments: text }, ...extraContentOf(metadata) }],
+    })
+  }
+
+  #arguments(id: string, text: string): readonly ProtocolObject[] {
+    const call = this.#calls.get(id)
+    if (!call || text === '') return []
+    call.hasArguments = true
+    return this.#deltas({ tool_calls: [{ index: call.index, function: { arguments: text } }] })
+  }
+
+  /** All signed pieces up to now, because clients keep the last value of a field that they do not know. */
+  #sign(id: string, metadata: Parameters<typeof extraContentOf>[0]): readonly ProtocolObject[] {
+    const detail = reasoningDetailOf(this.#vendor, this.#reasoning.get(id) ?? '', metadata, this.#details.length)
+    if (!detail) return []
+    this.#details = [...this.#details, detail]
+    return this.#deltas({ reasoning_details: this.#details })
+  }
+
+  #end({ finishReason, usage, providerMetadata }: Extract<LanguageModelV4StreamPart, { type: 'finish' }>): readonly ProtocolObject[] {
+    this.#finish = finishReason
+    const reported = usageOf(this.#vendor, usage)
+    const usageChunk = reported ? [{ ...this.#head, choices: [], usage: reported }] : []
+    if (endOf(finishReason) !== 'whole') return usageChunk
+    const refusal = refusalOf(this.#vendor, providerMetadata)
+    const choice = { index: 0, delta: {}, logprobs: null, finish_reason: finishReasonOf(finishReason, this.#calls.size > 0) }
+    return [...(refusal === null ? this.#deltas() : this.#deltas({ refusal })), { ...this.#head, choices: [choice] }, ...usageChunk]
+  }
+
+  /** A chunk of the delta, after the one that opens the answer; without a delta only that one. */
+  #deltas(delta?: ProtocolObject): readonly ProtocolObject[] {
+    const all = this.#hasRole ? [] : [{ role: 'assistant', content: '', refusal: null }]
+    this.#hasRole = true
+    return [...all, ...(delta ? [delta] : [])].map((each) => ({
+      ...this.#head,
+      choices: [{ index: 0, delta: each, logprobs: null, finish_reason: null }],
+    }))
+  }
+}

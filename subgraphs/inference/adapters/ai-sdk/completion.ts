@@ -1,0 +1,95 @@
+import type { LanguageModelV4FinishReason, LanguageModelV4GenerateResult, SharedV4ProviderMetadata } from '@ai-sdk/provider'
+import type { ProtocolObject } from '../../ports/engines.ts'
+import { type ReasoningDetail, reasoningDetailOf } from './reasoning-details.ts'
+import { usageOf } from './usage.ts'
+import type { Vendor } from './vendors.ts'
+
+/** What names an answer where the vendor does not. */
+export interface AnswerFacts {
+  readonly id: string
+  readonly model: string
+  /** Unix seconds. */
+  readonly created: number
+}
+
+/** The SDK's result as the protocol's completion. */
+export function completionOf(vendor: Vendor, result: LanguageModelV4GenerateResult, facts: AnswerFacts): ProtocolObject {
+  let text = ''
+  let reasoning = ''
+  const details: ReasoningDetail[] = []
+  const toolCalls: ProtocolObject[] = []
+  for (const part of result.content) {
+    if (part.type === 'text') text += part.text
+    else if (part.type === 'reasoning') {
+      reasoning += part.text
+      const detail = reasoningDetailOf(vendor, part.text, part.providerMetadata, details.length)
+      if (detail) details.push(detail)
+    } else if (part.type === 'tool-call' && !part.providerExecuted) {
+      toolCalls.push({
+        id: part.toolCallId,
+        type: 'function',
+        function: { name: part.toolName, arguments: part.input || '{}' },
+        ...extraContentOf(part.providerMetadata),
+      })
+    }
+  }
+  const refusal = refusalOf(vendor, result.providerMetadata)
+  const isSilent = text === '' && (toolCalls.length > 0 || refusal !== null || result.finishReason.unified === 'content-filter')
+  const usage = usageOf(vendor, result.usage)
+  return {
+    id: result.response?.id ?? facts.id,
+    object: 'chat.completion',
+    created: createdOf(result.response?.timestamp, facts),
+    model: result.response?.modelId ?? facts.model,
+    choices: [
+      {
+        index: 0,
+        message: {
+          role: 'assistant',
+          content: isSilent ? null : text,
+          refusal,
+          ...(reasoning !== '' && { reasoning_content: reasoning }),
+          ...(details.length > 0 && { reasoning_details: details }),
+          ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
+        },
+        logprobs: null,
+        finish_reason: finishReasonOf(result.finishReason, toolCalls.length > 0),
+      },
+    ],
+    ...(usage && { usage }),
+  }
+}
+
+export function createdOf(timestamp: Date | undefined, { created }: AnswerFacts): number {
+  const seconds = timestamp ? Math.floor(timestamp.getTime() / 1_000) : Number.NaN
+  return Number.isFinite(seconds) ? seconds : created
+}
+
+/**
+ * What the vendor's word for the end says: the answer is whole, the vendor gave it up, or there is no such word, as the SDK leaves it for an
+ * answer that was cut.
+ */
+export function endOf({ unified, raw }: LanguageModelV4FinishReason): 'whole' | 'failed' | 'cut' {
+  if (raw === undefined) return 'cut'
+  // Mistral's word, which the SDK does not know.
+  return unified === 'error' || raw === 'error' ? 'failed' : 'whole'
+}
+
+/** The protocol's word. Clients go on after calls of tools by `tool_calls` only, which some vendors do not say. */
+export function finishReasonOf({ unified }: LanguageModelV4FinishReason, hasToolCalls: boolean): string {
+  if (unified === 'length') return 'length'
+  if (unified === 'content-filter') return 'content_filter'
+  return hasToolCalls ? 'tool_calls' : 'stop'
+}
+
+/** Gemini signs its calls of tools and wants the signature back; the field is that of Google's own server of the protocol. */
+export function extraContentOf(metadata: SharedV4ProviderMetadata | undefined): ProtocolObject {
+  const signature = metadata?.google?.thoughtSignature
+  return typeof signature === 'string' ? { extra_content: { google: { thought_signature: signature } } } : {}
+}
+
+/** What the vendor says of why it refused. */
+export function refusalOf({ optionsKey }: Vendor, metadata: SharedV4ProviderMetadata | undefined): string | null {
+  const details = metadata?.[optionsKey]?.stopDetails as { readonly type?: unknown; readonly explanation?: unknown } | null | undefined
+  return details?.type === 'refusal' && typeof details.explanation === 'string' ? details.explanation : null
+}

@@ -1,0 +1,219 @@
+import type { LanguageModelV4FinishReason, LanguageModelV4StreamPart } from '@ai-sdk/provider'
+import type { Clock } from '../../../common/clock.ts'
+import { endableIterator } from '../../../common/endable-iterator.ts'
+import { KisError } from '../../../common/errors.ts'
+import { estimateTokens } from '../../domain/estimate-tokens.ts'
+import type { ChatCall, ChatEngine, EmbeddingEngine, ProtocolObject } from '../../ports/engines.ts'
+import { readEmbeddings } from '../vendor/embedding-answer.ts'
+import { EngineErrors } from '../vendor/engine-errors.ts'
+import { MAX_ANSWER_BYTES, MAX_EMBEDDINGS_BYTES, MAX_STREAM_BYTES, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
+import { callOptionsOf, passWarnings } from './call-options.ts'
+import { ChunkWriter } from './chunks.ts'
+import { type AnswerFacts, completionOf, endOf } from './completion.ts'
+import { failureOf, isVendorError } from './failures.ts'
+import { VendorFetch } from './vendor-fetch.ts'
+import { VENDORS, type Vendor, type VendorKind, type VendorModels, type VendorSettings } from './vendors.ts'
+
+export interface AiSdkEngineOptions extends VendorSettings {
+  readonly kind: VendorKind
+  /** The engine's name in the catalog, for messages. */
+  readonly name: string
+  readonly clock: Clock
+  /** Most texts of one embeddings call. */
+  readonly maxBatch?: number
+  readonly timeouts?: Timeouts
+}
+
+interface Parts {
+  readonly vendor: Vendor
+  readonly errors: EngineErrors
+  readonly clock: Clock
+}
+
+/** Models of a vendor with a protocol of its own, through the AI SDK's package for it. */
+export async function openAiSdkEngines(
+  options: AiSdkEngineOptions,
+): Promise<{ readonly chat: ChatEngine; readonly embedding: EmbeddingEngine } & AsyncDisposable> {
+  const { name, clock, timeouts = TIMEOUTS } = options
+  const vendor = VENDORS[options.kind]
+  const baseUrl = options.baseUrl ?? vendor.addressOf(options)
+  const secrets = [options.apiKey, options.accessKeyId, options.secretAccessKey, options.sessionToken, new URL(baseUrl).host]
+  const errors = new EngineErrors(
+    name,
+    secrets.filter((secret) => secret !== null),
+    clock,
+  )
+  const modelsOf = await vendor.load({ ...options, baseUrl: baseUrl.replace(/\/+$/, '') })
+  const http = new VendorFetch(timeouts, errors)
+  const parts = { vendor, errors, clock }
+  return {
+    chat: chatEngine(
+      parts,
+      modelsOf(http.fetchOf({ isStream: false, maxBytes: MAX_ANSWER_BYTES })),
+      modelsOf(http.fetchOf({ isStream: true, maxBytes: MAX_STREAM_BYTES })),
+    ),
+    embedding: embeddingEngine(parts, modelsOf(http.fetchOf({ isStream: false, maxBytes: MAX_EMBEDDINGS_BYTES })), options.maxBatch),
+    [Symbol.asyncDispose]: () => http[Symbol.asyncDispose](),
+  }
+}
+
+function chatEngine({ vendor, errors, clock }: Parts, models: VendorModels, streamingModels: VendorModels): ChatEngine {
+  const factsOf = ({ engineModel, requestId }: ChatCall): AnswerFacts => ({
+    id: `chatcmpl-${requestId}`,
+    model: engineModel,
+    created: Math.floor(clock.now().getTime() / 1_000),
+  })
+  return {
+    fetchesImages: vendor.fetchesImages,
+
+    async complete(call, request, signal) {
+      signal.throwIfAborted()
+      const options = callOptionsOf(vendor, call, request, signal)
+      const result = await unlessAborted(signal, errors, () => models.languageModel(call.engineModel).doGenerate(options))
+      passWarnings(result.warnings, call)
+      checkEnd(result.finishReason, errors)
+      return completionOf(vendor, result, factsOf(call))
+    },
+
+    async stream(call, request, signal) {
+      signal.throwIfAborted()
+      const stop = new AbortController()
+      const onAbort = () => stop.abort(signal.reason)
+      signal.addEventListener('abort', onAbort, { once: true })
+      const release = () => signal.removeEventListener('abort', onAbort)
+      try {
+        const options = callOptionsOf(vendor, call, request, stop.signal)
+        const { stream } = await unlessAborted(signal, errors, () => streamingModels.languageModel(call.engineModel).doStream(options))
+        const reader = new StreamReader(stream.getReader(), new ChunkWriter(vendor, factsOf(call)), errors, call)
+        await unlessAborted(signal, errors, () => reader.open())
+        return endableIterator(
+          () => reader.next(),
+          () => {
+            release()
+            stop.abort()
+          },
+          signal,
+        )
+      } catch (error) {
+        release()
+        stop.abort()
+        throw error
+      }
+    },
+  }
+}
+
+/** @throws {KisError} the vendor gave the answer up, or it lacks its end. */
+function checkEnd(finish: LanguageModelV4FinishReason | undefined, errors: EngineErrors): void {
+  const end = finish ? endOf(finish) : 'cut'
+  if (end === 'failed') throw errors.ofErrorObject({ error: { code: finish?.raw } })
+  if (end === 'cut') throw errors.invalidAnswer('broke off its answer')
+}
+
+/** Runs what the SDK does; its failures are ours, and an abort is the abort. */
+async function unlessAborted<T>(signal: AbortSignal, errors: EngineErrors, run: () => PromiseLike<T>): Promise<T> {
+  try {
+    return await run()
+  } catch (error) {
+    signal.throwIfAborted()
+    throw failureOf(error, errors)
+  }
+}
+
+/** All of them, or the first failure, which ends the others: they would be billed for nothing. */
+async function together<T>(
+  signal: AbortSignal,
+  errors: EngineErrors,
+  run: (signal: AbortSignal) => readonly PromiseLike<T>[],
+): Promise<readonly T[]> {
+  const stop = new AbortController()
+  const onAbort = () => stop.abort(signal.reason)
+  signal.throwIfAborted()
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    return await unlessAborted(signal, errors, () => Promise.all(run(stop.signal)))
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+    stop.abort()
+  }
+}
+
+/** A stream of parts as items of chunks. */
+class StreamReader {
+  readonly #parts: ReadableStreamDefaultReader<LanguageModelV4StreamPart>
+  readonly #writer: ChunkWriter
+  readonly #errors: EngineErrors
+  readonly #call: ChatCall
+
+  constructor(parts: ReadableStreamDefaultReader<LanguageModelV4StreamPart>, writer: ChunkWriter, errors: EngineErrors, call: ChatCall) {
+    this.#parts = parts
+    this.#writer = writer
+    this.#errors = errors
+    this.#call = call
+  }
+
+  /** The SDK's first part tells what it left out of the request, before anything of the answer. */
+  async open(): Promise<void> {
+    const { value } = await this.#parts.read()
+    if (value?.type === 'stream-start') passWarnings(value.warnings, this.#call)
+  }
+
+  async next(): Promise<IteratorResult<readonly ProtocolObject[], undefined>> {
+    for (;;) {
+      const { done, value: part } = await this.#parts.read().catch((error: unknown) => {
+        throw failureOf(error, this.#errors)
+      })
+      if (done) return this.#end()
+      if (part.type === 'error') throw failureOf(part.error, this.#errors)
+      if (part.type === 'raw') {
+        if (isVendorError(part.rawValue)) throw this.#errors.ofErrorObject(part.rawValue)
+        continue
+      }
+      const chunks = this.#writer.write(part)
+      if (chunks.length > 0) return { done: false, value: chunks }
+    }
+  }
+
+  #end(): IteratorResult<readonly ProtocolObject[], undefined> {
+    checkEnd(this.#writer.finish, this.#errors)
+    return { done: true, value: undefined }
+  }
+}
+
+function embeddingEngine({ vendor, errors }: Parts, models: VendorModels, maxBatch: number | undefined): EmbeddingEngine {
+  const { embeddings } = vendor
+  return {
+    maxBatch: Math.min(maxBatch ?? Number.POSITIVE_INFINITY, embeddings?.maxBatch ?? 1),
+
+    async countTokens(texts) {
+      return texts.map(estimateTokens)
+    },
+
+    async embed(call, input, signal) {
+      if (!embeddings) throw new KisError('engine_error', `Engines of the kind \`${vendor.kind}\` have no embeddings.`)
+      if (input.some((item) => typeof item !== 'string'))
+        throw new KisError('unsupported_value', 'This model takes texts, not tokens.', { param: 'input' })
+      const texts = input as readonly string[]
+      const model = models.embeddingModel(call.engineModel)
+      const size = (await model.maxEmbeddingsPerCall) ?? texts.length
+      const batches = Array.from({ length: Math.ceil(texts.length / size) }, (_, index) => texts.slice(index * size, (index + 1) * size))
+      const answers = await together(signal, errors, (abortSignal) =>
+        batches.map((values) =>
+          model.doEmbed({
+            values,
+            abortSignal,
+            headers: { 'x-client-request-id': call.requestId },
+            providerOptions: { [vendor.optionsKey]: embeddings.optionsOf(call) },
+          }),
+        ),
+      )
+      const data = answers.flatMap(({ embeddings: given }) => given).map((embedding, index) => ({ embedding, index }))
+      const { vectors } = readEmbeddings({ data }, texts.length, call.dimensions, errors)
+      const reported = answers.map(({ usage }) => usage?.tokens)
+      // No text has no tokens: a zero is how the SDK writes that there was no figure.
+      if (reported.every((tokens): tokens is number => Number.isSafeInteger(tokens) && tokens! > 0))
+        return { vectors, tokens: reported.reduce((sum, tokens) => sum + tokens, 0), source: 'provider' }
+      return { vectors, tokens: texts.reduce((sum, text) => sum + estimateTokens(text), 0), source: 'counted' }
+    },
+  }
+}

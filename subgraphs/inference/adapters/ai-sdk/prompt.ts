@@ -1,0 +1,152 @@
+import { createHash } from 'node:crypto'
+import type {
+  LanguageModelV4FilePart,
+  LanguageModelV4Message,
+  LanguageModelV4Prompt,
+  LanguageModelV4TextPart,
+  LanguageModelV4ToolResultPart,
+  SharedV4ProviderOptions,
+} from '@ai-sdk/provider'
+import { isAbsent, refuse } from '../../domain/check.ts'
+import type { ProtocolObject } from '../../ports/engines.ts'
+import { imageOf } from './images.ts'
+import { type ReasoningDetail, reasoningPartsOf } from './reasoning-details.ts'
+import type { Vendor } from './vendors.ts'
+
+type Assistant = Extract<LanguageModelV4Message, { role: 'assistant' }>['content']
+type Part = LanguageModelV4TextPart | LanguageModelV4FilePart
+
+/** As the request's check has left them. */
+interface Message {
+  readonly role: string
+  readonly content?: string | readonly ContentPart[] | null
+  readonly refusal?: string | null
+  readonly name?: string | null
+  readonly tool_calls?: readonly ToolCall[] | null
+  readonly tool_call_id?: string
+  readonly reasoning_details?: readonly ReasoningDetail[] | null
+}
+interface ContentPart {
+  readonly type: string
+  readonly text?: string
+  readonly refusal?: string
+  readonly image_url?: { readonly url: string; readonly detail?: unknown }
+}
+interface ToolCall {
+  readonly id: string
+  readonly type: string
+  readonly function: { readonly name: string; readonly arguments: string }
+  readonly extra_content?: { readonly google?: { readonly thought_signature?: unknown } | null } | null
+}
+
+/**
+ * The messages in the SDK's form. Instructions come first where the vendor has them only there. Results of parallel calls, which are
+ * messages of their own in the protocol, become one message, because the vendors want them together. @throws {KisError}
+ */
+export function promptOf(vendor: Vendor, messages: readonly ProtocolObject[]): LanguageModelV4Prompt {
+  const prompt: LanguageModelV4Message[] = []
+  const instructions: LanguageModelV4Message[] = []
+  /** Names of the tools by call, because a result names only the call. */
+  const toolNames = new Map<string, string>()
+  for (const [index, value] of messages.entries()) {
+    const message = value as unknown as Message
+    const param = `messages[${index}]`
+    switch (message.role) {
+      case 'system':
+      case 'developer':
+        ;(vendor.instructionsFirst ? instructions : prompt).push({ role: 'system', content: textOf(message) })
+        break
+      case 'user':
+        prompt.push({ role: 'user', content: partsOf(vendor, message, param) })
+        break
+      case 'assistant': {
+        const content = assistantOf(vendor, message, param, toolNames)
+        if (content.length > 0) prompt.push({ role: 'assistant', content })
+        break
+      }
+      case 'tool': {
+        const result = toolResultOf(vendor, message, param, toolNames)
+        const last = prompt.at(-1)
+        if (last?.role === 'tool') last.content.push(result)
+        else prompt.push({ role: 'tool', content: [result] })
+        break
+      }
+      default:
+        refuse(
+          'unsupported_value',
+          `${param}.role`,
+          `This model takes no messages of the role '${message.role}'; use 'tool' for results of tools.`,
+        )
+    }
+  }
+  return [...instructions, ...prompt]
+}
+
+/** A call's id as the vendor takes it; ids that other vendors made may not be. The same id always gives the same. */
+export function callIdOf({ callIds }: Vendor, id: string): string {
+  if (callIds.pattern.test(id)) return id
+  return createHash('sha256').update(id).digest('hex').slice(0, callIds.length)
+}
+
+function textOf({ content }: Message): string {
+  return typeof content === 'string' ? content : (content ?? []).map(({ text, refusal }) => text ?? refusal ?? '').join('\n')
+}
+
+function partsOf(vendor: Vendor, { content }: Message, param: string): Part[] {
+  if (typeof content === 'string') return [{ type: 'text', text: content }]
+  return (content ?? []).map((part, index): Part => {
+    if (part.type === 'image_url') return imageOf(vendor, part.image_url!, `${param}.content[${index}].image_url.url`)
+    return { type: 'text', text: part.text ?? part.refusal ?? '' }
+  })
+}
+
+function assistantOf(vendor: Vendor, message: Message, param: string, toolNames: Map<string, string>): Assistant {
+  const parts: Assistant = reasoningPartsOf(vendor, message.reasoning_details)
+  const texts = [textOf(message), message.refusal ?? ''].filter((text) => text !== '')
+  for (const text of texts) parts.push({ type: 'text', text })
+  for (const [index, call] of (message.tool_calls ?? []).entries()) {
+    if (call.type !== 'function')
+      refuse('unsupported_value', `${param}.tool_calls[${index}].type`, 'This model takes calls of functions only.')
+    const { name } = call.function
+    const toolCallId = callIdOf(vendor, call.id)
+    toolNames.set(toolCallId, name)
+    const signature = vendor.kind === 'google' ? call.extra_content?.google?.thought_signature : undefined
+    parts.push({
+      type: 'tool-call',
+      toolCallId,
+      toolName: name,
+      input: argumentsOf(call.function.arguments),
+      ...(typeof signature === 'string' && {
+        providerOptions: { google: { thoughtSignature: signature } } satisfies SharedV4ProviderOptions,
+      }),
+    })
+  }
+  return parts
+}
+
+/** Vendors take an object; what a model wrote instead of one is shown to it as it is. */
+function argumentsOf(text: string): Record<string, unknown> {
+  if (text.trim() === '') return {}
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+  } catch {}
+  return { arguments: text }
+}
+
+function toolResultOf(
+  vendor: Vendor,
+  message: Message,
+  param: string,
+  toolNames: ReadonlyMap<string, string>,
+): LanguageModelV4ToolResultPart {
+  const toolCallId = callIdOf(vendor, message.tool_call_id ?? '')
+  const toolName = toolNames.get(toolCallId)
+  if (toolName === undefined) {
+    return refuse('invalid_request', `${param}.tool_call_id`, `No message before '${param}' has a tool call with this id.`)
+  }
+  const hasImages = Array.isArray(message.content) && message.content.some(({ type }) => type === 'image_url')
+  if (!hasImages || isAbsent(message.content))
+    return { type: 'tool-result', toolCallId, toolName, output: { type: 'text', value: textOf(message) } }
+  return { type: 'tool-result', toolCallId, toolName, output: { type: 'content', value: partsOf(vendor, message, param) } }
+}

@@ -1,0 +1,42 @@
+import type { LanguageModelV4ReasoningPart, SharedV4ProviderMetadata } from '@ai-sdk/provider'
+import type { Vendor } from './vendors.ts'
+
+/**
+ * A signed piece of reasoning as the protocol's clients already carry it (OpenRouter's `reasoning_details`): a vendor that signs its reasoning
+ * wants it back, unchanged, with the results of the tools that it called.
+ */
+export interface ReasoningDetail {
+  readonly type: 'reasoning.text' | 'reasoning.encrypted'
+  readonly text?: string
+  readonly signature?: string
+  readonly data?: string
+  /** Kind of the engine that signed it; others do not take it. */
+  readonly format: string
+  readonly index: number
+}
+
+/** Of a piece of reasoning, where the vendor signed it. */
+export function reasoningDetailOf(
+  vendor: Vendor,
+  text: string,
+  metadata: SharedV4ProviderMetadata | undefined,
+  index: number,
+): ReasoningDetail | undefined {
+  const { signature, redactedData } = metadata?.[vendor.optionsKey] ?? {}
+  if (typeof signature === 'string') return { type: 'reasoning.text', text, signature, format: vendor.kind, index }
+  if (typeof redactedData === 'string') return { type: 'reasoning.encrypted', data: redactedData, format: vendor.kind, index }
+  return undefined
+}
+
+/** Details that came from another engine, or that cannot be read, are left out. */
+export function reasoningPartsOf(vendor: Vendor, details: readonly ReasoningDetail[] | null | undefined): LanguageModelV4ReasoningPart[] {
+  if (!Array.isArray(details)) return []
+  return (details as readonly (ReasoningDetail | null)[]).flatMap((detail): LanguageModelV4ReasoningPart[] => {
+    if (detail?.format !== vendor.kind) return []
+    const { text, signature, data } = detail
+    if (typeof text === 'string' && typeof signature === 'string')
+      return [{ type: 'reasoning', text, providerOptions: { [vendor.optionsKey]: { signature } } }]
+    if (typeof data === 'string') return [{ type: 'reasoning', text: '', providerOptions: { [vendor.optionsKey]: { redactedData: data } } }]
+    return []
+  })
+}

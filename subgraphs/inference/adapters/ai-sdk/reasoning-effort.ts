@@ -1,0 +1,87 @@
+import type { LanguageModelV4CallOptions, LanguageModelV4Prompt } from '@ai-sdk/provider'
+import { isAbsent, refuse } from '../../domain/check.ts'
+import type { ChatCall, ProtocolObject } from '../../ports/engines.ts'
+import type { Vendor } from './vendors.ts'
+
+const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
+type Effort = (typeof EFFORTS)[number]
+
+/** Claude 4.5 and older think within a budget of tokens that the caller names; newer ones take an effort. */
+const THINKS_BY_BUDGET = /claude-(?:3|(?:opus|sonnet|haiku)-4(?:-[0-5])?(?:$|[@:-](?!\d{1,2}(?:\D|$))))/
+/** Nova 2 takes no bound of its answer's length at a high effort. */
+const UNBOUNDED_AT_HIGH_EFFORT = /nova-2/
+/** Parts of the answer's bound, as the SDK divides the model's own. */
+const BUDGET_SHARES: Readonly<Record<Exclude<Effort, 'none'>, number>> = {
+  minimal: 0.02,
+  low: 0.1,
+  medium: 0.3,
+  high: 0.6,
+  xhigh: 0.9,
+  max: 0.9,
+}
+/** The API's least. */
+const MIN_BUDGET = 1_024
+/** Where neither request nor catalog bounds the answer. */
+const DEFAULT_OUTPUT_TOKENS = 32_000
+
+/**
+ * `reasoning_effort` and the answer's bound, which belong together: the protocol's bound includes the reasoning, and money is held for it, while
+ * the SDK puts a budget on top of the bound it is given. @throws {KisError}
+ */
+export function reasoningOf(
+  vendor: Vendor,
+  call: ChatCall,
+  request: ProtocolObject,
+  prompt: LanguageModelV4Prompt,
+  asks: { readonly forTool: boolean; readonly forJson: boolean },
+): Pick<LanguageModelV4CallOptions, 'reasoning' | 'maxOutputTokens' | 'providerOptions'> {
+  const asked = (request.max_completion_tokens ?? request.max_tokens ?? null) as number | null
+  const bound = asked ?? (vendor.needsBound ? call.maxOutputTokens : null)
+  const bounded = bound === null ? {} : { maxOutputTokens: bound }
+  const effort = effortOf(request)
+  if (effort === null) return bounded
+  const thinksByBudget = THINKS_BY_BUDGET.test(call.engineModel) && vendor.thinking !== undefined
+  // Claude refuses to think where it must call a tool, which is also how the SDK asks older models for a schema on Bedrock.
+  const mustCallTool = asks.forTool || (vendor.kind === 'bedrock' && thinksByBudget && asks.forJson)
+  if (mustCallTool && call.engineModel.includes('claude') && effort !== 'none') {
+    call.warn('reasoning_effort')
+    return bounded
+  }
+  if (thinksByBudget) {
+    if (effort === 'none') return bounded
+    const total = bound ?? call.maxOutputTokens ?? DEFAULT_OUTPUT_TOKENS
+    const budget = Math.max(MIN_BUDGET, Math.floor(total * BUDGET_SHARES[effort]))
+    if (budget < total && !continuesUnsignedTurn(prompt))
+      return { maxOutputTokens: total - budget, providerOptions: vendor.thinking!(budget) }
+    call.warn('reasoning_effort')
+    return bounded
+  }
+  if (UNBOUNDED_AT_HIGH_EFFORT.test(call.engineModel) && bound !== null && ['high', 'xhigh', 'max'].includes(effort)) {
+    call.warn('reasoning_effort')
+    return { ...bounded, reasoning: 'medium' }
+  }
+  return { ...bounded, reasoning: effort === 'max' ? 'xhigh' : effort }
+}
+
+function effortOf({ reasoning_effort: effort }: ProtocolObject): Effort | null {
+  if (isAbsent(effort)) return null
+  if (EFFORTS.includes(effort as Effort)) return effort as Effort
+  return refuse(
+    'unsupported_value',
+    'reasoning_effort',
+    `'reasoning_effort' must be one of ${EFFORTS.map((each) => `'${each}'`).join(', ')}.`,
+  )
+}
+
+/** Whether the model goes on after calls of tools whose reasoning the caller did not send back: such a request is refused while it thinks by budget. */
+function continuesUnsignedTurn(prompt: LanguageModelV4Prompt): boolean {
+  const start = prompt.findLastIndex(({ role }) => role === 'user')
+  return prompt
+    .slice(start + 1)
+    .some(
+      (message) =>
+        message.role === 'assistant' &&
+        message.content.some(({ type }) => type === 'tool-call') &&
+        message.content[0]?.type !== 'reasoning',
+    )
+}

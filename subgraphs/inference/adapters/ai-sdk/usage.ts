@@ -1,0 +1,23 @@
+import type { LanguageModelV4Usage } from '@ai-sdk/provider'
+import type { ProtocolObject } from '../../ports/engines.ts'
+import type { Vendor } from './vendors.ts'
+
+/** The protocol's `usage`, or undefined where the vendor reported none. */
+export function usageOf(vendor: Vendor, usage: LanguageModelV4Usage): ProtocolObject | undefined {
+  const billed = vendor.billedOf?.(usage.raw)
+  const prompt = billed?.input ?? usage.inputTokens.total
+  const completion = billed?.output ?? usage.outputTokens.total
+  if (!isCount(prompt) || !isCount(completion)) return undefined
+  const cached = billed?.cached ?? usage.inputTokens.cacheRead
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    prompt_tokens_details: { cached_tokens: isCount(cached) ? Math.min(cached, prompt) : 0 },
+    completion_tokens_details: { reasoning_tokens: isCount(usage.outputTokens.reasoning) ? usage.outputTokens.reasoning : 0 },
+  }
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}

@@ -1,0 +1,114 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { Agent, type Dispatcher, fetch, type RequestInit, type Response } from 'undici'
+import { isAbort, KisError } from '../../../common/errors.ts'
+import type { EngineErrors } from '../vendor/engine-errors.ts'
+import { KEEP_ALIVE_MS, MAX_CALLS, MAX_ERROR_BYTES, type Timeouts } from '../vendor/limits.ts'
+
+export type Fetch = typeof globalThis.fetch
+
+/** One vendor's server, as the `fetch` that the SDK calls: our timeouts and bounds, our errors, no redirects, nothing repeated. */
+export class VendorFetch implements AsyncDisposable {
+  readonly #agent: Agent
+  readonly #timeouts: Timeouts
+  readonly #errors: EngineErrors
+  #calls = 0
+
+  constructor(timeouts: Timeouts, errors: EngineErrors) {
+    this.#agent = new Agent({
+      connections: MAX_CALLS,
+      pipelining: 1,
+      allowH2: false,
+      connect: { timeout: timeouts.connectMs },
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      bodyTimeout: timeouts.bodyIdleMs,
+    })
+    this.#timeouts = timeouts
+    this.#errors = errors
+  }
+
+  /** For answers of at most `maxBytes`. What it throws and what its bodies fail with is a KisError, or the abort. */
+  fetchOf({ isStream, maxBytes }: { readonly isStream: boolean; readonly maxBytes: number }): Fetch {
+    const headersTimeout = isStream ? this.#timeouts.streamHeadersMs : this.#timeouts.headersMs
+    const dispatcher = this.#agent.compose((dispatch) => (options, handler) => dispatch({ ...options, headersTimeout }, handler))
+    const send = (input: string | URL, init: RequestInit) => this.#send(input, init, dispatcher, maxBytes)
+    return send as unknown as Fetch
+  }
+
+  async #send(input: string | URL, init: RequestInit, dispatcher: Dispatcher, maxBytes: number): Promise<globalThis.Response> {
+    if (this.#calls >= MAX_CALLS) throw this.#errors.busy()
+    this.#calls += 1
+    let isOver = false
+    const over = () => {
+      if (!isOver) this.#calls -= 1
+      isOver = true
+    }
+    try {
+      const headers = { ...(init.headers as Record<string, string>), 'accept-encoding': 'identity' }
+      const response = await fetch(input, { ...init, headers, dispatcher, redirect: 'manual' })
+      if (!response.ok) throw this.#errors.ofAnswer(response.status, headersOf(response), await startOf(response, MAX_ERROR_BYTES))
+      const body = response.body && this.#bounded(response.body as ReadableStream<Uint8Array>, maxBytes, over)
+      if (!body) over()
+      return new globalThis.Response(body, { status: response.status, headers: [...response.headers] as [string, string][] })
+    } catch (error) {
+      over()
+      throw this.#errorOf(error, false)
+    }
+  }
+
+  /** The same bytes, up to the limit; a failure of theirs in our words. */
+  #bounded(body: ReadableStream<Uint8Array>, maxBytes: number, onOver: () => void): ReadableStream<Uint8Array> {
+    const reader = body.getReader()
+    let size = 0
+    return new ReadableStream(
+      {
+        pull: async (controller) => {
+          try {
+            const { done, value } = await reader.read()
+            size += value?.length ?? 0
+            if (size > maxBytes) throw this.#errors.invalidAnswer('gave an answer that is too large')
+            if (!done) return controller.enqueue(value)
+            onOver()
+            controller.close()
+          } catch (error) {
+            onOver()
+            controller.error(this.#errorOf(error, true))
+            void reader.cancel().catch(() => undefined)
+          }
+        },
+        async cancel(reason) {
+          onOver()
+          await reader.cancel(reason)
+        },
+      },
+      // Nothing is read before somebody wants it.
+      { highWaterMark: 0 },
+    )
+  }
+
+  #errorOf(error: unknown, isAnswering: boolean): unknown {
+    if (error instanceof KisError || isAbort(error)) return error
+    // fetch hides what happened behind a TypeError.
+    return this.#errors.ofConnection((error instanceof TypeError && error.cause) || error, isAnswering)
+  }
+
+  /** Breaks off what still runs. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#agent.destroy()
+  }
+}
+
+function headersOf(response: Response): IncomingHttpHeaders {
+  return Object.fromEntries(response.headers)
+}
+
+/** At most the first `maxBytes` of the body; what is left is not read. */
+async function startOf({ body }: Response, maxBytes: number): Promise<Buffer> {
+  const pieces: Uint8Array[] = []
+  let size = 0
+  for await (const piece of body ?? []) {
+    pieces.push(piece as Uint8Array)
+    size += (piece as Uint8Array).length
+    if (size >= maxBytes) break
+  }
+  return Buffer.concat(pieces).subarray(0, maxBytes)
+}

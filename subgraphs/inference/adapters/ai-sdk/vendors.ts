@@ -1,0 +1,242 @@
+import type { EmbeddingModelV4, JSONObject, LanguageModelV4, SharedV4ProviderOptions } from '@ai-sdk/provider'
+import { refuse } from '../../domain/check.ts'
+import type { EmbeddingCall, ProtocolObject } from '../../ports/engines.ts'
+import type { Fetch } from './vendor-fetch.ts'
+
+export type VendorKind = 'anthropic' | 'google' | 'bedrock' | 'mistral' | 'cohere'
+
+/** Where a vendor is and what opens it, as the catalog says. */
+export interface VendorSettings {
+  readonly baseUrl: string | null
+  readonly apiKey: string | null
+  readonly region: string | null
+  readonly accessKeyId: string | null
+  readonly secretAccessKey: string | null
+  readonly sessionToken: string | null
+}
+
+export interface VendorModels {
+  languageModel(id: string): LanguageModelV4
+  embeddingModel(id: string): EmbeddingModelV4
+}
+
+/** What is different from vendor to vendor; the translation itself is one. */
+export interface Vendor {
+  readonly kind: VendorKind
+  /** The vendor's own address, where the catalog names none. */
+  addressOf(settings: VendorSettings): string
+  /** Loads the vendor's package, which takes time that only an operator who uses it should pay. Every setting is given, so that it reads none from the environment. */
+  load(settings: VendorSettings & { readonly baseUrl: string }): Promise<(fetch: Fetch) => VendorModels>
+  /** Under which the SDK keeps the vendor's own options and metadata. */
+  readonly optionsKey: string
+  readonly fetchesImages: boolean
+  /** Instructions are taken at the beginning of a conversation only. */
+  readonly instructionsFirst: boolean
+  /** A request without a bound of its answer's length is refused. */
+  readonly needsBound: boolean
+  /** Ids of tool calls that are taken, and how many hexadecimal digits replace others. */
+  readonly callIds: { readonly pattern: RegExp; readonly length: number }
+  /** A JSON mode without a schema. */
+  readonly hasJsonMode: boolean
+  /** A conversation with tool calls in it is refused, or loses them, when the request has no tools. */
+  readonly needsToolsOfHistory: boolean
+  /** The SDK drops errors that the vendor reports inside a stream; they must be looked for in the raw events. */
+  readonly hidesErrors: boolean
+  /** Options for one call of a tool at a time; null: there are none. */
+  readonly singleToolCalls: SharedV4ProviderOptions | null
+  /** Options for a schema that must be kept to exactly. */
+  readonly strictSchema?: SharedV4ProviderOptions
+  /** Options for thinking within a budget of tokens, which the SDK adds to the bound of the answer. */
+  thinking?(budgetTokens: number): SharedV4ProviderOptions
+  /** Options that come from the request itself. */
+  optionsOf?(request: ProtocolObject): SharedV4ProviderOptions
+  /** Options of an image with this `detail`. */
+  imageOptions?(detail: unknown): SharedV4ProviderOptions | undefined
+  /** What the vendor bills, where that is not what the SDK reads of its usage. */
+  billedOf?(
+    usage: JSONObject | undefined,
+  ): { readonly input: number; readonly output: number; readonly cached: number | undefined } | undefined
+  /** Null: the vendor has no embeddings. */
+  readonly embeddings: VendorEmbeddings | null
+}
+
+export interface VendorEmbeddings {
+  /** Texts of one `embed`. */
+  readonly maxBatch: number
+  optionsOf(call: Pick<EmbeddingCall, 'engineModel' | 'dimensions' | 'purpose'>): JSONObject
+}
+
+const SAFE_IDS = { pattern: /^[a-zA-Z0-9_-]{1,64}$/, length: 32 }
+const ONE_CALL = { anthropic: { disableParallelToolUse: true } }
+
+const anthropic: Vendor = {
+  kind: 'anthropic',
+  addressOf: () => 'https://api.anthropic.com/v1',
+  async load({ baseUrl, apiKey }) {
+    const { createAnthropic } = await import('@ai-sdk/anthropic')
+    return (fetch) => createAnthropic({ baseURL: baseUrl, apiKey: apiKey ?? '', fetch })
+  },
+  optionsKey: 'anthropic',
+  fetchesImages: true,
+  instructionsFirst: true,
+  needsBound: true,
+  callIds: SAFE_IDS,
+  hasJsonMode: false,
+  needsToolsOfHistory: true,
+  hidesErrors: false,
+  singleToolCalls: ONE_CALL,
+  thinking: (budgetTokens) => ({ anthropic: { thinking: { type: 'enabled', budgetTokens } } }),
+  optionsOf({ safety_identifier: safetyIdentifier, user }) {
+    const userId = safetyIdentifier ?? user
+    return typeof userId === 'string' && userId !== '' ? { anthropic: { metadata: { userId } } } : {}
+  },
+  embeddings: null,
+}
+
+const google: Vendor = {
+  kind: 'google',
+  addressOf: () => 'https://generativelanguage.googleapis.com/v1beta',
+  async load({ baseUrl, apiKey }) {
+    const { createGoogle } = await import('@ai-sdk/google')
+    return (fetch) => createGoogle({ baseURL: baseUrl, apiKey: apiKey ?? '', fetch })
+  },
+  optionsKey: 'google',
+  fetchesImages: false,
+  instructionsFirst: true,
+  needsBound: false,
+  callIds: SAFE_IDS,
+  hasJsonMode: true,
+  needsToolsOfHistory: false,
+  hidesErrors: true,
+  singleToolCalls: null,
+  optionsOf({ messages }) {
+    // Gemini has one resolution for all images of a request: the finest that is asked for.
+    const details = detailsOf(messages)
+    const level = details.includes('high') ? 'HIGH' : details.length > 0 && details.every((detail) => detail === 'low') ? 'LOW' : null
+    return level ? { google: { mediaResolution: `MEDIA_RESOLUTION_${level}` } } : {}
+  },
+  embeddings: {
+    maxBatch: 100,
+    optionsOf: ({ engineModel, dimensions, purpose }) => ({
+      ...(dimensions !== null && { outputDimensionality: dimensions }),
+      // Later models are told in the text itself, by the catalog's prefixes.
+      ...(engineModel.includes('embedding-001') && { taskType: purpose === 'query' ? 'RETRIEVAL_QUERY' : 'RETRIEVAL_DOCUMENT' }),
+    }),
+  },
+}
+
+/** Regions of AWS that lie under another domain. */
+const AWS_DOMAINS = [
+  { prefix: 'cn-', domain: 'amazonaws.com.cn' },
+  { prefix: 'eusc-', domain: 'amazonaws.eu' },
+]
+
+const bedrock: Vendor = {
+  kind: 'bedrock',
+  addressOf({ region }) {
+    const { domain } = AWS_DOMAINS.find(({ prefix }) => region?.startsWith(prefix)) ?? { domain: 'amazonaws.com' }
+    return `https://bedrock-runtime.${region}.${domain}`
+  },
+  async load({ baseUrl, apiKey, region, accessKeyId, secretAccessKey, sessionToken }) {
+    const { createAmazonBedrock } = await import('@ai-sdk/amazon-bedrock')
+    const keys = { accessKeyId: accessKeyId ?? '', secretAccessKey: secretAccessKey ?? '', ...(sessionToken && { sessionToken }) }
+    // An empty key, unlike none, keeps the package from looking for one in the environment: requests are signed then.
+    return (fetch) => createAmazonBedrock({ baseURL: baseUrl, region: region ?? '', apiKey: apiKey ?? '', ...keys, fetch })
+  },
+  optionsKey: 'amazonBedrock',
+  fetchesImages: false,
+  instructionsFirst: true,
+  needsBound: false,
+  callIds: SAFE_IDS,
+  hasJsonMode: false,
+  needsToolsOfHistory: true,
+  hidesErrors: false,
+  singleToolCalls: ONE_CALL,
+  thinking: (budgetTokens) => ({ amazonBedrock: { reasoningConfig: { type: 'enabled', budgetTokens } } }),
+  embeddings: {
+    // Titan and Nova take one text a request; so many requests go out together.
+    maxBatch: 16,
+    optionsOf({ engineModel, dimensions, purpose }) {
+      if (engineModel.includes('cohere.')) return cohereEmbedding(dimensions, purpose)
+      if (engineModel.includes('nova-')) {
+        const embeddingPurpose = purpose === 'query' ? 'GENERIC_RETRIEVAL' : 'GENERIC_INDEX'
+        return { embeddingPurpose, truncate: 'NONE', ...lengthOption('embeddingDimension', dimensions, [256, 384, 1_024, 3_072]) }
+      }
+      return lengthOption('dimensions', dimensions, [256, 512, 1_024])
+    },
+  },
+}
+
+const mistral: Vendor = {
+  kind: 'mistral',
+  addressOf: () => 'https://api.mistral.ai/v1',
+  async load({ baseUrl, apiKey }) {
+    const { createMistral } = await import('@ai-sdk/mistral')
+    return (fetch) => createMistral({ baseURL: baseUrl, apiKey: apiKey ?? '', fetch })
+  },
+  optionsKey: 'mistral',
+  fetchesImages: true,
+  instructionsFirst: false,
+  needsBound: false,
+  callIds: { pattern: /^[a-zA-Z0-9]{9}$/, length: 9 },
+  hasJsonMode: true,
+  needsToolsOfHistory: false,
+  hidesErrors: false,
+  singleToolCalls: { mistral: { parallelToolCalls: false } },
+  strictSchema: { mistral: { strictJsonSchema: true } },
+  optionsOf: ({ prompt_cache_key: key }) => (typeof key === 'string' ? { mistral: { promptCacheKey: key } } : {}),
+  embeddings: { maxBatch: 32, optionsOf: ({ dimensions }) => (dimensions === null ? {} : { outputDimension: dimensions }) },
+}
+
+const cohere: Vendor = {
+  kind: 'cohere',
+  addressOf: () => 'https://api.cohere.com/v2',
+  async load({ baseUrl, apiKey }) {
+    const { createCohere } = await import('@ai-sdk/cohere')
+    return (fetch) => createCohere({ baseURL: baseUrl, apiKey: apiKey ?? '', fetch })
+  },
+  optionsKey: 'cohere',
+  fetchesImages: true,
+  instructionsFirst: false,
+  needsBound: false,
+  callIds: SAFE_IDS,
+  hasJsonMode: true,
+  needsToolsOfHistory: false,
+  hidesErrors: false,
+  singleToolCalls: null,
+  imageOptions: (detail) => (typeof detail === 'string' ? { cohere: { detail } } : undefined),
+  billedOf(usage) {
+    // `tokens` counts Cohere's own additions to the prompt, which it does not bill.
+    const { billed_units: billed, cached_tokens: cached } = (usage ?? {}) as CohereUsage
+    if (typeof billed?.input_tokens !== 'number' || typeof billed.output_tokens !== 'number') return undefined
+    return { input: billed.input_tokens, output: billed.output_tokens, cached: cached ?? undefined }
+  },
+  embeddings: { maxBatch: 96, optionsOf: ({ dimensions, purpose }) => cohereEmbedding(dimensions, purpose) },
+}
+
+interface CohereUsage {
+  readonly billed_units?: { readonly input_tokens?: unknown; readonly output_tokens?: unknown } | null
+  readonly cached_tokens?: number | null
+}
+
+function cohereEmbedding(dimensions: number | null, purpose: EmbeddingCall['purpose']): JSONObject {
+  const inputType = purpose === 'query' ? 'search_query' : 'search_document'
+  // A text that is too long is an error, not a shorter text.
+  return { inputType, truncate: 'NONE', ...lengthOption('outputDimension', dimensions, [256, 512, 1_024, 1_536]) }
+}
+
+/** @throws {KisError} the model has no vectors of that length. */
+function lengthOption(name: string, dimensions: number | null, lengths: readonly number[]): JSONObject {
+  if (dimensions === null) return {}
+  if (lengths.includes(dimensions)) return { [name]: dimensions }
+  return refuse('unsupported_value', 'dimensions', `This model has vectors of ${lengths.join(', ')} numbers.`)
+}
+
+/** Every image's `detail`, `auto` where it has none. */
+function detailsOf(messages: unknown): readonly unknown[] {
+  return (messages as readonly { readonly content?: unknown }[]).flatMap(({ content }) =>
+    Array.isArray(content) ? content.filter(({ type }) => type === 'image_url').map(({ image_url: image }) => image?.detail ?? 'auto') : [],
+  )
+}
+
+export const VENDORS: Readonly<Record<VendorKind, Vendor>> = { anthropic, google, bedrock, mistral, cohere }

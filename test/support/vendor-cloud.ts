@@ -1,0 +1,74 @@
+import { createServer, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { LLMock } from '@copilotkit/aimock'
+
+/** What a vendor's cloud was asked. */
+export interface Received {
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of many shapes
+  readonly body: any
+  /** Resolves when the connection of this request closes. */
+  readonly closed: Promise<void>
+}
+
+/** How a cloud answers one request. */
+export type Answering = (response: ServerResponse, received: Received) => void
+
+/**
+ * A vendor's cloud on loopback: keeps what it receives, byte for byte as a vendor would, and answers as the test says or, while it says nothing, as
+ * `@copilotkit/aimock` does for that vendor's wire.
+ */
+export class VendorCloud implements AsyncDisposable {
+  readonly received: Received[] = []
+  readonly mock: LLMock
+  answering: Answering | null = null
+  readonly #server = createServer((request, response) => void this.#take(request, response))
+
+  private constructor(mock: LLMock) {
+    this.mock = mock
+  }
+
+  static async start(): Promise<VendorCloud> {
+    const cloud = new VendorCloud(await LLMock.create({ port: 0 }))
+    await new Promise<void>((resolve) => cloud.#server.listen(0, '127.0.0.1', resolve))
+    return cloud
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  get last(): Received {
+    return this.received.at(-1)!
+  }
+
+  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { promise: closed, resolve } = Promise.withResolvers<void>()
+    request.socket.once('close', resolve)
+    const pieces: Buffer[] = []
+    for await (const piece of request) pieces.push(piece as Buffer)
+    const text = Buffer.concat(pieces).toString()
+    const received = { path: request.url!, headers: request.headers, body: JSON.parse(text), closed }
+    this.received.push(received)
+    if (this.answering) this.answering(response, received)
+    else this.#askMock(request, text, response)
+  }
+
+  #askMock(request: IncomingMessage, body: string, response: ServerResponse): void {
+    const { host: _, ...headers } = request.headers
+    const asked = httpRequest(`${this.mock.url}${request.url}`, { method: 'POST', headers }, (answer) => {
+      response.writeHead(answer.statusCode!, answer.headers)
+      answer.pipe(response)
+    })
+    response.on('close', () => asked.destroy())
+    asked.on('error', () => response.destroy())
+    asked.end(body)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections()
+    await new Promise((resolve) => this.#server.close(resolve))
+    await this.mock.stop()
+  }
+}

@@ -123,6 +123,8 @@ export interface Job {
   /** Failures that a repeat may mend, and when the first of them was. */
   readonly failures: number
   readonly firstFailureAt: Date | null
+  /** Times in a row that a part of the service was not there for it: no failure of the job. */
+  readonly outages?: number
 }
 
 export function newJob(kind: Job['kind'], dueAt: Date): Job {

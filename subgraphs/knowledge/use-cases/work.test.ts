@@ -16,7 +16,7 @@ import {
 } from '../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
 import { systemClock } from '../../common/clock.ts'
-import { ServiceUnavailable } from '../../common/errors.ts'
+import { KisError, ServiceUnavailable } from '../../common/errors.ts'
 import { silentLog } from '../../common/log.ts'
 import { openSqliteChunkIndex } from '../adapters/sqlite/chunk-index.ts'
 import type { ChunkIndex } from '../ports/chunk-index.ts'
@@ -72,6 +72,7 @@ function startWork(deps: Deps, exclusive = false) {
   }
 }
 
+const engineDown = () => new KisError('engine_unavailable', 'The engine does not answer.')
 const documentOf = (deps: Deps, id: string) => getDocument(deps.store, principal.organizationId, id)
 const isSettled = async (deps: Deps, ids: readonly string[]) =>
   (await Promise.all(ids.map((id) => documentOf(deps, id)))).every(({ status }) => status === 'ready' || status === 'failed')
@@ -170,7 +171,7 @@ it('repeats a transient failure six times, and then the document fails', async (
   const deps = depsOn(world)
   const { ids } = await attach(deps, 1)
   world.inference.beforeBatch = () => {
-    throw new ServiceUnavailable('The engine')
+    throw engineDown()
   }
   await using _process = startWork(deps)
   await eventually(() => isSettled(deps, ids))
@@ -190,11 +191,24 @@ it('a transient failure that ends leaves no trace', async () => {
   const deps = depsOn(world)
   const { ids } = await attach(deps, 1)
   world.inference.beforeBatch = (batch) => {
-    if (batch <= 6) throw new ServiceUnavailable('The engine')
+    if (batch <= 6) throw engineDown()
   }
   await using _process = startWork(deps)
   await eventually(() => isSettled(deps, ids))
   expect(await documentOf(deps, ids[0]!)).toMatchObject({ status: 'ready', error: null, attempts: 7 })
+})
+
+it('waits for a part of the service as long as it is not there, and takes none of that for a failure', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const { ids } = await attach(deps, 1)
+  world.inference.beforeBatch = (batch) => {
+    if (batch <= 8) throw new ServiceUnavailable('Billing')
+    if (batch <= 14) throw engineDown()
+  }
+  await using _process = startWork(deps)
+  await eventually(() => isSettled(deps, ids))
+  expect(await documentOf(deps, ids[0]!)).toMatchObject({ status: 'ready', error: null, attempts: 15 })
 })
 
 it('a collection of many documents is hidden at once and deleted to the end, by the request and the workers', async () => {

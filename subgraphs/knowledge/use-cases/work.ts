@@ -114,7 +114,10 @@ async function giveBack<T extends JobRecord>({ clock }: Deps, records: DocumentC
   )
 }
 
-/** Due again after a while with full jitter; after too many failures the document fails for good. */
+/**
+ * Due again after a while with full jitter; after too many failures the document fails for good. While a store, billing or inference is not there,
+ * no failure is counted: however long that lasts, nothing is lost by it.
+ */
 async function recordFailure<T extends JobRecord>(
   deps: Deps,
   records: DocumentCollection<T>,
@@ -126,10 +129,13 @@ async function recordFailure<T extends JobRecord>(
   const current = (await records.findOne({ _id: record._id, 'job.lease': record.job!.lease }))?.job
   if (!current) return
   const now = clock.now()
-  const failures = current.failures + 1
-  const firstFailureAt = current.firstFailureAt ?? now
-  log.warn({ err: error, id: record._id, failures }, 'a job failed and is repeated')
-  const exhausted = failures > MAX_REPEATS || now.getTime() - firstFailureAt.getTime() > MAX_FAILING_MS
+  const isOutage = error instanceof KisError && error.code === 'service_unavailable'
+  const outages = isOutage ? (current.outages ?? 0) + 1 : 0
+  const failures = isOutage ? current.failures : current.failures + 1
+  // The time of an outage is none of the time that failures have.
+  const firstFailureAt = isOutage ? null : (current.firstFailureAt ?? now)
+  log.warn({ err: error, id: record._id, failures, outages }, 'a job failed and is repeated')
+  const exhausted = firstFailureAt !== null && (failures > MAX_REPEATS || now.getTime() - firstFailureAt.getTime() > MAX_FAILING_MS)
   const document =
     exhausted && current.kind === 'ingest' && (await deps.store.documents.findOne({ _id: record._id, 'job.lease': current.lease }))
   if (document) {
@@ -140,9 +146,9 @@ async function recordFailure<T extends JobRecord>(
     )
     if (ended) return
   }
-  const delayMs = Math.random() * Math.min(MAX_BACKOFF_MS, backoffMs * 2 ** failures)
+  const delayMs = Math.random() * Math.min(MAX_BACKOFF_MS, backoffMs * 2 ** (isOutage ? outages : failures))
   await records.findOneAndUpdate(
     { _id: record._id, 'job.lease': current.lease },
-    { $set: { job: { ...newJob(current.kind, new Date(now.getTime() + delayMs)), failures, firstFailureAt } } },
+    { $set: { job: { ...newJob(current.kind, new Date(now.getTime() + delayMs)), failures, firstFailureAt, outages } } },
   )
 }

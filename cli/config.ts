@@ -13,8 +13,8 @@ export interface Config {
   readonly logLevel: string
   /** How long requests under way may go on after SIGTERM, before they are ended. */
   readonly drainMs: number
-  /** Base addresses of the other roles. */
-  readonly urls: { readonly billing: string; readonly knowledge: string; readonly inference: string; readonly gateway: string }
+  /** Base addresses of the other roles' replicas, at least one each. */
+  readonly urls: Readonly<Record<'billing' | 'knowledge' | 'inference' | 'gateway', readonly string[]>>
 }
 
 /** Orchestrators wait 30 s before they kill; ending and charging what is left takes some seconds of that. */
@@ -25,10 +25,11 @@ const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent']
 /** @throws {Error} with every problem at once. */
 export function readConfig(env: NodeJS.ProcessEnv): Config {
   const problems: string[] = []
-  const url = (name: string, port: number) => {
-    const value = env[name] ?? `http://127.0.0.1:${port}`
-    if (!URL.canParse(value) || !/^https?:/.test(value)) problems.push(`${name} must be an http(s) address`)
-    return value.replace(/\/$/, '')
+  const urls = (name: string, port: number) => {
+    const addresses = (env[name] ?? `http://127.0.0.1:${port}`).split(',').map((address) => address.trim())
+    if (!addresses.every((address) => URL.canParse(address) && /^https?:/.test(address)))
+      problems.push(`${name} must be an http(s) address, or several with commas between them`)
+    return addresses
   }
   const port = env.PORT === undefined ? undefined : Number(env.PORT)
   if (port !== undefined && !(Number.isInteger(port) && port >= 0 && port <= 65_535)) problems.push('PORT must be a number from 0 to 65535')
@@ -48,10 +49,10 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     logLevel,
     drainMs,
     urls: {
-      billing: url('KIS_BILLING_URL', 4001),
-      knowledge: url('KIS_KNOWLEDGE_URL', 4002),
-      inference: url('KIS_INFERENCE_URL', 4003),
-      gateway: url('KIS_GATEWAY_URL', 4000),
+      billing: urls('KIS_BILLING_URL', 4001),
+      knowledge: urls('KIS_KNOWLEDGE_URL', 4002),
+      inference: urls('KIS_INFERENCE_URL', 4003),
+      gateway: urls('KIS_GATEWAY_URL', 4000),
     },
   }
   if (problems.length) throw new Error(problems.join('\n'))

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { readGatewayConfig } from '../gateway/config.ts'
 import { createGateway, type Gateway } from '../gateway/main.ts'
@@ -13,6 +12,7 @@ import { systemClock } from '../subgraphs/common/clock.ts'
 import { healthRoutes } from '../subgraphs/common/health.ts'
 import { idSource } from '../subgraphs/common/ids.ts'
 import type { Link } from '../subgraphs/common/link.ts'
+import { type Drainable, listen } from '../subgraphs/common/listen.ts'
 import { localLink } from '../subgraphs/common/local-link.ts'
 import { createLog, type Log } from '../subgraphs/common/log.ts'
 import type { Caller } from '../subgraphs/common/principal.ts'
@@ -40,8 +40,6 @@ const PORTS: Readonly<Record<Role | 'all', number>> = {
   'rest-adapter': 4010,
 }
 
-/** What was ended has this long to say so; then its connection is cut. */
-const CUT_MS = 2_000
 /** A part that does not answer within this is not ready. */
 const READY_TIMEOUT_MS = 2_000
 /** How often a start that waits for something looks whether it is there. */
@@ -144,7 +142,15 @@ class Start {
         const gateway = this.#remoteGateway()
         const adapter = this.#restAdapter(gateway)
         const problems = () => answers(gateway)
-        return { ready: await this.#listen((app) => adapter.register(app), problems, adapter), problems }
+        const ready = await this.#listen(
+          async (app) => {
+            await adapter.register(app)
+            return [adapter]
+          },
+          problems,
+          adapter.serverOptions,
+        )
+        return { ready, problems }
       }
       case 'all':
         return this.#all()
@@ -162,11 +168,12 @@ class Start {
     const problems = async () => (await Promise.all([billing, inference, knowledge].map((part) => part.problems()))).flat()
     const ready = await this.#listen(
       async (app) => {
-        await gateway.register(app)
+        const sockets = await gateway.register(app)
         await adapter.register(app)
+        return [...sockets, adapter]
       },
       problems,
-      adapter,
+      adapter.serverOptions,
     )
     return { ready, problems, stores: [billing, knowledge], billing }
   }
@@ -230,7 +237,7 @@ class Start {
     const tokens = this.#tokens()
     return this.#stack.use(
       remoteLink<Caller | null>({
-        url: this.#config.urls[name],
+        urls: this.#config.urls[name],
         what: name,
         authorization: async (caller) => caller && `Bearer ${await tokens.sign(caller, name)}`,
         socketKey: (caller) => JSON.stringify(caller),
@@ -242,7 +249,7 @@ class Start {
     const tokens = this.#tokens()
     return this.#stack.use(
       remoteLink<string | null>({
-        url: this.#config.urls.gateway,
+        urls: this.#config.urls.gateway,
         what: 'gateway',
         authorization: async (apiKey) => apiKey && `Bearer ${apiKey}`,
         socketKey: (apiKey) => apiKey ?? '',
@@ -252,30 +259,26 @@ class Start {
   }
 
   async #serve(subgraph: Subgraph): Promise<string> {
-    const { host, port } = this.#config
-    const server = await serveSubgraph(subgraph, { host, port: port ?? PORTS[this.#role], tokens: this.#tokens(), log: this.#log })
+    const server = await serveSubgraph(subgraph, { ...this.#listening(), tokens: this.#tokens(), log: this.#log })
     this.#stack.use(server)
     return `ready ${server.url}`
   }
 
   async #listen(
-    register: (app: FastifyInstance) => Promise<void>,
+    register: (app: FastifyInstance) => Promise<readonly Drainable[]>,
     problems: () => Promise<readonly string[]>,
-    { serverOptions = {}, drain = () => undefined }: { readonly serverOptions?: FastifyServerOptions; readonly drain?: () => void } = {},
+    serverOptions: FastifyServerOptions = {},
   ): Promise<string> {
-    const { host, port } = this.#config
-    const app = fastify({ ...serverOptions, forceCloseConnections: 'idle' })
+    const app = fastify({ ...serverOptions, forceCloseConnections: 'idle', return503OnClosing: false })
     healthRoutes(app, problems)
-    await register(app)
-    await app.listen({ host, port: port ?? PORTS[this.#role] })
-    this.#stack.defer(async () => {
-      const end = setTimeout(drain, this.#config.drainMs)
-      const cut = setTimeout(() => app.server.closeAllConnections(), this.#config.drainMs + CUT_MS)
-      await app.close()
-      clearTimeout(end)
-      clearTimeout(cut)
-    })
-    return `ready http://${host.includes(':') ? `[${host}]` : host}:${(app.server.address() as AddressInfo).port}`
+    const parts = await register(app)
+    const server = this.#stack.use(await listen(app, { ...this.#listening(), hasPeers: this.#role !== 'all' }, parts))
+    return `ready ${server.url}`
+  }
+
+  #listening() {
+    const { host, port, drainMs } = this.#config
+    return { host, port: port ?? PORTS[this.#role], drainMs }
   }
 }
 

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Clock } from '../subgraphs/common/clock.ts'
 import { idSource } from '../subgraphs/common/ids.ts'
 import type { Link, LinkContext } from '../subgraphs/common/link.ts'
+import type { Drainable } from '../subgraphs/common/listen.ts'
 import type { Log } from '../subgraphs/common/log.ts'
 import type { SubgraphName } from '../subgraphs/common/subgraph.ts'
 import { type Authenticate, Authenticator } from './authenticate.ts'
@@ -34,8 +35,8 @@ export interface GatewayOptions {
 export interface Gateway extends AsyncDisposable {
   /** For parts of the same process. The caller is the API key as the client sent it, or null when there was none. */
   readonly link: Link<string | null>
-  /** Serves `/graphql`: GET, POST and graphql-ws. */
-  register(app: FastifyInstance): Promise<void>
+  /** Serves `/graphql`: GET, POST and graphql-ws. Gives the sockets. */
+  register(app: FastifyInstance): Promise<readonly Drainable[]>
   /** Names of the subgraphs that do not answer; empty when ready. */
   problems(): Promise<readonly string[]>
 }
@@ -68,6 +69,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       app.addHook('preClose', async () => {
         await Promise.all([sockets[Symbol.asyncDispose](), serviceSockets[Symbol.asyncDispose]()])
       })
+      return [sockets, serviceSockets]
     },
 
     async problems() {

@@ -6,7 +6,9 @@ import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws'
 import type { Clock } from '../subgraphs/common/clock.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
 import type { IdSource } from '../subgraphs/common/ids.ts'
+import type { Drainable } from '../subgraphs/common/listen.ts'
 import type { Log } from '../subgraphs/common/log.ts'
+import { EndedByRestart, ORDERLY_CLOSE, refusal, SocketDrain } from '../subgraphs/common/socket-drain.ts'
 import { type Authenticator, isRefusal } from './authenticate.ts'
 import type { Prepared } from './documents.ts'
 import type { Federation } from './federation/federation.ts'
@@ -29,7 +31,7 @@ const MAX_SOCKETS = 10_000
 
 /** Close codes: 44xx are graphql-ws's own where it has one, else the HTTP status with a 4 before it. */
 const CLOSE = {
-  goingAway: [1001, 'Going away'],
+  goingAway: [ORDERLY_CLOSE, 'Going away'],
   tryAgainLater: [1013, 'Try again later'],
   unauthorized: [4401, 'Unauthorized'],
   forbidden: [4403, 'Forbidden'],
@@ -61,7 +63,7 @@ interface Call {
   readonly end: () => void
 }
 
-export interface Sockets extends AsyncDisposable {
+export interface Sockets extends AsyncDisposable, Drainable {
   /** Takes a connection over from the HTTP server. */
   upgrade(request: IncomingMessage, connection: Duplex, head: Buffer): void
 }
@@ -70,6 +72,7 @@ export interface Sockets extends AsyncDisposable {
 export function serveSockets(parts: SocketParts, limits: SocketLimits): Sockets {
   const { operations, clock, log } = parts
   const registry = new SocketRegistry(limits)
+  const drain = new SocketDrain()
   // `closeTimeout` is missing in @types/ws 8.18.
   const options: ServerOptions & { closeTimeout: number } = {
     noServer: true,
@@ -81,21 +84,25 @@ export function serveSockets(parts: SocketParts, limits: SocketLimits): Sockets 
   const wss = new WebSocketServer(options)
   const server = makeServer<Record<string, unknown>, Extra>({
     connectionInitWaitTimeout: INIT_TIMEOUT_MS,
-    onConnect: connector(parts, registry),
-    onClose: ({ extra: { connection } }) => {
+    onConnect: connector(parts, registry, drain),
+    onClose: (context) => {
+      const { connection } = context.extra
+      drain.closed(context)
       if (!connection) return
       registry.connections.delete(connection)
       for (const operation of connection.operations) operation.abort()
     },
-    onSubscribe: beginner(parts, registry),
+    onSubscribe: beginner(parts, registry, drain),
     // Also a single result comes as an iterator, because graphql-ws tells nobody but an iterator that the client gave up.
     execute: ({ contextValue, variableValues }) => {
       const { prepared, context, end } = contextValue as Call
-      return single(() => operations.execute(prepared, variableValues ?? {}, context), end) as never
+      const result = single(() => operations.execute(prepared, variableValues ?? {}, context), end)
+      return drain.results(result, () => operations.failed(new EndedByRestart(), context.requestId)) as never
     },
     subscribe: ({ contextValue, variableValues }) => {
       const { prepared, context, end } = contextValue as Call
-      return operations.subscribe(prepared, variableValues ?? {}, context, end) as never
+      const events = operations.subscribe(prepared, variableValues ?? {}, context, end)
+      return drain.results(events, () => operations.failed(new EndedByRestart(), context.requestId)) as never
     },
   })
   const stopping = new AbortController()
@@ -109,6 +116,8 @@ export function serveSockets(parts: SocketParts, limits: SocketLimits): Sockets 
         runOnSocket(server, socket, { socket, request }, log)
       })
     },
+    drain: () => drain.drain(),
+    end: () => drain.end(),
     async [Symbol.asyncDispose]() {
       if (stopping.signal.aborted) return
       stopping.abort()
@@ -122,8 +131,9 @@ export function serveSockets(parts: SocketParts, limits: SocketLimits): Sockets 
 
 type OnConnect = (context: SocketContext) => Promise<boolean>
 
-function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry): OnConnect {
-  return async ({ extra, connectionParams }) => {
+function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry, drain: SocketDrain): OnConnect {
+  return async (context) => {
+    const { extra, connectionParams } = context
     const { socket, request } = extra
     const refuse = ([code, reason]: (typeof CLOSE)[keyof typeof CLOSE]) => {
       socket.close(code, reason)
@@ -135,9 +145,11 @@ function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry
       const { apiKeyId } = await authenticator.principalOf(credentials, ids('req'))
       // The client may have left meanwhile, and then nobody would take it out of the registry.
       if (socket.readyState !== socket.OPEN) return false
+      if (drain.isDraining) return refuse(CLOSE.goingAway)
       const connection = registry.add(socket, credentials, apiKeyId)
       if (!connection) return refuse(CLOSE.tooManySockets)
       extra.connection = connection
+      drain.opened(context)
       return true
     } catch (error) {
       return refuse(isRefusal(error) ? CLOSE.forbidden : CLOSE.tryAgainLater)
@@ -147,10 +159,11 @@ function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry
 
 type OnSubscribe = (context: SocketContext, id: string, payload: SubscribePayload) => Promise<ExecutionArgs | readonly GraphQLError[]>
 
-function beginner({ authenticator, operations, federation, ids }: SocketParts, registry: SocketRegistry): OnSubscribe {
+function beginner({ authenticator, operations, federation, ids }: SocketParts, registry: SocketRegistry, drain: SocketDrain): OnSubscribe {
   return async ({ extra }, _id, { query, operationName, variables, extensions }) => {
     const connection = extra.connection!
     const requestId = requestIdOf(extensions?.requestId, ids)
+    if (drain.isDraining) return refusal()
     const underWay = registry.begin(connection)
     if (!underWay) {
       const tooMany = new KisError('rate_limit_exceeded', 'This key has as many operations under way over sockets as it may.')

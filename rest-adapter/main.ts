@@ -1,9 +1,10 @@
 import type { FastifyInstance } from 'fastify'
 import type { Clock } from '../subgraphs/common/clock.ts'
-import { ServiceUnavailable } from '../subgraphs/common/errors.ts'
 import type { IdSource } from '../subgraphs/common/ids.ts'
 import type { Link } from '../subgraphs/common/link.ts'
+import type { Drainable } from '../subgraphs/common/listen.ts'
 import type { Log } from '../subgraphs/common/log.ts'
+import { EndedByRestart } from '../subgraphs/common/socket-drain.ts'
 import { chatCompletionRoutes } from './chat-completions.ts'
 import { collectionRoutes } from './collections.ts'
 import type { RestConfig } from './config.ts'
@@ -39,7 +40,7 @@ export interface RestParts extends RestDeps {
   readonly underWay: UnderWay
 }
 
-export interface RestAdapter {
+export interface RestAdapter extends Drainable {
   /** To be spread into the options of the app. */
   readonly serverOptions: ReturnType<typeof serverOptions>
   /**
@@ -47,8 +48,8 @@ export interface RestAdapter {
    * handler of its own for what is not found.
    */
   register(app: FastifyInstance): Promise<void>
-  /** Ends every request under way with `service_unavailable`, streams by an error event: the process is about to stop. */
-  drain(): void
+  /** Ends every request under way with `service_unavailable`, streams by an error event. */
+  end(): void
 }
 
 export const restRoutes: readonly Route[] = [
@@ -80,6 +81,6 @@ export function createRestAdapter(given: RestDeps): RestAdapter {
         registerDocs(scope, openapi)
       })
     },
-    drain: () => deps.underWay.end(new ServiceUnavailable('The service, which restarts,')),
+    end: () => deps.underWay.end(new EndedByRestart()),
   }
 }

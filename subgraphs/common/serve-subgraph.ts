@@ -1,4 +1,3 @@
-import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyInstance } from 'fastify'
 import { type ExecutionResult, GraphQLError, parse } from 'graphql'
 import { useServer } from 'graphql-ws/use/ws'
@@ -8,10 +7,12 @@ import { InvalidApiKey } from './errors.ts'
 import { formatError } from './graphql-errors.ts'
 import { healthRoutes } from './health.ts'
 import type { Link, LinkContext, Operation } from './link.ts'
+import { listen } from './listen.ts'
 import { localLink } from './local-link.ts'
 import type { Log } from './log.ts'
 import type { PrincipalTokens } from './principal-token.ts'
 import { MAX_SERVICE_FRAME_BYTES } from './remote-link.ts'
+import { EndedByRestart, ORDERLY_CLOSE, refusal, SocketDrain } from './socket-drain.ts'
 import type { Subgraph } from './subgraph.ts'
 
 /** Uploads come through here: 25 MiB as base64 and a little more. Plans may allow larger files. */
@@ -19,15 +20,25 @@ const MAX_BODY_BYTES = 48 * 1024 * 1024
 /** A link that says nothing for this long after connecting is cut. */
 const INIT_TIMEOUT_MS = 3_000
 
+export interface ServeOptions {
+  readonly host: string
+  /** 0: any free port. */
+  readonly port: number
+  readonly drainMs: number
+  readonly tokens: PrincipalTokens
+  readonly log: Log
+}
+
 /**
  * Serves a subgraph to the other processes: queries and mutations over HTTP by Mercurius, subscriptions by graphql-ws's own server (Mercurius runs
  * a subscription to its end when its client leaves while `subscribe` is pending: a model would go on billing). Only signed callers are answered.
+ * Disposing drains for `drainMs`.
  */
 export async function serveSubgraph(
   subgraph: Subgraph,
-  { host, port, tokens, log }: { readonly host: string; readonly port: number; readonly tokens: PrincipalTokens; readonly log: Log },
+  { host, port, drainMs, tokens, log }: ServeOptions,
 ): Promise<{ readonly url: string } & AsyncDisposable> {
-  const app = fastify({ bodyLimit: MAX_BODY_BYTES, forceCloseConnections: 'idle' })
+  const app = fastify({ bodyLimit: MAX_BODY_BYTES, forceCloseConnections: 'idle', return503OnClosing: false })
   const callerOf = (authorization: unknown) =>
     tokens.verify(typeof authorization === 'string' ? authorization.replace(/^Bearer /, '') : undefined, subgraph.name)
 
@@ -61,14 +72,14 @@ export async function serveSubgraph(
       },
     }),
   })
-  const sockets = serveSubscriptions(app, localLink(subgraph, log), callerOf)
-  await app.listen({ host, port })
-  const { port: boundPort } = app.server.address() as AddressInfo
+  const drain = new SocketDrain()
+  const sockets = serveSubscriptions(app, localLink(subgraph, log), callerOf, drain)
+  const server = await listen(app, { host, port, drainMs, hasPeers: true }, [drain])
   return {
-    url: `http://${host.includes(':') ? `[${host}]` : host}:${boundPort}`,
+    url: server.url,
     async [Symbol.asyncDispose]() {
+      await server[Symbol.asyncDispose]()
       await sockets.dispose()
-      await app.close()
     },
   }
 }
@@ -82,7 +93,12 @@ interface SocketExtra extends Record<PropertyKey, unknown> {
   caller?: LinkContext['caller']
 }
 
-function serveSubscriptions(app: FastifyInstance, link: Link, callerOf: (authorization: unknown) => Promise<LinkContext['caller']>) {
+function serveSubscriptions(
+  app: FastifyInstance,
+  link: Link,
+  callerOf: (authorization: unknown) => Promise<LinkContext['caller']>,
+  drain: SocketDrain,
+) {
   const wss = new WebSocketServer({ server: app.server, path: '/graphql', maxPayload: MAX_SERVICE_FRAME_BYTES, perMessageDeflate: false })
   return useServer<Record<string, unknown>, SocketExtra>(
     {
@@ -90,13 +106,20 @@ function serveSubscriptions(app: FastifyInstance, link: Link, callerOf: (authori
       async onConnect(context) {
         try {
           context.extra.caller = await callerOf(context.connectionParams?.authorization)
-          return true
         } catch {
           return false
         }
+        if (drain.isDraining) {
+          context.extra.socket.close(ORDERLY_CLOSE, 'Going away')
+          return false
+        }
+        drain.opened(context)
+        return true
       },
+      onClose: (context) => drain.closed(context),
       // The link parses, checks and formats; graphql-ws wants arguments with a document to tell subscriptions from the rest.
       onSubscribe: (context, _id, { query, variables, operationName, extensions }) => {
+        if (drain.isDraining) return refusal()
         const operation = { query, variables: variables ?? undefined, operationName: operationName ?? undefined }
         const requestId = typeof extensions?.requestId === 'string' ? extensions.requestId : ''
         const linkContext = { caller: context.extra.caller ?? null, requestId, signal: new AbortController().signal }
@@ -113,7 +136,7 @@ function serveSubscriptions(app: FastifyInstance, link: Link, callerOf: (authori
       },
       subscribe: ({ contextValue }) => {
         const { operation, linkContext } = contextValue as LinkCall
-        const events = link.subscribe(operation, linkContext)
+        const events = drain.results(link.subscribe(operation, linkContext), () => ({ errors: [asGraphQLError(new EndedByRestart())] }))
         return {
           [Symbol.asyncIterator]() {
             return this
@@ -143,7 +166,7 @@ function complaints(errors: readonly (GraphQLError | Error)[]): readonly GraphQL
   })
 }
 
-function asGraphQLError(error: GraphQLError | Error): GraphQLError {
+function asGraphQLError(error: Error): GraphQLError {
   if (error instanceof GraphQLError) return error
   const { message, path, extensions } = error as GraphQLError
   return new GraphQLError(message, { path: path ?? null, extensions: extensions ?? null })

@@ -17,9 +17,9 @@ linkContract('function calls', async () => {
 async function served() {
   const { subgraph, seen } = probe()
   const tokens = principalTokens(randomBytes(32), systemClock)
-  const server = await serveSubgraph(subgraph, { host: '127.0.0.1', port: 0, tokens, log: silentLog })
+  const server = await serveSubgraph(subgraph, { host: '127.0.0.1', port: 0, drainMs: 0, tokens, log: silentLog })
   const linkWith = (authorization: (caller: Caller | null) => Promise<string | null>) =>
-    remoteLink<Caller | null>({ url: server.url, what: 'Inference', authorization, socketKey: (caller) => JSON.stringify(caller) })
+    remoteLink<Caller | null>({ urls: [server.url], what: 'Inference', authorization, socketKey: (caller) => JSON.stringify(caller) })
   return { server, seen, tokens, linkWith }
 }
 
@@ -61,7 +61,7 @@ it('a subgraph answers no caller without a signed principal', async () => {
 
 it('a service that is not there is SERVICE_UNAVAILABLE, to be repeated', async () => {
   const link = remoteLink<Caller | null>({
-    url: 'http://127.0.0.1:9',
+    urls: ['http://127.0.0.1:9'],
     what: 'Inference',
     authorization: async () => null,
     socketKey: () => '',

@@ -1,0 +1,44 @@
+import type { ExecutionResult } from 'graphql'
+import type { Sink } from 'graphql-ws'
+
+/** Events of one subscription that its reader has not taken yet. Past it the subscription ends with an error; no event is ever dropped. */
+const MAX_UNREAD_EVENTS = 10_000
+
+/** A bounded queue between a socket that pushes and a reader that pulls. */
+export class UnreadEvents {
+  readonly #queue: ExecutionResult[] = []
+  readonly #failure: (cause: unknown) => ExecutionResult
+  #over = false
+  #wake: (() => void) | undefined
+
+  /** @param failure what the reader gets when the socket fails: the last event. */
+  constructor(failure: (cause: unknown) => ExecutionResult) {
+    this.#failure = failure
+  }
+
+  readonly sink: Sink<ExecutionResult> = {
+    next: (event) => {
+      if (this.#queue.length < MAX_UNREAD_EVENTS) this.#push(event as ExecutionResult, false)
+      else this.#push(this.#failure(new Error('the reader is too slow')), true)
+    },
+    /** Errors of the operation come as a list; anything else is a socket that failed. */
+    error: (error) => this.#push(Array.isArray(error) ? { errors: error } : this.#failure(error), true),
+    complete: () => {
+      this.#over = true
+      this.#wake?.()
+    },
+  }
+
+  async next(): Promise<IteratorResult<ExecutionResult, undefined>> {
+    if (this.#queue.length === 0 && !this.#over) await new Promise<void>((resolve) => (this.#wake = resolve))
+    const value = this.#queue.shift()
+    return value ? { done: false, value } : { done: true, value: undefined }
+  }
+
+  #push(event: ExecutionResult, last: boolean): void {
+    if (this.#over) return
+    this.#queue.push(event)
+    this.#over = last
+    this.#wake?.()
+  }
+}

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 
-/** `/healthz`: the process runs. `/readyz`: it can serve; 503 with the names of the parts that cannot. Neither needs a key. */
+/** `/healthz`: the process runs. `/readyz`: it can serve; 503 with what keeps it from that, by part. Neither needs a key. */
 export function healthRoutes(app: FastifyInstance, problems: () => Promise<readonly string[]>): void {
   app.get('/healthz', async () => ({ status: 'ok' }))
   app.get('/readyz', async (_request, reply) => {

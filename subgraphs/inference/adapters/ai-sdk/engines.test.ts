@@ -1,0 +1,307 @@
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { VendorCloud } from '../../../../test/support/vendor-cloud.ts'
+import { ANTHROPIC_WIRE, BEDROCK_WIRE, beginning, GOOGLE_WIRE, saying } from '../../../../test/support/vendor-wires.ts'
+import { systemClock } from '../../../common/clock.ts'
+import type { KisError } from '../../../common/errors.ts'
+import type { EmbeddingCall, ProtocolObject } from '../../ports/engines.ts'
+import { TIMEOUTS } from '../vendor/limits.ts'
+import { type AiSdkEngineOptions, openAiSdkEngines } from './engines.ts'
+
+const NEVER = new AbortController().signal
+const CALL = { engineModel: 'a-model', requestId: 'req_1', maxOutputTokens: 1_000, warn: () => undefined }
+const REQUEST = { messages: [{ role: 'user', content: 'Hello' }] }
+const NO_SETTINGS = { apiKey: 'key', region: null, accessKeyId: null, secretAccessKey: null, sessionToken: null }
+
+const enginesOn = (cloud: VendorCloud, options: Pick<AiSdkEngineOptions, 'kind'> & Partial<AiSdkEngineOptions>) =>
+  openAiSdkEngines({ ...NO_SETTINGS, name: 'vendor', baseUrl: cloud.url, clock: systemClock, ...options })
+
+const codeOf = (promise: Promise<unknown>) =>
+  promise.then(
+    () => 'no error',
+    (error: KisError) => error.code,
+  )
+
+afterEach(() => vi.unstubAllEnvs())
+
+describe('the connection', () => {
+  it('ends with engine_timeout when the vendor does not begin to answer, or falls silent, and hangs up', async () => {
+    await using cloud = await VendorCloud.start()
+    const timeouts = { ...TIMEOUTS, headersMs: 200, streamHeadersMs: 200, bodyIdleMs: 200 }
+    await using engines = await enginesOn(cloud, { kind: 'anthropic', timeouts })
+    cloud.answering = () => undefined
+    expect(await codeOf(engines.chat.complete(CALL, REQUEST, NEVER))).toBe('engine_timeout')
+    expect(await codeOf(engines.chat.stream(CALL, REQUEST, NEVER))).toBe('engine_timeout')
+    cloud.answering = beginning(ANTHROPIC_WIRE, { text: ['Hel', 'lo'] }, 4, () => undefined)
+    const chunks = await engines.chat.stream(CALL, REQUEST, NEVER)
+    await chunks.next()
+    expect(
+      await codeOf(
+        (async () => {
+          for await (const _ of chunks);
+        })(),
+      ),
+    ).toBe('engine_timeout')
+    await Promise.all(cloud.received.map(({ closed }) => closed))
+  })
+
+  it('reads no answer without end', async () => {
+    await using cloud = await VendorCloud.start()
+    await using engines = await enginesOn(cloud, { kind: 'google' })
+    cloud.answering = (response) => {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      const piece = Buffer.alloc(1 << 20, ' ')
+      const more = () => {
+        while (!response.destroyed && response.write(piece));
+        if (!response.destroyed) response.once('drain', more)
+      }
+      more()
+    }
+    expect(await codeOf(engines.chat.complete(CALL, REQUEST, NEVER))).toBe('engine_error')
+    await cloud.last.closed
+  })
+
+  it('follows no redirect', async () => {
+    await using cloud = await VendorCloud.start()
+    await using engines = await enginesOn(cloud, { kind: 'mistral' })
+    cloud.answering = (response) => response.writeHead(302, { location: `${cloud.url}/elsewhere` }).end()
+    expect(await codeOf(engines.chat.complete(CALL, REQUEST, NEVER))).toBe('engine_error')
+    expect(cloud.received).toHaveLength(1)
+  })
+
+  it('takes keys and addresses from its settings only, never from the environment', async () => {
+    for (const name of ['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'AWS_BEARER_TOKEN_BEDROCK', 'AWS_SESSION_TOKEN', 'AWS_ACCESS_KEY_ID'])
+      vi.stubEnv(name, 'from-the-environment')
+    for (const name of ['ANTHROPIC_BASE_URL', 'AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_BEDROCK_RUNTIME'])
+      vi.stubEnv(name, 'http://127.0.0.1:9')
+    await using cloud = await VendorCloud.start()
+    cloud.answering = saying(ANTHROPIC_WIRE, { text: ['Hi.'] })
+    await using anthropic = await enginesOn(cloud, { kind: 'anthropic' })
+    await anthropic.chat.complete(CALL, REQUEST, NEVER)
+    cloud.answering = saying(BEDROCK_WIRE, { text: ['Hi.'] })
+    const keys = { apiKey: null, region: 'eu-west-1', accessKeyId: 'AKIA0', secretAccessKey: 's' }
+    await using bedrock = await enginesOn(cloud, { kind: 'bedrock', ...keys })
+    await bedrock.chat.complete(CALL, REQUEST, NEVER)
+    expect(JSON.stringify(cloud.received.map(({ headers }) => headers))).not.toContain('from-the-environment')
+    expect(cloud.last.headers.authorization).toContain('Credential=AKIA0/')
+  })
+
+  it('of Bedrock sends a bearer key, or a session’s token, where there is one', async () => {
+    await using cloud = await VendorCloud.start()
+    cloud.answering = saying(BEDROCK_WIRE, { text: ['Hi.'] })
+    await using byKey = await enginesOn(cloud, { kind: 'bedrock', region: 'eu-west-1', apiKey: 'bedrock-key' })
+    await byKey.chat.complete(CALL, REQUEST, NEVER)
+    expect(cloud.last.headers.authorization).toBe('Bearer bedrock-key')
+    const keys = { apiKey: null, region: 'eu-west-1', accessKeyId: 'AKIA0', secretAccessKey: 's', sessionToken: 'token' }
+    await using bySession = await enginesOn(cloud, { kind: 'bedrock', ...keys })
+    await bySession.chat.complete(CALL, REQUEST, NEVER)
+    expect(cloud.last.headers['x-amz-security-token']).toBe('token')
+  })
+})
+
+describe('a chat', () => {
+  it('whose schema the vendor takes as a tool answers with text, plain and streamed', async () => {
+    await using cloud = await VendorCloud.start()
+    await using engines = await enginesOn(cloud, { kind: 'bedrock', region: 'eu-west-1' })
+    cloud.answering = saying(BEDROCK_WIRE, { calls: [{ id: 't1', name: 'json', arguments: ['{"city":', '"Riyadh"}'] }], ends: 'tools' })
+    const schema = { type: 'object', properties: { city: { type: 'string' } } }
+    const request = { ...REQUEST, response_format: { type: 'json_schema', json_schema: { name: 'city', schema } } }
+    const completion = await engines.chat.complete({ ...CALL, engineModel: 'amazon.nova-lite-v1:0' }, request, NEVER)
+    expect(completion.choices).toMatchObject([{ message: { content: '{"city":"Riyadh"}' }, finish_reason: 'stop' }])
+    const chunks: ProtocolObject[] = []
+    for await (const item of await engines.chat.stream({ ...CALL, engineModel: 'amazon.nova-lite-v1:0' }, request, NEVER))
+      chunks.push(...item)
+    const choices = chunks.flatMap(({ choices: given }) => given as { delta: { content?: string }; finish_reason: string | null }[])
+    expect(choices.map(({ delta }) => delta.content ?? '').join('')).toBe('{"city":"Riyadh"}')
+    expect(choices.at(-1)?.finish_reason).toBe('stop')
+  })
+
+  it('whose prompt Gemini blocks is an empty answer by the filter', async () => {
+    await using cloud = await VendorCloud.start()
+    await using engines = await enginesOn(cloud, { kind: 'google' })
+    const blocked = { promptFeedback: { blockReason: 'PROHIBITED_CONTENT' }, usageMetadata: { promptTokenCount: 7, totalTokenCount: 7 } }
+    cloud.answering = (response, { path }) =>
+      path.includes('stream')
+        ? response.writeHead(200, { 'content-type': 'text/event-stream' }).end(`data: ${JSON.stringify(blocked)}\n\n`)
+        : response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(blocked))
+    const completion = await engines.chat.complete(CALL, REQUEST, NEVER)
+    expect(completion).toMatchObject({
+      choices: [{ message: { content: null }, finish_reason: 'content_filter' }],
+      usage: { prompt_tokens: 7, completion_tokens: 0 },
+    })
+    const chunks: ProtocolObject[] = []
+    for await (const item of await engines.chat.stream(CALL, REQUEST, NEVER)) chunks.push(...item)
+    expect(chunks.slice(1)).toMatchObject([
+      { choices: [{ delta: {}, finish_reason: 'content_filter' }] },
+      { choices: [], usage: { prompt_tokens: 7 } },
+    ])
+  })
+
+  it('that the vendor overloads at its first event fails before it begins, and may be repeated', async () => {
+    await using cloud = await VendorCloud.start()
+    await using engines = await enginesOn(cloud, { kind: 'anthropic' })
+    cloud.answering = (response) => response.writeHead(200, { 'content-type': 'text/event-stream' }).end(ANTHROPIC_WIRE.brokenEvent)
+    await expect(engines.chat.stream(CALL, REQUEST, NEVER)).rejects.toMatchObject({
+      code: 'engine_unavailable',
+      vendorCode: 'overloaded_error',
+      shouldRetry: true,
+    })
+  })
+
+  it('whose pieces are signed by Gemini keeps the signature in a stream', async () => {
+    await using cloud = await VendorCloud.start()
+    await using engines = await enginesOn(cloud, { kind: 'google' })
+    cloud.answering = saying(GOOGLE_WIRE, { calls: [{ id: 'fc_1', name: 'clock', arguments: [] }], ends: 'tools' })
+    const chunks: ProtocolObject[] = []
+    for await (const item of await engines.chat.stream(CALL, REQUEST, NEVER)) chunks.push(...item)
+    expect(JSON.stringify(chunks)).toContain('"extra_content":{"google":{"thought_signature":"signed-by-google"}}')
+  })
+})
+
+describe('embeddings', () => {
+  const texts = ['السلام عليكم', 'peace']
+  const vectors = [
+    [3, 4],
+    [0, 2],
+  ]
+  const call = (fields: Partial<EmbeddingCall>): EmbeddingCall => ({
+    ...{ engineModel: 'm', requestId: 'req_1', dimensions: null, purpose: 'query' },
+    ...fields,
+  })
+
+  interface Case {
+    readonly kind: AiSdkEngineOptions['kind']
+    readonly model: string
+    readonly bodies: readonly object[]
+    /** The answer to each request. */
+    readonly answers: (index: number) => unknown
+    readonly tokens: number
+    readonly source: 'provider' | 'counted'
+  }
+  const cases: readonly Case[] = [
+    {
+      kind: 'google',
+      model: 'gemini-embedding-001',
+      bodies: [{ requests: texts.map((text) => ({ content: { parts: [{ text }] }, taskType: 'RETRIEVAL_DOCUMENT' })) }],
+      answers: () => ({ embeddings: vectors.map((values) => ({ values })) }),
+      // Gemini reports no tokens.
+      ...{ tokens: 12, source: 'counted' },
+    },
+    {
+      kind: 'mistral',
+      model: 'mistral-embed',
+      bodies: [{ model: 'mistral-embed', input: texts }],
+      answers: () => ({ data: vectors.map((embedding, index) => ({ embedding, index })), usage: { prompt_tokens: 9 } }),
+      ...{ tokens: 9, source: 'provider' },
+    },
+    {
+      kind: 'cohere',
+      model: 'embed-v4.0',
+      bodies: [{ texts, input_type: 'search_document', truncate: 'NONE' }],
+      answers: () => ({ embeddings: { float: vectors }, meta: { billed_units: { input_tokens: 8 } } }),
+      ...{ tokens: 8, source: 'provider' },
+    },
+    {
+      kind: 'bedrock',
+      model: 'amazon.titan-embed-text-v2:0',
+      bodies: texts.map((inputText) => ({ inputText })),
+      answers: (index) => ({ embedding: vectors[index], inputTextTokenCount: 4 }),
+      ...{ tokens: 8, source: 'provider' },
+    },
+    {
+      kind: 'bedrock',
+      model: 'eu.cohere.embed-v4:0',
+      bodies: [{ texts, input_type: 'search_document', truncate: 'NONE' }],
+      answers: () => ({ embeddings: { float: vectors } }),
+      ...{ tokens: 12, source: 'counted' },
+    },
+    {
+      kind: 'bedrock',
+      model: 'amazon.nova-2-multimodal-embeddings-v1:0',
+      bodies: texts.map((value) => ({
+        singleEmbeddingParams: { embeddingPurpose: 'GENERIC_INDEX', text: { value, truncationMode: 'NONE' } },
+      })),
+      answers: (index) => ({ embeddings: [{ embeddingType: 'TEXT', embedding: vectors[index] }] }),
+      ...{ tokens: 12, source: 'counted' },
+    },
+  ]
+
+  it.each(cases)('of $kind, $model: the texts in order, vectors of length 1, tokens as the vendor says or counted', async (each) => {
+    await using cloud = await VendorCloud.start()
+    await using engines = await enginesOn(cloud, { kind: each.kind, region: 'eu-west-1' })
+    cloud.answering = (response, { body }) => {
+      const index = Math.max(
+        0,
+        texts.findIndex((text) => JSON.stringify(body).includes(JSON.stringify(text))),
+      )
+      response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end(JSON.stringify(each.answers(each.bodies.length === 1 ? 0 : index)))
+    }
+    const answer = await engines.embedding.embed(call({ engineModel: each.model, purpose: 'passage' }), texts, NEVER)
+    expect(answer.vectors.map((vector) => [...vector].map((value) => Math.round(value * 10) / 10))).toEqual([
+      [0.6, 0.8],
+      [0, 1],
+    ])
+    expect([answer.tokens, answer.source]).toEqual([each.tokens, each.source])
+    expect(cloud.received.map(({ body }) => body)).toEqual(
+      expect.arrayContaining(each.bodies.map((body) => expect.objectContaining(deep(body)))),
+    )
+    expect(engines.embedding.maxBatch).toBeGreaterThanOrEqual(2)
+  })
+
+  it('tell the vendor of a query, and of shorter vectors that it can make', async () => {
+    await using cloud = await VendorCloud.start()
+    await using engines = await enginesOn(cloud, { kind: 'cohere' })
+    cloud.answering = (response) =>
+      response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ embeddings: { float: [new Array(256).fill(1)] }, meta: { billed_units: { input_tokens: 2 } } }))
+    await engines.embedding.embed(call({ engineModel: 'embed-v4.0', dimensions: 256 }), ['x'], NEVER)
+    expect(cloud.last.body).toMatchObject({ input_type: 'search_query', output_dimension: 256 })
+    await expect(engines.embedding.embed(call({ engineModel: 'embed-v4.0', dimensions: 300 }), ['x'], NEVER)).rejects.toMatchObject({
+      code: 'unsupported_value',
+      param: 'dimensions',
+    })
+  })
+
+  it('refuse too few vectors, another width, and tokens', async () => {
+    await using cloud = await VendorCloud.start()
+    await using engines = await enginesOn(cloud, { kind: 'mistral' })
+    for (const data of [
+      [{ embedding: [1, 2] }],
+      [{ embedding: [1, 2] }, { embedding: [1] }],
+      [{ embedding: [0, 0] }, { embedding: [0, 0] }],
+    ]) {
+      cloud.answering = (response) => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ data }))
+      expect(await codeOf(engines.embedding.embed(call({}), texts, NEVER))).toBe('engine_error')
+    }
+    expect(await codeOf(engines.embedding.embed(call({}), [[1, 2]], NEVER))).toBe('unsupported_value')
+  })
+
+  it('that fail in one request end the others', async () => {
+    await using cloud = await VendorCloud.start()
+    await using engines = await enginesOn(cloud, { kind: 'bedrock', region: 'eu-west-1' })
+    cloud.answering = (response, { body }) => {
+      if (body.inputText === 'bad') setTimeout(() => response.writeHead(500).end('{}'), 50)
+    }
+    const model = 'amazon.titan-embed-text-v2:0'
+    expect(await codeOf(engines.embedding.embed(call({ engineModel: model }), ['waits', 'bad', 'waits too'], NEVER))).toBe('engine_error')
+    await Promise.all(cloud.received.map(({ closed, body }) => (body.inputText === 'bad' ? undefined : closed)))
+  })
+
+  it('are nothing that Anthropic has', async () => {
+    await using cloud = await VendorCloud.start()
+    await using engines = await enginesOn(cloud, { kind: 'anthropic' })
+    expect(await codeOf(engines.embedding.embed(call({}), texts, NEVER))).toBe('engine_error')
+  })
+})
+
+/** Objects inside are compared by the fields that are named. */
+function deep(value: object): object {
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => {
+      if (Array.isArray(inner)) return [key, inner.map((item) => (typeof item === 'object' ? expect.objectContaining(deep(item)) : item))]
+      return [key, typeof inner === 'object' && inner !== null ? expect.objectContaining(deep(inner)) : inner]
+    }),
+  )
+}

@@ -1,12 +1,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { silentLog } from '../../log.ts'
+import { Unfit } from '../../opening.ts'
 import { openSqliteDocumentStore } from './document-store.ts'
 
 const WRITE_UNTIL_KILLED = fileURLToPath(new URL('./__fixtures__/write-until-killed.ts', import.meta.url))
@@ -67,4 +68,21 @@ it('a file of another kind is refused', async () => {
   await rm(file)
   await writeFile(file, 'something else that is long enough to be read as a header of a file'.repeat(50))
   await expect(open()).rejects.toThrow(/the document store, cannot be opened: file is not a database/)
+})
+
+it('a storage that may be mended is told apart from what no waiting mends', async () => {
+  await writeFile(join(folder, 'inner'), '')
+  await expect(open()).rejects.toMatchObject({ problems: [expect.stringMatching(/the folder of .* cannot be made: ENOTDIR|EEXIST/)] })
+  await rm(join(folder, 'inner'))
+  await mkdir(`${file}.lock`, { recursive: true })
+  await expect(open()).rejects.toMatchObject({
+    problems: [expect.stringContaining('.lock cannot be opened: unable to open database file')],
+  })
+  await rm(`${file}.lock`, { recursive: true })
+  await mkdir(file)
+  await expect(open()).rejects.toBeInstanceOf(Unfit)
+  await rm(file, { recursive: true })
+  await using store = await open()
+  await store.ping(AbortSignal.timeout(30_000))
+  await expect(open()).rejects.not.toBeInstanceOf(Unfit)
 })

@@ -1,6 +1,7 @@
 import { openMongoDocumentStore } from '../common/adapters/mongodb/document-store.ts'
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/document-store.ts'
 import type { Clock } from '../common/clock.ts'
+import { EventLog } from '../common/event-log.ts'
 import type { IdSource } from '../common/ids.ts'
 import { openDocuments } from '../common/late-documents.ts'
 import type { Link } from '../common/link.ts'
@@ -20,7 +21,6 @@ import type { ChunkIndex } from './ports/chunk-index.ts'
 import { knowledgeStore } from './ports/knowledge-store.ts'
 import { resolvers } from './resolvers/index.ts'
 import type { Deps } from './use-cases/deps.ts'
-import { documentEvents } from './use-cases/document-events.ts'
 import { wakeUp } from './use-cases/wake-up.ts'
 import { work } from './use-cases/work.ts'
 
@@ -63,6 +63,7 @@ export async function createKnowledge(
   const stores = [documents, blobs, index]
   const opened = Promise.all(stores.map((store) => store.opened))
   const workers = wakeUp()
+  const events = new EventLog(collections.documents, collections, log)
   const deps: Deps = {
     store: collections,
     blobs: blobs.late((it) => it),
@@ -70,7 +71,7 @@ export async function createKnowledge(
     parser,
     inference: inferenceOver(links.inference),
     accounts: accountsOver(links.billing),
-    events: documentEvents(),
+    events,
     clock,
     ids,
     log,
@@ -93,6 +94,7 @@ export async function createKnowledge(
     async [Symbol.asyncDispose]() {
       stopping.abort(new Error('the service stops'))
       await working
+      await events[Symbol.asyncDispose]()
       await Promise.all([...stores, parser].map((each) => each[Symbol.asyncDispose]()))
     },
   }

@@ -305,6 +305,38 @@ export function endToEnd(name: string, start: (options: ServiceOptions) => Promi
       expect(seen).toEqual(expect.arrayContaining(['QUEUED', 'PARSING', 'CHUNKING', 'EMBEDDING', 'INDEXING', 'READY']))
     })
 
+    it('goes on with the events of documents after a cursor, without loss or repeat', async () => {
+      const caller = await newOrganization(operator, service)
+      const collection = await newCollection(caller)
+      const EVENTS =
+        'subscription ($after: Cursor) { documentUpdated(after: $after) { cursor documentId at document { id status stage progress { done } } } }'
+      const take = async (after: string | null, isLast: (event: Json) => boolean): Promise<Json[]> => {
+        const client = caller.socket()
+        const events: Json[] = []
+        for await (const { data, errors } of client.iterate<Json>({ query: EVENTS, variables: { after } })) {
+          expect(errors).toBeUndefined()
+          events.push(data.documentUpdated)
+          if (isLast(data.documentUpdated)) break
+        }
+        await client.dispose()
+        return events
+      }
+      const document = await addDocument(caller, collection.id, 'a.txt', 'A short text about rivers.')
+      expect((await caller.rest('DELETE', `/v1/collections/${collection.id}/documents/${document.id}`)).status).toBe(200)
+      // Queued, parsing, chunking, embedding twice, indexing, ready, deleted.
+      const all = await take('0', (event) => event.document === null && event.cursor === '8')
+      expect(all.map(({ cursor }) => Number(cursor))).toEqual(all.map((_, i) => i + 1))
+      expect(all.every(({ documentId }) => documentId === document.id)).toBe(true)
+      for (const seen of [1, 4, all.length - 1]) {
+        const rest = await take(String(seen), (event) => event.cursor === all.at(-1)!.cursor)
+        expect(rest).toEqual(all.slice(seen))
+      }
+      const client = caller.socket()
+      const { value } = await client.iterate<Json>({ query: EVENTS, variables: { after: 'x' } }).next()
+      expect(value.errors[0].extensions).toMatchObject({ code: 'INVALID_REQUEST', param: 'after' })
+      await client.dispose()
+    })
+
     describe('keys', () => {
       it('a limited key sees and calls its models only', async () => {
         const admin = await newOrganization(operator, service)

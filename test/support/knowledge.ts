@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../subgraphs/common/clock.ts'
 import { KisError, ModelNotFound, NotFound } from '../../subgraphs/common/errors.ts'
+import { EventLog } from '../../subgraphs/common/event-log.ts'
 import { idSource } from '../../subgraphs/common/ids.ts'
 import type { LinkContext } from '../../subgraphs/common/link.ts'
 import { silentLog } from '../../subgraphs/common/log.ts'
@@ -13,7 +14,6 @@ import { type DocumentParser, type ParsedDocument, ParseFailure } from '../../su
 import type { EmbeddingModel, Inference } from '../../subgraphs/knowledge/ports/inference.ts'
 import { knowledgeStore } from '../../subgraphs/knowledge/ports/knowledge-store.ts'
 import type { Deps } from '../../subgraphs/knowledge/use-cases/deps.ts'
-import { documentEvents } from '../../subgraphs/knowledge/use-cases/document-events.ts'
 
 export const DIMENSIONS = 16
 
@@ -202,13 +202,16 @@ export function depsOn(world: World, life = new Life()): Deps {
       blobs: life.sees(store.blobs, 'blobs'),
       documents: life.sees(store.documents, 'documents'),
       usage: life.sees(store.usage, 'usage'),
+      events: store.events,
+      eventHeads: store.eventHeads,
     },
     blobs: life.sees(world.blobs, 'bytes'),
     index: life.sees(world.index, 'index'),
     parser: life.sees(world.parser ?? plainParser, 'parser'),
     inference: life.sees(world.inference, 'inference'),
     accounts: world.accounts ?? { principalOf: async () => principal },
-    events: documentEvents(),
+    // The log is not this life's alone: other processes copy for it.
+    events: new EventLog(store.documents, store, silentLog),
     clock: world.clock,
     ids: idSource(world.clock),
     log: silentLog,

@@ -1,3 +1,5 @@
+import type { Telling } from '../../common/event-log.ts'
+
 /** What the primary store keeps. Field names are the store's; every record names its organization, and is read with it. */
 
 export interface CollectionRecord {
@@ -74,7 +76,7 @@ export const DOCUMENT_ERROR_CODES = [
 ] as const
 export type DocumentErrorCode = (typeof DOCUMENT_ERROR_CODES)[number]
 
-export interface DocumentRecord {
+export interface DocumentRecord extends Telling {
   readonly _id: string
   readonly organizationId: string
   readonly collectionId: string

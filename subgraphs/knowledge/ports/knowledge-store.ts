@@ -1,8 +1,9 @@
+import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX } from '../../common/event-log.ts'
 import type { DocumentCollection, DocumentStore } from '../../common/ports/document-store.ts'
 import type { BlobRecord, CollectionRecord, DocumentRecord, FileRecord, UsageRecord } from '../domain/records.ts'
 
 /** The primary store's collections. On MongoDB each shards by `organizationId`; ids sort by the time of their making. */
-export interface KnowledgeStore {
+export interface KnowledgeStore extends EventCollections {
   readonly collections: DocumentCollection<CollectionRecord>
   readonly files: DocumentCollection<FileRecord>
   readonly blobs: DocumentCollection<BlobRecord>
@@ -29,8 +30,11 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
         { fields: ['collectionId', 'listed', 'status'] },
         { fields: ['attachKey'], unique: true, sparse: true },
         { fields: ['job.dueAt'], sparse: true },
+        OUTBOX_INDEX,
       ],
     }),
     usage: store.collection({ name: 'usage', indexes: [] }),
+    events: store.collection(EVENTS),
+    eventHeads: store.collection(EVENT_HEADS),
   }
 }

@@ -1,5 +1,6 @@
 import { connectionOf, type PageArguments, pageOf } from '../../common/connection.ts'
 import { NotFound } from '../../common/errors.ts'
+import type { EventRecord } from '../../common/event-log.ts'
 import { requirePrincipal, requireScope } from '../../common/principal.ts'
 import type { ResolverContext, Resolvers } from '../../common/subgraph.ts'
 import type { SearchMode } from '../domain/fuse.ts'
@@ -15,8 +16,10 @@ import type { StoredChunk } from '../ports/chunk-index.ts'
 import { createCollection, deleteCollection, getCollection, updateCollection } from '../use-cases/collections.ts'
 import { usageOf } from '../use-cases/count-usage.ts'
 import type { Deps } from '../use-cases/deps.ts'
+import { documentOf, followDocuments } from '../use-cases/document-events.ts'
 import { createDocument, deleteDocument, getDocument, retryDocument } from '../use-cases/documents.ts'
 import { deleteFile, getFile, readFilePiece, uploadFile } from '../use-cases/files.ts'
+import { rebuildIndex } from '../use-cases/rebuild-index.ts'
 import { searchCollection } from '../use-cases/search-collection.ts'
 import { FINDING_KINDS, verifyIndex } from '../use-cases/verify-index.ts'
 
@@ -120,17 +123,24 @@ export const resolvers: Resolvers<Deps> = {
       await deleteDocument(context.deps, context, id)
       return { id }
     },
+    rebuildIndex: (_: unknown, { after }: { after?: string | null }, context: Context) =>
+      rebuildIndex(context.deps, context, after ?? null),
     verifyIndex: (_: unknown, { input }: { input: Parameters<typeof verifyIndex>[2] }, context: Context) =>
       verifyIndex(context.deps, context, input),
   },
 
   Subscription: {
     documentUpdated: {
-      subscribe(_: unknown, { collectionId }: { collectionId?: string | null }, { deps, caller }: Context) {
+      subscribe(_: unknown, { collectionId, after }: { collectionId?: string | null; after?: string | null }, { deps, caller }: Context) {
         const { organizationId } = requireScope(caller, 'knowledge:read')
-        return deps.events.listen({ organizationId, collectionId: collectionId ?? null })
+        return followDocuments(deps.events, organizationId, collectionId ?? null, after ?? null)
       },
-      resolve: (document: DocumentRecord, _args: unknown, { deps }: Context) => ({ document, at: deps.clock.now() }),
+      resolve: async (event: EventRecord, _args: unknown, { deps }: Context) => ({
+        document: await documentOf(deps, event),
+        documentId: event.subject,
+        at: event.at,
+        cursor: String(event.sequence),
+      }),
     },
   },
 

@@ -1,7 +1,9 @@
+import { tell } from '../../common/event-log.ts'
 import { type CollectionRecord, type DocumentRecord, newJob } from '../domain/records.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
 import { count } from './count-usage.ts'
 import type { Deps } from './deps.ts'
+import { deletionOf } from './document-events.ts'
 import { detachFile } from './files.ts'
 import { claimJob } from './jobs.ts'
 
@@ -14,10 +16,15 @@ const WAIT_MS = 1_000
  * Hides a document from everybody and deletes it. An ingestion that runs loses the record: the new job has no lease, which the old worker's
  * writes no longer fit.
  */
-export async function hideAndDelete(deps: Deps, { _id }: Pick<DocumentRecord, '_id'>): Promise<void> {
+export async function hideAndDelete(
+  deps: Deps,
+  { _id, organizationId, collectionId }: Pick<DocumentRecord, '_id' | 'organizationId' | 'collectionId'>,
+): Promise<void> {
+  const now = deps.clock.now()
+  const event = tell(organizationId, now, deletionOf({ collectionId }))
   const hidden = await deps.store.documents.findOneAndUpdate(
     { _id, listed: true },
-    { $set: { listed: false, job: { ...newJob('delete', deps.clock.now()) } }, $unset: { attachKey: '' } },
+    { $set: { listed: false, job: { ...newJob('delete', now) }, ...event.$set }, $unset: { attachKey: '' }, $push: event.$push },
   )
   if (hidden) await deleteDocumentNow(deps, _id)
 }
@@ -35,6 +42,7 @@ export async function finishDocumentDeletion(deps: Deps, document: DocumentRecor
   await count(deps, countedChunks(deps, document), 0)
   await count(deps, countedVectors(deps, document), 0)
   await detachFile(store, document.fileId, document._id)
+  await deps.events.drain(document.organizationId)
   await store.documents.findOneAndDelete({ _id: document._id, 'job.lease': document.job!.lease })
 }
 

@@ -1,13 +1,14 @@
 import type { Clock } from '../../common/clock.ts'
+import type { EventLog } from '../../common/event-log.ts'
 import type { IdSource } from '../../common/ids.ts'
 import type { Log } from '../../common/log.ts'
+import type { DocumentRecord } from '../domain/records.ts'
 import type { Accounts } from '../ports/accounts.ts'
 import type { BlobStore } from '../ports/blob-store.ts'
 import type { ChunkIndex } from '../ports/chunk-index.ts'
 import type { DocumentParser } from '../ports/document-parser.ts'
 import type { Inference } from '../ports/inference.ts'
 import type { KnowledgeStore } from '../ports/knowledge-store.ts'
-import type { DocumentEvents } from './document-events.ts'
 
 /** What the use cases of knowledge are given; each names the part of it that it uses. */
 export interface Deps {
@@ -17,7 +18,7 @@ export interface Deps {
   readonly parser: DocumentParser
   readonly inference: Inference
   readonly accounts: Accounts
-  readonly events: DocumentEvents
+  readonly events: EventLog<DocumentRecord>
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log

@@ -1,53 +1,53 @@
 import { endableIterator } from '../../common/endable-iterator.ts'
-import { ServiceUnavailable } from '../../common/errors.ts'
+import type { EventData, EventLog, EventRecord } from '../../common/event-log.ts'
 import type { DocumentRecord } from '../domain/records.ts'
+import type { Deps } from './deps.ts'
 
-/** Changes of documents as they happen in this process, to whoever listens; each organization sees its own. */
-export interface DocumentEvents {
-  publish(document: DocumentRecord): void
-  /** From now on. A listener that falls behind gets `service_unavailable` as its end: no event is left out silently. */
-  listen(filter: { readonly organizationId: string; readonly collectionId: string | null }): AsyncIterableIterator<DocumentRecord>
+/** Fields whose change is an event. */
+const TOLD = ['status', 'stage', 'progress', 'error', 'warnings', 'pageCount', 'chunkCount', 'language', 'attempts'] as const
+
+/** What an event says of a document as it is after the change; null when the change is none that is told. */
+export function changeOf(before: DocumentRecord, changed: Readonly<Record<string, unknown>>): EventData | null {
+  if (!TOLD.some((field) => field in changed)) return null
+  return snapshotOf({ ...before, ...changed })
 }
 
-/** Changes that a listener has not taken yet. */
-const MAX_UNREAD = 1_000
-
-interface Listener {
-  readonly organizationId: string
-  readonly collectionId: string | null
-  readonly unread: DocumentRecord[]
-  overrun: boolean
-  wake: (() => void) | undefined
+export function snapshotOf(document: Pick<DocumentRecord, 'collectionId' | (typeof TOLD)[number]>): EventData {
+  return { collectionId: document.collectionId, ...Object.fromEntries(TOLD.map((field) => [field, document[field]])) } as EventData
 }
 
-export function documentEvents(): DocumentEvents {
-  const listeners = new Set<Listener>()
-  return {
-    publish(document) {
-      for (const listener of listeners) {
-        if (listener.organizationId !== document.organizationId) continue
-        if (listener.collectionId !== null && listener.collectionId !== document.collectionId) continue
-        if (listener.unread.length < MAX_UNREAD) listener.unread.push(document)
-        else listener.overrun = true
-        listener.wake?.()
+/** The event of a deletion. */
+export function deletionOf({ collectionId }: Pick<DocumentRecord, 'collectionId'>): EventData {
+  return { collectionId, deleted: true }
+}
+
+/** The document as it was right after the event, its unchanging fields as they are now; null when it has been deleted, then or since. */
+export async function documentOf(
+  { store }: Pick<Deps, 'store'>,
+  { organizationId, subject, data }: EventRecord,
+): Promise<DocumentRecord | null> {
+  if (data.deleted) return null
+  const document = await store.documents.findOne({ _id: subject, organizationId, listed: true })
+  return document && { ...document, ...(data as Partial<DocumentRecord>) }
+}
+
+/** The changes of an organization's documents, or of one collection's, after a cursor or from now on. @throws {KisError} `invalid_request` the cursor. */
+export function followDocuments(
+  events: EventLog<DocumentRecord>,
+  organizationId: string,
+  collectionId: string | null,
+  after: string | null,
+): AsyncIterableIterator<EventRecord, undefined> {
+  const followed = events.follow(organizationId, after)
+  return endableIterator<EventRecord>(
+    async () => {
+      for (;;) {
+        const next = await followed.next()
+        if (next.done || collectionId === null || next.value.data.collectionId === collectionId) return next
       }
     },
-    listen(filter) {
-      const listener: Listener = { ...filter, unread: [], overrun: false, wake: undefined }
-      listeners.add(listener)
-      return endableIterator<DocumentRecord>(
-        async () => {
-          while (listener.unread.length === 0 && !listener.overrun) {
-            await new Promise<void>((resolve) => {
-              listener.wake = resolve
-            })
-          }
-          const value = listener.unread.shift()
-          if (!value) throw new ServiceUnavailable('This subscription: it was read too slowly')
-          return { done: false, value }
-        },
-        () => void listeners.delete(listener),
-      )
+    async () => {
+      await followed.return?.()
     },
-  }
+  )
 }

@@ -1,4 +1,5 @@
 import { KisError, NotFound } from '../../common/errors.ts'
+import { tell, told } from '../../common/event-log.ts'
 import type { LinkContext } from '../../common/link.ts'
 import { DuplicateKey } from '../../common/ports/document-store.ts'
 import { type Principal, requireScope } from '../../common/principal.ts'
@@ -8,6 +9,7 @@ import { getCollection } from './collections.ts'
 import { usageOf } from './count-usage.ts'
 import { hideAndDelete } from './delete-now.ts'
 import type { Deps } from './deps.ts'
+import { snapshotOf } from './document-events.ts'
 import { detachFile, fileOf, getFile } from './files.ts'
 
 /** Collections that one file is attached to at once. */
@@ -44,7 +46,7 @@ export async function createDocument(
     throw new KisError('invalid_request', `A file is attached at most ${MAX_ATTACHMENTS} times.`, { param: 'input.fileId' })
   }
   const now = clock.now()
-  const document: DocumentRecord = {
+  const fields: Omit<DocumentRecord, 'outbox'> = {
     _id,
     organizationId,
     collectionId: collection._id,
@@ -71,6 +73,7 @@ export async function createDocument(
     createdAt: now,
     job: newJob('ingest', now),
   }
+  const document: DocumentRecord = { ...fields, ...told(organizationId, now, snapshotOf(fields)) }
   try {
     await store.documents.insertOne(document)
   } catch (error) {
@@ -85,7 +88,7 @@ export async function createDocument(
     await hideAndDelete(deps, document)
     throw new NotFound(missing, missing === 'file' ? file._id : collection._id, `input.${missing}Id`)
   }
-  deps.events.publish(document)
+  deps.events.kick(organizationId)
   deps.wake()
   return { document, created: true }
 }
@@ -96,15 +99,19 @@ export async function retryDocument(deps: Deps, context: LinkContext, id: string
   const document = await getDocument(store, principal.organizationId, id)
   if (document.status !== 'failed') return document
   await requireIngestible(deps, principal, await getCollection(store, principal.organizationId, document.collectionId), context)
+  const now = clock.now()
+  const change = { status: 'queued', error: null, warnings: [] } as const
+  const event = tell(principal.organizationId, now, snapshotOf({ ...document, ...change }))
   const queued = await store.documents.findOneAndUpdate(
     { _id: id, status: 'failed', listed: true },
     {
-      $set: { status: 'queued', error: null, warnings: [], apiKeyId: principal.apiKeyId, job: { ...newJob('ingest', clock.now()) } },
+      $set: { ...change, apiKeyId: principal.apiKeyId, job: { ...newJob('ingest', now) }, ...event.$set },
+      $push: event.$push,
       $inc: { generation: 1 },
     },
   )
   if (!queued) return getDocument(store, principal.organizationId, id)
-  deps.events.publish(queued)
+  deps.events.kick(principal.organizationId)
   deps.wake()
   return queued
 }

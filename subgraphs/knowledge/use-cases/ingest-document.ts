@@ -1,4 +1,5 @@
 import { KisError } from '../../common/errors.ts'
+import { tell } from '../../common/event-log.ts'
 import type { Update } from '../../common/ports/document-store.ts'
 import type { Principal } from '../../common/principal.ts'
 import { chunkDocument, type DocumentChunk, embeddingTextOf } from '../domain/chunk-document.ts'
@@ -12,6 +13,7 @@ import { countedChunks, countedVectors } from './count-document.ts'
 import { count, usageOf } from './count-usage.ts'
 import { dropContents, hideAndDelete, textKey } from './delete-now.ts'
 import type { Deps } from './deps.ts'
+import { changeOf } from './document-events.ts'
 import { fileOf, readBytes } from './files.ts'
 
 /** Chunks embedded, stored and recorded together: what a crash may have to do again. */
@@ -101,12 +103,15 @@ class Ingestion {
 
   /** Writes under the lease and tells who listens. @throws {LeaseLost} */
   async #write(set: Update['$set'], more: Omit<Update, '$set'> = {}): Promise<void> {
-    const { store, events } = this.#deps
-    const lease = this.#document.job!.lease
-    const written = await store.documents.findOneAndUpdate({ _id: this.#document._id, 'job.lease': lease }, { $set: set!, ...more })
+    const { store, events, clock } = this.#deps
+    const { _id, organizationId, job, attempts } = this.#document
+    const change = changeOf(this.#document, { ...set, ...(more.$inc?.attempts && { attempts: attempts + more.$inc.attempts }) })
+    const told = change && tell(organizationId, clock.now(), change)
+    const update = { ...more, $set: { ...set, ...told?.$set }, ...(told && { $push: told.$push }) }
+    const written = await store.documents.findOneAndUpdate({ _id, 'job.lease': job!.lease }, update)
     if (!written) throw new LeaseLost()
     this.#document = written
-    events.publish(written)
+    if (told) events.kick(organizationId)
   }
 
   async toTheEnd(): Promise<void> {
@@ -232,13 +237,14 @@ class Ingestion {
   }
 
   #indexed(chunk: DocumentChunk, text: string, vector: Float32Array): IndexedChunk {
-    const { ordinal, headingPath, pageStart, pageEnd, charStart, charEnd, language } = chunk
+    const { ordinal, headingPath, context, pageStart, pageEnd, charStart, charEnd, language } = chunk
     const chunkId = chunkIdOf(this.#document._id, this.#generation, ordinal)
     return {
       chunkId,
       ordinal,
       text: chunk.text,
       headingPath,
+      context,
       pageStart,
       pageEnd,
       charStart,

@@ -1,5 +1,7 @@
+import { tell } from '../../common/event-log.ts'
 import { type DocumentRecord, newJob } from '../domain/records.ts'
 import type { Deps } from './deps.ts'
+import { snapshotOf } from './document-events.ts'
 
 /** Whose wallet, and in whose name. */
 export type Payer = NonNullable<DocumentRecord['payer']>
@@ -10,16 +12,24 @@ export type Payer = NonNullable<DocumentRecord['payer']>
  */
 export async function requeueDocument(
   { store, clock, events, wake }: Pick<Deps, 'store' | 'clock' | 'events' | 'wake'>,
-  { _id, status, generation }: DocumentRecord,
+  document: DocumentRecord,
   payer: Payer,
 ): Promise<boolean> {
+  const { _id, organizationId, status, generation } = document
+  const now = clock.now()
+  const change = { status: 'queued', error: null } as const
+  const event = tell(organizationId, now, snapshotOf({ ...document, ...change }))
   const queued = await store.documents.findOneAndUpdate(
     { _id, listed: true, status, generation },
     // Of a new number, so that no chunk of the old ingestion is taken for one of the new.
-    { $set: { status: 'queued', error: null, payer: { ...payer }, job: { ...newJob('ingest', clock.now()) } }, $inc: { generation: 1 } },
+    {
+      $set: { ...change, payer: { ...payer }, job: { ...newJob('ingest', now) }, ...event.$set },
+      $push: event.$push,
+      $inc: { generation: 1 },
+    },
   )
   if (!queued) return false
-  events.publish(queued)
+  events.kick(organizationId)
   wake()
   return true
 }

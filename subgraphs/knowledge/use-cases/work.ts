@@ -15,6 +15,8 @@ const WORKERS = 2
 /** A worker without a job looks again after this, or when it is woken. */
 const IDLE_MS = 1_000
 const SWEEP_MS = 60_000
+/** Changes that a process which died has written and not told are told within this. */
+const EVENT_SWEEP_MS = 2_000
 /** A failure that a repeat may mend is repeated this often, and for this long, counted from the last step that was done. */
 const MAX_REPEATS = 6
 const MAX_FAILING_MS = 30 * 60_000
@@ -49,6 +51,10 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
         () => workOnce(deps, options, floor, signal),
         () => wakeUp.wait(IDLE_MS, signal),
       ),
+    ),
+    repeat(
+      () => deps.events.sweep().then(() => false),
+      () => clock.sleep(EVENT_SWEEP_MS, signal).catch(() => undefined),
     ),
     repeat(
       () => sweepBlobs(deps),

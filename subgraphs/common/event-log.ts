@@ -1,0 +1,281 @@
+import { endableIterator } from './endable-iterator.ts'
+import { KisError } from './errors.ts'
+import { randomHex } from './ids.ts'
+import type { Log } from './log.ts'
+import type { CollectionSpec, DocumentCollection, IndexSpec, StoredDocument, StoredValue, Update } from './ports/document-store.ts'
+
+/** Records whose changes are copied in one go: with a few changes each far below MongoDB's 16 MiB of a document. */
+const MAX_RECORDS = 100
+/** As the port allows. */
+const MAX_INSERTED = 1_000
+/** Events that an organization's log keeps; older ones are forgotten, `PRUNE_EVENTS` at a time. */
+const MAX_EVENTS = 100_000
+const PRUNE_EVENTS = 1_000
+/** Events that a follower reads together. */
+const PAGE_EVENTS = 100
+/** How soon a follower hears of what another process has copied. */
+const POLL_MS = 500
+/** Organizations that a sweep looks at. */
+const MAX_SWEPT = 100
+
+export type EventData = Readonly<Record<string, StoredValue>>
+
+/** A change, kept in the record that it happened to until it is in the log. */
+export interface PendingEvent {
+  readonly id: string
+  readonly at: Date
+  readonly data: EventData
+}
+
+/** A record that tells of its changes: each write of it that is one adds `tell(...)`. */
+export interface Telling extends StoredDocument {
+  readonly organizationId: string
+  /** Changes that are not in the log yet, oldest first. */
+  readonly outbox: readonly PendingEvent[]
+  /** The organization while there are any, */
+  readonly outboxOf?: string
+  /** and a mark that every change renews. */
+  readonly outboxMark?: string
+}
+
+/** What a collection of telling records declares. */
+export const OUTBOX_INDEX: IndexSpec = { fields: ['outboxOf'], sparse: true }
+
+/** An event of one organization. */
+export interface EventRecord extends StoredDocument {
+  readonly organizationId: string
+  /** 1, 2, 3 … without gaps. */
+  readonly sequence: number
+  /** The record that it happened to. */
+  readonly subject: string
+  readonly at: Date
+  readonly data: EventData
+}
+
+/** Where an organization's log ends. */
+interface EventHead extends StoredDocument {
+  /** Of the last event. */
+  readonly sequence: number
+  /** Events up to here are forgotten. */
+  readonly forgotten: number
+  /** The last events, while they are copied; with the mark that their record had. */
+  readonly copying: readonly { readonly event: EventRecord; readonly id: string; readonly mark: string }[]
+  readonly copyingCount: number
+}
+
+export interface EventCollections {
+  readonly events: DocumentCollection<EventRecord>
+  readonly eventHeads: DocumentCollection<EventHead>
+}
+
+export const EVENTS: CollectionSpec = { name: 'events', indexes: [{ fields: ['organizationId', 'sequence'], unique: true }] }
+export const EVENT_HEADS: CollectionSpec = { name: 'event_heads', indexes: [] }
+
+/** The part of an update that tells of the change. */
+export function tell(organizationId: string, at: Date, data: EventData) {
+  const pending: PendingEvent = { id: randomHex(24), at, data }
+  return { $set: { outboxOf: organizationId, outboxMark: randomHex(24) }, $push: { outbox: { ...pending } } } satisfies Update
+}
+
+/** The fields of a new record that tells of its making. */
+export function told(organizationId: string, at: Date, data: EventData): Pick<Telling, 'outbox' | 'outboxOf' | 'outboxMark'> {
+  return { outbox: [{ id: randomHex(24), at, data }], outboxOf: organizationId, outboxMark: randomHex(24) }
+}
+
+/**
+ * The events of each organization in one order, from which any number of followers in any process read without loss or repeat. A change waits in its
+ * record, written in one write with it; any process copies it to the log, and any may finish what another began: who copies claims the next numbers by one
+ * guarded write of the organization's head, which carries the events, and all that follows may be repeated.
+ */
+export class EventLog<T extends Telling> implements AsyncDisposable {
+  readonly #records: DocumentCollection<T>
+  readonly #events: DocumentCollection<EventRecord>
+  readonly #heads: DocumentCollection<EventHead>
+  readonly #log: Log
+  readonly #runs = new Map<string, { current: Promise<void>; next?: Promise<void> }>()
+  readonly #followers = new Map<string, Set<() => void>>()
+  #isClosed = false
+
+  constructor(records: DocumentCollection<T>, { events, eventHeads }: EventCollections, log: Log) {
+    this.#records = records
+    this.#events = events
+    this.#heads = eventHeads
+    this.#log = log
+  }
+
+  /** Copies soon what an organization's records tell. Failing is no loss: the next change, or sweep, tries again. */
+  kick(organizationId: string): void {
+    if (!this.#isClosed)
+      this.drain(organizationId).catch((error) => this.#log.warn({ err: error, organizationId }, 'events could not be copied'))
+  }
+
+  /** Resolves when every change that was written before the call is in the log. One run at a time per organization, and at most one waiting. */
+  drain(organizationId: string): Promise<void> {
+    const run = this.#runs.get(organizationId)
+    if (!run) return this.#start(organizationId)
+    run.next ??= run.current.catch(() => undefined).then(() => this.#start(organizationId))
+    return run.next
+  }
+
+  /** Copies what processes that are gone have left. */
+  async sweep(): Promise<void> {
+    let after = ''
+    for (let i = 0; i < MAX_SWEPT; i++) {
+      const [left] = await this.#records.find({ outboxOf: { $gt: after } }, { sort: { outboxOf: 1 }, limit: 1 })
+      if (!left) return
+      after = left.outboxOf!
+      await this.drain(after)
+    }
+  }
+
+  /**
+   * The organization's events after a cursor, or from now on, without end.
+   * @throws {KisError} `invalid_request`: the cursor is none of this log, or older than what it keeps.
+   */
+  follow(organizationId: string, after: string | null): AsyncIterableIterator<EventRecord, undefined> {
+    let unread: EventRecord[] = []
+    let wake = () => {}
+    let isWoken = false
+    const notify = () => {
+      isWoken = true
+      wake()
+    }
+    const start = this.#position(organizationId, after)
+    start.catch(() => undefined)
+    let position: number | undefined
+    const followers = this.#followers.get(organizationId) ?? new Set()
+    this.#followers.set(organizationId, followers.add(notify))
+    return endableIterator<EventRecord>(
+      async () => {
+        position ??= await start
+        while (unread.length === 0) {
+          isWoken = false
+          unread = await this.#read(organizationId, position)
+          if (unread.length > 0) break
+          if (isWoken) continue
+          await new Promise<void>((resolve) => {
+            const timer = setTimeout(resolve, POLL_MS)
+            wake = () => {
+              clearTimeout(timer)
+              resolve()
+            }
+          })
+          if (!followers.has(notify)) return { done: true, value: undefined }
+        }
+        const value = unread.shift()!
+        position = value.sequence
+        return { done: false, value }
+      },
+      () => {
+        followers.delete(notify)
+        if (followers.size === 0 && this.#followers.get(organizationId) === followers) this.#followers.delete(organizationId)
+        notify()
+      },
+    )
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true
+    await Promise.allSettled([...this.#runs.values()].map((run) => run.next ?? run.current))
+  }
+
+  async #position(organizationId: string, after: string | null): Promise<number> {
+    const head = await this.#heads.findOne({ _id: organizationId })
+    const last = head?.sequence ?? 0
+    if (after === null) return last
+    const position = /^\d{1,15}$/.test(after) ? Number(after) : Number.NaN
+    if (!(position <= last)) throw new KisError('invalid_request', 'This is no cursor of these events.', { param: 'after' })
+    return position
+  }
+
+  /** The next events that are all there. */
+  async #read(organizationId: string, position: number): Promise<EventRecord[]> {
+    const head = await this.#heads.findOne({ _id: organizationId })
+    if (!head) return []
+    if (position < head.forgotten)
+      throw new KisError(
+        'invalid_request',
+        `The events after this cursor are no longer kept; the oldest that is has the cursor ${head.forgotten + 1}.`,
+        {
+          param: 'after',
+        },
+      )
+    const last = head.sequence - head.copyingCount
+    if (last <= position) return []
+    return [
+      ...(await this.#events.find(
+        { organizationId, sequence: { $gt: position, $lte: last } },
+        { sort: { sequence: 1 }, limit: PAGE_EVENTS },
+      )),
+    ]
+  }
+
+  #start(organizationId: string): Promise<void> {
+    const run: { current: Promise<void>; next?: Promise<void> } = {
+      current: this.#copyAll(organizationId).finally(() => {
+        if (!run.next) this.#runs.delete(organizationId)
+      }),
+    }
+    this.#runs.set(organizationId, run)
+    return run.current
+  }
+
+  async #copyAll(organizationId: string): Promise<void> {
+    while (await this.#copy(organizationId)) for (const notify of this.#followers.get(organizationId) ?? []) notify()
+  }
+
+  /** False when nothing waits. */
+  async #copy(organizationId: string): Promise<boolean> {
+    const head = await this.#headOf(organizationId)
+    if (head.copyingCount > 0) {
+      await this.#finish(head)
+      return true
+    }
+    const records = await this.#records.find({ outboxOf: organizationId }, { limit: MAX_RECORDS })
+    if (records.length === 0) return false
+    const waiting = records.flatMap(({ _id, outbox, outboxMark }) =>
+      outbox.map((pending) => ({ subject: _id, mark: outboxMark!, ...pending })),
+    )
+    waiting.sort((a, b) => a.at.getTime() - b.at.getTime())
+    const copying = waiting.map(({ subject, mark, id, at, data }, i) => {
+      const sequence = head.sequence + i + 1
+      return { event: { _id: `${organizationId}_${sequence}`, organizationId, sequence, subject, at, data }, id, mark }
+    })
+    // Who read the same head, and comes second, finds another number.
+    const claimed = await this.#heads.findOneAndUpdate(
+      { _id: organizationId, sequence: head.sequence, copyingCount: 0 },
+      { $set: { copying, copyingCount: copying.length }, $inc: { sequence: copying.length } },
+    )
+    if (claimed) await this.#finish(claimed)
+    return true
+  }
+
+  /** Repeatable. */
+  async #finish({ _id, sequence, forgotten, copying }: EventHead): Promise<void> {
+    for (let next = 0; next < copying.length; next += MAX_INSERTED)
+      await this.#events.insertMissing(copying.slice(next, next + MAX_INSERTED).map(({ event }) => event))
+    for (const [subject, items] of Map.groupBy(copying, ({ event }) => event.subject)) {
+      const untouched = await this.#records.findOneAndUpdate(
+        { _id: subject, outboxMark: items[0]!.mark },
+        { $set: { outbox: [] }, $unset: { outboxOf: '', outboxMark: '' } },
+      )
+      if (!untouched)
+        await this.#records.findOneAndUpdate({ _id: subject }, { $pull: { outbox: { id: { $in: items.map(({ id }) => id) } } } })
+    }
+    await this.#heads.findOneAndUpdate({ _id, sequence }, { $set: { copying: [], copyingCount: 0 } })
+    if (sequence - forgotten >= MAX_EVENTS + PRUNE_EVENTS) await this.#forget(_id, sequence - MAX_EVENTS)
+  }
+
+  /** Followers hear of it before anything is gone. */
+  async #forget(organizationId: string, upTo: number): Promise<void> {
+    await this.#heads.findOneAndUpdate({ _id: organizationId, forgotten: { $lt: upTo } }, { $set: { forgotten: upTo } })
+    while ((await this.#events.deleteMany({ organizationId, sequence: { $lte: upTo } })) > 0);
+  }
+
+  async #headOf(_id: string): Promise<EventHead> {
+    const found = await this.#heads.findOne({ _id })
+    if (found) return found
+    await this.#heads.insertMissing([{ _id, sequence: 0, forgotten: 0, copying: [], copyingCount: 0 }])
+    return (await this.#heads.findOne({ _id }))!
+  }
+}

@@ -117,6 +117,7 @@ function corpusOf(count: number, random: () => number): readonly IndexedChunk[] 
       ordinal,
       text,
       headingPath: [],
+      context: '',
       pageStart: null,
       pageEnd: null,
       charStart: 0,

@@ -1,10 +1,13 @@
 import { parseArgs } from 'node:util'
+import { reindex } from './reindex.ts'
 import { serviceOf } from './service.ts'
 import { verify } from './verify.ts'
 
 export const MAINTENANCE_USAGE = `kis verify           compare the chunk index with what is stored
     --repair         delete what is too much, and ingest again what is missing
     --collection ID  one collection only
+    --json           lines of JSON instead of text
+kis reindex          build the chunk index anew while the service runs, then verify it
     --json           lines of JSON instead of text`
 
 /** What is wrong with the arguments. */
@@ -16,6 +19,12 @@ export async function maintain([command, ...args]: readonly string[], env: NodeJ
     if (command === 'verify') {
       const options = verifyOptions(args)
       return (await verify(serviceOf(env), options, console.log)) ? 0 : 1
+    }
+    if (command === 'reindex') {
+      const options = reindexOptions(args)
+      const service = serviceOf(env)
+      await reindex(service, options, console.log)
+      return (await verify(service, { ...options, repair: false, collectionId: undefined }, console.log)) ? 0 : 1
     }
     return undefined
   } catch (error) {
@@ -32,6 +41,10 @@ function verifyOptions(args: readonly string[]) {
     json: { type: 'boolean', default: false },
   })
   return { repair: repair === true, collectionId: collection as string | undefined, json: json === true }
+}
+
+function reindexOptions(args: readonly string[]) {
+  return { json: optionsOf(args, { json: { type: 'boolean', default: false } }).json === true }
 }
 
 function optionsOf(args: readonly string[], options: NonNullable<Parameters<typeof parseArgs>[0]>['options']) {

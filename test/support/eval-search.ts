@@ -43,6 +43,7 @@ export class EvalSearch {
         ordinal,
         text,
         headingPath: [],
+        context: '',
         pageStart: null,
         pageEnd: null,
         charStart: 0,

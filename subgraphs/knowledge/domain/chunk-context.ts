@@ -46,7 +46,8 @@ function contextsOf({ blocks }: ParsedDocument, headings: HeadingPaths): readonl
   })
 }
 
-function innermostOf(path: readonly string[]): string {
+/** The part of a heading path that goes before a text. */
+export function innermostOf(path: readonly string[]): string {
   let kept = ''
   for (const name of path.toReversed()) {
     const longer = kept === '' ? shorten(name, MAX_PATH_CHARS) : `${name} > ${kept}`

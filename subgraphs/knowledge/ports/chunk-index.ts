@@ -1,7 +1,15 @@
 import type { SearchFilter } from '../domain/search-filter.ts'
 
-/** A passage with what searches need of it. Terms are made by `domain/text-analysis.ts`; adapters index them as they are. */
-export interface IndexedChunk {
+/** Made by `domain/text-analysis.ts`; adapters index them as they are. */
+export interface Terms {
+  /** Light stems, in order, with repeats. */
+  readonly words: readonly string[]
+  /** 3-grams inside each word with its edges marked, in order, with repeats. */
+  readonly grams: readonly string[]
+}
+
+/** A passage with what searches need of it. */
+export interface IndexedChunk extends Terms {
   /** Deterministic: the document, its generation and the ordinal, so that a repeated write overwrites. */
   readonly chunkId: string
   readonly ordinal: number
@@ -15,10 +23,8 @@ export interface IndexedChunk {
   readonly language: string | null
   /** Length 1. Adapters may keep it as int8. */
   readonly vector: Float32Array
-  /** Light stems, in order, with repeats. */
-  readonly words: readonly string[]
-  /** 3-grams inside each word with its edges marked, in order, with repeats. */
-  readonly grams: readonly string[]
+  /** What stands before `text` in what the vector and the terms are made of, or empty. Kept, so that the terms can be made again. */
+  readonly context: string
 }
 
 export interface IndexedDocument {
@@ -56,7 +62,7 @@ export interface ChunkCandidate {
   readonly gramCoverage: number
 }
 
-export interface StoredChunk extends Omit<IndexedChunk, 'vector' | 'words' | 'grams'> {
+export interface StoredChunk extends Omit<IndexedChunk, 'vector' | 'context' | keyof Terms> {
   readonly organizationId: string
   readonly collectionId: string
   readonly documentId: string
@@ -76,6 +82,21 @@ export interface IndexedGeneration {
   /** At least 1. With `lastOrdinal` one less, all of them from 0 on are there. */
   readonly chunks: number
   readonly lastOrdinal: number
+}
+
+/** What a chunk's terms are made of; `context` is null for chunks that were written before it was kept. */
+export interface Passage extends Pick<IndexedChunk, 'text' | 'headingPath'> {
+  readonly context: string | null
+}
+
+/** The terms of passages, in their order, at most 256. */
+export type TermsOf = (passages: readonly Passage[]) => Promise<readonly Terms[]>
+
+export interface RebuildStep {
+  /** Chunks taken over by this step. */
+  readonly chunks: number
+  /** Where the next step begins; null: everything is built anew. */
+  readonly next: string | null
 }
 
 /**
@@ -109,6 +130,13 @@ export interface ChunkIndex extends AsyncDisposable {
   search(query: ChunkQuery, signal: AbortSignal): Promise<readonly ChunkCandidate[]>
   /** In the order of the ids; those that are not there are left out. At most 1000. */
   get(collectionId: string, chunkIds: readonly string[]): Promise<readonly StoredChunk[]>
+  /**
+   * One step of building the whole index anew, in today's layout and with the terms that `termsOf` gives, while it is used: searches see
+   * each chunk once throughout, and no write or deletion is lost. `after` is null to begin, which takes up what is left of an interrupted
+   * rebuild, then `next` of the step before. A step takes some seconds. Two rebuilds at once do no harm. Steps may be repeated.
+   * @throws {KisError} `invalid_request` `after` is not what a step gave.
+   */
+  rebuild(after: string | null, termsOf: TermsOf, signal: AbortSignal): Promise<RebuildStep>
   /** Rejects when the index cannot serve. */
   ping(signal: AbortSignal): Promise<void>
 }

@@ -70,6 +70,7 @@ async function indexed(collectionId: string, documentId: string, generation: str
       ordinal,
       text,
       headingPath: [],
+      context: '',
       pageStart: null,
       pageEnd: null,
       charStart: 0,

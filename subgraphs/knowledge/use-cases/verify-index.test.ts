@@ -86,6 +86,7 @@ function chunkOf(documentId: string, generation: string, ordinal: number) {
     ordinal,
     text: 'harbour',
     headingPath: [],
+    context: '',
     pageStart: null,
     pageEnd: null,
     charStart: 0,

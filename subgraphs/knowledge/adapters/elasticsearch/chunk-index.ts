@@ -9,15 +9,26 @@ import type {
   IndexedCollection,
   IndexedDocument,
   IndexedGeneration,
+  RebuildStep,
   StoredChunk,
+  TermsOf,
 } from '../../ports/chunk-index.ts'
-import { attributeTerm } from './attributes.ts'
 import { answerOf, elasticsearchClient, failureOf, statusOf } from './client.ts'
-import { chunkIdOf, chunksIndex, collectionsIndex, entryId, type IndexNames, type IndexSize, indexNames } from './indices.ts'
+import { type ChunkSource, chunkOf, entryOf } from './entries.ts'
+import {
+  ADDED_FIELDS,
+  chunkIdOf,
+  collectionsIndex,
+  entryId,
+  firstChunksIndex,
+  type IndexNames,
+  type IndexSize,
+  indexNames,
+} from './indices.ts'
+import { rebuildStep, writtenIndex } from './rebuild.ts'
 import { search } from './search.ts'
-import { decimals, encodeVector } from './small-vectors.ts'
 import { checkStart, rethrowUnfit } from './start-check.ts'
-import { encodeCounts, termMark } from './term-counts.ts'
+import { termMark } from './term-counts.ts'
 
 const MAX_CHUNKS_PER_PUT = 256
 const MAX_CANDIDATES = 1_000
@@ -29,8 +40,10 @@ const ORDINALS_PER_PAGE = 10_000
 const PUT_TIMEOUT_MS = 30_000
 /** A collection of a million chunks goes in a minute or two. */
 const DELETE_TIMEOUT_MS = 300_000
-/** A chunk that is written while it is deleted is a conflict; each pass takes those of the pass before. */
+/** A chunk that is written while it is deleted is a conflict; each pass takes those of the pass before, and the last finds none. */
 const MAX_DELETE_PASSES = 5
+/** A rebuild takes minutes at least, so a second one does not begin during the repeat. */
+const MAX_PUT_PASSES = 3
 
 export interface ElasticsearchOptions {
   /** May carry `user:password@`. */
@@ -54,6 +67,7 @@ export async function openElasticsearchChunkIndex(options: ElasticsearchOptions)
     const names = indexNames(prefix)
     await checkStart(client, names)
     await make(client, collectionsIndex(names, size)).catch(rethrowUnfit)
+    await addFields(client, names).catch(rethrowUnfit)
     log.info({ prefix }, 'The chunk index is in Elasticsearch')
     return new ElasticsearchChunkIndex(client, names, size)
   } catch (error) {
@@ -62,31 +76,21 @@ export async function openElasticsearchChunkIndex(options: ElasticsearchOptions)
   }
 }
 
-/** Makes an index unless it is there: another process may be doing the same. */
-async function make(client: Client, request: estypes.IndicesCreateRequest): Promise<void> {
-  if (await answerOf(client.indices.exists({ index: request.index }))) return
+/** Makes an index, which is known by `name`, unless it is there: another process may be doing the same. */
+async function make(client: Client, request: estypes.IndicesCreateRequest, name = request.index): Promise<void> {
+  if (await answerOf(client.indices.exists({ index: name }))) return
   await answerOf(client.indices.create(request, { ignore: [400] }))
-  if (!(await answerOf(client.indices.exists({ index: request.index })))) throw failureOf(400, `index ${request.index} cannot be made`)
+  if (!(await answerOf(client.indices.exists({ index: name })))) throw failureOf(400, `index ${request.index} cannot be made`)
+}
+
+/** Brings indices of the first layout up to what is written into them now. */
+async function addFields(client: Client, { allChunks }: IndexNames): Promise<void> {
+  await answerOf(client.indices.putMapping({ index: allChunks, ignore_unavailable: true, properties: ADDED_FIELDS }, { ignore: [404] }))
 }
 
 interface CollectionSource {
   readonly organization_id: string
   readonly dimensions: number
-}
-
-interface ChunkSource {
-  readonly organization_id: string
-  readonly collection_id: string
-  readonly document_id: string
-  readonly generation: string
-  readonly ordinal: number
-  readonly text: string
-  readonly heading_path: readonly string[]
-  readonly page_start: number | null
-  readonly page_end: number | null
-  readonly char_start: number
-  readonly char_end: number
-  readonly language: string | null
 }
 
 class ElasticsearchChunkIndex implements ChunkIndex {
@@ -102,7 +106,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
 
   async createCollection(collection: { organizationId: string; collectionId: string; dimensions: number }): Promise<void> {
     const { organizationId, collectionId, dimensions } = collection
-    await make(this.#client, chunksIndex(this.#names, dimensions, this.#size))
+    await make(this.#client, firstChunksIndex(this.#names, dimensions, this.#size), this.#names.chunks(dimensions))
     const created = this.#client.index(
       {
         index: this.#names.collections,
@@ -146,14 +150,19 @@ class ElasticsearchChunkIndex implements ChunkIndex {
       refresh: 'wait_for',
       operations: [...distinct].flatMap(([chunkId, chunk]) => [
         { index: { _id: entryId(document.collectionId, chunkId) } },
-        stored(document, chunk, mark),
+        entryOf(document, chunk, mark),
       ]),
     } as const
-    const { errors, items } = await answerOf(this.#client.bulk(request, { requestTimeout: PUT_TIMEOUT_MS }))
-    if (!errors) return
-    for (const { index } of items) {
-      if (index?.error) throw failureOf(index.status, `a chunk was not written, status ${index.status}, ${index.error.type}`)
+    for (let pass = 0; pass < MAX_PUT_PASSES; pass++) {
+      const { errors, items } = await answerOf(this.#client.bulk(request, { requestTimeout: PUT_TIMEOUT_MS }))
+      for (const { index } of errors ? items : []) {
+        if (index?.error) throw failureOf(index.status, `a chunk was not written, status ${index.status}, ${index.error.type}`)
+      }
+      // A rebuild that has begun meanwhile may have copied the old index already: what is written there since would be lost.
+      const written = await writtenIndex(this.#client, this.#names, collection.dimensions)
+      if (items.every(({ index }) => index!._index === written)) return
     }
+    throw failureOf(503, `the index was replaced while chunks were written, ${MAX_PUT_PASSES} times`)
   }
 
   async ordinals(collectionId: string, documentId: string, generation: string): Promise<readonly number[]> {
@@ -228,8 +237,9 @@ class ElasticsearchChunkIndex implements ChunkIndex {
         query: {
           bool: { filter: [...only({ collectionId }), { ids: { values: chunkIds.map((chunkId) => entryId(collectionId, chunkId)) } }] },
         },
-        size: MAX_CHUNKS_PER_GET,
-        _source: { excludes: ['vector', 'small_vector', 'term_counts', 'attributes'] },
+        // While a rebuild copies, an entry may be there twice.
+        size: 2 * chunkIds.length,
+        _source: { excludes: ['vector', 'small_vector', 'term_counts', 'attributes', 'context'] },
       }),
     )
     const found = new Map(hits.hits.map(({ _id, _source }) => [chunkIdOf(collectionId, _id!), _source!]))
@@ -237,6 +247,10 @@ class ElasticsearchChunkIndex implements ChunkIndex {
       const source = found.get(chunkId)
       return source ? [chunkOf(chunkId, source)] : []
     })
+  }
+
+  async rebuild(after: string | null, termsOf: TermsOf, signal: AbortSignal): Promise<RebuildStep> {
+    return rebuildStep({ client: this.#client, names: this.#names, size: this.#size }, after, termsOf, signal)
   }
 
   async ping(signal: AbortSignal): Promise<void> {
@@ -297,7 +311,11 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     for (let pass = 0; pass < MAX_DELETE_PASSES; pass++) {
       // The deletion finds what is visible, and a write that was not answered may not be.
       await this.#refresh()
-      const { version_conflicts: conflicts = 0, failures = [] } = await answerOf(
+      const {
+        deleted = 0,
+        version_conflicts: conflicts = 0,
+        failures = [],
+      } = await answerOf(
         this.#client.deleteByQuery(
           {
             index: this.#names.allChunks,
@@ -311,7 +329,8 @@ class ElasticsearchChunkIndex implements ChunkIndex {
         ),
       )
       if (failures.length) throw failureOf(failures[0]!.status, `a chunk was not deleted, status ${failures[0]!.status}`)
-      if (conflicts === 0) return
+      // A rebuild may have copied a chunk between the look and its deletion; the next look finds the copy.
+      if (deleted === 0 && conflicts === 0) return
     }
     throw failureOf(503, `chunks were written while they were deleted, ${MAX_DELETE_PASSES} times`)
   }
@@ -319,53 +338,6 @@ class ElasticsearchChunkIndex implements ChunkIndex {
 
 function only({ collectionId, documentId }: { readonly collectionId: string; readonly documentId?: string }) {
   return [{ term: { collection_id: collectionId } }, ...(documentId === undefined ? [] : [{ term: { document_id: documentId } }])]
-}
-
-function stored(document: IndexedDocument, chunk: IndexedChunk, mark: string) {
-  const source: ChunkSource = {
-    organization_id: document.organizationId,
-    collection_id: document.collectionId,
-    document_id: document.documentId,
-    generation: document.generation,
-    ordinal: chunk.ordinal,
-    text: chunk.text,
-    heading_path: chunk.headingPath,
-    page_start: chunk.pageStart,
-    page_end: chunk.pageEnd,
-    char_start: chunk.charStart,
-    char_end: chunk.charEnd,
-    language: chunk.language,
-  }
-  const marked = (terms: readonly string[]) => [...new Set(terms)].map((term) => mark + term)
-  return {
-    ...source,
-    attributes: Object.entries(document.attributes).flatMap(([field, value]) => (value === null ? [] : [attributeTerm(field, value)])),
-    words: marked(chunk.words),
-    grams: marked(chunk.grams),
-    word_count: chunk.words.length,
-    gram_count: chunk.grams.length,
-    term_counts: encodeCounts(chunk),
-    small_vector: encodeVector(chunk.vector),
-    vector: decimals(chunk.vector),
-  }
-}
-
-function chunkOf(chunkId: string, source: ChunkSource): StoredChunk {
-  return {
-    chunkId,
-    organizationId: source.organization_id,
-    collectionId: source.collection_id,
-    documentId: source.document_id,
-    generation: source.generation,
-    ordinal: source.ordinal,
-    text: source.text,
-    headingPath: source.heading_path,
-    pageStart: source.page_start,
-    pageEnd: source.page_end,
-    charStart: source.char_start,
-    charEnd: source.char_end,
-    language: source.language,
-  }
 }
 
 function checkVector(vector: Float32Array, dimensions: number, whose: string): void {

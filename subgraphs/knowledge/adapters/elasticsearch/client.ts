@@ -2,7 +2,7 @@ import { Client, errors } from '@elastic/elasticsearch'
 import { ServiceUnavailable } from '../../../common/errors.ts'
 
 /** Reads and small writes; searches of a healthy index take milliseconds. Writes of many chunks name a longer time themselves. */
-const REQUEST_TIMEOUT_MS = 10_000
+export const REQUEST_TIMEOUT_MS = 10_000
 /** Every call may be repeated (ids are deterministic), and one repeat gets past a connection that the server has closed meanwhile. */
 const MAX_RETRIES = 1
 /** Open requests to the index at most; more wait here instead of in the server's queues. */

@@ -4,14 +4,16 @@ import type { estypes } from '@elastic/elasticsearch'
 export interface IndexNames {
   /** One small document a collection: its organization and the length of its vectors. */
   readonly collections: string
-  /** Alias of all indices of chunks: what is found by collection alone. */
+  /** Alias of all indices of chunks, also of one that is being filled: what is found by collection alone, and what is deleted. */
   readonly allChunks: string
-  /** Alias of the index with vectors of this length; only it is written to. */
+  /** Alias of the index with vectors of this length, which searches and writes use. While another is being filled it has both: see `rebuild.ts`. */
   chunks(dimensions: number): string
   /** Whether a name is one that `chunks` gives. */
   isChunks(name: string): boolean
-  /** The index behind it. The number is its generation, so that another can be built beside it and the alias moved. */
-  firstGeneration(dimensions: number): string
+  /** An index behind it. Each rebuild makes the next number. */
+  built(dimensions: number, number: number): string
+  /** What `built` was given for this name; undefined when it is not one. */
+  partsOf(index: string): { readonly dimensions: number; readonly number: number } | undefined
   /** All of it; nothing of an installation whose prefix begins like this one's. */
   readonly patterns: readonly [collections: string, chunks: string]
 }
@@ -37,7 +39,11 @@ export function indexNames(prefix: string): IndexNames {
     allChunks: `${prefix}-chunks`,
     chunks,
     isChunks: (name) => name.startsWith(`${prefix}-chunks-`) && /^\d+$/.test(name.slice(`${prefix}-chunks-`.length)),
-    firstGeneration: (dimensions) => `${chunks(dimensions)}-1`,
+    built: (dimensions, number) => `${chunks(dimensions)}-${number}`,
+    partsOf(index) {
+      const match = index.startsWith(`${prefix}-chunks-`) && /^(\d+)-(\d+)$/.exec(index.slice(`${prefix}-chunks-`.length))
+      return match ? { dimensions: Number(match[1]), number: Number(match[2]) } : undefined
+    },
     patterns: [`${prefix}-collections`, `${prefix}-chunks*`],
   }
 }
@@ -60,6 +66,17 @@ export const COLLECTIONS_MAPPING = {
 const TERMS = { type: 'keyword', doc_values: false, similarity: 'boolean' } as const
 const UNSEARCHED = { type: 'keyword', index: false, doc_values: false } as const
 
+/** Fields that indices of the first layout lack until a start adds them. */
+export const ADDED_FIELDS = {
+  /** What the terms were made of beside the text. */
+  context: UNSEARCHED,
+  /** Copied by a rebuild, and not written by the service since. */
+  copied: { type: 'boolean' },
+} as const satisfies Record<string, estypes.MappingProperty>
+
+/** An entry of an index that is being filled, which searches see only once: here when it was written, in the old index when it was copied. */
+export const NOT_COPIED = { bool: { must_not: [{ term: { copied: true } }] } } satisfies estypes.QueryDslQueryContainer
+
 export function chunksMapping(dimensions: number) {
   return {
     dynamic: 'strict',
@@ -74,6 +91,7 @@ export function chunksMapping(dimensions: number) {
       ordinal: { type: 'integer' },
       text: { type: 'text', index: false },
       heading_path: UNSEARCHED,
+      ...ADDED_FIELDS,
       page_start: { type: 'integer' },
       page_end: { type: 'integer' },
       char_start: { type: 'integer', index: false, doc_values: false },
@@ -97,11 +115,18 @@ export function chunksMapping(dimensions: number) {
   } as const satisfies estypes.MappingTypeMapping
 }
 
-export function chunksIndex(names: IndexNames, dimensions: number, size: IndexSize) {
+/** An index that no alias names yet. */
+export function nextChunksIndex(names: IndexNames, dimensions: number, number: number, size: IndexSize) {
   return {
-    index: names.firstGeneration(dimensions),
+    index: names.built(dimensions, number),
     settings: { number_of_shards: size.shards, number_of_replicas: size.replicas, refresh_interval: REFRESH_INTERVAL },
     mappings: chunksMapping(dimensions),
+  } satisfies estypes.IndicesCreateRequest
+}
+
+export function firstChunksIndex(names: IndexNames, dimensions: number, size: IndexSize) {
+  return {
+    ...nextChunksIndex(names, dimensions, 1, size),
     aliases: { [names.allChunks]: {}, [names.chunks(dimensions)]: { is_write_index: true } },
   } satisfies estypes.IndicesCreateRequest
 }

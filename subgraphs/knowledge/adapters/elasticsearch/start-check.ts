@@ -1,7 +1,7 @@
 import type { Client, estypes } from '@elastic/elasticsearch'
 import { Unfit } from '../../../common/opening.ts'
 import { described, statusOf } from './client.ts'
-import { COLLECTIONS_MAPPING, chunksMapping, type IndexNames } from './indices.ts'
+import { ADDED_FIELDS, COLLECTIONS_MAPPING, chunksMapping, type IndexNames } from './indices.ts'
 
 /** Vectors with a filter of their own and stored apart from `_source` are as this adapter expects them since then. */
 const OLDEST_MAJOR = 9
@@ -48,7 +48,8 @@ async function wrongMappings(client: Client, names: IndexNames): Promise<readonl
     const indices = await client.indices.getMapping({ index: [...names.patterns], ignore_unavailable: true })
     return Object.entries(indices).flatMap(([index, { mappings }]) => {
       if (index === names.allChunks || names.isChunks(index)) return [`index ${index} is there where an alias belongs`]
-      const expected = index === names.collections ? COLLECTIONS_MAPPING : expectedChunks(index, names)
+      const parts = names.partsOf(index)
+      const expected = index === names.collections ? COLLECTIONS_MAPPING : parts && chunksMapping(parts.dimensions)
       if (!expected) return []
       const wrong = differences(expected, mappings)
       return wrong.length ? [`index ${index} has a mapping that is not this service's: ${wrong.join(', ')}`] : []
@@ -58,27 +59,26 @@ async function wrongMappings(client: Client, names: IndexNames): Promise<readonl
   }
 }
 
-function expectedChunks(index: string, { allChunks }: IndexNames): estypes.MappingTypeMapping | undefined {
-  const [dimensions, generation] = index.startsWith(`${allChunks}-`) ? index.slice(allChunks.length + 1).split('-') : []
-  return Number(dimensions) > 0 && Number(generation) > 0 ? chunksMapping(Number(dimensions)) : undefined
-}
-
 /** Names of what differs. The server answers more than it was given, and numbers and booleans as texts in places. */
 function differences(expected: estypes.MappingTypeMapping, actual: estypes.MappingTypeMapping): readonly string[] {
+  const { properties = {} } = actual
   const differing = Object.entries(expected.properties!).filter(
-    ([name, wanted]) => !contains((actual.properties?.[name] ?? {}) as Json, wanted as Json),
+    ([name, wanted]) => !(name in ADDED_FIELDS && !(name in properties)) && !contains((properties[name] ?? {}) as Json, wanted as Json),
   )
   return [...(actual.dynamic === 'strict' ? [] : ['dynamic']), ...differing.map(([name]) => name)]
 }
 
 type Json = { readonly [key: string]: unknown }
 
+/** Decides speed and memory only, and a rebuild brings it up to date. */
+const TUNING = 'index_options'
+
 /** Defaults are left out of an answer, so an absent value passes, unless it is the type. */
 function contains(actual: Json, wanted: Json): boolean {
   if (wanted.type !== actual.type) return false
   return Object.entries(wanted).every(([key, value]) => {
     const given = actual[key]
-    if (given === undefined) return true
+    if (given === undefined || key === TUNING) return true
     return typeof value === 'object' ? contains(given as Json, value as Json) : String(given) === String(value)
   })
 }

@@ -1,7 +1,9 @@
 import type { IndexedChunk } from '../../ports/chunk-index.ts'
 
 /** A chunk as it crosses to the writer's thread: copying thousands of short strings would hold up the event loop, two long ones do not. */
-export interface PackedChunk extends Omit<IndexedChunk, 'words' | 'grams'> {
+export interface PackedChunk extends Omit<IndexedChunk, 'words' | 'grams' | 'context'> {
+  /** Null: written before it was kept. */
+  readonly context: string | null
   readonly words: string
   readonly grams: string
 }
@@ -10,7 +12,11 @@ export interface PackedChunk extends Omit<IndexedChunk, 'words' | 'grams'> {
 const SEPARATOR = '\u0000'
 
 export function packed(chunk: IndexedChunk): PackedChunk {
-  return { ...chunk, words: chunk.words.join(SEPARATOR), grams: chunk.grams.join(SEPARATOR) }
+  return { ...chunk, words: joinedTerms(chunk.words), grams: joinedTerms(chunk.grams) }
+}
+
+export function joinedTerms(terms: readonly string[]): string {
+  return terms.join(SEPARATOR)
 }
 
 export function unpackTerms(terms: string): readonly string[] {

@@ -1,7 +1,8 @@
 import { serveWorker, workerInput } from '../../../common/worker-rpc.ts'
 import type { ChunkQuery, IndexedCollection, IndexedGeneration, StoredChunk } from '../../ports/chunk-index.ts'
+import type { StoredPassage } from './chunk-index-rebuild.ts'
 import { withRefusals } from './chunk-index-refusal.ts'
-import { findCollection, openReader, tablesOf } from './chunk-index-schema.ts'
+import { draftOf, findCollection, openReader, tablesOf } from './chunk-index-schema.ts'
 import { search } from './chunk-index-search.ts'
 
 /** A thread that reads: searches, and chunks by id. */
@@ -16,6 +17,7 @@ serveWorker({
   hasCollection: (collectionId: string) => inSnapshot(() => findCollection(db, collectionId) !== undefined),
   listCollections: (after: string, limit: number) => inSnapshot(() => listCollections(after, limit)),
   listGenerations: (collectionId: string, after: string, limit: number) => inSnapshot(() => listGenerations(collectionId, after, limit)),
+  passages: (collectionId: string, after: number, limit: number) => inSnapshot(() => passages(collectionId, after, limit)),
   ping: () => inSnapshot(() => void db.prepare('SELECT count(*) FROM collections').get()),
 })
 
@@ -67,7 +69,8 @@ function get(collectionId: string, chunkIds: readonly string[]): readonly Stored
 function listCollections(after: string, limit: number): readonly IndexedCollection[] {
   return db
     .prepare(
-      'SELECT collection_id AS collectionId, chunks FROM collections WHERE collection_id > ? AND chunks > 0 ORDER BY collection_id LIMIT ?',
+      `SELECT collection_id AS collectionId, chunks FROM collections
+       WHERE collection_id > ? AND chunks > 0 AND collection_id NOT GLOB '${draftOf('*')}' ORDER BY collection_id LIMIT ?`,
     )
     .all(after, limit) as unknown as IndexedCollection[]
 }
@@ -88,4 +91,17 @@ function listGenerations(collectionId: string, after: string, limit: number): re
     )
     .all(after, limit)
   return rows as unknown as IndexedGeneration[]
+}
+
+function passages(collectionId: string, after: number, limit: number): readonly StoredPassage[] {
+  const collection = findCollection(db, collectionId)
+  if (!collection) return []
+  const { chunks } = tablesOf(collection)
+  const rows = db
+    .prepare(`SELECT id, text, heading_path AS headingPath, context FROM ${chunks} WHERE id > ? ORDER BY id LIMIT ?`)
+    .all(after, limit)
+  return (rows as unknown as (Omit<StoredPassage, 'headingPath'> & { headingPath: string })[]).map((row) => ({
+    ...row,
+    headingPath: JSON.parse(row.headingPath) as string[],
+  }))
 }

@@ -53,6 +53,19 @@ export function openWriter(file: string): DatabaseSync {
       words INTEGER NOT NULL DEFAULT 0,
       grams INTEGER NOT NULL DEFAULT 0
     ) STRICT`)
+  const collections = db.prepare('SELECT key, collection_id AS collectionId FROM collections').all() as {
+    key: number
+    collectionId: string
+  }[]
+  for (const { key, collectionId } of collections) {
+    const { chunks } = tablesOf({ key })
+    // A rebuild does not outlive its process.
+    if (isDraft(collectionId)) dropCollectionRow(db, { key })
+    // Files of the first layout lack it.
+    else if (db.prepare(`SELECT 1 FROM pragma_table_info('${chunks}') WHERE name = 'context'`).get() === undefined) {
+      db.exec(`ALTER TABLE ${chunks} ADD COLUMN context TEXT`)
+    }
+  }
   return db
 }
 
@@ -60,6 +73,28 @@ export function openReader(file: string): DatabaseSync {
   const db = new DatabaseSync(file, { readOnly: true, timeout: BUSY_TIMEOUT_MS })
   db.exec(`PRAGMA mmap_size = ${MMAP_BYTES}`)
   return db
+}
+
+/**
+ * While a collection is built anew its new tables belong to a collection of this name, which takes every write too. Ids of collections begin
+ * with another word.
+ */
+const DRAFT = 'draft:'
+
+export function draftOf(collectionId: string): string {
+  return DRAFT + collectionId
+}
+
+function isDraft(collectionId: string): boolean {
+  return collectionId.startsWith(DRAFT)
+}
+
+/** The first collection behind `after` that is no draft. */
+export function nextCollection(db: DatabaseSync, after: string): string | undefined {
+  const row = db
+    .prepare(`SELECT collection_id FROM collections WHERE collection_id > ? AND collection_id NOT GLOB '${DRAFT}*' ORDER BY 1 LIMIT 1`)
+    .get(after)
+  return row?.collection_id as string | undefined
 }
 
 export function findCollection(db: DatabaseSync, collectionId: string): CollectionRow | undefined {
@@ -97,7 +132,8 @@ export function createTables(db: DatabaseSync, tables: Tables): void {
       grams INTEGER NOT NULL,
       counts BLOB NOT NULL,
       heading_path TEXT NOT NULL,
-      text TEXT NOT NULL
+      text TEXT NOT NULL,
+      context TEXT
     ) STRICT;
     CREATE INDEX ${tables.chunks}_by_document ON ${tables.chunks} (document, ordinal, page_start, page_end);
     CREATE TABLE ${tables.vectors} (block INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
@@ -105,6 +141,7 @@ export function createTables(db: DatabaseSync, tables: Tables): void {
     CREATE VIRTUAL TABLE ${tables.postings} USING fts5(terms, content='', contentless_delete=1, detail=none, tokenize=ascii)`)
 }
 
-export function dropTables(db: DatabaseSync, tables: Tables): void {
-  for (const table of Object.values(tables)) db.exec(`DROP TABLE ${table}`)
+export function dropCollectionRow(db: DatabaseSync, { key }: { readonly key: number }): void {
+  for (const table of Object.values(tablesOf({ key }))) db.exec(`DROP TABLE ${table}`)
+  db.prepare('DELETE FROM collections WHERE key = ?').run(key)
 }

@@ -40,6 +40,29 @@ export function writeVectors(
   }
 }
 
+/** The vectors of these chunks as they are kept, in their direction and of another length; without those that have none. */
+export function readVectors(
+  db: DatabaseSync,
+  tables: Tables,
+  dimensions: number,
+  ids: readonly number[],
+): ReadonlyMap<number, Float32Array> {
+  const length = paddedLength(dimensions)
+  const read = db.prepare(`SELECT data FROM ${tables.vectors} WHERE block = ?`)
+  const vectors = new Map<number, Float32Array>()
+  for (const [block, ofBlock] of Map.groupBy(ids, (id) => Math.floor(id / BLOCK))) {
+    const found = read.get(block) as { data: Uint8Array } | undefined
+    if (!found) continue
+    const data = Uint8Array.from(found.data)
+    const lengths = new Float32Array(data.buffer, 0, BLOCK)
+    for (const id of ofBlock) {
+      const place = id % BLOCK
+      if (lengths[place]! > 0) vectors.set(id, Float32Array.from(new Int8Array(data.buffer, LENGTHS_BYTES + place * length, dimensions)))
+    }
+  }
+  return vectors
+}
+
 /** Cosines of a query with every chunk of a collection. */
 export interface Cosines {
   /** 0 for a chunk that has no vector. */

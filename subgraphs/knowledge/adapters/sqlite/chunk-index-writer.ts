@@ -3,9 +3,20 @@ import type { IndexedDocument } from '../../ports/chunk-index.ts'
 import { decodeCounts, encodeCounts } from './chunk-index-counts.ts'
 import type { Leg } from './chunk-index-coverage.ts'
 import { type PackedChunk, unpackTerms } from './chunk-index-packing.ts'
+import type { DraftPlace, RemadePassage } from './chunk-index-rebuild.ts'
 import { refuse, withRefusals } from './chunk-index-refusal.ts'
-import { type CollectionRow, createTables, dropTables, findCollection, openWriter, type Tables, tablesOf } from './chunk-index-schema.ts'
-import { writeVectors } from './chunk-index-vectors.ts'
+import {
+  type CollectionRow,
+  createTables,
+  draftOf,
+  dropCollectionRow,
+  findCollection,
+  nextCollection,
+  openWriter,
+  type Tables,
+  tablesOf,
+} from './chunk-index-schema.ts'
+import { readVectors, writeVectors } from './chunk-index-vectors.ts'
 
 /** The thread that writes. Calls that have come in together share one transaction and its flush to disk, each undone alone if it fails. */
 
@@ -21,6 +32,8 @@ serveWorkerInBatches(
     put: undoable(put),
     deleteDocument: undoable(deleteDocument),
     deleteGeneration: undoable(deleteGeneration),
+    beginDraft: undoable(beginDraft),
+    continueDraft: undoable(continueDraft),
     opened: () => undefined,
   },
   (run) =>
@@ -37,12 +50,12 @@ serveWorkerInBatches(
   MAX_CALLS,
 )
 
-function undoable<A extends unknown[]>(run: (...args: A) => void): (...args: A) => void {
+function undoable<A extends unknown[], T>(run: (...args: A) => T): (...args: A) => T {
   return (...args) =>
     withRefusals(() => {
       db.exec('SAVEPOINT call')
       try {
-        run(...args)
+        return run(...args)
       } catch (error) {
         // A full disk ends the whole transaction by itself, and then there is no savepoint.
         if (db.isTransaction) db.exec('ROLLBACK TO call')
@@ -59,26 +72,41 @@ function createCollection(organizationId: string, collectionId: string, dimensio
     if (found.dimensions === dimensions && found.organizationId === organizationId) return
     refuse('invalid_request', `Collection ${collectionId} is there with ${found.dimensions} dimensions.`)
   }
+  makeCollection(organizationId, collectionId, dimensions)
+}
+
+function makeCollection(organizationId: string, collectionId: string, dimensions: number): number {
   const { lastInsertRowid } = db
     .prepare('INSERT INTO collections (collection_id, organization_id, dimensions) VALUES (?, ?, ?)')
     .run(collectionId, organizationId, dimensions)
-  createTables(db, tablesOf({ key: Number(lastInsertRowid) }))
+  const key = Number(lastInsertRowid)
+  createTables(db, tablesOf({ key }))
+  return key
 }
 
 function dropCollection(collectionId: string): void {
-  const collection = findCollection(db, collectionId)
-  if (!collection) return
-  dropTables(db, tablesOf(collection))
-  db.prepare('DELETE FROM collections WHERE key = ?').run(collection.key)
+  for (const collection of withDraft(collectionId)) dropCollectionRow(db, collection)
+}
+
+/** The collection and, while it is built anew, its draft: what is written to the one is written to the other. */
+function withDraft(collectionId: string): readonly CollectionRow[] {
+  return [collectionId, draftOf(collectionId)].flatMap((id) => findCollection(db, id) ?? [])
 }
 
 function put(document: IndexedDocument, chunks: readonly PackedChunk[]): void {
-  const collection = findCollection(db, document.collectionId)
+  const [collection, ...drafts] = withDraft(document.collectionId)
   if (!collection || collection.organizationId !== document.organizationId) {
     refuse('not_found', `The index has no collection ${document.collectionId}.`)
   }
   for (const chunk of chunks) checkVector(chunk, collection.dimensions)
+  for (const target of [collection, ...drafts]) putInto(target, document, chunks)
+}
 
+function putInto(
+  collection: CollectionRow,
+  document: Pick<IndexedDocument, 'documentId' | 'generation' | 'attributes'>,
+  chunks: readonly PackedChunk[],
+): void {
   const tables = tablesOf(collection)
   const documentKey = putDocument(tables, document)
   // The last of equal ids wins, as it would in calls one after another.
@@ -94,11 +122,12 @@ function put(document: IndexedDocument, chunks: readonly PackedChunk[]): void {
   )
   const write = db.prepare(`
     INSERT INTO ${tables.chunks}
-      (chunk_id, document, ordinal, language, page_start, page_end, char_start, char_end, words, grams, counts, heading_path, text)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      (chunk_id, document, ordinal, language, page_start, page_end, char_start, char_end, words, grams, counts, heading_path, text, context)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (chunk_id) DO UPDATE SET document = excluded.document, ordinal = excluded.ordinal, language = excluded.language,
       page_start = excluded.page_start, page_end = excluded.page_end, char_start = excluded.char_start, char_end = excluded.char_end,
-      words = excluded.words, grams = excluded.grams, counts = excluded.counts, heading_path = excluded.heading_path, text = excluded.text
+      words = excluded.words, grams = excluded.grams, counts = excluded.counts, heading_path = excluded.heading_path, text = excluded.text,
+      context = excluded.context
     RETURNING id`)
   const index = db.prepare(`INSERT INTO ${tables.postings} (rowid, terms) VALUES (?, ?)`)
   const vectors = new Map<number, Float32Array>()
@@ -119,6 +148,7 @@ function put(document: IndexedDocument, chunks: readonly PackedChunk[]): void {
       encodeCounts(counts),
       JSON.stringify(chunk.headingPath),
       chunk.text,
+      chunk.context,
     ) as { id: number }
     index.run(id, [...counts.keys()].join(' '))
     vectors.set(id, chunk.vector)
@@ -142,8 +172,10 @@ function deleteGeneration(collectionId: string, documentId: string, generation: 
 
 /** Deletes the chunks of the ingestions that the condition names, and their rows. */
 function deleteWhere(collectionId: string, condition: string, parameters: readonly (string | null)[]): void {
-  const collection = findCollection(db, collectionId)
-  if (!collection) return
+  for (const collection of withDraft(collectionId)) deleteFrom(collection, condition, parameters)
+}
+
+function deleteFrom(collection: CollectionRow, condition: string, parameters: readonly (string | null)[]): void {
   const tables = tablesOf(collection)
   const dead = `SELECT id FROM ${tables.documents} WHERE ${condition}`
   const chunks = db.prepare(`SELECT id FROM ${tables.chunks} WHERE document IN (${dead})`).all(...parameters) as { id: number }[]
@@ -155,6 +187,66 @@ function deleteWhere(collectionId: string, condition: string, parameters: readon
   db.prepare(`DELETE FROM ${tables.documents} WHERE ${condition}`).run(...parameters)
 }
 
+/** Begins the first collection behind `after` anew; null when there is none. */
+function beginDraft(after: string): DraftPlace | null {
+  const collectionId = nextCollection(db, after)
+  return collectionId === undefined ? null : newDraft(collectionId)
+}
+
+function newDraft(collectionId: string): DraftPlace {
+  const { organizationId, dimensions } = findCollection(db, collectionId)!
+  const found = findCollection(db, draftOf(collectionId))
+  if (found) dropCollectionRow(db, found)
+  return { collectionId, key: makeCollection(organizationId, draftOf(collectionId), dimensions), after: 0 }
+}
+
+/**
+ * Takes passages over into the draft, with their new terms; after the last ones the draft takes the collection's place. Gives where to go
+ * on, null at the end of all collections.
+ */
+function continueDraft({ collectionId, key }: DraftPlace, passages: readonly RemadePassage[], isLast: boolean): DraftPlace | null {
+  const collection = findCollection(db, collectionId)
+  const draft = findCollection(db, draftOf(collectionId))
+  // Another rebuild has this collection, or it is gone.
+  if (!collection || (draft && draft.key !== key)) return beginDraft(collectionId)
+  // Finished by another rebuild, or lost with the process that began it.
+  if (!draft) return newDraft(collectionId)
+  takeOver(collection, draft, passages)
+  if (!isLast) return { collectionId, key, after: passages.at(-1)!.id }
+  dropCollectionRow(db, collection)
+  db.prepare('UPDATE collections SET collection_id = ? WHERE key = ?').run(collectionId, key)
+  return beginDraft(collectionId)
+}
+
+function takeOver(collection: CollectionRow, draft: CollectionRow, passages: readonly RemadePassage[]): void {
+  const tables = tablesOf(collection)
+  const isThere = db.prepare(`SELECT 1 FROM ${tablesOf(draft).chunks} WHERE chunk_id = ?`)
+  const find = db.prepare(
+    `SELECT c.chunk_id AS chunkId, c.ordinal, c.text, c.heading_path AS headingPath, c.page_start AS pageStart, c.page_end AS pageEnd,
+       c.char_start AS charStart, c.char_end AS charEnd, c.language, c.context, d.document_id AS documentId, d.generation, d.attributes
+     FROM ${tables.chunks} c JOIN ${tables.documents} d ON d.id = c.document WHERE c.id = ?`,
+  )
+  const vectors = readVectors(
+    db,
+    tables,
+    collection.dimensions,
+    passages.map(({ id }) => id),
+  )
+  const taken = passages.flatMap(({ id, ...terms }) => {
+    const row = find.get(id) as
+      | (Omit<PackedChunk, 'headingPath' | 'vector'> & Record<'headingPath' | 'documentId' | 'generation' | 'attributes', string>)
+      | undefined
+    const vector = vectors.get(id)
+    // Deleted meanwhile, or written since the draft was begun. One without a vector is no use to anybody; `kis verify` says that it is missing.
+    if (!row || !vector || isThere.get(row.chunkId)) return []
+    return [{ ...row, ...terms, vector, headingPath: JSON.parse(row.headingPath) as string[] }]
+  })
+  for (const chunks of Map.groupBy(taken, ({ documentId, generation }) => `${documentId} ${generation}`).values()) {
+    const { documentId, generation, attributes } = chunks[0]!
+    putInto(draft, { documentId, generation, attributes: JSON.parse(attributes) as IndexedDocument['attributes'] }, chunks)
+  }
+}
+
 function checkVector({ vector, chunkId }: PackedChunk, dimensions: number): void {
   if (vector.length !== dimensions) {
     refuse('invalid_request', `The vector of chunk ${chunkId} has ${vector.length} components; the collection's have ${dimensions}.`)
@@ -164,7 +256,10 @@ function checkVector({ vector, chunkId }: PackedChunk, dimensions: number): void
   if (vector.every((x) => x === 0)) refuse('invalid_request', `The vector of chunk ${chunkId} is zero, so it has no direction.`)
 }
 
-function putDocument(tables: Tables, { documentId, generation, attributes }: IndexedDocument): number {
+function putDocument(
+  tables: Tables,
+  { documentId, generation, attributes }: Pick<IndexedDocument, 'documentId' | 'generation' | 'attributes'>,
+): number {
   const row = db
     .prepare(
       `INSERT INTO ${tables.documents} (document_id, generation, attributes) VALUES (?, ?, ?)

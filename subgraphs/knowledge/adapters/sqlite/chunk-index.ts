@@ -11,10 +11,13 @@ import type {
   IndexedCollection,
   IndexedDocument,
   IndexedGeneration,
+  RebuildStep,
   StoredChunk,
+  TermsOf,
 } from '../../ports/chunk-index.ts'
 import { packed } from './chunk-index-packing.ts'
 import { ReaderPool } from './chunk-index-reader-pool.ts'
+import { rebuildStep } from './chunk-index-rebuild.ts'
 import { reviveRefusal } from './chunk-index-refusal.ts'
 
 /** Threads that read. Two, so that one long search does not hold up the others; each keeps one core busy. */
@@ -102,6 +105,10 @@ class SqliteChunkIndex implements ChunkIndex {
   async get(collectionId: string, chunkIds: readonly string[]): Promise<readonly StoredChunk[]> {
     atMost(chunkIds.length, MAX_CHUNKS_PER_GET, 'chunk ids')
     return this.#readers.call('get', [collectionId, chunkIds])
+  }
+
+  async rebuild(after: string | null, termsOf: TermsOf, signal: AbortSignal): Promise<RebuildStep> {
+    return rebuildStep(this.#writer, this.#readers, after, termsOf, signal)
   }
 
   async ping(signal: AbortSignal): Promise<void> {

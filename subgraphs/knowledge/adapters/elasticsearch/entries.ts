@@ -1,0 +1,89 @@
+import type { IndexedChunk, IndexedDocument, StoredChunk, Terms } from '../../ports/chunk-index.ts'
+import { attributeTerm } from './attributes.ts'
+import { decimals, encodeVector } from './small-vectors.ts'
+import { encodeCounts } from './term-counts.ts'
+
+/** What an entry says of its chunk. */
+export interface ChunkSource {
+  readonly organization_id: string
+  readonly collection_id: string
+  readonly document_id: string
+  readonly generation: string
+  readonly ordinal: number
+  readonly text: string
+  readonly heading_path: readonly string[]
+  /** Absent in entries of the first layout. */
+  readonly context?: string
+  readonly page_start: number | null
+  readonly page_end: number | null
+  readonly char_start: number
+  readonly char_end: number
+  readonly language: string | null
+}
+
+/** All of an entry that is in its `_source`, asked for with the vectors: everything but the terms. */
+export interface EntrySource extends ChunkSource {
+  readonly attributes: readonly string[]
+  readonly small_vector: string
+  readonly vector: readonly number[]
+}
+
+/** `mark` goes before every term: see `term-counts.ts`. */
+export function entryOf(document: IndexedDocument, chunk: IndexedChunk, mark: string) {
+  const source: ChunkSource = {
+    organization_id: document.organizationId,
+    collection_id: document.collectionId,
+    document_id: document.documentId,
+    generation: document.generation,
+    ordinal: chunk.ordinal,
+    text: chunk.text,
+    heading_path: chunk.headingPath,
+    context: chunk.context,
+    page_start: chunk.pageStart,
+    page_end: chunk.pageEnd,
+    char_start: chunk.charStart,
+    char_end: chunk.charEnd,
+    language: chunk.language,
+  }
+  return {
+    ...source,
+    attributes: Object.entries(document.attributes).flatMap(([field, value]) => (value === null ? [] : [attributeTerm(field, value)])),
+    ...termFields(chunk, mark),
+    small_vector: encodeVector(chunk.vector),
+    vector: decimals(chunk.vector),
+  }
+}
+
+/** The entry for an index that is being filled, with these terms. */
+export function copyOf(source: EntrySource, terms: Terms, mark: string) {
+  return { ...source, ...termFields(terms, mark), copied: true }
+}
+
+function termFields({ words, grams }: Terms, mark: string) {
+  const marked = (terms: readonly string[]) => [...new Set(terms)].map((term) => mark + term)
+  return {
+    words: marked(words),
+    grams: marked(grams),
+    word_count: words.length,
+    gram_count: grams.length,
+    term_counts: encodeCounts({ words, grams }),
+  }
+}
+
+export function chunkOf(chunkId: string, source: ChunkSource): StoredChunk {
+  return {
+    chunkId,
+    organizationId: source.organization_id,
+    collectionId: source.collection_id,
+    documentId: source.document_id,
+    generation: source.generation,
+    ordinal: source.ordinal,
+    text: source.text,
+    headingPath: source.heading_path,
+    pageStart: source.page_start,
+    pageEnd: source.page_end,
+    charStart: source.char_start,
+    charEnd: source.char_end,
+    language: source.language,
+  }
+}

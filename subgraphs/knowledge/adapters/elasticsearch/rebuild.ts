@@ -1,0 +1,262 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Client, estypes } from '@elastic/elasticsearch'
+import { KisError } from '../../../common/errors.ts'
+import type { RebuildStep, TermsOf } from '../../ports/chunk-index.ts'
+import { answerOf, failureOf, REQUEST_TIMEOUT_MS } from './client.ts'
+import { copyOf, type EntrySource } from './entries.ts'
+import { type IndexNames, type IndexSize, NOT_COPIED, nextChunksIndex } from './indices.ts'
+import { termMark } from './term-counts.ts'
+
+/**
+ * How an index is replaced while it is used. (1) A new index is made. It joins the alias of searches with a filter that hides copies, takes
+ * all writes from then on, and joins the alias of deletions. (2) The old index, which nothing is written to any more, is copied, page by
+ * page, in the order of the chunks; what is there already is newer, and stays. (3) Copies whose original was deleted meanwhile are deleted.
+ * (4) The alias moves to the new index without the filter, in one step of the cluster. (5) Once no search can be under way in it, the old
+ * index is deleted. Nothing is kept but in the cluster: whoever begins finds how far it is by the aliases.
+ *
+ * Why nothing is lost: a write is answered only if the alias still names the index that it went to, so what an old index was given last
+ * was there before the copy began. A deletion looks until it finds nothing in either index, so a copy that is made behind its back is one
+ * whose original is gone by (3).
+ */
+
+/** Chunks copied by one step: 5 MB of JSON. */
+const COPIED_PER_STEP = 256
+/** Copies looked at by one step, by id alone. */
+const CHECKED_PER_STEP = 1_000
+/** 256 places in the graph of vectors take seconds on a busy node. */
+const COPY_TIMEOUT_MS = 30_000
+/** Searches that have found the old index by its alias have ended by then. */
+const RETIRE_AFTER_MS = REQUEST_TIMEOUT_MS + 1_000
+
+/** Collection, document, generation, ordinal: no two chunks have the same. */
+type Key = readonly [string, string, string, number]
+const ORDER = ['collection_id', 'document_id', 'generation', 'ordinal'] as const
+
+type Place =
+  | { readonly at: 'begin'; readonly dimensions: number }
+  | { readonly at: 'copy' | 'check'; readonly dimensions: number; readonly number: number; readonly after: Key | null }
+  | { readonly at: 'retire' }
+
+interface Parts {
+  readonly client: Client
+  readonly names: IndexNames
+  readonly size: IndexSize
+}
+
+interface Step {
+  readonly chunks: number
+  readonly next: Place | null
+}
+
+export async function rebuildStep(parts: Parts, after: string | null, termsOf: TermsOf, signal: AbortSignal): Promise<RebuildStep> {
+  const { chunks, next } = await stepAt(parts, placeOf(after), termsOf, signal)
+  return { chunks, next: next && Buffer.from(JSON.stringify(next)).toString('base64url') }
+}
+
+function placeOf(after: string | null): Place {
+  if (after === null) return { at: 'begin', dimensions: 0 }
+  try {
+    const place = JSON.parse(Buffer.from(after, 'base64url').toString()) as Partial<Record<string, unknown>>
+    const isKey = place.after === null || (Array.isArray(place.after) && place.after.length === ORDER.length)
+    const isCounted = Number.isInteger(place.dimensions)
+    if (place.at === 'retire' || (place.at === 'begin' && isCounted)) return place as unknown as Place
+    if ((place.at === 'copy' || place.at === 'check') && isCounted && Number.isInteger(place.number) && isKey)
+      return place as unknown as Place
+  } catch {
+    // Refused below.
+  }
+  throw new KisError('invalid_request', 'The cursor is not one that a rebuild gave.', { param: 'after' })
+}
+
+async function stepAt(parts: Parts, place: Place, termsOf: TermsOf, signal: AbortSignal): Promise<Step> {
+  if (place.at === 'begin') return begin(parts, place.dimensions)
+  if (place.at === 'retire') return retire(parts, signal)
+  const { dimensions, number } = place
+  const filled = parts.names.built(dimensions, number)
+  const found = await behind(parts, dimensions)
+  // Another rebuild has brought it to its end.
+  if (found?.written !== filled || found.old === null) return { chunks: 0, next: { at: 'begin', dimensions: dimensions + 1 } }
+  const pair = { ...found, old: found.old, dimensions, number }
+  return place.at === 'copy' ? copy(parts, pair, place.after, termsOf, signal) : check(parts, pair, place.after)
+}
+
+/** The index that a put goes to now. */
+export async function writtenIndex(client: Client, names: IndexNames, dimensions: number): Promise<string | undefined> {
+  return (await behind({ client, names }, dimensions))?.written
+}
+
+/** The indices of an alias of searches: the one that is written to, and the one that it replaces. */
+async function behind({ client, names }: Pick<Parts, 'client' | 'names'>, dimensions: number) {
+  const alias = names.chunks(dimensions)
+  const indices = Object.entries(await answerOf(client.indices.getAlias({ name: alias }, { ignore: [404] }))).flatMap(
+    ([index, { aliases }]) => (aliases?.[alias] ? [{ index, isWritten: aliases[alias].is_write_index === true }] : []),
+  )
+  const written = indices.length === 1 ? indices[0] : indices.find(({ isWritten }) => isWritten)
+  if (!written) return undefined
+  return { written: written.index, old: indices.find(({ index }) => index !== written.index)?.index ?? null }
+}
+
+/** The first length of vectors from this one on, or the end of them. */
+async function begin(parts: Parts, from: number): Promise<Step> {
+  const { client, names, size } = parts
+  const dimensions = (await everyIndex(parts))
+    .map((index) => index.dimensions)
+    .filter((each) => each >= from)
+    .sort((a, b) => a - b)[0]
+  if (dimensions === undefined) return { chunks: 0, next: { at: 'retire' } }
+  const found = await behind(parts, dimensions)
+  if (!found) return { chunks: 0, next: { at: 'begin', dimensions: dimensions + 1 } }
+  // An interrupted rebuild goes on.
+  if (found.old !== null) return { chunks: 0, next: { at: 'copy', dimensions, number: names.partsOf(found.written)!.number, after: null } }
+  const old = found.written
+  const number = names.partsOf(old)!.number + 1
+  const index = names.built(dimensions, number)
+  // It is there when a rebuild was interrupted right after.
+  await answerOf(client.indices.create(nextChunksIndex(names, dimensions, number, size), { ignore: [400] }))
+  const alias = names.chunks(dimensions)
+  await move(client, [
+    // Fails, and everything with it, if another rebuild has gone on from here.
+    { remove: { index: old, alias, must_exist: true } },
+    { add: { index: old, alias, is_write_index: false } },
+    { add: { index, alias, is_write_index: true, filter: NOT_COPIED } },
+    { add: { index, alias: names.allChunks } },
+  ])
+  return { chunks: 0, next: { at: 'copy', dimensions, number, after: null } }
+}
+
+interface Pair {
+  readonly written: string
+  readonly old: string
+  readonly dimensions: number
+  readonly number: number
+}
+
+async function copy(
+  { client }: Parts,
+  { written, old, dimensions, number }: Pair,
+  after: Key | null,
+  termsOf: TermsOf,
+  signal: AbortSignal,
+): Promise<Step> {
+  if (after === null) await answerOf(client.indices.refresh({ index: old }))
+  const { hits } = await answerOf(
+    client.search<EntrySource>(
+      { index: old, ...pageAfter(after, COPIED_PER_STEP), _source: { excludes: ['copied'], exclude_vectors: false } },
+      { signal, requestTimeout: COPY_TIMEOUT_MS },
+    ),
+    signal,
+  )
+  const sources = hits.hits.map(({ _source }) => _source!)
+  const terms = await termsOf(sources.map(({ text, heading_path: headingPath, context = null }) => ({ text, headingPath, context })))
+  if (hits.hits.length > 0) {
+    const operations = hits.hits.flatMap(({ _id, _source }, i) => [
+      { create: { _id: _id!, routing: _source!.collection_id } },
+      copyOf(_source!, terms[i]!, termMark(_source!.collection_id)),
+    ])
+    const { items } = await answerOf(client.bulk({ index: written, operations }, { requestTimeout: COPY_TIMEOUT_MS }))
+    // What is there already was written since, or copied by an interrupted rebuild.
+    refuse(
+      items.map(({ create }) => create!),
+      [409],
+    )
+  }
+  const next = hits.hits.length < COPIED_PER_STEP ? null : lastKey(hits.hits)
+  return { chunks: hits.hits.length, next: { at: next ? 'copy' : 'check', dimensions, number, after: next } }
+}
+
+async function check(parts: Parts, { written, old, dimensions, number }: Pair, after: Key | null): Promise<Step> {
+  const { client, names } = parts
+  if (after === null) await answerOf(client.indices.refresh({ index: written }))
+  const { hits } = await answerOf(
+    client.search({
+      index: written,
+      ...pageAfter(after, CHECKED_PER_STEP, [{ term: { copied: true } }]),
+      _source: false,
+      seq_no_primary_term: true,
+    }),
+  )
+  const orphans = await withoutOriginal(client, old, hits.hits)
+  if (orphans.length > 0) {
+    const operations = orphans.map(({ _id, _routing, _seq_no, _primary_term }) => ({
+      delete: { _id: _id!, routing: _routing!, if_seq_no: _seq_no!, if_primary_term: _primary_term! },
+    }))
+    const { items } = await answerOf(client.bulk({ index: written, operations }, { requestTimeout: COPY_TIMEOUT_MS }))
+    // Written anew since, or deleted.
+    refuse(
+      items.map((item) => item.delete!),
+      [404, 409],
+    )
+  }
+  if (hits.hits.length === CHECKED_PER_STEP) return { chunks: 0, next: { at: 'check', dimensions, number, after: lastKey(hits.hits) } }
+
+  await answerOf(client.indices.refresh({ index: written }))
+  const alias = names.chunks(dimensions)
+  await move(client, [
+    { remove: { index: old, alias, must_exist: true } },
+    { remove: { index: old, alias: names.allChunks } },
+    { add: { index: written, alias, is_write_index: true } },
+  ])
+  return { chunks: 0, next: { at: 'begin', dimensions: dimensions + 1 } }
+}
+
+async function withoutOriginal(client: Client, old: string, hits: readonly estypes.SearchHit[]): Promise<readonly estypes.SearchHit[]> {
+  if (hits.length === 0) return []
+  const docs = hits.map(({ _id, _routing }) => ({ _index: old, _id: _id!, routing: _routing!, _source: false }))
+  const answer = await answerOf(client.mget({ docs }))
+  return hits.filter((_, i) => {
+    const doc = answer.docs[i]!
+    if ('error' in doc) throw failureOf(503, `a chunk was not looked up, ${doc.error.type}`)
+    return !doc.found
+  })
+}
+
+/** Deletes the indices that a later one has replaced. */
+async function retire(parts: Parts, signal: AbortSignal): Promise<Step> {
+  const all = await everyIndex(parts)
+  const isReplaced = ({ dimensions, number, isNamed }: (typeof all)[number]) =>
+    !isNamed && all.some((other) => other.isNamed && other.dimensions === dimensions && other.number > number)
+  const replaced = all.filter(isReplaced).map(({ index }) => index)
+  if (replaced.length > 0) {
+    await sleep(RETIRE_AFTER_MS, undefined, { signal })
+    await answerOf(parts.client.indices.delete({ index: replaced, ignore_unavailable: true }))
+  }
+  return { chunks: 0, next: null }
+}
+
+/** The indices of chunks, and whether an alias names them. */
+async function everyIndex({ client, names }: Pick<Parts, 'client' | 'names'>) {
+  const found = await answerOf(client.indices.getAlias({ index: `${names.allChunks}-*` }, { ignore: [404] }))
+  return Object.entries(found).flatMap(([index, { aliases }]) => {
+    const parts = names.partsOf(index)
+    return parts ? [{ index, ...parts, isNamed: Object.keys(aliases ?? {}).length > 0 }] : []
+  })
+}
+
+/** All of the actions or, when the aliases are not as they were any more, none: then another rebuild has been here. */
+async function move(client: Client, actions: estypes.IndicesUpdateAliasesAction[]): Promise<void> {
+  const { acknowledged } = await answerOf(client.indices.updateAliases({ actions }, { ignore: [404] }))
+  if (acknowledged === false) throw failureOf(503, 'not every node knows yet of an alias that was moved')
+}
+
+function pageAfter(after: Key | null, size: number, filter: estypes.QueryDslQueryContainer[] = []) {
+  // The range spares the server most of what lies before.
+  const from = after ? [{ range: { collection_id: { gte: after[0] } } }] : []
+  return {
+    query: { bool: { filter: [...filter, ...from] } },
+    sort: ORDER.map((field) => ({ [field]: 'asc' as const })),
+    ...(after && { search_after: [...after] }),
+    size,
+    track_total_hits: false,
+    allow_partial_search_results: false,
+  }
+}
+
+function lastKey(hits: readonly estypes.SearchHit[]): Key {
+  return hits.at(-1)!.sort as unknown as Key
+}
+
+function refuse(items: readonly estypes.BulkResponseItem[], except: readonly number[]): void {
+  for (const { status, error } of items) {
+    if (error && !except.includes(status)) throw failureOf(status, `a chunk was not written, status ${status}, ${error.type}`)
+  }
+}

@@ -1,0 +1,115 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterAll, expect, it } from 'vitest'
+import { silentLog } from '../../../common/log.ts'
+import type { ChunkIndex, IndexedChunk, Passage, TermsOf } from '../../ports/chunk-index.ts'
+import { openSqliteChunkIndex } from './chunk-index.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'kis-rebuild-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const collection = { organizationId: 'org_a', collectionId: 'col_a', dimensions: 8 }
+const document = { organizationId: 'org_a', collectionId: 'col_a', documentId: 'doc_1', generation: 'g1', attributes: {} }
+const signal = new AbortController().signal
+const termsOf: TermsOf = async (passages) => passages.map(({ text }) => ({ words: text.split(' '), grams: [] }))
+
+function chunkOf(ordinal: number, text: string): IndexedChunk {
+  return {
+    chunkId: `chunk-${ordinal}`,
+    ordinal,
+    text,
+    context: 'about',
+    headingPath: ['A'],
+    pageStart: null,
+    pageEnd: null,
+    charStart: 0,
+    charEnd: text.length,
+    language: 'en',
+    vector: Float32Array.from({ length: 8 }, (_, i) => (i === ordinal % 8 ? 1 : 0.1)),
+    words: text.split(' '),
+    grams: [],
+  }
+}
+
+/** An index file with 300 chunks, which is more than a step takes; and what is done to it while nobody has it open. */
+async function newFile(name: string, tamper: (db: DatabaseSync) => void = () => undefined): Promise<string> {
+  const file = join(folder, name)
+  {
+    await using index = await openSqliteChunkIndex({ file, log: silentLog })
+    await index.createCollection(collection)
+    const chunks = Array.from({ length: 300 }, (_, i) => chunkOf(i, i % 3 ? 'harbour cedar' : 'harbour'))
+    await index.put(document, chunks.slice(0, 256))
+    await index.put(document, chunks.slice(256))
+  }
+  const db = new DatabaseSync(file)
+  tamper(db)
+  db.close()
+  return file
+}
+
+async function rebuilt(index: ChunkIndex, terms: TermsOf = termsOf): Promise<void> {
+  let after: string | null = null
+  do after = (await index.rebuild(after, terms, signal)).next
+  while (after !== null)
+}
+
+const search = async (index: ChunkIndex) => {
+  const query = { collectionId: 'col_a', vector: chunkOf(5, '').vector, words: ['cedar'], grams: [], candidates: 1000, filter: null }
+  return (await index.search(query, signal)).toSorted((a, b) => (a.chunkId < b.chunkId ? -1 : 1))
+}
+
+it('makes terms, counts and places anew from the passages and their vectors', async () => {
+  const whole = await newFile('whole.sqlite')
+  await using sound = await openSqliteChunkIndex({ file: whole, log: silentLog })
+  const file = await newFile('torn.sqlite', (db) => {
+    db.exec("UPDATE collections SET chunks = 7, words = 1; DELETE FROM terms_1 WHERE term = 'wcedar'")
+  })
+  await using index = await openSqliteChunkIndex({ file, log: silentLog })
+  const expected = await search(sound)
+  expect(await search(index)).not.toEqual(expected)
+  await rebuilt(index)
+  expect(await search(index)).toEqual(expected)
+})
+
+it('forgets a rebuild that its process did not finish', async () => {
+  const file = await newFile('broken-off.sqlite')
+  let next: string | null
+  {
+    await using index = await openSqliteChunkIndex({ file, log: silentLog })
+    next = (await index.rebuild(null, termsOf, signal)).next
+  }
+  const rows = () => {
+    const db = new DatabaseSync(file)
+    const found = db.prepare('SELECT collection_id FROM collections').all()
+    db.close()
+    return found
+  }
+  expect(rows()).toHaveLength(2)
+  await using index = await openSqliteChunkIndex({ file, log: silentLog })
+  expect(rows()).toEqual([{ collection_id: 'col_a' }])
+  // Whoever goes on with it begins the collection again.
+  let chunks = 0
+  while (next !== null) {
+    const step = await index.rebuild(next, termsOf, signal)
+    chunks += step.chunks
+    next = step.next
+  }
+  expect(chunks).toBeGreaterThanOrEqual(300)
+  expect(await search(index)).toHaveLength(300)
+})
+
+it('takes up a file of the first layout', async () => {
+  const file = await newFile('first-layout.sqlite', (db) => db.exec('ALTER TABLE chunks_1 DROP COLUMN context'))
+  await using index = await openSqliteChunkIndex({ file, log: silentLog })
+  await index.put(document, [chunkOf(300, 'harbour')])
+  const seen: Passage[] = []
+  await rebuilt(index, (passages) => {
+    seen.push(...passages)
+    return termsOf(passages)
+  })
+  expect(seen.filter(({ context }) => context === null)).toHaveLength(300)
+  expect(seen.filter(({ context }) => context === 'about')).toHaveLength(1)
+  expect(await search(index)).toHaveLength(301)
+})

@@ -1,5 +1,5 @@
 import { hkdfSync, randomBytes } from 'node:crypto'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** A key for one purpose, derived from the installation's secret (HKDF-SHA-256, RFC 5869). */
@@ -13,14 +13,17 @@ export function parseSecret(text: string): Uint8Array {
   return new TextEncoder().encode(text)
 }
 
-/** The secret of an embedded installation, made on its first start and kept in the data folder, readable by its owner only. */
+/** The secret of an embedded installation, made on its first start and kept in the data folder, readable by its owner only. @throws {Error} it cannot be kept. */
 export function keptSecret(dataDirectory: string): Uint8Array {
   const file = join(dataDirectory, 'secret')
-  mkdirSync(dataDirectory, { recursive: true })
   try {
-    writeFileSync(file, randomBytes(32).toString('hex'), { flag: 'wx', mode: 0o600, flush: true })
+    mkdirSync(dataDirectory, { recursive: true })
+    if (!existsSync(file)) writeFileSync(file, randomBytes(32).toString('hex'), { flag: 'wx', mode: 0o600, flush: true })
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    const { code, message } = error as NodeJS.ErrnoException
+    // A full disk may have taken the file and not its text.
+    if (code === 'ENOSPC') rmSync(file, { force: true })
+    if (code !== 'EEXIST') throw new Error(`The secret cannot be kept in the data folder: ${message}. KIS_SECRET takes one from elsewhere.`)
   }
   return parseSecret(readFileSync(file, 'utf8'))
 }

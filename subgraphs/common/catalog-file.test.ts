@@ -30,6 +30,19 @@ describe('the catalog of the project', () => {
     ])
   })
 
+  it('knows every vendor, and each is on once its own settings are there', () => {
+    const engines = (env: Record<string, string>) =>
+      parseCatalog(text, 'catalog.yaml', env).engines.flatMap(({ name, on }) => (on && name !== 'embedded' ? [name] : []))
+    expect(engines({ ANTHROPIC_API_KEY: 'k' })).toEqual(['anthropic'])
+    expect(engines({ GEMINI_API_KEY: 'k', MISTRAL_API_KEY: 'k', COHERE_API_KEY: 'k' })).toEqual(['google', 'mistral', 'cohere'])
+    expect(engines({ AWS_REGION: 'eu-west-1', AWS_ACCESS_KEY_ID: 'a' })).toEqual([])
+    expect(engines({ AWS_REGION: 'eu-west-1', AWS_ACCESS_KEY_ID: 'a', AWS_SECRET_ACCESS_KEY: 's' })).toEqual(['bedrock'])
+    expect(engines({ AZURE_OPENAI_RESOURCE: 'ours', AZURE_OPENAI_API_KEY: 'k' })).toEqual(['azure'])
+    const { models } = parseCatalog(text, 'catalog.yaml', {})
+    for (const kind of ['anthropic', 'google', 'mistral', 'cohere', 'bedrock', 'azure', 'openai'])
+      expect(models.some(({ engine }) => engine === kind)).toBe(true)
+  })
+
   it('gives prices in nano-USD per million tokens', () => {
     const { models } = parseCatalog(text, 'catalog.yaml', {})
     expect(models.find(({ id }) => id === 'gpt-4o-mini')?.price).toEqual({
@@ -94,6 +107,11 @@ describe('a catalog is refused for', () => {
     ['a reserved id', withModel(CHAT.replace('id: a', 'id: agent/a')), 'c.yaml:5: models[0].id: begins with a prefix'],
     ['a model there twice', `${withModel(CHAT)}  - { ${CHAT} }\n`, 'c.yaml:6: models[1].id: `a` is there twice'],
     ['an unknown engine', withModel(CHAT.replace('far', 'nowhere')), 'c.yaml:5: models[0].engine: there is no engine `nowhere`'],
+    [
+      'embeddings of a vendor that has none',
+      `${ENGINES.replace('openai, base_url: "http://a.test/v1"', 'anthropic, api_key: "k"')}models:\n  - { id: e, engine: far, kind: embedding, dimensions: 4, price: { input: "1" } }\n`,
+      'c.yaml:5: models[0].kind: engines of the kind anthropic have no models of the kind embedding',
+    ],
     ['an unknown kind', withModel(CHAT.replace('kind: chat', 'kind: talk')), 'c.yaml:5: models[0].kind: must be one of'],
     ['an unknown feature', withModel(`${CHAT}, supports: [sight]`), 'c.yaml:5: models[0].supports: has `sight`'],
     ['an unknown field of a model', withModel(`${CHAT}, contxt_window: 5`), 'c.yaml:5: models[0].contxt_window: is not a field'],

@@ -254,13 +254,26 @@ function planOf(code: string, fields: Fields): Plan {
   return plan
 }
 
+/** Kinds of models that these engines do not serve. */
+const KINDS_LACKED: Readonly<Partial<Record<EngineKind, readonly ModelEntry['kind'][]>>> = {
+  anthropic: ['embedding', 'transcription'],
+  google: ['transcription'],
+  bedrock: ['transcription'],
+  mistral: ['transcription'],
+  cohere: ['transcription'],
+  embedded: ['transcription'],
+}
+
 function checkReferences(engines: readonly EngineEntry[], models: readonly ModelEntry[], report: Report): void {
-  const engineNames = new Set(engines.map(({ name }) => name))
+  const engineKinds = new Map(engines.map(({ name, kind }) => [name, kind]))
   const byId = new Map<string, ModelEntry>()
   for (const [index, model] of models.entries()) {
     if (model.id && byId.has(model.id)) report(['models', index, 'id'], `\`${model.id}\` is there twice`)
     byId.set(model.id, model)
-    if (model.engine && !engineNames.has(model.engine)) report(['models', index, 'engine'], `there is no engine \`${model.engine}\``)
+    const engineKind = engineKinds.get(model.engine)
+    if (model.engine && !engineKinds.has(model.engine)) report(['models', index, 'engine'], `there is no engine \`${model.engine}\``)
+    if (engineKind && model.kind && KINDS_LACKED[engineKind]?.includes(model.kind))
+      report(['models', index, 'kind'], `engines of the kind ${engineKind} have no models of the kind ${model.kind}`)
   }
   for (const [index, model] of models.entries()) {
     for (const [place, id] of model.fallbacks.entries()) {

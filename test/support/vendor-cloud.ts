@@ -45,7 +45,8 @@ export class VendorCloud implements AsyncDisposable {
 
   async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { promise: closed, resolve } = Promise.withResolvers<void>()
-    request.socket.once('close', resolve)
+    // A kept connection serves many requests, each of which waits for its end.
+    request.socket.setMaxListeners(0).once('close', resolve)
     const pieces: Buffer[] = []
     for await (const piece of request) pieces.push(piece as Buffer)
     const text = Buffer.concat(pieces).toString()

@@ -15,7 +15,7 @@ export interface EngineCall {
 }
 
 export interface ChatCall extends EngineCall {
-  /** The most tokens that one choice of the model can have, or null. Engines that must be told a bound and get none from the request use it. */
+  /** The most tokens that one choice of the model can have, for which money is held when the request names no bound; or null. */
   readonly maxOutputTokens: number | null
   /** Hears the name of each request field that the vendor cannot honour and that was therefore left out, before the answer begins. */
   warn(field: string): void

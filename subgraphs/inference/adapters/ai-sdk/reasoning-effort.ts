@@ -26,7 +26,8 @@ const DEFAULT_OUTPUT_TOKENS = 32_000
 
 /**
  * `reasoning_effort` and the answer's bound, which belong together: the protocol's bound includes the reasoning, and money is held for it, while
- * the SDK puts a budget on top of the bound it is given. @throws {KisError}
+ * the SDK puts a budget on top of the bound it is given. Without a bound in the request the model's own is sent, since that is what is held.
+ * @throws {KisError}
  */
 export function reasoningOf(
   vendor: Vendor,
@@ -36,7 +37,7 @@ export function reasoningOf(
   asks: { readonly forTool: boolean; readonly forJson: boolean },
 ): Pick<LanguageModelV4CallOptions, 'reasoning' | 'maxOutputTokens' | 'providerOptions'> {
   const asked = (request.max_completion_tokens ?? request.max_tokens ?? null) as number | null
-  const bound = asked ?? (vendor.needsBound ? call.maxOutputTokens : null)
+  const bound = asked ?? call.maxOutputTokens
   const bounded = bound === null ? {} : { maxOutputTokens: bound }
   const effort = effortOf(request)
   if (effort === null) return bounded
@@ -49,14 +50,14 @@ export function reasoningOf(
   }
   if (thinksByBudget) {
     if (effort === 'none') return bounded
-    const total = bound ?? call.maxOutputTokens ?? DEFAULT_OUTPUT_TOKENS
+    const total = bound ?? DEFAULT_OUTPUT_TOKENS
     const budget = Math.max(MIN_BUDGET, Math.floor(total * BUDGET_SHARES[effort]))
     if (budget < total && !continuesUnsignedTurn(prompt))
       return { maxOutputTokens: total - budget, providerOptions: vendor.thinking!(budget) }
     call.warn('reasoning_effort')
     return bounded
   }
-  if (UNBOUNDED_AT_HIGH_EFFORT.test(call.engineModel) && bound !== null && ['high', 'xhigh', 'max'].includes(effort)) {
+  if (UNBOUNDED_AT_HIGH_EFFORT.test(call.engineModel) && asked !== null && ['high', 'xhigh', 'max'].includes(effort)) {
     call.warn('reasoning_effort')
     return { ...bounded, reasoning: 'medium' }
   }

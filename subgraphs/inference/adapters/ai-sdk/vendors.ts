@@ -32,8 +32,6 @@ export interface Vendor {
   readonly fetchesImages: boolean
   /** Instructions are taken at the beginning of a conversation only. */
   readonly instructionsFirst: boolean
-  /** A request without a bound of its answer's length is refused. */
-  readonly needsBound: boolean
   /** Ids of tool calls that are taken, and how many hexadecimal digits replace others. */
   readonly callIds: { readonly pattern: RegExp; readonly length: number }
   /** A JSON mode without a schema. */
@@ -79,7 +77,6 @@ const anthropic: Vendor = {
   optionsKey: 'anthropic',
   fetchesImages: true,
   instructionsFirst: true,
-  needsBound: true,
   callIds: SAFE_IDS,
   hasJsonMode: false,
   needsToolsOfHistory: true,
@@ -103,7 +100,6 @@ const google: Vendor = {
   optionsKey: 'google',
   fetchesImages: false,
   instructionsFirst: true,
-  needsBound: false,
   callIds: SAFE_IDS,
   hasJsonMode: true,
   needsToolsOfHistory: false,
@@ -146,7 +142,6 @@ const bedrock: Vendor = {
   optionsKey: 'amazonBedrock',
   fetchesImages: false,
   instructionsFirst: true,
-  needsBound: false,
   callIds: SAFE_IDS,
   hasJsonMode: false,
   needsToolsOfHistory: true,
@@ -177,7 +172,6 @@ const mistral: Vendor = {
   optionsKey: 'mistral',
   fetchesImages: true,
   instructionsFirst: false,
-  needsBound: false,
   callIds: { pattern: /^[a-zA-Z0-9]{9}$/, length: 9 },
   hasJsonMode: true,
   needsToolsOfHistory: false,
@@ -198,7 +192,6 @@ const cohere: Vendor = {
   optionsKey: 'cohere',
   fetchesImages: true,
   instructionsFirst: false,
-  needsBound: false,
   callIds: SAFE_IDS,
   hasJsonMode: true,
   needsToolsOfHistory: false,

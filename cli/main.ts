@@ -1,3 +1,4 @@
+import { CATALOG_USAGE, catalogCheck } from './catalog-check.ts'
 import { type Config, readConfig } from './config.ts'
 import { MAINTENANCE_USAGE, maintain } from './maintain.ts'
 import { ROLES, type Role, start } from './start.ts'
@@ -7,13 +8,15 @@ kis start <role>     one service alone: ${ROLES.join(', ')}
 
 ${MAINTENANCE_USAGE}
 
+${CATALOG_USAGE}
+
 Configuration comes from the environment; the README lists it.`
 
 /** After the drain, what was ended is charged and the stores are closed. Then, or at a second signal, the process ends as it is. */
 const CLOSE_MS = 8_000
 
 export async function main(args: readonly string[]): Promise<void> {
-  const code = await maintain(args, process.env)
+  const code = catalogCheck(args, process.env) ?? (await maintain(args, process.env))
   if (code !== undefined) {
     process.exitCode = code
     return

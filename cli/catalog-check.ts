@@ -1,0 +1,43 @@
+import { resolve } from 'node:path'
+import { CatalogError, type CatalogFile, type EngineEntry, readCatalogFile } from '../subgraphs/common/catalog-file.ts'
+
+export const CATALOG_USAGE = `kis catalog check    which engines and models of the catalog are on, and why the others are off
+    FILE             default: KIS_CATALOG, or catalog.yaml`
+
+/** Runs `kis catalog check`. Undefined: the arguments are none of its; else the exit code. */
+export function catalogCheck([command, verb, file, ...others]: readonly string[], env: NodeJS.ProcessEnv): number | undefined {
+  if (command !== 'catalog' || verb !== 'check' || others.length > 0) return undefined
+  const { code, lines } = checkCatalog(file, env)
+  for (const line of lines) console[code === 0 ? 'log' : 'error'](line)
+  return code
+}
+
+/** What was found, and 0; or 1 and every problem of a catalog that the service would not start with. An engine that is off is no problem. */
+export function checkCatalog(
+  file: string | undefined,
+  env: Readonly<Record<string, string | undefined>>,
+): { readonly code: 0 | 1; readonly lines: readonly string[] } {
+  try {
+    return { code: 0, lines: linesOf(readCatalogFile(resolve(file || env.KIS_CATALOG || 'catalog.yaml'), env)) }
+  } catch (error) {
+    if (error instanceof CatalogError) return { code: 1, lines: error.problems }
+    throw error
+  }
+}
+
+function linesOf({ engines, models }: Pick<CatalogFile, 'engines' | 'models'>): readonly string[] {
+  const widest = Math.max(0, ...engines.map(({ name }) => name.length), ...models.map(({ id }) => id.length + 2))
+  const line = (name: string, ...facts: readonly string[]) => [name.padEnd(widest), ...facts].join('  ')
+  return engines.flatMap((engine) => {
+    const own = models.filter((model) => model.engine === engine.name)
+    return [
+      line(engine.name, stateOf(engine), `${engine.kind}, ${engine.badge}${own.length > 0 ? '' : ', without models'}`),
+      ...own.map(({ id, kind }) => line(`  ${id}`, engine.on ? 'on' : `off: its engine is off`, kind)),
+    ]
+  })
+}
+
+/** Names the settings and not their values, which may be keys. */
+function stateOf({ on, missing }: EngineEntry): string {
+  return on ? 'on' : `off: ${missing.map((setting) => `\`${setting}\``).join(' and ')} came out empty`
+}

@@ -107,23 +107,26 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the service when MongoDB is lost', (url)
         const wanted = Object.values(seen).map((ids) => ids.size + count)
         await eventually(() => Object.values(seen).every((ids, i) => ids.size >= wanted[i]!), 60_000)
       }
-      await acknowledged(WRITES)
+      try {
+        await acknowledged(WRITES)
 
-      await proxy.stop()
-      const stoppedAt = performance.now()
-      await eventually(async () => (await readiness()).status === 503, READINESS_MS)
-      expect(performance.now() - stoppedAt).toBeLessThan(READINESS_MS)
-      const calls = mock.chats
-      await new Promise((resolve) => setTimeout(resolve, DOWN_MS - (performance.now() - stoppedAt)))
-      expect(mock.chats).toBe(calls)
-      expect((await fetch(`${service.rest}/healthz`)).status).toBe(200)
-      expect(service.processes.get('all')!.hasEnded).toBe(false)
+        await proxy.stop()
+        const stoppedAt = performance.now()
+        await eventually(async () => (await readiness()).status === 503, READINESS_MS)
+        expect(performance.now() - stoppedAt).toBeLessThan(READINESS_MS)
+        const calls = mock.chats
+        await new Promise((resolve) => setTimeout(resolve, DOWN_MS - (performance.now() - stoppedAt)))
+        expect(mock.chats).toBe(calls)
+        expect((await fetch(`${service.rest}/healthz`)).status).toBe(200)
+        expect(service.processes.get('all')!.hasEnded).toBe(false)
 
-      await proxy.resume()
-      await eventually(async () => (await readiness()).status === 200, 30_000)
-      await acknowledged(WRITES)
-      isOver = true
-      await load
+        await proxy.resume()
+        await eventually(async () => (await readiness()).status === 200, 30_000)
+        await acknowledged(WRITES)
+      } finally {
+        isOver = true
+        await load
+      }
       expect([...refusals]).toEqual(['503 service_unavailable, again: true'])
       const files = new Set((await everyOf('/v1/files')).map(({ id }) => id))
       expect([...seen.file].filter((id) => !files.has(id))).toEqual([])

@@ -27,7 +27,12 @@ export class ServiceProcess {
 
   static async start(args: readonly string[], env: Readonly<Record<string, string>>): Promise<ServiceProcess> {
     const started = ServiceProcess.launch(args, env)
-    await started.ready()
+    try {
+      await started.ready()
+    } catch (error) {
+      await started.end('SIGKILL')
+      throw error
+    }
     return started
   }
 

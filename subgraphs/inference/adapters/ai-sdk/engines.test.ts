@@ -85,6 +85,14 @@ describe('the connection', () => {
     expect(cloud.last.headers.authorization).toContain('Credential=AKIA0/')
   })
 
+  it('keeps accounts and keys of the operator out of messages', async () => {
+    await using cloud = await VendorCloud.start()
+    const message = 'User arn:aws:iam::123456789012:user/kis with AKIAIOSFODNN7EXAMPLE may not use key sk-ant-api03-abcdef'
+    cloud.answering = (response) => response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ message }))
+    await using engines = await enginesOn(cloud, { kind: 'bedrock', region: 'eu-west-1' })
+    await expect(engines.chat.complete(CALL, REQUEST, NEVER)).rejects.toMatchObject({ message: 'User … with … may not use key …' })
+  })
+
   it('of Bedrock sends a bearer key, or a session’s token, where there is one', async () => {
     await using cloud = await VendorCloud.start()
     cloud.answering = saying(BEDROCK_WIRE, { text: ['Hi.'] })

@@ -107,11 +107,15 @@ function isDeeper(value: unknown, levels: number): boolean {
   return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1))
 }
 
-/** Lets a bounded number of uploads in, and only those whose key the gateway takes: the slots must not be filled by strangers. */
+/** Uploads up to this size are not counted: no more memory than any other request. */
+const SMALL_UPLOAD_BYTES = 1024 * 1024
+
+/** Lets a bounded number of large uploads in, and only those whose key the gateway takes: the slots must not be filled by strangers. */
 function uploadSlots({ gateway, config }: RestDeps) {
   let underWay = 0
   return async (request: FastifyRequest, reply: FastifyReply) => {
     await judgeKey(gateway, request)
+    if (Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY) <= SMALL_UPLOAD_BYTES) return
     if (underWay >= config.maxUploads) throw new ServiceUnavailable('Uploading', { cause: new Error(`${underWay} uploads are under way`) })
     underWay++
     reply.raw.once('close', () => {

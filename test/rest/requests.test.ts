@@ -200,14 +200,18 @@ describe('requests by REST', () => {
       },
       { config: { ...restConfig(), maxUploads: 1 } },
     )
-    const upload = () => adapter.fetch('/v1/files', { body: { file_name: 'a.txt', content_base64: '' } })
+    const upload = (sizeBytes = 2_000_000) =>
+      adapter.fetch('/v1/files', { body: { file_name: 'a.txt', content_base64: 'A'.repeat(sizeBytes) } })
     const first = upload()
     await expect.poll(() => adapter.gateway.asked.length).toBe(1)
     const second = await upload()
     expect(second.headers.get('retry-after')).toBe('1')
     expect(second.headers.get('retry-after-ms')).toBe('1000')
     expect(await errorOf(second)).toMatchObject({ status: 503, code: 'service_unavailable', shouldRetry: 'true' })
+    const small = upload(1_000)
+    await expect.poll(() => adapter.gateway.asked.length).toBe(2)
     release()
+    expect(await errorOf(await small)).toMatchObject({ status: 403 })
     expect(await errorOf(await first)).toMatchObject({ status: 403, code: 'storage_quota_exceeded', shouldRetry: 'false' })
     await expect.poll(async () => (await upload()).status).toBe(403)
   })

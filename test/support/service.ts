@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 /** A process that has not said `ready` by then has failed. */
-const READY_MS = 30_000
+const READY_MS = 60_000
 
 /** One process of the service, started as a user starts it. */
 export class ServiceProcess {
@@ -135,28 +135,50 @@ export async function startEmbedded(options: ServiceOptions = {}): Promise<Servi
   }
 }
 
-/** The five roles, each a process of its own, each subgraph on its own files. */
-export async function startFiveProcesses(options: ServiceOptions = {}): Promise<Service> {
+/** The order in which they start; each needs those before it. */
+const ROLES = ['billing', 'knowledge', 'inference', 'gateway', 'rest-adapter'] as const
+type Role = (typeof ROLES)[number]
+
+export interface DistributedOptions extends ServiceOptions {
+  /** Processes of a role, where they are more than one: then the stores must be MongoDB and Elasticsearch. */
+  readonly replicas?: Partial<Record<Role, number>>
+}
+
+export interface DistributedService extends Service {
+  /** Base addresses of every rest-adapter. */
+  readonly rests: readonly string[]
+  /** Ends a process as the signal does, `SIGTERM` unless told otherwise, and starts it again at its address. Gives its exit code. */
+  restart(name: string, signal?: NodeJS.Signals): Promise<number | null>
+}
+
+/** The five roles, each a process of its own, each subgraph on its own files unless `env` says otherwise. Processes are named by role and number: `knowledge-1`. */
+export async function startFiveProcesses(options: DistributedOptions = {}): Promise<DistributedService> {
   const { folder, env, clean } = prepare(options)
-  const ports = await freePorts(3)
-  const urls = Object.fromEntries(
-    ['BILLING', 'KNOWLEDGE', 'INFERENCE'].map((name, i) => [`KIS_${name}_URL`, `http://127.0.0.1:${ports[i]}`]),
-  )
-  const shared = { ...env, ...urls, KIS_SECRET: TEST_SECRET }
-  const role = (name: string, more: Record<string, string> = {}) =>
-    ServiceProcess.start([name], { ...shared, KIS_DATA_DIR: join(folder, name), ...more })
+  const places: { readonly name: string; readonly role: Role; readonly port: number }[] = []
+  for (const role of ROLES) {
+    const ports = await freePorts(options.replicas?.[role] ?? 1)
+    places.push(...ports.map((port, i) => ({ name: `${role}-${i + 1}`, role, port })))
+  }
+  const addresses = (role: Role) => places.filter((place) => place.role === role).map(({ port }) => `http://127.0.0.1:${port}`)
+  const urls = Object.fromEntries(ROLES.slice(0, 4).map((role) => [`KIS_${role.toUpperCase()}_URL`, addresses(role).join()]))
   const processes = new Map<string, ServiceProcess>()
-  for (const [i, name] of ['billing', 'knowledge', 'inference'].entries()) processes.set(name, await role(name, { PORT: String(ports[i]) }))
-  const gateway = await role('gateway')
-  processes.set('gateway', gateway)
-  const adapter = await role('rest-adapter', { KIS_GATEWAY_URL: gateway.address! })
-  processes.set('rest-adapter', adapter)
+  const start = async ({ name, role, port }: (typeof places)[number]) => {
+    const own = { PORT: String(port), KIS_SECRET: TEST_SECRET, KIS_DATA_DIR: join(folder, name) }
+    processes.set(name, await ServiceProcess.start([role], { ...env, ...urls, ...own }))
+  }
+  for (const place of places) await start(place)
   return {
-    rest: adapter.address!,
-    graphql: `${gateway.address!}/graphql`,
-    key: processes.get('billing')!.printedKey ?? '',
+    rest: addresses('rest-adapter')[0]!,
+    rests: addresses('rest-adapter'),
+    graphql: `${addresses('gateway')[0]!}/graphql`,
+    key: processes.get('billing-1')!.printedKey ?? '',
     folder,
     processes,
+    async restart(name, signal) {
+      const code = await processes.get(name)!.end(signal)
+      await start(places.find((place) => place.name === name)!)
+      return code
+    },
     async close() {
       for (const started of [...processes.values()].reverse()) await started.end()
       clean()

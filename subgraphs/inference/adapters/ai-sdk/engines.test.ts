@@ -89,7 +89,7 @@ describe('the connection', () => {
     await using cloud = await VendorCloud.start()
     const message = 'User arn:aws:iam::123456789012:user/kis with AKIAIOSFODNN7EXAMPLE may not use key sk-ant-api03-abcdef'
     cloud.answering = (response) => response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ message }))
-    await using engines = await enginesOn(cloud, { kind: 'bedrock', region: 'eu-west-1' })
+    await using engines = await enginesOn(cloud, { kind: 'bedrock', region: 'eu-west-1', apiKey: 'a-bedrock-key' })
     await expect(engines.chat.complete(CALL, REQUEST, NEVER)).rejects.toMatchObject({ message: 'User … with … may not use key …' })
   })
 

@@ -123,6 +123,23 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
       expect(await indicesOf(prefix)).toEqual([`${prefix}-chunks-8-2`])
     }, 120_000)
 
+    it('has nothing of a document that was being deleted while it was copied', async () => {
+      const prefix = newPrefix()
+      await using index = await open(prefix)
+      await index.createCollection(collection)
+      await index.put(document, [chunkOf(0, 'harbour')])
+      let after: string | null = null
+      // The deletion had looked at the old index alone; it deletes there what has been copied and replaced since.
+      const slow = await detour('_delete_by_query', `/${prefix}-chunks-8-1/_delete_by_query?refresh=true&routing=col_a`, async () => {
+        for (let i = 0; i < 3; i++) after = (await index.rebuild(after, termsOf, signal)).next
+      })
+      await using deleter = await open(prefix, slow)
+      await deleter.deleteDocument('col_a', 'doc_1')
+      expect(await index.listGenerations('col_a', '', 10)).toEqual([])
+      expect(await found(index, 'harbour')).toEqual([])
+      expect(Object.keys(await engine('GET', `${prefix}-chunks/_alias`))).toEqual([`${prefix}-chunks-8-2`])
+    }, 120_000)
+
     it('is taken up from the first layout, and has today’s afterwards', async () => {
       const prefix = newPrefix()
       const first = `${prefix}-chunks-8-1`

@@ -472,19 +472,25 @@ export function chunkIndexContract(
           documentOf('doc_1'),
           texts.map((text, i) => chunkOf(text, i)),
         )
-        for (const n of [2, 3, 4]) await index.put(documentOf(`doc_${n}`), [chunkOf('cedar', 0, `doc_${n}`)])
-        const interrupting: TermsOf = async (passages) => {
-          await index.deleteDocument(COLLECTION, 'doc_2')
-          await index.put(documentOf('doc_3'), [chunkOf('silk', 0, 'doc_3')])
+        for (const n of [2, 3, 4]) await index.put(documentOf(`doc_${n}`), [chunkOf(`cedar ${n}`, 0, `doc_${n}`)])
+        const interrupted: string[] = []
+        const onceAt = (text: string, change: () => Promise<void>, passages: readonly Passage[]) => {
+          if (interrupted.includes(text) || !passages.some((passage) => passage.text === text)) return undefined
+          interrupted.push(text)
+          return change()
+        }
+        const replacing: TermsOf = async (passages) => {
+          await onceAt('cedar 2', () => index.deleteDocument(COLLECTION, 'doc_2'), passages)
+          await onceAt('cedar 3', () => index.put(documentOf('doc_3'), [chunkOf('silk', 0, 'doc_3')]), passages)
           return same(passages)
         }
         let after: string | null = null
-        for (let i = 0; i < 4; i++) after = (await index.rebuild(after, interrupting, signal)).next
-        const deleting: TermsOf = async (passages) => {
-          await index.deleteDocument(COLLECTION, 'doc_4')
+        for (let i = 0; i < 10 && interrupted.length < 2; i++) after = (await index.rebuild(after, replacing, signal)).next
+        await rebuilt(async (passages) => {
+          await onceAt('cedar 4', () => index.deleteDocument(COLLECTION, 'doc_4'), passages)
           return same(passages)
-        }
-        await rebuilt(deleting)
+        })
+        expect(interrupted).toEqual(['cedar 2', 'cedar 3', 'cedar 4'])
         expect((await index.listGenerations(COLLECTION, '', 10)).map(({ documentId }) => documentId)).toEqual(['doc_1', 'doc_3'])
         expect((await index.get(COLLECTION, [chunkId('doc_3', 'g1', 0)]))[0]?.text).toBe('silk')
         expect(idsOf(withWords(await searchText('silk spices', { candidates: 1000 })))).toContain(chunkId('doc_3', 'g1', 0))

@@ -258,8 +258,13 @@ class Start {
     )
   }
 
-  async #serve(subgraph: Subgraph): Promise<string> {
-    const server = await serveSubgraph(subgraph, { ...this.#listening(), tokens: this.#tokens(), log: this.#log })
+  async #serve(subgraph: Subgraph & Partial<Pick<StoringSubgraph, 'opened'>>): Promise<string> {
+    const server = await serveSubgraph(subgraph, {
+      ...this.#listening(),
+      ...(subgraph.opened && { opened: subgraph.opened }),
+      tokens: this.#tokens(),
+      log: this.#log,
+    })
     this.#stack.use(server)
     return `ready ${server.url}`
   }

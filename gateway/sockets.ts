@@ -145,7 +145,7 @@ function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry
       const { apiKeyId } = await authenticator.principalOf(credentials, ids('req'))
       // The client may have left meanwhile, and then nobody would take it out of the registry.
       if (socket.readyState !== socket.OPEN) return false
-      if (drain.isDraining) return refuse(CLOSE.goingAway)
+      if (!drain.takesOn) return refuse(CLOSE.goingAway)
       const connection = registry.add(socket, credentials, apiKeyId)
       if (!connection) return refuse(CLOSE.tooManySockets)
       extra.connection = connection
@@ -163,7 +163,7 @@ function beginner({ authenticator, operations, federation, ids }: SocketParts, r
   return async ({ extra }, _id, { query, operationName, variables, extensions }) => {
     const connection = extra.connection!
     const requestId = requestIdOf(extensions?.requestId, ids)
-    if (drain.isDraining) return refusal()
+    if (!drain.takesOn) return refusal()
     const underWay = registry.begin(connection)
     if (!underWay) {
       const tooMany = new KisError('rate_limit_exceeded', 'This key has as many operations under way over sockets as it may.')

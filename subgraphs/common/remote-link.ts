@@ -7,7 +7,7 @@ import { type Endpoint, Endpoints, type Turn } from './endpoints.ts'
 import { InvalidApiKey, isAbort, ServiceUnavailable } from './errors.ts'
 import type { Link, LinkContext, Operation } from './link.ts'
 import { Lru } from './lru.ts'
-import { isDraining, ORDERLY_CLOSE } from './socket-drain.ts'
+import { isRefusal, ORDERLY_CLOSE } from './socket-drain.ts'
 import { UnreadEvents } from './unread-events.ts'
 
 /** Operations of one process to one replica of another under way at once, over HTTP. A call of a slow model holds its connection. */
@@ -46,7 +46,7 @@ export interface RemoteLinkOptions<Who> {
 
 /**
  * A link to another service: HTTP keep-alive for queries and mutations, graphql-ws for subscriptions, each to the replica with the least under
- * way. What was not begun, because a replica is gone or drains, goes to the next one; nothing else is ever repeated.
+ * way. What was not begun, because a replica is gone, starts or drains, goes to the next one; nothing else is ever repeated.
  */
 export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & AsyncDisposable {
   const { urls, what, authorization } = options
@@ -63,7 +63,10 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & As
       let cause: unknown
       for await (const turn of replicas.turns()) {
         try {
-          return await turn.connection.execute(operation, context, credentials)
+          const result = await turn.connection.execute(operation, context, credentials)
+          if (!isRefusal(result.errors)) return result
+          cause = result.errors
+          turn.fail()
         } catch (error) {
           if (context.signal.aborted && isAbort(error)) throw error
           cause = error
@@ -185,7 +188,7 @@ class Replica<Who> implements AsyncDisposable {
       },
       error: (error) => {
         const isRefused = REFUSALS.includes(codeOf(error))
-        if (!isBegun && !isRefused && (!socket.isConnected || codeOf(error) === ORDERLY_CLOSE || isDraining(error)))
+        if (!isBegun && !isRefused && (!socket.isConnected || codeOf(error) === ORDERLY_CLOSE || isRefusal(error)))
           notBegun = { cause: error }
         events.sink.error(error)
       },

@@ -25,6 +25,8 @@ export interface ServeOptions {
   /** 0: any free port. */
   readonly port: number
   readonly drainMs: number
+  /** Until it resolves every operation is refused, for another replica to take it. Default: none is. */
+  readonly opened?: Promise<unknown>
   readonly tokens: PrincipalTokens
   readonly log: Log
 }
@@ -36,15 +38,25 @@ export interface ServeOptions {
  */
 export async function serveSubgraph(
   subgraph: Subgraph,
-  { host, port, drainMs, tokens, log }: ServeOptions,
+  { host, port, drainMs, opened, tokens, log }: ServeOptions,
 ): Promise<{ readonly url: string } & AsyncDisposable> {
   const app = fastify({ bodyLimit: MAX_BODY_BYTES, forceCloseConnections: 'idle', return503OnClosing: false })
   const callerOf = (authorization: unknown) =>
     tokens.verify(typeof authorization === 'string' ? authorization.replace(/^Bearer /, '') : undefined, subgraph.name)
 
+  const drain = new SocketDrain(opened)
+  let hasOpened = !opened
+  opened?.then(
+    () => {
+      hasOpened = true
+    },
+    // The start ends with it.
+    () => undefined,
+  )
   app.decorateRequest('link', null)
   app.addHook('preHandler', async (request, reply) => {
     if (request.routeOptions.url !== '/graphql') return
+    if (!hasOpened) return reply.code(503).send({ errors: refusal() })
     const requestId = String(request.headers['x-request-id'] ?? '')
     try {
       const gone = new AbortController()
@@ -72,7 +84,6 @@ export async function serveSubgraph(
       },
     }),
   })
-  const drain = new SocketDrain()
   const sockets = serveSubscriptions(app, localLink(subgraph, log), callerOf, drain)
   const server = await listen(app, { host, port, drainMs, hasPeers: true }, [drain])
   return {
@@ -109,7 +120,7 @@ function serveSubscriptions(
         } catch {
           return false
         }
-        if (drain.isDraining) {
+        if (!drain.takesOn) {
           context.extra.socket.close(ORDERLY_CLOSE, 'Going away')
           return false
         }
@@ -119,7 +130,7 @@ function serveSubscriptions(
       onClose: (context) => drain.closed(context),
       // The link parses, checks and formats; graphql-ws wants arguments with a document to tell subscriptions from the rest.
       onSubscribe: (context, _id, { query, variables, operationName, extensions }) => {
-        if (drain.isDraining) return refusal()
+        if (!drain.takesOn) return refusal()
         const operation = { query, variables: variables ?? undefined, operationName: operationName ?? undefined }
         const requestId = typeof extensions?.requestId === 'string' ? extensions.requestId : ''
         const linkContext = { caller: context.extra.caller ?? null, requestId, signal: new AbortController().signal }

@@ -16,18 +16,29 @@ interface SocketContext {
 }
 
 /**
- * How a server that stops lets its clients on graphql-ws send elsewhere what it has not begun. It refuses each new operation with an error that
+ * How a server that stops, or has not come up yet, lets its clients on graphql-ws send elsewhere what it has not begun. It refuses each new operation with an error that
  * says so, and closes a socket with 1001 once nothing is under way on it; what takes too long is ended with an error before that. So an
  * operation that had no answer when its socket was closed by 1001 was never begun.
  */
 export class SocketDrain {
   readonly #contexts = new Set<SocketContext>()
   readonly #interrupts = new Set<() => void>()
-  #isDraining = false
+  #takesOn = false
 
-  /** New sockets are to be closed with 1001, and new operations refused with `refusal()`. */
-  get isDraining(): boolean {
-    return this.#isDraining
+  /** @param opened the server can do nothing before. Default: it can from the start. */
+  constructor(opened?: Promise<unknown>) {
+    if (!opened) this.#takesOn = true
+    opened?.then(
+      () => {
+        this.#takesOn = true
+      },
+      () => undefined,
+    )
+  }
+
+  /** False: new sockets are to be closed with 1001, and new operations refused with `refusal()`. */
+  get takesOn(): boolean {
+    return this.#takesOn
   }
 
   opened(context: SocketContext): void {
@@ -67,7 +78,7 @@ export class SocketDrain {
 
   /** Resolves when every socket is closed. */
   async drain(): Promise<void> {
-    this.#isDraining = true
+    this.#takesOn = false
     while (this.#contexts.size > 0) {
       for (const { extra, subscriptions } of this.#contexts) {
         if (Object.keys(subscriptions).length === 0) extra.socket.close(ORDERLY_CLOSE, 'Going away')
@@ -82,10 +93,10 @@ export class SocketDrain {
   }
 }
 
-/** The answer to a new operation at a server that drains. */
+/** The answer to a new operation at a server that takes on none: it was not begun. */
 export function refusal(): readonly GraphQLError[] {
   const { message, extensions } = new EndedByRestart()
-  return [new GraphQLError(message, { extensions: { ...extensions, draining: true } })]
+  return [new GraphQLError(message, { extensions: { ...extensions, notBegun: true } })]
 }
 
 /** The end of an operation for which a server cannot wait any longer. */
@@ -95,7 +106,7 @@ export class EndedByRestart extends ServiceUnavailable {
   }
 }
 
-/** True for the errors of an operation that a draining server has not begun. */
-export function isDraining(errors: unknown): boolean {
-  return Array.isArray(errors) && errors[0]?.extensions?.draining === true
+/** True for the errors of a refused operation. */
+export function isRefusal(errors: unknown): boolean {
+  return Array.isArray(errors) && errors[0]?.extensions?.notBegun === true
 }

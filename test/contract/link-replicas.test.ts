@@ -119,6 +119,31 @@ it('takes a name for every address that it has', async () => {
   await replica.stop()
 })
 
+it('a replica whose stores are not open yet gets nothing', async () => {
+  const opening = Promise.withResolvers<void>()
+  const late = probe()
+  const options = { host: '127.0.0.1', port: 0, drainMs: 0, tokens, log: silentLog }
+  await using server = await serveSubgraph(late.subgraph, { ...options, opened: opening.promise })
+  const other = new Replica()
+  await other.start()
+  await using link = remoteLink<Caller | null>({
+    urls: [server.url, other.url],
+    what: 'Inference',
+    authorization: async (caller) => caller && `Bearer ${await tokens.sign(caller, 'inference')}`,
+    socketKey: () => '',
+  })
+  for (let i = 0; i < 4; i++) {
+    expect((await link.execute(MODEL, context())).errors).toBeUndefined()
+    expect(await streamed(link, 'any', 2)).toEqual(['1', '2'])
+  }
+  expect(late.seen).toMatchObject({ callers: [], opened: 0 })
+  await other.stop()
+  await expect(link.execute(MODEL, context())).rejects.toMatchObject({ code: 'service_unavailable' })
+  opening.resolve()
+  await eventually(async () => (await link.execute(MODEL, context()).catch(() => null)) !== null)
+  expect(await streamed(link, 'any', 2)).toEqual(['1', '2'])
+})
+
 it('a replica that stops finishes what is under way and begins nothing new', async () => {
   await using parts = await replicas(2)
   const [first, second] = parts.all as [Replica, Replica]

@@ -20,6 +20,7 @@ import { type PrincipalTokens, principalTokens } from '../subgraphs/common/princ
 import { remoteLink } from '../subgraphs/common/remote-link.ts'
 import { deriveKey, keptSecret, parseSecret } from '../subgraphs/common/secrets.ts'
 import { serveSubgraph } from '../subgraphs/common/serve-subgraph.ts'
+import { SharedClock } from '../subgraphs/common/shared-clock.ts'
 import type { StoringSubgraph, Subgraph, SubgraphName } from '../subgraphs/common/subgraph.ts'
 import { readInferenceConfig } from '../subgraphs/inference/config.ts'
 import { createInference } from '../subgraphs/inference/main.ts'
@@ -101,7 +102,7 @@ class Start {
   readonly #config: Config
   readonly #stack: AsyncDisposableStack
   readonly #log: Log
-  readonly #basics: { readonly clock: typeof systemClock; readonly ids: ReturnType<typeof idSource>; readonly log: Log }
+  readonly #basics: { readonly clock: SharedClock; readonly ids: ReturnType<typeof idSource>; readonly log: Log }
   readonly #settings: ReturnType<typeof settingsOf>
   #secretBytes: Uint8Array | undefined
   #tokensOfAll: PrincipalTokens | undefined
@@ -112,22 +113,34 @@ class Start {
     this.#stack = stack
     this.#settings = settingsOf(config)
     this.#log = createLog(role, config.logLevel)
-    this.#basics = { clock: systemClock, ids: idSource(systemClock), log: this.#log }
+    const clock = new SharedClock()
+    this.#basics = { clock, ids: idSource(clock), log: this.#log }
   }
 
   async run(): Promise<Listening> {
     switch (this.#role) {
       case 'billing': {
         const billing = this.#billing()
-        return { ready: await this.#serve(billing), problems: () => billing.problems(), stores: [billing], billing }
+        const problems = () => billing.problems()
+        return { ready: await this.#serve(billing, problems, billing.opened), problems, stores: [billing], billing }
       }
       case 'inference': {
-        const inference = await this.#inference(this.#remote('billing'))
-        return { ready: await this.#serve(inference), problems: () => inference.problems() }
+        const billing = this.#remote('billing')
+        const clock = this.#clockOf(billing)
+        const inference = await this.#inference(billing)
+        const problems = async () => [...clock.problems(), ...(await inference.problems())]
+        return { ready: await this.#serve(inference, problems, clock.opened), problems }
       }
       case 'knowledge': {
-        const knowledge = await this.#knowledge(this.#remote('billing'), this.#remote('inference'))
-        return { ready: await this.#serve(knowledge), problems: () => knowledge.problems(), stores: [knowledge] }
+        const billing = this.#remote('billing')
+        const clock = this.#clockOf(billing)
+        const knowledge = await this.#knowledge(billing, this.#remote('inference'), clock.opened)
+        const problems = async () => [...clock.problems(), ...(await knowledge.problems())]
+        return {
+          ready: await this.#serve(knowledge, problems, Promise.all([knowledge.opened, clock.opened])),
+          problems,
+          stores: [knowledge],
+        }
       }
       case 'gateway': {
         const gateway = await this.#gateway({
@@ -191,8 +204,10 @@ class Start {
     return this.#stack.use(await createInference(this.#settings.inference, { billing, ...this.#basics }))
   }
 
-  async #knowledge(billing: Link, inference: Link): Promise<StoringSubgraph> {
-    return this.#stack.use(await createKnowledge(this.#settings.knowledge, { billing, inference }, this.#basics))
+  async #knowledge(billing: Link, inference: Link, after?: Promise<unknown>): Promise<StoringSubgraph> {
+    return this.#stack.use(
+      await createKnowledge(this.#settings.knowledge, { billing, inference }, { ...this.#basics, ...(after && { after }) }),
+    )
   }
 
   async #gateway(links: Readonly<Record<SubgraphName, Link>>): Promise<Gateway> {
@@ -229,7 +244,7 @@ class Start {
   }
 
   #tokens(): PrincipalTokens {
-    this.#tokensOfAll ??= principalTokens(deriveKey(this.#secret(), 'principal tokens'), systemClock)
+    this.#tokensOfAll ??= principalTokens(deriveKey(this.#secret(), 'principal tokens'), this.#basics.clock)
     return this.#tokensOfAll
   }
 
@@ -239,6 +254,8 @@ class Start {
       remoteLink<Caller | null>({
         urls: this.#config.urls[name],
         what: name,
+        // Everyone goes by billing.
+        ...(name === 'billing' && { clock: this.#basics.clock }),
         authorization: async (caller) => caller && `Bearer ${await tokens.sign(caller, name)}`,
         socketKey: (caller) => JSON.stringify(caller),
       }),
@@ -251,6 +268,7 @@ class Start {
       remoteLink<string | null>({
         urls: this.#config.urls.gateway,
         what: 'gateway',
+        clock: this.#basics.clock,
         authorization: async (apiKey) => apiKey && `Bearer ${apiKey}`,
         socketKey: (apiKey) => apiKey ?? '',
         upgradeHeaders: async () => ({ [SERVICE_HEADER]: await tokens.sign({ service: 'rest-adapter' }, 'gateway') }),
@@ -258,15 +276,31 @@ class Start {
     )
   }
 
-  async #serve(subgraph: Subgraph & Partial<Pick<StoringSubgraph, 'opened'>>): Promise<string> {
-    const server = await serveSubgraph(subgraph, {
-      ...this.#listening(),
-      ...(subgraph.opened && { opened: subgraph.opened }),
-      tokens: this.#tokens(),
-      log: this.#log,
-    })
+  async #serve(subgraph: Subgraph, problems: () => Promise<readonly string[]>, opened: Promise<unknown>): Promise<string> {
+    const server = await serveSubgraph(subgraph, { ...this.#listening(), problems, opened, tokens: this.#tokens(), log: this.#log })
     this.#stack.use(server)
     return `ready ${server.url}`
+  }
+
+  /** Billing's first answer sets this process's clock, and nothing is dated before. */
+  #clockOf(billing: Link): { readonly opened: Promise<unknown>; problems(): readonly string[] } {
+    const stopping = new AbortController()
+    this.#stack.defer(() => stopping.abort())
+    let isSet = false
+    const asked = async () => {
+      while (!isSet) {
+        const context = { caller: { service: this.#role } as Caller, requestId: 'clock', signal: AbortSignal.timeout(READY_TIMEOUT_MS) }
+        isSet = await billing.execute({ query: '{ __typename }' }, context).then(
+          () => true,
+          () => false,
+        )
+        if (!isSet) await systemClock.sleep(LOOK_MS, stopping.signal)
+      }
+    }
+    const opened = asked()
+    // At the end of the process nobody waits for it any more.
+    opened.catch(() => undefined)
+    return { opened, problems: () => (isSet ? [] : ['billing: no answer yet']) }
   }
 
   async #listen(
@@ -283,7 +317,7 @@ class Start {
 
   #listening() {
     const { host, port, drainMs } = this.#config
-    return { host, port: port ?? PORTS[this.#role], drainMs }
+    return { host, port: port ?? PORTS[this.#role], clock: this.#basics.clock, drainMs }
   }
 }
 

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { type AddressInfo, Server } from 'node:net'
 import type { FastifyInstance } from 'fastify'
+import type { Clock } from './clock.ts'
 import { IDLE_CONNECTION_MS } from './remote-link.ts'
 
 /** Other processes have this long to close their idle connections by themselves: more than they wait. */
@@ -20,6 +21,8 @@ export interface Drainable {
 export interface ListenOptions {
   readonly host: string
   readonly port: number
+  /** What each answer's `date` shows, for those who go by it. */
+  readonly clock: Clock
   /** How long what is under way may go on after the server has begun to stop. */
   readonly drainMs: number
   /** True: other processes keep connections open, and may be sending a request on an idle one while it would be closed here. */
@@ -35,10 +38,11 @@ export async function listen(
   options: ListenOptions,
   parts: readonly Drainable[],
 ): Promise<{ readonly url: string } & AsyncDisposable> {
-  const { host, port, drainMs, hasPeers } = options
+  const { host, port, clock, drainMs, hasPeers } = options
   const unanswered = new Set<ServerResponse>()
   let isStopping = false
   app.server.prependListener('request', (_request, response: ServerResponse) => {
+    response.setHeader('date', clock.now().toUTCString())
     if (isStopping) response.shouldKeepAlive = false
     unanswered.add(response)
     response.once('close', () => unanswered.delete(response))

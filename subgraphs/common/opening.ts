@@ -128,7 +128,7 @@ function mendable(error: unknown): readonly string[] {
 }
 
 async function silenceOf(value: unknown, signal: AbortSignal): Promise<readonly string[]> {
-  const { ping } = Object(value) as { ping?(signal: AbortSignal): Promise<void> }
+  const { ping } = Object(value) as { ping?(signal: AbortSignal): Promise<unknown> }
   try {
     await ping?.call(value, signal)
     return []

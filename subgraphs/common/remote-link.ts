@@ -7,6 +7,7 @@ import { type Endpoint, Endpoints, type Turn } from './endpoints.ts'
 import { InvalidApiKey, isAbort, ServiceUnavailable } from './errors.ts'
 import type { Link, LinkContext, Operation } from './link.ts'
 import { Lru } from './lru.ts'
+import type { SharedClock } from './shared-clock.ts'
 import { isRefusal, ORDERLY_CLOSE } from './socket-drain.ts'
 import { UnreadEvents } from './unread-events.ts'
 
@@ -29,6 +30,8 @@ const MAX_SOCKETS = 10_000
 
 /** Close codes of a server that does not know the caller, or not any more. */
 const REFUSALS: readonly unknown[] = [4401, 4403]
+/** HTTP status of a caller whom the server does not take. */
+const UNAUTHORIZED = 401
 /** Codes of a connection that was not made: what was to go over it has not been sent. */
 const NOT_CONNECTED: readonly unknown[] = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT']
 
@@ -40,6 +43,8 @@ export interface RemoteLinkOptions<Who> {
   /** Value of the `authorization` header, or null for none. Callers with equal keys share a socket, others never do. */
   authorization(caller: Who): Promise<string | null>
   socketKey(caller: Who): string
+  /** Goes by the clock of the other side, as its answers show it. Default: none does. */
+  readonly clock?: SharedClock
   /** Headers of a socket's upgrade request. Default: none. */
   upgradeHeaders?(): Promise<Record<string, string>>
 }
@@ -59,13 +64,13 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & As
 
   return {
     async execute(operation, context) {
-      const credentials = await authorization(context.caller)
       let cause: unknown
       for await (const turn of replicas.turns()) {
         try {
-          const result = await turn.connection.execute(operation, context, credentials)
-          if (!isRefusal(result.errors)) return result
+          const { result, isMisdated } = await turn.connection.execute(operation, context, await authorization(context.caller))
           cause = result.errors
+          if (isMisdated) continue
+          if (!isRefusal(result.errors)) return result
           turn.fail()
         } catch (error) {
           if (context.signal.aborted && isAbort(error)) throw error
@@ -157,8 +162,14 @@ class Replica<Who> implements AsyncDisposable {
     })
   }
 
-  async execute(operation: Operation, { requestId, signal }: LinkContext<unknown>, authorization: string | null): Promise<ExecutionResult> {
-    const { body } = await this.#pool.request({
+  /** `isMisdated`: it was refused because this process's clock was wrong, which it no longer is. */
+  async execute(
+    operation: Operation,
+    { requestId, signal }: LinkContext<unknown>,
+    authorization: string | null,
+  ): Promise<{ readonly result: ExecutionResult; readonly isMisdated: boolean }> {
+    const sentAt = performance.now()
+    const { body, headers, statusCode } = await this.#pool.request({
       method: 'POST',
       path: '/graphql',
       headers: {
@@ -170,9 +181,10 @@ class Replica<Who> implements AsyncDisposable {
       body: JSON.stringify(operation),
       signal,
     })
+    const wasSet = this.#options.clock?.observe(new Date(String(headers.date)), sentAt) ?? false
     const result = JSON.parse(await body.text()) as ExecutionResult
     if (!result.data && !result.errors) throw new Error('not a GraphQL answer')
-    return result
+    return { result, isMisdated: wasSet && statusCode === UNAUTHORIZED }
   }
 
   subscribe(operation: Operation, context: LinkContext<Who>, failure: (cause: unknown) => ExecutionResult): Attempt {

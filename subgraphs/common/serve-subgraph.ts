@@ -3,6 +3,7 @@ import { type ExecutionResult, GraphQLError, parse } from 'graphql'
 import { useServer } from 'graphql-ws/use/ws'
 import mercurius from 'mercurius'
 import { WebSocketServer } from 'ws'
+import type { Clock } from './clock.ts'
 import { InvalidApiKey } from './errors.ts'
 import { formatError } from './graphql-errors.ts'
 import { healthRoutes } from './health.ts'
@@ -24,9 +25,12 @@ export interface ServeOptions {
   readonly host: string
   /** 0: any free port. */
   readonly port: number
+  readonly clock: Clock
   readonly drainMs: number
   /** Until it resolves every operation is refused, for another replica to take it. Default: none is. */
   readonly opened?: Promise<unknown>
+  /** For `/readyz`. Default: those of the subgraph. */
+  readonly problems?: () => Promise<readonly string[]>
   readonly tokens: PrincipalTokens
   readonly log: Log
 }
@@ -38,7 +42,7 @@ export interface ServeOptions {
  */
 export async function serveSubgraph(
   subgraph: Subgraph,
-  { host, port, drainMs, opened, tokens, log }: ServeOptions,
+  { host, port, clock, drainMs, opened, problems = () => subgraph.problems(), tokens, log }: ServeOptions,
 ): Promise<{ readonly url: string } & AsyncDisposable> {
   const app = fastify({ bodyLimit: MAX_BODY_BYTES, forceCloseConnections: 'idle', return503OnClosing: false })
   const callerOf = (authorization: unknown) =>
@@ -68,7 +72,7 @@ export async function serveSubgraph(
       return reply.code(401).send({ errors: [{ message: error.message, extensions: error.extensions }] })
     }
   })
-  healthRoutes(app, () => subgraph.problems())
+  healthRoutes(app, problems)
   await app.register(mercurius, {
     schema: subgraph.schema,
     graphiql: false,
@@ -85,7 +89,7 @@ export async function serveSubgraph(
     }),
   })
   const sockets = serveSubscriptions(app, localLink(subgraph, log), callerOf, drain)
-  const server = await listen(app, { host, port, drainMs, hasPeers: true }, [drain])
+  const server = await listen(app, { host, port, clock, drainMs, hasPeers: true }, [drain])
   return {
     url: server.url,
     async [Symbol.asyncDispose]() {

@@ -32,11 +32,11 @@ export interface KnowledgeLinks {
   readonly inference: Link
 }
 
-/** Opens its stores in the background, and starts the workers when all are open. */
+/** Opens its stores in the background, and starts the workers when all are open and `after` has resolved. */
 export async function createKnowledge(
   config: KnowledgeConfig,
   links: KnowledgeLinks,
-  { clock, ids, log }: { readonly clock: Clock; readonly ids: IdSource; readonly log: Log },
+  { clock, ids, log, after }: { readonly clock: Clock; readonly ids: IdSource; readonly log: Log; readonly after?: Promise<unknown> },
 ): Promise<StoringSubgraph> {
   const files = knowledgeFiles(config.dataDirectory)
   const { mongodb, elasticsearch } = config
@@ -77,7 +77,7 @@ export async function createKnowledge(
     log,
     wake: workers.wake,
   }
-  const working = opened.then(
+  const working = Promise.all([opened, after]).then(
     () => work(deps, workers, { exclusive: mongodb === null, backoffMs: config.retryBackoffMs }, signal),
     () => undefined,
   )

@@ -32,7 +32,14 @@ class Replica {
   async start() {
     const { subgraph, seen } = probe()
     this.seen = seen
-    const server = await serveSubgraph(subgraph, { host: '127.0.0.1', port: this.#port, drainMs: this.#drainMs, tokens, log: silentLog })
+    const server = await serveSubgraph(subgraph, {
+      host: '127.0.0.1',
+      port: this.#port,
+      clock: systemClock,
+      drainMs: this.#drainMs,
+      tokens,
+      log: silentLog,
+    })
     this.#port = Number(new URL(server.url).port)
     this.#running = server
     return server
@@ -122,7 +129,7 @@ it('takes a name for every address that it has', async () => {
 it('a replica whose stores are not open yet gets nothing', async () => {
   const opening = Promise.withResolvers<void>()
   const late = probe()
-  const options = { host: '127.0.0.1', port: 0, drainMs: 0, tokens, log: silentLog }
+  const options = { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, tokens, log: silentLog }
   await using server = await serveSubgraph(late.subgraph, { ...options, opened: opening.promise })
   const other = new Replica()
   await other.start()

@@ -17,7 +17,7 @@ linkContract('function calls', async () => {
 async function served() {
   const { subgraph, seen } = probe()
   const tokens = principalTokens(randomBytes(32), systemClock)
-  const server = await serveSubgraph(subgraph, { host: '127.0.0.1', port: 0, drainMs: 0, tokens, log: silentLog })
+  const server = await serveSubgraph(subgraph, { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, tokens, log: silentLog })
   const linkWith = (authorization: (caller: Caller | null) => Promise<string | null>) =>
     remoteLink<Caller | null>({ urls: [server.url], what: 'Inference', authorization, socketKey: (caller) => JSON.stringify(caller) })
   return { server, seen, tokens, linkWith }

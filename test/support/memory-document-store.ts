@@ -47,8 +47,9 @@ export class MemoryDocumentStore implements DocumentStore {
     return collection as unknown as DocumentCollection<T>
   }
 
-  async ping(signal: AbortSignal): Promise<void> {
+  async ping(signal: AbortSignal): Promise<Date> {
     signal.throwIfAborted()
+    return new Date()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {}

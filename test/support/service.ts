@@ -142,6 +142,8 @@ type Role = (typeof ROLES)[number]
 export interface DistributedOptions extends ServiceOptions {
   /** Processes of a role, where they are more than one: then the stores must be MongoDB and Elasticsearch. */
   readonly replicas?: Partial<Record<Role, number>>
+  /** What a process has in its environment beside what all have. */
+  envOf?(name: string): Readonly<Record<string, string>>
 }
 
 export interface DistributedService extends Service {
@@ -164,7 +166,7 @@ export async function startFiveProcesses(options: DistributedOptions = {}): Prom
   const processes = new Map<string, ServiceProcess>()
   const start = async ({ name, role, port }: (typeof places)[number]) => {
     const own = { PORT: String(port), KIS_SECRET: TEST_SECRET, KIS_DATA_DIR: join(folder, name) }
-    processes.set(name, await ServiceProcess.start([role], { ...env, ...urls, ...own }))
+    processes.set(name, await ServiceProcess.start([role], { ...env, ...urls, ...own, ...options.envOf?.(name) }))
   }
   for (const place of places) await start(place)
   return {

@@ -85,8 +85,8 @@ export interface DocumentCollection<T extends StoredDocument> {
 export interface DocumentStore extends AsyncDisposable {
   /** Makes the collection and its indexes when they are not there yet. The same name gives the same collection. */
   collection<T extends StoredDocument>(spec: CollectionSpec): DocumentCollection<T>
-  /** Rejects when the store cannot serve reads or writes at the moment. @throws {ServiceUnavailable} */
-  ping(signal: AbortSignal): Promise<void>
+  /** What the store's own clock shows. Rejects when it cannot serve reads or writes at the moment. @throws {ServiceUnavailable} */
+  ping(signal: AbortSignal): Promise<Date>
 }
 
 /** `_id` or a unique index holds the value already. Callers translate it; it never leaves the service. */

@@ -49,13 +49,13 @@ class MongoDocumentStore implements DocumentStore {
     return collection as unknown as DocumentCollection<T>
   }
 
-  async ping(signal: AbortSignal): Promise<void> {
+  async ping(signal: AbortSignal): Promise<Date> {
     signal.throwIfAborted()
     const { promise: aborted, reject } = Promise.withResolvers<never>()
     const onAbort = () => reject(signal.reason)
     signal.addEventListener('abort', onAbort, { once: true })
     try {
-      await Promise.race([this.#answers(), aborted])
+      return await Promise.race([this.#answers(), aborted])
     } finally {
       signal.removeEventListener('abort', onAbort)
     }
@@ -65,10 +65,11 @@ class MongoDocumentStore implements DocumentStore {
     await this.#client.close()
   }
 
-  async #answers(): Promise<void> {
+  async #answers(): Promise<Date> {
     await this.#ready()
     try {
-      await this.#db.command({ ping: 1 })
+      const { localTime } = await this.#db.command({ hello: 1 })
+      return localTime
     } catch (error) {
       throw translated(error, '', WHAT)
     }

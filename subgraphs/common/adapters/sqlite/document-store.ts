@@ -70,7 +70,7 @@ class SqliteDocumentStore implements DocumentStore {
     }
   }
 
-  async ping(signal: AbortSignal): Promise<void> {
+  async ping(signal: AbortSignal): Promise<Date> {
     signal.throwIfAborted()
     readNow(this.#parts.connection, 'SELECT 1 FROM sqlite_schema', [])
     const { promise: aborted, reject } = Promise.withResolvers<never>()
@@ -78,6 +78,7 @@ class SqliteDocumentStore implements DocumentStore {
     signal.addEventListener('abort', onAbort, { once: true })
     try {
       await Promise.race([Promise.all([...this.#made, this.#parts.writer.call('ping', [])]), aborted])
+      return new Date()
     } finally {
       signal.removeEventListener('abort', onAbort)
     }

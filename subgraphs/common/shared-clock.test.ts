@@ -1,0 +1,27 @@
+import { expect, it } from 'vitest'
+import { SharedClock } from './shared-clock.ts'
+
+const MINUTE_MS = 60_000
+const ahead = (ms: number) => new Date(Date.now() + ms)
+
+it("is the machine's clock until another is seen", () => {
+  expect(Math.abs(new SharedClock().now().getTime() - Date.now())).toBeLessThan(1_000)
+})
+
+it('goes by a clock that is minutes away, and lets a second or two pass', () => {
+  const clock = new SharedClock()
+  expect(clock.observe(ahead(10 * MINUTE_MS), performance.now())).toBe(true)
+  const offset = () => Math.round((clock.now().getTime() - Date.now()) / 1_000)
+  expect(offset()).toBe(600)
+  expect(clock.observe(ahead(10 * MINUTE_MS + 2_000), performance.now())).toBe(false)
+  expect(offset()).toBe(600)
+  expect(clock.observe(ahead(-10 * MINUTE_MS), performance.now())).toBe(true)
+  expect(offset()).toBe(-600)
+})
+
+it('believes no reading that took long, and none that is no time', () => {
+  const clock = new SharedClock()
+  expect(clock.observe(ahead(10 * MINUTE_MS), performance.now() - 5_000)).toBe(false)
+  expect(clock.observe(new Date('undefined'), performance.now())).toBe(false)
+  expect(Math.abs(clock.now().getTime() - Date.now())).toBeLessThan(1_000)
+})

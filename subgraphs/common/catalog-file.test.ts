@@ -6,6 +6,8 @@ import { CatalogError, parseCatalog, readCatalogFile } from './catalog-file.ts'
 
 const ENGINES = 'engines:\n  near: { kind: embedded, badge: local }\n  far: { kind: openai, base_url: "http://a.test/v1", badge: cloud }\n'
 const withModel = (fields: string) => `${ENGINES}models:\n  - { ${fields} }\n`
+const EMBEDDING = 'id: e, engine: near, kind: embedding, dimensions: 4, price: { input: "1" }'
+const IDS = ['b', 'c', 'd', 'f', 'g', 'h', 'i', 'j', 'k']
 const CHAT = 'id: a, engine: far, kind: chat, max_output_tokens: 10, price: { input: "1", output: "2" }'
 
 function problemsOf(text: string): readonly string[] {
@@ -136,6 +138,26 @@ describe('a catalog is refused for', () => {
       'a model that falls back to itself',
       withModel(`${CHAT}, fallbacks: [a]`),
       'c.yaml:5: models[0].fallbacks[0]: there is no other model `a`',
+    ],
+    [
+      'a fallback named twice',
+      `${withModel(`${CHAT}, fallbacks: [b, b]`)}  - { ${CHAT.replace('id: a', 'id: b')} }\n`,
+      'c.yaml:5: models[0].fallbacks[1]: `b` is there twice',
+    ],
+    [
+      'a fallback of another kind',
+      `${withModel(`${CHAT}, fallbacks: [e]`)}  - { ${EMBEDDING} }\n`,
+      'c.yaml:5: models[0].fallbacks[0]: `e` is of another kind',
+    ],
+    [
+      'nine fallbacks',
+      `${withModel(`${CHAT}, fallbacks: [${IDS.join(', ')}]`)}${IDS.map((id) => `  - { ${CHAT.replace('id: a', `id: ${id}`)} }\n`).join('')}`,
+      'c.yaml:5: models[0].fallbacks: has more than 8 models',
+    ],
+    [
+      'a fallback for embeddings',
+      `${withModel(`${EMBEDDING}, fallbacks: [f]`)}  - { ${EMBEDDING.replace('id: e', 'id: f')} }\n`,
+      'c.yaml:5: models[0].fallbacks: is not for embeddings',
     ],
     ['a plan below zero', 'plans:\n  p: { vectors: -1 }\n', 'c.yaml:2: plans.p.vectors: must be a whole number'],
     ['an unknown field of a plan', 'plans:\n  p: { vektors: 1 }\n', 'c.yaml:2: plans.p.vektors: is not a field'],

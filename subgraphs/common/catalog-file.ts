@@ -50,6 +50,7 @@ export interface ModelEntry {
   readonly cosineSpread: number | null
   /** Nano-USD per million tokens, `audio` per minute; null does not apply. */
   readonly price: { readonly [unit in PriceUnit]: bigint | null }
+  /** Ids of models of the same kind, in the order in which they are asked; their own fallbacks are not. */
   readonly fallbacks: readonly string[]
   readonly created: Date | null
 }
@@ -91,6 +92,8 @@ const MAX_NAME_LENGTH = 200
 /** Times 128 choices, the most of one request, this still fits GraphQL's 32-bit Int. */
 const MAX_TOKENS = 10_000_000
 const MAX_DIMENSIONS = 65_536
+/** Each one that fails is more waiting for the caller. */
+const MAX_FALLBACKS = 8
 const PRICES_OF_KIND = { chat: ['input', 'output'], embedding: ['input'], transcription: ['audio'] } as const
 
 /** The operator's catalog of engines, models and plans. @throws {CatalogError} */
@@ -223,6 +226,9 @@ function modelOf(fields: Fields): ModelEntry {
   if (id.length > MAX_NAME_LENGTH) fields.problem('id', `is longer than ${MAX_NAME_LENGTH} characters`)
   if (RESERVED_PREFIX.test(id)) fields.problem('id', 'begins with a prefix reserved for agents and workflows')
   if (kind === 'embedding' && model.dimensions === null) fields.problem('dimensions', 'is missing: the length of the vectors')
+  if (kind === 'embedding' && model.fallbacks.length > 0)
+    fields.problem('fallbacks', 'is not for embeddings: vectors of two models cannot be compared')
+  if (model.fallbacks.length > MAX_FALLBACKS) fields.problem('fallbacks', `has more than ${MAX_FALLBACKS} models`)
   if (kind === 'chat' && model.maxOutputTokens === null && model.contextWindow === null) {
     fields.problem('max_output_tokens', 'is missing: without it or context_window the most that a call can cost is unknown')
   }
@@ -279,6 +285,7 @@ function checkReferences(engines: readonly EngineEntry[], models: readonly Model
     for (const [place, id] of model.fallbacks.entries()) {
       const fallback = byId.get(id)
       if (!fallback || fallback === model) report(['models', index, 'fallbacks', place], `there is no other model \`${id}\``)
+      else if (model.fallbacks.indexOf(id) < place) report(['models', index, 'fallbacks', place], `\`${id}\` is there twice`)
       else if (fallback.kind !== model.kind) report(['models', index, 'fallbacks', place], `\`${id}\` is of another kind`)
     }
   }

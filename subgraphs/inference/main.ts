@@ -12,6 +12,7 @@ import { createOpenAiEngines } from './adapters/openai/engines.ts'
 import type { InferenceConfig } from './config.ts'
 import { Breaker } from './domain/breaker.ts'
 import { catalogOf } from './domain/catalog.ts'
+import { RetryBudget } from './domain/retry-budget.ts'
 import { resolvers } from './resolvers/index.ts'
 import { Background } from './use-cases/background.ts'
 import type { Deps, Engine } from './use-cases/deps.ts'
@@ -36,7 +37,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   }
   for (const entry of config.catalog.engines.filter(({ on }) => on)) {
     const { chat, embedding } = await open(entry)
-    engines.set(entry.name, { chat, embedding, breaker: new Breaker() })
+    engines.set(entry.name, { chat, embedding, breaker: new Breaker(), retries: new RetryBudget() })
   }
   const deps: Deps = {
     catalog: catalogOf(config.catalog, clock.now()),

@@ -372,10 +372,10 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
         expect(await errorOf(complete())).toMatchObject({ code: 'engine_error' })
       })
 
-      it('when it cannot be reached', async () => {
+      it('when it breaks the connection without an answer, and is not asked again: it may bill the call', async () => {
         cloud.answering = (response) => response.destroy()
-        expect(await errorOf(complete())).toMatchObject({ code: 'engine_unavailable' })
-        expect(await errorOf(open())).toMatchObject({ code: 'engine_unavailable' })
+        expect(await errorOf(complete())).toMatchObject({ code: 'engine_unavailable', isRepeatable: false })
+        expect(await errorOf(open())).toMatchObject({ code: 'engine_unavailable', isRepeatable: false })
       })
 
       it.each(['broken off', 'ended early'])('in the middle of a stream that is %s, after what came before it', async (how) => {

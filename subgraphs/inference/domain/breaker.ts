@@ -20,8 +20,10 @@ export class Breaker {
     this.#failures = 0
   }
 
-  failed(now: number): void {
+  /** True when this failure closes the engine. */
+  failed(now: number): boolean {
     this.#failures += 1
     this.#closedAt = now + OPEN_MS
+    return this.#failures === FAILURES_TO_OPEN
   }
 }

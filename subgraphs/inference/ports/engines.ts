@@ -31,7 +31,8 @@ export interface EmbeddingCall extends EngineCall {
 /**
  * A vendor of chat models. Failures are `KisError`s: `invalid_request` and its family for the vendor's 400, 404, 413 and 422, `engine_error`
  * (also for 401 and 403: the operator's key, not the caller's), `rate_limit_exceeded`, `engine_unavailable`, `engine_timeout`; `vendorCode`
- * and `retryAfterMs` as the vendor gave them. An engine repeats nothing by itself. Aborting the signal ends the vendor's work within 1 s.
+ * and `retryAfterMs` as the vendor gave them. An engine repeats nothing by itself: `engine_unavailable`, `rate_limit_exceeded` and what an
+ * `EngineFailure` says is repeatable mean that the vendor bills nothing for the call. Aborting the signal ends the vendor's work within 1 s.
  */
 export interface ChatEngine {
   /** Whether the vendor fetches images from public addresses itself. Without it, images are `data:` URIs, or the request is refused. */

@@ -5,6 +5,7 @@ import { silentLog } from '../../common/log.ts'
 import type { Principal } from '../../common/principal.ts'
 import { Breaker } from '../domain/breaker.ts'
 import { catalogOf } from '../domain/catalog.ts'
+import { RetryBudget } from '../domain/retry-budget.ts'
 import { Background } from '../use-cases/background.ts'
 import type { AskContext, Deps } from '../use-cases/deps.ts'
 import { FakeBilling } from './fake-billing.ts'
@@ -41,7 +42,10 @@ export function parts({ balance = 1_000_000_000n, catalog = CATALOG }: { readonl
   const far = new ScriptedEngine()
   const file = parseCatalog(catalog, 'catalog', {})
   const engines = new Map(
-    Object.entries({ near, far }).map(([name, { chat, embedding }]) => [name, { chat, embedding, breaker: new Breaker() }]),
+    Object.entries({ near, far }).map(([name, { chat, embedding }]) => [
+      name,
+      { chat, embedding, breaker: new Breaker(), retries: new RetryBudget() },
+    ]),
   )
   const deps: Deps = {
     catalog: catalogOf(file, new Date(0)),

@@ -18,9 +18,11 @@ export interface AdmittedChat {
   /** Tokens of the input, counted. */
   inputTokensFor(model: Model): number
   termsFor(model: Model): HoldTerms
+  /** To collect what cannot be honoured. It begins with the model itself, where that is not the one that was asked for. */
+  warningsFor(model: Model): Set<string>
 }
 
-/** One answer's header of warnings stays below 2 KiB. */
+/** One answer's header of warnings stays below 4 KiB. */
 const MAX_WARNINGS = 24
 const FIELD_NAME = /^\w{1,64}$/
 
@@ -37,18 +39,12 @@ export function admitChat(deps: Deps, ask: AskContext, value: unknown, isStream:
   })
   checkAgainstModel(request, model)
   const { textTokens, images } = inputSizeOf(request)
-  if (model.contextWindow !== null && textTokens > model.contextWindow * COUNT_ERROR) {
-    refuse(
-      'context_length_exceeded',
-      'messages',
-      `The model \`${model.id}\` takes ${model.contextWindow} tokens; the messages have about ${textTokens}.`,
-    )
-  }
+  checkWindow(textTokens, model)
   const inputTokensFor = ({ imageTokens }: Model) => textTokens + images * imageTokens
   return {
     context: { ...ask, caller: principal },
     request,
-    models: candidatesOf(deps, principal, model, (fallback) => suits(fallback, request)),
+    models: candidatesOf(deps, principal, model, (fallback) => suits(fallback, request, textTokens)),
     inputTokensFor,
     termsFor: (each) => ({
       operation: 'chat_completion',
@@ -56,7 +52,14 @@ export function admitChat(deps: Deps, ask: AskContext, value: unknown, isStream:
       ceiling: chatCeiling(each, request, inputTokensFor(each)),
       atDispatch: quantitiesOf(inputTokensFor(each), 0),
     }),
+    // Ids may hold any character, and a header may not.
+    warningsFor: ({ id }) => new Set(id === model.id ? [] : [`answered_by:${encodeURI(id)}`]),
   }
+}
+
+function checkWindow(textTokens: number, { id, contextWindow }: Model): void {
+  if (contextWindow === null || textTokens <= contextWindow * COUNT_ERROR) return
+  refuse('context_length_exceeded', 'messages', `The model \`${id}\` takes ${contextWindow} tokens; the messages have about ${textTokens}.`)
 }
 
 /** `warnings` collects what the engine cannot honour, as `seed_not_honored`. */
@@ -73,9 +76,10 @@ export function chatCallOf(model: Model, { requestId }: CallContext, warnings: S
   }
 }
 
-function suits(model: Model, request: ChatRequest): boolean {
+function suits(model: Model, request: ChatRequest, textTokens: number): boolean {
   try {
     checkAgainstModel(request, model)
+    checkWindow(textTokens, model)
     return true
   } catch {
     return false

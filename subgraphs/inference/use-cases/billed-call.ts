@@ -19,7 +19,7 @@ export function callTookTooLong(): KisError {
 
 /**
  * Holds, works, charges; the answer comes after the charge. A failed call costs nothing. `whenGone` says what was used when the caller has
- * left before the end: the engine was ended, but bills what it has done.
+ * left before the end: the engine was ended, but bills what it has done. The work may take `maxMs`.
  */
 export async function billedCall<Value>(
   deps: Deps,
@@ -27,11 +27,12 @@ export async function billedCall<Value>(
   terms: HoldTerms,
   whenGone: () => Usage,
   work: (signal: AbortSignal) => Promise<Work<Value>>,
+  maxMs: number = MAX_CALL_MS,
 ): Promise<{ readonly value: Value; readonly usage: Usage; readonly cost: bigint }> {
   const hold = await openHold(deps, context, terms)
   let done: Work<Value>
   try {
-    done = await withDeadline(MAX_CALL_MS, callTookTooLong, context.signal, work)
+    done = await withDeadline(maxMs, callTookTooLong, context.signal, work)
   } catch (error) {
     // Whatever comes of it, the caller is told why the work failed.
     await hold.resolve(context.signal.aborted ? whenGone() : null).catch(() => undefined)

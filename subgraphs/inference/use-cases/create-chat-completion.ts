@@ -10,8 +10,9 @@ import { firstToAnswer } from './first-to-answer.ts'
 export interface ChatCompletion {
   /** The engine's object, whole. */
   readonly response: ProtocolObject
-  /** What of the request the engine could not honour, such as `seed_not_honored`. */
+  /** What of the request could not be honoured, such as `seed_not_honored`. */
   readonly warnings: readonly string[]
+  /** The model that answered. */
   readonly modelId: string
   readonly usage: Usage
   readonly cost: bigint
@@ -21,10 +22,10 @@ export interface ChatCompletion {
  * Answers one chat request; the answer is given out once it is charged. Who leaves before the end pays for the input. @throws {KisError}
  */
 export async function createChatCompletion(deps: Deps, ask: AskContext, value: unknown): Promise<ChatCompletion> {
-  const { context, request, models, inputTokensFor, termsFor } = admitChat(deps, ask, value, false)
-  return firstToAnswer(deps, context, models, async (model) => {
+  const { context, request, models, inputTokensFor, termsFor, warningsFor } = admitChat(deps, ask, value, false)
+  return firstToAnswer(deps, context, models, async (model, leftMs) => {
     const inputTokens = inputTokensFor(model)
-    const warnings = new Set<string>()
+    const warnings = warningsFor(model)
     const call = chatCallOf(model, context, warnings)
     const { value: response, ...charged } = await billedCall(
       deps,
@@ -36,6 +37,7 @@ export async function createChatCompletion(deps: Deps, ask: AskContext, value: u
         const reported = reportedUsage(answer)
         return { value: answer, usage: reported ? providerUsage(reported) : countedUsage(inputTokens, countAnswerTokens(answer)) }
       },
+      leftMs,
     )
     return { response, warnings: [...warnings], modelId: model.id, ...charged }
   })

@@ -4,6 +4,7 @@ import type { Log } from '../../common/log.ts'
 import type { Caller } from '../../common/principal.ts'
 import type { Breaker } from '../domain/breaker.ts'
 import type { Catalog, Model } from '../domain/catalog.ts'
+import type { RetryBudget } from '../domain/retry-budget.ts'
 import type { Billing, BillingContext } from '../ports/billing.ts'
 import type { ChatEngine, EmbeddingEngine } from '../ports/engines.ts'
 import type { Background } from './background.ts'
@@ -23,6 +24,7 @@ export interface Engine {
   readonly chat: ChatEngine
   readonly embedding: EmbeddingEngine
   readonly breaker: Breaker
+  readonly retries: RetryBudget
 }
 
 /** Who asks, under which request id, and the signal that says when nobody waits any more. */

@@ -2,7 +2,9 @@ import type { ErrorCode } from '../../../schema/errors.ts'
 import { KisError } from '../../common/errors.ts'
 import type { Principal } from '../../common/principal.ts'
 import type { Model } from '../domain/catalog.ts'
+import { EngineFailure } from '../domain/engine-failure.ts'
 import { isOffered } from '../domain/residency.ts'
+import { MAX_CALL_MS } from './billed-call.ts'
 import { type CallContext, type Deps, engineOf } from './deps.ts'
 
 /** The engine is at fault, and another may answer. */
@@ -13,9 +15,10 @@ const DOWN: readonly ErrorCode[] = ['engine_unavailable', 'engine_timeout']
 const REPEATABLE: readonly ErrorCode[] = ['engine_unavailable', 'rate_limit_exceeded']
 /** Clients repeat too; more than one repeat here would multiply theirs. */
 const MAX_TRIES = 2
-const RETRY_DELAY_MS = 250
+/** Repeats of calls that failed together are spread over this long. */
+const RETRY_SPREAD_MS = 500
 /** A vendor that asks for a longer wait is not asked again. */
-const LONGEST_RETRY_DELAY_MS = 2_000
+const LONGEST_RETRY_AFTER_MS = 2_000
 
 /** The model, and those of its fallbacks that the caller may use and that `suit` the request. */
 export function candidatesOf({ catalog }: Deps, principal: Principal, model: Model, suits: (model: Model) => boolean): readonly Model[] {
@@ -25,36 +28,59 @@ export function candidatesOf({ catalog }: Deps, principal: Principal, model: Mod
 
 /**
  * The answer of the first model that gives one. Each attempt holds and frees its own money; it fails before its first byte, so that
- * nobody sees a half answer. @throws {KisError} what the last model failed with.
+ * nobody sees a half answer. `leftMs` is what is left of the call's time. @throws {KisError} what the last engine failed with.
  */
 export async function firstToAnswer<Answer>(
   deps: Deps,
   context: CallContext,
   models: readonly Model[],
-  attempt: (model: Model) => Promise<Answer>,
+  attempt: (model: Model, leftMs: number) => Promise<Answer>,
 ): Promise<Answer> {
+  const { clock, log } = deps
+  const endsAt = clock.now().getTime() + MAX_CALL_MS
   let failure: unknown
   for (const model of models) {
-    const breaker = engineOf(deps, model).breaker
-    const waitMs = breaker.waitMs(deps.clock.now().getTime())
+    const { breaker, retries } = engineOf(deps, model)
+    const facts = { requestId: context.requestId, model: model.id, engine: model.engine }
+    const waitMs = breaker.waitMs(clock.now().getTime())
     if (waitMs > 0) {
       failure = new KisError('engine_unavailable', `The engine of \`${model.id}\` does not answer at the moment.`, { retryAfterMs: waitMs })
       continue
     }
+    retries.called()
     for (let tries = 1; ; tries++) {
+      const leftMs = endsAt - clock.now().getTime()
+      if (leftMs <= 0) throw failure
       try {
-        const answer = await attempt(model)
+        const answer = await attempt(model, leftMs)
         breaker.succeeded()
+        if (model !== models[0]) log.info({ ...facts, asked: models[0]?.id }, 'fallback answered')
         return answer
       } catch (error) {
+        if (!(error instanceof KisError) || context.signal.aborted) throw error
+        if (!ENGINE_FAULTS.includes(error.code)) {
+          // The caller did not choose the fallback: what only it lacks, such as money for its price, is no answer to the request.
+          if (model === models[0] || error.code === 'service_unavailable') throw error
+          break
+        }
         failure = error
-        if (!(error instanceof KisError) || !ENGINE_FAULTS.includes(error.code) || context.signal.aborted) throw error
-        if (DOWN.includes(error.code)) breaker.failed(deps.clock.now().getTime())
-        const delayMs = error.retryAfterMs ?? RETRY_DELAY_MS * (0.5 + Math.random())
-        if (tries === MAX_TRIES || !REPEATABLE.includes(error.code) || delayMs > LONGEST_RETRY_DELAY_MS) break
-        await deps.clock.sleep(delayMs, context.signal)
+        if (DOWN.includes(error.code) && breaker.failed(clock.now().getTime())) log.warn(facts, 'engine is left alone')
+        const delayMs = (error.retryAfterMs ?? 0) + Math.random() * RETRY_SPREAD_MS
+        const isRepeated =
+          tries < MAX_TRIES &&
+          isRepeatable(error) &&
+          (error.retryAfterMs ?? 0) <= LONGEST_RETRY_AFTER_MS &&
+          delayMs < leftMs &&
+          retries.take()
+        log.info({ ...facts, code: error.code, vendorCode: error.vendorCode, isRepeated }, 'engine failed')
+        if (!isRepeated) break
+        await clock.sleep(delayMs, context.signal)
       }
     }
   }
   throw failure
+}
+
+function isRepeatable(error: KisError): boolean {
+  return error instanceof EngineFailure ? error.isRepeatable : REPEATABLE.includes(error.code)
 }

@@ -13,7 +13,7 @@ import { type OpenHold, openHold } from './hold.ts'
 /** What arrived together. The last event has no chunks, but usage and cost. */
 export interface ChatEvent {
   readonly chunks: readonly ProtocolObject[]
-  /** With the first event: what of the request the engine could not honour, such as `seed_not_honored`. */
+  /** With the first event: what of the request could not be honoured, such as `seed_not_honored`. */
   readonly warnings: readonly string[] | null
   readonly usage: Usage | null
   readonly cost: bigint | null
@@ -107,13 +107,13 @@ class ChatStream {
     return firstToAnswer(this.#deps, admitted.context, admitted.models, (model) => this.#try(model, admitted))
   }
 
-  async #try(model: Model, { context, request, inputTokensFor, termsFor }: AdmittedChat): Promise<Answering> {
+  async #try(model: Model, { context, request, inputTokensFor, termsFor, warningsFor }: AdmittedChat): Promise<Answering> {
     const { clock } = this.#deps
     const hold = await openHold(this.#deps, context, termsFor(model))
     const meter = new StreamMeter(inputTokensFor(model), clock.now().getTime())
     this.#attempt = { hold, meter }
     try {
-      const warnings = new Set<string>()
+      const warnings = warningsFor(model)
       const call = chatCallOf(model, context, warnings)
       const chunks = await engineOf(this.#deps, model).chat.stream(call, requestFor(model, request, call.warn), this.#stop.signal)
       return { hold, meter, chunks, first: await chunks.next(), warnings: [...warnings] }

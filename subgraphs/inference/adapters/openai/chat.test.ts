@@ -214,7 +214,7 @@ describe("a vendor's refusal", () => {
     opened = opened.filter((resource) => resource !== vendor)
     for (const promise of [chat.complete(CALL, REQUEST, NEVER), chat.stream(CALL, REQUEST, NEVER)]) {
       const error = await errorOf(promise)
-      expect(error.code).toBe('engine_unavailable')
+      expect(error).toMatchObject({ code: 'engine_unavailable', isRepeatable: true })
       expect(error.message).not.toContain('127.0.0.1')
     }
   })

@@ -3,6 +3,7 @@ import { errors } from 'undici'
 import { ERRORS, type ErrorCode } from '../../../../schema/errors.ts'
 import type { Clock } from '../../../common/clock.ts'
 import { KisError } from '../../../common/errors.ts'
+import { EngineFailure } from '../../domain/engine-failure.ts'
 
 /** Longest part of a vendor's message that is passed on, in UTF-16 units. */
 const MAX_MESSAGE_LENGTH = 1_000
@@ -64,11 +65,17 @@ export class EngineErrors {
     if (status === 429)
       return new KisError('rate_limit_exceeded', `${this.#engine} takes no more requests at the moment.`, { retryAfterMs, vendorCode })
     if (status === 408 || status === 504)
-      return new KisError('engine_timeout', `${this.#engine} did not finish in time.`, { retryAfterMs, vendorCode })
+      return new EngineFailure('engine_timeout', `${this.#engine} did not finish in time.`, {
+        retryAfterMs,
+        vendorCode,
+        isRepeatable: true,
+      })
     // 529 is what some vendors say for "overloaded".
     if (status === 503 || status === 529)
       return new KisError('engine_unavailable', `${this.#engine} is unavailable at the moment.`, { retryAfterMs, vendorCode })
-    return new KisError('engine_error', `${this.#engine} answered with status ${status}.`, { retryAfterMs, vendorCode })
+    // 409 is a lock that was not free in time (openai-node repeats it too).
+    const isRepeatable = status === 409 || status >= 500
+    return new EngineFailure('engine_error', `${this.#engine} answered with status ${status}.`, { retryAfterMs, vendorCode, isRepeatable })
   }
 
   /** `{"error": …}` where an answer was due: in a stream, or under status 200. */
@@ -101,7 +108,8 @@ export class EngineErrors {
       return new KisError('engine_timeout', `${this.#engine} did not answer in time.`, { cause })
     if (cause instanceof errors.HTTPParserError) return this.invalidAnswer('gave an answer that is not HTTP', cause)
     if (answering) return new KisError('engine_error', `${this.#engine} broke off its answer.`, { cause })
-    return new KisError('engine_unavailable', `${this.#engine} cannot be reached at the moment.`, { cause })
+    const isRepeatable = !hasBeenReached(cause)
+    return new EngineFailure('engine_unavailable', `${this.#engine} cannot be reached at the moment.`, { cause, isRepeatable })
   }
 
   get #engine(): string {
@@ -124,6 +132,12 @@ export class EngineErrors {
     else if (seconds) ms = Date.parse(seconds) - this.#clock.now().getTime()
     return Number.isFinite(ms) ? Math.min(Math.max(Math.ceil(ms), 0), MAX_RETRY_AFTER_MS) : null
   }
+}
+
+/** Whether the connection was there and broke, so that the vendor may have the request. */
+function hasBeenReached(cause: unknown): boolean {
+  const { code, syscall } = (cause ?? {}) as { readonly code?: unknown; readonly syscall?: unknown }
+  return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || syscall === 'read' || syscall === 'write'
 }
 
 /** The vendor's code, where it is one of ours with status 400. */

@@ -37,6 +37,15 @@ models:
     })
   })
 
+  it('says how else a model is called, and what stands in for it', () => {
+    const model = (fields: string) =>
+      `  - { engine: near, kind: chat, max_output_tokens: 10, price: { input: "1", output: "2" }, ${fields} }\n`
+    const { code, lines } = check(
+      `engines:\n  near: { kind: embedded, badge: local }\nmodels:\n${model('id: a, aliases: [big, best], fallbacks: [b]')}${model('id: b')}`,
+    )
+    expect([code, ...lines.slice(1)]).toEqual([0, '  a   on  chat, alias big, alias best, falls back to b', '  b   on  chat'])
+  })
+
   it('shows no value of a setting', () => {
     const { code, lines } = check(CATALOG, { VENDOR_KEY: 'secret-one', ID: 'secret-two', SECRET: 'secret-three' })
     expect([code, lines.join(' ').includes('secret-')]).toEqual([0, false])

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { CatalogError, type CatalogFile, type EngineEntry, readCatalogFile } from '../subgraphs/common/catalog-file.ts'
+import { CatalogError, type CatalogFile, type EngineEntry, type ModelEntry, readCatalogFile } from '../subgraphs/common/catalog-file.ts'
 
 export const CATALOG_USAGE = `kis catalog check    which engines and models of the catalog are on, and why the others are off
     FILE             default: KIS_CATALOG, or catalog.yaml`
@@ -32,9 +32,13 @@ function linesOf({ engines, models }: Pick<CatalogFile, 'engines' | 'models'>): 
     const own = models.filter((model) => model.engine === engine.name)
     return [
       line(engine.name, stateOf(engine), `${engine.kind}, ${engine.badge}${own.length > 0 ? '' : ', without models'}`),
-      ...own.map(({ id, kind }) => line(`  ${id}`, engine.on ? 'on' : `off: its engine is off`, kind)),
+      ...own.map((model) => line(`  ${model.id}`, engine.on ? 'on' : `off: its engine is off`, factsOf(model))),
     ]
   })
+}
+
+function factsOf({ kind, aliases, fallbacks }: ModelEntry): string {
+  return [kind, ...aliases.map((alias) => `alias ${alias}`), ...fallbacks.map((id) => `falls back to ${id}`)].join(', ')
 }
 
 /** Names the settings and not their values, which may be keys. */

@@ -159,6 +159,25 @@ describe('a catalog is refused for', () => {
       `${withModel(`${EMBEDDING}, fallbacks: [f]`)}  - { ${EMBEDDING.replace('id: e', 'id: f')} }\n`,
       'c.yaml:5: models[0].fallbacks: is not for embeddings',
     ],
+    [
+      'an alias that is the id of a model',
+      `${withModel(`${CHAT}, aliases: [x, b]`)}  - { ${CHAT.replace('id: a', 'id: b')} }\n`,
+      'c.yaml:5: models[0].aliases[1]: `b` is the id of a model',
+    ],
+    ['an alias that is its own id', withModel(`${CHAT}, aliases: [a]`), 'c.yaml:5: models[0].aliases[0]: `a` is the id of a model'],
+    [
+      'an alias of two models',
+      `${withModel(`${CHAT}, aliases: [x]`)}  - { ${CHAT.replace('id: a', 'id: b')}, aliases: [x] }\n`,
+      'c.yaml:6: models[1].aliases[0]: `x` is there twice',
+    ],
+    ['an empty alias', withModel(`${CHAT}, aliases: [""]`), 'c.yaml:5: models[0].aliases: has an empty name'],
+    ['a reserved alias', withModel(`${CHAT}, aliases: [workflow/x]`), 'c.yaml:5: models[0].aliases: begins with a prefix'],
+    ['an alias for embeddings', withModel(`${EMBEDDING}, aliases: [x]`), 'c.yaml:5: models[0].aliases: is not for embeddings'],
+    [
+      'a fallback named by its alias',
+      `${withModel(`${CHAT}, fallbacks: [x]`)}  - { ${CHAT.replace('id: a', 'id: b')}, aliases: [x] }\n`,
+      'c.yaml:5: models[0].fallbacks[0]: there is no other model `x`',
+    ],
     ['a plan below zero', 'plans:\n  p: { vectors: -1 }\n', 'c.yaml:2: plans.p.vectors: must be a whole number'],
     ['an unknown field of a plan', 'plans:\n  p: { vektors: 1 }\n', 'c.yaml:2: plans.p.vektors: is not a field'],
   ])('%s', (_name, text, problem) => {

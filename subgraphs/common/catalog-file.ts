@@ -36,6 +36,8 @@ export type Feature = (typeof FEATURES)[number]
 
 export interface ModelEntry {
   readonly id: string
+  /** Other names that clients may send as `model`. */
+  readonly aliases: readonly string[]
   readonly engine: string
   readonly engineModel: string
   readonly kind: 'chat' | 'embedding' | 'transcription'
@@ -94,6 +96,8 @@ const MAX_TOKENS = 10_000_000
 const MAX_DIMENSIONS = 65_536
 /** Each one that fails is more waiting for the caller. */
 const MAX_FALLBACKS = 8
+/** More than anybody remembers. */
+const MAX_ALIASES = 32
 const PRICES_OF_KIND = { chat: ['input', 'output'], embedding: ['input'], transcription: ['audio'] } as const
 
 /** The operator's catalog of engines, models and plans. @throws {CatalogError} */
@@ -220,11 +224,18 @@ function modelOf(fields: Fields): ModelEntry {
     queryPrefix: fields.text('query_prefix', ''),
     passagePrefix: fields.text('passage_prefix', ''),
     cosineSpread: fields.number('cosine_spread'),
+    aliases: fields.list('aliases', null),
     fallbacks: fields.list('fallbacks', null),
     created: fields.date('created'),
   }
-  if (id.length > MAX_NAME_LENGTH) fields.problem('id', `is longer than ${MAX_NAME_LENGTH} characters`)
-  if (RESERVED_PREFIX.test(id)) fields.problem('id', 'begins with a prefix reserved for agents and workflows')
+  for (const [field, name] of [['id', id] as const, ...model.aliases.map((alias) => ['aliases', alias] as const)]) {
+    if (name.length > MAX_NAME_LENGTH) fields.problem(field, `is longer than ${MAX_NAME_LENGTH} characters`)
+    if (RESERVED_PREFIX.test(name)) fields.problem(field, 'begins with a prefix reserved for agents and workflows')
+  }
+  if (model.aliases.includes('')) fields.problem('aliases', 'has an empty name')
+  if (model.aliases.length > MAX_ALIASES) fields.problem('aliases', `has more than ${MAX_ALIASES} names`)
+  if (kind === 'embedding' && model.aliases.length > 0)
+    fields.problem('aliases', 'is not for embeddings: a name that moves to another model would mix their vectors; name the model itself so')
   if (kind === 'embedding' && model.dimensions === null) fields.problem('dimensions', 'is missing: the length of the vectors')
   if (kind === 'embedding' && model.fallbacks.length > 0)
     fields.problem('fallbacks', 'is not for embeddings: vectors of two models cannot be compared')
@@ -281,7 +292,13 @@ function checkReferences(engines: readonly EngineEntry[], models: readonly Model
     if (engineKind && model.kind && KINDS_LACKED[engineKind]?.includes(model.kind))
       report(['models', index, 'kind'], `engines of the kind ${engineKind} have no models of the kind ${model.kind}`)
   }
+  const aliased = new Set<string>()
   for (const [index, model] of models.entries()) {
+    for (const [place, alias] of model.aliases.entries()) {
+      if (byId.has(alias)) report(['models', index, 'aliases', place], `\`${alias}\` is the id of a model`)
+      if (aliased.has(alias)) report(['models', index, 'aliases', place], `\`${alias}\` is there twice`)
+      aliased.add(alias)
+    }
     for (const [place, id] of model.fallbacks.entries()) {
       const fallback = byId.get(id)
       if (!fallback || fallback === model) report(['models', index, 'fallbacks', place], `there is no other model \`${id}\``)

@@ -9,6 +9,8 @@ export type Residency = 'local' | 'regional' | 'cloud'
 export interface Model {
   /** What clients send as `model`. */
   readonly id: string
+  /** What they may send as well. */
+  readonly aliases: readonly string[]
   readonly kind: ModelKind
   readonly engine: string
   /** What the engine is sent as `model`. */
@@ -42,7 +44,8 @@ export interface Model {
 export interface Catalog {
   /** By id. */
   readonly models: readonly Model[]
-  find(id: string): Model | undefined
+  /** By id or alias. */
+  find(name: string): Model | undefined
 }
 
 /** The most of the open vision models (Qwen2-VL's processor: 16,384); the catalog names smaller ones. */
@@ -69,8 +72,8 @@ export function catalogOf(file: Pick<CatalogFile, 'engines' | 'models'>, loadedA
       }
     })
     .sort((a, b) => (a.id < b.id ? -1 : 1))
-  const byId = new Map(models.map((model) => [model.id, model]))
-  return { models, find: (id) => byId.get(id) }
+  const byName = new Map(models.flatMap((model) => [model.id, ...model.aliases].map((name) => [name, model] as const)))
+  return { models, find: (name) => byName.get(name) }
 }
 
 function rateCardOf({ input, cachedInput, output, audio }: ModelEntry['price']): RateCard {

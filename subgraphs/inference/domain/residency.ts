@@ -12,8 +12,9 @@ export function isInResidency(model: Model, { residencyPolicy }: Principal): boo
   return PERMITTED[residencyPolicy]?.includes(model.residency) ?? false
 }
 
+/** A list names a model by its id or by an alias: whoever allows a name allows what it stands for. */
 export function isOnAllowlist(model: Model, { modelAllowlist }: Principal): boolean {
-  return modelAllowlist === null || modelAllowlist.includes(model.id)
+  return modelAllowlist === null || modelAllowlist.includes(model.id) || model.aliases.some((alias) => modelAllowlist.includes(alias))
 }
 
 /** What `models` lists and a call may use. */

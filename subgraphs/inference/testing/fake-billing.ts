@@ -19,6 +19,8 @@ export class FakeBilling implements Billing {
   /** Nano-USD. */
   balance: bigint
   readonly holds = new Map<string, Hold>()
+  /** Of the holds, in order. */
+  readonly modelIds: string[] = []
   /** Names of the writes, in order. */
   readonly writes: Method[] = []
   /** What the next call of a method does instead: `lost` runs it and loses the answer, `down` does not run it. */
@@ -42,12 +44,13 @@ export class FakeBilling implements Billing {
     return [...this.holds.values()][0]!
   }
 
-  placeHold: Billing['placeHold'] = ({ id, rateCard, ceiling, ttlSeconds }, context) =>
+  placeHold: Billing['placeHold'] = ({ id, modelId, rateCard, ceiling, ttlSeconds }, context) =>
     this.#write('placeHold', context, () => {
       if (this.holds.has(id)) throw new Error(`the hold ${id} was placed twice`)
       const amount = priceOf(ceiling, rateCard)
       if (this.balance - this.held < amount) throw new KisError('insufficient_quota', 'The wallet cannot cover the call.')
       const { organizationId } = context.caller
+      this.modelIds.push(modelId)
       const checkpoint = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, audioMilliseconds: 0 }
       this.holds.set(id, { amount, rateCard, organizationId, ttlSeconds, checkpoint, state: 'placed', charged: 0n, used: null })
     })

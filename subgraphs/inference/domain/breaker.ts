@@ -20,10 +20,10 @@ export class Breaker {
     this.#failures = 0
   }
 
-  /** True when this failure closes the engine. */
+  /** True when the engine is left alone from now on. */
   failed(now: number): boolean {
     this.#failures += 1
     this.#closedAt = now + OPEN_MS
-    return this.#failures === FAILURES_TO_OPEN
+    return this.#failures >= FAILURES_TO_OPEN
   }
 }

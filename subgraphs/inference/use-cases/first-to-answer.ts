@@ -64,10 +64,12 @@ export async function firstToAnswer<Answer>(
           break
         }
         failure = error
-        if (DOWN.includes(error.code) && breaker.failed(clock.now().getTime())) log.warn(facts, 'engine is left alone')
+        const isLeftAlone = DOWN.includes(error.code) && breaker.failed(clock.now().getTime())
+        if (isLeftAlone) log.warn(facts, 'engine is left alone')
         const delayMs = (error.retryAfterMs ?? 0) + Math.random() * RETRY_SPREAD_MS
         const isRepeated =
           tries < MAX_TRIES &&
+          !isLeftAlone &&
           isRepeatable(error) &&
           (error.retryAfterMs ?? 0) <= LONGEST_RETRY_AFTER_MS &&
           delayMs < leftMs &&

@@ -13,11 +13,13 @@ export function checksOf({ document }: OpenApi): {
 } {
   const options = { strict: false, validateFormats: false, verbose: true } as const
   const bodies = new Ajv2020({ ...options, schemas: { openapi: document } })
-  // A query is text; its numbers are made numbers in place.
-  const queries = new Ajv2020({ ...options, coerceTypes: true, schemas: { openapi: document } })
+  // Queries and forms are text; their numbers are made numbers in place.
+  const texts = new Ajv2020({ ...options, coerceTypes: true, schemas: { openapi: document } })
 
   return {
     body: ({ requestBody }) => {
+      const form = requestBody?.content['multipart/form-data']?.schema
+      if (form) return checkWith(texts.compile(absolute(form)), 'body')
       const schema = requestBody?.content['application/json']?.schema
       return schema && checkWith(bodies.compile(absolute(schema)), 'body')
     },
@@ -25,7 +27,7 @@ export function checksOf({ document }: OpenApi): {
       const inQuery = parameters.filter((parameter) => parameter.in === 'query')
       if (inQuery.length === 0) return undefined
       const properties = Object.fromEntries(inQuery.map(({ name, schema }) => [name, absolute(schema)]))
-      return checkWith(queries.compile({ type: 'object', properties, additionalProperties: false }), 'query')
+      return checkWith(texts.compile({ type: 'object', properties, additionalProperties: false }), 'query')
     },
   }
 }

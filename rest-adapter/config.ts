@@ -7,6 +7,8 @@ export interface RestConfig {
   readonly jsonBodyBytes: number
   /** Bytes of an upload: the largest file in base64, and its name. */
   readonly uploadBodyBytes: number
+  /** Bytes of a form with a file of sound. */
+  readonly audioBodyBytes: number
   /** Uploads under way at once in this process; each is in memory whole, several times over, while it passes. */
   readonly maxUploads: number
 }
@@ -18,6 +20,8 @@ export function restConfig(maxFileBytes: number = 25 * MIB): RestConfig {
     jsonBodyBytes: 4 * MIB,
     // Base64 writes 3 bytes as 4 characters; 64 KiB are for the name and the JSON around it.
     uploadBodyBytes: Math.ceil(maxFileBytes / 3) * 4 + 64 * 1024,
+    // The largest file that transcriptions take, and the fields beside it.
+    audioBodyBytes: 25 * MIB + 64 * 1024,
     maxUploads: 4,
   }
 }

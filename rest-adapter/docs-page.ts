@@ -92,7 +92,8 @@ function operationHtml(method: string, path: string, operation: DocumentedOperat
   const parameters = operation.parameters.map(({ name, in: where, description, schema }) =>
     cells(`<code>${escaped(name)}</code>`, `${where}, ${kindOf(flat(schema, openapi))}`, prose(description)),
   )
-  const body = operation.requestBody?.content['application/json']?.schema
+  const { 'application/json': json, 'multipart/form-data': form } = operation.requestBody?.content ?? {}
+  const body = (json ?? form)?.schema
   const answers = Object.entries(operation.responses)
     .filter(([status]) => status !== 'default')
     .map(([status, { description, content = {} }]) => {
@@ -102,7 +103,7 @@ function operationHtml(method: string, path: string, operation: DocumentedOperat
   return `<details id="${operation.operationId}"><summary><span class="method">${method}</span> <code>${escaped(path)}</code> <span>${escaped(operation.summary)}</span></summary>
 ${prose(operation.description)}
 ${parameters.length > 0 ? `<h4>Parameters</h4>${table(['Name', 'Kind', 'Meaning'], parameters)}` : ''}
-${body ? `<h4>Body</h4>${table(['Field', 'Kind', 'Meaning'], fieldRows(body, openapi))}` : ''}
+${body ? `<h4>${form ? 'Form' : 'Body'}</h4>${table(['Field', 'Kind', 'Meaning'], fieldRows(body, openapi))}` : ''}
 ${answers.join('\n')}
 </details>`
 }

@@ -22,6 +22,7 @@ import { registerRequestRules, serverOptions } from './requests.ts'
 import type { Route } from './route.ts'
 import { registerRoutes } from './routing.ts'
 import { searchRoutes } from './search.ts'
+import { transcriptionRoutes } from './transcriptions.ts'
 import { UnderWay } from './under-way.ts'
 import { usageRoutes } from './usage.ts'
 import { walletRoutes } from './wallet.ts'
@@ -55,6 +56,7 @@ export interface RestAdapter extends Drainable {
 export const restRoutes: readonly Route[] = [
   ...chatCompletionRoutes,
   ...embeddingRoutes,
+  ...transcriptionRoutes,
   ...modelRoutes,
   ...collectionRoutes,
   ...documentRoutes,

@@ -40,8 +40,8 @@ export interface Route {
   readonly path: string
   /** The path's last parameter may hold slashes. */
   readonly slashes?: boolean
-  /** Which limit its body has; default `json`. */
-  readonly body?: 'chat' | 'upload' | 'json'
+  /** Which limit its body has; default `json`. `audio` is a form, all others are JSON. */
+  readonly body?: 'chat' | 'upload' | 'audio' | 'json'
   /** The body is only looked at as far as this route needs, because the gateway's side checks it whole. */
   readonly checkedBehind?: boolean
   /** Carries the headers of the chat protocol. */

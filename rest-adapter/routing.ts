@@ -1,6 +1,7 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { KisError, ServiceUnavailable } from '../subgraphs/common/errors.ts'
 import { type Check, checksOf } from './checks.ts'
+import { registerFormParser } from './forms.ts'
 import type { RestDeps } from './main.ts'
 import type { OpenApi } from './openapi.ts'
 import { inferenceHeaders, judgeKey, unknownUrl } from './requests.ts'
@@ -24,16 +25,22 @@ export function registerRoutes(app: FastifyInstance, routes: readonly Route[], o
     const checkBody = checks.body(operation)
     const checkQuery = checks.query(operation)
 
-    app.route({
+    const { chatBodyBytes: chat, uploadBodyBytes: upload, audioBodyBytes: audio, jsonBodyBytes: json } = deps.config
+    const options: RouteOptions = {
       method: route.method,
       url: urlOf(route),
-      bodyLimit: { chat: deps.config.chatBodyBytes, upload: deps.config.uploadBodyBytes, json: deps.config.jsonBodyBytes }[
-        route.body ?? 'json'
-      ],
+      bodyLimit: { chat, upload, audio, json }[route.body ?? 'json'],
       config: { route },
-      ...(route.body === 'upload' && { onRequest: uploads }),
+      ...((route.body === 'upload' || route.body === 'audio') && { onRequest: uploads }),
       handler: (request, reply) => answer(route, request, reply, checkBody, checkQuery, deps),
-    })
+    }
+    if (route.body !== 'audio') app.route(options)
+    // In a scope of its own: no other route may read forms.
+    else
+      app.register(async (scope) => {
+        registerFormParser(scope)
+        scope.route(options)
+      })
   }
   for (const [url, group] of Map.groupBy(routes, urlOf)) registerOtherMethods(app, url, group)
 }

@@ -230,7 +230,7 @@ describe('requests by REST', () => {
     }
     expect(await codeOf('GET', '/v1/nothing')).toBe('404 unknown_url')
     expect(await codeOf('GET', '/elsewhere')).toBe('404 unknown_url')
-    expect(await codeOf('POST', '/v1/audio/transcriptions')).toBe('404 unknown_url')
+    expect(await codeOf('POST', '/v1/audio/translations')).toBe('404 unknown_url')
     expect(await codeOf('GET', '/v1/files/%zz')).toBe('404 unknown_url')
     expect(await codeOf('GET', `/v1/files/${'x'.repeat(400)}`)).toBe('404 unknown_url')
     expect(await codeOf('PUT', '/v1/collections')).toBe('405 method_not_allowed')

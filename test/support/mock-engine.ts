@@ -4,15 +4,16 @@ import type { AddressInfo } from 'node:net'
 /**
  * A vendor of the chat protocol on loopback that counts what reaches it. The last word of the model's name, or of the last message, scripts it:
  * `gate` waits for `openGate()`, `slow` answers after 300 ms, `hang` sends two chunks and then nothing, `cut` breaks the connection after two, `429`, `500`, `nan`,
- * `narrow` (vectors too short), `few` (too few vectors). Vectors have 8 components, made from the text, so that equal texts are equal.
+ * `narrow` (vectors too short), `few` (too few vectors), `silent` (transcripts without a length), `segmentless`. Vectors have 8 components, made from the text, so that equal texts are equal.
  */
 export interface MockEngine extends AsyncDisposable {
   readonly url: string
   readonly chats: number
   readonly embeddings: number
+  readonly transcriptions: number
   /** Streams that a client has left before their end. */
   readonly abandoned: number
-  /** Bodies as they came in, newest last. */
+  /** Bodies as they came in, newest last; of forms their fields, lists where names end in `[]`, and the file's name and size. */
   readonly requests: readonly Record<string, unknown>[]
   /** Makes every call from now on answer this status; null: as scripted. */
   failWith(status: number | null): void
@@ -21,18 +22,27 @@ export interface MockEngine extends AsyncDisposable {
 }
 
 export const MOCK_USAGE = { prompt_tokens: 20, completion_tokens: 5, total_tokens: 25, prompt_tokens_details: { cached_tokens: 4 } }
+export const TRANSCRIPT = {
+  text: 'Hello from the mock. مرحبا',
+  segments: [
+    { id: 0, start: 0, end: 1.2, text: ' Hello from the mock.' },
+    { id: 1, start: 1.2, end: 2.5, text: ' مرحبا' },
+  ],
+}
 const WORDS = ['Hello', ' from', ' the', ' mock', ' مرحبا']
 
 export async function startMockEngine(): Promise<MockEngine> {
-  const counts = { chats: 0, embeddings: 0, abandoned: 0 }
+  const counts = { chats: 0, embeddings: 0, transcriptions: 0, abandoned: 0 }
   const requests: Record<string, unknown>[] = []
   let failure: number | null = null
   const gate = Promise.withResolvers<void>()
   const server = createServer(async (request, response) => {
-    const body = JSON.parse((await textOf(request)) || '{}') as Record<string, unknown>
+    const speech = request.url?.endsWith('/audio/transcriptions')
+    const body = speech ? await formOf(request) : (JSON.parse((await bytesOf(request)).toString() || '{}') as Record<string, unknown>)
     requests.push(body)
     const chat = request.url?.endsWith('/chat/completions')
     if (chat) counts.chats++
+    else if (speech) counts.transcriptions++
     else counts.embeddings++
     const script = scriptOf(body, chat === true)
     const status = failure ?? (script === '429' ? 429 : script === '500' ? 500 : null)
@@ -43,6 +53,7 @@ export async function startMockEngine(): Promise<MockEngine> {
     }
     if (script === 'gate') await gate.promise
     if (script === 'slow') await new Promise((resolve) => setTimeout(resolve, 300))
+    if (speech) return answer(response, transcriptOf(body, script))
     if (!chat) return answer(response, embeddingsOf(body, script))
     if (body.stream !== true) return answer(response, completionOf(body))
     response.on('close', () => {
@@ -59,6 +70,9 @@ export async function startMockEngine(): Promise<MockEngine> {
     get embeddings() {
       return counts.embeddings
     },
+    get transcriptions() {
+      return counts.transcriptions
+    },
     get abandoned() {
       return counts.abandoned
     },
@@ -74,10 +88,26 @@ export async function startMockEngine(): Promise<MockEngine> {
   }
 }
 
-async function textOf(request: IncomingMessage): Promise<string> {
+async function bytesOf(request: IncomingMessage): Promise<Buffer<ArrayBuffer>> {
   const pieces: Buffer[] = []
   for await (const piece of request) pieces.push(piece as Buffer)
-  return Buffer.concat(pieces).toString()
+  return Buffer.concat(pieces)
+}
+
+async function formOf(request: IncomingMessage): Promise<Record<string, unknown>> {
+  const form = await new Response(await bytesOf(request), { headers: { 'content-type': request.headers['content-type']! } }).formData()
+  const partOf = (value: File | string) => (value instanceof File ? { name: value.name, size: value.size } : value)
+  return Object.fromEntries(
+    [...new Set(form.keys())].map((name) => [name, name.endsWith('[]') ? form.getAll(name).map(partOf) : partOf(form.get(name)!)]),
+  )
+}
+
+/** 2.5 s of speech; as OpenAI does, `json` has no more than the text and the length in whole seconds. */
+function transcriptOf({ response_format }: Record<string, unknown>, script: string) {
+  const usage = script === 'silent' ? {} : { usage: { type: 'duration', seconds: 3 } }
+  if (response_format === 'json') return { text: TRANSCRIPT.text, ...usage }
+  const { segments, ...rest } = TRANSCRIPT
+  return { task: 'transcribe', language: 'english', duration: 2.5, ...rest, ...(script !== 'segmentless' && { segments }), ...usage }
 }
 
 function scriptOf(body: Record<string, unknown>, chat: boolean): string {

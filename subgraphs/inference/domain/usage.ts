@@ -4,7 +4,7 @@ import type { ProtocolObject, TokenUsage } from '../ports/engines.ts'
 /** What a call used, and who says so. */
 export interface Usage {
   readonly quantities: Quantities
-  readonly source: 'provider' | 'counted'
+  readonly source: 'provider' | 'counted' | 'estimated'
 }
 
 /** Quantities travel as GraphQL's 32-bit Int; an engine that reports more is wrong. */

@@ -1,3 +1,5 @@
+import type { AudioFormat } from './audio-reader.ts'
+
 /** JSON objects of the chat protocol, kept whole: fields that we do not know pass unchanged. */
 export type ProtocolObject = Readonly<Record<string, unknown>>
 
@@ -63,4 +65,26 @@ export interface EmbeddingEngine {
     input: readonly string[] | readonly (readonly number[])[],
     signal: AbortSignal,
   ): Promise<{ readonly vectors: readonly Float32Array[]; readonly tokens: number; readonly source: 'provider' | 'counted' }>
+}
+
+/** What of a file is wanted; null and empty: not said. */
+export interface TranscriptionAsk {
+  readonly format: 'json' | 'verbose_json'
+  /** ISO 639. */
+  readonly language: string | null
+  readonly prompt: string | null
+  readonly temperature: number | null
+  readonly granularities: readonly ('segment' | 'word')[]
+  readonly include: readonly 'logprobs'[]
+}
+
+/** A vendor of speech models. Failures as for `ChatEngine`. */
+export interface TranscriptionEngine {
+  /** The protocol's object of that format as the vendor gave it. */
+  transcribe(
+    call: EngineCall,
+    audio: { readonly bytes: Uint8Array; readonly format: AudioFormat },
+    ask: TranscriptionAsk,
+    signal: AbortSignal,
+  ): Promise<ProtocolObject>
 }

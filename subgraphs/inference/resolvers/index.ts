@@ -10,10 +10,17 @@ import {
 } from './chat.ts'
 import { EmbeddingFields, EmbeddingsFields, EncodingFormatValues, embeddingMutations } from './embeddings.ts'
 import { ModelFields, ModelKindValues, modelQueries, PriceFields, ResidencyValues } from './models.ts'
+import {
+  TimestampGranularityValues,
+  TranscriptionFactValues,
+  TranscriptionFields,
+  TranscriptionFormatValues,
+  transcriptionMutations,
+} from './transcriptions.ts'
 
 export const resolvers: Resolvers<Deps> = {
   Query: modelQueries,
-  Mutation: { ...chatMutations, ...embeddingMutations },
+  Mutation: { ...chatMutations, ...embeddingMutations, ...transcriptionMutations },
   Subscription: chatSubscriptions,
   ChatChoice: ChatChoiceFields,
   ChatCompletion: ChatCompletionFields,
@@ -26,4 +33,8 @@ export const resolvers: Resolvers<Deps> = {
   ModelKind: ModelKindValues,
   Price: PriceFields,
   Residency: ResidencyValues,
+  TimestampGranularity: TimestampGranularityValues,
+  Transcription: TranscriptionFields,
+  TranscriptionFact: TranscriptionFactValues,
+  TranscriptionFormat: TranscriptionFormatValues,
 }

@@ -1,5 +1,5 @@
 import { endableIterator } from '../../common/endable-iterator.ts'
-import type { ChatEngine, EmbeddingEngine, EngineCall, ProtocolObject } from '../ports/engines.ts'
+import type { ChatEngine, EmbeddingEngine, EngineCall, ProtocolObject, TranscriptionAsk, TranscriptionEngine } from '../ports/engines.ts'
 
 /** What a chat engine does: the items of a stream in order, an error in their place fails there, `wait` waits for ever. */
 export type Step = readonly ProtocolObject[] | Error | 'wait'
@@ -23,6 +23,8 @@ export class ScriptedEngine {
   vectorOf: (text: string | readonly number[], dimensions: number | null) => Float32Array = (_text, dimensions) => unit(dimensions ?? 4)
   embedFailure: Error | 'wait' | null = null
   maxBatch = 3
+  readonly transcribed: TranscriptionAsk[] = []
+  transcript: ProtocolObject | Error | 'wait' = { text: 'Hello' }
 
   readonly chat: ChatEngine = {
     fetchesImages: true,
@@ -53,6 +55,16 @@ export class ScriptedEngine {
         },
         signal,
       )
+    },
+  }
+
+  readonly transcription: TranscriptionEngine = {
+    transcribe: async (call, _audio, ask, signal) => {
+      this.calls.push(call)
+      this.transcribed.push(ask)
+      if (this.transcript === 'wait') return this.#never(signal)
+      if (this.transcript instanceof Error) throw this.transcript
+      return this.transcript
     },
   }
 

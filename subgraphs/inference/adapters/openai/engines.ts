@@ -1,6 +1,6 @@
 import type { Clock } from '../../../common/clock.ts'
 import { estimateTokens } from '../../domain/estimate-tokens.ts'
-import type { ChatEngine, EmbeddingEngine, ProtocolObject } from '../../ports/engines.ts'
+import type { ChatEngine, EmbeddingEngine, ProtocolObject, TranscriptionEngine } from '../../ports/engines.ts'
 import { readEmbeddings } from '../vendor/embedding-answer.ts'
 import { EngineErrors } from '../vendor/engine-errors.ts'
 import { MAX_ANSWER_BYTES, MAX_EMBEDDINGS_BYTES, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
@@ -25,7 +25,7 @@ export interface OpenAiEngineOptions {
 /** Models behind a server that speaks the OpenAI protocol. Requests and answers pass whole. */
 export function createOpenAiEngines(
   options: OpenAiEngineOptions,
-): { readonly chat: ChatEngine; readonly embedding: EmbeddingEngine } & AsyncDisposable {
+): { readonly chat: ChatEngine; readonly embedding: EmbeddingEngine; readonly transcription: TranscriptionEngine } & AsyncDisposable {
   const { name, apiKey, clock, maxBatch = 2_048, timeouts = TIMEOUTS, azure } = options
   const baseUrl = new URL(options.baseUrl)
   const errors = new EngineErrors(name, apiKey ? [apiKey, baseUrl.host] : [baseUrl.host], clock)
@@ -35,6 +35,7 @@ export function createOpenAiEngines(
   return {
     chat: chatEngine(upstream, errors, routeOf),
     embedding: embeddingEngine(upstream, errors, maxBatch, routeOf),
+    transcription: transcriptionEngine(upstream, errors, routeOf),
     [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose](),
   }
 }
@@ -83,6 +84,29 @@ function embeddingEngine(upstream: Upstream, errors: EngineErrors, maxBatch: num
       if (promptTokens !== null) return { vectors, tokens: promptTokens, source: 'provider' }
       const tokens = input.reduce<number>((sum, item) => sum + (typeof item === 'string' ? estimateTokens(item) : item.length), 0)
       return { vectors, tokens, source: 'counted' }
+    },
+  }
+}
+
+function transcriptionEngine(upstream: Upstream, errors: EngineErrors, routeOf: RouteOf): TranscriptionEngine {
+  return {
+    async transcribe({ engineModel, requestId }, { bytes, format }, ask, signal) {
+      const form = new FormData()
+      form.append('model', engineModel)
+      form.append('response_format', ask.format)
+      if (ask.language !== null) form.append('language', ask.language)
+      if (ask.prompt !== null) form.append('prompt', ask.prompt)
+      if (ask.temperature !== null) form.append('temperature', String(ask.temperature))
+      for (const granularity of ask.granularities) form.append('timestamp_granularities[]', granularity)
+      for (const fact of ask.include) form.append('include[]', fact)
+      // Servers tell the format by the name's extension; the caller's own name is nobody's business.
+      form.append('file', new Blob([Uint8Array.from(bytes)]), `audio.${format}`)
+      const encoded = new Response(form)
+      const body = { bytes: new Uint8Array(await encoded.arrayBuffer()), contentType: encoded.headers.get('content-type')! }
+      return parseAnswer(
+        await upstream.post(routeOf('audio/transcriptions', engineModel), body, requestId, MAX_ANSWER_BYTES, signal),
+        errors,
+      )
     },
   }
 }

@@ -11,6 +11,9 @@ export interface Receiver {
   fail(error: unknown): void
 }
 
+/** A request's body: JSON as text, or anything else with its type. */
+export type RequestBody = string | { readonly bytes: Uint8Array; readonly contentType: string }
+
 export interface Answer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
@@ -40,8 +43,6 @@ export class Upstream implements AsyncDisposable {
     // Azure wants `?api-version=…` after every path.
     this.#query = baseUrl.search
     this.#headers = [
-      'content-type',
-      'application/json',
       // Unpacking costs more CPU than a chunk's own work.
       'accept-encoding',
       'identity',
@@ -51,8 +52,8 @@ export class Upstream implements AsyncDisposable {
     this.#errors = errors
   }
 
-  /** Posts the JSON text to `<base>/<route>`. */
-  send(route: string, body: string, requestId: string, streamed: boolean, receiver: Receiver): Exchange {
+  /** Posts the body to `<base>/<route>`. */
+  send(route: string, body: RequestBody, requestId: string, streamed: boolean, receiver: Receiver): Exchange {
     const exchange = new Exchange(receiver, this.#errors, () => {
       this.#calls -= 1
     })
@@ -61,12 +62,15 @@ export class Upstream implements AsyncDisposable {
       return exchange
     }
     this.#calls += 1
+    const isJson = typeof body === 'string'
+    const accept = streamed ? 'text/event-stream' : 'application/json'
+    const contentType = isJson ? 'application/json' : body.contentType
     this.#pool.dispatch(
       {
         method: 'POST',
         path: `${this.#basePath}/${route}${this.#query}`,
-        headers: [...this.#headers, 'accept', streamed ? 'text/event-stream' : 'application/json', 'x-client-request-id', requestId],
-        body,
+        headers: [...this.#headers, 'content-type', contentType, 'accept', accept, 'x-client-request-id', requestId],
+        body: isJson ? body : body.bytes,
         headersTimeout: streamed ? this.#timeouts.streamHeadersMs : this.#timeouts.headersMs,
         bodyTimeout: this.#timeouts.bodyIdleMs,
       },
@@ -76,7 +80,7 @@ export class Upstream implements AsyncDisposable {
   }
 
   /** The whole answer. Of one with another status than 200, at most the first `MAX_ERROR_BYTES`. */
-  post(route: string, body: string, requestId: string, maxBytes: number, signal: AbortSignal): Promise<Answer> {
+  post(route: string, body: RequestBody, requestId: string, maxBytes: number, signal: AbortSignal): Promise<Answer> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason)
       let status = 0

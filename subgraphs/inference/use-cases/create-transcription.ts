@@ -1,0 +1,69 @@
+import { KisError } from '../../common/errors.ts'
+import { audioLengthOf, reportedAudio } from '../domain/audio-length.ts'
+import { refuse } from '../domain/check.ts'
+import { type Segment, srtOf, vttOf } from '../domain/subtitles.ts'
+import { checkTranscriptionRequest, type TranscriptionFormat, type TranscriptionInput } from '../domain/transcription-request.ts'
+import type { ProtocolObject } from '../ports/engines.ts'
+import { admit } from './admit.ts'
+import { billedCall } from './billed-call.ts'
+import { type AskContext, type CallContext, type Deps, engineOf } from './deps.ts'
+
+export interface Transcription {
+  readonly text: string
+  /** The protocol's object as the engine gave it, with `usage`. */
+  readonly response: ProtocolObject
+  /** Null unless they were asked for. */
+  readonly subtitles: string | null
+  readonly modelId: string
+  readonly audioMilliseconds: number
+  readonly cost: bigint
+}
+
+/** Writes down what is said in a file. @throws {KisError} nothing is charged. */
+export async function createTranscription(deps: Deps, ask: AskContext, input: TranscriptionInput): Promise<Transcription> {
+  const { principal, request, model } = admit(deps.catalog, ask.caller, {
+    audience: 'clients',
+    kind: 'transcription',
+    modelParam: 'model',
+    check: () => checkTranscriptionRequest(input),
+  })
+  const { bytes } = request
+  const audio = await deps.audio.read(bytes)
+  if (!audio) return refuse('unsupported_file_type', 'contentBase64', 'The file is not sound in flac, mp3, mp4, m4a, ogg, wav or webm.')
+  const length = audioLengthOf(audio, bytes.length)
+
+  const context: CallContext = { ...ask, caller: principal }
+  const { transcription } = engineOf(deps, model)
+  if (!transcription) throw new Error(`the engine ${model.engine} has no transcriptions`)
+  const { value, usage, cost } = await billedCall(
+    deps,
+    context,
+    { operation: 'transcription', model, ceiling: length.ceiling, atDispatch: length.own.quantities },
+    () => length.own,
+    async (signal) => {
+      const call = { engineModel: model.engineModel, requestId: ask.requestId }
+      const answer = await transcription.transcribe(call, { bytes, format: audio.format }, request.ask, signal)
+      return { value: readAnswer(answer, request.format), usage: reportedAudio(answer) ?? length.own }
+    },
+  )
+  const { audioMilliseconds } = usage.quantities
+  const response = { ...value.answer, usage: value.answer.usage ?? { type: 'duration', seconds: Math.ceil(audioMilliseconds / 1_000) } }
+  return { text: value.text, subtitles: value.subtitles, response, modelId: model.id, audioMilliseconds, cost }
+}
+
+function readAnswer(answer: ProtocolObject, format: TranscriptionFormat) {
+  if (typeof answer.text !== 'string') throw new KisError('engine_error', 'The engine gave an answer without a text.')
+  const text = answer.text
+  if (format === 'json' || format === 'verbose_json') return { answer, text, subtitles: null }
+  if (!isSegments(answer.segments)) throw new KisError('engine_error', 'The engine gave an answer without segments, which subtitles need.')
+  return { answer, text, subtitles: format === 'srt' ? srtOf(answer.segments) : vttOf(answer.segments) }
+}
+
+function isSegments(value: unknown): value is readonly Segment[] {
+  return Array.isArray(value) && value.every(isSegment)
+}
+
+function isSegment(value: unknown): boolean {
+  const { start, end, text } = (value ?? {}) as { readonly [Field in keyof Segment]?: unknown }
+  return typeof start === 'number' && start >= 0 && typeof end === 'number' && end >= start && typeof text === 'string'
+}

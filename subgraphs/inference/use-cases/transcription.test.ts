@@ -1,0 +1,130 @@
+import { describe, expect, it } from 'vitest'
+import { eventually } from '../../../test/support/eventually.ts'
+import { KisError } from '../../common/errors.ts'
+import type { TranscriptionInput } from '../domain/transcription-request.ts'
+import { asking, parts, somebody } from '../testing/parts.ts'
+import { createTranscription } from './create-transcription.ts'
+
+/** A minute costs 6,000,000 nano-USD, so a second 100,000. */
+const SECOND = 100_000n
+const ask = (content = 'wav 2500 ', fields: Partial<TranscriptionInput> = {}) => ({
+  model: 'speech',
+  contentBase64: Buffer.from(content).toString('base64'),
+  ...fields,
+})
+
+describe('a transcription', () => {
+  it.each([
+    ['the seconds in its usage', { usage: { type: 'duration', seconds: 3 }, duration: 2.4 }, 3n * SECOND, 'provider'],
+    ['its duration', { duration: 2.4 }, 240_000n, 'provider'],
+    ['its duration as a text', { duration: '2.4' }, 240_000n, 'provider'],
+    ['the file where usage is in tokens', { usage: { type: 'tokens', input_tokens: 9 } }, 250_000n, 'counted'],
+    ['the file where it says nothing', {}, 250_000n, 'counted'],
+    ['the file where it says nonsense', { usage: { type: 'duration', seconds: -1 }, duration: Number.NaN }, 250_000n, 'counted'],
+    ['at most what is held where it says far too much', { duration: 4_000 }, 350_000n, 'provider'],
+  ])('is charged by %s', async (_name, fields, charged, source) => {
+    const { deps, billing, far } = parts()
+    far.transcript = { text: 'Hello', ...fields }
+    const { text, cost } = await createTranscription(deps, asking(), ask())
+    expect([text, cost, billing.only.charged, billing.only.used?.source]).toEqual(['Hello', charged, charged, source])
+    expect(billing.writes).toEqual(['placeHold', 'dispatchHold', 'settleHold'])
+  })
+
+  it.each([
+    ['its own length and a second', 'wav 2500 ', 350_000n],
+    ['its size at 32 kbit/s and a second, where it says less', `wav 1 ${'x'.repeat(39_994)}`, 11n * SECOND],
+    ['its size where it says nothing', `wav ? ${'x'.repeat(39_994)}`, 11n * SECOND],
+  ])('holds the price of %s', async (_name, content, held) => {
+    const { deps, billing } = parts()
+    await createTranscription(deps, asking(), ask(content))
+    expect(billing.only.amount).toBe(held)
+  })
+
+  it('of a file that does not say its length is estimated by its size, and marked so', async () => {
+    const { deps, billing } = parts()
+    const { response } = await createTranscription(deps, asking(), ask(`wav ? ${'x'.repeat(39_994)}`))
+    expect(billing.only).toMatchObject({ charged: 10n * SECOND, used: { source: 'estimated' } })
+    expect(response).toEqual({ text: 'Hello', usage: { type: 'duration', seconds: 10 } })
+  })
+
+  it('asks the engine for segments only where they are needed, and gives its answer whole', async () => {
+    const { deps, far } = parts()
+    far.transcript = {
+      text: 'a',
+      segments: [{ start: 0, end: 3_661.5, text: ' a --> <b>\n\nc' }],
+      extra: 1,
+      usage: { type: 'duration', seconds: 2 },
+    }
+    const results = []
+    for (const responseFormat of ['json', 'verbose_json', 'srt', 'vtt'] as const)
+      results.push(await createTranscription(deps, asking(), ask(undefined, { responseFormat })))
+    expect(far.transcribed.map(({ format }) => format)).toEqual(['json', 'verbose_json', 'verbose_json', 'verbose_json'])
+    expect(results.map(({ subtitles }) => subtitles)).toEqual([
+      null,
+      null,
+      '1\n00:00:00,000 --> 01:01:01,500\na --> <b>\nc\n',
+      'WEBVTT\n\n00:00:00.000 --> 01:01:01.500\na --&gt; &lt;b&gt;\nc\n',
+    ])
+    expect(results.map(({ response }) => response)).toEqual(Array(4).fill(far.transcript))
+  })
+
+  it.each([
+    ['no text', {}],
+    ['no segments', { text: 'a' }],
+    ['a segment that ends before it begins', { text: 'a', segments: [{ start: 2, end: 1, text: 'a' }] }],
+    ['a segment that is none', { text: 'a', segments: [null] }],
+  ])('costs nothing when the engine gives %s', async (_name, transcript) => {
+    const { deps, billing, far } = parts()
+    far.transcript = transcript
+    await expect(createTranscription(deps, asking(), ask(undefined, { responseFormat: 'srt' }))).rejects.toMatchObject({
+      code: 'engine_error',
+    })
+    expect(billing.only.state).toBe('voided')
+  })
+
+  it('costs nothing when the engine fails, and the whole file when the caller leaves', async () => {
+    const { deps, billing, far } = parts()
+    far.transcript = new KisError('engine_unavailable', 'down')
+    await expect(createTranscription(deps, asking(), ask())).rejects.toMatchObject({ code: 'engine_unavailable' })
+    expect(billing.only.state).toBe('voided')
+
+    billing.holds.clear()
+    far.transcript = 'wait'
+    const leaving = new AbortController()
+    const answer = createTranscription(deps, asking(somebody, leaving.signal), ask()).catch((error) => error)
+    await eventually(() => far.transcribed.length === 2)
+    leaving.abort()
+    await answer
+    expect(billing.only).toMatchObject({ state: 'settled', charged: 250_000n })
+    expect(far.ended).toBe(1)
+  })
+
+  it.each<[string, Partial<TranscriptionInput>, string, string]>([
+    ['an empty model', { model: '' }, 'missing_required_parameter', 'model'],
+    ['a model of another kind', { model: 'chat' }, 'model_not_found', 'model'],
+    ['no bytes', { contentBase64: '' }, 'invalid_request', 'contentBase64'],
+    ['what is not base64', { contentBase64: 'd2F2*' }, 'invalid_request', 'contentBase64'],
+    ['base64 of an impossible length', { contentBase64: 'd2F2I' }, 'invalid_request', 'contentBase64'],
+    ['what is not sound', ask('text'), 'unsupported_file_type', 'contentBase64'],
+    ['more than 24 hours', ask('wav 86400001 '), 'invalid_request', 'contentBase64'],
+    ['more than 25 MiB', { contentBase64: 'A'.repeat(34_952_536) }, 'payload_too_large', 'contentBase64'],
+    ['a temperature above 1', { temperature: 1.1 }, 'invalid_request', 'temperature'],
+    ['a language by its name', { language: 'arabic' }, 'unsupported_value', 'language'],
+    ['words without verbose_json', { timestampGranularities: ['word'] }, 'invalid_request', 'timestampGranularities'],
+    ['logprobs with subtitles', { include: ['logprobs'], responseFormat: 'srt' }, 'invalid_request', 'include'],
+  ])('is refused for %s, before anything is held', async (_name, fields, code, param) => {
+    const { deps, billing, far } = parts()
+    await expect(createTranscription(deps, asking(), ask(undefined, fields))).rejects.toMatchObject({ code, param })
+    expect([billing.writes, far.transcribed]).toEqual([[], []])
+  })
+
+  it('is refused outside the allowlist, the residency policy and the wallet', async () => {
+    const { deps, far } = parts({ balance: 1n })
+    const refused = (caller: object) => createTranscription(deps, asking({ ...somebody, ...caller }), ask())
+    await expect(refused({ modelAllowlist: ['chat'] })).rejects.toMatchObject({ code: 'model_not_found' })
+    await expect(refused({ residencyPolicy: 'local_only' })).rejects.toMatchObject({ code: 'residency_policy_violation' })
+    await expect(refused({ scopes: ['knowledge:read'] })).rejects.toMatchObject({ code: 'permission_denied' })
+    await expect(refused({})).rejects.toMatchObject({ code: 'insufficient_quota' })
+    expect(far.transcribed).toEqual([])
+  })
+})

@@ -79,6 +79,11 @@ describe('a catalog is refused for', () => {
       'engines:\n  a: { kind: openai, badge: local, base_url: "ftp://a" }\n',
       'c.yaml:2: engines.a.base_url: is no http',
     ],
+    [
+      'a wait of nothing',
+      'engines:\n  a: { kind: embedded, badge: local, first_byte_seconds: 0 }\n',
+      'c.yaml:2: engines.a.first_byte_seconds: must be a whole number from 1 to 900',
+    ],
     ['a vendor without a key', 'engines:\n  a: { kind: anthropic, badge: cloud }\n', 'c.yaml:2: engines.a.api_key: is missing'],
     [
       'Bedrock without a region',

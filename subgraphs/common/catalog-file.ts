@@ -26,6 +26,10 @@ export interface EngineEntry {
   readonly apiVersion: string | null
   /** Most texts of one embeddings call, where the server takes fewer than the protocol's 2,048. */
   readonly maxBatch: number | null
+  /** Longest waits, in milliseconds; null: the engine's own. For a connection, for the first piece of a streamed answer, between two of its pieces. */
+  readonly connectMs: number | null
+  readonly firstByteMs: number | null
+  readonly idleMs: number | null
   /** Settings that it needs and that came out empty: they turn it off. */
   readonly missing: readonly string[]
   readonly on: boolean
@@ -164,6 +168,8 @@ const SETTINGS_OF_KIND = {
   resource: 'azure',
   api_version: 'azure',
 } as const satisfies Readonly<Record<string, EngineKind>>
+/** No call takes longer. */
+const MAX_WAIT_SECONDS = 900
 const REGION = /^[a-z0-9-]{1,40}$/
 const RESOURCE = /^[A-Za-z0-9-]{1,64}$/
 
@@ -175,6 +181,11 @@ function engineOf(name: string, fields: Fields): EngineEntry {
     settings[setting] = kind === kindOfIt ? fields.text(setting, null) : null
   const { base_url: baseUrl = null, api_key: apiKey = null, region = null, resource = null } = settings
   const maxBatch = fields.integer('max_batch', 1, 2_048)
+  const wait = (name: string) => {
+    const seconds = fields.integer(name, 1, MAX_WAIT_SECONDS)
+    return seconds && seconds * 1_000
+  }
+  const [connectMs, firstByteMs, idleMs] = [wait('connect_seconds'), wait('first_byte_seconds'), wait('idle_seconds')]
   if (baseUrl && !/^https?:$/.test(URL.parse(baseUrl)?.protocol ?? '')) fields.problem('base_url', 'is no http or https address')
   if (region && !REGION.test(region)) fields.problem('region', 'is no name of a region, such as eu-central-1')
   if (resource && !RESOURCE.test(resource)) fields.problem('resource', 'is no name of a resource')
@@ -200,6 +211,9 @@ function engineOf(name: string, fields: Fields): EngineEntry {
     resource: resource || null,
     apiVersion: settings.api_version || null,
     maxBatch,
+    connectMs,
+    firstByteMs,
+    idleMs,
     missing,
     on: missing.length === 0,
   }

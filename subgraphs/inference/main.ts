@@ -7,9 +7,9 @@ import { type Subgraph, subgraphSchema } from '../common/subgraph.ts'
 import { openAiSdkEngines } from './adapters/ai-sdk/engines.ts'
 import { billingOver } from './adapters/billing-link.ts'
 import { type EmbeddedEngines, openEmbeddedEngines } from './adapters/embedded/engines.ts'
-import { audioReader } from './adapters/music-metadata/audio-reader.ts'
 import { azureAddresses } from './adapters/openai/azure.ts'
 import { createOpenAiEngines } from './adapters/openai/engines.ts'
+import { TIMEOUTS, type Timeouts } from './adapters/vendor/limits.ts'
 import type { InferenceConfig } from './config.ts'
 import { Breaker } from './domain/breaker.ts'
 import { catalogOf } from './domain/catalog.ts'
@@ -31,19 +31,18 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   await using stack = new AsyncDisposableStack()
   const engines = new Map<string, Engine>()
   let embedded: EmbeddedEngines | undefined
-  const open = async (entry: EngineEntry): Promise<Pick<Engine, 'chat' | 'embedding'> & Partial<Pick<Engine, 'transcription'>>> => {
+  const open = async (entry: EngineEntry): Promise<Pick<Engine, 'chat' | 'embedding'>> => {
     if (entry.kind !== 'embedded') return stack.use(await openVendor(entry.kind, entry, clock))
     embedded ??= stack.use(await openEmbeddedEngines({ modelDirectory: config.modelDirectory, log, clock, ids }))
     return embedded
   }
   for (const entry of config.catalog.engines.filter(({ on }) => on)) {
-    const { chat, embedding, transcription = null } = await open(entry)
-    engines.set(entry.name, { chat, embedding, transcription, breaker: new Breaker(), retries: new RetryBudget() })
+    const { chat, embedding } = await open(entry)
+    engines.set(entry.name, { chat, embedding, ...healthOf(entry) })
   }
   const deps: Deps = {
     catalog: catalogOf(config.catalog, clock.now()),
     engines,
-    audio: audioReader,
     billing: billingOver(billing, clock),
     background: stack.use(new Background()),
     clock,
@@ -60,10 +59,21 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   }
 }
 
+/** What is known of an engine beside what it does. */
+function healthOf({ firstByteMs }: EngineEntry): Pick<Engine, 'breaker' | 'retries' | 'firstByteMs'> {
+  return { breaker: new Breaker(), retries: new RetryBudget(), firstByteMs: firstByteMs ?? TIMEOUTS.streamHeadersMs }
+}
+
 /** The engine of an entry that is on, and so has what its kind needs. */
 async function openVendor(kind: Exclude<EngineKind, 'embedded'>, entry: EngineEntry, clock: Clock) {
-  const { maxBatch, ...settings } = entry
-  const options = { ...settings, clock, ...(maxBatch && { maxBatch }) }
+  const { maxBatch, connectMs, firstByteMs, idleMs, ...settings } = entry
+  const timeouts: Timeouts = {
+    ...TIMEOUTS,
+    ...(connectMs && { connectMs }),
+    ...(firstByteMs && { streamHeadersMs: firstByteMs }),
+    ...(idleMs && { bodyIdleMs: idleMs }),
+  }
+  const options = { ...settings, clock, timeouts, ...(maxBatch && { maxBatch }) }
   if (kind === 'openai') return createOpenAiEngines({ ...options, baseUrl: entry.baseUrl! })
   if (kind !== 'azure') return openAiSdkEngines({ ...options, kind })
   const azure = azureAddresses(entry.baseUrl ?? `https://${entry.resource}.openai.azure.com`, entry.apiVersion)

@@ -5,12 +5,12 @@ import { type MockEngine, startMockEngine } from '../support/mock-engine.ts'
 import { type Service, startEmbedded } from '../support/service.ts'
 
 /** One vendor under several names, because each engine remembers its failures: what one test does to its engine is not the next one's. */
-const ENGINES = ['answers', 'streams', 'allows', 'stays', 'repeats', 'breaks', 'rests', 'renames'] as const
+const ENGINES = ['answers', 'streams', 'allows', 'stays', 'repeats', 'breaks', 'rests', 'renames', 'waits'] as const
 
 /** Of each engine a model at 1 USD per million tokens; what stands in for it costs ten times as much. */
 const catalogOf = (main: string, spare: string) => `
 engines:
-${ENGINES.map((name) => `  ${name}: { kind: openai, base_url: "${main}", badge: regional }`).join('\n')}
+${ENGINES.map((name) => `  ${name}: { kind: openai, base_url: "${main}", badge: regional, first_byte_seconds: ${name === 'waits' ? 1 : 60} }`).join('\n')}
   spare: { kind: openai, base_url: "${spare}", badge: cloud }
 models:
 ${ENGINES.map(
@@ -95,6 +95,14 @@ describe('a model with a fallback, over REST and GraphQL', () => {
     expect(JSON.parse(events[2]!.replace('data: ', '')).error.code).toBe('engine_error')
     expect(asked()).toEqual([1, 0])
     expect(await charged()).toBe(0n)
+  })
+
+  it('that says nothing is answered for', async () => {
+    spare.openGate()
+    const { status, headers, body } = await ask('waits', { stream: true, say: 'gate' })
+    expect([status, headers.get('x-kis-warning'), body.includes('[DONE]')]).toEqual([200, ANSWERED_BY_SPARE, true])
+    expect(asked()).toEqual([1, 1])
+    expect(await charged()).toBe(SPARE_PRICE)
   })
 
   it('stays alone for a key whose allowlist lacks the fallback, and has it where an alias allows it', async () => {

@@ -5,16 +5,14 @@ import type { Caller } from '../../common/principal.ts'
 import type { Breaker } from '../domain/breaker.ts'
 import type { Catalog, Model } from '../domain/catalog.ts'
 import type { RetryBudget } from '../domain/retry-budget.ts'
-import type { AudioReader } from '../ports/audio-reader.ts'
 import type { Billing, BillingContext } from '../ports/billing.ts'
-import type { ChatEngine, EmbeddingEngine, TranscriptionEngine } from '../ports/engines.ts'
+import type { ChatEngine, EmbeddingEngine } from '../ports/engines.ts'
 import type { Background } from './background.ts'
 
 export interface Deps {
   readonly catalog: Catalog
   /** By the engine's name in the catalog; every engine that is on is here. */
   readonly engines: ReadonlyMap<string, Engine>
-  readonly audio: AudioReader
   readonly billing: Billing
   readonly background: Background
   readonly clock: Clock
@@ -25,10 +23,10 @@ export interface Deps {
 export interface Engine {
   readonly chat: ChatEngine
   readonly embedding: EmbeddingEngine
-  /** Null for kinds of engines without speech; the catalog names no speech model of theirs. */
-  readonly transcription: TranscriptionEngine | null
   readonly breaker: Breaker
   readonly retries: RetryBudget
+  /** Longest wait for the first piece of a streamed answer. */
+  readonly firstByteMs: number
 }
 
 /** Who asks, under which request id, and the signal that says when nobody waits any more. */

@@ -193,3 +193,33 @@ it('no model is asked once the time of the call is over', async () => {
   await expect(createChatCompletion({ ...deps, clock }, asking(), request)).rejects.toBe(down)
   expect(near.chats).toBe(0)
 })
+
+describe('a stream whose engine is silent for too long', () => {
+  it.each([
+    ['before its header', { openings: ['wait' as const] }],
+    ['after its header', { steps: ['wait' as const] }],
+  ])('%s is ended and answered by the fallback, without a repeat', async (_name, script) => {
+    const { deps, billing, far, near } = under()
+    Object.assign(far, script)
+    const engines = new Map([...deps.engines].map(([name, engine]) => [name, name === 'far' ? { ...engine, firstByteMs: 5 } : engine]))
+    const events = streamChatCompletion({ ...deps, engines }, asking(), request)
+    expect((await events.next()).value).toMatchObject({ warnings: ['answered_by:vendor/spare'], chunks: near.steps[0] })
+    expect([far.chats, far.ended, near.chats]).toEqual([1, 1, 1])
+    expect([...billing.holds.values()].map(({ state }) => state)).toEqual(['voided', 'dispatched'])
+    await events.return?.()
+  })
+
+  it('after its first piece has no such limit', async () => {
+    const { deps, far } = under()
+    far.steps = [...stream(1), 'wait']
+    const engines = new Map([...deps.engines].map(([name, engine]) => [name, { ...engine, firstByteMs: 5 }]))
+    const events = streamChatCompletion({ ...deps, engines }, asking(), request)
+    await events.next()
+    const pending = events.next()
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(far.ended).toBe(0)
+    await events.return?.()
+    expect(await pending).toMatchObject({ done: true })
+    expect(far.ended).toBe(1)
+  })
+})

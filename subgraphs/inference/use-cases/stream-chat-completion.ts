@@ -1,4 +1,5 @@
 import { endableIterator } from '../../common/endable-iterator.ts'
+import { KisError } from '../../common/errors.ts'
 import type { Model } from '../domain/catalog.ts'
 import { requestFor } from '../domain/chat-request.ts'
 import { StreamMeter } from '../domain/stream-meter.ts'
@@ -6,6 +7,7 @@ import type { Usage } from '../domain/usage.ts'
 import type { ProtocolObject } from '../ports/engines.ts'
 import { type AdmittedChat, admitChat, chatCallOf } from './admit-chat.ts'
 import { callTookTooLong, MAX_CALL_MS } from './billed-call.ts'
+import { withDeadline } from './deadline.ts'
 import { type AskContext, type Deps, engineOf } from './deps.ts'
 import { firstToAnswer } from './first-to-answer.ts'
 import { type OpenHold, openHold } from './hold.ts'
@@ -115,12 +117,34 @@ class ChatStream {
     try {
       const warnings = warningsFor(model)
       const call = chatCallOf(model, context, warnings)
-      const chunks = await engineOf(this.#deps, model).chat.stream(call, requestFor(model, request, call.warn), this.#stop.signal)
-      return { hold, meter, chunks, first: await chunks.next(), warnings: [...warnings] }
+      const { chat, firstByteMs } = engineOf(this.#deps, model)
+      const begun = await this.#begun(firstByteMs, model, (signal) => chat.stream(call, requestFor(model, request, call.warn), signal))
+      return { hold, meter, ...begun, warnings: [...warnings] }
     } catch (error) {
       await this.#resolveFailed().catch(() => undefined)
       throw error
     }
+  }
+
+  /** The stream with its first piece. An engine that has none in time is ended, and another may answer. */
+  async #begun(
+    ms: number,
+    { engine }: Model,
+    open: (signal: AbortSignal) => Promise<Answering['chunks']>,
+  ): Promise<Pick<Answering, 'chunks' | 'first'>> {
+    const stop = new AbortController()
+    const onStop = () => stop.abort(this.#stop.signal.reason)
+    if (this.#stop.signal.aborted) onStop()
+    this.#stop.signal.addEventListener('abort', onStop, { once: true })
+    const tooLate = () => new KisError('engine_timeout', `The engine \`${engine}\` did not begin its answer within ${ms / 1_000} s.`)
+    return withDeadline(ms, tooLate, null, async (late) => {
+      late.addEventListener('abort', () => stop.abort(late.reason), { once: true })
+      const chunks = await open(stop.signal)
+      const first = await chunks.next()
+      // A stream that is ended looks like one that has come to its end.
+      late.throwIfAborted()
+      return { chunks, first }
+    })
   }
 
   #take(chunks: readonly ProtocolObject[], answering: Answering): ChatEvent {

@@ -7,6 +7,7 @@ import { type Subgraph, subgraphSchema } from '../common/subgraph.ts'
 import { openAiSdkEngines } from './adapters/ai-sdk/engines.ts'
 import { billingOver } from './adapters/billing-link.ts'
 import { type EmbeddedEngines, openEmbeddedEngines } from './adapters/embedded/engines.ts'
+import { audioReader } from './adapters/music-metadata/audio-reader.ts'
 import { azureAddresses } from './adapters/openai/azure.ts'
 import { createOpenAiEngines } from './adapters/openai/engines.ts'
 import { TIMEOUTS, type Timeouts } from './adapters/vendor/limits.ts'
@@ -31,18 +32,19 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   await using stack = new AsyncDisposableStack()
   const engines = new Map<string, Engine>()
   let embedded: EmbeddedEngines | undefined
-  const open = async (entry: EngineEntry): Promise<Pick<Engine, 'chat' | 'embedding'>> => {
+  const open = async (entry: EngineEntry): Promise<Pick<Engine, 'chat' | 'embedding'> & Partial<Pick<Engine, 'transcription'>>> => {
     if (entry.kind !== 'embedded') return stack.use(await openVendor(entry.kind, entry, clock))
     embedded ??= stack.use(await openEmbeddedEngines({ modelDirectory: config.modelDirectory, log, clock, ids }))
     return embedded
   }
   for (const entry of config.catalog.engines.filter(({ on }) => on)) {
-    const { chat, embedding } = await open(entry)
-    engines.set(entry.name, { chat, embedding, ...healthOf(entry) })
+    const { chat, embedding, transcription = null } = await open(entry)
+    engines.set(entry.name, { chat, embedding, transcription, ...healthOf(entry) })
   }
   const deps: Deps = {
     catalog: catalogOf(config.catalog, clock.now()),
     engines,
+    audio: audioReader,
     billing: billingOver(billing, clock),
     background: stack.use(new Background()),
     clock,

@@ -6,6 +6,7 @@ import type { Principal } from '../../common/principal.ts'
 import { Breaker } from '../domain/breaker.ts'
 import { catalogOf } from '../domain/catalog.ts'
 import { RetryBudget } from '../domain/retry-budget.ts'
+import type { AudioReader } from '../ports/audio-reader.ts'
 import { Background } from '../use-cases/background.ts'
 import type { AskContext, Deps } from '../use-cases/deps.ts'
 import { FakeBilling } from './fake-billing.ts'
@@ -23,6 +24,7 @@ models:
   - { id: careful, engine: far, kind: chat, max_output_tokens: 100, price: { input: "1", output: "2" }, fallbacks: [chat, plain] }
   - { id: embed, engine: near, kind: embedding, dimensions: 4, context_window: 12, query_prefix: "query: ", passage_prefix: "passage: ", cosine_spread: 0.03, price: { input: "1" } }
   - { id: embed-far, engine: far, kind: embedding, supports: [token_input, dimensions], dimensions: 4, mark_tokens: 0, price: { input: "1" } }
+  - { id: speech, engine: far, engine_model: vendor-speech, kind: transcription, price: { audio: "0.006" } }
   - { id: unplugged, engine: off, kind: chat, max_output_tokens: 100, price: { input: "1", output: "2" } }
 `
 
@@ -38,6 +40,14 @@ export const somebody: Principal = {
   plan: { code: 'p', storageBytes: null, vectors: null, maxFileBytes: 1, requestsPerMinute: null, tokensPerMinute: null, concurrency: 1 },
 }
 
+/** Reads `wav 2500 …` as 2,500 ms of sound, `wav ? …` as sound of unknown length, and nothing else. */
+const fakeAudioReader: AudioReader = {
+  async read(bytes) {
+    const [format, duration] = Buffer.from(bytes).toString().split(' ', 2)
+    return format === 'wav' ? { format, durationMs: duration === '?' ? null : Number(duration) } : null
+  },
+}
+
 /** Use cases over a wallet and engines in memory. */
 export function parts({ balance = 1_000_000_000n, catalog = CATALOG }: { readonly balance?: bigint; readonly catalog?: string } = {}) {
   const billing = new FakeBilling(balance)
@@ -45,14 +55,15 @@ export function parts({ balance = 1_000_000_000n, catalog = CATALOG }: { readonl
   const far = new ScriptedEngine()
   const file = parseCatalog(catalog, 'catalog', {})
   const engines = new Map(
-    Object.entries({ near, far }).map(([name, { chat, embedding }]) => [
+    Object.entries({ near, far }).map(([name, { chat, embedding, transcription }]) => [
       name,
-      { chat, embedding, breaker: new Breaker(), retries: new RetryBudget(), firstByteMs: FIRST_BYTE_MS },
+      { chat, embedding, transcription, breaker: new Breaker(), retries: new RetryBudget(), firstByteMs: FIRST_BYTE_MS },
     ]),
   )
   const deps: Deps = {
     catalog: catalogOf(file, new Date(0)),
     engines,
+    audio: fakeAudioReader,
     billing,
     background: new Background(),
     // Nothing in these tests needs a pause to be long.

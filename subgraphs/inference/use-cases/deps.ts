@@ -5,14 +5,16 @@ import type { Caller } from '../../common/principal.ts'
 import type { Breaker } from '../domain/breaker.ts'
 import type { Catalog, Model } from '../domain/catalog.ts'
 import type { RetryBudget } from '../domain/retry-budget.ts'
+import type { AudioReader } from '../ports/audio-reader.ts'
 import type { Billing, BillingContext } from '../ports/billing.ts'
-import type { ChatEngine, EmbeddingEngine } from '../ports/engines.ts'
+import type { ChatEngine, EmbeddingEngine, TranscriptionEngine } from '../ports/engines.ts'
 import type { Background } from './background.ts'
 
 export interface Deps {
   readonly catalog: Catalog
   /** By the engine's name in the catalog; every engine that is on is here. */
   readonly engines: ReadonlyMap<string, Engine>
+  readonly audio: AudioReader
   readonly billing: Billing
   readonly background: Background
   readonly clock: Clock
@@ -23,6 +25,8 @@ export interface Deps {
 export interface Engine {
   readonly chat: ChatEngine
   readonly embedding: EmbeddingEngine
+  /** Null for kinds of engines without speech; the catalog names no speech model of theirs. */
+  readonly transcription: TranscriptionEngine | null
   readonly breaker: Breaker
   readonly retries: RetryBudget
   /** Longest wait for the first piece of a streamed answer. */

@@ -7,6 +7,7 @@ import { CatalogError, parseCatalog, readCatalogFile } from './catalog-file.ts'
 const ENGINES = 'engines:\n  near: { kind: embedded, badge: local }\n  far: { kind: openai, base_url: "http://a.test/v1", badge: cloud }\n'
 const withModel = (fields: string) => `${ENGINES}models:\n  - { ${fields} }\n`
 const EMBEDDING = 'id: e, engine: near, kind: embedding, dimensions: 4, price: { input: "1" }'
+const SPEECH = 'id: s, engine: far, kind: transcription, price: { audio: "0.006" }'
 const IDS = ['b', 'c', 'd', 'f', 'g', 'h', 'i', 'j', 'k']
 const CHAT = 'id: a, engine: far, kind: chat, max_output_tokens: 10, price: { input: "1", output: "2" }'
 
@@ -182,6 +183,11 @@ describe('a catalog is refused for', () => {
       'a fallback named by its alias',
       `${withModel(`${CHAT}, fallbacks: [x]`)}  - { ${CHAT.replace('id: a', 'id: b')}, aliases: [x] }\n`,
       'c.yaml:5: models[0].fallbacks[0]: there is no other model `x`',
+    ],
+    [
+      'a fallback for transcriptions',
+      `${withModel(`${SPEECH}, fallbacks: [t]`)}  - { ${SPEECH.replace('id: s', 'id: t')} }\n`,
+      'c.yaml:5: models[0].fallbacks: is for chat models only',
     ],
     ['a plan below zero', 'plans:\n  p: { vectors: -1 }\n', 'c.yaml:2: plans.p.vectors: must be a whole number'],
     ['an unknown field of a plan', 'plans:\n  p: { vektors: 1 }\n', 'c.yaml:2: plans.p.vektors: is not a field'],

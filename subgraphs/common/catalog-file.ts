@@ -253,6 +253,7 @@ function modelOf(fields: Fields): ModelEntry {
   if (kind === 'embedding' && model.dimensions === null) fields.problem('dimensions', 'is missing: the length of the vectors')
   if (kind === 'embedding' && model.fallbacks.length > 0)
     fields.problem('fallbacks', 'is not for embeddings: vectors of two models cannot be compared')
+  if (kind === 'transcription' && model.fallbacks.length > 0) fields.problem('fallbacks', 'is for chat models only')
   if (model.fallbacks.length > MAX_FALLBACKS) fields.problem('fallbacks', `has more than ${MAX_FALLBACKS} models`)
   if (kind === 'chat' && model.maxOutputTokens === null && model.contextWindow === null) {
     fields.problem('max_output_tokens', 'is missing: without it or context_window the most that a call can cost is unknown')

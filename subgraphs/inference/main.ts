@@ -7,7 +7,7 @@ import { type Subgraph, subgraphSchema } from '../common/subgraph.ts'
 import { openAiSdkEngines } from './adapters/ai-sdk/engines.ts'
 import { billingOver } from './adapters/billing-link.ts'
 import { type EmbeddedEngines, openEmbeddedEngines } from './adapters/embedded/engines.ts'
-import { audioReader } from './adapters/music-metadata/audio-reader.ts'
+import { createAudioReader } from './adapters/music-metadata/audio-reader.ts'
 import { azureAddresses } from './adapters/openai/azure.ts'
 import { createOpenAiEngines } from './adapters/openai/engines.ts'
 import { TIMEOUTS, type Timeouts } from './adapters/vendor/limits.ts'
@@ -44,7 +44,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   const deps: Deps = {
     catalog: catalogOf(config.catalog, clock.now()),
     engines,
-    audio: audioReader,
+    audio: createAudioReader(),
     billing: billingOver(billing, clock),
     background: stack.use(new Background()),
     clock,

@@ -1,4 +1,4 @@
-import { parseBuffer } from 'music-metadata'
+import { Worker } from 'node:worker_threads'
 import type { AudioFormat, AudioReader } from '../../ports/audio-reader.ts'
 
 const MEDIA_TYPES: Readonly<Record<AudioFormat, string>> = {
@@ -10,16 +10,54 @@ const MEDIA_TYPES: Readonly<Record<AudioFormat, string>> = {
   webm: 'audio/webm',
 }
 
-/** Reads the headers of sound with music-metadata. Its parsers of other formats never see a file: they are not needed, and could be attacked. */
-export const audioReader: AudioReader = {
-  async read(bytes) {
-    const format = formatOf(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
-    if (!format) return null
-    const metadata = await parseBuffer(bytes, { mimeType: MEDIA_TYPES[format] }, { duration: true, skipCovers: true }).catch(() => null)
-    const { sampleRate, duration } = metadata?.format ?? {}
-    if (!sampleRate) return null
-    return { format, durationMs: duration !== undefined && duration > 0 ? Math.ceil(duration * 1_000) : null }
-  },
+/** A real file takes some 50 ms, most of it the thread's start. */
+const MAX_READ_MS = 5_000
+/** Files that are read at once, each by a thread; the others wait. */
+const MAX_THREADS = 2
+
+interface Found {
+  readonly hasSound: boolean
+  readonly seconds: number
+}
+
+/**
+ * Reads the headers of sound with music-metadata. Its parsers of other formats never see a file: they are not needed, and could be attacked.
+ * Those of these formats can be held up too (25 MiB of 0xff behind an MP3's first bytes: minutes), so each file has a thread and a deadline.
+ */
+export function createAudioReader(maxReadMs = MAX_READ_MS): AudioReader {
+  const waiting: (() => void)[] = []
+  let running = 0
+  return {
+    async read(bytes) {
+      const format = formatOf(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
+      if (!format) return null
+      if (running >= MAX_THREADS) await new Promise<void>((resolve) => waiting.push(resolve))
+      else running++
+      const found = await inThread(bytes, MEDIA_TYPES[format], maxReadMs)
+      const next = waiting.shift()
+      if (next) next()
+      else running--
+      return found?.hasSound ? { format, durationMs: found.seconds > 0 ? Math.ceil(found.seconds * 1_000) : null } : null
+    },
+  }
+}
+
+/** Null when the file cannot be read, or not in time. */
+async function inThread(bytes: Uint8Array, mimeType: string, maxReadMs: number): Promise<Found | null> {
+  const { promise, resolve } = Promise.withResolvers<Found | null>()
+  const copy = new Uint8Array(bytes)
+  const thread = new Worker(new URL('./thread.ts', import.meta.url), {
+    workerData: { bytes: copy, mimeType },
+    transferList: [copy.buffer],
+  })
+  thread.once('message', resolve)
+  thread.once('error', () => resolve(null))
+  thread.once('exit', () => resolve(null))
+  const timer = setTimeout(() => resolve(null), maxReadMs)
+  const found = await promise
+  clearTimeout(timer)
+  await thread.terminate()
+  return found
 }
 
 /** By the first bytes, as each format's specification has them. */

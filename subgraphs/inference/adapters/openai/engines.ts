@@ -100,7 +100,7 @@ function transcriptionEngine(upstream: Upstream, errors: EngineErrors, routeOf: 
       for (const granularity of ask.granularities) form.append('timestamp_granularities[]', granularity)
       for (const fact of ask.include) form.append('include[]', fact)
       // Servers tell the format by the name's extension; the caller's own name is nobody's business.
-      form.append('file', new Blob([Uint8Array.from(bytes)]), `audio.${format}`)
+      form.append('file', new Blob([new Uint8Array(bytes)]), `audio.${format}`)
       const encoded = new Response(form)
       const body = { bytes: new Uint8Array(await encoded.arrayBuffer()), contentType: encoded.headers.get('content-type')! }
       return parseAnswer(

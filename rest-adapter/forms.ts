@@ -3,15 +3,18 @@ import { KisError } from '../subgraphs/common/errors.ts'
 
 /** Parts of one form; the largest that any route takes has some ten. */
 const MAX_PARTS = 100
+/** Headers of one part: a name, a file's name, a type. */
+const MAX_HEADER_BYTES = 16 * 1024
 
 /** Reads `multipart/form-data` whole: fields by name as texts, files as `File`, names that end in `[]` as lists. */
 export function registerFormParser(app: FastifyInstance): void {
   app.addContentTypeParser('multipart/form-data', { parseAs: 'buffer' }, async (request: unknown, body: unknown) => {
     const { headers } = request as { readonly headers: Readonly<Record<string, string>> }
     const bytes = body as Buffer<ArrayBuffer>
-    if (partsIn(bytes) > MAX_PARTS) throw new KisError('invalid_request', `The form has more than ${MAX_PARTS} parts.`)
+    const contentType = headers['content-type']!
+    checkParts(bytes, contentType)
     // The platform's own parser; it asks for the whole body, which the route's size limit bounds.
-    const form = await new Response(bytes, { headers: { 'content-type': headers['content-type']! } }).formData().catch((cause) => {
+    const form = await new Response(bytes, { headers: { 'content-type': contentType } }).formData().catch((cause) => {
       throw new KisError('invalid_request', 'The body is not a form: check its parts and the boundary of its content type.', { cause })
     })
     const fields = new Map<string, unknown>()
@@ -25,12 +28,18 @@ export function registerFormParser(app: FastifyInstance): void {
   })
 }
 
-/** Not more than that, without parsing: each part has this header (RFC 7578, section 4.2). */
-function partsIn(bytes: Buffer): number {
-  let count = 0
-  for (const header of ['\nContent-Disposition:', '\ncontent-disposition:'])
-    for (let at = bytes.indexOf(header); at >= 0 && count <= MAX_PARTS; at = bytes.indexOf(header, at + header.length)) count++
-  return count
+/** @throws {KisError} more parts or headers than the parser should have to read: it takes seconds for a body that is nothing else. */
+function checkParts(bytes: Buffer, contentType: string): void {
+  const [, quoted, plain] = /boundary=(?:"([^"]+)"|([^;\s]+))/i.exec(contentType) ?? []
+  const delimiter = `\r\n--${quoted ?? plain ?? ''}`
+  let parts = 0
+  // The first delimiter is at the very start, without a line before it.
+  for (let at = 0; at >= 0; at = bytes.indexOf(delimiter, at + 1)) {
+    const end = bytes.indexOf('\r\n\r\n', at)
+    if (++parts > MAX_PARTS + 1) throw new KisError('invalid_request', `The form has more than ${MAX_PARTS} parts.`)
+    if ((end < 0 ? bytes.length : end) - at > MAX_HEADER_BYTES)
+      throw new KisError('invalid_request', 'The form has a part whose headers are too long.')
+  }
 }
 
 /** Refuses what is no form before its body is read. */

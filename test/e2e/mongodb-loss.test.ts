@@ -72,11 +72,11 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the service when MongoDB is lost', (url)
       expect((await fetch(`${service.rest}/healthz`)).status).toBe(200)
 
       await proxy.resume()
-      await eventually(async () => (await readiness()).status === 200, 30_000)
+      await eventually(async () => (await readiness()).status === 200, 90_000)
       expect((await caller.rest('GET', `/v1/collections/${collection.id}`)).body).toEqual(collection)
       expect((await chat()).status).toBe(200)
       await balancedWallet(caller)
-    }, 90_000)
+    }, 180_000)
 
     it('keeps every acknowledged write over a long outage, and calls no engine without a hold', async () => {
       const seen = { chat: new Set<string>(), file: new Set<string>(), topUp: new Set<string>() }
@@ -121,7 +121,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the service when MongoDB is lost', (url)
         expect(service.processes.get('all')!.hasEnded).toBe(false)
 
         await proxy.resume()
-        await eventually(async () => (await readiness()).status === 200, 30_000)
+        await eventually(async () => (await readiness()).status === 200, 90_000)
         await acknowledged(WRITES)
       } finally {
         isOver = true

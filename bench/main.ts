@@ -5,6 +5,7 @@ import { benchIngestion } from './ingestion.ts'
 import { benchRetrieval } from './retrieval.ts'
 import type { BenchRow } from './row.ts'
 import { benchSearch } from './search.ts'
+import { benchSearchElasticsearch } from './search-elasticsearch.ts'
 import { benchStart } from './start.ts'
 
 /** Names that `npm run bench -- <name>…` takes, in the order of a whole run. */
@@ -12,6 +13,7 @@ const BENCHES: Readonly<Record<string, () => Promise<readonly BenchRow[]>>> = {
   chat: benchChat,
   holds: benchHolds,
   search: benchSearch,
+  'search-elasticsearch': benchSearchElasticsearch,
   ingestion: benchIngestion,
   'event-loop': benchEventLoop,
   start: benchStart,

@@ -1,0 +1,58 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Client } from '@elastic/elasticsearch'
+
+const LOOK_EVERY_MS = 500
+
+export interface IndexFigures {
+  readonly diskBytes: number
+  readonly segments: number
+  /** Of the vectors and their graph, which a search wants in the page cache: without the floats, which only the last candidates are compared with. */
+  readonly searchedVectorBytes: number
+}
+
+/** What a server tells of itself and of the indices of one pattern. */
+export class ElasticsearchStats implements AsyncDisposable {
+  readonly #client: Client
+  readonly #pattern: string
+  readonly #heapUsed: number[] = []
+
+  constructor(url: string, pattern: string) {
+    this.#client = new Client({ node: url })
+    this.#pattern = pattern
+  }
+
+  /** Waits until no merge is under way; in ms. */
+  async settled(): Promise<number> {
+    const start = performance.now()
+    for (;;) {
+      const { _all } = await this.#client.indices.stats({ index: this.#pattern, metric: ['merge'] })
+      if (_all.total!.merges!.current === 0) return performance.now() - start
+      await sleep(LOOK_EVERY_MS)
+    }
+  }
+
+  async lookAtHeap(): Promise<void> {
+    const { nodes } = await this.#client.nodes.stats({ metric: ['jvm'], filter_path: 'nodes.*.jvm.mem' })
+    this.#heapUsed.push(Object.values(nodes).reduce((sum, { jvm }) => sum + jvm!.mem!.heap_used_in_bytes!, 0))
+  }
+
+  /** Least (about what is live) and most of all looks, garbage and other indices included. */
+  get heapUsed(): { readonly least: number; readonly most: number } {
+    return { least: Math.min(...this.#heapUsed), most: Math.max(...this.#heapUsed) }
+  }
+
+  async figures(): Promise<IndexFigures> {
+    const { _all } = await this.#client.indices.stats({ index: this.#pattern, metric: ['store', 'segments', 'dense_vector'] })
+    const { store, segments } = _all.total!
+    // The client's types lack it.
+    const { off_heap: offHeap } = (
+      _all.total as unknown as { readonly dense_vector: { readonly off_heap: Readonly<Record<string, number>> } }
+    ).dense_vector
+    const { total_veq_size_bytes: quantised = 0, total_vex_size_bytes: graph = 0 } = offHeap
+    return { diskBytes: store!.size_in_bytes, segments: segments!.count, searchedVectorBytes: quantised + graph }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#client.close()
+  }
+}

@@ -1,0 +1,251 @@
+import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
+import { availableParallelism, loadavg, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { silentLog } from '../subgraphs/common/log.ts'
+import { openElasticsearchChunkIndex } from '../subgraphs/knowledge/adapters/elasticsearch/chunk-index.ts'
+import { openSqliteChunkIndex } from '../subgraphs/knowledge/adapters/sqlite/chunk-index.ts'
+import type { SearchFilter } from '../subgraphs/knowledge/domain/search-filter.ts'
+import type { ChunkIndex } from '../subgraphs/knowledge/ports/chunk-index.ts'
+import { ELASTICSEARCH, testIndices } from '../test/support/elasticsearch.ts'
+import { evalData } from '../test/support/eval-vectors.ts'
+import { full } from '../test/support/soak.ts'
+import { Child } from './child.ts'
+import { ElasticsearchStats } from './elasticsearch-stats.ts'
+import { type CollectionSize, EvalPassages, type Put, type Question } from './eval-passages.ts'
+import { ExactIndex } from './exact-index.ts'
+import { p50P95AndP99, quantile } from './quantile.ts'
+import type { BenchRow } from './row.ts'
+import type { Searched, Searches } from './search-process.ts'
+
+const QUESTIONS = 200
+/** The first searches of a process compile its code and open its connections. */
+const WARM_UP = 30
+/** Each index answers so many, turn by turn, so that what else the machine does falls on all alike. */
+const PER_TURN = 20
+const AT_ONCE = 4
+/** Puts under way at once, as ingestion's workers have them. */
+const PUTS_AT_ONCE = 4
+const RECALL_BAR = 0.97
+const FILTER: SearchFilter = { op: 'eq', field: 'metadata.shelf', value: 3 }
+
+const VECTOR = { mode: 'vector', filter: null, atOnce: 1 } as const
+const HYBRID = { mode: 'hybrid', filter: null, atOnce: 1 } as const
+const BYTES_PER_MB = 1e6
+
+/** What is measured, turn by turn. The two indices are searched by a process each. */
+interface Sides {
+  readonly elasticsearch: Child
+  readonly sqlite: Child
+  readonly exact: ExactIndex
+  readonly stats: ElasticsearchStats
+}
+
+interface Layout {
+  readonly name: string
+  readonly collections: readonly CollectionSize[]
+  /** What is asked, each of these by itself. */
+  readonly asked: readonly { readonly name: string; readonly collectionIds: readonly string[] }[]
+}
+
+/** Elasticsearch beside its own exact search and beside the embedded index, on the same 200,000 chunks: several collections, then one. */
+export async function benchSearchElasticsearch(): Promise<BenchRow[]> {
+  const url = process.env[ELASTICSEARCH]
+  const data = await evalData()
+  if (!url || !data) {
+    const reason = url ? '../shared/eval is absent' : `${ELASTICSEARCH} names no engine`
+    return [{ what: 'search on Elasticsearch', figure: `not measured: ${reason}`, bar: `recall@10 ≥ ${RECALL_BAR}`, beside: '' }]
+  }
+  const passages = await EvalPassages.of(data)
+  const rows: BenchRow[] = []
+  for (const layout of [several(), one()]) rows.push(...(await benchLayout(url, passages, layout)))
+  return rows
+}
+
+/** Half of it is there more than once, as a document is that several people upload: equal vectors are what graphs of vectors find hardest. */
+function several(): Layout {
+  const own = (name: string, count: number, chunks: number, seed: number, hasReal = false) =>
+    Array.from({ length: count }, (_, i) => ({ collectionId: `${name}-${i}`, chunks: full(chunks), seed: seed + i, hasReal }))
+  const copied = (name: string, count: number, chunks: number, seed: number) =>
+    own(name, count, chunks, 0).map((size) => ({ ...size, seed }))
+  const groups = [
+    { name: `50 of ${full(1_000)}`, collections: own('small', 50, 1_000, 1_000) },
+    { name: `10 with the same ${full(5_000)}`, collections: copied('ten', 10, 5_000, 2_000) },
+    { name: `2 with the same ${full(25_000)}`, collections: copied('two', 2, 25_000, 3_000) },
+    { name: `1 of ${full(50_000)}`, collections: own('large', 1, 50_000, 4_000, true) },
+  ]
+  const collections = groups.flatMap((group) => group.collections)
+  return {
+    name: `${total(collections)} chunks in ${collections.length} collections`,
+    collections,
+    asked: groups.map((group) => ({ name: group.name, collectionIds: group.collections.map(({ collectionId }) => collectionId) })),
+  }
+}
+
+function one(): Layout {
+  const collection = { collectionId: 'all', chunks: full(200_000), seed: 1, hasReal: true }
+  return {
+    name: `${collection.chunks} chunks in one collection`,
+    collections: [collection],
+    asked: [{ name: 'all', collectionIds: [collection.collectionId] }],
+  }
+}
+
+async function benchLayout(url: string, passages: EvalPassages, { name, collections, asked }: Layout): Promise<BenchRow[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'kis-bench-search-'))
+  const { newPrefix, dropAll } = testIndices(url)
+  const prefix = newPrefix()
+  try {
+    await using stats = new ElasticsearchStats(url, `${prefix}-chunks-*`)
+    await using exact = await ExactIndex.create(url, `${prefix}-exact`, passages.dimensions)
+    const file = join(folder, 'index.sqlite')
+    const size = { shards: 1, replicas: 0 }
+    const elasticsearchMs = await fill(await openElasticsearchChunkIndex({ url, prefix, size, log: silentLog }), passages, collections)
+    const mergingMs = await stats.settled()
+    const sqliteMs = await fill(await openSqliteChunkIndex({ file, log: silentLog }), passages, collections)
+    for (const collection of collections) for (const put of passages.documents(collection)) await exact.put(put)
+    await exact.refresh()
+
+    await using elasticsearch = new Child('search-process.ts', ['elasticsearch', url, prefix])
+    await using sqlite = new Child('search-process.ts', ['sqlite', file])
+    const sides: Sides = { elasticsearch, sqlite, exact, stats }
+    const rate = (ms: number) => Math.round((total(collections) * 1_000) / ms)
+    const rows: BenchRow[] = [
+      {
+        what: `indexing ${name}, ${PUTS_AT_ONCE} puts at once`,
+        figure: `${rate(elasticsearchMs)} chunks/s, merges done ${(mergingMs / 1_000).toFixed(0)} s later; ${load()}`,
+        bar: '',
+        beside: `SQLite ${rate(sqliteMs)} chunks/s, ${ratio(elasticsearchMs / sqliteMs)} as many`,
+      },
+    ]
+    for (const { name: which, collectionIds } of asked) {
+      const questions = passages.questions(collectionIds, QUESTIONS)
+      await search(sides, { ...HYBRID, questions: questions.slice(0, WARM_UP) })
+      rows.push(await recallOf(sides, `${name}, ${which}`, questions), await latencyOf(sides, `${name}, ${which}`, questions))
+    }
+    return [...rows, await memoryOf(sides, name, folder)]
+  } finally {
+    await dropAll()
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** Writes the collections with four puts at once; in ms, without making the passages. */
+async function fill(opened: ChunkIndex, passages: EvalPassages, collections: readonly CollectionSize[]): Promise<number> {
+  await using index = opened
+  let ms = 0
+  const write = async (puts: readonly Put[]) => {
+    const start = performance.now()
+    await Promise.all(puts.map(({ document, chunks }) => index.put(document, chunks)))
+    ms += performance.now() - start
+  }
+  let waiting: Put[] = []
+  for (const collection of collections) {
+    await index.createCollection({ organizationId: 'org', collectionId: collection.collectionId, dimensions: passages.dimensions })
+    for (const put of passages.documents(collection)) {
+      waiting.push(put)
+      if (waiting.length < PUTS_AT_ONCE) continue
+      await write(waiting)
+      waiting = []
+    }
+  }
+  await write(waiting)
+  return ms
+}
+
+/** The vectors' leg, and the same among the chunks that a filter lets through. */
+async function recallOf(sides: Sides, what: string, questions: readonly Question[]): Promise<BenchRow> {
+  const vectors = await search(sides, { ...VECTOR, questions })
+  const filtered = await search(sides, { ...VECTOR, questions, filter: FILTER })
+  const of = (side: 'elasticsearch' | 'sqlite') =>
+    `${recall(vectors[side].topTens, vectors.exactTens)}, with a filter for a tenth ${recall(filtered[side].topTens, filtered.exactTens)}`
+  return {
+    what: `recall@10 of the vectors' leg on Elasticsearch, ${what}`,
+    figure: of('elasticsearch'),
+    bar: `≥ ${RECALL_BAR}`,
+    beside: `its own exact search over the floats: 1; SQLite ${of('sqlite')}`,
+  }
+}
+
+async function latencyOf(sides: Sides, what: string, questions: readonly Question[]): Promise<BenchRow> {
+  const alone = await search(sides, { ...HYBRID, questions })
+  const together = await search(sides, { ...HYBRID, questions, atOnce: AT_ONCE })
+  const of = (side: 'elasticsearch' | 'sqlite') =>
+    `${p50P95AndP99(alone[side].times)}; ${AT_ONCE} at once ${p50P95AndP99(together[side].times)}`
+  const median = (side: 'elasticsearch' | 'sqlite') => quantile(alone[side].times, 0.5)
+  return {
+    what: `hybrid search on Elasticsearch, ${what}`,
+    figure: `${of('elasticsearch')}; ${load()}`,
+    bar: '',
+    beside: `SQLite ${of('sqlite')}; its p50 is ${ratio(median('sqlite') / median('elasticsearch'))} Elasticsearch's; exact search of the vectors p50 ${quantile(alone.exactTimes, 0.5).toFixed(1)} ms`,
+  }
+}
+
+async function memoryOf({ elasticsearch, sqlite, stats }: Sides, what: string, folder: string): Promise<BenchRow> {
+  const nothing: Searches = { ...VECTOR, questions: [] }
+  const [client, embedded] = [await elasticsearch.ask<Searched>(nothing), await sqlite.ask<Searched>(nothing)]
+  const { diskBytes, segments, searchedVectorBytes } = await stats.figures()
+  const fileBytes = await sizeOf(folder)
+  const { least, most } = stats.heapUsed
+  const mb = (bytes: number) => `${Math.round(bytes / BYTES_PER_MB)} MB`
+  return {
+    what: `memory and disk on Elasticsearch, ${what}`,
+    figure: `JVM heap used ${mb(least)} to ${mb(most)}, small vectors and graph ${mb(searchedVectorBytes)} of page cache, searching process ${mb(client.rssBytes)}; ${mb(diskBytes)} on disk in ${segments} segments`,
+    bar: '',
+    beside: `SQLite: searching process ${mb(embedded.rssBytes)}; ${mb(fileBytes)} on disk, ${ratio(fileBytes / diskBytes)} as much`,
+  }
+}
+
+interface Answers {
+  readonly elasticsearch: Searched
+  readonly sqlite: Searched
+  readonly exactTens: readonly (readonly string[])[]
+  readonly exactTimes: readonly number[]
+}
+
+/** The same questions to all, and to the exact search one by one. */
+async function search({ elasticsearch, sqlite, exact, stats }: Sides, searches: Searches): Promise<Answers> {
+  const turns: { readonly elasticsearch: Searched; readonly sqlite: Searched }[] = []
+  const exactTens: (readonly string[])[] = []
+  const exactTimes: number[] = []
+  for (let from = 0; from < searches.questions.length; from += PER_TURN) {
+    const turn = { ...searches, questions: searches.questions.slice(from, from + PER_TURN) }
+    turns.push({ elasticsearch: await elasticsearch.ask<Searched>(turn), sqlite: await sqlite.ask<Searched>(turn) })
+    for (const { collectionId, vector } of turn.questions) {
+      const start = performance.now()
+      exactTens.push(await exact.nearest(collectionId, vector, searches.filter, 10))
+      exactTimes.push(performance.now() - start)
+    }
+    await stats.lookAtHeap()
+  }
+  const joined = (side: 'elasticsearch' | 'sqlite'): Searched => ({
+    times: turns.flatMap((turn) => turn[side].times),
+    topTens: turns.flatMap((turn) => turn[side].topTens),
+    rssBytes: turns.at(-1)![side].rssBytes,
+  })
+  return { elasticsearch: joined('elasticsearch'), sqlite: joined('sqlite'), exactTens, exactTimes }
+}
+
+/** Share of what the exact search found; a small collection may have nothing that passes the filter. */
+function recall(found: readonly (readonly string[])[], exact: readonly (readonly string[])[]): string {
+  if (exact.flat().length === 0) return 'nothing to find'
+  const shared = exact.reduce((sum, ids, i) => sum + ids.filter((id) => found[i]!.includes(id)).length, 0)
+  return (shared / exact.flat().length).toFixed(3)
+}
+
+async function sizeOf(folder: string): Promise<number> {
+  const sizes = (await readdir(folder)).map(async (name) => (await stat(join(folder, name))).size)
+  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
+}
+
+function total(collections: readonly CollectionSize[]): number {
+  return collections.reduce((sum, { chunks }) => sum + chunks, 0)
+}
+
+function ratio(value: number): string {
+  return `${value.toFixed(2)} times`
+}
+
+/** What else the machine does moves all times. */
+function load(): string {
+  return `load ${loadavg()[0]!.toFixed(1)} on ${availableParallelism()} cores`
+}

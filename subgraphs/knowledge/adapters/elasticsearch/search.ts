@@ -7,8 +7,11 @@ import { chunkIdOf, type IndexNames } from './indices.ts'
 import { cosineWith, decimals } from './small-vectors.ts'
 import { decodeCounts, type Leg, termMark } from './term-counts.ts'
 
-/** Nodes of the graph looked at for each candidate: int8 and filters cost recall, which this buys back. */
-const VISITED_PER_CANDIDATE = 3
+/**
+ * The most that the server allows. Passages that are there more than once, in one collection or in several of the index, leave Lucene's graph in
+ * islands, which a search for fewer does not leave; this many also make it compare every vector where fewer pass the filter.
+ */
+const NUM_CANDIDATES = 10_000
 /** The graph orders by int8 of Lucene's own scale; this many times the candidates are ordered again by their floats. */
 const OVERSAMPLE = 2
 /** A lexical leg finds its candidates by the weights of their terms; then they are scored exactly, so more are scored than are given. */
@@ -36,7 +39,7 @@ export async function search(
   const searches: Body[] = []
   if (vector) {
     const knn = { field: 'vector', query_vector: decimals(vector), k: candidates, filter }
-    const effort = { num_candidates: candidates * VISITED_PER_CANDIDATE, rescore_vector: { oversample: OVERSAMPLE } }
+    const effort = { num_candidates: NUM_CANDIDATES, rescore_vector: { oversample: OVERSAMPLE } }
     searches.push({ knn: { ...knn, ...effort }, size: candidates, ...figures })
   }
   for (const leg of ['words', 'grams'] as const) {

@@ -1,7 +1,7 @@
+import { refuse } from '../../common/check.ts'
 import type { Audio } from '../ports/audio-reader.ts'
 import type { Quantities } from '../ports/billing.ts'
 import type { ProtocolObject } from '../ports/engines.ts'
-import { refuse } from './check.ts'
 import type { Usage } from './usage.ts'
 
 /** 25 MiB last 10 hours at the least rate of speech codecs (Opus: 6 kbit/s, RFC 6716); a file that says more than this says nothing true. */

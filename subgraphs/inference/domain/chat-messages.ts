@@ -1,4 +1,4 @@
-import { checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from './check.ts'
+import { checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../../common/check.ts'
 
 /** OpenAI's own bound of one request. */
 const MAX_MESSAGES = 2_048

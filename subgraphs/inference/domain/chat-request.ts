@@ -1,7 +1,18 @@
+import {
+  checkBoolean,
+  checkInteger,
+  checkLength,
+  checkNumber,
+  checkOneOf,
+  isAbsent,
+  listAt,
+  objectAt,
+  refuse,
+  textAt,
+} from '../../common/check.ts'
 import type { ProtocolObject } from '../ports/engines.ts'
 import type { Model } from './catalog.ts'
 import { checkMessages } from './chat-messages.ts'
-import { checkBoolean, checkInteger, checkLength, checkNumber, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from './check.ts'
 
 export type Message = ProtocolObject
 

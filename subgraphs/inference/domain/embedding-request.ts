@@ -1,5 +1,5 @@
+import { checkInteger, isAbsent, listAt, refuse, textAt } from '../../common/check.ts'
 import type { Model } from './catalog.ts'
-import { checkInteger, isAbsent, listAt, refuse, textAt } from './check.ts'
 
 export interface EmbeddingRequest {
   readonly model: string

@@ -1,5 +1,5 @@
+import { checkLength, checkNumber, isAbsent, refuse, textAt } from '../../common/check.ts'
 import type { TranscriptionAsk } from '../ports/engines.ts'
-import { checkLength, checkNumber, isAbsent, refuse, textAt } from './check.ts'
 
 /** Bytes of one file; the limit of OpenAI's own transcriptions. */
 export const MAX_AUDIO_BYTES = 25 * 1024 * 1024

@@ -1,7 +1,7 @@
+import { refuse } from '../../common/check.ts'
 import type { Model } from '../domain/catalog.ts'
 import { chatCeiling } from '../domain/ceiling.ts'
 import { type ChatRequest, checkAgainstModel, checkChatRequest } from '../domain/chat-request.ts'
-import { refuse } from '../domain/check.ts'
 import { inputSizeOf } from '../domain/count-chat-tokens.ts'
 import { quantitiesOf } from '../domain/usage.ts'
 import type { ChatCall } from '../ports/engines.ts'

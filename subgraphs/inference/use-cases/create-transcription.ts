@@ -1,6 +1,6 @@
+import { refuse } from '../../common/check.ts'
 import { KisError } from '../../common/errors.ts'
 import { audioLengthOf, reportedAudio } from '../domain/audio-length.ts'
-import { refuse } from '../domain/check.ts'
 import { type Segment, srtOf, vttOf } from '../domain/subtitles.ts'
 import { checkTranscriptionRequest, type TranscriptionFormat, type TranscriptionInput } from '../domain/transcription-request.ts'
 import type { ProtocolObject } from '../ports/engines.ts'

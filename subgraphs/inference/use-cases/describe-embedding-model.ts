@@ -1,4 +1,4 @@
-import { listAt } from '../domain/check.ts'
+import { listAt } from '../../common/check.ts'
 import { MAX_TEXTS } from '../domain/embedding-request.ts'
 import { type AskContext, type Deps, engineOf } from './deps.ts'
 import { admitEmbedding } from './embed-document.ts'

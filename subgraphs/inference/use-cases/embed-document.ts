@@ -1,6 +1,6 @@
+import { checkInteger, listAt, textAt } from '../../common/check.ts'
 import { requirePrincipal } from '../../common/principal.ts'
 import type { Model } from '../domain/catalog.ts'
-import { checkInteger, listAt, textAt } from '../domain/check.ts'
 import { providerUsage, quantitiesOf } from '../domain/usage.ts'
 import { admit } from './admit.ts'
 import type { AskContext, CallContext, Deps } from './deps.ts'

@@ -1,5 +1,5 @@
+import { textAt } from '../../common/check.ts'
 import { embeddingCeiling } from '../domain/ceiling.ts'
-import { textAt } from '../domain/check.ts'
 import { withQueryPrefix } from '../domain/embedding-request.ts'
 import { countedUsage, quantitiesOf } from '../domain/usage.ts'
 import { admit } from './admit.ts'

@@ -1,6 +1,6 @@
+import { refuse } from '../../common/check.ts'
 import { KisError } from '../../common/errors.ts'
 import type { Model } from '../domain/catalog.ts'
-import { refuse } from '../domain/check.ts'
 import type { EmbeddingRequest } from '../domain/embedding-request.ts'
 import type { Usage } from '../domain/usage.ts'
 import { countedUsage, providerUsage } from '../domain/usage.ts'

@@ -1,5 +1,5 @@
 import type { LanguageModelV4CallOptions, LanguageModelV4Prompt, SharedV4ProviderOptions, SharedV4Warning } from '@ai-sdk/provider'
-import { isAbsent, refuse } from '../../domain/check.ts'
+import { isAbsent, refuse } from '../../../common/check.ts'
 import type { ChatCall, ProtocolObject } from '../../ports/engines.ts'
 import { promptOf } from './prompt.ts'
 import { reasoningOf } from './reasoning-effort.ts'

@@ -1,5 +1,5 @@
 import type { LanguageModelV4FilePart } from '@ai-sdk/provider'
-import { refuse } from '../../domain/check.ts'
+import { refuse } from '../../../common/check.ts'
 import type { Vendor } from './vendors.ts'
 
 /**

@@ -7,7 +7,7 @@ import type {
   LanguageModelV4ToolResultPart,
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider'
-import { isAbsent, refuse } from '../../domain/check.ts'
+import { isAbsent, refuse } from '../../../common/check.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { imageOf } from './images.ts'
 import { type ReasoningDetail, reasoningPartsOf } from './reasoning-details.ts'

@@ -1,5 +1,5 @@
 import type { LanguageModelV4CallOptions, LanguageModelV4Prompt } from '@ai-sdk/provider'
-import { isAbsent, refuse } from '../../domain/check.ts'
+import { isAbsent, refuse } from '../../../common/check.ts'
 import type { ChatCall, ProtocolObject } from '../../ports/engines.ts'
 import type { Vendor } from './vendors.ts'
 

@@ -1,5 +1,5 @@
 import type { LanguageModelV4FunctionTool, LanguageModelV4ToolChoice } from '@ai-sdk/provider'
-import { isAbsent, refuse } from '../../domain/check.ts'
+import { isAbsent, refuse } from '../../../common/check.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 
 export interface Tools {

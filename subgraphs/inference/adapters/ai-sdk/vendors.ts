@@ -1,5 +1,5 @@
 import type { EmbeddingModelV4, JSONObject, LanguageModelV4, SharedV4ProviderOptions } from '@ai-sdk/provider'
-import { refuse } from '../../domain/check.ts'
+import { refuse } from '../../../common/check.ts'
 import type { EmbeddingCall, ProtocolObject } from '../../ports/engines.ts'
 import type { Fetch } from './vendor-fetch.ts'
 

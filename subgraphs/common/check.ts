@@ -1,5 +1,5 @@
-import type { ErrorCode } from '../../../schema/errors.ts'
-import { KisError } from '../../common/errors.ts'
+import type { ErrorCode } from '../../schema/errors.ts'
+import { KisError } from './errors.ts'
 
 /** Refuses a request; `param` is the path of what is wrong with it. */
 export function refuse(code: ErrorCode, param: string, message: string): never {

@@ -1,5 +1,8 @@
 import type { FastifyRequest } from 'fastify'
+import { checkBoolean } from '../subgraphs/common/check.ts'
+import type { Clock } from '../subgraphs/common/clock.ts'
 import { KisError, ServiceUnavailable } from '../subgraphs/common/errors.ts'
+import type { IdSource } from '../subgraphs/common/ids.ts'
 import type { Link, LinkContext, Operation } from '../subgraphs/common/link.ts'
 import type { Log } from '../subgraphs/common/log.ts'
 import type { Method } from './openapi.ts'
@@ -28,6 +31,8 @@ export interface Call {
   /** Its signal aborts when the client is gone, or the process is about to stop. */
   readonly context: LinkContext<string>
   readonly log: Log
+  readonly clock: Clock
+  readonly ids: IdSource
   /** `HEAD` on routes of `GET`. */
   readonly method: string
   /** Answers with server-sent events, once one is sent. */
@@ -70,7 +75,17 @@ export async function askGateway<Data>(
 }
 
 export function inRestNames(error: KisError, names: ParamNames = {}): KisError {
-  if (error.param === null) return error
-  const { code, message, retryAfterMs, vendorCode, shouldRetry } = error
-  return new KisError(code, message, { param: restParam(error.param, names), retryAfterMs, vendorCode, shouldRetry, cause: error })
+  return error.param === null ? error : withParam(error, restParam(error.param, names))
+}
+
+/** The same error about a field that its reader knows by this name. */
+export function withParam(error: KisError, param: string, message: string = error.message): KisError {
+  const { code, retryAfterMs, vendorCode, shouldRetry } = error
+  return new KisError(code, message, { param, retryAfterMs, vendorCode, shouldRetry, cause: error })
+}
+
+/** Of a request that inference checks: this field alone decides between an answer and a stream. */
+export function isStream({ stream }: JsonObject): boolean {
+  checkBoolean(stream, 'stream')
+  return stream === true
 }

@@ -57,7 +57,7 @@ async function answer(
   reply: FastifyReply,
   checkBody: Check | undefined,
   checkQuery: Check | undefined,
-  { gateway, clock, log }: RestDeps,
+  { gateway, clock, ids, log }: RestDeps,
 ): Promise<FastifyReply> {
   const { rest } = request
   const params = request.params as Record<string, string>
@@ -77,6 +77,8 @@ async function answer(
     body,
     context,
     log,
+    clock,
+    ids,
     method: request.method,
     ask(query, variables, names) {
       rest.keyJudged = true

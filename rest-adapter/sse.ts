@@ -36,8 +36,12 @@ export class EventStream implements Disposable {
 
   /** Resolves when the client has room for more, or is gone. */
   async send(...data: readonly string[]): Promise<void> {
-    if (!this.isOpen) this.#open()
     await this.#write(data.map((item) => `data: ${item}\n\n`).join(''))
+  }
+
+  /** Events of a protocol whose events bear their type as their name too. */
+  async sendTyped(...events: readonly { readonly type: string }[]): Promise<void> {
+    await this.#write(events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(''))
   }
 
   /** The last event after a failure; a client that is gone hears nothing. */
@@ -69,6 +73,7 @@ export class EventStream implements Disposable {
   }
 
   async #write(text: string): Promise<void> {
+    if (!this.isOpen) this.#open()
     const { raw } = this.#reply
     if (raw.destroyed) return
     this.#lastWriteMs = this.#clock.now().getTime()

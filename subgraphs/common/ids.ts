@@ -1,7 +1,22 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock } from './clock.ts'
 
-export type IdPrefix = 'org' | 'key' | 'col' | 'file' | 'doc' | 'hold' | 'ent' | 'use' | 'req' | 'chatcmpl' | 'job'
+export type IdPrefix =
+  | 'org'
+  | 'key'
+  | 'col'
+  | 'file'
+  | 'doc'
+  | 'hold'
+  | 'ent'
+  | 'use'
+  | 'req'
+  | 'chatcmpl'
+  | 'job'
+  | 'resp'
+  | 'msg'
+  | 'rs'
+  | 'fc'
 
 /** Makes ids `<prefix>_<UUIDv7 in 32 hexadecimal digits>`: they sort by the time of their making (RFC 9562, section 5.7). */
 export type IdSource = (prefix: IdPrefix) => string

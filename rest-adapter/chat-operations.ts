@@ -1,0 +1,60 @@
+import type { ExecutionResult } from 'graphql'
+import { KisError, ServiceUnavailable } from '../subgraphs/common/errors.ts'
+import { type Call, inRestNames, type JsonObject } from './route.ts'
+
+const USAGE = 'usage { promptTokens cachedPromptTokens completionTokens totalTokens }'
+const CREATE = `mutation ChatCompletion($input: ChatCompletionInput!) { createChatCompletion(input: $input) { response warnings ${USAGE} } }`
+const STREAM = `subscription ChatCompletionChunks($input: ChatCompletionInput!) { chatCompletion(input: $input) { chunks warnings ${USAGE} } }`
+
+/** As it was charged: reported by the engine or, where that reports none, counted by the service. */
+export interface ChargedUsage {
+  readonly promptTokens: number
+  /** Among the prompt's. */
+  readonly cachedPromptTokens: number
+  readonly completionTokens: number
+  readonly totalTokens: number
+}
+
+export interface ChatAnswer {
+  readonly response: JsonObject
+  readonly warnings: readonly string[]
+  readonly usage: ChargedUsage
+}
+
+export interface ChatEvent {
+  readonly chunks: readonly JsonObject[]
+  /** With the first event. */
+  readonly warnings?: readonly string[] | null
+  /** With the last event. */
+  readonly usage?: ChargedUsage | null
+}
+
+/** Answers one request of the chat protocol. @throws {KisError} */
+export async function completeChat({ ask }: Call, request: JsonObject): Promise<ChatAnswer> {
+  return (await ask<{ readonly createChatCompletion: ChatAnswer }>(CREATE, { input: { request } })).createChatCompletion
+}
+
+/** Streams the answer to one request of the chat protocol; nothing happens before the first `next()`. @throws {KisError} */
+export async function* streamChat({ subscribe, context }: Call, request: JsonObject): AsyncGenerator<ChatEvent, void> {
+  const events = subscribe({ query: STREAM, variables: { input: { request } } })
+  // The vendor's work must end when the client leaves, not at the next chunk.
+  context.signal.addEventListener('abort', () => void events.return?.(), { once: true })
+  for await (const event of events) yield eventOf(event)
+  context.signal.throwIfAborted()
+}
+
+function eventOf({ data, errors }: ExecutionResult): ChatEvent {
+  if (errors?.length) throw inRestNames(KisError.fromGraphQL(errors[0]!))
+  if (!data) throw new ServiceUnavailable('A part of the service')
+  return (data as unknown as { readonly chatCompletion: ChatEvent }).chatCompletion
+}
+
+/** One header for all that the engine could not honour. */
+export function warningHeader(warnings: readonly string[] | null | undefined): Readonly<Record<string, string>> {
+  return warnings?.length ? { 'x-kis-warning': warnings.join(', ') } : {}
+}
+
+/** A stream that ended before its first chunk. */
+export function noAnswer(): KisError {
+  return new KisError('engine_error', 'The engine gave no answer.')
+}

@@ -46,7 +46,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const ids = idSource(clock)
   const federation = await Federation.load(supergraphSdl, links, log)
   const mask = createMask(log, config.introspection)
-  const operations = new Operations(new Documents(federation.schema, config.introspection), federation, mask)
+  const operations = new Operations(new Documents(federation, config.introspection), federation, mask)
   const authenticator = new Authenticator(authenticate, clock)
   const parts = { operations, federation, authenticator, mask, clock, ids, log, maxBodyBytes: config.maxBodyBytes }
   const served: AsyncDisposable[] = []

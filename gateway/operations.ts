@@ -1,8 +1,8 @@
 import type { ExecutionResult } from 'graphql'
 import { endableIterator } from '../subgraphs/common/endable-iterator.ts'
-import { KisError } from '../subgraphs/common/errors.ts'
+import { KisError, PermissionDenied } from '../subgraphs/common/errors.ts'
 import type { LinkContext } from '../subgraphs/common/link.ts'
-import type { Principal } from '../subgraphs/common/principal.ts'
+import { hasScope, type Principal, type Scope } from '../subgraphs/common/principal.ts'
 import type { Documents, Prepared } from './documents.ts'
 import type { Federation } from './federation/federation.ts'
 import type { Variables } from './federation/request-context.ts'
@@ -39,6 +39,8 @@ export class Operations {
     if (prepared.operation.operation === 'subscription') {
       return this.failed(new KisError('invalid_request', 'A subscription needs the WebSocket at this address.'), context.requestId)
     }
+    const denied = deniedScope(prepared, context.caller)
+    if (denied) return this.failed(new PermissionDenied(denied), context.requestId)
     const result = await this.#federation.execute(prepared, variables, context).then(
       (answer) => this.#masked(answer, context.requestId),
       (error) => this.failed(error, context.requestId),
@@ -52,12 +54,14 @@ export class Operations {
    * rejection. `ended` is called once, however it ends.
    */
   subscribe(prepared: Prepared, variables: Variables, context: OperationContext, ended: () => void = () => undefined): Results {
+    const denied = deniedScope(prepared, context.caller)
     const events = this.#federation.subscribe(prepared, variables, context)
     let over = false
     return endableIterator<ExecutionResult>(
       async () => {
         if (over) return { done: true, value: undefined }
         try {
+          if (denied) throw new PermissionDenied(denied)
           const item = await events.next()
           return item.done ? item : { done: false, value: this.#masked(item.value, context.requestId) }
         } catch (error) {
@@ -81,6 +85,15 @@ export class Operations {
   #masked({ data, errors }: ExecutionResult, requestId: string): ExecutionResult {
     return { ...(data !== undefined && { data }), ...(errors?.length && { errors: errors.map((error) => this.#mask(error, requestId)) }) }
   }
+}
+
+/** A scope that the caller lacks for something that the operation selects. Nothing of such an operation runs. */
+function deniedScope({ requirements }: Prepared, caller: Principal): string | undefined {
+  for (const { anyOf } of requirements) {
+    const missing = anyOf.map((scopes) => scopes.find((scope) => !hasScope(caller, scope as Scope)))
+    if (missing.length > 0 && missing.every((scope) => scope !== undefined)) return missing[0]
+  }
+  return undefined
 }
 
 /** One result as an iterator. */

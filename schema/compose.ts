@@ -1,15 +1,34 @@
 /** Composes the subgraphs into `supergraph.graphql`; with `--check` only says whether the file is stale. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { composeServices } from '@apollo/composition'
-import { parse } from 'graphql'
+import { type DocumentNode, type FieldDefinitionNode, parse } from 'graphql'
 
 const read = (file: string) => readFileSync(new URL(file, import.meta.url), 'utf8')
 
-const { supergraphSdl, errors } = composeServices(
-  ['billing', 'inference', 'knowledge'].map((name) => ({ name, url: `http://${name}.subgraph`, typeDefs: parse(read(`${name}.graphql`)) })),
-)
-if (!supergraphSdl) {
-  for (const error of errors ?? []) console.error(error.message)
+/** What says who may ask: nobody without a key, a scope, or services only. */
+const AUDIENCES = ['authenticated', 'requiresScopes', 'inaccessible']
+
+/** Fields of the root types that forgot to say who may ask for them. */
+function openFields({ definitions }: DocumentNode): readonly string[] {
+  const saysWho = ({ directives }: FieldDefinitionNode) => directives?.some(({ name }) => AUDIENCES.includes(name.value))
+  return definitions.flatMap((type) => {
+    if (type.kind !== 'ObjectTypeDefinition' || !['Query', 'Mutation', 'Subscription'].includes(type.name.value)) return []
+    return (type.fields ?? []).filter((field) => !saysWho(field)).map((field) => `${type.name.value}.${field.name.value}`)
+  })
+}
+
+const subgraphs = ['billing', 'inference', 'knowledge'].map((name) => ({
+  name,
+  url: `http://${name}.subgraph`,
+  typeDefs: parse(read(`${name}.graphql`)),
+}))
+const { supergraphSdl = '', errors = [] } = composeServices(subgraphs)
+const problems = [
+  ...errors.map(({ message }) => message),
+  ...subgraphs.flatMap(({ typeDefs }) => openFields(typeDefs)).map((field) => `${field} has none of @${AUDIENCES.join(', @')}`),
+]
+if (problems.length > 0) {
+  for (const problem of problems) console.error(problem)
   process.exit(1)
 }
 if (!process.argv.includes('--check')) {

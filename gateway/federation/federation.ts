@@ -6,6 +6,7 @@ import type { Log } from '../../subgraphs/common/log.ts'
 import type { Prepared } from '../documents.ts'
 import { linkDataSource } from './link-data-source.ts'
 import { requestContextOf, type Variables } from './request-context.ts'
+import { Requirements } from './requirements.ts'
 import { FederatedSubscriptions, type UpstreamEvents } from './subscriptions.ts'
 
 /**
@@ -16,21 +17,25 @@ export class Federation implements AsyncDisposable {
   /** What clients see: without `@inaccessible`, `_entities` and `_service`. */
   readonly schema: GraphQLSchema
   readonly supergraphSdl: string
+  readonly requirements: Requirements
   readonly #gateway: ApolloGateway
   readonly #subscriptions: FederatedSubscriptions
 
-  private constructor(schema: GraphQLSchema, supergraphSdl: string, gateway: ApolloGateway, subscriptions: FederatedSubscriptions) {
+  private constructor(schema: GraphQLSchema, requirements: Requirements, gateway: ApolloGateway, subscriptions: FederatedSubscriptions) {
     this.schema = schema
-    this.supergraphSdl = supergraphSdl
+    this.supergraphSdl = requirements.loadableSdl
+    this.requirements = requirements
     this.#gateway = gateway
     this.#subscriptions = subscriptions
   }
 
-  /** @throws {Error} the supergraph names a subgraph that has no link. */
+  /** @throws {Error} the supergraph names a subgraph that has no link, or a directive of security that is not enforced. */
   static async load(supergraphSdl: string, links: Readonly<Record<string, Link>>, log: Log): Promise<Federation> {
     const services: ServiceMap = {}
+    const requirements = new Requirements(supergraphSdl)
+    const { loadableSdl } = requirements
     const gateway = new ApolloGateway({
-      supergraphSdl,
+      supergraphSdl: loadableSdl,
       logger: log,
       buildService: ({ name }): GraphQLDataSource => {
         const link = links[name]
@@ -40,7 +45,8 @@ export class Federation implements AsyncDisposable {
       },
     })
     const { schema } = await gateway.load()
-    return new Federation(schema, supergraphSdl, gateway, new FederatedSubscriptions({ supergraphSdl, schema, links, services }))
+    const subscriptions = new FederatedSubscriptions({ supergraphSdl: loadableSdl, schema, links, services })
+    return new Federation(schema, requirements, gateway, subscriptions)
   }
 
   /** A query or mutation. */

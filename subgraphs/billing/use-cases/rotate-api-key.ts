@@ -5,6 +5,7 @@ import { type ApiKeyWithSecret, newSecret } from './new-api-key.ts'
 
 /** Gives the key a new secret in one write; the old one is refused from then on. */
 export async function rotateApiKey(deps: BillingDeps, principal: Principal, id: string): Promise<ApiKeyWithSecret> {
+  const managed = await requireManageable(deps, principal, id)
   const { key, ...kept } = newSecret(deps.pepper)
-  return { apiKey: await changeLiveKey(deps, await requireManageable(deps, principal, id), kept), key }
+  return { apiKey: await changeLiveKey(deps, managed, kept), key }
 }

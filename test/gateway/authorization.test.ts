@@ -1,0 +1,178 @@
+import { readFileSync } from 'node:fs'
+import { composeServices } from '@apollo/composition'
+import {
+  type GraphQLInputType,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+  getNamedType,
+  graphql,
+  isEnumType,
+  isInputObjectType,
+  isLeafType,
+  isListType,
+  isNonNullType,
+  isRequiredArgument,
+  isRequiredInputField,
+  parse,
+} from 'graphql'
+import { describe, expect, it } from 'vitest'
+import { Requirements } from '../../gateway/federation/requirements.ts'
+import { entities } from '../../subgraphs/billing/resolvers/entities.ts'
+import { enums } from '../../subgraphs/billing/resolvers/enums.ts'
+import { Mutation } from '../../subgraphs/billing/resolvers/mutation.ts'
+import { Query } from '../../subgraphs/billing/resolvers/query.ts'
+import { SCOPES, type Scope } from '../../subgraphs/common/principal.ts'
+import { subgraphSchema } from '../../subgraphs/common/subgraph.ts'
+import { resolvers as inference } from '../../subgraphs/inference/resolvers/index.ts'
+import { resolvers as knowledge } from '../../subgraphs/knowledge/resolvers/index.ts'
+import { collect, connect, KEY, principalOf, startGateway } from './support/start.ts'
+
+/** A schema with each directive wherever it may stand. */
+const SDL = `extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@authenticated", "@requiresScopes"])
+  type Query { open: Int
+    withKey: Int @authenticated
+    withScope: Int @requiresScopes(scopes: [["admin"]])
+    withEither: Int @requiresScopes(scopes: [["admin", "operator"], ["billing:read"]])
+    object: Secret thing: Thing mood: Mood token: Token }
+  type Subscription { ticks: Int @requiresScopes(scopes: [["admin"]]) }
+  type Secret @requiresScopes(scopes: [["admin"]]) { n: Int }
+  interface Thing { id: ID }
+  type Pen implements Thing { id: ID }
+  type Safe implements Thing @requiresScopes(scopes: [["admin"]]) { id: ID code: Int }
+  enum Mood @requiresScopes(scopes: [["admin"]]) { CALM }
+  scalar Token @requiresScopes(scopes: [["admin"]])`
+
+function compose(sdl: string): string {
+  const { supergraphSdl, errors } = composeServices([{ name: 'inference', url: 'http://inference', typeDefs: parse(sdl) }])
+  if (!supergraphSdl) throw new Error(errors?.map(({ message }) => message).join('\n'))
+  return supergraphSdl
+}
+
+async function start(scopes: readonly Scope[]) {
+  const reached: string[] = []
+  const execute = async ({ query }: { query: string }) => {
+    reached.push(query)
+    return { data: {} }
+  }
+  const link = {
+    execute,
+    subscribe: () => {
+      throw new Error('a subscription was begun')
+    },
+  }
+  const gateway = await startGateway({
+    supergraphSdl: compose(SDL),
+    links: { billing: link, inference: link, knowledge: link },
+    authenticate: async (apiKey) => ({ ...principalOf(apiKey), scopes }),
+  })
+  return { ...gateway, reached }
+}
+
+describe('directives of authorization at the gateway', () => {
+  for (const { what, query } of [
+    { what: 'a field', query: '{ withScope }' },
+    { what: 'a field with alternatives', query: '{ withEither }' },
+    { what: 'a field beside open ones', query: '{ open withScope }' },
+    { what: 'a field in a fragment', query: 'query { ...F } fragment F on Query { withScope }' },
+    { what: 'a field of a type', query: '{ object { n } }' },
+    { what: 'a field that may be of such a type', query: '{ thing { ... on Safe { id } } }' },
+    { what: 'an enum', query: '{ mood }' },
+    { what: 'a scalar', query: '{ token }' },
+  ]) {
+    it(`keep ${what} from a key without the scope, and ask no subgraph`, async () => {
+      const { post, reached } = await start(['inference'])
+      const { body } = await post({ query })
+      expect(body.errors).toMatchObject([{ extensions: { code: 'PERMISSION_DENIED' } }])
+      expect(body.data ?? null).toBeNull()
+      expect(reached).toEqual([])
+    })
+
+    it(`let a key with the scope ask for ${what}`, async () => {
+      const { post, reached } = await start(['admin'])
+      await post({ query })
+      expect(reached).toHaveLength(1)
+    })
+  }
+
+  it('let one of several alternatives suffice', async () => {
+    const { post, reached } = await start(['billing:read'])
+    await post({ query: '{ withEither }' })
+    expect(reached).toHaveLength(1)
+  })
+
+  it('ask nothing but a key for @authenticated, and judge only the operation that runs', async () => {
+    const { post, reached } = await start([])
+    await post({ query: 'query Mine { withKey open } query Other { withScope }', operationName: 'Mine' })
+    expect(reached).toHaveLength(1)
+    expect((await post({ query: '{ withKey }' }, {})).status).toBe(401)
+  })
+
+  it('hold over sockets, for queries and subscriptions', async () => {
+    const { wsUrl, reached } = await start(['inference'])
+    const { client } = connect(wsUrl)
+    for (const query of ['{ withScope }', 'subscription { ticks }']) {
+      const answer = collect(client, query)
+      await answer.over
+      expect(answer.results).toMatchObject([{ errors: [{ extensions: { code: 'PERMISSION_DENIED' } }] }])
+    }
+    expect(reached).toEqual([])
+  })
+
+  it('stop the start when there is one that nobody enforces', () => {
+    const policy = SDL.replace('"@requiresScopes"]', '"@requiresScopes", "@policy"]').replace(
+      'open: Int',
+      'open: Int @policy(policies: [["p"]])',
+    )
+    expect(() => new Requirements(compose(policy))).toThrow(/policy.* does not enforce/)
+  })
+})
+
+const supergraph = new Requirements(readFileSync(new URL('../../schema/supergraph.graphql', import.meta.url), 'utf8'))
+
+/** A document that asks for one root field with whatever its arguments need. */
+function operationOn(kind: string, field: ReturnType<GraphQLObjectType['getFields']>[string]): string {
+  const args = field.args.filter(isRequiredArgument).map(({ name, type }) => `${name}: ${literalOf(type)}`)
+  const call = args.length > 0 ? `${field.name}(${args.join(', ')})` : field.name
+  return `${kind} { ${call}${isLeafType(getNamedType(field.type)) ? '' : ' { __typename }'} }`
+}
+
+function literalOf(type: GraphQLInputType): string {
+  if (isNonNullType(type)) return literalOf(type.ofType)
+  if (isListType(type)) return '[]'
+  if (isInputObjectType(type)) {
+    const fields = Object.values(type.getFields()).filter(isRequiredInputField)
+    return `{ ${fields.map((field) => `${field.name}: ${literalOf(field.type)}`).join(', ')} }`
+  }
+  if (isEnumType(type)) return type.getValues()[0]!.name
+  return (
+    { Int: '1', Float: '1', Boolean: 'true', ID: '"x"', USD: '"1"', DateTime: '"2026-01-01T00:00:00.000Z"', JSON: '{}' }[type.name] ?? '"x"'
+  )
+}
+
+const SUBGRAPHS: Readonly<Record<string, GraphQLSchema>> = {
+  billing: subgraphSchema('billing', { ...enums, ...entities, Query, Mutation }),
+  inference: subgraphSchema('inference', inference),
+  knowledge: subgraphSchema('knowledge', knowledge),
+}
+
+describe.each(Object.entries(SUBGRAPHS))('%s, asked past the gateway', (_name, schema) => {
+  const roots = [
+    ['query', schema.getQueryType()],
+    ['mutation', schema.getMutationType()],
+  ] as const
+  const guarded = roots.flatMap(([kind, root]) =>
+    Object.values(root?.getFields() ?? {}).flatMap((field) => {
+      const [requirement] = supergraph.of(parse(`${kind} { ${field.name} }`), schema)
+      return requirement?.anyOf.length ? [{ kind, field, scope: requirement.anyOf[0]![0]!, name: field.name }] : []
+    }),
+  )
+
+  it.each(guarded)('refuses $name to a key that has every scope but those that grant $scope', async ({ kind, field, scope }) => {
+    const scopes = SCOPES.filter((other) => other !== scope && other !== 'operator' && (other !== 'admin' || scope === 'operator'))
+    const caller = { ...principalOf(KEY), scopes }
+    const deps = new Proxy({}, { get: (_, property) => () => Promise.reject(new Error(`${String(property)} was used`)) })
+    const contextValue = { caller, deps, requestId: 'req', signal: AbortSignal.timeout(10_000) }
+    const { errors } = await graphql({ schema, source: operationOn(kind, field), contextValue })
+    expect(errors).toMatchObject([{ extensions: { code: 'PERMISSION_DENIED' } }])
+  })
+})

@@ -3,13 +3,15 @@ import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables
 import { created, deleted, type JsonObject, ok, type Route } from './route.ts'
 import { enumOf, instantOf, scopeOf, unixSeconds, unixSecondsOrNull } from './values.ts'
 
-const KEY = 'id name scopes modelAllowlist last4 expiresAt revokedAt createdAt'
+const KEY = 'id name scopes modelAllowlist requestsPerMinute tokensPerMinute last4 expiresAt revokedAt createdAt'
 
 interface KeyData {
   readonly id: string
   readonly name: string
   readonly scopes: readonly string[]
   readonly modelAllowlist: readonly string[] | null
+  readonly requestsPerMinute: number | null
+  readonly tokensPerMinute: number | null
   readonly last4: string
   readonly expiresAt: string | null
   readonly revokedAt: string | null
@@ -38,6 +40,8 @@ function toKey(data: KeyData) {
     scopes: data.scopes.map(scopeOf),
     model_allowlist: data.modelAllowlist,
     spend_limit: null,
+    requests_per_minute: data.requestsPerMinute,
+    tokens_per_minute: data.tokensPerMinute,
     last4: data.last4,
     expires_at: unixSecondsOrNull(data.expiresAt),
     revoked_at: unixSecondsOrNull(data.revokedAt),
@@ -47,11 +51,13 @@ function toKey(data: KeyData) {
 const withSecret = ({ apiKey, key }: SecretData) => ({ ...toKey(apiKey), key })
 
 /** What was left out stays out; null is a value. */
-function inputOf({ name, scopes, model_allowlist, expires_at }: JsonObject): JsonObject {
+function inputOf({ name, scopes, model_allowlist, requests_per_minute, tokens_per_minute, expires_at }: JsonObject): JsonObject {
   return {
     name,
     scopes: (scopes as readonly string[] | undefined)?.map(enumOf),
     modelAllowlist: model_allowlist,
+    requestsPerMinute: requests_per_minute,
+    tokensPerMinute: tokens_per_minute,
     expiresAt: typeof expires_at === 'number' ? instantOf(expires_at) : expires_at,
   }
 }

@@ -216,6 +216,23 @@ for (const { name, open } of STORES)
       })
     })
 
+    it("limits a key by the minute to the tighter of its own and its plan's limits", async () => {
+      const { id, admin } = await tenant()
+      await data(operator, 'mutation ($id: ID!) { assignPlan(input: { organizationId: $id, plan: "small" }) { organization { id } } }', {
+        id,
+      })
+      const made = await createKey(admin, { name: 'slow', requestsPerMinute: 10, tokensPerMinute: 500 })
+      expect(await principal(made.key)).toMatchObject({ requestsPerMinute: 10, tokensPerMinute: 500 })
+      const change = `mutation ($input: UpdateApiKeyInput!) { updateApiKey(input: $input) { apiKey { requestsPerMinute tokensPerMinute } } }`
+      const changed = await data(admin, change, { input: { id: made.apiKey.id, requestsPerMinute: 1_000, tokensPerMinute: null } })
+      expect(changed).toEqual({ updateApiKey: { apiKey: { requestsPerMinute: 1_000, tokensPerMinute: null } } })
+      expect(await principal(made.key)).toMatchObject({ requestsPerMinute: SMALL_PLAN.requestsPerMinute, tokensPerMinute: null })
+      await data(admin, change, { input: { id: made.apiKey.id, name: 'still slow' } })
+      expect(await data(admin, '{ organization { apiKeys { edges { node { name requestsPerMinute } } } } }')).toMatchObject({
+        organization: { apiKeys: { edges: expect.arrayContaining([{ node: { name: 'still slow', requestsPerMinute: 1_000 } }]) } },
+      })
+    })
+
     describe('hands out no more than the caller has', () => {
       const create = 'mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { key } }'
 
@@ -253,6 +270,18 @@ for (const { name, open } of STORES)
         { what: 'an empty name', input: { name: ' ' }, code: 'INVALID_REQUEST', param: 'name' },
         { what: 'a long name', input: { name: 'a'.repeat(101) }, code: 'STRING_ABOVE_MAX_LENGTH', param: 'name' },
         { what: 'no scope', input: { name: 'a', scopes: [] }, code: 'INVALID_REQUEST', param: 'scopes' },
+        {
+          what: 'no request a minute',
+          input: { name: 'a', requestsPerMinute: 0 },
+          code: 'INTEGER_BELOW_MIN_VALUE',
+          param: 'requestsPerMinute',
+        },
+        {
+          what: 'fewer than no token a minute',
+          input: { name: 'a', tokensPerMinute: -1 },
+          code: 'INTEGER_BELOW_MIN_VALUE',
+          param: 'tokensPerMinute',
+        },
         { what: 'a past expiry', input: { name: 'a', expiresAt: '2020-01-01T00:00:00Z' }, code: 'UNSUPPORTED_VALUE', param: 'expiresAt' },
         {
           what: 'an endless allowlist',

@@ -1,7 +1,7 @@
 import type { Plan, Principal, ResidencyPolicy, Scope } from './principal.ts'
 
 /** Billing's `Principal` as its SDL has it. */
-export const PRINCIPAL_FIELDS = `organizationId apiKeyId scopes modelAllowlist residencyPolicy
+export const PRINCIPAL_FIELDS = `organizationId apiKeyId scopes modelAllowlist residencyPolicy requestsPerMinute tokensPerMinute
     plan { code storageBytes vectors maxFileBytes requestsPerMinute tokensPerMinute concurrency }`
 
 export interface PrincipalAnswer {
@@ -12,6 +12,8 @@ export interface PrincipalAnswer {
   readonly modelAllowlist: readonly string[] | null
   readonly residencyPolicy: string
   readonly plan: Plan
+  readonly requestsPerMinute: number | null
+  readonly tokensPerMinute: number | null
 }
 
 export function principalFrom(answer: PrincipalAnswer): Principal {

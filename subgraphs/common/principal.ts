@@ -24,6 +24,9 @@ export interface Principal {
   readonly modelAllowlist: readonly string[] | null
   readonly residencyPolicy: ResidencyPolicy
   readonly plan: Plan
+  /** Of the plan, or tighter ones of the key; null: no limit. */
+  readonly requestsPerMinute: number | null
+  readonly tokensPerMinute: number | null
 }
 
 /** A process of the service acting for itself: key lookup, reaper, pumps. It belongs to no organization. */

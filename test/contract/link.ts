@@ -13,6 +13,8 @@ export const somebody: Principal = {
   scopes: ['inference'],
   modelAllowlist: null,
   residencyPolicy: 'unrestricted',
+  requestsPerMinute: null,
+  tokensPerMinute: null,
   plan: { code: 'p', storageBytes: null, vectors: null, maxFileBytes: 1, requestsPerMinute: null, tokensPerMinute: null, concurrency: 1 },
 }
 

@@ -23,6 +23,8 @@ export const principal: Principal = {
   scopes: ['knowledge:read', 'knowledge:write'],
   modelAllowlist: null,
   residencyPolicy: 'unrestricted',
+  requestsPerMinute: null,
+  tokensPerMinute: null,
   plan: {
     code: 'test',
     storageBytes: 1_000_000,

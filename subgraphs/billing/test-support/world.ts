@@ -54,7 +54,16 @@ export function openBilling(store: DocumentStore, clock: Clock, ids: IdSource = 
 }
 
 export function principalOf(organizationId: string, scopes: readonly Scope[] = ['inference'], apiKeyId = 'key_1'): Principal {
-  return { organizationId, apiKeyId, scopes, modelAllowlist: null, residencyPolicy: 'unrestricted', plan: SELF_HOSTED }
+  return {
+    organizationId,
+    apiKeyId,
+    scopes,
+    modelAllowlist: null,
+    residencyPolicy: 'unrestricted',
+    plan: SELF_HOSTED,
+    requestsPerMinute: null,
+    tokensPerMinute: null,
+  }
 }
 
 /** An organization with this much to spend. */

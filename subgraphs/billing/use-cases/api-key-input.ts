@@ -1,10 +1,31 @@
 import type { Clock } from '../../common/clock.ts'
 import { KisError } from '../../common/errors.ts'
 import type { Scope } from '../../common/principal.ts'
-import { checkForeignId } from './checks.ts'
+import { checkForeignId, checkInteger } from './checks.ts'
 
 /** Models of one allowlist; larger than any catalog, small enough for every request to carry. */
 const MAX_ALLOWLIST_MODELS = 200
+
+/** GraphQL's 32-bit Int. */
+const MAX_RATE = 2 ** 31 - 1
+
+/** Limits of a key by the minute; null: the plan's alone. */
+export interface KeyRates {
+  readonly requestsPerMinute?: number | null
+  readonly tokensPerMinute?: number | null
+}
+
+/** What is given of them. @throws {KisError} */
+export function checkRatesOfKey({ requestsPerMinute, tokensPerMinute }: KeyRates): KeyRates {
+  return {
+    ...(requestsPerMinute !== undefined && { requestsPerMinute: checkRate(requestsPerMinute, 'requestsPerMinute') }),
+    ...(tokensPerMinute !== undefined && { tokensPerMinute: checkRate(tokensPerMinute, 'tokensPerMinute') }),
+  }
+}
+
+function checkRate(rate: number | null, param: string): number | null {
+  return rate === null ? null : checkInteger(rate, param, 1, MAX_RATE)
+}
 
 export function checkScopes(scopes: readonly Scope[]): readonly Scope[] {
   if (scopes.length === 0) throw new KisError('invalid_request', 'A key needs at least one scope.', { param: 'scopes' })

@@ -21,6 +21,9 @@ export type ApiKey = {
   readonly scopes: readonly Scope[]
   /** Ids of models; null: every model. */
   readonly modelAllowlist: readonly string[] | null
+  /** Tighter than the plan's; null or absent: the plan's alone. */
+  readonly requestsPerMinute?: number | null
+  readonly tokensPerMinute?: number | null
   /** HMAC-SHA-256 of the key. */
   readonly digest: string
   readonly last4: string

@@ -1,11 +1,11 @@
 import { type Principal, requireScope, type Scope } from '../../common/principal.ts'
 import { requireGrantable } from '../domain/grants.ts'
-import { checkAllowlist, checkExpiry, checkScopes } from './api-key-input.ts'
+import { checkAllowlist, checkExpiry, checkRatesOfKey, checkScopes, type KeyRates } from './api-key-input.ts'
 import { checkName } from './checks.ts'
 import type { BillingDeps } from './deps.ts'
 import { type ApiKeyWithSecret, newApiKey } from './new-api-key.ts'
 
-export interface CreateApiKeyInput {
+export interface CreateApiKeyInput extends KeyRates {
   readonly name: string
   readonly scopes?: readonly Scope[] | null
   readonly modelAllowlist?: readonly string[] | null
@@ -23,6 +23,7 @@ export async function createApiKey(deps: BillingDeps, principal: Principal, inpu
     name: checkName(input.name, 'name'),
     scopes: checkScopes(input.scopes ?? DEFAULT_SCOPES),
     modelAllowlist: checkAllowlist(wanted),
+    ...checkRatesOfKey(input),
     expiresAt: checkExpiry(input.expiresAt ?? null, deps.clock),
   })
   requireGrantable(principal, created.apiKey)

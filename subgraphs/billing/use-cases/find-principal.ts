@@ -32,7 +32,13 @@ function principal(deps: BillingDeps, organization: Organization, key: ApiKey): 
     modelAllowlist,
     residencyPolicy: organization.residencyPolicy,
     plan,
+    requestsPerMinute: tighter(plan.requestsPerMinute, key.requestsPerMinute),
+    tokensPerMinute: tighter(plan.tokensPerMinute, key.tokensPerMinute),
   }
+}
+
+function tighter(ofPlan: number | null, ofKey: number | null = null): number | null {
+  return ofPlan === null || ofKey === null ? (ofPlan ?? ofKey) : Math.min(ofPlan, ofKey)
 }
 
 /** @throws {ServiceUnavailable} the operator took the plan out of the catalog: it comes back, or the organization gets another. */

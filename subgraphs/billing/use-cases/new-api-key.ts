@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { apiKeyFrom, digestOf } from '../domain/api-key.ts'
 import type { Grants } from '../domain/grants.ts'
+import type { KeyRates } from './api-key-input.ts'
 import type { ApiKey } from './collections.ts'
 import type { BillingDeps } from './deps.ts'
 
@@ -10,7 +11,7 @@ export interface ApiKeyWithSecret {
   readonly key: string
 }
 
-export interface NewApiKey extends Grants {
+export interface NewApiKey extends Grants, KeyRates {
   readonly organizationId: string
   readonly name: string
   readonly expiresAt: Date | null

@@ -1,12 +1,12 @@
 import { type Principal, requireScope, type Scope } from '../../common/principal.ts'
 import { requireGrantable } from '../domain/grants.ts'
-import { checkAllowlist, checkExpiry, checkScopes } from './api-key-input.ts'
+import { checkAllowlist, checkExpiry, checkRatesOfKey, checkScopes, type KeyRates } from './api-key-input.ts'
 import { checkName } from './checks.ts'
 import type { ApiKey } from './collections.ts'
 import type { BillingDeps } from './deps.ts'
 import { changeLiveKey, ownKeyError, requireManageable } from './manage-api-key.ts'
 
-export interface UpdateApiKeyInput {
+export interface UpdateApiKeyInput extends KeyRates {
   readonly id: string
   readonly name?: string | null
   readonly scopes?: readonly Scope[] | null
@@ -23,6 +23,7 @@ export async function updateApiKey(deps: BillingDeps, principal: Principal, inpu
     ...(typeof input.name === 'string' && { name: checkName(input.name, 'name') }),
     ...(input.scopes && { scopes: checkScopes(input.scopes) }),
     ...(input.modelAllowlist !== undefined && { modelAllowlist: checkAllowlist(input.modelAllowlist) }),
+    ...checkRatesOfKey(input),
     ...(input.expiresAt !== undefined && { expiresAt: checkExpiry(input.expiresAt, deps.clock) }),
   }
   const key = await requireManageable(deps, principal, input.id)

@@ -1,8 +1,9 @@
 import { expect } from 'vitest'
 import type { DocumentCollection, StoredDocument } from '../../common/ports/document-store.ts'
 import { endEntryId, usageRecordId } from '../domain/ids.ts'
-import { ACCOUNTS, balanceChange, type LedgerEntry } from '../domain/ledger.ts'
-import { priceOf, type Rates, UNITS } from '../domain/money.ts'
+import { ACCOUNTS, type Account, balanceChange, type LedgerEntry } from '../domain/ledger.ts'
+import { MAX_NANO_USD, priceOf, type Rates, UNITS } from '../domain/money.ts'
+import type { UsageRecord } from '../domain/usage.ts'
 import type { BillingDeps } from '../use-cases/deps.ts'
 
 const PAGE = 1_000
@@ -11,15 +12,15 @@ const PAGE = 1_000
 export interface Audit {
   readonly entries: readonly LedgerEntry[]
   readonly openHolds: readonly string[]
-  readonly usageIds: readonly string[]
+  readonly usageRecords: readonly UsageRecord[]
 }
 
 /**
- * Checks an organization's documents against the laws of the ledger: entries sum to zero over the accounts (I2) and to the wallet per account
- * (I1, I7), sequences have no gaps, nothing falls below zero (I3), each hold ends at most once and with at most its amount (I4, I5), and
- * each charged call has one usage record that explains its charge.
+ * Checks an organization's documents against the laws of the ledger, by the names that `test/README.md` gives them: entries sum to the wallet per
+ * account (I1, I7) and to zero over the accounts (I2), nothing falls below zero (I3), each hold ends at most once (I4) and with at most its
+ * amount (I5), each charged call has one usage record that explains its charge (I9), and nothing is another organization's (I10).
  */
-export async function audit({ collections }: BillingDeps, organizationId: string): Promise<Audit> {
+export async function audit({ collections }: Pick<BillingDeps, 'collections'>, organizationId: string): Promise<Audit> {
   const wallet = (await collections.wallets.findOne({ _id: organizationId }))!
   const entries = union(
     await all(collections.entries, { organizationId }, 'sequence'),
@@ -30,51 +31,74 @@ export async function audit({ collections }: BillingDeps, organizationId: string
     wallet.outbox.flatMap(({ usage }) => usage ?? []),
   )
 
-  const sums = Object.fromEntries(ACCOUNTS.map((account) => [account, 0]))
+  // Not as numbers: what was absorbed may sum to more than a balance can be.
+  const sums = Object.fromEntries(ACCOUNTS.map((account) => [account, 0n])) as Record<Account, bigint>
   for (const [i, entry] of entries.entries()) {
-    expect(entry.sequence).toBe(i + 1)
-    expect(entry.organizationId).toBe(organizationId)
-    expect(ACCOUNTS.reduce((sum, account) => sum + (entry.postings[account] ?? 0), 0)).toBe(0)
-    for (const account of ACCOUNTS) sums[account]! += entry.postings[account] ?? 0
-    expect(entry.balance).toBe(sums.wallet! + sums.held!)
-    expect(sums.wallet).toBeGreaterThanOrEqual(0)
-    expect(sums.held).toBeGreaterThanOrEqual(0)
+    expect(entry.sequence, 'I7: the sequence has no gaps').toBe(i + 1)
+    expect(entry.organizationId, 'I10: the entry is its own organization’s').toBe(organizationId)
+    const amounts = ACCOUNTS.map((account) => BigInt(entry.postings[account] ?? 0))
+    expect(
+      amounts.reduce((sum, amount) => sum + amount),
+      'I2: an entry sums to zero over all accounts',
+    ).toBe(0n)
+    for (const [j, account] of ACCOUNTS.entries()) sums[account] += amounts[j]!
+    expect(BigInt(entry.balance), 'I1: the balance after an entry is the sum up to it').toBe(sums.wallet + sums.held)
+    expect(sums.wallet, 'I3: nothing is available below zero').toBeGreaterThanOrEqual(0n)
+    expect(sums.held, 'I3: nothing is held below zero').toBeGreaterThanOrEqual(0n)
   }
-  expect({ available: sums.wallet, held: sums.held }).toEqual({ available: wallet.available, held: wallet.held })
-  expect(wallet.sequence).toBe(entries.length)
+  expect({ available: BigInt(wallet.available), held: BigInt(wallet.held) }, 'I1: the entries sum to the wallet').toEqual({
+    available: sums.wallet,
+    held: sums.held,
+  })
+  expect(wallet.sequence, 'I7: the wallet counts its entries').toBe(entries.length)
 
   const open = Object.entries(wallet.holds)
-  expect(open.reduce((sum, [, hold]) => sum + hold.amount, 0)).toBe(wallet.held)
-  for (const [, hold] of open) expect(wallet.nextExpiryAt!.getTime()).toBeLessThanOrEqual(hold.expiresAt.getTime())
+  expect(
+    open.reduce((sum, [, hold]) => sum + hold.amount, 0),
+    'I1: the open holds sum to what is held',
+  ).toBe(wallet.held)
+  for (const [, hold] of open)
+    expect(wallet.nextExpiryAt!.getTime(), 'no hold expires before the reaper looks').toBeLessThanOrEqual(hold.expiresAt.getTime())
 
   const recordsById = new Map(records.map((record) => [record._id, record]))
-  for (const id of new Set(entries.filter((entry) => entry.kind === 'hold').map((entry) => entry.reference))) {
-    const ofHold = entries.filter((entry) => entry.reference === id)
+  expect(recordsById.size, 'I9: one usage record a call').toBe(records.length)
+  const byReference = Map.groupBy(entries, (entry) => entry.reference)
+  for (const [id, ofHold] of byReference) {
     const [opened, ended] = [ofHold.filter((entry) => entry.kind === 'hold'), ofHold.filter((entry) => entry.kind !== 'hold')]
-    expect(opened.length - ended.length).toBe(wallet.holds[id] ? 1 : 0)
-    expect(opened).toHaveLength(1)
+    if (opened.length === 0) continue
+    expect(opened, 'I4: a hold is placed once').toHaveLength(1)
+    expect(ended, 'I4: a hold is open, or has ended once').toHaveLength(wallet.holds[id] ? 0 : 1)
     for (const entry of ended) {
-      expect(entry._id).toBe(endEntryId(organizationId, id))
+      expect(entry._id, 'I4: the end of a hold is known by the hold’s id').toBe(endEntryId(organizationId, id))
       const charged = 0 - balanceChange(entry.postings)
       const held = 0 - entry.postings.held!
-      expect(charged).toBeLessThanOrEqual(held)
+      expect(held, 'I4: an end frees what was placed').toBe(opened[0]!.postings.held)
+      expect(charged, 'I5: no charge is above its hold').toBeLessThanOrEqual(held)
       const record = recordsById.get(usageRecordId(organizationId, id))
-      if (entry.kind === 'void') expect(record).toBeUndefined()
-      if (entry.kind === 'settle') expect(record).toBeDefined()
+      if (entry.kind === 'void') expect(record, 'I9: a void call has used nothing').toBeUndefined()
+      if (entry.kind === 'settle') expect(record, 'I9: a settled call has a usage record').toBeDefined()
       if (!record) {
-        expect(charged).toBe(0)
+        expect(charged, 'I9: what is charged has a usage record').toBe(0)
         continue
       }
       const cost = priceOf(record.quantities, Object.fromEntries(UNITS.map((unit) => [unit, BigInt(record.rates[unit])])) as Rates)
-      expect(record.amount).toBe(charged)
-      expect(charged).toBe(Math.min(Number(cost), held))
-      expect(charged - (entry.postings.absorbed ?? 0)).toBe(Number(cost))
-      expect(record.source === 'estimated' || entry.kind === 'settle').toBe(true)
+      expect(record.amount, 'I9: the usage record says what was charged').toBe(charged)
+      expect(BigInt(charged), 'I5: a charge is the price of the usage, up to the hold').toBe(least(cost, BigInt(held)))
+      const absorbed = BigInt(0 - (entry.postings.absorbed ?? 0))
+      expect(BigInt(charged) + absorbed, 'I5: what is above the hold is absorbed').toBe(least(cost, MAX_NANO_USD))
+      expect(record.source === 'estimated' || entry.kind === 'settle', 'I9: an expiry charges an estimate').toBe(true)
     }
   }
-  const ends = new Set(entries.map((entry) => entry.reference).map((id) => usageRecordId(organizationId, id)))
-  for (const record of records) expect(ends).toContain(record._id)
-  return { entries, openHolds: open.map(([id]) => id), usageIds: records.map((record) => record._id) }
+  const ends = new Set([...byReference.keys()].map((id) => usageRecordId(organizationId, id)))
+  for (const record of records) {
+    expect(ends, 'I9: each usage record is of a hold').toContain(record._id)
+    expect(record.organizationId, 'I10: the usage record is its own organization’s').toBe(organizationId)
+  }
+  return { entries, openHolds: open.map(([id]) => id), usageRecords: records }
+}
+
+function least(a: bigint, b: bigint): bigint {
+  return a < b ? a : b
 }
 
 /** Both in order; what the pump has copied but not pulled yet is in both, and the same. */

@@ -15,13 +15,21 @@ import { WalletWriter } from '../use-cases/wallet-writer.ts'
 
 export class ManualClock implements Clock {
   #now = Date.parse('2026-11-21T08:00:00.000Z')
+  #latest = this.#now
 
   now(): Date {
     return new Date(this.#now)
   }
 
+  /** The latest time that it has shown, in milliseconds since 1970. */
+  get latest(): number {
+    return this.#latest
+  }
+
+  /** Backwards too, as a clock that is set. */
   advance(ms: number): void {
     this.#now += ms
+    this.#latest = Math.max(this.#latest, this.#now)
   }
 
   /** Never wakes: tests call what a loop would call. */

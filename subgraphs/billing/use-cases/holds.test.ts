@@ -90,7 +90,7 @@ for (const { name, open } of STORES)
       const id = deps.ids('hold')
       await placeHold(deps, owner, call(id, 60))
       expect(await settleHold(deps, owner, id, used(0), 'provider')).toMatchObject({ state: 'settled', charged: 0n })
-      expect((await audit(deps, owner.organizationId)).usageIds).toHaveLength(1)
+      expect((await audit(deps, owner.organizationId)).usageRecords).toHaveLength(1)
     })
 
     it('of free models need no money', async () => {
@@ -121,9 +121,9 @@ for (const { name, open } of STORES)
         expect(await settleHold(deps, owner, voided, used(30), 'counted')).toEqual(gone)
         await deps.pump.drain(owner.organizationId)
       }
-      const { entries, usageIds } = await audit(deps, owner.organizationId)
+      const { entries, usageRecords } = await audit(deps, owner.organizationId)
       expect(entries).toHaveLength(5)
-      expect(usageIds).toHaveLength(1)
+      expect(usageRecords).toHaveLength(1)
     })
 
     it('are the same hold when placed again while open, and a conflict with another amount or after their end', async () => {
@@ -189,7 +189,7 @@ for (const { name, open } of STORES)
       ] as const) {
         await deps.pump.drain(principal.organizationId)
         expect(await moneyOf(principal)).toEqual({ available, held: 0 })
-        expect((await audit(deps, principal.organizationId)).usageIds).toHaveLength(1)
+        expect((await audit(deps, principal.organizationId)).usageRecords).toHaveLength(1)
       }
     })
 

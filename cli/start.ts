@@ -271,7 +271,7 @@ class Start {
         clock: this.#basics.clock,
         authorization: async (apiKey) => apiKey && `Bearer ${apiKey}`,
         socketKey: (apiKey) => apiKey ?? '',
-        upgradeHeaders: async () => ({ [SERVICE_HEADER]: await tokens.sign({ service: 'rest-adapter' }, 'gateway') }),
+        serviceHeaders: async () => ({ [SERVICE_HEADER]: await tokens.sign({ service: 'rest-adapter' }, 'gateway') }),
       }),
     )
   }

@@ -53,7 +53,7 @@ export class Documents {
   prepare(query: string, operationName: string | undefined): Prepared | readonly GraphQLError[] {
     let checked: Checked | readonly GraphQLError[] | undefined = this.#checked.get(query)
     if (!checked) {
-      checked = this.#check(query)
+      checked = this.check(query)
       if ('document' in checked && query.length <= MAX_CACHED_CHARACTERS) this.#checked.set(query, checked)
     }
     if (!('document' in checked)) return checked
@@ -62,7 +62,8 @@ export class Documents {
     return [new GraphQLError(operationName ? `There is no operation "${operationName}".` : 'Name the operation to run: there are several.')]
   }
 
-  #check(query: string): Checked | readonly GraphQLError[] {
+  /** The text parsed, or what is wrong with it. */
+  check(query: string): Checked | readonly GraphQLError[] {
     try {
       const { schema, requirements } = this.#federation
       const document = parse(query, { maxTokens: MAX_TOKENS })

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import { ApolloServer } from '@apollo/server'
 import {
   ApolloServerPluginCacheControlDisabled,
@@ -8,6 +9,7 @@ import {
 } from '@apollo/server/plugin/disabled'
 import { fastifyApolloHandler } from '@as-integrations/fastify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { GraphQLError } from 'graphql'
 import { ERRORS } from '../schema/errors.ts'
 import { KisError, ServiceUnavailable } from '../subgraphs/common/errors.ts'
 import type { IdSource } from '../subgraphs/common/ids.ts'
@@ -17,6 +19,7 @@ import type { Federation } from './federation/federation.ts'
 import { MAX_TOKENS } from './limits.ts'
 import type { Mask } from './mask.ts'
 import type { OperationContext, Operations } from './operations.ts'
+import { type OperationReference, PERSISTED_QUERY_NOT_FOUND, type PersistedOperations } from './persisted-operations.ts'
 import { requestIdOf } from './request-id.ts'
 
 /** Bodies above this hold memory several times over while they are read and passed on. */
@@ -24,8 +27,15 @@ const LARGE_BODY_BYTES = 4 * 1024 * 1024
 /** Large bodies, and those of unsaid length, in this process at once; the next is asked to come again. */
 const MAX_LARGE_BODIES = 8
 
+/** `isService`: it comes from a process of this service, whose operations are its own. */
+interface HttpContext extends OperationContext {
+  readonly isService: boolean
+}
+
 export interface HttpParts {
   readonly operations: Operations
+  readonly persisted: PersistedOperations
+  readonly isService: (request: IncomingMessage) => Promise<boolean>
   readonly federation: Federation
   readonly authenticator: Authenticator
   readonly mask: Mask
@@ -37,7 +47,7 @@ export interface HttpParts {
 /** GET (queries) and POST /graphql. Apollo Server speaks GraphQL over HTTP; the operation itself goes the way of all operations. */
 export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise<AsyncDisposable> {
   const { mask, log, maxBodyBytes } = parts
-  const contexts = new WeakMap<FastifyRequest, OperationContext>()
+  const contexts = new WeakMap<FastifyRequest, HttpContext>()
   const apollo = apolloServer(parts)
   await apollo.start()
   const answer = fastifyApolloHandler(apollo, { context: async (request: FastifyRequest) => contexts.get(request)! })
@@ -52,7 +62,9 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
       contexts.set(request, await contextOf(parts, request, reply))
       if (isLarge(request)) large.enter(reply)
     },
+    preHandler: async (request) => putTextOf(request, parts.persisted),
     errorHandler: (error, request, reply) => {
+      if (isNotFound(error)) return reply.header('cache-control', 'private, no-cache, must-revalidate').send({ errors: [mask(error, '')] })
       const known = transportError(error)
       const requestId = contexts.get(request)?.requestId ?? ''
       if (known.code === 'internal') log.error({ requestId, err: error }, 'defect in GraphQL over HTTP')
@@ -67,9 +79,9 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
   return { [Symbol.asyncDispose]: () => apollo.stop() }
 }
 
-function apolloServer({ operations, federation, mask, log }: HttpParts): ApolloServer<OperationContext> {
+function apolloServer({ operations, persisted, federation, mask, log }: HttpParts): ApolloServer<HttpContext> {
   const { schema } = federation
-  return new ApolloServer<OperationContext>({
+  return new ApolloServer<HttpContext>({
     gateway: {
       onSchemaLoadOrUpdate(callback) {
         callback({ apiSchema: schema, coreSupergraphSdl: federation.supergraphSdl })
@@ -77,9 +89,11 @@ function apolloServer({ operations, federation, mask, log }: HttpParts): ApolloS
       },
       load: async () => ({
         executor: async ({ source, request: { operationName, variables = {} }, context }) => {
-          const { requestId } = context as OperationContext
-          const prepared = operations.prepare(source, operationName, requestId)
-          return 'document' in prepared ? operations.execute(prepared, variables, context as OperationContext) : prepared
+          const { isService, ...ours } = context as HttpContext
+          const prepared = operations.prepare(source, operationName, ours.requestId)
+          if (!('document' in prepared)) return prepared
+          if (!isService) persisted.requireOpen(prepared.hash, ours.caller)
+          return operations.execute(prepared, variables, ours)
         },
       }),
       stop: async () => undefined,
@@ -91,6 +105,7 @@ function apolloServer({ operations, federation, mask, log }: HttpParts): ApolloS
     includeStacktraceInErrorResponses: false,
     csrfPrevention: true,
     allowBatchedHttpRequests: false,
+    // `putTextOf` does it, as sockets do.
     persistedQueries: false,
     stopOnTerminationSignals: false,
     nodeEnv: 'production',
@@ -105,12 +120,47 @@ function apolloServer({ operations, federation, mask, log }: HttpParts): ApolloS
   })
 }
 
-async function contextOf({ authenticator, ids }: HttpParts, request: FastifyRequest, reply: FastifyReply): Promise<OperationContext> {
+async function contextOf({ authenticator, ids, isService }: HttpParts, request: FastifyRequest, reply: FastifyReply): Promise<HttpContext> {
   const requestId = requestIdOf(request.headers['x-request-id'], ids)
   reply.header('x-request-id', requestId)
   const gone = new AbortController()
   reply.raw.once('close', () => gone.abort())
-  return { caller: await authenticator.principalOf(request.headers.authorization, requestId), requestId, signal: gone.signal }
+  const caller = await authenticator.principalOf(request.headers.authorization, requestId)
+  return { caller, requestId, signal: gone.signal, isService: await isService(request.raw) }
+}
+
+/** Puts the text of a persisted operation where Apollo Server looks for it. */
+function putTextOf(request: FastifyRequest, persisted: PersistedOperations): void {
+  if (request.method === 'GET') {
+    const [path, search = ''] = request.url.split('?', 2)
+    const params = new URLSearchParams(search)
+    const extensions = parsedOrNull(params.get('extensions')) as OperationReference['extensions']
+    const documentId = params.get('documentId')
+    if (documentId === null && !extensions?.persistedQuery) return
+    params.set('query', persisted.textOf({ query: params.get('query'), documentId, extensions }))
+    params.delete('extensions')
+    request.raw.url = `${path}?${params}`
+    return
+  }
+  const body = request.body as OperationReference | null | undefined
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return
+  if (body.documentId === undefined && !body.extensions?.persistedQuery) return
+  if (body.query !== undefined && typeof body.query !== 'string') return
+  const { extensions: _extensions, documentId: _documentId, ...rest } = body
+  request.body = { ...rest, query: persisted.textOf(body) }
+}
+
+function parsedOrNull(json: string | null): unknown {
+  try {
+    return json === null ? null : JSON.parse(json)
+  } catch {
+    // Apollo Server says what is wrong with it.
+    return null
+  }
+}
+
+function isNotFound(error: unknown): boolean {
+  return error instanceof GraphQLError && error.extensions.code === PERSISTED_QUERY_NOT_FOUND
 }
 
 /** What Fastify or our own hooks refuse before Apollo Server is asked, as one of the closed set. */

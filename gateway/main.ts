@@ -14,6 +14,7 @@ import { gatewayLink } from './gateway-link.ts'
 import { serveHttp } from './http.ts'
 import { createMask } from './mask.ts'
 import { Operations } from './operations.ts'
+import { type Manifest, PersistedOperations } from './persisted-operations.ts'
 import { PUBLIC_SOCKETS, SERVICE_SOCKETS } from './socket-registry.ts'
 import { serveSockets } from './sockets.ts'
 
@@ -42,13 +43,17 @@ export interface Gateway extends AsyncDisposable {
 }
 
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
-  const { links, authenticate, isService, supergraphSdl, clock, log, config } = options
+  const { links, authenticate, supergraphSdl, clock, log, config } = options
+  const isService = async (request: IncomingMessage) => (await options.isService?.(request).catch(() => false)) ?? false
   const ids = idSource(clock)
   const federation = await Federation.load(supergraphSdl, links, log)
   const mask = createMask(log, config.introspection)
-  const operations = new Operations(new Documents(federation, config.introspection), federation, mask)
+  const documents = new Documents(federation, config.introspection)
+  const operations = new Operations(documents, federation, mask)
   const authenticator = new Authenticator(authenticate, clock)
-  const parts = { operations, federation, authenticator, mask, clock, ids, log, maxBodyBytes: config.maxBodyBytes }
+  const persisted = new PersistedOperations(config.trustedDocuments, config.trustedDocumentsOnly)
+  checkManifest(persisted.manifest, documents)
+  const parts = { operations, persisted, isService, federation, authenticator, mask, clock, ids, log, maxBodyBytes: config.maxBodyBytes }
   const served: AsyncDisposable[] = []
 
   return {
@@ -57,13 +62,12 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     async register(app) {
       const http = await serveHttp(app, parts)
       const sockets = serveSockets(parts, PUBLIC_SOCKETS)
-      const serviceSockets = serveSockets(parts, SERVICE_SOCKETS)
+      const serviceSockets = serveSockets({ ...parts, persisted: new PersistedOperations(new Map(), false) }, SERVICE_SOCKETS)
       served.push(sockets, serviceSockets, http)
       app.server.on('upgrade', async (request, connection, head) => {
         connection.on('error', () => connection.destroy())
         if (request.url?.split('?')[0] !== '/graphql') return connection.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n')
-        const fromService = (await isService?.(request).catch(() => false)) ?? false
-        return (fromService ? serviceSockets : sockets).upgrade(request, connection, head)
+        return ((await isService(request)) ? serviceSockets : sockets).upgrade(request, connection, head)
       })
       // Node's server waits for open sockets to end by themselves.
       app.addHook('preClose', async () => {
@@ -92,4 +96,14 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       await federation[Symbol.asyncDispose]()
     },
   }
+}
+
+/** @throws {Error} with every trusted document that this supergraph does not answer. */
+function checkManifest(manifest: Manifest, documents: Documents): void {
+  const problems = [...manifest].flatMap(([id, text]) => {
+    // Without a name: which of several operations runs is the request's business.
+    const checked = documents.check(text)
+    return 'document' in checked ? [] : [`trusted document ${id}: ${checked.map(({ message }) => message).join(' ')}`]
+  })
+  if (problems.length > 0) throw new Error(problems.join('\n'))
 }

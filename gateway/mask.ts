@@ -2,6 +2,7 @@ import { GraphQLError } from 'graphql'
 import { type ErrorCode, errorCodeOf } from '../schema/errors.ts'
 import { isAbort, KisError } from '../subgraphs/common/errors.ts'
 import type { Log } from '../subgraphs/common/log.ts'
+import { PERSISTED_QUERY_NOT_FOUND } from './persisted-operations.ts'
 
 /** An error as it leaves the gateway, whichever door it leaves by. Repeating it changes nothing. */
 export type Mask = (error: unknown, requestId: string) => GraphQLError
@@ -15,8 +16,6 @@ const COMPLAINTS: ReadonlySet<unknown> = new Set([
   'INVALID_GRAPHQL',
   'OPERATION_RESOLUTION_FAILURE',
 ])
-/** Clients that try automatic persisted queries act on this code: they send the text after all. */
-const NO_PERSISTED_QUERIES = 'PERSISTED_QUERY_NOT_SUPPORTED'
 /** As graphql-js writes it, `that` included. */
 const TOO_MANY_TOKENS = /^Syntax Error: Document contains more that \d+ tokens/
 
@@ -33,9 +32,9 @@ export function createMask(log: Log, suggestions: boolean): Mask {
       return new GraphQLError(message, { path, extensions: { ...KisError.fromGraphQL({ message, extensions }).extensions } })
     }
     if (error instanceof GraphQLError) {
-      if (extensions.code === NO_PERSISTED_QUERIES) {
+      if (extensions.code === PERSISTED_QUERY_NOT_FOUND) {
         return new GraphQLError(message, {
-          extensions: { ...new KisError('invalid_request', message).extensions, code: NO_PERSISTED_QUERIES },
+          extensions: { ...new KisError('invalid_request', message).extensions, code: PERSISTED_QUERY_NOT_FOUND },
         })
       }
       if (TOO_MANY_TOKENS.test(message)) return complaint('operation_too_complex', error)

@@ -13,6 +13,7 @@ import { type Authenticator, isRefusal } from './authenticate.ts'
 import type { Prepared } from './documents.ts'
 import type { Federation } from './federation/federation.ts'
 import { type OperationContext, type Operations, single } from './operations.ts'
+import type { PersistedOperations } from './persisted-operations.ts'
 import { requestIdOf } from './request-id.ts'
 import { type Connection, messageRate, type SocketLimits, SocketRegistry } from './socket-registry.ts'
 import { runOnSocket } from './socket-transport.ts'
@@ -42,6 +43,7 @@ const CLOSE = {
 
 export interface SocketParts {
   readonly operations: Operations
+  readonly persisted: PersistedOperations
   readonly federation: Federation
   readonly authenticator: Authenticator
   readonly clock: Clock
@@ -159,8 +161,10 @@ function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry
 
 type OnSubscribe = (context: SocketContext, id: string, payload: SubscribePayload) => Promise<ExecutionArgs | readonly GraphQLError[]>
 
-function beginner({ authenticator, operations, federation, ids }: SocketParts, registry: SocketRegistry, drain: SocketDrain): OnSubscribe {
-  return async ({ extra }, _id, { query, operationName, variables, extensions }) => {
+function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDrain): OnSubscribe {
+  const { authenticator, operations, persisted, federation, ids } = parts
+  return async ({ extra }, _id, payload) => {
+    const { operationName, variables, extensions } = payload
     const connection = extra.connection!
     const requestId = requestIdOf(extensions?.requestId, ids)
     if (!drain.takesOn) return refusal()
@@ -175,8 +179,9 @@ function beginner({ authenticator, operations, federation, ids }: SocketParts, r
     }
     try {
       const caller = await authenticator.principalOf(connection.credentials, requestId)
-      const prepared = operations.prepare(query, operationName ?? undefined, requestId)
+      const prepared = operations.prepare(persisted.textOf(payload), operationName ?? undefined, requestId)
       if ('document' in prepared) {
+        persisted.requireOpen(prepared.hash, caller)
         const call: Call = { prepared, context: { caller, requestId, signal: underWay.signal }, end }
         return {
           schema: federation.schema,

@@ -45,8 +45,8 @@ export interface RemoteLinkOptions<Who> {
   socketKey(caller: Who): string
   /** Goes by the clock of the other side, as its answers show it. Default: none does. */
   readonly clock?: SharedClock
-  /** Headers of a socket's upgrade request. Default: none. */
-  upgradeHeaders?(): Promise<Record<string, string>>
+  /** Headers of every request, a socket's upgrade too, that say which service asks. Default: none. */
+  serviceHeaders?(): Promise<Record<string, string>>
 }
 
 /**
@@ -177,6 +177,7 @@ class Replica<Who> implements AsyncDisposable {
         'content-type': 'application/json',
         'x-request-id': requestId,
         ...(authorization && { authorization }),
+        ...(await this.#options.serviceHeaders?.()),
       },
       body: JSON.stringify(operation),
       signal,
@@ -224,7 +225,7 @@ class Replica<Who> implements AsyncDisposable {
   }
 
   #socketOf(caller: Who): Socket {
-    const { authorization, socketKey, upgradeHeaders } = this.#options
+    const { authorization, socketKey, serviceHeaders } = this.#options
     const { origin, host } = this.#endpoint
     const key = socketKey(caller)
     const known = this.#sockets.get(key)
@@ -232,7 +233,7 @@ class Replica<Who> implements AsyncDisposable {
     let headers: Record<string, string> = {}
     const client = createClient({
       url: async () => {
-        headers = { host, ...(await upgradeHeaders?.()) }
+        headers = { host, ...(await serviceHeaders?.()) }
         return `${origin.replace(/^http/, 'ws')}/graphql`
       },
       webSocketImpl: class extends WebSocket {

@@ -54,10 +54,10 @@ describe('POST /graphql', () => {
     ],
     ['a body above the limit', { query: `{ ping } # ${'x'.repeat(CONFIG.maxBodyBytes)}` }, 413, 'PAYLOAD_TOO_LARGE'],
     [
-      'a persisted query',
+      'an unknown persisted query',
       { extensions: { persistedQuery: { version: 1, sha256Hash: '0'.repeat(64) } } },
       200,
-      'PERSISTED_QUERY_NOT_SUPPORTED',
+      'PERSISTED_QUERY_NOT_FOUND',
     ],
   ] as const) {
     it(`answers ${status} ${code} to ${what}`, async () => {

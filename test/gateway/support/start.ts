@@ -29,7 +29,12 @@ export function principalOf(apiKey: string): Principal {
   }
 }
 
-export const CONFIG: GatewayConfig = { introspection: true, maxBodyBytes: 1024 * 1024 }
+export const CONFIG: GatewayConfig = {
+  introspection: true,
+  maxBodyBytes: 1024 * 1024,
+  trustedDocuments: new Map(),
+  trustedDocumentsOnly: false,
+}
 
 /** A gateway on a free port over the shop's subgraphs, closed when the test ends. */
 export async function startGateway(options: Partial<GatewayOptions> = {}) {
@@ -105,7 +110,13 @@ export function connect(wsUrl: string, connectionParams: Record<string, unknown>
 }
 
 /** Subscribes and notes what comes. */
-export function collect(client: Client, query: string, variables: Record<string, unknown> = {}, operationName?: string) {
+export function collect(
+  client: Client,
+  query: string,
+  variables: Record<string, unknown> = {},
+  operationName?: string,
+  extensions?: Record<string, unknown>,
+) {
   // biome-ignore lint/suspicious/noExplicitAny: answers are looked into by each test
   const results: any[] = []
   let error: unknown
@@ -114,7 +125,7 @@ export function collect(client: Client, query: string, variables: Record<string,
     done = resolve
   })
   const cancel = client.subscribe(
-    { query, variables, ...(operationName && { operationName }) },
+    { query, variables, ...(operationName && { operationName }), ...(extensions && { extensions }) },
     {
       next: (result) => void results.push(result),
       error: (reason) => {

@@ -1,0 +1,101 @@
+import { createHash } from 'node:crypto'
+import { GraphQLError } from 'graphql'
+import { KisError } from '../subgraphs/common/errors.ts'
+import { Lru } from '../subgraphs/common/lru.ts'
+import { hasScope, type Principal } from '../subgraphs/common/principal.ts'
+
+/** Texts kept of those that clients have sent with their hash; the least recently used goes first. */
+const MAX_SENT = 1_000
+/** Longer texts are not kept, so that those kept stay below 16 MiB. */
+const MAX_SENT_CHARACTERS = 16_384
+
+/** Operations that the operator's frontends are known to use, by the ids that they are called by. */
+export type Manifest = ReadonlyMap<string, string>
+
+/** What clients may say instead of an operation's text. */
+export interface OperationReference {
+  readonly query?: string | null | undefined
+  readonly documentId?: unknown
+  readonly extensions?: Readonly<Record<string, unknown>> | null | undefined
+}
+
+/**
+ * Operation texts that are called by an id: the trusted documents of the operator's manifest, and those that clients have sent before with
+ * their SHA-256 (automatic persisted queries, Apollo's protocol). Each process knows what was sent to it: who meets another sends the text again.
+ */
+export class PersistedOperations {
+  readonly #manifest: Manifest
+  readonly #trustedOnly: boolean
+  readonly #trustedHashes: ReadonlySet<string>
+  readonly #sent = new Lru<string, string>(MAX_SENT)
+
+  /** `trustedOnly`: texts that are not in the manifest are for operators and services only. */
+  constructor(manifest: Manifest, trustedOnly: boolean) {
+    this.#manifest = manifest
+    this.#trustedOnly = trustedOnly
+    this.#trustedHashes = new Set([...manifest.values()].map(sha256))
+  }
+
+  get manifest(): Manifest {
+    return this.#manifest
+  }
+
+  /** The operation's text. @throws {GraphQLError} the id is not known here, or is another text's. */
+  textOf({ query, documentId, extensions }: OperationReference): string {
+    const id = idOf(documentId, extensions)
+    if (id === undefined) return query ?? ''
+    if (!query) {
+      const text = this.#manifest.get(id) ?? this.#sent.get(id)
+      if (text === undefined) throw notFound()
+      return text
+    }
+    if (sha256(query) !== id) throw new KisError('invalid_request', 'The SHA-256 that was sent is not that of the text.')
+    if (query.length <= MAX_SENT_CHARACTERS && !this.#trustedOnly) this.#sent.set(id, query)
+    return query
+  }
+
+  /** @throws {KisError} the text with this SHA-256 is not among those that callers without the scope `operator` may run. */
+  requireOpen(hash: string, caller: Principal): void {
+    if (!this.#trustedOnly || this.#trustedHashes.has(hash) || hasScope(caller, 'operator')) return
+    throw new KisError('permission_denied', 'This service runs the operations of its own manifest only.')
+  }
+}
+
+/** `documentId` of the GraphQL over HTTP draft, with or without `sha256:`, or Apollo's extension. */
+function idOf(documentId: unknown, extensions: OperationReference['extensions']): string | undefined {
+  if (typeof documentId === 'string') return documentId.replace(/^sha256:/, '')
+  const persisted = extensions?.persistedQuery as { readonly version?: unknown; readonly sha256Hash?: unknown } | null | undefined
+  if (!persisted) return undefined
+  if (persisted.version !== 1 || typeof persisted.sha256Hash !== 'string')
+    throw new KisError('invalid_request', '`extensions.persistedQuery` must have `version` 1 and `sha256Hash`.')
+  return persisted.sha256Hash
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
+
+/** The code by which clients know that they must send the text. */
+export const PERSISTED_QUERY_NOT_FOUND = 'PERSISTED_QUERY_NOT_FOUND'
+
+function notFound(): GraphQLError {
+  return new GraphQLError('PersistedQueryNotFound', { extensions: { code: PERSISTED_QUERY_NOT_FOUND } })
+}
+
+/**
+ * Reads a manifest: Apollo's (`apollo-persisted-query-manifest`, version 1), or an object of texts by id, as Relay writes it.
+ * @throws {Error} it is neither.
+ */
+export function readManifest(text: string): Manifest {
+  const value = JSON.parse(text) as Readonly<Record<string, unknown>> | null
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('it must be a JSON object')
+  if (value.format === undefined) return new Map(Object.entries(value).map(([id, body]) => entry(id, body)))
+  if (value.format !== 'apollo-persisted-query-manifest' || value.version !== 1 || !Array.isArray(value.operations))
+    throw new Error('its format must be apollo-persisted-query-manifest, version 1')
+  return new Map(value.operations.map(({ id, body }) => entry(id, body)))
+}
+
+function entry(id: unknown, body: unknown): readonly [string, string] {
+  if (typeof id !== 'string' || id === '' || typeof body !== 'string') throw new Error('each operation must have an id and a text')
+  return [id, body]
+}

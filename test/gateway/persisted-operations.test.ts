@@ -1,0 +1,127 @@
+import { createHash } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { readGatewayConfig } from '../../gateway/config.ts'
+import { readManifest } from '../../gateway/persisted-operations.ts'
+import { CONFIG, collect, connect, KEY, OTHER_KEY, principalOf, startGateway } from './support/start.ts'
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
+const reference = (text: string) => ({ persistedQuery: { version: 1, sha256Hash: sha256(text) } })
+
+const PING = 'query Ping($n: Int) { ping(n: $n) }'
+const TICKS = 'subscription Ticks { ticks(count: 2) { n } }'
+const NOT_FOUND = { errors: [{ extensions: { code: 'PERSISTED_QUERY_NOT_FOUND' } }] }
+const DENIED = { errors: [{ extensions: { code: 'PERMISSION_DENIED' } }] }
+
+describe('automatic persisted queries', () => {
+  it('are found once their text was sent with its hash', async () => {
+    const { post } = await startGateway()
+    const variables = { n: 3 }
+    expect(await post({ extensions: reference(PING), variables })).toMatchObject({ status: 200, body: NOT_FOUND })
+    expect((await post({ query: PING, extensions: reference(PING), variables })).body).toEqual({ data: { ping: 3 } })
+    expect((await post({ extensions: reference(PING), variables })).body).toEqual({ data: { ping: 3 } })
+  })
+
+  it('are taken by GET, where caches can keep them', async () => {
+    const { post, url } = await startGateway()
+    await post({ query: PING, extensions: reference(PING) })
+    const params = new URLSearchParams({ extensions: JSON.stringify(reference(PING)), variables: '{"n":4}', operationName: 'Ping' })
+    const headers = { authorization: `Bearer ${KEY}`, 'apollo-require-preflight': 'true' }
+    expect(await (await fetch(`${url}?${params}`, { headers })).json()).toEqual({ data: { ping: 4 } })
+  })
+
+  it('are taken over sockets, subscriptions too', async () => {
+    const { wsUrl } = await startGateway()
+    const { client } = connect(wsUrl)
+    const ask = async (query: string) => {
+      const answer = collect(client, query, {}, undefined, reference(TICKS))
+      await answer.over
+      return answer.results.length > 0 ? answer.results : answer.error()
+    }
+    expect(await ask('')).toMatchObject([NOT_FOUND.errors[0]!])
+    expect(await ask(TICKS)).toHaveLength(2)
+    expect(await ask('')).toEqual([{ data: { ticks: { n: 1 } } }, { data: { ticks: { n: 2 } } }])
+  })
+
+  for (const [what, extensions] of [
+    ['the hash of another text', reference('{ mood }')],
+    ['another version', { persistedQuery: { version: 2, sha256Hash: sha256(PING) } }],
+    ['no hash', { persistedQuery: { version: 1 } }],
+  ] as const) {
+    it(`are refused with ${what}`, async () => {
+      const { post } = await startGateway()
+      const { status, body } = await post({ query: PING, extensions })
+      expect({ status, code: body.errors[0].extensions.code }).toEqual({ status: 400, code: 'INVALID_REQUEST' })
+    })
+  }
+})
+
+describe('trusted documents', () => {
+  const config = { ...CONFIG, trustedDocuments: new Map([['ping-1', PING]]), trustedDocumentsOnly: true }
+  const start = (options = {}) =>
+    startGateway({
+      config,
+      authenticate: async (apiKey) => ({ ...principalOf(apiKey), scopes: apiKey === OTHER_KEY ? ['operator'] : ['inference'] }),
+      ...options,
+    })
+
+  it('run by their id, by their hash and by their text', async () => {
+    const { post } = await start()
+    expect((await post({ documentId: 'ping-1', variables: { n: 2 } })).body).toEqual({ data: { ping: 2 } })
+    expect((await post({ query: PING, extensions: reference(PING) })).body).toEqual({ data: { ping: 1 } })
+    expect((await post({ query: PING })).body).toEqual({ data: { ping: 1 } })
+  })
+
+  it('are all that a caller may run where the operator says so, over HTTP and sockets', async () => {
+    const { post, wsUrl, seen } = await start()
+    expect((await post({ query: '{ ping }' })).body).toMatchObject(DENIED)
+    expect((await post({ query: '{ ping }', extensions: reference('{ ping }') })).body).toMatchObject(DENIED)
+    expect((await post({ extensions: reference('{ ping }') })).body).toMatchObject(NOT_FOUND)
+    const answer = collect(connect(wsUrl).client, '{ ping }')
+    await answer.over
+    expect(answer.error()).toMatchObject(DENIED.errors)
+    expect(seen.operations).toEqual([])
+  })
+
+  it('do not bind operators, nor the processes of the service', async () => {
+    const { post, gateway } = await start({
+      isService: async ({ headers }: { headers: Record<string, unknown> }) => headers['x-service'] === 'yes',
+    })
+    const authorization = `Bearer ${KEY}`
+    expect((await post({ query: '{ ping }' }, { authorization: `Bearer ${OTHER_KEY}` })).body).toEqual({ data: { ping: 1 } })
+    expect((await post({ query: '{ ping }' }, { authorization, 'x-service': 'yes' })).body).toEqual({ data: { ping: 1 } })
+    const context = { caller: KEY, requestId: 'req', signal: AbortSignal.timeout(10_000) }
+    expect(await gateway.link.execute({ query: '{ ping }' }, context)).toEqual({ data: { ping: 1 } })
+  })
+
+  it('stop the start, each with what is wrong with it', async () => {
+    const trustedDocuments = new Map([
+      ['a', '{ pong }'],
+      ['b', '{ ping'],
+    ])
+    await expect(startGateway({ config: { ...CONFIG, trustedDocuments } })).rejects.toThrow(/document a: .*pong.*\n.*document b: Syntax/)
+  })
+
+  it('come from a manifest of Apollo or of Relay', () => {
+    const apollo = {
+      format: 'apollo-persisted-query-manifest',
+      version: 1,
+      operations: [{ id: 'x', name: 'Ping', type: 'query', body: PING }],
+    }
+    expect(readManifest(JSON.stringify(apollo))).toEqual(new Map([['x', PING]]))
+    expect(readManifest(JSON.stringify({ x: PING }))).toEqual(new Map([['x', PING]]))
+    for (const bad of [
+      [],
+      { format: 'other' },
+      { x: 1 },
+      { format: 'apollo-persisted-query-manifest', version: 1, operations: [{ id: 'x' }] },
+    ])
+      expect(() => readManifest(JSON.stringify(bad))).toThrow()
+  })
+
+  it('are configured by the environment, every problem told at once', () => {
+    expect(() =>
+      readGatewayConfig({ KIS_INTROSPECTION: 'no', KIS_TRUSTED_DOCUMENTS: '/nowhere.json', KIS_TRUSTED_DOCUMENTS_ONLY: 'on' }, 1),
+    ).toThrow(/KIS_INTROSPECTION.*\n.*KIS_TRUSTED_DOCUMENTS: \/nowhere\.json/)
+    expect(() => readGatewayConfig({ KIS_TRUSTED_DOCUMENTS_ONLY: 'on' }, 1)).toThrow('needs KIS_TRUSTED_DOCUMENTS')
+  })
+})

@@ -129,7 +129,11 @@ class Start {
         const clock = this.#clockOf(billing)
         const inference = await this.#inference(billing)
         const problems = async () => [...clock.problems(), ...(await inference.problems())]
-        return { ready: await this.#serve(inference, problems, clock.opened), problems }
+        return {
+          ready: await this.#serve(inference, problems, Promise.all([inference.opened, clock.opened])),
+          problems,
+          stores: [inference],
+        }
       }
       case 'knowledge': {
         const billing = this.#remote('billing')
@@ -188,7 +192,7 @@ class Start {
       problems,
       adapter.serverOptions,
     )
-    return { ready, problems, stores: [billing, knowledge], billing }
+    return { ready, problems, stores: [billing, inference, knowledge], billing }
   }
 
   #billing(): Billing {
@@ -200,7 +204,7 @@ class Start {
     )
   }
 
-  async #inference(billing: Link): Promise<Subgraph> {
+  async #inference(billing: Link): Promise<StoringSubgraph> {
     return this.#stack.use(await createInference(this.#settings.inference, { billing, ...this.#basics }))
   }
 

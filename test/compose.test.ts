@@ -21,7 +21,7 @@ import {
 import { ELASTICSEARCH, testIndices } from './support/elasticsearch.ts'
 import { onEngine } from './support/engine-url.ts'
 import { eventually } from './support/eventually.ts'
-import { dropDatabases, newDatabaseName, withDatabase } from './support/mongodb.ts'
+import { dropServiceDatabases, newDatabaseName, withDatabase } from './support/mongodb.ts'
 import { freePorts } from './support/service.ts'
 
 /** As an installation sets them; each value is its own, so that a test sees where it went. */
@@ -248,7 +248,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the roles as the compose file starts the
       afterAll(async () => {
         for (const container of [...started.values()].reverse()) await container.stop('SIGKILL', 0)
         rmSync(folder, { recursive: true, force: true })
-        await dropDatabases(mongodbUrl, `${database}_billing`, `${database}_knowledge`)
+        await dropServiceDatabases(mongodbUrl, database)
         await dropAll()
       })
 

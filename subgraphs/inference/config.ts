@@ -1,16 +1,26 @@
 import { resolve } from 'node:path'
 import { type CatalogFile, readCatalogFile } from '../common/catalog-file.ts'
+import { type MongoDatabase, mongoDatabaseOf } from '../common/mongodb-url.ts'
 
 export interface InferenceConfig {
   readonly catalog: Pick<CatalogFile, 'engines' | 'models'>
   /** Folder of the embedded embedding model. */
   readonly modelDirectory: URL
+  /** Folder of the SQLite file. */
+  readonly dataDirectory: string
+  /** Where the documents are instead, or null. */
+  readonly mongodb: MongoDatabase | null
 }
 
-/** @throws {CatalogError} with every problem of the catalog at once. */
+/** @throws {CatalogError} with every problem of the catalog at once. @throws {Error} names the variable that is wrong. */
 export function readInferenceConfig(env: Readonly<Record<string, string | undefined>>): InferenceConfig {
+  const problems: string[] = []
+  const mongodb = mongoDatabaseOf(env.KIS_MONGODB_URL, 'inference', problems)
+  if (problems.length > 0) throw new Error(problems.join('\n'))
   return {
     catalog: readCatalogFile(resolve(env.KIS_CATALOG || 'catalog.yaml'), env),
     modelDirectory: new URL('../../models/e5-small-ar-en/', import.meta.url),
+    dataDirectory: env.KIS_DATA_DIR || './data',
+    mongodb,
   }
 }

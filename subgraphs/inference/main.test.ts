@@ -21,26 +21,38 @@ afterAll(() => rmSync(place, { recursive: true }))
 function configOf(name: string, catalog: string) {
   const file = join(place, name)
   writeFileSync(file, catalog)
-  return readInferenceConfig({ KIS_CATALOG: file, VENDOR_KEY: 'k' })
+  return readInferenceConfig({ KIS_CATALOG: file, KIS_DATA_DIR: place, VENDOR_KEY: 'k' })
 }
 
-it('serves the models of the engines that are on', async () => {
-  const model = 'kind: chat, max_output_tokens: 1, price: { input: "1", output: "1" }'
-  const config = configOf(
-    'catalog.yaml',
-    `engines:
+const model = 'kind: chat, max_output_tokens: 1, price: { input: "1", output: "1" }'
+const catalog = `engines:
   on: { kind: openai, base_url: "http://127.0.0.1:9/v1", api_key: "\${VENDOR_KEY}", badge: regional }
   off: { kind: openai, base_url: "http://127.0.0.1:9/v1", api_key: "\${OTHER_KEY}", badge: cloud }
 models:
   - { id: a, engine: on, ${model} }
   - { id: b, engine: off, ${model} }
-`,
-  )
-  const runtime = { billing: {} as Link, clock: systemClock, ids: idSource(systemClock), log: silentLog }
+`
+const runtime = { billing: {} as Link, clock: systemClock, ids: idSource(systemClock), log: silentLog }
+
+it('serves the models of the engines that are on', async () => {
+  const config = configOf('catalog.yaml', catalog)
   await using inference = await createInference(config, runtime)
+  await inference.opened
   expect(await inference.problems()).toEqual([])
   const { data } = await localLink(inference, silentLog).execute({ query: '{ models { id residency } }' }, asking())
   expect(JSON.parse(JSON.stringify(data))).toEqual({ models: [{ id: 'a', residency: 'REGIONAL' }] })
+})
+
+it('serves what needs no store while that cannot be opened, and says that it waits for it', async () => {
+  const file = join(place, 'mount')
+  writeFileSync(file, '')
+  await using inference = await createInference({ ...configOf('catalog.yaml', catalog), dataDirectory: join(file, 'data') }, runtime)
+  expect(await inference.problems()).toEqual([expect.stringMatching(/^document store: the folder of .*inference\.sqlite cannot be made/)])
+  const { data } = await localLink(inference, silentLog).execute({ query: '{ models { id } }' }, asking())
+  expect(JSON.parse(JSON.stringify(data))).toEqual({ models: [{ id: 'a' }] })
+  rmSync(file)
+  await inference.opened
+  expect(await inference.problems()).toEqual([])
 })
 
 it('does not start on a catalog with problems', () => {

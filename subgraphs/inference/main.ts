@@ -1,9 +1,13 @@
+import { join } from 'node:path'
+import { openMongoDocumentStore } from '../common/adapters/mongodb/document-store.ts'
+import { openSqliteDocumentStore } from '../common/adapters/sqlite/document-store.ts'
 import type { EngineEntry, EngineKind } from '../common/catalog-file.ts'
 import type { Clock } from '../common/clock.ts'
 import type { IdSource } from '../common/ids.ts'
+import { openDocuments } from '../common/late-documents.ts'
 import type { Link } from '../common/link.ts'
 import type { Log } from '../common/log.ts'
-import { type Subgraph, subgraphSchema } from '../common/subgraph.ts'
+import { type StoringSubgraph, subgraphSchema } from '../common/subgraph.ts'
 import { openAiSdkEngines } from './adapters/ai-sdk/engines.ts'
 import { billingOver } from './adapters/billing-link.ts'
 import { type EmbeddedEngines, openEmbeddedEngines } from './adapters/embedded/engines.ts'
@@ -17,6 +21,7 @@ import { catalogOf } from './domain/catalog.ts'
 import { RetryBudget } from './domain/retry-budget.ts'
 import { resolvers } from './resolvers/index.ts'
 import { Background } from './use-cases/background.ts'
+import { openCollections } from './use-cases/collections.ts'
 import type { Deps, Engine } from './use-cases/deps.ts'
 
 export interface InferenceRuntime {
@@ -26,8 +31,14 @@ export interface InferenceRuntime {
   readonly log: Log
 }
 
-/** Starts inference: opens the engines that are on. Disposing it finishes the charges under way, then closes the engines. */
-export async function createInference(config: InferenceConfig, runtime: InferenceRuntime): Promise<Subgraph> {
+/** `problems()` promises an answer within 2 s. */
+const PING_TIMEOUT_MS = 1_500
+
+/**
+ * Starts inference: opens the engines that are on, and its store in the background. A call needs the store only for what is kept of it, so
+ * that the others go on while the store is lost. Disposing it finishes the charges under way, then closes store and engines.
+ */
+export async function createInference(config: InferenceConfig, runtime: InferenceRuntime): Promise<StoringSubgraph> {
   const { billing, clock, ids, log } = runtime
   await using stack = new AsyncDisposableStack()
   const engines = new Map<string, Engine>()
@@ -41,9 +52,22 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     const { chat, embedding, transcription = null } = await open(entry)
     engines.set(entry.name, { chat, embedding, transcription, ...healthOf(entry) })
   }
+  const stopping = new AbortController()
+  const { dataDirectory, mongodb } = config
+  const { store, collections } = openDocuments(openCollections, {
+    open: () =>
+      mongodb
+        ? openMongoDocumentStore({ ...mongodb, log })
+        : openSqliteDocumentStore({ file: join(dataDirectory, 'inference.sqlite'), log }),
+    clock,
+    signal: stopping.signal,
+  })
+  stack.use(store)
+  stack.defer(() => stopping.abort())
   const deps: Deps = {
     catalog: catalogOf(config.catalog, clock.now()),
     engines,
+    collections,
     audio: createAudioReader(),
     billing: billingOver(billing, clock),
     background: stack.use(new Background()),
@@ -51,13 +75,17 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     ids,
     log,
   }
-  const opened = stack.move()
+  const parts = stack.move()
   return {
     name: 'inference',
     schema: subgraphSchema('inference', resolvers),
+    opened: store.opened,
     contextOf: ({ caller, requestId, signal }) => ({ deps, caller, requestId, signal }),
-    problems: async () => (await embedded?.problems()) ?? [],
-    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+    async problems() {
+      const found = await Promise.all([store.problems(AbortSignal.timeout(PING_TIMEOUT_MS)), embedded?.problems() ?? []])
+      return found.flat()
+    },
+    [Symbol.asyncDispose]: () => parts.disposeAsync(),
   }
 }
 

@@ -11,7 +11,7 @@ import { ELASTICSEARCH, testIndices } from '../support/elasticsearch.ts'
 import { onEngine } from '../support/engine-url.ts'
 import { eventually } from '../support/eventually.ts'
 import { startMockEngine } from '../support/mock-engine.ts'
-import { dropDatabases, newDatabaseName, withDatabase } from '../support/mongodb.ts'
+import { dropServiceDatabases, newDatabaseName, withDatabase } from '../support/mongodb.ts'
 import { MongoProxy, WRONG_PASSWORD } from '../support/mongodb-proxy.ts'
 import { freePorts, ServiceProcess, TEST_SECRET } from '../support/service.ts'
 import { TcpProxy } from '../support/tcp-proxy.ts'
@@ -57,7 +57,8 @@ describe('a start before what it needs', () => {
     const env = { KIS_DATA_DIR: join(folder, 'mount', 'data'), KIS_SECRET: TEST_SECRET }
     const { launched, address } = await launch([], env)
     await eventually(() => /the folder of .*billing\.sqlite cannot be made: ENOTDIR/.test(waitingOf(launched)), RETURN_MS)
-    for (const file of ['knowledge', 'blobs', 'index']) expect(waitingOf(launched)).toMatch(new RegExp(`${file}\\.sqlite cannot be made`))
+    for (const file of ['inference', 'knowledge', 'blobs', 'index'])
+      expect(waitingOf(launched)).toMatch(new RegExp(`${file}\\.sqlite cannot be made`))
     expect((await readiness(address)).status).toBe(503)
     rmSync(join(folder, 'mount'))
     await launched.ready()
@@ -94,7 +95,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
         stack.defer(() => rmSync(folder, { recursive: true, force: true }))
         database = newDatabaseName()
         prefix = newPrefix()
-        stack.defer(() => dropDatabases(mongodb, `${database}_billing`, `${database}_knowledge`))
+        stack.defer(() => dropServiceDatabases(mongodb, database))
         stack.defer(dropAll)
         mongodbProxy = stack.use(await MongoProxy.start(mongodb))
         elasticsearchProxy = stack.use(await TcpProxy.start(elasticsearch))

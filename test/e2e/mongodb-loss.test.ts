@@ -4,7 +4,7 @@ import { type Answer, balancedWallet, type Caller, callerOf, type Json, newColle
 import { onEngine } from '../support/engine-url.ts'
 import { eventually } from '../support/eventually.ts'
 import { type MockEngine, startMockEngine } from '../support/mock-engine.ts'
-import { dropDatabases, newDatabaseName, withDatabase } from '../support/mongodb.ts'
+import { dropServiceDatabases, newDatabaseName, withDatabase } from '../support/mongodb.ts'
 import { MongoProxy } from '../support/mongodb-proxy.ts'
 import { type Service, startEmbedded } from '../support/service.ts'
 import { full } from '../support/soak.ts'
@@ -37,7 +37,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the service when MongoDB is lost', (url)
       await service?.close()
       await proxy?.[Symbol.asyncDispose]()
       await mock?.[Symbol.asyncDispose]()
-      await dropDatabases(url, `${database}_billing`, `${database}_knowledge`)
+      await dropServiceDatabases(url, database)
     })
 
     const readiness = async () => {

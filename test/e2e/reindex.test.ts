@@ -7,7 +7,7 @@ import { ELASTICSEARCH, testIndices } from '../support/elasticsearch.ts'
 import { onEngine } from '../support/engine-url.ts'
 import { paragraphs } from '../support/knowledge.ts'
 import { type MockEngine, startMockEngine } from '../support/mock-engine.ts'
-import { dropDatabases, newDatabaseName, withDatabase } from '../support/mongodb.ts'
+import { dropServiceDatabases, newDatabaseName, withDatabase } from '../support/mongodb.ts'
 import { type Service, type ServiceOptions, startEmbedded, startFiveProcesses } from '../support/service.ts'
 
 /** More chunks together than a rebuild takes over in one step. */
@@ -134,7 +134,7 @@ await onEngine(ELASTICSEARCH, DISTRIBUTED, (elasticsearch) =>
         midway: () => service.restart('knowledge-1', 'SIGKILL'),
         async close() {
           await service.close()
-          await dropDatabases(mongodb, `${database}_billing`, `${database}_knowledge`)
+          await dropServiceDatabases(mongodb, database)
           await dropAll()
         },
       }

@@ -27,6 +27,11 @@ export async function dropDatabases(url: string, ...names: readonly string[]): P
   for (const name of names) await client.db(name).dropDatabase()
 }
 
+/** The database of each subgraph of a service. */
+export async function dropServiceDatabases(url: string, database: string): Promise<void> {
+  await dropDatabases(url, `${database}_billing`, `${database}_inference`, `${database}_knowledge`)
+}
+
 /** The cases that the server cannot meet, with the reasons; a mongod, which tells the commit that it was built from, is held to every one. */
 export async function casesBeyond(url: string): Promise<Readonly<Record<string, string>>> {
   await using client = new MongoClient(url)

@@ -1,6 +1,6 @@
 import { ELASTICSEARCH, testIndices } from './elasticsearch.ts'
 import { onEngine } from './engine-url.ts'
-import { dropDatabases, newDatabaseName, withDatabase } from './mongodb.ts'
+import { dropServiceDatabases, newDatabaseName, withDatabase } from './mongodb.ts'
 import { type DistributedOptions, type DistributedService, startFiveProcesses } from './service.ts'
 
 export type StartReplicas = (options: DistributedOptions) => Promise<DistributedService>
@@ -24,7 +24,7 @@ export async function onBothEngines(name: string, declare: (start: StartReplicas
           async close() {
             await service.close()
             await indices.dropAll()
-            await dropDatabases(mongodb, `${database}_billing`, `${database}_knowledge`)
+            await dropServiceDatabases(mongodb, database)
           },
         }
       })

@@ -1,3 +1,4 @@
+import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
 import { parseCatalog } from '../../common/catalog-file.ts'
 import { systemClock } from '../../common/clock.ts'
 import { idSource } from '../../common/ids.ts'
@@ -8,6 +9,7 @@ import { catalogOf } from '../domain/catalog.ts'
 import { RetryBudget } from '../domain/retry-budget.ts'
 import type { AudioReader } from '../ports/audio-reader.ts'
 import { Background } from '../use-cases/background.ts'
+import { openCollections } from '../use-cases/collections.ts'
 import type { AskContext, Deps } from '../use-cases/deps.ts'
 import { FakeBilling } from './fake-billing.ts'
 import { ScriptedEngine } from './scripted-engine.ts'
@@ -55,6 +57,7 @@ export function parts({ balance = 1_000_000_000n, catalog = CATALOG }: { readonl
   const billing = new FakeBilling(balance)
   const near = new ScriptedEngine()
   const far = new ScriptedEngine()
+  const store = new MemoryDocumentStore()
   const file = parseCatalog(catalog, 'catalog', {})
   const engines = new Map(
     Object.entries({ near, far }).map(([name, { chat, embedding, transcription }]) => [
@@ -65,6 +68,7 @@ export function parts({ balance = 1_000_000_000n, catalog = CATALOG }: { readonl
   const deps: Deps = {
     catalog: catalogOf(file, new Date(0)),
     engines,
+    collections: openCollections(store),
     audio: fakeAudioReader,
     billing,
     background: new Background(),
@@ -73,7 +77,7 @@ export function parts({ balance = 1_000_000_000n, catalog = CATALOG }: { readonl
     ids: idSource(systemClock),
     log: silentLog,
   }
-  return { deps, billing, near, far }
+  return { deps, billing, near, far, store }
 }
 
 export function asking(caller: AskContext['caller'] = somebody, signal = new AbortController().signal): AskContext {

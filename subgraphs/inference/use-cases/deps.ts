@@ -9,11 +9,14 @@ import type { AudioReader } from '../ports/audio-reader.ts'
 import type { Billing, BillingContext } from '../ports/billing.ts'
 import type { ChatEngine, EmbeddingEngine, TranscriptionEngine } from '../ports/engines.ts'
 import type { Background } from './background.ts'
+import type { Collections } from './collections.ts'
 
 export interface Deps {
   readonly catalog: Catalog
   /** By the engine's name in the catalog; every engine that is on is here. */
   readonly engines: ReadonlyMap<string, Engine>
+  /** May be away for a while; what needs none of it goes on. */
+  readonly collections: Collections
   readonly audio: AudioReader
   readonly billing: Billing
   readonly background: Background

@@ -64,3 +64,10 @@ export function checkOneOf(value: unknown, param: string, values: readonly strin
     )
   }
 }
+
+/** Names of functions and schemas. */
+const NAME = /^[a-zA-Z0-9_-]{1,64}$/
+
+export function checkName(value: unknown, param: string): void {
+  if (!NAME.test(textAt(value, param))) refuse('invalid_request', param, `'${param}' must be 1 to 64 letters, digits, '_' or '-'.`)
+}

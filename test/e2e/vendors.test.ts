@@ -178,7 +178,8 @@ describe('the official client, over each vendor', () => {
 
   it('hears in a header what the vendor cannot honour', async () => {
     say('anthropic', { text: ['{}'] })
-    const request = { model: 'anthropic-chat', messages, seed: 7, response_format: { type: 'json_object' } } as const
+    const inJson = [...messages, { role: 'user' as const, content: 'Answer in JSON.' }]
+    const request = { model: 'anthropic-chat', messages: inJson, seed: 7, response_format: { type: 'json_object' } } as const
     const { response } = await caller.openai.chat.completions.create(request).withResponse()
     expect(response.headers.get('x-kis-warning')?.split(', ').toSorted()).toEqual(['response_format_not_honored', 'seed_not_honored'])
     const streamed = await caller.openai.chat.completions.create({ ...request, stream: true }).withResponse()

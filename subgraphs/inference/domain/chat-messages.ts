@@ -1,13 +1,21 @@
-import { checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../../common/check.ts'
+import { checkLength, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../../common/check.ts'
 
 /** OpenAI's own bound of one request. */
 const MAX_MESSAGES = 2_048
 /** More parts than any message has; images are bounded by the body. */
 const MAX_PARTS = 2_048
 const MAX_TOOL_CALLS = 128
-const ROLES = ['developer', 'system', 'user', 'assistant', 'tool', 'function']
-/** The kinds whose tokens can be told beforehand. Audio and files cannot, so that a hold could not cover them. */
-const PARTS = ['text', 'image_url', 'refusal']
+/** By role, the kinds of parts whose tokens can be told beforehand. Audio and files cannot, so that a hold could not cover them. */
+const PARTS: Readonly<Record<string, readonly string[]>> = {
+  developer: ['text'],
+  system: ['text'],
+  user: ['text', 'image_url'],
+  assistant: ['text', 'refusal'],
+  tool: ['text', 'image_url'],
+  function: ['text'],
+}
+/** The protocol's own bound. */
+const MAX_NAME_LENGTH = 64
 const IMAGE_DETAILS = ['auto', 'low', 'high']
 const IMAGE_URL = /^(https?:\/\/|data:image\/)/i
 
@@ -19,8 +27,8 @@ export function checkMessages(value: unknown): void {
 function checkMessage(value: unknown, param: string): void {
   const message = objectAt(value, param)
   const role = textAt(message.role, `${param}.role`)
-  checkOneOf(role, `${param}.role`, ROLES)
-  if (!isAbsent(message.name)) textAt(message.name, `${param}.name`)
+  checkOneOf(role, `${param}.role`, Object.keys(PARTS))
+  if (!isAbsent(message.name)) checkLength(textAt(message.name, `${param}.name`), `${param}.name`, MAX_NAME_LENGTH)
   if (role === 'tool') textAt(message.tool_call_id, `${param}.tool_call_id`)
   if (!isAbsent(message.tool_calls)) {
     for (const [index, call] of listAt(message.tool_calls, `${param}.tool_calls`, 1, MAX_TOOL_CALLS).entries()) {
@@ -30,19 +38,19 @@ function checkMessage(value: unknown, param: string): void {
   const mayBeEmpty =
     role === 'function' ||
     (role === 'assistant' && ['tool_calls', 'function_call', 'refusal', 'audio'].some((field) => !isAbsent(message[field])))
-  checkContent(message.content, `${param}.content`, mayBeEmpty)
+  checkContent(message.content, `${param}.content`, mayBeEmpty, PARTS[role]!)
 }
 
-function checkContent(content: unknown, param: string, mayBeEmpty: boolean): void {
+function checkContent(content: unknown, param: string, mayBeEmpty: boolean, kinds: readonly string[]): void {
   if (typeof content === 'string' || (isAbsent(content) && mayBeEmpty)) return
   if (isAbsent(content)) refuse('missing_required_parameter', param, `Missing required parameter: '${param}'.`)
   if (!Array.isArray(content)) refuse('invalid_type', param, `'${param}' must be a string or an array of content parts.`)
-  for (const [index, part] of listAt(content, param, 1, MAX_PARTS).entries()) checkPart(part, `${param}[${index}]`)
+  for (const [index, part] of listAt(content, param, 1, MAX_PARTS).entries()) checkPart(part, `${param}[${index}]`, kinds)
 }
 
-function checkPart(value: unknown, param: string): void {
+function checkPart(value: unknown, param: string, kinds: readonly string[]): void {
   const part = objectAt(value, param)
-  checkOneOf(textAt(part.type, `${param}.type`), `${param}.type`, PARTS)
+  checkOneOf(textAt(part.type, `${param}.type`), `${param}.type`, kinds)
   if (part.type === 'text') textAt(part.text, `${param}.text`)
   if (part.type === 'refusal') textAt(part.refusal, `${param}.refusal`)
   if (part.type !== 'image_url') return

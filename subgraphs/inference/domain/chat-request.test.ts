@@ -5,6 +5,7 @@ import { checkAgainstModel, checkChatRequest } from './chat-request.ts'
 const user = { role: 'user', content: 'Hello' }
 const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } }
 const tool = { type: 'function', function: { name: 'look_up', parameters: { type: 'object' } } }
+const strict = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'], additionalProperties: false }
 const withMessage = (message: unknown) => ({ messages: [message] })
 const withPart = (part: unknown) => withMessage({ role: 'user', content: [{ type: 'text', text: 'a' }, part] })
 
@@ -116,6 +117,71 @@ describe('a chat request is refused for', () => {
       'invalid_type',
       'response_format.json_schema.schema',
     ],
+    [
+      'a strict schema that leaves a property out of `required`',
+      { response_format: { type: 'json_schema', json_schema: { name: 'a', strict: true, schema: { ...strict, required: [] } } } },
+      'invalid_request',
+      'response_format.json_schema.schema.required',
+    ],
+    [
+      'a strict schema that is not there',
+      { response_format: { type: 'json_schema', json_schema: { name: 'a', strict: true } } },
+      'missing_required_parameter',
+      'response_format.json_schema.schema',
+    ],
+    [
+      'a strictness in words',
+      { response_format: { type: 'json_schema', json_schema: { name: 'a', strict: 'yes', schema: {} } } },
+      'invalid_type',
+      'response_format.json_schema.strict',
+    ],
+    [
+      'a strict tool that allows other arguments',
+      { tools: [{ type: 'function', function: { name: 'f', strict: true, parameters: { type: 'object', properties: {} } } }] },
+      'invalid_request',
+      'tools[0].function.parameters.additionalProperties',
+    ],
+    ['JSON without a word of it in the messages', { response_format: { type: 'json_object' } }, 'invalid_request', 'messages'],
+    ['max_tokens of -1', { max_tokens: -1 }, 'integer_below_min_value', 'max_tokens'],
+    ['max_tokens of 1e308', { max_tokens: 1e308 }, 'integer_above_max_value', 'max_tokens'],
+    ['max_tokens of 2^63 as text', { max_tokens: '9223372036854775808' }, 'invalid_type', 'max_tokens'],
+    [
+      'max_completion_tokens beyond every number',
+      { max_completion_tokens: Number.POSITIVE_INFINITY },
+      'invalid_type',
+      'max_completion_tokens',
+    ],
+    ['a million choices', { n: 1_000_000 }, 'integer_above_max_value', 'n'],
+    ['100,000 stops', { stop: Array(100_000).fill('a') }, 'array_above_max_length', 'stop'],
+    ['a seed of 2^63', { seed: 2 ** 63 }, 'integer_above_max_value', 'seed'],
+    ['a bias of what is no token', { logit_bias: { hello: 1 } }, 'invalid_request', 'logit_bias'],
+    ['a bias of nothing', { logit_bias: { 1: null } }, 'invalid_type', 'logit_bias.1'],
+    [
+      '1,025 biases',
+      { logit_bias: Object.fromEntries(Array.from({ length: 1_025 }, (_, i) => [i, 1])) },
+      'array_above_max_length',
+      'logit_bias',
+    ],
+    ['logprobs that are a number', { logprobs: 5 }, 'invalid_type', 'logprobs'],
+    ['a model of a name without end', { model: 'm'.repeat(301) }, 'string_above_max_length', 'model'],
+    ['an author of a name without end', withMessage({ ...user, name: 'n'.repeat(65) }), 'string_above_max_length', 'messages[0].name'],
+    ['an image in an instruction', withMessage({ role: 'system', content: [image] }), 'unsupported_value', 'messages[0].content[0].type'],
+    ['stream options in words', { stream: true, stream_options: 'usage' }, 'invalid_request', 'stream'],
+    [
+      'a forced tool that is not there',
+      { tools: [tool], tool_choice: { type: 'function', function: { name: 'other' } } },
+      'invalid_request',
+      'tool_choice.function.name',
+    ],
+    ['a tool required of none', { tool_choice: 'required' }, 'invalid_request', 'tool_choice'],
+    ['a function call in other words', { functions: [{ name: 'f' }], function_call: 'maybe' }, 'unsupported_value', 'function_call'],
+    ['an unknown effort', { reasoning_effort: 'heroic' }, 'unsupported_value', 'reasoning_effort'],
+    ['an unknown verbosity', { verbosity: 3 }, 'invalid_type', 'verbosity'],
+    ['a prediction of nothing', { prediction: {} }, 'unsupported_value', 'prediction.type'],
+    ['a long safety identifier', { safety_identifier: 'i'.repeat(65) }, 'string_above_max_length', 'safety_identifier'],
+    ['a spoken answer', { modalities: ['text', 'audio'] }, 'unsupported_value', 'modalities[1]'],
+    ['a voice', { audio: { voice: 'alloy', format: 'mp3' } }, 'unsupported_value', 'audio'],
+    ['a search of the web', { web_search_options: {} }, 'unsupported_value', 'web_search_options'],
     ['a tier that the catalog has no price of', { service_tier: 'priority' }, 'unsupported_value', 'service_tier'],
   ])('%s', (_name, fields, code, param) => {
     const request = typeof fields === 'object' ? { model: 'chat', messages: [user], ...fields } : fields
@@ -157,7 +223,19 @@ describe('a chat request passes whole with', () => {
       { n: 128, temperature: 2, top_p: 0, logprobs: true, top_logprobs: 20, stop: ['a', 'b', 'c', 'd'], seed: -1, logit_bias: { 5: -100 } },
       false,
     ],
-    ['a schema', { response_format: { type: 'json_schema', json_schema: { name: 'a', strict: true, schema: { type: 'object' } } } }, false],
+    ['a schema', { response_format: { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } } }, false],
+    ['a strict schema', { response_format: { type: 'json_schema', json_schema: { name: 'a', strict: true, schema: strict } } }, false],
+    [
+      'JSON that is spoken of',
+      { messages: [{ ...user, content: [{ type: 'text', text: 'As JSON' }] }], response_format: { type: 'json_object' } },
+      false,
+    ],
+    ['a tool of no arguments', { tools: [{ type: 'function', function: { name: 'f', strict: true } }], tool_choice: 'required' }, false],
+    [
+      'an effort and a verbosity',
+      { reasoning_effort: 'minimal', verbosity: 'low', modalities: ['text'], prediction: { type: 'content', content: 'a' } },
+      false,
+    ],
     [
       'tools of kinds to come',
       { tools: [tool, { type: 'custom', custom: {} }], tool_choice: { type: 'function', function: { name: 'look_up' } } },
@@ -175,7 +253,7 @@ it.each<[string, object, string | null]>([
   ['tools', { tools: [tool] }, 'tools'],
   ['functions', { functions: [tool.function] }, 'functions'],
   ['no tools after all', { tools: [] }, null],
-  ['a response format', { response_format: { type: 'json_object' } }, null],
+  ['a response format', { response_format: { type: 'json_schema', json_schema: { name: 'a' } } }, null],
 ])('a model that can only talk is asked for %s', (_name, fields, param) => {
   const { catalog } = parts().deps
   const request = checkChatRequest({ model: 'plain', messages: [user], ...fields }, false)

@@ -1,18 +1,10 @@
-import {
-  checkBoolean,
-  checkInteger,
-  checkLength,
-  checkNumber,
-  checkOneOf,
-  isAbsent,
-  listAt,
-  objectAt,
-  refuse,
-  textAt,
-} from '../../common/check.ts'
+import { checkBoolean, checkLength, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../../common/check.ts'
 import type { ProtocolObject } from '../ports/engines.ts'
 import type { Model } from './catalog.ts'
 import { checkMessages } from './chat-messages.ts'
+import { checkTools } from './chat-tools.ts'
+import { checkResponseFormat } from './response-format.ts'
+import { checkSampling } from './sampling-fields.ts'
 
 export type Message = ProtocolObject
 
@@ -26,12 +18,12 @@ export interface ChatRequest extends ProtocolObject {
 }
 
 /** Bounds of the protocol (OpenAI's API reference, "Create chat completion"). */
-const MAX_CHOICES = 128
-const MAX_TOP_LOGPROBS = 20
-const MAX_STOPS = 4
-const MAX_TOOLS = 128
 const MAX_METADATA = { pairs: 16, keyLength: 64, valueLength: 512 } as const
-const NAME = /^[a-zA-Z0-9_-]{1,64}$/
+const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
+const VERBOSITIES = ['low', 'medium', 'high']
+const MAX_IDENTIFIER_LENGTH = 64
+/** Longer than any model's id; what is not found is repeated in the answer. */
+const MAX_MODEL_LENGTH = 300
 
 /**
  * Checks what the protocol says of a request; `isStream`: whether it is served as a stream, whatever its own `stream` says.
@@ -40,14 +32,15 @@ const NAME = /^[a-zA-Z0-9_-]{1,64}$/
 export function checkChatRequest(value: unknown, isStream: boolean): ChatRequest {
   const request = objectAt(value, 'request')
   if (textAt(request.model, 'model') === '') refuse('missing_required_parameter', 'model', 'You must provide a model.')
+  checkLength(request.model as string, 'model', MAX_MODEL_LENGTH)
   checkMessages(request.messages)
   checkSampling(request)
   checkStream(request, isStream)
   checkTools(request)
-  checkResponseFormat(request.response_format)
-  checkMetadata(request.metadata)
-  // No price of the catalog is that of a vendor's priority queue, which costs a multiple.
-  if (request.service_tier === 'priority') refuse('unsupported_value', 'service_tier', "'service_tier' may not be 'priority'.")
+  checkResponseFormat(request.response_format, request.messages as readonly Message[])
+  checkManner(request)
+  checkBookkeeping(request)
+  checkPriced(request)
   return request as ChatRequest
 }
 
@@ -75,32 +68,6 @@ export function outputTokensAsked({ max_completion_tokens, max_tokens }: ChatReq
   return max_completion_tokens ?? max_tokens ?? null
 }
 
-function checkSampling(request: ProtocolObject): void {
-  checkInteger(request.n, 'n', 1, MAX_CHOICES)
-  checkInteger(request.max_tokens, 'max_tokens', 1, Number.MAX_SAFE_INTEGER)
-  checkInteger(request.max_completion_tokens, 'max_completion_tokens', 1, Number.MAX_SAFE_INTEGER)
-  checkNumber(request.temperature, 'temperature', 0, 2)
-  checkNumber(request.top_p, 'top_p', 0, 1)
-  checkNumber(request.frequency_penalty, 'frequency_penalty', -2, 2)
-  checkNumber(request.presence_penalty, 'presence_penalty', -2, 2)
-  checkInteger(request.seed, 'seed', Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY)
-  checkBoolean(request.logprobs, 'logprobs')
-  checkInteger(request.top_logprobs, 'top_logprobs', 0, MAX_TOP_LOGPROBS)
-  if (!isAbsent(request.top_logprobs) && request.logprobs !== true) {
-    refuse('invalid_request', 'top_logprobs', "'top_logprobs' needs 'logprobs' to be true.")
-  }
-  checkStop(request.stop)
-  if (isAbsent(request.logit_bias)) return
-  for (const [token, bias] of Object.entries(objectAt(request.logit_bias, 'logit_bias')))
-    checkNumber(bias, `logit_bias.${token}`, -100, 100)
-}
-
-function checkStop(stop: unknown): void {
-  if (isAbsent(stop) || typeof stop === 'string') return
-  if (!Array.isArray(stop)) refuse('invalid_type', 'stop', "'stop' must be a string or an array of strings.")
-  for (const [index, text] of listAt(stop, 'stop', 1, MAX_STOPS).entries()) textAt(text, `stop[${index}]`)
-}
-
 function checkStream(request: ProtocolObject, isStream: boolean): void {
   checkBoolean(request.stream, 'stream')
   if (request.stream === true && !isStream) {
@@ -108,45 +75,42 @@ function checkStream(request: ProtocolObject, isStream: boolean): void {
   }
   if (isAbsent(request.stream_options)) return
   if (!isStream) refuse('invalid_request', 'stream_options', "'stream_options' needs 'stream' to be true.")
-  checkBoolean(objectAt(request.stream_options, 'stream_options').include_usage, 'stream_options.include_usage')
+  const { include_usage, include_obfuscation } = objectAt(request.stream_options, 'stream_options')
+  checkBoolean(include_usage, 'stream_options.include_usage')
+  checkBoolean(include_obfuscation, 'stream_options.include_obfuscation')
 }
 
-function checkTools(request: ProtocolObject): void {
-  checkBoolean(request.parallel_tool_calls, 'parallel_tool_calls')
-  if (!isAbsent(request.tools)) {
-    for (const [index, value] of listAt(request.tools, 'tools', 0, MAX_TOOLS).entries()) checkTool(value, `tools[${index}]`)
+/** How the answer is to be thought out and worded. */
+function checkManner({ reasoning_effort, verbosity, prediction }: ProtocolObject): void {
+  if (!isAbsent(reasoning_effort)) checkOneOf(textAt(reasoning_effort, 'reasoning_effort'), 'reasoning_effort', EFFORTS)
+  if (!isAbsent(verbosity)) checkOneOf(textAt(verbosity, 'verbosity'), 'verbosity', VERBOSITIES)
+  if (!isAbsent(prediction)) checkOneOf(objectAt(prediction, 'prediction').type, 'prediction.type', ['content'])
+}
+
+/** What the engine keeps beside the answer. */
+function checkBookkeeping(request: ProtocolObject): void {
+  for (const field of ['user', 'safety_identifier', 'prompt_cache_key', 'service_tier']) {
+    if (!isAbsent(request[field])) textAt(request[field], field)
   }
-  if (!isAbsent(request.functions)) {
-    for (const [index, value] of listAt(request.functions, 'functions', 0, MAX_TOOLS).entries()) {
-      checkName(objectAt(value, `functions[${index}]`).name, `functions[${index}].name`)
-    }
+  if (!isAbsent(request.safety_identifier)) checkLength(request.safety_identifier as string, 'safety_identifier', MAX_IDENTIFIER_LENGTH)
+  checkBoolean(request.store, 'store')
+  checkMetadata(request.metadata)
+}
+
+/** No price of the catalog is that of a vendor's priority queue, of spoken answers or of searches of the web, which cost more than tokens. */
+function checkPriced({ service_tier, modalities, audio, web_search_options }: ProtocolObject): void {
+  if (service_tier === 'priority') refuse('unsupported_value', 'service_tier', "'service_tier' may not be 'priority'.")
+  if (!isAbsent(modalities)) {
+    for (const [index, modality] of listAt(modalities, 'modalities', 1, 2).entries()) checkOneOf(modality, `modalities[${index}]`, ['text'])
   }
-  const { tool_choice } = request
-  if (isAbsent(tool_choice)) return
-  if (typeof tool_choice === 'string') checkOneOf(tool_choice, 'tool_choice', ['none', 'auto', 'required'])
-  else textAt(objectAt(tool_choice, 'tool_choice').type, 'tool_choice.type')
-}
-
-function checkTool(value: unknown, param: string): void {
-  const tool = objectAt(value, param)
-  if (textAt(tool.type, `${param}.type`) !== 'function') return
-  const definition = objectAt(tool.function, `${param}.function`)
-  checkName(definition.name, `${param}.function.name`)
-  if (!isAbsent(definition.parameters)) objectAt(definition.parameters, `${param}.function.parameters`)
-}
-
-function checkResponseFormat(value: unknown): void {
-  if (isAbsent(value)) return
-  const format = objectAt(value, 'response_format')
-  checkOneOf(textAt(format.type, 'response_format.type'), 'response_format.type', ['text', 'json_object', 'json_schema'])
-  if (format.type !== 'json_schema') return
-  const { name, schema } = objectAt(format.json_schema, 'response_format.json_schema')
-  checkName(name, 'response_format.json_schema.name')
-  if (!isAbsent(schema)) objectAt(schema, 'response_format.json_schema.schema')
-}
-
-function checkName(value: unknown, param: string): void {
-  if (!NAME.test(textAt(value, param))) refuse('invalid_request', param, `'${param}' must be 1 to 64 letters, digits, '_' or '-'.`)
+  if (!isAbsent(audio)) refuse('unsupported_value', 'audio', 'Answers are text; spoken ones are not offered.')
+  if (!isAbsent(web_search_options)) {
+    refuse(
+      'unsupported_value',
+      'web_search_options',
+      "Searches of the web by the vendor are not offered; give the model a tool for it in 'tools'.",
+    )
+  }
 }
 
 function checkMetadata(value: unknown): void {

@@ -1,4 +1,4 @@
-import { checkInteger, isAbsent, listAt, refuse, textAt } from '../../common/check.ts'
+import { checkInteger, checkLength, isAbsent, listAt, refuse, textAt } from '../../common/check.ts'
 import type { Model } from './catalog.ts'
 
 export interface EmbeddingRequest {
@@ -11,7 +11,10 @@ export interface EmbeddingRequest {
 export const MAX_TEXTS = 2_048
 /** Far above the vocabulary of any tokenizer. */
 const MAX_TOKEN_ID = 2 ** 31 - 1
-const MAX_TOKENS_OF_ONE_INPUT = 1_000_000
+/** The protocol's bound of all inputs of one request together. No model takes a longer input alone. */
+const MAX_TOKENS = 300_000
+/** Longer than any model's id; what is not found is repeated in the answer. */
+const MAX_MODEL_LENGTH = 300
 
 /** @throws {KisError} with the path of the first thing that is wrong. */
 export function checkEmbeddingRequest({
@@ -24,6 +27,7 @@ export function checkEmbeddingRequest({
   readonly dimensions?: unknown
 }): EmbeddingRequest {
   if (textAt(model, 'model') === '') refuse('missing_required_parameter', 'model', 'You must provide a model.')
+  checkLength(model as string, 'model', MAX_MODEL_LENGTH)
   checkInteger(dimensions, 'dimensions', 1, Number.MAX_SAFE_INTEGER)
   return { model: model as string, input: inputOf(input), dimensions: isAbsent(dimensions) ? null : (dimensions as number) }
 }
@@ -36,6 +40,29 @@ export function checkEmbeddingAgainstModel({ input, dimensions }: EmbeddingReque
   checkInteger(dimensions, 'dimensions', 1, model.dimensions)
 }
 
+/** Counts that are no exact ones are estimates from above; only what is over a bound by more than their error is refused by them. */
+const COUNT_ERROR = 1.5
+
+/** `paramOf` names an input. @throws {KisError} `context_length_exceeded`: one of them is longer than the model takes. */
+export function checkTokensOfEach(counts: readonly number[], areExact: boolean, model: Model, paramOf: (index: number) => string): void {
+  const most = model.maxTextTokens * (areExact ? 1 : COUNT_ERROR)
+  const tooLong = counts.findIndex((count) => count > most)
+  if (tooLong < 0) return
+  const has = `${areExact ? '' : 'about '}${counts[tooLong]}`
+  refuse(
+    'context_length_exceeded',
+    paramOf(tooLong),
+    `The model \`${model.id}\` takes ${model.maxTextTokens} tokens a text; this one has ${has}.`,
+  )
+}
+
+/** @throws {KisError} `context_length_exceeded`: all inputs of a request together are more than the protocol takes. */
+export function checkTokensOfAll(total: number, areExact: boolean): void {
+  if (total <= MAX_TOKENS * (areExact ? 1 : COUNT_ERROR)) return
+  const has = `${areExact ? '' : 'about '}${total}`
+  refuse('context_length_exceeded', 'input', `A request takes ${MAX_TOKENS} tokens in all its inputs; this one has ${has}.`)
+}
+
 /** The text with the model's prefix for queries, unless it has one of the model's prefixes already. */
 export function withQueryPrefix(text: string, { queryPrefix, passagePrefix }: Model): string {
   const hasPrefix = (queryPrefix && text.startsWith(queryPrefix)) || (passagePrefix && text.startsWith(passagePrefix))
@@ -46,7 +73,7 @@ function inputOf(input: unknown): EmbeddingRequest['input'] {
   if (typeof input === 'string') return [nonEmptyText(input, 'input')]
   if (!isAbsent(input) && !Array.isArray(input))
     refuse('invalid_type', 'input', "'input' must be a string, an array of strings or arrays of tokens.")
-  const [first] = listAt(input, 'input', 1, MAX_TOKENS_OF_ONE_INPUT)
+  const [first] = listAt(input, 'input', 1, MAX_TOKENS)
   if (typeof first === 'number') return [tokensOf(input, 'input')]
   const items = listAt(input, 'input', 1, MAX_TEXTS)
   return typeof first === 'string'
@@ -60,7 +87,7 @@ function nonEmptyText(value: unknown, param: string): string {
 }
 
 function tokensOf(value: unknown, param: string): readonly number[] {
-  const tokens = listAt(value, param, 1, MAX_TOKENS_OF_ONE_INPUT)
+  const tokens = listAt(value, param, 1, MAX_TOKENS)
   const bad = tokens.findIndex((token) => !Number.isInteger(token) || (token as number) < 0 || (token as number) > MAX_TOKEN_ID)
   if (bad >= 0) refuse('invalid_type', `${param}[${bad}]`, `'${param}[${bad}]' must be a token.`)
   return tokens as readonly number[]

@@ -103,7 +103,7 @@ describe('a chat completion', () => {
 
   it('goes to a model without response formats without one', async () => {
     const { deps, near } = parts()
-    const request = { ...hello, model: 'plain', response_format: { type: 'json_object' }, extra: [1] }
+    const request = { ...hello, model: 'plain', response_format: { type: 'json_schema', json_schema: { name: 'a' } }, extra: [1] }
     expect((await createChatCompletion(deps, asking(), request)).warnings).toEqual(['response_format_not_honored'])
     expect(near.requests[0]).toEqual({ ...hello, model: 'plain', extra: [1] })
   })

@@ -1,11 +1,17 @@
 import { embeddingCeiling } from '../domain/ceiling.ts'
-import { checkEmbeddingAgainstModel, checkEmbeddingRequest, type EmbeddingRequest, withQueryPrefix } from '../domain/embedding-request.ts'
+import {
+  checkEmbeddingAgainstModel,
+  checkEmbeddingRequest,
+  checkTokensOfAll,
+  type EmbeddingRequest,
+  withQueryPrefix,
+} from '../domain/embedding-request.ts'
 import { countedUsage, quantitiesOf } from '../domain/usage.ts'
 import { shortened } from '../domain/vectors.ts'
 import { admit } from './admit.ts'
 import { billedCall } from './billed-call.ts'
 import type { AskContext, CallContext, Deps } from './deps.ts'
-import { countEmbeddingTokens, embedInBatches } from './embed.ts'
+import { areExact, countEmbeddingTokens, embedInBatches } from './embed.ts'
 
 export interface Embeddings {
   /** In the order of the inputs, each of length 1. */
@@ -32,6 +38,7 @@ export async function createEmbeddings(
   const isList = Array.isArray(input.input) && typeof input.input[0] !== 'number'
   const inputs = request.input.map((item) => (typeof item === 'string' ? withQueryPrefix(item, model) : item)) as EmbeddingRequest['input']
   const counts = await countEmbeddingTokens(deps, model, inputs, (index) => (isList ? `input[${index}]` : 'input'), ask.signal)
+  checkTokensOfAll(sum(counts), areExact(model, inputs))
 
   // A model that shortens its own vectors is asked to; others are cut here.
   const isEngineShortening = model.supports.has('dimensions') && request.dimensions !== model.dimensions

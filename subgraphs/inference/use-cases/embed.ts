@@ -1,7 +1,6 @@
-import { refuse } from '../../common/check.ts'
 import { KisError } from '../../common/errors.ts'
 import type { Model } from '../domain/catalog.ts'
-import type { EmbeddingRequest } from '../domain/embedding-request.ts'
+import { checkTokensOfEach, type EmbeddingRequest } from '../domain/embedding-request.ts'
 import type { Usage } from '../domain/usage.ts'
 import { countedUsage, providerUsage } from '../domain/usage.ts'
 import type { EmbeddingCall } from '../ports/engines.ts'
@@ -14,7 +13,7 @@ export interface Embedded {
 
 /**
  * Tokens that the engine will see, marks included, for each input. Where the engine counts with the model's own tokenizer, a text over the
- * model's limit is refused; elsewhere the count is an estimate, and the engine itself judges.
+ * model's limit is refused; elsewhere the count is an estimate: what is over the limit by more than its error is refused, the rest the engine judges.
  * @throws {KisError} `context_length_exceeded`
  */
 export async function countEmbeddingTokens(
@@ -26,14 +25,7 @@ export async function countEmbeddingTokens(
 ): Promise<readonly number[]> {
   const counts = isTexts(input) ? await engineOf(deps, model).embedding.countTokens(input, signal) : input.map(({ length }) => length)
   const tokens = counts.map((count) => count + model.markTokens)
-  const tooLong = model.countsExactly || !isTexts(input) ? tokens.findIndex((count) => count > model.maxTextTokens) : -1
-  if (tooLong >= 0) {
-    refuse(
-      'context_length_exceeded',
-      paramOf(tooLong),
-      `The model \`${model.id}\` takes ${model.maxTextTokens} tokens a text; this one has ${tokens[tooLong]}.`,
-    )
-  }
+  checkTokensOfEach(tokens, areExact(model, input), model, paramOf)
   return tokens
 }
 
@@ -73,6 +65,11 @@ function checkVectors(vectors: readonly Float32Array[], count: number, dimension
   const wrong = vectors.find(({ length }) => length !== dimensions)
   if (wrong)
     throw new KisError('engine_error', `The engine of \`${id}\` gave a vector of ${wrong.length} numbers instead of ${dimensions}.`)
+}
+
+/** Whether the counts of an input are the model's own. */
+export function areExact({ countsExactly }: Model, input: EmbeddingRequest['input']): boolean {
+  return countsExactly || !isTexts(input)
 }
 
 function isTexts(input: EmbeddingRequest['input']): input is readonly string[] {

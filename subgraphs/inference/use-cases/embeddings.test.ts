@@ -72,6 +72,13 @@ describe('embeddings', () => {
     expect(near.embeds).toBe(0)
   })
 
+  it('leave it to the engine where an estimate is over the limit by no more than its error', async () => {
+    const { deps, far } = parts()
+    await createEmbeddings(deps, asking(), { model: 'embed-far', input: 'word '.repeat(12_000) })
+    await createEmbeddings(deps, asking(), { model: 'embed-far', input: Array(40).fill('word '.repeat(8_000)) })
+    expect(far.embeds).toBe(15)
+  })
+
   const long = 'a b c d e f g h i j'
   it.each([
     ['no model', { input: 'a' }, 'missing_required_parameter', 'model'],
@@ -86,6 +93,20 @@ describe('embeddings', () => {
     ['2,049 texts', { model: 'embed', input: Array(2_049).fill('a') }, 'array_above_max_length', 'input'],
     ['a text over the limit', { model: 'embed', input: ['a', long] }, 'context_length_exceeded', 'input[1]'],
     ['the one text over the limit', { model: 'embed', input: long }, 'context_length_exceeded', 'input'],
+    ['tokens over the limit', { model: 'embed-far', input: [[1], Array(8_193).fill(1)] }, 'context_length_exceeded', 'input[1]'],
+    [
+      '300,001 tokens in all',
+      { model: 'embed-far', input: [...Array(37).fill(Array(8_108).fill(1)), [1, 2, 3, 4, 5]] },
+      'context_length_exceeded',
+      'input',
+    ],
+    [
+      'a text that is far over the limit by estimate',
+      { model: 'embed-far', input: 'word '.repeat(13_000) },
+      'context_length_exceeded',
+      'input',
+    ],
+    ['a model of a name without end', { model: 'm'.repeat(301), input: 'a' }, 'string_above_max_length', 'model'],
     ['0 dimensions', { model: 'embed', input: 'a', dimensions: 0 }, 'integer_below_min_value', 'dimensions'],
     ['more dimensions than there are', { model: 'embed', input: 'a', dimensions: 5 }, 'integer_above_max_value', 'dimensions'],
     ['a model of another kind', { model: 'chat', input: 'a' }, 'model_not_found', 'model'],

@@ -17,8 +17,16 @@ import type { BenchRow } from './row.ts'
 const AT_ONCE = 64
 const WARM_UP_MS = 2_000
 const MEASURED_MS = 4_000
-const RATE_CARD = { version: 'v1', inputTokens: 1_000_000n, cachedInputTokens: 0n, outputTokens: 1_000_000n, audioMilliseconds: 0n }
-const used = (inputTokens: number) => ({ inputTokens, cachedInputTokens: 0, outputTokens: 0, audioMilliseconds: 0 })
+const RATE_CARD = {
+  version: 'v1',
+  inputTokens: 1_000_000n,
+  cachedInputTokens: 0n,
+  cacheWriteTokens: 0n,
+  outputTokens: 1_000_000n,
+  audioMilliseconds: 0n,
+  tiers: [],
+}
+const used = (inputTokens: number) => ({ inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, audioMilliseconds: 0 })
 
 /** The ledger alone on SQLite: holds of one wallet that are placed and settled, with their entries and usage records. */
 export async function benchHolds(): Promise<BenchRow[]> {

@@ -3,8 +3,11 @@ import { idOf, wholeList } from './lists.ts'
 import { ok, type Route } from './route.ts'
 import { unixSeconds } from './values.ts'
 
+const TOKEN_PRICES = 'input cachedInput cacheWrite output'
 const MODEL = `id kind vendor residency supportsVision supportsTools supportsResponseSchema contextWindow
-  price { input cachedInput output audioMinute } createdAt`
+  price { ${TOKEN_PRICES} audioMinute tiers { aboveInputTokens ${TOKEN_PRICES} } } createdAt`
+
+type TokenPrices = Readonly<Record<'input' | 'cachedInput' | 'cacheWrite' | 'output', string | null>>
 
 interface ModelData {
   readonly id: string
@@ -15,12 +18,21 @@ interface ModelData {
   readonly supportsTools: boolean
   readonly supportsResponseSchema: boolean
   readonly contextWindow: number | null
-  readonly price: Readonly<Record<'input' | 'cachedInput' | 'output' | 'audioMinute', string | null>> | null
+  readonly price:
+    | (TokenPrices & {
+        readonly audioMinute: string | null
+        readonly tiers: readonly (TokenPrices & { readonly aboveInputTokens: number })[]
+      })
+    | null
   readonly createdAt: string
 }
 
 const LIST = `query Models { models { ${MODEL} } }`
 const GET = `query Model($id: ID!) { model(id: $id) { ${MODEL} } }`
+
+function toTokenPrices({ input, cachedInput, cacheWrite, output }: TokenPrices) {
+  return { input, cached_input: cachedInput, cache_write: cacheWrite, output }
+}
 
 function toModel(data: ModelData) {
   const { price } = data
@@ -36,7 +48,11 @@ function toModel(data: ModelData) {
     supports_tools: data.supportsTools,
     supports_response_schema: data.supportsResponseSchema,
     context_window: data.contextWindow,
-    price: price && { input: price.input, cached_input: price.cachedInput, output: price.output, audio_minute: price.audioMinute },
+    price: price && {
+      ...toTokenPrices(price),
+      audio_minute: price.audioMinute,
+      tiers: price.tiers.map((tier) => ({ above_input_tokens: tier.aboveInputTokens, ...toTokenPrices(tier) })),
+    },
   }
 }
 

@@ -6,6 +6,7 @@ import { CatalogError, parseCatalog, readCatalogFile } from './catalog-file.ts'
 
 const ENGINES = 'engines:\n  near: { kind: embedded, badge: local }\n  far: { kind: openai, base_url: "http://a.test/v1", badge: cloud }\n'
 const withModel = (fields: string) => `${ENGINES}models:\n  - { ${fields} }\n`
+const TIER = '{ above_input_tokens: 9, input: "2", output: "3" }'
 const EMBEDDING = 'id: e, engine: near, kind: embedding, dimensions: 4, price: { input: "1" }'
 const SPEECH = 'id: s, engine: far, kind: transcription, price: { audio: "0.006" }'
 const IDS = ['b', 'c', 'd', 'f', 'g', 'h', 'i', 'j', 'k']
@@ -51,8 +52,10 @@ describe('the catalog of the project', () => {
     expect(models.find(({ id }) => id === 'gpt-4o-mini')?.price).toEqual({
       input: 150_000_000n,
       cachedInput: 75_000_000n,
+      cacheWrite: 150_000_000n,
       output: 600_000_000n,
       audio: null,
+      tiers: [],
     })
     expect(models.find(({ id }) => id === 'e5-small-ar-en')).toMatchObject({ dimensions: 384, cosineSpread: 0.03, queryPrefix: 'query: ' })
   })
@@ -188,6 +191,31 @@ describe('a catalog is refused for', () => {
       'a fallback for transcriptions',
       `${withModel(`${SPEECH}, fallbacks: [t]`)}  - { ${SPEECH.replace('id: s', 'id: t')} }\n`,
       'c.yaml:5: models[0].fallbacks: is for chat models only',
+    ],
+    [
+      'a tier without a price that the model has',
+      withModel(CHAT.replace('price: {', 'price: { cached_input: "0.1", tiers: [{ above_input_tokens: 9, input: "2", output: "3" }],')),
+      'c.yaml:5: models[0].price.tiers[0].cached_input: is missing',
+    ],
+    [
+      'a tier without a bound',
+      withModel(CHAT.replace('price: {', 'price: { tiers: [{ input: "2", output: "3" }],')),
+      'c.yaml:5: models[0].price.tiers[0].above_input_tokens: is missing',
+    ],
+    [
+      'tiers that do not rise',
+      withModel(CHAT.replace('price: {', `price: { tiers: [${TIER}, ${TIER}],`)),
+      'c.yaml:5: models[0].price.tiers[1].above_input_tokens: must be a whole number from 10 to',
+    ],
+    [
+      'nine tiers',
+      withModel(CHAT.replace('price: {', `price: { tiers: [${[1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => TIER.replace('9', String(n)))}],`)),
+      'c.yaml:5: models[0].price.tiers: has more than 8 tiers',
+    ],
+    [
+      'tiers of audio',
+      withModel(SPEECH.replace('price: {', `price: { tiers: [${TIER.replace('input: "2", output: "3"', 'input: "2"')}],`)),
+      'c.yaml:5: models[0].price.tiers: is for models that are paid by the token',
     ],
     ['a plan below zero', 'plans:\n  p: { vectors: -1 }\n', 'c.yaml:2: plans.p.vectors: must be a whole number'],
     ['an unknown field of a plan', 'plans:\n  p: { vektors: 1 }\n', 'c.yaml:2: plans.p.vektors: is not a field'],

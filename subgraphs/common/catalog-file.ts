@@ -54,14 +54,30 @@ export interface ModelEntry {
   readonly queryPrefix: string
   readonly passagePrefix: string
   readonly cosineSpread: number | null
-  /** Nano-USD per million tokens, `audio` per minute; null does not apply. */
-  readonly price: { readonly [unit in PriceUnit]: bigint | null }
+  readonly price: Price
   /** Ids of models of the same kind, in the order in which they are asked; their own fallbacks are not. */
   readonly fallbacks: readonly string[]
   readonly created: Date | null
 }
 
-type PriceUnit = 'input' | 'cachedInput' | 'output' | 'audio'
+/** Nano-USD per million tokens; null does not apply. Where the file has none for cached or written input, it costs what other input does. */
+export interface TokenPrices {
+  readonly input: bigint | null
+  readonly cachedInput: bigint | null
+  readonly cacheWrite: bigint | null
+  readonly output: bigint | null
+}
+
+export interface Price extends TokenPrices {
+  /** Nano-USD per minute; null does not apply. */
+  readonly audio: bigint | null
+  /** Prices of the whole call once its input, cached or not, is longer, by rising length. */
+  readonly tiers: readonly PriceTier[]
+}
+
+export interface PriceTier extends TokenPrices {
+  readonly aboveInputTokens: number
+}
 
 export interface CatalogFile {
   readonly engines: readonly EngineEntry[]
@@ -102,6 +118,9 @@ const MAX_DIMENSIONS = 65_536
 const MAX_FALLBACKS = 8
 /** More than anybody remembers. */
 const MAX_ALIASES = 32
+/** Vendors have one or two; every open hold carries them. */
+const MAX_TIERS = 8
+const TOKEN_PRICES = ['input', 'cached_input', 'cache_write', 'output'] as const
 const PRICES_OF_KIND = { chat: ['input', 'output'], embedding: ['input'], transcription: ['audio'] } as const
 
 /** The operator's catalog of engines, models and plans. @throws {CatalogError} */
@@ -264,11 +283,40 @@ function modelOf(fields: Fields): ModelEntry {
 
 function priceOf(fields: Fields, kind: ModelEntry['kind']): ModelEntry['price'] {
   const price = fields.inner('price')
-  for (const unit of PRICES_OF_KIND[kind] ?? []) if (!price.has(unit)) price.problem(unit, 'is missing')
-  const input = price.usd('input')
-  const result = { input, cachedInput: price.usd('cached_input') ?? input, output: price.usd('output'), audio: price.usd('audio') }
+  const needed = PRICES_OF_KIND[kind] ?? []
+  for (const unit of needed) if (!price.has(unit)) price.problem(unit, 'is missing')
+  const prices = tokenPricesOf(price)
+  const result = { ...prices, audio: price.usd('audio'), tiers: tiersOf(price, kind) }
   price.refuseOthers()
   return result
+}
+
+function tokenPricesOf(price: Fields): TokenPrices {
+  const input = price.usd('input')
+  return {
+    input,
+    cachedInput: price.usd('cached_input') ?? input,
+    cacheWrite: price.usd('cache_write') ?? input,
+    output: price.usd('output'),
+  }
+}
+
+/** A tier names each of the prices that the model has below it: what would be taken from elsewhere would be a guess. */
+function tiersOf(price: Fields, kind: ModelEntry['kind']): readonly PriceTier[] {
+  const named = TOKEN_PRICES.filter((unit) => price.has(unit))
+  const items = price.inners('tiers')
+  if (items.length > 0 && kind === 'transcription') price.problem('tiers', 'is for models that are paid by the token')
+  if (items.length > MAX_TIERS) price.problem('tiers', `has more than ${MAX_TIERS} tiers`)
+  let least = 1
+  return items.map((tier) => {
+    for (const unit of named) if (!tier.has(unit)) tier.problem(unit, 'is missing')
+    if (!tier.has('above_input_tokens')) tier.problem('above_input_tokens', 'is missing')
+    const aboveInputTokens = tier.integer('above_input_tokens', least, MAX_TOKENS) ?? least
+    least = aboveInputTokens + 1
+    const prices = tokenPricesOf(tier)
+    tier.refuseOthers()
+    return { aboveInputTokens, ...prices }
+  })
 }
 
 function planOf(code: string, fields: Fields): Plan {
@@ -384,6 +432,14 @@ class Fields {
 
   inner(name: string): Fields {
     return new Fields(this.#take(name) ?? {}, [...this.#path, name], this.#report)
+  }
+
+  /** The mappings of a list. */
+  inners(name: string): readonly Fields[] {
+    const value = this.#take(name) ?? []
+    if (Array.isArray(value)) return value.map((item, index) => new Fields(item, [...this.#path, name, index], this.#report))
+    this.problem(name, 'must be a list')
+    return []
   }
 
   /** Without a default the text must be there and not be empty. */

@@ -140,7 +140,11 @@ const model = {
   supportsTools: true,
   supportsResponseSchema: false,
   contextWindow: 128000,
-  price: { input: '0.15', cachedInput: null, output: '0.6', audioMinute: null },
+  price: {
+    ...{ input: '0.15', cachedInput: null, cacheWrite: '0.1875', output: '0.6' },
+    audioMinute: null,
+    tiers: [{ aboveInputTokens: 200_000, input: '0.3', cachedInput: null, cacheWrite: '0.375', output: '0.9' }],
+  },
   createdAt: AT,
 }
 const modelObject = {
@@ -155,7 +159,11 @@ const modelObject = {
   supports_tools: true,
   supports_response_schema: false,
   context_window: 128000,
-  price: { input: '0.15', cached_input: null, output: '0.6', audio_minute: null },
+  price: {
+    ...{ input: '0.15', cached_input: null, cache_write: '0.1875', output: '0.6' },
+    audio_minute: null,
+    tiers: [{ above_input_tokens: 200_000, input: '0.3', cached_input: null, cache_write: '0.375', output: '0.9' }],
+  },
 }
 const page = (node: object) => ({ edges: [{ node, cursor: 'MTI' }], pageInfo: { hasNextPage: true } })
 const list = (item: { id: string }, hasMore = true) => ({
@@ -207,10 +215,12 @@ const handlers = {
       apiKey: { id: 'key_1' },
       operation: 'CHAT_COMPLETION',
       quantities: [
-        { unit: 'INPUT_TOKENS', quantity: 7 },
-        { unit: 'AUDIO_MILLISECONDS', quantity: 1500 },
+        { unit: 'INPUT_TOKENS', quantity: 7, rate: '0.1' },
+        { unit: 'CACHE_WRITE_TOKENS', quantity: 3, rate: '0.125' },
+        { unit: 'AUDIO_MILLISECONDS', quantity: 1500, rate: '0.1' },
       ],
       amount: '0.000001',
+      rateCardVersion: 'v1',
       source: 'COUNTED',
       requestId: 'req_1',
       at: AT,
@@ -226,9 +236,12 @@ const usageObject = {
   operation: 'chat_completion',
   input_tokens: 7,
   cached_input_tokens: 0,
+  cache_write_tokens: 3,
   output_tokens: 0,
   audio_seconds: 1.5,
   amount_usd: '0.000001',
+  rates: { input_tokens: '0.1', cache_write_tokens: '0.125', audio_milliseconds: '0.1' },
+  rate_card_version: 'v1',
   source: 'counted',
   request_id: 'req_1',
 }

@@ -1,17 +1,15 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { MAX_NANO_USD, priceOf, type Quantities, type Rates, toStored, UNITS } from './money.ts'
+import { MAX_NANO_USD, NOTHING, priceOf, type Quantities, type Rates, toStored, UNITS } from './money.ts'
 
 const quantities = (some: Partial<Quantities>): Quantities => ({
-  inputTokens: 0,
-  cachedInputTokens: 0,
-  outputTokens: 0,
-  audioMilliseconds: 0,
+  ...NOTHING,
   ...some,
 })
 const rates = (some: Partial<Rates>): Rates => ({
   inputTokens: 0n,
   cachedInputTokens: 0n,
+  cacheWriteTokens: 0n,
   outputTokens: 0n,
   audioMilliseconds: 0n,
   ...some,
@@ -31,9 +29,15 @@ describe('the price of a call', () => {
     },
     {
       name: 'adds every bucket at its own rate',
-      used: { inputTokens: 1_000, cachedInputTokens: 2_000, outputTokens: 3_000, audioMilliseconds: 60_000 },
-      card: { inputTokens: 150_000_000n, cachedInputTokens: 75_000_000n, outputTokens: 600_000_000n, audioMilliseconds: 100_000_000n },
-      expected: 150_000n + 150_000n + 1_800_000n + 6_000_000n,
+      used: { inputTokens: 1_000, cachedInputTokens: 2_000, cacheWriteTokens: 4_000, outputTokens: 3_000, audioMilliseconds: 60_000 },
+      card: {
+        inputTokens: 150_000_000n,
+        cachedInputTokens: 75_000_000n,
+        cacheWriteTokens: 187_500_000n,
+        outputTokens: 600_000_000n,
+        audioMilliseconds: 100_000_000n,
+      },
+      expected: 150_000n + 150_000n + 750_000n + 1_800_000n + 6_000_000n,
     },
     {
       name: 'stays exact above 2^53',
@@ -49,8 +53,8 @@ describe('the price of a call', () => {
     const anyRate = fc.bigInt({ min: 0n, max: MAX_NANO_USD })
     fc.assert(
       fc.property(
-        fc.tuple(anyQuantity, anyQuantity, anyQuantity, anyQuantity),
-        fc.tuple(anyRate, anyRate, anyRate, anyRate),
+        fc.tuple(anyQuantity, anyQuantity, anyQuantity, anyQuantity, anyQuantity),
+        fc.tuple(anyRate, anyRate, anyRate, anyRate, anyRate),
         (used, card) => {
           const exact = used.reduce((sum, quantity, i) => sum + BigInt(quantity) * card[i]!, 0n)
           const named = <T>(values: readonly T[]) => Object.fromEntries(UNITS.map((unit, i) => [unit, values[i]]))

@@ -1,9 +1,14 @@
-/** What a call may consume. The buckets are disjoint: cached input tokens are not among the input tokens. */
-export const UNITS = ['inputTokens', 'cachedInputTokens', 'outputTokens', 'audioMilliseconds'] as const
+/**
+ * What a call may consume. The buckets are disjoint: input tokens that the engine read from its cache, or wrote to it, are not among the
+ * input tokens.
+ */
+export const UNITS = ['inputTokens', 'cachedInputTokens', 'cacheWriteTokens', 'outputTokens', 'audioMilliseconds'] as const
 export type Unit = (typeof UNITS)[number]
 
 /** Whole numbers, 0 or more. */
 export type Quantities = Readonly<Record<Unit, number>>
+
+export const NOTHING: Quantities = { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, audioMilliseconds: 0 }
 
 /** Nano-USD per million units, 0 or more. */
 export type Rates = Readonly<Record<Unit, bigint>>

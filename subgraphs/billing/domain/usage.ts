@@ -1,4 +1,5 @@
-import type { Quantities, Unit } from './money.ts'
+import type { Quantities } from './money.ts'
+import type { StoredRates } from './rate-card.ts'
 
 export type Operation = 'chat_completion' | 'embedding' | 'transcription'
 export type UsageSource = 'provider' | 'counted' | 'estimated'
@@ -14,8 +15,8 @@ export type UsageRecord = {
   readonly operation: Operation
   readonly requestId: string
   readonly quantities: Quantities
-  /** Nano-USD per million units. */
-  readonly rates: Readonly<Record<Unit, number>>
+  /** Those of the card's tier that the call reached. */
+  readonly rates: StoredRates
   readonly rateCardVersion: string
   /** Nano-USD that were charged. */
   readonly amount: number

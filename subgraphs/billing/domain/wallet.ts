@@ -1,5 +1,6 @@
 import type { LedgerEntry } from './ledger.ts'
-import type { Quantities, Unit } from './money.ts'
+import type { Quantities } from './money.ts'
+import type { StoredRateCard } from './rate-card.ts'
 import type { Operation, UsageRecord } from './usage.ts'
 
 /**
@@ -33,7 +34,7 @@ export type Hold = {
   readonly modelId: string
   readonly operation: Operation
   readonly requestId: string
-  readonly rates: Readonly<Record<Unit, number>>
+  readonly rateCard: StoredRateCard
   readonly rateCardVersion: string
   /** What an expiry after the dispatch charges. */
   readonly checkpoint: Quantities

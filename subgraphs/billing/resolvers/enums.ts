@@ -19,6 +19,7 @@ export const enums: Resolvers<BillingDeps> = {
   UsageUnit: {
     INPUT_TOKENS: 'inputTokens',
     CACHED_INPUT_TOKENS: 'cachedInputTokens',
+    CACHE_WRITE_TOKENS: 'cacheWriteTokens',
     OUTPUT_TOKENS: 'outputTokens',
     AUDIO_MILLISECONDS: 'audioMilliseconds',
   },

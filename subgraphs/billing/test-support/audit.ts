@@ -2,7 +2,8 @@ import { expect } from 'vitest'
 import type { DocumentCollection, StoredDocument } from '../../common/ports/document-store.ts'
 import { endEntryId, usageRecordId } from '../domain/ids.ts'
 import { ACCOUNTS, type Account, balanceChange, type LedgerEntry } from '../domain/ledger.ts'
-import { MAX_NANO_USD, priceOf, type Rates, UNITS } from '../domain/money.ts'
+import { MAX_NANO_USD, priceOf } from '../domain/money.ts'
+import { fromStoredRates } from '../domain/rate-card.ts'
 import type { UsageRecord } from '../domain/usage.ts'
 import type { BillingDeps } from '../use-cases/deps.ts'
 
@@ -81,7 +82,7 @@ export async function audit({ collections }: Pick<BillingDeps, 'collections'>, o
         expect(charged, 'I9: what is charged has a usage record').toBe(0)
         continue
       }
-      const cost = priceOf(record.quantities, Object.fromEntries(UNITS.map((unit) => [unit, BigInt(record.rates[unit])])) as Rates)
+      const cost = priceOf(record.quantities, fromStoredRates(record.rates))
       expect(record.amount, 'I9: the usage record says what was charged').toBe(charged)
       expect(BigInt(charged), 'I5: a charge is the price of the usage, up to the hold').toBe(least(cost, BigInt(held)))
       const absorbed = BigInt(0 - (entry.postings.absorbed ?? 0))

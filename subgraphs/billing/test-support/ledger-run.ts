@@ -5,7 +5,9 @@ import type { DocumentStore } from '../../common/ports/document-store.ts'
 import { endEntryId, usageRecordId } from '../domain/ids.ts'
 import { balanceChange } from '../domain/ledger.ts'
 import { MAX_NANO_USD, priceOf, type Quantities, type Rates } from '../domain/money.ts'
+import { worstCaseOf } from '../domain/rate-card.ts'
 import { checkpointHold } from '../use-cases/checkpoint-hold.ts'
+import { checkRateCard } from '../use-cases/checks.ts'
 import { creditWallet } from '../use-cases/credit-wallet.ts'
 import type { BillingDeps } from '../use-cases/deps.ts'
 import { dispatchHold } from '../use-cases/dispatch-hold.ts'
@@ -37,8 +39,12 @@ export type Command =
   | { readonly kind: 'reap' }
 
 /** Fractions of a nano-USD a token, so that rounding shows; the dear one makes a few tokens more than any balance. */
-const CHEAP = { version: '1', ...ratesOf(700_000n, 70_000n, 2_500_000n) }
-const DEAR = { version: '2', ...ratesOf(MAX_NANO_USD, MAX_NANO_USD, MAX_NANO_USD) }
+const CHEAP = {
+  version: '1',
+  ...ratesOf(700_000n, 70_000n, 2_500_000n),
+  tiers: [{ aboveInputTokens: 60, ...ratesOf(900_000n, 90_000n, 3_500_000n) }],
+}
+const DEAR = { version: '2', ...ratesOf(MAX_NANO_USD, MAX_NANO_USD, MAX_NANO_USD), tiers: [] }
 const CREDITS = [200n, 300n]
 export const PROCESSES = 3
 
@@ -156,7 +162,7 @@ export class LedgerRun {
       const hasEnded = promised.outcome !== undefined
       const before = promised.amount
       const rateCard = command.isDear ? DEAR : CHEAP
-      const amount = priceOf(command.quantities, rateCard)
+      const amount = worstCaseOf(checkRateCard(rateCard, 'rateCard'), command.quantities)
       const call = { operation: 'chat_completion', modelId: 'm', requestId: 'req_1', rateCard, ceiling: command.quantities } as const
       await placeHold(deps, principal, { id, ...call, ttlSeconds: command.ttlSeconds })
       expect(hasEnded, 'I4: what has ended is not placed again').toBe(false)
@@ -234,5 +240,5 @@ export class LedgerRun {
 }
 
 function ratesOf(inputTokens: bigint, cachedInputTokens: bigint, outputTokens: bigint): Rates {
-  return { inputTokens, cachedInputTokens, outputTokens, audioMilliseconds: 0n }
+  return { inputTokens, cachedInputTokens, cacheWriteTokens: inputTokens + cachedInputTokens, outputTokens, audioMilliseconds: 0n }
 }

@@ -1,5 +1,7 @@
 import { KisError } from '../../common/errors.ts'
 import { MAX_NANO_USD, type Quantities, type Rates, UNITS } from '../domain/money.ts'
+import type { RateCard } from '../domain/rate-card.ts'
+import type { RateCardInput } from './place-hold.ts'
 
 /** Longest name of an organization or a key, and longest reference of a top-up. */
 const MAX_NAME_CHARACTERS = 100
@@ -26,7 +28,26 @@ export function checkQuantities(quantities: Quantities, param: string): Quantiti
   return quantities
 }
 
-export function checkRates(rates: Rates, param: string): Rates {
+/** Tiers of one rate card; vendors have one or two, and every open hold carries them. */
+const MAX_TIERS = 8
+
+/** @throws {KisError} a rate or a tier is out of range, or the tiers do not rise. */
+export function checkRateCard({ tiers, ...base }: RateCardInput, param: string): RateCard {
+  if (tiers.length > MAX_TIERS)
+    throw new KisError('array_above_max_length', `A rate card has at most ${MAX_TIERS} tiers.`, { param: `${param}.tiers` })
+  let least = 1
+  return {
+    rates: checkRates(base, param),
+    tiers: tiers.map((tier, i) => {
+      const path = `${param}.tiers[${i}]`
+      const aboveInputTokens = checkInteger(tier.aboveInputTokens, `${path}.aboveInputTokens`, least, Number.MAX_SAFE_INTEGER)
+      least = aboveInputTokens + 1
+      return { aboveInputTokens, rates: checkRates(tier, path) }
+    }),
+  }
+}
+
+function checkRates(rates: Rates, param: string): Rates {
   for (const unit of UNITS)
     if (rates[unit] < 0n || rates[unit] > MAX_NANO_USD)
       throw new KisError('unsupported_value', 'A rate is 0 to 9,000,000 USD per million units.', { param: `${param}.${unit}` })

@@ -1,7 +1,8 @@
 import { NotFound } from '../../common/errors.ts'
 import { endEntryId, usageRecordId } from '../domain/ids.ts'
 import { balanceChange, endPostings, type LedgerEntry } from '../domain/ledger.ts'
-import { MAX_NANO_USD, priceOf, type Quantities, type Rates, UNITS } from '../domain/money.ts'
+import { MAX_NANO_USD, priceOf, type Quantities } from '../domain/money.ts'
+import { fromStoredCard, ratesReached, toStoredRates } from '../domain/rate-card.ts'
 import { type UsageRecord, type UsageSource, usagePosition } from '../domain/usage.ts'
 import type { Hold } from '../domain/wallet.ts'
 import type { WalletDraft } from '../domain/wallet-draft.ts'
@@ -66,9 +67,9 @@ function outcomeOf(id: string, { kind, postings }: LedgerEntry): HoldOutcome {
   }
 }
 
-function chargeOf({ amount, rates }: Hold, quantities: Quantities) {
+function chargeOf({ amount, rateCard }: Hold, quantities: Quantities) {
   const held = BigInt(amount)
-  const cost = priceOf(quantities, Object.fromEntries(UNITS.map((unit) => [unit, BigInt(rates[unit])])) as Rates)
+  const cost = priceOf(quantities, ratesReached(fromStoredCard(rateCard), quantities))
   const charged = cost < held ? cost : held
   // Bounded like every amount: a count that is wrong by far must not keep the hold from ending.
   const absorbed = cost < MAX_NANO_USD ? cost - charged : MAX_NANO_USD - charged
@@ -83,7 +84,8 @@ function usageRecord(
   amount: number,
   at: Date,
 ): UsageRecord {
-  const { apiKeyId, modelId, operation, requestId, rates, rateCardVersion } = hold
+  const { apiKeyId, modelId, operation, requestId, rateCard, rateCardVersion } = hold
+  const rates = toStoredRates(ratesReached(fromStoredCard(rateCard), quantities))
   const _id = usageRecordId(organizationId, holdId)
   const position = usagePosition(at, _id)
   return { _id, organizationId, position, apiKeyId, modelId, operation, requestId, quantities, rates, rateCardVersion, amount, source, at }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
 import type { DocumentStore } from '../../common/ports/document-store.ts'
 import type { Principal } from '../../common/principal.ts'
-import { MAX_NANO_USD, type Quantities } from '../domain/money.ts'
+import { MAX_NANO_USD, NOTHING, type Quantities } from '../domain/money.ts'
 import { MAX_OPEN_HOLDS, MAX_PENDING_ENTRIES } from '../domain/wallet.ts'
 import { audit } from '../test-support/audit.ts'
 import { STORES } from '../test-support/stores.ts'
@@ -17,19 +17,23 @@ import { settleHold } from './settle-hold.ts'
 import { voidHold } from './void-hold.ts'
 
 const never = new AbortController().signal
-const used = (inputTokens: number, outputTokens = 0): Quantities => ({
-  inputTokens,
-  cachedInputTokens: 0,
-  outputTokens,
-  audioMilliseconds: 0,
-})
+const used = (inputTokens: number, outputTokens = 0): Quantities => ({ ...NOTHING, inputTokens, outputTokens })
+const RATE_CARD: PlaceHoldInput['rateCard'] = {
+  version: 'v1',
+  inputTokens: 1_000_000n,
+  cachedInputTokens: 0n,
+  cacheWriteTokens: 0n,
+  outputTokens: 1_000_000n,
+  audioMilliseconds: 0n,
+  tiers: [],
+}
 /** One nano-USD a token, so that amounts are tokens. */
 const call = (id: string, tokens: number, ttlSeconds = 60): PlaceHoldInput => ({
   id,
   operation: 'chat_completion',
   modelId: 'gpt',
   requestId: 'req_1',
-  rateCard: { version: 'v1', inputTokens: 1_000_000n, cachedInputTokens: 0n, outputTokens: 1_000_000n, audioMilliseconds: 0n },
+  rateCard: RATE_CARD,
   ceiling: used(tokens),
   ttlSeconds,
 })
@@ -254,6 +258,37 @@ for (const { name, open } of STORES)
       await reapHolds(deps, never)
       expect(await moneyOf(owner)).toEqual({ available: 90, held: 0 })
       await audit(deps, owner.organizationId)
+    })
+
+    it('are held at the dearest tier and bucket within reach, and charged at those that were reached', async () => {
+      const tier = { ...RATE_CARD, aboveInputTokens: 10, inputTokens: 2_000_000n, cachedInputTokens: 0n, cacheWriteTokens: 3_000_000n }
+      const rateCard = { ...RATE_CARD, tiers: [tier] }
+      const owner = await fundedOrganization(deps, 1_000n)
+      const settled = async (quantities: Partial<Quantities>) => {
+        const id = deps.ids('hold')
+        const hold = await placeHold(deps, owner, { ...call(id, 20), rateCard })
+        expect(hold.amount).toBe(60)
+        await dispatchHold(deps, owner, id, used(1))
+        return (await settleHold(deps, owner, id, { ...NOTHING, ...quantities }, 'provider')).charged
+      }
+      expect(await settled({ inputTokens: 10 })).toBe(10n)
+      expect(await settled({ inputTokens: 11 })).toBe(22n)
+      expect(await settled({ inputTokens: 6, cachedInputTokens: 4, cacheWriteTokens: 5, outputTokens: 2 })).toBe(29n)
+      await deps.pump.drain(owner.organizationId)
+      const records = await deps.collections.usage.find({ organizationId: owner.organizationId }, { sort: { position: 1 }, limit: 3 })
+      expect(records.map(({ rates }) => rates.inputTokens).sort()).toEqual([1_000_000, 2_000_000, 2_000_000])
+      await audit(deps, owner.organizationId)
+    })
+
+    it.each([
+      ['that do not rise', [10, 10], 'rateCard.tiers[1].aboveInputTokens'],
+      ['that begin at nothing', [0], 'rateCard.tiers[0].aboveInputTokens'],
+      ['that are nine', [1, 2, 3, 4, 5, 6, 7, 8, 9], 'rateCard.tiers'],
+    ])('refuse tiers %s', async (_name, bounds, param) => {
+      const owner = await fundedOrganization(deps, 100n)
+      const tiers = bounds.map((aboveInputTokens) => ({ ...RATE_CARD, aboveInputTokens }))
+      const placed = placeHold(deps, owner, { ...call(deps.ids('hold'), 1), rateCard: { ...RATE_CARD, tiers } })
+      await expect(placed).rejects.toMatchObject({ param })
     })
 
     it('are at most 2,000 open ones an organization', async () => {

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, it } from 'vitest'
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
 import { full } from '../../../test/support/soak.ts'
-import type { Quantities } from '../domain/money.ts'
+import { NOTHING, type Quantities } from '../domain/money.ts'
 import { type Command, LedgerRun, PROCESSES } from '../test-support/ledger-run.ts'
 import { STORE_FAULTS, type StoreFault } from '../test-support/process-store.ts'
 import { STORES } from '../test-support/stores.ts'
@@ -27,6 +27,7 @@ const quantities: fc.Arbitrary<Quantities> = fc.oneof(
     arbitrary: fc.record({
       inputTokens: fc.nat({ max: 80 }),
       cachedInputTokens: fc.nat({ max: 80 }),
+      cacheWriteTokens: fc.nat({ max: 20 }),
       outputTokens: fc.nat({ max: 30 }),
       audioMilliseconds: fc.constant(0),
     }),
@@ -34,9 +35,7 @@ const quantities: fc.Arbitrary<Quantities> = fc.oneof(
   // Of an engine that counts nothing, and of one that has lost count: above every hold, and above all that the ledger can write.
   {
     weight: 1,
-    arbitrary: fc
-      .constantFrom(0, 10_000, Number.MAX_SAFE_INTEGER)
-      .map((outputTokens) => ({ inputTokens: 0, cachedInputTokens: 0, outputTokens, audioMilliseconds: 0 })),
+    arbitrary: fc.constantFrom(0, 10_000, Number.MAX_SAFE_INTEGER).map((outputTokens) => ({ ...NOTHING, outputTokens })),
   },
 )
 const amount = fc.oneof(

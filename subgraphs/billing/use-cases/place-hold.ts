@@ -3,19 +3,24 @@ import { timeOfId } from '../../common/ids.ts'
 import type { Principal } from '../../common/principal.ts'
 import { endEntryId } from '../domain/ids.ts'
 import { holdPostings } from '../domain/ledger.ts'
-import { MAX_NANO_USD, priceOf, type Quantities, type Rates, toStored, UNITS, type Unit } from '../domain/money.ts'
+import { MAX_NANO_USD, NOTHING, type Quantities, type Rates, toStored } from '../domain/money.ts'
+import { toStoredCard, worstCaseOf } from '../domain/rate-card.ts'
 import type { Operation } from '../domain/usage.ts'
 import { type Hold, MAX_OPEN_HOLDS, MAX_PENDING_ENTRIES } from '../domain/wallet.ts'
-import { checkForeignId, checkHoldId, checkQuantities, checkRates, checkTtl } from './checks.ts'
+import { checkForeignId, checkHoldId, checkQuantities, checkRateCard, checkTtl } from './checks.ts'
 import type { BillingDeps } from './deps.ts'
 import { HoldConflict, InsufficientQuota } from './hold-errors.ts'
+
+/** Rates of the units by their names, and the tiers above them. */
+export type RateCardInput = Rates & { readonly version: string; readonly tiers: readonly RateTierInput[] }
+export type RateTierInput = Rates & { readonly aboveInputTokens: number }
 
 export interface PlaceHoldInput {
   readonly id: string
   readonly operation: Operation
   readonly modelId: string
   readonly requestId: string
-  readonly rateCard: Rates & { readonly version: string }
+  readonly rateCard: RateCardInput
   readonly ceiling: Quantities
   readonly ttlSeconds: number
 }
@@ -52,9 +57,9 @@ export async function placeHold(deps: BillingDeps, { organizationId, apiKeyId }:
 
 function newHold(input: PlaceHoldInput, apiKeyId: string, now: Date): Hold {
   const ceiling = checkQuantities(input.ceiling, 'ceiling')
-  const rates = checkRates(input.rateCard, 'rateCard')
+  const card = checkRateCard(input.rateCard, 'rateCard')
   const ttlSeconds = checkTtl(input.ttlSeconds)
-  const amount = priceOf(ceiling, rates)
+  const amount = worstCaseOf(card, ceiling)
   if (amount > MAX_NANO_USD) throw new InsufficientQuota()
   return {
     state: 'placed',
@@ -64,8 +69,8 @@ function newHold(input: PlaceHoldInput, apiKeyId: string, now: Date): Hold {
     modelId: checkForeignId(input.modelId, 'modelId'),
     operation: input.operation,
     requestId: checkForeignId(input.requestId, 'requestId'),
-    rates: Object.fromEntries(UNITS.map((unit) => [unit, toStored(rates[unit])])) as Record<Unit, number>,
+    rateCard: toStoredCard(card),
     rateCardVersion: checkForeignId(input.rateCard.version, 'rateCard.version'),
-    checkpoint: { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, audioMilliseconds: 0 },
+    checkpoint: NOTHING,
   }
 }

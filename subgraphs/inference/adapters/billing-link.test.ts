@@ -8,8 +8,16 @@ import type { Link, Operation } from '../../common/link.ts'
 import { somebody } from '../testing/parts.ts'
 import { billingOver } from './billing-link.ts'
 
-const rateCard = { version: 'v', inputTokens: 150_000_000n, cachedInputTokens: 1n, outputTokens: 600_000_000n, audioMilliseconds: 0n }
-const quantities = { inputTokens: 1, cachedInputTokens: 2, outputTokens: 3, audioMilliseconds: 0 }
+const rates = { inputTokens: 150_000_000n, cachedInputTokens: 1n, cacheWriteTokens: 2n, outputTokens: 600_000_000n, audioMilliseconds: 0n }
+const rateCard = { version: 'v', ...rates, tiers: [{ aboveInputTokens: 200_000, ...rates, outputTokens: 3n }] }
+const texts = {
+  inputTokens: '0.15',
+  cachedInputTokens: '0.000000001',
+  cacheWriteTokens: '0.000000002',
+  outputTokens: '0.6',
+  audioMilliseconds: '0',
+}
+const quantities = { inputTokens: 1, cachedInputTokens: 2, cacheWriteTokens: 4, outputTokens: 3, audioMilliseconds: 0 }
 const contextOf = (signal: AbortSignal) => ({ caller: somebody, requestId: 'req_1', signal })
 const context = contextOf(new AbortController().signal)
 
@@ -58,7 +66,7 @@ describe('billing over a link', () => {
         operation: 'CHAT_COMPLETION',
         modelId: 'm',
         requestId: 'req_1',
-        rateCard: { version: 'v', inputTokens: '0.15', cachedInputTokens: '0.000000001', outputTokens: '0.6', audioMilliseconds: '0' },
+        rateCard: { version: 'v', ...texts, tiers: [{ aboveInputTokens: 200_000, ...texts, outputTokens: '0.000000003' }] },
         ceiling: quantities,
         ttlSeconds: 60,
       },

@@ -2,7 +2,7 @@ import type { Clock } from '../../common/clock.ts'
 import { KisError, ServiceUnavailable } from '../../common/errors.ts'
 import { type Link, request } from '../../common/link.ts'
 import { formatUsd, parseUsd } from '../../common/usd.ts'
-import type { Billing, BillingContext, Quantities, RateCard } from '../ports/billing.ts'
+import type { Billing, BillingContext, Quantities, RateCard, Rates } from '../ports/billing.ts'
 
 const PLACE = 'mutation ($input: PlaceHoldInput!) { placeHold(input: $input) { id } }'
 const DISPATCH = 'mutation ($input: HoldQuantitiesInput!) { dispatchHold(input: $input) { id } }'
@@ -85,15 +85,23 @@ function quantitiesOf(id: string, quantities: Quantities) {
   return { input: { id, quantities: quantitiesInput(quantities) } }
 }
 
-function quantitiesInput({ inputTokens, cachedInputTokens, outputTokens, audioMilliseconds }: Quantities) {
-  return { inputTokens, cachedInputTokens, outputTokens, audioMilliseconds }
+function quantitiesInput({ inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, audioMilliseconds }: Quantities) {
+  return { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, audioMilliseconds }
 }
 
-function rateCardInput({ version, inputTokens, cachedInputTokens, outputTokens, audioMilliseconds }: RateCard) {
+function rateCardInput({ version, tiers, ...rates }: RateCard) {
   return {
     version,
+    ...ratesInput(rates),
+    tiers: tiers.map(({ aboveInputTokens, ...tier }) => ({ aboveInputTokens, ...ratesInput(tier) })),
+  }
+}
+
+function ratesInput({ inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, audioMilliseconds }: Rates) {
+  return {
     inputTokens: formatUsd(inputTokens),
     cachedInputTokens: formatUsd(cachedInputTokens),
+    cacheWriteTokens: formatUsd(cacheWriteTokens),
     outputTokens: formatUsd(outputTokens),
     audioMilliseconds: formatUsd(audioMilliseconds),
   }

@@ -2,7 +2,7 @@ import { refuse } from '../../common/check.ts'
 import type { Audio } from '../ports/audio-reader.ts'
 import type { Quantities } from '../ports/billing.ts'
 import type { ProtocolObject } from '../ports/engines.ts'
-import type { Usage } from './usage.ts'
+import { quantitiesOf, type Usage } from './usage.ts'
 
 /** 25 MiB last 10 hours at the least rate of speech codecs (Opus: 6 kbit/s, RFC 6716); a file that says more than this says nothing true. */
 const MAX_AUDIO_MS = 24 * 3_600_000
@@ -38,5 +38,5 @@ export function reportedAudio({ usage, duration }: ProtocolObject): Usage | null
 }
 
 function audio(audioMilliseconds: number): Quantities {
-  return { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, audioMilliseconds }
+  return { ...quantitiesOf(0, 0), audioMilliseconds }
 }

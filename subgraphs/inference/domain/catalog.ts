@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { CatalogFile, Feature, ModelEntry } from '../../common/catalog-file.ts'
-import type { RateCard } from '../ports/billing.ts'
+import type { CatalogFile, Feature, ModelEntry, TokenPrices } from '../../common/catalog-file.ts'
+import type { RateCard, Rates } from '../ports/billing.ts'
 
 export type ModelKind = ModelEntry['kind']
 export type Residency = 'local' | 'regional' | 'cloud'
@@ -76,13 +76,28 @@ export function catalogOf(file: Pick<CatalogFile, 'engines' | 'models'>, loadedA
   return { models, find: (name) => byName.get(name) }
 }
 
-function rateCardOf({ input, cachedInput, output, audio }: ModelEntry['price']): RateCard {
+function rateCardOf(price: ModelEntry['price']): RateCard {
+  // The file's price is per minute, the card's per million milliseconds: 50/3 minutes, rounded up.
+  const audioMilliseconds = ((price.audio ?? 0n) * 50n + 2n) / 3n
   return {
-    version: createHash('sha256').update([input, cachedInput, output, audio].join(' ')).digest('hex').slice(0, 12),
+    version: createHash('sha256').update(factsOf(price).join(' ')).digest('hex').slice(0, 12),
+    ...tokenRatesOf(price),
+    audioMilliseconds,
+    tiers: price.tiers.map((tier) => ({ aboveInputTokens: tier.aboveInputTokens, ...tokenRatesOf(tier), audioMilliseconds })),
+  }
+}
+
+function tokenRatesOf({ input, cachedInput, cacheWrite, output }: TokenPrices): Omit<Rates, 'audioMilliseconds'> {
+  return {
     inputTokens: input ?? 0n,
     cachedInputTokens: cachedInput ?? 0n,
+    cacheWriteTokens: cacheWrite ?? 0n,
     outputTokens: output ?? 0n,
-    // The file's price is per minute, the card's per million milliseconds: 50/3 minutes, rounded up.
-    audioMilliseconds: ((audio ?? 0n) * 50n + 2n) / 3n,
   }
+}
+
+/** Everything that a charge depends on, in one order. */
+function factsOf({ input, cachedInput, cacheWrite, output, audio, tiers }: ModelEntry['price']) {
+  const tierFacts = tiers.flatMap((tier) => [tier.aboveInputTokens, tier.input, tier.cachedInput, tier.cacheWrite, tier.output])
+  return [input, cachedInput, cacheWrite, output, audio, ...tierFacts]
 }

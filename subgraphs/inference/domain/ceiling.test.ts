@@ -22,6 +22,7 @@ describe('the ceiling of a chat call', () => {
     expect(chatCeiling(model, requestOf(fields), 100)).toEqual({
       inputTokens: 184,
       cachedInputTokens: 0,
+      cacheWriteTokens: 0,
       outputTokens,
       audioMilliseconds: 0,
     })
@@ -32,11 +33,6 @@ describe('the ceiling of a chat call', () => {
       parseCatalog(`engines: { e: { kind: embedded, badge: local } }\nmodels: [{ id: m, engine: e, ${fields} }]`, 'c', {}),
       new Date(0),
     ).find('m')!
-
-  it('takes input at the dearest of its prices', () => {
-    const model = modelOf('kind: chat, max_output_tokens: 1, price: { input: "1", cached_input: "3", output: "1" }')
-    expect(chatCeiling(model, requestOf({}), 100)).toMatchObject({ inputTokens: 0, cachedInputTokens: 184 })
-  })
 
   it('is the window where only that is known', () => {
     const model = modelOf('kind: chat, context_window: 500, price: { input: "1", output: "1" }')

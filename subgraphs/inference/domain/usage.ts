@@ -15,9 +15,13 @@ export function reportedUsage({ usage }: ProtocolObject): TokenUsage | undefined
   if (typeof usage !== 'object' || usage === null) return undefined
   const { prompt_tokens: prompt, completion_tokens: completion, prompt_tokens_details: details } = usage as Record<string, unknown>
   if (!isCount(prompt) || !isCount(completion)) return undefined
-  const cached = (details as { cached_tokens?: unknown } | null | undefined)?.cached_tokens
+  const { cached_tokens: cached, cache_write_tokens: written } = (details ?? {}) as {
+    cached_tokens?: unknown
+    cache_write_tokens?: unknown
+  }
   const cachedInputTokens = isCount(cached) ? Math.min(cached, prompt) : 0
-  return { inputTokens: prompt - cachedInputTokens, cachedInputTokens, outputTokens: completion }
+  const cacheWriteTokens = isCount(written) ? Math.min(written, prompt - cachedInputTokens) : 0
+  return { inputTokens: prompt - cachedInputTokens - cacheWriteTokens, cachedInputTokens, cacheWriteTokens, outputTokens: completion }
 }
 
 export function providerUsage(tokens: TokenUsage): Usage {
@@ -29,7 +33,7 @@ export function countedUsage(inputTokens: number, outputTokens: number): Usage {
 }
 
 export function quantitiesOf(inputTokens: number, outputTokens: number): Quantities {
-  return { inputTokens, cachedInputTokens: 0, outputTokens, audioMilliseconds: 0 }
+  return { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens, audioMilliseconds: 0 }
 }
 
 function isCount(value: unknown): value is number {

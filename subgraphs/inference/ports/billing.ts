@@ -22,22 +22,28 @@ export interface HoldRequest {
   readonly ttlSeconds: number
 }
 
-/** Disjoint buckets; whole numbers. */
+/** Disjoint buckets; whole numbers. A ceiling has all of its input in one: billing holds it at the dearest price. */
 export interface Quantities {
   readonly inputTokens: number
   readonly cachedInputTokens: number
+  /** Input that the engine wrote to its cache. */
+  readonly cacheWriteTokens: number
   readonly outputTokens: number
   readonly audioMilliseconds: number
 }
 
 /** Nano-USD per million units. */
-export interface RateCard {
+export type Rates = { readonly [unit in keyof Quantities]: bigint }
+
+export interface RateCard extends Rates {
   /** Changes whenever a price does. */
   readonly version: string
-  readonly inputTokens: bigint
-  readonly cachedInputTokens: bigint
-  readonly outputTokens: bigint
-  readonly audioMilliseconds: bigint
+  /** Rates of the whole call once its input is longer, by rising length. */
+  readonly tiers: readonly RateTier[]
+}
+
+export interface RateTier extends Rates {
+  readonly aboveInputTokens: number
 }
 
 export interface BillingContext {

@@ -3,10 +3,11 @@ import type { AudioFormat } from './audio-reader.ts'
 /** JSON objects of the chat protocol, kept whole: fields that we do not know pass unchanged. */
 export type ProtocolObject = Readonly<Record<string, unknown>>
 
-/** Disjoint: cached input tokens are not among the input tokens. */
+/** Disjoint: input tokens that the engine had cached, or wrote to its cache, are not among the input tokens. */
 export interface TokenUsage {
   readonly inputTokens: number
   readonly cachedInputTokens: number
+  readonly cacheWriteTokens: number
   readonly outputTokens: number
 }
 

@@ -58,12 +58,14 @@ function firstChoice(response: ChatCompletion['response']): Choice | undefined {
   return choices.find(({ index }) => index === 0) ?? choices[0]
 }
 
-/** In the protocol's words, where cached tokens are among the prompt's. */
-function chatUsage({ quantities: { inputTokens, cachedInputTokens, outputTokens } }: Usage) {
+/** In the protocol's words, where tokens of the cache are among the prompt's. */
+function chatUsage({ quantities: { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } }: Usage) {
+  const promptTokens = inputTokens + cachedInputTokens + cacheWriteTokens
   return {
-    promptTokens: inputTokens + cachedInputTokens,
+    promptTokens,
     cachedPromptTokens: cachedInputTokens,
+    cacheWritePromptTokens: cacheWriteTokens,
     completionTokens: outputTokens,
-    totalTokens: inputTokens + cachedInputTokens + outputTokens,
+    totalTokens: promptTokens + outputTokens,
   }
 }

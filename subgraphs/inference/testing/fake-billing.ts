@@ -1,5 +1,6 @@
 import { KisError, ServiceUnavailable } from '../../common/errors.ts'
-import type { Billing, BillingContext, Quantities, RateCard } from '../ports/billing.ts'
+import { quantitiesOf } from '../domain/usage.ts'
+import type { Billing, BillingContext, Quantities, RateCard, Rates } from '../ports/billing.ts'
 
 interface Hold {
   readonly amount: bigint
@@ -47,11 +48,11 @@ export class FakeBilling implements Billing {
   placeHold: Billing['placeHold'] = ({ id, modelId, rateCard, ceiling, ttlSeconds }, context) =>
     this.#write('placeHold', context, () => {
       if (this.holds.has(id)) throw new Error(`the hold ${id} was placed twice`)
-      const amount = priceOf(ceiling, rateCard)
+      const amount = worstCaseOf(ceiling, rateCard)
       if (this.balance - this.held < amount) throw new KisError('insufficient_quota', 'The wallet cannot cover the call.')
       const { organizationId } = context.caller
       this.modelIds.push(modelId)
-      const checkpoint = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, audioMilliseconds: 0 }
+      const checkpoint = quantitiesOf(0, 0)
       this.holds.set(id, { amount, rateCard, organizationId, ttlSeconds, checkpoint, state: 'placed', charged: 0n, used: null })
     })
 
@@ -75,7 +76,7 @@ export class FakeBilling implements Billing {
     this.#untilAnswered('settleHold', context, () => {
       const hold = this.#find(id, context)
       if (isOpen(hold)) {
-        const price = priceOf(quantities, hold.rateCard)
+        const price = priceOf(quantities, ratesReached(quantities, hold.rateCard))
         hold.state = 'settled'
         hold.used = { quantities, source }
         hold.charged = price
@@ -128,7 +129,24 @@ function isOpen({ state }: Hold): boolean {
   return state === 'placed' || state === 'dispatched'
 }
 
-function priceOf(quantities: Quantities, rates: RateCard): bigint {
-  const units = ['inputTokens', 'cachedInputTokens', 'outputTokens', 'audioMilliseconds'] as const
+function ratesReached(quantities: Quantities, card: RateCard): Rates {
+  const input = quantities.inputTokens + quantities.cachedInputTokens + quantities.cacheWriteTokens
+  return card.tiers.findLast(({ aboveInputTokens }) => input > aboveInputTokens) ?? card
+}
+
+/** Ceilings have their input in one bucket. */
+function worstCaseOf(ceiling: Quantities, card: RateCard): bigint {
+  const cards = [card, ...card.tiers.filter(({ aboveInputTokens }) => ceiling.inputTokens > aboveInputTokens)]
+  const inBuckets = (['inputTokens', 'cachedInputTokens', 'cacheWriteTokens'] as const).map((unit) => ({
+    ...ceiling,
+    inputTokens: 0,
+    [unit]: ceiling.inputTokens,
+  }))
+  const costs = cards.flatMap((rates) => inBuckets.map((quantities) => priceOf(quantities, rates)))
+  return costs.reduce((a, b) => (a > b ? a : b))
+}
+
+function priceOf(quantities: Quantities, rates: Rates): bigint {
+  const units = ['inputTokens', 'cachedInputTokens', 'cacheWriteTokens', 'outputTokens', 'audioMilliseconds'] as const
   return (units.reduce((sum, unit) => sum + BigInt(quantities[unit]) * rates[unit], 0n) + 999_999n) / 1_000_000n
 }

@@ -67,7 +67,7 @@ export async function closeEmbedding(
 ): Promise<bigint> {
   const principal = requirePrincipal(ask.caller)
   checkInteger(tokens, 'tokens', 0, MAX_TOKENS)
-  const usage = providerUsage({ inputTokens: tokens, cachedInputTokens: 0, outputTokens: 0 })
+  const usage = providerUsage(quantitiesOf(tokens, 0))
   return holdOf(deps, { ...ask, caller: principal }, holdId, usage.quantities).resolve(usage)
 }
 

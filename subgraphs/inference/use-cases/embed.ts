@@ -2,7 +2,7 @@ import { KisError } from '../../common/errors.ts'
 import type { Model } from '../domain/catalog.ts'
 import { checkTokensOfEach, type EmbeddingRequest } from '../domain/embedding-request.ts'
 import type { Usage } from '../domain/usage.ts'
-import { countedUsage, providerUsage } from '../domain/usage.ts'
+import { countedUsage, providerUsage, quantitiesOf } from '../domain/usage.ts'
 import type { EmbeddingCall } from '../ports/engines.ts'
 import { type CallContext, type Deps, engineOf } from './deps.ts'
 
@@ -54,7 +54,7 @@ export async function embedInBatches(
     tokens += batch.tokens
     isReported &&= batch.source === 'provider'
   }
-  const usage = isReported ? providerUsage({ inputTokens: tokens, cachedInputTokens: 0, outputTokens: 0 }) : countedUsage(tokens, 0)
+  const usage = isReported ? providerUsage(quantitiesOf(tokens, 0)) : countedUsage(tokens, 0)
   return { vectors, usage }
 }
 

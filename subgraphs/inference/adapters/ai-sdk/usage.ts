@@ -9,11 +9,16 @@ export function usageOf(vendor: Vendor, usage: LanguageModelV4Usage): ProtocolOb
   const completion = billed?.output ?? usage.outputTokens.total
   if (!isCount(prompt) || !isCount(completion)) return undefined
   const cached = billed?.cached ?? usage.inputTokens.cacheRead
+  const written = billed ? undefined : usage.inputTokens.cacheWrite
+  const cachedTokens = isCount(cached) ? Math.min(cached, prompt) : 0
   return {
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: prompt + completion,
-    prompt_tokens_details: { cached_tokens: isCount(cached) ? Math.min(cached, prompt) : 0 },
+    prompt_tokens_details: {
+      cached_tokens: cachedTokens,
+      ...(isCount(written) && written > 0 && { cache_write_tokens: Math.min(written, prompt - cachedTokens) }),
+    },
     completion_tokens_details: { reasoning_tokens: isCount(usage.outputTokens.reasoning) ? usage.outputTokens.reasoning : 0 },
   }
 }

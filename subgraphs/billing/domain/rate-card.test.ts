@@ -1,0 +1,66 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { NOTHING, priceOf, type Quantities, type Rates, UNITS } from './money.ts'
+import { fromStoredCard, type RateCard, ratesReached, toStoredCard, worstCaseOf } from './rate-card.ts'
+
+/** USD per million, as prices are written. */
+const rates = (input: bigint, cached: bigint, written: bigint, output: bigint): Rates => ({
+  inputTokens: input,
+  cachedInputTokens: cached,
+  cacheWriteTokens: written,
+  outputTokens: output,
+  audioMilliseconds: 0n,
+})
+const base = rates(2n, 1n, 3n, 10n)
+const long = rates(4n, 2n, 6n, 15n)
+const card: RateCard = { rates: base, tiers: [{ aboveInputTokens: 100, rates: long }] }
+const used = (some: Partial<Quantities>): Quantities => ({ ...NOTHING, ...some })
+
+describe('the tier of a call', () => {
+  it.each<[string, Partial<Quantities>, Rates]>([
+    ['is the base up to the bound', { inputTokens: 100, outputTokens: 1_000 }, base],
+    ['is the next above it', { inputTokens: 101 }, long],
+    ['counts what was cached and what was written as input', { inputTokens: 1, cachedInputTokens: 50, cacheWriteTokens: 50 }, long],
+  ])('%s', (_name, quantities, expected) => expect(ratesReached(card, used(quantities))).toBe(expected))
+
+  it('survives a document', () => expect(fromStoredCard(toStoredCard(card))).toEqual(card))
+})
+
+describe('the worst case of a call', () => {
+  const million = 1_000_000
+  it('takes all input at the dearest bucket', () =>
+    expect(worstCaseOf({ rates: base, tiers: [] }, used({ inputTokens: million, outputTokens: million }))).toBe(13n))
+  it('takes the dearest tier that the ceiling reaches', () =>
+    expect(worstCaseOf(card, used({ inputTokens: million, outputTokens: million }))).toBe(21n))
+  it('leaves out a tier that it cannot reach', () =>
+    expect(worstCaseOf({ rates: base, tiers: [{ aboveInputTokens: million, rates: long }] }, used({ inputTokens: million }))).toBe(3n))
+  it('takes the base where a higher tier is cheaper', () =>
+    expect(worstCaseOf({ rates: long, tiers: [{ aboveInputTokens: 1, rates: base }] }, used({ inputTokens: million }))).toBe(6n))
+
+  it('covers every call within the ceiling', () => {
+    const quantity = fc.nat({ max: 3_000 })
+    const anyRates = fc.tuple(...UNITS.map(() => fc.bigInt({ min: 0n, max: 10n ** 12n }))).map((values) => named(values) as Rates)
+    const anyCard = fc.record({
+      rates: anyRates,
+      tiers: fc
+        .uniqueArray(fc.record({ aboveInputTokens: fc.integer({ min: 1, max: 3_000 }), rates: anyRates }), {
+          maxLength: 3,
+          selector: ({ aboveInputTokens }) => aboveInputTokens,
+        })
+        .map((tiers) => tiers.toSorted((a, b) => a.aboveInputTokens - b.aboveInputTokens)),
+    })
+    fc.assert(
+      fc.property(anyCard, fc.tuple(quantity, quantity, quantity, quantity, quantity), quantity, quantity, (some, values, more, output) => {
+        const quantities = named(values) as Quantities
+        const input = quantities.inputTokens + quantities.cachedInputTokens + quantities.cacheWriteTokens
+        const ceiling = { ...quantities, inputTokens: input + more, cachedInputTokens: 0, cacheWriteTokens: 0 }
+        const roomy = { ...ceiling, outputTokens: quantities.outputTokens + output }
+        expect(priceOf(quantities, ratesReached(some, quantities)) <= worstCaseOf(some, roomy)).toBe(true)
+      }),
+    )
+  })
+})
+
+function named<T>(values: readonly T[]): Readonly<Record<string, T>> {
+  return Object.fromEntries(UNITS.map((unit, i) => [unit, values[i]!]))
+}

@@ -1,0 +1,72 @@
+import { priceOf, type Quantities, type Rates, toStored, UNITS, type Unit } from './money.ts'
+
+/** The prices of one call, which are fixed when its hold is placed. */
+export interface RateCard {
+  readonly rates: Rates
+  /** By rising `aboveInputTokens`. */
+  readonly tiers: readonly RateTier[]
+}
+
+/** Prices of the whole call, output included, once its input is longer than this. */
+export interface RateTier {
+  readonly aboveInputTokens: number
+  readonly rates: Rates
+}
+
+/** A rate card as documents hold it. */
+export type StoredRateCard = {
+  readonly rates: StoredRates
+  readonly tiers: readonly { readonly aboveInputTokens: number; readonly rates: StoredRates }[]
+}
+
+/** Nano-USD per million units. */
+export type StoredRates = Readonly<Record<Unit, number>>
+
+/** The buckets that make a call's input, whose length is the sum of them. */
+const INPUT_UNITS = ['inputTokens', 'cachedInputTokens', 'cacheWriteTokens'] as const
+
+/** The rates of a call that used this much: those of the highest tier that its input is above. */
+export function ratesReached({ rates, tiers }: RateCard, quantities: Quantities): Rates {
+  const input = inputOf(quantities)
+  return tiers.findLast(({ aboveInputTokens }) => input > aboveInputTokens)?.rates ?? rates
+}
+
+/**
+ * The most that a call within the ceiling can cost: all of its input at the dearest of the input's buckets, since whether the engine had it
+ * cached shows only afterwards, and at the dearest tier that the ceiling reaches. A higher tier need not be the dearer one.
+ */
+export function worstCaseOf({ rates, tiers }: RateCard, ceiling: Quantities): bigint {
+  const input = inputOf(ceiling)
+  const reachable = [rates, ...tiers.filter(({ aboveInputTokens }) => input > aboveInputTokens).map((tier) => tier.rates)]
+  const costs = reachable.map((some) => {
+    const dearest = INPUT_UNITS.map((unit) => some[unit]).reduce((a, b) => (a > b ? a : b))
+    return priceOf({ ...ceiling, inputTokens: input, cachedInputTokens: 0, cacheWriteTokens: 0 }, { ...some, inputTokens: dearest })
+  })
+  return costs.reduce((a, b) => (a > b ? a : b))
+}
+
+export function toStoredCard({ rates, tiers }: RateCard): StoredRateCard {
+  return {
+    rates: toStoredRates(rates),
+    tiers: tiers.map((tier) => ({ aboveInputTokens: tier.aboveInputTokens, rates: toStoredRates(tier.rates) })),
+  }
+}
+
+export function fromStoredCard({ rates, tiers }: StoredRateCard): RateCard {
+  return {
+    rates: fromStoredRates(rates),
+    tiers: tiers.map((tier) => ({ aboveInputTokens: tier.aboveInputTokens, rates: fromStoredRates(tier.rates) })),
+  }
+}
+
+export function toStoredRates(rates: Rates): StoredRates {
+  return Object.fromEntries(UNITS.map((unit) => [unit, toStored(rates[unit])])) as Record<Unit, number>
+}
+
+export function fromStoredRates(rates: StoredRates): Rates {
+  return Object.fromEntries(UNITS.map((unit) => [unit, BigInt(rates[unit])])) as Record<Unit, bigint>
+}
+
+function inputOf(quantities: Quantities): number {
+  return INPUT_UNITS.reduce((sum, unit) => sum + quantities[unit], 0)
+}

@@ -1,0 +1,94 @@
+import { once } from 'node:events'
+import { Agent, createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export type BillingOperation = 'placeHold' | 'dispatchHold' | 'checkpointHold' | 'settleHold' | 'voidHold'
+
+/** One operation of inference on billing. */
+export interface Exchange {
+  /** Null: not on a hold. */
+  readonly operation: BillingOperation | null
+  readonly holdId: string | null
+  /** The variables of the operation. */
+  // biome-ignore lint/suspicious/noExplicitAny: of many shapes
+  readonly variables: any
+}
+
+/** Where an exchange is: billing has not heard of it, or has answered and nobody has heard of the answer. */
+export type Phase = 'request' | 'answer'
+
+/**
+ * Stands between inference and billing, so that a test sees each exchange before it reaches billing and before its answer comes back, can make it wait
+ * there, and can lose it. The processes themselves know nothing of it.
+ */
+export class BillingTap implements AsyncDisposable {
+  readonly #target: URL
+  readonly #server: Server
+  readonly #agent = new Agent({ keepAlive: true })
+  /** Exchanges whose answer was passed on, oldest first. */
+  readonly answered: Exchange[] = []
+  /** Says what becomes of an exchange; while it decides, the exchange waits. Null: all pass. */
+  intercept: ((exchange: Exchange, phase: Phase) => Promise<'pass' | 'lose'> | 'pass' | 'lose') | null = null
+
+  private constructor(target: string) {
+    this.#target = new URL(target)
+    this.#server = createServer((incoming, response) => {
+      this.#carry(incoming, response).catch(() => response.destroy())
+    })
+  }
+
+  static async start(port: number, target: string): Promise<BillingTap> {
+    const tap = new BillingTap(target)
+    tap.#server.listen(port, '127.0.0.1')
+    await once(tap.#server, 'listening')
+    return tap
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections()
+    this.#agent.destroy()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+
+  async #carry(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await bytesOf(incoming)
+    const exchange = exchangeOf(body)
+    if (await this.#isLost(exchange, 'request')) return void response.destroy()
+    const answer = await this.#forward(incoming, body)
+    const bytes = await bytesOf(answer)
+    if (await this.#isLost(exchange, 'answer')) return void response.destroy()
+    response.writeHead(answer.statusCode!, { ...answer.headers, 'content-length': bytes.length })
+    response.end(bytes)
+    this.answered.push(exchange)
+  }
+
+  async #isLost(exchange: Exchange, phase: Phase): Promise<boolean> {
+    return exchange.operation !== null && (await this.intercept?.(exchange, phase)) === 'lose'
+  }
+
+  #forward({ method, url, headers }: IncomingMessage, body: Buffer): Promise<IncomingMessage> {
+    const { hostname, port } = this.#target
+    return new Promise((resolve, reject) => {
+      const outgoing = request({ agent: this.#agent, hostname, port, method, path: url, headers }, resolve)
+      outgoing.on('error', reject)
+      outgoing.end(body)
+    })
+  }
+}
+
+async function bytesOf(stream: IncomingMessage): Promise<Buffer> {
+  const pieces: Buffer[] = []
+  for await (const piece of stream) pieces.push(piece as Buffer)
+  return Buffer.concat(pieces)
+}
+
+function exchangeOf(body: Buffer): Exchange {
+  const { query = '', variables = {} } =
+    body.length > 0 ? (JSON.parse(body.toString()) as { query?: string; variables?: Exchange['variables'] }) : {}
+  const operation = (/\b(?:place|dispatch|checkpoint|settle|void)Hold\b/.exec(query)?.[0] ?? null) as BillingOperation | null
+  return { operation, holdId: variables.input?.id ?? variables.id ?? null, variables }
+}

@@ -8,12 +8,17 @@ export function errorBody({ code, message, param, vendorCode }: KisError) {
   return { error: { message, type: ERRORS[code].type, param, code, ...(vendorCode !== null && { vendor_code: vendorCode }) } }
 }
 
+/** In the words of the clients of the address that was asked. */
 export function sendError(reply: FastifyReply, error: KisError): void {
-  reply.code(ERRORS[error.code].status).header('x-should-retry', String(error.shouldRetry))
+  const { routeOptions, rest } = reply.request
+  const dialect = routeOptions.config?.dialect
+  reply.code(dialect?.statusOf(error) ?? ERRORS[error.code].status).header('x-should-retry', String(error.shouldRetry))
   if (error.retryAfterMs !== null) {
     reply.header('retry-after-ms', error.retryAfterMs).header('retry-after', Math.ceil(error.retryAfterMs / 1000))
   }
-  reply.header('content-type', 'application/json; charset=utf-8').send(JSON.stringify(errorBody(error)))
+  reply
+    .header('content-type', 'application/json; charset=utf-8')
+    .send(JSON.stringify(dialect?.errorBody(error, rest.id) ?? errorBody(error)))
 }
 
 /** Whatever was thrown as one of the closed set. A defect is logged, and answered as a bare `internal`. */

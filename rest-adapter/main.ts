@@ -13,6 +13,7 @@ import { documentRoutes } from './documents.ts'
 import { embeddingRoutes } from './embeddings.ts'
 import { fileRoutes } from './files.ts'
 import { keyRoutes } from './keys.ts'
+import { messageRoutes } from './messages.ts'
 import { modelRoutes } from './models.ts'
 import { registerNotOffered } from './not-offered.ts'
 import { readOpenApi } from './openapi.ts'
@@ -55,6 +56,7 @@ export interface RestAdapter extends Drainable {
 
 export const restRoutes: readonly Route[] = [
   ...chatCompletionRoutes,
+  ...messageRoutes,
   ...embeddingRoutes,
   ...transcriptionRoutes,
   ...modelRoutes,

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { InvalidApiKey, KisError } from '../subgraphs/common/errors.ts'
 import { kisErrorOf, notJson, sendError } from './errors.ts'
 import type { RestDeps, RestParts } from './main.ts'
-import { askGateway, type Route } from './route.ts'
+import { askGateway, type Dialect, type Route } from './route.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -12,6 +12,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** Absent for what needs no key. */
     readonly route?: Route
+    /** Absent for the chat protocol's own. */
+    readonly dialect?: Dialect
   }
 }
 
@@ -31,6 +33,7 @@ const CLIENT_REQUEST_ID = /^[A-Za-z0-9_-]{1,64}$/
 /** What scripts of other origins may read; the rate limits are those of the chat protocol. */
 const EXPOSED_HEADERS = [
   'x-request-id',
+  'request-id',
   'x-should-retry',
   'retry-after',
   'retry-after-ms',
@@ -65,16 +68,19 @@ function begin(
   { clock, ids, underWay }: Pick<RestParts, 'clock' | 'ids' | 'underWay'>,
 ): void {
   const { headers } = request
+  const dialect = request.routeOptions.config?.dialect
+  const ownKey = dialect && headers[dialect.keyHeader]
   const clientIds = [headers['x-request-id'], headers['x-client-request-id']]
   request.rest = {
     id: clientIds.find((id) => typeof id === 'string' && CLIENT_REQUEST_ID.test(id))?.toString() ?? ids('req'),
     startedMs: clock.now().getTime(),
-    apiKey: /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? null,
+    apiKey: /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? (typeof ownKey === 'string' && ownKey !== '' ? ownKey : null),
     signal: underWay.add(reply),
     keyJudged: false,
   }
   reply.headers({
     'x-request-id': request.rest.id,
+    ...(dialect && { [dialect.requestIdHeader]: request.rest.id }),
     'access-control-allow-origin': '*',
     'access-control-expose-headers': EXPOSED_HEADERS,
   })

@@ -39,6 +39,16 @@ export interface Call {
   eventStream(): EventStream
 }
 
+/** How clients of another protocol than the chat protocol meet a route: where else their key stands, and what errors look like. */
+export interface Dialect {
+  /** Holds the key without `Bearer`, where there is no `Authorization: Bearer`. */
+  readonly keyHeader: string
+  /** Bears the request's id beside `x-request-id`. */
+  readonly requestIdHeader: string
+  statusOf(error: KisError): number
+  errorBody(error: KisError, requestId: string): unknown
+}
+
 export interface Route {
   readonly method: Method
   /** As in `schema/openapi.yaml`. */
@@ -51,6 +61,8 @@ export interface Route {
   readonly checkedBehind?: boolean
   /** Carries the headers of the chat protocol. */
   readonly inference?: boolean
+  /** Default: that of the chat protocol. */
+  readonly dialect?: Dialect
   /** Refuses a request by its headers, before its body is read. */
   readonly refuse?: (request: FastifyRequest) => void
   /** `undefined`: the route has answered by itself. */

@@ -30,7 +30,7 @@ export function registerRoutes(app: FastifyInstance, routes: readonly Route[], o
       method: route.method,
       url: urlOf(route),
       bodyLimit: { chat, upload, audio, json }[route.body ?? 'json'],
-      config: { route },
+      config: configOf(route),
       ...((route.body === 'upload' || route.body === 'audio') && { onRequest: uploads }),
       handler: (request, reply) => answer(route, request, reply, checkBody, checkQuery, deps),
     }
@@ -43,6 +43,10 @@ export function registerRoutes(app: FastifyInstance, routes: readonly Route[], o
       })
   }
   for (const [url, group] of Map.groupBy(routes, urlOf)) registerOtherMethods(app, url, group)
+}
+
+function configOf(route: Route) {
+  return { route, ...(route.dialect && { dialect: route.dialect }) }
 }
 
 /** `/v1/files/{id}` → `/v1/files/:id`. */
@@ -143,7 +147,9 @@ function registerOtherMethods(app: FastifyInstance, url: string, routes: readonl
     throw new KisError('method_not_allowed', `${request.method} is not allowed here. Allowed: ${allow}.`)
   }
   const others = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'].filter((method) => !allowed.includes(method))
-  app.route({ method: others, url, onRequest: refuse, handler: refuse })
+  const dialect = routes[0]?.dialect
+  const config = dialect ? { dialect } : {}
+  app.route({ method: others, url, config, onRequest: refuse, handler: refuse })
   app.options(url, async ({ headers }, reply) =>
     reply
       .code(204)

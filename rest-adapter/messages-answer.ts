@@ -1,0 +1,115 @@
+import type { ChargedUsage, ChatAnswer } from './chat-operations.ts'
+import { blockOfCall, blockOfDetail, type ReasoningBlock, unsignedSignature } from './messages-reasoning.ts'
+import type { JsonObject } from './route.ts'
+
+/** What the chat protocol says of how an answer ended, collected from its one choice or from chunks. */
+export interface Ending {
+  finishReason: unknown
+  /** Of the stop texts the one that was met, as vLLM calls it; the protocol itself does not tell. */
+  stopText: unknown
+  refusal: string
+  hasToolCalls: boolean
+}
+
+const STOP_REASONS: Readonly<Record<string, string>> = {
+  length: 'max_tokens',
+  tool_calls: 'tool_use',
+  function_call: 'tool_use',
+  content_filter: 'refusal',
+}
+
+/** A completion of the chat protocol as a message. `newId` names what the engine left without an id. */
+export function messageOf({ response, usage }: ChatAnswer, hidesThinking: boolean, newId: () => string): JsonObject {
+  const { id, model, choices } = response as JsonObject & { readonly choices?: readonly JsonObject[] }
+  const choice = (Array.isArray(choices) ? choices[0] : undefined) ?? {}
+  const message = (choice.message ?? {}) as JsonObject
+  const calls = Array.isArray(message.tool_calls) ? (message.tool_calls as readonly JsonObject[]) : []
+  const content = [
+    ...reasoningBlocks(message).map((block) => (hidesThinking ? hidden(block) : block)),
+    ...(typeof message.content === 'string' && message.content !== '' ? [textBlock(message.content)] : []),
+    ...calls.flatMap((call) => {
+      const { name, arguments: input } = (call.function ?? {}) as JsonObject
+      return [blockOfCall(call) ?? [], toolUseBlock(call.id ?? newId(), name, inputOf(input))].flat()
+    }),
+  ]
+  return {
+    ...messageHead(id, model),
+    content,
+    ...endOf({
+      finishReason: choice.finish_reason,
+      stopText: choice.stop_reason,
+      refusal: typeof message.refusal === 'string' ? message.refusal : '',
+      hasToolCalls: calls.length > 0,
+    }),
+    usage: messageUsage(usage, response.usage),
+  }
+}
+
+export function messageHead(id: unknown, model: unknown): JsonObject {
+  return { id: String(id ?? ''), type: 'message', role: 'assistant', model: String(model ?? ''), container: null, diagnostics: null }
+}
+
+export function textBlock(text: string): JsonObject {
+  return { type: 'text', text, citations: null }
+}
+
+export function toolUseBlock(id: unknown, name: unknown, input: JsonObject): JsonObject {
+  return { type: 'tool_use', id: String(id), name: String(name ?? ''), input, caller: { type: 'direct' } }
+}
+
+export function endOf({ finishReason, stopText, refusal, hasToolCalls }: Ending): JsonObject {
+  const hasRefused = refusal !== ''
+  const stopSequence = typeof stopText === 'string' && finishReason === 'stop' ? stopText : null
+  const reason = hasRefused
+    ? 'refusal'
+    : (STOP_REASONS[String(finishReason)] ?? (hasToolCalls ? 'tool_use' : stopSequence === null ? 'end_turn' : 'stop_sequence'))
+  return {
+    stop_reason: reason,
+    stop_sequence: reason === 'stop_sequence' ? stopSequence : null,
+    stop_details: reason === 'refusal' ? { type: 'refusal', category: null, explanation: hasRefused ? refusal : null } : null,
+  }
+}
+
+/** What was charged, in disjoint buckets; nothing is written to a vendor's cache on a caller's wish. `reported`: the engine's own, which alone knows its thinking. */
+export function messageUsage({ promptTokens, cachedPromptTokens, completionTokens }: ChargedUsage, reported: unknown): JsonObject {
+  const { completion_tokens_details: details } = (reported ?? {}) as { readonly completion_tokens_details?: JsonObject | null }
+  const thinking = details?.reasoning_tokens
+  return {
+    input_tokens: promptTokens - cachedPromptTokens,
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: cachedPromptTokens,
+    output_tokens: completionTokens,
+    output_tokens_details: typeof thinking === 'number' ? { thinking_tokens: thinking } : null,
+    server_tool_use: null,
+  }
+}
+
+/** Text of a model's reasoning, as vLLM and DeepSeek or OpenRouter call it. */
+export function reasoningTextOf({ reasoning_content: content, reasoning }: JsonObject): string {
+  const text = content ?? reasoning
+  return typeof text === 'string' ? text : ''
+}
+
+function reasoningBlocks(message: JsonObject): readonly ReasoningBlock[] {
+  const details = Array.isArray(message.reasoning_details) ? message.reasoning_details : []
+  const signed = details.flatMap((detail) => blockOfDetail(detail) ?? [])
+  const thinking = reasoningTextOf(message)
+  // Signed pieces repeat the text.
+  return thinking === '' || signed.some(({ type }) => type === 'thinking')
+    ? signed
+    : [{ type: 'thinking', thinking, signature: unsignedSignature() }, ...signed]
+}
+
+function hidden(block: ReasoningBlock): ReasoningBlock {
+  return block.type === 'thinking' ? { ...block, thinking: '' } : block
+}
+
+/** An object, as the API has it; what a model wrote instead of one is shown as it is. */
+function inputOf(text: unknown): JsonObject {
+  if (typeof text !== 'string' || text.trim() === '') return {}
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject
+  } catch {}
+  return { arguments: text }
+}

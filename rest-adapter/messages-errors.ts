@@ -1,0 +1,47 @@
+import { ERRORS, type ErrorCode } from '../schema/errors.ts'
+import type { KisError } from '../subgraphs/common/errors.ts'
+import type { Dialect } from './route.ts'
+
+/** Codes whose status is another one in the Messages API, which tells an empty wallet and an overload from a limit by the status alone. */
+const STATUSES: Partial<Readonly<Record<ErrorCode, number>>> = {
+  insufficient_quota: 402,
+  engine_unavailable: 529,
+  service_unavailable: 529,
+}
+
+/** The API's error types by status; any other below 500 is an `invalid_request_error`, any other from there on an `api_error`. */
+const TYPES: Readonly<Record<number, string>> = {
+  401: 'authentication_error',
+  402: 'billing_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  409: 'conflict_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  504: 'timeout_error',
+  529: 'overloaded_error',
+}
+
+/** An error as the Messages API has it. `details` keeps what is ours: the code and, where there is one, the path of what is wrong. */
+export function messagesErrorBody(error: KisError, requestId: string) {
+  const { code, message, param, vendorCode } = error
+  const status = messagesStatusOf(error)
+  const details = { error_code: code, ...(param !== null && { param }), ...(vendorCode !== null && { vendor_code: vendorCode }) }
+  return {
+    type: 'error' as const,
+    error: { type: TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error'), message, details },
+    request_id: requestId,
+  }
+}
+
+function messagesStatusOf({ code }: KisError): number {
+  return STATUSES[code] ?? ERRORS[code].status
+}
+
+/** Clients of the Messages API, as Anthropic's SDKs are. */
+export const MESSAGES_DIALECT: Dialect = {
+  keyHeader: 'x-api-key',
+  requestIdHeader: 'request-id',
+  statusOf: messagesStatusOf,
+  errorBody: messagesErrorBody,
+}

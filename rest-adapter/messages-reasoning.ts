@@ -1,0 +1,87 @@
+import type { JsonObject } from './route.ts'
+
+/**
+ * Reasoning that a vendor wants back, in the two opaque fields that clients of the Messages API return unchanged: a thinking block's `signature`
+ * and a redacted block's `data`. The chat protocol's objects say which engine signed it, and theirs have no place for that: the kind of the
+ * engine stands before the signature. Anthropic's own stand bare, so that a conversation can begin here and go on there, or the other way round.
+ */
+const SEPARATOR = ':'
+const BARE = 'anthropic'
+/** In the engine's place: a model's reasoning that nobody signed, which some engines want back to go on after calls of tools. */
+const UNSIGNED = 'unsigned'
+/** In the engine's place: Gemini's signature of one call of a tool, which comes before the call in a redacted block of its own. */
+const CALL = 'google-call'
+
+export interface ReasoningBlock {
+  readonly type: 'thinking' | 'redacted_thinking'
+  readonly thinking?: string
+  readonly signature?: string
+  readonly data?: string
+}
+
+/** One of the chat protocol's `reasoning_details`; null for a piece that no vendor signed. */
+export function blockOfDetail(detail: unknown): ReasoningBlock | null {
+  const { text, signature, data, format } = (detail ?? {}) as JsonObject
+  const kind = typeof format === 'string' ? format : BARE
+  if (typeof signature === 'string' && signature !== '')
+    return { type: 'thinking', thinking: typeof text === 'string' ? text : '', signature: marked(kind, signature) }
+  if (typeof data === 'string' && data !== '') return { type: 'redacted_thinking', data: marked(kind, data) }
+  return null
+}
+
+export function unsignedSignature(): string {
+  return marked(UNSIGNED, '')
+}
+
+/** The signature of one call, where the call of the chat protocol bears one. */
+export function blockOfCall(call: unknown): ReasoningBlock | null {
+  const { extra_content: extra } = (call ?? {}) as {
+    readonly extra_content?: { readonly google?: { readonly thought_signature?: unknown } }
+  }
+  const signature = extra?.google?.thought_signature
+  return typeof signature === 'string' ? { type: 'redacted_thinking', data: marked(CALL, signature) } : null
+}
+
+/** What the reasoning blocks of one assistant message add to the chat protocol's message, and the signatures of the calls that follow them. */
+export class ReasoningOfMessage {
+  readonly #details: JsonObject[] = []
+  #unsigned = ''
+  #callSignature: string | null = null
+
+  thinking(thinking: string, signature: string): void {
+    const [kind, value] = split(signature)
+    if (kind === UNSIGNED) this.#unsigned += thinking
+    else if (value !== '')
+      this.#details.push({ type: 'reasoning.text', text: thinking, signature: value, format: kind, index: this.#details.length })
+  }
+
+  redacted(data: string): void {
+    const [kind, value] = split(data)
+    if (kind === CALL) this.#callSignature = value
+    else this.#details.push({ type: 'reasoning.encrypted', data: value, format: kind, index: this.#details.length })
+  }
+
+  /** For the next call of a tool, once. */
+  takeCallSignature(): JsonObject {
+    const signature = this.#callSignature
+    this.#callSignature = null
+    return signature === null ? {} : { extra_content: { google: { thought_signature: signature } } }
+  }
+
+  get fields(): JsonObject {
+    return {
+      ...(this.#unsigned !== '' && { reasoning_content: this.#unsigned }),
+      ...(this.#details.length > 0 && { reasoning_details: this.#details }),
+    }
+  }
+}
+
+function marked(kind: string, value: string): string {
+  return kind === BARE ? value : `${kind}${SEPARATOR}${value}`
+}
+
+/** Signatures are base64, so that a colon is ours. */
+function split(value: string): readonly [kind: string, value: string] {
+  const at = value.indexOf(SEPARATOR)
+  return at < 0 ? [BARE, value] : [value.slice(0, at), value.slice(at + 1)]
+}

@@ -1,0 +1,168 @@
+import { createHash } from 'node:crypto'
+import { checkInteger, checkNumber, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../subgraphs/common/check.ts'
+import type { KisError } from '../subgraphs/common/errors.ts'
+import { Conversation } from './messages-conversation.ts'
+import { toolChoiceOf, toolsOf } from './messages-tools.ts'
+import { type JsonObject, withParam } from './route.ts'
+
+/** One request of the Messages API as the chat protocol has it. */
+export interface Translation {
+  readonly request: JsonObject
+  /** Fields that have no counterpart and were left out, as `context_management_not_honored`. */
+  readonly warnings: readonly string[]
+  /** The caller wants thinking signed, but not shown. */
+  readonly hidesThinking: boolean
+  /** An error about the chat protocol's request, in the names of the caller's. */
+  inOwnNames(error: KisError): KisError
+}
+
+const TRANSLATED = new Set([
+  ...['model', 'messages', 'system', 'max_tokens', 'stream', 'stop_sequences', 'temperature', 'top_p', 'top_k', 'metadata'],
+  ...['tools', 'tool_choice', 'thinking', 'output_config', 'output_format'],
+])
+/** They ask for bookkeeping, caching and queues, and change nothing of the answer. */
+const WITHOUT_EFFECT = new Set(['cache_control', 'service_tier', 'diagnostics', 'betas', 'user_profile_id', 'workspace_id'])
+/** A caller would take the answer for one that was made with them. */
+const REFUSED: Readonly<Record<string, string>> = {
+  container: 'Containers are not offered.',
+  mcp_servers: 'Servers of tools are not called from here; give their tools in `tools` and call them yourself.',
+  inference_geo: 'Where a request is processed is set by the residency policy of the organization.',
+}
+/** What a warning of inference says about a field is said about ours. */
+const OWN_FIELDS: Readonly<Record<string, string>> = {
+  stop: 'stop_sequences',
+  max_completion_tokens: 'max_tokens',
+  response_format: 'output_config',
+  reasoning_effort: 'thinking',
+  parallel_tool_calls: 'tool_choice',
+  user: 'metadata',
+}
+const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max']
+/** The API's least. */
+const MIN_BUDGET = 1_024
+/** OpenAI's bound of an end user's id; a longer one is as good by its hash. */
+const MAX_USER_LENGTH = 64
+
+/** @param isCount for `count_tokens`, which asks for no answer and so names no bound of it. @throws {KisError} */
+export function chatRequestOf(body: JsonObject, isCount = false): Translation {
+  for (const [field, message] of Object.entries(REFUSED))
+    if (!isEmpty(body[field])) refuse('unsupported_value', field, `'${field}' cannot be honoured. ${message}`)
+  const maxTokens = body.max_tokens
+  if (!isCount && isAbsent(maxTokens))
+    refuse('missing_required_parameter', 'max_tokens', "Missing required parameter: 'max_tokens', the most tokens of the answer.")
+  checkInteger(maxTokens, 'max_tokens', 1, Number.MAX_SAFE_INTEGER)
+  checkNumber(body.temperature, 'temperature', 0, 1)
+  checkInteger(body.top_k, 'top_k', 0, Number.MAX_SAFE_INTEGER)
+  const conversation = new Conversation(body.system, body.messages)
+  const tools = toolsOf(body.tools)
+  const thinking = thinkingOf(body.thinking, maxTokens as number | null | undefined)
+  const output = outputOf(body)
+  const effort = thinking.isOff ? null : (output.effort ?? thinking.effort)
+  const request: JsonObject = {
+    model: body.model,
+    messages: conversation.messages,
+    ...(!isAbsent(maxTokens) && { max_completion_tokens: maxTokens }),
+    ...(!isAbsent(body.temperature) && { temperature: body.temperature }),
+    ...(!isAbsent(body.top_p) && { top_p: body.top_p }),
+    ...(!isAbsent(body.top_k) && { top_k: body.top_k }),
+    ...stopOf(body.stop_sequences),
+    ...userOf(body.metadata),
+    ...(tools.length > 0 && { tools, ...toolChoiceOf(body.tool_choice) }),
+    ...(output.format && { response_format: output.format }),
+    ...(effort !== null && { reasoning_effort: effort }),
+  }
+  return {
+    request,
+    warnings: Object.keys(body).flatMap((field) => (isUnknown(field, body[field]) ? [`${named(field)}_not_honored`] : [])),
+    hidesThinking: thinking.isHidden,
+    inOwnNames: (error) => inOwnNames(error, conversation),
+  }
+}
+
+/** `response_format_not_honored` → `output_config_not_honored`. */
+export function ownWarning(warning: string): string {
+  const field = /^(\w+)_not_honored$/.exec(warning)?.[1]
+  return field !== undefined && Object.hasOwn(OWN_FIELDS, field) ? `${OWN_FIELDS[field]}_not_honored` : warning
+}
+
+function inOwnNames(error: KisError, conversation: Conversation): KisError {
+  const { param, message } = error
+  if (param === null) return error
+  const own = ownPath(param, conversation)
+  return withParam(error, own, message.replaceAll(param, own))
+}
+
+function ownPath(param: string, conversation: Conversation): string {
+  if (param.startsWith('messages[')) return conversation.pathOf(param)
+  const [, tool, rest = ''] = /^tools\[(\d+)\](?:\.function)?(.*)$/s.exec(param) ?? []
+  if (tool !== undefined) return `tools[${tool}]${rest.replace(/^\.parameters/, '.input_schema')}`
+  const [, first = '', others = ''] = /^([^.[]*)(.*)$/s.exec(param)!
+  if (first === 'response_format') return 'output_config.format'
+  return Object.hasOwn(OWN_FIELDS, first) ? OWN_FIELDS[first]! + (first === 'stop' ? others : '') : param
+}
+
+function isEmpty(value: unknown): boolean {
+  return isAbsent(value) || (Array.isArray(value) && value.length === 0)
+}
+
+function isUnknown(field: string, value: unknown): boolean {
+  return !isEmpty(value) && !TRANSLATED.has(field) && !WITHOUT_EFFECT.has(field) && !(field in REFUSED) && value !== 'standard'
+}
+
+/** Callers choose the names of unknown fields, and this travels in a header. */
+function named(field: string): string {
+  return /^\w{1,64}$/.test(field) ? field : 'unknown_field'
+}
+
+function stopOf(sequences: unknown): JsonObject {
+  if (isEmpty(sequences)) return {}
+  const stop = listAt(sequences, 'stop_sequences', 1, Number.POSITIVE_INFINITY)
+  for (const [index, text] of stop.entries()) textAt(text, `stop_sequences[${index}]`)
+  return { stop }
+}
+
+function userOf(metadata: unknown): JsonObject {
+  if (isAbsent(metadata)) return {}
+  const { user_id: id } = objectAt(metadata, 'metadata')
+  if (isAbsent(id) || id === '') return {}
+  const user = textAt(id, 'metadata.user_id')
+  return { user: user.length > MAX_USER_LENGTH ? createHash('sha256').update(user).digest('hex') : user }
+}
+
+interface Thinking {
+  readonly isOff: boolean
+  readonly effort: string | null
+  readonly isHidden: boolean
+}
+
+/** A budget of tokens becomes the effort that is nearest to its share of the answer's bound: the chat protocol knows efforts only. */
+function thinkingOf(value: unknown, maxTokens: number | null | undefined): Thinking {
+  if (isAbsent(value)) return { isOff: false, effort: null, isHidden: false }
+  const { type, budget_tokens: budget, display } = objectAt(value, 'thinking')
+  checkOneOf(textAt(type, 'thinking.type'), 'thinking.type', ['enabled', 'adaptive', 'between_tools', 'disabled'])
+  if (!isAbsent(display)) checkOneOf(display, 'thinking.display', ['summarized', 'omitted'])
+  const isHidden = display === 'omitted'
+  if (type === 'disabled') return { isOff: true, effort: null, isHidden }
+  // The API's own default effort.
+  if (type !== 'enabled') return { isOff: false, effort: 'high', isHidden }
+  if (isAbsent(budget))
+    refuse('missing_required_parameter', 'thinking.budget_tokens', "Missing required parameter: 'thinking.budget_tokens'.")
+  checkInteger(budget, 'thinking.budget_tokens', MIN_BUDGET, isAbsent(maxTokens) ? Number.MAX_SAFE_INTEGER : maxTokens - 1)
+  const share = isAbsent(maxTokens) ? 1 : (budget as number) / maxTokens
+  return { isOff: false, effort: share < 0.2 ? 'low' : share < 0.45 ? 'medium' : 'high', isHidden }
+}
+
+/** `output_format` is the name that `output_config.format` had before. */
+function outputOf(body: JsonObject): { readonly format: JsonObject | null; readonly effort: string | null } {
+  const config = isAbsent(body.output_config) ? {} : objectAt(body.output_config, 'output_config')
+  const path = isAbsent(config.format) ? 'output_format' : 'output_config.format'
+  const format = config.format ?? body.output_format
+  if (!isAbsent(config.effort)) checkOneOf(config.effort, 'output_config.effort', EFFORTS)
+  // The chat protocol's greatest effort is `xhigh`.
+  const effort = config.effort === 'max' ? 'xhigh' : ((config.effort ?? null) as string | null)
+  if (isAbsent(format)) return { format: null, effort }
+  const { type, schema } = objectAt(format, path)
+  checkOneOf(textAt(type, `${path}.type`), `${path}.type`, ['json_schema'])
+  const json_schema = { name: 'output', schema: objectAt(schema, `${path}.schema`), strict: true }
+  return { format: { type: 'json_schema', json_schema }, effort }
+}

@@ -1,0 +1,43 @@
+import { checkBoolean, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../subgraphs/common/check.ts'
+import type { JsonObject } from './route.ts'
+
+/** The chat protocol's bound, which inference checks, is lower. */
+const MAX_TOOLS = 1_024
+
+/** The tools as functions of the chat protocol, in their order. @throws {KisError} */
+export function toolsOf(value: unknown): readonly JsonObject[] {
+  return isAbsent(value) ? [] : listAt(value, 'tools', 0, MAX_TOOLS).map((tool, index) => toolOf(tool, `tools[${index}]`))
+}
+
+function toolOf(value: unknown, path: string): JsonObject {
+  const tool = objectAt(value, path)
+  if (!isAbsent(tool.type) && tool.type !== 'custom') {
+    refuse(
+      'unsupported_value',
+      `${path}.type`,
+      `Tools of the type '${textAt(tool.type, `${path}.type`)}' are run or known by one vendor only. Describe your own with \`name\` and \`input_schema\`.`,
+    )
+  }
+  checkBoolean(tool.strict, `${path}.strict`)
+  return {
+    type: 'function',
+    function: {
+      name: textAt(tool.name, `${path}.name`),
+      ...(!isAbsent(tool.description) && { description: textAt(tool.description, `${path}.description`) }),
+      parameters: objectAt(tool.input_schema, `${path}.input_schema`),
+      ...(!isAbsent(tool.strict) && { strict: tool.strict }),
+    },
+  }
+}
+
+const CHOICES: Readonly<Record<string, string>> = { auto: 'auto', any: 'required', none: 'none' }
+
+/** @throws {KisError} */
+export function toolChoiceOf(value: unknown): JsonObject {
+  if (isAbsent(value)) return {}
+  const { type, name, disable_parallel_tool_use: isSingle } = objectAt(value, 'tool_choice')
+  checkOneOf(textAt(type, 'tool_choice.type'), 'tool_choice.type', [...Object.keys(CHOICES), 'tool'])
+  checkBoolean(isSingle, 'tool_choice.disable_parallel_tool_use')
+  const choice = CHOICES[type as string] ?? { type: 'function', function: { name: textAt(name, 'tool_choice.name') } }
+  return { tool_choice: choice, ...(isSingle === true && { parallel_tool_calls: false }) }
+}

@@ -1,0 +1,64 @@
+import { KisError } from '../subgraphs/common/errors.ts'
+import { completeChat, noAnswer, streamChat, warningHeader } from './chat-operations.ts'
+import { kisErrorOf } from './errors.ts'
+import { messageOf } from './messages-answer.ts'
+import { MESSAGES_DIALECT, messagesErrorBody } from './messages-errors.ts'
+import { MessageEvents } from './messages-events.ts'
+import { chatRequestOf, ownWarning, type Translation } from './messages-request.ts'
+import { type Call, isStream, ok, type Route } from './route.ts'
+
+function warningsOf({ warnings }: Translation, given: readonly string[] | null | undefined): Readonly<Record<string, string>> {
+  return warningHeader([...new Set([...warnings, ...(given ?? []).map(ownWarning)])])
+}
+
+/** Translates and runs, with the paths in errors in the caller's own names. */
+async function inOwnNames<Result>({ inOwnNames: named }: Translation, run: () => Promise<Result>): Promise<Result> {
+  try {
+    return await run()
+  } catch (error) {
+    throw error instanceof KisError ? named(error) : error
+  }
+}
+
+/** Passes the events on as they come. @throws {KisError} the failure came before the first chunk: nothing has been sent. */
+async function streamMessage(call: Call, translation: Translation): Promise<void> {
+  const { eventStream, context, log, ids } = call
+  const writer = new MessageEvents(translation.hidesThinking, () => ids('fc'))
+  using stream = eventStream()
+  try {
+    await inOwnNames(translation, async () => {
+      for await (const { chunks, warnings, usage } of streamChat(call, translation.request)) {
+        stream.addHeaders(warningsOf(translation, warnings))
+        const events = chunks.flatMap((chunk) => writer.write(chunk))
+        if (events.length > 0) await stream.sendTyped(...events)
+        if (usage && stream.isOpen) await stream.sendTyped(...writer.end(usage))
+      }
+      if (!stream.isOpen) throw noAnswer()
+    })
+  } catch (error) {
+    if (!stream.isOpen) throw error
+    await stream.sendTyped(messagesErrorBody(kisErrorOf(error, log, context.requestId), context.requestId))
+  }
+  stream.end()
+}
+
+export const messageRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/v1/messages',
+    body: 'chat',
+    checkedBehind: true,
+    inference: true,
+    dialect: MESSAGES_DIALECT,
+    async handle(call) {
+      const translation = chatRequestOf(call.body)
+      if (isStream(call.body)) {
+        await streamMessage(call, translation)
+        return undefined
+      }
+      const answer = await inOwnNames(translation, () => completeChat(call, translation.request))
+      const message = messageOf(answer, translation.hidesThinking, () => call.ids('fc'))
+      return { ...ok(message), headers: warningsOf(translation, answer.warnings) }
+    },
+  },
+]

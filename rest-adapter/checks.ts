@@ -51,6 +51,7 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
   maximum: 'integer_above_max_value',
   maxLength: 'string_above_max_length',
   maxItems: 'array_above_max_length',
+  maxProperties: 'array_above_max_length',
   enum: 'unsupported_value',
   const: 'unsupported_value',
   pattern: 'unsupported_value',
@@ -63,7 +64,12 @@ function errorOf({ keyword, params, instancePath, message, parentSchema }: Error
   if (param === null) return new KisError(code, `The ${where} ${message}.`)
   if (keyword === 'required') return new KisError(code, `Missing required parameter: \`${param}\`.`, { param })
   if (keyword === 'additionalProperties') return new KisError(code, `Unknown parameter: \`${param}\`.`, { param })
-  if (keyword === 'enum') return new KisError(code, `\`${param}\` must be one of ${params.allowedValues.join(', ')}.`, { param })
+  if (keyword === 'enum')
+    return new KisError(
+      code,
+      `\`${param}\` must be one of ${params.allowedValues.filter((value: unknown) => value !== null).join(', ')}.`,
+      { param },
+    )
   const meaning = typeof parentSchema?.description === 'string' ? ` (${parentSchema.description.trim().replace(/\.$/, '')})` : ''
   return new KisError(code, `\`${param}\` ${message}${meaning}.`, { param })
 }

@@ -20,6 +20,7 @@ import { readOpenApi } from './openapi.ts'
 import { operatorRoutes } from './operator.ts'
 import { organizationRoutes } from './organization.ts'
 import { registerRequestRules, serverOptions } from './requests.ts'
+import { responseRoutes } from './responses.ts'
 import type { Route } from './route.ts'
 import { registerRoutes } from './routing.ts'
 import { searchRoutes } from './search.ts'
@@ -57,6 +58,7 @@ export interface RestAdapter extends Drainable {
 export const restRoutes: readonly Route[] = [
   ...chatCompletionRoutes,
   ...messageRoutes,
+  ...responseRoutes,
   ...embeddingRoutes,
   ...transcriptionRoutes,
   ...modelRoutes,

@@ -3,12 +3,16 @@ import { KisError } from '../subgraphs/common/errors.ts'
 
 const AGENTS = 'Keep instructions and messages on your side and search with POST /v1/collections/{id}/search.'
 
-/** Parts of the chat protocol that are not offered, and what to use instead. */
+const STATELESS = 'Send the whole conversation as `input` of POST /v1/responses, with the `output` of the responses before.'
+
+/** Parts of the chat protocol that are not offered, and what to use instead; after a slash only what is below. */
 const NOT_OFFERED: Readonly<Record<string, string>> = {
   images: 'Image generation is not offered. Models with `supports_vision` take images as input of POST /v1/chat/completions.',
   assistants: `Assistants are not offered. ${AGENTS}`,
   threads: `Threads are not offered. ${AGENTS}`,
   fine_tuning: 'Fine-tuning is not offered. Put your knowledge into a collection: POST /v1/collections.',
+  'responses/': `Responses are not stored: their answer is all there is of them, and hanging up cancels them. ${STATELESS}`,
+  conversations: `Conversations are not stored. ${STATELESS}`,
   completions: 'Text completions are not offered. Use POST /v1/chat/completions.',
 }
 
@@ -17,6 +21,7 @@ export function registerNotOffered(app: FastifyInstance): void {
     const onRequest = async () => {
       throw new KisError('not_offered', message)
     }
-    for (const url of [`/v1/${part}`, `/v1/${part}/*`]) app.all(url, { onRequest }, onRequest)
+    const urls = part.endsWith('/') ? [`/v1/${part}*`] : [`/v1/${part}`, `/v1/${part}/*`]
+    for (const url of urls) app.all(url, { onRequest }, onRequest)
   }
 }

@@ -17,6 +17,7 @@ export type IdPrefix =
   | 'msg'
   | 'rs'
   | 'fc'
+  | 'call'
 
 /** Makes ids `<prefix>_<UUIDv7 in 32 hexadecimal digits>`: they sort by the time of their making (RFC 9562, section 5.7). */
 export type IdSource = (prefix: IdPrefix) => string

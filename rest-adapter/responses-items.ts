@@ -1,0 +1,196 @@
+import { encryptedContentOf, type ReasoningState } from './responses-reasoning.ts'
+import type { JsonObject } from './route.ts'
+
+/** Where an item stands in the output, and where its events go. */
+export interface Place {
+  readonly id: string
+  /** From 0. */
+  readonly index: number
+  readonly emit: (type: string, fields: JsonObject) => void
+}
+
+export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
+
+/** One item of a response's output, which grows and is closed once. */
+export abstract class OutputItem {
+  readonly #place: Place
+  #status: ItemStatus = 'in_progress'
+
+  constructor(place: Place) {
+    this.#place = place
+  }
+
+  get id(): string {
+    return this.#place.id
+  }
+
+  get isOpen(): boolean {
+    return this.#status === 'in_progress'
+  }
+
+  /** As the output has it. */
+  get object(): JsonObject {
+    return { id: this.id, ...this.fields(), status: this.#status }
+  }
+
+  open(): this {
+    this.#place.emit('response.output_item.added', { output_index: this.#place.index, item: this.object })
+    return this
+  }
+
+  close(status: Exclude<ItemStatus, 'in_progress'>): void {
+    if (!this.isOpen) return
+    this.closeContent()
+    this.#status = status
+    this.#place.emit('response.output_item.done', { output_index: this.#place.index, item: this.object })
+  }
+
+  /** An event about what is in the item. */
+  protected emit(type: string, fields: JsonObject): void {
+    this.#place.emit(type, { item_id: this.id, output_index: this.#place.index, ...fields })
+  }
+
+  protected abstract fields(): JsonObject
+  protected abstract closeContent(): void
+}
+
+interface TextPart {
+  readonly type: 'output_text'
+  text: string
+  readonly annotations: readonly never[]
+  readonly logprobs: unknown[]
+}
+interface RefusalPart {
+  readonly type: 'refusal'
+  refusal: string
+}
+
+/** What the model says: text, or why it will not. */
+export class MessageItem extends OutputItem {
+  readonly #parts: (TextPart | RefusalPart)[] = []
+
+  addText(delta: string, logprobs: readonly JsonObject[]): void {
+    let part = this.#parts.at(-1)
+    if (part?.type !== 'output_text') {
+      part = { type: 'output_text', text: '', annotations: [], logprobs: [] }
+      this.#openPart(part)
+    }
+    part.text += delta
+    part.logprobs.push(...logprobs)
+    if (delta !== '') this.emit('response.output_text.delta', { content_index: this.#parts.length - 1, delta, logprobs })
+  }
+
+  addRefusal(delta: string): void {
+    let part = this.#parts.at(-1)
+    if (part?.type !== 'refusal') {
+      part = { type: 'refusal', refusal: '' }
+      this.#openPart(part)
+    }
+    part.refusal += delta
+    this.emit('response.refusal.delta', { content_index: this.#parts.length - 1, delta })
+  }
+
+  protected override fields(): JsonObject {
+    return { type: 'message', role: 'assistant', content: this.#parts.map((part) => ({ ...part })) }
+  }
+
+  protected override closeContent(): void {
+    const part = this.#parts.at(-1)
+    if (!part) return
+    const content_index = this.#parts.length - 1
+    if (part.type === 'refusal') this.emit('response.refusal.done', { content_index, refusal: part.refusal })
+    else this.emit('response.output_text.done', { content_index, text: part.text, logprobs: part.logprobs })
+    this.emit('response.content_part.done', { content_index, part: { ...part } })
+  }
+
+  #openPart(part: TextPart | RefusalPart): void {
+    this.closeContent()
+    this.#parts.push(part)
+    const empty = part.type === 'refusal' ? part : { ...part, logprobs: [] }
+    this.emit('response.content_part.added', { content_index: this.#parts.length - 1, part: { ...empty } })
+  }
+}
+
+/** A function that the model wants called. */
+export class FunctionCallItem extends OutputItem {
+  readonly callId: string
+  #name: string
+  #arguments = ''
+
+  constructor(place: Place, callId: string, name: string) {
+    super(place)
+    this.callId = callId
+    this.#name = name
+  }
+
+  /** Of engines that tell it late. */
+  addName(name: string): void {
+    if (this.#name === '') this.#name = name
+  }
+
+  addArguments(delta: string): void {
+    this.#arguments += delta
+    this.emit('response.function_call_arguments.delta', { delta })
+  }
+
+  protected override fields(): JsonObject {
+    return { type: 'function_call', call_id: this.callId, name: this.#name, arguments: this.#arguments }
+  }
+
+  protected override closeContent(): void {
+    this.emit('response.function_call_arguments.done', { name: this.#name, arguments: this.#arguments })
+  }
+}
+
+/** How the two forms of a reasoning's text are called. */
+const FORMS = {
+  text: { part: 'reasoning_text', added: 'content_part.added', delta: 'reasoning_text.delta', index: 'content_index' },
+  summary: {
+    part: 'summary_text',
+    added: 'reasoning_summary_part.added',
+    delta: 'reasoning_summary_text.delta',
+    index: 'summary_index',
+  },
+} as const
+
+/** What the model thinks, as far as its engine tells, and what the engine wants back of it. */
+export class ReasoningItem extends OutputItem {
+  readonly #form: (typeof FORMS)[keyof typeof FORMS]
+  readonly #details: unknown[] = []
+  readonly #calls: Record<string, unknown> = {}
+  #text: string | null = null
+
+  constructor(place: Place, form: keyof typeof FORMS) {
+    super(place)
+    this.#form = FORMS[form]
+  }
+
+  addText(delta: string): void {
+    const { part, added, delta: deltaType, index } = this.#form
+    if (this.#text === null) this.emit(`response.${added}`, { [index]: 0, part: { type: part, text: '' } })
+    this.#text = (this.#text ?? '') + delta
+    this.emit(`response.${deltaType}`, { [index]: 0, delta })
+  }
+
+  addState({ details = [], calls = {} }: Partial<ReasoningState>): void {
+    this.#details.push(...details)
+    Object.assign(this.#calls, calls)
+  }
+
+  protected override fields(): JsonObject {
+    const parts = this.#text === null ? [] : [{ type: this.#form.part, text: this.#text }]
+    return {
+      type: 'reasoning',
+      summary: this.#form === FORMS.summary ? parts : [],
+      ...(this.#form === FORMS.text && { content: parts }),
+      encrypted_content: encryptedContentOf({ details: this.#details, calls: this.#calls }),
+    }
+  }
+
+  protected override closeContent(): void {
+    if (this.#text === null) return
+    const { part, added, delta, index } = this.#form
+    this.emit(`response.${delta.replace('.delta', '.done')}`, { [index]: 0, text: this.#text })
+    this.emit(`response.${added.replace('.added', '.done')}`, { [index]: 0, part: { type: part, text: this.#text } })
+  }
+}

@@ -1,0 +1,67 @@
+import type { KisError } from '../subgraphs/common/errors.ts'
+import { withParam } from './route.ts'
+
+/** Where one message of the chat request comes from, as paths in the caller's own request. */
+export interface MessageOrigin {
+  /** `input[3]`, or `instructions`. */
+  readonly path: string
+  /** Its content where that is one text. */
+  readonly content: string
+  /** Its parts, where the content is a list. */
+  readonly parts: readonly string[]
+  /** Its calls of tools. */
+  readonly calls: readonly string[]
+}
+
+/** Chat field → field of a response's request; of several the first that a path begins with. */
+const FIELDS: readonly (readonly [string, string])[] = [
+  ['messages', 'input'],
+  ['max_completion_tokens', 'max_output_tokens'],
+  ['reasoning_effort', 'reasoning.effort'],
+  ['verbosity', 'text.verbosity'],
+  ['response_format.json_schema', 'text.format'],
+  ['response_format', 'text.format'],
+  ['tool_choice.function', 'tool_choice'],
+  ['tool_choice.allowed_tools', 'tool_choice'],
+  ['logprobs', 'include'],
+]
+const PART_FIELDS: readonly (readonly [string, string])[] = [
+  ['.image_url.url', '.image_url'],
+  ['.image_url.detail', '.detail'],
+]
+const CALL_FIELDS: readonly (readonly [string, string])[] = [
+  ['.id', '.call_id'],
+  ['.function', ''],
+]
+
+/** `messages[2].tool_calls[0].function.name` → `input[3].name`: a path in the chat request as the caller's own request has it. */
+export function responsesParam(param: string, origins: readonly MessageOrigin[]): string {
+  const [, index, rest = ''] = /^messages\[(\d+)\](.*)$/s.exec(param) ?? []
+  const origin = index === undefined ? undefined : origins[Number(index)]
+  if (origin) return inMessage(origin, rest)
+  // Tools are flat here: what the chat protocol has inside `function` stands beside the type.
+  return renamed(param, FIELDS).replace(/^((?:tools|tool_choice\.tools)\[\d+\])\.function(?=\.|$)/, '$1')
+}
+
+function inMessage({ path, content, parts, calls }: MessageOrigin, rest: string): string {
+  const [, list, index, inner = ''] = /^\.(content|tool_calls)\[(\d+)\](.*)$/s.exec(rest) ?? []
+  if (list === 'content') return (parts[Number(index)] ?? path) + renamed(inner, PART_FIELDS)
+  if (list === 'tool_calls') return (calls[Number(index)] ?? path) + renamed(inner, CALL_FIELDS)
+  if (rest === '.content') return content
+  if (rest === '.tool_call_id') return `${path}.call_id`
+  return path + rest
+}
+
+function renamed(path: string, names: readonly (readonly [string, string])[]): string {
+  for (const [from, to] of names)
+    if (path.startsWith(from) && /^(?:$|[.[])/.test(path.slice(from.length))) return to + path.slice(from.length)
+  return path
+}
+
+/** An error of the chat request in the names of the request that was translated to it, in its text too. */
+export function inResponsesNames(error: KisError, origins: readonly MessageOrigin[]): KisError {
+  const { param, message } = error
+  if (param === null) return error
+  const own = responsesParam(param, origins)
+  return withParam(error, own, message.replaceAll(`'${param}'`, `'${own}'`).replaceAll(`\`${param}\``, `\`${own}\``))
+}

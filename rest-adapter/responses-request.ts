@@ -1,0 +1,102 @@
+import { isAbsent, refuse } from '../subgraphs/common/check.ts'
+import { conversationOf } from './responses-input.ts'
+import type { MessageOrigin } from './responses-params.ts'
+import { chatToolChoiceOf, chatToolsOf } from './responses-tools.ts'
+import type { JsonObject } from './route.ts'
+
+/** A request for a response as a request of the chat protocol. */
+export interface TranslatedRequest {
+  readonly request: JsonObject
+  /** For the paths in errors. */
+  readonly origins: readonly MessageOrigin[]
+  /** What has no effect here, as `truncation_not_honored`. */
+  readonly warnings: readonly string[]
+}
+
+/** Fields that ask for more than an answer, and what to do instead. */
+const NOT_OFFERED: Readonly<Record<string, string>> = {
+  previous_response_id: 'Responses are not stored: send the whole conversation as `input`, with the `output` of the responses before.',
+  conversation: 'Conversations are not stored: send the whole conversation as `input`.',
+  prompt: 'Prompts are not stored: send `instructions` and `input`.',
+  background: 'Responses are made while the client waits: leave it out, and use `stream` for long ones.',
+  context_management: 'Conversations are not shortened here: leave out of `input` what is no longer needed.',
+  moderation: 'Nothing is moderated here: judge input and output by a call of your own.',
+}
+
+/** Fields that the chat protocol has by the same name. `metadata` is not among them: it is for stored answers there, and comes back from here. */
+const SAME = ['model', 'temperature', 'top_p', 'user', 'safety_identifier', 'prompt_cache_key', 'prompt_cache_retention', 'service_tier']
+/** Fields that are translated, come back as they are, or ask for what happens anyway. */
+const OTHERS = [
+  ...['input', 'instructions', 'tools', 'tool_choice', 'parallel_tool_calls', 'max_output_tokens', 'text', 'reasoning', 'include'],
+  ...['top_logprobs', 'metadata', 'stream', 'stream_options', 'store', 'max_tool_calls', 'truncation'],
+]
+const KNOWN = new Set([...SAME, ...OTHERS, ...Object.keys(NOT_OFFERED)])
+
+/** Callers choose the names of unknown fields, and all of it travels in a header. */
+const MAX_WARNINGS = 16
+const FIELD_NAME = /^[a-z_]{1,64}$/
+
+/** @throws {KisError} in the names of the request. */
+export function translateRequest(body: JsonObject): TranslatedRequest {
+  for (const [field, instead] of Object.entries(NOT_OFFERED)) {
+    if (!isAbsent(body[field]) && body[field] !== false) refuse('unsupported_value', field, `'${field}' is not offered. ${instead}`)
+  }
+  const { messages, origins } = conversationOf(body.instructions, body.input)
+  const request = {
+    messages,
+    ...Object.fromEntries(SAME.filter((field) => !isAbsent(body[field])).map((field) => [field, body[field]])),
+    ...(!isAbsent(body.max_output_tokens) && { max_completion_tokens: body.max_output_tokens }),
+    ...toolFieldsOf(body),
+    ...textFieldsOf(body.text as JsonObject | null | undefined),
+    ...reasoningFieldsOf(body.reasoning as JsonObject | null | undefined),
+    ...(asksForLogprobs(body) && { logprobs: true, ...(!isAbsent(body.top_logprobs) && { top_logprobs: body.top_logprobs }) }),
+  }
+  return { request, origins, warnings: warningsOf(body) }
+}
+
+/** Whether the text shall come as a summary of the reasoning, which is what clients of this API show. */
+export function asksForSummary({ reasoning }: JsonObject): boolean {
+  const { summary, generate_summary: older } = (reasoning ?? {}) as JsonObject
+  return !isAbsent(summary ?? older)
+}
+
+function asksForLogprobs({ include, top_logprobs: top }: JsonObject): boolean {
+  return (Array.isArray(include) && include.includes('message.output_text.logprobs')) || (typeof top === 'number' && top > 0)
+}
+
+function toolFieldsOf({ tools: given, tool_choice: choice, parallel_tool_calls: parallel }: JsonObject): JsonObject {
+  const tools = chatToolsOf(given)
+  const toolChoice = chatToolChoiceOf(choice)
+  // Many clients always send these two, which vendors refuse without tools.
+  if (tools.length === 0) return isAbsent(toolChoice) || toolChoice === 'auto' || toolChoice === 'none' ? {} : { tool_choice: toolChoice }
+  return {
+    tools,
+    ...(!isAbsent(toolChoice) && { tool_choice: toolChoice }),
+    ...(!isAbsent(parallel) && { parallel_tool_calls: parallel }),
+  }
+}
+
+function textFieldsOf(text: JsonObject | null | undefined): JsonObject {
+  const { format, verbosity } = text ?? {}
+  const { type, name, description, schema, strict } = (format ?? {}) as JsonObject
+  const jsonSchema = { name, schema, ...(!isAbsent(description) && { description }), ...(!isAbsent(strict) && { strict }) }
+  return {
+    // Plain text is what comes anyway.
+    ...(!isAbsent(format) && type !== 'text' && { response_format: { type, ...(type === 'json_schema' && { json_schema: jsonSchema }) } }),
+    ...(!isAbsent(verbosity) && { verbosity }),
+  }
+}
+
+function reasoningFieldsOf(reasoning: JsonObject | null | undefined): JsonObject {
+  const { effort, mode } = reasoning ?? {}
+  if (!isAbsent(mode) && mode !== 'standard')
+    refuse('unsupported_value', 'reasoning.mode', "'reasoning.mode' must be 'standard': choose the model that you want.")
+  return isAbsent(effort) ? {} : { reasoning_effort: effort }
+}
+
+function warningsOf(body: JsonObject): readonly string[] {
+  const unknown = Object.keys(body).filter((field) => !KNOWN.has(field) && !isAbsent(body[field]))
+  const names = unknown.map((field) => (FIELD_NAME.test(field) ? field : 'unknown_field'))
+  if (body.truncation === 'auto') names.push('truncation')
+  return [...new Set(names)].slice(0, MAX_WARNINGS).map((name) => `${name}_not_honored`)
+}

@@ -1,0 +1,198 @@
+import { ERRORS } from '../schema/errors.ts'
+import type { KisError } from '../subgraphs/common/errors.ts'
+import type { IdSource } from '../subgraphs/common/ids.ts'
+import type { ChargedUsage } from './chat-operations.ts'
+import { FunctionCallItem, MessageItem, type OutputItem, type Place, ReasoningItem } from './responses-items.ts'
+import { settingsOf, usageOf } from './responses-object.ts'
+import { asksForSummary } from './responses-request.ts'
+import type { JsonObject } from './route.ts'
+
+export interface ResponseEvent extends JsonObject {
+  readonly type: string
+  readonly sequence_number: number
+}
+
+interface ToolCallDelta {
+  readonly index?: unknown
+  readonly id?: unknown
+  readonly function?: { readonly name?: unknown; readonly arguments?: unknown } | null
+  readonly extra_content?: unknown
+}
+
+interface Choice {
+  readonly index?: unknown
+  readonly delta?: JsonObject | null
+  readonly logprobs?: { readonly content?: readonly JsonObject[] | null } | null
+  readonly finish_reason?: unknown
+}
+
+/** Why a response is not whole, by the chat protocol's word for its end. */
+const INCOMPLETE: Readonly<Record<string, string>> = { length: 'max_output_tokens', content_filter: 'content_filter' }
+
+/** Makes a response of the chat protocol's chunks, and the events that tell of it. */
+export class ResponseWriter {
+  readonly #ids: IdSource
+  readonly #settings: JsonObject
+  readonly #head: { readonly id: string; readonly object: 'response'; readonly created_at: number }
+  readonly #reasoningForm: 'text' | 'summary'
+  readonly #items: OutputItem[] = []
+  /** By the chat protocol's index. */
+  readonly #calls = new Map<unknown, FunctionCallItem>()
+  #model: unknown
+  #serviceTier: unknown
+  /** Pieces of signed reasoning that have been given out. */
+  #signed = 0
+  /** The one that grew last: it is the one that an end too early cuts. */
+  #last: OutputItem | undefined
+  #finishReason: string | null = null
+  #reported: JsonObject | null = null
+  #events: ResponseEvent[] = []
+  #sequenceNumber = 0
+
+  /** @param body the caller's request. @param nowMs when the response begins. */
+  constructor(ids: IdSource, body: JsonObject, nowMs: number) {
+    this.#ids = ids
+    this.#settings = settingsOf(body)
+    this.#model = body.model
+    this.#reasoningForm = asksForSummary(body) ? 'summary' : 'text'
+    this.#head = { id: ids('resp'), object: 'response', created_at: Math.floor(nowMs / 1_000) }
+  }
+
+  begin(): void {
+    this.#emit('response.created', { response: this.#response({ status: 'in_progress' }) })
+    this.#emit('response.in_progress', { response: this.#response({ status: 'in_progress' }) })
+  }
+
+  write({ model, service_tier: tier, usage, choices }: JsonObject): void {
+    if (typeof model === 'string') this.#model = model
+    if (typeof tier === 'string') this.#serviceTier = tier
+    // Vendors that report on every chunk report the sum so far.
+    if (typeof usage === 'object' && usage !== null) this.#reported = usage as JsonObject
+    for (const choice of (Array.isArray(choices) ? choices : []) as readonly Choice[]) {
+      if ((choice.index ?? 0) !== 0) continue
+      if (choice.delta) this.#grow(choice.delta, choice.logprobs?.content ?? [])
+      if (typeof choice.finish_reason === 'string') this.#finishReason = choice.finish_reason
+    }
+  }
+
+  /** The answer is over. Gives the response. */
+  end(charged: ChargedUsage | null, nowMs: number): JsonObject {
+    const reason = INCOMPLETE[this.#finishReason ?? '']
+    if (!reason && this.#items.length === 0) this.#message().addText('', [])
+    this.#closeAll(reason === undefined)
+    const usage = usageOf(this.#reported, charged)
+    const response = reason
+      ? this.#response({ status: 'incomplete', incomplete_details: { reason }, usage })
+      : this.#response({ status: 'completed', completed_at: Math.floor(nowMs / 1_000), usage })
+    this.#emit(reason ? 'response.incomplete' : 'response.completed', { response })
+    return response
+  }
+
+  /** The answer broke off. Its usage is what the engine had reported: without a report a failed call costs nothing. */
+  fail({ code, message, param }: KisError): void {
+    this.#closeAll(false)
+    const error = { code, message, param, type: ERRORS[code].type }
+    this.#emit('response.failed', { response: this.#response({ status: 'failed', error, usage: usageOf(this.#reported, null) }) })
+  }
+
+  /** The events since the last call. */
+  take(): readonly ResponseEvent[] {
+    const events = this.#events
+    this.#events = []
+    return events
+  }
+
+  #grow(delta: JsonObject, logprobs: readonly JsonObject[]): void {
+    const { content, refusal, reasoning_content, reasoning, reasoning_details: details, tool_calls: calls } = delta
+    // vLLM and DeepSeek have the one name, OpenRouter and newer vLLM the other.
+    const thought = reasoning_content ?? reasoning
+    if (typeof thought === 'string' && thought !== '') this.#reasoning().addText(thought)
+    if (Array.isArray(details) && details.length > this.#signed) {
+      this.#reasoning().addState({ details: details.slice(this.#signed) })
+      this.#signed = details.length
+    }
+    if (typeof content === 'string' && content !== '') this.#message().addText(content, logprobs)
+    if (typeof refusal === 'string' && refusal !== '') this.#message().addRefusal(refusal)
+    if (Array.isArray(calls)) for (const call of calls as readonly ToolCallDelta[]) this.#call(call)
+  }
+
+  /** A call's pieces come under its index, between those of others. Some servers give each whole call the index 0, but an id of its own. */
+  #call({ index = 0, id, function: called, extra_content: extra }: ToolCallDelta): void {
+    const name = typeof called?.name === 'string' ? called.name : ''
+    let item = this.#calls.get(index)
+    if (!item || (typeof id === 'string' && id !== '' && id !== item.callId)) {
+      const callId = typeof id === 'string' && id !== '' ? id : this.#ids('call')
+      if (typeof extra === 'object' && extra !== null) this.#reasoning().addState({ calls: { [callId]: extra } })
+      this.#closeSpeech()
+      item = this.#add('fc', (place) => new FunctionCallItem(place, callId, name))
+      this.#calls.set(index, item)
+    }
+    item.addName(name)
+    this.#last = item
+    if (typeof called?.arguments === 'string' && called.arguments !== '') item.addArguments(called.arguments)
+  }
+
+  #message(): MessageItem {
+    return this.#speech(MessageItem) ?? this.#add('msg', (place) => new MessageItem(place))
+  }
+
+  #reasoning(): ReasoningItem {
+    return this.#speech(ReasoningItem) ?? this.#add('rs', (place) => new ReasoningItem(place, this.#reasoningForm))
+  }
+
+  /** The open item, if it is of this kind; any other that is no call has come to its end. */
+  #speech<Item extends OutputItem>(kind: new (...args: never[]) => Item): Item | undefined {
+    const open = this.#items.find((item): item is Item => item.isOpen && item instanceof kind)
+    if (!open) this.#closeSpeech()
+    else this.#last = open
+    return open
+  }
+
+  #closeSpeech(): void {
+    for (const item of this.#items) if (!(item instanceof FunctionCallItem)) item.close('completed')
+  }
+
+  #add<Item extends OutputItem>(prefix: 'msg' | 'rs' | 'fc', make: (place: Place) => Item): Item {
+    const emit: Place['emit'] = (type, fields) => this.#emit(type, fields)
+    const item = make({ id: this.#ids(prefix), index: this.#items.length, emit })
+    this.#items.push(item)
+    this.#last = item
+    return item.open()
+  }
+
+  #closeAll(isWhole: boolean): void {
+    for (const item of this.#items) item.close(isWhole || item !== this.#last ? 'completed' : 'incomplete')
+  }
+
+  #emit(type: string, fields: JsonObject): void {
+    this.#events.push({ type, sequence_number: this.#sequenceNumber++, ...fields })
+  }
+
+  #response(rest: JsonObject): JsonObject {
+    return {
+      ...this.#head,
+      completed_at: null,
+      error: null,
+      incomplete_details: null,
+      model: this.#model,
+      output: this.#items.map(({ object }) => object),
+      usage: null,
+      ...this.#settings,
+      ...(this.#serviceTier !== undefined && { service_tier: this.#serviceTier }),
+      ...rest,
+    }
+  }
+}
+
+/** A whole completion as the one chunk that would have brought it. */
+export function chunkOf(completion: JsonObject): JsonObject {
+  const choices = (Array.isArray(completion.choices) ? completion.choices : []) as readonly JsonObject[]
+  return {
+    ...completion,
+    choices: choices.map(({ message, ...choice }) => {
+      const { tool_calls: calls, ...rest } = (message ?? {}) as JsonObject
+      const indexed = Array.isArray(calls) ? calls.map((call: JsonObject, index) => ({ ...call, index })) : []
+      return { ...choice, delta: { ...rest, tool_calls: indexed } }
+    }),
+  }
+}

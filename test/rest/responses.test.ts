@@ -1,5 +1,5 @@
 import OpenAI from 'openai'
-import type { ResponseStreamEvent } from 'openai/resources/responses/responses'
+import type { ResponseInput, ResponseStreamEvent } from 'openai/resources/responses/responses'
 import { describe, expect, it } from 'vitest'
 import { KisError, ModelNotFound } from '../../subgraphs/common/errors.ts'
 import { errorOf, KEY, type RunningAdapter, startAdapter } from './support.ts'
@@ -180,7 +180,7 @@ describe('the Responses API by the official client', () => {
     expect(adapter.gateway.asked[1]?.variables).toMatchObject({ input: { request: { reasoning_effort: 'low' } } })
 
     // Sent back as it came, it is in the chat protocol's own form again.
-    const input = [{ role: 'user' as const, content: 'So?' }, ...output, { role: 'user' as const, content: 'Why?' }]
+    const input = [{ role: 'user', content: 'So?' }, ...output, { role: 'user', content: 'Why?' }] as ResponseInput
     await clientOf(adapter).responses.stream({ model: 'm', input }).finalResponse()
     expect(adapter.gateway.asked[2]?.variables).toEqual({
       input: {

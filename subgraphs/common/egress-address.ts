@@ -46,8 +46,8 @@ export function judgedAddress(text: string, allowed: ReadonlySet<string>): { rea
   return literal === null || isPublicAddress(literal) ? { url, isNamed: false } : null
 }
 
-/** `host:port`, several with commas between them. @throws {Error} with every entry that is neither. */
-export function parseEgressAllow(text: string | undefined): ReadonlySet<string> {
+/** `host:port`, several with commas between them; every entry that is neither goes to the problems. */
+export function parseEgressAllow(text: string | undefined, problems: string[]): ReadonlySet<string> {
   const entries = (text ?? '').split(',').flatMap((entry) => entry.trim() || [])
   const parsed = entries.map((entry) => {
     const port = Number(/:(\d{1,5})$/.exec(entry)?.[1])
@@ -57,6 +57,6 @@ export function parseEgressAllow(text: string | undefined): ReadonlySet<string> 
   })
   const wrong = entries.filter((_, index) => parsed[index] === null)
   if (wrong.length)
-    throw new Error(`KIS_EGRESS_ALLOW must be host:port, or several with commas between them; these are not: ${wrong.join(', ')}`)
+    problems.push(`KIS_EGRESS_ALLOW must be host:port, or several with commas between them; these are not: ${wrong.join(', ')}`)
   return new Set(parsed.flatMap((entry) => entry ?? []))
 }

@@ -1,11 +1,14 @@
 import { resolve } from 'node:path'
 import { type CatalogFile, readCatalogFile } from '../common/catalog-file.ts'
+import { parseEgressAllow } from '../common/egress-address.ts'
 import { type MongoDatabase, mongoDatabaseOf } from '../common/mongodb-url.ts'
 
 export interface InferenceConfig {
   readonly catalog: Pick<CatalogFile, 'engines' | 'models'>
   /** Folder of the embedded embedding model. */
   readonly modelDirectory: URL
+  /** `host:port`s that are asked for images although they are not public. */
+  readonly egressAllowed: ReadonlySet<string>
   /** Folder of the SQLite file. */
   readonly dataDirectory: string
   /** Where the documents are instead, or null. */
@@ -16,8 +19,10 @@ export interface InferenceConfig {
 export function readInferenceConfig(env: Readonly<Record<string, string | undefined>>): InferenceConfig {
   const problems: string[] = []
   const mongodb = mongoDatabaseOf(env.KIS_MONGODB_URL, 'inference', problems)
+  const egressAllowed = parseEgressAllow(env.KIS_EGRESS_ALLOW, problems)
   if (problems.length > 0) throw new Error(problems.join('\n'))
   return {
+    egressAllowed,
     catalog: readCatalogFile(resolve(env.KIS_CATALOG || 'catalog.yaml'), env),
     modelDirectory: new URL('../../models/e5-small-ar-en/', import.meta.url),
     dataDirectory: env.KIS_DATA_DIR || './data',

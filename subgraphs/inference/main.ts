@@ -3,6 +3,7 @@ import { openMongoDocumentStore } from '../common/adapters/mongodb/document-stor
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/document-store.ts'
 import type { EngineEntry, EngineKind } from '../common/catalog-file.ts'
 import type { Clock } from '../common/clock.ts'
+import { Egress } from '../common/egress.ts'
 import type { IdSource } from '../common/ids.ts'
 import { openDocuments } from '../common/late-documents.ts'
 import type { Link } from '../common/link.ts'
@@ -70,6 +71,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     collections,
     audio: createAudioReader(),
     billing: billingOver(billing, clock),
+    egress: new Egress({ allowed: config.egressAllowed }),
     background: stack.use(new Background()),
     clock,
     ids,

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { dataUri, png } from '../../../test/support/pictures.ts'
 import { parseCatalog } from '../../common/catalog-file.ts'
 import { parts } from '../testing/parts.ts'
 import { catalogOf } from './catalog.ts'
@@ -53,7 +54,7 @@ describe('input tokens', () => {
     expect(base).toBe(6)
     const parts = [
       { type: 'text', text: 'Hello' },
-      { type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(9_999)}` } },
+      { type: 'image_url', image_url: { url: dataUri(png(2, 2, { padding: 9_999 })) } },
     ]
     expect(size({ messages: [{ role: 'user', content: parts }] })).toEqual({ textTokens: base, images: 1 })
     for (const more of [

@@ -1,4 +1,5 @@
 import { checkLength, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../../common/check.ts'
+import { checkImageUrl } from './images.ts'
 
 /** OpenAI's own bound of one request. */
 const MAX_MESSAGES = 2_048
@@ -17,7 +18,6 @@ const PARTS: Readonly<Record<string, readonly string[]>> = {
 /** The protocol's own bound. */
 const MAX_NAME_LENGTH = 64
 const IMAGE_DETAILS = ['auto', 'low', 'high']
-const IMAGE_URL = /^(https?:\/\/|data:image\/)/i
 
 /** Checks the messages of a chat request. @throws {KisError} with a path such as `messages[0].content[1].image_url.url`. */
 export function checkMessages(value: unknown): void {
@@ -55,10 +55,8 @@ function checkPart(value: unknown, param: string, kinds: readonly string[]): voi
   if (part.type === 'refusal') textAt(part.refusal, `${param}.refusal`)
   if (part.type !== 'image_url') return
   const image = objectAt(part.image_url, `${param}.image_url`)
-  if (!IMAGE_URL.test(textAt(image.url, `${param}.image_url.url`))) {
-    refuse('invalid_request', `${param}.image_url.url`, 'An image is a public http or https address, or a data: URI of an image.')
-  }
   if (!isAbsent(image.detail)) checkOneOf(image.detail, `${param}.image_url.detail`, IMAGE_DETAILS)
+  checkImageUrl(textAt(image.url, `${param}.image_url.url`), `${param}.image_url.url`)
 }
 
 function checkToolCall(value: unknown, param: string): void {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { dataUri, png } from '../../../test/support/pictures.ts'
 import { parts } from '../testing/parts.ts'
 import { checkAgainstModel, checkChatRequest } from './chat-request.ts'
 
@@ -204,11 +205,7 @@ describe('a chat request passes whole with', () => {
         messages: [
           {
             role: 'user',
-            content: [
-              { type: 'text', text: '' },
-              image,
-              { type: 'image_url', image_url: { url: 'data:image/png;base64,AA', detail: 'low' } },
-            ],
+            content: [{ type: 'text', text: '' }, image, { type: 'image_url', image_url: { url: dataUri(png()), detail: 'low' } }],
           },
           { role: 'assistant', content: null, tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{}' } }] },
           { role: 'tool', tool_call_id: 'a', content: 'b' },

@@ -12,6 +12,7 @@ import { Background } from '../use-cases/background.ts'
 import { openCollections } from '../use-cases/collections.ts'
 import type { AskContext, Deps } from '../use-cases/deps.ts'
 import { FakeBilling } from './fake-billing.ts'
+import { FakeEgress } from './fake-egress.ts'
 import { ScriptedEngine } from './scripted-engine.ts'
 
 /** Prices of 1 and 2 USD per million tokens: an input token is 1,000 nano-USD, an output token 2,000. */
@@ -58,6 +59,7 @@ export function parts({ balance = 1_000_000_000n, catalog = CATALOG }: { readonl
   const near = new ScriptedEngine()
   const far = new ScriptedEngine()
   const store = new MemoryDocumentStore()
+  const egress = new FakeEgress()
   const file = parseCatalog(catalog, 'catalog', {})
   const engines = new Map(
     Object.entries({ near, far }).map(([name, { chat, embedding, transcription }]) => [
@@ -70,6 +72,7 @@ export function parts({ balance = 1_000_000_000n, catalog = CATALOG }: { readonl
     engines,
     collections: openCollections(store),
     audio: fakeAudioReader,
+    egress,
     billing,
     background: new Background(),
     // Nothing in these tests needs a pause to be long.
@@ -77,7 +80,7 @@ export function parts({ balance = 1_000_000_000n, catalog = CATALOG }: { readonl
     ids: idSource(systemClock),
     log: silentLog,
   }
-  return { deps, billing, near, far, store }
+  return { deps, billing, near, far, store, egress }
 }
 
 export function asking(caller: AskContext['caller'] = somebody, signal = new AbortController().signal): AskContext {

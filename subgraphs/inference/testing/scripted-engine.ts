@@ -26,7 +26,7 @@ export class ScriptedEngine {
   readonly transcribed: TranscriptionAsk[] = []
   transcript: ProtocolObject | Error | 'wait' = { text: 'Hello' }
 
-  readonly chat: ChatEngine = {
+  readonly chat: ChatEngine & { fetchesImages: boolean } = {
     fetchesImages: true,
     complete: async (call, request, signal) => {
       this.#note(call, request)

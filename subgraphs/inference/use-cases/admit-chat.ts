@@ -9,10 +9,13 @@ import { admit } from './admit.ts'
 import type { AskContext, CallContext, Deps } from './deps.ts'
 import { candidatesOf } from './first-to-answer.ts'
 import type { HoldTerms } from './hold.ts'
+import { type RequestWithImages, requestImages } from './request-images.ts'
 
 export interface AdmittedChat {
   readonly context: CallContext
   readonly request: ChatRequest
+  /** Asked before money is held for the model: an image that cannot be had costs nothing. @throws {KisError} */
+  readonly requestWithImages: RequestWithImages
   /** The model and its fallbacks, in order. */
   readonly models: readonly Model[]
   /** Tokens of the input, counted. */
@@ -38,12 +41,15 @@ export function admitChat(deps: Deps, ask: AskContext, value: unknown, isStream:
     check: () => checkChatRequest(value, isStream),
   })
   checkAgainstModel(request, model)
+  const context: CallContext = { ...ask, caller: principal }
+  const requestWithImages = requestImages(deps, context, request)
   const { textTokens, images } = inputSizeOf(request)
   checkWindow(textTokens, model)
   const inputTokensFor = ({ imageTokens }: Model) => textTokens + images * imageTokens
   return {
-    context: { ...ask, caller: principal },
+    context,
     request,
+    requestWithImages,
     models: candidatesOf(deps, principal, model, (fallback) => suits(fallback, request, textTokens)),
     inputTokensFor,
     termsFor: (each) => ({

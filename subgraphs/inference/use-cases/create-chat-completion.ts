@@ -22,9 +22,10 @@ export interface ChatCompletion {
  * Answers one chat request; the answer is given out once it is charged. Who leaves before the end pays for the input. @throws {KisError}
  */
 export async function createChatCompletion(deps: Deps, ask: AskContext, value: unknown): Promise<ChatCompletion> {
-  const { context, request, models, inputTokensFor, termsFor, warningsFor } = admitChat(deps, ask, value, false)
+  const { context, requestWithImages, models, inputTokensFor, termsFor, warningsFor } = admitChat(deps, ask, value, false)
   return firstToAnswer(deps, context, models, async (model, leftMs) => {
     const inputTokens = inputTokensFor(model)
+    const request = await requestWithImages(model)
     const warnings = warningsFor(model)
     const call = chatCallOf(model, context, warnings)
     const { value: response, ...charged } = await billedCall(

@@ -1,4 +1,5 @@
 import type { Clock } from '../../common/clock.ts'
+import type { Egress } from '../../common/egress.ts'
 import type { IdSource } from '../../common/ids.ts'
 import type { Log } from '../../common/log.ts'
 import type { Caller } from '../../common/principal.ts'
@@ -20,6 +21,8 @@ export interface Deps {
   readonly audio: AudioReader
   readonly billing: Billing
   readonly background: Background
+  /** The way to the addresses of images. */
+  readonly egress: Pick<Egress, 'mayAsk' | 'fetch'>
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log

@@ -109,8 +109,9 @@ class ChatStream {
     return firstToAnswer(this.#deps, admitted.context, admitted.models, (model) => this.#try(model, admitted))
   }
 
-  async #try(model: Model, { context, request, inputTokensFor, termsFor, warningsFor }: AdmittedChat): Promise<Answering> {
+  async #try(model: Model, { context, requestWithImages, inputTokensFor, termsFor, warningsFor }: AdmittedChat): Promise<Answering> {
     const { clock } = this.#deps
+    const request = await requestWithImages(model)
     const hold = await openHold(this.#deps, context, termsFor(model))
     const meter = new StreamMeter(inputTokensFor(model), clock.now().getTime())
     this.#attempt = { hold, meter }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { dataUri, GIF } from '../../../../test/support/pictures.ts'
 import type { KisError } from '../../../common/errors.ts'
 import type { ChatCall, ProtocolObject } from '../../ports/engines.ts'
 import { callOptionsOf } from './call-options.ts'
@@ -176,15 +177,15 @@ describe('a request', () => {
     expect(translated('google', request).warned).toEqual(['parallel_tool_calls'])
   })
 
-  it('reads an image from a data: URI, in base64 or not', () => {
+  it('reads an image from a data: URI, and calls it what its bytes are', () => {
     const content = [
       { type: 'image_url', image_url: { url: 'DATA:image/PNG;base64,AAAA' } },
-      { type: 'image_url', image_url: { url: 'data:image/svg+xml;charset=utf-8,%3Csvg/%3E' } },
+      { type: 'image_url', image_url: { url: dataUri(GIF, 'image/jpeg') } },
     ]
     const [message] = translated('cohere', { messages: [{ role: 'user', content }] }).options.prompt
     expect(message?.content).toEqual([
       { type: 'file', mediaType: 'image/png', data: { type: 'data', data: 'AAAA' } },
-      { type: 'file', mediaType: 'image/svg+xml', data: { type: 'data', data: Buffer.from('<svg/>') } },
+      { type: 'file', mediaType: 'image/gif', data: { type: 'data', data: GIF.toString('base64') } },
     ])
   })
 })

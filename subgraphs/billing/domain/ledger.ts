@@ -19,6 +19,8 @@ export type NewEntry = {
   readonly postings: Postings
   /** The operator's reference, or the id of the hold. */
   readonly reference: string
+  /** Of a call that is a step of a run: the id of the run's hold, out of which its own is taken. */
+  readonly runHoldId?: string
   readonly at: Date
 }
 

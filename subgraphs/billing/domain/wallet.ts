@@ -25,19 +25,39 @@ export type Wallet = {
   readonly outbox: readonly PendingEntry[]
 }
 
-/** A reserved amount. Its terms never change; the state and the checkpoint do. */
-export type Hold = {
+/** A reserved amount. */
+export type Hold = CallHold | RunHold
+
+type Reserved = {
   readonly state: 'placed' | 'dispatched'
   readonly amount: number
   readonly expiresAt: Date
   readonly apiKeyId: string
+  readonly requestId: string
+}
+
+/** Of one call. Its terms never change; the state and the checkpoint do. */
+export type CallHold = Reserved & {
+  /** The run that the call is a step of: the amount came from its hold, and what the call leaves goes back there. */
+  readonly runHoldId?: string
   readonly modelId: string
   readonly operation: Operation
-  readonly requestId: string
   readonly rateCard: StoredRateCard
   readonly rateCardVersion: string
   /** What an expiry after the dispatch charges. */
   readonly checkpoint: Quantities
+}
+
+/** Of a run of several calls, each of which takes its own hold out of this one. `amount` is what no call has taken; nothing is charged to it. */
+export type RunHold = Reserved & { readonly isRun: true }
+
+/** The run that the hold's call is a step of, if it is one. */
+export function runOf(hold: Hold): Pick<CallHold, 'runHoldId'> {
+  return isRunHold(hold) || hold.runHoldId === undefined ? {} : { runHoldId: hold.runHoldId }
+}
+
+export function isRunHold(hold: Hold): hold is RunHold {
+  return 'isRun' in hold
 }
 
 /** An entry in the outbox, with the usage record that is written with it. */

@@ -9,7 +9,7 @@ import { type CreateOrganizationInput, createOrganization } from '../use-cases/c
 import { type Credit, creditWallet } from '../use-cases/credit-wallet.ts'
 import type { BillingDeps } from '../use-cases/deps.ts'
 import { dispatchHold } from '../use-cases/dispatch-hold.ts'
-import { type PlaceHoldInput, placeHold } from '../use-cases/place-hold.ts'
+import { type PlaceHoldInput, type PlaceRunHoldInput, placeHold, placeRunHold } from '../use-cases/place-hold.ts'
 import { revokeApiKey } from '../use-cases/revoke-api-key.ts'
 import { rotateApiKey } from '../use-cases/rotate-api-key.ts'
 import { settleHold } from '../use-cases/settle-hold.ts'
@@ -71,6 +71,10 @@ export const Mutation = {
 
   async placeHold(_parent: unknown, { input }: Input<PlaceHoldInput>, { deps, caller }: Context) {
     return answer(input.id, await placeHold(deps, requirePrincipal(caller), input))
+  },
+
+  async placeRunHold(_parent: unknown, { input }: Input<PlaceRunHoldInput>, { deps, caller }: Context) {
+    return answer(input.id, await placeRunHold(deps, requirePrincipal(caller), input))
   },
 
   async dispatchHold(_parent: unknown, { input }: HoldQuantities, { deps, caller }: Context) {

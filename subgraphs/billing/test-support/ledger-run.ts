@@ -6,6 +6,7 @@ import { endEntryId, usageRecordId } from '../domain/ids.ts'
 import { balanceChange } from '../domain/ledger.ts'
 import { MAX_NANO_USD, priceOf, type Quantities, type Rates } from '../domain/money.ts'
 import { worstCaseOf } from '../domain/rate-card.ts'
+import type { CallHold } from '../domain/wallet.ts'
 import { checkpointHold } from '../use-cases/checkpoint-hold.ts'
 import { checkRateCard } from '../use-cases/checks.ts'
 import { creditWallet } from '../use-cases/credit-wallet.ts'
@@ -169,10 +170,10 @@ export class LedgerRun {
       expect(amount, 'I6: the id stands for one amount').toBe(before ?? amount)
       promised.amount = amount
     } else if (command.kind === 'dispatch') {
-      const { checkpoint } = await dispatchHold(deps, principal, id, command.quantities)
+      const { checkpoint } = (await dispatchHold(deps, principal, id, command.quantities)) as CallHold
       this.#progressed(promised, checkpoint)
     } else if (command.kind === 'checkpoint') {
-      const { checkpoint } = await checkpointHold(deps, principal, id, command.quantities, 20)
+      const { checkpoint } = (await checkpointHold(deps, principal, id, command.quantities, 20)) as CallHold
       this.#progressed(promised, checkpoint)
     } else {
       const outcome =

@@ -1,6 +1,7 @@
+import { KisError } from '../../common/errors.ts'
 import type { Principal } from '../../common/principal.ts'
 import type { Quantities } from '../domain/money.ts'
-import type { Hold } from '../domain/wallet.ts'
+import { type Hold, isRunHold } from '../domain/wallet.ts'
 import { changeHold } from './change-hold.ts'
 import { checkQuantities } from './checks.ts'
 import type { BillingDeps } from './deps.ts'
@@ -13,6 +14,8 @@ import { HoldEnded } from './hold-errors.ts'
 export async function dispatchHold(deps: BillingDeps, { organizationId }: Principal, id: string, quantities: Quantities): Promise<Hold> {
   const checkpoint = checkQuantities(quantities, 'quantities')
   return changeHold(deps, organizationId, id, (hold) => {
+    if (isRunHold(hold))
+      throw new KisError('invalid_request', `The hold \`${id}\` is a run's: its calls have holds of their own.`, { param: 'id' })
     if (hold.state === 'dispatched') return hold
     if (hold.expiresAt <= deps.clock.now()) throw new HoldEnded(id)
     return { ...hold, state: 'dispatched', checkpoint }

@@ -4,7 +4,7 @@ import { balanceChange, endPostings, type LedgerEntry } from '../domain/ledger.t
 import { MAX_NANO_USD, priceOf, type Quantities } from '../domain/money.ts'
 import { fromStoredCard, ratesReached, toStoredRates } from '../domain/rate-card.ts'
 import { type UsageRecord, type UsageSource, usagePosition } from '../domain/usage.ts'
-import type { Hold } from '../domain/wallet.ts'
+import { type CallHold, type Hold, isRunHold, runOf } from '../domain/wallet.ts'
 import type { WalletDraft } from '../domain/wallet-draft.ts'
 import { checkHoldId } from './checks.ts'
 import type { BillingDeps } from './deps.ts'
@@ -49,13 +49,24 @@ export function endOpenHold(
   { kind, used }: Ending,
 ): LedgerEntry {
   const at = clock.now()
+  const entry = { _id: endEntryId(organizationId, id), kind, reference: id, ...runOf(hold), at }
+  wallet.dropHold(id)
+  if (isRunHold(hold)) return wallet.post({ ...entry, postings: endPostings(BigInt(hold.amount), 0n, 0n) })
   const { charged, absorbed } = used ? chargeOf(hold, used.quantities) : { charged: 0n, absorbed: 0n }
   if (absorbed > 0n) log.warn({ organizationId, holdId: id, absorbedNanoUsd: absorbed.toString() }, 'a call cost more than its hold')
-  wallet.dropHold(id)
   return wallet.post(
-    { _id: endEntryId(organizationId, id), kind, postings: endPostings(BigInt(hold.amount), charged, absorbed), reference: id, at },
+    { ...entry, postings: endPostings(BigInt(hold.amount) - keptByRun(wallet, hold, charged), charged, absorbed) },
     used ? usageRecord(organizationId, id, hold, used, Number(charged), at) : undefined,
   )
+}
+
+/** What the call leaves returns to the hold of its run, while that is open, and so stays held. */
+function keptByRun(wallet: WalletDraft, { runHoldId, amount }: CallHold, charged: bigint): bigint {
+  const run = runHoldId === undefined ? undefined : wallet.hold(runHoldId)
+  if (!run || !isRunHold(run)) return 0n
+  const left = amount - Number(charged)
+  wallet.putHold(runHoldId!, { ...run, amount: run.amount + left })
+  return BigInt(left)
 }
 
 function outcomeOf(id: string, { kind, postings }: LedgerEntry): HoldOutcome {
@@ -67,7 +78,7 @@ function outcomeOf(id: string, { kind, postings }: LedgerEntry): HoldOutcome {
   }
 }
 
-function chargeOf({ amount, rateCard }: Hold, quantities: Quantities) {
+function chargeOf({ amount, rateCard }: CallHold, quantities: Quantities) {
   const held = BigInt(amount)
   const cost = priceOf(quantities, ratesReached(fromStoredCard(rateCard), quantities))
   const charged = cost < held ? cost : held
@@ -79,7 +90,7 @@ function chargeOf({ amount, rateCard }: Hold, quantities: Quantities) {
 function usageRecord(
   organizationId: string,
   holdId: string,
-  hold: Hold,
+  hold: CallHold,
   { quantities, source }: NonNullable<Ending['used']>,
   amount: number,
   at: Date,

@@ -14,6 +14,13 @@ export class HoldEnded extends KisError {
   }
 }
 
+/** The run may not spend as much as the call could cost. */
+export class RunLimitExceeded extends KisError {
+  constructor() {
+    super('run_limit_exceeded', 'What is left of the most that the run may cost cannot cover the most that its next call may cost.')
+  }
+}
+
 export class InsufficientQuota extends KisError {
   constructor() {
     super('insufficient_quota', 'The wallet cannot cover the most that this call may cost. Add credit, or ask for less output.')

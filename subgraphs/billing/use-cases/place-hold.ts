@@ -2,14 +2,15 @@ import { KisError, ServiceUnavailable } from '../../common/errors.ts'
 import { timeOfId } from '../../common/ids.ts'
 import type { Principal } from '../../common/principal.ts'
 import { endEntryId } from '../domain/ids.ts'
-import { holdPostings } from '../domain/ledger.ts'
+import { holdPostings, type Postings } from '../domain/ledger.ts'
 import { MAX_NANO_USD, NOTHING, type Quantities, type Rates, toStored } from '../domain/money.ts'
 import { toStoredCard, worstCaseOf } from '../domain/rate-card.ts'
 import type { Operation } from '../domain/usage.ts'
-import { type Hold, MAX_OPEN_HOLDS, MAX_PENDING_ENTRIES } from '../domain/wallet.ts'
+import { type CallHold, type Hold, isRunHold, MAX_OPEN_HOLDS, MAX_PENDING_ENTRIES, type RunHold, runOf } from '../domain/wallet.ts'
+import type { WalletDraft } from '../domain/wallet-draft.ts'
 import { checkForeignId, checkHoldId, checkQuantities, checkRateCard, checkTtl } from './checks.ts'
 import type { BillingDeps } from './deps.ts'
-import { HoldConflict, InsufficientQuota } from './hold-errors.ts'
+import { HoldConflict, HoldEnded, InsufficientQuota, RunLimitExceeded } from './hold-errors.ts'
 
 /** Rates of the units by their names, and the tiers above them. */
 export type RateCardInput = Rates & { readonly version: string; readonly tiers: readonly RateTierInput[] }
@@ -23,22 +24,68 @@ export interface PlaceHoldInput {
   readonly rateCard: RateCardInput
   readonly ceiling: Quantities
   readonly ttlSeconds: number
+  /** The hold of the run that the call is a step of; null or absent: the wallet. */
+  readonly runHoldId?: string | null
 }
 
 /** An id is made for its one call; an older one is a repeat that nobody waits for. Also the most that clocks may differ. */
 const MAX_ID_AGE_MS = 60_000
 
 /**
- * Reserves the worst case of a call. Repeatable while the hold is open: the same id and amount give the same hold.
- * @throws {InsufficientQuota} nothing is held. @throws {HoldConflict} the id has another amount, or its hold has ended.
+ * Reserves the worst case of a call, in the wallet or in what its run may still spend. Repeatable while the hold is open: the same id and amount
+ * give the same hold.
+ * @throws {InsufficientQuota} nothing is held. @throws {RunLimitExceeded} nor is it here. @throws {HoldConflict} the id has another amount, or its
+ * hold has ended. @throws {HoldEnded} the run's hold has.
  */
-export async function placeHold(deps: BillingDeps, { organizationId, apiKeyId }: Principal, input: PlaceHoldInput): Promise<Hold> {
-  const id = checkHoldId(input.id)
+export async function placeHold(deps: BillingDeps, principal: Principal, input: PlaceHoldInput): Promise<Hold> {
+  const runHoldId = input.runHoldId == null ? undefined : checkHoldId(input.runHoldId)
+  const hold = newHold(input, principal.apiKeyId, deps.clock.now())
+  return reserve(deps, principal, input.id, runHoldId ? { ...hold, runHoldId } : hold, (wallet) => {
+    if (!runHoldId) return takeFromWallet(wallet, hold.amount)
+    const run = wallet.hold(runHoldId)
+    if (!run || !isRunHold(run)) throw new HoldEnded(runHoldId)
+    if (run.amount < hold.amount) throw new RunLimitExceeded()
+    wallet.putHold(runHoldId, { ...run, amount: run.amount - hold.amount })
+    return {}
+  })
+}
+
+export interface PlaceRunHoldInput {
+  readonly id: string
+  /** Nano-USD. */
+  readonly amount: bigint
+  readonly requestId: string
+  readonly ttlSeconds: number
+}
+
+/** Reserves the most that a run of several calls may spend. Repeatable until the first of them. @throws as `placeHold`. */
+export async function placeRunHold(deps: BillingDeps, principal: Principal, input: PlaceRunHoldInput): Promise<Hold> {
+  if (input.amount > MAX_NANO_USD) throw new InsufficientQuota()
+  if (input.amount < 0n) throw new KisError('integer_below_min_value', 'The amount of a hold is at least 0.', { param: 'amount' })
+  const hold: RunHold = {
+    isRun: true,
+    state: 'placed',
+    amount: toStored(input.amount),
+    expiresAt: new Date(deps.clock.now().getTime() + checkTtl(input.ttlSeconds) * 1_000),
+    apiKeyId: principal.apiKeyId,
+    requestId: checkForeignId(input.requestId, 'requestId'),
+  }
+  return reserve(deps, principal, input.id, hold, (wallet) => takeFromWallet(wallet, hold.amount))
+}
+
+/** `take` finds the amount and says what of it moves in the ledger. */
+async function reserve(
+  deps: BillingDeps,
+  { organizationId }: Principal,
+  holdId: string,
+  hold: Hold,
+  take: (wallet: WalletDraft) => Postings,
+): Promise<Hold> {
+  const id = checkHoldId(holdId)
   const now = deps.clock.now()
   if (Math.abs(now.getTime() - timeOfId(id)!) > MAX_ID_AGE_MS)
     throw new KisError('invalid_request', `The hold id \`${id}\` was not made within the last 60 s.`, { param: 'id' })
-  const hold = newHold(input, apiKeyId, now)
-  const entry = { _id: deps.ids('ent'), kind: 'hold', postings: holdPostings(BigInt(hold.amount)), reference: id, at: now } as const
+  const _id = deps.ids('ent')
   const end = endEntryId(organizationId, id)
   const { value } = await deps.writer.change(organizationId, end, (wallet) => {
     const open = wallet.hold(id)
@@ -47,15 +94,19 @@ export async function placeHold(deps: BillingDeps, { organizationId, apiKeyId }:
     if (wallet.entry(end)) throw new HoldConflict(id, 'has ended')
     if (wallet.openHolds >= MAX_OPEN_HOLDS) throw new ServiceUnavailable('Room for another call of this organization')
     if (wallet.pendingEntries >= MAX_PENDING_ENTRIES) throw new ServiceUnavailable('The ledger')
-    if (wallet.available < hold.amount) throw new InsufficientQuota()
-    wallet.post(entry)
+    wallet.post({ _id, kind: 'hold', postings: take(wallet), reference: id, ...runOf(hold), at: now })
     wallet.putHold(id, hold)
     return hold
   })
   return value
 }
 
-function newHold(input: PlaceHoldInput, apiKeyId: string, now: Date): Hold {
+function takeFromWallet(wallet: WalletDraft, amount: number): Postings {
+  if (wallet.available < amount) throw new InsufficientQuota()
+  return holdPostings(BigInt(amount))
+}
+
+function newHold(input: PlaceHoldInput, apiKeyId: string, now: Date): CallHold {
   const ceiling = checkQuantities(input.ceiling, 'ceiling')
   const card = checkRateCard(input.rateCard, 'rateCard')
   const ttlSeconds = checkTtl(input.ttlSeconds)

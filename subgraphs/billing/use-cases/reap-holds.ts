@@ -1,4 +1,4 @@
-import type { Wallet } from '../domain/wallet.ts'
+import { isRunHold, type Wallet } from '../domain/wallet.ts'
 import type { BillingDeps } from './deps.ts'
 import { endOpenHold } from './end-hold.ts'
 
@@ -27,7 +27,7 @@ async function reapWallet(deps: BillingDeps, { _id }: Wallet, now: Date): Promis
   await deps.writer.change(_id, null, (wallet) => {
     for (const [id, hold] of wallet.holds()) {
       if (hold.expiresAt > now) continue
-      const used = hold.state === 'dispatched' ? ({ quantities: hold.checkpoint, source: 'estimated' } as const) : null
+      const used = !isRunHold(hold) && hold.state === 'dispatched' ? ({ quantities: hold.checkpoint, source: 'estimated' } as const) : null
       endOpenHold(deps, wallet, _id, id, hold, { kind: 'expire', used })
     }
     wallet.recomputeNextExpiry()

@@ -5,6 +5,7 @@ import { formatUsd, parseUsd } from '../../common/usd.ts'
 import type { Billing, BillingContext, Quantities, RateCard, Rates } from '../ports/billing.ts'
 
 const PLACE = 'mutation ($input: PlaceHoldInput!) { placeHold(input: $input) { id } }'
+const PLACE_RUN = 'mutation ($input: PlaceRunHoldInput!) { placeRunHold(input: $input) { id } }'
 const DISPATCH = 'mutation ($input: HoldQuantitiesInput!) { dispatchHold(input: $input) { id } }'
 const CHECKPOINT = 'mutation ($input: CheckpointHoldInput!) { checkpointHold(input: $input) { id } }'
 const SETTLE = 'mutation ($input: SettleHoldInput!) { settleHold(input: $input) { charged } }'
@@ -43,8 +44,13 @@ export function billingOver(link: Link, clock: Clock): Billing {
         rateCard: rateCardInput(rateCard),
         ceiling: quantitiesInput(ceiling),
         ttlSeconds,
+        runHoldId: context.runHoldId,
       }
       await once(PLACE, { input }, context)
+    },
+
+    async placeRunHold({ id, amount, ttlSeconds }, context) {
+      await once(PLACE_RUN, { input: { id, amount: formatUsd(amount), requestId: context.requestId, ttlSeconds } }, context)
     },
 
     async dispatchHold(id, quantities, context) {

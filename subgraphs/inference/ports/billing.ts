@@ -2,9 +2,10 @@
 export interface Billing {
   /** @throws {KisError} `insufficient_quota`: nothing is held. `service_unavailable`: whether it is held is unknown; void it or let it expire. */
   placeHold(hold: HoldRequest, context: BillingContext): Promise<void>
+  /** Reserves the most that a run may spend; the holds of its calls are taken out of it. Ended by `voidHold`. Errors as of `placeHold`. */
+  placeRunHold(hold: { readonly id: string; readonly amount: bigint; readonly ttlSeconds: number }, context: BillingContext): Promise<void>
   /** Must have resolved before an engine hears of the call. */
   dispatchHold(id: string, quantities: Quantities, context: BillingContext): Promise<void>
-  /** Raises what billing charges when it hears no more of the call. @throws {KisError} `not_found`: the hold has ended, or is another organization's. */
   /** Says that the call goes on: billing resolves the hold `ttlSeconds` from now at the earliest. @throws {KisError} `not_found`: the hold has ended. */
   checkpointHold(id: string, quantities: Quantities, ttlSeconds: number, context: BillingContext): Promise<void>
   /** Gives what was charged. Repeatable; repeats itself until billing answers or the context's signal aborts, and then says `service_unavailable`. */
@@ -50,4 +51,6 @@ export interface BillingContext {
   readonly caller: import('../../common/principal.ts').Principal
   readonly requestId: string
   readonly signal: AbortSignal
+  /** The hold of the run that the call is a step of. Absent: the wallet pays. */
+  readonly runHoldId?: string
 }

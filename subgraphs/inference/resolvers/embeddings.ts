@@ -18,8 +18,12 @@ export const embeddingMutations = {
   async createEmbeddings(_parent: unknown, { input }: { input: EmbeddingsInput }, { deps, ...ask }: Context) {
     return { ...(await createEmbeddings(deps, ask, input)), format: input.encodingFormat ?? 'float' }
   },
-  async embedQuery(_parent: unknown, input: { modelId: string; text: string }, { deps, ...ask }: Context) {
-    const { vector, tokens } = await embedQuery(deps, ask, input)
+  async embedQuery(
+    _parent: unknown,
+    { runHoldId, ...input }: { modelId: string; text: string; runHoldId?: string | null },
+    { deps, ...ask }: Context,
+  ) {
+    const { vector, tokens } = await embedQuery(deps, runHoldId ? { ...ask, runHoldId } : ask, input)
     return { vector: base64Of(vector), tokens }
   },
   async openEmbedding(_parent: unknown, input: { modelId: string; tokens: number }, { deps, ...ask }: Context) {

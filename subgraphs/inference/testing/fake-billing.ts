@@ -7,19 +7,22 @@ interface Hold {
   readonly rateCard: RateCard
   readonly organizationId: string
   readonly ttlSeconds: number
+  readonly runHoldId: string | undefined
   checkpoint: Quantities
   state: 'placed' | 'dispatched' | 'settled' | 'voided'
   charged: bigint
   used: { readonly quantities: Quantities; readonly source: string } | null
 }
 
-type Method = 'placeHold' | 'dispatchHold' | 'checkpointHold' | 'settleHold' | 'voidHold'
+type Method = 'placeHold' | 'placeRunHold' | 'dispatchHold' | 'checkpointHold' | 'settleHold' | 'voidHold'
 
 /** One wallet in memory, whose invariants are checked at every write. */
 export class FakeBilling implements Billing {
   /** Nano-USD. */
   balance: bigint
   readonly holds = new Map<string, Hold>()
+  /** What the open runs' holds have left, in nano-USD. */
+  readonly runs = new Map<string, bigint>()
   /** Of the holds, in order. */
   readonly modelIds: string[] = []
   /** Names of the writes, in order. */
@@ -36,7 +39,8 @@ export class FakeBilling implements Billing {
   }
 
   get held(): bigint {
-    return [...this.holds.values()].filter(isOpen).reduce((sum, { amount }) => sum + amount, 0n)
+    const ofCalls = [...this.holds.values()].filter(isOpen).map(({ amount }) => amount)
+    return [...ofCalls, ...this.runs.values()].reduce((sum, amount) => sum + amount, 0n)
   }
 
   /** The one hold of a test with one call. */
@@ -49,11 +53,19 @@ export class FakeBilling implements Billing {
     this.#write('placeHold', context, () => {
       if (this.holds.has(id)) throw new Error(`the hold ${id} was placed twice`)
       const amount = worstCaseOf(ceiling, rateCard)
-      if (this.balance - this.held < amount) throw new KisError('insufficient_quota', 'The wallet cannot cover the call.')
+      const { runHoldId } = context
+      if (runHoldId === undefined) this.#requireFunds(amount)
+      else this.#takeFromRun(runHoldId, amount)
       const { organizationId } = context.caller
       this.modelIds.push(modelId)
       const checkpoint = quantitiesOf(0, 0)
-      this.holds.set(id, { amount, rateCard, organizationId, ttlSeconds, checkpoint, state: 'placed', charged: 0n, used: null })
+      this.holds.set(id, { amount, rateCard, organizationId, ttlSeconds, runHoldId, checkpoint, state: 'placed', charged: 0n, used: null })
+    })
+
+  placeRunHold: Billing['placeRunHold'] = ({ id, amount }, context) =>
+    this.#write('placeRunHold', context, () => {
+      this.#requireFunds(amount)
+      this.runs.set(id, amount)
     })
 
   dispatchHold: Billing['dispatchHold'] = (id, quantities, context) =>
@@ -66,6 +78,7 @@ export class FakeBilling implements Billing {
 
   checkpointHold: Billing['checkpointHold'] = (id, quantities, _ttlSeconds, context) =>
     this.#write('checkpointHold', context, () => {
+      if (this.runs.has(id)) return
       const hold = this.#find(id, context)
       if (hold.state !== 'dispatched') throw new KisError('not_found', 'The hold has ended.')
       hold.checkpoint = quantities
@@ -82,18 +95,38 @@ export class FakeBilling implements Billing {
         hold.charged = price
         if (hold.charged > hold.amount) hold.charged = hold.amount
         this.balance -= hold.charged
+        this.#returnToRun(hold)
       }
       return hold.charged
     })
 
   voidHold: Billing['voidHold'] = (id, context) =>
     this.#untilAnswered('voidHold', context, () => {
+      if (this.runs.delete(id)) return
       const hold = this.#find(id, context)
-      if (isOpen(hold)) hold.state = 'voided'
+      if (!isOpen(hold)) return
+      hold.state = 'voided'
+      this.#returnToRun(hold)
     })
 
   fail(method: Method, ...faults: ('lost' | 'down')[]): void {
     this.faults.set(method, faults)
+  }
+
+  #requireFunds(amount: bigint): void {
+    if (this.balance - this.held < amount) throw new KisError('insufficient_quota', 'The wallet cannot cover the call.')
+  }
+
+  #takeFromRun(runHoldId: string, amount: bigint): void {
+    const left = this.runs.get(runHoldId)
+    if (left === undefined) throw new ServiceUnavailable('The hold')
+    if (left < amount) throw new KisError('run_limit_exceeded', 'The run cannot cover the call.')
+    this.runs.set(runHoldId, left - amount)
+  }
+
+  #returnToRun({ runHoldId, amount, charged }: Hold): void {
+    const left = runHoldId === undefined ? undefined : this.runs.get(runHoldId)
+    if (left !== undefined) this.runs.set(runHoldId!, left + amount - charged)
   }
 
   #find(id: string, { caller }: BillingContext): Hold {

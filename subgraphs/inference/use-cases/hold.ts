@@ -1,6 +1,7 @@
+import type { ErrorCode } from '../../../schema/errors.ts'
 import { KisError, ServiceUnavailable } from '../../common/errors.ts'
 import type { Model } from '../domain/catalog.ts'
-import type { Usage } from '../domain/usage.ts'
+import { quantitiesOf, type Usage } from '../domain/usage.ts'
 import type { BillingContext, HoldRequest, Quantities } from '../ports/billing.ts'
 import { withDeadline } from './deadline.ts'
 import type { CallContext, Deps } from './deps.ts'
@@ -13,6 +14,9 @@ const RESOLVE_TIMEOUT_MS = 60_000
 export const HOLD_TTL_SECONDS = 45
 /** A third of it, so that two renewals may be lost. */
 const RENEW_MS = 15_000
+
+/** Billing's answers that say that nothing was placed. */
+const REFUSED: readonly ErrorCode[] = ['insufficient_quota', 'run_limit_exceeded']
 
 export interface HoldTerms {
   readonly operation: HoldRequest['operation']
@@ -37,36 +41,53 @@ export interface OpenHold {
 }
 
 /**
- * Reserves a call's worst case. Once it resolves, an engine may be called and `resolve` must be.
+ * Reserves a call's worst case, in the wallet or in what its run may still spend. Once it resolves, an engine may be called and `resolve` must be.
  * @throws {KisError} nothing stays held: what may have been placed is voided.
  */
-export async function openHold(deps: Deps, context: CallContext, { operation, model, ceiling, atDispatch }: HoldTerms): Promise<OpenHold> {
-  const { billing, ids } = deps
-  const id = ids('hold')
+export function openHold(deps: Deps, context: CallContext, { operation, model, ceiling, atDispatch }: HoldTerms): Promise<OpenHold> {
+  const { billing } = deps
+  return open(deps, context, atDispatch, async (id, opening) => {
+    await billing.placeHold({ id, operation, modelId: model.id, rateCard: model.rateCard, ceiling, ttlSeconds: HOLD_TTL_SECONDS }, opening)
+    await billing.dispatchHold(id, atDispatch, opening)
+  })
+}
+
+/**
+ * Reserves the most that a run may spend, in nano-USD. Its calls are made with its id as `runHoldId`; `resolve(null)` frees what they leave.
+ * @throws as `openHold`.
+ */
+export function openRunHold(deps: Deps, context: CallContext, amount: bigint): Promise<OpenHold> {
+  return open(deps, context, quantitiesOf(0, 0), (id, opening) =>
+    deps.billing.placeRunHold({ id, amount, ttlSeconds: HOLD_TTL_SECONDS }, opening),
+  )
+}
+
+async function open(
+  deps: Deps,
+  context: CallContext,
+  used: Quantities,
+  place: (id: string, context: CallContext) => Promise<void>,
+): Promise<OpenHold> {
+  const id = deps.ids('hold')
   try {
     await withDeadline(
       OPEN_TIMEOUT_MS,
       () => new ServiceUnavailable('Billing'),
       context.signal,
       async (signal) => {
-        const opening = { ...context, signal }
-        await billing.placeHold(
-          { id, operation, modelId: model.id, rateCard: model.rateCard, ceiling, ttlSeconds: HOLD_TTL_SECONDS },
-          opening,
-        )
-        await billing.dispatchHold(id, atDispatch, opening)
+        await place(id, { ...context, signal })
         signal.throwIfAborted()
       },
     )
   } catch (error) {
-    if (error instanceof KisError && error.code === 'insufficient_quota') throw error
+    if (error instanceof KisError && REFUSED.includes(error.code)) throw error
     freeQuietly(deps, context, id)
     throw error instanceof KisError || context.signal.aborted ? error : new ServiceUnavailable('Billing', { cause: error })
   }
-  return holdOf(deps, context, id, atDispatch)
+  return holdOf(deps, context, id, used)
 }
 
-/** An open, dispatched hold, renewed until it is resolved or left; `used` is what billing knows of it. */
+/** An open hold, dispatched where it is a call's, renewed until it is resolved or left; `used` is what billing knows of it. */
 export function holdOf({ billing, background, log }: Deps, context: CallContext, id: string, used: Quantities): OpenHold {
   let latest: Quantities | undefined
   let known = used

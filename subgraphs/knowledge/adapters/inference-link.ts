@@ -3,7 +3,8 @@ import type { CallContext, EmbeddingModel, Inference } from '../ports/inference.
 
 const EMBEDDING_MODEL = 'query ($id: ID!) { embeddingModel(id: $id) { id dimensions maxTokens overheadTokens cosineSpread } }'
 const COUNT_TOKENS = 'query ($modelId: ID!, $texts: [String!]!) { countTokens(modelId: $modelId, texts: $texts) }'
-const EMBED_QUERY = 'mutation ($modelId: ID!, $text: String!) { embedQuery(modelId: $modelId, text: $text) { vector } }'
+const EMBED_QUERY = `mutation ($modelId: ID!, $text: String!, $runHoldId: ID) {
+  embedQuery(modelId: $modelId, text: $text, runHoldId: $runHoldId) { vector } }`
 const OPEN_EMBEDDING = 'mutation ($modelId: ID!, $tokens: Int!) { openEmbedding(modelId: $modelId, tokens: $tokens) { holdId } }'
 const EMBED_PASSAGES = 'mutation ($input: EmbedPassagesInput!) { embedPassages(input: $input) { vectors tokens } }'
 const CLOSE_EMBEDDING = 'mutation ($holdId: ID!, $tokens: Int!) { closeEmbedding(holdId: $holdId, tokens: $tokens) { charged } }'
@@ -16,7 +17,10 @@ export function inferenceOver(link: Link): Inference {
     countTokens: async (modelId, texts, context) =>
       (await ask<{ countTokens: number[] }>(COUNT_TOKENS, { modelId, texts }, context)).countTokens,
     embedQuery: async (modelId, text, context) =>
-      vectorOf((await ask<{ embedQuery: { vector: string } }>(EMBED_QUERY, { modelId, text }, context)).embedQuery.vector),
+      vectorOf(
+        (await ask<{ embedQuery: { vector: string } }>(EMBED_QUERY, { modelId, text, runHoldId: context.runHoldId }, context)).embedQuery
+          .vector,
+      ),
     openEmbedding: async (modelId, tokens, context) =>
       (await ask<{ openEmbedding: { holdId: string } }>(OPEN_EMBEDDING, { modelId, tokens }, context)).openEmbedding.holdId,
     async embedPassages(input, context) {

@@ -15,6 +15,8 @@ export interface CallContext {
   readonly caller: Principal
   readonly requestId: string
   readonly signal: AbortSignal
+  /** The hold of the run that the call is a step of. Absent: the wallet pays. */
+  readonly runHoldId?: string
 }
 
 /** Embedding models, as knowledge needs them: a GraphQL client of inference stands behind it. Every call is billed there. */

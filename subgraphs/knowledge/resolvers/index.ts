@@ -26,6 +26,13 @@ import { FINDING_KINDS, verifyIndex } from '../use-cases/verify-index.ts'
 type Context = ResolverContext<Deps>
 type Order = 'asc' | 'desc'
 type ListArguments = PageArguments & { readonly order?: Order | null }
+interface SearchInput {
+  readonly collectionId: string
+  readonly query: string
+  readonly limit: number | null
+  readonly mode: SearchMode | null
+  readonly filter?: unknown
+}
 type Chunk = StoredChunk & { readonly record: DocumentRecord }
 
 /** `{ READY: 'ready' }`: enum values are lower case inside. */
@@ -80,13 +87,14 @@ export const resolvers: Resolvers<Deps> = {
     },
     document: (_: unknown, { id }: { id: string }, { deps, caller }: Context) =>
       orNull(getDocument(deps.store, requireScope(caller, 'knowledge:read').organizationId, id)),
-    async searchCollection(
-      _: unknown,
-      { input }: { input: { collectionId: string; query: string; limit: number | null; mode: SearchMode | null; filter?: unknown } },
-      context: Context,
-    ) {
+    async searchCollection(_: unknown, { input, runHoldId }: { input: SearchInput; runHoldId?: string | null }, context: Context) {
       const { limit, mode, filter = null, ...rest } = input
-      const hits = await searchCollection(context.deps, context, { ...rest, filter, limit: limit ?? 10, mode: mode ?? 'hybrid' })
+      const hits = await searchCollection(context.deps, runHoldId ? { ...context, runHoldId } : context, {
+        ...rest,
+        filter,
+        limit: limit ?? 10,
+        mode: mode ?? 'hybrid',
+      })
       return { hits: hits.map(({ chunk, document, ranked }) => ({ ...ranked, chunk: { ...chunk, record: document } })) }
     },
     async fileContent(_: unknown, args: { id: string; offset: number; length: number }, context: Context) {

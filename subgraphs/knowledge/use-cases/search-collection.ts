@@ -7,6 +7,7 @@ import type { CollectionRecord, DocumentRecord } from '../domain/records.ts'
 import type { SearchFilter } from '../domain/search-filter.ts'
 import { normaliseForEmbedding, queryTerms } from '../domain/text-analysis.ts'
 import type { StoredChunk } from '../ports/chunk-index.ts'
+import type { CallContext } from '../ports/inference.ts'
 import { getCollection } from './collections.ts'
 import type { Deps } from './deps.ts'
 
@@ -30,7 +31,7 @@ export interface SearchHit {
  */
 export async function searchCollection(
   deps: Deps,
-  context: LinkContext,
+  context: LinkContext & Pick<CallContext, 'runHoldId'>,
   input: {
     readonly collectionId: string
     readonly query: string

@@ -56,9 +56,7 @@ describe('billing over a link', () => {
     await billing.voidHold('hold_1', context)
 
     const sdl = readFileSync(new URL('../../../schema/billing.graphql', import.meta.url), 'utf8')
-    const schema = buildASTSchema(
-      parse(sdl.replace(/extend schema\s+@link\([\s\S]*?\]\)/, '').replaceAll(/@(key\(.*\)|shareable|inaccessible)/g, '')),
-    )
+    const schema = buildASTSchema(parse(sdl), { assumeValidSDL: true })
     for (const { query } of asked) expect(validate(schema, parse(query))).toEqual([])
     expect(asked[0]?.variables).toEqual({
       input: {

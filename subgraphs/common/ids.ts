@@ -12,6 +12,7 @@ export type IdPrefix =
   | 'use'
   | 'req'
   | 'chatcmpl'
+  | 'call'
   | 'job'
   | 'resp'
   | 'msg'

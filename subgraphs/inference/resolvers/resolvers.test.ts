@@ -4,7 +4,7 @@ import { localLink } from '../../common/local-link.ts'
 import { silentLog } from '../../common/log.ts'
 import { type Subgraph, subgraphSchema } from '../../common/subgraph.ts'
 import { asking, parts, somebody } from '../testing/parts.ts'
-import { completion, stream, usage } from '../testing/scripted-engine.ts'
+import { completion, stream, usage, usageChunk } from '../testing/scripted-engine.ts'
 import { resolvers } from './index.ts'
 
 function served() {
@@ -66,7 +66,7 @@ it('hides a model outside the allowlist, but resolves references to any of the c
   })
 })
 
-it('gives a completion as the engine did, and typed fields of it', async () => {
+it('gives a completion as the engine did, with what the protocol requires, and typed fields of it', async () => {
   const { ask, far } = served()
   const toolCall = { id: 'call_1', type: 'function', function: { name: 'look_up', arguments: '{"a":1}' } }
   const answer = completion({
@@ -85,7 +85,19 @@ it('gives a completion as the engine did, and typed fields of it', async () => {
     choices { index text refusal finishReason toolCalls { id name arguments } } } }`
   expect(await ask(query, { input })).toEqual({
     createChatCompletion: {
-      response: answer,
+      response: {
+        ...answer,
+        choices: [
+          { index: 0, message: { role: 'assistant', content: 'Hello', refusal: null }, logprobs: null, finish_reason: 'stop' },
+          {
+            index: 1,
+            message: { role: 'assistant', content: null, refusal: 'No.', tool_calls: [toolCall] },
+            logprobs: null,
+            finish_reason: 'tool_calls',
+          },
+          { index: 2, message: { role: 'assistant', content: null, refusal: null }, logprobs: null, finish_reason: 'eos_token' },
+        ],
+      },
       id: 'chatcmpl-1',
       text: 'Hello',
       finishReason: 'STOP',
@@ -109,7 +121,7 @@ it('gives a completion as the engine did, and typed fields of it', async () => {
 
 it('streams chunks with their text, then usage and cost', async () => {
   const { link, far } = served()
-  far.steps = [...stream(2), [{ choices: [{ index: 0, delta: {}, finish_reason: 'length' }] }, { choices: [], usage: usage(20, 2) }]]
+  far.steps = [...stream(2), [usageChunk(20, 2)]]
   const events = link.subscribe(
     {
       query: `subscription ($input: ChatCompletionInput!) { chatCompletion(input: $input) { chunks textDelta finishReason cost usage { totalTokens } } }`,
@@ -122,9 +134,8 @@ it('streams chunks with their text, then usage and cost', async () => {
   const nothing = { finishReason: null, cost: null, usage: null }
   expect(got).toEqual([
     { ...nothing, chunks: far.steps[0], textDelta: 'w0 ' },
-    { ...nothing, chunks: far.steps[1], textDelta: 'w1 ' },
-    { ...nothing, chunks: far.steps[2], textDelta: '', finishReason: 'LENGTH' },
-    { ...nothing, chunks: [], textDelta: '', cost: '0.000024', usage: { totalTokens: 22 } },
+    { ...nothing, chunks: far.steps[1], textDelta: 'w1 ', finishReason: 'STOP' },
+    { ...nothing, chunks: far.steps[2], textDelta: '', cost: '0.000024', usage: { totalTokens: 22 } },
   ])
 })
 

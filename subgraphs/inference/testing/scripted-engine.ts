@@ -110,8 +110,9 @@ export function completion(fields: ProtocolObject = { usage: usage(20, 5) }): Pr
   return {
     id: 'chatcmpl-1',
     object: 'chat.completion',
+    created: 1_750_000_000,
     model: 'vendor-name',
-    choices: [{ index: 0, message, finish_reason: 'stop' }],
+    choices: [{ index: 0, message, logprobs: null, finish_reason: 'stop' }],
     ...fields,
   }
 }
@@ -120,15 +121,26 @@ export function usage(prompt_tokens: number, completion_tokens: number, cached_t
   return { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens, prompt_tokens_details: { cached_tokens } }
 }
 
+const HEAD = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_750_000_000, model: 'vendor-name' }
+
 /** `count` items of one word each. */
 export function stream(count: number): Step[] {
   return Array.from({ length: count }, (_, index) => [
-    { id: 'chatcmpl-1', choices: [{ index: 0, delta: { content: `w${index} ` }, finish_reason: null }] },
+    {
+      ...HEAD,
+      choices: [
+        {
+          index: 0,
+          delta: { ...(index === 0 && { role: 'assistant' }), content: `w${index} ` },
+          finish_reason: index === count - 1 ? 'stop' : null,
+        },
+      ],
+    },
   ])
 }
 
 export function usageChunk(prompt: number, output: number): ProtocolObject {
-  return { id: 'chatcmpl-1', choices: [], usage: usage(prompt, output) }
+  return { ...HEAD, choices: [], usage: usage(prompt, output) }
 }
 
 export function unit(length: number): Float32Array {

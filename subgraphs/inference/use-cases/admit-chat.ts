@@ -2,6 +2,7 @@ import { refuse } from '../../common/check.ts'
 import type { Model } from '../domain/catalog.ts'
 import { chatCeiling } from '../domain/ceiling.ts'
 import { type ChatRequest, checkAgainstModel, checkChatRequest } from '../domain/chat-request.ts'
+import type { AnswerNames } from '../domain/complete-answer.ts'
 import { inputSizeOf } from '../domain/count-chat-tokens.ts'
 import { quantitiesOf } from '../domain/usage.ts'
 import type { ChatCall } from '../ports/engines.ts'
@@ -79,6 +80,16 @@ export function chatCallOf(model: Model, { requestId }: CallContext, warnings: S
       // Callers choose the names of unknown fields, and all of it travels in a header.
       if (warnings.size < MAX_WARNINGS) warnings.add(`${FIELD_NAME.test(field) ? field : 'unknown_field'}_not_honored`)
     },
+  }
+}
+
+/** For what the engine leaves unnamed; a caller knows the model by the catalog's name. */
+export function namesFor({ ids, clock }: Deps, { id }: Model): AnswerNames {
+  return {
+    // The protocol's own ids of answers have a hyphen.
+    idOf: (kind) => (kind === 'chatcmpl' ? ids(kind).replace('_', '-') : ids(kind)),
+    model: id,
+    created: Math.floor(clock.now().getTime() / 1_000),
   }
 }
 

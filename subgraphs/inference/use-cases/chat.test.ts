@@ -22,7 +22,7 @@ describe('a chat completion', () => {
   it('is held, dispatched, answered and charged, in this order', async () => {
     const { deps, billing, far } = parts()
     const answer = await createChatCompletion(deps, asking(), hello)
-    expect(answer.response).toBe(far.completions[0])
+    expect(answer.response).toEqual(far.completions[0])
     expect(billing.writes).toEqual(['placeHold', 'dispatchHold', 'settleHold'])
     expect(far.calls).toMatchObject([{ engineModel: 'vendor-chat', requestId: 'req_1', maxOutputTokens: 100 }])
     expect(far.requests[0]).toBe(hello)
@@ -162,8 +162,8 @@ describe('a stream', () => {
     await Promise.resolve()
     expect([billing.writes.length, far.chats]).toEqual([0, 0])
     const got = await all(events)
-    expect(got.map(({ chunks }) => chunks)).toEqual([...far.steps, []])
-    expect(got.map(({ cost }) => cost)).toEqual([null, null, null, null, 26_000n])
+    expect(got.map(({ chunks }) => chunks)).toEqual(far.steps)
+    expect(got.map(({ cost }) => cost)).toEqual([null, null, null, 26_000n])
     expect(billing.writes).toEqual(['placeHold', 'dispatchHold', 'settleHold'])
     expect([billing.only.charged, far.ended]).toEqual([26_000n, 0])
   })
@@ -178,12 +178,18 @@ describe('a stream', () => {
       source: 'provider',
     },
     { name: 'the hold where usage is above it', steps: [[usageChunk(500, 500)]], charged: 92_000n, source: 'provider' },
-    { name: 'the input of an empty answer', steps: [], charged: 6_000n, source: 'counted' },
   ])('is charged $name', async ({ steps, charged, source }) => {
     const { deps, billing, far } = parts()
     far.steps = steps
     expect((await all(streamChatCompletion(deps, asking(), hello))).at(-1)?.cost).toBe(charged)
     expect(billing.only).toMatchObject({ charged, used: { source } })
+  })
+
+  it('that ends without a word is a failure, and costs nothing', async () => {
+    const { deps, billing, far } = parts()
+    far.steps = []
+    await expect(all(streamChatCompletion(deps, asking(), hello))).rejects.toMatchObject({ code: 'engine_error' })
+    expect(billing.only.state).toBe('voided')
   })
 
   it('that is refused or fails before its first chunk rejects the first next() and costs nothing', async () => {
@@ -208,7 +214,7 @@ describe('a stream', () => {
     const { deps, far, near } = parts()
     far.openings = [engineFailed, engineFailed]
     const events = await all(streamChatCompletion(deps, asking(), { ...hello, model: 'careful' }))
-    expect([far.chats, near.chats, events.length]).toEqual([2, 1, 5])
+    expect([far.chats, near.chats, events.length]).toEqual([2, 1, 4])
     far.steps = [...stream(1), engineDown]
     const cut = streamChatCompletion(deps, asking(), { ...hello, model: 'careful' })
     await cut.next()
@@ -268,8 +274,10 @@ describe('a stream', () => {
     far.steps = [...stream(1), [usageChunk(20, 9)], 'wait']
     const events = streamChatCompletion(deps, asking(), hello)
     await events.next()
-    await events.next()
+    const rest = events.next()
+    await new Promise(setImmediate)
     await events.return?.()
+    await rest
     await eventually(() => billing.openHolds === 0)
     expect(billing.only).toMatchObject({ charged: 38_000n, used: { source: 'provider' } })
   })

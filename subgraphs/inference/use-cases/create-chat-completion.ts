@@ -1,14 +1,15 @@
 import { requestFor } from '../domain/chat-request.ts'
+import { completedAnswer } from '../domain/complete-answer.ts'
 import { countAnswerTokens } from '../domain/count-chat-tokens.ts'
 import { countedUsage, providerUsage, reportedUsage, type Usage } from '../domain/usage.ts'
 import type { ProtocolObject } from '../ports/engines.ts'
-import { admitChat, chatCallOf } from './admit-chat.ts'
+import { admitChat, chatCallOf, namesFor } from './admit-chat.ts'
 import { billedCall } from './billed-call.ts'
 import { type AskContext, type Deps, engineOf } from './deps.ts'
 import { firstToAnswer } from './first-to-answer.ts'
 
 export interface ChatCompletion {
-  /** The engine's object, whole. */
+  /** The engine's object, whole, and what the protocol requires of it. */
   readonly response: ProtocolObject
   /** What of the request could not be honoured, such as `seed_not_honored`. */
   readonly warnings: readonly string[]
@@ -36,7 +37,8 @@ export async function createChatCompletion(deps: Deps, ask: AskContext, value: u
       async (signal) => {
         const answer = await engineOf(deps, model).chat.complete(call, requestFor(model, request, call.warn), signal)
         const reported = reportedUsage(answer)
-        return { value: answer, usage: reported ? providerUsage(reported) : countedUsage(inputTokens, countAnswerTokens(answer)) }
+        const usage = reported ? providerUsage(reported) : countedUsage(inputTokens, countAnswerTokens(answer))
+        return { value: completedAnswer(answer, namesFor(deps, model), usage), usage }
       },
       leftMs,
     )

@@ -2,17 +2,18 @@ import { endableIterator } from '../../common/endable-iterator.ts'
 import { KisError } from '../../common/errors.ts'
 import type { Model } from '../domain/catalog.ts'
 import { requestFor } from '../domain/chat-request.ts'
+import { ChunkCompleter } from '../domain/chunk-completer.ts'
 import { StreamMeter } from '../domain/stream-meter.ts'
 import type { Usage } from '../domain/usage.ts'
 import type { ProtocolObject } from '../ports/engines.ts'
-import { type AdmittedChat, admitChat, chatCallOf } from './admit-chat.ts'
+import { type AdmittedChat, admitChat, chatCallOf, namesFor } from './admit-chat.ts'
 import { callTookTooLong, MAX_CALL_MS } from './billed-call.ts'
 import { withDeadline } from './deadline.ts'
 import { type AskContext, type Deps, engineOf } from './deps.ts'
 import { firstToAnswer } from './first-to-answer.ts'
 import { type OpenHold, openHold } from './hold.ts'
 
-/** What arrived together. The last event has no chunks, but usage and cost. */
+/** What arrived together. The last event has the chunk with the usage, usage and cost. */
 export interface ChatEvent {
   readonly chunks: readonly ProtocolObject[]
   /** With the first event: what of the request could not be honoured, such as `seed_not_honored`. */
@@ -44,6 +45,7 @@ interface Answering extends Attempt {
   /** Null once they are told. */
   warnings: readonly string[] | null
   readonly chunks: AsyncIterator<readonly ProtocolObject[]>
+  readonly completer: ChunkCompleter
   /** The first piece is awaited while another model could still answer instead. */
   first: IteratorResult<readonly ProtocolObject[]> | undefined
 }
@@ -72,8 +74,10 @@ class ChatStream {
       this.#answering ??= await this.#start()
       const { chunks, first } = this.#answering
       this.#answering.first = undefined
-      const item = first ?? (await chunks.next())
-      if (!item.done) return { done: false, value: this.#take(item.value, this.#answering) }
+      for (let item = first ?? (await chunks.next()); !item.done; item = await chunks.next()) {
+        const event = this.#take(item.value, this.#answering)
+        if (event) return { done: false, value: event }
+      }
       if (this.#isLate) throw callTookTooLong()
     } catch (error) {
       this.#end()
@@ -81,9 +85,10 @@ class ChatStream {
       throw this.#isLate ? callTookTooLong() : error
     }
     this.#end()
-    const { hold, meter, warnings } = this.#answering
+    const { hold, meter, warnings, completer } = this.#answering
     const usage = meter.usage()
-    return { done: false, value: { chunks: [], warnings, usage, cost: await hold.resolve(usage) } }
+    const cost = await hold.resolve(usage)
+    return { done: false, value: { chunks: completer.end(usage), warnings, usage, cost } }
   }
 
   /** The caller needs no more. */
@@ -120,7 +125,7 @@ class ChatStream {
       const call = chatCallOf(model, context, warnings)
       const { chat, firstByteMs } = engineOf(this.#deps, model)
       const begun = await this.#begun(firstByteMs, model, (signal) => chat.stream(call, requestFor(model, request, call.warn), signal))
-      return { hold, meter, ...begun, warnings: [...warnings] }
+      return { hold, meter, ...begun, completer: new ChunkCompleter(namesFor(this.#deps, model)), warnings: [...warnings] }
     } catch (error) {
       await this.#resolveFailed().catch(() => undefined)
       throw error
@@ -144,15 +149,19 @@ class ChatStream {
       const first = await chunks.next()
       // A stream that is ended looks like one that has come to its end.
       late.throwIfAborted()
+      if (first.done) throw new KisError('engine_error', `The engine \`${engine}\` gave no answer.`)
       return { chunks, first }
     })
   }
 
-  #take(chunks: readonly ProtocolObject[], answering: Answering): ChatEvent {
-    const { hold, meter, warnings } = answering
-    answering.warnings = null
-    meter.note(chunks)
+  /** Undefined for what is not the caller's to see before the end. */
+  #take(given: readonly ProtocolObject[], answering: Answering): ChatEvent | undefined {
+    const { hold, meter, warnings, completer } = answering
+    meter.note(given)
     if (meter.takeCheckpoint(this.#deps.clock.now().getTime())) hold.checkpoint(meter.usage().quantities)
+    const chunks = completer.write(given)
+    if (chunks.length === 0) return undefined
+    answering.warnings = null
     return { chunks, warnings, usage: null, cost: null }
   }
 

@@ -58,10 +58,16 @@ function renamed(path: string, names: readonly (readonly [string, string])[]): s
   return path
 }
 
-/** An error of the chat request in the names of the request that was translated to it, in its text too. */
+/** An error of the chat request in the names of the request that was translated to it; its text quotes them. */
 export function inResponsesNames(error: KisError, origins: readonly MessageOrigin[]): KisError {
   const { param, message } = error
   if (param === null) return error
-  const own = responsesParam(param, origins)
-  return withParam(error, own, message.replaceAll(`'${param}'`, `'${own}'`).replaceAll(`\`${param}\``, `\`${own}\``))
+  const named = message.replace(/(['`])([\w.[\]]+)\1/g, (_quoted, quote, path) => quote + responsesParam(path, origins) + quote)
+  return withParam(error, responsesParam(param, origins), named)
+}
+
+/** `reasoning_effort_not_honored` → `reasoning.effort_not_honored`. */
+export function inResponsesWarning(warning: string): string {
+  const field = /^(\w+)_not_honored$/.exec(warning)?.[1]
+  return field === undefined ? warning : `${renamed(field, FIELDS)}_not_honored`
 }

@@ -40,8 +40,8 @@ export class ResponseWriter {
   readonly #calls = new Map<unknown, FunctionCallItem>()
   #model: unknown
   #serviceTier: unknown
-  /** Pieces of signed reasoning that have been given out. */
-  #signed = 0
+  /** Signed pieces of reasoning that are written, by their index: chunks may repeat all that came before. */
+  readonly #signed = new Set<unknown>()
   /** The one that grew last: it is the one that an end too early cuts. */
   #last: OutputItem | undefined
   #finishReason: string | null = null
@@ -107,13 +107,16 @@ export class ResponseWriter {
     // vLLM and DeepSeek have the one name, OpenRouter and newer vLLM the other.
     const thought = reasoning_content ?? reasoning
     if (typeof thought === 'string' && thought !== '') this.#reasoning().addText(thought)
-    if (Array.isArray(details) && details.length > this.#signed) {
-      this.#reasoning().addState({ details: details.slice(this.#signed) })
-      this.#signed = details.length
-    }
+    if (Array.isArray(details)) this.#sign(details)
     if (typeof content === 'string' && content !== '') this.#message().addText(content, logprobs)
     if (typeof refusal === 'string' && refusal !== '') this.#message().addRefusal(refusal)
     if (Array.isArray(calls)) for (const call of calls as readonly ToolCallDelta[]) this.#call(call)
+  }
+
+  #sign(details: readonly (JsonObject | null)[]): void {
+    const fresh = details.filter((detail, position) => !this.#signed.has(detail?.index ?? position))
+    if (fresh.length > 0) this.#reasoning().addState({ details: fresh })
+    for (const [position, detail] of details.entries()) this.#signed.add(detail?.index ?? position)
   }
 
   /** A call's pieces come under its index, between those of others. Some servers give each whole call the index 0, but an id of its own. */

@@ -1,7 +1,7 @@
 import { KisError } from '../subgraphs/common/errors.ts'
 import { completeChat, noAnswer, streamChat, warningHeader } from './chat-operations.ts'
 import { kisErrorOf } from './errors.ts'
-import { inResponsesNames } from './responses-params.ts'
+import { inResponsesNames, inResponsesWarning } from './responses-params.ts'
 import { type TranslatedRequest, translateRequest } from './responses-request.ts'
 import { chunkOf, ResponseWriter } from './responses-writer.ts'
 import { type Answer, type Call, isStream, ok, type Route } from './route.ts'
@@ -14,7 +14,7 @@ async function createResponse(call: Call, { request, origins, warnings: own }: T
     throw inOwnNames(error, origins)
   })
   writer.write(chunkOf(response))
-  return { ...ok(writer.end(usage, nowMs(call))), headers: warningHeader([...own, ...warnings]) }
+  return { ...ok(writer.end(usage, nowMs(call))), headers: headerOf(own, warnings) }
 }
 
 /** Sends the events as they come about. @throws {KisError} the failure came before the first one: nothing has been sent. */
@@ -25,7 +25,7 @@ async function streamResponse(call: Call, { request, origins, warnings: own }: T
   try {
     let charged = null
     for await (const { chunks, warnings, usage } of streamChat(call, request)) {
-      stream.addHeaders(warningHeader([...own, ...(warnings ?? [])]))
+      stream.addHeaders(headerOf(own, warnings))
       charged = usage ?? null
       if (chunks.length === 0) continue
       if (!stream.isOpen) writer.begin()
@@ -41,6 +41,10 @@ async function streamResponse(call: Call, { request, origins, warnings: own }: T
   }
   await stream.sendTyped(...writer.take())
   stream.end()
+}
+
+function headerOf(own: readonly string[], given: readonly string[] | null | undefined): Readonly<Record<string, string>> {
+  return warningHeader([...new Set([...own, ...(given ?? []).map(inResponsesWarning)])])
 }
 
 function inOwnNames(error: unknown, origins: TranslatedRequest['origins']): unknown {

@@ -2,7 +2,7 @@ import type { ExecutionResult } from 'graphql'
 import { KisError, ServiceUnavailable } from '../subgraphs/common/errors.ts'
 import { type Call, inRestNames, type JsonObject } from './route.ts'
 
-const USAGE = 'usage { promptTokens cachedPromptTokens completionTokens totalTokens }'
+const USAGE = 'usage { promptTokens cachedPromptTokens cacheWritePromptTokens completionTokens totalTokens }'
 const CREATE = `mutation ChatCompletion($input: ChatCompletionInput!) { createChatCompletion(input: $input) { response warnings ${USAGE} } }`
 const STREAM = `subscription ChatCompletionChunks($input: ChatCompletionInput!) { chatCompletion(input: $input) { chunks warnings ${USAGE} } }`
 
@@ -11,6 +11,8 @@ export interface ChargedUsage {
   readonly promptTokens: number
   /** Among the prompt's. */
   readonly cachedPromptTokens: number
+  /** Among the prompt's, too. */
+  readonly cacheWritePromptTokens: number
   readonly completionTokens: number
   readonly totalTokens: number
 }

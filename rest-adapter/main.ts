@@ -19,6 +19,7 @@ import { registerNotOffered } from './not-offered.ts'
 import { readOpenApi } from './openapi.ts'
 import { operatorRoutes } from './operator.ts'
 import { organizationRoutes } from './organization.ts'
+import { quoteRoutes } from './quote.ts'
 import { registerRequestRules, serverOptions } from './requests.ts'
 import { responseRoutes } from './responses.ts'
 import type { Route } from './route.ts'
@@ -57,6 +58,7 @@ export interface RestAdapter extends Drainable {
 
 export const restRoutes: readonly Route[] = [
   ...chatCompletionRoutes,
+  ...quoteRoutes,
   ...messageRoutes,
   ...responseRoutes,
   ...embeddingRoutes,

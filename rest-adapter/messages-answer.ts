@@ -70,13 +70,14 @@ export function endOf({ finishReason, stopText, refusal, hasToolCalls }: Ending)
   }
 }
 
-/** What was charged, in disjoint buckets; nothing is written to a vendor's cache on a caller's wish. `reported`: the engine's own, which alone knows its thinking. */
-export function messageUsage({ promptTokens, cachedPromptTokens, completionTokens }: ChargedUsage, reported: unknown): JsonObject {
+/** What was charged, in disjoint buckets. `reported`: the engine's own, which alone knows its thinking. */
+export function messageUsage(charged: ChargedUsage, reported: unknown): JsonObject {
+  const { promptTokens, cachedPromptTokens, cacheWritePromptTokens, completionTokens } = charged
   const { completion_tokens_details: details } = (reported ?? {}) as { readonly completion_tokens_details?: JsonObject | null }
   const thinking = details?.reasoning_tokens
   return {
-    input_tokens: promptTokens - cachedPromptTokens,
-    cache_creation_input_tokens: 0,
+    input_tokens: promptTokens - cachedPromptTokens - cacheWritePromptTokens,
+    cache_creation_input_tokens: cacheWritePromptTokens,
     cache_read_input_tokens: cachedPromptTokens,
     output_tokens: completionTokens,
     output_tokens_details: typeof thinking === 'number' ? { thinking_tokens: thinking } : null,

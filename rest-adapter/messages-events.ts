@@ -16,7 +16,7 @@ interface OpenBlock {
 }
 
 /** Before the first chunk nothing is known of the usage: the events at the end say it, for the whole message. */
-const NO_USAGE: ChargedUsage = { promptTokens: 0, cachedPromptTokens: 0, completionTokens: 0, totalTokens: 0 }
+const NO_USAGE: ChargedUsage = { promptTokens: 0, cachedPromptTokens: 0, cacheWritePromptTokens: 0, completionTokens: 0, totalTokens: 0 }
 
 /** Makes the events of one message of the chunks of the chat protocol: one block after the other, each closed before the next begins. */
 export class MessageEvents {

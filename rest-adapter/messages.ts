@@ -5,6 +5,7 @@ import { messageOf } from './messages-answer.ts'
 import { MESSAGES_DIALECT, messagesErrorBody } from './messages-errors.ts'
 import { MessageEvents } from './messages-events.ts'
 import { chatRequestOf, ownWarning, type Translation } from './messages-request.ts'
+import { quoteChat } from './quote.ts'
 import { type Call, isStream, ok, type Route } from './route.ts'
 
 function warningsOf({ warnings }: Translation, given: readonly string[] | null | undefined): Readonly<Record<string, string>> {
@@ -59,6 +60,19 @@ export const messageRoutes: readonly Route[] = [
       const answer = await inOwnNames(translation, () => completeChat(call, translation.request))
       const message = messageOf(answer, translation.hidesThinking, () => call.ids('fc'))
       return { ...ok(message), headers: warningsOf(translation, answer.warnings) }
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/messages/count_tokens',
+    body: 'chat',
+    checkedBehind: true,
+    inference: true,
+    dialect: MESSAGES_DIALECT,
+    async handle(call) {
+      const translation = chatRequestOf(call.body, true)
+      const { inputTokens } = await inOwnNames(translation, () => quoteChat(call, translation.request))
+      return { ...ok({ input_tokens: inputTokens }), headers: warningsOf(translation, null) }
     },
   },
 ]

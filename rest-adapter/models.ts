@@ -4,10 +4,16 @@ import { ok, type Route } from './route.ts'
 import { unixSeconds } from './values.ts'
 
 const TOKEN_PRICES = 'input cachedInput cacheWrite output'
-const MODEL = `id kind vendor residency supportsVision supportsTools supportsResponseSchema contextWindow
-  price { ${TOKEN_PRICES} audioMinute tiers { aboveInputTokens ${TOKEN_PRICES} } } createdAt`
+/** To be asked of a model. */
+export const PRICE = `price { ${TOKEN_PRICES} audioMinute tiers { aboveInputTokens ${TOKEN_PRICES} } }`
+const MODEL = `id kind vendor residency supportsVision supportsTools supportsResponseSchema contextWindow ${PRICE} createdAt`
 
 type TokenPrices = Readonly<Record<'input' | 'cachedInput' | 'cacheWrite' | 'output', string | null>>
+
+export type PriceData = TokenPrices & {
+  readonly audioMinute: string | null
+  readonly tiers: readonly (TokenPrices & { readonly aboveInputTokens: number })[]
+}
 
 interface ModelData {
   readonly id: string
@@ -18,12 +24,7 @@ interface ModelData {
   readonly supportsTools: boolean
   readonly supportsResponseSchema: boolean
   readonly contextWindow: number | null
-  readonly price:
-    | (TokenPrices & {
-        readonly audioMinute: string | null
-        readonly tiers: readonly (TokenPrices & { readonly aboveInputTokens: number })[]
-      })
-    | null
+  readonly price: PriceData | null
   readonly createdAt: string
 }
 
@@ -34,8 +35,17 @@ function toTokenPrices({ input, cachedInput, cacheWrite, output }: TokenPrices) 
   return { input, cached_input: cachedInput, cache_write: cacheWrite, output }
 }
 
+export function toPrice(price: PriceData | null) {
+  return (
+    price && {
+      ...toTokenPrices(price),
+      audio_minute: price.audioMinute,
+      tiers: price.tiers.map((tier) => ({ above_input_tokens: tier.aboveInputTokens, ...toTokenPrices(tier) })),
+    }
+  )
+}
+
 function toModel(data: ModelData) {
-  const { price } = data
   return {
     id: data.id,
     object: 'model',
@@ -48,11 +58,7 @@ function toModel(data: ModelData) {
     supports_tools: data.supportsTools,
     supports_response_schema: data.supportsResponseSchema,
     context_window: data.contextWindow,
-    price: price && {
-      ...toTokenPrices(price),
-      audio_minute: price.audioMinute,
-      tiers: price.tiers.map((tier) => ({ above_input_tokens: tier.aboveInputTokens, ...toTokenPrices(tier) })),
-    },
+    price: toPrice(data.price),
   }
 }
 

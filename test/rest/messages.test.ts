@@ -7,7 +7,7 @@ import { KEY, type RunningAdapter, startAdapter } from './support.ts'
 const clientOf = ({ url }: RunningAdapter) => new Anthropic({ baseURL: url, apiKey: KEY, authToken: null, maxRetries: 0 })
 const messages = [{ role: 'user' as const, content: 'How long is annual leave?' }]
 const ask = { model: 'm', max_tokens: 100, messages }
-const usage = { promptTokens: 20, cachedPromptTokens: 4, completionTokens: 9, totalTokens: 29 }
+const usage = { promptTokens: 20, cachedPromptTokens: 4, cacheWritePromptTokens: 3, completionTokens: 9, totalTokens: 29 }
 const answering = (message: object, finish_reason = 'stop', more: object = {}) => ({
   ChatCompletion: () => ({
     createChatCompletion: {
@@ -30,7 +30,7 @@ describe('the Anthropic client', () => {
       content: [{ type: 'text', text: '30 days.' }],
       stop_reason: 'end_turn',
       stop_sequence: null,
-      usage: { input_tokens: 16, cache_read_input_tokens: 4, cache_creation_input_tokens: 0, output_tokens: 9 },
+      usage: { input_tokens: 13, cache_read_input_tokens: 4, cache_creation_input_tokens: 3, output_tokens: 9 },
     })
     const [asked] = adapter.gateway.asked
     expect(asked?.variables).toEqual({ input: { request: { model: 'm', messages, max_completion_tokens: 100 } } })
@@ -65,7 +65,7 @@ describe('the Anthropic client', () => {
       'message_delta',
       'message_stop',
     ])
-    expect(events.at(-2)).toMatchObject({ delta: { stop_reason: 'max_tokens' }, usage: { input_tokens: 16, output_tokens: 9 } })
+    expect(events.at(-2)).toMatchObject({ delta: { stop_reason: 'max_tokens' }, usage: { input_tokens: 13, output_tokens: 9 } })
     expect(response.headers.get('x-kis-warning')).toBe('thinking_not_honored')
     expect(response.headers.get('request-id')).toBe(response.headers.get('x-request-id'))
   })

@@ -5,6 +5,7 @@ import type { ResolverContext } from '../../common/subgraph.ts'
 import type { BillingDeps } from '../use-cases/deps.ts'
 import { principalOfApiKey, principalOfKey } from '../use-cases/find-principal.ts'
 import { listOrganizations, listUsage, type UsageFilter } from '../use-cases/list-billing.ts'
+import { quoteHolds } from '../use-cases/quote-holds.ts'
 
 type Context = ResolverContext<BillingDeps>
 
@@ -35,6 +36,10 @@ export const Query = {
   usage(_parent: unknown, { filter, ...page }: PageArguments & { readonly filter?: UsageFilter | null }, { deps, caller }: Context) {
     const { organizationId } = requireScope(caller, 'billing:read')
     return listUsage(deps, organizationId, page, filter ?? {})
+  },
+
+  quoteHolds(_parent: unknown, { holds }: { readonly holds: Parameters<typeof quoteHolds>[2] }, { deps, caller }: Context) {
+    return quoteHolds(deps, requirePrincipal(caller), holds)
   },
 
   principalOfApiKey(_parent: unknown, { apiKey }: { readonly apiKey: string }, { deps, caller }: Context) {

@@ -12,6 +12,7 @@ import { creditWallet } from './credit-wallet.ts'
 import type { BillingDeps } from './deps.ts'
 import { dispatchHold } from './dispatch-hold.ts'
 import { type PlaceHoldInput, placeHold } from './place-hold.ts'
+import { quoteHolds } from './quote-holds.ts'
 import { reapHolds } from './reap-holds.ts'
 import { settleHold } from './settle-hold.ts'
 import { voidHold } from './void-hold.ts'
@@ -67,6 +68,22 @@ for (const { name, open } of STORES)
       for (const result of results) if (result.status === 'rejected') expect(result.reason).toEqual(code('insufficient_quota'))
       expect(await moneyOf(owner)).toEqual({ available: 2, held: 77 })
       await audit(deps, owner.organizationId)
+    })
+
+    it('are quoted at what placing them takes, while the wallet stays as it is', async () => {
+      const owner = await fundedOrganization(deps, 100n)
+      const { rateCard, ceiling } = call('unused', 100)
+      const tooMuch = { rateCard, ceiling: used(101) }
+      const beyondAll = { rateCard: { ...rateCard, inputTokens: MAX_NANO_USD }, ceiling: used(2_000_000_000) }
+      expect(await quoteHolds(deps, owner, [{ rateCard, ceiling }, tooMuch, beyondAll])).toEqual([
+        { amount: 100n, isCovered: true },
+        { amount: 101n, isCovered: false },
+        { amount: MAX_NANO_USD * 2_000n, isCovered: false },
+      ])
+      expect(await moneyOf(owner)).toEqual({ available: 100, held: 0 })
+      await placeHold(deps, owner, call(deps.ids('hold'), 100))
+      expect(await quoteHolds(deps, owner, [{ rateCard, ceiling: used(1) }])).toEqual([{ amount: 1n, isCovered: false }])
+      await expect(quoteHolds(deps, owner, Array(65).fill({ rateCard, ceiling }))).rejects.toEqual(code('array_above_max_length'))
     })
 
     it('charge what was used and free the rest', async () => {

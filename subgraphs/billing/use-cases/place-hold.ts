@@ -106,11 +106,14 @@ function takeFromWallet(wallet: WalletDraft, amount: number): Postings {
   return holdPostings(BigInt(amount))
 }
 
+/** The most that the call can cost, in nano-USD. @throws {KisError} the terms are none. */
+export function amountOf({ ceiling, rateCard }: Pick<PlaceHoldInput, 'ceiling' | 'rateCard'>): bigint {
+  return worstCaseOf(checkRateCard(rateCard, 'rateCard'), checkQuantities(ceiling, 'ceiling'))
+}
+
 function newHold(input: PlaceHoldInput, apiKeyId: string, now: Date): CallHold {
-  const ceiling = checkQuantities(input.ceiling, 'ceiling')
-  const card = checkRateCard(input.rateCard, 'rateCard')
+  const amount = amountOf(input)
   const ttlSeconds = checkTtl(input.ttlSeconds)
-  const amount = worstCaseOf(card, ceiling)
   if (amount > MAX_NANO_USD) throw new InsufficientQuota()
   return {
     state: 'placed',
@@ -120,7 +123,7 @@ function newHold(input: PlaceHoldInput, apiKeyId: string, now: Date): CallHold {
     modelId: checkForeignId(input.modelId, 'modelId'),
     operation: input.operation,
     requestId: checkForeignId(input.requestId, 'requestId'),
-    rateCard: toStoredCard(card),
+    rateCard: toStoredCard(checkRateCard(input.rateCard, 'rateCard')),
     rateCardVersion: checkForeignId(input.rateCard.version, 'rateCard.version'),
     checkpoint: NOTHING,
   }

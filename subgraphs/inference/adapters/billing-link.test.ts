@@ -45,7 +45,8 @@ const ended = {
 
 describe('billing over a link', () => {
   it('asks in operations of the contract, with money as decimal strings', async () => {
-    const { billing, asked } = scripted({ data: { settleHold: { charged: '0.0015' }, placeHold: {}, voidHold: {} } })
+    const quoteHolds = [{ amount: '0.25', isCovered: false }]
+    const { billing, asked } = scripted({ data: { settleHold: { charged: '0.0015' }, placeHold: {}, voidHold: {}, quoteHolds } })
     await billing.placeHold(
       { id: 'hold_1', operation: 'chat_completion', modelId: 'm', rateCard, ceiling: quantities, ttlSeconds: 60 },
       context,
@@ -54,6 +55,7 @@ describe('billing over a link', () => {
     await billing.checkpointHold('hold_1', quantities, 45, context)
     expect(await billing.settleHold('hold_1', quantities, 'counted', context)).toBe(1_500_000n)
     await billing.voidHold('hold_1', context)
+    expect(await billing.quoteHolds([{ rateCard, ceiling: quantities }], context)).toEqual([{ amount: 250_000_000n, isCovered: false }])
 
     const sdl = readFileSync(new URL('../../../schema/billing.graphql', import.meta.url), 'utf8')
     const schema = buildASTSchema(parse(sdl), { assumeValidSDL: true })

@@ -4,6 +4,7 @@ import { type Link, request } from '../../common/link.ts'
 import { formatUsd, parseUsd } from '../../common/usd.ts'
 import type { Billing, BillingContext, Quantities, RateCard, Rates } from '../ports/billing.ts'
 
+const QUOTE = 'query ($holds: [QuoteHoldInput!]!) { quoteHolds(holds: $holds) { amount isCovered } }'
 const PLACE = 'mutation ($input: PlaceHoldInput!) { placeHold(input: $input) { id } }'
 const PLACE_RUN = 'mutation ($input: PlaceRunHoldInput!) { placeRunHold(input: $input) { id } }'
 const DISPATCH = 'mutation ($input: HoldQuantitiesInput!) { dispatchHold(input: $input) { id } }'
@@ -35,6 +36,16 @@ export function billingOver(link: Link, clock: Clock): Billing {
   }
 
   return {
+    async quoteHolds(holds, context) {
+      const inputs = holds.map(({ rateCard, ceiling }) => ({ rateCard: rateCardInput(rateCard), ceiling: quantitiesInput(ceiling) }))
+      const { quoteHolds } = await once<{ quoteHolds: readonly { amount: string; isCovered: boolean }[] }>(
+        QUOTE,
+        { holds: inputs },
+        context,
+      )
+      return quoteHolds.map(({ amount, isCovered }) => ({ amount: parseUsd(amount), isCovered }))
+    },
+
     async placeHold({ id, operation, modelId, rateCard, ceiling, ttlSeconds }, context) {
       const input = {
         id,

@@ -1,5 +1,7 @@
 /** Money, as inference needs it: a GraphQL client of billing stands behind it. Amounts are nano-USD. */
 export interface Billing {
+  /** What each hold would take, and whether the caller's wallet covers it now; nothing is held. @throws {KisError} */
+  quoteHolds(holds: readonly Pick<HoldRequest, 'rateCard' | 'ceiling'>[], context: BillingContext): Promise<readonly HoldQuote[]>
   /** @throws {KisError} `insufficient_quota`: nothing is held. `service_unavailable`: whether it is held is unknown; void it or let it expire. */
   placeHold(hold: HoldRequest, context: BillingContext): Promise<void>
   /** Reserves the most that a run may spend; the holds of its calls are taken out of it. Ended by `voidHold`. Errors as of `placeHold`. */
@@ -21,6 +23,11 @@ export interface HoldRequest {
   readonly rateCard: RateCard
   readonly ceiling: Quantities
   readonly ttlSeconds: number
+}
+
+export interface HoldQuote {
+  readonly amount: bigint
+  readonly isCovered: boolean
 }
 
 /** Disjoint buckets; whole numbers. A ceiling has all of its input in one: billing holds it at the dearest price. */

@@ -3,13 +3,20 @@ import { choicesOf, finishReasonOf, firstChoiceDelta, refusalOf, textOf, toolCal
 import type { Usage } from '../domain/usage.ts'
 import { type ChatCompletion, createChatCompletion } from '../use-cases/create-chat-completion.ts'
 import type { Deps } from '../use-cases/deps.ts'
+import { type QuotedModel, quoteChatCompletion } from '../use-cases/quote-chat-completion.ts'
 import { type ChatEvent, streamChatCompletion } from '../use-cases/stream-chat-completion.ts'
 
 type Context = ResolverContext<Deps>
 interface Input {
   readonly input: { readonly request: unknown }
 }
+type Quote = readonly QuotedModel[]
 type Choice = ReturnType<typeof choicesOf>[number]
+
+export const chatQueries = {
+  quoteChatCompletion: (_parent: unknown, { request }: { readonly request: unknown }, { deps, ...ask }: Context) =>
+    quoteChatCompletion(deps, ask, request),
+}
 
 export const chatMutations = {
   createChatCompletion: (_parent: unknown, { input }: Input, { deps, ...ask }: Context) => createChatCompletion(deps, ask, input.request),
@@ -51,6 +58,18 @@ export const ChatCompletionEventFields = {
   textDelta: ({ chunks }: ChatEvent) => firstChoiceDelta(chunks).text,
   finishReason: ({ chunks }: ChatEvent) => firstChoiceDelta(chunks).finishReason,
   usage: ({ usage }: ChatEvent) => usage && chatUsage(usage),
+}
+
+export const ChatCompletionQuoteFields = {
+  inputTokens: ([asked]: Quote) => asked?.inputTokens,
+  maxOutputTokens: ([asked]: Quote) => asked?.maxOutputTokens,
+  amount: (models: Quote) => models.map(({ amount }) => amount).reduce((a, b) => (a > b ? a : b)),
+  isCovered: ([asked]: Quote) => asked?.isCovered,
+  models: (models: Quote) => models,
+}
+
+export const QuotedModelFields = {
+  rateCardVersion: ({ model }: QuotedModel) => model.rateCard.version,
 }
 
 function firstChoice(response: ChatCompletion['response']): Choice | undefined {

@@ -4,9 +4,12 @@ import {
   ChatChoiceFields,
   ChatCompletionEventFields,
   ChatCompletionFields,
+  ChatCompletionQuoteFields,
   chatMutations,
+  chatQueries,
   chatSubscriptions,
   FinishReasonValues,
+  QuotedModelFields,
 } from './chat.ts'
 import { EmbeddingFields, EmbeddingsFields, EncodingFormatValues, embeddingMutations } from './embeddings.ts'
 import { ModelFields, ModelKindValues, modelQueries, PriceFields, ResidencyValues } from './models.ts'
@@ -19,11 +22,12 @@ import {
 } from './transcriptions.ts'
 
 export const resolvers: Resolvers<Deps> = {
-  Query: modelQueries,
+  Query: { ...modelQueries, ...chatQueries },
   Mutation: { ...chatMutations, ...embeddingMutations, ...transcriptionMutations },
   Subscription: chatSubscriptions,
   ChatChoice: ChatChoiceFields,
   ChatCompletion: ChatCompletionFields,
+  ChatCompletionQuote: ChatCompletionQuoteFields,
   ChatCompletionEvent: ChatCompletionEventFields,
   Embedding: EmbeddingFields,
   Embeddings: EmbeddingsFields,
@@ -32,6 +36,7 @@ export const resolvers: Resolvers<Deps> = {
   Model: ModelFields,
   ModelKind: ModelKindValues,
   Price: PriceFields,
+  QuotedModel: QuotedModelFields,
   Residency: ResidencyValues,
   TimestampGranularity: TimestampGranularityValues,
   Transcription: TranscriptionFields,

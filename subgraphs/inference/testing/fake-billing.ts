@@ -49,6 +49,12 @@ export class FakeBilling implements Billing {
     return [...this.holds.values()][0]!
   }
 
+  quoteHolds: Billing['quoteHolds'] = async (holds) =>
+    holds.map(({ rateCard, ceiling }) => {
+      const amount = worstCaseOf(ceiling, rateCard)
+      return { amount, isCovered: this.balance - this.held >= amount }
+    })
+
   placeHold: Billing['placeHold'] = ({ id, modelId, rateCard, ceiling, ttlSeconds }, context) =>
     this.#write('placeHold', context, () => {
       if (this.holds.has(id)) throw new Error(`the hold ${id} was placed twice`)

@@ -1,8 +1,10 @@
+import type { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { InvalidApiKey, KisError } from '../subgraphs/common/errors.ts'
 import { kisErrorOf, notJson, sendError } from './errors.ts'
 import type { RestDeps, RestParts } from './main.ts'
 import { askGateway, type Dialect, type Route } from './route.ts'
+import { answerUnreadable } from './unreadable.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -59,6 +61,7 @@ export function serverOptions(parts: Pick<RestParts, 'clock' | 'ids' | 'underWay
       begin(request, reply, parts)
       sendError(reply, new KisError('unknown_url', 'The request URL is malformed or too long.'))
     },
+    clientErrorHandler: (error: NodeJS.ErrnoException, socket: Duplex) => answerUnreadable(error, socket, parts.ids),
   }
 }
 

@@ -1,3 +1,4 @@
+import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { restConfig } from '../../rest-adapter/config.ts'
 import { KisError, PermissionDenied } from '../../subgraphs/common/errors.ts'
@@ -239,6 +240,34 @@ describe('requests by REST', () => {
       expect(await codeOf('POST', path)).toBe('404 not_offered')
     const allowed = await adapter.fetch('/v1/files/file_1', { method: 'PUT' })
     expect(allowed.headers.get('allow')).toBe('GET, DELETE, HEAD, OPTIONS')
+  })
+
+  it.each([
+    ['headers of 1 MB', `GET /v1/models HTTP/1.1\r\nhost: x\r\nx-long: ${'x'.repeat(1_000_000)}\r\n\r\n`, 431, 'headers_too_large'],
+    ['an address of 1 MB', `GET /v1/models?q=${'x'.repeat(1_000_000)} HTTP/1.1\r\nhost: x\r\n\r\n`, 431, 'headers_too_large'],
+    ['what is no HTTP', 'HELLO\r\n\r\n', 400, 'invalid_request'],
+    ['two lengths', 'POST /v1/embeddings HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n{}', 400, 'invalid_request'],
+  ])('answers %s with an error of the protocol', async (_name, text, status, code) => {
+    await using adapter = await startAdapter()
+    const socket = connect(Number(new URL(adapter.url).port), '127.0.0.1')
+    socket.end(text)
+    let answer = ''
+    for await (const piece of socket) answer += piece
+    const [head = '', body = ''] = answer.split('\r\n\r\n')
+    expect(head).toContain(`HTTP/1.1 ${status} `)
+    expect(head).toMatch(/x-request-id: req_\w+/)
+    expect(head).toContain('x-should-retry: false')
+    expect(JSON.parse(body)).toEqual({ error: { message: expect.any(String), type: 'invalid_request_error', param: null, code } })
+    expect((await adapter.fetch('/v1/nothing')).status).toBe(404)
+  })
+
+  it('answers a body of 100 MB with 413, and hears its client out', async () => {
+    await using adapter = await startAdapter()
+    const body = Buffer.alloc(100 * 1024 * 1024, 'x')
+    const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
+    const response = await fetch(`${adapter.url}/v1/chat/completions`, { method: 'POST', body, headers })
+    expect(await errorOf(response)).toMatchObject({ status: 413, code: 'payload_too_large', shouldRetry: 'false' })
+    expect(adapter.gateway.asked).toEqual([])
   })
 
   it('sends a client of the chat protocol that uploads a form to the JSON upload', async () => {

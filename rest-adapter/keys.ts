@@ -3,7 +3,8 @@ import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables
 import { created, deleted, type JsonObject, ok, type Route } from './route.ts'
 import { enumOf, instantOf, scopeOf, unixSeconds, unixSecondsOrNull } from './values.ts'
 
-const KEY = 'id name scopes modelAllowlist requestsPerMinute tokensPerMinute last4 expiresAt revokedAt createdAt'
+const KEY = `id name scopes modelAllowlist requestsPerMinute tokensPerMinute
+  spendLimit { amount period spent held resetsAt } last4 expiresAt revokedAt createdAt`
 
 interface KeyData {
   readonly id: string
@@ -12,6 +13,13 @@ interface KeyData {
   readonly modelAllowlist: readonly string[] | null
   readonly requestsPerMinute: number | null
   readonly tokensPerMinute: number | null
+  readonly spendLimit: {
+    readonly amount: string
+    readonly period: string
+    readonly spent: string
+    readonly held: string
+    readonly resetsAt: string | null
+  } | null
   readonly last4: string
   readonly expiresAt: string | null
   readonly revokedAt: string | null
@@ -31,6 +39,10 @@ const UPDATE = `mutation UpdateApiKey($input: UpdateApiKeyInput!) { updateApiKey
 const ROTATE = `mutation RotateApiKey($id: ID!) { rotateApiKey(id: $id) { key apiKey { ${KEY} } } }`
 const REVOKE = 'mutation RevokeApiKey($id: ID!) { revokeApiKey(id: $id) { apiKey { id } } }'
 
+function toSpendLimit({ amount, period, spent, held, resetsAt }: NonNullable<KeyData['spendLimit']>) {
+  return { amount_usd: amount, period: period.toLowerCase(), spent_usd: spent, held_usd: held, resets_at: unixSecondsOrNull(resetsAt) }
+}
+
 function toKey(data: KeyData) {
   return {
     id: data.id,
@@ -39,7 +51,7 @@ function toKey(data: KeyData) {
     name: data.name,
     scopes: data.scopes.map(scopeOf),
     model_allowlist: data.modelAllowlist,
-    spend_limit: null,
+    spend_limit: data.spendLimit && toSpendLimit(data.spendLimit),
     requests_per_minute: data.requestsPerMinute,
     tokens_per_minute: data.tokensPerMinute,
     last4: data.last4,
@@ -48,16 +60,28 @@ function toKey(data: KeyData) {
   }
 }
 
+const NAMES = { 'spendLimit.amount': 'spend_limit.amount_usd' }
+
 const withSecret = ({ apiKey, key }: SecretData) => ({ ...toKey(apiKey), key })
 
 /** What was left out stays out; null is a value. */
-function inputOf({ name, scopes, model_allowlist, requests_per_minute, tokens_per_minute, expires_at }: JsonObject): JsonObject {
+function inputOf({
+  name,
+  scopes,
+  model_allowlist,
+  requests_per_minute,
+  tokens_per_minute,
+  spend_limit,
+  expires_at,
+}: JsonObject): JsonObject {
+  const limit = spend_limit as { readonly amount_usd: string; readonly period: string } | null | undefined
   return {
     name,
     scopes: (scopes as readonly string[] | undefined)?.map(enumOf),
     modelAllowlist: model_allowlist,
     requestsPerMinute: requests_per_minute,
     tokensPerMinute: tokens_per_minute,
+    spendLimit: limit && { amount: limit.amount_usd, period: enumOf(limit.period) },
     expiresAt: typeof expires_at === 'number' ? instantOf(expires_at) : expires_at,
   }
 }
@@ -67,7 +91,7 @@ export const keyRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/keys',
     async handle({ ask, body }) {
-      const data = await ask<{ createApiKey: SecretData }>(CREATE, { input: inputOf(body) })
+      const data = await ask<{ createApiKey: SecretData }>(CREATE, { input: inputOf(body) }, NAMES)
       return created(withSecret(data.createApiKey))
     },
   },
@@ -92,7 +116,7 @@ export const keyRoutes: readonly Route[] = [
     method: 'PATCH',
     path: '/v1/keys/{id}',
     async handle({ ask, params, body }) {
-      const data = await ask<{ updateApiKey: { apiKey: KeyData } }>(UPDATE, { input: { id: params.id, ...inputOf(body) } })
+      const data = await ask<{ updateApiKey: { apiKey: KeyData } }>(UPDATE, { input: { id: params.id, ...inputOf(body) } }, NAMES)
       return ok(toKey(data.updateApiKey.apiKey))
     },
   },

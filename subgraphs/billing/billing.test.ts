@@ -10,6 +10,7 @@ import { type Billing, billingOn } from './billing.ts'
 import { apiKeyFrom } from './domain/api-key.ts'
 import { STORES } from './test-support/stores.ts'
 import { ManualClock, principalOf, SELF_HOSTED, SMALL_PLAN } from './test-support/world.ts'
+import { openCollections } from './use-cases/collections.ts'
 
 const GATEWAY: Caller = { service: 'gateway' }
 /** Answers are compared with what is expected of them, so their fields need no types. */
@@ -291,6 +292,135 @@ for (const { name, open } of STORES)
         },
       ])
         it(`and makes no key with ${what}`, async () => expect(await failure(operator, create, { input })).toMatchObject({ code, param }))
+    })
+
+    describe('limits what a key spends', () => {
+      const FIELDS = 'id spendLimit { amount period spent held resetsAt }'
+      const limited = async (spendLimit: unknown, caller: Caller = operator) => {
+        const { key, apiKey } = await createKey(caller, { name: 'limited', spendLimit })
+        return { id: apiKey.id, caller: await principal(key) }
+      }
+      const update = async (id: string, spendLimit: unknown, caller: Caller = operator) =>
+        data(caller, `mutation ($input: UpdateApiKeyInput!) { updateApiKey(input: $input) { apiKey { ${FIELDS} } } }`, {
+          input: { id, spendLimit },
+        })
+      const limitOf = async (id: string) =>
+        ((await data(operator, `query ($id: ID!) { apiKey(id: $id) { ${FIELDS} } }`, { id })).apiKey as Answer).spendLimit
+      /** 0.15 USD. */
+      const MILLION = 1_000_000
+      const spend = async (caller: Caller) => {
+        const id = newHold()
+        await place(caller, id, MILLION)
+        await settle(caller, id, MILLION)
+      }
+      const placing = (caller: Caller) =>
+        execute(
+          caller,
+          `mutation ($id: ID!) { placeHold(input: { id: $id, operation: EMBEDDING, modelId: "m", requestId: "r",
+            rateCard: { version: "v", inputTokens: "0.15" }, ceiling: { inputTokens: ${MILLION} }, ttlSeconds: 60 }) { id } }`,
+          { id: newHold() },
+        )
+
+      it('to the last nano-USD of the period, whoever asks at once, and says why', async () => {
+        const { id, caller } = await limited({ amount: '0.749999999', period: 'DAY' })
+        const results = await Promise.all(Array.from({ length: 40 }, () => placing(caller)))
+        const refusals = results.flatMap(({ errors }) => errors ?? [])
+        expect(refusals).toHaveLength(36)
+        expect(refusals[0]!.extensions.code).toBe('INSUFFICIENT_QUOTA')
+        expect(refusals[0]!.message).toBe(
+          "The most that this call may cost does not fit the key's spend limit of 0.749999999 USD a day: 0 are spent and 0.6 held by calls under way, until 2026-11-22T00:00:00.000Z.",
+        )
+        expect(await limitOf(id)).toEqual({
+          amount: '0.749999999',
+          period: 'DAY',
+          spent: '0',
+          held: '0.6',
+          resetsAt: '2026-11-22T00:00:00.000Z',
+        })
+      })
+
+      it('by what it was charged, until the period ends', async () => {
+        const { id, caller } = await limited({ amount: '0.3', period: 'DAY' })
+        const hold = newHold()
+        await place(caller, hold, 2 * MILLION)
+        expect((await placing(caller)).errors).toHaveLength(1)
+        await settle(caller, hold, MILLION)
+        expect(await limitOf(id)).toMatchObject({ spent: '0.15', held: '0' })
+        await spend(caller)
+        expect((await placing(caller)).errors).toHaveLength(1)
+        expect((await placing(operator)).errors).toBeUndefined()
+        clock.advance(16 * 3_600_000)
+        expect(await limitOf(id)).toMatchObject({ spent: '0', resetsAt: '2026-11-23T00:00:00.000Z' })
+        await spend(caller)
+      })
+
+      it('with what it spent before it was limited, and no more once the limit is lifted', async () => {
+        const { id, caller } = await limited(null)
+        expect(await limitOf(id)).toBeNull()
+        await spend(caller)
+        await update(id, { amount: '0.2', period: 'MONTH' })
+        expect(await limitOf(id)).toMatchObject({ spent: '0.15', resetsAt: '2026-12-01T00:00:00.000Z' })
+        expect((await placing(caller)).errors).toHaveLength(1)
+        await update(id, { amount: '0.3', period: 'TOTAL' })
+        expect(await limitOf(id)).toMatchObject({ period: 'TOTAL', spent: '0.15', resetsAt: null })
+        await spend(caller)
+        expect((await placing(caller)).errors).toHaveLength(1)
+        await update(id, null)
+        await spend(caller)
+      })
+
+      it('also after a rotation, and forgets it when the key is revoked and nothing is under way', async () => {
+        const { id, caller } = await limited({ amount: '0.3', period: 'TOTAL' })
+        const hold = newHold()
+        await place(caller, hold, MILLION)
+        const rotated = (await data(operator, 'mutation ($id: ID!) { rotateApiKey(id: $id) { key } }', { id })).rotateApiKey as {
+          key: string
+        }
+        expect(await limitOf(id)).toMatchObject({ amount: '0.3', held: '0.15' })
+        expect(await principal(rotated.key)).toMatchObject({ apiKeyId: id })
+        const counted = async () => Object.keys((await openCollections(store).wallets.findOne({ _id: operator.organizationId }))!.spending)
+        const revoke = (key: string) => data(operator, 'mutation ($id: ID!) { revokeApiKey(id: $id) { apiKey { id } } }', { id: key })
+        await revoke(id)
+        expect(await counted()).toEqual([id])
+        const accepted = newHold()
+        await place(caller, accepted, MILLION)
+        expect((await placing(caller)).errors).toHaveLength(1)
+        for (const open of [hold, accepted]) await settle(caller, open, MILLION)
+        const other = await limited({ amount: '1', period: 'DAY' })
+        await revoke(other.id)
+        expect(await counted()).toEqual([])
+      })
+
+      it('and hands out no wider one', async () => {
+        const { key, apiKey } = await createKey(operator, {
+          name: 'admin',
+          scopes: ['ADMIN'],
+          spendLimit: { amount: '1', period: 'DAY' },
+        })
+        const admin = await principal(key)
+        const denied = (spendLimit: unknown) =>
+          failure(admin, 'mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { key } }', {
+            input: { name: 'k', spendLimit },
+          })
+        for (const wider of [null, { amount: '1.1', period: 'DAY' }, { amount: '1', period: 'TOTAL' }])
+          expect(await denied(wider)).toMatchObject({ code: 'PERMISSION_DENIED' })
+        const own = await createKey(admin, { name: 'own' })
+        expect(await limitOf(own.apiKey.id)).toMatchObject({ amount: '1', period: 'DAY' })
+        await update(own.apiKey.id, { amount: '0.5', period: 'DAY' }, admin)
+        const free = await createKey(operator, { name: 'free' })
+        for (const [id, field] of [
+          [free.apiKey.id, 'rotateApiKey(id: $id) { key }'],
+          [apiKey.id, 'updateApiKey(input: { id: $id, spendLimit: null }) { apiKey { id } }'],
+        ])
+          expect(await failure(admin, `mutation ($id: ID!) { ${field} }`, { id })).toMatchObject({ code: 'PERMISSION_DENIED' })
+      })
+
+      it.each(['-1', '9000000.000000001'])('refuses a limit of %s USD', async (amount) => {
+        const input = { name: 'k', spendLimit: { amount, period: 'DAY' } }
+        expect(
+          await failure(operator, 'mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { key } }', { input }),
+        ).toMatchObject({ code: 'UNSUPPORTED_VALUE', param: 'spendLimit.amount' })
+      })
     })
 
     describe('lets a caller see', () => {

@@ -1,4 +1,5 @@
 import type { StoredValue, Update } from '../../common/ports/document-store.ts'
+import { type KeySpending, NOTHING_SPENT, type SpendLimit, spendingAfter } from './key-spending.ts'
 import { balanceChange, type LedgerEntry, type NewEntry } from './ledger.ts'
 import type { UsageRecord } from './usage.ts'
 import { balanceOf, type Hold, type PendingEntry, type Wallet } from './wallet.ts'
@@ -8,6 +9,9 @@ export class WalletDraft {
   readonly #base: Wallet
   readonly #copied: ReadonlyMap<string, LedgerEntry>
   readonly #holds = new Map<string, Hold | null>()
+  readonly #spending = new Map<string, KeySpending | null>()
+  /** What the open holds of each key reserve; made when it is first asked for. */
+  #heldByKey: Map<string, number> | undefined
   readonly #posted: PendingEntry[] = []
   #openHolds: number
   #available: number
@@ -61,14 +65,46 @@ export class WalletDraft {
 
   /** Opens a hold, or changes an open one. */
   putHold(id: string, hold: Hold): void {
-    if (!this.hold(id)) this.#openHolds += 1
+    const before = this.hold(id)
+    if (!before) this.#openHolds += 1
+    this.#moveHeld(hold.apiKeyId, hold.amount - (before?.amount ?? 0))
     if (!this.#nextExpiryAt || this.#nextExpiryAt > hold.expiresAt) this.#nextExpiryAt = hold.expiresAt
     this.#holds.set(id, hold)
   }
 
   dropHold(id: string): void {
-    if (this.hold(id)) this.#openHolds -= 1
+    const before = this.hold(id)
+    if (before) {
+      this.#openHolds -= 1
+      this.#moveHeld(before.apiKeyId, -before.amount)
+    }
     this.#holds.set(id, null)
+  }
+
+  spending(apiKeyId: string): KeySpending {
+    return (this.#spending.has(apiKeyId) ? this.#spending.get(apiKeyId) : this.#base.spending[apiKeyId]) ?? NOTHING_SPENT
+  }
+
+  /** Nano-USD that the key's open holds reserve. */
+  heldBy(apiKeyId: string): number {
+    if (!this.#heldByKey) {
+      this.#heldByKey = new Map()
+      for (const [, hold] of this.holds()) this.#moveHeld(hold.apiKeyId, hold.amount)
+    }
+    return this.#heldByKey.get(apiKeyId) ?? 0
+  }
+
+  addSpending(apiKeyId: string, charged: number, at: Date): void {
+    if (charged > 0) this.#spending.set(apiKeyId, spendingAfter(this.spending(apiKeyId), charged, at))
+  }
+
+  putSpendLimit(apiKeyId: string, limit: SpendLimit | null): void {
+    this.#spending.set(apiKeyId, { ...this.spending(apiKeyId), limit })
+  }
+
+  /** Forgets the key's limit and counters. */
+  dropSpending(apiKeyId: string): void {
+    this.#spending.set(apiKeyId, null)
   }
 
   /** Adds an entry, and moves the balances by it. @throws {RangeError} the wallet has not that much: a defect of the caller. */
@@ -90,16 +126,24 @@ export class WalletDraft {
     this.#nextExpiryAt = times.length > 0 ? new Date(Math.min(...times)) : undefined
   }
 
+  #moveHeld(apiKeyId: string, change: number): void {
+    this.#heldByKey?.set(apiKeyId, (this.#heldByKey.get(apiKeyId) ?? 0) + change)
+  }
+
   /** What makes the stored wallet this one, or null when nothing changed. It is right only for the revision that the draft began with. */
   update(): Update | null {
     const expiryMoved = this.#nextExpiryAt?.getTime() !== this.#base.nextExpiryAt?.getTime()
     const last = this.#posted.at(-1)
-    if (!last && this.#holds.size === 0 && !expiryMoved) return null
+    if (!last && this.#holds.size === 0 && this.#spending.size === 0 && !expiryMoved) return null
     const set: Record<string, StoredValue> = { available: this.#available, held: this.#held }
     const unset: Record<string, ''> = {}
     for (const [id, hold] of this.#holds) {
       if (hold) set[`holds.${id}`] = hold
       else if (this.#base.holds[id]) unset[`holds.${id}`] = ''
+    }
+    for (const [apiKeyId, spending] of this.#spending) {
+      if (spending) set[`spending.${apiKeyId}`] = spending
+      else if (this.#base.spending[apiKeyId]) unset[`spending.${apiKeyId}`] = ''
     }
     if (this.#nextExpiryAt) set.nextExpiryAt = this.#nextExpiryAt
     else unset.nextExpiryAt = ''

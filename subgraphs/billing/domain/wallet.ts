@@ -1,3 +1,4 @@
+import type { KeySpending } from './key-spending.ts'
 import type { LedgerEntry } from './ledger.ts'
 import type { Quantities } from './money.ts'
 import type { StoredRateCard } from './rate-card.ts'
@@ -21,6 +22,8 @@ export type Wallet = {
   /** No open hold expires before; may be too early. Absent when no hold was open at the reaper's last look. */
   readonly nextExpiryAt?: Date
   readonly holds: { readonly [id: string]: Hold }
+  /** By key: of those that have a limit, or were charged. */
+  readonly spending: { readonly [apiKeyId: string]: KeySpending }
   /** The end of the ledger, oldest first. */
   readonly outbox: readonly PendingEntry[]
 }
@@ -69,7 +72,7 @@ export const MAX_OPEN_HOLDS = 2_000
 export const MAX_PENDING_ENTRIES = 4_000
 
 export function emptyWallet(organizationId: string): Wallet {
-  return { _id: organizationId, revision: 0, available: 0, held: 0, sequence: 0, holds: {}, outbox: [] }
+  return { _id: organizationId, revision: 0, available: 0, held: 0, sequence: 0, holds: {}, spending: {}, outbox: [] }
 }
 
 export function balanceOf({ available, held }: Pick<Wallet, 'available' | 'held'>): number {

@@ -10,6 +10,7 @@ import type { ApiKey, Organization } from '../use-cases/collections.ts'
 import type { BillingDeps } from '../use-cases/deps.ts'
 import { planOf } from '../use-cases/find-principal.ts'
 import { listApiKeys, listEntries } from '../use-cases/list-billing.ts'
+import { spendLimit } from './spend-limit.ts'
 
 type Context = ResolverContext<BillingDeps>
 type Reference = { readonly id: string }
@@ -64,6 +65,7 @@ export const entities: Resolvers<BillingDeps> = {
       return visible(requirePrincipal(caller), await deps.collections.apiKeys.findOne({ _id: id }), (key) => key.organizationId)
     },
     id: ({ _id }: ApiKey) => _id,
+    spendLimit,
   },
 
   UsageRecord: {

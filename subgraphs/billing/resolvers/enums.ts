@@ -23,5 +23,6 @@ export const enums: Resolvers<BillingDeps> = {
     OUTPUT_TOKENS: 'outputTokens',
     AUDIO_MILLISECONDS: 'audioMilliseconds',
   },
+  SpendPeriod: { DAY: 'day', MONTH: 'month', TOTAL: 'total' },
   HoldState: { PLACED: 'placed', DISPATCHED: 'dispatched', SETTLED: 'settled', VOIDED: 'voided', EXPIRED: 'expired' },
 }

@@ -61,6 +61,13 @@ export async function audit({ collections }: Pick<BillingDeps, 'collections'>, o
   for (const [, hold] of open)
     expect(wallet.nextExpiryAt!.getTime(), 'no hold expires before the reaper looks').toBeLessThanOrEqual(hold.expiresAt.getTime())
 
+  const chargedByKey = new Map<string, bigint>()
+  for (const { apiKeyId, amount } of records) chargedByKey.set(apiKeyId, (chargedByKey.get(apiKeyId) ?? 0n) + BigInt(amount))
+  for (const [apiKeyId, { totalSpent }] of Object.entries(wallet.spending))
+    expect(BigInt(totalSpent), 'what a key has spent is the sum of its usage records').toBe(
+      least(chargedByKey.get(apiKeyId) ?? 0n, MAX_NANO_USD),
+    )
+
   const recordsById = new Map(records.map((record) => [record._id, record]))
   expect(recordsById.size, 'I9: one usage record a call').toBe(records.length)
   const byReference = Map.groupBy(entries, (entry) => entry.reference)

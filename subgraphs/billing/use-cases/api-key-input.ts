@@ -1,6 +1,8 @@
 import type { Clock } from '../../common/clock.ts'
 import { KisError } from '../../common/errors.ts'
 import type { Scope } from '../../common/principal.ts'
+import type { SpendLimit, SpendPeriod } from '../domain/key-spending.ts'
+import { MAX_NANO_USD, toStored } from '../domain/money.ts'
 import { checkForeignId, checkInteger } from './checks.ts'
 
 /** Models of one allowlist; larger than any catalog, small enough for every request to carry. */
@@ -41,4 +43,18 @@ export function checkAllowlist(models: readonly string[] | null): readonly strin
 export function checkExpiry(expiresAt: Date | null, clock: Clock): Date | null {
   if (expiresAt && expiresAt <= clock.now()) throw new KisError('unsupported_value', 'The expiry lies in the past.', { param: 'expiresAt' })
   return expiresAt
+}
+
+export interface SpendLimitInput {
+  /** Nano-USD. */
+  readonly amount: bigint
+  readonly period: SpendPeriod
+}
+
+/** A limit of zero lets nothing through that has a price. */
+export function checkSpendLimit(limit: SpendLimitInput | null): SpendLimit | null {
+  if (!limit) return null
+  if (limit.amount < 0n || limit.amount > MAX_NANO_USD)
+    throw new KisError('unsupported_value', 'A spend limit is 0 to 9,000,000 USD.', { param: 'spendLimit.amount' })
+  return { amount: toStored(limit.amount), period: limit.period }
 }

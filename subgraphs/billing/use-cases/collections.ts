@@ -58,7 +58,10 @@ export interface Collections {
 export function openCollections(store: Pick<DocumentStore, 'collection'>): Collections {
   return {
     organizations: store.collection({ name: 'organizations', indexes: [] }),
-    apiKeys: store.collection({ name: 'api_keys', indexes: [{ fields: ['digest'], unique: true }, { fields: ['organizationId'] }] }),
+    apiKeys: store.collection({
+      name: 'api_keys',
+      indexes: [{ fields: ['digest'], unique: true }, { fields: ['organizationId'] }, { fields: ['organizationId', 'revokedAt'] }],
+    }),
     wallets: store.collection({ name: 'wallets', indexes: [{ fields: ['nextExpiryAt'], sparse: true }] }),
     entries: store.collection({ name: 'ledger_entries', indexes: [{ fields: ['organizationId', 'sequence'], unique: true }] }),
     usage: store.collection({

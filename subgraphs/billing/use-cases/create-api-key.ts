@@ -1,20 +1,35 @@
+import { KisError } from '../../common/errors.ts'
 import { type Principal, requireScope, type Scope } from '../../common/principal.ts'
 import { requireGrantable } from '../domain/grants.ts'
-import { checkAllowlist, checkExpiry, checkRatesOfKey, checkScopes, type KeyRates } from './api-key-input.ts'
+import {
+  checkAllowlist,
+  checkExpiry,
+  checkRatesOfKey,
+  checkScopes,
+  checkSpendLimit,
+  type KeyRates,
+  type SpendLimitInput,
+} from './api-key-input.ts'
 import { checkName } from './checks.ts'
 import type { BillingDeps } from './deps.ts'
 import { type ApiKeyWithSecret, newApiKey } from './new-api-key.ts'
+import { putSpendLimit, requireSpendable, spendLimitOf } from './spend-limit.ts'
 
 export interface CreateApiKeyInput extends KeyRates {
   readonly name: string
   readonly scopes?: readonly Scope[] | null
   readonly modelAllowlist?: readonly string[] | null
   readonly expiresAt?: Date | null
+  /** Left out: that of the caller's own key. */
+  readonly spendLimit?: SpendLimitInput | null
 }
 
+/** Keys of one organization that are not revoked: the wallet, which every call writes, has a counter of each. */
+export const MAX_API_KEYS = 1_000
 const DEFAULT_SCOPES: readonly Scope[] = ['inference', 'knowledge:read', 'knowledge:write']
 
-/** Makes a key of the caller's organization, with no more than the caller's own key may do. An allowlist left out is the caller's own. */
+/** Makes a key of the caller's organization, with no more than the caller's own key may do. An allowlist or a spend limit left out is the
+ * caller's own. */
 export async function createApiKey(deps: BillingDeps, principal: Principal, input: CreateApiKeyInput): Promise<ApiKeyWithSecret> {
   requireScope(principal, 'admin')
   const wanted = input.modelAllowlist === undefined ? principal.modelAllowlist : input.modelAllowlist
@@ -27,6 +42,21 @@ export async function createApiKey(deps: BillingDeps, principal: Principal, inpu
     expiresAt: checkExpiry(input.expiresAt ?? null, deps.clock),
   })
   requireGrantable(principal, created.apiKey)
-  await deps.collections.apiKeys.insertOne(created.apiKey)
+  const { organizationId } = principal
+  const { apiKeys } = deps.collections
+  const limit =
+    input.spendLimit === undefined ? await spendLimitOf(deps, organizationId, principal.apiKeyId) : checkSpendLimit(input.spendLimit)
+  await requireSpendable(deps, principal, limit)
+  if ((await apiKeys.countDocuments({ organizationId, revokedAt: null })) >= MAX_API_KEYS)
+    throw new KisError('invalid_request', `An organization has at most ${MAX_API_KEYS} keys that are not revoked.`)
+  const { _id } = created.apiKey
+  await apiKeys.insertOne(created.apiKey)
+  try {
+    // Nobody knows the secret before it is limited.
+    if (limit) await putSpendLimit(deps, organizationId, _id, limit)
+  } catch (error) {
+    await apiKeys.findOneAndDelete({ _id })
+    throw error
+  }
   return created
 }

@@ -1,4 +1,6 @@
 import { KisError } from '../../common/errors.ts'
+import { formatUsd } from '../../common/usd.ts'
+import type { SpendLimit } from '../domain/key-spending.ts'
 
 /** The id was used before, so that it cannot stand for this call. */
 export class HoldConflict extends KisError {
@@ -25,4 +27,18 @@ export class InsufficientQuota extends KisError {
   constructor() {
     super('insufficient_quota', 'The wallet cannot cover the most that this call may cost. Add credit, or ask for less output.')
   }
+}
+
+/** The wallet may have enough, but the key may not spend it. */
+export class SpendLimitReached extends KisError {
+  constructor({ amount, period }: SpendLimit, now: { readonly spent: number; readonly held: number; readonly resetsAt: Date | null }) {
+    const limit = `${usd(amount)} USD ${{ day: 'a day', month: 'a month', total: 'in total' }[period]}`
+    const used = `${usd(now.spent)} are spent and ${usd(now.held)} held by calls under way`
+    const next = now.resetsAt ? `, until ${now.resetsAt.toISOString()}` : ''
+    super('insufficient_quota', `The most that this call may cost does not fit the key's spend limit of ${limit}: ${used}${next}.`)
+  }
+}
+
+function usd(amount: number): string {
+  return formatUsd(BigInt(amount))
 }

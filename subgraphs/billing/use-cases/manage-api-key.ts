@@ -3,13 +3,15 @@ import { type Principal, requireScope } from '../../common/principal.ts'
 import { requireGrantable } from '../domain/grants.ts'
 import type { ApiKey } from './collections.ts'
 import type { BillingDeps } from './deps.ts'
+import { requireSpendable, spendLimitOf } from './spend-limit.ts'
 
 /** The key of the caller's organization, if the caller may manage it. @throws {NotFound} @throws {PermissionDenied} */
-export async function requireManageable({ collections }: BillingDeps, principal: Principal, id: string): Promise<ApiKey> {
+export async function requireManageable(deps: BillingDeps, principal: Principal, id: string): Promise<ApiKey> {
   requireScope(principal, 'admin')
-  const key = await collections.apiKeys.findOne({ _id: id })
+  const key = await deps.collections.apiKeys.findOne({ _id: id })
   if (key?.organizationId !== principal.organizationId) throw new NotFound('API key', id, 'id')
   requireGrantable(principal, key)
+  if (id !== principal.apiKeyId) await requireSpendable(deps, principal, await spendLimitOf(deps, key.organizationId, id))
   return key
 }
 

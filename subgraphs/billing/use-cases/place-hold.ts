@@ -2,6 +2,7 @@ import { KisError, ServiceUnavailable } from '../../common/errors.ts'
 import { timeOfId } from '../../common/ids.ts'
 import type { Principal } from '../../common/principal.ts'
 import { endEntryId } from '../domain/ids.ts'
+import { resetOf, spentIn } from '../domain/key-spending.ts'
 import { holdPostings, type Postings } from '../domain/ledger.ts'
 import { MAX_NANO_USD, NOTHING, type Quantities, type Rates, toStored } from '../domain/money.ts'
 import { toStoredCard, worstCaseOf } from '../domain/rate-card.ts'
@@ -10,7 +11,7 @@ import { type CallHold, type Hold, isRunHold, MAX_OPEN_HOLDS, MAX_PENDING_ENTRIE
 import type { WalletDraft } from '../domain/wallet-draft.ts'
 import { checkForeignId, checkHoldId, checkQuantities, checkRateCard, checkTtl } from './checks.ts'
 import type { BillingDeps } from './deps.ts'
-import { HoldConflict, HoldEnded, InsufficientQuota, RunLimitExceeded } from './hold-errors.ts'
+import { HoldConflict, HoldEnded, InsufficientQuota, RunLimitExceeded, SpendLimitReached } from './hold-errors.ts'
 
 /** Rates of the units by their names, and the tiers above them. */
 export type RateCardInput = Rates & { readonly version: string; readonly tiers: readonly RateTierInput[] }
@@ -34,14 +35,15 @@ const MAX_ID_AGE_MS = 60_000
 /**
  * Reserves the worst case of a call, in the wallet or in what its run may still spend. Repeatable while the hold is open: the same id and amount
  * give the same hold.
- * @throws {InsufficientQuota} nothing is held. @throws {RunLimitExceeded} nor is it here. @throws {HoldConflict} the id has another amount, or its
+ * @throws {InsufficientQuota} @throws {SpendLimitReached} nothing is held. @throws {RunLimitExceeded} nor is it here. @throws {HoldConflict} the id has another amount, or its
  * hold has ended. @throws {HoldEnded} the run's hold has.
  */
 export async function placeHold(deps: BillingDeps, principal: Principal, input: PlaceHoldInput): Promise<Hold> {
   const runHoldId = input.runHoldId == null ? undefined : checkHoldId(input.runHoldId)
-  const hold = newHold(input, principal.apiKeyId, deps.clock.now())
+  const now = deps.clock.now()
+  const hold = newHold(input, principal.apiKeyId, now)
   return reserve(deps, principal, input.id, runHoldId ? { ...hold, runHoldId } : hold, (wallet) => {
-    if (!runHoldId) return takeFromWallet(wallet, hold.amount)
+    if (!runHoldId) return takeFromWallet(wallet, hold, now)
     const run = wallet.hold(runHoldId)
     if (!run || !isRunHold(run)) throw new HoldEnded(runHoldId)
     if (run.amount < hold.amount) throw new RunLimitExceeded()
@@ -62,15 +64,16 @@ export interface PlaceRunHoldInput {
 export async function placeRunHold(deps: BillingDeps, principal: Principal, input: PlaceRunHoldInput): Promise<Hold> {
   if (input.amount > MAX_NANO_USD) throw new InsufficientQuota()
   if (input.amount < 0n) throw new KisError('integer_below_min_value', 'The amount of a hold is at least 0.', { param: 'amount' })
+  const now = deps.clock.now()
   const hold: RunHold = {
     isRun: true,
     state: 'placed',
     amount: toStored(input.amount),
-    expiresAt: new Date(deps.clock.now().getTime() + checkTtl(input.ttlSeconds) * 1_000),
+    expiresAt: new Date(now.getTime() + checkTtl(input.ttlSeconds) * 1_000),
     apiKeyId: principal.apiKeyId,
     requestId: checkForeignId(input.requestId, 'requestId'),
   }
-  return reserve(deps, principal, input.id, hold, (wallet) => takeFromWallet(wallet, hold.amount))
+  return reserve(deps, principal, input.id, hold, (wallet) => takeFromWallet(wallet, hold, now))
 }
 
 /** `take` finds the amount and says what of it moves in the ledger. */
@@ -101,14 +104,24 @@ async function reserve(
   return value
 }
 
-function takeFromWallet(wallet: WalletDraft, amount: number): Postings {
+function takeFromWallet(wallet: WalletDraft, { amount, apiKeyId }: Hold, now: Date): Postings {
   if (wallet.available < amount) throw new InsufficientQuota()
+  requireWithinLimit(wallet, apiKeyId, amount, now)
   return holdPostings(BigInt(amount))
 }
 
 /** The most that the call can cost, in nano-USD. @throws {KisError} the terms are none. */
 export function amountOf({ ceiling, rateCard }: Pick<PlaceHoldInput, 'ceiling' | 'rateCard'>): bigint {
   return worstCaseOf(checkRateCard(rateCard, 'rateCard'), checkQuantities(ceiling, 'ceiling'))
+}
+
+/** What the key has spent in its period, what its open holds may still spend, and the new one must fit the limit together. */
+function requireWithinLimit(wallet: WalletDraft, apiKeyId: string, amount: number, now: Date): void {
+  const spending = wallet.spending(apiKeyId)
+  if (!spending.limit) return
+  const { limit } = spending
+  const [spent, held] = [spentIn(spending, limit.period, now), wallet.heldBy(apiKeyId)]
+  if (spent + held + amount > limit.amount) throw new SpendLimitReached(limit, { spent, held, resetsAt: resetOf(limit.period, now) })
 }
 
 function newHold(input: PlaceHoldInput, apiKeyId: string, now: Date): CallHold {

@@ -1,10 +1,19 @@
 import { type Principal, requireScope, type Scope } from '../../common/principal.ts'
 import { requireGrantable } from '../domain/grants.ts'
-import { checkAllowlist, checkExpiry, checkRatesOfKey, checkScopes, type KeyRates } from './api-key-input.ts'
+import {
+  checkAllowlist,
+  checkExpiry,
+  checkRatesOfKey,
+  checkScopes,
+  checkSpendLimit,
+  type KeyRates,
+  type SpendLimitInput,
+} from './api-key-input.ts'
 import { checkName } from './checks.ts'
 import type { ApiKey } from './collections.ts'
 import type { BillingDeps } from './deps.ts'
 import { changeLiveKey, ownKeyError, requireManageable } from './manage-api-key.ts'
+import { putSpendLimit, requireSpendable } from './spend-limit.ts'
 
 export interface UpdateApiKeyInput extends KeyRates {
   readonly id: string
@@ -14,6 +23,8 @@ export interface UpdateApiKeyInput extends KeyRates {
   readonly modelAllowlist?: readonly string[] | null
   /** Null: never. */
   readonly expiresAt?: Date | null
+  /** Null lifts it. */
+  readonly spendLimit?: SpendLimitInput | null
 }
 
 /** Changes what is given of a key. */
@@ -26,9 +37,13 @@ export async function updateApiKey(deps: BillingDeps, principal: Principal, inpu
     ...checkRatesOfKey(input),
     ...(input.expiresAt !== undefined && { expiresAt: checkExpiry(input.expiresAt, deps.clock) }),
   }
+  const limit = input.spendLimit === undefined ? undefined : checkSpendLimit(input.spendLimit)
   const key = await requireManageable(deps, principal, input.id)
   requireGrantable(principal, { ...key, ...change })
   if (key._id === principal.apiKeyId && change.scopes && !change.scopes.some((scope) => scope === 'admin' || scope === 'operator'))
     throw ownKeyError('take the scope `admin` from')
-  return changeLiveKey(deps, key, change)
+  if (limit !== undefined) await requireSpendable(deps, principal, limit)
+  const changed = await changeLiveKey(deps, key, change)
+  if (limit !== undefined) await putSpendLimit(deps, key.organizationId, key._id, limit)
+  return changed
 }

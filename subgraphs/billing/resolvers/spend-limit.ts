@@ -1,0 +1,36 @@
+import type { ResolverContext } from '../../common/subgraph.ts'
+import { NOTHING_SPENT, resetOf, spentIn } from '../domain/key-spending.ts'
+import type { Wallet } from '../domain/wallet.ts'
+import type { ApiKey } from '../use-cases/collections.ts'
+import type { BillingDeps } from '../use-cases/deps.ts'
+
+type Context = ResolverContext<BillingDeps>
+
+/** Wallets that a request is reading: a list of keys reads its wallet once. */
+const reads = new WeakMap<Context, Map<string, Promise<Wallet | null>>>()
+
+function walletOf(context: Context, organizationId: string): Promise<Wallet | null> {
+  const under = reads.get(context) ?? new Map<string, Promise<Wallet | null>>()
+  reads.set(context, under)
+  const known = under.get(organizationId)
+  if (known) return known
+  const read = context.deps.collections.wallets.findOne({ _id: organizationId }).finally(() => under.delete(organizationId))
+  under.set(organizationId, read)
+  return read
+}
+
+/** The key's limit with how far it is used, or null. */
+export async function spendLimit({ _id, organizationId }: ApiKey, _args: object, context: Context) {
+  const wallet = await walletOf(context, organizationId)
+  const { limit, ...spending } = wallet?.spending[_id] ?? NOTHING_SPENT
+  if (!wallet || !limit) return null
+  const now = context.deps.clock.now()
+  const held = Object.values(wallet.holds).reduce((sum, hold) => (hold.apiKeyId === _id ? sum + hold.amount : sum), 0)
+  return {
+    amount: BigInt(limit.amount),
+    period: limit.period,
+    spent: BigInt(spentIn({ limit, ...spending }, limit.period, now)),
+    held: BigInt(held),
+    resetsAt: resetOf(limit.period, now),
+  }
+}

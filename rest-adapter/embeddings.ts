@@ -1,13 +1,16 @@
+import type { RateLimits } from '../schema/errors.ts'
+import { RATE_LIMITS, rateLimitHeaders } from './rate-limits.ts'
 import { ok, type Route } from './route.ts'
 
 const embeddings = (form: 'float' | 'base64') => `mutation Embeddings($input: EmbeddingsInput!) {
-  createEmbeddings(input: $input) { model { id } promptTokens data { index embedding: ${form} } } }`
+  createEmbeddings(input: $input) { model { id } promptTokens ${RATE_LIMITS} data { index embedding: ${form} } } }`
 
 const OPERATIONS = { float: embeddings('float'), base64: embeddings('base64') }
 
 interface EmbeddingsData {
   readonly model: { readonly id: string } | null
   readonly promptTokens: number
+  readonly rateLimits?: RateLimits | null
   readonly data: readonly { readonly index: number; readonly embedding: readonly number[] | string }[]
 }
 
@@ -16,7 +19,7 @@ export const embeddingRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/embeddings',
     inference: true,
-    async handle({ ask, body }) {
+    async handle({ ask, body, setHeaders }) {
       const form = (body.encoding_format ?? 'float') as keyof typeof OPERATIONS
       const input = {
         model: body.model,
@@ -26,7 +29,8 @@ export const embeddingRoutes: readonly Route[] = [
         user: body.user,
       }
       const { createEmbeddings } = await ask<{ createEmbeddings: EmbeddingsData }>(OPERATIONS[form], { input })
-      const { model, promptTokens, data } = createEmbeddings
+      const { model, promptTokens, data, rateLimits } = createEmbeddings
+      setHeaders(rateLimitHeaders(rateLimits))
       return ok({
         object: 'list',
         data: data.map(({ index, embedding }) => ({ object: 'embedding', index, embedding })),

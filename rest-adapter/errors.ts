@@ -2,6 +2,7 @@ import type { FastifyReply } from 'fastify'
 import { ERRORS } from '../schema/errors.ts'
 import { isAbort, KisError } from '../subgraphs/common/errors.ts'
 import type { Log } from '../subgraphs/common/log.ts'
+import { rateLimitHeaders } from './rate-limits.ts'
 
 /** An error as the chat protocol has it. */
 export function errorBody({ code, message, param, vendorCode }: KisError) {
@@ -12,7 +13,9 @@ export function errorBody({ code, message, param, vendorCode }: KisError) {
 export function sendError(reply: FastifyReply, error: KisError): void {
   const { routeOptions, rest } = reply.request
   const dialect = routeOptions.config?.dialect
-  reply.code(dialect?.statusOf(error) ?? ERRORS[error.code].status).header('x-should-retry', String(error.shouldRetry))
+  reply
+    .code(dialect?.statusOf(error) ?? ERRORS[error.code].status)
+    .headers({ 'x-should-retry': String(error.shouldRetry), ...rateLimitHeaders(error.rateLimits) })
   if (error.retryAfterMs !== null) {
     reply.header('retry-after-ms', error.retryAfterMs).header('retry-after', Math.ceil(error.retryAfterMs / 1000))
   }

@@ -35,6 +35,8 @@ export interface Call {
   readonly ids: IdSource
   /** `HEAD` on routes of `GET`. */
   readonly method: string
+  /** Sets headers of the answer, or of the stream that has not begun yet. */
+  setHeaders(headers: Readonly<Record<string, string>>): void
   /** Answers with server-sent events, once one is sent. */
   eventStream(): EventStream
 }
@@ -92,8 +94,8 @@ export function inRestNames(error: KisError, names: ParamNames = {}): KisError {
 
 /** The same error about a field that its reader knows by this name. */
 export function withParam(error: KisError, param: string, message: string = error.message): KisError {
-  const { code, retryAfterMs, vendorCode, shouldRetry } = error
-  return new KisError(code, message, { param, retryAfterMs, vendorCode, shouldRetry, cause: error })
+  const { code, retryAfterMs, vendorCode, shouldRetry, rateLimits } = error
+  return new KisError(code, message, { param, retryAfterMs, vendorCode, shouldRetry, rateLimits, cause: error })
 }
 
 /** Of a request that inference checks: this field alone decides between an answer and a stream. */

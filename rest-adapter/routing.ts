@@ -92,6 +92,7 @@ async function answer(
       rest.keyJudged = true
       return gateway.subscribe(operation, context)
     },
+    setHeaders: (headers) => void reply.headers(headers),
     eventStream: () =>
       new EventStream(reply, clock, () => {
         if (route.inference) inferenceHeaders(request, reply, clock.now())

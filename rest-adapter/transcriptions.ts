@@ -1,15 +1,18 @@
+import type { RateLimits } from '../schema/errors.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
 import { requireForm } from './forms.ts'
+import { RATE_LIMITS, rateLimitHeaders } from './rate-limits.ts'
 import { type Answer, type Call, type JsonObject, ok, type Route } from './route.ts'
 import { enumOf } from './values.ts'
 
 const CREATE = `mutation Transcription($input: TranscriptionInput!) {
-  createTranscription(input: $input) { text response subtitles } }`
+  createTranscription(input: $input) { text response subtitles ${RATE_LIMITS} } }`
 
 interface TranscriptionData {
   readonly text: string
   readonly response: JsonObject
   readonly subtitles: string | null
+  readonly rateLimits?: RateLimits | null
 }
 
 const NAMES = { contentBase64: 'file', timestampGranularities: 'timestamp_granularities[]', include: 'include[]' }
@@ -50,7 +53,8 @@ export const transcriptionRoutes: readonly Route[] = [
       const { response_format: format = 'json', stream: isStream = false } = call.body
       if (isStream && format !== 'json')
         throw new KisError('invalid_request', '`stream` needs the response format `json`.', { param: 'stream' })
-      const { text, response, subtitles } = await transcribe(call)
+      const { text, response, subtitles, rateLimits } = await transcribe(call)
+      call.setHeaders(rateLimitHeaders(rateLimits))
       if (subtitles !== null) return plainText(subtitles)
       if (format === 'text') return plainText(`${text}\n`)
       if (!isStream) return ok(response)

@@ -43,6 +43,20 @@ export const ERRORS = {
 /** A code as REST writes it; GraphQL's `extensions.code` is the same in upper case. */
 export type ErrorCode = keyof typeof ERRORS
 
+/** What a key has left of one of its limits by the minute. */
+export interface RateLimit {
+  readonly limit: number
+  readonly remaining: number
+  /** Milliseconds until all of it is there again, if nothing more is taken. */
+  readonly resetMs: number
+}
+
+/** Null: the key has no such limit. */
+export interface RateLimits {
+  readonly requests: RateLimit | null
+  readonly tokens: RateLimit | null
+}
+
 /** What `extensions` of a GraphQL error holds, and nothing else. */
 export interface ErrorExtensions {
   /** The code in upper case: `INSUFFICIENT_QUOTA`. */
@@ -55,6 +69,8 @@ export interface ErrorExtensions {
   readonly shouldRetry: boolean
   /** The vendor's own error code, where a model engine gave one that is not in this set. */
   readonly vendorCode: string | null
+  /** On errors of inference, when the key has limits. */
+  readonly rateLimits?: RateLimits
 }
 
 /** `INSUFFICIENT_QUOTA` → `insufficient_quota`; undefined for a code outside the set (Apollo's transport codes). */

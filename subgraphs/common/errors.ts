@@ -1,4 +1,4 @@
-import { ERRORS, type ErrorCode, type ErrorExtensions, errorCodeOf } from '../../schema/errors.ts'
+import { ERRORS, type ErrorCode, type ErrorExtensions, errorCodeOf, type RateLimits } from '../../schema/errors.ts'
 
 export interface ErrorDetail {
   /** Path of the offending input in the caller's own request. */
@@ -8,6 +8,7 @@ export interface ErrorDetail {
   readonly cause?: unknown
   /** Replaces the code's own answer to "can a repeat help?". */
   readonly shouldRetry?: boolean
+  readonly rateLimits?: RateLimits | null
 }
 
 /**
@@ -20,6 +21,8 @@ export class KisError extends Error {
   readonly retryAfterMs: number | null
   readonly vendorCode: string | null
   readonly shouldRetry: boolean
+  /** What the caller's key has left, where the call was limited: known only at the call's end, and so added then. */
+  rateLimits: RateLimits | null
 
   constructor(code: ErrorCode, message: string, detail: ErrorDetail = {}) {
     super(message, detail.cause === undefined ? undefined : { cause: detail.cause })
@@ -29,11 +32,20 @@ export class KisError extends Error {
     this.retryAfterMs = detail.retryAfterMs ?? null
     this.vendorCode = detail.vendorCode ?? null
     this.shouldRetry = detail.shouldRetry ?? ERRORS[code].retry
+    this.rateLimits = detail.rateLimits ?? null
   }
 
   get extensions(): ErrorExtensions {
-    const { code, param, retryAfterMs, shouldRetry, vendorCode } = this
-    return { code: code.toUpperCase(), type: ERRORS[code].type, param, retryAfterMs, shouldRetry, vendorCode }
+    const { code, param, retryAfterMs, shouldRetry, vendorCode, rateLimits } = this
+    return {
+      code: code.toUpperCase(),
+      type: ERRORS[code].type,
+      param,
+      retryAfterMs,
+      shouldRetry,
+      vendorCode,
+      ...(rateLimits && { rateLimits }),
+    }
   }
 
   /** The error that another process sent as GraphQL; one outside the closed set becomes `internal`. */
@@ -45,6 +57,7 @@ export class KisError extends Error {
       param: typeof extensions.param === 'string' ? extensions.param : null,
       retryAfterMs: typeof extensions.retryAfterMs === 'number' ? extensions.retryAfterMs : null,
       vendorCode: typeof extensions.vendorCode === 'string' ? extensions.vendorCode : null,
+      rateLimits: isObject(extensions.rateLimits) ? (extensions.rateLimits as unknown as RateLimits) : null,
       ...(typeof extensions.shouldRetry === 'boolean' && { shouldRetry: extensions.shouldRetry }),
     })
   }
@@ -81,6 +94,10 @@ export class ServiceUnavailable extends KisError {
   constructor(what: string, detail: ErrorDetail = {}) {
     super('service_unavailable', `${what} is unavailable at the moment.`, { retryAfterMs: 1_000, ...detail })
   }
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
 }
 
 /** True for the error that an aborted signal makes, of Node, undici and `signal.throwIfAborted()` alike. */

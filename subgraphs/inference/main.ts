@@ -22,8 +22,10 @@ import { catalogOf } from './domain/catalog.ts'
 import { RetryBudget } from './domain/retry-budget.ts'
 import { resolvers } from './resolvers/index.ts'
 import { Background } from './use-cases/background.ts'
+import { CallLimits } from './use-cases/call-limits.ts'
 import { openCollections } from './use-cases/collections.ts'
 import type { Deps, Engine } from './use-cases/deps.ts'
+import { LoadShedder } from './use-cases/load-shedding.ts'
 
 export interface InferenceRuntime {
   readonly billing: Link
@@ -73,6 +75,8 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     billing: billingOver(billing, clock),
     egress: new Egress({ allowed: config.egressAllowed }),
     background: stack.use(new Background()),
+    limits: new CallLimits(clock, () => 1),
+    load: stack.use(new LoadShedder()),
     clock,
     ids,
     log,

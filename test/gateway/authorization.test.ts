@@ -21,9 +21,12 @@ import { entities } from '../../subgraphs/billing/resolvers/entities.ts'
 import { enums } from '../../subgraphs/billing/resolvers/enums.ts'
 import { Mutation } from '../../subgraphs/billing/resolvers/mutation.ts'
 import { Query } from '../../subgraphs/billing/resolvers/query.ts'
+import { systemClock } from '../../subgraphs/common/clock.ts'
 import { SCOPES, type Scope } from '../../subgraphs/common/principal.ts'
 import { subgraphSchema } from '../../subgraphs/common/subgraph.ts'
 import { resolvers as inference } from '../../subgraphs/inference/resolvers/index.ts'
+import { CallLimits } from '../../subgraphs/inference/use-cases/call-limits.ts'
+import { LoadShedder } from '../../subgraphs/inference/use-cases/load-shedding.ts'
 import { resolvers as knowledge } from '../../subgraphs/knowledge/resolvers/index.ts'
 import { collect, connect, KEY, principalOf, startGateway } from './support/start.ts'
 
@@ -170,7 +173,12 @@ describe.each(Object.entries(SUBGRAPHS))('%s, asked past the gateway', (_name, s
   it.each(guarded)('refuses $name to a key that has every scope but those that grant $scope', async ({ kind, field, scope }) => {
     const scopes = SCOPES.filter((other) => other !== scope && other !== 'operator' && (other !== 'admin' || scope === 'operator'))
     const caller = { ...principalOf(KEY), scopes }
-    const deps = new Proxy({}, { get: (_, property) => () => Promise.reject(new Error(`${String(property)} was used`)) })
+    // What a call counts in its process comes before anything is judged; all else must not be used.
+    using load = new LoadShedder()
+    const counts: object = { load, limits: new CallLimits(systemClock, () => 1) }
+    const deps = new Proxy(counts, {
+      get: (known, property) => Reflect.get(known, property) ?? (() => Promise.reject(new Error(`${String(property)} was used`))),
+    })
     const contextValue = { caller, deps, requestId: 'req', signal: AbortSignal.timeout(10_000) }
     const { errors } = await graphql({ schema, source: operationOn(kind, field), contextValue })
     expect(errors).toMatchObject([{ extensions: { code: 'PERMISSION_DENIED' } }])

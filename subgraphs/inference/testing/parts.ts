@@ -9,8 +9,10 @@ import { catalogOf } from '../domain/catalog.ts'
 import { RetryBudget } from '../domain/retry-budget.ts'
 import type { AudioReader } from '../ports/audio-reader.ts'
 import { Background } from '../use-cases/background.ts'
+import { CallLimits } from '../use-cases/call-limits.ts'
 import { openCollections } from '../use-cases/collections.ts'
 import type { AskContext, Deps } from '../use-cases/deps.ts'
+import { LoadShedder } from '../use-cases/load-shedding.ts'
 import { FakeBilling } from './fake-billing.ts'
 import { FakeEgress } from './fake-egress.ts'
 import { ScriptedEngine } from './scripted-engine.ts'
@@ -42,7 +44,15 @@ export const somebody: Principal = {
   residencyPolicy: 'unrestricted',
   requestsPerMinute: null,
   tokensPerMinute: null,
-  plan: { code: 'p', storageBytes: null, vectors: null, maxFileBytes: 1, requestsPerMinute: null, tokensPerMinute: null, concurrency: 1 },
+  plan: {
+    code: 'p',
+    storageBytes: null,
+    vectors: null,
+    maxFileBytes: 1,
+    requestsPerMinute: null,
+    tokensPerMinute: null,
+    concurrency: 1_000,
+  },
 }
 
 /** Reads `wav 2500 …` as 2,500 ms of sound, `wav ? …` as sound of unknown length, and nothing else. */
@@ -75,6 +85,8 @@ export function parts({ balance = 1_000_000_000n, catalog = CATALOG }: { readonl
     egress,
     billing,
     background: new Background(),
+    limits: new CallLimits(systemClock, () => 1),
+    load: new LoadShedder(() => ({ lagMs: 0, utilisation: 0, memory: 0 })),
     // Nothing in these tests needs a pause to be long.
     clock: { ...systemClock, sleep: (_ms, signal) => systemClock.sleep(1, signal) },
     ids: idSource(systemClock),

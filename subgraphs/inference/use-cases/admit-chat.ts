@@ -1,6 +1,6 @@
 import { refuse } from '../../common/check.ts'
 import type { Model } from '../domain/catalog.ts'
-import { chatCeiling } from '../domain/ceiling.ts'
+import { chatCeiling, chatTokensTaken } from '../domain/ceiling.ts'
 import { type ChatRequest, checkAgainstModel, checkChatRequest } from '../domain/chat-request.ts'
 import type { AnswerNames } from '../domain/complete-answer.ts'
 import { inputSizeOf } from '../domain/count-chat-tokens.ts'
@@ -10,6 +10,7 @@ import { admit } from './admit.ts'
 import type { AskContext, CallContext, Deps } from './deps.ts'
 import { candidatesOf } from './first-to-answer.ts'
 import type { HoldTerms } from './hold.ts'
+import type { LimitedCall } from './limited-call.ts'
 import { type RequestWithImages, requestImages } from './request-images.ts'
 
 export interface AdmittedChat {
@@ -33,8 +34,8 @@ const FIELD_NAME = /^\w{1,64}$/
 /** Counts are estimates from above; only a request that is over the window by more than their error is refused before the engine sees it. */
 const COUNT_ERROR = 1.5
 
-/** @throws {KisError} */
-export function admitChat(deps: Deps, ask: AskContext, value: unknown, isStream: boolean): AdmittedChat {
+/** `call` is null of what is no call, a quote: nothing is taken of the limits. @throws {KisError} */
+export function admitChat(deps: Deps, ask: AskContext, call: LimitedCall | null, value: unknown, isStream: boolean): AdmittedChat {
   const { principal, request, model } = admit(deps.catalog, ask.caller, {
     audience: 'clients',
     kind: 'chat',
@@ -42,11 +43,12 @@ export function admitChat(deps: Deps, ask: AskContext, value: unknown, isStream:
     check: () => checkChatRequest(value, isStream),
   })
   checkAgainstModel(request, model)
-  const context: CallContext = { ...ask, caller: principal }
-  const requestWithImages = requestImages(deps, context, request)
+  const requestWithImages = requestImages(deps, { ...ask, caller: principal }, request)
   const { textTokens, images } = inputSizeOf(request)
   checkWindow(textTokens, model)
   const inputTokensFor = ({ imageTokens }: Model) => textTokens + images * imageTokens
+  const tokens = chatTokensTaken(model, request, inputTokensFor(model), principal.tokensPerMinute)
+  const context = call?.admit(principal, tokens) ?? { ...ask, caller: principal }
   return {
     context,
     request,

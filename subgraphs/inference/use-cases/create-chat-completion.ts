@@ -1,3 +1,4 @@
+import type { RateLimits } from '../../../schema/errors.ts'
 import { requestFor } from '../domain/chat-request.ts'
 import { completedAnswer } from '../domain/complete-answer.ts'
 import { countAnswerTokens } from '../domain/count-chat-tokens.ts'
@@ -7,6 +8,7 @@ import { admitChat, chatCallOf, namesFor } from './admit-chat.ts'
 import { billedCall } from './billed-call.ts'
 import { type AskContext, type Deps, engineOf } from './deps.ts'
 import { firstToAnswer } from './first-to-answer.ts'
+import { type LimitedCall, limited } from './limited-call.ts'
 
 export interface ChatCompletion {
   /** The engine's object, whole, and what the protocol requires of it. */
@@ -17,13 +19,18 @@ export interface ChatCompletion {
   readonly modelId: string
   readonly usage: Usage
   readonly cost: bigint
+  readonly rateLimits: RateLimits | null
 }
 
 /**
  * Answers one chat request; the answer is given out once it is charged. Who leaves before the end pays for the input. @throws {KisError}
  */
-export async function createChatCompletion(deps: Deps, ask: AskContext, value: unknown): Promise<ChatCompletion> {
-  const { context, requestWithImages, models, inputTokensFor, termsFor, warningsFor } = admitChat(deps, ask, value, false)
+export function createChatCompletion(deps: Deps, ask: AskContext, value: unknown): Promise<ChatCompletion> {
+  return limited(deps, ask, 'chat', (limits) => complete(deps, ask, limits, value))
+}
+
+async function complete(deps: Deps, ask: AskContext, limits: LimitedCall, value: unknown): Promise<Omit<ChatCompletion, 'rateLimits'>> {
+  const { context, requestWithImages, models, inputTokensFor, termsFor, warningsFor } = admitChat(deps, ask, limits, value, false)
   return firstToAnswer(deps, context, models, async (model, leftMs) => {
     const inputTokens = inputTokensFor(model)
     const request = await requestWithImages(model)

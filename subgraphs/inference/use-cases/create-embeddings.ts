@@ -1,3 +1,4 @@
+import type { RateLimits } from '../../../schema/errors.ts'
 import { embeddingCeiling } from '../domain/ceiling.ts'
 import {
   checkEmbeddingAgainstModel,
@@ -10,8 +11,9 @@ import { countedUsage, quantitiesOf } from '../domain/usage.ts'
 import { shortened } from '../domain/vectors.ts'
 import { admit } from './admit.ts'
 import { billedCall } from './billed-call.ts'
-import type { AskContext, CallContext, Deps } from './deps.ts'
+import type { AskContext, Deps } from './deps.ts'
 import { areExact, countEmbeddingTokens, embedInBatches } from './embed.ts'
+import { type LimitedCall, limited } from './limited-call.ts'
 
 export interface Embeddings {
   /** In the order of the inputs, each of length 1. */
@@ -19,14 +21,21 @@ export interface Embeddings {
   readonly modelId: string
   readonly promptTokens: number
   readonly cost: bigint
+  readonly rateLimits: RateLimits | null
+}
+
+interface EmbeddingsInput {
+  readonly model: unknown
+  readonly input: unknown
+  readonly dimensions?: unknown
 }
 
 /** Embeds texts, or tokens where the model takes them. @throws {KisError} nothing is charged. */
-export async function createEmbeddings(
-  deps: Deps,
-  ask: AskContext,
-  input: { readonly model: unknown; readonly input: unknown; readonly dimensions?: unknown },
-): Promise<Embeddings> {
+export function createEmbeddings(deps: Deps, ask: AskContext, input: EmbeddingsInput): Promise<Embeddings> {
+  return limited(deps, ask, 'embeddings', (call) => embed(deps, ask, call, input))
+}
+
+async function embed(deps: Deps, ask: AskContext, call: LimitedCall, input: EmbeddingsInput): Promise<Omit<Embeddings, 'rateLimits'>> {
   const { principal, request, model } = admit(deps.catalog, ask.caller, {
     audience: 'clients',
     kind: 'embedding',
@@ -34,11 +43,11 @@ export async function createEmbeddings(
     check: () => checkEmbeddingRequest(input),
   })
   checkEmbeddingAgainstModel(request, model)
-  const context: CallContext = { ...ask, caller: principal }
   const isList = Array.isArray(input.input) && typeof input.input[0] !== 'number'
   const inputs = request.input.map((item) => (typeof item === 'string' ? withQueryPrefix(item, model) : item)) as EmbeddingRequest['input']
   const counts = await countEmbeddingTokens(deps, model, inputs, (index) => (isList ? `input[${index}]` : 'input'), ask.signal)
   checkTokensOfAll(sum(counts), areExact(model, inputs))
+  const context = call.admit(principal, sum(counts))
 
   // A model that shortens its own vectors is asked to; others are cut here.
   const isEngineShortening = model.supports.has('dimensions') && request.dimensions !== model.dimensions

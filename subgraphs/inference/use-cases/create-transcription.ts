@@ -1,3 +1,4 @@
+import type { RateLimits } from '../../../schema/errors.ts'
 import { refuse } from '../../common/check.ts'
 import { KisError } from '../../common/errors.ts'
 import { audioLengthOf, reportedAudio } from '../domain/audio-length.ts'
@@ -6,7 +7,8 @@ import { checkTranscriptionRequest, type TranscriptionFormat, type Transcription
 import type { ProtocolObject } from '../ports/engines.ts'
 import { admit } from './admit.ts'
 import { billedCall } from './billed-call.ts'
-import { type AskContext, type CallContext, type Deps, engineOf } from './deps.ts'
+import { type AskContext, type Deps, engineOf } from './deps.ts'
+import { type LimitedCall, limited } from './limited-call.ts'
 
 export interface Transcription {
   readonly text: string
@@ -17,10 +19,20 @@ export interface Transcription {
   readonly modelId: string
   readonly audioMilliseconds: number
   readonly cost: bigint
+  readonly rateLimits: RateLimits | null
 }
 
 /** Writes down what is said in a file. @throws {KisError} nothing is charged. */
-export async function createTranscription(deps: Deps, ask: AskContext, input: TranscriptionInput): Promise<Transcription> {
+export function createTranscription(deps: Deps, ask: AskContext, input: TranscriptionInput): Promise<Transcription> {
+  return limited(deps, ask, 'chat', (limits) => transcribe(deps, ask, limits, input))
+}
+
+async function transcribe(
+  deps: Deps,
+  ask: AskContext,
+  limits: LimitedCall,
+  input: TranscriptionInput,
+): Promise<Omit<Transcription, 'rateLimits'>> {
   const { principal, request, model } = admit(deps.catalog, ask.caller, {
     audience: 'clients',
     kind: 'transcription',
@@ -32,9 +44,10 @@ export async function createTranscription(deps: Deps, ask: AskContext, input: Tr
   if (!audio) return refuse('unsupported_file_type', 'contentBase64', 'The file is not sound in flac, mp3, mp4, m4a, ogg, wav or webm.')
   const length = audioLengthOf(audio, bytes.length)
 
-  const context: CallContext = { ...ask, caller: principal }
   const { transcription } = engineOf(deps, model)
   if (!transcription) throw new Error(`the engine ${model.engine} has no transcriptions`)
+  // Sound has no tokens: it is one request.
+  const context = limits.admit(principal, 0)
   const { value, usage, cost } = await billedCall(
     deps,
     context,

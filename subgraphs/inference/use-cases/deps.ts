@@ -6,11 +6,14 @@ import type { Caller } from '../../common/principal.ts'
 import type { Breaker } from '../domain/breaker.ts'
 import type { Catalog, Model } from '../domain/catalog.ts'
 import type { RetryBudget } from '../domain/retry-budget.ts'
+import type { Usage } from '../domain/usage.ts'
 import type { AudioReader } from '../ports/audio-reader.ts'
 import type { Billing, BillingContext } from '../ports/billing.ts'
 import type { ChatEngine, EmbeddingEngine, TranscriptionEngine } from '../ports/engines.ts'
 import type { Background } from './background.ts'
+import type { CallLimits } from './call-limits.ts'
 import type { Collections } from './collections.ts'
+import type { LoadShedder } from './load-shedding.ts'
 
 export interface Deps {
   readonly catalog: Catalog
@@ -23,6 +26,8 @@ export interface Deps {
   readonly background: Background
   /** The way to the addresses of images. */
   readonly egress: Pick<Egress, 'mayAsk' | 'fetch'>
+  readonly limits: CallLimits
+  readonly load: LoadShedder
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
@@ -45,7 +50,10 @@ export interface AskContext extends Omit<BillingContext, 'caller'> {
 }
 
 /** The same after admission, when the caller is known to be an organization's. */
-export type CallContext = BillingContext
+export interface CallContext extends BillingContext {
+  /** Hears what each hold of the call was resolved with. */
+  readonly spent?: (usage: Usage) => void
+}
 
 export function engineOf({ engines }: Deps, model: Model): Engine {
   const engine = engines.get(model.engine)

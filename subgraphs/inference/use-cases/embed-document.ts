@@ -22,6 +22,8 @@ export async function openEmbedding(
   ask: AskContext,
   { modelId, tokens }: { readonly modelId: string; readonly tokens: number },
 ): Promise<string> {
+  // Documents wait best; one that has begun is finished, because the batches behind it are paid.
+  deps.load.check('background')
   const { context, model } = admitEmbedding(deps, ask, modelId)
   checkInteger(tokens, 'tokens', 0, MAX_TOKENS)
   const { id, leave } = await openHold(deps, context, {

@@ -6,22 +6,33 @@ import { admit } from './admit.ts'
 import { billedCall } from './billed-call.ts'
 import type { AskContext, Deps } from './deps.ts'
 import { countEmbeddingTokens, embedInBatches } from './embed.ts'
+import { type LimitedCall, limited } from './limited-call.ts'
 
-/** Embeds one search query for another service, on the searcher's wallet. @throws {KisError} */
-export async function embedQuery(
-  deps: Deps,
-  ask: AskContext,
-  { modelId, text }: { readonly modelId: string; readonly text: string },
-): Promise<{ readonly vector: Float32Array; readonly tokens: number }> {
+interface Query {
+  readonly modelId: string
+  readonly text: string
+}
+
+interface QueryEmbedding {
+  readonly vector: Float32Array
+  readonly tokens: number
+}
+
+/** Embeds one search query for another service, on the searcher's wallet: one of the organization's calls, but not a request of its key. @throws {KisError} */
+export function embedQuery(deps: Deps, ask: AskContext, query: Query): Promise<QueryEmbedding> {
+  return limited(deps, ask, 'chat', (call) => embed(deps, ask, call, query))
+}
+
+async function embed(deps: Deps, ask: AskContext, call: LimitedCall, { modelId, text }: Query): Promise<QueryEmbedding> {
   const { principal, model } = admit(deps.catalog, ask.caller, {
     audience: 'services',
     kind: 'embedding',
     modelParam: 'modelId',
     check: () => ({ model: modelId, text: textAt(text, 'text') }),
   })
-  const context = { ...ask, caller: principal }
   const texts = [withQueryPrefix(text, model)]
   const [tokens = 0] = await countEmbeddingTokens(deps, model, texts, () => 'text', ask.signal)
+  const context = call.admit(principal, null)
   const { value, usage } = await billedCall(
     deps,
     context,

@@ -122,6 +122,7 @@ export function holdOf({ billing, background, log }: Deps, context: CallContext,
     resolve(usage) {
       if (outcome) return outcome
       leave()
+      if (usage) context.spent?.(usage)
       outcome = background.track(
         lasting(context, async (bill) => {
           if (usage) return billing.settleHold(id, usage.quantities, usage.source, bill)

@@ -20,7 +20,7 @@ const QUOTE_TIMEOUT_MS = 10_000
 /** What a chat request would hold, for its model and then for each fallback that would be asked. It holds nothing and calls no engine. @throws {KisError} what the request itself would be refused with. */
 export async function quoteChatCompletion(deps: Deps, ask: AskContext, value: unknown): Promise<readonly QuotedModel[]> {
   const isStream = (value as { readonly stream?: unknown } | null | undefined)?.stream === true
-  const { context, models, inputTokensFor, termsFor } = admitChat(deps, ask, value, isStream)
+  const { context, models, inputTokensFor, termsFor } = admitChat(deps, ask, null, value, isStream)
   const ceilings = models.map((model) => termsFor(model).ceiling)
   const holds = models.map(({ rateCard }, index) => ({ rateCard, ceiling: ceilings[index]! }))
   const quotes = await withDeadline(

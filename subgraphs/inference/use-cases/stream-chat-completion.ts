@@ -1,3 +1,4 @@
+import type { RateLimits } from '../../../schema/errors.ts'
 import { endableIterator } from '../../common/endable-iterator.ts'
 import { KisError } from '../../common/errors.ts'
 import type { Model } from '../domain/catalog.ts'
@@ -12,12 +13,15 @@ import { withDeadline } from './deadline.ts'
 import { type AskContext, type Deps, engineOf } from './deps.ts'
 import { firstToAnswer } from './first-to-answer.ts'
 import { type OpenHold, openHold } from './hold.ts'
+import { LimitedCall } from './limited-call.ts'
 
 /** What arrived together. The last event has the chunk with the usage, usage and cost. */
 export interface ChatEvent {
   readonly chunks: readonly ProtocolObject[]
   /** With the first event: what of the request could not be honoured, such as `seed_not_honored`. */
   readonly warnings: readonly string[] | null
+  /** With the first event, as they were then; null also when the key has none. */
+  readonly rateLimits: RateLimits | null
   readonly usage: Usage | null
   readonly cost: bigint | null
 }
@@ -58,6 +62,7 @@ class ChatStream {
   readonly #stop = new AbortController()
   #deadline: NodeJS.Timeout | undefined
   #isLate = false
+  #call: LimitedCall | undefined
   #attempt: Attempt | undefined
   #answering: Answering | undefined
   #isOver = false
@@ -82,13 +87,14 @@ class ChatStream {
     } catch (error) {
       this.#end()
       await this.#resolveFailed().catch(() => undefined)
-      throw this.#isLate ? callTookTooLong() : error
+      const failure = this.#isLate ? callTookTooLong() : error
+      throw this.#call?.failed(failure) ?? failure
     }
     this.#end()
-    const { hold, meter, warnings, completer } = this.#answering
+    const { hold, meter, completer } = this.#answering
     const usage = meter.usage()
     const cost = await hold.resolve(usage)
-    return { done: false, value: { chunks: completer.end(usage), warnings, usage, cost } }
+    return { done: false, value: { chunks: completer.end(usage), ...this.#toldFirst(this.#answering), usage, cost } }
   }
 
   /** The caller needs no more. */
@@ -103,10 +109,12 @@ class ChatStream {
   #end(): void {
     this.#isOver = true
     clearTimeout(this.#deadline)
+    this.#call?.leave()
   }
 
   #start(): Promise<Answering> {
-    const admitted = admitChat(this.#deps, this.#ask, this.#value, true)
+    this.#call = new LimitedCall(this.#deps, this.#ask, 'chat')
+    const admitted = admitChat(this.#deps, this.#ask, this.#call, this.#value, true)
     this.#deadline = setTimeout(() => {
       this.#isLate = true
       this.#stop.abort()
@@ -156,13 +164,18 @@ class ChatStream {
 
   /** Undefined for what is not the caller's to see before the end. */
   #take(given: readonly ProtocolObject[], answering: Answering): ChatEvent | undefined {
-    const { hold, meter, warnings, completer } = answering
+    const { hold, meter, completer } = answering
     meter.note(given)
     if (meter.takeCheckpoint(this.#deps.clock.now().getTime())) hold.checkpoint(meter.usage().quantities)
     const chunks = completer.write(given)
     if (chunks.length === 0) return undefined
+    return { chunks, ...this.#toldFirst(answering), usage: null, cost: null }
+  }
+
+  #toldFirst(answering: Answering): Pick<ChatEvent, 'warnings' | 'rateLimits'> {
+    const { warnings } = answering
     answering.warnings = null
-    return { chunks, warnings, usage: null, cost: null }
+    return { warnings, rateLimits: warnings && (this.#call?.rateLimits ?? null) }
   }
 
   /** A vendor's failure without usage costs nothing; what was produced for a caller who left, or until the deadline, costs its price. */

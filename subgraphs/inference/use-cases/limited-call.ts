@@ -1,0 +1,76 @@
+import type { RateLimits } from '../../../schema/errors.ts'
+import { KisError } from '../../common/errors.ts'
+import type { Principal } from '../../common/principal.ts'
+import type { Usage } from '../domain/usage.ts'
+import type { Taken } from './call-limits.ts'
+import type { AskContext, CallContext, Deps } from './deps.ts'
+import type { Importance } from './load-shedding.ts'
+
+/**
+ * One call from its door to its end, and what it takes of this process and of its key's limits. However the call ends, `leave` must be called; a call
+ * that was not admitted has nothing to give back.
+ */
+export class LimitedCall {
+  readonly #deps: Pick<Deps, 'load' | 'limits'>
+  readonly #ask: AskContext
+  readonly #end: () => void
+  #taken: Taken | undefined
+
+  /** @throws {KisError} `service_unavailable`: the process has too much to do. */
+  constructor(deps: Pick<Deps, 'load' | 'limits'>, ask: AskContext, importance: Importance) {
+    this.#deps = deps
+    this.#ask = ask
+    this.#end = deps.load.enter(importance)
+  }
+
+  /**
+   * The last check before the hold. Takes one request and `tokens` of the key's limits, which what is charged in the end corrects; null: only a place
+   * among the organization's calls. @throws {KisError} `rate_limit_exceeded`: nothing was taken.
+   */
+  admit(caller: Principal, tokens: number | null): CallContext {
+    const taken = this.#deps.limits.enter(caller, tokens)
+    this.#taken = taken
+    return { ...this.#ask, caller, spent: (usage) => taken.spent(tokensOf(usage)) }
+  }
+
+  /** What is left to the key; null: it has no limits. */
+  get rateLimits(): RateLimits | null {
+    const { caller } = this.#ask
+    return caller && 'organizationId' in caller ? this.#deps.limits.stateOf(caller) : null
+  }
+
+  /** Repeatable. */
+  leave(): void {
+    this.#taken?.leave()
+    this.#end()
+  }
+
+  /** Ends the call by a failure, which then says what is left to the key. */
+  failed(error: unknown): unknown {
+    this.leave()
+    if (error instanceof KisError) error.rateLimits = this.rateLimits
+    return error
+  }
+}
+
+/** Works under the limits; the answer says what is left of them after it. @throws {KisError} */
+export async function limited<Value extends object>(
+  deps: Deps,
+  ask: AskContext,
+  importance: Importance,
+  work: (call: LimitedCall) => Promise<Value>,
+): Promise<Value & { readonly rateLimits: RateLimits | null }> {
+  const call = new LimitedCall(deps, ask, importance)
+  try {
+    const value = await work(call)
+    call.leave()
+    return { ...value, rateLimits: call.rateLimits }
+  } catch (error) {
+    throw call.failed(error)
+  }
+}
+
+/** Cached input counts like any other: the limit is on what is sent, not on what it costs. */
+function tokensOf({ quantities: { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } }: Usage): number {
+  return inputTokens + cachedInputTokens + cacheWriteTokens + outputTokens
+}

@@ -26,6 +26,8 @@ export interface EngineEntry {
   readonly apiVersion: string | null
   /** Most texts of one embeddings call, where the server takes fewer than the protocol's 2,048. */
   readonly maxBatch: number | null
+  /** Of `openai`: false where the server fetches no images from addresses, or shall not. */
+  readonly fetchesImages: boolean
   /** Longest waits, in milliseconds; null: the engine's own. For a connection, for the first piece of a streamed answer, between two of its pieces. */
   readonly connectMs: number | null
   readonly firstByteMs: number | null
@@ -200,6 +202,7 @@ function engineOf(name: string, fields: Fields): EngineEntry {
     settings[setting] = kind === kindOfIt ? fields.text(setting, null) : null
   const { base_url: baseUrl = null, api_key: apiKey = null, region = null, resource = null } = settings
   const maxBatch = fields.integer('max_batch', 1, 2_048)
+  const fetchesImages = kind === 'openai' ? fields.flag('fetches_images', true) : true
   const wait = (name: string) => {
     const seconds = fields.integer(name, 1, MAX_WAIT_SECONDS)
     return seconds && seconds * 1_000
@@ -230,6 +233,7 @@ function engineOf(name: string, fields: Fields): EngineEntry {
     resource: resource || null,
     apiVersion: settings.api_version || null,
     maxBatch,
+    fetchesImages,
     connectMs,
     firstByteMs,
     idleMs,
@@ -468,6 +472,13 @@ class Fields {
         this.problem(name, values ? `has \`${item}\`, which is none of ${values.join(', ')}` : 'must hold text')
     }
     return value
+  }
+
+  flag(name: string, absent: boolean): boolean {
+    const value = this.#take(name) ?? absent
+    if (typeof value === 'boolean') return value
+    this.problem(name, 'must be true or false')
+    return absent
   }
 
   integer(name: string, least: number, most: number): number | null {

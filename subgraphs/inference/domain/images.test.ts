@@ -22,6 +22,13 @@ describe('a data: URI', () => {
     ['a PNG', dataUri(png())],
     ['a JPEG', dataUri(JPEG, 'image/jpeg')],
     ['a JPEG by its common misspelling', dataUri(JPEG, 'image/jpg')],
+    [
+      'a JPEG with fill bytes and much metadata',
+      dataUri(
+        Buffer.concat([JPEG.subarray(0, 20), Buffer.from(`ffffffe1ffff${'00'.repeat(65_533)}`.repeat(20), 'hex'), JPEG.subarray(20)]),
+        'image/jpeg',
+      ),
+    ],
     ['a GIF', dataUri(GIF, 'image/gif')],
     ['a WebP', dataUri(WEBP, 'image/webp')],
     ['one that is called otherwise', dataUri(GIF, 'image/png')],
@@ -37,6 +44,21 @@ describe('a data: URI', () => {
     ['text that is called a PNG', dataUri(Buffer.from('hello, this is text')), 'unsupported_file_type'],
     ['a PNG that ends in its header', dataUri(png().subarray(0, 20)), 'unsupported_file_type'],
     ['a JPEG without a frame', dataUri(JPEG.subarray(0, 20), 'image/jpeg'), 'unsupported_file_type'],
+    [
+      'a JPEG of zeros',
+      dataUri(Buffer.concat([JPEG.subarray(0, 20), Buffer.alloc(2 ** 20), JPEG.subarray(20)]), 'image/jpeg'),
+      'unsupported_file_type',
+    ],
+    [
+      'a JPEG of segments without end',
+      dataUri(Buffer.concat([JPEG.subarray(0, 20), Buffer.from('ffe00002'.repeat(2_000), 'hex'), JPEG.subarray(20)]), 'image/jpeg'),
+      'unsupported_file_type',
+    ],
+    [
+      'a JPEG of 65,535 × 65,535 pixels',
+      dataUri(Buffer.concat([JPEG.subarray(0, 25), Buffer.alloc(4, 0xff), JPEG.subarray(29)]), 'image/jpeg'),
+      'payload_too_large',
+    ],
     ['nothing', 'data:image/png;base64,', 'unsupported_file_type'],
     ['no base64', 'data:image/png,%89PNG', 'invalid_request'],
     ['no comma', 'data:image/png;base64', 'invalid_request'],

@@ -38,7 +38,7 @@ export interface EmbeddingCall extends EngineCall {
  * `EngineFailure` says is repeatable mean that the vendor bills nothing for the call. Aborting the signal ends the vendor's work within 1 s.
  */
 export interface ChatEngine {
-  /** Whether the vendor fetches images from public addresses itself. Without it, images are `data:` URIs, or the request is refused. */
+  /** Whether the vendor fetches images from public addresses itself. Without it, images must come as `data:` URIs; addresses are refused. */
   readonly fetchesImages: boolean
   /** The protocol's completion object as the vendor gave it, with `usage` when it gave one. */
   complete(call: ChatCall, request: ProtocolObject, signal: AbortSignal): Promise<ProtocolObject>

@@ -17,6 +17,8 @@ export interface OpenAiEngineOptions {
   readonly clock: Clock
   /** Most texts of one embeddings call; OpenAI takes 2,048, text-embeddings-inference 32 unless told otherwise. */
   readonly maxBatch?: number
+  /** Whether the server fetches images from addresses. Default: true. */
+  readonly fetchesImages?: boolean
   readonly timeouts?: Timeouts
   /** Where Azure differs. */
   readonly azure?: AzureAddresses
@@ -26,14 +28,14 @@ export interface OpenAiEngineOptions {
 export function createOpenAiEngines(
   options: OpenAiEngineOptions,
 ): { readonly chat: ChatEngine; readonly embedding: EmbeddingEngine; readonly transcription: TranscriptionEngine } & AsyncDisposable {
-  const { name, apiKey, clock, maxBatch = 2_048, timeouts = TIMEOUTS, azure } = options
+  const { name, apiKey, clock, maxBatch = 2_048, fetchesImages = true, timeouts = TIMEOUTS, azure } = options
   const baseUrl = new URL(options.baseUrl)
   const errors = new EngineErrors(name, apiKey ? [apiKey, baseUrl.host] : [baseUrl.host], clock)
   const keyHeaders = apiKey ? (azure ? ['api-key', apiKey] : ['authorization', `Bearer ${apiKey}`]) : []
   const upstream = new Upstream(baseUrl, keyHeaders, timeouts, errors)
   const routeOf = azure?.routeOf ?? ((route: string) => route)
   return {
-    chat: chatEngine(upstream, errors, routeOf),
+    chat: chatEngine(upstream, errors, routeOf, fetchesImages),
     embedding: embeddingEngine(upstream, errors, maxBatch, routeOf),
     transcription: transcriptionEngine(upstream, errors, routeOf),
     [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose](),
@@ -42,9 +44,9 @@ export function createOpenAiEngines(
 
 type RouteOf = AzureAddresses['routeOf']
 
-function chatEngine(upstream: Upstream, errors: EngineErrors, routeOf: RouteOf): ChatEngine {
+function chatEngine(upstream: Upstream, errors: EngineErrors, routeOf: RouteOf, fetchesImages: boolean): ChatEngine {
   return {
-    fetchesImages: true,
+    fetchesImages,
 
     async complete({ engineModel, requestId }, request, signal) {
       const body = JSON.stringify({ ...request, model: engineModel })

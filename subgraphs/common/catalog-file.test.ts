@@ -248,6 +248,17 @@ it.each<[string, readonly string[]]>([
   expect(parseCatalog(`engines: { a: ${engine} }`, 'c', {}).engines[0]).toMatchObject({ missing, on: missing.length === 0 })
 })
 
+it('servers of the OpenAI protocol fetch images unless the file says otherwise', () => {
+  const engines = (setting: string) => `engines: { a: { kind: openai, badge: local, base_url: "http://a.test"${setting} } }`
+  const [first] = parseCatalog(engines(''), 'c', {}).engines
+  const [second] = parseCatalog(engines(', fetches_images: false'), 'c', {}).engines
+  expect([first?.fetchesImages, second?.fetchesImages]).toEqual([true, false])
+  expect(() => parseCatalog(engines(', fetches_images: "no"'), 'c', {})).toThrow('c:1: engines.a.fetches_images: must be true or false')
+  expect(() => parseCatalog('engines: { a: { kind: google, badge: cloud, api_key: k, fetches_images: false } }', 'c', {})).toThrow(
+    'is not a field',
+  )
+})
+
 it('a plan has the defaults of the built-in one only where null would be no limit at all', () => {
   const { plans } = parseCatalog('plans:\n  small: { vectors: 3, max_file_bytes: 2000 }\n', 'c', {})
   expect(plans.map(({ code }) => code)).toEqual(['self-hosted', 'small'])

@@ -11,6 +11,7 @@ const TRANSLATED = [
   ...['model', 'messages', 'n', 'max_tokens', 'max_completion_tokens', 'temperature', 'top_p', 'frequency_penalty', 'presence_penalty'],
   ...[
     'seed',
+    'top_k',
     'stop',
     'stream',
     'stream_options',
@@ -35,6 +36,7 @@ const FIELD_OF_FEATURE: Readonly<Record<string, string>> = {
   seed: 'seed',
   temperature: 'temperature',
   topP: 'top_p',
+  topK: 'top_k',
   stopSequences: 'stop',
   maxOutputTokens: 'max_completion_tokens',
   responseFormat: 'response_format',
@@ -115,6 +117,7 @@ function samplingOf(request: ProtocolObject): Partial<LanguageModelV4CallOptions
   const options: Partial<LanguageModelV4CallOptions> = {}
   if (typeof request.temperature === 'number') options.temperature = request.temperature
   if (typeof request.top_p === 'number' && request.top_p !== 1) options.topP = request.top_p
+  if (typeof request.top_k === 'number') options.topK = request.top_k
   if (request.frequency_penalty) options.frequencyPenalty = request.frequency_penalty as number
   if (request.presence_penalty) options.presencePenalty = request.presence_penalty as number
   if (typeof request.seed === 'number') options.seed = request.seed

@@ -1,6 +1,6 @@
 import type { LanguageModelV4FinishReason, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { type AnswerFacts, createdOf, endOf, extraContentOf, finishReasonOf, refusalOf } from './completion.ts'
+import { type AnswerFacts, createdOf, endOf, extraContentOf, finishReasonOf, refusalOf, stopTextOf } from './completion.ts'
 import { type ReasoningDetail, reasoningDetailOf } from './reasoning-details.ts'
 import { usageOf } from './usage.ts'
 import type { Vendor } from './vendors.ts'
@@ -102,7 +102,13 @@ export class ChunkWriter {
     const usageChunk = reported ? [{ ...this.#head, choices: [], usage: reported }] : []
     if (endOf(finishReason) !== 'whole') return usageChunk
     const refusal = refusalOf(this.#vendor, providerMetadata)
-    const choice = { index: 0, delta: {}, logprobs: null, finish_reason: finishReasonOf(finishReason, this.#calls.size > 0) }
+    const choice = {
+      index: 0,
+      delta: {},
+      logprobs: null,
+      finish_reason: finishReasonOf(finishReason, this.#calls.size > 0),
+      ...stopTextOf(this.#vendor, providerMetadata),
+    }
     return [...(refusal === null ? this.#deltas() : this.#deltas({ refusal })), { ...this.#head, choices: [choice] }, ...usageChunk]
   }
 

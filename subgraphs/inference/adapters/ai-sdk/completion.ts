@@ -54,6 +54,7 @@ export function completionOf(vendor: Vendor, result: LanguageModelV4GenerateResu
         },
         logprobs: null,
         finish_reason: finishReasonOf(result.finishReason, toolCalls.length > 0),
+        ...stopTextOf(vendor, result.providerMetadata),
       },
     ],
     ...(usage && { usage }),
@@ -86,6 +87,12 @@ export function finishReasonOf({ unified }: LanguageModelV4FinishReason, hasTool
 export function extraContentOf(metadata: SharedV4ProviderMetadata | undefined): ProtocolObject {
   const signature = metadata?.google?.thoughtSignature
   return typeof signature === 'string' ? { extra_content: { google: { thought_signature: signature } } } : {}
+}
+
+/** Of the stop texts the one that was met, in vLLM's field: the protocol has none for it. */
+export function stopTextOf({ optionsKey }: Vendor, metadata: SharedV4ProviderMetadata | undefined): ProtocolObject {
+  const text = metadata?.[optionsKey]?.stopSequence
+  return typeof text === 'string' ? { stop_reason: text } : {}
 }
 
 /** What the vendor says of why it refused. */

@@ -15,7 +15,8 @@ const REFUSAL_TTL_MS = 1_000
 const MAX_KEYS = 10_000
 /** Distinct keys asked for at once; a flood of invented ones is shed here. */
 const MAX_LOOKUPS = 1_000
-const LOOKUP_TIMEOUT_MS = 3_000
+/** A lookup is one read. Billing that is stopped is noticed by callers within this, as it is by calls under way. */
+const LOOKUP_TIMEOUT_MS = 2_000
 /** Billing judges the checksum too; this spares the way there for what cannot be a key. */
 const KEY_SHAPE = /^kis_live_[0-9A-Za-z]{36}$/
 

@@ -27,10 +27,11 @@ export async function audit({ collections }: Pick<BillingDeps, 'collections'>, o
     await all(collections.entries, { organizationId }, 'sequence'),
     wallet.outbox.map(({ entry }) => entry),
   )
+  // By position, which is no order of posting: records of one instant sort by id.
   const records = union(
     await all(collections.usage, { organizationId }, 'position'),
     wallet.outbox.flatMap(({ usage }) => usage ?? []),
-  )
+  ).toSorted((a, b) => (a.position < b.position ? -1 : 1))
 
   // Not as numbers: what was absorbed may sum to more than a balance can be.
   const sums = Object.fromEntries(ACCOUNTS.map((account) => [account, 0n])) as Record<Account, bigint>

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { ExecutionResult } from 'graphql'
 import { buildASTSchema, parse, validate } from 'graphql'
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../../common/clock.ts'
 import { KisError, ServiceUnavailable } from '../../common/errors.ts'
 import type { Link, Operation } from '../../common/link.ts'
@@ -110,5 +110,48 @@ describe('billing over a link', () => {
     await expect(scripted(ended).billing.checkpointHold('hold_1', quantities, 45, context)).rejects.toMatchObject({ code: 'not_found' })
     const down = scripted(new ServiceUnavailable('Billing')).billing
     await expect(down.checkpointHold('hold_1', quantities, 45, context)).rejects.toMatchObject({ code: 'service_unavailable' })
+  })
+})
+
+describe('billing that says nothing', () => {
+  afterEach(() => void vi.useRealTimers())
+
+  /** Answers only what `speaks` lets it answer. */
+  function mute(speaks: (operation: Operation) => boolean) {
+    const link = {
+      execute: (operation: Operation, { signal }: { readonly signal: AbortSignal }) =>
+        new Promise((resolve, reject) => {
+          if (speaks(operation)) resolve({ data: { checkpointHold: {} } })
+          signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+        }),
+    } as unknown as Link
+    return billingOver(link, systemClock)
+  }
+  const place = (billing: ReturnType<typeof billingOver>) =>
+    billing.placeHold({ id: 'hold_1', operation: 'embedding', modelId: 'm', rateCard, ceiling: quantities, ttlSeconds: 60 }, context)
+
+  it('is unavailable to who would begin, and can be asked again', async () => {
+    vi.useFakeTimers()
+    const outcome = place(mute(() => false)).catch((error) => error)
+    await vi.advanceTimersByTimeAsync(2_500)
+    expect(await outcome).toMatchObject({ code: 'service_unavailable', shouldRetry: true, retryAfterMs: 1_000 })
+  })
+
+  it('is waited for while it answers others: it is only busy', async () => {
+    vi.useFakeTimers()
+    const billing = mute(({ query }) => query.includes('checkpointHold'))
+    let hasEnded = false
+    const outcome = place(billing)
+      .catch((error) => error)
+      .finally(() => {
+        hasEnded = true
+      })
+    for (let passedMs = 0; passedMs < 6_000; passedMs += 1_000) {
+      await billing.checkpointHold('hold_2', quantities, 45, context)
+      await vi.advanceTimersByTimeAsync(1_000)
+    }
+    expect(hasEnded).toBe(false)
+    await vi.advanceTimersByTimeAsync(2_500)
+    expect(await outcome).toMatchObject({ code: 'service_unavailable' })
   })
 })

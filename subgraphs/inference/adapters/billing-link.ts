@@ -12,13 +12,54 @@ const CHECKPOINT = 'mutation ($input: CheckpointHoldInput!) { checkpointHold(inp
 const SETTLE = 'mutation ($input: SettleHoldInput!) { settleHold(input: $input) { charged } }'
 const VOID = 'mutation ($id: ID!) { voidHold(id: $id) { id } }'
 
+/**
+ * Opening a hold is two small writes. When billing has answered nothing at all for this long, to nobody, it is stopped or cut off, and who waits to begin
+ * is told so; a billing that is only busy goes on answering others.
+ */
+const SILENT_MS = 2_000
+const SECOND_LOOK_MS = 100
 const FIRST_DELAY_MS = 50
 const LONGEST_DELAY_MS = 5_000
 
 /** Billing behind a link. What resolves a hold is repeated until billing answers or the context's signal aborts; it is repeatable by the hold's id. */
 export function billingOver(link: Link, clock: Clock): Billing {
+  /** When billing last answered anybody, by `performance.now()`. */
+  let heardAt = Number.NEGATIVE_INFINITY
+
   async function once<Data>(query: string, variables: Readonly<Record<string, unknown>>, context: BillingContext): Promise<Data> {
-    return request<Data>(link, { query, variables }, context)
+    try {
+      const data = await request<Data>(link, { query, variables }, context)
+      heardAt = performance.now()
+      return data
+    } catch (error) {
+      if (isAnswer(error)) heardAt = performance.now()
+      throw error
+    }
+  }
+
+  async function unlessSilent<Data>(query: string, variables: Readonly<Record<string, unknown>>, context: BillingContext): Promise<Data> {
+    const stop = new AbortController()
+    const onAbort = () => stop.abort(context.signal.reason)
+    if (context.signal.aborted) onAbort()
+    context.signal.addEventListener('abort', onAbort, { once: true })
+    const sentAt = performance.now()
+    let isSilent = false
+    const look = () => {
+      const leftMs = Math.max(sentAt, heardAt) + SILENT_MS - performance.now()
+      // Seen twice: after a pause of this process, what has come is read after the first look.
+      if (leftMs <= 0 && isSilent) return stop.abort(new ServiceUnavailable('Billing'))
+      isSilent = leftMs <= 0
+      timer = setTimeout(look, Math.max(leftMs, SECOND_LOOK_MS))
+    }
+    let timer = setTimeout(look, SILENT_MS)
+    try {
+      return await once(query, variables, { ...context, signal: stop.signal })
+    } catch (error) {
+      throw stop.signal.reason instanceof ServiceUnavailable ? stop.signal.reason : error
+    } finally {
+      clearTimeout(timer)
+      context.signal.removeEventListener('abort', onAbort)
+    }
   }
 
   async function untilAnswered<Data>(query: string, variables: Readonly<Record<string, unknown>>, context: BillingContext): Promise<Data> {
@@ -57,7 +98,7 @@ export function billingOver(link: Link, clock: Clock): Billing {
         ttlSeconds,
         runHoldId: context.runHoldId,
       }
-      await once(PLACE, { input }, context)
+      await unlessSilent(PLACE, { input }, context)
     },
 
     async placeRunHold({ id, amount, ttlSeconds }, context) {
@@ -65,7 +106,7 @@ export function billingOver(link: Link, clock: Clock): Billing {
     },
 
     async dispatchHold(id, quantities, context) {
-      await once(DISPATCH, quantitiesOf(id, quantities), context)
+      await unlessSilent(DISPATCH, quantitiesOf(id, quantities), context)
     },
 
     async checkpointHold(id, quantities, ttlSeconds, context) {

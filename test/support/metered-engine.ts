@@ -12,6 +12,8 @@ export interface Script {
   readonly usage: 'each' | 'end' | 'never' | number
   /** Pieces that are sent without `allow`. Default: all. A unary answer is sent when all its pieces are allowed, its head with the first. */
   readonly allowed?: number
+  /** `refuses`: with 503, at once. `babbles`: after its pieces it sends an event that is no JSON. */
+  readonly fails?: 'refuses' | 'babbles'
 }
 
 /** What the engine knows of one call; the same call asked again is counted. */
@@ -64,6 +66,10 @@ export class MeteredEngine implements AsyncDisposable {
       call.closedAt = performance.now()
       call.wake()
     })
+    if (script.fails === 'refuses') {
+      response.writeHead(503, { 'content-type': 'application/json' })
+      return void response.end('{"error":{"message":"as scripted","type":"server_error","param":null,"code":null}}')
+    }
     const head = { id: `chatcmpl-${script.id}`, created: 1_750_000_000, model }
     await call.until(1)
     if (response.destroyed) return
@@ -117,6 +123,10 @@ async function answerInChunks(response: ServerResponse, script: Script, call: Ca
       choices: [{ index: 0, delta: { ...(piece === 1 && { role: 'assistant' }), content: ' word' }, finish_reason: null }],
       ...each(),
     })
+  }
+  if (script.fails === 'babbles') {
+    response.write('data: {"choices": [oh no\n\n')
+    return void response.end()
   }
   send({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
   if (script.usage !== 'never') send({ choices: [], usage: usageOf(script, call.produced) })

@@ -142,6 +142,8 @@ type Role = (typeof ROLES)[number]
 export interface DistributedOptions extends ServiceOptions {
   /** Processes of a role, where they are more than one: then the stores must be MongoDB and Elasticsearch. */
   readonly replicas?: Partial<Record<Role, number>>
+  /** Ports of a role's processes, where a test must know them before. Default: any free ones. */
+  readonly ports?: Partial<Record<Role, readonly number[]>>
   /** What a process has in its environment beside what all have. */
   envOf?(name: string): Readonly<Record<string, string>>
 }
@@ -158,7 +160,7 @@ export async function startFiveProcesses(options: DistributedOptions = {}): Prom
   const { folder, env, clean } = prepare(options)
   const places: { readonly name: string; readonly role: Role; readonly port: number }[] = []
   for (const role of ROLES) {
-    const ports = await freePorts(options.replicas?.[role] ?? 1)
+    const ports = options.ports?.[role] ?? (await freePorts(options.replicas?.[role] ?? 1))
     places.push(...ports.map((port, i) => ({ name: `${role}-${i + 1}`, role, port })))
   }
   const addresses = (role: Role) => places.filter((place) => place.role === role).map(({ port }) => `http://127.0.0.1:${port}`)

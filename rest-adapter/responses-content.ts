@@ -11,10 +11,10 @@ export interface Part {
 const MAX_PARTS = 2_048
 
 /** Parts that are of this API, but of no engine's here, and what to do instead. */
-const ELSEWHERE: Readonly<Record<string, string>> = {
-  input_file: 'Send its text as `input_text`; or upload it by POST /v1/files, attach it to a collection and search that.',
-  input_audio: 'Send what POST /v1/audio/transcriptions makes of it.',
-}
+const ELSEWHERE = new Map([
+  ['input_file', 'Send its text as `input_text`; or upload it by POST /v1/files, attach it to a collection and search that.'],
+  ['input_audio', 'Send what POST /v1/audio/transcriptions makes of it.'],
+])
 
 /** @param takesImages whether a message of this kind may have any. @throws {KisError} with a path such as `input[0].content[1].image_url`. */
 export function partsOf(value: unknown, path: string, takesImages: boolean): readonly Part[] {
@@ -45,7 +45,7 @@ function partOf(value: unknown, path: string, takesImages: boolean): Part {
       return refuse(
         'unsupported_value',
         `${path}.type`,
-        `Content of the type '${type}' is not taken. ${ELSEWHERE[type] ?? "Types: 'input_text', 'input_image', 'output_text', 'refusal'."}`,
+        `Content of the type '${type}' is not taken. ${ELSEWHERE.get(type) ?? "Types: 'input_text', 'input_image', 'output_text', 'refusal'."}`,
       )
   }
 }

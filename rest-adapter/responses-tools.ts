@@ -6,10 +6,10 @@ const MAX_TOOLS = 128
 
 const AS_FUNCTION = 'Describe it as a function, and run it on your side.'
 /** Tools that OpenAI runs itself, and what to do instead. */
-const HOSTED: Readonly<Record<string, string>> = {
-  file_search: 'Search with POST /v1/collections/{id}/search, by yourself or by a function, and send what it finds as input.',
-  image_generation: 'Image generation is not offered.',
-}
+const HOSTED = new Map([
+  ['file_search', 'Search with POST /v1/collections/{id}/search, by yourself or by a function, and send what it finds as input.'],
+  ['image_generation', 'No model here makes images.'],
+])
 
 /** The tools of the chat protocol; none when there are none. @throws {KisError} a tool that is no function. */
 export function chatToolsOf(tools: unknown): readonly JsonObject[] {
@@ -49,6 +49,6 @@ export function chatToolChoiceOf(choice: unknown): unknown {
 
 function refuseHosted(type: string, param: string): void {
   if (type !== 'function') {
-    refuse('unsupported_value', param, `Tools of the type '${type}' are not offered, only functions. ${HOSTED[type] ?? AS_FUNCTION}`)
+    refuse('unsupported_value', param, `Tools of the type '${type}' are not offered, only functions. ${HOSTED.get(type) ?? AS_FUNCTION}`)
   }
 }

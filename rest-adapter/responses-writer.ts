@@ -27,7 +27,10 @@ interface Choice {
 }
 
 /** Why a response is not whole, by the chat protocol's word for its end. */
-const INCOMPLETE: Readonly<Record<string, string>> = { length: 'max_output_tokens', content_filter: 'content_filter' }
+const INCOMPLETE = new Map<unknown, string>([
+  ['length', 'max_output_tokens'],
+  ['content_filter', 'content_filter'],
+])
 
 /** Makes a response of the chat protocol's chunks, and the events that tell of it. */
 export class ResponseWriter {
@@ -36,8 +39,8 @@ export class ResponseWriter {
   readonly #head: { readonly id: string; readonly object: 'response'; readonly created_at: number }
   readonly #reasoningForm: 'text' | 'summary'
   readonly #items: OutputItem[] = []
-  /** By the chat protocol's index. */
-  readonly #calls = new Map<unknown, FunctionCallItem>()
+  /** By the chat protocol's index, each with the id that the engine gave it. */
+  readonly #calls = new Map<unknown, { readonly engineId: unknown; readonly item: FunctionCallItem }>()
   #model: unknown
   #serviceTier: unknown
   /** Signed pieces of reasoning that are written, by their index: chunks may repeat all that came before. */
@@ -68,8 +71,8 @@ export class ResponseWriter {
     if (typeof tier === 'string') this.#serviceTier = tier
     // Vendors that report on every chunk report the sum so far.
     if (typeof usage === 'object' && usage !== null) this.#reported = usage as JsonObject
-    for (const choice of (Array.isArray(choices) ? choices : []) as readonly Choice[]) {
-      if ((choice.index ?? 0) !== 0) continue
+    for (const choice of (Array.isArray(choices) ? choices : []) as readonly (Choice | null)[]) {
+      if (!choice || (choice.index ?? 0) !== 0) continue
       if (choice.delta) this.#grow(choice.delta, choice.logprobs?.content ?? [])
       if (typeof choice.finish_reason === 'string') this.#finishReason = choice.finish_reason
     }
@@ -77,7 +80,7 @@ export class ResponseWriter {
 
   /** The answer is over. Gives the response. */
   end(charged: ChargedUsage | null, nowMs: number): JsonObject {
-    const reason = INCOMPLETE[this.#finishReason ?? '']
+    const reason = INCOMPLETE.get(this.#finishReason)
     if (!reason && this.#items.length === 0) this.#message().addText('', [])
     this.#closeAll(reason === undefined)
     const usage = usageOf(this.#reported, charged)
@@ -110,7 +113,7 @@ export class ResponseWriter {
     if (Array.isArray(details)) this.#sign(details)
     if (typeof content === 'string' && content !== '') this.#message().addText(content, logprobs)
     if (typeof refusal === 'string' && refusal !== '') this.#message().addRefusal(refusal)
-    if (Array.isArray(calls)) for (const call of calls as readonly ToolCallDelta[]) this.#call(call)
+    if (Array.isArray(calls)) for (const call of calls as readonly (ToolCallDelta | null)[]) this.#call(call ?? {})
   }
 
   #sign(details: readonly (JsonObject | null)[]): void {
@@ -122,17 +125,26 @@ export class ResponseWriter {
   /** A call's pieces come under its index, between those of others. Some servers give each whole call the index 0, but an id of its own. */
   #call({ index = 0, id, function: called, extra_content: extra }: ToolCallDelta): void {
     const name = typeof called?.name === 'string' ? called.name : ''
-    let item = this.#calls.get(index)
-    if (!item || (typeof id === 'string' && id !== '' && id !== item.callId)) {
-      const callId = typeof id === 'string' && id !== '' ? id : this.#ids('call')
-      if (typeof extra === 'object' && extra !== null) this.#reasoning().addState({ calls: { [callId]: extra } })
-      this.#closeSpeech()
-      item = this.#add('fc', (place) => new FunctionCallItem(place, callId, name))
-      this.#calls.set(index, item)
-    }
+    const known = this.#calls.get(index)
+    const isSame = known !== undefined && (typeof id !== 'string' || id === '' || id === known.engineId)
+    const item = isSame ? known.item : this.#openCall(index, id, name, extra)
     item.addName(name)
     this.#last = item
     if (typeof called?.arguments === 'string' && called.arguments !== '') item.addArguments(called.arguments)
+  }
+
+  #openCall(index: unknown, id: unknown, name: string, extra: unknown): FunctionCallItem {
+    const callId = this.#isFree(id) ? id : this.#ids('call')
+    if (typeof extra === 'object' && extra !== null) this.#reasoning().addState({ calls: { [callId]: extra } })
+    this.#closeSpeech()
+    const item = this.#add('fc', (place) => new FunctionCallItem(place, callId, name))
+    this.#calls.set(index, { engineId: id, item })
+    return item
+  }
+
+  /** Whether a call can be answered by this id; not every engine gives one to each. */
+  #isFree(id: unknown): id is string {
+    return typeof id === 'string' && id !== '' && !this.#items.some((item) => item instanceof FunctionCallItem && item.callId === id)
   }
 
   #message(): MessageItem {

@@ -47,7 +47,7 @@ export function usageOf(reported: JsonObject | null, charged: ChargedUsage | nul
     input_tokens: inputTokens,
     input_tokens_details: {
       cached_tokens: charged?.cachedPromptTokens ?? count(input?.cached_tokens),
-      cache_write_tokens: count(input?.cache_write_tokens),
+      cache_write_tokens: charged?.cacheWritePromptTokens ?? count(input?.cache_write_tokens),
     },
     output_tokens: outputTokens,
     output_tokens_details: { reasoning_tokens: count(output?.reasoning_tokens) },

@@ -10,7 +10,7 @@ import type { JsonObject } from './route.ts'
 
 const ids = idSource(systemClock)
 const usage = { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12 }
-const charged = { promptTokens: 8, cachedPromptTokens: 1, completionTokens: 6, totalTokens: 14 }
+const charged = { promptTokens: 8, cachedPromptTokens: 1, cacheWritePromptTokens: 2, completionTokens: 6, totalTokens: 14 }
 const chunk = (delta: object, rest: object = {}) => ({
   model: 'engine-model',
   choices: [{ index: 0, delta, finish_reason: null, ...rest }],
@@ -212,7 +212,7 @@ describe('the end', () => {
       error: null,
       usage: {
         input_tokens: 8,
-        input_tokens_details: { cached_tokens: 1 },
+        input_tokens_details: { cached_tokens: 1, cache_write_tokens: 2 },
         output_tokens: 6,
         output_tokens_details: { reasoning_tokens: 2 },
         total_tokens: 14,

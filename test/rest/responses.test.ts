@@ -11,7 +11,7 @@ const usage = {
   prompt_tokens_details: { cached_tokens: 4 },
   completion_tokens_details: { reasoning_tokens: 3 },
 }
-const charged = { promptTokens: 20, cachedPromptTokens: 4, completionTokens: 9, totalTokens: 29 }
+const charged = { promptTokens: 20, cachedPromptTokens: 4, cacheWritePromptTokens: 0, completionTokens: 9, totalTokens: 29 }
 const completionOf = (message: object, finish_reason = 'stop', rest: object = {}) => ({
   createChatCompletion: {
     response: {

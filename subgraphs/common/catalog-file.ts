@@ -50,7 +50,9 @@ export interface ModelEntry {
   readonly supports: readonly Feature[]
   readonly contextWindow: number | null
   readonly maxOutputTokens: number | null
+  /** Most tokens of one image; and of one with `detail: low`, where the vendor has a rule for it. */
   readonly imageTokens: number | null
+  readonly lowImageTokens: number | null
   readonly dimensions: number | null
   readonly markTokens: number
   readonly queryPrefix: string
@@ -256,6 +258,7 @@ function modelOf(fields: Fields): ModelEntry {
     contextWindow: fields.integer('context_window', 1, MAX_TOKENS),
     maxOutputTokens: fields.integer('max_output_tokens', 1, MAX_TOKENS),
     imageTokens: fields.integer('image_tokens', 1, MAX_TOKENS),
+    lowImageTokens: fields.integer('low_image_tokens', 1, MAX_TOKENS),
     dimensions: fields.integer('dimensions', 1, MAX_DIMENSIONS),
     markTokens: fields.integer('mark_tokens', 0, 64) ?? 2,
     queryPrefix: fields.text('query_prefix', ''),

@@ -25,6 +25,8 @@ export interface Model {
   readonly maxOutputTokens: number | null
   /** Most tokens that one image takes. */
   readonly imageTokens: number
+  /** Most tokens that one image with `detail: low` takes. */
+  readonly lowImageTokens: number
   /** Length of the vectors; 0 unless the model embeds. */
   readonly dimensions: number
   /** Most tokens of one text to embed, with marks and prefix. */
@@ -65,6 +67,7 @@ export function catalogOf(file: Pick<CatalogFile, 'engines' | 'models'>, loadedA
         countsExactly: engine.kind === 'embedded',
         supports: new Set(entry.supports),
         imageTokens: entry.imageTokens ?? DEFAULT_IMAGE_TOKENS,
+        lowImageTokens: entry.lowImageTokens ?? entry.imageTokens ?? DEFAULT_IMAGE_TOKENS,
         dimensions: entry.dimensions ?? 0,
         maxTextTokens: entry.contextWindow ?? DEFAULT_TEXT_TOKENS[engine.kind === 'embedded' ? 'embedded' : 'server'],
         rateCard: rateCardOf(entry.price),

@@ -5,7 +5,7 @@ import { parts } from '../testing/parts.ts'
 import { catalogOf } from './catalog.ts'
 import { chatCeiling, embeddingCeiling } from './ceiling.ts'
 import { type ChatRequest, checkChatRequest } from './chat-request.ts'
-import { countAnswerTokens, countChunkTokens, inputSizeOf } from './count-chat-tokens.ts'
+import { countAnswerTokens, countChunkTokens, inputSizeOf, inputTokensOf } from './count-chat-tokens.ts'
 
 const user = { role: 'user', content: 'Hello' }
 const requestOf = (fields: object) => checkChatRequest({ model: 'chat', messages: [user], ...fields }, false)
@@ -56,7 +56,15 @@ describe('input tokens', () => {
       { type: 'text', text: 'Hello' },
       { type: 'image_url', image_url: { url: dataUri(png(2, 2, { padding: 9_999 })) } },
     ]
-    expect(size({ messages: [{ role: 'user', content: parts }] })).toEqual({ textTokens: base, images: 1 })
+    expect(size({ messages: [{ role: 'user', content: parts }] })).toEqual({ textTokens: base, images: 1, lowImages: 0 })
+    const low = { type: 'image_url', image_url: { url: 'https://images.test/a.png', detail: 'low' } }
+    const three = size({ messages: [{ role: 'user', content: [...parts, low, low] }] })
+    expect(three).toEqual({ textTokens: base, images: 3, lowImages: 2 })
+    const [plain, tiled] = ['', 'low_image_tokens: 85, '].map((field) => {
+      const model = `models: [{ id: m, engine: e, kind: chat, max_output_tokens: 1, image_tokens: 1445, ${field}price: { input: "1", output: "1" } }]`
+      return catalogOf(parseCatalog(`engines: { e: { kind: embedded, badge: local } }\n${model}`, 'c', {}), new Date(0)).find('m')!
+    })
+    expect([inputTokensOf(three, plain!), inputTokensOf(three, tiled!)]).toEqual([base + 3 * 1_445, base + 1_445 + 2 * 85])
     for (const more of [
       { tools: [{ type: 'function', function: { name: 'look_up', parameters: { type: 'object' } } }] },
       { response_format: { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } } },

@@ -1,5 +1,6 @@
 import { KisError } from '../../common/errors.ts'
 import type { ProtocolObject } from '../ports/engines.ts'
+import type { Model } from './catalog.ts'
 import { choicesOf } from './chat-answer.ts'
 import type { ChatRequest } from './chat-request.ts'
 import { estimateTokens } from './estimate-tokens.ts'
@@ -17,12 +18,20 @@ const LONGEST_SINGLE_TOKEN = 16
 export interface InputSize {
   readonly textTokens: number
   readonly images: number
+  /** Of the images, those with `detail: low`. */
+  readonly lowImages: number
+}
+
+/** The tokens of a request's input at a model, from above. */
+export function inputTokensOf({ textTokens, images, lowImages }: InputSize, { imageTokens, lowImageTokens }: Model): number {
+  return textTokens + (images - lowImages) * imageTokens + lowImages * lowImageTokens
 }
 
 /** Messages, tools and schema. @throws {KisError} nested too deep. */
 export function inputSizeOf(request: ChatRequest): InputSize {
   let textTokens = 0
   let images = 0
+  let lowImages = 0
   for (const message of request.messages) {
     textTokens += TOKENS_PER_MESSAGE
     for (const field in message) {
@@ -31,14 +40,16 @@ export function inputSizeOf(request: ChatRequest): InputSize {
       if (field !== 'content' || !Array.isArray(value)) textTokens += valueTokens(value, 0)
       else {
         for (const part of value) {
-          if (part.type === 'image_url') images += 1
-          else textTokens += valueTokens(part.text ?? part.refusal, 0)
+          if (part.type === 'image_url') {
+            images += 1
+            if (part.image_url.detail === 'low') lowImages += 1
+          } else textTokens += valueTokens(part.text ?? part.refusal, 0)
         }
       }
     }
   }
   for (const field of ['tools', 'functions', 'response_format', 'tool_choice', 'prediction']) textTokens += valueTokens(request[field], 0)
-  return { textTokens, images }
+  return { textTokens, images, lowImages }
 }
 
 function valueTokens(value: unknown, depth: number): number {

@@ -3,7 +3,7 @@ import type { Model } from '../domain/catalog.ts'
 import { chatCeiling, chatTokensTaken } from '../domain/ceiling.ts'
 import { type ChatRequest, checkAgainstModel, checkChatRequest } from '../domain/chat-request.ts'
 import type { AnswerNames } from '../domain/complete-answer.ts'
-import { inputSizeOf } from '../domain/count-chat-tokens.ts'
+import { inputSizeOf, inputTokensOf } from '../domain/count-chat-tokens.ts'
 import { quantitiesOf } from '../domain/usage.ts'
 import type { ChatCall } from '../ports/engines.ts'
 import { admit } from './admit.ts'
@@ -44,9 +44,10 @@ export function admitChat(deps: Deps, ask: AskContext, call: LimitedCall | null,
   })
   checkAgainstModel(request, model)
   const requestWithImages = requestImages(deps, { ...ask, caller: principal }, request)
-  const { textTokens, images } = inputSizeOf(request)
+  const size = inputSizeOf(request)
+  const { textTokens } = size
   checkWindow(textTokens, model)
-  const inputTokensFor = ({ imageTokens }: Model) => textTokens + images * imageTokens
+  const inputTokensFor = (each: Model) => inputTokensOf(size, each)
   const tokens = chatTokensTaken(model, request, inputTokensFor(model), principal.tokensPerMinute)
   const context = call?.admit(principal, tokens) ?? { ...ask, caller: principal }
   return {

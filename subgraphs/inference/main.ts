@@ -25,6 +25,7 @@ import { Background } from './use-cases/background.ts'
 import { CallLimits } from './use-cases/call-limits.ts'
 import { openCollections } from './use-cases/collections.ts'
 import type { Deps, Engine } from './use-cases/deps.ts'
+import { LiveReplicas } from './use-cases/live-replicas.ts'
 import { LoadShedder } from './use-cases/load-shedding.ts'
 
 export interface InferenceRuntime {
@@ -67,6 +68,8 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   })
   stack.use(store)
   stack.defer(() => stopping.abort())
+  // A data folder belongs to one process.
+  const replicas = mongodb ? stack.use(new LiveReplicas(collections.replicas, store.opened, clock, log)) : null
   const deps: Deps = {
     catalog: catalogOf(config.catalog, clock.now()),
     engines,
@@ -75,7 +78,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     billing: billingOver(billing, clock),
     egress: new Egress({ allowed: config.egressAllowed }),
     background: stack.use(new Background()),
-    limits: new CallLimits(clock, () => 1),
+    limits: new CallLimits(clock, () => replicas?.count ?? 1),
     load: stack.use(new LoadShedder()),
     clock,
     ids,

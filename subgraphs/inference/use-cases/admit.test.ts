@@ -15,7 +15,7 @@ const WAYS: Record<string, (parts: Parts, caller: Caller | null, model: string, 
     createChatCompletion(deps, asking(caller), { model, messages: bad ? [] : [{ role: 'user', content: 'a' }] }),
   'a chat stream': ({ deps }, caller, model, bad) =>
     streamChatCompletion(deps, asking(caller), { model, messages: bad ? [] : [{ role: 'user', content: 'a' }] }).next(),
-  embeddings: ({ deps }, caller, model, bad) => createEmbeddings(deps, asking(caller), { model, input: bad ? '' : 'a' }),
+  embeddings: ({ deps }, caller, model, bad) => createEmbeddings(deps, asking(caller), { model, input: bad ? '' : 'a b' }),
   'a query embedding': ({ deps }, caller, model) => embedQuery(deps, asking(caller), { modelId: model, text: 'a' }),
   'a document embedding': ({ deps }, caller, model) => openEmbedding(deps, asking(caller), { modelId: model, tokens: 1 }),
 }
@@ -57,6 +57,15 @@ for (const [way, call] of Object.entries(WAYS)) {
         'residency_policy_violation',
       ],
       ['a regional policy and a cloud model', without({ residencyPolicy: 'regional' }), ownModel, false, 'residency_policy_violation'],
+      ...(isForServices
+        ? []
+        : ([['no rate, and no money', without({ tokensPerMinute: 1 }), ownModel, false, 'rate_limit_exceeded']] as [
+            string,
+            Caller,
+            string,
+            boolean,
+            string,
+          ][])),
       ['no money', somebody, ownModel, false, 'insufficient_quota'],
     ]
     it.each(steps)('of %s is refused, and no engine hears of it', async (_name, caller, model, bad, code) => {

@@ -24,12 +24,20 @@ export type KeyedCall = {
   readonly expiresAt: Date
 }
 
+/** A process of inference that lives. */
+export type Replica = {
+  readonly _id: string
+  readonly seenAt: Date
+}
+
 export interface Collections {
   readonly keyedCalls: DocumentCollection<KeyedCall>
+  readonly replicas: DocumentCollection<Replica>
 }
 
 export function openCollections(store: Pick<DocumentStore, 'collection'>): Collections {
   return {
     keyedCalls: store.collection({ name: 'keyed_calls', indexes: [{ fields: ['expiresAt'] }] }),
+    replicas: store.collection({ name: 'replicas', indexes: [{ fields: ['seenAt'] }] }),
   }
 }

@@ -47,5 +47,6 @@ describe('the walk-through of the README', () => {
     expect(stdout).toContain("'e5-small-ar-en'")
     expect(stdout).toContain('[ 384, 384 ]')
     expect(stdout).toContain('Receipts are due in May.')
+    expect(stdout).toMatch(/Lunch is at noon\..* \d+\n/)
   }, 90_000)
 })

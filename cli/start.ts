@@ -127,7 +127,7 @@ class Start {
       case 'inference': {
         const billing = this.#remote('billing')
         const clock = this.#clockOf(billing)
-        const inference = await this.#inference(billing)
+        const inference = await this.#inference(billing, this.#remote('knowledge'))
         const problems = async () => [...clock.problems(), ...(await inference.problems())]
         return {
           ready: await this.#serve(inference, problems, Promise.all([inference.opened, clock.opened])),
@@ -177,10 +177,14 @@ class Start {
   async #all(): Promise<Listening> {
     const billing = this.#billing()
     const billingLink = localLink(billing, this.#log)
-    const inference = await this.#inference(billingLink)
+    // Each of the two asks the other; nothing is asked before both are there.
+    const toKnowledge = laterLink()
+    const inference = await this.#inference(billingLink, toKnowledge.link)
     const inferenceLink = localLink(inference, this.#log)
     const knowledge = await this.#knowledge(billingLink, inferenceLink)
-    const gateway = await this.#gateway({ billing: billingLink, inference: inferenceLink, knowledge: localLink(knowledge, this.#log) })
+    const knowledgeLink = localLink(knowledge, this.#log)
+    toKnowledge.set(knowledgeLink)
+    const gateway = await this.#gateway({ billing: billingLink, inference: inferenceLink, knowledge: knowledgeLink })
     const adapter = this.#restAdapter(gateway.link)
     const problems = async () => (await Promise.all([billing, inference, knowledge].map((part) => part.problems()))).flat()
     const ready = await this.#listen(
@@ -204,8 +208,8 @@ class Start {
     )
   }
 
-  async #inference(billing: Link): Promise<StoringSubgraph> {
-    return this.#stack.use(await createInference(this.#settings.inference, { billing, ...this.#basics }))
+  async #inference(billing: Link, knowledge: Link): Promise<StoringSubgraph> {
+    return this.#stack.use(await createInference(this.#settings.inference, { billing, knowledge, ...this.#basics }))
   }
 
   async #knowledge(billing: Link, inference: Link, after?: Promise<unknown>): Promise<StoringSubgraph> {
@@ -347,6 +351,19 @@ function settingsOf({ env, catalogFile }: Config) {
   }
   if (problems.size) throw new Error([...problems].join('\n'))
   return settings
+}
+
+/** A link to a part that is made later. */
+function laterLink(): { readonly link: Link; set(target: Link): void } {
+  let target: Link | undefined
+  const set = (link: Link) => {
+    target = link
+  }
+  const link: Link = {
+    execute: (operation, context) => target!.execute(operation, context),
+    subscribe: (operation, context) => target!.subscribe(operation, context),
+  }
+  return { link, set }
 }
 
 /** The largest file that any plan allows. */

@@ -32,7 +32,18 @@ models:
   - { id: a, engine: on, ${model} }
   - { id: b, engine: off, ${model} }
 `
-const runtime = { billing: {} as Link, clock: systemClock, ids: idSource(systemClock), log: silentLog }
+const runtime = {
+  knowledge: {
+    execute: async () => ({ data: {} }),
+    subscribe: () => {
+      throw new Error('not asked')
+    },
+  },
+  billing: {} as Link,
+  clock: systemClock,
+  ids: idSource(systemClock),
+  log: silentLog,
+}
 
 it('serves the models of the engines that are on', async () => {
   const config = configOf('catalog.yaml', catalog)

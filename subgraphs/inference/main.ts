@@ -12,6 +12,7 @@ import { type StoringSubgraph, subgraphSchema } from '../common/subgraph.ts'
 import { openAiSdkEngines } from './adapters/ai-sdk/engines.ts'
 import { billingOver } from './adapters/billing-link.ts'
 import { type EmbeddedEngines, openEmbeddedEngines } from './adapters/embedded/engines.ts'
+import { knowledgeOver } from './adapters/knowledge-link.ts'
 import { createAudioReader } from './adapters/music-metadata/audio-reader.ts'
 import { azureAddresses } from './adapters/openai/azure.ts'
 import { createOpenAiEngines } from './adapters/openai/engines.ts'
@@ -30,6 +31,7 @@ import { LoadShedder } from './use-cases/load-shedding.ts'
 
 export interface InferenceRuntime {
   readonly billing: Link
+  readonly knowledge: Link
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
@@ -43,7 +45,7 @@ const PING_TIMEOUT_MS = 1_500
  * that the others go on while the store is lost. Disposing it finishes the charges under way, then closes store and engines.
  */
 export async function createInference(config: InferenceConfig, runtime: InferenceRuntime): Promise<StoringSubgraph> {
-  const { billing, clock, ids, log } = runtime
+  const { billing, knowledge, clock, ids, log } = runtime
   await using stack = new AsyncDisposableStack()
   const engines = new Map<string, Engine>()
   let embedded: EmbeddedEngines | undefined
@@ -76,6 +78,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     collections,
     audio: createAudioReader(),
     billing: billingOver(billing, clock),
+    knowledge: knowledgeOver(knowledge),
     egress: new Egress({ allowed: config.egressAllowed }),
     background: stack.use(new Background()),
     limits: new CallLimits(clock, () => replicas?.count ?? 1),

@@ -93,7 +93,7 @@ export class FakeInference implements Inference {
     return texts.map(tokensOf)
   }
   async embedQuery(_modelId: string, text: string) {
-    return vectorOf(text)
+    return { vector: vectorOf(text), cost: 0n }
   }
   async openEmbedding() {
     const id = `hold_${this.holds.size}`

@@ -23,8 +23,8 @@ export const embeddingMutations = {
     { runHoldId, ...input }: { modelId: string; text: string; runHoldId?: string | null },
     { deps, ...ask }: Context,
   ) {
-    const { vector, tokens } = await embedQuery(deps, runHoldId ? { ...ask, runHoldId } : ask, input)
-    return { vector: base64Of(vector), tokens }
+    const { vector, ...charged } = await embedQuery(deps, runHoldId ? { ...ask, runHoldId } : ask, input)
+    return { vector: base64Of(vector), ...charged }
   },
   async openEmbedding(_parent: unknown, input: { modelId: string; tokens: number }, { deps, ...ask }: Context) {
     return { holdId: await openEmbedding(deps, ask, input) }

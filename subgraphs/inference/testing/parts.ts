@@ -15,10 +15,11 @@ import type { AskContext, Deps } from '../use-cases/deps.ts'
 import { LoadShedder } from '../use-cases/load-shedding.ts'
 import { FakeBilling } from './fake-billing.ts'
 import { FakeEgress } from './fake-egress.ts'
+import { FakeKnowledge } from './fake-knowledge.ts'
 import { ScriptedEngine } from './scripted-engine.ts'
 
 /** Prices of 1 and 2 USD per million tokens: an input token is 1,000 nano-USD, an output token 2,000. */
-const CATALOG = `
+export const CATALOG = `
 engines:
   near: { kind: embedded, badge: local }
   far: { kind: openai, base_url: "http://vendor.test/v1", api_key: "k", badge: cloud }
@@ -66,6 +67,7 @@ const fakeAudioReader: AudioReader = {
 /** Use cases over a wallet and engines in memory. */
 export function parts({ balance = 1_000_000_000n, catalog = CATALOG }: { readonly balance?: bigint; readonly catalog?: string } = {}) {
   const billing = new FakeBilling(balance)
+  const knowledge = new FakeKnowledge()
   const near = new ScriptedEngine()
   const far = new ScriptedEngine()
   const store = new MemoryDocumentStore()
@@ -84,6 +86,7 @@ export function parts({ balance = 1_000_000_000n, catalog = CATALOG }: { readonl
     audio: fakeAudioReader,
     egress,
     billing,
+    knowledge,
     background: new Background(),
     limits: new CallLimits(systemClock, () => 1),
     load: new LoadShedder(() => ({ lagMs: 0, utilisation: 0, memory: 0 })),
@@ -92,7 +95,7 @@ export function parts({ balance = 1_000_000_000n, catalog = CATALOG }: { readonl
     ids: idSource(systemClock),
     log: silentLog,
   }
-  return { deps, billing, near, far, store, egress }
+  return { deps, billing, knowledge, near, far, store, egress }
 }
 
 export function asking(caller: AskContext['caller'] = somebody, signal = new AbortController().signal): AskContext {

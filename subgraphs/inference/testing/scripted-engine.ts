@@ -17,6 +17,8 @@ export class ScriptedEngine {
   completions: (ProtocolObject | Error | 'wait')[] = [completion()]
   /** What `stream` rejects with, call by call. */
   openings: (Error | 'wait')[] = []
+  /** What `stream` gives call by call; then `steps`. */
+  streams: (readonly Step[])[] = []
   steps: Step[] = [...stream(3), [usageChunk(20, 3)]]
   /** Token count of any text. */
   tokensOf = (text: string) => text.split(' ').length
@@ -40,11 +42,12 @@ export class ScriptedEngine {
       const opening = this.openings.shift()
       if (opening === 'wait') return this.#never(signal)
       if (opening) throw opening
+      const steps = this.streams.shift() ?? this.steps
       let next = 0
       let isDone = false
       return endableIterator(
         async () => {
-          const step = this.steps[next++]
+          const step = steps[next++]
           if (step === 'wait') return new Promise<never>(() => undefined)
           if (step instanceof Error) throw step
           isDone = step === undefined
@@ -122,6 +125,24 @@ export function usage(prompt_tokens: number, completion_tokens: number, cached_t
 }
 
 const HEAD = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_750_000_000, model: 'vendor-name' }
+
+/** An answer in one piece, with its usage. */
+export function says(content: string): readonly Step[] {
+  const delta = { role: 'assistant', content }
+  return [[{ ...HEAD, choices: [{ index: 0, delta, finish_reason: 'stop' }] }], [usageChunk(20, 3)]]
+}
+
+/** Calls of tools, as `[name, arguments]`. */
+export function calls(...wanted: readonly (readonly [string, unknown])[]): readonly Step[] {
+  const tool_calls = wanted.map(([name, args], index) => ({
+    index,
+    id: `call_${index}`,
+    type: 'function',
+    function: { name, arguments: typeof args === 'string' ? args : JSON.stringify(args) },
+  }))
+  const delta = { role: 'assistant', content: null, tool_calls }
+  return [[{ ...HEAD, choices: [{ index: 0, delta, finish_reason: 'tool_calls' }] }], [usageChunk(20, 3)]]
+}
 
 /** `count` items of one word each. */
 export function stream(count: number): Step[] {

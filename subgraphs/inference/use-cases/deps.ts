@@ -10,6 +10,7 @@ import type { Usage } from '../domain/usage.ts'
 import type { AudioReader } from '../ports/audio-reader.ts'
 import type { Billing, BillingContext } from '../ports/billing.ts'
 import type { ChatEngine, EmbeddingEngine, TranscriptionEngine } from '../ports/engines.ts'
+import type { Knowledge } from '../ports/knowledge.ts'
 import type { Background } from './background.ts'
 import type { CallLimits } from './call-limits.ts'
 import type { Collections } from './collections.ts'
@@ -23,6 +24,7 @@ export interface Deps {
   readonly collections: Collections
   readonly audio: AudioReader
   readonly billing: Billing
+  readonly knowledge: Knowledge
   readonly background: Background
   /** The way to the addresses of images. */
   readonly egress: Pick<Egress, 'mayAsk' | 'fetch'>

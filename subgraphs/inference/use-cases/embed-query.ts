@@ -16,6 +16,8 @@ interface Query {
 interface QueryEmbedding {
   readonly vector: Float32Array
   readonly tokens: number
+  /** Nano-USD. */
+  readonly cost: bigint
 }
 
 /** Embeds one search query for another service, on the searcher's wallet: one of the organization's calls, but not a request of its key. @throws {KisError} */
@@ -33,7 +35,7 @@ async function embed(deps: Deps, ask: AskContext, call: LimitedCall, { modelId, 
   const texts = [withQueryPrefix(text, model)]
   const [tokens = 0] = await countEmbeddingTokens(deps, model, texts, () => 'text', ask.signal)
   const context = call.admit(principal, null)
-  const { value, usage } = await billedCall(
+  const { value, usage, cost } = await billedCall(
     deps,
     context,
     {
@@ -48,5 +50,5 @@ async function embed(deps: Deps, ask: AskContext, call: LimitedCall, { modelId, 
       return { value: vectors[0]!, usage }
     },
   )
-  return { vector: value, tokens: usage.quantities.inputTokens }
+  return { vector: value, tokens: usage.quantities.inputTokens, cost }
 }

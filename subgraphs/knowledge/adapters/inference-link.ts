@@ -1,10 +1,11 @@
 import { type Link, request } from '../../common/link.ts'
+import { parseUsd } from '../../common/usd.ts'
 import type { CallContext, EmbeddingModel, Inference } from '../ports/inference.ts'
 
 const EMBEDDING_MODEL = 'query ($id: ID!) { embeddingModel(id: $id) { id dimensions maxTokens overheadTokens cosineSpread } }'
 const COUNT_TOKENS = 'query ($modelId: ID!, $texts: [String!]!) { countTokens(modelId: $modelId, texts: $texts) }'
 const EMBED_QUERY = `mutation ($modelId: ID!, $text: String!, $runHoldId: ID) {
-  embedQuery(modelId: $modelId, text: $text, runHoldId: $runHoldId) { vector } }`
+  embedQuery(modelId: $modelId, text: $text, runHoldId: $runHoldId) { vector cost } }`
 const OPEN_EMBEDDING = 'mutation ($modelId: ID!, $tokens: Int!) { openEmbedding(modelId: $modelId, tokens: $tokens) { holdId } }'
 const EMBED_PASSAGES = 'mutation ($input: EmbedPassagesInput!) { embedPassages(input: $input) { vectors tokens } }'
 const CLOSE_EMBEDDING = 'mutation ($holdId: ID!, $tokens: Int!) { closeEmbedding(holdId: $holdId, tokens: $tokens) { charged } }'
@@ -16,11 +17,11 @@ export function inferenceOver(link: Link): Inference {
     embeddingModel: async (id, context) => (await ask<{ embeddingModel: EmbeddingModel }>(EMBEDDING_MODEL, { id }, context)).embeddingModel,
     countTokens: async (modelId, texts, context) =>
       (await ask<{ countTokens: number[] }>(COUNT_TOKENS, { modelId, texts }, context)).countTokens,
-    embedQuery: async (modelId, text, context) =>
-      vectorOf(
-        (await ask<{ embedQuery: { vector: string } }>(EMBED_QUERY, { modelId, text, runHoldId: context.runHoldId }, context)).embedQuery
-          .vector,
-      ),
+    async embedQuery(modelId, text, context) {
+      const variables = { modelId, text, runHoldId: context.runHoldId }
+      const { embedQuery } = await ask<{ embedQuery: { vector: string; cost: string } }>(EMBED_QUERY, variables, context)
+      return { vector: vectorOf(embedQuery.vector), cost: parseUsd(embedQuery.cost) }
+    },
     openEmbedding: async (modelId, tokens, context) =>
       (await ask<{ openEmbedding: { holdId: string } }>(OPEN_EMBEDDING, { modelId, tokens }, context)).openEmbedding.holdId,
     async embedPassages(input, context) {

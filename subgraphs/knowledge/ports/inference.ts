@@ -25,8 +25,8 @@ export interface Inference {
   embeddingModel(id: string, context: CallContext): Promise<EmbeddingModel>
   /** In the order of the texts, at most 2,048. */
   countTokens(modelId: string, texts: readonly string[], context: CallContext): Promise<readonly number[]>
-  /** Of length 1 (L2). @throws {KisError} `insufficient_quota` and what the model's engine answers. */
-  embedQuery(modelId: string, text: string, context: CallContext): Promise<Float32Array>
+  /** `vector` is of length 1 (L2); `cost` in nano-USD. @throws {KisError} `insufficient_quota` and what the model's engine answers. */
+  embedQuery(modelId: string, text: string, context: CallContext): Promise<{ readonly vector: Float32Array; readonly cost: bigint }>
   /** Holds the price of `tokens` and gives the hold's id. @throws {KisError} `insufficient_quota`: nothing is held. */
   openEmbedding(modelId: string, tokens: number, context: CallContext): Promise<string>
   /** At most 64 texts. @throws {KisError} `not_found`: the hold has ended. */

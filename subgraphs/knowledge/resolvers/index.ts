@@ -89,13 +89,13 @@ export const resolvers: Resolvers<Deps> = {
       orNull(getDocument(deps.store, requireScope(caller, 'knowledge:read').organizationId, id)),
     async searchCollection(_: unknown, { input, runHoldId }: { input: SearchInput; runHoldId?: string | null }, context: Context) {
       const { limit, mode, filter = null, ...rest } = input
-      const hits = await searchCollection(context.deps, runHoldId ? { ...context, runHoldId } : context, {
+      const { hits, cost } = await searchCollection(context.deps, runHoldId ? { ...context, runHoldId } : context, {
         ...rest,
         filter,
         limit: limit ?? 10,
         mode: mode ?? 'hybrid',
       })
-      return { hits: hits.map(({ chunk, document, ranked }) => ({ ...ranked, chunk: { ...chunk, record: document } })) }
+      return { hits: hits.map(({ chunk, document, ranked }) => ({ ...ranked, chunk: { ...chunk, record: document } })), cost }
     },
     async fileContent(_: unknown, args: { id: string; offset: number; length: number }, context: Context) {
       const { file, bytes } = await readFilePiece(context.deps, context, args)

@@ -409,6 +409,6 @@ it('works with the embedded stores and the real parser, and is found', async () 
   const document = await getDocument(one.deps.store, principal.organizationId, one.id)
   expect(document).toMatchObject({ status: 'ready', language: 'en', attempts: 1 })
   const search = { collectionId: one.collectionId, query: 'harbour of Sur', limit: 3, mode: 'lexical' as const, filter: null }
-  const [hit] = await searchCollection(one.deps, context, search)
-  expect(hit!.chunk.text).toContain('harbour of Sur')
+  const { hits } = await searchCollection(one.deps, context, search)
+  expect(hits[0]!.chunk.text).toContain('harbour of Sur')
 }, 60_000)

@@ -57,8 +57,10 @@ async function newCollection(through: ChunkIndex = index) {
     await ingestDocument(deps, leased!, new AbortController().signal)
     return id
   }
-  const search = (query: string, more: Partial<Parameters<typeof searchCollection>[2]> = {}, caller: Principal = principal) =>
-    searchCollection(deps, contextOf(caller), { collectionId, query, limit: 10, mode: 'hybrid', filter: null, ...more })
+  const search = async (query: string, more: Partial<Parameters<typeof searchCollection>[2]> = {}, caller: Principal = principal) => {
+    const asked = { collectionId, query, limit: 10, mode: 'hybrid', filter: null, ...more } as const
+    return (await searchCollection(deps, contextOf(caller), asked)).hits
+  }
   return { deps, inference, collectionId, attach, ingested, search }
 }
 

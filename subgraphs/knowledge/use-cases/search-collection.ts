@@ -24,6 +24,12 @@ export interface SearchHit {
   readonly ranked: RankedChunk
 }
 
+export interface SearchAnswer {
+  readonly hits: readonly SearchHit[]
+  /** Nano-USD that the embedding of the query was charged. */
+  readonly cost: bigint
+}
+
 /**
  * The most relevant chunks, best first. Every candidate is checked against the primary store before it is ranked: the index may know
  * chunks of documents that are deleted, replaced or not ready.
@@ -39,7 +45,7 @@ export async function searchCollection(
     readonly mode: SearchMode
     readonly filter: unknown
   },
-): Promise<readonly SearchHit[]> {
+): Promise<SearchAnswer> {
   const { store, index, inference } = deps
   const principal = requireScope(context.caller, 'knowledge:read')
   const { query, limit, mode } = input
@@ -54,13 +60,14 @@ export async function searchCollection(
   requireModel(principal, collection)
 
   const caller = { ...context, caller: principal }
-  const [model, vector] =
+  const [model, embedded] =
     mode === 'lexical'
       ? [null, null]
       : await Promise.all([
           inference.embeddingModel(collection.embeddingModel, caller),
           inference.embedQuery(collection.embeddingModel, text, caller),
         ])
+  const { vector, cost } = embedded ?? { vector: null, cost: 0n }
   const terms = mode === 'vector' ? { words: [], grams: [] } : queryTerms(query)
   const findLive = async (filter: SearchFilter | null) => {
     const asked = { collectionId: collection._id, vector, ...terms, candidates: CANDIDATES, filter }
@@ -87,10 +94,11 @@ export async function searchCollection(
       )
     ).map((chunk) => [chunk.chunkId, chunk]),
   )
-  return ranked.flatMap((rank) => {
+  const hits = ranked.flatMap((rank) => {
     const chunk = chunks.get(rank.chunkId)
     return chunk ? [{ chunk, document: documents.get(chunk.documentId)!, ranked: rank }] : []
   })
+  return { hits, cost }
 }
 
 function without(documentIds: readonly string[], filter: SearchFilter | null): SearchFilter {

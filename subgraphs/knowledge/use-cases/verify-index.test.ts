@@ -221,7 +221,7 @@ it('repairs to nothing missing and nothing extra, at the expense of whoever aske
   await put(gone, 'g1', 1)
   const paidBefore = inference.callers.length
   const found = async () => {
-    const hits = await searchCollection(deps, context, { collectionId, query: 'matter0x1', limit: 10, mode: 'lexical', filter: null })
+    const { hits } = await searchCollection(deps, context, { collectionId, query: 'matter0x1', limit: 10, mode: 'lexical', filter: null })
     return hits.some(({ document }) => document._id === lost)
   }
 

@@ -1,0 +1,94 @@
+import { checkInteger, checkLength, checkNumber, isAbsent, listAt, refuse, textAt } from '../../../common/check.ts'
+import type { ProtocolObject } from '../../ports/engines.ts'
+import { checkSchema } from './response-schema.ts'
+
+/** Models called in one run, and searches in all of them (design 9). */
+export const MAX_STEPS = 12
+export const MAX_TOOL_CALLS = 24
+/** What a run may cost unless the agent says otherwise: 1 USD in nano-USD. */
+const DEFAULT_MAX_COST = 1_000_000_000n
+/** 1,000 USD: a run is one person's question. */
+const MOST_MAX_COST = 1_000_000_000_000n
+const MAX_COLLECTIONS = 10
+const MAX_NAME = 200
+const MAX_INSTRUCTIONS = 32_768
+const CODE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/
+
+/** What an agent is, in one of its versions. */
+export interface AgentDefinition {
+  readonly name: string
+  readonly instructions: string
+  /** A chat model, by id or alias. */
+  readonly modelId: string
+  /** Each becomes a search tool. */
+  readonly collectionIds: readonly string[]
+  /** Fields of the chat protocol, as they are sent. */
+  readonly sampling: { readonly temperature?: number; readonly top_p?: number; readonly max_completion_tokens?: number }
+  /** JSON Schema 2020-12 of the answer; null: the answer is text. */
+  readonly responseSchema: ProtocolObject | null
+  readonly maxSteps: number
+  /** The most that a run may cost, in nano-USD. */
+  readonly maxCost: bigint
+}
+
+/** As the caller gives it; what is left out has its default. */
+export interface AgentInput {
+  readonly name?: string | null
+  readonly instructions?: string | null
+  readonly model?: string | null
+  readonly collectionIds?: readonly string[] | null
+  readonly temperature?: number | null
+  readonly topP?: number | null
+  readonly maxOutputTokens?: number | null
+  readonly responseSchema?: unknown
+  readonly maxSteps?: number | null
+  readonly maxCost?: bigint | null
+}
+
+/** Checks all but what only others know: the model and the collections. @throws {KisError} with the path below `input`. */
+export function agentDefinition(input: AgentInput): AgentDefinition {
+  const name = textAt(input.name, 'input.name').trim()
+  if (name === '') refuse('invalid_request', 'input.name', 'A name must not be empty.')
+  checkLength(name, 'input.name', MAX_NAME)
+  const instructions = input.instructions ?? ''
+  checkLength(instructions, 'input.instructions', MAX_INSTRUCTIONS)
+  const collectionIds = [...new Set(listAt(input.collectionIds ?? [], 'input.collectionIds', 0, MAX_COLLECTIONS) as readonly string[])]
+  checkNumber(input.temperature, 'input.temperature', 0, 2)
+  checkNumber(input.topP, 'input.topP', 0, 1)
+  checkInteger(input.maxOutputTokens, 'input.maxOutputTokens', 1, Number.MAX_SAFE_INTEGER)
+  checkInteger(input.maxSteps, 'input.maxSteps', 1, MAX_STEPS)
+  const maxCost = input.maxCost ?? DEFAULT_MAX_COST
+  if (maxCost <= 0n || maxCost > MOST_MAX_COST)
+    refuse('unsupported_value', 'input.maxCost', 'The most that a run may cost is above 0 and at most 1,000 USD.')
+  const { temperature, topP, maxOutputTokens } = input
+  return {
+    name,
+    instructions,
+    modelId: textAt(input.model, 'input.model'),
+    collectionIds,
+    sampling: {
+      ...(!isAbsent(temperature) && { temperature }),
+      ...(!isAbsent(topP) && { top_p: topP }),
+      ...(!isAbsent(maxOutputTokens) && { max_completion_tokens: maxOutputTokens }),
+    },
+    responseSchema: isAbsent(input.responseSchema) ? null : checkSchema(input.responseSchema, 'input.responseSchema'),
+    maxSteps: input.maxSteps ?? MAX_STEPS,
+    maxCost,
+  }
+}
+
+/** A short name, unique in the organization; `agent/<code>` is the agent as a chat model. */
+export function checkAgentCode(code: unknown): string {
+  if (CODE.test(textAt(code, 'input.code'))) return code as string
+  return refuse('invalid_request', 'input.code', 'A code has 1 to 64 letters, digits, `_`, `-` or `.`, and begins with a letter or digit.')
+}
+
+/** A definition as documents hold it: they have no fractions and no big integers. */
+export function storedDefinition({ maxCost, ...rest }: AgentDefinition): string {
+  return JSON.stringify({ ...rest, maxCost: String(maxCost) })
+}
+
+export function readDefinition(stored: string): AgentDefinition {
+  const { maxCost, ...rest } = JSON.parse(stored) as Omit<AgentDefinition, 'maxCost'> & { readonly maxCost: string }
+  return { ...rest, maxCost: BigInt(maxCost) }
+}

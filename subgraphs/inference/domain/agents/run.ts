@@ -1,0 +1,61 @@
+import type { ErrorCode } from '../../../../schema/errors.ts'
+import type { Quantities } from '../../ports/billing.ts'
+import type { Passage } from '../../ports/knowledge.ts'
+
+export const RUN_STATUSES = ['running', 'completed', 'failed', 'cancelled'] as const
+export type RunStatus = (typeof RUN_STATUSES)[number]
+
+/** A line of a run's receipt: a call of a model, or a search with the embedding of its query. Nano-USD. */
+export type RunStep =
+  | { readonly kind: 'model'; readonly number: number; readonly modelId: string; readonly quantities: Quantities; readonly cost: bigint }
+  | {
+      readonly kind: 'search'
+      readonly number: number
+      readonly collectionId: string
+      readonly query: string
+      readonly hits: number
+      readonly cost: bigint
+    }
+
+/** What happens in a run, in order. `number` counts the calls of the model from 1. */
+export type RunEvent =
+  | { readonly type: 'run_started'; readonly agentVersion: number }
+  | { readonly type: 'step_started'; readonly number: number }
+  | { readonly type: 'text_delta'; readonly number: number; readonly text: string }
+  | { readonly type: 'tool_call'; readonly number: number; readonly name: string; readonly arguments: string }
+  | {
+      readonly type: 'search'
+      readonly number: number
+      readonly collectionId: string
+      readonly query: string
+      readonly hits: readonly SearchHit[]
+    }
+  | { readonly type: 'usage'; readonly step: RunStep }
+  /** The last one. */
+  | { readonly type: 'done'; readonly status: Exclude<RunStatus, 'running'> }
+
+export interface SearchHit {
+  readonly chunkId: string
+  readonly score: number
+  readonly fileName: string
+  readonly pageStart: number | null
+}
+
+/** A passage that the answer cites, which the run has found. */
+export type Citation = Omit<Passage, 'score' | 'headingPath'> & {
+  /** As in `[#1]`. */
+  readonly mark: number
+}
+
+export interface RunOutcome {
+  /** Marks of what was never found are taken out. */
+  readonly text: string
+  /** By the agent's schema; undefined without one. */
+  readonly output?: unknown
+  readonly citations: readonly Citation[]
+}
+
+export interface RunError {
+  readonly code: ErrorCode
+  readonly message: string
+}

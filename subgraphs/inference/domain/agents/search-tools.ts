@@ -1,0 +1,82 @@
+import { KisError } from '../../../common/errors.ts'
+import type { ProtocolObject } from '../../ports/engines.ts'
+import type { CollectionDescription } from '../../ports/knowledge.ts'
+
+/** Passages of one search unless the model asks for another number, and at most. */
+const DEFAULT_PASSAGES = 8
+const MAX_PASSAGES = 20
+/** Longest name of a tool in the chat protocol. */
+const MAX_TOOL_NAME = 64
+
+/** A collection as a tool. */
+export interface SearchTool {
+  readonly name: string
+  readonly description: string
+  readonly collection: CollectionDescription
+}
+
+export interface SearchArguments {
+  readonly query: string
+  readonly limit: number
+  readonly filter: unknown
+}
+
+/** One tool a collection, each with a name of its own. */
+export function searchToolsOf(collections: readonly CollectionDescription[]): readonly SearchTool[] {
+  const names = new Set<string>()
+  return collections.map((collection) => {
+    const stem = `search_${collection.code.replaceAll(/[^A-Za-z0-9_-]/g, '_')}`.slice(0, MAX_TOOL_NAME - 3)
+    let name = stem
+    for (let number = 2; names.has(name); number++) name = `${stem}_${number}`
+    names.add(name)
+    return { name, description: describeCollection(collection), collection }
+  })
+}
+
+/** What a model must know to decide whether the collection may hold the answer. */
+export function describeCollection({ name, description, documentCount, chunkCount }: CollectionDescription): string {
+  return [
+    `Searches the document collection "${name}" by meaning and by words, in Arabic and English alike: a question in one language finds passages in the other.`,
+    ...(description ? [description] : []),
+    `It holds ${documentCount} documents in ${chunkCount} passages.`,
+    'Use it whenever the question may be answered by these documents; not for greetings or what the conversation already says. Search again with other words or filters when the passages do not answer.',
+  ].join('\n')
+}
+
+export function toolDefinition({ name, description }: SearchTool): ProtocolObject {
+  return {
+    type: 'function',
+    function: {
+      name,
+      description,
+      parameters: {
+        type: 'object',
+        properties: {
+          query: { type: 'string', description: 'What is looked for, as a full question or phrase, in Arabic or English.' },
+          limit: { type: 'integer', minimum: 1, maximum: MAX_PASSAGES, description: `How many passages; default ${DEFAULT_PASSAGES}.` },
+          filter: {
+            type: 'object',
+            description:
+              'Only passages that meet it: {"file_name": "report.pdf"} or {"op": "and", "filters": [{"op": "gte", "field": "page", "value": 3}]}; fields file_name, media_type, language, document_id, created_at, page, metadata.*; op eq, ne, in, gt, gte, lt, lte, and, or, not.',
+          },
+        },
+        required: ['query'],
+        additionalProperties: false,
+      },
+    },
+  }
+}
+
+/** @throws {KisError} what is wrong with what the model wrote; it is told, and may try again. */
+export function searchArguments(text: string): SearchArguments {
+  let value: unknown
+  try {
+    value = JSON.parse(text === '' ? '{}' : text)
+  } catch {
+    throw new KisError('invalid_request', 'The arguments are not JSON.')
+  }
+  const { query, limit = DEFAULT_PASSAGES, filter = null } = (value ?? {}) as { query?: unknown; limit?: unknown; filter?: unknown }
+  if (typeof query !== 'string' || query.trim() === '') throw new KisError('invalid_request', '`query` must be a text that is not empty.')
+  if (!Number.isInteger(limit)) throw new KisError('invalid_request', '`limit` must be a whole number.')
+  return { query, limit: Math.min(Math.max(limit as number, 1), MAX_PASSAGES), filter }
+}

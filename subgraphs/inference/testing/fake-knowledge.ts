@@ -1,0 +1,47 @@
+import type { BillingContext } from '../ports/billing.ts'
+import type { CollectionDescription, Knowledge, Passage, PassageQuery } from '../ports/knowledge.ts'
+
+/** Collections whose passages a test writes down; a search gives all whose text has a word of the query. */
+export class FakeKnowledge implements Knowledge {
+  readonly collections = new Map<
+    string,
+    { readonly organizationId: string; readonly description: CollectionDescription; readonly texts: readonly string[] }
+  >()
+  readonly queries: PassageQuery[] = []
+  /** Nano-USD a search. */
+  cost = 10n
+
+  add(id: string, texts: readonly string[], organizationId = 'org_a'): void {
+    const description = { id, code: id, name: `The ${id}`, description: null, documentCount: texts.length, chunkCount: texts.length }
+    this.collections.set(id, { organizationId, description, texts })
+  }
+
+  async describe(ids: readonly string[], { caller }: BillingContext) {
+    return ids.flatMap((id) => {
+      const found = this.collections.get(id)
+      return found?.organizationId === caller.organizationId ? [found.description] : []
+    })
+  }
+
+  async search(query: PassageQuery) {
+    this.queries.push(query)
+    const words = query.query.toLowerCase().split(/\W+/)
+    const passages = (this.collections.get(query.collectionId)?.texts ?? []).flatMap((text, i): Passage[] => {
+      if (!words.some((word) => word !== '' && text.toLowerCase().includes(word))) return []
+      const place = { headingPath: [], pageStart: 1, pageEnd: 1, charStart: 0, charEnd: text.length, score: 1 }
+      const id = `${query.collectionId}_${i}`
+      return [
+        {
+          chunkId: `chunk_${id}`,
+          collectionId: query.collectionId,
+          documentId: `doc_${id}`,
+          fileId: `file_${id}`,
+          fileName: `${id}.txt`,
+          text,
+          ...place,
+        },
+      ]
+    })
+    return { passages: passages.slice(0, query.limit), cost: this.cost }
+  }
+}

@@ -1,0 +1,171 @@
+import { describe, expect, it } from 'vitest'
+import type { Principal } from '../../../common/principal.ts'
+import { type AgentInput, agentDefinition } from '../../domain/agents/definition.ts'
+import type { RunEvent } from '../../domain/agents/run.ts'
+import { asking, CATALOG, parts, somebody } from '../../testing/parts.ts'
+import { calls, type Step, says } from '../../testing/scripted-engine.ts'
+import { openRunHold } from '../hold.ts'
+import { runAgentLoop } from './agent-loop.ts'
+
+const HARBOUR = 'The harbour of Sur was built in 1931.'
+
+async function running(scripts: readonly (readonly Step[])[], input: AgentInput = {}, maxCost = 100_000_000n) {
+  const world = parts({ catalog: CATALOG.replace('context_window: 1000,', 'context_window: 100000,') })
+  const { deps, billing, knowledge, far, near } = world
+  knowledge.add('ports', [HARBOUR, 'The harbour of Muscat is older.'])
+  knowledge.add('foreign', ['The harbour of another organization.'], 'org_b')
+  far.streams.push(...scripts)
+  near.streams.push(...scripts)
+  const agent = agentDefinition({ name: 'Guide', model: 'chat', collectionIds: ['ports', 'foreign'], maxOutputTokens: 50, ...input })
+  const events: RunEvent[] = []
+  const context = { ...asking(), caller: somebody as Principal }
+  const hold = await openRunHold(deps, context, maxCost)
+  const run = () =>
+    runAgentLoop(deps, {
+      agent,
+      model: deps.catalog.find(agent.modelId)!,
+      messages: [{ role: 'user', content: 'When was the harbour of Sur built?' }],
+      context: { ...context, runHoldId: hold.id },
+      emit: (event) => events.push(event),
+    })
+  const end = async () => {
+    await hold.resolve(null)
+    return { held: billing.held, open: billing.openHolds }
+  }
+  return { ...world, events, run, end }
+}
+
+const code = (expected: string) => expect.objectContaining({ code: expected })
+
+describe('an agent’s run', () => {
+  it('searches when the model asks, as often as it asks, and cites what it found', async () => {
+    const { run, end, knowledge, far, events } = await running([
+      calls(['search_ports', { query: 'harbour of Sur' }]),
+      calls(['search_ports', { query: 'ميناء harbour', limit: 1 }]),
+      says('In 1931 [#1], long after Muscat [#2].'),
+    ])
+    const { text, citations } = await run()
+    expect(text).toBe('In 1931 [#1], long after Muscat [#2].')
+    expect(citations).toMatchObject([
+      { mark: 1, chunkId: 'chunk_ports_0', fileName: 'ports_0.txt', text: HARBOUR, pageStart: 1 },
+      { mark: 2, chunkId: 'chunk_ports_1' },
+    ])
+    expect(knowledge.queries.map(({ query, limit }) => [query, limit])).toEqual([
+      ['harbour of Sur', 8],
+      ['ميناء harbour', 1],
+    ])
+    expect(events.map(({ type }) => type)).toEqual([
+      ...['step_started', 'usage', 'tool_call', 'search', 'usage'],
+      ...['step_started', 'usage', 'tool_call', 'search', 'usage'],
+      ...['step_started', 'text_delta', 'usage'],
+    ])
+    const tools = far.requests[0]!.tools as { function: { name: string; description: string } }[]
+    expect(tools.map(({ function: { name } }) => name)).toEqual(['search_ports'])
+    expect(tools[0]!.function.description).toContain('The ports')
+    expect(far.requests[1]!.messages).toMatchObject([
+      { role: 'system' },
+      { role: 'user' },
+      { tool_calls: [{ id: 'call_0' }] },
+      { role: 'tool' },
+    ])
+    expect(await end()).toEqual({ held: 0n, open: 0 })
+  })
+
+  it('does not search for a greeting when the model does not ask', async () => {
+    const { run, knowledge } = await running([says('Hello!')])
+    expect(await run()).toEqual({ text: 'Hello!', citations: [] })
+    expect(knowledge.queries).toEqual([])
+  })
+
+  it('takes marks out of the answer that name nothing that was found', async () => {
+    const { run } = await running([calls(['search_ports', { query: 'harbour' }]), says('In 1931 [#1] [#7], they say [#99].')])
+    expect(await run()).toMatchObject({ text: 'In 1931 [#1], they say.', citations: [{ mark: 1 }] })
+  })
+
+  it('makes searches that are asked for together at once, and answers each under its own id', async () => {
+    const { run, far } = await running([calls(['search_ports', { query: 'Sur' }], ['search_ports', { query: 'Muscat' }]), says('Done.')])
+    await run()
+    const answers = (far.requests[1]!.messages as { role: string; tool_call_id?: string; content: string }[]).filter(
+      ({ role }) => role === 'tool',
+    )
+    expect(answers.map(({ tool_call_id }) => tool_call_id)).toEqual(['call_0', 'call_1'])
+    expect(answers[0]!.content).toContain('1931')
+    expect(answers[1]!.content).toContain('Muscat is older')
+  })
+
+  for (const [what, name, args] of [
+    ['a tool that there is not', 'delete_everything', {}],
+    ['another organization’s collection', 'search_foreign', { query: 'harbour' }],
+    ['arguments that are no JSON', 'search_ports', '{"query'],
+    ['no query', 'search_ports', { limit: 3 }],
+  ] as const) {
+    it(`tells a model that asked for ${what}, and goes on`, async () => {
+      const { run, knowledge, far } = await running([calls([name, args]), says('I cannot.')])
+      expect(await run()).toMatchObject({ text: 'I cannot.' })
+      expect(knowledge.queries).toEqual([])
+      expect((far.requests[1]!.messages as { content: string }[]).at(-1)!.content).toContain('error')
+    })
+  }
+
+  it('gives up a model that never answers: the last step has no tools, and then it is over', async () => {
+    const loop = calls(['search_ports', { query: 'harbour' }])
+    const { run, end, far } = await running([loop, loop, loop], { maxSteps: 3 })
+    await expect(run()).rejects.toEqual(code('run_limit_exceeded'))
+    expect(far.requests.map(({ tool_choice }) => tool_choice)).toEqual(['auto', 'auto', 'none'])
+    expect(await end()).toEqual({ held: 0n, open: 0 })
+  })
+
+  it('does not go beyond the searches of a run, whatever the model asks for at once', async () => {
+    const many = calls(...Array.from({ length: 30 }, (): [string, unknown] => ['search_ports', { query: 'harbour' }]))
+    const { run, knowledge } = await running([many, says('Enough.')])
+    expect(await run()).toMatchObject({ text: 'Enough.' })
+    expect(knowledge.queries).toHaveLength(24)
+  })
+
+  it('ends when what is left of its hold cannot cover the next call', async () => {
+    const loop = calls(['search_ports', { query: 'harbour' }])
+    // A call holds some 200 tokens of input and 50 of output at 1,000 and 2,000 nano-USD.
+    const { run, end, far } = await running([loop, loop, loop, loop], {}, 1_600_000n)
+    await expect(run()).rejects.toEqual(code('run_limit_exceeded'))
+    expect(far.chats).toBeGreaterThan(0)
+    expect(await end()).toEqual({ held: 0n, open: 0 })
+  })
+
+  it('searches by itself for a model that calls no tools, and shows it what it found before the question', async () => {
+    const { run, near, knowledge } = await running([says('In 1931 [#1].')], { model: 'plain' })
+    expect(await run()).toMatchObject({ text: 'In 1931 [#1].', citations: [{ chunkId: 'chunk_ports_0' }] })
+    expect(knowledge.queries).toMatchObject([{ query: 'When was the harbour of Sur built?', limit: 8 }])
+    const { messages, tools } = near.requests[0]!
+    expect(tools).toBeUndefined()
+    expect(messages).toMatchObject([
+      { role: 'system' },
+      { role: 'user', content: expect.stringContaining(`[#1] ports_0.txt, p. 1: ${HARBOUR}`) },
+      { role: 'user', content: 'When was the harbour of Sur built?' },
+    ])
+  })
+})
+
+describe('an agent with a response schema', () => {
+  const responseSchema = { type: 'object', properties: { year: { type: 'integer' } }, required: ['year'], additionalProperties: false }
+
+  it('gives the value that its answer is', async () => {
+    const { run, far } = await running([says('```json\n{"year": 1931}\n```')], { responseSchema })
+    expect(await run()).toMatchObject({ output: { year: 1931 } })
+    expect(far.requests[0]!.response_format).toMatchObject({ type: 'json_schema', json_schema: { schema: responseSchema } })
+  })
+
+  it('tells the model what was wrong, and takes the answer that is right', async () => {
+    const { run, far } = await running([says('In 1931.'), says('{"year": "1931"}'), says('{"year": 1931}')], { responseSchema })
+    expect(await run()).toMatchObject({ output: { year: 1931 } })
+    expect((far.requests[2]!.messages as { content: string }[]).at(-1)!.content).toContain('/year must be integer')
+  })
+
+  it('fails with the reasons and the text after three answers that do not match, and never gives what is not valid', async () => {
+    const { run, far } = await running([says('{}'), says('{}'), says('{"year": null}')], { responseSchema })
+    await expect(run()).rejects.toMatchObject({
+      code: 'output_schema_failed',
+      message: expect.stringMatching(/year must be integer.*It was: \{"year": null\}/),
+    })
+    expect(far.chats).toBe(3)
+  })
+})

@@ -1,0 +1,201 @@
+import { KisError } from '../../../common/errors.ts'
+import type { AgentDefinition } from '../../domain/agents/definition.ts'
+import { MAX_TOOL_CALLS } from '../../domain/agents/definition.ts'
+import { PASSAGES_NOTICE, passagesAsText, type ShownPassage, ShownPassages, toolAnswer } from '../../domain/agents/found-passages.ts'
+import { ResponseSchema } from '../../domain/agents/response-schema.ts'
+import type { Citation, RunEvent, RunOutcome, RunStep } from '../../domain/agents/run.ts'
+import { type SearchTool, searchArguments, searchToolsOf, toolDefinition } from '../../domain/agents/search-tools.ts'
+import type { Model } from '../../domain/catalog.ts'
+import type { ToolCall } from '../../domain/chat-answer.ts'
+import type { ProtocolObject } from '../../ports/engines.ts'
+import type { CallContext, Deps } from '../deps.ts'
+import { askModel, type ModelAnswer } from './model-step.ts'
+
+/** Searches of one step at once. */
+const MAX_AT_ONCE = 4
+/** Answers that do not match the schema before the run gives up; each is told what was wrong. */
+const MAX_SCHEMA_TRIES = 3
+/** Passages in all for a model that cannot ask for them. */
+const PASSAGES_WITHOUT_TOOLS = 8
+/** Of a failed answer, what the error repeats. */
+const MAX_TOLD_CHARACTERS = 2_000
+
+export interface LoopInput {
+  readonly agent: AgentDefinition
+  readonly model: Model
+  /** Messages of the chat protocol: the conversation, the question last. */
+  readonly messages: readonly ProtocolObject[]
+  /** Its caller is the run's, and may search and ask; `runHoldId` is set. */
+  readonly context: CallContext & { readonly runHoldId: string }
+  readonly emit: (event: RunEvent) => void
+}
+
+/** An agent's run from its question to its answer: the model is asked again with what it searched for, until it answers or meets a cap. @throws {KisError} */
+export async function runAgentLoop(deps: Deps, input: LoopInput): Promise<RunOutcome> {
+  return new AgentLoop(deps, input).run()
+}
+
+class AgentLoop {
+  readonly #deps: Deps
+  readonly #input: LoopInput
+  readonly #shown = new ShownPassages()
+  readonly #messages: ProtocolObject[]
+  #tools: readonly SearchTool[] = []
+  #steps = 0
+  #toolCalls = 0
+
+  constructor(deps: Deps, input: LoopInput) {
+    this.#deps = deps
+    this.#input = input
+    this.#messages = [...input.messages]
+  }
+
+  async run(): Promise<RunOutcome> {
+    const { agent, model, context } = this.#input
+    const collections = await this.#deps.knowledge.describe(agent.collectionIds, context)
+    this.#tools = searchToolsOf(collections)
+    const callsTools = model.supports.has('tools')
+    if (!callsTools) await this.#searchForTheModel()
+    const schema = agent.responseSchema && new ResponseSchema(agent.responseSchema)
+    this.#messages.unshift({ role: 'system', content: this.#system(callsTools, schema) })
+
+    for (let tries = 1; ; tries++) {
+      const answer = await this.#answer(callsTools, schema)
+      if (answer.refusal !== null) return this.#outcome(answer.refusal)
+      if (!schema) return this.#outcome(answer.text)
+      const judged = schema.judge(answer.text)
+      if ('value' in judged) return { ...this.#outcome(answer.text), output: judged.value }
+      const faults = judged.faults.join('; ')
+      if (tries === MAX_SCHEMA_TRIES)
+        throw new KisError(
+          'output_schema_failed',
+          `The answer did not match the schema: ${faults}. It was: ${answer.text.slice(0, MAX_TOLD_CHARACTERS)}`,
+        )
+      this.#messages.push(answer.message, {
+        role: 'user',
+        content: `Your answer does not match the schema: ${faults}. Answer again with the JSON alone.`,
+      })
+    }
+  }
+
+  /** Asks the model until it answers without calling a tool. */
+  async #answer(callsTools: boolean, schema: ResponseSchema | null): Promise<ModelAnswer> {
+    const { maxSteps } = this.#input.agent
+    for (;;) {
+      if (this.#steps === maxSteps) throw new KisError('run_limit_exceeded', `The run did not come to an answer in ${maxSteps} steps.`)
+      const mayCall = callsTools && this.#tools.length > 0 && this.#toolCalls < MAX_TOOL_CALLS
+      // The last step is for an answer from what was found.
+      const answer = await this.#ask(mayCall ? (this.#steps + 1 < maxSteps ? 'auto' : 'none') : null, schema)
+      if (answer.toolCalls.length === 0) return answer
+      this.#messages.push(answer.message, ...(await this.#callTools(answer.toolCalls)))
+    }
+  }
+
+  async #ask(toolChoice: 'auto' | 'none' | null, schema: ResponseSchema | null): Promise<ModelAnswer> {
+    const { agent, model, context, emit } = this.#input
+    this.#steps += 1
+    const number = this.#steps
+    emit({ type: 'step_started', number })
+    const request = {
+      model: model.id,
+      messages: [...this.#messages],
+      ...agent.sampling,
+      ...(toolChoice && { tools: this.#tools.map(toolDefinition), tool_choice: toolChoice }),
+      ...(schema && model.supports.has('response_schema') && { response_format: responseFormat(schema) }),
+    }
+    const answer = await askModel(this.#deps, context, request, (text) => emit({ type: 'text_delta', number, text }))
+    const { quantities, cost } = answer
+    this.#note({ kind: 'model', number, modelId: model.id, quantities, cost })
+    return answer
+  }
+
+  /** The answers in the order of the calls, whichever is ready first. */
+  async #callTools(calls: readonly ToolCall[]): Promise<readonly ProtocolObject[]> {
+    const answers: ProtocolObject[] = []
+    for (let from = 0; from < calls.length; from += MAX_AT_ONCE) {
+      const contents = await Promise.all(calls.slice(from, from + MAX_AT_ONCE).map((call) => this.#callTool(call)))
+      for (const [i, content] of contents.entries()) answers.push({ role: 'tool', tool_call_id: calls[from + i]!.id, content })
+    }
+    return answers
+  }
+
+  /** What the model did wrong is told to it; what ends the run is thrown. */
+  async #callTool({ name, arguments: text }: ToolCall): Promise<string> {
+    this.#input.emit({ type: 'tool_call', number: this.#steps, name, arguments: text })
+    this.#toolCalls += 1
+    if (this.#toolCalls > MAX_TOOL_CALLS) return failure('No more searches are allowed. Answer from what was found.')
+    const tool = this.#tools.find((one) => one.name === name)
+    if (!tool) return failure(`There is no tool \`${name}\`.`)
+    try {
+      const { query, limit, filter } = searchArguments(text)
+      return toolAnswer(await this.#search(tool, query, limit, filter))
+    } catch (error) {
+      if (error instanceof KisError && error.code.startsWith('invalid')) return failure(error.message)
+      throw error
+    }
+  }
+
+  async #search({ collection }: SearchTool, query: string, limit: number, filter: unknown): Promise<readonly ShownPassage[]> {
+    const { context, emit } = this.#input
+    const number = this.#steps
+    const { passages, cost } = await this.#deps.knowledge.search({ collectionId: collection.id, query, limit, filter }, context)
+    const hits = passages.map(({ chunkId, score, fileName, pageStart }) => ({ chunkId, score, fileName, pageStart }))
+    emit({ type: 'search', number, collectionId: collection.id, query, hits })
+    this.#note({ kind: 'search', number, collectionId: collection.id, query, hits: hits.length, cost })
+    return this.#shown.show(passages)
+  }
+
+  /** For a model that cannot ask: the question is looked for in every collection, and what is found stands before it. */
+  async #searchForTheModel(): Promise<void> {
+    const last = this.#messages.findLastIndex(({ role }) => role === 'user')
+    const question = last < 0 ? '' : textOf(this.#messages[last]!.content)
+    if (question.trim() === '' || this.#tools.length === 0) return
+    const limit = Math.max(1, Math.floor(PASSAGES_WITHOUT_TOOLS / this.#tools.length))
+    const found: ShownPassage[] = []
+    for (const tool of this.#tools) found.push(...(await this.#search(tool, question, limit, null)))
+    if (found.length > 0) this.#messages.splice(last, 0, { role: 'user', content: passagesAsText(found) })
+  }
+
+  #system(callsTools: boolean, schema: ResponseSchema | null): string {
+    const { agent, model } = this.#input
+    return [
+      ...(agent.instructions ? [agent.instructions] : []),
+      ...(this.#tools.length > 0 && callsTools
+        ? [
+            'Search the collections when the question may be answered by them. Answer in the language of the question, from the passages that you find, and say so when they do not answer it.',
+          ]
+        : []),
+      ...(this.#tools.length > 0 ? [PASSAGES_NOTICE] : []),
+      ...(schema && !model.supports.has('response_schema')
+        ? [`Answer with JSON alone that matches this JSON Schema: ${JSON.stringify(schema.schema)}`]
+        : []),
+    ].join('\n\n')
+  }
+
+  #outcome(text: string): RunOutcome {
+    const checked = this.#shown.citedBy(text)
+    return { text: checked.text, citations: checked.cited.map(citationOf) }
+  }
+
+  #note(step: RunStep): void {
+    this.#input.emit({ type: 'usage', step })
+  }
+}
+
+function citationOf({ number, passage: { score: _score, headingPath: _path, ...place } }: ShownPassage): Citation {
+  return { mark: number, ...place }
+}
+
+function responseFormat({ schema }: ResponseSchema): ProtocolObject {
+  return { type: 'json_schema', json_schema: { name: 'answer', schema } }
+}
+
+function failure(message: string): string {
+  return JSON.stringify({ error: message })
+}
+
+function textOf(content: unknown): string {
+  if (typeof content === 'string') return content
+  if (!Array.isArray(content)) return ''
+  return content.map((part) => (typeof part?.text === 'string' ? part.text : '')).join('\n')
+}

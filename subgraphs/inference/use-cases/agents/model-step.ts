@@ -1,0 +1,109 @@
+import { KisError } from '../../../common/errors.ts'
+import { choicesOf, firstChoiceDelta, type ToolCall } from '../../domain/chat-answer.ts'
+import type { Quantities } from '../../ports/billing.ts'
+import type { ProtocolObject } from '../../ports/engines.ts'
+import type { AskContext, Deps } from '../deps.ts'
+import { streamChatCompletion } from '../stream-chat-completion.ts'
+
+/** What a model said in one step. */
+export interface ModelAnswer {
+  readonly text: string
+  readonly refusal: string | null
+  readonly toolCalls: readonly ToolCall[]
+  readonly finishReason: string | null
+  /** To be sent back with the answers of its tools: reasoning that a vendor signed included. */
+  readonly message: ProtocolObject
+  readonly quantities: Quantities
+  readonly cost: bigint
+}
+
+/** Calls the model once; `onText` hears its text as it comes. @throws {KisError} */
+export async function askModel(deps: Deps, ask: AskContext, request: ProtocolObject, onText: (text: string) => void): Promise<ModelAnswer> {
+  const answer = new Answer()
+  for await (const { chunks, usage, cost } of streamChatCompletion(deps, ask, request)) {
+    const { text } = firstChoiceDelta(chunks)
+    if (text) onText(text)
+    for (const chunk of chunks) answer.add(chunk)
+    if (usage && cost !== null) return answer.finish(usage.quantities, cost)
+  }
+  ask.signal.throwIfAborted()
+  throw new KisError('engine_error', 'The engine gave no answer.')
+}
+
+interface Delta {
+  readonly content?: unknown
+  readonly refusal?: unknown
+  readonly reasoning_content?: unknown
+  readonly reasoning_details?: unknown
+  readonly tool_calls?: unknown
+}
+
+/** A message put together from its deltas. */
+class Answer {
+  #text = ''
+  #refusal = ''
+  #reasoning = ''
+  #finishReason: string | null = null
+  readonly #details: unknown[] = []
+  readonly #calls = new Map<number, { id: string; name: string; arguments: string; extra: ProtocolObject }>()
+
+  add(chunk: ProtocolObject): void {
+    for (const choice of choicesOf(chunk)) {
+      if ((choice.index ?? 0) !== 0) continue
+      if (typeof choice.finish_reason === 'string') this.#finishReason = choice.finish_reason
+      const { content, refusal, reasoning_content, reasoning_details, tool_calls } = (choice.delta ?? {}) as Delta
+      if (typeof content === 'string') this.#text += content
+      if (typeof refusal === 'string') this.#refusal += refusal
+      if (typeof reasoning_content === 'string') this.#reasoning += reasoning_content
+      if (Array.isArray(reasoning_details)) this.#details.push(...reasoning_details)
+      if (Array.isArray(tool_calls)) for (const [position, call] of tool_calls.entries()) this.#addCall(call, position)
+    }
+  }
+
+  finish(quantities: Quantities, cost: bigint): ModelAnswer {
+    const calls = [...this.#calls.entries()].sort(([a], [b]) => a - b).map(([, call]) => call)
+    return {
+      text: this.#text,
+      refusal: this.#refusal || null,
+      toolCalls: calls,
+      finishReason: this.#finishReason,
+      message: {
+        role: 'assistant',
+        content: this.#text || (calls.length > 0 ? null : ''),
+        ...(this.#reasoning && { reasoning_content: this.#reasoning }),
+        ...(this.#details.length > 0 && { reasoning_details: this.#details }),
+        ...(calls.length > 0 && {
+          tool_calls: calls.map(({ id, name, arguments: text, extra }) => ({
+            id,
+            type: 'function',
+            function: { name, arguments: text },
+            ...extra,
+          })),
+        }),
+      },
+      quantities,
+      cost,
+    }
+  }
+
+  #addCall(delta: unknown, position: number): void {
+    const {
+      index,
+      id,
+      function: called,
+      extra_content,
+    } = (delta ?? {}) as {
+      index?: unknown
+      id?: unknown
+      function?: { name?: unknown; arguments?: unknown } | null
+      extra_content?: unknown
+    }
+    const key = typeof index === 'number' ? index : position
+    const call = this.#calls.get(key) ?? { id: '', name: '', arguments: '', extra: {} }
+    this.#calls.set(key, call)
+    if (typeof id === 'string' && id) call.id = id
+    if (typeof called?.name === 'string') call.name += called.name
+    if (typeof called?.arguments === 'string') call.arguments += called.arguments
+    if (extra_content !== undefined) call.extra = { extra_content }
+  }
+}

@@ -360,6 +360,20 @@ describe('an answer', () => {
     expect((await world().egress.fetch({ url: 'http://public.test/' }, none)).body.toString()).toBe('hello')
   })
 
+  it('without content is one, whatever packing it names', async () => {
+    const { egress } = world()
+    for (const [method, status] of [
+      ['HEAD', 200],
+      ['GET', 204],
+      ['GET', 200],
+    ] as const) {
+      answering = (_request, response) =>
+        response.writeHead(status, { 'content-encoding': 'gzip', ...(method === 'HEAD' && { 'content-length': 2 ** 30 }) }).end()
+      const answer = await egress.fetch({ url: 'http://public.test/', method }, none)
+      expect([answer.status, answer.body.length]).toEqual([status, 0])
+    }
+  })
+
   it('packed otherwise, or not what it says, is none', async () => {
     const { egress } = world()
     for (const encoding of ['zstd', 'gzip, gzip', 'gzip', 'constructor']) {

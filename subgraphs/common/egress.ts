@@ -283,19 +283,22 @@ class Exchange {
   }
 }
 
-function decoded(body: Readable, encoding: string | string[] | undefined, maxBytes: number): AsyncIterable<Uint8Array> {
+async function* decoded(body: Readable, encoding: string | string[] | undefined, maxBytes: number): AsyncGenerator<Uint8Array, void> {
   const name = String(encoding ?? 'identity').toLowerCase()
-  if (name === 'identity' || name === '') return body
-  const decoder = Object.hasOwn(DECODERS, name) ? DECODERS[name]!() : null
-  if (!decoder) throw new Error(`an answer packed as ${name}`)
+  if (name === 'identity') return yield* body
+  const packed = bounded(body, maxBytes)
+  const first = await packed.next()
+  // Answers to HEAD, and those without content, name the packing of a body that they do not have.
+  if (first.done) return
+  if (!Object.hasOwn(DECODERS, name)) throw new Error(`an answer packed as ${name}`)
+  const decoder = DECODERS[name]!()
+  const whole = async function* () {
+    yield first.value
+    yield* packed
+  }
   // A failure of either end reaches the reader through the decoder.
-  pipeline(
-    body,
-    (source: AsyncIterable<Uint8Array>) => bounded(source, maxBytes),
-    decoder,
-    () => undefined,
-  )
-  return decoder
+  pipeline(whole, decoder, () => undefined)
+  yield* decoder
 }
 
 async function* bounded(source: AsyncIterable<Uint8Array>, maxBytes: number): AsyncGenerator<Uint8Array, void> {

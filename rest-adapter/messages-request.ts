@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { checkInteger, checkNumber, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../subgraphs/common/check.ts'
 import type { KisError } from '../subgraphs/common/errors.ts'
 import { Conversation } from './messages-conversation.ts'
+import { outputOf } from './messages-output.ts'
 import { toolChoiceOf, toolsOf } from './messages-tools.ts'
 import { type JsonObject, withParam } from './route.ts'
 
@@ -37,7 +38,8 @@ const OWN_FIELDS: Readonly<Record<string, string>> = {
   parallel_tool_calls: 'tool_choice',
   user: 'metadata',
 }
-const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max']
+/** All of them travel in one header. */
+const MAX_WARNINGS = 24
 /** The API's least. */
 const MIN_BUDGET = 1_024
 /** OpenAI's bound of an end user's id; a longer one is as good by its hash. */
@@ -73,7 +75,7 @@ export function chatRequestOf(body: JsonObject, isCount = false): Translation {
   }
   return {
     request,
-    warnings: Object.keys(body).flatMap((field) => (isUnknown(field, body[field]) ? [`${named(field)}_not_honored`] : [])),
+    warnings: unknownFields(body).map((field) => `${named(field)}_not_honored`),
     hidesThinking: thinking.isHidden,
     inOwnNames: (error) => inOwnNames(error, conversation),
   }
@@ -89,7 +91,9 @@ function inOwnNames(error: KisError, conversation: Conversation): KisError {
   const { param, message } = error
   if (param === null) return error
   const own = ownPath(param, conversation)
-  return withParam(error, own, message.replaceAll(param, own))
+  // Messages quote the path that they are about; in prose the same word means itself.
+  const text = ["'", '`'].reduce((left, quote) => left.replaceAll(`${quote}${param}${quote}`, `${quote}${own}${quote}`), message)
+  return withParam(error, own, text)
 }
 
 function ownPath(param: string, conversation: Conversation): string {
@@ -107,6 +111,12 @@ function isEmpty(value: unknown): boolean {
 
 function isUnknown(field: string, value: unknown): boolean {
   return !isEmpty(value) && !TRANSLATED.has(field) && !WITHOUT_EFFECT.has(field) && !(field in REFUSED) && value !== 'standard'
+}
+
+function unknownFields(body: JsonObject): readonly string[] {
+  return Object.keys(body)
+    .filter((field) => isUnknown(field, body[field]))
+    .slice(0, MAX_WARNINGS)
 }
 
 /** Callers choose the names of unknown fields, and this travels in a header. */
@@ -150,19 +160,4 @@ function thinkingOf(value: unknown, maxTokens: number | null | undefined): Think
   checkInteger(budget, 'thinking.budget_tokens', MIN_BUDGET, isAbsent(maxTokens) ? Number.MAX_SAFE_INTEGER : maxTokens - 1)
   const share = isAbsent(maxTokens) ? 1 : (budget as number) / maxTokens
   return { isOff: false, effort: share < 0.2 ? 'low' : share < 0.45 ? 'medium' : 'high', isHidden }
-}
-
-/** `output_format` is the name that `output_config.format` had before. */
-function outputOf(body: JsonObject): { readonly format: JsonObject | null; readonly effort: string | null } {
-  const config = isAbsent(body.output_config) ? {} : objectAt(body.output_config, 'output_config')
-  const path = isAbsent(config.format) ? 'output_format' : 'output_config.format'
-  const format = config.format ?? body.output_format
-  if (!isAbsent(config.effort)) checkOneOf(config.effort, 'output_config.effort', EFFORTS)
-  // The chat protocol's greatest effort is `xhigh`.
-  const effort = config.effort === 'max' ? 'xhigh' : ((config.effort ?? null) as string | null)
-  if (isAbsent(format)) return { format: null, effort }
-  const { type, schema } = objectAt(format, path)
-  checkOneOf(textAt(type, `${path}.type`), `${path}.type`, ['json_schema'])
-  const json_schema = { name: 'output', schema: objectAt(schema, `${path}.schema`), strict: true }
-  return { format: { type: 'json_schema', json_schema }, effort }
 }

@@ -1,4 +1,5 @@
 import { checkBoolean, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../subgraphs/common/check.ts'
+import { isClosed } from './messages-output.ts'
 import type { JsonObject } from './route.ts'
 
 /** The chat protocol's bound, which inference checks, is lower. */
@@ -25,7 +26,7 @@ function toolOf(value: unknown, path: string): JsonObject {
       name: textAt(tool.name, `${path}.name`),
       ...(!isAbsent(tool.description) && { description: textAt(tool.description, `${path}.description`) }),
       parameters: objectAt(tool.input_schema, `${path}.input_schema`),
-      ...(!isAbsent(tool.strict) && { strict: tool.strict }),
+      ...(tool.strict === true && isClosed(tool.input_schema) && { strict: true }),
     },
   }
 }

@@ -15,6 +15,7 @@ import { type PlaceHoldInput, placeHold } from './place-hold.ts'
 import { quoteHolds } from './quote-holds.ts'
 import { reapHolds } from './reap-holds.ts'
 import { settleHold } from './settle-hold.ts'
+import { putSpendLimit } from './spend-limit.ts'
 import { voidHold } from './void-hold.ts'
 
 const never = new AbortController().signal
@@ -83,6 +84,15 @@ for (const { name, open } of STORES)
       expect(await moneyOf(owner)).toEqual({ available: 100, held: 0 })
       await placeHold(deps, owner, call(deps.ids('hold'), 100))
       expect(await quoteHolds(deps, owner, [{ rateCard, ceiling: used(1) }])).toEqual([{ amount: 1n, isCovered: false }])
+      const limited = await fundedOrganization(deps, 100n)
+      await putSpendLimit(deps, limited.organizationId, limited.apiKeyId, { amount: 50, period: 'day' })
+      expect(
+        await quoteHolds(
+          deps,
+          limited,
+          [used(50), used(51)].map((most) => ({ rateCard, ceiling: most })),
+        ),
+      ).toMatchObject([{ isCovered: true }, { isCovered: false }])
       await expect(quoteHolds(deps, owner, Array(65).fill({ rateCard, ceiling }))).rejects.toEqual(code('array_above_max_length'))
     })
 

@@ -104,7 +104,8 @@ async function reserve(
   return value
 }
 
-function takeFromWallet(wallet: WalletDraft, { amount, apiKeyId }: Hold, now: Date): Postings {
+/** What of a hold moves in the ledger. @throws {InsufficientQuota} @throws {SpendLimitReached} */
+export function takeFromWallet(wallet: WalletDraft, { amount, apiKeyId }: Pick<Hold, 'amount' | 'apiKeyId'>, now: Date): Postings {
   if (wallet.available < amount) throw new InsufficientQuota()
   requireWithinLimit(wallet, apiKeyId, amount, now)
   return holdPostings(BigInt(amount))

@@ -1,8 +1,9 @@
 import { KisError, NotFound } from '../../common/errors.ts'
 import type { Principal } from '../../common/principal.ts'
-import { MAX_NANO_USD } from '../domain/money.ts'
+import { MAX_NANO_USD, toStored } from '../domain/money.ts'
+import { WalletDraft } from '../domain/wallet-draft.ts'
 import type { BillingDeps } from './deps.ts'
-import { amountOf, type PlaceHoldInput } from './place-hold.ts'
+import { amountOf, type PlaceHoldInput, takeFromWallet } from './place-hold.ts'
 
 export interface HoldQuote {
   /** Nano-USD. */
@@ -13,17 +14,32 @@ export interface HoldQuote {
 /** Models of one request: one and its fallbacks. */
 const MAX_QUOTES = 64
 
-/** What each hold would take, and whether the wallet, as it is now, covers it. Nothing is held, so that a hold placed later may be refused. @throws {KisError} */
+/**
+ * What each hold would take, and whether the wallet and the key's spend limit, as they are now, cover it alone. Nothing is held, so that a hold
+ * placed later may be refused. @throws {KisError}
+ */
 export async function quoteHolds(
-  { collections }: BillingDeps,
-  { organizationId }: Principal,
+  { collections, clock }: BillingDeps,
+  { organizationId, apiKeyId }: Principal,
   holds: readonly Pick<PlaceHoldInput, 'ceiling' | 'rateCard'>[],
 ): Promise<readonly HoldQuote[]> {
   if (holds.length > MAX_QUOTES) throw new KisError('array_above_max_length', `At most ${MAX_QUOTES} holds are quoted.`, { param: 'holds' })
   const wallet = await collections.wallets.findOne({ _id: organizationId })
   if (!wallet) throw new NotFound('organization', organizationId)
+  const draft = new WalletDraft(wallet, new Map())
   return holds.map((hold) => {
     const amount = amountOf(hold)
-    return { amount, isCovered: amount <= BigInt(wallet.available) && amount <= MAX_NANO_USD }
+    return { amount, isCovered: amount <= MAX_NANO_USD && isCovered(draft, toStored(amount), apiKeyId, clock.now()) }
   })
+}
+
+/** By the rule of the real hold, on a draft that nobody writes. */
+function isCovered(draft: WalletDraft, amount: number, apiKeyId: string, now: Date): boolean {
+  try {
+    takeFromWallet(draft, { amount, apiKeyId }, now)
+    return true
+  } catch (error) {
+    if (error instanceof KisError && error.code === 'insufficient_quota') return false
+    throw error
+  }
 }

@@ -1,0 +1,47 @@
+import { checkOneOf, isAbsent, objectAt, textAt } from '../subgraphs/common/check.ts'
+import type { JsonObject } from './route.ts'
+
+const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max']
+/** Far deeper than any schema; keeps the walk off the end of the stack. */
+const MAX_DEPTH = 64
+
+export interface Output {
+  /** The chat protocol's `response_format`. */
+  readonly format: JsonObject | null
+  readonly effort: string | null
+}
+
+/** `output_format` is the name that `output_config.format` had before. @throws {KisError} */
+export function outputOf(body: JsonObject): Output {
+  const config = isAbsent(body.output_config) ? {} : objectAt(body.output_config, 'output_config')
+  const path = isAbsent(config.format) ? 'output_format' : 'output_config.format'
+  const format = config.format ?? body.output_format
+  if (!isAbsent(config.effort)) checkOneOf(config.effort, 'output_config.effort', EFFORTS)
+  // The chat protocol's greatest effort is `xhigh`.
+  const effort = config.effort === 'max' ? 'xhigh' : ((config.effort ?? null) as string | null)
+  if (isAbsent(format)) return { format: null, effort }
+  const { type, schema } = objectAt(format, path)
+  checkOneOf(textAt(type, `${path}.type`), `${path}.type`, ['json_schema'])
+  const given = objectAt(schema, `${path}.schema`)
+  return {
+    format: { type: 'json_schema', json_schema: { name: 'output', schema: given, ...(isClosed(given) && { strict: true }) } },
+    effort,
+  }
+}
+
+/**
+ * Whether every object of a schema names all its properties as required and allows no others, which the chat protocol wants of a strict one and
+ * the Messages API does not. An answer to any other schema is held to it as far as the engine does so by itself.
+ */
+export function isClosed(schema: unknown, depth = 0): boolean {
+  if (typeof schema !== 'object' || schema === null) return true
+  if (depth > MAX_DEPTH) return false
+  if (Array.isArray(schema)) return schema.every((each) => isClosed(each, depth + 1))
+  const { properties, required, additionalProperties } = schema as JsonObject
+  if (typeof properties === 'object' && properties !== null) {
+    const names = Array.isArray(required) ? required : []
+    if (additionalProperties !== false || !Object.keys(properties).every((name) => names.includes(name))) return false
+    if (!Object.values(properties).every((each) => isClosed(each, depth + 1))) return false
+  }
+  return Object.entries(schema).every(([keyword, inner]) => keyword === 'properties' || isClosed(inner, depth + 1))
+}

@@ -118,6 +118,27 @@ describe('the Responses API, by the official client', () => {
     expect(await charged()).toBe(0n)
   })
 
+  it('counts the input without asking the engine, at no cost', async () => {
+    const { chats } = mock
+    const { inputTokens } = caller.openai.responses
+    const short = await inputTokens.count({ model: 'mock-chat', input: question })
+    const long = await inputTokens.count({
+      model: 'mock-chat',
+      instructions: 'Answer in one sentence.',
+      input: [{ role: 'user', content: question }],
+    })
+    expect(short).toEqual({ object: 'response.input_tokens', input_tokens: expect.any(Number) })
+    expect(short.input_tokens).toBeGreaterThan(5)
+    expect(long.input_tokens).toBeGreaterThan(short.input_tokens)
+    await expect(inputTokens.count({ model: 'none', input: question })).rejects.toMatchObject({
+      status: 404,
+      code: 'model_not_found',
+      param: 'model',
+    })
+    expect(mock.chats).toBe(chats)
+    expect(await charged()).toBe(0n)
+  })
+
   it('is answered by @copilotkit/aimock as by a vendor', async () => {
     cloud.answering = null
     cloud.mock.onMessage(/aimock/, { content: 'As a vendor says it.' })

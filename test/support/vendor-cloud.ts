@@ -61,6 +61,9 @@ export class VendorCloud implements AsyncDisposable {
     const asked = httpRequest(`${this.mock.url}${request.url}`, { method: 'POST', headers }, (answer) => {
       response.writeHead(answer.statusCode!, answer.headers)
       answer.pipe(response)
+      answer.on('close', () => {
+        if (!answer.complete) response.destroy()
+      })
     })
     response.on('close', () => asked.destroy())
     asked.on('error', () => response.destroy())

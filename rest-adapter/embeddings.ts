@@ -1,16 +1,15 @@
-import type { RateLimits } from '../schema/errors.ts'
-import { RATE_LIMITS, rateLimitHeaders } from './rate-limits.ts'
+import { type AnswerFacts, factHeaders } from './chat-operations.ts'
+import { RATE_LIMITS } from './rate-limits.ts'
 import { ok, type Route } from './route.ts'
 
 const embeddings = (form: 'float' | 'base64') => `mutation Embeddings($input: EmbeddingsInput!) {
-  createEmbeddings(input: $input) { model { id } promptTokens ${RATE_LIMITS} data { index embedding: ${form} } } }`
+  createEmbeddings(input: $input) { model { id } promptTokens replayed ${RATE_LIMITS} data { index embedding: ${form} } } }`
 
 const OPERATIONS = { float: embeddings('float'), base64: embeddings('base64') }
 
-interface EmbeddingsData {
+interface EmbeddingsData extends AnswerFacts {
   readonly model: { readonly id: string } | null
   readonly promptTokens: number
-  readonly rateLimits?: RateLimits | null
   readonly data: readonly { readonly index: number; readonly embedding: readonly number[] | string }[]
 }
 
@@ -19,7 +18,7 @@ export const embeddingRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/embeddings',
     inference: true,
-    async handle({ ask, body, setHeaders }) {
+    async handle({ ask, body, setHeaders, idempotencyKey }) {
       const form = (body.encoding_format ?? 'float') as keyof typeof OPERATIONS
       const input = {
         model: body.model,
@@ -27,10 +26,11 @@ export const embeddingRoutes: readonly Route[] = [
         encodingFormat: form.toUpperCase(),
         dimensions: body.dimensions,
         user: body.user,
+        idempotencyKey,
       }
       const { createEmbeddings } = await ask<{ createEmbeddings: EmbeddingsData }>(OPERATIONS[form], { input })
-      const { model, promptTokens, data, rateLimits } = createEmbeddings
-      setHeaders(rateLimitHeaders(rateLimits))
+      const { model, promptTokens, data } = createEmbeddings
+      setHeaders(factHeaders(createEmbeddings))
       return ok({
         object: 'list',
         data: data.map(({ index, embedding }) => ({ object: 'embedding', index, embedding })),

@@ -21,7 +21,7 @@ export interface Schema {
 
 export interface Parameter {
   readonly name: string
-  readonly in: 'query' | 'path'
+  readonly in: 'query' | 'path' | 'header'
   readonly required?: boolean
   readonly description: string
   readonly schema: Schema

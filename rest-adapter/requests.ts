@@ -42,6 +42,7 @@ const EXPOSED_HEADERS = [
   'openai-processing-ms',
   'openai-version',
   'x-kis-warning',
+  'idempotent-replayed',
   'content-disposition',
   ...['limit', 'remaining', 'reset'].flatMap((fact) => [`x-ratelimit-${fact}-requests`, `x-ratelimit-${fact}-tokens`]),
 ].join(', ')

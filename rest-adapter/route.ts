@@ -24,6 +24,8 @@ export interface Call {
   readonly query: JsonObject
   /** Empty for routes without a body. */
   readonly body: JsonObject
+  /** The header `Idempotency-Key`, for calls of models. */
+  readonly idempotencyKey: string | undefined
   /** Runs one operation at the gateway. `names` translates the paths of inputs in its errors. @throws {KisError} the gateway's first error. */
   ask<Data>(query: string, variables?: JsonObject, names?: ParamNames): Promise<Data>
   /** Starts a subscription at the gateway. */

@@ -79,6 +79,7 @@ async function answer(
     params,
     query,
     body,
+    idempotencyKey: request.headers['idempotency-key'] as string | undefined,
     context,
     log,
     clock,

@@ -1,25 +1,24 @@
-import type { RateLimits } from '../schema/errors.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
+import { type AnswerFacts, factHeaders } from './chat-operations.ts'
 import { requireForm } from './forms.ts'
-import { RATE_LIMITS, rateLimitHeaders } from './rate-limits.ts'
+import { RATE_LIMITS } from './rate-limits.ts'
 import { type Answer, type Call, type JsonObject, ok, type Route } from './route.ts'
 import { enumOf } from './values.ts'
 
 const CREATE = `mutation Transcription($input: TranscriptionInput!) {
-  createTranscription(input: $input) { text response subtitles ${RATE_LIMITS} } }`
+  createTranscription(input: $input) { text response subtitles replayed ${RATE_LIMITS} } }`
 
-interface TranscriptionData {
+interface TranscriptionData extends AnswerFacts {
   readonly text: string
   readonly response: JsonObject
   readonly subtitles: string | null
-  readonly rateLimits?: RateLimits | null
 }
 
 const NAMES = { contentBase64: 'file', timestampGranularities: 'timestamp_granularities[]', include: 'include[]' }
 
 const enumsOf = (values: unknown) => (values as readonly string[] | undefined)?.map(enumOf)
 
-async function transcribe({ ask, body }: Call): Promise<TranscriptionData> {
+async function transcribe({ ask, body, idempotencyKey }: Call): Promise<TranscriptionData> {
   const { model, file, language, prompt, temperature } = body
   if (!(file instanceof File))
     throw new KisError('invalid_type', '`file` must be a file: a part of the form with a `filename`.', { param: 'file' })
@@ -34,6 +33,7 @@ async function transcribe({ ask, body }: Call): Promise<TranscriptionData> {
     responseFormat: enumOf(format === 'text' ? 'json' : format),
     timestampGranularities: enumsOf(body['timestamp_granularities[]']),
     include: enumsOf(body['include[]']),
+    idempotencyKey,
   }
   return (await ask<{ createTranscription: TranscriptionData }>(CREATE, { input }, NAMES)).createTranscription
 }
@@ -53,8 +53,9 @@ export const transcriptionRoutes: readonly Route[] = [
       const { response_format: format = 'json', stream: isStream = false } = call.body
       if (isStream && format !== 'json')
         throw new KisError('invalid_request', '`stream` needs the response format `json`.', { param: 'stream' })
-      const { text, response, subtitles, rateLimits } = await transcribe(call)
-      call.setHeaders(rateLimitHeaders(rateLimits))
+      const transcription = await transcribe(call)
+      const { text, response, subtitles } = transcription
+      call.setHeaders(factHeaders(transcription))
       if (subtitles !== null) return plainText(subtitles)
       if (format === 'text') return plainText(`${text}\n`)
       if (!isStream) return ok(response)

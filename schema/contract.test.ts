@@ -29,7 +29,7 @@ describe('the contract', () => {
   it('names every error code in the README', () => {
     const readme = read('../README.md')
     const unnamed = Object.keys(ERRORS).filter((code) => !readme.includes(`\`${code}\``))
-    // These belong to agents, workflows and idempotency keys, which are not there yet.
-    expect(unnamed).toEqual(['idempotency_conflict', 'output_schema_failed', 'run_limit_exceeded'])
+    // These belong to agents and workflows, which are not there yet.
+    expect(unnamed).toEqual(['output_schema_failed', 'run_limit_exceeded'])
   })
 })

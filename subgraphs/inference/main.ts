@@ -26,6 +26,8 @@ import { Background } from './use-cases/background.ts'
 import { CallLimits } from './use-cases/call-limits.ts'
 import { openCollections } from './use-cases/collections.ts'
 import type { Deps, Engine } from './use-cases/deps.ts'
+import { keepExpiringKeyedCalls } from './use-cases/expire-keyed-calls.ts'
+import { KeyedCalls } from './use-cases/keyed-calls.ts'
 import { LiveReplicas } from './use-cases/live-replicas.ts'
 import { LoadShedder } from './use-cases/load-shedding.ts'
 
@@ -59,6 +61,8 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     engines.set(entry.name, { chat, embedding, transcription, ...healthOf(entry) })
   }
   const stopping = new AbortController()
+  const { signal } = stopping
+  let working: Promise<void> | undefined
   const { dataDirectory, mongodb } = config
   const { store, collections } = openDocuments(openCollections, {
     open: () =>
@@ -66,13 +70,14 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
         ? openMongoDocumentStore({ ...mongodb, log })
         : openSqliteDocumentStore({ file: join(dataDirectory, 'inference.sqlite'), log }),
     clock,
-    signal: stopping.signal,
+    signal,
   })
   stack.use(store)
+  stack.defer(() => working)
   stack.defer(() => stopping.abort())
   // A data folder belongs to one process.
   const replicas = mongodb ? stack.use(new LiveReplicas(collections.replicas, store.opened, clock, log)) : null
-  const deps: Deps = {
+  const base = {
     catalog: catalogOf(config.catalog, clock.now()),
     engines,
     collections,
@@ -87,6 +92,11 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     ids,
     log,
   }
+  const deps: Deps = { ...base, keyedCalls: stack.use(new KeyedCalls(base, mongodb === null)) }
+  working = store.opened.then(
+    () => keepExpiringKeyedCalls(deps, signal),
+    () => undefined,
+  )
   const parts = stack.move()
   return {
     name: 'inference',

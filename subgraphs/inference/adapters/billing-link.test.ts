@@ -46,7 +46,8 @@ const ended = {
 describe('billing over a link', () => {
   it('asks in operations of the contract, with money as decimal strings', async () => {
     const quoteHolds = [{ amount: '0.25', isCovered: false }]
-    const { billing, asked } = scripted({ data: { settleHold: { charged: '0.0015' }, placeHold: {}, voidHold: {}, quoteHolds } })
+    const answers = { settleHold: { charged: '0.0015' }, placeHold: {}, voidHold: { charged: '0' }, quoteHolds }
+    const { billing, asked } = scripted({ data: answers })
     await billing.placeHold(
       { id: 'hold_1', operation: 'chat_completion', modelId: 'm', rateCard, ceiling: quantities, ttlSeconds: 60 },
       context,
@@ -54,7 +55,7 @@ describe('billing over a link', () => {
     await billing.dispatchHold('hold_1', quantities, context)
     await billing.checkpointHold('hold_1', quantities, 45, context)
     expect(await billing.settleHold('hold_1', quantities, 'counted', context)).toBe(1_500_000n)
-    await billing.voidHold('hold_1', context)
+    expect(await billing.voidHold('hold_1', context)).toBe(0n)
     expect(await billing.quoteHolds([{ rateCard, ceiling: quantities }], context)).toEqual([{ amount: 250_000_000n, isCovered: false }])
 
     const sdl = readFileSync(new URL('../../../schema/billing.graphql', import.meta.url), 'utf8')
@@ -86,7 +87,7 @@ describe('billing over a link', () => {
     const lost = [new ServiceUnavailable('Billing'), refusal('internal'), new TypeError('socket')]
     const settle = scripted(...lost, { data: { settleHold: { charged: '1' } } })
     expect(await settle.billing.settleHold('hold_1', quantities, 'provider', context)).toBe(1_000_000_000n)
-    const free = scripted(...lost, { data: { voidHold: { id: 'hold_1' } } })
+    const free = scripted(...lost, { data: { voidHold: { charged: '0' } } })
     await free.billing.voidHold('hold_1', context)
     expect([settle.asked.length, free.asked.length]).toEqual([4, 4])
   })

@@ -10,7 +10,7 @@ const PLACE_RUN = 'mutation ($input: PlaceRunHoldInput!) { placeRunHold(input: $
 const DISPATCH = 'mutation ($input: HoldQuantitiesInput!) { dispatchHold(input: $input) { id } }'
 const CHECKPOINT = 'mutation ($input: CheckpointHoldInput!) { checkpointHold(input: $input) { id } }'
 const SETTLE = 'mutation ($input: SettleHoldInput!) { settleHold(input: $input) { charged } }'
-const VOID = 'mutation ($id: ID!) { voidHold(id: $id) { id } }'
+const VOID = 'mutation ($id: ID!) { voidHold(id: $id) { charged } }'
 
 /**
  * Opening a hold is two small writes. When billing has answered nothing at all for this long, to nobody, it is stopped or cut off, and who waits to begin
@@ -124,7 +124,8 @@ export function billingOver(link: Link, clock: Clock): Billing {
     },
 
     async voidHold(id, context) {
-      await untilAnswered(VOID, { id }, context)
+      const { voidHold } = await untilAnswered<{ voidHold: { charged: string } }>(VOID, { id }, context)
+      return parseUsd(voidHold.charged)
     },
   }
 }

@@ -12,8 +12,8 @@ export interface Billing {
   checkpointHold(id: string, quantities: Quantities, ttlSeconds: number, context: BillingContext): Promise<void>
   /** Gives what was charged. Repeatable; repeats itself until billing answers or the context's signal aborts, and then says `service_unavailable`. */
   settleHold(id: string, quantities: Quantities, source: 'provider' | 'counted' | 'estimated', context: BillingContext): Promise<bigint>
-  /** Frees the hold. Repeats itself as `settleHold` does. @throws {KisError} `not_found`: it was never placed. */
-  voidHold(id: string, context: BillingContext): Promise<void>
+  /** Frees the hold, or gives what was charged at its end before. Repeats itself as `settleHold` does. @throws {KisError} `not_found`: it was never placed. */
+  voidHold(id: string, context: BillingContext): Promise<bigint>
 }
 
 export interface HoldRequest {

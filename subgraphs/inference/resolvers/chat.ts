@@ -3,12 +3,14 @@ import { choicesOf, finishReasonOf, firstChoiceDelta, refusalOf, textOf, toolCal
 import type { Usage } from '../domain/usage.ts'
 import { type ChatCompletion, createChatCompletion } from '../use-cases/create-chat-completion.ts'
 import type { Deps } from '../use-cases/deps.ts'
+import { isReplayed, onceForKey } from '../use-cases/once-for-key.ts'
 import { type QuotedModel, quoteChatCompletion } from '../use-cases/quote-chat-completion.ts'
 import { type ChatEvent, streamChatCompletion } from '../use-cases/stream-chat-completion.ts'
+import { streamOnceForKey } from '../use-cases/stream-once-for-key.ts'
 
 type Context = ResolverContext<Deps>
 interface Input {
-  readonly input: { readonly request: unknown }
+  readonly input: { readonly request: unknown; readonly idempotencyKey?: string | null }
 }
 type Quote = readonly QuotedModel[]
 type Choice = ReturnType<typeof choicesOf>[number]
@@ -19,12 +21,16 @@ export const chatQueries = {
 }
 
 export const chatMutations = {
-  createChatCompletion: (_parent: unknown, { input }: Input, { deps, ...ask }: Context) => createChatCompletion(deps, ask, input.request),
+  createChatCompletion: (_parent: unknown, { input }: Input, { deps, ...ask }: Context) =>
+    onceForKey(deps, ask, { operation: 'chat_completion', ...input }, (asking) => createChatCompletion(deps, asking, input.request)),
 }
 
 export const chatSubscriptions = {
   chatCompletion: {
-    subscribe: (_parent: unknown, { input }: Input, { deps, ...ask }: Context) => streamChatCompletion(deps, ask, input.request),
+    subscribe: (_parent: unknown, { input }: Input, { deps, ...ask }: Context) =>
+      streamOnceForKey(deps, ask, { operation: 'chat_completion_stream', ...input }, (asking) =>
+        streamChatCompletion(deps, asking, input.request),
+      ),
     resolve: (event: ChatEvent) => event,
   },
 }
@@ -44,6 +50,7 @@ export const ChatCompletionFields = {
   finishReason: ({ response }: ChatCompletion) => finishReasonOf(firstChoice(response) ?? {}),
   choices: ({ response }: ChatCompletion) => choicesOf(response),
   usage: ({ usage }: ChatCompletion) => chatUsage(usage),
+  replayed: isReplayed,
 }
 
 export const ChatChoiceFields = {
@@ -58,6 +65,7 @@ export const ChatCompletionEventFields = {
   textDelta: ({ chunks }: ChatEvent) => firstChoiceDelta(chunks).text,
   finishReason: ({ chunks }: ChatEvent) => firstChoiceDelta(chunks).finishReason,
   usage: ({ usage }: ChatEvent) => usage && chatUsage(usage),
+  replayed: isReplayed,
 }
 
 export const ChatCompletionQuoteFields = {

@@ -4,6 +4,7 @@ import { createEmbeddings, type Embeddings } from '../use-cases/create-embedding
 import type { Deps } from '../use-cases/deps.ts'
 import { closeEmbedding, embedPassages, openEmbedding } from '../use-cases/embed-document.ts'
 import { embedQuery } from '../use-cases/embed-query.ts'
+import { isReplayed, onceForKey } from '../use-cases/once-for-key.ts'
 
 type Context = ResolverContext<Deps>
 type EncodingFormat = 'float' | 'base64'
@@ -12,11 +13,15 @@ interface EmbeddingsInput {
   readonly input: unknown
   readonly encodingFormat?: EncodingFormat | null
   readonly dimensions?: number | null
+  readonly idempotencyKey?: string | null
 }
 
 export const embeddingMutations = {
   async createEmbeddings(_parent: unknown, { input }: { input: EmbeddingsInput }, { deps, ...ask }: Context) {
-    return { ...(await createEmbeddings(deps, ask, input)), format: input.encodingFormat ?? 'float' }
+    const { idempotencyKey, ...request } = input
+    const call = { operation: 'embedding', request, idempotencyKey } as const
+    const embeddings = await onceForKey(deps, ask, call, (asking) => createEmbeddings(deps, asking, request))
+    return { ...embeddings, format: input.encodingFormat ?? 'float' }
   },
   async embedQuery(
     _parent: unknown,
@@ -43,6 +48,7 @@ export const EncodingFormatValues = { FLOAT: 'float', BASE64: 'base64' }
 export const EmbeddingsFields = {
   data: ({ vectors, format }: Embeddings & { format: EncodingFormat }) => vectors.map((vector, index) => ({ index, vector, format })),
   model: ({ modelId }: Embeddings, _args: unknown, { deps }: Context) => deps.catalog.find(modelId) ?? null,
+  replayed: isReplayed,
 }
 
 interface OneEmbedding {

@@ -108,11 +108,12 @@ export class FakeBilling implements Billing {
 
   voidHold: Billing['voidHold'] = (id, context) =>
     this.#untilAnswered('voidHold', context, () => {
-      if (this.runs.delete(id)) return
+      if (this.runs.delete(id)) return 0n
       const hold = this.#find(id, context)
-      if (!isOpen(hold)) return
+      if (!isOpen(hold)) return hold.charged
       hold.state = 'voided'
       this.#returnToRun(hold)
+      return 0n
     })
 
   fail(method: Method, ...faults: ('lost' | 'down')[]): void {

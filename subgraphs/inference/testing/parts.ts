@@ -1,8 +1,9 @@
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
 import { parseCatalog } from '../../common/catalog-file.ts'
-import { systemClock } from '../../common/clock.ts'
+import { type Clock, systemClock } from '../../common/clock.ts'
 import { idSource } from '../../common/ids.ts'
 import { silentLog } from '../../common/log.ts'
+import type { DocumentStore } from '../../common/ports/document-store.ts'
 import type { Principal } from '../../common/principal.ts'
 import { Breaker } from '../domain/breaker.ts'
 import { catalogOf } from '../domain/catalog.ts'
@@ -12,6 +13,7 @@ import { Background } from '../use-cases/background.ts'
 import { CallLimits } from '../use-cases/call-limits.ts'
 import { openCollections } from '../use-cases/collections.ts'
 import type { AskContext, Deps } from '../use-cases/deps.ts'
+import { KeyedCalls } from '../use-cases/keyed-calls.ts'
 import { LoadShedder } from '../use-cases/load-shedding.ts'
 import { FakeBilling } from './fake-billing.ts'
 import { FakeEgress } from './fake-egress.ts'
@@ -64,13 +66,29 @@ const fakeAudioReader: AudioReader = {
   },
 }
 
+interface PartsOptions {
+  readonly balance?: bigint
+  readonly catalog?: string
+  /** Of an earlier process, after a crash. */
+  readonly billing?: FakeBilling
+  readonly store?: DocumentStore
+  readonly clock?: Clock
+  /** No other process has the store. */
+  readonly isExclusive?: boolean
+}
+
 /** Use cases over a wallet and engines in memory. */
-export function parts({ balance = 1_000_000_000n, catalog = CATALOG }: { readonly balance?: bigint; readonly catalog?: string } = {}) {
-  const billing = new FakeBilling(balance)
+export function parts({
+  balance = 1_000_000_000n,
+  catalog = CATALOG,
+  billing = new FakeBilling(balance),
+  store = new MemoryDocumentStore(),
+  clock = systemClock,
+  isExclusive = true,
+}: PartsOptions = {}) {
   const knowledge = new FakeKnowledge()
   const near = new ScriptedEngine()
   const far = new ScriptedEngine()
-  const store = new MemoryDocumentStore()
   const egress = new FakeEgress()
   const file = parseCatalog(catalog, 'catalog', {})
   const engines = new Map(
@@ -79,7 +97,7 @@ export function parts({ balance = 1_000_000_000n, catalog = CATALOG }: { readonl
       { chat, embedding, transcription, breaker: new Breaker(), retries: new RetryBudget(), firstByteMs: FIRST_BYTE_MS },
     ]),
   )
-  const deps: Deps = {
+  const base = {
     catalog: catalogOf(file, new Date(0)),
     engines,
     collections: openCollections(store),
@@ -91,10 +109,11 @@ export function parts({ balance = 1_000_000_000n, catalog = CATALOG }: { readonl
     limits: new CallLimits(systemClock, () => 1),
     load: new LoadShedder(() => ({ lagMs: 0, utilisation: 0, memory: 0 })),
     // Nothing in these tests needs a pause to be long.
-    clock: { ...systemClock, sleep: (_ms, signal) => systemClock.sleep(1, signal) },
+    clock: { ...clock, sleep: (_ms: number, signal?: AbortSignal) => systemClock.sleep(1, signal) },
     ids: idSource(systemClock),
     log: silentLog,
   }
+  const deps: Deps = { ...base, keyedCalls: new KeyedCalls(base, isExclusive) }
   return { deps, billing, knowledge, near, far, store, egress }
 }
 

@@ -6,6 +6,7 @@ import { type HoldTerms, openHold } from './hold.ts'
 
 /** A finished piece of work and what to charge for it. */
 export interface Work<Value> {
+  /** The answer, whole but for its cost. */
   readonly value: Value
   readonly usage: Usage
 }
@@ -21,14 +22,14 @@ export function callTookTooLong(): KisError {
  * Holds, works, charges; the answer comes after the charge. A failed call costs nothing. `whenGone` says what was used when the caller has
  * left before the end: the engine was ended, but bills what it has done. The work may take `maxMs`.
  */
-export async function billedCall<Value>(
+export async function billedCall<Value extends object>(
   deps: Deps,
   context: CallContext,
   terms: HoldTerms,
   whenGone: () => Usage,
   work: (signal: AbortSignal) => Promise<Work<Value>>,
   maxMs: number = MAX_CALL_MS,
-): Promise<{ readonly value: Value; readonly usage: Usage; readonly cost: bigint }> {
+): Promise<Value & { readonly cost: bigint }> {
   const hold = await openHold(deps, context, terms)
   let done: Work<Value>
   try {
@@ -38,5 +39,6 @@ export async function billedCall<Value>(
     await hold.resolve(context.signal.aborted ? whenGone() : null).catch(() => undefined)
     throw error
   }
-  return { ...done, cost: await hold.resolve(done.usage) }
+  await context.record?.answered(done.usage, done.value)
+  return { ...done.value, cost: await hold.resolve(done.usage) }
 }

@@ -36,7 +36,7 @@ async function complete(deps: Deps, ask: AskContext, limits: LimitedCall, value:
     const request = await requestWithImages(model)
     const warnings = warningsFor(model)
     const call = chatCallOf(model, context, warnings)
-    const { value: response, ...charged } = await billedCall(
+    return billedCall(
       deps,
       context,
       termsFor(model),
@@ -45,10 +45,10 @@ async function complete(deps: Deps, ask: AskContext, limits: LimitedCall, value:
         const answer = await engineOf(deps, model).chat.complete(call, requestFor(model, request, call.warn), signal)
         const reported = reportedUsage(answer)
         const usage = reported ? providerUsage(reported) : countedUsage(inputTokens, countAnswerTokens(answer))
-        return { value: completedAnswer(answer, namesFor(deps, model), usage), usage }
+        const response = completedAnswer(answer, namesFor(deps, model), usage)
+        return { value: { response, warnings: [...warnings], modelId: model.id, usage }, usage }
       },
       leftMs,
     )
-    return { response, warnings: [...warnings], modelId: model.id, ...charged }
   })
 }

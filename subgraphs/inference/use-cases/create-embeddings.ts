@@ -52,11 +52,8 @@ async function embed(deps: Deps, ask: AskContext, call: LimitedCall, input: Embe
   // A model that shortens its own vectors is asked to; others are cut here.
   const isEngineShortening = model.supports.has('dimensions') && request.dimensions !== model.dimensions
   let sent = 0
-  const {
-    value: vectors,
-    usage,
-    cost,
-  } = await billedCall(
+  const length = request.dimensions ?? model.dimensions
+  return billedCall(
     deps,
     context,
     {
@@ -71,16 +68,10 @@ async function embed(deps: Deps, ask: AskContext, call: LimitedCall, input: Embe
       const done = await embedInBatches(deps, context, model, inputs, asked, signal, (count) => {
         sent = count
       })
-      return { value: done.vectors, usage: done.usage }
+      const vectors = done.vectors.map((vector) => (vector.length > length ? shortened(vector, length) : vector))
+      return { value: { vectors, modelId: model.id, promptTokens: done.usage.quantities.inputTokens }, usage: done.usage }
     },
   )
-  const length = request.dimensions ?? model.dimensions
-  return {
-    vectors: vectors.map((vector) => (vector.length > length ? shortened(vector, length) : vector)),
-    modelId: model.id,
-    promptTokens: usage.quantities.inputTokens,
-    cost,
-  }
 }
 
 function sum(counts: readonly number[]): number {

@@ -48,7 +48,7 @@ async function transcribe(
   if (!transcription) throw new Error(`the engine ${model.engine} has no transcriptions`)
   // Sound has no tokens: it is one request.
   const context = limits.admit(principal, 0)
-  const { value, usage, cost } = await billedCall(
+  return billedCall(
     deps,
     context,
     { operation: 'transcription', model, ceiling: length.ceiling, atDispatch: length.own.quantities },
@@ -56,20 +56,20 @@ async function transcribe(
     async (signal) => {
       const call = { engineModel: model.engineModel, requestId: ask.requestId }
       const answer = await transcription.transcribe(call, { bytes, format: audio.format }, request.ask, signal)
-      return { value: readAnswer(answer, request.format), usage: reportedAudio(answer) ?? length.own }
+      const usage = reportedAudio(answer) ?? length.own
+      const { audioMilliseconds } = usage.quantities
+      const response = { ...answer, usage: answer.usage ?? { type: 'duration', seconds: Math.ceil(audioMilliseconds / 1_000) } }
+      return { value: { ...readAnswer(answer, request.format), response, modelId: model.id, audioMilliseconds }, usage }
     },
   )
-  const { audioMilliseconds } = usage.quantities
-  const response = { ...value.answer, usage: value.answer.usage ?? { type: 'duration', seconds: Math.ceil(audioMilliseconds / 1_000) } }
-  return { text: value.text, subtitles: value.subtitles, response, modelId: model.id, audioMilliseconds, cost }
 }
 
 function readAnswer(answer: ProtocolObject, format: TranscriptionFormat) {
   if (typeof answer.text !== 'string') throw new KisError('engine_error', 'The engine gave an answer without a text.')
   const text = answer.text
-  if (format === 'json' || format === 'verbose_json') return { answer, text, subtitles: null }
+  if (format === 'json' || format === 'verbose_json') return { text, subtitles: null }
   if (!isSegments(answer.segments)) throw new KisError('engine_error', 'The engine gave an answer without segments, which subtitles need.')
-  return { answer, text, subtitles: format === 'srt' ? srtOf(answer.segments) : vttOf(answer.segments) }
+  return { text, subtitles: format === 'srt' ? srtOf(answer.segments) : vttOf(answer.segments) }
 }
 
 function isSegments(value: unknown): value is readonly Segment[] {

@@ -14,6 +14,7 @@ import type { Knowledge } from '../ports/knowledge.ts'
 import type { Background } from './background.ts'
 import type { CallLimits } from './call-limits.ts'
 import type { Collections } from './collections.ts'
+import type { KeyedCalls } from './keyed-calls.ts'
 import type { LoadShedder } from './load-shedding.ts'
 
 export interface Deps {
@@ -30,6 +31,7 @@ export interface Deps {
   readonly egress: Pick<Egress, 'mayAsk' | 'fetch'>
   readonly limits: CallLimits
   readonly load: LoadShedder
+  readonly keyedCalls: KeyedCalls
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
@@ -49,12 +51,25 @@ export interface Engine {
 /** Who asks, under which request id, and the signal that says when nobody waits any more. */
 export interface AskContext extends Omit<BillingContext, 'caller'> {
   readonly caller: Caller | null
+  /** Absent for a call without an idempotency key. */
+  readonly record?: CallRecord
 }
 
 /** The same after admission, when the caller is known to be an organization's. */
 export interface CallContext extends BillingContext {
   /** Hears what each hold of the call was resolved with. */
   readonly spent?: (usage: Usage) => void
+  readonly record?: CallRecord
+}
+
+/** Where a call with an idempotency key writes down how far it is, so that a crash at any moment leaves one charge and one outcome. */
+export interface CallRecord {
+  /** Before money is held: from here on the call may be charged. @throws {KisError} nothing may be held. */
+  holding(holdId: string): Promise<void>
+  /** What was charged at the end of the newest hold; null: billing has not said so. */
+  holdEnded(charged: bigint | null): void
+  /** Before the charge: what was used, and the answer without its cost. */
+  answered(usage: Usage, value: object): Promise<void>
 }
 
 export function engineOf({ engines }: Deps, model: Model): Engine {

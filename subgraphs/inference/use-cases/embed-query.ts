@@ -35,7 +35,7 @@ async function embed(deps: Deps, ask: AskContext, call: LimitedCall, { modelId, 
   const texts = [withQueryPrefix(text, model)]
   const [tokens = 0] = await countEmbeddingTokens(deps, model, texts, () => 'text', ask.signal)
   const context = call.admit(principal, null)
-  const { value, usage, cost } = await billedCall(
+  return billedCall(
     deps,
     context,
     {
@@ -47,8 +47,7 @@ async function embed(deps: Deps, ask: AskContext, call: LimitedCall, { modelId, 
     () => countedUsage(tokens, 0),
     async (signal) => {
       const { vectors, usage } = await embedInBatches(deps, context, model, texts, { dimensions: null, purpose: 'query' }, signal)
-      return { value: vectors[0]!, usage }
+      return { value: { vector: vectors[0]!, tokens: usage.quantities.inputTokens }, usage }
     },
   )
-  return { vector: value, tokens: usage.quantities.inputTokens, cost }
 }

@@ -69,6 +69,7 @@ async function open(
   place: (id: string, context: CallContext) => Promise<void>,
 ): Promise<OpenHold> {
   const id = deps.ids('hold')
+  await context.record?.holding(id)
   try {
     await withDeadline(
       OPEN_TIMEOUT_MS,
@@ -80,7 +81,10 @@ async function open(
       },
     )
   } catch (error) {
-    if (error instanceof KisError && REFUSED.includes(error.code)) throw error
+    if (error instanceof KisError && REFUSED.includes(error.code)) {
+      context.record?.holdEnded(0n)
+      throw error
+    }
     freeQuietly(deps, context, id)
     throw error instanceof KisError || context.signal.aborted ? error : new ServiceUnavailable('Billing', { cause: error })
   }
@@ -124,12 +128,9 @@ export function holdOf({ billing, background, log }: Deps, context: CallContext,
       leave()
       if (usage) context.spent?.(usage)
       outcome = background.track(
-        lasting(context, async (bill) => {
-          if (usage) return billing.settleHold(id, usage.quantities, usage.source, bill)
-          await billing.voidHold(id, bill)
-          return 0n
-        }),
+        lasting(context, (bill) => (usage ? billing.settleHold(id, usage.quantities, usage.source, bill) : billing.voidHold(id, bill))),
       )
+      tellRecord(context, outcome)
       outcome.catch((error) => log.error({ err: error, holdId: id, requestId: context.requestId, usage }, 'hold left to expire'))
       return outcome
     },
@@ -137,13 +138,26 @@ export function holdOf({ billing, background, log }: Deps, context: CallContext,
 }
 
 function freeQuietly({ billing, background, log }: Deps, context: CallContext, id: string): void {
-  background
-    .track(lasting(context, (bill) => billing.voidHold(id, bill)))
-    .catch((error) => log.warn({ err: error, holdId: id, requestId: context.requestId }, 'hold left to expire'))
+  const freed = background.track(lasting(context, (bill) => billing.voidHold(id, bill)))
+  tellRecord(context, freed.catch(neverPlaced))
+  freed.catch((error) => log.warn({ err: error, holdId: id, requestId: context.requestId }, 'hold left to expire'))
+}
+
+/** Nothing was charged for a hold that billing does not know. */
+export function neverPlaced(error: unknown): bigint {
+  if (error instanceof KisError && error.code === 'not_found') return 0n
+  throw error
+}
+
+function tellRecord({ record }: CallContext, end: Promise<bigint>): void {
+  end.then(
+    (charged) => record?.holdEnded(charged),
+    () => record?.holdEnded(null),
+  )
 }
 
 /** The caller may have left; what is written for the call outlives that. */
-function lasting<T>(context: CallContext, write: (context: BillingContext) => Promise<T>): Promise<T> {
+export function lasting<T>(context: CallContext, write: (context: BillingContext) => Promise<T>): Promise<T> {
   return withDeadline(
     RESOLVE_TIMEOUT_MS,
     () => new ServiceUnavailable('Billing', { shouldRetry: false }),

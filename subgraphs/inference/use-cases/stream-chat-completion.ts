@@ -93,8 +93,9 @@ class ChatStream {
     this.#end()
     const { hold, meter, completer } = this.#answering
     const usage = meter.usage()
-    const cost = await hold.resolve(usage)
-    return { done: false, value: { chunks: completer.end(usage), ...this.#toldFirst(this.#answering), usage, cost } }
+    const last = { chunks: completer.end(usage), ...this.#toldFirst(this.#answering), usage }
+    await this.#ask.record?.answered(usage, last)
+    return { done: false, value: { ...last, cost: await hold.resolve(usage) } }
   }
 
   /** The caller needs no more. */

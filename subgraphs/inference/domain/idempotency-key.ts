@@ -1,0 +1,52 @@
+import { createHash } from 'node:crypto'
+import { checkLength, refuse, textAt } from '../../common/check.ts'
+import { KisError } from '../../common/errors.ts'
+
+/** As the other services that take such keys have it; a UUID has 36. */
+const MAX_CHARACTERS = 255
+const VISIBLE_ASCII = /^[!-~]+$/
+/** As deep as a request of the chat protocol may be. */
+const MAX_DEPTH = 64
+
+/** @throws {KisError} */
+export function checkIdempotencyKey(value: unknown): string {
+  const key = textAt(value, 'idempotencyKey')
+  checkLength(key, 'idempotencyKey', MAX_CHARACTERS)
+  if (!VISIBLE_ASCII.test(key))
+    refuse('invalid_request', 'idempotencyKey', `An idempotency key has 1 to ${MAX_CHARACTERS} visible ASCII characters and no spaces.`)
+  return key
+}
+
+/** SHA-256 in hexadecimal of the operation and its request: the same for the same JSON value, whatever the order of its fields. */
+export function requestDigest(operation: string, request: unknown): string {
+  const hash = createHash('sha256')
+  feed({ operation, request }, 0, (text) => hash.update(text))
+  return hash.digest('hex')
+}
+
+export function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
+
+/** Canonical JSON, as RFC 8785 has it, piece by piece. Fields without a value are none. */
+function feed(value: unknown, depth: number, take: (text: string) => unknown): void {
+  if (typeof value !== 'object' || value === null) {
+    take(JSON.stringify(value ?? null))
+    return
+  }
+  if (depth > MAX_DEPTH + 1) throw new KisError('invalid_request', `The request is nested deeper than ${MAX_DEPTH} levels.`)
+  const isList = Array.isArray(value)
+  const fields = isList
+    ? value.keys()
+    : Object.keys(value)
+        .filter((name) => (value as Record<string, unknown>)[name] !== undefined)
+        .sort()
+  take(isList ? '[' : '{')
+  let separator = ''
+  for (const field of fields) {
+    take(isList ? separator : `${separator}${JSON.stringify(field)}:`)
+    feed((value as Record<string | number, unknown>)[field], depth + 1, take)
+    separator = ','
+  }
+  take(isList ? ']' : '}')
+}

@@ -1,0 +1,162 @@
+import { KisError } from '../../common/errors.ts'
+import { DuplicateKey } from '../../common/ports/document-store.ts'
+import { sha256 } from '../domain/idempotency-key.ts'
+import type { KeyedCall } from './collections.ts'
+import type { CallContext, Deps } from './deps.ts'
+import { HOLD_TTL_SECONDS, lasting, neverPlaced } from './hold.ts'
+import { interrupted, type KeyedOutcome, unpackOutcome } from './keyed-outcome.ts'
+import { KeyedRun, LEASE_MS } from './keyed-run.ts'
+
+/** How long a key stands for its call, from the call's begin. */
+const KEPT_MS = 24 * 3_600_000
+/** When a hold whose process is gone has surely been resolved: billing looks every 5 s. */
+const HOLD_GRACE_MS = HOLD_TTL_SECONDS * 1_000 + 10_000
+/** A call under way may take as long again as it has taken; bounded, because clients wait that long at most, and do not ask at once. */
+const SHORTEST_WAIT_MS = 1_000
+const LONGEST_WAIT_MS = 30_000
+/** Others may free or take the same key meanwhile, each time once. */
+const MAX_TRIES = 3
+
+/** The outcome of an earlier call, with what was charged for it. */
+export interface Recorded {
+  readonly outcome: KeyedOutcome
+  readonly cost: bigint
+}
+
+type OwnDeps = Pick<Deps, 'collections' | 'billing' | 'background' | 'clock' | 'log'>
+
+/** Calls with an idempotency key: who may run one, and what is replayed instead. Disposing it ends those whose callers have left. */
+export class KeyedCalls implements Disposable {
+  readonly #deps: OwnDeps
+  readonly #isExclusive: boolean
+  readonly #running = new Set<string>()
+  readonly #stopping = new AbortController()
+
+  /** `isExclusive`: no other process has these stores, so that a call that does not run here does not run. */
+  constructor(deps: OwnDeps, isExclusive: boolean) {
+    this.#deps = deps
+    this.#isExclusive = isExclusive
+  }
+
+  /** Aborts when the process stops. */
+  get signal(): AbortSignal {
+    return this.#stopping.signal
+  }
+
+  [Symbol.dispose](): void {
+    this.#stopping.abort()
+  }
+
+  /**
+   * The run of the call, which must be ended, or what came of its first one. A key belongs to the API key that sends it.
+   * @throws {KisError} `idempotency_conflict`: the key stands for another request, or its call is under way. `service_unavailable`: whether
+   * it is cannot be known.
+   */
+  async claim(context: CallContext, key: string, digest: string): Promise<KeyedRun | Recorded> {
+    const { collections, clock } = this.#deps
+    const calls = collections.keyedCalls
+    const { apiKeyId, organizationId } = context.caller
+    const _id = `${apiKeyId}:${sha256(key)}`
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      const now = clock.now()
+      const fresh: KeyedCall = {
+        _id,
+        organizationId,
+        digest,
+        state: 'running',
+        token: KeyedRun.newToken(),
+        leaseUntil: later(now, LEASE_MS),
+        holdId: null,
+        outcome: null,
+        cost: null,
+        startedAt: now,
+        expiresAt: later(now, KEPT_MS),
+      }
+      if (await this.#insert(fresh)) return this.#run(fresh)
+      const found = await calls.findOne({ _id })
+      if (found && found.expiresAt <= now && !this.#runs(found, now)) {
+        await calls.findOneAndDelete({ _id, token: found.token })
+      } else if (found) {
+        if (found.digest !== digest) throw reused()
+        if (found.state === 'ended') return recorded(found)
+        if (this.#runs(found, now)) throw underWay(now.getTime() - found.startedAt.getTime())
+        const taken = await this.#takeOver(found, now, context)
+        if (taken) return taken
+      }
+    }
+    throw underWay(SHORTEST_WAIT_MS)
+  }
+
+  /** Frees the keys whose time is over. At most 1,000 a call; gives how many. */
+  async removeExpired(): Promise<number> {
+    const { collections, clock } = this.#deps
+    return collections.keyedCalls.deleteMany({ expiresAt: { $lte: clock.now() } })
+  }
+
+  async #insert(call: KeyedCall): Promise<boolean> {
+    try {
+      await this.#deps.collections.keyedCalls.insertOne(call)
+      return true
+    } catch (error) {
+      if (error instanceof DuplicateKey) return false
+      throw error
+    }
+  }
+
+  #run(call: KeyedCall): KeyedRun {
+    this.#running.add(call.token)
+    return new KeyedRun(this.#deps.collections.keyedCalls, call, this.#deps, () => this.#running.delete(call.token))
+  }
+
+  #runs({ token, leaseUntil, state }: KeyedCall, now: Date): boolean {
+    return state !== 'ended' && (this.#isExclusive ? this.#running.has(token) : leaseUntil > now)
+  }
+
+  /** Goes on with a call whose process is gone. Undefined: another was quicker. */
+  async #takeOver(found: KeyedCall, now: Date, context: CallContext): Promise<KeyedRun | Recorded | undefined> {
+    const { collections, billing } = this.#deps
+    // Until then billing may still charge it, and after that says how it has ended.
+    const endedMs = found.leaseUntil.getTime() + HOLD_GRACE_MS - now.getTime()
+    if (found.state === 'running' && found.holdId && endedMs > 0) throw underWay(endedMs)
+    const taken = await collections.keyedCalls.findOneAndUpdate(
+      { _id: found._id, token: found.token },
+      { $set: { token: KeyedRun.newToken(), leaseUntil: later(now, LEASE_MS) } },
+    )
+    if (!taken) return undefined
+    const run = this.#run(taken)
+    const { holdId } = taken
+    if (!holdId) return run
+    try {
+      if (taken.outcome !== null) {
+        const outcome = await unpackOutcome(taken.outcome)
+        const { quantities, source } = outcome.usage!
+        const cost = await lasting(context, (bill) => billing.settleHold(holdId, quantities, source, bill))
+        await run.end(cost)
+        return { outcome, cost }
+      }
+      const cost = await lasting(context, (bill) => billing.voidHold(holdId, bill)).catch(neverPlaced)
+      return cost === 0n ? run : { outcome: await run.endCharged(cost, interrupted()), cost }
+    } catch (error) {
+      run.release()
+      throw error
+    }
+  }
+}
+
+async function recorded({ outcome, cost }: KeyedCall): Promise<Recorded> {
+  return { outcome: await unpackOutcome(outcome!), cost: BigInt(cost!) }
+}
+
+function reused(): KisError {
+  return new KisError('idempotency_conflict', 'This idempotency key was sent with another request before.', { param: 'idempotencyKey' })
+}
+
+function underWay(waitMs: number): KisError {
+  const retryAfterMs = Math.min(LONGEST_WAIT_MS, Math.max(SHORTEST_WAIT_MS, waitMs))
+  const message = 'The first request with this idempotency key is still under way; ask again for its outcome.'
+  return new KisError('idempotency_conflict', message, { param: 'idempotencyKey', retryAfterMs, shouldRetry: true })
+}
+
+function later(date: Date, ms: number): Date {
+  return new Date(date.getTime() + ms)
+}

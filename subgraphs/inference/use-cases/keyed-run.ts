@@ -1,0 +1,144 @@
+import { ServiceUnavailable } from '../../common/errors.ts'
+import { randomHex } from '../../common/ids.ts'
+import type { DocumentCollection } from '../../common/ports/document-store.ts'
+import type { Usage } from '../domain/usage.ts'
+import type { KeyedCall } from './collections.ts'
+import type { CallRecord, Deps } from './deps.ts'
+import { failureOf, type KeyedOutcome, packOutcome, tooLong } from './keyed-outcome.ts'
+
+/** A process that has not renewed it for so long is gone. */
+export const LEASE_MS = 30_000
+/** A third of it, so that two renewals may be lost. */
+const RENEW_MS = 10_000
+/** JSON text of a streamed answer that is gathered to be kept; it shrinks to a tenth or so. */
+const MAX_GATHERED_CHARACTERS = 16 * 1024 * 1024
+
+type RunDeps = Pick<Deps, 'background' | 'clock' | 'log'>
+
+/** The one run of a call with an idempotency key. It writes down how far the call is; who takes the call over ends its writing. */
+export class KeyedRun implements CallRecord {
+  readonly #calls: DocumentCollection<KeyedCall>
+  readonly #deps: RunDeps
+  readonly #id: string
+  readonly #token: string
+  readonly #onEnd: () => void
+  readonly #renewing: NodeJS.Timeout
+  /** Of a stream, until it is too long to be kept. */
+  #events: object[] | null = []
+  #gathered = 0
+  #isAnswered = false
+  #charged = 0n
+  /** The end of the newest hold, with what was charged, or null when billing has not said so. */
+  #holdEnd: PromiseWithResolvers<bigint | null> | undefined
+  #isHoldOpen = false
+
+  constructor(calls: DocumentCollection<KeyedCall>, { _id, token }: KeyedCall, deps: RunDeps, onEnd: () => void) {
+    this.#calls = calls
+    this.#deps = deps
+    this.#id = _id
+    this.#token = token
+    this.#onEnd = onEnd
+    this.#renewing = setInterval(() => this.#renew(), RENEW_MS)
+    this.#renewing.unref()
+  }
+
+  static newToken(): string {
+    return randomHex(32)
+  }
+
+  async holding(holdId: string): Promise<void> {
+    if (!(await this.#write({ holdId }))) throw new ServiceUnavailable('The record of the call')
+    this.#holdEnd = Promise.withResolvers()
+    this.#isHoldOpen = true
+  }
+
+  holdEnded(charged: bigint | null): void {
+    this.#isHoldOpen = false
+    this.#charged += charged ?? 0n
+    this.#holdEnd?.resolve(charged)
+  }
+
+  gather(event: object): void {
+    if (!this.#events) return
+    this.#gathered += JSON.stringify(event).length
+    if (this.#gathered > MAX_GATHERED_CHARACTERS) this.#events = null
+    else this.#events.push(event)
+  }
+
+  async answered(usage: Usage, value: object): Promise<void> {
+    const events = this.#events
+    const outcome = events ? { usage, value, events, failure: null } : { usage, value: null, events: [], failure: tooLong() }
+    try {
+      this.#isAnswered = await this.#keep('answered', outcome)
+    } catch (error) {
+      // The caller gets the answer all the same. A repeat is told that the call was interrupted.
+      this.#deps.log.warn({ err: error }, 'the answer to a call with an idempotency key is not kept')
+    }
+  }
+
+  /** The call is charged. */
+  async end(cost: bigint): Promise<void> {
+    try {
+      await this.#write({ state: 'ended', cost: String(cost) })
+    } catch (error) {
+      // A repeat asks billing again.
+      this.#deps.log.warn({ err: error }, 'the end of a call with an idempotency key is not written down')
+    } finally {
+      this.release()
+    }
+  }
+
+  /**
+   * The call has failed. When nothing was charged, the key is free for a repeat; else the failure is what is replayed. Waits for billing
+   * only when that has answered already: the caller is to hear of the failure.
+   */
+  async fail(error: unknown): Promise<void> {
+    const isKnown = !this.#isHoldOpen
+    const closing = this.#deps.background.track(this.#close(error))
+    if (isKnown) await closing
+  }
+
+  /** Ends a call of which billing says that it was charged. */
+  async endCharged(cost: bigint, failure: KeyedOutcome['failure']): Promise<KeyedOutcome> {
+    const outcome = { usage: null, value: null, events: this.#events ?? [], failure }
+    await this.#keep('ended', outcome, { cost: String(cost) })
+    this.release()
+    return outcome
+  }
+
+  /** Leaves the call to whoever repeats it. */
+  release(): void {
+    clearInterval(this.#renewing)
+    this.#onEnd()
+  }
+
+  async #close(error: unknown): Promise<void> {
+    try {
+      const end = this.#holdEnd ? await this.#holdEnd.promise : 0n
+      if (this.#isAnswered || end === null) await this.#write({ leaseUntil: this.#deps.clock.now() })
+      else if (this.#charged > 0n) await this.endCharged(this.#charged, failureOf(error))
+      else await this.#calls.findOneAndDelete({ _id: this.#id, token: this.#token })
+    } catch (cause) {
+      this.#deps.log.warn({ err: cause }, 'the failure of a call with an idempotency key is not written down')
+    } finally {
+      this.release()
+    }
+  }
+
+  async #keep(state: KeyedCall['state'], outcome: KeyedOutcome, more: Partial<KeyedCall> = {}): Promise<boolean> {
+    return this.#write({ state, outcome: await packOutcome(outcome), ...more })
+  }
+
+  /** False when another has taken the call over. */
+  async #write(fields: Partial<KeyedCall>): Promise<boolean> {
+    return (await this.#calls.findOneAndUpdate({ _id: this.#id, token: this.#token }, { $set: fields })) !== null
+  }
+
+  #renew(): void {
+    const { background, clock, log } = this.#deps
+    const leaseUntil = new Date(clock.now().getTime() + LEASE_MS)
+    background
+      .track(this.#write({ leaseUntil }))
+      .catch((error) => log.warn({ err: error }, 'a call with an idempotency key is not renewed'))
+  }
+}

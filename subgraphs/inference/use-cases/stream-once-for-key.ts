@@ -1,0 +1,84 @@
+import type { RateLimits } from '../../../schema/errors.ts'
+import { isAbsent } from '../../common/check.ts'
+import { endableIterator } from '../../common/endable-iterator.ts'
+import type { AskContext, Deps } from './deps.ts'
+import type { Recorded } from './keyed-calls.ts'
+import { errorOf, interrupted } from './keyed-outcome.ts'
+import { KeyedRun } from './keyed-run.ts'
+import { claim, detached, type Replayable, rateLimitsOf, type SentCall } from './once-for-key.ts'
+import type { ChatEvent } from './stream-chat-completion.ts'
+
+type Events = AsyncIterableIterator<ChatEvent & Replayable, undefined>
+type Open = (ask: AskContext) => AsyncIterableIterator<ChatEvent, undefined>
+
+/** `onceForKey` for a stream: it is read to its end when its caller leaves, and replayed in the same pieces. Nothing happens before the first `next()`. */
+export function streamOnceForKey(deps: Deps, ask: AskContext, call: SentCall, open: Open): Events {
+  if (isAbsent(call.idempotencyKey)) return open(ask)
+  const stream = new KeyedStream(deps, ask, call, open)
+  return endableIterator(
+    () => stream.next(),
+    () => stream.leave(),
+    ask.signal,
+  )
+}
+
+class KeyedStream {
+  readonly #deps: Deps
+  readonly #begin: () => Promise<AsyncIterator<ChatEvent & Replayable, undefined>>
+  #events: AsyncIterator<ChatEvent & Replayable, undefined> | undefined
+  /** Steps follow each other: the caller may leave in the middle of one. */
+  #latest: Promise<unknown> | undefined
+
+  constructor(deps: Deps, ask: AskContext, call: SentCall, open: Open) {
+    this.#deps = deps
+    this.#begin = async () => {
+      const claimed = await claim(deps, ask, call)
+      return claimed instanceof KeyedRun ? kept(claimed, open(detached(deps, ask, claimed))) : replay(claimed, rateLimitsOf(deps, ask))
+    }
+  }
+
+  next(): Promise<IteratorResult<ChatEvent & Replayable, undefined>> {
+    const step = Promise.resolve(this.#latest).then(async () => {
+      this.#events ??= await this.#begin()
+      return this.#events.next()
+    })
+    this.#latest = step.catch(() => undefined)
+    return step
+  }
+
+  leave(): void {
+    if (this.#latest) this.#deps.background.track(this.#readOn()).catch(() => undefined)
+  }
+
+  async #readOn(): Promise<void> {
+    await this.#latest
+    // A call that never began has nothing to read on.
+    while (this.#events && !(await this.#events.next()).done);
+  }
+}
+
+async function* kept(record: KeyedRun, events: AsyncIterableIterator<ChatEvent, undefined>): AsyncGenerator<ChatEvent, undefined> {
+  try {
+    for await (const event of events) {
+      if (event.cost === null) record.gather(event)
+      else await record.end(event.cost)
+      yield event
+      if (event.cost !== null) return
+    }
+    // It was ended from here.
+    throw errorOf(interrupted())
+  } catch (error) {
+    await record.fail(error)
+    throw error
+  }
+}
+
+async function* replay({ outcome, cost }: Recorded, rateLimits: RateLimits | null): AsyncGenerator<ChatEvent & Replayable, undefined> {
+  const again = (event: object) => {
+    const { warnings } = event as ChatEvent
+    return { ...(event as ChatEvent), rateLimits: warnings && rateLimits, replayed: true }
+  }
+  for (const event of outcome.events) yield again(event)
+  if (outcome.failure) throw errorOf(outcome.failure)
+  yield { ...again(outcome.value!), cost }
+}

@@ -1,0 +1,303 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { KisError } from '../../subgraphs/common/errors.ts'
+import type { DocumentStore } from '../../subgraphs/common/ports/document-store.ts'
+import { FakeBilling } from '../../subgraphs/inference/testing/fake-billing.ts'
+import { asking, parts, somebody } from '../../subgraphs/inference/testing/parts.ts'
+import { completion, stream, usage, usageChunk } from '../../subgraphs/inference/testing/scripted-engine.ts'
+import { createChatCompletion } from '../../subgraphs/inference/use-cases/create-chat-completion.ts'
+import { createEmbeddings } from '../../subgraphs/inference/use-cases/create-embeddings.ts'
+import { createTranscription } from '../../subgraphs/inference/use-cases/create-transcription.ts'
+import type { AskContext, Deps } from '../../subgraphs/inference/use-cases/deps.ts'
+import { onceForKey } from '../../subgraphs/inference/use-cases/once-for-key.ts'
+import { streamChatCompletion } from '../../subgraphs/inference/use-cases/stream-chat-completion.ts'
+import { streamOnceForKey } from '../../subgraphs/inference/use-cases/stream-once-for-key.ts'
+import { handClock } from '../gateway/support/clock.ts'
+import { eventually } from '../support/eventually.ts'
+
+export interface OpenedStore {
+  readonly store: DocumentStore
+  close(): Promise<void>
+}
+
+const KEY = 'order-1'
+const hello = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
+const HOUR_MS = 3_600_000
+
+const chat = (deps: Deps, { request = hello, key = KEY, ask = asking() }: { request?: object; key?: unknown; ask?: AskContext } = {}) =>
+  onceForKey(deps, ask, { operation: 'chat_completion', request, idempotencyKey: key }, (asked) =>
+    createChatCompletion(deps, asked, request),
+  )
+
+const chatStream = (deps: Deps, key: string | null = KEY) =>
+  streamOnceForKey(deps, asking(), { operation: 'chat_completion_stream', request: hello, idempotencyKey: key }, (asked) =>
+    streamChatCompletion(deps, asked, hello),
+  )
+
+async function all<T>(events: AsyncIterable<T>): Promise<T[]> {
+  const got: T[] = []
+  for await (const event of events) got.push(event)
+  return got
+}
+
+/** What a call comes to that fails. */
+async function failure(call: Promise<unknown>): Promise<KisError> {
+  const error = await call.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  )
+  if (!(error instanceof KisError)) throw new Error(`it did not fail as expected: ${error}`)
+  return error
+}
+
+/** Calls with an idempotency key, over a document store of any kind. */
+export function keyedCallsContract(name: string, open: () => Promise<OpenedStore>): void {
+  describe(`calls with an idempotency key: ${name}`, () => {
+    let opened: OpenedStore
+    beforeEach(async () => {
+      opened = await open()
+    })
+    afterEach(() => opened.close())
+
+    /** A process on the store of the test; a second one is another process, or the same after a crash. */
+    const started = (options: Parameters<typeof parts>[0] = {}) => parts({ store: opened.store, ...options })
+
+    it('are answered once, and then replayed for the same request, in whatever order its fields are', async () => {
+      const { deps, billing, far } = started()
+      const first = await chat(deps)
+      const { max_tokens, ...rest } = hello
+      const again = await chat(deps, { request: { max_tokens, ...rest } })
+      expect(again).toEqual({ ...first, replayed: true })
+      expect(first.replayed).toBeUndefined()
+      expect([far.chats, billing.holds.size, billing.only.charged]).toEqual([1, 1, 30_000n])
+    })
+
+    it('are replayed with vectors and transcripts to the bit', async () => {
+      const { deps, near, far } = started()
+      near.vectorOf = () => Float32Array.from([0.1, -0, 1e-40, 3])
+      const embed = () => {
+        const request = { model: 'embed', input: ['a', 'b'] }
+        return onceForKey(deps, asking(), { operation: 'embedding', request, idempotencyKey: 'a' }, (ask) =>
+          createEmbeddings(deps, ask, request),
+        )
+      }
+      const transcribe = () => {
+        const request = { model: 'speech', contentBase64: Buffer.from('wav 2500 ').toString('base64') }
+        const call = { operation: 'transcription', request, idempotencyKey: 'b' } as const
+        return onceForKey(deps, asking(), call, (ask) => createTranscription(deps, ask, request as never))
+      }
+      for (const call of [embed, transcribe]) expect(await call()).toEqual({ ...(await call()), replayed: undefined })
+      expect([near.embeds, far.transcribed.length]).toEqual([1, 1])
+    })
+
+    it('refuse their key for another request or operation, and know keys by the API key that sends them', async () => {
+      const { deps, far } = started()
+      await chat(deps)
+      for (const other of [() => chat(deps, { request: { ...hello, seed: 1 } }), () => all(chatStream(deps))])
+        expect(await failure(other())).toMatchObject({ code: 'idempotency_conflict', param: 'idempotencyKey', shouldRetry: false })
+      expect(far.chats).toBe(1)
+      expect((await chat(deps, { ask: asking({ ...somebody, apiKeyId: 'key_b' }) })).replayed).toBeUndefined()
+      expect((await chat(deps, { key: 'order-2' })).replayed).toBeUndefined()
+      expect(far.chats).toBe(3)
+    })
+
+    it('ask the engine once of fifty at the same time, on two processes; the others are told to come again', async () => {
+      const first = started({ isExclusive: false })
+      const second = started({ isExclusive: false, billing: first.billing })
+      const outcomes = await Promise.allSettled(Array.from({ length: 50 }, (_, i) => chat((i % 2 ? first : second).deps)))
+      const refused = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []))
+      for (const error of refused) expect(error).toMatchObject({ code: 'idempotency_conflict', shouldRetry: true, retryAfterMs: 1_000 })
+      expect(first.far.chats + second.far.chats).toBe(1)
+      expect(first.billing.only.charged).toBe(30_000n)
+      expect((await chat(second.deps)).replayed).toBe(true)
+    })
+
+    it('tell who asks meanwhile to wait as long again as the call has taken, 30 s at most', async () => {
+      const clock = handClock()
+      const { deps, far } = started({ clock })
+      far.completions = ['wait']
+      chat(deps).catch(() => undefined)
+      await eventually(() => far.chats === 1)
+      for (const [afterMs, waitMs] of [
+        [0, 1_000],
+        [5_000, 5_000],
+        [60_000, 30_000],
+      ] as const) {
+        clock.advance(afterMs)
+        expect(await failure(chat(deps))).toMatchObject({ code: 'idempotency_conflict', shouldRetry: true, retryAfterMs: waitMs })
+      }
+      deps.keyedCalls[Symbol.dispose]()
+    })
+
+    it.each([
+      {
+        name: 'the engine',
+        arrange: (far: { completions: unknown[] }) => void far.completions.unshift(new KisError('engine_error', 'no')),
+      },
+      { name: 'the wallet', balance: 10n },
+    ])('free their key when $name refuses them, because nothing was charged', async ({ arrange, balance = 1_000_000_000n }) => {
+      const { deps, billing, far } = started({ balance })
+      arrange?.(far as never)
+      await failure(chat(deps))
+      billing.balance = 1_000_000_000n
+      expect((await chat(deps)).replayed).toBeUndefined()
+      expect([...billing.holds.values()].filter(({ charged }) => charged > 0n)).toHaveLength(1)
+    })
+
+    it('free their key when the request itself is wrong', async () => {
+      const { deps } = started()
+      expect((await failure(chat(deps, { request: { model: 'chat' } }))).code).toBe('missing_required_parameter')
+      expect((await chat(deps)).replayed).toBeUndefined()
+    })
+
+    it('go on when their caller leaves, and are replayed whole', async () => {
+      const { deps, billing, far } = started()
+      const gate = Promise.withResolvers<void>()
+      const { complete } = far.chat
+      Object.assign(far.chat, { complete: (...given: Parameters<typeof complete>) => gate.promise.then(() => complete(...given)) })
+      const leaving = new AbortController()
+      const left = chat(deps, { ask: asking(somebody, leaving.signal) })
+      await eventually(() => billing.openHolds === 1)
+      leaving.abort()
+      gate.resolve()
+      expect(await left).toMatchObject({ cost: 30_000n })
+      expect((await chat(deps)).replayed).toBe(true)
+      expect([far.chats, far.ended]).toEqual([1, 0])
+    })
+
+    it('are streamed again in the same pieces, also when their caller left after the first', async () => {
+      const { deps, billing, far } = started()
+      const leaving = chatStream(deps)
+      const { value: first } = await leaving.next()
+      await leaving.return!()
+      await eventually(() => billing.openHolds === 0 && billing.only.charged > 0n)
+      await deps.background[Symbol.asyncDispose]()
+      const events = await all(chatStream(deps))
+      expect(events[0]).toEqual({ ...first, replayed: true })
+      expect([far.chats, far.ended, billing.only.charged]).toEqual([1, 0, 26_000n])
+      const fresh = await all(chatStream(deps, null))
+      expect(events).toEqual(fresh.map((event) => ({ ...event, replayed: true })))
+      expect(events.at(-1)).toMatchObject({ usage: { source: 'provider' }, cost: 26_000n })
+    })
+
+    it('are not begun by a stream that nobody reads', async () => {
+      const { deps, far } = started()
+      await chatStream(deps).return!()
+      expect(far.chats).toBe(0)
+      expect((await all(chatStream(deps))).some(({ replayed }) => replayed)).toBe(false)
+    })
+
+    it('replay a failure that was charged, after what came before it, and say that a repeat does not help', async () => {
+      const { deps, billing, far } = started()
+      far.steps = [...stream(2), [usageChunk(20, 2)], new KisError('engine_error', 'cut')]
+      for (const replayed of [undefined, true]) {
+        const got: unknown[] = []
+        const reading = (async () => {
+          for await (const event of chatStream(deps)) got.push(event)
+        })()
+        expect(await failure(reading)).toMatchObject({ code: 'engine_error', message: 'cut', shouldRetry: replayed === undefined })
+        expect(got).toMatchObject(Array(2).fill(replayed ? { replayed } : {}))
+      }
+      expect([far.chats, billing.only.charged]).toEqual([1, 24_000n])
+    })
+
+    it('that the end of the process ends are charged for what was produced, and say so when they are repeated', async () => {
+      const { deps, billing, far } = started()
+      far.steps = [...stream(1), 'wait']
+      const events = chatStream(deps)
+      await events.next()
+      const pending = failure(events.next())
+      deps.keyedCalls[Symbol.dispose]()
+      expect((await pending).code).toBe('service_unavailable')
+      await deps.background[Symbol.asyncDispose]()
+      expect(billing.only).toMatchObject({ state: 'settled', used: { source: 'counted' } })
+      const next = started({ billing })
+      expect(await failure(all(chatStream(next.deps)))).toMatchObject({ code: 'service_unavailable', shouldRetry: false })
+      expect(next.far.chats).toBe(0)
+    })
+
+    it('that a crash ends before any money is held run again at once where the store has one process, else after 30 s', async () => {
+      const clock = handClock()
+      for (const isExclusive of [true, false]) {
+        const key = `crash-${isExclusive}`
+        const first = started({ clock, isExclusive })
+        expect(await first.deps.keyedCalls.claim({ ...asking(), caller: somebody }, key, 'x')).not.toHaveProperty('outcome')
+        const second = started({ clock, isExclusive })
+        const claim = () => second.deps.keyedCalls.claim({ ...asking(), caller: somebody }, key, 'x')
+        if (!isExclusive) {
+          expect((await failure(claim())).shouldRetry).toBe(true)
+          clock.advance(30_001)
+        }
+        expect(await claim()).not.toHaveProperty('outcome')
+      }
+    })
+
+    it('that a crash ends between answer and charge are charged by the repeat, and replayed', async () => {
+      const first = started()
+      Object.assign(first.billing, { settleHold: () => new Promise(() => undefined) })
+      chat(first.deps).catch(() => undefined)
+      const id = await heldBy(first.billing)
+      const newest = { sort: { expiresAt: -1 }, limit: 1 } as const
+      await eventually(async () => (await first.deps.collections.keyedCalls.find({}, newest))[0]?.state === 'answered')
+      const billing = new FakeBilling(first.billing.balance)
+      billing.holds.set(id, first.billing.holds.get(id)!)
+      const second = started({ billing })
+      expect(await chat(second.deps)).toMatchObject({ response: completion(), cost: 30_000n, replayed: true })
+      expect([first.far.chats + second.far.chats, billing.only.state, billing.only.charged]).toEqual([1, 'settled', 30_000n])
+      expect(await chat(second.deps)).toMatchObject({ cost: 30_000n, replayed: true })
+    })
+
+    it.each([
+      { name: 'that billing has charged are refused for good', charged: 6_000n, calls: 0 },
+      { name: 'that billing has not charged run again', charged: 0n, calls: 1 },
+    ])('that a crash ends while the engine works wait until their hold has ended; those $name', async ({ charged, calls }) => {
+      const clock = handClock()
+      const first = started({ clock })
+      first.far.completions = ['wait']
+      chat(first.deps).catch(() => undefined)
+      const id = await heldBy(first.billing)
+      await eventually(() => first.far.chats === 1)
+      const second = started({ clock, billing: first.billing })
+      expect(await failure(chat(second.deps))).toMatchObject({ code: 'idempotency_conflict', shouldRetry: true, retryAfterMs: 30_000 })
+      clock.advance(90_000)
+      Object.assign(first.billing.holds.get(id)!, { state: 'settled', charged })
+      for (let repeat = 0; repeat < 2; repeat++) {
+        if (charged === 0n) expect((await chat(second.deps)).replayed).toBe(repeat === 0 ? undefined : true)
+        else expect(await failure(chat(second.deps))).toMatchObject({ code: 'service_unavailable', shouldRetry: false })
+      }
+      expect(second.far.chats).toBe(calls)
+    })
+
+    it('say that an answer is too long to be kept, which was given and charged once', async () => {
+      const { deps, billing, far } = started()
+      const noise = Array.from({ length: 400_000 }, () => Math.random().toString(36).slice(2, 6)).join('')
+      far.completions = [completion({ usage: usage(20, 5), noise })]
+      expect((await chat(deps)).response).toMatchObject({ noise })
+      expect(await failure(chat(deps))).toMatchObject({
+        code: 'idempotency_conflict',
+        shouldRetry: false,
+        message: expect.stringContaining('longer than'),
+      })
+      expect([far.chats, billing.only.charged]).toEqual([1, 30_000n])
+    })
+
+    it('free their key after 24 hours, and leave nothing behind', async () => {
+      const clock = handClock()
+      const { deps, far } = started({ clock })
+      await chat(deps)
+      clock.advance(24 * HOUR_MS - 1)
+      expect((await chat(deps)).replayed).toBe(true)
+      expect(await deps.keyedCalls.removeExpired()).toBe(0)
+      clock.advance(1)
+      expect((await chat(deps, { request: { ...hello, seed: 1 } })).replayed).toBeUndefined()
+      expect(far.chats).toBe(2)
+      clock.advance(24 * HOUR_MS)
+      expect([await deps.keyedCalls.removeExpired(), await deps.keyedCalls.removeExpired()]).toEqual([1, 0])
+    })
+  })
+}
+
+/** The id of the hold, once it is dispatched. */
+async function heldBy(billing: FakeBilling): Promise<string> {
+  await eventually(() => billing.holds.size === 1 && billing.only.state === 'dispatched')
+  return [...billing.holds.keys()][0]!
+}

@@ -66,6 +66,32 @@ describe('an address', () => {
   })
 })
 
+describe('an address that others read differently', () => {
+  it.each([
+    ...[
+      'http://public.test\\@127.0.0.1/',
+      'http:\\\\public.test/',
+      'http://public.test\t@127.0.0.1/',
+      'ht\ntp://public.test/',
+      'http://public.test/\r\nHost: a',
+    ],
+    ...[
+      'http://0127.0.0.1/',
+      'http://134744072/',
+      'http://0x8080808/',
+      'http://8.8.2056/',
+      'http://8.8.8.8./',
+      'http://%38.8.8.8/',
+      'http://８.8.8.8/',
+    ],
+  ])('%j is refused', (url) => expect(judgedAddress(url, new Set())).toBeNull())
+
+  it.each([
+    ...['http://8.8.8.8', 'https://8.8.8.8:443/a?b#c', 'HTTP://8.8.8.8/', 'http://[2606:4700:4700:0::1111]/', 'https://مثال.test/قط.png'],
+    ...['http://public.test/a b.png', 'http://public.test./', 'http://public.test/a@b:c'],
+  ])('%j is not', (url) => expect(judgedAddress(url, new Set())).toMatchObject({ isNamed: false }))
+})
+
 describe('the operator’s list', () => {
   it('names hosts with their ports, in any way of writing them', () => {
     const allowed = parseEgressAllow(' images.internal:9000, 127.1:8080,[::1]:81 ,MINIO:80,b:443', [])

@@ -5,6 +5,9 @@ const SCHEMES = ['http:', 'https:']
 const PORTS = ['80', '443']
 /** Signed addresses of object stores have some 2,000 characters. */
 export const MAX_URL_LENGTH = 8_192
+/** What this parser drops or reads as a slash, and others do not: `http://public.test\@127.0.0.1` has another host for many of them. */
+const READ_DIFFERENTLY = /[\\\u0000-\u001f\u007f]/
+const AUTHORITY = /^[^/]*\/\/([^/?#:]*)/
 /** Where IPv6 hosts of the internet live (RFC 4291, section 2.4). Outside lie forms that hold an IPv4 address, such as `::127.0.0.1`. */
 const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3')
 /** Public by number, but part of every machine's inside: Azure's platform address, with DNS, DHCP and the credentials of the guest agent. */
@@ -34,16 +37,20 @@ export function literalOf({ hostname }: URL): string | null {
 
 /**
  * Judges what can be told without a look at DNS: scheme, port, user name, and a host that is a number. The URL parser has folded decimal,
- * octal, hexadecimal and short forms into one by then, which is why this looks at the URL and never at its text. `allowed`: hosts with
- * ports that the operator has named, to which only the scheme and the absence of a user name apply. Null: refused.
+ * octal, hexadecimal and short forms into one by then, which is why this looks at the URL and not at its text; but an address
+ * may be handed to an engine, so a text that other parsers read as another host is refused. `allowed`: hosts with ports that the operator has
+ * named, whatever they are. Null: refused.
  */
 export function judgedAddress(text: string, allowed: ReadonlySet<string>): { readonly url: URL; readonly isNamed: boolean } | null {
-  const url = text.length <= MAX_URL_LENGTH ? URL.parse(text) : null
+  const url = text.length <= MAX_URL_LENGTH && !READ_DIFFERENTLY.test(text) ? URL.parse(text) : null
   if (!url || !SCHEMES.includes(url.protocol) || url.username || url.password || !url.hostname) return null
   if (allowed.has(hostAndPort(url))) return { url, isNamed: true }
   if (url.port !== '' && !PORTS.includes(url.port)) return null
   const literal = literalOf(url)
-  return literal === null || isPublicAddress(literal) ? { url, isNamed: false } : null
+  if (literal === null) return { url, isNamed: false }
+  // `0127.0.0.1` is 87.0.0.1 here and in C, and 127.0.0.1 elsewhere.
+  const isPlain = isIP(literal) === 6 || AUTHORITY.exec(text)?.[1] === literal
+  return isPlain && isPublicAddress(literal) ? { url, isNamed: false } : null
 }
 
 /** `host:port`, several with commas between them; every entry that is neither goes to the problems. */

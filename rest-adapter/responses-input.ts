@@ -41,7 +41,11 @@ function addItem(messages: MessageList, value: unknown, path: string): void {
       messages.turn(path).addReasoning(reasoningOf(item, path))
       break
     case 'item_reference':
-      refuse('unsupported_value', `${path}.type`, 'No item is stored here: send the item itself instead of its id.')
+      refuse(
+        'unsupported_value',
+        `${path}.type`,
+        'No item is stored here: send the item itself, not its id. With `store: false` clients send items themselves.',
+      )
       break
     default:
       refuse(

@@ -61,7 +61,9 @@ export class ResponseWriter {
     this.#head = { id: ids('resp'), object: 'response', created_at: Math.floor(nowMs / 1_000) }
   }
 
-  begin(): void {
+  /** @param first the first chunk, which knows the model that answers. */
+  begin({ model }: JsonObject): void {
+    if (typeof model === 'string') this.#model = model
     this.#emit('response.created', { response: this.#response({ status: 'in_progress' }) })
     this.#emit('response.in_progress', { response: this.#response({ status: 'in_progress' }) })
   }

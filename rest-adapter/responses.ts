@@ -42,8 +42,9 @@ async function streamResponse(call: Call, translated: TranslatedRequest): Promis
       for await (const { chunks, warnings, usage } of streamChat(call, translated.request)) {
         stream.addHeaders(warningsOf(translated, warnings))
         charged = usage ?? null
-        if (chunks.length === 0) continue
-        if (!stream.isOpen) writer.begin()
+        const [first] = chunks
+        if (!first) continue
+        if (!stream.isOpen) writer.begin(first)
         for (const chunk of chunks) writer.write(chunk)
         await stream.sendTyped(...writer.take())
       }

@@ -207,6 +207,35 @@ describe('images', () => {
     await balancedWallet(local)
   })
 
+  it('are judged at every door, and named by the path of the door', async () => {
+    const before = await balancedWallet(caller)
+    const calls = called()
+    const data = Buffer.from('this is text').toString('base64')
+    const responses = await caller.rest('POST', '/v1/responses', {
+      model: 'openai-eyes',
+      input: [{ role: 'user', content: [{ type: 'input_image', image_url: `data:image/png;base64,${data}` }] }],
+    })
+    expect(responses).toMatchObject({
+      status: 415,
+      body: { error: { code: 'unsupported_file_type', param: 'input[0].content[0].image_url' } },
+    })
+    const anthropic = await caller.rest('POST', '/v1/messages', {
+      model: 'openai-eyes',
+      max_tokens: 10,
+      messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'base64', media_type: 'image/png', data } }] }],
+    })
+    expect(anthropic).toMatchObject({
+      status: 415,
+      body: { type: 'error', error: { details: { error_code: 'unsupported_file_type', param: 'messages[0].content[0]' } } },
+    })
+    const { errors } = await caller.graphql(
+      'mutation ($request: ChatProtocolRequest!) { createChatCompletion(input: { request: $request }) { response } }',
+      { request: { model: 'openai-eyes', messages: messagesOf({ url: `data:image/png;base64,${data}` }) } },
+    )
+    expect(errors?.[0]?.extensions).toMatchObject({ code: 'UNSUPPORTED_FILE_TYPE', param: paramOf(1) })
+    expect([(await balancedWallet(caller)).balance_usd, called()]).toEqual([before.balance_usd, calls])
+  })
+
   it('are refused by a model without eyes, and with another detail than the protocol has', async () => {
     expect(await refusalOf('blind', messagesOf({ url: PUBLIC_URL }))).toMatchObject({
       status: 400,

@@ -69,6 +69,21 @@ await onBothEngines('two replicas of each role', (start) => {
       await Promise.all(clients.map((client) => client.dispose()))
     }, 60_000)
 
+    it('replicas of inference share the limits of a key', async () => {
+      const admin = await newOrganization(operator, service)
+      const keyWith = async (requests_per_minute: number) =>
+        callerOf(service, (await admin.rest('POST', '/v1/keys', { name: 'limited', requests_per_minute })).body.key)
+      const ask = (caller: Caller) =>
+        caller.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: 'slow' }] })
+      const left = async () => Number((await ask(await keyWith(6))).headers.get('x-ratelimit-remaining-requests'))
+      // Each replica counts what it admits twice, once it knows of the other.
+      await eventually(async () => (await Promise.all(Array.from({ length: 4 }, left))).every((remaining) => remaining === 4), 30_000)
+      const caller = await keyWith(6)
+      const statuses = (await Promise.all(Array.from({ length: 20 }, () => ask(caller)))).map(({ status }) => status)
+      expect(statuses.filter((status) => status === 200)).toHaveLength(6)
+      expect(statuses.filter((status) => status === 429)).toHaveLength(14)
+    }, 60_000)
+
     it('a key that one replica revokes is dead at all within 5 s', async () => {
       const admin = await newOrganization(operator, service)
       const { body: key } = await admin.rest('POST', '/v1/keys', { name: 'short-lived', scopes: ['inference'] })

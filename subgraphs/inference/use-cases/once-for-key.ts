@@ -50,6 +50,8 @@ export async function onceForKey<Value extends Current & { readonly cost: bigint
 
 /** @throws {KisError} */
 export function claim(deps: Deps, ask: AskContext, { operation, request, idempotencyKey }: SentCall): Promise<KeyedRun | Recorded> {
+  // The claim is a write, which an overloaded process does not begin.
+  deps.load.check(operation === 'embedding' ? 'embeddings' : 'chat')
   const caller = requireScope(ask.caller, 'inference')
   const key = checkIdempotencyKey(idempotencyKey)
   return deps.keyedCalls.claim({ ...ask, caller }, key, requestDigest(operation, request))

@@ -35,6 +35,7 @@ const OWN_FIELDS: Readonly<Record<string, string>> = {
   max_completion_tokens: 'max_tokens',
   response_format: 'output_config',
   reasoning_effort: 'thinking',
+  reasoning_effort_if_supported: 'thinking',
   parallel_tool_calls: 'tool_choice',
   user: 'metadata',
 }
@@ -71,7 +72,7 @@ export function chatRequestOf(body: JsonObject, isCount = false): Translation {
     ...userOf(body.metadata),
     ...(tools.length > 0 && { tools, ...toolChoiceOf(body.tool_choice) }),
     ...(output.format && { response_format: output.format }),
-    ...(effort !== null && { reasoning_effort: effort }),
+    ...(effort !== null && { reasoning_effort_if_supported: effort }),
   }
   return {
     request,

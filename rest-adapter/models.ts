@@ -6,7 +6,7 @@ import { unixSeconds } from './values.ts'
 const TOKEN_PRICES = 'input cachedInput cacheWrite output'
 /** To be asked of a model. */
 export const PRICE = `price { ${TOKEN_PRICES} audioMinute tiers { aboveInputTokens ${TOKEN_PRICES} } }`
-const MODEL = `id kind vendor residency supportsVision supportsTools supportsResponseSchema contextWindow ${PRICE} createdAt`
+const MODEL = `id kind vendor residency supportsVision supportsTools supportsResponseSchema supportsReasoning contextWindow ${PRICE} createdAt`
 
 type TokenPrices = Readonly<Record<'input' | 'cachedInput' | 'cacheWrite' | 'output', string | null>>
 
@@ -23,6 +23,7 @@ interface ModelData {
   readonly supportsVision: boolean
   readonly supportsTools: boolean
   readonly supportsResponseSchema: boolean
+  readonly supportsReasoning: boolean
   readonly contextWindow: number | null
   readonly price: PriceData | null
   readonly createdAt: string
@@ -57,6 +58,7 @@ function toModel(data: ModelData) {
     supports_vision: data.supportsVision,
     supports_tools: data.supportsTools,
     supports_response_schema: data.supportsResponseSchema,
+    supports_reasoning: data.supportsReasoning,
     context_window: data.contextWindow,
     price: toPrice(data.price),
   }

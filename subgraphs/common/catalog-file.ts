@@ -37,7 +37,7 @@ export interface EngineEntry {
   readonly on: boolean
 }
 
-export const FEATURES = ['vision', 'tools', 'response_schema', 'token_input', 'dimensions'] as const
+export const FEATURES = ['vision', 'tools', 'response_schema', 'reasoning', 'token_input', 'dimensions'] as const
 export type Feature = (typeof FEATURES)[number]
 
 export interface ModelEntry {

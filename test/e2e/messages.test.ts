@@ -21,7 +21,7 @@ ${['anthropic', 'google']
     engine: ${vendor}
     engine_model: ${vendor === 'anthropic' ? 'claude-sonnet-4-5' : 'gemini-2.5-pro'}
     kind: chat
-    supports: [vision, tools, response_schema]
+    supports: [vision, tools, response_schema, reasoning]
     context_window: 100000
     max_output_tokens: 10000
     price: { input: "1", cached_input: "0.1", output: "10" }`,
@@ -102,6 +102,13 @@ describe('the official Anthropic client', () => {
       const { body } = await caller.rest('GET', '/v1/usage?limit=1')
       expect(body.data[0]).toMatchObject({ model: 'mock-chat', input_tokens: 16, cached_input_tokens: 4, output_tokens: 5 })
       expect(body.data[0].request_id).toBe(message._request_id)
+    })
+
+    it('may ask to think a model that does not, and is told', async () => {
+      const thinking = { type: 'enabled' as const, budget_tokens: 1_024 }
+      const { data, response } = await client.messages.create({ ...ask('mock-chat', { thinking }), max_tokens: 2_000 }).withResponse()
+      expect([data.stop_reason, response.headers.get('x-kis-warning')]).toEqual(['end_turn', 'thinking_not_honored'])
+      expect(Object.keys(mock.requests.at(-1)!)).toEqual(['model', 'messages', 'max_completion_tokens'])
     })
 
     it('streams it', async () => {

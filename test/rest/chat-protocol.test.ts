@@ -69,7 +69,13 @@ describe('the OpenAI client', () => {
   it('lists and reads models whose ids hold slashes', async () => {
     const model = {
       ...{ id: 'meta/llama', kind: 'CHAT', vendor: 'groq', residency: 'CLOUD', supportsVision: false, supportsTools: true },
-      ...{ supportsResponseSchema: false, contextWindow: null, price: null, createdAt: '2026-01-31T12:00:00.000Z' },
+      ...{
+        supportsResponseSchema: false,
+        supportsReasoning: true,
+        contextWindow: null,
+        price: null,
+        createdAt: '2026-01-31T12:00:00.000Z',
+      },
     }
     await using adapter = await startAdapter({
       Models: () => ({ models: [model] }),

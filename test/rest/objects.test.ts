@@ -140,6 +140,7 @@ const model = {
   supportsVision: true,
   supportsTools: true,
   supportsResponseSchema: false,
+  supportsReasoning: true,
   contextWindow: 128000,
   price: {
     ...{ input: '0.15', cachedInput: null, cacheWrite: '0.1875', output: '0.6' },
@@ -159,6 +160,7 @@ const modelObject = {
   supports_vision: true,
   supports_tools: true,
   supports_response_schema: false,
+  supports_reasoning: true,
   context_window: 128000,
   price: {
     ...{ input: '0.15', cached_input: null, cache_write: '0.1875', output: '0.6' },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { dataUri, png } from '../../../test/support/pictures.ts'
 import { parts } from '../testing/parts.ts'
-import { checkAgainstModel, checkChatRequest } from './chat-request.ts'
+import { checkAgainstModel, checkChatRequest, requestFor } from './chat-request.ts'
 
 const user = { role: 'user', content: 'Hello' }
 const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } }
@@ -176,6 +176,12 @@ describe('a chat request is refused for', () => {
     ],
     ['a tool required of none', { tool_choice: 'required' }, 'invalid_request', 'tool_choice'],
     ['a function call in other words', { functions: [{ name: 'f' }], function_call: 'maybe' }, 'unsupported_value', 'function_call'],
+    [
+      'an unknown effort where it is supported',
+      { reasoning_effort_if_supported: 'x' },
+      'unsupported_value',
+      'reasoning_effort_if_supported',
+    ],
     ['an unknown effort', { reasoning_effort: 'heroic' }, 'unsupported_value', 'reasoning_effort'],
     ['an unknown verbosity', { verbosity: 3 }, 'invalid_type', 'verbosity'],
     ['a prediction of nothing', { prediction: {} }, 'unsupported_value', 'prediction.type'],
@@ -258,4 +264,23 @@ it.each<[string, object, string | null]>([
   if (param) expect(check).toThrow(expect.objectContaining({ code: 'unsupported_value', param }))
   else expect(check).not.toThrow()
   expect(() => checkAgainstModel(request, catalog.find('chat')!)).not.toThrow()
+})
+
+it.each<[string, string, object, object, string[]]>([
+  ['a model that reasons', 'reasoner', { reasoning_effort_if_supported: 'low' }, { reasoning_effort: 'low' }, []],
+  ['a model that does not', 'plain', { reasoning_effort_if_supported: 'low' }, {}, ['reasoning_effort']],
+  ['who asks for both', 'reasoner', { reasoning_effort: 'high', reasoning_effort_if_supported: 'low' }, { reasoning_effort: 'high' }, []],
+  ['who asks for it outright', 'plain', { reasoning_effort: 'high' }, { reasoning_effort: 'high' }, []],
+])('an effort where it is supported is sent as %s wants it', (_name, id, fields, expected, heard) => {
+  const catalog = `
+engines: { near: { kind: embedded, badge: local } }
+models:
+  - { id: plain, engine: near, kind: chat, max_output_tokens: 1, price: { input: "1", output: "2" } }
+  - { id: reasoner, engine: near, kind: chat, supports: [reasoning], max_output_tokens: 1, price: { input: "1", output: "2" } }
+`
+  const warnings: string[] = []
+  const request = checkChatRequest({ model: id, messages: [user], ...fields }, false)
+  const sent = requestFor(parts({ catalog }).deps.catalog.find(id)!, request, (field) => warnings.push(field))
+  expect(sent).toEqual({ model: id, messages: [user], ...expected })
+  expect(warnings).toEqual(heard)
 })

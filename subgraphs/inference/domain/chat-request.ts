@@ -55,11 +55,28 @@ export function checkAgainstModel(request: ChatRequest, model: Model): void {
   }
 }
 
-/** The request as the engine gets it: without a response format where the model has none, of which `warn` hears. */
+/** The request as the engine gets it: without a response format or an effort where the model has none, of which `warn` hears. */
 export function requestFor(model: Model, request: ChatRequest, warn: (field: string) => void): ProtocolObject {
+  return withFormat(model, withEffort(model, request, warn), warn)
+}
+
+function withFormat(model: Model, request: ProtocolObject, warn: (field: string) => void): ProtocolObject {
   const { response_format: format, ...rest } = request
   if (isAbsent(format) || model.supports.has('response_schema')) return request
   if ((format as { type?: unknown }).type !== 'text') warn('response_format')
+  return rest
+}
+
+/**
+ * `reasoning_effort_if_supported` is a field of ours, for clients that ask every model alike: vendors refuse a `reasoning_effort` of a model that does
+ * not reason, and only the catalog knows which do. A `reasoning_effort` is sent as it is.
+ */
+function withEffort(model: Model, request: ProtocolObject, warn: (field: string) => void): ProtocolObject {
+  const { reasoning_effort_if_supported: effort, ...rest } = request
+  if (effort === undefined) return request
+  if (isAbsent(effort) || !isAbsent(rest.reasoning_effort)) return rest
+  if (model.supports.has('reasoning')) return { ...rest, reasoning_effort: effort }
+  warn('reasoning_effort')
   return rest
 }
 
@@ -81,8 +98,9 @@ function checkStream(request: ProtocolObject, isStream: boolean): void {
 }
 
 /** How the answer is to be thought out and worded. */
-function checkManner({ reasoning_effort, verbosity, prediction }: ProtocolObject): void {
-  if (!isAbsent(reasoning_effort)) checkOneOf(textAt(reasoning_effort, 'reasoning_effort'), 'reasoning_effort', EFFORTS)
+function checkManner({ verbosity, prediction, ...rest }: ProtocolObject): void {
+  for (const field of ['reasoning_effort', 'reasoning_effort_if_supported'])
+    if (!isAbsent(rest[field])) checkOneOf(textAt(rest[field], field), field, EFFORTS)
   if (!isAbsent(verbosity)) checkOneOf(textAt(verbosity, 'verbosity'), 'verbosity', VERBOSITIES)
   if (!isAbsent(prediction)) checkOneOf(objectAt(prediction, 'prediction').type, 'prediction.type', ['content'])
 }

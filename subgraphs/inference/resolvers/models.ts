@@ -31,6 +31,7 @@ export const ModelFields = {
   supportsVision: ({ supports }: Model) => supports.has('vision'),
   supportsTools: ({ supports }: Model) => supports.has('tools'),
   supportsResponseSchema: ({ supports }: Model) => supports.has('response_schema'),
+  supportsReasoning: ({ supports }: Model) => supports.has('reasoning'),
   dimensions: ({ kind, dimensions }: Model) => (kind === 'embedding' ? dimensions : null),
 }
 

@@ -31,7 +31,7 @@ export function createChatCompletion(deps: Deps, ask: AskContext, value: unknown
 
 async function complete(deps: Deps, ask: AskContext, limits: LimitedCall, value: unknown): Promise<Omit<ChatCompletion, 'rateLimits'>> {
   const { context, requestWithImages, models, inputTokensFor, termsFor, warningsFor } = admitChat(deps, ask, limits, value, false)
-  return firstToAnswer(deps, context, models, async (model, leftMs) => {
+  return firstToAnswer(deps, context, models, async (model, endsAt) => {
     const inputTokens = inputTokensFor(model)
     const request = await requestWithImages(model)
     const warnings = warningsFor(model)
@@ -48,7 +48,8 @@ async function complete(deps: Deps, ask: AskContext, limits: LimitedCall, value:
         const response = completedAnswer(answer, namesFor(deps, model), usage)
         return { value: { response, warnings: [...warnings], modelId: model.id, usage }, usage }
       },
-      leftMs,
+      // Images may have been fetched since the attempt began.
+      endsAt - deps.clock.now().getTime(),
     )
   })
 }

@@ -28,13 +28,13 @@ export function candidatesOf({ catalog }: Deps, principal: Principal, model: Mod
 
 /**
  * The answer of the first model that gives one. Each attempt holds and frees its own money; it fails before its first byte, so that
- * nobody sees a half answer. `leftMs` is what is left of the call's time. @throws {KisError} what the last engine failed with.
+ * nobody sees a half answer. `endsAt` is the end of the call's time. @throws {KisError} what the last engine failed with.
  */
 export async function firstToAnswer<Answer>(
   deps: Deps,
   context: CallContext,
   models: readonly Model[],
-  attempt: (model: Model, leftMs: number) => Promise<Answer>,
+  attempt: (model: Model, endsAt: number) => Promise<Answer>,
 ): Promise<Answer> {
   const { clock, log } = deps
   const endsAt = clock.now().getTime() + MAX_CALL_MS
@@ -52,7 +52,7 @@ export async function firstToAnswer<Answer>(
       const leftMs = endsAt - clock.now().getTime()
       if (leftMs <= 0) throw failure
       try {
-        const answer = await attempt(model, leftMs)
+        const answer = await attempt(model, endsAt)
         breaker.succeeded()
         if (model !== models[0]) log.info({ ...facts, asked: models[0]?.id }, 'fallback answered')
         return answer

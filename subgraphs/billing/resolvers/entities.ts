@@ -5,11 +5,13 @@ import type { ResolverContext, Resolvers } from '../../common/subgraph.ts'
 import { balanceChange, type LedgerEntry } from '../domain/ledger.ts'
 import { UNITS } from '../domain/money.ts'
 import type { UsageRecord } from '../domain/usage.ts'
+import type { UsageSums } from '../domain/usage-total.ts'
 import { balanceOf, type Wallet } from '../domain/wallet.ts'
 import type { ApiKey, Organization } from '../use-cases/collections.ts'
 import type { BillingDeps } from '../use-cases/deps.ts'
 import { planOf } from '../use-cases/find-principal.ts'
 import { listApiKeys, listEntries } from '../use-cases/list-billing.ts'
+import type { UsageGroup } from '../use-cases/summarize-usage.ts'
 import { spendLimit } from './spend-limit.ts'
 
 type Context = ResolverContext<BillingDeps>
@@ -25,6 +27,11 @@ async function findUsageRecord({ collections, pump }: BillingDeps, organizationI
   if (copied) return copied
   await pump.drain(organizationId)
   return collections.usage.findOne({ _id: id })
+}
+
+async function findOwnKey({ collections }: BillingDeps, organizationId: string, id: string): Promise<ApiKey | null> {
+  const key = await collections.apiKeys.findOne({ _id: id })
+  return key?.organizationId === organizationId ? key : null
 }
 
 export const entities: Resolvers<BillingDeps> = {
@@ -68,6 +75,22 @@ export const entities: Resolvers<BillingDeps> = {
     spendLimit,
   },
 
+  UsageGroup: {
+    model: ({ modelId }: UsageGroup) => modelId && { id: modelId },
+    apiKey: ({ apiKeyId }: UsageGroup, _args: object, { deps, caller }: Context) =>
+      apiKeyId && findOwnKey(deps, requirePrincipal(caller).organizationId, apiKeyId),
+    totals: (group: UsageGroup) => group,
+  },
+
+  UsageTotals: {
+    calls: ({ calls }: UsageSums) => Number(calls),
+    inputTokens: ({ quantities }: UsageSums) => Number(quantities.inputTokens),
+    cachedInputTokens: ({ quantities }: UsageSums) => Number(quantities.cachedInputTokens),
+    cacheWriteTokens: ({ quantities }: UsageSums) => Number(quantities.cacheWriteTokens),
+    outputTokens: ({ quantities }: UsageSums) => Number(quantities.outputTokens),
+    audioSeconds: ({ quantities }: UsageSums) => Number(quantities.audioMilliseconds) / 1_000,
+  },
+
   UsageRecord: {
     async __resolveReference({ id }: Reference, { deps, caller }: Context) {
       const principal = requirePrincipal(caller)
@@ -75,10 +98,7 @@ export const entities: Resolvers<BillingDeps> = {
     },
     id: ({ _id }: UsageRecord) => _id,
     model: ({ modelId }: UsageRecord) => ({ id: modelId }),
-    async apiKey({ organizationId, apiKeyId }: UsageRecord, _args: object, { deps }: Context) {
-      const key = await deps.collections.apiKeys.findOne({ _id: apiKeyId })
-      return key?.organizationId === organizationId ? key : null
-    },
+    apiKey: ({ organizationId, apiKeyId }: UsageRecord, _args: object, { deps }: Context) => findOwnKey(deps, organizationId, apiKeyId),
     quantities: ({ quantities, rates }: UsageRecord) =>
       UNITS.filter((unit) => quantities[unit] > 0).map((unit) => ({ unit, quantity: quantities[unit], rate: BigInt(rates[unit]) })),
     amount: ({ amount }: UsageRecord) => BigInt(amount),

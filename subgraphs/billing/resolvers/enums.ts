@@ -24,5 +24,6 @@ export const enums: Resolvers<BillingDeps> = {
     AUDIO_MILLISECONDS: 'audioMilliseconds',
   },
   SpendPeriod: { DAY: 'day', MONTH: 'month', TOTAL: 'total' },
+  UsageDimension: { MODEL: 'model', KEY: 'key', DAY: 'day', OPERATION: 'operation' },
   HoldState: { PLACED: 'placed', DISPATCHED: 'dispatched', SETTLED: 'settled', VOIDED: 'voided', EXPIRED: 'expired' },
 }

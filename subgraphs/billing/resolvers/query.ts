@@ -6,8 +6,13 @@ import type { BillingDeps } from '../use-cases/deps.ts'
 import { principalOfApiKey, principalOfKey } from '../use-cases/find-principal.ts'
 import { listOrganizations, listUsage, type UsageFilter } from '../use-cases/list-billing.ts'
 import { quoteHolds } from '../use-cases/quote-holds.ts'
+import { type SummaryInput, summarizeUsage, type UsageDimension } from '../use-cases/summarize-usage.ts'
 
 type Context = ResolverContext<BillingDeps>
+interface SummaryArguments {
+  readonly groupBy: readonly UsageDimension[]
+  readonly filter?: Omit<SummaryInput, 'groupBy'> | null
+}
 
 export const Query = {
   async organization(_parent: unknown, _args: object, { deps, caller }: Context) {
@@ -40,6 +45,11 @@ export const Query = {
 
   quoteHolds(_parent: unknown, { holds }: { readonly holds: Parameters<typeof quoteHolds>[2] }, { deps, caller }: Context) {
     return quoteHolds(deps, requirePrincipal(caller), holds)
+  },
+
+  usageSummary(_parent: unknown, { filter, groupBy }: SummaryArguments, { deps, caller }: Context) {
+    const { organizationId } = requireScope(caller, 'billing:read')
+    return summarizeUsage(deps, organizationId, { ...filter, groupBy })
   },
 
   principalOfApiKey(_parent: unknown, { apiKey }: { readonly apiKey: string }, { deps, caller }: Context) {

@@ -5,6 +5,7 @@ import { ACCOUNTS, type Account, balanceChange, type LedgerEntry } from '../doma
 import { MAX_NANO_USD, priceOf } from '../domain/money.ts'
 import { fromStoredRates } from '../domain/rate-card.ts'
 import type { UsageRecord } from '../domain/usage.ts'
+import { NO_USAGE, sumOf, sumsOf, sumsOfRecord, totalOf } from '../domain/usage-total.ts'
 import type { BillingDeps } from '../use-cases/deps.ts'
 
 const PAGE = 1_000
@@ -62,6 +63,13 @@ export async function audit({ collections }: Pick<BillingDeps, 'collections'>, o
   for (const [, hold] of open)
     expect(wallet.nextExpiryAt!.getTime(), 'no hold expires before the reaper looks').toBeLessThanOrEqual(hold.expiresAt.getTime())
 
+  await requireTotals(
+    collections,
+    organizationId,
+    records,
+    wallet.outbox.flatMap(({ usage }) => usage?._id ?? []),
+  )
+
   const chargedByKey = new Map<string, bigint>()
   for (const { apiKeyId, amount } of records) chargedByKey.set(apiKeyId, (chargedByKey.get(apiKeyId) ?? 0n) + BigInt(amount))
   for (const [apiKeyId, { totalSpent }] of Object.entries(wallet.spending))
@@ -113,6 +121,28 @@ export async function audit({ collections }: Pick<BillingDeps, 'collections'>, o
     expect(record.organizationId, 'I10: the usage record is its own organization’s').toBe(organizationId)
   }
   return { entries, openHolds: open.map(([id]) => id), usageRecords: records }
+}
+
+/** The totals have every record that is out of the outbox, once; of those in it, they may have some already. */
+async function requireTotals(
+  collections: BillingDeps['collections'],
+  organizationId: string,
+  records: readonly UsageRecord[],
+  pending: readonly string[],
+): Promise<void> {
+  const totals = await all(collections.usageTotals, { organizationId }, 'position')
+  const byTotal = Map.groupBy(records, (record) => totalOf(record)._id)
+  for (const total of totals) {
+    const ofIt = byTotal.get(total._id) ?? []
+    const copied = ofIt.filter(({ _id }) => !pending.includes(_id))
+    const [some, most] = [copied, ofIt].map((these) => these.map(sumsOfRecord).reduce(sumOf, NO_USAGE))
+    const { calls } = sumsOf(total)
+    if (calls === some!.calls) expect(sumsOf(total), 'a total is the sum of its usage records').toEqual(some)
+    else if (calls === most!.calls) expect(sumsOf(total), 'a total is the sum of its usage records').toEqual(most)
+    else expect(calls > some!.calls && calls < most!.calls, 'a total has each of its usage records once').toBe(true)
+    byTotal.delete(total._id)
+  }
+  for (const left of byTotal.values()) for (const { _id } of left) expect(pending, 'each usage record is in a total').toContain(_id)
 }
 
 function least(a: bigint, b: bigint): bigint {

@@ -1,7 +1,8 @@
-import type { DocumentCollection, DocumentStore } from '../../common/ports/document-store.ts'
+import type { DocumentCollection, DocumentStore, IndexSpec } from '../../common/ports/document-store.ts'
 import type { ResidencyPolicy, Scope } from '../../common/principal.ts'
 import type { LedgerEntry } from '../domain/ledger.ts'
 import type { UsageRecord } from '../domain/usage.ts'
+import type { UsageTotal } from '../domain/usage-total.ts'
 import type { Wallet } from '../domain/wallet.ts'
 
 /** A tenant. */
@@ -52,8 +53,17 @@ export interface Collections {
   readonly wallets: DocumentCollection<Wallet>
   readonly entries: DocumentCollection<LedgerEntry>
   readonly usage: DocumentCollection<UsageRecord>
+  readonly usageTotals: DocumentCollection<UsageTotal>
   readonly bootstrap: DocumentCollection<Bootstrap>
 }
+
+/** By time, with each filter on the way. */
+const USAGE_INDEXES: readonly IndexSpec[] = [
+  { fields: ['organizationId', 'position'] },
+  { fields: ['organizationId', 'apiKeyId', 'position'] },
+  { fields: ['organizationId', 'modelId', 'position'] },
+  { fields: ['organizationId', 'apiKeyId', 'modelId', 'position'] },
+]
 
 export function openCollections(store: Pick<DocumentStore, 'collection'>): Collections {
   return {
@@ -64,15 +74,8 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
     }),
     wallets: store.collection({ name: 'wallets', indexes: [{ fields: ['nextExpiryAt'], sparse: true }] }),
     entries: store.collection({ name: 'ledger_entries', indexes: [{ fields: ['organizationId', 'sequence'], unique: true }] }),
-    usage: store.collection({
-      name: 'usage_records',
-      indexes: [
-        { fields: ['organizationId', 'position'] },
-        { fields: ['organizationId', 'apiKeyId', 'position'] },
-        { fields: ['organizationId', 'modelId', 'position'] },
-        { fields: ['organizationId', 'apiKeyId', 'modelId', 'position'] },
-      ],
-    }),
+    usage: store.collection({ name: 'usage_records', indexes: USAGE_INDEXES }),
+    usageTotals: store.collection({ name: 'usage_totals', indexes: USAGE_INDEXES }),
     bootstrap: store.collection({ name: 'bootstrap', indexes: [] }),
   }
 }

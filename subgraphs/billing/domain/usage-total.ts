@@ -1,0 +1,84 @@
+import { createHash } from 'node:crypto'
+import { type Quantities, UNITS, type Unit } from './money.ts'
+import type { Operation, UsageRecord } from './usage.ts'
+
+/**
+ * What one key used of one model by one operation on one day of UTC: the sum of those usage records, made when they are copied out of the
+ * wallet. It follows from them alone, and can be made again.
+ */
+export type UsageTotal = {
+  readonly _id: string
+  readonly organizationId: string
+  /** Sorts an organization's totals by day: the day, then the id. */
+  readonly position: string
+  readonly apiKeyId: string
+  readonly modelId: string
+  readonly operation: Operation
+  /** Sequence of the newest ledger entry whose record is in it: all older ones are. */
+  readonly upTo: number
+  /** Sums as decimal digits, which outgrow what documents hold as exact numbers. */
+  readonly calls: string
+  readonly amount: string
+  readonly quantities: Readonly<Record<Unit, string>>
+}
+
+/** Sums that have no end. */
+export interface UsageSums {
+  readonly calls: bigint
+  /** Nano-USD. */
+  readonly amount: bigint
+  readonly quantities: Readonly<Record<Unit, bigint>>
+}
+
+export const NO_USAGE: UsageSums = { calls: 0n, amount: 0n, quantities: unitsOf(() => 0n) }
+
+/** A usage record with the sequence of its ledger entry. */
+export interface PostedUsage {
+  readonly sequence: number
+  readonly usage: UsageRecord
+}
+
+/** The empty total that a record is part of. */
+export function totalOf({ organizationId, apiKeyId, modelId, operation, at }: UsageRecord): UsageTotal {
+  const day = dayOf(at)
+  const digest = createHash('sha256').update([organizationId, day, apiKeyId, operation, modelId].join('\n')).digest('hex')
+  const _id = `tot_${digest.slice(0, 32)}`
+  return { _id, organizationId, position: `${day} ${_id}`, apiKeyId, modelId, operation, upTo: 0, ...toStoredSums(NO_USAGE) }
+}
+
+/** The total with the records that are not in it yet; the same when all are. */
+export function totalWith(total: UsageTotal, posted: readonly PostedUsage[]): UsageTotal {
+  const missing = posted.filter(({ sequence }) => sequence > total.upTo)
+  if (missing.length === 0) return total
+  const sums = missing.reduce((sum, { usage }) => sumOf(sum, sumsOfRecord(usage)), sumsOf(total))
+  return { ...total, ...toStoredSums(sums), upTo: Math.max(...missing.map(({ sequence }) => sequence)) }
+}
+
+export function sumsOf({ calls, amount, quantities }: UsageTotal): UsageSums {
+  return { calls: BigInt(calls), amount: BigInt(amount), quantities: unitsOf((unit) => BigInt(quantities[unit])) }
+}
+
+export function sumsOfRecord({ amount, quantities }: { readonly amount: number; readonly quantities: Quantities }): UsageSums {
+  return { calls: 1n, amount: BigInt(amount), quantities: unitsOf((unit) => BigInt(quantities[unit])) }
+}
+
+export function sumOf(a: UsageSums, b: UsageSums): UsageSums {
+  return {
+    calls: a.calls + b.calls,
+    amount: a.amount + b.amount,
+    quantities: unitsOf((unit) => a.quantities[unit] + b.quantities[unit]),
+  }
+}
+
+/** `2026-11-21`, of UTC. */
+export function dayOf(at: Date): string {
+  return at.toISOString().slice(0, 10)
+}
+
+function toStoredSums({ calls, amount, quantities }: UsageSums) {
+  return { calls: String(calls), amount: String(amount), quantities: unitsOf((unit) => String(quantities[unit])) }
+}
+
+function unitsOf<T>(of: (unit: Unit) => T): Readonly<Record<Unit, T>> {
+  return Object.fromEntries(UNITS.map((unit) => [unit, of(unit)])) as Record<Unit, T>
+}

@@ -211,6 +211,14 @@ const handlers = {
   AdjustWallet: () => ({ adjustWallet: { entry } }),
   Wallet: () => ({ organization: { id: 'org_1', createdAt: AT, wallet: { balance: '112.5', held: '2.5', available: '110' } } }),
   LedgerEntries: () => ({ organization: { wallet: { entries: page(entry) } } }),
+  UsageSummary: () => ({
+    usageSummary: {
+      since: AT,
+      until: AT,
+      total: sums,
+      groups: [{ modelId: 'm', apiKeyId: null, day: AT, operation: null, totals: sums }],
+    },
+  }),
   Usage: () => ({
     usage: page({
       id: 'use_1',
@@ -229,6 +237,24 @@ const handlers = {
       at: AT,
     }),
   }),
+}
+const sums = {
+  calls: 2,
+  inputTokens: 7,
+  cachedInputTokens: 0,
+  cacheWriteTokens: 3,
+  outputTokens: 5,
+  audioSeconds: 1.5,
+  amount: '9000000.000000001',
+}
+const sumsObject = {
+  calls: 2,
+  input_tokens: 7,
+  cached_input_tokens: 0,
+  cache_write_tokens: 3,
+  output_tokens: 5,
+  audio_seconds: 1.5,
+  amount_usd: '9000000.000000001',
 }
 const usageObject = {
   id: 'use_1',
@@ -368,6 +394,17 @@ const cases: readonly Case[] = [
     request: `GET /v1/usage?model=m&since=${AT_SECONDS}`,
     variables: { first: 20, filter: { modelId: 'm', since: AT } },
     answer: { ...list(usageObject), last_id: 'MTI' },
+  },
+  {
+    request: `GET /v1/usage/summary?group_by=model,day&operation=chat_completion&until=${AT_SECONDS}`,
+    variables: { groupBy: ['MODEL', 'DAY'], filter: { operation: 'CHAT_COMPLETION', until: AT } },
+    answer: {
+      object: 'usage_summary',
+      since: AT_SECONDS,
+      until: AT_SECONDS,
+      total: sumsObject,
+      data: [{ object: 'usage_group', model: 'm', key_id: null, day: AT_SECONDS, operation: null, ...sumsObject }],
+    },
   },
   {
     request: 'POST /v1/organizations',

@@ -116,13 +116,17 @@ export function amountOf({ ceiling, rateCard }: Pick<PlaceHoldInput, 'ceiling' |
   return worstCaseOf(checkRateCard(rateCard, 'rateCard'), checkQuantities(ceiling, 'ceiling'))
 }
 
-/** What the key has spent in its period, what its open holds may still spend, and the new one must fit the limit together. */
+/**
+ * What the key has spent in its period, what its open holds may still spend, and the new one must fit the limit together. The sum may be
+ * more than a number holds exactly. @throws {SpendLimitReached}
+ */
 function requireWithinLimit(wallet: WalletDraft, apiKeyId: string, amount: number, now: Date): void {
   const spending = wallet.spending(apiKeyId)
   if (!spending.limit) return
   const { limit } = spending
   const [spent, held] = [spentIn(spending, limit.period, now), wallet.heldBy(apiKeyId)]
-  if (spent + held + amount > limit.amount) throw new SpendLimitReached(limit, { spent, held, resetsAt: resetOf(limit.period, now) })
+  if (BigInt(spent) + BigInt(held) + BigInt(amount) > BigInt(limit.amount))
+    throw new SpendLimitReached(limit, { spent, held, resetsAt: resetOf(limit.period, now) })
 }
 
 function newHold(input: PlaceHoldInput, apiKeyId: string, now: Date): CallHold {

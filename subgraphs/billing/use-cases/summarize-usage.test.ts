@@ -122,9 +122,9 @@ for (const { name, open } of STORES)
     })
 
     it.each<[string, Partial<SummaryInput>, string]>([
-      ['an hour', { since: new Date(day(21).getTime() + HOUR_MS) }, 'since'],
-      ['no time at all', { since: day(21), until: day(21) }, 'until'],
-      ['more than a year', { since: new Date(Date.UTC(2025, 10, 20)), until: day(22) }, 'since'],
+      ['an hour', { since: new Date(day(21).getTime() + HOUR_MS) }, 'filter.since'],
+      ['no time at all', { since: day(21), until: day(21) }, 'filter.until'],
+      ['more than a year', { since: new Date(Date.UTC(2025, 10, 20)), until: day(22) }, 'filter.since'],
     ])('refuses %s', async (_name, input, param) => {
       await expect(summary(input)).rejects.toMatchObject({ code: 'unsupported_value', param })
     })

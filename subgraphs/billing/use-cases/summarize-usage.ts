@@ -62,12 +62,12 @@ export async function summarizeUsage(deps: BillingDeps, organizationId: string, 
 function daysOf({ since, until }: SummaryInput, now: Date): { readonly since: Date; readonly until: Date } {
   const end = until ?? new Date(Math.floor(now.getTime() / DAY_MS + 1) * DAY_MS)
   const begin = since ?? new Date(end.getTime() - DEFAULT_DAYS * DAY_MS)
-  for (const [param, instant] of [['since', begin] as const, ['until', end] as const])
+  for (const [param, instant] of [['filter.since', begin] as const, ['filter.until', end] as const])
     if (instant.getTime() % DAY_MS !== 0)
-      throw new KisError('unsupported_value', `\`${param}\` must be a midnight of UTC: a summary counts whole days.`, { param })
-  if (end <= begin) throw new KisError('unsupported_value', '`until` must be after `since`.', { param: 'until' })
+      throw new KisError('unsupported_value', 'A summary counts whole days: give a midnight of UTC.', { param })
+  if (end <= begin) throw new KisError('unsupported_value', '`until` must be after `since`.', { param: 'filter.until' })
   if (end.getTime() - begin.getTime() > MAX_DAYS * DAY_MS)
-    throw new KisError('unsupported_value', `A summary covers at most ${MAX_DAYS} days.`, { param: 'since' })
+    throw new KisError('unsupported_value', `A summary covers at most ${MAX_DAYS} days.`, { param: 'filter.since' })
   return { since: begin, until: end }
 }
 

@@ -20,8 +20,8 @@ const call = (index: number, fields: object) => ({ tool_calls: [{ index, ...fiel
 
 /** The stream of these chunks, and its response. */
 function streamed(chunks: readonly JsonObject[], { body = {}, failure = null as KisError | null } = {}) {
-  const writer = new ResponseWriter(ids, { model: 'm', ...body }, 1_750_000_000_500)
-  writer.begin(chunks[0] ?? {})
+  const writer = new ResponseWriter(ids, { model: 'm', ...body }, chunks[0] ?? {}, 1_750_000_000_500)
+  writer.begin()
   for (const each of chunks) writer.write(each)
   if (failure) writer.fail(failure)
   else writer.end(charged, 1_750_000_002_000)

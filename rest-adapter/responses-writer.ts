@@ -52,18 +52,16 @@ export class ResponseWriter {
   #events: ResponseEvent[] = []
   #sequenceNumber = 0
 
-  /** @param body the caller's request. @param nowMs when the response begins. */
-  constructor(ids: IdSource, body: JsonObject, nowMs: number) {
+  /** @param body the caller's request. @param first the first chunk, which knows when the answer began, and of which model. */
+  constructor(ids: IdSource, body: JsonObject, { created, model }: JsonObject, nowMs: number) {
     this.#ids = ids
     this.#settings = settingsOf(body)
-    this.#model = body.model
+    this.#model = model ?? body.model
     this.#reasoningForm = asksForSummary(body) ? 'summary' : 'text'
-    this.#head = { id: ids('resp'), object: 'response', created_at: Math.floor(nowMs / 1_000) }
+    this.#head = { id: ids('resp'), object: 'response', created_at: Number.isSafeInteger(created) ? (created as number) : seconds(nowMs) }
   }
 
-  /** @param first the first chunk, which knows the model that answers. */
-  begin({ model }: JsonObject): void {
-    if (typeof model === 'string') this.#model = model
+  begin(): void {
     this.#emit('response.created', { response: this.#response({ status: 'in_progress' }) })
     this.#emit('response.in_progress', { response: this.#response({ status: 'in_progress' }) })
   }
@@ -88,7 +86,7 @@ export class ResponseWriter {
     const usage = usageOf(this.#reported, charged)
     const response = reason
       ? this.#response({ status: 'incomplete', incomplete_details: { reason }, usage })
-      : this.#response({ status: 'completed', completed_at: Math.floor(nowMs / 1_000), usage })
+      : this.#response({ status: 'completed', completed_at: Math.max(this.#head.created_at, seconds(nowMs)), usage })
     this.#emit(reason ? 'response.incomplete' : 'response.completed', { response })
     return response
   }
@@ -199,6 +197,10 @@ export class ResponseWriter {
       ...rest,
     }
   }
+}
+
+function seconds(ms: number): number {
+  return Math.floor(ms / 1_000)
 }
 
 /** A whole completion as the one chunk that would have brought it. */

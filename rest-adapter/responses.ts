@@ -1,58 +1,72 @@
+import { createHash } from 'node:crypto'
 import { KisError } from '../subgraphs/common/errors.ts'
+import type { IdSource } from '../subgraphs/common/ids.ts'
 import { type ChargedUsage, completeChat, noAnswer, streamChat, warningHeader } from './chat-operations.ts'
 import { kisErrorOf } from './errors.ts'
 import { quoteChat } from './quote.ts'
 import { inResponsesNames, inResponsesWarning } from './responses-params.ts'
 import { type TranslatedRequest, translateRequest } from './responses-request.ts'
 import { chunkOf, ResponseWriter } from './responses-writer.ts'
-import { type Answer, type Call, isStream, ok, type Route } from './route.ts'
+import { type Answer, type Call, isStream, type JsonObject, ok, type Route } from './route.ts'
 
-function writerOf({ ids, body, clock }: Call): ResponseWriter {
-  return new ResponseWriter(ids, body, clock.now().getTime())
+function writerOf(call: Call, first: JsonObject): ResponseWriter {
+  return new ResponseWriter(idsOf(call, first), call.body, first, call.clock.now().getTime())
+}
+
+/** Ids of what is answered. A repeat with the same idempotency key is given the first answer again, which then has the same ids. */
+function idsOf({ ids, idempotencyKey }: Call, { id, created }: JsonObject): IdSource {
+  if (idempotencyKey === undefined) return ids
+  let made = 0
+  return (prefix) => {
+    made += 1
+    const hash = createHash('sha256').update(JSON.stringify([idempotencyKey, id, created, made]))
+    return `${prefix}_${hash.digest('hex').slice(0, 32)}`
+  }
 }
 
 function warningsOf({ warnings }: TranslatedRequest, given: readonly string[] | null | undefined): Readonly<Record<string, string>> {
   return warningHeader([...new Set([...warnings, ...(given ?? []).map(inResponsesWarning)])])
 }
 
-/** Runs an operation of the chat, with the paths in its errors in the caller's own names. */
-async function inOwnNames<Result>({ origins }: TranslatedRequest, run: () => Promise<Result>): Promise<Result> {
-  try {
-    return await run()
-  } catch (error) {
-    throw error instanceof KisError ? inResponsesNames(error, origins) : error
-  }
+/** What was thrown, with its path in the caller's own names. */
+function inOwnNames(thrown: unknown, { origins }: TranslatedRequest): unknown {
+  return thrown instanceof KisError ? inResponsesNames(thrown, origins) : thrown
 }
 
 async function createResponse(call: Call, translated: TranslatedRequest): Promise<Answer> {
-  const writer = writerOf(call)
-  const { response, warnings, usage } = await inOwnNames(translated, () => completeChat(call, translated.request))
-  writer.write(chunkOf(response))
+  const { response, warnings, usage } = await completeChat(call, translated.request).catch((thrown: unknown) => {
+    throw inOwnNames(thrown, translated)
+  })
+  const chunk = chunkOf(response)
+  const writer = writerOf(call, chunk)
+  writer.write(chunk)
   return { ...ok(writer.end(usage, call.clock.now().getTime())), headers: warningsOf(translated, warnings) }
 }
 
 /** Sends the events as they come about. @throws {KisError} the failure came before the first one: nothing has been sent. */
 async function streamResponse(call: Call, translated: TranslatedRequest): Promise<void> {
   const { eventStream, context, log, clock } = call
-  const writer = writerOf(call)
+  let writer: ResponseWriter | undefined
+  let charged: ChargedUsage | null = null
   using stream = eventStream()
   try {
-    await inOwnNames(translated, async () => {
-      let charged: ChargedUsage | null = null
-      for await (const { chunks, warnings, usage } of streamChat(call, translated.request)) {
-        stream.addHeaders(warningsOf(translated, warnings))
-        charged = usage ?? null
-        const [first] = chunks
-        if (!first) continue
-        if (!stream.isOpen) writer.begin(first)
-        for (const chunk of chunks) writer.write(chunk)
-        await stream.sendTyped(...writer.take())
+    for await (const { chunks, warnings, usage } of streamChat(call, translated.request)) {
+      stream.addHeaders(warningsOf(translated, warnings))
+      charged = usage ?? null
+      const [first] = chunks
+      if (!first) continue
+      if (!writer) {
+        writer = writerOf(call, first)
+        writer.begin()
       }
-      if (!stream.isOpen) throw noAnswer()
-      writer.end(charged, clock.now().getTime())
-    })
-  } catch (error) {
-    if (!stream.isOpen) throw error
+      for (const chunk of chunks) writer.write(chunk)
+      await stream.sendTyped(...writer.take())
+    }
+    if (!writer) throw noAnswer()
+    writer.end(charged, clock.now().getTime())
+  } catch (thrown) {
+    const error = inOwnNames(thrown, translated)
+    if (!writer || !stream.isOpen) throw error
     writer.fail(kisErrorOf(error, log, context.requestId))
   }
   await stream.sendTyped(...writer.take())
@@ -79,7 +93,9 @@ export const responseRoutes: readonly Route[] = [
     inference: true,
     async handle(call) {
       const translated = translateRequest(call.body)
-      const { inputTokens } = await inOwnNames(translated, () => quoteChat(call, translated.request))
+      const { inputTokens } = await quoteChat(call, translated.request).catch((thrown: unknown) => {
+        throw inOwnNames(thrown, translated)
+      })
       return ok({ object: 'response.input_tokens', input_tokens: inputTokens })
     },
   },

@@ -72,6 +72,7 @@ describe('the Responses API, by the official client', () => {
     await eventually(async () => nano((await caller.rest('GET', '/v1/wallet')).body.held_usd) === 0n)
     return spent - (await balance())
   }
+  const lastAmount = async () => nano((await caller.rest('GET', '/v1/usage?limit=1')).body.data[0].amount_usd)
   const say = (vendor: string, said: Said) => {
     cloud.answering = saying(WIRES[vendor]!, said)
   }
@@ -95,7 +96,7 @@ describe('the Responses API, by the official client', () => {
     expect(mock.requests.at(-1)).toMatchObject({ messages: [{ role: 'system' }, { role: 'user', content: question }] })
     const { body } = await caller.rest('GET', '/v1/usage?limit=1')
     expect(body.data[0]).toMatchObject({ model: 'mock-chat', operation: 'chat_completion', source: 'provider', output_tokens: 5 })
-    expect(await charged()).toBe(nano(body.data[0].amount_usd))
+    expect(await charged()).toBe(await lastAmount())
   })
 
   it('streams, and a client that leaves stops the engine and pays for what was produced', async () => {
@@ -116,6 +117,21 @@ describe('the Responses API, by the official client', () => {
     expect(response).toMatchObject({ status: 'failed', error: { code: 'engine_error' }, usage: { total_tokens: 0 } })
     expect(response.output).toMatchObject([{ type: 'message', status: 'incomplete', content: [{ type: 'output_text', text: 'Hello' }] }])
     expect(await charged()).toBe(0n)
+  })
+
+  it('is the same for a repeat with the same idempotency key, plain and streamed, and charged once', async () => {
+    const { chats } = mock
+    const request = { model: 'mock-chat', input: question }
+    const once = { headers: { 'Idempotency-Key': 'the-same-response' } }
+    const [first, second] = [await caller.openai.responses.create(request, once), await caller.openai.responses.create(request, once)]
+    expect({ ...second, completed_at: null }).toEqual({ ...first, completed_at: null })
+    const again = { headers: { 'Idempotency-Key': 'the-same-stream' } }
+    const streams = []
+    for (let i = 0; i < 2; i++) streams.push(await caller.openai.responses.stream(request, again).finalResponse())
+    expect({ ...streams[1], completed_at: null }).toEqual({ ...streams[0], completed_at: null })
+    expect(streams[0]!.id).not.toBe(first!.id)
+    expect(mock.chats).toBe(chats + 2)
+    expect(await charged()).toBe(2n * (await lastAmount()))
   })
 
   it('counts the input without asking the engine, at no cost', async () => {

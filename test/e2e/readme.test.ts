@@ -36,6 +36,17 @@ describe('the walk-through of the README', () => {
     expect(stdout.trim().split('\n').at(-1)).toMatch(/^99\.9\d+$/)
   }, 90_000)
 
+  it('works by Anthropic’s SDK', async () => {
+    mkdirSync(new URL('.', SCRIPT), { recursive: true })
+    writeFileSync(SCRIPT, here(block('js', 'import Anthropic')))
+    const { stdout } = await run(process.execPath, [SCRIPT.pathname], {
+      env: { ...process.env, KIS_API_KEY: service.key },
+      timeout: 60_000,
+    })
+    rmSync(SCRIPT)
+    expect(stdout).toMatch(/Lunch is at noon\..* \d+ end_turn\n/)
+  }, 90_000)
+
   it('works by the official SDK', async () => {
     mkdirSync(new URL('.', SCRIPT), { recursive: true })
     writeFileSync(SCRIPT, here(block('js', 'import OpenAI')))

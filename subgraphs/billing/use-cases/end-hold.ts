@@ -21,6 +21,8 @@ export interface HoldOutcome {
   readonly state: 'settled' | 'voided' | 'expired'
   readonly charged: bigint
   readonly absorbed: bigint
+  /** What went back to the wallet. */
+  readonly freed: bigint
 }
 
 const STATES = { settle: 'settled', void: 'voided', expire: 'expired' } as const
@@ -76,6 +78,7 @@ function outcomeOf(id: string, { kind, postings }: LedgerEntry): HoldOutcome {
     state: STATES[kind as Ending['kind']],
     charged: BigInt(-balanceChange(postings)),
     absorbed: BigInt(-(postings.absorbed ?? 0)),
+    freed: BigInt(postings.wallet ?? 0),
   }
 }
 

@@ -11,6 +11,7 @@ const DISPATCH = 'mutation ($input: HoldQuantitiesInput!) { dispatchHold(input: 
 const CHECKPOINT = 'mutation ($input: CheckpointHoldInput!) { checkpointHold(input: $input) { id } }'
 const SETTLE = 'mutation ($input: SettleHoldInput!) { settleHold(input: $input) { charged } }'
 const VOID = 'mutation ($id: ID!) { voidHold(id: $id) { charged } }'
+const END_RUN = 'mutation ($id: ID!) { voidHold(id: $id) { freed } }'
 
 /**
  * Opening a hold is two small writes. When billing has answered nothing at all for this long, to nobody, it is stopped or cut off, and who waits to begin
@@ -102,7 +103,7 @@ export function billingOver(link: Link, clock: Clock): Billing {
     },
 
     async placeRunHold({ id, amount, ttlSeconds }, context) {
-      await once(PLACE_RUN, { input: { id, amount: formatUsd(amount), requestId: context.requestId, ttlSeconds } }, context)
+      await unlessSilent(PLACE_RUN, { input: { id, amount: formatUsd(amount), requestId: context.requestId, ttlSeconds } }, context)
     },
 
     async dispatchHold(id, quantities, context) {
@@ -121,6 +122,11 @@ export function billingOver(link: Link, clock: Clock): Billing {
       const input = { id, quantities: quantitiesInput(quantities), source: source.toUpperCase() }
       const { settleHold } = await untilAnswered<{ settleHold: { charged: string } }>(SETTLE, { input }, context)
       return parseUsd(settleHold.charged)
+    },
+
+    async endRunHold(id, context) {
+      const { voidHold } = await untilAnswered<{ voidHold: { freed: string } }>(END_RUN, { id }, context)
+      return parseUsd(voidHold.freed)
     },
 
     async voidHold(id, context) {

@@ -4,7 +4,7 @@ export interface Billing {
   quoteHolds(holds: readonly Pick<HoldRequest, 'rateCard' | 'ceiling'>[], context: BillingContext): Promise<readonly HoldQuote[]>
   /** @throws {KisError} `insufficient_quota`: nothing is held. `service_unavailable`: whether it is held is unknown; void it or let it expire. */
   placeHold(hold: HoldRequest, context: BillingContext): Promise<void>
-  /** Reserves the most that a run may spend; the holds of its calls are taken out of it. Ended by `voidHold`. Errors as of `placeHold`. */
+  /** Reserves the most that a run may spend; the holds of its calls are taken out of it. Ended by `endRunHold`. Errors as of `placeHold`. */
   placeRunHold(hold: { readonly id: string; readonly amount: bigint; readonly ttlSeconds: number }, context: BillingContext): Promise<void>
   /** Must have resolved before an engine hears of the call. */
   dispatchHold(id: string, quantities: Quantities, context: BillingContext): Promise<void>
@@ -12,6 +12,8 @@ export interface Billing {
   checkpointHold(id: string, quantities: Quantities, ttlSeconds: number, context: BillingContext): Promise<void>
   /** Gives what was charged. Repeatable; repeats itself until billing answers or the context's signal aborts, and then says `service_unavailable`. */
   settleHold(id: string, quantities: Quantities, source: 'provider' | 'counted' | 'estimated', context: BillingContext): Promise<bigint>
+  /** Frees what the run's calls have left and gives it. Repeatable, and repeats itself, as `settleHold`. @throws {KisError} `not_found`. */
+  endRunHold(id: string, context: BillingContext): Promise<bigint>
   /** Frees the hold, or gives what was charged at its end before. Repeats itself as `settleHold` does. @throws {KisError} `not_found`: it was never placed. */
   voidHold(id: string, context: BillingContext): Promise<bigint>
 }

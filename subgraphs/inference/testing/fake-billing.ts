@@ -14,7 +14,7 @@ interface Hold {
   used: { readonly quantities: Quantities; readonly source: string } | null
 }
 
-type Method = 'placeHold' | 'placeRunHold' | 'dispatchHold' | 'checkpointHold' | 'settleHold' | 'voidHold'
+type Method = 'placeHold' | 'placeRunHold' | 'endRunHold' | 'dispatchHold' | 'checkpointHold' | 'settleHold' | 'voidHold'
 
 /** One wallet in memory, whose invariants are checked at every write. */
 export class FakeBilling implements Billing {
@@ -106,9 +106,15 @@ export class FakeBilling implements Billing {
       return hold.charged
     })
 
+  endRunHold: Billing['endRunHold'] = (id, context) =>
+    this.#untilAnswered('endRunHold', context, () => {
+      const left = this.runs.get(id) ?? 0n
+      this.runs.delete(id)
+      return left
+    })
+
   voidHold: Billing['voidHold'] = (id, context) =>
     this.#untilAnswered('voidHold', context, () => {
-      if (this.runs.delete(id)) return 0n
       const hold = this.#find(id, context)
       if (!isOpen(hold)) return hold.charged
       hold.state = 'voided'

@@ -1,4 +1,5 @@
 import type { DocumentCollection, DocumentStore } from '../../common/ports/document-store.ts'
+import type { RunError, RunStatus } from '../domain/agents/run.ts'
 
 /** A call that was sent with an idempotency key, and what came of it. */
 export type KeyedCall = {
@@ -30,13 +31,109 @@ export type Replica = {
   readonly seenAt: Date
 }
 
+/** An agent as it is. */
+export type AgentRecord = {
+  /** `agt_…` */
+  readonly _id: string
+  readonly organizationId: string
+  /** Unique in the organization; of a deleted agent its id, so that its code is free. */
+  readonly code: string
+  /** False once it is deleted. */
+  readonly listed: boolean
+  /** 1, and one more with each change. */
+  readonly version: number
+  /** `storedDefinition`. */
+  readonly definition: string
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+
+/** What an agent was in one version: what a run names stays readable. */
+export type AgentVersion = {
+  /** `<agent>_<version>` */
+  readonly _id: string
+  readonly organizationId: string
+  readonly definition: string
+  readonly createdAt: Date
+}
+
+export type RunRecord = {
+  /** `run_…` */
+  readonly _id: string
+  readonly organizationId: string
+  readonly apiKeyId: string
+  readonly agentId: string
+  readonly agentVersion: number
+  readonly threadId: string | null
+  readonly status: RunStatus
+  /** The messages that it was given, as JSON. */
+  readonly input: string
+  /** `RunOutcome` as JSON, once it is completed. */
+  readonly outcome: string | null
+  /** The receipt: `RunStep`s as JSON, with costs as decimals; complete once the run has ended. */
+  readonly steps: string
+  /** Nano-USD that it was charged, as a decimal; null while it runs. */
+  readonly cost: string | null
+  readonly error: RunError | null
+  /** Somebody wants it ended. */
+  readonly isCancelled: boolean
+  /** While it runs: when this has passed, the process that ran it is gone. */
+  readonly leaseUntil?: Date
+  readonly startedAt: Date
+  readonly endedAt: Date | null
+  /** When it is forgotten with its events. */
+  readonly expiresAt: Date
+}
+
+/** Something that happened in a run. */
+export type RunEventRecord = {
+  /** `<run>_<sequence>` */
+  readonly _id: string
+  readonly organizationId: string
+  readonly runId: string
+  /** 1, 2, 3 … without gaps. */
+  readonly sequence: number
+  readonly at: Date
+  /** `RunEvent` as JSON, with costs as decimals. */
+  readonly event: string
+}
+
+/** A conversation that the service keeps. */
+export type ThreadRecord = {
+  /** `thr_…` */
+  readonly _id: string
+  readonly organizationId: string
+  readonly agentId: string
+  /** Messages of the chat protocol, as JSON. */
+  readonly messages: string
+  /** Grows with each run that is added. */
+  readonly revision: number
+  readonly updatedAt: Date
+}
+
 export interface Collections {
+  readonly agents: DocumentCollection<AgentRecord>
+  readonly agentVersions: DocumentCollection<AgentVersion>
+  readonly runs: DocumentCollection<RunRecord>
+  readonly runEvents: DocumentCollection<RunEventRecord>
+  readonly threads: DocumentCollection<ThreadRecord>
   readonly keyedCalls: DocumentCollection<KeyedCall>
   readonly replicas: DocumentCollection<Replica>
 }
 
 export function openCollections(store: Pick<DocumentStore, 'collection'>): Collections {
   return {
+    agents: store.collection({
+      name: 'agents',
+      indexes: [{ fields: ['organizationId', 'code'], unique: true }, { fields: ['organizationId', 'listed'] }],
+    }),
+    agentVersions: store.collection({ name: 'agent_versions', indexes: [] }),
+    runs: store.collection({
+      name: 'runs',
+      indexes: [{ fields: ['organizationId', 'agentId'] }, { fields: ['leaseUntil'], sparse: true }, { fields: ['expiresAt'] }],
+    }),
+    runEvents: store.collection({ name: 'run_events', indexes: [{ fields: ['runId', 'sequence'], unique: true }] }),
+    threads: store.collection({ name: 'threads', indexes: [] }),
     keyedCalls: store.collection({ name: 'keyed_calls', indexes: [{ fields: ['expiresAt'] }] }),
     replicas: store.collection({ name: 'replicas', indexes: [{ fields: ['seenAt'] }] }),
   }

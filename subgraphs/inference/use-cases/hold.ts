@@ -52,14 +52,24 @@ export function openHold(deps: Deps, context: CallContext, { operation, model, c
   })
 }
 
-/**
- * Reserves the most that a run may spend, in nano-USD. Its calls are made with its id as `runHoldId`; `resolve(null)` frees what they leave.
- * @throws as `openHold`.
- */
-export function openRunHold(deps: Deps, context: CallContext, amount: bigint): Promise<OpenHold> {
-  return open(deps, context, quantitiesOf(0, 0), (id, opening) =>
+/** Money reserved for a run. */
+export interface OpenRunHold {
+  /** To be the `runHoldId` of its calls. */
+  readonly id: string
+  /** Frees what the calls have left, and gives what they were charged in all, in nano-USD. The calls must have been charged. */
+  end(): Promise<bigint>
+}
+
+/** Reserves the most that a run may spend, in nano-USD. @throws as `openHold`. */
+export async function openRunHold(deps: Deps, context: CallContext, amount: bigint): Promise<OpenRunHold> {
+  const { id, leave } = await open(deps, context, quantitiesOf(0, 0), (id, opening) =>
     deps.billing.placeRunHold({ id, amount, ttlSeconds: HOLD_TTL_SECONDS }, opening),
   )
+  const end = async () => {
+    leave()
+    return amount - (await deps.background.track(lasting(context, (bill) => deps.billing.endRunHold(id, bill))))
+  }
+  return { id, end }
 }
 
 async function open(
@@ -131,6 +141,7 @@ export function holdOf({ billing, background, log }: Deps, context: CallContext,
         lasting(context, (bill) => (usage ? billing.settleHold(id, usage.quantities, usage.source, bill) : billing.voidHold(id, bill))),
       )
       tellRecord(context, outcome)
+      context.charging?.(outcome)
       outcome.catch((error) => log.error({ err: error, holdId: id, requestId: context.requestId, usage }, 'hold left to expire'))
       return outcome
     },

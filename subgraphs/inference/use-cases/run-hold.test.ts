@@ -25,7 +25,7 @@ describe('the calls of a run', () => {
     expect(cost).toBeGreaterThan(chat.cost)
     expect(billing.held).toBe(1_000_000n - cost)
     expect([...billing.holds.values()].map(({ runHoldId }) => runHoldId)).toEqual([run.id, run.id])
-    await run.resolve(null)
+    expect(await run.end()).toBe(cost)
     expect(billing.held).toBe(0n)
   })
 

@@ -16,6 +16,8 @@ export type RunStep =
       readonly hits: number
       readonly cost: bigint
     }
+  /** Calls that were cut off before they could say what they used. */
+  | { readonly kind: 'cut'; readonly number: number; readonly cost: bigint }
 
 /** What happens in a run, in order. `number` counts the calls of the model from 1. */
 export type RunEvent =

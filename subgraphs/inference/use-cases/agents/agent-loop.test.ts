@@ -29,7 +29,7 @@ async function running(scripts: readonly (readonly Step[])[], input: AgentInput 
       emit: (event) => events.push(event),
     })
   const end = async () => {
-    await hold.resolve(null)
+    await hold.end()
     return { held: billing.held, open: billing.openHolds }
   }
   return { ...world, events, run, end }

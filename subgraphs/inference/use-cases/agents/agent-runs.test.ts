@@ -1,0 +1,180 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { eventually } from '../../../../test/support/eventually.ts'
+import type { Principal } from '../../../common/principal.ts'
+import type { RunStep } from '../../domain/agents/run.ts'
+import { asking, parts, somebody } from '../../testing/parts.ts'
+import { calls, type Step, says } from '../../testing/scripted-engine.ts'
+import { AgentRuns, type RunInput } from './agent-runs.ts'
+import { createAgent, deleteAgent, getAgent, updateAgent, versionOf } from './agents.ts'
+import { type FollowedEvent, fromJson } from './run-log.ts'
+
+const owner: Principal = { ...somebody, scopes: ['agents'] }
+const stranger: Principal = { ...owner, organizationId: 'org_b' }
+const code = (expected: string, param: string | null = null) => expect.objectContaining({ code: expected, param })
+
+const open: AgentRuns[] = []
+afterEach(async () => {
+  for (const runs of open.splice(0)) await runs[Symbol.asyncDispose]()
+})
+
+async function world(scripts: readonly (readonly Step[])[] = []) {
+  const parted = parts()
+  const { deps, far, knowledge } = parted
+  far.streams.push(...scripts)
+  knowledge.add('ports', ['The harbour of Sur was built in 1931.'])
+  const ask = { ...asking(), caller: owner }
+  const agent = await createAgent(deps, ask, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
+  const runs = new AgentRuns(deps)
+  open.push(runs)
+  const start = (input: Partial<RunInput> = {}) => runs.start(ask, { agentId: agent._id, input: 'When was the harbour built?', ...input })
+  const finished = async (input: Partial<RunInput> = {}) => (await start(input)).ended
+  return { ...parted, ask, agent, runs, start, finished }
+}
+
+async function all(events: AsyncIterable<FollowedEvent>): Promise<FollowedEvent[]> {
+  const collected = []
+  for await (const event of events) collected.push(event)
+  return collected
+}
+
+const SEARCH = calls(['search_ports', { query: 'harbour' }])
+
+describe('agents', () => {
+  it('have a version for each change, and keep the earlier ones', async () => {
+    const { deps, ask, agent } = await world()
+    expect(agent.version).toBe(1)
+    const changed = await updateAgent(deps, ask, { id: agent._id, instructions: 'Be brief.', temperature: 0.5 })
+    expect(changed.version).toBe(2)
+    expect(await versionOf(deps, 'org_a', agent._id, 1)).toMatchObject({ instructions: '', sampling: {} })
+    expect(await versionOf(deps, 'org_a', agent._id, 2)).toMatchObject({
+      name: 'Guide',
+      instructions: 'Be brief.',
+      sampling: { temperature: 0.5 },
+    })
+    expect(await versionOf(deps, 'org_b', agent._id, 2)).toBeNull()
+  })
+
+  it('are found by id and by code, by their own organization only, until they are deleted', async () => {
+    const { deps, ask, agent } = await world()
+    expect((await getAgent(deps, owner, 'agent/guide'))._id).toBe(agent._id)
+    for (const id of [agent._id, 'agent/guide']) await expect(getAgent(deps, stranger, id)).rejects.toEqual(code('not_found', 'id'))
+    await deleteAgent(deps, ask, agent._id)
+    for (const id of [agent._id, 'agent/guide', `agent/${agent._id}`])
+      await expect(getAgent(deps, owner, id)).rejects.toEqual(code('not_found', 'id'))
+    await createAgent(deps, ask, { code: 'guide', name: 'Another', model: 'chat' })
+  })
+
+  for (const [what, input, error, param] of [
+    ['a code that is taken', { code: 'guide' }, 'already_exists', 'input.code'],
+    ['a code with a space', { code: 'my guide' }, 'invalid_request', 'input.code'],
+    ['no name', { name: null }, 'missing_required_parameter', 'input.name'],
+    ['an unknown model', { model: 'nothing' }, 'model_not_found', 'input.model'],
+    ['a model that embeds', { model: 'embed' }, 'model_not_found', 'input.model'],
+    ['a collection that there is not', { collectionIds: ['ports', 'nowhere'] }, 'not_found', 'input.collectionIds[1]'],
+    ['too many steps', { maxSteps: 13 }, 'integer_above_max_value', 'input.maxSteps'],
+    ['a schema that is none', { responseSchema: { type: 'nothing' } }, 'invalid_request', 'input.responseSchema'],
+    ['a schema that points elsewhere', { responseSchema: { $ref: 'https://example.com/s' } }, 'invalid_request', 'input.responseSchema'],
+    ['no money', { maxCost: 0n }, 'unsupported_value', 'input.maxCost'],
+  ] as const) {
+    it(`are refused with ${what}`, async () => {
+      const { deps, ask } = await world()
+      const create = createAgent(deps, ask, { code: 'other', name: 'Other', model: 'chat', ...input })
+      await expect(create).rejects.toEqual(code(error, param))
+    })
+  }
+
+  it('need the scope `agents`', async () => {
+    const { deps, ask } = await world()
+    const caller = { ...owner, scopes: ['inference'] as const }
+    await expect(createAgent(deps, { ...ask, caller }, { code: 'x', name: 'X', model: 'chat' })).rejects.toEqual(code('permission_denied'))
+  })
+})
+
+describe('a run', () => {
+  it('gives one receipt whose lines sum to what was charged, and leaves nothing held', async () => {
+    const { finished, billing } = await world([SEARCH, says('In 1931 [#1].')])
+    const before = billing.balance
+    const run = await finished()
+    expect(run).toMatchObject({ status: 'completed', agentVersion: 1, error: null })
+    expect(JSON.parse(run.outcome!)).toMatchObject({ text: 'In 1931 [#1].', citations: [{ mark: 1, chunkId: 'chunk_ports_0' }] })
+    const steps = fromJson<readonly RunStep[]>(run.steps)
+    expect(steps.map(({ kind }) => kind)).toEqual(['model', 'search', 'model'])
+    const models = steps.filter(({ kind }) => kind === 'model').reduce((sum, { cost }) => sum + cost, 0n)
+    expect(before - billing.balance).toBe(models)
+    expect({ held: billing.held, open: billing.openHolds }).toEqual({ held: 0n, open: 0 })
+  })
+
+  it('can be followed while it runs and after it, from any of its events, to its end', async () => {
+    const { start, runs } = await world([SEARCH, says('In 1931.')])
+    const { run, ended } = await start()
+    const live = await all(runs.log.follow('org_a', run._id, null))
+    await ended
+    expect(live.map(({ sequence }) => sequence)).toEqual(live.map((_, i) => i + 1))
+    expect(live.map(({ event }) => event.type)).toEqual([
+      ...['run_started', 'step_started', 'usage', 'tool_call', 'search', 'usage'],
+      ...['step_started', 'text_delta', 'usage', 'done'],
+    ])
+    expect(await all(runs.log.follow('org_a', run._id, null))).toEqual(live)
+    expect(await all(runs.log.follow('org_a', run._id, '7'))).toEqual(live.slice(7))
+    expect(await all(runs.log.follow('org_a', run._id, String(live.length)))).toEqual([])
+    await expect(runs.log.follow('org_b', run._id, null).next()).rejects.toEqual(code('not_found', 'runId'))
+    await expect(runs.log.follow('org_a', run._id, 'x').next()).rejects.toEqual(code('invalid_request', 'after'))
+  })
+
+  it('ends when it is cancelled, and pays for what was produced', async () => {
+    const { start, runs, ask, billing, far } = await world([[...says('A few words').slice(0, 1), 'wait']])
+    const { run, ended } = await start()
+    await eventually(() => far.chats === 1)
+    await eventually(async () => (await all(take(runs.log.follow('org_a', run._id, null), 3))).length === 3)
+    await runs.cancel(ask, run._id)
+    const last = await ended
+    expect(last).toMatchObject({ status: 'cancelled', error: null })
+    const charged = [...billing.holds.values()].reduce((sum, hold) => sum + hold.charged, 0n)
+    expect(BigInt(last.cost!)).toBe(charged)
+    expect(fromJson<readonly RunStep[]>(last.steps)).toEqual([{ kind: 'cut', number: 1, cost: charged }])
+    expect({ held: billing.held, ended: far.ended }).toEqual({ held: 0n, ended: 1 })
+    await expect(runs.cancel({ ...ask, caller: stranger }, run._id)).rejects.toEqual(code('not_found', 'id'))
+  })
+
+  it('tells why it failed', async () => {
+    const { finished, billing } = await world([[new Error('secret')]])
+    expect(await finished()).toMatchObject({ status: 'failed', error: { code: 'internal' }, outcome: null })
+    expect(billing.held).toBe(0n)
+  })
+
+  it('does not begin when the wallet cannot cover it', async () => {
+    const { start, billing, far } = await world()
+    billing.balance = 999n
+    await expect(start()).rejects.toEqual(code('insufficient_quota'))
+    expect(far.chats).toBe(0)
+  })
+
+  it('goes on with the conversation that the service keeps', async () => {
+    const { finished, far, start } = await world([says('Hello Maryam.'), says('Maryam.')])
+    const first = await finished({ input: 'I am Maryam.', keepThread: true })
+    const second = await finished({ input: 'Who am I?', threadId: first.threadId })
+    expect(second.threadId).toBe(first.threadId)
+    expect((far.requests[1]!.messages as { role: string; content: string }[]).slice(1)).toEqual([
+      { role: 'user', content: 'I am Maryam.' },
+      { role: 'assistant', content: 'Hello Maryam.' },
+      { role: 'user', content: 'Who am I?' },
+    ])
+    await expect(start({ threadId: 'thr_none' })).rejects.toEqual(code('not_found', 'threadId'))
+  })
+
+  it('is ended with the process, and says so', async () => {
+    const { start, runs, far, billing } = await world([['wait']])
+    const { ended } = await start()
+    await eventually(() => far.chats === 1)
+    await runs[Symbol.asyncDispose]()
+    expect(await ended).toMatchObject({ status: 'failed', error: { code: 'service_unavailable' } })
+    expect(billing.held).toBe(0n)
+  })
+})
+
+async function* take<T>(items: AsyncIterable<T>, count: number): AsyncGenerator<T> {
+  for await (const item of items) {
+    yield item
+    if (--count === 0) return
+  }
+}

@@ -1,0 +1,276 @@
+import { isAbort, KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
+import { type Principal, requireScope } from '../../../common/principal.ts'
+import type { AgentDefinition } from '../../domain/agents/definition.ts'
+import { readDefinition } from '../../domain/agents/definition.ts'
+import type { RunError, RunEvent, RunOutcome, RunStep } from '../../domain/agents/run.ts'
+import { checkMessages } from '../../domain/chat-messages.ts'
+import type { ProtocolObject } from '../../ports/engines.ts'
+import type { RunRecord } from '../collections.ts'
+import type { AskContext, CallContext, Deps } from '../deps.ts'
+import { type OpenRunHold, openRunHold } from '../hold.ts'
+import { runAgentLoop } from './agent-loop.ts'
+import { getAgent, modelOf } from './agents.ts'
+import { type RunEventWriter, RunLog, toJson } from './run-log.ts'
+import { addToThread, readThread } from './threads.ts'
+
+/** Runs of one process at once: each holds its conversation in memory. */
+const MAX_RUNS = 500
+/** A run that takes longer has gone astray. */
+const MAX_RUN_MS = 900_000
+/** A run whose process says nothing for this long has lost it. */
+const LEASE_MS = 30_000
+const RENEW_MS = 10_000
+/** How often runs are looked for that have lost their process, or are to be forgotten. */
+const SWEEP_MS = 15_000
+const MAX_SWEPT = 100
+/** Runs and their events are kept for so long: 30 days. */
+const KEPT_MS = 30 * 86_400_000
+
+export interface RunInput {
+  /** The agent's id, or `agent/<code>`. */
+  readonly agentId: string
+  /** The question as text, or a conversation in messages of the chat protocol whose last is the question. */
+  readonly input: string | readonly ProtocolObject[]
+  /** A conversation that the service keeps: its messages come first, and the question and the answer are added to it. */
+  readonly threadId?: string | null
+  /** Keeps the conversation in a new thread. */
+  readonly keepThread?: boolean | null
+  /** At most what the agent allows, in nano-USD. */
+  readonly maxCost?: bigint | null
+}
+
+export interface StartedRun {
+  readonly run: RunRecord
+  /** The run as it has ended. Never rejects. */
+  readonly ended: Promise<RunRecord>
+}
+
+interface Running {
+  readonly run: RunRecord
+  readonly agent: AgentDefinition
+  readonly messages: readonly ProtocolObject[]
+  readonly newMessages: readonly ProtocolObject[]
+  readonly context: CallContext & { readonly runHoldId: string }
+  readonly hold: OpenRunHold
+  readonly writer: RunEventWriter
+  readonly stop: AbortController
+  readonly steps: RunStep[]
+  /** Charges of its calls that are being made. */
+  readonly charges: Promise<bigint>[]
+}
+
+/** Runs of agents. A run that has begun goes on until its end, its caps or its cancellation, whoever listens. */
+export class AgentRuns implements AsyncDisposable {
+  readonly log: RunLog
+  readonly #deps: Deps
+  readonly #running = new Map<string, Running>()
+  readonly #stopping = new AbortController()
+  readonly #background: Promise<void>
+
+  constructor(deps: Deps) {
+    this.#deps = deps
+    this.log = new RunLog(deps)
+    this.#background = Promise.all([this.#keepRenewing(), this.#keepSweeping()]).then(() => undefined)
+  }
+
+  /** Checks, reserves the most that the run may cost, and begins. @throws {KisError} nothing has begun, and nothing is held. */
+  async start(ask: AskContext, input: RunInput): Promise<StartedRun> {
+    const deps = this.#deps
+    const principal = requireScope(ask.caller, 'agents')
+    const agent = await getAgent(deps, principal, input.agentId)
+    const definition = readDefinition(agent.definition)
+    modelOf(deps, { caller: principal }, definition.modelId, 'agentId')
+    const newMessages = messagesOf(input.input)
+    const thread = input.threadId == null ? null : await readThread(deps, principal, input.threadId, agent._id)
+    if (this.#running.size >= MAX_RUNS || this.#stopping.signal.aborted) throw new ServiceUnavailable('Room for another run')
+
+    const now = deps.clock.now()
+    const runId = deps.ids('run')
+    const stop = new AbortController()
+    const charges: Promise<bigint>[] = []
+    // Whoever may run an agent may have it ask its model and search its collections.
+    const caller: Principal = { ...principal, scopes: [...new Set([...principal.scopes, 'inference' as const])] }
+    const context: CallContext = { caller, requestId: runId, signal: stop.signal, charging: (cost) => charges.push(cost) }
+    const hold = await openRunHold(deps, { ...context, signal: ask.signal }, least(input.maxCost ?? definition.maxCost, definition.maxCost))
+    const run: RunRecord = {
+      _id: runId,
+      organizationId: principal.organizationId,
+      apiKeyId: principal.apiKeyId,
+      agentId: agent._id,
+      agentVersion: agent.version,
+      threadId: input.threadId ?? (input.keepThread ? deps.ids('thr') : null),
+      status: 'running',
+      input: JSON.stringify(newMessages),
+      outcome: null,
+      steps: '[]',
+      cost: null,
+      error: null,
+      isCancelled: false,
+      leaseUntil: new Date(now.getTime() + LEASE_MS),
+      startedAt: now,
+      endedAt: null,
+      expiresAt: new Date(now.getTime() + KEPT_MS),
+    }
+    await deps.collections.runs.insertOne(run).catch(async (error) => {
+      await hold.end().catch(() => undefined)
+      throw error
+    })
+    const running: Running = {
+      run,
+      agent: definition,
+      messages: [...(thread?.messages ?? []), ...newMessages],
+      newMessages,
+      context: { ...context, runHoldId: hold.id },
+      hold,
+      writer: this.log.writerOf(run.organizationId, runId),
+      stop,
+      steps: [],
+      charges,
+    }
+    this.#running.set(runId, running)
+    return { run, ended: deps.background.track(this.#work(running)) }
+  }
+
+  /** Ends the run soon, wherever it runs; one that has ended stays as it is. @throws {NotFound} */
+  async cancel({ caller }: AskContext, runId: string): Promise<RunRecord> {
+    const { organizationId } = requireScope(caller, 'agents')
+    const run = await this.#deps.collections.runs.findOneAndUpdate({ _id: runId, organizationId }, { $set: { isCancelled: true } })
+    if (!run) throw new NotFound('run', runId, 'id')
+    this.#running.get(runId)?.stop.abort(CANCELLED)
+    return run
+  }
+
+  /** Runs that are under way are ended, and say so. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopping.abort()
+    for (const { stop } of this.#running.values())
+      stop.abort(new KisError('service_unavailable', 'The service is stopping; the run can be started again.'))
+    await this.#background
+  }
+
+  async #work(running: Running): Promise<RunRecord> {
+    const { run, agent, messages, context, writer, stop, steps } = running
+    const deadline = setTimeout(() => stop.abort(tooLong()), MAX_RUN_MS)
+    const emit = (event: RunEvent) => {
+      if (event.type === 'usage') steps.push(event.step)
+      writer.write(event)
+    }
+    let outcome: RunOutcome | undefined
+    let failure: unknown
+    try {
+      emit({ type: 'run_started', agentVersion: run.agentVersion })
+      // A follower knows the run by its first event.
+      await writer.flushed()
+      const model = modelOf(this.#deps, context, agent.modelId, 'agentId')
+      outcome = await runAgentLoop(this.#deps, { agent, model, messages, context, emit })
+    } catch (error) {
+      failure = stop.signal.aborted ? stop.signal.reason : error
+      stop.abort()
+    }
+    clearTimeout(deadline)
+    return this.#end(running, outcome, failure)
+  }
+
+  /** Charges, then records, then tells. What fails here is found by the sweep of some process. */
+  async #end(running: Running, outcome: RunOutcome | undefined, failure: unknown): Promise<RunRecord> {
+    const { run, hold, writer, steps, charges } = running
+    const { log, clock } = this.#deps
+    const status = outcome ? 'completed' : failure === CANCELLED ? 'cancelled' : 'failed'
+    const error = outcome || failure === CANCELLED ? null : this.#errorOf(failure, run)
+    try {
+      await Promise.allSettled(charges)
+      const cost = await hold.end()
+      const fields = {
+        status,
+        outcome: outcome ? JSON.stringify(outcome) : null,
+        steps: toJson(withRest(steps, cost)),
+        cost: String(cost),
+        error: error && { ...error },
+        endedAt: clock.now(),
+      } as const
+      if (outcome && run.threadId) await addToThread(this.#deps, run, running.newMessages, outcome.text)
+      const ended = await this.#deps.collections.runs.findOneAndUpdate(
+        { _id: run._id, status: 'running' },
+        { $set: fields, $unset: { leaseUntil: '' } },
+      )
+      writer.write({ type: 'done', status })
+      await writer.flushed()
+      return ended ?? run
+    } catch (cause) {
+      log.error({ err: cause, runId: run._id }, 'a run has ended and could not be recorded')
+      return run
+    } finally {
+      this.#running.delete(run._id)
+    }
+  }
+
+  #errorOf(failure: unknown, { _id: runId }: RunRecord): RunError {
+    if (failure instanceof KisError) return { code: failure.code, message: failure.message }
+    if (isAbort(failure)) return { code: 'service_unavailable', message: 'The run was ended.' }
+    this.#deps.log.error({ err: failure, runId }, 'defect in a run')
+    return { code: 'internal', message: 'The service failed to run the agent.' }
+  }
+
+  async #keepRenewing(): Promise<void> {
+    await this.#every(RENEW_MS, async () => {
+      for (const { run, stop } of this.#running.values()) {
+        const leaseUntil = new Date(this.#deps.clock.now().getTime() + LEASE_MS)
+        const renewed = await this.#deps.collections.runs.findOneAndUpdate({ _id: run._id, status: 'running' }, { $set: { leaseUntil } })
+        if (!renewed || renewed.isCancelled) stop.abort(CANCELLED)
+      }
+    })
+  }
+
+  async #keepSweeping(): Promise<void> {
+    await this.#every(SWEEP_MS, async () => {
+      const { collections, clock } = this.#deps
+      const now = clock.now()
+      for (const run of await collections.runs.find({ leaseUntil: { $lt: now } }, { sort: { leaseUntil: 1 }, limit: MAX_SWEPT })) {
+        const error = { code: 'service_unavailable', message: 'The process that ran it has gone.' }
+        const { _id, organizationId } = run
+        await collections.runs.findOneAndUpdate(
+          { _id, status: 'running', leaseUntil: { $lt: now } },
+          { $set: { status: 'failed', error, endedAt: now }, $unset: { leaseUntil: '' } },
+        )
+        await this.log.close(organizationId, _id, { type: 'done', status: 'failed' })
+      }
+      for (const { _id } of await collections.runs.find({ expiresAt: { $lt: now } }, { sort: { expiresAt: 1 }, limit: MAX_SWEPT })) {
+        while ((await collections.runEvents.deleteMany({ runId: _id })) > 0);
+        await collections.runs.findOneAndDelete({ _id })
+      }
+    })
+  }
+
+  async #every(ms: number, work: () => Promise<void>): Promise<void> {
+    const { clock, log } = this.#deps
+    const { signal } = this.#stopping
+    while (!signal.aborted) {
+      await clock.sleep(ms, signal).catch(() => undefined)
+      if (signal.aborted) return
+      await work().catch((error) => log.warn({ err: error }, 'runs could not be looked after'))
+    }
+  }
+}
+
+const CANCELLED = new KisError('invalid_request', 'The run was cancelled.')
+
+function tooLong(): KisError {
+  return new KisError('run_limit_exceeded', `The run took longer than ${MAX_RUN_MS / 1_000} s.`)
+}
+
+/** What was charged to calls that were cut is a line too, so that the lines sum to the charge. */
+function withRest(steps: readonly RunStep[], cost: bigint): readonly RunStep[] {
+  const rest = cost - steps.reduce((sum, step) => sum + step.cost, 0n)
+  if (rest <= 0n) return steps
+  return [...steps, { kind: 'cut', number: steps.at(-1)?.number ?? 1, cost: rest }]
+}
+
+function messagesOf(input: RunInput['input']): readonly ProtocolObject[] {
+  const messages = typeof input === 'string' ? [{ role: 'user', content: input }] : input
+  checkMessages(messages)
+  return messages
+}
+
+function least(a: bigint, b: bigint): bigint {
+  return a < b ? a : b
+}

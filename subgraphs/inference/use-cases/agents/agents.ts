@@ -1,0 +1,159 @@
+import { KisError, NotFound } from '../../../common/errors.ts'
+import { DuplicateKey } from '../../../common/ports/document-store.ts'
+import { type Principal, requireScope } from '../../../common/principal.ts'
+import {
+  type AgentDefinition,
+  type AgentInput,
+  agentDefinition,
+  checkAgentCode,
+  readDefinition,
+  storedDefinition,
+} from '../../domain/agents/definition.ts'
+import type { Model } from '../../domain/catalog.ts'
+import { admit } from '../admit.ts'
+import type { AgentRecord } from '../collections.ts'
+import type { AskContext, Deps } from '../deps.ts'
+
+/** Agents of one organization. */
+const MAX_AGENTS = 1_000
+/** Changes of one agent that may overtake a change that is being made. */
+const MAX_ATTEMPTS = 5
+
+/** @throws {KisError} nothing is kept: `already_exists`, `model_not_found`, `residency_policy_violation`, `not_found` (a collection) and what is wrong with the input. */
+export async function createAgent(
+  deps: Deps,
+  ask: AskContext,
+  input: AgentInput & { readonly code?: string | null },
+): Promise<AgentRecord> {
+  const principal = requireScope(ask.caller, 'agents')
+  const { organizationId } = principal
+  const code = checkAgentCode(input.code)
+  const definition = agentDefinition(input)
+  await checkReferences(deps, { ...ask, caller: principal }, definition)
+  if ((await deps.collections.agents.countDocuments({ organizationId, listed: true })) >= MAX_AGENTS)
+    throw new KisError('storage_quota_exceeded', `An organization has at most ${MAX_AGENTS} agents.`)
+  const now = deps.clock.now()
+  const agent: AgentRecord = {
+    _id: deps.ids('agt'),
+    organizationId,
+    code,
+    listed: true,
+    version: 1,
+    definition: storedDefinition(definition),
+    createdAt: now,
+    updatedAt: now,
+  }
+  await keepVersion(deps, agent)
+  await deps.collections.agents.insertOne(agent).catch((error) => {
+    throw codeTaken(error, code)
+  })
+  return agent
+}
+
+/** What is left out stays as it is; null gives the default back. Makes a new version. @throws as `createAgent`, and `not_found`. */
+export async function updateAgent(
+  deps: Deps,
+  ask: AskContext,
+  { id, code, ...changes }: AgentInput & { readonly id: string; readonly code?: string | null },
+): Promise<AgentRecord> {
+  const principal = requireScope(ask.caller, 'agents')
+  const newCode = code == null ? {} : { code: checkAgentCode(code) }
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+    const agent = await getAgent(deps, principal, id)
+    const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
+    const definition = agentDefinition({ ...inputOf(readDefinition(agent.definition)), ...given })
+    await checkReferences(deps, { ...ask, caller: principal }, definition)
+    const next = { ...agent, ...newCode, version: agent.version + 1, definition: storedDefinition(definition), updatedAt: deps.clock.now() }
+    await keepVersion(deps, next)
+    const { version, definition: stored, updatedAt } = next
+    const updated = await deps.collections.agents
+      .findOneAndUpdate({ _id: id, listed: true, version: agent.version }, { $set: { ...newCode, version, definition: stored, updatedAt } })
+      .catch((error) => {
+        throw codeTaken(error, code ?? '')
+      })
+    if (updated) return updated
+  }
+  throw new KisError('service_unavailable', 'The agent is being changed by many at once.', { retryAfterMs: 1_000 })
+}
+
+/** Its runs and versions stay readable. @throws {NotFound} */
+export async function deleteAgent({ collections }: Deps, { caller }: AskContext, id: string): Promise<void> {
+  const { organizationId } = requireScope(caller, 'agents')
+  const deleted = await collections.agents.findOneAndUpdate(
+    { _id: id, organizationId, listed: true },
+    { $set: { listed: false, code: id } },
+  )
+  if (!deleted) throw new NotFound('agent', id, 'id')
+}
+
+/** By id, or by `agent/<code>`. @throws {NotFound} also for another organization's. */
+export async function getAgent({ collections }: Deps, { organizationId }: Principal, id: string): Promise<AgentRecord> {
+  const code = /^agent\/(.+)$/s.exec(id)?.[1]
+  const agent = await collections.agents.findOne(code === undefined ? { _id: id, organizationId, listed: true } : { organizationId, code })
+  if (!agent?.listed) throw new NotFound('agent', id, 'id')
+  return agent
+}
+
+/** What the agent was in that version. */
+export async function versionOf(
+  { collections }: Deps,
+  organizationId: string,
+  agentId: string,
+  version: number,
+): Promise<AgentDefinition | null> {
+  const kept = await collections.agentVersions.findOne({ _id: `${agentId}_${version}`, organizationId })
+  return kept && readDefinition(kept.definition)
+}
+
+/** The model, where the caller may use it. @throws {KisError} with `modelParam` as its path. */
+export function modelOf(deps: Deps, { caller }: { readonly caller: Principal }, modelId: string, modelParam: string): Model {
+  return admit(
+    deps.catalog,
+    { ...caller, scopes: [...caller.scopes, 'inference'] },
+    {
+      audience: 'clients',
+      kind: 'chat',
+      modelParam,
+      check: () => ({ model: modelId }),
+    },
+  ).model
+}
+
+async function checkReferences(
+  deps: Deps,
+  ask: AskContext & { readonly caller: Principal },
+  { modelId, collectionIds }: AgentDefinition,
+): Promise<void> {
+  modelOf(deps, ask, modelId, 'input.model')
+  const found = new Set((await deps.knowledge.describe(collectionIds, ask)).map(({ id }) => id))
+  for (const [i, id] of collectionIds.entries()) if (!found.has(id)) throw new NotFound('collection', id, `input.collectionIds[${i}]`)
+}
+
+/** The version comes first: an agent that can be seen has its version. One that no agent came to is written over by the next try. */
+async function keepVersion({ collections }: Deps, { _id, version, organizationId, definition, updatedAt }: AgentRecord): Promise<void> {
+  await collections.agentVersions.findOneAndUpdate(
+    { _id: `${_id}_${version}` },
+    { $set: { organizationId, definition, createdAt: updatedAt } },
+    { upsert: true },
+  )
+}
+
+function inputOf({ modelId, collectionIds, sampling, responseSchema, ...rest }: AgentDefinition): AgentInput {
+  return {
+    ...rest,
+    model: modelId,
+    collectionIds,
+    responseSchema,
+    temperature: sampling.temperature ?? null,
+    topP: sampling.top_p ?? null,
+    maxOutputTokens: sampling.max_completion_tokens ?? null,
+  }
+}
+
+function codeTaken(error: unknown, code: string): unknown {
+  if (!(error instanceof DuplicateKey)) return error
+  return new KisError('already_exists', `An agent with code \`${code}\` exists in this organization.`, {
+    param: 'input.code',
+    cause: error,
+  })
+}

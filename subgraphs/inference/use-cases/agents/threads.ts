@@ -1,0 +1,55 @@
+import { NotFound } from '../../../common/errors.ts'
+import type { Principal } from '../../../common/principal.ts'
+import type { ProtocolObject } from '../../ports/engines.ts'
+import type { RunRecord, ThreadRecord } from '../collections.ts'
+import type { Deps } from '../deps.ts'
+
+/** A thread keeps its last messages, and no more text than this; the oldest go first. */
+const MAX_MESSAGES = 100
+const MAX_CHARACTERS = 200_000
+/** Runs of one thread that may end at the same time. */
+const MAX_ATTEMPTS = 10
+
+interface Thread {
+  readonly messages: readonly ProtocolObject[]
+}
+
+/** @throws {NotFound} also for another organization's, and for another agent's. */
+export async function readThread({ collections }: Deps, { organizationId }: Principal, threadId: string, agentId: string): Promise<Thread> {
+  const thread = await collections.threads.findOne({ _id: threadId, organizationId })
+  if (thread?.agentId !== agentId) throw new NotFound('thread', threadId, 'threadId')
+  return { messages: JSON.parse(thread.messages) }
+}
+
+/** Adds what was asked and answered, after what runs that ended before have added. */
+export async function addToThread(
+  { collections, clock }: Deps,
+  { threadId, organizationId, agentId }: RunRecord,
+  asked: readonly ProtocolObject[],
+  answered: string,
+): Promise<void> {
+  if (threadId === null) return
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+    const thread = await collections.threads.findOne({ _id: threadId, organizationId })
+    const before: readonly ProtocolObject[] = thread ? JSON.parse(thread.messages) : []
+    const messages = JSON.stringify(newest([...before, ...asked, { role: 'assistant', content: answered }]))
+    const updatedAt = clock.now()
+    if (thread) {
+      const guard = { _id: threadId, revision: thread.revision }
+      if (await collections.threads.findOneAndUpdate(guard, { $set: { messages, updatedAt }, $inc: { revision: 1 } })) return
+    } else {
+      const made: ThreadRecord = { _id: threadId, organizationId, agentId, messages, revision: 1, updatedAt }
+      if ((await collections.threads.insertMissing([made])) === 1) return
+    }
+  }
+  throw new Error(`the thread ${threadId} is being written by too many runs`)
+}
+
+function newest(messages: readonly ProtocolObject[]): readonly ProtocolObject[] {
+  let characters = 0
+  const from = messages.findLastIndex((message) => {
+    characters += JSON.stringify(message).length
+    return characters > MAX_CHARACTERS
+  })
+  return messages.slice(Math.max(from + 1, messages.length - MAX_MESSAGES))
+}

@@ -18,7 +18,7 @@ afterEach(async () => {
 })
 
 async function world(scripts: readonly (readonly Step[])[] = []) {
-  const parted = parts()
+  const parted = parts({ balance: 10_000_000_000n })
   const { deps, far, knowledge } = parted
   far.streams.push(...scripts)
   knowledge.add('ports', ['The harbour of Sur was built in 1931.'])

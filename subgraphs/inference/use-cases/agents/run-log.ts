@@ -54,7 +54,10 @@ export class RunLog {
     this.#followers.set(runId, followers.add(notify))
     return endableIterator<FollowedEvent>(
       async () => {
-        position ??= await this.#position(organizationId, runId, after)
+        if (position === undefined) {
+          position = await this.#position(organizationId, runId, after)
+          isOver = await this.#endedAt(runId, position)
+        }
         if (isOver) return { done: true, value: undefined }
         while (unread.length === 0) {
           // Before the look, so that what comes meanwhile is not slept over.
@@ -89,6 +92,13 @@ export class RunLog {
     if (after === null) return 0
     if (!CURSOR.test(after)) throw new KisError('invalid_request', 'This is no cursor of a run.', { param: 'after' })
     return Number(after)
+  }
+
+  /** Whether the event there is the last one. */
+  async #endedAt(runId: string, position: number): Promise<boolean> {
+    if (position === 0) return false
+    const at = await this.#deps.collections.runEvents.findOne({ runId, sequence: position })
+    return at !== null && readEvent(at.event).type === 'done'
   }
 
   #read(runId: string, position: number): Promise<readonly RunEventRecord[]> {

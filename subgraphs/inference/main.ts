@@ -22,10 +22,11 @@ import { Breaker } from './domain/breaker.ts'
 import { catalogOf } from './domain/catalog.ts'
 import { RetryBudget } from './domain/retry-budget.ts'
 import { resolvers } from './resolvers/index.ts'
+import { AgentRuns } from './use-cases/agents/agent-runs.ts'
 import { Background } from './use-cases/background.ts'
 import { CallLimits } from './use-cases/call-limits.ts'
 import { openCollections } from './use-cases/collections.ts'
-import type { Deps, Engine } from './use-cases/deps.ts'
+import type { Deps, Engine, ServedDeps } from './use-cases/deps.ts'
 import { keepExpiringKeyedCalls } from './use-cases/expire-keyed-calls.ts'
 import { KeyedCalls } from './use-cases/keyed-calls.ts'
 import { LiveReplicas } from './use-cases/live-replicas.ts'
@@ -93,6 +94,8 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     log,
   }
   const deps: Deps = { ...base, keyedCalls: stack.use(new KeyedCalls(base, mongodb === null)) }
+  const runs = stack.use(new AgentRuns(deps, store.opened))
+  const served: ServedDeps = { ...deps, runs }
   working = store.opened.then(
     () => keepExpiringKeyedCalls(deps, signal),
     () => undefined,
@@ -102,7 +105,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     name: 'inference',
     schema: subgraphSchema('inference', resolvers),
     opened: store.opened,
-    contextOf: ({ caller, requestId, signal }) => ({ deps, caller, requestId, signal }),
+    contextOf: ({ caller, requestId, signal }) => ({ deps: served, caller, requestId, signal }),
     async problems() {
       const found = await Promise.all([store.problems(AbortSignal.timeout(PING_TIMEOUT_MS)), embedded?.problems() ?? []])
       return found.flat()

@@ -11,6 +11,7 @@ import type { AudioReader } from '../ports/audio-reader.ts'
 import type { Billing, BillingContext } from '../ports/billing.ts'
 import type { ChatEngine, EmbeddingEngine, TranscriptionEngine } from '../ports/engines.ts'
 import type { Knowledge } from '../ports/knowledge.ts'
+import type { AgentRuns } from './agents/agent-runs.ts'
 import type { Background } from './background.ts'
 import type { CallLimits } from './call-limits.ts'
 import type { Collections } from './collections.ts'
@@ -35,6 +36,11 @@ export interface Deps {
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
+}
+
+/** What resolvers work with. */
+export interface ServedDeps extends Deps {
+  readonly runs: AgentRuns
 }
 
 export interface Engine {

@@ -24,7 +24,7 @@ async function world(scripts: readonly (readonly Step[])[] = []) {
   knowledge.add('ports', ['The harbour of Sur was built in 1931.'])
   const ask = { ...asking(), caller: owner }
   const agent = await createAgent(deps, ask, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
-  const runs = new AgentRuns(deps)
+  const runs = new AgentRuns(deps, Promise.resolve())
   open.push(runs)
   const start = (input: Partial<RunInput> = {}) => runs.start(ask, { agentId: agent._id, input: 'When was the harbour built?', ...input })
   const finished = async (input: Partial<RunInput> = {}) => (await start(input)).ended

@@ -67,10 +67,16 @@ export class AgentRuns implements AsyncDisposable {
   readonly #stopping = new AbortController()
   readonly #background: Promise<void>
 
-  constructor(deps: Deps) {
+  /** Looks after runs once the store is `opened`. */
+  constructor(deps: Deps, opened: Promise<unknown>) {
     this.#deps = deps
     this.log = new RunLog(deps)
-    this.#background = Promise.all([this.#keepRenewing(), this.#keepSweeping()]).then(() => undefined)
+    this.#background = opened
+      .then(() => Promise.all([this.#keepRenewing(), this.#keepSweeping()]))
+      .then(
+        () => undefined,
+        () => undefined,
+      )
   }
 
   /** Checks, reserves the most that the run may cost, and begins. @throws {KisError} nothing has begun, and nothing is held. */

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import OpenAI from 'openai'
+import type { ResponseStreamEvent } from 'openai/resources/responses/responses'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testCatalog } from '../support/catalog.ts'
 import {
@@ -16,6 +17,7 @@ import {
 } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { MOCK_USAGE, type MockEngine, startMockEngine } from '../support/mock-engine.ts'
+import { responseOf } from '../support/response-events.ts'
 import type { Service, ServiceOptions } from '../support/service.ts'
 
 const ARABIC = `# دليل الموظف
@@ -230,6 +232,19 @@ export function endToEnd(name: string, start: (options: ServiceOptions) => Promi
         await balancedWallet(caller)
       })
 
+      it('speaks the Responses API too, at the same price', async () => {
+        const caller = await newOrganization(operator, service)
+        const request = { model: 'mock-chat', input: 'hi' }
+        const whole = await caller.openai.responses.create(request)
+        const events: ResponseStreamEvent[] = []
+        for await (const event of await caller.openai.responses.create({ ...request, stream: true })) events.push(event)
+        for (const { output_text, output, usage } of [whole, responseOf(events)]) {
+          expect(output_text ?? JSON.stringify(output)).toContain('Hello from the mock مرحبا')
+          expect(usage).toMatchObject({ input_tokens: 20, output_tokens: 5, total_tokens: 25 })
+        }
+        expect((await balancedWallet(caller)).balance_usd).toBe('9.999944')
+      })
+
       it('tells of a cut stream in the stream, without [DONE]', async () => {
         const caller = await newOrganization(operator, service)
         const response = await fetch(`${service.rest}/v1/chat/completions`, {
@@ -392,10 +407,12 @@ export function endToEnd(name: string, start: (options: ServiceOptions) => Promi
       const refusals = [
         await caller.rest('POST', '/v1/chat/completions', chat('hi')),
         await caller.rest('POST', '/v1/chat/completions', chat('hi', { stream: true })),
+        await caller.rest('POST', '/v1/responses', { model: 'mock-chat', input: 'hi' }),
+        await caller.rest('POST', '/v1/responses', { model: 'mock-chat', input: 'hi', stream: true }),
         await caller.rest('POST', '/v1/embeddings', { model: 'mock-embed', input: 'hi' }),
         await caller.rest('POST', '/v1/collections', { collection_code: 'c', collection_name: 'c', embedding_model: 'mock-embed' }),
       ]
-      expect(refusals.map(({ status, body }) => [status, body.error.code])).toEqual(Array(4).fill([403, 'residency_policy_violation']))
+      expect(refusals.map(({ status, body }) => [status, body.error.code])).toEqual(Array(6).fill([403, 'residency_policy_violation']))
       expect([mock.chats, mock.embeddings]).toEqual([chats, embeddings])
       await balancedWallet(caller)
     })

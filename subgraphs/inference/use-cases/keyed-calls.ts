@@ -5,12 +5,15 @@ import type { KeyedCall } from './collections.ts'
 import type { CallContext, Deps } from './deps.ts'
 import { HOLD_TTL_SECONDS, lasting, neverPlaced } from './hold.ts'
 import { interrupted, type KeyedOutcome, unpackOutcome } from './keyed-outcome.ts'
-import { KeyedRun, LEASE_MS } from './keyed-run.ts'
+import { KeyedRun, LEASE_MS, LEASE_RENEW_MS } from './keyed-run.ts'
 
 /** How long a key stands for its call, from the call's begin. */
 const KEPT_MS = 24 * 3_600_000
-/** When a hold whose process is gone has surely been resolved: billing looks every 5 s. */
-const HOLD_GRACE_MS = HOLD_TTL_SECONDS * 1_000 + 10_000
+/**
+ * From the end of a lease until billing has resolved the hold for sure. The process was gone at least so long before as a lease is longer than
+ * its renewal, the hold was renewed last before that, and billing looks every 5 s.
+ */
+const HOLD_GRACE_MS = HOLD_TTL_SECONDS * 1_000 - (LEASE_MS - LEASE_RENEW_MS) + 10_000
 /** A call under way may take as long again as it has taken; bounded, because clients wait that long at most, and do not ask at once. */
 const SHORTEST_WAIT_MS = 1_000
 const LONGEST_WAIT_MS = 30_000
@@ -144,7 +147,8 @@ export class KeyedCalls implements Disposable {
 }
 
 async function recorded({ outcome, cost }: KeyedCall): Promise<Recorded> {
-  return { outcome: await unpackOutcome(outcome!), cost: BigInt(cost!) }
+  const kept = outcome === null ? { usage: null, value: null, events: [], failure: interrupted() } : await unpackOutcome(outcome)
+  return { outcome: kept, cost: BigInt(cost!) }
 }
 
 function reused(): KisError {

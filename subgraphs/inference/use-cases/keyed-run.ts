@@ -9,7 +9,7 @@ import { failureOf, type KeyedOutcome, packOutcome, tooLong } from './keyed-outc
 /** A process that has not renewed it for so long is gone. */
 export const LEASE_MS = 30_000
 /** A third of it, so that two renewals may be lost. */
-const RENEW_MS = 10_000
+export const LEASE_RENEW_MS = 10_000
 /** JSON text of a streamed answer that is gathered to be kept; it shrinks to a tenth or so. */
 const MAX_GATHERED_CHARACTERS = 16 * 1024 * 1024
 
@@ -26,19 +26,23 @@ export class KeyedRun implements CallRecord {
   /** Of a stream, until it is too long to be kept. */
   #events: object[] | null = []
   #gathered = 0
-  #isAnswered = false
+  /** What is to be kept, and whether it is. */
+  #outcome: string | null
+  #isKept: boolean
   #charged = 0n
   /** The end of the newest hold, with what was charged, or null when billing has not said so. */
   #holdEnd: PromiseWithResolvers<bigint | null> | undefined
   #isHoldOpen = false
 
-  constructor(calls: DocumentCollection<KeyedCall>, { _id, token }: KeyedCall, deps: RunDeps, onEnd: () => void) {
+  constructor(calls: DocumentCollection<KeyedCall>, { _id, token, outcome }: KeyedCall, deps: RunDeps, onEnd: () => void) {
+    this.#outcome = outcome
+    this.#isKept = outcome !== null
     this.#calls = calls
     this.#deps = deps
     this.#id = _id
     this.#token = token
     this.#onEnd = onEnd
-    this.#renewing = setInterval(() => this.#renew(), RENEW_MS)
+    this.#renewing = setInterval(() => this.#renew(), LEASE_RENEW_MS)
     this.#renewing.unref()
   }
 
@@ -69,9 +73,10 @@ export class KeyedRun implements CallRecord {
     const events = this.#events
     const outcome = events ? { usage, value, events, failure: null } : { usage, value: null, events: [], failure: tooLong() }
     try {
-      this.#isAnswered = await this.#keep('answered', outcome)
+      this.#outcome = await packOutcome(outcome)
+      this.#isKept = await this.#write({ state: 'answered', outcome: this.#outcome })
     } catch (error) {
-      // The caller gets the answer all the same. A repeat is told that the call was interrupted.
+      // The caller gets the answer all the same, and the end of the call may still be written down.
       this.#deps.log.warn({ err: error }, 'the answer to a call with an idempotency key is not kept')
     }
   }
@@ -79,7 +84,7 @@ export class KeyedRun implements CallRecord {
   /** The call is charged. */
   async end(cost: bigint): Promise<void> {
     try {
-      await this.#write({ state: 'ended', cost: String(cost) })
+      await this.#write({ state: 'ended', cost: String(cost), ...(!this.#isKept && { outcome: this.#outcome }) })
     } catch (error) {
       // A repeat asks billing again.
       this.#deps.log.warn({ err: error }, 'the end of a call with an idempotency key is not written down')
@@ -101,7 +106,7 @@ export class KeyedRun implements CallRecord {
   /** Ends a call of which billing says that it was charged. */
   async endCharged(cost: bigint, failure: KeyedOutcome['failure']): Promise<KeyedOutcome> {
     const outcome = { usage: null, value: null, events: this.#events ?? [], failure }
-    await this.#keep('ended', outcome, { cost: String(cost) })
+    await this.#write({ state: 'ended', cost: String(cost), outcome: await packOutcome(outcome) })
     this.release()
     return outcome
   }
@@ -115,7 +120,9 @@ export class KeyedRun implements CallRecord {
   async #close(error: unknown): Promise<void> {
     try {
       const end = this.#holdEnd ? await this.#holdEnd.promise : 0n
-      if (this.#isAnswered || end === null) await this.#write({ leaseUntil: this.#deps.clock.now() })
+      // What billing did with the hold is asked when the lease is over.
+      if (end === null) return
+      if (this.#outcome !== null) await this.#write({ leaseUntil: this.#deps.clock.now() })
       else if (this.#charged > 0n) await this.endCharged(this.#charged, failureOf(error))
       else await this.#calls.findOneAndDelete({ _id: this.#id, token: this.#token })
     } catch (cause) {
@@ -123,10 +130,6 @@ export class KeyedRun implements CallRecord {
     } finally {
       this.release()
     }
-  }
-
-  async #keep(state: KeyedCall['state'], outcome: KeyedOutcome, more: Partial<KeyedCall> = {}): Promise<boolean> {
-    return this.#write({ state, outcome: await packOutcome(outcome), ...more })
   }
 
   /** False when another has taken the call over. */

@@ -1,0 +1,60 @@
+import { isDeepStrictEqual } from 'node:util'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { checkIdempotencyKey, requestDigest } from './idempotency-key.ts'
+
+/** The same value with the fields of every object the other way round. */
+function turned(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(turned)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .reverse()
+      .map(([name, inner]) => [name, turned(inner)]),
+  )
+}
+
+describe('an idempotency key', () => {
+  it.each(['k', 'k'.repeat(255), '8e03978e-40d5-43e8-bc93-6894a57f9324', '"quoted"', '!~'])('may be %j', (key) => {
+    expect(checkIdempotencyKey(key)).toBe(key)
+  })
+
+  it.each([
+    ['', 'invalid_request'],
+    ['a b', 'invalid_request'],
+    ['a\n', 'invalid_request'],
+    ['é', 'invalid_request'],
+    ['k'.repeat(256), 'string_above_max_length'],
+    [5, 'invalid_type'],
+  ])('may not be %j', (key, code) => {
+    expect(() => checkIdempotencyKey(key)).toThrow(expect.objectContaining({ code, param: 'idempotencyKey' }))
+  })
+})
+
+describe('the digest of a request', () => {
+  it('is the same whatever the order of fields, and another for another value', () => {
+    const value = fc.jsonValue({ maxDepth: 4 })
+    fc.assert(fc.property(value, (request) => requestDigest('chat', turned(request)) === requestDigest('chat', request)))
+    const digestOf = (request: unknown) => requestDigest('chat', request)
+    fc.assert(fc.property(value, value, (one, other) => (digestOf(one) === digestOf(other)) === isDeepStrictEqual(one, other)))
+  })
+
+  it('tells operations apart, absent fields from null ones, and lists from objects', () => {
+    const digests = [
+      requestDigest('a', {}),
+      requestDigest('b', {}),
+      requestDigest('a', []),
+      requestDigest('a', { x: null }),
+      requestDigest('a', { x: [1, 2] }),
+      requestDigest('a', { x: [2, 1] }),
+      requestDigest('a', { x: '1' }),
+    ]
+    expect(new Set(digests).size).toBe(digests.length)
+    expect(requestDigest('a', { x: undefined })).toBe(requestDigest('a', {}))
+  })
+
+  it('refuses a request that nests too deep to be looked through', () => {
+    const deep = JSON.parse(`${'['.repeat(10_000)}${']'.repeat(10_000)}`)
+    expect(() => requestDigest('a', deep)).toThrow(expect.objectContaining({ code: 'invalid_request' }))
+  })
+})

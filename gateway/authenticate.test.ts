@@ -29,6 +29,14 @@ describe('a key', () => {
     expect(asked).toHaveLength(2)
   })
 
+  it('is not believed for longer because the clock is set back', async () => {
+    const { ask, asked, clock } = setUp()
+    await ask()
+    clock.advance(-3_600_000)
+    await ask()
+    expect(asked).toHaveLength(2)
+  })
+
   it('is asked for once by many at once', async () => {
     const { ask, asked } = setUp()
     await Promise.all([ask(), ask(`bearer ${KEY}`), ask()])

@@ -38,8 +38,8 @@ export class Authenticator {
     const apiKey = credentials?.replace(/^bearer\s+/i, '') ?? ''
     const now = this.#clock.now().getTime()
     const known = this.#known.get(apiKey)
-    if (known && known.until > now) return known.principal
-    if (!KEY_SHAPE.test(apiKey) || (this.#refused.get(apiKey) ?? 0) > now) throw new InvalidApiKey()
+    if (known && isAhead(known.until, now, PRINCIPAL_TTL_MS)) return known.principal
+    if (!KEY_SHAPE.test(apiKey) || isAhead(this.#refused.get(apiKey) ?? 0, now, REFUSAL_TTL_MS)) throw new InvalidApiKey()
     return this.#lookups.get(apiKey) ?? this.#lookUp(apiKey, requestId, now)
   }
 
@@ -66,6 +66,11 @@ export class Authenticator {
       throw error
     }
   }
+}
+
+/** True until the time has come; not when a clock that was set back makes it further off than it can be. */
+function isAhead(until: number, now: number, ttlMs: number): boolean {
+  return until > now && until - now <= ttlMs
 }
 
 /** True for the error of a missing, unknown, revoked or expired key, also when it came from another process. */

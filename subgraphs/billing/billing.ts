@@ -33,6 +33,10 @@ export interface BillingRuntime {
 
 /** How long after its expiry a hold may still reserve money. */
 const REAP_INTERVAL_MS = 5_000
+/** A clock that went on by so much more than time did was set: by then, holds that are renewed every few seconds would look as if they had run out. */
+const CLOCK_SET_MS = 10_000
+/** Who works under a hold renews it within this: what inference makes its holds last. */
+const RENEWED_WITHIN_MS = 45_000
 /** `problems()` promises an answer within 2 s. */
 const PING_TIMEOUT_MS = 1_500
 
@@ -91,14 +95,28 @@ async function work(deps: BillingDeps, signal: AbortSignal): Promise<void> {
 }
 
 async function keepReaping(deps: BillingDeps, signal: AbortSignal): Promise<void> {
+  const { clock, log } = deps
+  let offset = clockOffset(clock)
   while (!signal.aborted) {
     try {
+      const jumpMs = clockOffset(clock) - offset
+      offset += jumpMs
+      if (jumpMs > CLOCK_SET_MS) {
+        log.warn({ jumpMs }, 'the clock was set forward: holds of running calls are given time to be renewed')
+        await clock.sleep(RENEWED_WITHIN_MS, signal)
+        continue
+      }
       await reapHolds(deps, signal)
-      await deps.clock.sleep(REAP_INTERVAL_MS, signal)
+      await clock.sleep(REAP_INTERVAL_MS, signal)
     } catch (error) {
       if (isAbort(error)) return
-      deps.log.warn({ err: error }, 'expired holds could not be resolved')
-      await deps.clock.sleep(REAP_INTERVAL_MS, signal).catch(() => undefined)
+      log.warn({ err: error }, 'expired holds could not be resolved')
+      await clock.sleep(REAP_INTERVAL_MS, signal).catch(() => undefined)
     }
   }
+}
+
+/** Between the clock and time that passes evenly; it changes only when the clock is set. */
+function clockOffset(clock: Clock): number {
+  return clock.now().getTime() - performance.now()
 }

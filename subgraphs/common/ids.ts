@@ -23,6 +23,9 @@ export type IdPrefix =
   | 'fc'
   | 'call'
 
+/** Ids may run this far ahead of the clock, in a burst of them; further back, the clock was set, and is followed: ids of holds are judged by their time. */
+const MAX_AHEAD_MS = 5_000
+
 /** Makes ids `<prefix>_<UUIDv7 in 32 hexadecimal digits>`: they sort by the time of their making (RFC 9562, section 5.7). */
 export type IdSource = (prefix: IdPrefix) => string
 
@@ -33,7 +36,7 @@ export function idSource(clock: Clock): IdSource {
     const random = randomBytes(10)
     // Ids of one millisecond keep their order: the 12 bits of rand_a count (RFC 9562, section 6.2, method 1).
     const now = clock.now().getTime()
-    if (now > lastMs) {
+    if (now > lastMs || now < lastMs - MAX_AHEAD_MS) {
       lastMs = now
       counter = ((random[0]! << 8) | random[1]!) & 0x7ff
     } else if (++counter > 0xfff) {

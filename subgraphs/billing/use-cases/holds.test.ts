@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
+import { ServiceUnavailable } from '../../common/errors.ts'
 import type { DocumentStore } from '../../common/ports/document-store.ts'
 import type { Principal } from '../../common/principal.ts'
 import { MAX_NANO_USD, NOTHING, type Quantities } from '../domain/money.ts'
@@ -236,6 +237,24 @@ for (const { name, open } of STORES)
       clock.advance(10_000)
       for (const id of [late, ended]) await expect(dispatchHold(deps, owner, id, used(1))).rejects.toEqual(code('service_unavailable'))
       await expect(checkpointHold(deps, owner, ended, used(1), 60)).rejects.toEqual(code('service_unavailable'))
+    })
+
+    it('that run out are ended though another wallet cannot be written', async () => {
+      const [stuck, owner] = [await fundedOrganization(deps, 100n), await fundedOrganization(deps, 100n)]
+      await placeHold(deps, stuck, call(deps.ids('hold'), 10, 10))
+      await placeHold(deps, owner, call(deps.ids('hold'), 10, 20))
+      clock.advance(20_000)
+      const change = deps.writer.change.bind(deps.writer)
+      const writer = {
+        change: (organizationId: string, ...rest: unknown[]) =>
+          organizationId === stuck.organizationId
+            ? Promise.reject(new ServiceUnavailable('The wallet'))
+            : change(organizationId, ...(rest as [null, () => void])),
+      } as unknown as BillingDeps['writer']
+      await expect(reapHolds({ ...deps, writer }, never)).rejects.toEqual(code('service_unavailable'))
+      expect(await moneyOf(owner)).toEqual({ available: 100, held: 0 })
+      await reapHolds(deps, never)
+      expect(await moneyOf(stuck)).toEqual({ available: 100, held: 0 })
     })
 
     it('that run out are freed when they never reached an engine, and charged by the highest checkpoint when they did', async () => {

@@ -7,20 +7,23 @@ const PAGE_WALLETS = 50
 
 /**
  * Ends every hold whose time is over, of every organization: one that never reached an engine is freed, one that did is charged by its
- * last checkpoint. Never calls an engine. Runs at once on several processes do no harm.
+ * last checkpoint. Never calls an engine. Runs at once on several processes do no harm. @throws the first failure, after all have had their turn.
  */
 export async function reapHolds(deps: BillingDeps, signal: AbortSignal): Promise<void> {
   const now = deps.clock.now()
   let after = new Date(0)
+  const failures: unknown[] = []
   while (!signal.aborted) {
     const due = await deps.collections.wallets.find(
       { nextExpiryAt: { $gt: after, $lte: now } },
       { sort: { nextExpiryAt: 1 }, limit: PAGE_WALLETS },
     )
-    for (const wallet of due) await reapWallet(deps, wallet, now)
-    if (due.length < PAGE_WALLETS) return
+    // A wallet that cannot be written now, because everybody writes it, keeps no other waiting.
+    for (const wallet of due) await reapWallet(deps, wallet, now).catch((error) => failures.push(error))
+    if (due.length < PAGE_WALLETS) break
     after = due.at(-1)!.nextExpiryAt!
   }
+  if (failures.length > 0) throw failures[0]
 }
 
 async function reapWallet(deps: BillingDeps, { _id }: Wallet, now: Date): Promise<void> {

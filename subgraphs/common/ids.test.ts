@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest'
+import { idSource, timeOfId } from './ids.ts'
+
+function setUp() {
+  let now = Date.parse('2026-11-21T08:00:00.000Z')
+  const ids = idSource({ now: () => new Date(now), sleep: async () => undefined })
+  const advance = (ms: number) => {
+    now += ms
+  }
+  return { ids, now: () => now, advance }
+}
+
+describe('ids', () => {
+  it('tell their time and keep their order, also within a millisecond and while the clock goes back a little', () => {
+    const { ids, now, advance } = setUp()
+    const made = [ids('hold'), ids('hold')]
+    expect(timeOfId(made[0]!)).toBe(now())
+    for (const ms of [1, -2_500, 1, 5_000]) {
+      advance(ms)
+      made.push(ids('hold'), ids('hold'))
+    }
+    expect(made.toSorted()).toEqual(made)
+    expect(new Set(made).size).toBe(made.length)
+  })
+
+  it('keep their order in a burst of more than a millisecond can tell apart', () => {
+    const { ids } = setUp()
+    const made = Array.from({ length: 10_000 }, () => ids('ent'))
+    expect(made.toSorted()).toEqual(made)
+  })
+
+  it('follow a clock that was set back: what is made now is not dated an hour ahead', () => {
+    const { ids, now, advance } = setUp()
+    ids('hold')
+    advance(-3_600_000)
+    expect(timeOfId(ids('hold'))).toBe(now())
+  })
+})

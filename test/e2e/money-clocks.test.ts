@@ -10,7 +10,7 @@ import { type Service, startEmbedded } from '../support/service.ts'
 
 const HOUR_MS = 3_600_000
 /** Longer than the reaper waits between two looks. */
-const LOOKED_MS = 12_000
+const LOOKED_MS = 8_000
 /** The service's own promise. */
 const REVOKED_MS = 5_000
 

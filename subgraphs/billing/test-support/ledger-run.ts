@@ -2,6 +2,7 @@ import { expect } from 'vitest'
 import { KisError } from '../../common/errors.ts'
 import { idSource } from '../../common/ids.ts'
 import type { DocumentStore } from '../../common/ports/document-store.ts'
+import type { Principal } from '../../common/principal.ts'
 import { endEntryId, usageRecordId } from '../domain/ids.ts'
 import { balanceChange } from '../domain/ledger.ts'
 import { MAX_NANO_USD, priceOf, type Quantities, type Rates } from '../domain/money.ts'
@@ -159,6 +160,23 @@ export class LedgerRun {
     const key = `${organizationId} ${id}`
     const promised = this.#calls.get(key) ?? {}
     this.#calls.set(key, promised)
+    const isKnown = promised.amount !== undefined
+    try {
+      await this.#call(deps, principal, id, command, promised)
+    } catch (error) {
+      const isMissing = error instanceof KisError && error.code === 'not_found'
+      expect(isMissing && isKnown, 'I8: an acknowledged hold is found').toBe(false)
+      throw error
+    }
+  }
+
+  async #call(
+    deps: BillingDeps,
+    principal: Principal,
+    id: string,
+    command: Exclude<Command, { readonly kind: 'credit' | 'pump' | 'reap' }>,
+    promised: Promised,
+  ): Promise<void> {
     if (command.kind === 'place') {
       const hasEnded = promised.outcome !== undefined
       const before = promised.amount

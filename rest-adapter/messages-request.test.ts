@@ -132,6 +132,9 @@ describe('a field of the Messages API', () => {
     { given: { metadata: { user_id: 'u1' } }, expected: { user: 'u1' } },
     { given: { metadata: { user_id: 'u'.repeat(65) } }, expected: { user: expect.stringMatching(/^[0-9a-f]{64}$/) } },
     { given: { tool_choice: { type: 'any' } }, expected: {} },
+    { given: { cache_control: { type: 'ephemeral', ttl: '1h' } }, expected: { cache_control: { type: 'ephemeral' } } },
+    { given: { tools: [{ ...tool, cache_control: { type: 'ephemeral' } }] }, expected: { cache_control: { type: 'ephemeral' } } },
+    { given: { cache_control: null }, expected: {} },
     { given: { tools: [tool], tool_choice: { type: 'auto' } }, expected: { tool_choice: 'auto' } },
     { given: { tools: [tool], tool_choice: { type: 'any' } }, expected: { tool_choice: 'required' } },
     { given: { tools: [tool], tool_choice: { type: 'none' } }, expected: { tool_choice: 'none' } },
@@ -168,7 +171,6 @@ describe('a field of the Messages API', () => {
       context_management: { edits: [] },
       speed: 'fast',
       'x y': 1,
-      cache_control: { type: 'ephemeral' },
       service_tier: 'auto',
       container: null,
     }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { checkInteger, checkNumber, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../subgraphs/common/check.ts'
 import type { KisError } from '../subgraphs/common/errors.ts'
+import { asksForCache } from './messages-cache.ts'
 import { Conversation } from './messages-conversation.ts'
 import { outputOf } from './messages-output.ts'
 import { toolChoiceOf, toolsOf } from './messages-tools.ts'
@@ -19,10 +20,10 @@ export interface Translation {
 
 const TRANSLATED = new Set([
   ...['model', 'messages', 'system', 'max_tokens', 'stream', 'stop_sequences', 'temperature', 'top_p', 'top_k', 'metadata'],
-  ...['tools', 'tool_choice', 'thinking', 'output_config', 'output_format'],
+  ...['tools', 'tool_choice', 'thinking', 'output_config', 'output_format', 'cache_control'],
 ])
 /** They ask for bookkeeping, caching and queues, and change nothing of the answer. */
-const WITHOUT_EFFECT = new Set(['cache_control', 'service_tier', 'diagnostics', 'betas', 'user_profile_id', 'workspace_id'])
+const WITHOUT_EFFECT = new Set(['service_tier', 'diagnostics', 'betas', 'user_profile_id', 'workspace_id'])
 /** A caller would take the answer for one that was made with them. */
 const REFUSED: Readonly<Record<string, string>> = {
   container: 'Containers are not offered.',
@@ -72,6 +73,7 @@ export function chatRequestOf(body: JsonObject, isCount = false): Translation {
     ...userOf(body.metadata),
     ...(tools.length > 0 && { tools, ...toolChoiceOf(body.tool_choice) }),
     ...(output.format && { response_format: output.format }),
+    ...(asksForCache(body) && { cache_control: { type: 'ephemeral' } }),
     ...(effort !== null && { reasoning_effort_if_supported: effort }),
   }
   return {

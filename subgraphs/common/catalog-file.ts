@@ -37,7 +37,7 @@ export interface EngineEntry {
   readonly on: boolean
 }
 
-export const FEATURES = ['vision', 'tools', 'response_schema', 'reasoning', 'token_input', 'dimensions'] as const
+export const FEATURES = ['vision', 'tools', 'response_schema', 'reasoning', 'prompt_cache', 'token_input', 'dimensions'] as const
 export type Feature = (typeof FEATURES)[number]
 
 export interface ModelEntry {
@@ -281,6 +281,8 @@ function modelOf(fields: Fields): ModelEntry {
     fields.problem('fallbacks', 'is not for embeddings: vectors of two models cannot be compared')
   if (kind === 'transcription' && model.fallbacks.length > 0) fields.problem('fallbacks', 'is for chat models only')
   if (model.fallbacks.length > MAX_FALLBACKS) fields.problem('fallbacks', `has more than ${MAX_FALLBACKS} models`)
+  if (model.supports.includes('prompt_cache') && !fields.inner('price').has('cache_write'))
+    fields.problem('supports', 'has `prompt_cache`, which needs the price of writing to the cache: `cache_write`')
   if (kind === 'chat' && model.maxOutputTokens === null && model.contextWindow === null) {
     fields.problem('max_output_tokens', 'is missing: without it or context_window the most that a call can cost is unknown')
   }

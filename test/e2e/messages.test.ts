@@ -21,10 +21,10 @@ ${['anthropic', 'google']
     engine: ${vendor}
     engine_model: ${vendor === 'anthropic' ? 'claude-sonnet-4-5' : 'gemini-2.5-pro'}
     kind: chat
-    supports: [vision, tools, response_schema, reasoning]
+    supports: [vision, tools, response_schema, reasoning, prompt_cache]
     context_window: 100000
     max_output_tokens: 10000
-    price: { input: "1", cached_input: "0.1", output: "10" }`,
+    price: { input: "1", cached_input: "0.1", cache_write: "2", output: "10" }`,
   )
   .join('\n')}`,
   )
@@ -297,6 +297,28 @@ describe('the official Anthropic client', () => {
       expect(refused).toMatchObject({ stop_reason: 'refusal', stop_details: { explanation: 'This is not something to help with.' } })
       say({ text: ['I'], ends: 'length' })
       expect(await client.messages.create(ask('anthropic-chat'))).toMatchObject({ stop_reason: 'max_tokens' })
+    })
+
+    it('has its conversation kept in the cache, and pays for the writing', async () => {
+      cloud.answering = (response) => {
+        const whole = ANTHROPIC_WIRE.completion({ text: ['Kept.'] }) as { usage: object }
+        response.writeHead(200, { 'content-type': 'application/json' })
+        response.end(JSON.stringify({ ...whole, usage: { ...whole.usage, cache_creation_input_tokens: 100 } }))
+      }
+      const system = [{ type: 'text' as const, text: 'Be brief.', cache_control: { type: 'ephemeral' as const } }]
+      const message = await client.messages.create(ask('anthropic-chat', { system }))
+      expect(cloud.last.body.cache_control).toEqual({ type: 'ephemeral' })
+      expect(message.usage).toMatchObject({
+        input_tokens: 16,
+        cache_read_input_tokens: 4,
+        cache_creation_input_tokens: 100,
+        output_tokens: 9,
+      })
+      // 16 tokens at 1,000 nano-USD, 4 at 100, 100 at 2,000, 9 at 10,000.
+      expect(await charged()).toBe(306_400n)
+      const elsewhere = await client.messages.create(ask('mock-chat', { system })).withResponse()
+      expect(elsewhere.response.headers.get('x-kis-warning')).toBe('cache_control_not_honored')
+      expect(mock.requests.at(-1)).not.toHaveProperty('cache_control')
     })
 
     it('sends images, who asks, and a schema for the answer', async () => {

@@ -128,6 +128,20 @@ export function endToEnd(name: string, start: (options: ServiceOptions) => Promi
         expect(pieces.join('')).toContain('thirty days')
       })
 
+      it('says beforehand what a call would hold, and counts the tokens of a message, for nothing', async () => {
+        const before = await balancedWallet(caller)
+        const request = chat('How much would this be?', { max_completion_tokens: 10 })
+        const quote = await caller.rest('POST', '/v1/chat/completions/quote', request)
+        expect([quote.status, quote.body.is_covered]).toEqual([200, true])
+        const [{ held_input_tokens: held }] = quote.body.models
+        // At 1 and 2 USD per million tokens.
+        expect(nano(quote.body.amount_usd)).toBe(BigInt(held) * 1_000n + 20_000n)
+        const { model, messages } = request
+        const counted = await caller.rest('POST', '/v1/messages/count_tokens', { model, messages })
+        expect(counted.body).toEqual({ input_tokens: quote.body.input_tokens })
+        expect(await balancedWallet(caller)).toEqual(before)
+      })
+
       it('has every step in the usage and the wallet', async () => {
         const { body } = await caller.rest('GET', '/v1/usage?limit=100')
         const byModel = new Set(body.data.map((record: Json) => `${record.operation} ${record.model}`))

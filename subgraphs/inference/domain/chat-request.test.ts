@@ -266,6 +266,17 @@ it.each<[string, object, string | null]>([
   expect(() => checkAgainstModel(request, catalog.find('chat')!)).not.toThrow()
 })
 
+it('a cache is asked for of models alone whose price of writing to it is known, and for five minutes', () => {
+  const { catalog } = parts().deps
+  const chat = catalog.find('chat')!
+  const request = checkChatRequest({ model: 'chat', messages: [user], cache_control: { type: 'ephemeral', ttl: '1h' } }, false)
+  const warnings: string[] = []
+  expect(requestFor(chat, request, (field) => warnings.push(field))).toEqual({ model: 'chat', messages: [user] })
+  expect(warnings).toEqual(['cache_control'])
+  const caching = { ...chat, supports: new Set([...chat.supports, 'prompt_cache' as const]) }
+  expect(requestFor(caching, request, () => undefined)).toMatchObject({ cache_control: { type: 'ephemeral' } })
+})
+
 it.each<[string, string, object, object, string[]]>([
   ['a model that reasons', 'reasoner', { reasoning_effort_if_supported: 'low' }, { reasoning_effort: 'low' }, []],
   ['a model that does not', 'plain', { reasoning_effort_if_supported: 'low' }, {}, ['reasoning_effort']],

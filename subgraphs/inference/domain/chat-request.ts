@@ -55,15 +55,24 @@ export function checkAgainstModel(request: ChatRequest, model: Model): void {
   }
 }
 
-/** The request as the engine gets it: without a response format or an effort where the model has none, of which `warn` hears. */
+/** The request as the engine gets it: without a response format, an effort or a cache where the model has none, of which `warn` hears. */
 export function requestFor(model: Model, request: ChatRequest, warn: (field: string) => void): ProtocolObject {
-  return withFormat(model, withEffort(model, request, warn), warn)
+  return withCache(model, withFormat(model, withEffort(model, request, warn), warn), warn)
 }
 
 function withFormat(model: Model, request: ProtocolObject, warn: (field: string) => void): ProtocolObject {
   const { response_format: format, ...rest } = request
   if (isAbsent(format) || model.supports.has('response_schema')) return request
   if ((format as { type?: unknown }).type !== 'text') warn('response_format')
+  return rest
+}
+
+/** Writing to a vendor's cache has a price of its own, and the catalog's is that of five minutes: nothing is kept longer. */
+function withCache(model: Model, request: ProtocolObject, warn: (field: string) => void): ProtocolObject {
+  const { cache_control: cache, ...rest } = request
+  if (isAbsent(cache)) return request
+  if (model.supports.has('prompt_cache')) return { ...rest, cache_control: { type: 'ephemeral' } }
+  warn('cache_control')
   return rest
 }
 

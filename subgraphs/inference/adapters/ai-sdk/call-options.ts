@@ -21,6 +21,7 @@ const TRANSLATED = [
     'function_call',
     'response_format',
     'reasoning_effort',
+    'cache_control',
   ],
 ]
 /** Fields that do not change what the model says: bookkeeping, caching and speed. They are left out without a warning. */

@@ -83,9 +83,15 @@ const anthropic: Vendor = {
   hidesErrors: false,
   singleToolCalls: ONE_CALL,
   thinking: (budgetTokens) => ({ anthropic: { thinking: { type: 'enabled', budgetTokens } } }),
-  optionsOf({ safety_identifier: safetyIdentifier, user }) {
+  optionsOf({ safety_identifier: safetyIdentifier, user, cache_control: cache }) {
     const userId = safetyIdentifier ?? user
-    return typeof userId === 'string' && userId !== '' ? { anthropic: { metadata: { userId } } } : {}
+    return {
+      anthropic: {
+        ...(typeof userId === 'string' && userId !== '' && { metadata: { userId } }),
+        // Anthropic marks the last block itself, and finds what it has of the conversation before it.
+        ...(cache !== undefined && { cacheControl: { type: 'ephemeral' } }),
+      },
+    }
   },
   embeddings: null,
 }

@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import OpenAI from 'openai'
 import type { ResponseInput, ResponseStreamEvent } from 'openai/resources/responses/responses'
 import { describe, expect, it } from 'vitest'
@@ -251,5 +252,49 @@ describe('the Responses API by the official client', () => {
       },
     })
     await expect(clientOf(other).responses.create({ model: 'm', input: 'x' })).rejects.toBeInstanceOf(OpenAI.NotFoundError)
+  })
+
+  it('answers any body, or refuses it with a path in it', async () => {
+    await using adapter = await startAdapter({ ChatCompletion: () => completionOf({ content: 'Yes.' }) })
+    const fields = [
+      'input',
+      'instructions',
+      'tools',
+      'tool_choice',
+      'text',
+      'reasoning',
+      'include',
+      'metadata',
+      'top_logprobs',
+      'truncation',
+      'user',
+      'stream_options',
+    ]
+    const value = fc.oneof(
+      fc.jsonValue({ maxDepth: 3 }),
+      fc.constantFrom<unknown[]>(
+        'auto',
+        [{ type: 'function' }],
+        { type: 'function' },
+        { type: 'allowed_tools', tools: [] },
+        { format: {} },
+        { format: { type: 'json_schema' } },
+        { summary: 'auto' },
+      ),
+    )
+    const any = fc.uniqueArray(fc.tuple(fc.constantFrom(...fields), value), { selector: ([name]) => name, maxLength: 4 })
+    await fc.assert(
+      fc.asyncProperty(any, async (given) => {
+        const response = await adapter.fetch('/v1/responses', { body: { model: 'm', input: 'Hi', ...Object.fromEntries(given) } })
+        if (response.status === 200) {
+          expect(await response.json()).toMatchObject({ object: 'response', status: 'completed' })
+        } else {
+          const { status, param } = await errorOf(response)
+          expect(status).toBe(400)
+          expect(fields).toContain(param?.match(/^\w+/)?.[0])
+        }
+      }),
+      { numRuns: 150 },
+    )
   })
 })

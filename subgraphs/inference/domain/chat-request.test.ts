@@ -190,6 +190,7 @@ describe('a chat request is refused for', () => {
     ['a voice', { audio: { voice: 'alloy', format: 'mp3' } }, 'unsupported_value', 'audio'],
     ['a search of the web', { web_search_options: {} }, 'unsupported_value', 'web_search_options'],
     ['a tier that the catalog has no price of', { service_tier: 'priority' }, 'unsupported_value', 'service_tier'],
+    ['such a tier by its newer name', { service_tier: 'fast' }, 'unsupported_value', 'service_tier'],
   ])('%s', (_name, fields, code, param) => {
     const request = typeof fields === 'object' ? { model: 'chat', messages: [user], ...fields } : fields
     expect(() => checkChatRequest(request, false)).toThrow(expect.objectContaining({ code, param }))

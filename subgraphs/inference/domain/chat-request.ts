@@ -124,9 +124,14 @@ function checkBookkeeping(request: ProtocolObject): void {
   checkMetadata(request.metadata)
 }
 
+/** OpenAI's queues above the usual one; `fast` is its newer name of `priority`. */
+const DEARER_TIERS = ['priority', 'fast', 'ultrafast']
+
 /** No price of the catalog is that of a vendor's priority queue, of spoken answers or of searches of the web, which cost more than tokens. */
 function checkPriced({ service_tier, modalities, audio, web_search_options }: ProtocolObject): void {
-  if (service_tier === 'priority') refuse('unsupported_value', 'service_tier', "'service_tier' may not be 'priority'.")
+  if (DEARER_TIERS.includes(service_tier as string)) {
+    refuse('unsupported_value', 'service_tier', `'service_tier' may not be '${service_tier}': no price of the catalog covers it.`)
+  }
   if (!isAbsent(modalities)) {
     for (const [index, modality] of listAt(modalities, 'modalities', 1, 2).entries()) checkOneOf(modality, `modalities[${index}]`, ['text'])
   }

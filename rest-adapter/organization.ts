@@ -2,7 +2,7 @@ import { ok, type Route } from './route.ts'
 import { enumOf, unixSeconds } from './values.ts'
 
 /** What billing knows of any organization. */
-export const ORGANIZATION = 'id name residencyPolicy plan { code } createdAt'
+export const ORGANIZATION = 'id name residencyPolicy lowBalanceThreshold plan { code } createdAt'
 const WITH_QUOTA = `${ORGANIZATION} quota { storageBytes { used limit } vectors { used limit } }`
 
 interface QuotaData {
@@ -14,6 +14,7 @@ export interface OrganizationData {
   readonly id: string
   readonly name: string
   readonly residencyPolicy: string
+  readonly lowBalanceThreshold: string | null
   readonly plan: { readonly code: string }
   readonly createdAt: string
   /** Asked of the caller's own organization only. */
@@ -31,6 +32,7 @@ export function toOrganization({ quota, ...data }: OrganizationData) {
     created_at: unixSeconds(data.createdAt),
     name: data.name,
     residency_policy: data.residencyPolicy.toLowerCase(),
+    low_balance_threshold_usd: data.lowBalanceThreshold,
     plan: data.plan.code,
     quota: quota ? { storage_bytes: quota.storageBytes, vectors: quota.vectors } : null,
   }
@@ -50,8 +52,12 @@ export const organizationRoutes: readonly Route[] = [
     path: '/v1/organization',
     async handle({ ask, body }) {
       const policy = body.residency_policy as string | undefined
-      const input = { name: body.name, residencyPolicy: policy && enumOf(policy) }
-      const data = await ask<{ updateOrganization: { organization: OrganizationData } }>(UPDATE, { input })
+      const input = { name: body.name, residencyPolicy: policy && enumOf(policy), lowBalanceThreshold: body.low_balance_threshold_usd }
+      const data = await ask<{ updateOrganization: { organization: OrganizationData } }>(
+        UPDATE,
+        { input },
+        { lowBalanceThreshold: 'low_balance_threshold_usd' },
+      )
       return ok(toOrganization(data.updateOrganization.organization))
     },
   },

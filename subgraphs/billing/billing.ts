@@ -11,6 +11,7 @@ import { entities } from './resolvers/entities.ts'
 import { enums } from './resolvers/enums.ts'
 import { Mutation } from './resolvers/mutation.ts'
 import { Query } from './resolvers/query.ts'
+import { Subscription, WalletChanged } from './resolvers/subscription.ts'
 import { bootstrap } from './use-cases/bootstrap.ts'
 import { openCollections } from './use-cases/collections.ts'
 import { DEFAULT_PLAN } from './use-cases/create-organization.ts'
@@ -69,7 +70,7 @@ export function billingOn(
   )
   return {
     name: 'billing',
-    schema: subgraphSchema<BillingDeps>('billing', { ...enums, ...entities, Query, Mutation }),
+    schema: subgraphSchema<BillingDeps>('billing', { ...enums, ...entities, Query, Mutation, Subscription, WalletChanged }),
     opened: first.opened,
     bootstrapKey: first.opened,
     contextOf: (context) => ({ ...context, deps }),

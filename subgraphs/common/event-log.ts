@@ -1,6 +1,7 @@
-import { endableIterator } from './endable-iterator.ts'
 import { KisError } from './errors.ts'
+import { following } from './following.ts'
 import { randomHex } from './ids.ts'
+import { Listeners } from './listeners.ts'
 import type { Log } from './log.ts'
 import type { CollectionSpec, DocumentCollection, IndexSpec, StoredDocument, StoredValue, Update } from './ports/document-store.ts'
 
@@ -13,8 +14,6 @@ const MAX_EVENTS = 100_000
 const PRUNE_EVENTS = 1_000
 /** Events that a follower reads together. */
 const PAGE_EVENTS = 100
-/** How soon a follower hears of what another process has copied. */
-const POLL_MS = 500
 /** Organizations that a sweep looks at. */
 const MAX_SWEPT = 100
 
@@ -93,7 +92,7 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
   readonly #heads: DocumentCollection<EventHead>
   readonly #log: Log
   readonly #runs = new Map<string, { current: Promise<void>; next?: Promise<void> }>()
-  readonly #followers = new Map<string, Set<() => void>>()
+  readonly #followers = new Listeners()
   #isClosed = false
 
   constructor(records: DocumentCollection<T>, { events, eventHeads }: EventCollections, log: Log) {
@@ -133,45 +132,16 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
    * @throws {KisError} `invalid_request`: the cursor is none of this log, or older than what it keeps.
    */
   follow(organizationId: string, after: string | null): AsyncIterableIterator<EventRecord, undefined> {
-    let unread: EventRecord[] = []
-    let wake = () => {}
-    let isWoken = false
-    const notify = () => {
-      isWoken = true
-      wake()
-    }
     const start = this.#position(organizationId, after)
     start.catch(() => undefined)
     let position: number | undefined
-    const followers = this.#followers.get(organizationId) ?? new Set()
-    this.#followers.set(organizationId, followers.add(notify))
-    return endableIterator<EventRecord>(
-      async () => {
-        position ??= await start
-        while (unread.length === 0) {
-          isWoken = false
-          unread = await this.#read(organizationId, position)
-          if (unread.length > 0) break
-          if (isWoken) continue
-          await new Promise<void>((resolve) => {
-            const timer = setTimeout(resolve, POLL_MS)
-            wake = () => {
-              clearTimeout(timer)
-              resolve()
-            }
-          })
-          if (!followers.has(notify)) return { done: true, value: undefined }
-        }
-        const value = unread.shift()!
-        position = value.sequence
-        return { done: false, value }
-      },
-      () => {
-        followers.delete(notify)
-        if (followers.size === 0 && this.#followers.get(organizationId) === followers) this.#followers.delete(organizationId)
-        notify()
-      },
-    )
+    const read = async () => {
+      position ??= await start
+      const events = await this.#read(organizationId, position)
+      position = events.at(-1)?.sequence ?? position
+      return events
+    }
+    return following(read, (wake) => this.#followers.add(organizationId, wake))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -221,7 +191,7 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
   }
 
   async #copyAll(organizationId: string): Promise<void> {
-    while (await this.#copy(organizationId)) for (const notify of this.#followers.get(organizationId) ?? []) notify()
+    while (await this.#copy(organizationId)) this.#followers.tell(organizationId)
   }
 
   /** False when nothing waits. */

@@ -141,4 +141,44 @@ describe('money over REST', () => {
     expect((await adjust('-2')).body.error).toMatchObject({ code: 'idempotency_conflict', param: 'reference' })
     expect((await owner.rest('GET', '/v1/wallet')).body.balance_usd).toBe('7.5')
   })
+
+  it('charges and a low balance are told over a socket, and again after a cursor', async () => {
+    const owner = await newOrganization(callerOf(service, service.key), service, { creditUsd: '0.0001' })
+    const set = await owner.rest('PATCH', '/v1/organization', { low_balance_threshold_usd: '0.00006' })
+    expect(set.body.low_balance_threshold_usd).toBe('0.00006')
+    const refused = await owner.rest('PATCH', '/v1/organization', { low_balance_threshold_usd: '0' })
+    expect(refused.body.error).toMatchObject({ code: 'unsupported_value', param: 'low_balance_threshold_usd' })
+    for (const model of ['plain', 'plain']) await ask(owner, model)
+
+    const socket = owner.socket()
+    const follow = async (query: string, count: number) => {
+      const seen: Record<string, unknown>[] = []
+      for await (const { data, errors } of socket.iterate<Record<string, Record<string, unknown>>>({ query })) {
+        expect(errors).toBeUndefined()
+        seen.push(...Object.values(data!))
+        if (seen.length === count) break
+      }
+      return seen
+    }
+    const usage = (after: string) =>
+      `subscription { usageRecorded(after: "${after}") { cursor record { amount model { id supportsVision } } } }`
+    const told = await follow(usage('0'), 2)
+    const record = { amount: '0.000025', model: { id: 'plain', supportsVision: false } }
+    expect(told.map((event) => event.record)).toEqual([record, record])
+    const [first, last] = told.map(({ cursor }) => String(cursor))
+    expect(await follow(usage(first!), 1)).toEqual([told[1]])
+
+    const wallet = (after: string) =>
+      `subscription { walletChanged(after: "${after}") { balance isLow crossed cursor wallet { available } } }`
+    expect(await follow(wallet(first!), 1)).toEqual([
+      { balance: '0.00005', isLow: true, crossed: 'FELL', cursor: last, wallet: { available: '0.00005' } },
+    ])
+    const rising = follow(wallet(last!), 1)
+    await callerOf(service, service.key).rest('POST', `/v1/organizations/${owner.organizationId}/top-ups`, {
+      amount_usd: '1',
+      reference: 'more',
+    })
+    expect(await rising).toMatchObject([{ balance: '1.00005', isLow: false, crossed: 'ROSE' }])
+    await socket.dispose()
+  })
 })

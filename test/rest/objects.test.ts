@@ -110,13 +110,21 @@ const keyObject = {
   expires_at: AT_SECONDS,
   revoked_at: null,
 }
-const organization = { id: 'org_1', name: 'Acme', residencyPolicy: 'LOCAL_ONLY', plan: { code: 'self-hosted' }, createdAt: AT }
+const organization = {
+  id: 'org_1',
+  name: 'Acme',
+  residencyPolicy: 'LOCAL_ONLY',
+  lowBalanceThreshold: '5',
+  plan: { code: 'self-hosted' },
+  createdAt: AT,
+}
 const organizationObject = {
   id: 'org_1',
   object: 'organization',
   created_at: AT_SECONDS,
   name: 'Acme',
   residency_policy: 'local_only',
+  low_balance_threshold_usd: '5',
   plan: 'self-hosted',
   quota: null,
 }

@@ -40,6 +40,7 @@ export const entities: Resolvers<BillingDeps> = {
       return visible(requirePrincipal(caller), await deps.collections.organizations.findOne({ _id: id }), ({ _id }) => _id)
     },
     id: ({ _id }: Organization) => _id,
+    lowBalanceThreshold: ({ lowBalanceThreshold }: Organization) => (lowBalanceThreshold == null ? null : BigInt(lowBalanceThreshold)),
     plan: (organization: Organization, _args: object, { deps }: Context) => planOf(deps, organization),
     async wallet({ _id }: Organization, _args: object, { deps, caller }: Context): Promise<Wallet> {
       requireScope(caller, 'billing:read')

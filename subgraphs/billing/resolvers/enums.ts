@@ -25,5 +25,6 @@ export const enums: Resolvers<BillingDeps> = {
   },
   SpendPeriod: { DAY: 'day', MONTH: 'month', TOTAL: 'total' },
   UsageDimension: { MODEL: 'model', KEY: 'key', DAY: 'day', OPERATION: 'operation' },
+  BalanceCrossing: { FELL: 'fell', ROSE: 'rose' },
   HoldState: { PLACED: 'placed', DISPATCHED: 'dispatched', SETTLED: 'settled', VOIDED: 'voided', EXPIRED: 'expired' },
 }

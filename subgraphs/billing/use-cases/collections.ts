@@ -12,6 +12,8 @@ export type Organization = {
   readonly residencyPolicy: ResidencyPolicy
   /** Code of its plan. */
   readonly plan: string
+  /** Nano-USD; null or absent: no balance is low. */
+  readonly lowBalanceThreshold?: number | null
   readonly createdAt: Date
 }
 

@@ -1,3 +1,4 @@
+import { Listeners } from '../../common/listeners.ts'
 import type { Log } from '../../common/log.ts'
 import type { Collections } from './collections.ts'
 import { pumpOutbox } from './pump-outbox.ts'
@@ -16,6 +17,8 @@ export class OutboxPump implements AsyncDisposable {
   readonly #collections: Collections
   readonly #log: Log
   readonly #runs = new Map<string, Run>()
+  /** Told of each run of their organization, after it. */
+  readonly listeners = new Listeners()
   #closed = false
 
   constructor(collections: Collections, log: Log) {
@@ -58,6 +61,7 @@ export class OutboxPump implements AsyncDisposable {
     const run: Run = {
       current: pumpOutbox(this.#collections, organizationId).finally(() => {
         if (!run.next) this.#runs.delete(organizationId)
+        this.listeners.tell(organizationId)
       }),
     }
     this.#runs.set(organizationId, run)

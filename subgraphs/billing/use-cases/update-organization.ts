@@ -1,21 +1,36 @@
-import { NotFound } from '../../common/errors.ts'
+import { KisError, NotFound } from '../../common/errors.ts'
 import { type Principal, type ResidencyPolicy, requireScope } from '../../common/principal.ts'
+import { MAX_NANO_USD, toStored } from '../domain/money.ts'
 import { checkName } from './checks.ts'
 import type { Organization } from './collections.ts'
 import { checkPlan } from './create-organization.ts'
 import type { BillingDeps } from './deps.ts'
 
-/** Renames the caller's organization or sets its residency policy; what is not given stays. */
+/** Renames the caller's organization, sets its residency policy or what balance is low; what is not given stays. */
 export async function updateOrganization(
   deps: BillingDeps,
   principal: Principal,
-  input: { readonly name?: string | null; readonly residencyPolicy?: ResidencyPolicy | null },
+  input: {
+    readonly name?: string | null
+    readonly residencyPolicy?: ResidencyPolicy | null
+    /** Nano-USD; null: none is low. */
+    readonly lowBalanceThreshold?: bigint | null
+  },
 ): Promise<Organization> {
   const { organizationId } = requireScope(principal, 'admin')
   return change(deps, organizationId, {
     ...(typeof input.name === 'string' && { name: checkName(input.name, 'name') }),
     ...(input.residencyPolicy && { residencyPolicy: input.residencyPolicy }),
+    ...(input.lowBalanceThreshold !== undefined && { lowBalanceThreshold: checkThreshold(input.lowBalanceThreshold) }),
   })
+}
+
+function checkThreshold(threshold: bigint | null): number | null {
+  if (threshold !== null && (threshold <= 0n || threshold > MAX_NANO_USD))
+    throw new KisError('unsupported_value', 'The threshold of a low balance is above 0 and at most 9,000,000 USD.', {
+      param: 'lowBalanceThreshold',
+    })
+  return threshold === null ? null : toStored(threshold)
 }
 
 /** Moves any organization to another plan. For operators. */

@@ -1,0 +1,30 @@
+import { describe, expect, it } from 'vitest'
+import { creditPostings, endPostings, holdPostings, type LedgerEntry } from './ledger.ts'
+import { balanceChanges } from './wallet-change.ts'
+
+/** Entries of a wallet that begins with 100: `+20` is credit, `-5` a charge, `0` a hold. */
+function entriesOf(movements: readonly number[]): readonly LedgerEntry[] {
+  let balance = 100
+  return movements.map((movement, i) => {
+    balance += movement
+    const postings =
+      movement > 0 ? creditPostings(BigInt(movement)) : movement < 0 ? endPostings(9n, BigInt(-movement), 0n) : holdPostings(9n)
+    const facts = { _id: `ent_${i}`, organizationId: 'org', kind: 'settle', reference: 'r', at: new Date(i) } as const
+    return { ...facts, postings, sequence: i + 1, balance }
+  })
+}
+
+describe('changes of a balance', () => {
+  it.each<[string, readonly number[], number | null, readonly string[]]>([
+    ['are none while money is only held', [0, 0], 95, []],
+    ['that wait together are one', [-1, -1, 0, +3], null, ['4 101 null']],
+    ['tell of the fall below the threshold, and of the last', [-4, -2, -2], 95, ['2 94 fell', '3 92 null']],
+    ['tell of every crossing', [-6, +6, -6, -1], 95, ['1 94 fell', '2 100 rose', '3 94 fell', '4 93 null']],
+    ['do not cross a threshold that they only reach', [-5], 95, ['1 95 null']],
+    ['cross nothing without a threshold', [-9, +9], null, ['2 100 null']],
+  ])('%s', (_name, movements, threshold, expected) => {
+    const changes = balanceChanges(entriesOf(movements), threshold)
+    expect(changes.map(({ cursor, balance, crossed }) => `${cursor} ${balance} ${crossed}`)).toEqual(expected)
+    for (const { balance, isLow } of changes) expect(isLow).toBe(threshold !== null && balance < threshold)
+  })
+})

@@ -1,0 +1,54 @@
+import { KisError, NotFound } from '../../common/errors.ts'
+import { following } from '../../common/following.ts'
+import type { LedgerEntry } from '../domain/ledger.ts'
+import type { BillingDeps } from './deps.ts'
+
+/** Entries that are read together. */
+const PAGE_ENTRIES = 100
+
+/**
+ * Events of an organization's ledger after a cursor, or from now on, without end: the ledger is the log. Its sequences have no gaps, so a reader that
+ * stops before a gap misses nothing, whatever order entries are copied in. A cursor is a sequence, and never grows too old.
+ * @throws {KisError} `invalid_request`: the cursor is none of this ledger.
+ */
+export function followLedger<T>(
+  deps: BillingDeps,
+  organizationId: string,
+  after: string | null,
+  eventsOf: (entries: readonly LedgerEntry[]) => Promise<readonly T[]>,
+): AsyncIterableIterator<T, undefined> {
+  let position: number | undefined
+  const begin = startOf(deps, organizationId, after)
+  begin.catch(() => undefined)
+
+  async function read(): Promise<readonly T[]> {
+    position ??= await begin
+    for (;;) {
+      const entries = await entriesAfter(deps, organizationId, position)
+      if (entries.length === 0) return []
+      position = entries.at(-1)!.sequence
+      const events = await eventsOf(entries)
+      if (events.length > 0) return events
+    }
+  }
+  return following(read, (wake) => deps.pump.listeners.add(organizationId, wake))
+}
+
+async function startOf({ collections }: BillingDeps, organizationId: string, after: string | null): Promise<number> {
+  const wallet = await collections.wallets.findOne({ _id: organizationId })
+  if (!wallet) throw new NotFound('organization', organizationId)
+  if (after === null) return wallet.sequence
+  const position = /^\d{1,15}$/.test(after) ? Number(after) : Number.NaN
+  if (!(position <= wallet.sequence)) throw new KisError('invalid_request', 'This is no cursor of these events.', { param: 'after' })
+  return position
+}
+
+/** The next entries that are all there. */
+async function entriesAfter({ collections }: BillingDeps, organizationId: string, position: number): Promise<readonly LedgerEntry[]> {
+  const entries = await collections.entries.find(
+    { organizationId, sequence: { $gt: position } },
+    { sort: { sequence: 1 }, limit: PAGE_ENTRIES },
+  )
+  const gap = entries.findIndex(({ sequence }, i) => sequence !== position + 1 + i)
+  return gap < 0 ? entries : entries.slice(0, gap)
+}

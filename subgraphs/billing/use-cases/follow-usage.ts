@@ -1,0 +1,24 @@
+import { usageRecordId } from '../domain/ids.ts'
+import type { UsageRecord } from '../domain/usage.ts'
+import type { BillingDeps } from './deps.ts'
+import { followLedger } from './follow-ledger.ts'
+
+export interface UsageEvent {
+  readonly record: UsageRecord
+  readonly cursor: string
+}
+
+/** Each usage record once, in the order in which it was charged. Records are copied before their entries, so that an entry's record is there. */
+export function followUsage(deps: BillingDeps, organizationId: string, after: string | null): AsyncIterableIterator<UsageEvent, undefined> {
+  return followLedger(deps, organizationId, after, async (entries) => {
+    const ends = entries.filter(({ kind }) => kind === 'settle' || kind === 'expire')
+    if (ends.length === 0) return []
+    const ids = ends.map(({ reference }) => usageRecordId(organizationId, reference))
+    const records = await deps.collections.usage.find({ _id: { $in: ids } }, { limit: ids.length })
+    const byId = new Map(records.map((record) => [record._id, record]))
+    return ends.flatMap(({ sequence }, i) => {
+      const record = byId.get(ids[i]!)
+      return record ? [{ record, cursor: String(sequence) }] : []
+    })
+  })
+}

@@ -1,0 +1,15 @@
+import { balanceChanges, type WalletChange } from '../domain/wallet-change.ts'
+import type { BillingDeps } from './deps.ts'
+import { followLedger } from './follow-ledger.ts'
+
+/** Changes of an organization's balance. Those that wait together are one event, except that each crossing of the threshold has its own. */
+export function followWallet(
+  deps: BillingDeps,
+  organizationId: string,
+  after: string | null,
+): AsyncIterableIterator<WalletChange, undefined> {
+  return followLedger(deps, organizationId, after, async (entries) => {
+    const organization = await deps.collections.organizations.findOne({ _id: organizationId })
+    return balanceChanges(entries, organization?.lowBalanceThreshold ?? null)
+  })
+}

@@ -8,6 +8,7 @@ import { anthropicNode } from './anthropic-node.ts'
 import type { Called, ConformanceClient } from './clients.ts'
 import { openaiNode } from './openai-node.ts'
 import { openaiPython, pythonWithOpenai } from './openai-python.ts'
+import { openaiResponses } from './openai-responses.ts'
 import { CONFORMANCE_VENDORS, catalogOfVendors, priceOf } from './vendors.ts'
 
 /** One pixel. */
@@ -36,6 +37,7 @@ const CLIENTS: readonly {
     ...('reason' in python && { missing: python.reason }),
     open: ({ rest }, key) => openaiPython('python' in python ? python.python : '', rest, key),
   },
+  { name: 'openai for Node, Responses', open: ({ rest }, key) => openaiResponses(rest, key) },
   { name: 'the Anthropic client for Node', open: ({ rest }, key) => anthropicNode(rest, key) },
 ]
 

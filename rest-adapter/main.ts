@@ -82,6 +82,8 @@ export function createRestAdapter(given: RestDeps): RestAdapter {
   return {
     serverOptions: serverOptions(deps),
     async register(app) {
+      // Node answers an expectation that it does not know by itself, without a body; it may as well be left unmet (RFC 9110, section 10.1.1).
+      app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
       await app.register(async (scope) => {
         registerRequestRules(scope, deps)
         registerRoutes(scope, restRoutes, openapi, deps)

@@ -24,6 +24,7 @@ models:
   - { id: chat, engine: vendor, ${MODEL} }
   - { id: careful, engine: cut, ${MODEL}, fallbacks: [spare] }
   - { id: spare, engine: spare, ${MODEL} }
+  - { id: maker/chat, engine: vendor, ${MODEL} }
   - { id: claude, engine: anthropic, ${MODEL} }
   - { id: gemini, engine: google, ${MODEL} }
   - { id: vectors, engine: vendor, kind: embedding, dimensions: 768, context_window: 8192, price: { input: "1" } }
@@ -332,6 +333,24 @@ describe('where other gateways fail', () => {
     it('a model that is not there has another shape: ours has the same, and ids with slashes are found', async () => {
       const { status, body } = await caller.rest('GET', '/v1/models/absent%2Fmodel')
       expect([status, Object.keys(body.error).toSorted(), body.error.code]).toEqual([404, ERROR_KEYS, 'model_not_found'])
+    })
+
+    it('a model outside the key’s allowlist is listed, or told apart from one that is not: ours is as one that is not', async () => {
+      const { body: made } = await caller.rest('POST', '/v1/keys', {
+        name: 'narrow',
+        scopes: ['inference'],
+        model_allowlist: ['maker/chat'],
+      })
+      const narrow = callerOf(service, made.key)
+      expect((await narrow.openai.models.list()).data.map(({ id }) => id)).toEqual(['maker/chat'])
+      expect(await narrow.openai.models.retrieve('maker/chat')).toMatchObject({ id: 'maker/chat', object: 'model' })
+      expect((await narrow.rest('GET', '/v1/models/maker/chat')).body.id).toBe('maker/chat')
+      const of = async (id: string) => JSON.stringify((await narrow.rest('GET', `/v1/models/${id}`)).body).replaceAll(id, 'the model')
+      expect(await of('chat')).toBe(await of('absent'))
+      const asked = async (model: string) =>
+        JSON.stringify((await narrow.rest('POST', '/v1/chat/completions', { model, messages })).body).replaceAll(model, 'the model')
+      expect(await asked('chat')).toBe(await asked('absent'))
+      expect((await narrow.rest('GET', '/v1/models/chat')).status).toBe(404)
     })
 
     it.each([

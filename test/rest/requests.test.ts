@@ -261,6 +261,16 @@ describe('requests by REST', () => {
     expect((await adapter.fetch('/v1/nothing')).status).toBe(404)
   })
 
+  it('answers a request with an expectation that nobody knows like any other', async () => {
+    await using adapter = await startAdapter()
+    const socket = connect(Number(new URL(adapter.url).port), '127.0.0.1')
+    socket.end('GET /v1/nothing HTTP/1.1\r\nhost: x\r\nexpect: a-miracle\r\nconnection: close\r\n\r\n')
+    let answer = ''
+    for await (const piece of socket) answer += piece
+    expect(answer).toContain('HTTP/1.1 404 ')
+    expect(answer).toContain('"code":"unknown_url"')
+  })
+
   it('answers a body of 100 MB with 413, and hears its client out', async () => {
     await using adapter = await startAdapter()
     const body = Buffer.alloc(100 * 1024 * 1024, 'x')

@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ProtocolObject } from '../ports/engines.ts'
 import { ChunkCompleter } from './chunk-completer.ts'
@@ -90,6 +91,109 @@ describe('chunks', () => {
   })
 
   it('are none where nothing was said', () => expect(completed([])).toEqual([]))
+})
+
+interface AnyChoice {
+  readonly index: number
+  readonly delta: Readonly<Record<string, unknown>>
+  readonly finish_reason: unknown
+}
+const choicesOf = ({ choices }: ProtocolObject) => choices as readonly AnyChoice[]
+
+describe('whatever an engine sends', () => {
+  const piece = fc.record(
+    {
+      index: fc.constantFrom<unknown>(0, 1, 2, null),
+      id: fc.constantFrom('a', 'b', 'c', ''),
+      type: fc.constant('function'),
+      function: fc.record({ name: fc.constantFrom('f', 'g'), arguments: fc.string({ maxLength: 3 }) }, { requiredKeys: [] }),
+    },
+    { requiredKeys: [] },
+  )
+  const choice = fc.record(
+    {
+      index: fc.constantFrom(0, 1),
+      delta: fc.oneof(
+        fc.record(
+          { role: fc.constant('assistant'), content: fc.string({ maxLength: 3 }), tool_calls: fc.array(piece, { maxLength: 3 }) },
+          { requiredKeys: [] },
+        ),
+        fc.constant(null),
+      ),
+      finish_reason: fc.constantFrom<unknown>(null, '', 'stop', 'length'),
+    },
+    { requiredKeys: ['index'] },
+  )
+  const chunk = fc.record(
+    {
+      id: fc.constantFrom('x', 'y', ''),
+      created: fc.constantFrom<unknown>(1, 2, 0, 'now'),
+      model: fc.constantFrom('m', 'n', ''),
+      choices: fc.array(choice, { maxLength: 2 }),
+      usage: fc.constantFrom<unknown>(null, {}, usage, { ...usage, completion_tokens: 6 }),
+    },
+    { requiredKeys: [] },
+  )
+
+  it('its chunks have one name, the role first, no word lost, every choice ended, and the usage once at the end', () => {
+    fc.assert(
+      fc.property(fc.array(chunk, { minLength: 1, maxLength: 12 }), (chunks) => {
+        const got = completed(chunks as readonly ProtocolObject[])
+        if (got.length === 0) return
+        expect(new Set(got.map(({ id, created, model, object }) => JSON.stringify([id, created, model, object]))).size).toBe(1)
+        expect(got.filter((each) => each.usage)).toEqual([got.at(-1)])
+        expect(got.at(-1)?.choices).toEqual([])
+        for (const index of [0, 1]) {
+          const own = got.flatMap(choicesOf).filter((each) => each.index === index)
+          if (own.length === 0) continue
+          expect(
+            own.map(({ delta: { role } }) => role).map((role, at) => (at === 0 ? role === 'assistant' : role === undefined)),
+          ).not.toContain(false)
+          expect(own.some((each) => each.finish_reason)).toBe(true)
+          const said = (given: readonly ProtocolObject[]) =>
+            given
+              .flatMap((each) => (each.choices ?? []) as readonly { index: number; delta?: { content?: string } | null }[])
+              .filter((each) => each.index === index)
+              .map((each) => each.delta?.content ?? '')
+              .join('')
+          expect(said(got)).toBe(said(chunks as readonly ProtocolObject[]))
+        }
+      }),
+    )
+  })
+
+  it('each call of a tool has its id and type in its first piece only, and no arguments are lost', () => {
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
+        const got = callsOf(calls(...pieces)) as readonly {
+          index: number
+          id?: string
+          type?: string
+          function?: { name?: string; arguments?: string }
+        }[]
+        for (const index of new Set(got.map((each) => each.index))) {
+          const [first, ...rest] = got.filter((each) => each.index === index)
+          expect([typeof first?.id, first?.type]).toEqual(['string', 'function'])
+          for (const each of rest) expect([each.id, each.type]).toEqual([undefined, undefined])
+          expect([first, ...rest].filter((each) => each?.function?.name !== undefined).length).toBeLessThanOrEqual(1)
+        }
+        const written = (all: readonly { function?: { arguments?: string } }[]) =>
+          all.map((each) => each.function?.arguments ?? '').join('')
+        expect(written(got)).toBe(written(pieces))
+      }),
+    )
+  })
+
+  it('it is read to the end', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.dictionary(fc.constantFrom('id', 'choices', 'usage', 'model'), fc.jsonValue()), { maxLength: 5 }),
+        (chunks) => {
+          completed(chunks)
+        },
+      ),
+    )
+  })
 })
 
 describe('calls of tools', () => {

@@ -1,5 +1,5 @@
 import type { ProtocolObject } from '../ports/engines.ts'
-import { type AnswerNames, endOf, headOf, isText, objectOf, usageOf } from './complete-answer.ts'
+import { type AnswerNames, endOf, headOf, isIndex, isText, objectOf, usageOf } from './complete-answer.ts'
 import { ToolCallDeltas } from './tool-call-deltas.ts'
 import { reportedUsage, type Usage } from './usage.ts'
 
@@ -63,7 +63,7 @@ export class ChunkCompleter {
   }
 
   #choice(choice: ProtocolObject, position: number, opening: ProtocolObject[]): ProtocolObject {
-    const index = Number.isInteger(choice.index) ? (choice.index as number) : position
+    const index = isIndex(choice.index) ? (choice.index as number) : position
     const { role, ...rest } = objectOf(choice.delta)
     let open = this.#choices.get(index)
     let delta: ProtocolObject = rest

@@ -49,6 +49,10 @@ export function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== ''
 }
 
+export function isIndex(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}
+
 export function objectOf(value: unknown): ProtocolObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as ProtocolObject) : {}
 }
@@ -63,7 +67,7 @@ function completedChoice(choice: ProtocolObject, position: number, names: Answer
   const calls = Array.isArray(message.tool_calls) && message.tool_calls.length > 0 ? message.tool_calls : undefined
   return {
     ...choice,
-    index: choice.index ?? position,
+    index: isIndex(choice.index) ? choice.index : position,
     message: {
       ...message,
       role: message.role ?? 'assistant',

@@ -1,5 +1,5 @@
 import type { ProtocolObject } from '../ports/engines.ts'
-import { type AnswerNames, isText, objectOf } from './complete-answer.ts'
+import { type AnswerNames, isIndex, isText, objectOf } from './complete-answer.ts'
 
 interface OpenCall {
   readonly index: number
@@ -38,7 +38,7 @@ export class ToolCallDeltas {
   }
 
   #openCall(given: unknown, id: string | null, isNamed: boolean): OpenCall | undefined {
-    const open = Number.isInteger(given)
+    const open = isIndex(given)
       ? this.#byGiven.get(given)
       : (this.#calls.find((call) => id !== null && call.id === id) ?? (isNamed ? undefined : this.#calls.at(-1)))
     // Another id alone is no other call: some engines make one for every piece.
@@ -49,7 +49,7 @@ export class ToolCallDeltas {
   #begin(piece: ProtocolObject, id: string | null): ProtocolObject {
     const { index: given } = piece
     const { name, arguments: text = '', ...rest } = objectOf(piece.function)
-    const isFree = Number.isInteger(given) && !this.#calls.some(({ index }) => index === given)
+    const isFree = isIndex(given) && !this.#calls.some(({ index }) => index === given)
     const index = isFree ? (given as number) : Math.max(-1, ...this.#calls.map((call) => call.index)) + 1
     const call: OpenCall = { index, id, isNamed: isText(name) }
     this.#calls.push(call)

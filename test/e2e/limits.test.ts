@@ -115,6 +115,35 @@ describe('limits of a key, by the official client', () => {
     })
   })
 
+  it.each([
+    { path: '/v1/messages', body: { model: 'mock-chat', max_tokens: 50, messages: [{ role: 'user', content: 'Hello' }] } },
+    { path: '/v1/responses', body: { model: 'mock-chat', max_output_tokens: 50, input: 'Hello' } },
+  ])('holds for $path, plain and streamed, as well', async ({ path, body }) => {
+    const { rest } = await keyWith({ requests_per_minute: 2 })
+    for (const stream of [false, true]) {
+      const { status, headers } = await rest('POST', path, { ...body, stream })
+      expect([status, headers.get('x-ratelimit-remaining-requests')]).toEqual([200, stream ? '0' : '1'])
+    }
+    const { status, headers } = await rest('POST', path, body)
+    expect([status, headers.get('x-ratelimit-remaining-requests'), headers.get('x-should-retry')]).toEqual([429, '0', 'true'])
+    expect(Number(headers.get('retry-after-ms'))).toBeGreaterThan(0)
+  })
+
+  it('counts a replay by its idempotency key for nothing', async () => {
+    const { key } = await keyWith({ requests_per_minute: 1 })
+    const send = () =>
+      fetch(`${service.rest}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'idempotency-key': 'once' },
+        body: JSON.stringify(hello()),
+      })
+    const answers = [await send(), await send()]
+    expect(answers.map(({ status, headers }) => [status, headers.get('idempotent-replayed'), limitsOf(headers)])).toMatchObject([
+      [200, null, { 'x-ratelimit-remaining-requests': '0' }],
+      [200, 'true', { 'x-ratelimit-remaining-requests': '0' }],
+    ])
+  })
+
   it('says nothing to a key without limits', async () => {
     const { response } = await admin.openai.chat.completions.create(hello()).withResponse()
     expect(limitsOf(response.headers)).toEqual({})

@@ -7,19 +7,45 @@ import { type MockEngine, startMockEngine } from '../support/mock-engine.ts'
 import { responseOf } from '../support/response-events.ts'
 import { type Service, startEmbedded } from '../support/service.ts'
 import { VendorCloud } from '../support/vendor-cloud.ts'
-import { ANTHROPIC_WIRE, beginning, failing, GOOGLE_WIRE, OPENAI_WIRE, type Said, saying, type Wire } from '../support/vendor-wires.ts'
+import {
+  ANTHROPIC_WIRE,
+  BEDROCK_WIRE,
+  beginning,
+  COHERE_WIRE,
+  failing,
+  GOOGLE_WIRE,
+  MISTRAL_WIRE,
+  OPENAI_WIRE,
+  type Said,
+  saying,
+  type Wire,
+} from '../support/vendor-wires.ts'
 
 const WIRES: Readonly<Record<string, Wire>> = { openai: OPENAI_WIRE, anthropic: ANTHROPIC_WIRE, google: GOOGLE_WIRE }
 const VENDORS = Object.keys(WIRES)
+/** Those whose chats differ in nothing that a response shows. */
+const OTHER_WIRES: Readonly<Record<string, Wire>> = {
+  azure: OPENAI_WIRE,
+  bedrock: BEDROCK_WIRE,
+  mistral: MISTRAL_WIRE,
+  cohere: COHERE_WIRE,
+}
+
+const settingsOf = (vendor: string, cloud: string) => {
+  if (vendor === 'bedrock') return `region: eu-west-1, access_key_id: AKIA0, secret_access_key: a-secret, base_url: "${cloud}"`
+  return `api_key: "key", base_url: "${cloud}${vendor === 'openai' ? '/v1' : ''}"`
+}
+
+const ALL = [...VENDORS, ...Object.keys(OTHER_WIRES)]
 
 /** Every vendor's cloud is this one; a model of each, at 1, 0.1 and 10 USD per million tokens. */
 const catalogOf = (cloud: string, mock: string) => `
 engines:
   mock: { kind: openai, base_url: "${mock}", badge: local }
-${VENDORS.map((vendor) => `  ${vendor}: { kind: ${vendor}, api_key: "key", base_url: "${cloud}${vendor === 'openai' ? '/v1' : ''}", badge: cloud }`).join('\n')}
+${ALL.map((vendor) => `  ${vendor}: { kind: ${vendor}, ${settingsOf(vendor, cloud)}, badge: cloud }`).join('\n')}
 models:
   - { id: mock-chat, engine: mock, kind: chat, context_window: 100000, max_output_tokens: 1000, price: { input: "1", output: "10" } }
-${VENDORS.map(
+${ALL.map(
   (vendor) => `  - id: ${vendor}-chat
     engine: ${vendor}
     engine_model: ${vendor === 'anthropic' ? 'claude-sonnet-4-6' : 'a-model'}
@@ -265,6 +291,17 @@ describe('the Responses API, by the official client', () => {
       await cloud.last.closed
       expect(await charged()).toBeGreaterThan(10_000n)
     })
+  })
+
+  it.each(Object.entries(OTHER_WIRES))('answers and calls tools over %s too', async (vendor, wire) => {
+    const request = { model: `${vendor}-chat`, input: question, tools }
+    cloud.answering = saying(wire, { text: ['31 °C', ' مشمس'] })
+    for (const { output } of [await caller.openai.responses.create(request), responseOf(await eventsOf(request))])
+      expect(output).toMatchObject([{ type: 'message', content: [{ type: 'output_text', text: '31 °C مشمس' }] }])
+    cloud.answering = saying(wire, { calls, ends: 'tools' })
+    for (const { output } of [await caller.openai.responses.create(request), responseOf(await eventsOf(request))])
+      expect(output).toMatchObject(calls.map(({ id, name }) => ({ type: 'function_call', call_id: id, name, status: 'completed' })))
+    expect(await charged()).toBe(4n * PRICE)
   })
 
   it('gives the reasoning and sends it back signed, from Anthropic and from Gemini', async () => {

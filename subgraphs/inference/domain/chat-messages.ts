@@ -19,9 +19,9 @@ const PARTS: Readonly<Record<string, readonly string[]>> = {
 const MAX_NAME_LENGTH = 64
 const IMAGE_DETAILS = ['auto', 'low', 'high']
 
-/** Checks the messages of a chat request. @throws {KisError} with a path such as `messages[0].content[1].image_url.url`. */
-export function checkMessages(value: unknown): void {
-  for (const [index, message] of listAt(value, 'messages', 1, MAX_MESSAGES).entries()) checkMessage(message, `messages[${index}]`)
+/** Checks the messages of a chat request, which stand at `param`. @throws {KisError} with a path such as `messages[0].content[1].image_url.url`. */
+export function checkMessages(value: unknown, param = 'messages'): void {
+  for (const [index, message] of listAt(value, param, 1, MAX_MESSAGES).entries()) checkMessage(message, `${param}[${index}]`)
 }
 
 function checkMessage(value: unknown, param: string): void {

@@ -1,6 +1,6 @@
 import type { ResolverContext } from '../../common/subgraph.ts'
 import { choicesOf, finishReasonOf, firstChoiceDelta, refusalOf, textOf, toolCallsOf } from '../domain/chat-answer.ts'
-import type { Usage } from '../domain/usage.ts'
+import type { Quantities } from '../ports/billing.ts'
 import { type ChatCompletion, createChatCompletion } from '../use-cases/create-chat-completion.ts'
 import type { Deps } from '../use-cases/deps.ts'
 import { isReplayed, onceForKey } from '../use-cases/once-for-key.ts'
@@ -49,7 +49,7 @@ export const ChatCompletionFields = {
   text: ({ response }: ChatCompletion) => textOf(firstChoice(response) ?? {}),
   finishReason: ({ response }: ChatCompletion) => finishReasonOf(firstChoice(response) ?? {}),
   choices: ({ response }: ChatCompletion) => choicesOf(response),
-  usage: ({ usage }: ChatCompletion) => chatUsage(usage),
+  usage: ({ usage }: ChatCompletion) => chatUsage(usage.quantities),
   replayed: isReplayed,
 }
 
@@ -64,7 +64,7 @@ export const ChatChoiceFields = {
 export const ChatCompletionEventFields = {
   textDelta: ({ chunks }: ChatEvent) => firstChoiceDelta(chunks).text,
   finishReason: ({ chunks }: ChatEvent) => firstChoiceDelta(chunks).finishReason,
-  usage: ({ usage }: ChatEvent) => usage && chatUsage(usage),
+  usage: ({ usage }: ChatEvent) => usage && chatUsage(usage.quantities),
   replayed: isReplayed,
 }
 
@@ -86,7 +86,7 @@ function firstChoice(response: ChatCompletion['response']): Choice | undefined {
 }
 
 /** In the protocol's words, where tokens of the cache are among the prompt's. */
-function chatUsage({ quantities: { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } }: Usage) {
+export function chatUsage({ inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens }: Quantities) {
   const promptTokens = inputTokens + cachedInputTokens + cacheWriteTokens
   return {
     promptTokens,

@@ -1,5 +1,20 @@
 import type { Resolvers } from '../../common/subgraph.ts'
-import type { Deps } from '../use-cases/deps.ts'
+import type { ServedDeps } from '../use-cases/deps.ts'
+import {
+  AgentRunErrorFields,
+  AgentRunEventFields,
+  AgentRunEventTypeValues,
+  AgentRunFields,
+  AgentRunStatusValues,
+  AgentRunStepFields,
+  AgentRunStepKindValues,
+  AgentSearchFields,
+  agentRunMutations,
+  agentRunQueries,
+  agentRunSubscriptions,
+  CitationFields,
+} from './agent-runs.ts'
+import { AgentFields, agentMutations, agentQueries, SortOrderValues } from './agents.ts'
 import {
   ChatChoiceFields,
   ChatCompletionEventFields,
@@ -21,14 +36,24 @@ import {
   transcriptionMutations,
 } from './transcriptions.ts'
 
-export const resolvers: Resolvers<Deps> = {
-  Query: { ...modelQueries, ...chatQueries },
-  Mutation: { ...chatMutations, ...embeddingMutations, ...transcriptionMutations },
-  Subscription: chatSubscriptions,
+export const resolvers: Resolvers<ServedDeps> = {
+  Query: { ...modelQueries, ...chatQueries, ...agentQueries, ...agentRunQueries },
+  Mutation: { ...chatMutations, ...embeddingMutations, ...transcriptionMutations, ...agentMutations, ...agentRunMutations },
+  Subscription: { ...chatSubscriptions, ...agentRunSubscriptions },
+  Agent: AgentFields,
+  AgentRun: AgentRunFields,
+  AgentRunError: AgentRunErrorFields,
+  AgentRunEvent: AgentRunEventFields,
+  AgentRunEventType: AgentRunEventTypeValues,
+  AgentRunStatus: AgentRunStatusValues,
+  AgentRunStep: AgentRunStepFields,
+  AgentRunStepKind: AgentRunStepKindValues,
+  AgentSearch: AgentSearchFields,
   ChatChoice: ChatChoiceFields,
   ChatCompletion: ChatCompletionFields,
   ChatCompletionQuote: ChatCompletionQuoteFields,
   ChatCompletionEvent: ChatCompletionEventFields,
+  Citation: CitationFields,
   Embedding: EmbeddingFields,
   Embeddings: EmbeddingsFields,
   EncodingFormat: EncodingFormatValues,
@@ -38,6 +63,7 @@ export const resolvers: Resolvers<Deps> = {
   Price: PriceFields,
   QuotedModel: QuotedModelFields,
   Residency: ResidencyValues,
+  SortOrder: SortOrderValues,
   TimestampGranularity: TimestampGranularityValues,
   Transcription: TranscriptionFields,
   TranscriptionFact: TranscriptionFactValues,

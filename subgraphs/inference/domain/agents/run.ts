@@ -1,6 +1,7 @@
 import type { ErrorCode } from '../../../../schema/errors.ts'
 import type { Quantities } from '../../ports/billing.ts'
 import type { Passage } from '../../ports/knowledge.ts'
+import type { ToolCall } from '../chat-answer.ts'
 
 export const RUN_STATUSES = ['running', 'completed', 'failed', 'cancelled'] as const
 export type RunStatus = (typeof RUN_STATUSES)[number]
@@ -24,7 +25,7 @@ export type RunEvent =
   | { readonly type: 'run_started'; readonly agentVersion: number }
   | { readonly type: 'step_started'; readonly number: number }
   | { readonly type: 'text_delta'; readonly number: number; readonly text: string }
-  | { readonly type: 'tool_call'; readonly number: number; readonly name: string; readonly arguments: string }
+  | ({ readonly type: 'tool_call'; readonly number: number } & ToolCall)
   | {
       readonly type: 'search'
       readonly number: number

@@ -120,8 +120,8 @@ class AgentLoop {
   }
 
   /** What the model did wrong is told to it; what ends the run is thrown. */
-  async #callTool({ name, arguments: text }: ToolCall): Promise<string> {
-    this.#input.emit({ type: 'tool_call', number: this.#steps, name, arguments: text })
+  async #callTool({ id, name, arguments: text }: ToolCall): Promise<string> {
+    this.#input.emit({ type: 'tool_call', number: this.#steps, id, name, arguments: text })
     this.#toolCalls += 1
     if (this.#toolCalls > MAX_TOOL_CALLS) return failure('No more searches are allowed. Answer from what was found.')
     const tool = this.#tools.find((one) => one.name === name)

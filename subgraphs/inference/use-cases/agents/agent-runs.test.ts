@@ -159,7 +159,7 @@ describe('a run', () => {
       { role: 'assistant', content: 'Hello Maryam.' },
       { role: 'user', content: 'Who am I?' },
     ])
-    await expect(start({ threadId: 'thr_none' })).rejects.toEqual(code('not_found', 'threadId'))
+    await expect(start({ threadId: 'thr_none' })).rejects.toEqual(code('not_found', 'input.threadId'))
   })
 
   it('is ended with the process, and says so', async () => {

@@ -1,3 +1,4 @@
+import { isAbsent, refuse, textAt } from '../../../common/check.ts'
 import { isAbort, KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/principal.ts'
 import type { AgentDefinition } from '../../domain/agents/definition.ts'
@@ -29,8 +30,10 @@ const KEPT_MS = 30 * 86_400_000
 export interface RunInput {
   /** The agent's id, or `agent/<code>`. */
   readonly agentId: string
-  /** The question as text, or a conversation in messages of the chat protocol whose last is the question. */
-  readonly input: string | readonly ProtocolObject[]
+  /** The question as text. */
+  readonly input?: string | null
+  /** Instead of it, a conversation in messages of the chat protocol whose last is the question. */
+  readonly messages?: readonly ProtocolObject[] | null
   /** A conversation that the service keeps: its messages come first, and the question and the answer are added to it. */
   readonly threadId?: string | null
   /** Keeps the conversation in a new thread. */
@@ -83,10 +86,10 @@ export class AgentRuns implements AsyncDisposable {
   async start(ask: AskContext, input: RunInput): Promise<StartedRun> {
     const deps = this.#deps
     const principal = requireScope(ask.caller, 'agents')
-    const agent = await getAgent(deps, principal, input.agentId)
+    const agent = await getAgent(deps, principal, input.agentId, 'input.agentId')
     const definition = readDefinition(agent.definition)
-    modelOf(deps, { caller: principal }, definition.modelId, 'agentId')
-    const newMessages = messagesOf(input.input)
+    modelOf(deps, { caller: principal }, definition.modelId, 'input.agentId')
+    const newMessages = messagesOf(input)
     const thread = input.threadId == null ? null : await readThread(deps, principal, input.threadId, agent._id)
     if (this.#running.size >= MAX_RUNS || this.#stopping.signal.aborted) throw new ServiceUnavailable('Room for another run')
 
@@ -167,7 +170,7 @@ export class AgentRuns implements AsyncDisposable {
       emit({ type: 'run_started', agentVersion: run.agentVersion })
       // A follower knows the run by its first event.
       await writer.flushed()
-      const model = modelOf(this.#deps, context, agent.modelId, 'agentId')
+      const model = modelOf(this.#deps, context, agent.modelId, 'input.agentId')
       outcome = await runAgentLoop(this.#deps, { agent, model, messages, context, emit })
     } catch (error) {
       failure = stop.signal.aborted ? stop.signal.reason : error
@@ -271,9 +274,16 @@ function withRest(steps: readonly RunStep[], cost: bigint): readonly RunStep[] {
   return [...steps, { kind: 'cut', number: steps.at(-1)?.number ?? 1, cost: rest }]
 }
 
-function messagesOf(input: RunInput['input']): readonly ProtocolObject[] {
-  const messages = typeof input === 'string' ? [{ role: 'user', content: input }] : input
-  checkMessages(messages)
+function messagesOf({ input, messages, threadId, keepThread }: RunInput): readonly ProtocolObject[] {
+  if (!isAbsent(input) && !isAbsent(messages))
+    refuse('invalid_request', 'input.messages', 'A run is given `input` or `messages`, not both.')
+  if (keepThread && !isAbsent(threadId))
+    refuse('invalid_request', 'input.keepThread', 'A run goes on with a thread or begins one, not both.')
+  if (isAbsent(messages)) {
+    if (textAt(input, 'input.input').trim() === '') refuse('invalid_request', 'input.input', 'The question must not be empty.')
+    return [{ role: 'user', content: input }]
+  }
+  checkMessages(messages, 'input.messages')
   return messages
 }
 

@@ -59,7 +59,7 @@ export async function updateAgent(
   const principal = requireScope(ask.caller, 'agents')
   const newCode = code == null ? {} : { code: checkAgentCode(code) }
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-    const agent = await getAgent(deps, principal, id)
+    const agent = await getAgent(deps, principal, id, 'input.id')
     const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
     const definition = agentDefinition({ ...inputOf(readDefinition(agent.definition)), ...given })
     await checkReferences(deps, { ...ask, caller: principal }, definition)
@@ -86,11 +86,11 @@ export async function deleteAgent({ collections }: Deps, { caller }: AskContext,
   if (!deleted) throw new NotFound('agent', id, 'id')
 }
 
-/** By id, or by `agent/<code>`. @throws {NotFound} also for another organization's. */
-export async function getAgent({ collections }: Deps, { organizationId }: Principal, id: string): Promise<AgentRecord> {
+/** By id, or by `agent/<code>`. @throws {NotFound} with `param`; also for another organization's. */
+export async function getAgent({ collections }: Deps, { organizationId }: Principal, id: string, param = 'id'): Promise<AgentRecord> {
   const code = /^agent\/(.+)$/s.exec(id)?.[1]
   const agent = await collections.agents.findOne(code === undefined ? { _id: id, organizationId, listed: true } : { organizationId, code })
-  if (!agent?.listed) throw new NotFound('agent', id, 'id')
+  if (!agent?.listed) throw new NotFound('agent', id, param)
   return agent
 }
 

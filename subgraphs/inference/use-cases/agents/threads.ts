@@ -17,7 +17,7 @@ interface Thread {
 /** @throws {NotFound} also for another organization's, and for another agent's. */
 export async function readThread({ collections }: Deps, { organizationId }: Principal, threadId: string, agentId: string): Promise<Thread> {
   const thread = await collections.threads.findOne({ _id: threadId, organizationId })
-  if (thread?.agentId !== agentId) throw new NotFound('thread', threadId, 'threadId')
+  if (thread?.agentId !== agentId) throw new NotFound('thread', threadId, 'input.threadId')
   return { messages: JSON.parse(thread.messages) }
 }
 

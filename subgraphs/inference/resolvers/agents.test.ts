@@ -1,0 +1,211 @@
+import { afterEach, expect, it } from 'vitest'
+import { type LinkContext, request } from '../../common/link.ts'
+import { localLink } from '../../common/local-link.ts'
+import { silentLog } from '../../common/log.ts'
+import { type Principal, SCOPES, type Scope } from '../../common/principal.ts'
+import { type Subgraph, subgraphSchema } from '../../common/subgraph.ts'
+import { asking, parts, somebody } from '../testing/parts.ts'
+import { calls, type Step, says } from '../testing/scripted-engine.ts'
+import { AgentRuns } from '../use-cases/agents/agent-runs.ts'
+import { resolvers } from './index.ts'
+
+const scopes: readonly Scope[] = ['agents']
+const owner: Principal = { ...somebody, scopes }
+const stranger: Principal = { ...owner, organizationId: 'org_b' }
+
+const open: AgentRuns[] = []
+afterEach(async () => {
+  for (const runs of open.splice(0)) await runs[Symbol.asyncDispose]()
+})
+
+function served(scripts: readonly (readonly Step[])[] = []) {
+  const under = parts({ balance: 10_000_000_000n })
+  const runs = new AgentRuns(under.deps, Promise.resolve())
+  open.push(runs)
+  under.far.streams.push(...scripts)
+  under.knowledge.add('col_ports', ['The harbour of Sur was built in 1931.'])
+  const subgraph: Subgraph = {
+    name: 'inference',
+    schema: subgraphSchema('inference', resolvers),
+    contextOf: (context) => ({ deps: { ...under.deps, runs }, ...context }),
+    problems: async () => [],
+    [Symbol.asyncDispose]: async () => undefined,
+  }
+  const link = localLink(subgraph, silentLog)
+  const ask = async (query: string, variables: object = {}, context: LinkContext = asking(owner)) => {
+    const data = await request<Record<string, unknown>>(link, { query, variables: { ...variables } }, context)
+    return JSON.parse(JSON.stringify(data)) as Record<string, unknown>
+  }
+  const create = async (input: object = {}) => {
+    const query = `mutation ($input: CreateAgentInput!) { createAgent(input: $input) { agent { ${AGENT} } } }`
+    const given = { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['col_ports'], ...input }
+    const { createAgent } = (await ask(query, { input: given })) as { createAgent: { agent: { id: string } & Record<string, unknown> } }
+    return createAgent.agent
+  }
+  const follow = async (query: string, variables: object) => {
+    const found: Record<string, unknown>[] = []
+    for await (const { data, errors } of link.subscribe({ query, variables: { ...variables } }, asking(owner))) {
+      if (errors) throw errors[0]
+      found.push(Object.values(JSON.parse(JSON.stringify(data)))[0] as Record<string, unknown>)
+    }
+    return found
+  }
+  return { ...under, link, ask, create, follow }
+}
+
+const AGENT = `id code name model { id } instructions collections { id } temperature topP maxOutputTokens responseSchema maxSteps maxCost version`
+const RUN = `id agentId agentVersion status messages outputText output citations { mark chunkId text fileName file { id } pageStart }
+  steps { kind number model { id } collection { id } query hitCount usage { totalTokens } cost } usage { promptTokens completionTokens totalTokens } cost
+  error { code message } threadId`
+const EVENT = `type runId cursor number textDelta toolCall { id name arguments } search { collection { id } query hits { chunkId fileName } }
+  usage { kind cost } run { id status outputText }`
+
+it('makes, changes, lists and deletes agents of the caller’s organization', async () => {
+  const { ask, create } = served()
+  const agent = await create()
+  expect(agent).toMatchObject({
+    id: expect.stringMatching(/^agt_/),
+    code: 'guide',
+    name: 'Guide',
+    model: { id: 'chat' },
+    instructions: '',
+    collections: [{ id: 'col_ports' }],
+    temperature: null,
+    responseSchema: null,
+    maxSteps: 12,
+    maxCost: '1',
+    version: 1,
+  })
+  const { id } = agent
+  const change = `mutation ($input: UpdateAgentInput!) { updateAgent(input: $input) { agent { ${AGENT} } } }`
+  const input = { id, instructions: 'Be brief.', topP: 0.5, maxCost: '0.25', responseSchema: { type: 'object' } }
+  expect(await ask(change, { input })).toMatchObject({
+    updateAgent: {
+      agent: { ...agent, instructions: 'Be brief.', topP: 0.5, maxCost: '0.25', responseSchema: { type: 'object' }, version: 2 },
+    },
+  })
+  expect(await ask(change, { input: { id, topP: null, responseSchema: null } })).toMatchObject({
+    updateAgent: { agent: { topP: null, responseSchema: null, instructions: 'Be brief.', version: 3 } },
+  })
+  const second = await create({ code: 'second' })
+  const list = 'query ($after: String) { agents(first: 1, after: $after) { edges { node { id } cursor } pageInfo { hasNextPage } } }'
+  const { agents } = (await ask(list)) as { agents: { edges: { node: { id: string }; cursor: string }[] } }
+  expect(agents).toMatchObject({ edges: [{ node: { id: second.id } }], pageInfo: { hasNextPage: true } })
+  expect(await ask(list, { after: agents.edges[0]!.cursor })).toMatchObject({ agents: { edges: [{ node: { id } }] } })
+  expect(await ask('{ agents { edges { node { id } } } }', {}, asking(stranger))).toEqual({ agents: { edges: [] } })
+  const one = 'query ($id: ID!) { agent(id: $id) { id } }'
+  expect(await ask(one, { id: 'agent/guide' })).toEqual({ agent: { id } })
+  expect(await ask(one, { id }, asking(stranger))).toEqual({ agent: null })
+  expect(await ask('mutation ($id: ID!) { deleteAgent(id: $id) { id } }', { id })).toEqual({ deleteAgent: { id } })
+  expect(await ask(one, { id })).toEqual({ agent: null })
+})
+
+it('runs an agent in one call, with its citations and its receipt, and keeps the run', async () => {
+  const { ask, create, billing } = served([calls(['search_col_ports', { query: 'harbour' }]), says('In 1931 [#1].')])
+  const { id } = await create()
+  const { runAgent } = (await ask(`mutation ($input: RunAgentInput!) { runAgent(input: $input) { ${RUN} } }`, {
+    input: { agentId: id, input: 'When?' },
+  })) as { runAgent: Record<string, unknown> }
+  expect(runAgent).toMatchObject({
+    id: expect.stringMatching(/^run_/),
+    agentId: id,
+    agentVersion: 1,
+    status: 'COMPLETED',
+    messages: [{ role: 'user', content: 'When?' }],
+    outputText: 'In 1931 [#1].',
+    output: null,
+    citations: [{ mark: 1, chunkId: 'chunk_col_ports_0', file: { id: 'file_col_ports_0' }, pageStart: 1 }],
+    steps: [
+      { kind: 'MODEL', number: 1, model: { id: 'chat' }, collection: null, hitCount: null, usage: { totalTokens: 23 } },
+      { kind: 'SEARCH', number: 1, model: null, collection: { id: 'col_ports' }, query: 'harbour', hitCount: 1, usage: null },
+      { kind: 'MODEL', number: 2 },
+    ],
+    usage: { promptTokens: 40, completionTokens: 6, totalTokens: 46 },
+    error: null,
+    threadId: null,
+  })
+  expect(billing.held).toBe(0n)
+  const read = `query ($id: ID!) { agentRun(id: $id) { ${RUN} } }`
+  expect(await ask(read, { id: runAgent.id })).toEqual({ agentRun: runAgent })
+  expect(await ask(read, { id: runAgent.id }, asking(stranger))).toEqual({ agentRun: null })
+  const list = 'query ($id: ID!) { agent(id: $id) { runs { edges { node { id agent { id } } } } } }'
+  expect(await ask(list, { id })).toEqual({ agent: { runs: { edges: [{ node: { id: runAgent.id, agent: { id } } }] } } })
+})
+
+it('fails a call whose run fails, by the run’s code, and names the run', async () => {
+  const { ask, create } = served([says('no'), says('no'), says('no')])
+  await create({ responseSchema: { type: 'object' } })
+  const failed = await ask('mutation ($input: RunAgentInput!) { runAgent(input: $input) { id } }', {
+    input: { agentId: 'agent/guide', input: 'When?' },
+  }).catch((error) => error)
+  expect(failed).toMatchObject({ code: 'output_schema_failed', message: expect.stringMatching(/It was: no.*`run_\w+`/s) })
+  const id = /run_\w+/.exec(failed.message)![0]
+  expect(await ask('query ($id: ID!) { agentRun(id: $id) { status error { code } cost } }', { id })).toMatchObject({
+    agentRun: { status: 'FAILED', error: { code: 'OUTPUT_SCHEMA_FAILED' }, cost: expect.stringMatching(/^0\.0/) },
+  })
+})
+
+it('starts a run and follows it, and lets it be followed again from any event', async () => {
+  const { create, follow } = served([calls(['search_col_ports', { query: 'harbour' }]), says('In 1931 [#1].')])
+  await create()
+  const events = await follow(`subscription ($input: RunAgentInput!) { agentRun(input: $input) { ${EVENT} } }`, {
+    input: { agentId: 'agent/guide', input: 'When?' },
+  })
+  const runId = events[0]!.runId
+  expect(events[0]).toMatchObject({ type: 'RUN_STARTED', cursor: '1', number: null, run: { id: runId, status: 'RUNNING' } })
+  expect(events.map(({ type }) => type)).toEqual([
+    ...['RUN_STARTED', 'STEP_STARTED', 'USAGE', 'TOOL_CALL', 'SEARCH', 'USAGE', 'STEP_STARTED', 'TEXT_DELTA', 'USAGE', 'DONE'],
+  ])
+  expect(events[3]).toMatchObject({ toolCall: { id: 'call_0', name: 'search_col_ports' }, number: 1, search: null, usage: null })
+  expect(events[4]).toMatchObject({
+    search: { collection: { id: 'col_ports' }, query: 'harbour', hits: [{ chunkId: 'chunk_col_ports_0' }] },
+  })
+  expect(events[7]).toMatchObject({ textDelta: 'In 1931 [#1].', number: 2 })
+  expect(events.at(-1)).toMatchObject({ run: { status: 'COMPLETED', outputText: 'In 1931 [#1].' } })
+  const again = `subscription ($runId: ID!, $after: Cursor) { agentRunEvents(runId: $runId, after: $after) { ${EVENT} } }`
+  expect(await follow(again, { runId, after: '4' })).toEqual(events.slice(4))
+})
+
+for (const [what, input, code, param] of [
+  ['nothing to ask', {}, 'missing_required_parameter', 'input.input'],
+  ['an empty question', { input: ' ' }, 'invalid_request', 'input.input'],
+  ['two questions', { input: 'a', messages: [{ role: 'user', content: 'b' }] }, 'invalid_request', 'input.messages'],
+  ['a message without a role', { messages: [{ content: 'b' }] }, 'missing_required_parameter', 'input.messages[0].role'],
+  ['a thread that there is not', { input: 'a', threadId: 'thr_x' }, 'not_found', 'input.threadId'],
+  ['an old thread and a new one', { input: 'a', threadId: 'thr_x', keepThread: true }, 'invalid_request', 'input.keepThread'],
+  ['an agent that there is not', { input: 'a', agentId: 'agt_x' }, 'not_found', 'input.agentId'],
+] as const) {
+  it(`refuses ${what}, and holds nothing`, async () => {
+    const { ask, create, billing } = served()
+    await create()
+    const run = ask('mutation ($input: RunAgentInput!) { runAgent(input: $input) { id } }', { input: { agentId: 'agent/guide', ...input } })
+    await expect(run).rejects.toMatchObject({ code, param })
+    expect(billing.writes).toEqual([])
+  })
+}
+
+it('cancels the run of a client that leaves', async () => {
+  const { ask, create, billing, far } = served([['wait']])
+  await create()
+  const left = new AbortController()
+  const run = ask(
+    'mutation ($input: RunAgentInput!) { runAgent(input: $input) { status } }',
+    { input: { agentId: 'agent/guide', input: 'When?' } },
+    asking(owner, left.signal),
+  )
+  await expect.poll(() => far.chats).toBe(1)
+  left.abort()
+  expect(await run).toEqual({ runAgent: { status: 'CANCELLED' } })
+  expect(billing.held).toBe(0n)
+})
+
+it('asks for the scope `agents` and for no other', async () => {
+  const { ask } = served()
+  const caller: Principal = { ...owner, scopes: SCOPES.filter((scope) => !['agents', 'admin', 'operator'].includes(scope)) }
+  for (const query of [
+    '{ agents { edges { cursor } } }',
+    '{ agentRun(id: "run_x") { id } }',
+    'mutation { cancelAgentRun(id: "run_x") { id } }',
+  ])
+    await expect(ask(query, {}, asking(caller))).rejects.toMatchObject({ code: 'permission_denied' })
+})

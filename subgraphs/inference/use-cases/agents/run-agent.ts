@@ -1,0 +1,51 @@
+import { endableIterator } from '../../../common/endable-iterator.ts'
+import { KisError } from '../../../common/errors.ts'
+import type { RunRecord } from '../collections.ts'
+import type { AskContext } from '../deps.ts'
+import type { AgentRuns, RunInput } from './agent-runs.ts'
+import type { FollowedEvent } from './run-log.ts'
+
+/** Runs an agent and gives the run as it has ended: completed, or cancelled by another. Who leaves cancels it. @throws {KisError} what it failed with, naming the run. */
+export async function runAgent(runs: AgentRuns, ask: AskContext, input: RunInput): Promise<RunRecord> {
+  const { run, ended } = await runs.start(ask, input)
+  const leave = () => void runs.cancel(ask, run._id).catch(() => undefined)
+  ask.signal.addEventListener('abort', leave, { once: true })
+  if (ask.signal.aborted) leave()
+  const last = await ended
+  ask.signal.removeEventListener('abort', leave)
+  if (last.error) throw failureOf(last)
+  return last
+}
+
+/** Starts a run and follows it. Who leaves before the first event cancels it, for nobody knows its id; afterwards it goes on. */
+export function startAndFollow(runs: AgentRuns, ask: AskContext, input: RunInput): AsyncIterableIterator<FollowedEvent, undefined> {
+  let events: AsyncIterableIterator<FollowedEvent, undefined> | undefined
+  let unnamed: string | undefined
+  let isOver = false
+  const leave = () => {
+    isOver = true
+    void events?.return?.()
+    if (unnamed) runs.cancel(ask, unnamed).catch(() => undefined)
+  }
+  return endableIterator(
+    async () => {
+      if (!events) {
+        const { run } = await runs.start(ask, input)
+        unnamed = run._id
+        events = runs.log.follow(run.organizationId, run._id, null)
+        if (isOver) leave()
+      }
+      const item = await events.next()
+      if (!isOver) unnamed = undefined
+      return item
+    },
+    leave,
+    ask.signal,
+  )
+}
+
+/** The failure of a run as that of the call that has waited for it. */
+export function failureOf({ _id, error }: Pick<RunRecord, '_id' | 'error'>): KisError {
+  const { code, message } = error ?? { code: 'internal' as const, message: 'The run has no answer.' }
+  return new KisError(code, `${message} (The run is \`${_id}\`.)`)
+}

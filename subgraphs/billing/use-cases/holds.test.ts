@@ -103,7 +103,13 @@ for (const { name, open } of STORES)
       expect(await placeHold(deps, owner, call(id, 60))).toMatchObject({ state: 'placed', amount: 60 })
       expect(await moneyOf(owner)).toEqual({ available: 40, held: 60 })
       expect(await dispatchHold(deps, owner, id, used(20))).toMatchObject({ state: 'dispatched' })
-      expect(await settleHold(deps, owner, id, used(20, 5), 'provider')).toEqual({ id, state: 'settled', charged: 25n, absorbed: 0n })
+      expect(await settleHold(deps, owner, id, used(20, 5), 'provider')).toEqual({
+        id,
+        state: 'settled',
+        charged: 25n,
+        freed: 35n,
+        absorbed: 0n,
+      })
       expect(await moneyOf(owner)).toEqual({ available: 75, held: 0 })
       expect((await audit(deps, owner.organizationId)).entries.map((entry) => entry.kind)).toEqual(['top_up', 'hold', 'settle'])
     })

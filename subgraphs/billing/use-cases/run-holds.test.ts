@@ -11,6 +11,7 @@ import { dispatchHold } from './dispatch-hold.ts'
 import { placeHold, placeRunHold } from './place-hold.ts'
 import { reapHolds } from './reap-holds.ts'
 import { settleHold } from './settle-hold.ts'
+import { putSpendLimit } from './spend-limit.ts'
 import { voidHold } from './void-hold.ts'
 
 const used = (inputTokens: number): Quantities => ({ ...NOTHING, inputTokens })
@@ -66,6 +67,19 @@ for (const { name, open } of STORES)
       expect(await moneyOf(owner)).toEqual({ available: 80, held: 0 })
       const { usageRecords } = await audit(deps, owner.organizationId)
       expect(usageRecords.map(({ requestId, amount }) => ({ requestId, amount }))).toEqual([{ requestId: 'run_1', amount: 20 }])
+    })
+
+    it("counts against the key's spend limit whole, and its calls no second time", async () => {
+      const owner = await fundedOrganization(deps, 1_000n)
+      await putSpendLimit(deps, owner.organizationId, owner.apiKeyId, { amount: 100, period: 'day' })
+      const run = await newRun(owner, 80n)
+      await expect(newRun(owner, 21n)).rejects.toEqual(code('insufficient_quota'))
+      const call = await newCall(owner, run, 80)
+      await settleHold(deps, owner, call, used(30), 'provider')
+      await voidHold(deps, owner, run)
+      await expect(newRun(owner, 71n)).rejects.toEqual(code('insufficient_quota'))
+      await newRun(owner, 70n)
+      await audit(deps, owner.organizationId)
     })
 
     it('refuses a call that it cannot cover, whatever is in the wallet, and counts those under way together', async () => {

@@ -282,6 +282,14 @@ describe('an answer', () => {
     expect(completed('google', { usage: none })).not.toHaveProperty('usage')
   })
 
+  it('tells what was written to the cache from what was read of it', () => {
+    const inputTokens = { total: 20, noCache: 13, cacheRead: 4, cacheWrite: 3 }
+    expect(completed('anthropic', { usage: { ...USAGE, inputTokens } }).usage).toMatchObject({
+      prompt_tokens: 20,
+      prompt_tokens_details: { cached_tokens: 4, cache_write_tokens: 3 },
+    })
+  })
+
   it('is billed at Cohere by what Cohere bills', () => {
     const raw = { billed_units: { input_tokens: 3, output_tokens: 1 }, tokens: { input_tokens: 70, output_tokens: 1 } }
     expect(completed('cohere', { usage: { ...USAGE, raw } }).usage).toMatchObject({

@@ -1,0 +1,25 @@
+import { expect, it } from 'vitest'
+import { reportedUsage } from './usage.ts'
+
+it.each<[string, object | null, object | undefined]>([
+  ['nothing', null, undefined],
+  [
+    'no details',
+    { prompt_tokens: 5, completion_tokens: 1 },
+    { inputTokens: 5, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 1 },
+  ],
+  ['zeros', { prompt_tokens: 0, completion_tokens: 0 }, { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0 }],
+  [
+    'both buckets of the cache',
+    { prompt_tokens: 10, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 4, cache_write_tokens: 3 } },
+    { inputTokens: 3, cachedInputTokens: 4, cacheWriteTokens: 3, outputTokens: 1 },
+  ],
+  [
+    'more in the buckets than there is',
+    { prompt_tokens: 10, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 8, cache_write_tokens: 8 } },
+    { inputTokens: 0, cachedInputTokens: 8, cacheWriteTokens: 2, outputTokens: 1 },
+  ],
+  ['a count that is none', { prompt_tokens: -1, completion_tokens: 1 }, undefined],
+])('usage with %s is in disjoint buckets that sum to the prompt', (_name, usage, expected) => {
+  expect(reportedUsage({ usage })).toEqual(expected)
+})

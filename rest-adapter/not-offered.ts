@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { KisError } from '../subgraphs/common/errors.ts'
+import { MESSAGES_DIALECT } from './messages-errors.ts'
 
 const AGENTS = 'Keep instructions and messages on your side and search with POST /v1/collections/{id}/search.'
 
@@ -12,6 +13,7 @@ const NOT_OFFERED: Readonly<Record<string, string>> = {
   threads: `Threads are not offered. ${AGENTS}`,
   fine_tuning: 'Fine-tuning is not offered. Put your knowledge into a collection: POST /v1/collections.',
   'responses/': `Responses are not stored: their answer is all there is of them, and hanging up cancels them. ${STATELESS}`,
+  'messages/batches': 'Batches of messages are not offered. Send each to POST /v1/messages.',
   conversations: `Conversations are not stored. ${STATELESS}`,
   completions: 'Text completions are not offered. Use POST /v1/chat/completions.',
 }
@@ -21,7 +23,8 @@ export function registerNotOffered(app: FastifyInstance): void {
     const onRequest = async () => {
       throw new KisError('not_offered', message)
     }
+    const config = part.startsWith('messages') ? { dialect: MESSAGES_DIALECT } : {}
     const urls = part.endsWith('/') ? [`/v1/${part}*`] : [`/v1/${part}`, `/v1/${part}/*`]
-    for (const url of urls) app.all(url, { onRequest }, onRequest)
+    for (const url of urls) app.all(url, { onRequest, config }, onRequest)
   }
 }

@@ -1,5 +1,6 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { describe, expect, it } from 'vitest'
+import { restConfig } from '../../rest-adapter/config.ts'
 import { ERRORS, type ErrorCode } from '../../schema/errors.ts'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import { KEY, type RunningAdapter, startAdapter } from './support.ts'
@@ -127,10 +128,22 @@ describe('the Anthropic client', () => {
     expect(seen).toEqual(['Hello'])
   })
 
+  it('is refused with a body over the limit', async () => {
+    await using adapter = await startAdapter({}, { config: { ...restConfig(), chatBodyBytes: 1_000 } })
+    const failure = await clientOf(adapter)
+      .messages.create({ ...ask, system: 'x'.repeat(1_000) })
+      .catch((error) => error)
+    expect(failure).toMatchObject({ status: 413, type: 'request_too_large', errorCode: 'payload_too_large' })
+  })
+
   it('is refused in its own words where the address has no such method, the body is no JSON, or no key is sent', async () => {
     await using adapter = await startAdapter()
     const wrongMethod = await adapter.fetch('/v1/messages', { method: 'GET' })
     expect([wrongMethod.status, await wrongMethod.json()]).toMatchObject([405, { type: 'error', error: { type: 'invalid_request_error' } }])
+    const batches = await clientOf(adapter)
+      .messages.batches.list()
+      .catch((error) => error)
+    expect(batches).toMatchObject({ status: 404, type: 'not_found_error', errorCode: 'not_offered' })
     const noJson = await adapter.fetch('/v1/messages', { method: 'POST', headers: { 'content-type': 'text/plain' } })
     expect([noJson.status, await noJson.json()]).toMatchObject([400, { type: 'error', request_id: noJson.headers.get('request-id') }])
     const noKey = await fetch(`${adapter.url}/v1/messages`, { method: 'POST' })

@@ -3,12 +3,30 @@ import { dataUri, png } from '../../../test/support/pictures.ts'
 import { parseCatalog } from '../../common/catalog-file.ts'
 import { parts } from '../testing/parts.ts'
 import { catalogOf } from './catalog.ts'
-import { chatCeiling, embeddingCeiling } from './ceiling.ts'
+import { chatCeiling, chatTokensTaken, embeddingCeiling } from './ceiling.ts'
 import { type ChatRequest, checkChatRequest } from './chat-request.ts'
 import { countAnswerTokens, countChunkTokens, inputSizeOf, inputTokensOf } from './count-chat-tokens.ts'
 
 const user = { role: 'user', content: 'Hello' }
 const requestOf = (fields: object) => checkChatRequest({ model: 'chat', messages: [user], ...fields }, false)
+
+describe('what a chat call takes of a limit of tokens', () => {
+  // At most 4,000 tokens of output; the input has 50.
+  it.each<[string, object, number | null, number]>([
+    ['is its input and what it asks for', { max_tokens: 2_000 }, 100_000, 2_050],
+    ["is no more than the model's longest answer", { max_tokens: 9_000 }, 100_000, 4_050],
+    ['is what it asks for also where the limit is smaller', { max_tokens: 2_000 }, 1_000, 2_050],
+    ['counts every choice', { max_tokens: 7, n: 3 }, 100_000, 71],
+    ['is the usual length where it asks for nothing', {}, 100_000, 1_074],
+    ['is the usual length of every choice', { n: 2 }, 100_000, 2_098],
+    ['is what the limit has room for where that is less', {}, 500, 500],
+    ['is its input at least', {}, 40, 50],
+    ['is the usual length without a limit', {}, null, 1_074],
+  ])('%s', (_name, fields, perMinute, tokens) => {
+    const model = { ...parts().deps.catalog.find('chat')!, maxOutputTokens: 4_000, contextWindow: 8_000 }
+    expect(chatTokensTaken(model, requestOf(fields), 50, perMinute)).toBe(tokens)
+  })
+})
 
 describe('the ceiling of a chat call', () => {
   // The model: a window of 1,000 tokens, at most 100 of output.

@@ -131,16 +131,17 @@ describe('limits of a key, by the official client', () => {
 
   it('counts a replay by its idempotency key for nothing', async () => {
     const { key } = await keyWith({ requests_per_minute: 1 })
-    const send = () =>
+    const send = (request: object = hello()) =>
       fetch(`${service.rest}/v1/chat/completions`, {
         method: 'POST',
         headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'idempotency-key': 'once' },
-        body: JSON.stringify(hello()),
+        body: JSON.stringify(request),
       })
-    const answers = [await send(), await send()]
+    const answers = [await send(), await send(), await send(hello('Another'))]
     expect(answers.map(({ status, headers }) => [status, headers.get('idempotent-replayed'), limitsOf(headers)])).toMatchObject([
       [200, null, { 'x-ratelimit-remaining-requests': '0' }],
       [200, 'true', { 'x-ratelimit-remaining-requests': '0' }],
+      [409, null, { 'x-ratelimit-remaining-requests': '0' }],
     ])
   })
 

@@ -35,8 +35,7 @@ export class LimitedCall {
 
   /** What is left to the key; null: it has no limits. */
   get rateLimits(): RateLimits | null {
-    const { caller } = this.#ask
-    return caller && 'organizationId' in caller ? this.#deps.limits.stateOf(caller) : null
+    return rateLimitsOf(this.#deps, this.#ask)
   }
 
   /** Repeatable. */
@@ -48,8 +47,7 @@ export class LimitedCall {
   /** Ends the call by a failure, which then says what is left to the key. */
   failed(error: unknown): unknown {
     this.leave()
-    if (error instanceof KisError) error.rateLimits = this.rateLimits
-    return error
+    return withRateLimits(this.#deps, this.#ask, error)
   }
 }
 
@@ -68,6 +66,17 @@ export async function limited<Value extends object>(
   } catch (error) {
     throw call.failed(error)
   }
+}
+
+/** What is left to the caller's key; null: it has no limits, or is no key. */
+export function rateLimitsOf({ limits }: Pick<Deps, 'limits'>, { caller }: Pick<AskContext, 'caller'>): RateLimits | null {
+  return caller && 'organizationId' in caller ? limits.stateOf(caller) : null
+}
+
+/** The error, which then says what is left to the caller's key. */
+export function withRateLimits(deps: Pick<Deps, 'limits'>, ask: Pick<AskContext, 'caller'>, error: unknown): unknown {
+  if (error instanceof KisError) error.rateLimits = rateLimitsOf(deps, ask)
+  return error
 }
 
 /** Cached input counts like any other: the limit is on what is sent, not on what it costs. */

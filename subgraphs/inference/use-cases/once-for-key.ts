@@ -6,6 +6,7 @@ import type { AskContext, Deps } from './deps.ts'
 import type { Recorded } from './keyed-calls.ts'
 import { errorOf } from './keyed-outcome.ts'
 import { KeyedRun } from './keyed-run.ts'
+import { rateLimitsOf, withRateLimits } from './limited-call.ts'
 
 /** A billable call, and the idempotency key that it was sent with, if any. */
 export interface SentCall {
@@ -44,7 +45,7 @@ export async function onceForKey<Value extends Current & { readonly cost: bigint
   const claimed = await claim(deps, ask, call)
   if (claimed instanceof KeyedRun) return deps.background.track(runKeyed(deps, ask, claimed, run))
   const { outcome, cost } = claimed
-  if (outcome.failure) throw errorOf(outcome.failure)
+  if (outcome.failure) throw withRateLimits(deps, ask, errorOf(outcome.failure))
   return { ...(outcome.value as Value), cost, rateLimits: rateLimitsOf(deps, ask), replayed: true }
 }
 
@@ -54,11 +55,9 @@ export function claim(deps: Deps, ask: AskContext, { operation, request, idempot
   deps.load.check(operation === 'embedding' ? 'embeddings' : 'chat')
   const caller = requireScope(ask.caller, 'inference')
   const key = checkIdempotencyKey(idempotencyKey)
-  return deps.keyedCalls.claim({ ...ask, caller }, key, requestDigest(operation, request))
-}
-
-export function rateLimitsOf({ limits }: Deps, { caller }: AskContext): RateLimits | null {
-  return limits.stateOf(requireScope(caller, 'inference'))
+  return deps.keyedCalls.claim({ ...ask, caller }, key, requestDigest(operation, request)).catch((error) => {
+    throw withRateLimits(deps, ask, error)
+  })
 }
 
 /** What the call goes by in place of its caller's wishes: it ends when the process does. */

@@ -1,11 +1,11 @@
-import type { RateLimits } from '../../../schema/errors.ts'
 import { isAbsent } from '../../common/check.ts'
 import { endableIterator } from '../../common/endable-iterator.ts'
 import type { AskContext, Deps } from './deps.ts'
 import type { Recorded } from './keyed-calls.ts'
 import { errorOf, interrupted } from './keyed-outcome.ts'
 import { KeyedRun } from './keyed-run.ts'
-import { claim, detached, type Replayable, rateLimitsOf, type SentCall } from './once-for-key.ts'
+import { rateLimitsOf, withRateLimits } from './limited-call.ts'
+import { claim, detached, type Replayable, type SentCall } from './once-for-key.ts'
 import type { ChatEvent } from './stream-chat-completion.ts'
 
 type Events = AsyncIterableIterator<ChatEvent & Replayable, undefined>
@@ -33,7 +33,7 @@ class KeyedStream {
     this.#deps = deps
     this.#begin = async () => {
       const claimed = await claim(deps, ask, call)
-      return claimed instanceof KeyedRun ? kept(claimed, open(detached(deps, ask, claimed))) : replay(claimed, rateLimitsOf(deps, ask))
+      return claimed instanceof KeyedRun ? kept(claimed, open(detached(deps, ask, claimed))) : replay(deps, ask, claimed)
     }
   }
 
@@ -73,12 +73,13 @@ async function* kept(record: KeyedRun, events: AsyncIterableIterator<ChatEvent, 
   }
 }
 
-async function* replay({ outcome, cost }: Recorded, rateLimits: RateLimits | null): AsyncGenerator<ChatEvent & Replayable, undefined> {
+async function* replay(deps: Deps, ask: AskContext, { outcome, cost }: Recorded): AsyncGenerator<ChatEvent & Replayable, undefined> {
+  const rateLimits = rateLimitsOf(deps, ask)
   const again = (event: object) => {
     const { warnings } = event as ChatEvent
     return { ...(event as ChatEvent), rateLimits: warnings && rateLimits, replayed: true }
   }
   for (const event of outcome.events) yield again(event)
-  if (outcome.failure) throw errorOf(outcome.failure)
+  if (outcome.failure) throw withRateLimits(deps, ask, errorOf(outcome.failure))
   yield { ...again(outcome.value!), cost }
 }

@@ -21,7 +21,9 @@ await onBothEngines('one wallet behind two replicas of inference and two of bill
     let service: DistributedService
     beforeAll(async () => {
       engine = await MeteredEngine.start()
-      service = await start({ catalog: testCatalog(engine.url), replicas: { billing: 2, inference: 2 } })
+      // The plan lets in more calls at once than there are, so that only the wallet refuses.
+      const catalog = `${testCatalog(engine.url)}  crowd: { storage_bytes: 1000, vectors: 3, max_file_bytes: 2000, requests_per_minute: null, tokens_per_minute: null, concurrency: 5000 }\n`
+      service = await start({ catalog, replicas: { billing: 2, inference: 2 } })
     }, 180_000)
     afterAll(async () => {
       await service?.close()
@@ -35,7 +37,7 @@ await onBothEngines('one wallet behind two replicas of inference and two of bill
     const walletOf = async (caller: Caller) => (await caller.rest('GET', '/v1/wallet')).body
 
     it(`${CALLS} calls at once: as many as it can pay begin, the others are refused, and what is charged is what was made`, async () => {
-      const caller = await newOrganization(callerOf(service, service.key), service, { creditUsd: CREDIT_USD })
+      const caller = await newOrganization(callerOf(service, service.key), service, { creditUsd: CREDIT_USD, plan: 'crowd' })
       const credit = nano(CREDIT_USD)
       const release = () => {
         for (const call of engine.calls.values()) call.allow(6)

@@ -20,6 +20,8 @@ const HOLDS_END_MS = 90_000
 const POINT_MS = 30_000
 /** Each point is met this often. */
 const RUNS = soaking ? 20 : 1
+/** The first call may still be charged; come again. */
+const UNDER_WAY = 409
 /** Prices of the test catalog's `mock-chat` in nano-USD a token. */
 const INPUT = 1_000n
 const OUTPUT = 2_000n
@@ -83,6 +85,8 @@ interface CrashedCall {
   readonly id: string
   readonly caller: Caller & { readonly organizationId: string }
   hasBegun(): boolean
+  /** Sends it again with the same idempotency key, and gives the status. */
+  repeat(): Promise<number>
   /** Null: the answer came whole. */
   readonly failure: Promise<unknown>
 }
@@ -116,20 +120,32 @@ describe('a process that is killed in the middle of calls', () => {
     const allowed = point.at === 'asked' ? 0 : point.at === 'first piece' ? 1 : isLong ? KILLED_AT_TOKEN : undefined
     const content = JSON.stringify({ id, pieces, usage: 'end', ...(allowed !== undefined && { allowed }) })
     const request = { model: 'mock-chat', messages: [{ role: 'user' as const, content }] }
+    const headers = { 'idempotency-key': id }
     let read = 0
     const failure = (async () => {
       try {
         if (stream) {
-          for await (const { choices } of await caller.openai.chat.completions.create({ ...request, stream: true }))
+          for await (const { choices } of await caller.openai.chat.completions.create({ ...request, stream: true }, { headers }))
             if (choices[0]?.delta.content) read++
           if (read !== pieces) throw new Error(`${read} pieces of ${pieces}`)
-        } else await caller.openai.chat.completions.create(request)
+        } else await caller.openai.chat.completions.create(request, { headers })
         return null
       } catch (error) {
         return error
       }
     })()
-    return { point, stream, id, caller, hasBegun: () => read > 0, failure }
+    const repeat = async () => {
+      try {
+        if (!stream) await caller.openai.chat.completions.create(request, { headers })
+        else
+          for await (const { choices } of await caller.openai.chat.completions.create({ ...request, stream: true }, { headers }))
+            if (!choices) return 0
+        return 200
+      } catch (error) {
+        return (error as { readonly status?: number }).status ?? 0
+      }
+    }
+    return { point, stream, id, caller, repeat, hasBegun: () => read > 0, failure }
   }
 
   /** One call of each form up to the point, and the end of the process there. */
@@ -206,6 +222,22 @@ describe('a process that is killed in the middle of calls', () => {
           expect(output_tokens, what).toBeLessThanOrEqual(engine.calls.get(id)!.produced)
         }
       }
+    }
+
+    // Who asks again has one call, whatever came of the first one: a new one where that never began, and where it did no other charge and no other answer.
+    for (const { point, stream, id, caller, repeat } of calls) {
+      const what = `${point.name}, ${stream ? 'stream' : 'unary'}, repeated`
+      const before = (await balancedWallet(caller)).balance_usd
+      let status = 0
+      await eventually(async () => {
+        status = await repeat()
+        return status !== UNDER_WAY
+      }, HOLDS_END_MS)
+      if (point.charge === 'nothing') expect(status, what).toBe(200)
+      else expect((await balancedWallet(caller)).balance_usd, what).toBe(before)
+      if (point.charge === 'used') expect(status, what).toBe(200)
+      const isAsked = point.at[0] !== 'dispatchHold' || point.charge === 'nothing'
+      expect(engine.calls.get(id)?.asked ?? 0, what).toBe(isAsked ? 1 : 0)
     }
 
     // The documents themselves, when nobody writes them any more.

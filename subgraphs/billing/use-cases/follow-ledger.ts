@@ -7,8 +7,8 @@ import type { BillingDeps } from './deps.ts'
 const PAGE_ENTRIES = 100
 
 /**
- * Events of an organization's ledger after a cursor, or from now on, without end: the ledger is the log. Its sequences have no gaps, so a reader that
- * stops before a gap misses nothing, whatever order entries are copied in. A cursor is a sequence, and never grows too old.
+ * Events of an organization's ledger after a cursor, or from now on, without end: the ledger is the log. Its sequences have no gaps, and a reader
+ * stops before the first entry that waits in the outbox, so it misses nothing. A cursor is a sequence, and never grows too old.
  * @throws {KisError} `invalid_request`: the cursor is none of this ledger.
  */
 export function followLedger<T>(
@@ -43,12 +43,14 @@ async function startOf({ collections }: BillingDeps, organizationId: string, aft
   return position
 }
 
-/** The next entries that are all there. */
+/** The next entries that are copied, with their usage records: what the pump has taken out of the outbox is there whole. */
 async function entriesAfter({ collections }: BillingDeps, organizationId: string, position: number): Promise<readonly LedgerEntry[]> {
-  const entries = await collections.entries.find(
-    { organizationId, sequence: { $gt: position } },
+  const wallet = await collections.wallets.findOne({ _id: organizationId })
+  const [waiting] = wallet?.outbox ?? []
+  const copied = waiting ? waiting.entry.sequence - 1 : (wallet?.sequence ?? 0)
+  if (copied <= position) return []
+  return collections.entries.find(
+    { organizationId, sequence: { $gt: position, $lte: copied } },
     { sort: { sequence: 1 }, limit: PAGE_ENTRIES },
   )
-  const gap = entries.findIndex(({ sequence }, i) => sequence !== position + 1 + i)
-  return gap < 0 ? entries : entries.slice(0, gap)
 }

@@ -8,7 +8,7 @@ export interface UsageEvent {
   readonly cursor: string
 }
 
-/** Each usage record once, in the order in which it was charged. Records are copied before their entries, so that an entry's record is there. */
+/** Each usage record once, in the order in which it was charged. */
 export function followUsage(deps: BillingDeps, organizationId: string, after: string | null): AsyncIterableIterator<UsageEvent, undefined> {
   return followLedger(deps, organizationId, after, async (entries) => {
     const ends = entries.filter(({ kind }) => kind === 'settle' || kind === 'expire')

@@ -16,11 +16,10 @@ export async function pumpOutbox(collections: Collections, organizationId: strin
     const batch = wallet.outbox.slice(0, MAX_BATCH_ENTRIES)
     const posted = batch.flatMap(({ entry, usage: record }) => (record ? [{ sequence: entry.sequence, usage: record }] : []))
     await Promise.all([
+      entries.insertMissing(batch.map(({ entry }) => entry)),
       posted.length > 0 ? usage.insertMissing(posted.map((record) => record.usage)) : undefined,
       addToTotals(collections, posted),
     ])
-    // Last: who reads an entry finds its record.
-    await entries.insertMissing(batch.map(({ entry }) => entry))
     wallet = await wallets.findOneAndUpdate(
       { _id: organizationId },
       { $pull: { outbox: { 'entry.sequence': { $lte: batch.at(-1)!.entry.sequence } } } },

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { KisError } from '../subgraphs/common/errors.ts'
-import { MESSAGES_DIALECT } from './messages-errors.ts'
+import { MESSAGES_DIALECT } from './messages/errors.ts'
 
 const AGENTS = 'Keep instructions and messages on your side and search with POST /v1/collections/{id}/search.'
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { messageOf } from './messages-answer.ts'
-import { type MessageEvent, MessageEvents } from './messages-events.ts'
-import type { JsonObject } from './route.ts'
+import type { JsonObject } from '../route.ts'
+import { messageOf } from './answer.ts'
+import { type MessageEvent, MessageEvents } from './events.ts'
 
 const usage = { promptTokens: 20, cachedPromptTokens: 4, cacheWritePromptTokens: 3, completionTokens: 9, totalTokens: 29 }
 const chunk = (delta: JsonObject, finish: string | null = null, more: JsonObject = {}) => ({

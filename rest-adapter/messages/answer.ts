@@ -1,6 +1,6 @@
-import type { ChargedUsage, ChatAnswer } from './chat-operations.ts'
-import { blockOfCall, blockOfDetail, type ReasoningBlock, unsignedSignature } from './messages-reasoning.ts'
-import type { JsonObject } from './route.ts'
+import type { ChargedUsage, ChatAnswer } from '../chat-operations.ts'
+import type { JsonObject } from '../route.ts'
+import { blockOfCall, blockOfDetail, type ReasoningBlock, unsignedSignature } from './reasoning.ts'
 
 /** What the chat protocol says of how an answer ended, collected from its one choice or from chunks. */
 export interface Ending {

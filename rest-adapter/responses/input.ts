@@ -1,8 +1,8 @@
-import { checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../subgraphs/common/check.ts'
-import { contentOf, type Part, partsOf } from './responses-content.ts'
-import type { MessageOrigin } from './responses-params.ts'
-import { type ReasoningState, reasoningOf } from './responses-reasoning.ts'
-import type { JsonObject } from './route.ts'
+import { checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../../subgraphs/common/check.ts'
+import type { JsonObject } from '../route.ts'
+import { contentOf, type Part, partsOf } from './content.ts'
+import type { MessageOrigin } from './params.ts'
+import { type ReasoningState, reasoningOf } from './reasoning.ts'
 
 /** The conversation as messages of the chat protocol, each with the place where it comes from. */
 export interface Conversation {

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { messageOf } from './messages-answer.ts'
-import { MessageEvents } from './messages-events.ts'
-import { chatRequestOf } from './messages-request.ts'
-import type { JsonObject } from './route.ts'
+import type { JsonObject } from '../route.ts'
+import { messageOf } from './answer.ts'
+import { MessageEvents } from './events.ts'
+import { chatRequestOf } from './request.ts'
 
 const usage = { promptTokens: 0, cachedPromptTokens: 0, cacheWritePromptTokens: 0, completionTokens: 0, totalTokens: 0 }
 const never = () => 'unused'

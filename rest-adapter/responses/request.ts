@@ -1,8 +1,8 @@
-import { isAbsent, refuse } from '../subgraphs/common/check.ts'
-import { conversationOf } from './responses-input.ts'
-import type { MessageOrigin } from './responses-params.ts'
-import { chatToolChoiceOf, chatToolsOf } from './responses-tools.ts'
-import type { JsonObject } from './route.ts'
+import { isAbsent, refuse } from '../../subgraphs/common/check.ts'
+import type { JsonObject } from '../route.ts'
+import { conversationOf } from './input.ts'
+import type { MessageOrigin } from './params.ts'
+import { chatToolChoiceOf, chatToolsOf } from './tools.ts'
 
 /** A request for a response as a request of the chat protocol. */
 export interface TranslatedRequest {

@@ -1,5 +1,5 @@
-import { encryptedContentOf, type ReasoningState } from './responses-reasoning.ts'
-import type { JsonObject } from './route.ts'
+import type { JsonObject } from '../route.ts'
+import { encryptedContentOf, type ReasoningState } from './reasoning.ts'
 
 /** Where an item stands in the output, and where its events go. */
 export interface Place {

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
-import { KisError } from '../subgraphs/common/errors.ts'
-import type { IdSource } from '../subgraphs/common/ids.ts'
-import { type ChargedUsage, completeChat, noAnswer, streamChat, warningHeader } from './chat-operations.ts'
-import { kisErrorOf } from './errors.ts'
-import { quoteChat } from './quote.ts'
-import { inResponsesNames, inResponsesWarning } from './responses-params.ts'
-import { type TranslatedRequest, translateRequest } from './responses-request.ts'
-import { chunkOf, ResponseWriter } from './responses-writer.ts'
-import { type Answer, type Call, isStream, type JsonObject, ok, type Route } from './route.ts'
+import { KisError } from '../../subgraphs/common/errors.ts'
+import type { IdSource } from '../../subgraphs/common/ids.ts'
+import { type ChargedUsage, completeChat, noAnswer, streamChat, warningHeader } from '../chat-operations.ts'
+import { kisErrorOf } from '../errors.ts'
+import { quoteChat } from '../quote.ts'
+import { type Answer, type Call, isStream, type JsonObject, ok, type Route } from '../route.ts'
+import { inResponsesNames, inResponsesWarning } from './params.ts'
+import { type TranslatedRequest, translateRequest } from './request.ts'
+import { chunkOf, ResponseWriter } from './writer.ts'
 
 function writerOf(call: Call, first: JsonObject): ResponseWriter {
   return new ResponseWriter(idsOf(call, first), call.body, first, call.clock.now().getTime())

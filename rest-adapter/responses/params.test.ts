@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { KisError } from '../subgraphs/common/errors.ts'
-import { inResponsesNames, inResponsesWarning, type MessageOrigin, responsesParam } from './responses-params.ts'
+import { KisError } from '../../subgraphs/common/errors.ts'
+import { inResponsesNames, inResponsesWarning, type MessageOrigin, responsesParam } from './params.ts'
 
 const origins: readonly MessageOrigin[] = [
   { path: 'instructions', content: 'instructions', parts: ['instructions'], calls: [] },

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import type { ResponseStreamEvent } from 'openai/resources/responses/responses'
 import { describe, expect, it } from 'vitest'
-import { systemClock } from '../subgraphs/common/clock.ts'
-import { KisError } from '../subgraphs/common/errors.ts'
-import { idSource } from '../subgraphs/common/ids.ts'
-import { responseOf } from '../test/support/response-events.ts'
-import { chunkOf, ResponseWriter } from './responses-writer.ts'
-import type { JsonObject } from './route.ts'
+import { systemClock } from '../../subgraphs/common/clock.ts'
+import { KisError } from '../../subgraphs/common/errors.ts'
+import { idSource } from '../../subgraphs/common/ids.ts'
+import { responseOf } from '../../test/support/response-events.ts'
+import type { JsonObject } from '../route.ts'
+import { chunkOf, ResponseWriter } from './writer.ts'
 
 const ids = idSource(systemClock)
 const usage = { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12 }

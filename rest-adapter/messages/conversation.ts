@@ -1,7 +1,7 @@
-import { checkBoolean, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../subgraphs/common/check.ts'
-import { imagePartOf, NOT_TAKEN, textOf, textsOf } from './messages-blocks.ts'
-import { ReasoningOfMessage } from './messages-reasoning.ts'
-import type { JsonObject } from './route.ts'
+import { checkBoolean, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../../subgraphs/common/check.ts'
+import type { JsonObject } from '../route.ts'
+import { imagePartOf, NOT_TAKEN, textOf, textsOf } from './blocks.ts'
+import { ReasoningOfMessage } from './reasoning.ts'
 
 /** The Messages API's own bound is 100,000; inference's, of what comes of them, is lower. */
 const MAX_MESSAGES = 100_000

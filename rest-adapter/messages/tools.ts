@@ -1,6 +1,6 @@
-import { checkBoolean, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../subgraphs/common/check.ts'
-import { isClosed } from './messages-output.ts'
-import type { JsonObject } from './route.ts'
+import { checkBoolean, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../../subgraphs/common/check.ts'
+import type { JsonObject } from '../route.ts'
+import { isClosed } from './output.ts'
 
 /** The chat protocol's bound, which inference checks, is lower. */
 const MAX_TOOLS = 1_024

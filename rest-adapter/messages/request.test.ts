@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { KisError } from '../subgraphs/common/errors.ts'
-import { chatRequestOf, ownWarning } from './messages-request.ts'
-import type { JsonObject } from './route.ts'
+import { KisError } from '../../subgraphs/common/errors.ts'
+import type { JsonObject } from '../route.ts'
+import { chatRequestOf, ownWarning } from './request.ts'
 
 const user = (content: unknown) => ({ role: 'user', content })
 const assistant = (...content: JsonObject[]) => ({ role: 'assistant', content })

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
-import { checkInteger, checkNumber, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../subgraphs/common/check.ts'
-import type { KisError } from '../subgraphs/common/errors.ts'
-import { asksForCache } from './messages-cache.ts'
-import { Conversation } from './messages-conversation.ts'
-import { outputOf } from './messages-output.ts'
-import { toolChoiceOf, toolsOf } from './messages-tools.ts'
-import { type JsonObject, withParam } from './route.ts'
+import { checkInteger, checkNumber, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../../subgraphs/common/check.ts'
+import type { KisError } from '../../subgraphs/common/errors.ts'
+import { type JsonObject, withParam } from '../route.ts'
+import { asksForCache } from './cache.ts'
+import { Conversation } from './conversation.ts'
+import { outputOf } from './output.ts'
+import { toolChoiceOf, toolsOf } from './tools.ts'
 
 /** One request of the Messages API as the chat protocol has it. */
 export interface Translation {

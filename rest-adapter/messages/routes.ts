@@ -1,12 +1,12 @@
-import { KisError } from '../subgraphs/common/errors.ts'
-import { completeChat, noAnswer, streamChat, warningHeader } from './chat-operations.ts'
-import { kisErrorOf } from './errors.ts'
-import { messageOf } from './messages-answer.ts'
-import { MESSAGES_DIALECT, messagesErrorBody } from './messages-errors.ts'
-import { MessageEvents } from './messages-events.ts'
-import { chatRequestOf, ownWarning, type Translation } from './messages-request.ts'
-import { quoteChat } from './quote.ts'
-import { type Call, isStream, ok, type Route } from './route.ts'
+import { KisError } from '../../subgraphs/common/errors.ts'
+import { completeChat, noAnswer, streamChat, warningHeader } from '../chat-operations.ts'
+import { kisErrorOf } from '../errors.ts'
+import { quoteChat } from '../quote.ts'
+import { type Call, isStream, ok, type Route } from '../route.ts'
+import { messageOf } from './answer.ts'
+import { MESSAGES_DIALECT, messagesErrorBody } from './errors.ts'
+import { MessageEvents } from './events.ts'
+import { chatRequestOf, ownWarning, type Translation } from './request.ts'
 
 function warningsOf({ warnings }: Translation, given: readonly string[] | null | undefined): Readonly<Record<string, string>> {
   return warningHeader([...new Set([...warnings, ...(given ?? []).map(ownWarning)])])

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { KisError } from '../subgraphs/common/errors.ts'
-import { conversationOf } from './responses-input.ts'
-import { encryptedContentOf } from './responses-reasoning.ts'
-import { translateRequest } from './responses-request.ts'
-import type { JsonObject } from './route.ts'
+import { KisError } from '../../subgraphs/common/errors.ts'
+import type { JsonObject } from '../route.ts'
+import { conversationOf } from './input.ts'
+import { encryptedContentOf } from './reasoning.ts'
+import { translateRequest } from './request.ts'
 
 const call = (call_id: string, name = 'f') => ({ type: 'function_call', call_id, name, arguments: '{}' })
 const chatCall = (id: string, name = 'f') => ({ id, type: 'function', function: { name, arguments: '{}' } })

@@ -1,11 +1,11 @@
-import { ERRORS } from '../schema/errors.ts'
-import type { KisError } from '../subgraphs/common/errors.ts'
-import type { IdSource } from '../subgraphs/common/ids.ts'
-import type { ChargedUsage } from './chat-operations.ts'
-import { FunctionCallItem, MessageItem, type OutputItem, type Place, ReasoningItem } from './responses-items.ts'
-import { settingsOf, usageOf } from './responses-object.ts'
-import { asksForSummary } from './responses-request.ts'
-import type { JsonObject } from './route.ts'
+import { ERRORS } from '../../schema/errors.ts'
+import type { KisError } from '../../subgraphs/common/errors.ts'
+import type { IdSource } from '../../subgraphs/common/ids.ts'
+import type { ChargedUsage } from '../chat-operations.ts'
+import type { JsonObject } from '../route.ts'
+import { FunctionCallItem, MessageItem, type OutputItem, type Place, ReasoningItem } from './items.ts'
+import { settingsOf, usageOf } from './object.ts'
+import { asksForSummary } from './request.ts'
 
 export interface ResponseEvent extends JsonObject {
   readonly type: string

@@ -1,8 +1,8 @@
-import { KisError } from '../subgraphs/common/errors.ts'
-import type { ChargedUsage } from './chat-operations.ts'
-import { type Ending, endOf, messageHead, messageUsage, reasoningTextOf, textBlock, toolUseBlock } from './messages-answer.ts'
-import { blockOfCall, blockOfDetail, unsignedSignature } from './messages-reasoning.ts'
-import type { JsonObject } from './route.ts'
+import { KisError } from '../../subgraphs/common/errors.ts'
+import type { ChargedUsage } from '../chat-operations.ts'
+import type { JsonObject } from '../route.ts'
+import { type Ending, endOf, messageHead, messageUsage, reasoningTextOf, textBlock, toolUseBlock } from './answer.ts'
+import { blockOfCall, blockOfDetail, unsignedSignature } from './reasoning.ts'
 
 export interface MessageEvent extends JsonObject {
   readonly type: string

@@ -5,6 +5,8 @@ import type { Link } from '../subgraphs/common/link.ts'
 import type { Drainable } from '../subgraphs/common/listen.ts'
 import type { Log } from '../subgraphs/common/log.ts'
 import { EndedByRestart } from '../subgraphs/common/socket-drain.ts'
+import { agentRunRoutes } from './agent-runs.ts'
+import { agentRoutes } from './agents.ts'
 import { chatCompletionRoutes } from './chat-completions.ts'
 import { collectionRoutes } from './collections.ts'
 import type { RestConfig } from './config.ts'
@@ -68,6 +70,8 @@ export const restRoutes: readonly Route[] = [
   ...documentRoutes,
   ...searchRoutes,
   ...fileRoutes,
+  ...agentRoutes,
+  ...agentRunRoutes,
   ...keyRoutes,
   ...organizationRoutes,
   ...usageRoutes,

@@ -26,6 +26,8 @@ export interface Call {
   readonly body: JsonObject
   /** The header `Idempotency-Key`, for calls of models. */
   readonly idempotencyKey: string | undefined
+  /** The header `Last-Event-ID`, by which clients of server-sent events go on after a cut. */
+  readonly lastEventId: string | undefined
   /** Runs one operation at the gateway. `names` translates the paths of inputs in its errors. @throws {KisError} the gateway's first error. */
   ask<Data>(query: string, variables?: JsonObject, names?: ParamNames): Promise<Data>
   /** Starts a subscription at the gateway. */

@@ -80,6 +80,7 @@ async function answer(
     query,
     body,
     idempotencyKey: request.headers['idempotency-key'] as string | undefined,
+    lastEventId: request.headers['last-event-id'] as string | undefined,
     context,
     log,
     clock,

@@ -39,9 +39,13 @@ export class EventStream implements Disposable {
     await this.#write(data.map((item) => `data: ${item}\n\n`).join(''))
   }
 
-  /** Events of a protocol whose events bear their type as their name too. */
-  async sendTyped(...events: readonly { readonly type: string }[]): Promise<void> {
-    await this.#write(events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(''))
+  /** Events of a protocol whose events bear their type as their name too, and a cursor as their id where they have one. None opens the stream. */
+  async sendTyped(...events: readonly { readonly type: string; readonly cursor?: string }[]): Promise<void> {
+    const texts = events.map((event) => {
+      const id = event.cursor === undefined ? '' : `id: ${event.cursor}\n`
+      return `${id}event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
+    })
+    await this.#write(texts.join(''))
   }
 
   /** The last event after a failure; a client that is gone hears nothing. */

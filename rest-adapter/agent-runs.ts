@@ -1,0 +1,101 @@
+import type { ExecutionResult } from 'graphql'
+import { KisError, NotFound, ServiceUnavailable } from '../subgraphs/common/errors.ts'
+import { EVENT, RUN, type RunData, type RunEventData, toEvent, toRun } from './agent-run-objects.ts'
+import { errorBody, kisErrorOf } from './errors.ts'
+import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from './lists.ts'
+import { type Call, inRestNames, isStream, type JsonObject, ok, type Route } from './route.ts'
+
+const START = `mutation RunAgent($input: RunAgentInput!) { runAgent(input: $input) { ${RUN} } }`
+const STREAM = `subscription AgentRun($input: RunAgentInput!) { agentRun(input: $input) { ${EVENT} } }`
+const FOLLOW = `subscription AgentRunEvents($runId: ID!, $after: Cursor) { agentRunEvents(runId: $runId, after: $after) { ${EVENT} } }`
+const GET = `query AgentRunById($id: ID!) { agentRun(id: $id) { ${RUN} } }`
+const LIST = `query AgentRuns($id: ID!, $first: Int!, $after: String, $order: SortOrder) {
+  agent(id: $id) { runs(first: $first, after: $after, order: $order) { edges { node { ${RUN} } } ${PAGE_INFO} } } }`
+const CANCEL = `mutation CancelAgentRun($id: ID!) { cancelAgentRun(id: $id) { ${RUN} } }`
+
+/** The agent and the run stand in the path. */
+const NAMES = { agentId: 'id', runId: 'id', input: 'input', maxCost: 'max_cost_usd' }
+
+function inputOf({ params, body }: Call): JsonObject {
+  const { input, messages, thread_id: threadId, keep_thread: keepThread, max_cost_usd: maxCost } = body
+  return { agentId: params.id, input, messages, threadId, keepThread, maxCost }
+}
+
+/** Sends a run's events as they come, each under its type and with its cursor as its id. @throws {KisError} nothing has been sent. */
+async function streamEvents(call: Call, query: string, variables: JsonObject): Promise<void> {
+  const { subscribe, context, eventStream, log } = call
+  const events = subscribe({ query, variables })
+  context.signal.addEventListener('abort', () => void events.return?.(), { once: true })
+  using stream = eventStream()
+  try {
+    for await (const result of events) {
+      const event = eventOf(result)
+      await stream.sendTyped(toEvent(event))
+    }
+    context.signal.throwIfAborted()
+    // A run that had ended before the cursor has nothing more to tell.
+    if (!stream.isOpen) await stream.sendTyped()
+  } catch (error) {
+    if (!stream.isOpen) throw error
+    await stream.sendTyped({ type: 'error', ...errorBody(kisErrorOf(error, log, context.requestId)) })
+  }
+  stream.end()
+}
+
+function eventOf({ data, errors }: ExecutionResult): RunEventData {
+  if (errors?.length) throw inRestNames(KisError.fromGraphQL(errors[0]!), NAMES)
+  if (!data) throw new ServiceUnavailable('A part of the service')
+  return Object.values(data as Record<string, RunEventData>)[0]!
+}
+
+export const agentRunRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/v1/agents/{id}/runs',
+    body: 'chat',
+    async handle(call) {
+      const variables = { input: inputOf(call) }
+      if (isStream(call.body)) {
+        await streamEvents(call, STREAM, variables)
+        return undefined
+      }
+      const { runAgent } = await call.ask<{ runAgent: RunData }>(START, variables, NAMES)
+      return ok(toRun(runAgent))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/agents/{id}/runs',
+    async handle({ ask, params, query }) {
+      const variables = { id: params.id, ...pageVariables(query) }
+      const { agent } = await ask<{ agent: { runs: ConnectionData<RunData> } | null }>(LIST, variables, PAGE_NAMES)
+      if (!agent) throw new NotFound('agent', params.id!)
+      return ok(listOf(agent.runs, toRun, idOf))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/runs/{id}',
+    async handle({ ask, params }) {
+      const { agentRun } = await ask<{ agentRun: RunData | null }>(GET, { id: params.id })
+      if (!agentRun) throw new NotFound('run', params.id!)
+      return ok(toRun(agentRun))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/runs/{id}/events',
+    async handle(call) {
+      await streamEvents(call, FOLLOW, { runId: call.params.id, after: call.query.after ?? call.lastEventId })
+      return undefined
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/runs/{id}/cancel',
+    async handle({ ask, params }) {
+      const { cancelAgentRun } = await ask<{ cancelAgentRun: RunData }>(CANCEL, { id: params.id })
+      return ok(toRun(cancelAgentRun))
+    },
+  },
+]

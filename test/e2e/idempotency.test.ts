@@ -169,6 +169,7 @@ describe('repeats of calls with an idempotency key', () => {
       ['/v1/chat/completions', request('Hello')],
       ['/v1/chat/completions', { ...request('Hello'), stream: true }],
       ['/v1/embeddings', { model: 'mock-embed', input: 'a' }],
+      ['/v1/responses', { model: 'mock-chat', input: 'Hello' }],
     ] as const) {
       const { status, body: answer } = await post(service, caller, path, body, key)
       expect([path, status, answer.error]).toMatchObject([path, 400, { code, param: 'Idempotency-Key' }])

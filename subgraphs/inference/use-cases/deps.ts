@@ -57,7 +57,7 @@ export interface Engine {
 /** Who asks, under which request id, and the signal that says when nobody waits any more. */
 export interface AskContext extends Omit<BillingContext, 'caller'> {
   readonly caller: Caller | null
-  /** Absent for a call without an idempotency key. */
+  /** Absent for a call without an idempotency key, and for each of the calls that make up a run: the record is of one answer. */
   readonly record?: CallRecord
 }
 

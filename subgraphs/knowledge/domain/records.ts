@@ -1,4 +1,5 @@
 import type { Telling } from '../../common/event-log.ts'
+import type { Leasable } from '../../common/jobs.ts'
 
 /** What the primary store keeps. Field names are the store's; every record names its organization, and is read with it. */
 
@@ -114,12 +115,9 @@ export interface DocumentRecord extends Telling {
   readonly job?: Job
 }
 
-/** Work that a record waits for: it is due when `dueAt` has come; a lease moves `dueAt` on, so that a dead worker's job is due again by itself. */
-export interface Job {
+/** Work that a document or a collection waits for. */
+export interface Job extends Leasable {
   readonly kind: 'ingest' | 'delete'
-  readonly dueAt: Date
-  /** Fences the worker's writes: each names the token, and a worker that lost its lease changes nothing. */
-  readonly lease: string | null
   /** Starts of an ingestion since its last recorded outcome or step: more than one means that workers have died with it. */
   readonly starts: number
   /** Failures that a repeat may mend, and when the first of them was. */

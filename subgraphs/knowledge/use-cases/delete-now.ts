@@ -1,11 +1,11 @@
 import { tell } from '../../common/event-log.ts'
+import { claimJob } from '../../common/jobs.ts'
 import { type CollectionRecord, type DocumentRecord, newJob } from '../domain/records.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
 import { count } from './count-usage.ts'
 import type { Deps } from './deps.ts'
 import { deletionOf } from './document-events.ts'
 import { detachFile } from './files.ts'
-import { claimJob } from './jobs.ts'
 
 /** Documents of a collection deleted in one go, which takes a request a few seconds; workers do the rest. */
 const PAGE = 100

@@ -20,6 +20,7 @@ import {
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
 import { openSqliteDocumentStore } from '../../common/adapters/sqlite/document-store.ts'
 import { KisError } from '../../common/errors.ts'
+import { claimJob, LEASE_MS } from '../../common/jobs.ts'
 import { silentLog } from '../../common/log.ts'
 import { openDocumentParser } from '../adapters/parser/open-document-parser.ts'
 import { openSqliteBlobStore } from '../adapters/sqlite/blob-store.ts'
@@ -33,7 +34,6 @@ import type { Deps } from './deps.ts'
 import { createDocument, deleteDocument, getDocument, retryDocument } from './documents.ts'
 import { deleteFile, uploadFile } from './files.ts'
 import { ingestDocument } from './ingest-document.ts'
-import { claimJob, LEASE_MS } from './jobs.ts'
 import { searchCollection } from './search-collection.ts'
 
 const context = contextOf()

@@ -14,6 +14,7 @@ import {
   principal,
 } from '../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
+import { claimJob } from '../../common/jobs.ts'
 import { silentLog } from '../../common/log.ts'
 import { openSqliteChunkIndex } from '../adapters/sqlite/chunk-index.ts'
 import type { DocumentParser, ParsedDocument } from '../ports/document-parser.ts'
@@ -21,7 +22,6 @@ import { createCollection } from './collections.ts'
 import { createDocument } from './documents.ts'
 import { uploadFile } from './files.ts'
 import { ingestDocument } from './ingest-document.ts'
-import { claimJob } from './jobs.ts'
 import { rebuildIndex } from './rebuild-index.ts'
 import { searchCollection } from './search-collection.ts'
 

@@ -14,6 +14,7 @@ import {
   vectorOf,
 } from '../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
+import { claimJob } from '../../common/jobs.ts'
 import { silentLog } from '../../common/log.ts'
 import type { Principal } from '../../common/principal.ts'
 import { openSqliteChunkIndex } from '../adapters/sqlite/chunk-index.ts'
@@ -24,7 +25,6 @@ import { createCollection } from './collections.ts'
 import { createDocument } from './documents.ts'
 import { uploadFile } from './files.ts'
 import { ingestDocument } from './ingest-document.ts'
-import { claimJob } from './jobs.ts'
 import { searchCollection } from './search-collection.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'kis-search-'))

@@ -17,7 +17,9 @@ import {
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
 import { systemClock } from '../../common/clock.ts'
 import { KisError, ServiceUnavailable } from '../../common/errors.ts'
+import { claimJob, LEASE_MS, releaseAllLeases, renewLease } from '../../common/jobs.ts'
 import { silentLog } from '../../common/log.ts'
+import { wakeUp } from '../../common/wake-up.ts'
 import { openSqliteChunkIndex } from '../adapters/sqlite/chunk-index.ts'
 import type { ChunkIndex } from '../ports/chunk-index.ts'
 import type { DocumentParser } from '../ports/document-parser.ts'
@@ -26,8 +28,6 @@ import { usageOf } from './count-usage.ts'
 import type { Deps } from './deps.ts'
 import { createDocument, getDocument } from './documents.ts'
 import { uploadFile } from './files.ts'
-import { claimJob, LEASE_MS, releaseAllLeases, renewLease } from './jobs.ts'
-import { wakeUp } from './wake-up.ts'
 import { work } from './work.ts'
 
 const context = contextOf()

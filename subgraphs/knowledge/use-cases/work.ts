@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { locks } from 'node:worker_threads'
 import { KisError } from '../../common/errors.ts'
-import type { DocumentCollection } from '../../common/ports/document-store.ts'
-import { newJob } from '../domain/records.ts'
+import { claimJob, HEARTBEAT_MS, releaseAllLeases, renewLease } from '../../common/jobs.ts'
+import type { DocumentCollection, StoredDocument } from '../../common/ports/document-store.ts'
+import type { WakeUp } from '../../common/wake-up.ts'
+import { type Job, newJob } from '../domain/records.ts'
 import { sweepBlobs } from './blobs.ts'
 import { continueCollectionDeletion, finishDocumentDeletion } from './delete-now.ts'
 import type { Deps } from './deps.ts'
 import { failDocument, ingestDocument, isSuspect, LeaseLost } from './ingest-document.ts'
-import { claimJob, HEARTBEAT_MS, type JobRecord, releaseAllLeases, renewLease } from './jobs.ts'
-import type { WakeUp } from './wake-up.ts'
 
 /** Documents that one process ingests at once: each has a parser process and waits for embeddings most of the time. */
 const WORKERS = 2
@@ -21,6 +21,10 @@ const EVENT_SWEEP_MS = 2_000
 const MAX_REPEATS = 6
 const MAX_FAILING_MS = 30 * 60_000
 const MAX_BACKOFF_MS = 300_000
+
+interface JobRecord extends StoredDocument {
+  readonly job?: Job
+}
 
 export interface WorkOptions {
   /** The store belongs to this process alone: leases found at the start are of workers that are gone. */

@@ -1,7 +1,6 @@
-import type { Clock } from '../../common/clock.ts'
-import { randomHex } from '../../common/ids.ts'
-import type { DocumentCollection, StoredDocument } from '../../common/ports/document-store.ts'
-import type { Job } from '../domain/records.ts'
+import type { Clock } from './clock.ts'
+import { randomHex } from './ids.ts'
+import type { DocumentCollection, StoredDocument } from './ports/document-store.ts'
 
 /** A worker that says nothing for this long has lost its job. */
 export const LEASE_MS = 30_000
@@ -9,25 +8,38 @@ export const HEARTBEAT_MS = 10_000
 /** Due jobs looked at in one round. */
 const CLAIM_PAGE = 20
 
-export interface JobRecord extends StoredDocument {
-  readonly job?: Job
+/** Work that a record waits for: it is due when `dueAt` has come; a lease moves `dueAt` on, so that a dead worker's job is due again by itself. */
+export interface Leasable {
+  readonly kind: string
+  readonly dueAt: Date
+  /** Fences the worker's writes: each names the token, and a worker that lost its lease changes nothing. */
+  readonly lease: string | null
 }
 
-/** The next due job of a collection, leased; null when none is due. Each is claimed by one worker: the claim names the due time that it saw. */
+export interface JobRecord extends StoredDocument {
+  readonly job?: Leasable
+}
+
+/** The next due job of a collection, leased; null when none is due. */
 export async function claimJob<T extends JobRecord>(records: DocumentCollection<T>, clock: Clock, only?: string): Promise<T | null> {
   const now = clock.now()
   const due = only
     ? [await records.findOne({ _id: only })]
     : await records.find({ 'job.dueAt': { $lte: now } }, { sort: { 'job.dueAt': 1 }, limit: CLAIM_PAGE })
   for (const record of due) {
-    if (!record?.job || record.job.dueAt > now) continue
-    const claimed = await records.findOneAndUpdate(
-      { _id: record._id, 'job.dueAt': record.job.dueAt, 'job.kind': record.job.kind },
-      { $set: { 'job.dueAt': new Date(now.getTime() + LEASE_MS), 'job.lease': randomHex(32) } },
-    )
+    const claimed = record && (await claimSeen(records, record, now))
     if (claimed) return claimed
   }
   return null
+}
+
+/** The job of a record that was read a moment ago, leased; null: it is not due, or somebody else has it. Each is claimed by one worker: the claim names the due time that it saw. */
+export async function claimSeen<T extends JobRecord>(records: DocumentCollection<T>, { _id, job }: T, now: Date): Promise<T | null> {
+  if (!job || job.dueAt > now) return null
+  return records.findOneAndUpdate(
+    { _id, 'job.dueAt': job.dueAt, 'job.kind': job.kind },
+    { $set: { 'job.dueAt': new Date(now.getTime() + LEASE_MS), 'job.lease': randomHex(32) } },
+  )
 }
 
 /** False when the lease was lost. */

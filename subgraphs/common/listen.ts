@@ -1,11 +1,13 @@
 import type { ServerResponse } from 'node:http'
-import { type AddressInfo, Server } from 'node:net'
+import { type AddressInfo, Server, type Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import type { Clock } from './clock.ts'
 import { IDLE_CONNECTION_MS } from './remote-link.ts'
 
 /** Other processes have this long to close their idle connections by themselves: more than they wait. */
 const HANDOVER_MS = IDLE_CONNECTION_MS + 500
+/** A connection on which nothing has come in may just have been opened for a request: that has this long to arrive. */
+const SILENT_MS = 500
 const LOOK_MS = 25
 /** What was ended has this long to say so; then its connection is cut. */
 const CUT_MS = 2_000
@@ -40,6 +42,11 @@ export async function listen(
 ): Promise<{ readonly url: string } & AsyncDisposable> {
   const { host, port, clock, drainMs, hasPeers } = options
   const unanswered = new Set<ServerResponse>()
+  const connections = new Set<Socket>()
+  app.server.on('connection', (socket: Socket) => {
+    connections.add(socket)
+    socket.once('close', () => connections.delete(socket))
+  })
   let isStopping = false
   app.server.prependListener('request', (_request, response: ServerResponse) => {
     response.setHeader('date', clock.now().toUTCString())
@@ -58,6 +65,13 @@ export async function listen(
       Server.prototype.close.call(app.server)
       const cut = Promise.withResolvers<void>()
       const timers = [
+        // Clients open connections in reserve, as after an abort. Node takes one that never had a request for busy, and would wait for it.
+        setTimeout(
+          () => {
+            for (const socket of connections) if (socket.bytesRead === 0) socket.destroy()
+          },
+          hasPeers ? HANDOVER_MS : SILENT_MS,
+        ),
         setTimeout(() => {
           for (const part of parts) part.end()
         }, drainMs),

@@ -23,7 +23,7 @@ describe('limits of a key, by the official client', () => {
   let narrow: Caller
   beforeAll(async () => {
     mock = await startMockEngine()
-    service = await startEmbedded({ catalog: testCatalog(mock.url) + PLANS, env: { KIS_DRAIN_MS: '500' } })
+    service = await startEmbedded({ catalog: testCatalog(mock.url) + PLANS })
     const operator = callerOf(service, service.key)
     admin = await newOrganization(operator, service)
     narrow = await newOrganization(operator, service, { plan: 'narrow' })

@@ -16,9 +16,9 @@ const CANCEL = `mutation CancelAgentRun($id: ID!) { cancelAgentRun(id: $id) { ${
 /** The agent and the run stand in the path. */
 const NAMES = { agentId: 'id', runId: 'id', input: 'input', maxCost: 'max_cost_usd' }
 
-function inputOf({ params, body }: Call): JsonObject {
+function inputOf({ params, body, idempotencyKey }: Call): JsonObject {
   const { input, messages, thread_id: threadId, keep_thread: keepThread, max_cost_usd: maxCost } = body
-  return { agentId: params.id, input, messages, threadId, keepThread, maxCost }
+  return { agentId: params.id, input, messages, threadId, keepThread, maxCost, idempotencyKey }
 }
 
 /** Sends a run's events as they come, each under its type and with its cursor as its id. @throws {KisError} nothing has been sent. */

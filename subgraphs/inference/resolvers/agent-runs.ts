@@ -1,7 +1,6 @@
 import { requireScope } from '../../common/principal.ts'
 import type { ResolverContext } from '../../common/subgraph.ts'
-import { type Citation, RUN_STATUSES, type RunError, type RunOutcome, type RunStep } from '../domain/agents/run.ts'
-import type { Quantities } from '../ports/billing.ts'
+import { type Citation, quantitiesOfSteps, RUN_STATUSES, type RunError, type RunOutcome, type RunStep } from '../domain/agents/run.ts'
 import type { RunInput } from '../use-cases/agents/agent-runs.ts'
 import { runAgent, startAndFollow } from '../use-cases/agents/run-agent.ts'
 import { type FollowedEvent, fromJson } from '../use-cases/agents/run-log.ts'
@@ -57,7 +56,7 @@ export const AgentRunFields = {
   output: (run: RunRecord) => outcomeOf(run)?.output ?? null,
   citations: (run: RunRecord) => outcomeOf(run)?.citations ?? [],
   steps: stepsOf,
-  usage: (run: RunRecord) => chatUsage(stepsOf(run).reduce(withQuantities, NOTHING)),
+  usage: (run: RunRecord) => chatUsage(quantitiesOfSteps(stepsOf(run))),
   cost: ({ cost }: RunRecord) => (cost === null ? null : BigInt(cost)),
 }
 
@@ -98,20 +97,6 @@ export const AgentRunEventFields = {
 function findRun({ deps, caller }: Context, id: string): Promise<RunRecord | null> {
   const { organizationId } = requireScope(caller, 'agents')
   return deps.collections.runs.findOne({ _id: id, organizationId })
-}
-
-const NOTHING: Quantities = { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, audioMilliseconds: 0 }
-
-function withQuantities(sum: Quantities, step: RunStep): Quantities {
-  if (step.kind !== 'model') return sum
-  const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } = step.quantities
-  return {
-    ...sum,
-    inputTokens: sum.inputTokens + inputTokens,
-    cachedInputTokens: sum.cachedInputTokens + cachedInputTokens,
-    cacheWriteTokens: sum.cacheWriteTokens + cacheWriteTokens,
-    outputTokens: sum.outputTokens + outputTokens,
-  }
 }
 
 function outcomeOf({ outcome }: RunRecord): RunOutcome | null {

@@ -1,4 +1,5 @@
-import { afterEach, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
+import { KisError } from '../../common/errors.ts'
 import { type LinkContext, request } from '../../common/link.ts'
 import { localLink } from '../../common/local-link.ts'
 import { silentLog } from '../../common/log.ts'
@@ -208,4 +209,173 @@ it('asks for the scope `agents` and for no other', async () => {
     'mutation { cancelAgentRun(id: "run_x") { id } }',
   ])
     await expect(ask(query, {}, asking(caller))).rejects.toMatchObject({ code: 'permission_denied' })
+})
+
+const CHAT =
+  'mutation ($input: ChatCompletionInput!) { createChatCompletion(input: $input) { response warnings cost replayed usage { totalTokens } model { id } } }'
+const CHUNKS =
+  'subscription ($input: ChatCompletionInput!) { chatCompletion(input: $input) { chunks warnings cost replayed usage { totalTokens } } }'
+const asked = (fields: object = {}) => ({ request: { model: 'agent/guide', messages: [{ role: 'user', content: 'When?' }], ...fields } })
+const both: Principal = { ...owner, scopes: ['agents', 'inference'] }
+interface Chunk {
+  readonly choices: readonly { readonly delta: Record<string, unknown>; readonly finish_reason: string | null }[]
+  readonly usage?: { readonly total_tokens: number }
+}
+
+describe('an agent as a chat model', () => {
+  it('answers as a model does, with what it cites as annotations, and what its run used and cost', async () => {
+    const { ask, create, far } = served([calls(['search_col_ports', { query: 'harbour' }]), says('In 1931 [#1], not [#9].')])
+    await create({ temperature: 0.1 })
+    const fields = { temperature: 0.9, max_tokens: 7, metadata: { a: 'b' }, mystery: 1, 'bad name': 2 }
+    const { createChatCompletion } = (await ask(CHAT, { input: asked(fields) }, asking(both))) as {
+      createChatCompletion: Record<string, unknown>
+    }
+    expect(createChatCompletion).toMatchObject({
+      warnings: ['metadata_not_honored', 'mystery_not_honored', 'unknown_field_not_honored'],
+      model: { id: 'chat' },
+      usage: { totalTokens: 46 },
+      replayed: false,
+      response: {
+        id: expect.stringMatching(/^run_/),
+        object: 'chat.completion',
+        model: 'agent/guide',
+        choices: [
+          {
+            finish_reason: 'stop',
+            message: {
+              role: 'assistant',
+              content: 'In 1931 [#1], not.',
+              refusal: null,
+              annotations: [
+                {
+                  type: 'file_citation',
+                  file_citation: {
+                    start_index: 8,
+                    end_index: 12,
+                    file_id: 'file_col_ports_0',
+                    filename: 'col_ports_0.txt',
+                    chunk_id: 'chunk_col_ports_0',
+                  },
+                },
+              ],
+            },
+          },
+        ],
+        usage: { prompt_tokens: 40, completion_tokens: 6, total_tokens: 46 },
+      },
+    })
+    expect(far.requests[0]).toMatchObject({ temperature: 0.9, max_completion_tokens: 7 })
+    expect(far.requests[0]).not.toHaveProperty('max_tokens')
+    expect(far.requests[0]).not.toHaveProperty('metadata')
+    const { agentRun } = (await ask('query ($id: ID!) { agentRun(id: $id) { cost } }', {
+      id: (createChatCompletion.response as { id: string }).id,
+    })) as { agentRun: { cost: string } }
+    expect(createChatCompletion.cost).toBe(agentRun.cost)
+  })
+
+  it('streams what its model says, without marks of what was never found, and ends with the annotations, then the usage', async () => {
+    const { link, create } = served([
+      [...says('I look.').slice(0, 1), ...calls(['search_col_ports', { query: 'harbour' }])],
+      [...['In 19', '31 [', '#1], not [#', '9].'].map((content) => says(content)[0]!), says('')[1]!],
+    ])
+    await create()
+    const events: { chunks: Chunk[]; warnings: string[] | null; cost: string | null }[] = []
+    for await (const { data, errors } of link.subscribe({ query: CHUNKS, variables: { input: asked() } }, asking(both))) {
+      expect(errors).toBeUndefined()
+      events.push(JSON.parse(JSON.stringify(data!.chatCompletion)))
+    }
+    const chunks = events.flatMap((event) => event.chunks)
+    expect(chunks[0]!.choices[0]!.delta).toMatchObject({ role: 'assistant' })
+    const text = chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')
+    expect(text).toBe('I look.\n\nIn 1931 [#1], not.')
+    const last = chunks.at(-2)!.choices[0]!
+    const [annotation] = last.delta.annotations as { file_citation: { start_index: number; end_index: number } }[]
+    expect(text.slice(annotation!.file_citation.start_index, annotation!.file_citation.end_index)).toBe('[#1]')
+    expect(last.finish_reason).toBe('stop')
+    expect(chunks.slice(0, -2).every(({ choices }) => choices[0]!.finish_reason === null)).toBe(true)
+    expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { total_tokens: 46 } })
+    expect(events.map(({ warnings }) => warnings)).toEqual([[], ...events.slice(1).map(() => null)])
+    expect(events.at(-1)!.cost).toMatch(/^0\.0/)
+  })
+
+  it('holds an answer to the caller’s schema back until it fits', async () => {
+    const { link, create, ask } = served([says('no'), says('{"year": 1931}'), says('{"year": 1931}')])
+    await create()
+    const schema = { type: 'object', properties: { year: { type: 'integer' } }, required: ['year'] }
+    const input = asked({ response_format: { type: 'json_schema', json_schema: { name: 'year', schema } } })
+    let text = ''
+    for await (const { data } of link.subscribe({ query: CHUNKS, variables: { input } }, asking(both))) {
+      const { chunks } = data!.chatCompletion as { chunks: Chunk[] }
+      text += chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')
+    }
+    expect(text).toBe('{"year": 1931}')
+    expect(await ask(CHAT, { input }, asking(both))).toMatchObject({
+      createChatCompletion: { response: { choices: [{ message: { content: '{"year": 1931}' } }] } },
+    })
+  })
+
+  it('gives a repeat with the same idempotency key the same run, charged once', async () => {
+    const { ask, create, far } = served([says('In 1931.')])
+    await create()
+    const input = { ...asked(), idempotencyKey: 'k1' }
+    const first = (await ask(CHAT, { input }, asking(both))) as { createChatCompletion: object }
+    expect(await ask(CHAT, { input }, asking(both))).toEqual({ createChatCompletion: { ...first.createChatCompletion, replayed: true } })
+    expect(far.chats).toBe(1)
+    await expect(ask(CHAT, { input: { ...asked({ seed: 1 }), idempotencyKey: 'k1' } }, asking(both))).rejects.toMatchObject({
+      code: 'idempotency_conflict',
+    })
+  })
+
+  it('is cancelled when the reader of its stream leaves', async () => {
+    const { link, create, far, billing } = served([[...says('A few words').slice(0, 1), 'wait']])
+    await create()
+    const events = link.subscribe({ query: CHUNKS, variables: { input: asked() } }, asking(both))
+    await events.next()
+    await events.return?.()
+    await expect.poll(() => [far.ended, billing.held]).toEqual([1, 0n])
+  })
+
+  it('fails before the first chunk by what its run failed with', async () => {
+    const { link, create } = served([[new KisError('context_length_exceeded', 'Too long.')]])
+    await create()
+    const { value } = await link.subscribe({ query: CHUNKS, variables: { input: asked() } }, asking(both)).next()
+    expect(value.errors).toMatchObject([{ extensions: { code: 'CONTEXT_LENGTH_EXCEEDED' } }])
+  })
+
+  for (const [what, fields, code, param] of [
+    ['an agent that there is not', { model: 'agent/nobody' }, 'model_not_found', 'model'],
+    ['tools', { tools: [{ type: 'function', function: { name: 'a' } }] }, 'unsupported_value', 'tools'],
+    ['several answers', { n: 2 }, 'unsupported_value', 'n'],
+    ['no messages', { messages: [] }, 'invalid_request', 'messages'],
+    ['a message without a role', { messages: [{ content: 'a' }] }, 'missing_required_parameter', 'messages[0].role'],
+    [
+      'a schema that is none',
+      { response_format: { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'x' } } } },
+      'invalid_request',
+      'response_format.json_schema.schema',
+    ],
+  ] as const) {
+    it(`refuses ${what}`, async () => {
+      const { ask, create, billing } = served()
+      await create()
+      await expect(ask(CHAT, { input: asked(fields) }, asking(both))).rejects.toMatchObject({ code, param })
+      expect(billing.writes).toEqual([])
+    })
+  }
+
+  it('has no quote, and needs both scopes', async () => {
+    const { ask, create } = served()
+    await create()
+    const { request } = asked()
+    await expect(
+      ask('query ($request: ChatProtocolRequest!) { quoteChatCompletion(request: $request) { amount } }', { request }, asking(both)),
+    ).rejects.toMatchObject({
+      code: 'unsupported_value',
+      param: 'model',
+    })
+    for (const scope of ['agents', 'inference'] as const)
+      await expect(ask(CHAT, { input: asked() }, asking({ ...owner, scopes: [scope] }))).rejects.toMatchObject({
+        code: 'permission_denied',
+      })
+  })
 })

@@ -1,14 +1,18 @@
+import { refuse } from '../../common/check.ts'
+import { requireScope } from '../../common/principal.ts'
 import type { ResolverContext } from '../../common/subgraph.ts'
+import { isAgentModel } from '../domain/agents/chat-of-agent.ts'
 import { choicesOf, finishReasonOf, firstChoiceDelta, refusalOf, textOf, toolCallsOf } from '../domain/chat-answer.ts'
 import type { Quantities } from '../ports/billing.ts'
+import { completeByAgent, streamByAgent } from '../use-cases/agents/agent-chat.ts'
 import { type ChatCompletion, createChatCompletion } from '../use-cases/create-chat-completion.ts'
-import type { Deps } from '../use-cases/deps.ts'
+import type { ServedDeps } from '../use-cases/deps.ts'
 import { isReplayed, onceForKey } from '../use-cases/once-for-key.ts'
 import { type QuotedModel, quoteChatCompletion } from '../use-cases/quote-chat-completion.ts'
 import { type ChatEvent, streamChatCompletion } from '../use-cases/stream-chat-completion.ts'
 import { streamOnceForKey } from '../use-cases/stream-once-for-key.ts'
 
-type Context = ResolverContext<Deps>
+type Context = ResolverContext<ServedDeps>
 interface Input {
   readonly input: { readonly request: unknown; readonly idempotencyKey?: string | null }
 }
@@ -16,21 +20,29 @@ type Quote = readonly QuotedModel[]
 type Choice = ReturnType<typeof choicesOf>[number]
 
 export const chatQueries = {
-  quoteChatCompletion: (_parent: unknown, { request }: { readonly request: unknown }, { deps, ...ask }: Context) =>
-    quoteChatCompletion(deps, ask, request),
+  quoteChatCompletion(_parent: unknown, { request }: { readonly request: unknown }, { deps, ...ask }: Context) {
+    requireScope(ask.caller, 'inference')
+    if (isAgentModel(request))
+      refuse('unsupported_value', 'model', 'The run of an agent holds the most that the agent may cost; there is no quote of it.')
+    return quoteChatCompletion(deps, ask, request)
+  },
 }
 
 export const chatMutations = {
   createChatCompletion: (_parent: unknown, { input }: Input, { deps, ...ask }: Context) =>
-    onceForKey(deps, ask, { operation: 'chat_completion', ...input }, (asking) => createChatCompletion(deps, asking, input.request)),
+    isAgentModel(input.request)
+      ? completeByAgent(deps, ask, input)
+      : onceForKey(deps, ask, { operation: 'chat_completion', ...input }, (asking) => createChatCompletion(deps, asking, input.request)),
 }
 
 export const chatSubscriptions = {
   chatCompletion: {
     subscribe: (_parent: unknown, { input }: Input, { deps, ...ask }: Context) =>
-      streamOnceForKey(deps, ask, { operation: 'chat_completion_stream', ...input }, (asking) =>
-        streamChatCompletion(deps, asking, input.request),
-      ),
+      isAgentModel(input.request)
+        ? streamByAgent(deps, ask, input)
+        : streamOnceForKey(deps, ask, { operation: 'chat_completion_stream', ...input }, (asking) =>
+            streamChatCompletion(deps, asking, input.request),
+          ),
     resolve: (event: ChatEvent) => event,
   },
 }

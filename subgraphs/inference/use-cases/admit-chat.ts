@@ -79,11 +79,13 @@ export function chatCallOf(model: Model, { requestId }: CallContext, warnings: S
     engineModel,
     requestId,
     maxOutputTokens,
-    warn(field) {
-      // Callers choose the names of unknown fields, and all of it travels in a header.
-      if (warnings.size < MAX_WARNINGS) warnings.add(`${FIELD_NAME.test(field) ? field : 'unknown_field'}_not_honored`)
-    },
+    warn: (field) => noteUnhonored(warnings, field),
   }
+}
+
+export function noteUnhonored(warnings: Set<string>, field: string): void {
+  // Callers choose the names of unknown fields, and all of it travels in a header.
+  if (warnings.size < MAX_WARNINGS) warnings.add(`${FIELD_NAME.test(field) ? field : 'unknown_field'}_not_honored`)
 }
 
 /** For what the engine leaves unnamed; a caller knows the model by the catalog's name. */

@@ -62,11 +62,15 @@ export type RunRecord = {
   readonly _id: string
   readonly organizationId: string
   readonly apiKeyId: string
+  /** Of a run that was started with an idempotency key: the API key's id and the digest of the key. */
+  readonly key?: string
+  /** SHA-256 of its request in canonical JSON: the same key with another digest is a conflict. */
+  readonly digest?: string
   readonly agentId: string
   readonly agentVersion: number
   readonly threadId: string | null
   readonly status: RunStatus
-  /** The messages that it was given, as JSON. */
+  /** The messages that it was given, as JSON; without the bytes of images. */
   readonly input: string
   /** `RunOutcome` as JSON, once it is completed. */
   readonly outcome: string | null
@@ -130,7 +134,12 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
     agentVersions: store.collection({ name: 'agent_versions', indexes: [] }),
     runs: store.collection({
       name: 'runs',
-      indexes: [{ fields: ['organizationId', 'agentId'] }, { fields: ['leaseUntil'], sparse: true }, { fields: ['expiresAt'] }],
+      indexes: [
+        { fields: ['organizationId', 'agentId'] },
+        { fields: ['key'], unique: true, sparse: true },
+        { fields: ['leaseUntil'], sparse: true },
+        { fields: ['expiresAt'] },
+      ],
     }),
     runEvents: store.collection({ name: 'run_events', indexes: [{ fields: ['runId', 'sequence'], unique: true }] }),
     threads: store.collection({ name: 'threads', indexes: [] }),

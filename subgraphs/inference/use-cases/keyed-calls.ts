@@ -151,7 +151,7 @@ async function recorded({ outcome, cost }: KeyedCall): Promise<Recorded> {
   return { outcome: kept, cost: BigInt(cost!) }
 }
 
-function reused(): KisError {
+export function reused(): KisError {
   return new KisError('idempotency_conflict', 'This idempotency key was sent with another request before.', { param: 'idempotencyKey' })
 }
 

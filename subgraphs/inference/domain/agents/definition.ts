@@ -23,7 +23,7 @@ export interface AgentDefinition {
   /** Each becomes a search tool. */
   readonly collectionIds: readonly string[]
   /** Fields of the chat protocol, as they are sent. */
-  readonly sampling: { readonly temperature?: number; readonly top_p?: number; readonly max_completion_tokens?: number }
+  readonly sampling: ProtocolObject & { readonly temperature?: number; readonly top_p?: number; readonly max_completion_tokens?: number }
   /** JSON Schema 2020-12 of the answer; null: the answer is text. */
   readonly responseSchema: ProtocolObject | null
   readonly maxSteps: number

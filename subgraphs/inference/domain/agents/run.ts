@@ -53,9 +53,26 @@ export type Citation = Omit<Passage, 'score' | 'headingPath'> & {
 export interface RunOutcome {
   /** Marks of what was never found are taken out. */
   readonly text: string
+  /** The text says why the model would not answer. */
+  readonly isRefusal: boolean
+  /** Of the last call of the model; null: its engine gave none. */
+  readonly finishReason: string | null
   /** By the agent's schema; undefined without one. */
   readonly output?: unknown
   readonly citations: readonly Citation[]
+}
+
+/** Tokens of all calls of the model together. */
+export function quantitiesOfSteps(steps: readonly RunStep[]): Quantities {
+  const calls = steps.flatMap((step) => (step.kind === 'model' ? step.quantities : []))
+  const sumOf = (unit: keyof Quantities) => calls.reduce((sum, quantities) => sum + quantities[unit], 0)
+  return {
+    inputTokens: sumOf('inputTokens'),
+    cachedInputTokens: sumOf('cachedInputTokens'),
+    cacheWriteTokens: sumOf('cacheWriteTokens'),
+    outputTokens: sumOf('outputTokens'),
+    audioMilliseconds: sumOf('audioMilliseconds'),
+  }
 }
 
 export interface RunError {

@@ -73,7 +73,7 @@ describe('an agent’s run', () => {
 
   it('does not search for a greeting when the model does not ask', async () => {
     const { run, knowledge } = await running([says('Hello!')])
-    expect(await run()).toEqual({ text: 'Hello!', citations: [] })
+    expect(await run()).toEqual({ text: 'Hello!', isRefusal: false, finishReason: 'stop', citations: [] })
     expect(knowledge.queries).toEqual([])
   })
 

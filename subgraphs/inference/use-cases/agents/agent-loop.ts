@@ -1,7 +1,14 @@
 import { KisError } from '../../../common/errors.ts'
 import type { AgentDefinition } from '../../domain/agents/definition.ts'
 import { MAX_TOOL_CALLS } from '../../domain/agents/definition.ts'
-import { PASSAGES_NOTICE, passagesAsText, type ShownPassage, ShownPassages, toolAnswer } from '../../domain/agents/found-passages.ts'
+import {
+  CheckedPieces,
+  PASSAGES_NOTICE,
+  passagesAsText,
+  type ShownPassage,
+  ShownPassages,
+  toolAnswer,
+} from '../../domain/agents/found-passages.ts'
 import { ResponseSchema } from '../../domain/agents/response-schema.ts'
 import type { Citation, RunEvent, RunOutcome, RunStep } from '../../domain/agents/run.ts'
 import { type SearchTool, searchArguments, searchToolsOf, toolDefinition } from '../../domain/agents/search-tools.ts'
@@ -61,10 +68,10 @@ class AgentLoop {
 
     for (let tries = 1; ; tries++) {
       const answer = await this.#answer(callsTools, schema)
-      if (answer.refusal !== null) return this.#outcome(answer.refusal)
-      if (!schema) return this.#outcome(answer.text)
-      const judged = schema.judge(answer.text)
-      if ('value' in judged) return { ...this.#outcome(answer.text), output: judged.value }
+      const outcome = this.#outcome(answer)
+      if (outcome.isRefusal || !schema) return outcome
+      const judged = schema.judge(outcome.text)
+      if ('value' in judged) return { ...outcome, output: judged.value }
       const faults = judged.faults.join('; ')
       if (tries === MAX_SCHEMA_TRIES)
         throw new KisError(
@@ -103,7 +110,12 @@ class AgentLoop {
       ...(toolChoice && { tools: this.#tools.map(toolDefinition), tool_choice: toolChoice }),
       ...(schema && model.supports.has('response_schema') && { response_format: responseFormat(schema) }),
     }
-    const answer = await askModel(this.#deps, context, request, (text) => emit({ type: 'text_delta', number, text }))
+    const pieces = new CheckedPieces(this.#shown)
+    const tell = (text: string) => {
+      if (text !== '') emit({ type: 'text_delta', number, text })
+    }
+    const answer = await askModel(this.#deps, context, request, (text) => tell(pieces.add(text)))
+    tell(pieces.end())
     const { quantities, cost } = answer
     this.#note({ kind: 'model', number, modelId: model.id, quantities, cost })
     return answer
@@ -172,9 +184,9 @@ class AgentLoop {
     ].join('\n\n')
   }
 
-  #outcome(text: string): RunOutcome {
-    const checked = this.#shown.citedBy(text)
-    return { text: checked.text, citations: checked.cited.map(citationOf) }
+  #outcome({ text, refusal, finishReason }: ModelAnswer): RunOutcome {
+    const checked = this.#shown.citedBy(refusal ?? text)
+    return { text: checked.text, isRefusal: refusal !== null, finishReason, citations: checked.cited.map(citationOf) }
   }
 
   #note(step: RunStep): void {

@@ -1,16 +1,21 @@
+import { ERRORS } from '../../../../schema/errors.ts'
 import { isAbsent, refuse, textAt } from '../../../common/check.ts'
 import { isAbort, KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
+import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { type Principal, requireScope } from '../../../common/principal.ts'
 import type { AgentDefinition } from '../../domain/agents/definition.ts'
 import { readDefinition } from '../../domain/agents/definition.ts'
 import type { RunError, RunEvent, RunOutcome, RunStep } from '../../domain/agents/run.ts'
 import { checkMessages } from '../../domain/chat-messages.ts'
+import { checkIdempotencyKey, requestDigest, sha256 } from '../../domain/idempotency-key.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import type { RunRecord } from '../collections.ts'
+import type { AgentRecord, RunRecord } from '../collections.ts'
 import type { AskContext, CallContext, Deps } from '../deps.ts'
 import { type OpenRunHold, openRunHold } from '../hold.ts'
+import { reused } from '../keyed-calls.ts'
 import { runAgentLoop } from './agent-loop.ts'
 import { getAgent, modelOf } from './agents.ts'
+import { keptFormOf } from './kept-messages.ts'
 import { type RunEventWriter, RunLog, toJson } from './run-log.ts'
 import { addToThread, readThread } from './threads.ts'
 
@@ -40,12 +45,20 @@ export interface RunInput {
   readonly keepThread?: boolean | null
   /** At most what the agent allows, in nano-USD. */
   readonly maxCost?: bigint | null
+  /** A repeat with the same key gives the same run, for as long as runs are kept. */
+  readonly idempotencyKey?: string | null
+  /** Fields of the chat protocol for the calls of the model, before those of the agent. */
+  readonly sampling?: ProtocolObject
+  /** In place of the agent's. */
+  readonly responseSchema?: ProtocolObject | null
 }
 
 export interface StartedRun {
   readonly run: RunRecord
   /** The run as it has ended. Never rejects. */
   readonly ended: Promise<RunRecord>
+  /** It was started before, with the same idempotency key. */
+  readonly isReplayed: boolean
 }
 
 interface Running {
@@ -86,10 +99,14 @@ export class AgentRuns implements AsyncDisposable {
   async start(ask: AskContext, input: RunInput): Promise<StartedRun> {
     const deps = this.#deps
     const principal = requireScope(ask.caller, 'agents')
+    const keyed = keyOf(principal, input)
+    const earlier = keyed && (await this.#earlier(keyed))
+    if (earlier) return earlier
     const agent = await getAgent(deps, principal, input.agentId, 'input.agentId')
-    const definition = readDefinition(agent.definition)
+    const definition = definitionFor(agent, input)
     modelOf(deps, { caller: principal }, definition.modelId, 'input.agentId')
     const newMessages = messagesOf(input)
+    const keptMessages = keptFormOf(newMessages)
     const thread = input.threadId == null ? null : await readThread(deps, principal, input.threadId, agent._id)
     if (this.#running.size >= MAX_RUNS || this.#stopping.signal.aborted) throw new ServiceUnavailable('Room for another run')
 
@@ -105,11 +122,12 @@ export class AgentRuns implements AsyncDisposable {
       _id: runId,
       organizationId: principal.organizationId,
       apiKeyId: principal.apiKeyId,
+      ...keyed,
       agentId: agent._id,
       agentVersion: agent.version,
       threadId: input.threadId ?? (input.keepThread ? deps.ids('thr') : null),
       status: 'running',
-      input: JSON.stringify(newMessages),
+      input: JSON.stringify(keptMessages),
       outcome: null,
       steps: '[]',
       cost: null,
@@ -120,15 +138,19 @@ export class AgentRuns implements AsyncDisposable {
       endedAt: null,
       expiresAt: new Date(now.getTime() + KEPT_MS),
     }
-    await deps.collections.runs.insertOne(run).catch(async (error) => {
+    try {
+      await deps.collections.runs.insertOne(run)
+    } catch (error) {
       await hold.end().catch(() => undefined)
+      const first = error instanceof DuplicateKey && keyed ? await this.#earlier(keyed) : null
+      if (first) return first
       throw error
-    })
+    }
     const running: Running = {
       run,
       agent: definition,
       messages: [...(thread?.messages ?? []), ...newMessages],
-      newMessages,
+      newMessages: keptMessages,
       context: { ...context, runHoldId: hold.id },
       hold,
       writer: this.log.writerOf(run.organizationId, runId),
@@ -137,7 +159,31 @@ export class AgentRuns implements AsyncDisposable {
       charges,
     }
     this.#running.set(runId, running)
-    return { run, ended: deps.background.track(this.#work(running)) }
+    return { run, ended: deps.background.track(this.#work(running)), isReplayed: false }
+  }
+
+  /** The run that was started with the key. @throws {KisError} `idempotency_conflict`: with another request. */
+  async #earlier({ key, digest }: Keyed): Promise<StartedRun | null> {
+    const run = await this.#deps.collections.runs.findOne({ key })
+    if (!run) return null
+    if (run.digest !== digest) throw reused()
+    if (run.error && run.cost === '0' && ERRORS[run.error.code].retry) {
+      // Nothing was charged, and another try may do better: the key is free.
+      await this.#deps.collections.runs.findOneAndUpdate({ _id: run._id, key }, { $unset: { key: '', digest: '' } })
+      return null
+    }
+    return { run, ended: this.#endOf(run), isReplayed: true }
+  }
+
+  /** Of a run that may be another process's. */
+  async #endOf(run: RunRecord): Promise<RunRecord> {
+    try {
+      if (run.status === 'running') for await (const _ of this.log.follow(run.organizationId, run._id, null));
+      return (await this.#deps.collections.runs.findOne({ _id: run._id })) ?? run
+    } catch (error) {
+      this.#deps.log.warn({ err: error, runId: run._id }, 'a run could not be followed to its end')
+      return run
+    }
   }
 
   /** Ends the run soon, wherever it runs; one that has ended stays as it is. @throws {NotFound} */
@@ -258,6 +304,28 @@ export class AgentRuns implements AsyncDisposable {
       if (signal.aborted) return
       await work().catch((error) => log.warn({ err: error }, 'runs could not be looked after'))
     }
+  }
+}
+
+interface Keyed {
+  readonly key: string
+  readonly digest: string
+}
+
+/** Null for a run without an idempotency key. @throws {KisError} */
+function keyOf({ apiKeyId }: Principal, { idempotencyKey, maxCost, ...request }: RunInput): Keyed | null {
+  if (isAbsent(idempotencyKey)) return null
+  const key = `${apiKeyId}:${sha256(checkIdempotencyKey(idempotencyKey))}`
+  return { key, digest: requestDigest('agent_run', { ...request, maxCost: isAbsent(maxCost) ? null : String(maxCost) }) }
+}
+
+/** The agent as this run has it. */
+function definitionFor(agent: AgentRecord, { sampling, responseSchema }: RunInput): AgentDefinition {
+  const definition = readDefinition(agent.definition)
+  return {
+    ...definition,
+    sampling: { ...definition.sampling, ...sampling },
+    responseSchema: responseSchema ?? definition.responseSchema,
   }
 }
 

@@ -1,3 +1,4 @@
+import { isAbsent } from '../../../common/check.ts'
 import { endableIterator } from '../../../common/endable-iterator.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { RunRecord } from '../collections.ts'
@@ -5,16 +6,21 @@ import type { AskContext } from '../deps.ts'
 import type { AgentRuns, RunInput } from './agent-runs.ts'
 import type { FollowedEvent } from './run-log.ts'
 
-/** Runs an agent and gives the run as it has ended: completed, or cancelled by another. Who leaves cancels it. @throws {KisError} what it failed with, naming the run. */
-export async function runAgent(runs: AgentRuns, ask: AskContext, input: RunInput): Promise<RunRecord> {
-  const { run, ended } = await runs.start(ask, input)
-  const leave = () => void runs.cancel(ask, run._id).catch(() => undefined)
+/**
+ * Runs an agent and gives the run as it has ended: completed, or cancelled by another. Who leaves cancels it, unless a repeat can find it by its
+ * idempotency key. @throws {KisError} what it failed with, naming the run.
+ */
+export async function runAgent(runs: AgentRuns, ask: AskContext, input: RunInput): Promise<RunRecord & { readonly isReplayed: boolean }> {
+  const { run, ended, isReplayed } = await runs.start(ask, input)
+  const leave = () => {
+    if (isAbsent(input.idempotencyKey)) runs.cancel(ask, run._id).catch(() => undefined)
+  }
   ask.signal.addEventListener('abort', leave, { once: true })
   if (ask.signal.aborted) leave()
   const last = await ended
   ask.signal.removeEventListener('abort', leave)
   if (last.error) throw failureOf(last)
-  return last
+  return { ...last, isReplayed }
 }
 
 /** Starts a run and follows it. Who leaves before the first event cancels it, for nobody knows its id; afterwards it goes on. */
@@ -31,7 +37,7 @@ export function startAndFollow(runs: AgentRuns, ask: AskContext, input: RunInput
     async () => {
       if (!events) {
         const { run } = await runs.start(ask, input)
-        unnamed = run._id
+        unnamed = isAbsent(input.idempotencyKey) ? run._id : undefined
         events = runs.log.follow(run.organizationId, run._id, null)
         if (isOver) leave()
       }

@@ -1,0 +1,102 @@
+import { isAbsent, refuse } from '../../../common/check.ts'
+import type { Quantities } from '../../ports/billing.ts'
+import type { ProtocolObject } from '../../ports/engines.ts'
+import { type ChatRequest, checkChatRequest, outputTokensAsked } from '../chat-request.ts'
+import { marksIn } from './found-passages.ts'
+import { checkSchema } from './response-schema.ts'
+import type { RunOutcome } from './run.ts'
+
+/** What a model's name begins with that is an agent's code. */
+const PREFIX = 'agent/'
+
+/** Fields that go to each call of the agent's model, before what the agent says of them. */
+const SAMPLING = [
+  ...['temperature', 'top_p', 'stop', 'seed', 'presence_penalty', 'frequency_penalty', 'logit_bias', 'reasoning_effort'],
+  ...['reasoning_effort_if_supported', 'verbosity', 'user', 'safety_identifier', 'prompt_cache_key', 'service_tier', 'cache_control'],
+]
+/** Fields that are dealt with otherwise, or that say what is so anyway. */
+const READ = [
+  ...['model', 'messages', 'stream', 'stream_options', 'n', 'max_tokens', 'max_completion_tokens', 'response_format', 'modalities'],
+  ...['tools', 'functions'],
+]
+
+/** A chat request to an agent. */
+export interface AgentChat {
+  /** `agent/` and the code. */
+  readonly model: string
+  readonly messages: readonly ProtocolObject[]
+  readonly sampling: ProtocolObject
+  /** What the caller wants the answer to match; null: what the agent does. */
+  readonly responseSchema: ProtocolObject | null
+  /** Fields that have no meaning for an agent, and are left out. */
+  readonly unhonored: readonly string[]
+}
+
+export function isAgentModel(request: unknown): boolean {
+  const model = (request as { readonly model?: unknown } | null)?.model
+  return typeof model === 'string' && model.startsWith(PREFIX)
+}
+
+/** @throws {KisError} with the path of what is wrong, or cannot be asked of an agent. */
+export function readAgentChat(value: unknown, isStream: boolean): AgentChat {
+  const request = checkChatRequest(value, isStream)
+  for (const field of ['tools', 'functions'])
+    if (Array.isArray(request[field]) && (request[field] as unknown[]).length > 0)
+      refuse('unsupported_value', field, `An agent calls the tools that it was made with, and no others; leave '${field}' out.`)
+  if ((request.n ?? 1) !== 1) refuse('unsupported_value', 'n', "An agent gives one answer: 'n' must be 1.")
+  const maxTokens = outputTokensAsked(request)
+  const given = SAMPLING.filter((field) => !isAbsent(request[field])).map((field) => [field, request[field]])
+  return {
+    model: request.model,
+    messages: request.messages,
+    sampling: { ...Object.fromEntries(given), ...(maxTokens !== null && { max_completion_tokens: maxTokens }) },
+    responseSchema: schemaOf(request),
+    unhonored: Object.keys(request).filter((field) => {
+      const value = request[field]
+      return !isAbsent(value) && value !== false && !SAMPLING.includes(field) && !READ.includes(field)
+    }),
+  }
+}
+
+function schemaOf({ response_format: format }: ChatRequest): ProtocolObject | null {
+  const { type, json_schema: named } = (format ?? {}) as { type?: string; json_schema?: { schema?: ProtocolObject | null } }
+  if (type === 'json_schema' && named?.schema) return checkSchema(named.schema, 'response_format.json_schema.schema')
+  return type === 'json_object' || type === 'json_schema' ? { type: 'object' } : null
+}
+
+/** The end of an answer in the protocol's words. */
+export function finishReasonOf({ finishReason }: RunOutcome): string {
+  return finishReason === 'length' || finishReason === 'content_filter' ? finishReason : 'stop'
+}
+
+/**
+ * One annotation a mark, in the form of the protocol's `url_citation`: the sources are files, which have no address. `offset` is where the answer begins in
+ * what the caller has been told.
+ */
+export function annotationsOf({ text, citations }: RunOutcome, offset = 0): readonly ProtocolObject[] {
+  const byMark = new Map(citations.map((citation) => [citation.mark, citation]))
+  return marksIn(text).flatMap(({ mark, start, end }) => {
+    const cited = byMark.get(mark)
+    if (!cited) return []
+    const { fileId, fileName, chunkId, documentId, collectionId, pageStart, pageEnd, charStart, charEnd } = cited
+    return {
+      type: 'file_citation',
+      file_citation: {
+        ...{ start_index: offset + start, end_index: offset + end, file_id: fileId, filename: fileName },
+        ...{ chunk_id: chunkId, document_id: documentId, collection_id: collectionId, page_start: pageStart, page_end: pageEnd },
+        ...{ char_start: charStart, char_end: charEnd, text: cited.text },
+      },
+    }
+  })
+}
+
+/** In the protocol's words, where tokens of the cache are among the prompt's. */
+export function protocolUsage({ inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens }: Quantities): ProtocolObject {
+  const prompt = inputTokens + cachedInputTokens + cacheWriteTokens
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: outputTokens,
+    total_tokens: prompt + outputTokens,
+    prompt_tokens_details: { cached_tokens: cachedInputTokens, ...(cacheWriteTokens > 0 && { cache_write_tokens: cacheWriteTokens }) },
+  }
+}

@@ -1,0 +1,43 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { CheckedPieces, marksIn, ShownPassages } from './found-passages.ts'
+
+function shown(count: number): ShownPassages {
+  const passages = new ShownPassages()
+  passages.show(
+    Array.from({ length: count }, (_, i) => ({
+      ...{ chunkId: `chunk_${i}`, collectionId: 'col', documentId: 'doc', fileId: 'file', fileName: 'a.txt', text: 'a', headingPath: [] },
+      ...{ pageStart: null, pageEnd: null, charStart: 0, charEnd: 1, score: 1 },
+    })),
+  )
+  return passages
+}
+
+it('checks an answer in pieces as it checks the whole, however it is cut', () => {
+  const word = fc.constantFrom('[', '#', ']', ' ', '\n', '1', '2', '7', '99', '[#1]', ' [#7]', '[#1234567]', 'word', 'كلمة')
+  fc.assert(
+    fc.property(fc.array(word, { maxLength: 40 }), fc.array(fc.nat(80), { maxLength: 10 }), (words, cuts) => {
+      const text = words.join('')
+      const at = [0, ...cuts.map((cut) => cut % (text.length + 1)).sort((a, b) => a - b), text.length]
+      const passages = shown(2)
+      const pieces = new CheckedPieces(passages)
+      const told = at.slice(1).map((end, i) => pieces.add(text.slice(at[i], end)))
+      expect(told.join('') + pieces.end()).toBe(passages.citedBy(text).text)
+    }),
+  )
+})
+
+it('holds nothing back that cannot become a mark', () => {
+  const pieces = new CheckedPieces(shown(1))
+  expect(['In', ' 1931', ' [', '#1', '] an', 'd [#9', '] more.'].map((piece) => pieces.add(piece))).toEqual([
+    ...['In', ' 1931', '', '', ' [#1] an', 'd', ' more.'],
+  ])
+  expect(pieces.end()).toBe('')
+})
+
+it('says where the marks stand, without the space before them', () => {
+  expect(marksIn('In 1931 [#1], see\n[#12].')).toEqual([
+    { mark: 1, start: 8, end: 12 },
+    { mark: 12, start: 18, end: 23 },
+  ])
+})

@@ -1,0 +1,208 @@
+import { isAbsent } from '../../../common/check.ts'
+import { endableIterator } from '../../../common/endable-iterator.ts'
+import { KisError, ModelNotFound } from '../../../common/errors.ts'
+import { requireScope } from '../../../common/principal.ts'
+import { type AgentChat, annotationsOf, finishReasonOf, protocolUsage, readAgentChat } from '../../domain/agents/chat-of-agent.ts'
+import { quantitiesOfSteps, type RunOutcome, type RunStep } from '../../domain/agents/run.ts'
+import { providerUsage, type Usage } from '../../domain/usage.ts'
+import type { ProtocolObject } from '../../ports/engines.ts'
+import { noteUnhonored } from '../admit-chat.ts'
+import type { RunRecord } from '../collections.ts'
+import type { ChatCompletion } from '../create-chat-completion.ts'
+import type { AskContext, ServedDeps } from '../deps.ts'
+import type { Replayable } from '../once-for-key.ts'
+import type { ChatEvent } from '../stream-chat-completion.ts'
+import type { RunInput } from './agent-runs.ts'
+import { versionOf } from './agents.ts'
+import { failureOf, runAgent } from './run-agent.ts'
+import { type FollowedEvent, fromJson } from './run-log.ts'
+
+/** A chat request whose model is an agent. */
+export interface SentAgentChat {
+  readonly request: unknown
+  readonly idempotencyKey?: string | null
+}
+
+/** Answers a chat request by a run of an agent: its id is that of the answer. Who leaves cancels it, unless there is an idempotency key. @throws {KisError} */
+export async function completeByAgent(deps: ServedDeps, ask: AskContext, sent: SentAgentChat): Promise<ChatCompletion & Replayable> {
+  const { chat, warnings } = read(ask, sent, false)
+  const run = await runAgent(deps.runs, ask, inputOf(chat, sent)).catch((error) => {
+    throw inChatWords(error, chat)
+  })
+  const { outcome, usage, cost } = endOf(run)
+  const { text, isRefusal } = outcome
+  const message = {
+    role: 'assistant',
+    content: isRefusal ? null : text,
+    refusal: isRefusal ? text : null,
+    annotations: annotationsOf(outcome),
+  }
+  const response = {
+    ...headOf(run, chat, 'chat.completion'),
+    choices: [{ index: 0, message, logprobs: null, finish_reason: finishReasonOf(outcome) }],
+    usage: protocolUsage(usage.quantities),
+  }
+  const modelId = (await versionOf(deps, run.organizationId, run.agentId, run.agentVersion))?.modelId ?? chat.model
+  return { response, warnings, modelId, usage, cost, rateLimits: rateLimitsOf(deps, ask), replayed: run.isReplayed }
+}
+
+/**
+ * The same as a stream. The texts of all calls of the model are told as they come, a blank line between those of two calls; where the answer has to match a schema
+ * only what does is told, at the end. Nothing happens before the first `next()`.
+ */
+export function streamByAgent(
+  deps: ServedDeps,
+  ask: AskContext,
+  sent: SentAgentChat,
+): AsyncIterableIterator<ChatEvent & Replayable, undefined> {
+  const stream = new AgentChatStream(deps, ask, sent)
+  return endableIterator(
+    () => stream.next(),
+    () => stream.leave(),
+    ask.signal,
+  )
+}
+
+class AgentChatStream {
+  readonly #deps: ServedDeps
+  readonly #ask: AskContext
+  readonly #sent: SentAgentChat
+  #chat: AgentChat | undefined
+  #run: RunRecord | undefined
+  #events: AsyncIterableIterator<FollowedEvent, undefined> | undefined
+  /** With the first event only. */
+  #first: Pick<ChatEvent, 'warnings' | 'rateLimits'> | undefined
+  #isReplayed = false
+  #isBuffered = false
+  #isOver = false
+  /** What the caller has been told, and where in it the text of the last call begins. */
+  #told = ''
+  #lastCall = { number: 0, start: 0 }
+
+  constructor(deps: ServedDeps, ask: AskContext, sent: SentAgentChat) {
+    this.#deps = deps
+    this.#ask = ask
+    this.#sent = sent
+  }
+
+  async next(): Promise<IteratorResult<ChatEvent & Replayable, undefined>> {
+    if (this.#isOver) return { done: true, value: undefined }
+    this.#events ??= await this.#start()
+    for (;;) {
+      const { done, value } = await this.#events.next()
+      if (done) return { done: true, value: undefined }
+      const event = value.event.type === 'done' ? await this.#end() : this.#take(value)
+      if (event) return { done: false, value: event }
+    }
+  }
+
+  leave(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    void this.#events?.return?.()
+    if (this.#run && isAbsent(this.#sent.idempotencyKey)) this.#deps.runs.cancel(this.#ask, this.#run._id).catch(() => undefined)
+  }
+
+  async #start(): Promise<AsyncIterableIterator<FollowedEvent, undefined>> {
+    const { runs } = this.#deps
+    const { chat, warnings } = read(this.#ask, this.#sent, true)
+    const { run, isReplayed } = await runs.start(this.#ask, inputOf(chat, this.#sent)).catch((error) => {
+      throw inChatWords(error, chat)
+    })
+    const agent = await versionOf(this.#deps, run.organizationId, run.agentId, run.agentVersion)
+    this.#chat = chat
+    this.#run = run
+    this.#isReplayed = isReplayed
+    this.#isBuffered = (chat.responseSchema ?? agent?.responseSchema ?? null) !== null
+    this.#first = { warnings, rateLimits: rateLimitsOf(this.#deps, this.#ask) }
+    const events = runs.log.follow(run.organizationId, run._id, null)
+    // The caller has left meanwhile.
+    if (this.#isOver) {
+      this.#isOver = false
+      this.#events = events
+      this.leave()
+    }
+    return events
+  }
+
+  #take({ event }: FollowedEvent): (ChatEvent & Replayable) | undefined {
+    if (event.type !== 'text_delta' || this.#isBuffered) return undefined
+    let { text } = event
+    if (event.number !== this.#lastCall.number) {
+      if (this.#told !== '') text = `\n\n${text}`
+      this.#lastCall = { number: event.number, start: this.#told.length + text.length - event.text.length }
+    }
+    return this.#tell([this.#chunk(this.#contentOf(text))])
+  }
+
+  /** @throws {KisError} the run has failed. */
+  async #end(): Promise<ChatEvent & Replayable> {
+    const run = await this.#deps.collections.runs.findOne({ _id: this.#run!._id })
+    const { outcome, usage, cost } = endOf(run ?? this.#run!)
+    this.#isOver = true
+    const { text, isRefusal } = outcome
+    const start = this.#isBuffered ? 0 : this.#lastCall.start
+    const chunks: ProtocolObject[] = []
+    if (this.#isBuffered && !isRefusal) chunks.push(this.#chunk(this.#contentOf(text)))
+    else if (this.#told === '' || isRefusal) chunks.push(this.#chunk({ ...this.#contentOf(''), ...(isRefusal && { refusal: text }) }))
+    const annotations = isRefusal ? [] : annotationsOf(outcome, start)
+    chunks.push(this.#chunk(annotations.length > 0 ? { annotations } : {}, finishReasonOf(outcome)))
+    chunks.push({ ...this.#head(), choices: [], usage: protocolUsage(usage.quantities) })
+    return { ...this.#tell(chunks), usage, cost }
+  }
+
+  #contentOf(text: string): ProtocolObject {
+    const isFirst = this.#first !== undefined
+    this.#told += text
+    return { ...(isFirst && { role: 'assistant' }), content: text }
+  }
+
+  #tell(chunks: readonly ProtocolObject[]): ChatEvent & Replayable {
+    const { warnings = null, rateLimits = null } = this.#first ?? {}
+    this.#first = undefined
+    return { chunks, warnings, rateLimits, usage: null, cost: null, replayed: this.#isReplayed }
+  }
+
+  #chunk(delta: ProtocolObject, finish_reason: string | null = null): ProtocolObject {
+    return { ...this.#head(), choices: [{ index: 0, delta, logprobs: null, finish_reason }] }
+  }
+
+  #head(): ProtocolObject {
+    return headOf(this.#run!, this.#chat!, 'chat.completion.chunk')
+  }
+}
+
+function read({ caller }: AskContext, { request }: SentAgentChat, isStream: boolean) {
+  requireScope(caller, 'inference')
+  const chat = readAgentChat(request, isStream)
+  const unhonored = new Set<string>()
+  for (const field of chat.unhonored) noteUnhonored(unhonored, field)
+  return { chat, warnings: [...unhonored] }
+}
+
+function inputOf({ model, messages, sampling, responseSchema }: AgentChat, { idempotencyKey }: SentAgentChat): RunInput {
+  return { agentId: model, messages, sampling, responseSchema, idempotencyKey: idempotencyKey ?? null }
+}
+
+/** A client of the chat protocol knows the agent as a model. */
+function inChatWords(error: unknown, { model }: AgentChat): unknown {
+  if (!(error instanceof KisError) || error.param !== 'input.agentId') return error
+  if (error.code === 'not_found') return new ModelNotFound(model)
+  return new KisError(error.code, error.message, { param: 'model', cause: error })
+}
+
+/** What came of a run. @throws {KisError} no answer. */
+function endOf(run: RunRecord): { readonly outcome: RunOutcome; readonly usage: Usage; readonly cost: bigint } {
+  if (run.status === 'cancelled') throw new KisError('invalid_request', `The run was cancelled. (The run is \`${run._id}\`.)`)
+  if (run.outcome === null || run.cost === null) throw failureOf(run)
+  const quantities = quantitiesOfSteps(fromJson<readonly RunStep[]>(run.steps))
+  return { outcome: JSON.parse(run.outcome), usage: providerUsage(quantities), cost: BigInt(run.cost) }
+}
+
+function headOf({ _id, startedAt }: RunRecord, { model }: AgentChat, object: string): ProtocolObject {
+  return { id: _id, object, created: Math.floor(startedAt.getTime() / 1_000), model }
+}
+
+function rateLimitsOf({ limits }: ServedDeps, { caller }: AskContext) {
+  return limits.stateOf(requireScope(caller, 'inference'))
+}

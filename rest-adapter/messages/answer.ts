@@ -1,3 +1,4 @@
+import { messageCitations } from '../annotations.ts'
 import type { ChargedUsage, ChatAnswer } from '../chat-operations.ts'
 import type { JsonObject } from '../route.ts'
 import { blockOfCall, blockOfDetail, type ReasoningBlock, unsignedSignature } from './reasoning.ts'
@@ -26,7 +27,9 @@ export function messageOf({ response, usage }: ChatAnswer, hidesThinking: boolea
   const calls = Array.isArray(message.tool_calls) ? (message.tool_calls as readonly JsonObject[]) : []
   const content = [
     ...reasoningBlocks(message).map((block) => (hidesThinking ? hidden(block) : block)),
-    ...(typeof message.content === 'string' && message.content !== '' ? [textBlock(message.content)] : []),
+    ...(typeof message.content === 'string' && message.content !== ''
+      ? [textBlock(message.content, messageCitations(message.annotations))]
+      : []),
     ...calls.flatMap((call) => {
       const { name, arguments: input } = (call.function ?? {}) as JsonObject
       return [blockOfCall(call) ?? [], toolUseBlock(call.id ?? newId(), name, inputOf(input))].flat()
@@ -49,8 +52,8 @@ export function messageHead(id: unknown, model: unknown): JsonObject {
   return { id: String(id ?? ''), type: 'message', role: 'assistant', model: String(model ?? ''), container: null, diagnostics: null }
 }
 
-export function textBlock(text: string): JsonObject {
-  return { type: 'text', text, citations: null }
+export function textBlock(text: string, citations: readonly JsonObject[] = []): JsonObject {
+  return { type: 'text', text, citations: citations.length > 0 ? citations : null }
 }
 
 export function toolUseBlock(id: unknown, name: unknown, input: JsonObject): JsonObject {

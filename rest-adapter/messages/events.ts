@@ -1,4 +1,5 @@
 import { KisError } from '../../subgraphs/common/errors.ts'
+import { messageCitations } from '../annotations.ts'
 import type { ChargedUsage } from '../chat-operations.ts'
 import type { JsonObject } from '../route.ts'
 import { type Ending, endOf, messageHead, messageUsage, reasoningTextOf, textBlock, toolUseBlock } from './answer.ts'
@@ -48,7 +49,13 @@ export class MessageEvents {
     this.#ending.finishReason = choice.finish_reason ?? this.#ending.finishReason
     this.#ending.stopText = choice.stop_reason ?? this.#ending.stopText
     if (typeof delta.refusal === 'string') this.#ending.refusal += delta.refusal
-    return [...events, ...this.#reasoning(delta), ...this.#text(delta.content), ...this.#toolCalls(delta.tool_calls)]
+    return [
+      ...events,
+      ...this.#reasoning(delta),
+      ...this.#text(delta.content),
+      ...this.#citations(delta.annotations),
+      ...this.#toolCalls(delta.tool_calls),
+    ]
   }
 
   /** The end, with what was charged. */
@@ -77,6 +84,12 @@ export class MessageEvents {
   #text(text: unknown): readonly MessageEvent[] {
     if (typeof text !== 'string' || text === '') return []
     return [...this.#enter('text', textBlock('')), this.#delta({ type: 'text_delta', text })]
+  }
+
+  /** What the text of the open block cites. */
+  #citations(annotations: unknown): readonly MessageEvent[] {
+    if (this.#open?.kind !== 'text') return []
+    return messageCitations(annotations).map((citation) => this.#delta({ type: 'citations_delta', citation }))
   }
 
   #reasoning(delta: JsonObject): readonly MessageEvent[] {

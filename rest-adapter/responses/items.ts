@@ -57,7 +57,7 @@ export abstract class OutputItem {
 interface TextPart {
   readonly type: 'output_text'
   text: string
-  readonly annotations: readonly never[]
+  readonly annotations: JsonObject[]
   readonly logprobs: unknown[]
 }
 interface RefusalPart {
@@ -78,6 +78,17 @@ export class MessageItem extends OutputItem {
     part.text += delta
     part.logprobs.push(...logprobs)
     if (delta !== '') this.emit('response.output_text.delta', { content_index: this.#parts.length - 1, delta, logprobs })
+  }
+
+  /** What the text that is there cites. */
+  addAnnotations(annotations: readonly JsonObject[]): void {
+    const part = this.#parts.at(-1)
+    if (part?.type !== 'output_text') return
+    for (const annotation of annotations) {
+      const place = { content_index: this.#parts.length - 1, annotation_index: part.annotations.length }
+      part.annotations.push(annotation)
+      this.emit('response.output_text.annotation.added', { ...place, annotation })
+    }
   }
 
   addRefusal(delta: string): void {
@@ -106,7 +117,7 @@ export class MessageItem extends OutputItem {
   #openPart(part: TextPart | RefusalPart): void {
     this.closeContent()
     this.#parts.push(part)
-    const empty = part.type === 'refusal' ? part : { ...part, logprobs: [] }
+    const empty = part.type === 'refusal' ? part : { ...part, annotations: [], logprobs: [] }
     this.emit('response.content_part.added', { content_index: this.#parts.length - 1, part: { ...empty } })
   }
 }

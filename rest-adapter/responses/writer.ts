@@ -1,6 +1,7 @@
 import { ERRORS } from '../../schema/errors.ts'
 import type { KisError } from '../../subgraphs/common/errors.ts'
 import type { IdSource } from '../../subgraphs/common/ids.ts'
+import { responseAnnotations } from '../annotations.ts'
 import type { ChargedUsage } from '../chat-operations.ts'
 import type { JsonObject } from '../route.ts'
 import { FunctionCallItem, MessageItem, type OutputItem, type Place, ReasoningItem } from './items.ts'
@@ -106,12 +107,13 @@ export class ResponseWriter {
   }
 
   #grow(delta: JsonObject, logprobs: readonly JsonObject[]): void {
-    const { content, refusal, reasoning_content, reasoning, reasoning_details: details, tool_calls: calls } = delta
+    const { content, annotations, refusal, reasoning_content, reasoning, reasoning_details: details, tool_calls: calls } = delta
     // vLLM and DeepSeek have the one name, OpenRouter and newer vLLM the other.
     const thought = reasoning_content ?? reasoning
     if (typeof thought === 'string' && thought !== '') this.#reasoning().addText(thought)
     if (Array.isArray(details)) this.#sign(details)
     if (typeof content === 'string' && content !== '') this.#message().addText(content, logprobs)
+    if (Array.isArray(annotations) && annotations.length > 0) this.#message().addAnnotations(responseAnnotations(annotations))
     if (typeof refusal === 'string' && refusal !== '') this.#message().addRefusal(refusal)
     if (Array.isArray(calls)) for (const call of calls as readonly (ToolCallDelta | null)[]) this.#call(call ?? {})
   }

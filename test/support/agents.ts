@@ -1,0 +1,75 @@
+import type { Json } from './client.ts'
+import type { Answering, VendorCloud } from './vendor-cloud.ts'
+import { OPENAI_WIRE, saying } from './vendor-wires.ts'
+
+export const ARABIC_FILE = `# دليل الموظف
+
+## الإجازات
+يحق لكل موظف ثلاثون يوماً من الإجازة السنوية مدفوعة الأجر. تُقدَّم طلبات الإجازة قبل أسبوعين على الأقل.
+
+## العمل عن بعد
+يسمح بالعمل من المنزل يومين في الأسبوع بعد موافقة المدير المباشر.
+`
+export const ENGLISH_FILE = `# Travel policy
+
+## Flights
+Employees book economy class for flights under six hours. Longer flights may be booked in business class.
+
+## Expenses
+Meals are reimbursed up to 60 dollars a day. Receipts must be handed in within thirty days.
+`
+
+/** The embedded models, and one of a cloud that plays a vendor: 1 and 2 USD per million tokens. */
+export const agentCatalog = (cloud: VendorCloud) => `
+engines:
+  embedded: { kind: embedded, badge: local }
+  vendor: { kind: openai, base_url: "${cloud.url}/v1", api_key: "sk-test", badge: cloud }
+models:
+  - id: e5-small-ar-en
+    engine: embedded
+    kind: embedding
+    dimensions: 384
+    context_window: 512
+    mark_tokens: 2
+    query_prefix: "query: "
+    passage_prefix: "passage: "
+    cosine_spread: 0.03
+    price: { input: "0.01" }
+  - { id: extractive, engine: embedded, kind: chat, context_window: 32000, max_output_tokens: 2048, price: { input: "0.01", output: "0.01" } }
+  - { id: scripted, engine: vendor, kind: chat, supports: [tools, response_schema], context_window: 128000, max_output_tokens: 1000, price: { input: "1", output: "2" } }
+  - { id: out-of-reach, engine: vendor, kind: chat, supports: [tools], context_window: 128000, max_output_tokens: 1000, price: { input: "1", output: "2" } }
+`
+
+/** The vendor's model gives these answers, one a call; the last for ever. */
+export function script(cloud: VendorCloud, ...answers: readonly Answering[]): void {
+  let next = 0
+  cloud.answering = (response, received) => answers[Math.min(next++, answers.length - 1)]!(response, received)
+}
+
+export const says = (...pieces: readonly string[]): Answering => saying(OPENAI_WIRE, { text: pieces })
+
+/** Says what it makes of what it was asked. */
+export const replies =
+  (wordsOf: (body: Json) => string): Answering =>
+  (response, received) =>
+    says(wordsOf(received.body))(response, received)
+
+/** Calls tools, as `[name, arguments]`. */
+export function calls(...wanted: readonly (readonly [string, unknown])[]): Answering {
+  const asked = wanted.map(([name, input], i) => ({ id: `call_${i}`, name, arguments: [JSON.stringify(input)] }))
+  return saying(OPENAI_WIRE, { calls: asked, ends: 'tools' })
+}
+
+/** Calls the one tool that the model was given. */
+export const searches =
+  (query: string, more: object = {}): Answering =>
+  (response, received) =>
+    calls([received.body.tools[0].function.name, { query, ...more }])(response, received)
+
+/** The mark of the passage that holds these words, in what the model was shown. */
+export function markOf(body: Json, words: string): string {
+  const results: Json[] = body.messages.flatMap(({ role, content }: Json) => (role === 'tool' ? (JSON.parse(content).results ?? []) : []))
+  const found = results.find((result) => result.text.includes(words))
+  if (!found) throw new Error(`no passage with ${words} among ${JSON.stringify(results)}`)
+  return found.mark
+}

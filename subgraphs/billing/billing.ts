@@ -41,11 +41,11 @@ const RENEWED_WITHIN_MS = 45_000
 /** `problems()` promises an answer within 2 s. */
 const PING_TIMEOUT_MS = 1_500
 
-/** Billing on any document store, which it closes at its end. Background work begins when the store is open. */
+/** Billing on any document store, which it closes at its end. `isExclusive`: no other process has the store. Background work begins when the store is open. */
 export function billingOn(
   open: () => Promise<DocumentStore>,
   config: Omit<BillingConfig, 'dataDir' | 'mongodb'>,
-  { clock, ids, log }: BillingRuntime,
+  { clock, ids, log, isExclusive = false }: BillingRuntime & { readonly isExclusive?: boolean },
 ): Billing {
   if (!config.plans.some((plan) => plan.code === DEFAULT_PLAN)) throw new Error(`The catalog has no plan \`${DEFAULT_PLAN}\`.`)
   const stopping = new AbortController()
@@ -55,7 +55,7 @@ export function billingOn(
   const deps: BillingDeps = {
     collections,
     pump,
-    writer: new WalletWriter(collections, pump),
+    writer: new WalletWriter(collections, pump, isExclusive),
     plans: config.plans,
     pepper: config.pepper,
     clock,

@@ -19,5 +19,6 @@ export function createBilling(config: BillingConfig, runtime: BillingRuntime & {
     await clock.follow(() => store.ping(AbortSignal.timeout(PING_TIMEOUT_MS)))
     return store
   }
-  return billingOn(open, config, runtime)
+  // A data folder belongs to one process.
+  return billingOn(open, config, { ...runtime, isExclusive: mongodb === null })
 }

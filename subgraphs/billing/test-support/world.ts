@@ -54,10 +54,10 @@ export const SELF_HOSTED: Plan = {
 export const SMALL_PLAN: Plan = { ...SELF_HOSTED, code: 'small', storageBytes: 1_000_000, vectors: 100, requestsPerMinute: 60 }
 
 /** Billing's objects as one process has them; on the same store and clock they are that process after a restart. */
-export function openBilling(store: DocumentStore, clock: Clock, ids: IdSource = idSource(clock)): BillingDeps {
+export function openBilling(store: DocumentStore, clock: Clock, ids: IdSource = idSource(clock), isExclusive = false): BillingDeps {
   const collections = openCollections(store)
   const pump = new OutboxPump(collections, silentLog)
-  const writer = new WalletWriter(collections, pump)
+  const writer = new WalletWriter(collections, pump, isExclusive)
   return { collections, pump, writer, plans: [SELF_HOSTED, SMALL_PLAN], pepper: new Uint8Array(32).fill(7), clock, ids, log: silentLog }
 }
 

@@ -26,7 +26,7 @@ for (const { name, open } of STORES)
     beforeAll(async () => {
       store = await open()
       clock = new ManualClock()
-      deps = openBilling(store, clock)
+      deps = openBilling(store, clock, undefined, true)
     })
     afterAll(async () => {
       await deps.pump[Symbol.asyncDispose]()

@@ -1,4 +1,5 @@
 import { NotFound, ServiceUnavailable } from '../../common/errors.ts'
+import { Lru } from '../../common/lru.ts'
 import type { LedgerEntry } from '../domain/ledger.ts'
 import type { Wallet } from '../domain/wallet.ts'
 import { WalletDraft } from '../domain/wallet-draft.ts'
@@ -9,6 +10,8 @@ import type { OutboxPump } from './outbox-pump.ts'
 const MAX_BATCH = 64
 /** Decisions of one organization that wait for a write; at a hundred writes a second the last one waits for less than a second. */
 const MAX_WAITING = 5_000
+/** Wallets that are remembered between batches where nobody else writes them; a busy one is some 100 KB. */
+const MAX_KNOWN = 100
 /** Writes that other processes' writes of the same wallet may overtake, one after the other. */
 const MAX_ATTEMPTS = 20
 
@@ -32,10 +35,13 @@ export class WalletWriter {
   readonly #collections: Collections
   readonly #pump: OutboxPump
   readonly #waiting = new Map<string, Decision[]>()
+  readonly #known: Lru<string, Wallet> | null
 
-  constructor(collections: Collections, pump: OutboxPump) {
+  /** `isExclusive`: no other process has the store. A wallet is then read once, and after that as it was written. */
+  constructor(collections: Collections, pump: OutboxPump, isExclusive: boolean) {
     this.#collections = collections
     this.#pump = pump
+    this.#known = isExclusive ? new Lru(MAX_KNOWN) : null
   }
 
   /**
@@ -62,7 +68,7 @@ export class WalletWriter {
   /** Writes batch after batch until nobody waits. */
   async #work(organizationId: string): Promise<void> {
     const waiting = this.#waiting.get(organizationId)!
-    let wallet: Wallet | null = null
+    let wallet: Wallet | null = this.#known?.get(organizationId) ?? null
     while (waiting.length > 0) {
       const batch = waiting.splice(0, MAX_BATCH)
       try {
@@ -72,6 +78,8 @@ export class WalletWriter {
         for (const { reject } of batch) reject(error)
       }
     }
+    if (wallet) this.#known?.set(organizationId, wallet)
+    else this.#known?.delete(organizationId)
     this.#waiting.delete(organizationId)
   }
 

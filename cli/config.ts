@@ -13,6 +13,8 @@ export interface Config {
   readonly logLevel: string
   /** How long requests under way may go on after SIGTERM, before they are ended. */
   readonly drainMs: number
+  /** Names of hosts by which `/mcp` is reached; empty: those of this machine itself. */
+  readonly mcpHosts: ReadonlySet<string>
   /** Base addresses of the other roles' replicas, at least one each. */
   readonly urls: Readonly<Record<'billing' | 'knowledge' | 'inference' | 'gateway', readonly string[]>>
 }
@@ -39,6 +41,9 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   const drainMs = Number(env.KIS_DRAIN_MS ?? DEFAULT_DRAIN_MS)
   if (!(Number.isInteger(drainMs) && drainMs >= 0 && drainMs <= MAX_DRAIN_MS))
     problems.push(`KIS_DRAIN_MS must be a number from 0 to ${MAX_DRAIN_MS}`)
+  const mcpHosts = (env.KIS_MCP_HOSTS ?? '').split(',').flatMap((host) => host.trim().toLowerCase() || [])
+  if (!mcpHosts.every((host) => URL.parse(`http://${host}`)?.hostname === host))
+    problems.push('KIS_MCP_HOSTS must be names of hosts without ports, with commas between them')
   const config: Config = {
     env,
     host: env.HOST ?? '127.0.0.1',
@@ -48,6 +53,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     secret: env.KIS_SECRET,
     logLevel,
     drainMs,
+    mcpHosts: new Set(mcpHosts),
     urls: {
       billing: urls('KIS_BILLING_URL', 4001),
       knowledge: urls('KIS_KNOWLEDGE_URL', 4002),

@@ -240,7 +240,11 @@ class Start {
   }
 
   #restAdapter(gateway: Link<string | null>) {
-    return createRestAdapter({ gateway, config: restConfig(maxFileBytesOf(this.#settings.catalog)), ...this.#basics })
+    return createRestAdapter({
+      gateway,
+      config: restConfig(maxFileBytesOf(this.#settings.catalog), this.#config.mcpHosts),
+      ...this.#basics,
+    })
   }
 
   /** @throws {Error} a role on its own needs `KIS_SECRET`: every process must have the same. */

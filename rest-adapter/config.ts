@@ -11,11 +11,14 @@ export interface RestConfig {
   readonly audioBodyBytes: number
   /** Uploads under way at once in this process; each is in memory whole, several times over, while it passes. */
   readonly maxUploads: number
+  /** Names of hosts, beside those of this machine itself, by which the service and the pages that may use `/mcp` are reached. */
+  readonly mcpHosts: ReadonlySet<string>
 }
 
 /** @param maxFileBytes the largest file that any plan allows (25 MiB in the built-in one). */
-export function restConfig(maxFileBytes: number = 25 * MIB): RestConfig {
+export function restConfig(maxFileBytes: number = 25 * MIB, mcpHosts: ReadonlySet<string> = new Set()): RestConfig {
   return {
+    mcpHosts,
     chatBodyBytes: 20 * MIB,
     jsonBodyBytes: 4 * MIB,
     // Base64 writes 3 bytes as 4 characters; 64 KiB are for the name and the JSON around it.

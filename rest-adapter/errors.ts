@@ -13,6 +13,7 @@ export function errorBody({ code, message, param, vendorCode }: KisError) {
 export function sendError(reply: FastifyReply, error: KisError): void {
   const { routeOptions, rest } = reply.request
   const dialect = routeOptions.config?.dialect
+  if (error.code === 'invalid_api_key') reply.header('www-authenticate', 'Bearer')
   reply
     .code(dialect?.statusOf(error) ?? ERRORS[error.code].status)
     .headers({ 'x-should-retry': String(error.shouldRetry), ...rateLimitHeaders(error.rateLimits) })

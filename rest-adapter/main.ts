@@ -15,6 +15,8 @@ import { documentRoutes } from './documents.ts'
 import { embeddingRoutes } from './embeddings.ts'
 import { fileRoutes } from './files.ts'
 import { keyRoutes } from './keys.ts'
+import { mcpRoutes } from './mcp/routes.ts'
+import { RequestsUnderWay } from './mcp/under-way.ts'
 import { messageRoutes } from './messages/routes.ts'
 import { modelRoutes } from './models.ts'
 import { registerNotOffered } from './not-offered.ts'
@@ -77,6 +79,7 @@ export const restRoutes: readonly Route[] = [
   ...usageRoutes,
   ...walletRoutes,
   ...operatorRoutes,
+  ...mcpRoutes(new RequestsUnderWay()),
 ]
 
 /** The REST surface: HTTP of the chat protocol in, operations of the gateway out. It knows nothing else of the service. */

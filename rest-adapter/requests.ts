@@ -44,6 +44,7 @@ const EXPOSED_HEADERS = [
   'x-kis-warning',
   'idempotent-replayed',
   'content-disposition',
+  'mcp-session-id',
   ...['limit', 'remaining', 'reset'].flatMap((fact) => [`x-ratelimit-${fact}-requests`, `x-ratelimit-${fact}-tokens`]),
 ].join(', ')
 
@@ -73,7 +74,7 @@ function begin(
 ): void {
   const { headers } = request
   const dialect = request.routeOptions.config?.dialect
-  const ownKey = dialect && headers[dialect.keyHeader]
+  const ownKey = dialect?.keyHeader && headers[dialect.keyHeader]
   const clientIds = [headers['x-request-id'], headers['x-client-request-id']]
   request.rest = {
     id: clientIds.find((id) => typeof id === 'string' && CLIENT_REQUEST_ID.test(id))?.toString() ?? ids('req'),
@@ -84,7 +85,7 @@ function begin(
   }
   reply.headers({
     'x-request-id': request.rest.id,
-    ...(dialect && { [dialect.requestIdHeader]: request.rest.id }),
+    ...(dialect?.requestIdHeader && { [dialect.requestIdHeader]: request.rest.id }),
     'access-control-allow-origin': '*',
     'access-control-expose-headers': EXPOSED_HEADERS,
   })
@@ -92,7 +93,7 @@ function begin(
 
 /** Everything that holds for all requests: ids, keys, CORS, bodies, errors. */
 export function registerRequestRules(app: FastifyInstance, parts: RestParts): void {
-  const { gateway, clock, log } = parts
+  const { gateway, clock, config, log } = parts
   app.decorateRequest('rest')
 
   app.addHook('onRequest', async (request, reply) => {
@@ -101,7 +102,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     const { route } = request.routeOptions.config
     if (!route) return
     if (!request.rest.apiKey) throw new InvalidApiKey()
-    route.refuse?.(request)
+    route.refuse?.(request, config)
   })
 
   app.removeAllContentTypeParsers()

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { checkBoolean } from '../subgraphs/common/check.ts'
 import type { Clock } from '../subgraphs/common/clock.ts'
@@ -5,6 +6,7 @@ import { KisError, ServiceUnavailable } from '../subgraphs/common/errors.ts'
 import type { IdSource } from '../subgraphs/common/ids.ts'
 import type { Link, LinkContext, Operation } from '../subgraphs/common/link.ts'
 import type { Log } from '../subgraphs/common/log.ts'
+import type { RestConfig } from './config.ts'
 import type { Method } from './openapi.ts'
 import { type ParamNames, restParam } from './param-names.ts'
 import type { EventStream } from './sse.ts'
@@ -24,12 +26,15 @@ export interface Call {
   readonly query: JsonObject
   /** Empty for routes without a body. */
   readonly body: JsonObject
+  readonly headers: IncomingHttpHeaders
   /** The header `Idempotency-Key`, for calls of models. */
   readonly idempotencyKey: string | undefined
   /** The header `Last-Event-ID`, by which clients of server-sent events go on after a cut. */
   readonly lastEventId: string | undefined
   /** Runs one operation at the gateway. `names` translates the paths of inputs in its errors. @throws {KisError} the gateway's first error. */
   ask<Data>(query: string, variables?: JsonObject, names?: ParamNames): Promise<Data>
+  /** Runs one operation for the caller also when the client is gone, for a bounded time; a failure is logged. */
+  cleanUp(query: string, variables: JsonObject): Promise<void>
   /** Starts a subscription at the gateway. */
   subscribe(operation: Operation): ReturnType<Link['subscribe']>
   /** Its signal aborts when the client is gone, or the process is about to stop. */
@@ -48,9 +53,9 @@ export interface Call {
 /** How clients of another protocol than the chat protocol meet a route: where else their key stands, and what errors look like. */
 export interface Dialect {
   /** Holds the key without `Bearer`, where there is no `Authorization: Bearer`. */
-  readonly keyHeader: string
+  readonly keyHeader?: string
   /** Bears the request's id beside `x-request-id`. */
-  readonly requestIdHeader: string
+  readonly requestIdHeader?: string
   statusOf(error: KisError): number
   errorBody(error: KisError, requestId: string): unknown
 }
@@ -70,7 +75,7 @@ export interface Route {
   /** Default: that of the chat protocol. */
   readonly dialect?: Dialect
   /** Refuses a request by its headers, before its body is read. */
-  readonly refuse?: (request: FastifyRequest) => void
+  readonly refuse?: (request: FastifyRequest, config: RestConfig) => void
   /** `undefined`: the route has answered by itself. */
   readonly handle: (call: Call) => Promise<Answer | undefined>
 }

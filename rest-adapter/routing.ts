@@ -11,6 +11,9 @@ import { EventStream } from './sse.ts'
 /** Objects and lists inside one another; JSON schemas nest some 20 deep, and what is far deeper overflows the stack of who writes it out. */
 const MAX_JSON_DEPTH = 128
 
+/** As long as any call within the service may take; at the end of the process it is cut short. */
+const CLEAN_UP_MS = 10_000
+
 /** A day, the longest that browsers keep a preflight's answer (Chromium: two hours). */
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400
 
@@ -79,6 +82,7 @@ async function answer(
     params,
     query,
     body,
+    headers: request.headers,
     idempotencyKey: request.headers['idempotency-key'] as string | undefined,
     lastEventId: request.headers['last-event-id'] as string | undefined,
     context,
@@ -89,6 +93,12 @@ async function answer(
     ask(query, variables, names) {
       rest.keyJudged = true
       return askGateway(gateway, { query, variables }, context, names)
+    },
+    async cleanUp(query, variables) {
+      const signal = AbortSignal.timeout(CLEAN_UP_MS)
+      await askGateway(gateway, { query, variables }, { ...context, signal }).catch((error: unknown) =>
+        log.warn({ err: error, requestId: rest.id }, 'what the request has left behind could not be cleaned up'),
+      )
     },
     subscribe(operation) {
       rest.keyJudged = true

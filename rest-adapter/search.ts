@@ -1,10 +1,10 @@
 import { wholeList } from './lists.ts'
 import { ok, type Route } from './route.ts'
 
-const SEARCH = `query Search($input: SearchInput!) { searchCollection(input: $input) { hits { score lexicalRank vectorRank
+export const SEARCH = `query Search($input: SearchInput!) { searchCollection(input: $input) { hits { score lexicalRank vectorRank
   chunk { id text headingPath pageStart pageEnd charStart charEnd document { id } file { id name } } } } }`
 
-interface HitData {
+export interface HitData {
   readonly score: number
   readonly lexicalRank: number | null
   readonly vectorRank: number | null
@@ -21,7 +21,7 @@ interface HitData {
   }
 }
 
-function toSearchResult({ score, lexicalRank, vectorRank, chunk }: HitData) {
+export function toSearchResult({ score, lexicalRank, vectorRank, chunk }: HitData) {
   return {
     object: 'search_result',
     chunk_id: chunk.id,

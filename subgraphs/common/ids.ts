@@ -21,6 +21,7 @@ export type IdPrefix =
   | 'msg'
   | 'rs'
   | 'fc'
+  | 'mcp'
   | 'call'
 
 /** Ids may run this far ahead of the clock, in a burst of them; further back, the clock was set, and is followed: ids of holds are judged by their time. */

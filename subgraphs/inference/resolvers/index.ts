@@ -26,6 +26,7 @@ import {
   FinishReasonValues,
   QuotedModelFields,
 } from './chat.ts'
+import { CollectionFields } from './collections.ts'
 import { EmbeddingFields, EmbeddingsFields, EncodingFormatValues, embeddingMutations } from './embeddings.ts'
 import { ModelFields, ModelKindValues, modelQueries, PriceFields, ResidencyValues } from './models.ts'
 import {
@@ -54,6 +55,7 @@ export const resolvers: Resolvers<ServedDeps> = {
   ChatCompletionQuote: ChatCompletionQuoteFields,
   ChatCompletionEvent: ChatCompletionEventFields,
   Citation: CitationFields,
+  Collection: CollectionFields,
   Embedding: EmbeddingFields,
   Embeddings: EmbeddingsFields,
   EncodingFormat: EncodingFormatValues,

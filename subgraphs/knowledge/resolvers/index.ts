@@ -67,6 +67,10 @@ export const resolvers: Resolvers<Deps> = {
   Query: {
     collection: (_: unknown, { id }: { id: string }, { deps, caller }: Context) =>
       orNull(getCollection(deps.store, requireScope(caller, 'knowledge:read').organizationId, id)),
+    async collectionByCode(_: unknown, { code }: { code: string }, { deps, caller }: Context) {
+      const { organizationId } = requireScope(caller, 'knowledge:read')
+      return deps.store.collections.findOne({ organizationId, code, listed: true })
+    },
     async collections(_: unknown, args: ListArguments, { deps, caller }: Context) {
       const { organizationId } = requireScope(caller, 'knowledge:read')
       const page = pageOf(args, /^col_/)

@@ -43,28 +43,23 @@ export function describeCollection({ name, description, documentCount, chunkCoun
   ].join('\n')
 }
 
-export function toolDefinition({ name, description }: SearchTool): ProtocolObject {
-  return {
-    type: 'function',
-    function: {
-      name,
-      description,
-      parameters: {
-        type: 'object',
-        properties: {
-          query: { type: 'string', description: 'What is looked for, as a full question or phrase, in Arabic or English.' },
-          limit: { type: 'integer', minimum: 1, maximum: MAX_PASSAGES, description: `How many passages; default ${DEFAULT_PASSAGES}.` },
-          filter: {
-            type: 'object',
-            description:
-              'Only passages that meet it: {"file_name": "report.pdf"} or {"op": "and", "filters": [{"op": "gte", "field": "page", "value": 3}]}; fields file_name, media_type, language, document_id, created_at, page, metadata.*; op eq, ne, in, gt, gte, lt, lte, and, or, not.',
-          },
-        },
-        required: ['query'],
-        additionalProperties: false,
-      },
+export const SEARCH_PARAMETERS: ProtocolObject = {
+  type: 'object',
+  properties: {
+    query: { type: 'string', description: 'What is looked for, as a full question or phrase, in Arabic or English.' },
+    limit: { type: 'integer', minimum: 1, maximum: MAX_PASSAGES, description: `How many passages; default ${DEFAULT_PASSAGES}.` },
+    filter: {
+      type: 'object',
+      description:
+        'Only passages that meet it: {"file_name": "report.pdf"} or {"op": "and", "filters": [{"op": "gte", "field": "page", "value": 3}]}; fields file_name, media_type, language, document_id, created_at, page, metadata.*; op eq, ne, in, gt, gte, lt, lte, and, or, not.',
     },
-  }
+  },
+  required: ['query'],
+  additionalProperties: false,
+}
+
+export function toolDefinition({ name, description }: SearchTool): ProtocolObject {
+  return { type: 'function', function: { name, description, parameters: SEARCH_PARAMETERS } }
 }
 
 /** @throws {KisError} what is wrong with what the model wrote; it is told, and may try again. */

@@ -1,0 +1,28 @@
+import { ERRORS } from '../../schema/errors.ts'
+import type { KisError } from '../../subgraphs/common/errors.ts'
+import type { Dialect } from '../route.ts'
+
+/** JSON-RPC 2.0, section 5.1; the last of these is the first that is left to servers. */
+const INVALID_REQUEST = -32600
+const INTERNAL = -32603
+const SERVER_ERROR = -32000
+
+/** An error of the transport: the request that it belongs to, if it was one, has not been read. `data` keeps what is ours. */
+function jsonRpcError({ code, message, param, retryAfterMs }: KisError) {
+  const { status } = ERRORS[code]
+  return {
+    jsonrpc: '2.0' as const,
+    id: null,
+    error: {
+      code: status === 400 ? INVALID_REQUEST : status === 500 ? INTERNAL : SERVER_ERROR,
+      message,
+      data: { code, ...(param !== null && { param }), ...(retryAfterMs !== null && { retry_after_ms: retryAfterMs }) },
+    },
+  }
+}
+
+/** Clients of the Model Context Protocol. */
+export const MCP_DIALECT: Dialect = {
+  statusOf: ({ code }) => ERRORS[code].status,
+  errorBody: jsonRpcError,
+}

@@ -1,0 +1,82 @@
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
+import type { JSONRPCMessage, JSONRPCRequest } from '@modelcontextprotocol/sdk/types.js'
+import { type Answer, type Call, ok } from '../route.ts'
+import type { EventStream } from '../sse.ts'
+
+/** Notifications that a client has not taken yet; a stalled one is cut off long before, and a run has not many more. */
+const MAX_WAITING = 1_000
+
+/**
+ * One request and what is said until its response: the transport of a server that lives as long as the request. The answer is JSON unless
+ * something comes before it.
+ */
+export class Exchange implements Transport {
+  onmessage?: Transport['onmessage']
+  onclose?: () => void
+  /** Resolves when the response, if there is to be one, has been given; undefined: it was streamed. */
+  readonly answered: Promise<Answer | undefined>
+  readonly #call: Call
+  readonly #resolve: (answer: Answer | undefined) => void
+  #stream: EventStream | undefined
+  #sending: Promise<void> = Promise.resolve()
+  #waiting = 0
+  #isOver = false
+
+  constructor(call: Call) {
+    const { promise, resolve } = Promise.withResolvers<Answer | undefined>()
+    this.answered = promise
+    this.#resolve = resolve
+    this.#call = call
+  }
+
+  async start(): Promise<void> {}
+
+  receive(request: JSONRPCRequest): void {
+    this.onmessage?.(request)
+  }
+
+  /** Answers with events, so that a connection without an answer yet is not taken for dead; not to clients that take JSON alone. */
+  stream(): void {
+    if (this.#stream || !/\btext\/event-stream\b|\*\/\*/.test(this.#call.headers.accept ?? '')) return
+    this.#stream = this.#call.eventStream()
+    void this.#send()
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    if (this.#isOver) return
+    const isResponse = !('method' in message)
+    if (!isResponse) {
+      if (this.#stream && this.#waiting < MAX_WAITING) await this.#send(JSON.stringify(message))
+      return
+    }
+    this.#isOver = true
+    if (!this.#stream) return this.#resolve(ok(message))
+    await this.#send(JSON.stringify(message))
+    this.#end()
+  }
+
+  /** Ends it without a response, as one that was cancelled. */
+  async close(): Promise<void> {
+    if (!this.#isOver) {
+      this.#isOver = true
+      if (this.#stream) this.#end()
+      else this.#resolve({ status: 202, body: '' })
+    }
+    this.onclose?.()
+  }
+
+  /** One after the other, each when the client has room for it. */
+  #send(...data: readonly string[]): Promise<void> {
+    this.#waiting += 1
+    this.#sending = this.#sending.then(async () => {
+      await this.#stream?.send(...data)
+      this.#waiting -= 1
+    })
+    return this.#sending
+  }
+
+  #end(): void {
+    this.#stream?.end()
+    this.#resolve(undefined)
+  }
+}

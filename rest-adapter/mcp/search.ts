@@ -1,0 +1,24 @@
+import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
+import { checkInteger, isAbsent, textAt } from '../../subgraphs/common/check.ts'
+import type { Call, JsonObject } from '../route.ts'
+import { type HitData, SEARCH, toSearchResult } from '../search.ts'
+import { NOTICE, resultOf, sourceLine } from './passages.ts'
+import type { CollectionData } from './tools.ts'
+
+/** As the tool's description says. */
+const DEFAULT_PASSAGES = 8
+const MAX_PASSAGES = 20
+
+/** Searches one collection. @throws {KisError} with the argument's name. */
+export async function searchCollection(call: Call, { id }: CollectionData, { query, limit, filter }: JsonObject): Promise<CallToolResult> {
+  if (!isAbsent(limit)) checkInteger(limit, 'limit', 1, MAX_PASSAGES)
+  const input = { collectionId: id, query: textAt(query, 'query'), limit: limit ?? DEFAULT_PASSAGES, filter }
+  const { searchCollection: found } = await call.ask<{ readonly searchCollection: { readonly hits: readonly HitData[] } }>(SEARCH, {
+    input,
+  })
+  const { hits } = found
+  if (hits.length === 0) return resultOf('Nothing was found. Try other words, the other language, or fewer filters.', { results: [] })
+  const texts = hits.map(({ chunk }, place) => `${sourceLine(place + 1, { ...chunk, fileName: chunk.file.name })}\n${chunk.text}`)
+  const results = hits.map((hit, place) => ({ mark: place + 1, ...toSearchResult(hit) }))
+  return resultOf([NOTICE, ...texts].join('\n\n'), { results })
+}

@@ -1,0 +1,150 @@
+import { ErrorCode, type ListToolsResult, McpError, type Tool } from '@modelcontextprotocol/sdk/types.js'
+import { KisError } from '../../subgraphs/common/errors.ts'
+import type { ConnectionData } from '../lists.ts'
+import type { Call } from '../route.ts'
+
+/** Tools on a page; many clients read the first page alone. */
+const PAGE_TOOLS = 50
+/** The longest name of a tool that models' vendors take. */
+const MAX_NAME = 64
+const PLAIN = /^[A-Za-z0-9_-]+$/
+
+/** Every kind of tool: an object that can be found by its code and its id. */
+interface Kind<Item extends Named> {
+  /** Before the code or, where that is no name of a tool, the id. */
+  readonly prefix: string
+  readonly id: RegExp
+  readonly list: string
+  readonly byId: string
+  readonly byCode: string
+  toTool(item: Item, name: string): Tool
+}
+
+export interface Named {
+  readonly id: string
+  readonly code: string
+  readonly name: string
+}
+
+export interface CollectionData extends Named {
+  /** Null when the collection has gone meanwhile. */
+  readonly searchTool: { readonly description: string; readonly parameters: Tool['inputSchema'] } | null
+}
+
+type Page<Item> = ConnectionData<Item> & { readonly pageInfo: { readonly endCursor: string | null } }
+
+const COLLECTION = 'id code name searchTool { description parameters }'
+const AGENT = 'id code name'
+const PAGE = 'pageInfo { hasNextPage endCursor }'
+const READ_ONLY = { readOnlyHint: true, openWorldHint: false } as const
+
+const SEARCHES: Kind<CollectionData> = {
+  prefix: 'search_',
+  id: /^col_[0-9a-f]{32}$/,
+  list: `query McpCollections($first: Int!, $after: String) { items: collections(first: $first, after: $after) { edges { node { ${COLLECTION} } } ${PAGE} } }`,
+  byId: `query McpCollection($name: ID!) { item: collection(id: $name) { ${COLLECTION} } }`,
+  byCode: `query McpCollectionByCode($name: String!) { item: collectionByCode(code: $name) { ${COLLECTION} } }`,
+  toTool: ({ name: title, searchTool }, name) => ({
+    name,
+    title,
+    description: searchTool?.description ?? '',
+    inputSchema: searchTool?.parameters ?? { type: 'object' },
+    annotations: READ_ONLY,
+  }),
+}
+
+const AGENTS: Kind<Named> = {
+  prefix: 'run_agent_',
+  id: /^agt_[0-9a-f]{32}$/,
+  list: `query McpAgents($first: Int!, $after: String) { items: agents(first: $first, after: $after) { edges { node { ${AGENT} } } ${PAGE} } }`,
+  byId: `query McpAgent($name: ID!) { item: agent(id: $name) { ${AGENT} } }`,
+  byCode: `query McpAgentByCode($name: ID!) { item: agent(id: $name) { ${AGENT} } }`,
+  toTool: ({ name: title }, name) => ({
+    name,
+    title,
+    description: `Asks the agent "${title}" of this organization and gives its answer with the passages that it cites. It searches its own documents and remembers nothing of earlier calls.`,
+    inputSchema: {
+      type: 'object',
+      properties: {
+        input: { type: 'string', description: 'The question or task with all that the agent must know of it, in Arabic or English.' },
+      },
+      required: ['input'],
+      additionalProperties: false,
+    },
+    annotations: { readOnlyHint: true, openWorldHint: true },
+  }),
+}
+
+export type FoundTool = { readonly kind: 'search'; readonly collection: CollectionData } | { readonly kind: 'agent'; readonly agent: Named }
+
+/** A page of what the key may use: collections with `knowledge:read`, then agents with `agents`; newest first. @throws {KisError} @throws {McpError} this is no cursor. */
+export async function listTools(call: Call, cursor: string | undefined): Promise<ListToolsResult> {
+  const { section, after } = readCursor(cursor)
+  const tools: Tool[] = []
+  if (section === 'collections') {
+    const { items, next } = await pageOf(call, SEARCHES, PAGE_TOOLS, after)
+    tools.push(...items)
+    if (next) return { tools, nextCursor: writeCursor('collections', next) }
+    if (tools.length === PAGE_TOOLS) return { tools, nextCursor: writeCursor('agents', '') }
+  }
+  const { items, next } = await pageOf(call, AGENTS, PAGE_TOOLS - tools.length, section === 'agents' ? after : null)
+  tools.push(...items)
+  return { tools, ...(next && { nextCursor: writeCursor('agents', next) }) }
+}
+
+/** @throws {McpError} there is none of this name, as far as the key can see. */
+export async function findTool(call: Call, name: string): Promise<FoundTool> {
+  const collection = await find(call, SEARCHES, name)
+  if (collection) return { kind: 'search', collection }
+  const agent = await find(call, AGENTS, name)
+  if (agent) return { kind: 'agent', agent }
+  throw new McpError(ErrorCode.InvalidParams, `There is no tool \`${name.slice(0, MAX_NAME)}\`. Ask for the list of tools again.`)
+}
+
+async function pageOf<Item extends Named>(call: Call, kind: Kind<Item>, first: number, after: string | null) {
+  const data = await ifAllowed(call.ask<{ readonly items: Page<Item> }>(kind.list, { first, after }))
+  if (!data) return { items: [], next: null }
+  const { edges, pageInfo } = data.items
+  return { items: edges.map(({ node }) => kind.toTool(node, nameOf(kind, node))), next: pageInfo.hasNextPage ? pageInfo.endCursor : null }
+}
+
+async function find<Item extends Named>(call: Call, kind: Kind<Item>, name: string): Promise<Item | null> {
+  if (!name.startsWith(kind.prefix)) return null
+  const rest = name.slice(kind.prefix.length)
+  const isId = kind.id.test(rest)
+  if (!isId && (!PLAIN.test(rest) || name.length > MAX_NAME)) return null
+  const given = isId ? rest : kind === (AGENTS as unknown) ? `agent/${rest}` : rest
+  const data = await ifAllowed(call.ask<{ readonly item: Item | null }>(isId ? kind.byId : kind.byCode, { name: given }))
+  return data?.item ?? null
+}
+
+/** The code, where it is a name of a tool and no id; so each name leads to one thing, whatever else there is. */
+function nameOf<Item extends Named>({ prefix, id: form }: Kind<Item>, { id, code }: Named): string {
+  const name = prefix + code
+  return PLAIN.test(code) && !form.test(code) && name.length <= MAX_NAME ? name : prefix + id
+}
+
+/** Null for what lies beyond the key's scopes: for it there is no such thing. */
+async function ifAllowed<Data>(answer: Promise<Data>): Promise<Data | null> {
+  try {
+    return await answer
+  } catch (error) {
+    if (error instanceof KisError && error.code === 'permission_denied') return null
+    throw error
+  }
+}
+
+const SECTIONS = ['collections', 'agents'] as const
+type Section = (typeof SECTIONS)[number]
+
+function writeCursor(section: Section, after: string): string {
+  return `${section}:${after}`
+}
+
+function readCursor(cursor: string | undefined): { readonly section: Section; readonly after: string | null } {
+  if (cursor === undefined) return { section: 'collections', after: null }
+  const [name, after] = cursor.split(':', 2)
+  const section = SECTIONS.find((known) => known === name)
+  if (section === undefined || after === undefined) throw new McpError(ErrorCode.InvalidParams, 'This is no cursor of a list of tools.')
+  return { section, after: after || null }
+}

@@ -2,47 +2,13 @@ import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import type { ExecutionResult } from 'graphql'
 import { textAt } from '../../subgraphs/common/check.ts'
 import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
+import { EVENT, type RunData, type RunEventData, toRun } from '../agent-run-objects.ts'
 import { type Call, inRestNames, type JsonObject } from '../route.ts'
 import { resultOf, sourceLine } from './passages.ts'
 import type { Named } from './tools.ts'
 
-const RUN = `subscription McpAgentRun($input: RunAgentInput!) { agentRun(input: $input) { type runId number toolCall { name }
-  search { query hits { chunkId } } run { id status outputText output cost error { code message }
-    citations { mark chunkId text fileName pageStart pageEnd charStart charEnd collection { id } document { id } file { id } } } } }`
+const RUN = `subscription McpAgentRun($input: RunAgentInput!) { agentRun(input: $input) { ${EVENT} } }`
 const CANCEL = 'mutation McpCancelRun($id: ID!) { cancelAgentRun(id: $id) { id } }'
-
-interface RunEvent {
-  readonly type: string
-  readonly runId: string
-  readonly number: number | null
-  readonly toolCall: { readonly name: string } | null
-  readonly search: { readonly query: string; readonly hits: readonly unknown[] } | null
-  readonly run: Run | null
-}
-
-interface Run {
-  readonly id: string
-  readonly status: string
-  readonly outputText: string | null
-  readonly output: unknown
-  readonly cost: string | null
-  readonly error: { readonly code: string; readonly message: string } | null
-  readonly citations: readonly Citation[]
-}
-
-interface Citation {
-  readonly mark: number
-  readonly chunkId: string
-  readonly text: string
-  readonly fileName: string
-  readonly pageStart: number | null
-  readonly pageEnd: number | null
-  readonly charStart: number
-  readonly charEnd: number
-  readonly collection: { readonly id: string } | null
-  readonly document: { readonly id: string } | null
-  readonly file: { readonly id: string } | null
-}
 
 /**
  * Runs an agent to its end. Nobody can fetch the answer of a call that is gone, so that whoever cancels it or leaves cancels the run.
@@ -61,7 +27,7 @@ export async function runAgent(
   const leave = () => void events.return?.()
   signal.addEventListener('abort', leave, { once: true })
   let runId: string | undefined
-  let end: Run | undefined
+  let end: RunData | undefined
   try {
     for await (const result of events) {
       const event = eventOf(result)
@@ -79,41 +45,25 @@ export async function runAgent(
   }
 }
 
-function eventOf({ data, errors }: ExecutionResult): RunEvent {
+function eventOf({ data, errors }: ExecutionResult): RunEventData {
   if (errors?.length) throw inRestNames(KisError.fromGraphQL(errors[0]!))
   if (!data) throw new ServiceUnavailable('A part of the service')
-  return (data as unknown as { readonly agentRun: RunEvent }).agentRun
+  return (data as unknown as { readonly agentRun: RunEventData }).agentRun
 }
 
-function progressOf({ type, runId, number, toolCall, search }: RunEvent): string | undefined {
+function progressOf({ type, runId, number, toolCall, search }: RunEventData): string | undefined {
   if (type === 'RUN_STARTED') return `Run ${runId} has begun`
   if (type === 'STEP_STARTED') return `Step ${number}: asking the model`
-  if (toolCall) return `Step ${number}: calling ${toolCall.name}`
+  if (toolCall) return `Step ${number}: calling ${String(toolCall.name)}`
   if (search) return `Step ${number}: ${search.hits.length} passages found for "${search.query}"`
   return undefined
 }
 
-function answerOf({ id, status, outputText, output, cost, error, citations }: Run): CallToolResult {
-  if (error) throw new KisError('engine_error', `${error.message} (${error.code.toLowerCase()}; the run is \`${id}\`.)`)
-  if (status !== 'COMPLETED') throw new KisError('engine_error', `The run \`${id}\` was cancelled.`)
-  const sources = citations.map((citation) => sourceLine(citation.mark, citation))
-  const text = [outputText ?? '', ...(sources.length > 0 ? [`Sources:\n${sources.join('\n')}`] : [])].join('\n\n')
-  return resultOf(text, {
-    run_id: id,
-    output_text: outputText,
-    ...(output !== null && { output }),
-    citations: citations.map((citation) => ({
-      mark: citation.mark,
-      chunk_id: citation.chunkId,
-      text: citation.text,
-      page_start: citation.pageStart,
-      page_end: citation.pageEnd,
-      char_start: citation.charStart,
-      char_end: citation.charEnd,
-      collection_id: citation.collection?.id ?? null,
-      document_id: citation.document?.id ?? null,
-      file: { id: citation.file?.id ?? null, file_name: citation.fileName },
-    })),
-    cost_usd: cost,
-  })
+function answerOf(run: RunData): CallToolResult {
+  const { id, output_text, output, citations, error, status, cost_usd } = toRun(run)
+  if (error) throw new KisError('engine_error', `${error.message} (${error.code}; the run is \`${id}\`.)`)
+  if (status !== 'completed') throw new KisError('engine_error', `The run \`${id}\` was cancelled.`)
+  const sources = run.citations.map((citation) => sourceLine(citation.mark, citation))
+  const text = [output_text ?? '', ...(sources.length > 0 ? [`Sources:\n${sources.join('\n')}`] : [])].join('\n\n')
+  return resultOf(text, { run_id: id, output_text, ...(output !== null && { output }), citations, cost_usd })
 }

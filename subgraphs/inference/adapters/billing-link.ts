@@ -1,9 +1,13 @@
 import type { Clock } from '../../common/clock.ts'
 import { KisError, ServiceUnavailable } from '../../common/errors.ts'
 import { type Link, request } from '../../common/link.ts'
+import { PRINCIPAL_FIELDS, type PrincipalAnswer, principalFrom } from '../../common/principal-answer.ts'
 import { formatUsd, parseUsd } from '../../common/usd.ts'
 import type { Billing, BillingContext, Quantities, RateCard, Rates } from '../ports/billing.ts'
 
+const PRINCIPAL_OF_KEY = `query ($organizationId: ID!, $apiKeyId: ID!) {
+  principalOfKey(organizationId: $organizationId, apiKeyId: $apiKeyId) { ${PRINCIPAL_FIELDS} }
+}`
 const QUOTE = 'query ($holds: [QuoteHoldInput!]!) { quoteHolds(holds: $holds) { amount isCovered } }'
 const PLACE = 'mutation ($input: PlaceHoldInput!) { placeHold(input: $input) { id } }'
 const PLACE_RUN = 'mutation ($input: PlaceRunHoldInput!) { placeRunHold(input: $input) { id } }'
@@ -78,6 +82,15 @@ export function billingOver(link: Link, clock: Clock): Billing {
   }
 
   return {
+    async principalOf(organizationId, apiKeyId, signal) {
+      const { principalOfKey } = await request<{ principalOfKey: PrincipalAnswer | null }>(
+        link,
+        { query: PRINCIPAL_OF_KEY, variables: { organizationId, apiKeyId } },
+        { caller: { service: 'inference' }, requestId: apiKeyId, signal },
+      )
+      return principalOfKey && principalFrom(principalOfKey)
+    },
+
     async quoteHolds(holds, context) {
       const inputs = holds.map(({ rateCard, ceiling }) => ({ rateCard: rateCardInput(rateCard), ceiling: quantitiesInput(ceiling) }))
       const { quoteHolds } = await once<{ quoteHolds: readonly { amount: string; isCovered: boolean }[] }>(

@@ -1,3 +1,4 @@
+import { KisError, NotFound } from '../../common/errors.ts'
 import { type Link, request } from '../../common/link.ts'
 import type { Principal } from '../../common/principal.ts'
 import { parseUsd } from '../../common/usd.ts'
@@ -5,12 +6,22 @@ import type { BillingContext } from '../ports/billing.ts'
 import type { CollectionDescription, Knowledge, Passage } from '../ports/knowledge.ts'
 
 const DESCRIBE = 'query ($id: ID!) { collection(id: $id) { id code name description documentCount chunkCount } }'
-const SEARCH = `query ($input: SearchInput!, $runHoldId: ID) {
-  searchCollection(input: $input, runHoldId: $runHoldId) {
+const CONTENT = `query ($id: ID!, $offset: Float!, $length: Int!) {
+  fileContent(id: $id, offset: $offset, length: $length) { content length file { sizeBytes } } }`
+/** The most that `fileContent` gives. */
+const PIECE_BYTES = 1_048_576
+const SEARCH = `query ($input: SearchInput!, $runHoldId: ID, $step: String) {
+  searchCollection(input: $input, runHoldId: $runHoldId, step: $step) {
     cost
     hits { score chunk { id text headingPath pageStart pageEnd charStart charEnd document { id } file { id name } } }
   }
 }`
+
+interface Piece {
+  readonly content: string
+  readonly length: number
+  readonly file: { readonly sizeBytes: number }
+}
 
 interface Hit {
   readonly score: number
@@ -34,13 +45,33 @@ export function knowledgeOver(link: Link): Knowledge {
       return found.flatMap(({ collection }) => collection ?? [])
     },
 
-    async search({ collectionId, query, limit, filter }, context) {
-      const variables = { input: { collectionId, query, limit, filter }, runHoldId: context.runHoldId }
+    async search({ collectionId, query, limit, filter, step }, context) {
+      const variables = {
+        input: { collectionId, query, limit, filter },
+        runHoldId: context.runHoldId,
+        step: step && `${step.runId}/${step.path}`,
+      }
       const { searchCollection } = await ask<{ searchCollection: { cost: string; hits: readonly Hit[] } }>(SEARCH, variables, context)
       const passages = searchCollection.hits.map(({ score, chunk: { id, document, file, ...place } }): Passage => {
         return { chunkId: id, collectionId, documentId: document.id, fileId: file.id, fileName: file.name, ...place, score }
       })
       return { passages, cost: parseUsd(searchCollection.cost) }
+    },
+
+    async readFile(id, param, mostBytes, context) {
+      const pieces: Buffer[] = []
+      for (let offset = 0; ; ) {
+        const variables = { id, offset, length: PIECE_BYTES }
+        const { fileContent } = await ask<{ fileContent: Piece }>(CONTENT, variables, context).catch((error) => {
+          throw error instanceof KisError && error.code === 'not_found' ? new NotFound('file', id, param) : error
+        })
+        const { sizeBytes } = fileContent.file
+        if (sizeBytes > mostBytes)
+          throw new KisError('payload_too_large', `The file \`${id}\` has ${sizeBytes} bytes; at most ${mostBytes} are read.`, { param })
+        pieces.push(Buffer.from(fileContent.content, 'base64'))
+        offset += fileContent.length
+        if (offset >= sizeBytes || fileContent.length === 0) return Buffer.concat(pieces)
+      }
     },
   }
 }

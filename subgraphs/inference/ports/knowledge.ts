@@ -6,6 +6,8 @@ export interface Knowledge {
   describe(collectionIds: readonly string[], context: BillingContext): Promise<readonly CollectionDescription[]>
   /** @throws {KisError} `not_found`, `model_not_found`: the key may not use the collection's embedding model; `run_limit_exceeded`, `insufficient_quota`. */
   search(query: PassageQuery, context: BillingContext): Promise<FoundPassages>
+  /** A file's bytes. @throws {KisError} `not_found` with `param`; `payload_too_large`: it has more than `mostBytes`. */
+  readFile(fileId: string, param: string, mostBytes: number, context: BillingContext): Promise<Uint8Array>
 }
 
 export interface CollectionDescription {
@@ -24,6 +26,8 @@ export interface PassageQuery {
   readonly limit: number
   /** As `searchCollection` takes it. */
   readonly filter: unknown
+  /** Of a search that is a step of a run: its embedding is paid once, however often the search is made. */
+  readonly step?: { readonly runId: string; readonly path: string }
 }
 
 export interface FoundPassages {

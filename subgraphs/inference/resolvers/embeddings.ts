@@ -25,7 +25,7 @@ export const embeddingMutations = {
   },
   async embedQuery(
     _parent: unknown,
-    { runHoldId, ...input }: { modelId: string; text: string; runHoldId?: string | null },
+    { runHoldId, ...input }: { modelId: string; text: string; runHoldId?: string | null; step?: string | null },
     { deps, ...ask }: Context,
   ) {
     const { vector, ...charged } = await embedQuery(deps, runHoldId ? { ...ask, runHoldId } : ask, input)

@@ -1,4 +1,5 @@
 import { KisError, ServiceUnavailable } from '../../common/errors.ts'
+import type { Principal } from '../../common/principal.ts'
 import { quantitiesOf } from '../domain/usage.ts'
 import type { Billing, BillingContext, Quantities, RateCard, Rates } from '../ports/billing.ts'
 
@@ -48,6 +49,11 @@ export class FakeBilling implements Billing {
     if (this.holds.size !== 1) throw new Error(`there are ${this.holds.size} holds`)
     return [...this.holds.values()][0]!
   }
+
+  /** As `principalOf` answers; null: the organization is gone. */
+  principal: Principal | null = null
+
+  principalOf: Billing['principalOf'] = async () => this.principal
 
   quoteHolds: Billing['quoteHolds'] = async (holds) =>
     holds.map(({ rateCard, ceiling }) => {

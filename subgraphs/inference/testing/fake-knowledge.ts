@@ -1,3 +1,4 @@
+import { NotFound } from '../../common/errors.ts'
 import type { BillingContext } from '../ports/billing.ts'
 import type { CollectionDescription, Knowledge, Passage, PassageQuery } from '../ports/knowledge.ts'
 
@@ -10,6 +11,15 @@ export class FakeKnowledge implements Knowledge {
   readonly queries: PassageQuery[] = []
   /** Nano-USD a search. */
   cost = 10n
+
+  /** By id. */
+  readonly files = new Map<string, Uint8Array>()
+
+  async readFile(id: string, param: string) {
+    const bytes = this.files.get(id)
+    if (!bytes) throw new NotFound('file', id, param)
+    return bytes
+  }
 
   add(id: string, texts: readonly string[], organizationId = 'org_a'): void {
     const description = { id, code: id, name: `The ${id}`, description: null, documentCount: texts.length, chunkCount: texts.length }

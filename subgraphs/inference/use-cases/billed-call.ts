@@ -34,11 +34,12 @@ export async function billedCall<Value extends object>(
   let done: Work<Value>
   try {
     done = await withDeadline(maxMs, callTookTooLong, context.signal, work)
+    await context.record?.answered(done.usage, done.value)
   } catch (error) {
     // Whatever comes of it, the caller is told why the work failed.
-    await hold.resolve(context.signal.aborted ? whenGone() : null).catch(() => undefined)
+    const isCharged = context.signal.aborted && !context.record?.isFreeWhenCut
+    await hold.resolve(isCharged ? whenGone() : null).catch(() => undefined)
     throw error
   }
-  await context.record?.answered(done.usage, done.value)
   return { ...done.value, cost: await hold.resolve(done.usage) }
 }

@@ -1,5 +1,6 @@
 import type { DocumentCollection, DocumentStore } from '../../common/ports/document-store.ts'
 import type { RunError, RunStatus } from '../domain/agents/run.ts'
+import type { NodeRun, WorkflowError } from '../domain/workflows/run.ts'
 
 /** A call that was sent with an idempotency key, and what came of it. */
 export type KeyedCall = {
@@ -23,6 +24,8 @@ export type KeyedCall = {
   readonly startedAt: Date
   /** When the key may stand for another call. */
   readonly expiresAt: Date
+  /** Of a step of a run: the run, and where in it. */
+  readonly step?: { readonly runId: string; readonly path: string }
 }
 
 /** A process of inference that lives. */
@@ -102,6 +105,68 @@ export type RunEventRecord = {
   readonly event: string
 }
 
+/** A workflow as it is. */
+export type WorkflowRecord = {
+  /** `wfl_…` */
+  readonly _id: string
+  readonly organizationId: string
+  /** Unique in the organization; of a deleted workflow its id, so that its code is free. */
+  readonly code: string
+  readonly name: string
+  /** False once it is deleted. */
+  readonly listed: boolean
+  /** 1, and one more with each change. */
+  readonly version: number
+  /** `WorkflowDefinition` as JSON. */
+  readonly definition: string
+  readonly createdAt: Date
+  readonly updatedAt: Date
+}
+
+export type WorkflowRunRecord = {
+  /** `wfr_…` */
+  readonly _id: string
+  readonly organizationId: string
+  readonly apiKeyId: string
+  readonly workflowId: string
+  readonly workflowVersion: number
+  readonly status: RunStatus
+  /** JSON. */
+  readonly inputs: string
+  /** JSON, once it is completed. */
+  readonly output: string | null
+  readonly nodes: Readonly<Record<string, NodeRun>>
+  /** Agents by id, with the version that the run keeps to. */
+  readonly agents: Readonly<Record<string, number>>
+  /** Nano-USD that it was charged, as a decimal; null while it runs. */
+  readonly cost: string | null
+  readonly error: WorkflowError | null
+  /** Somebody wants it ended. */
+  readonly isCancelled: boolean
+  /** The hold that the calls are paid from, and its amount in nano-USD. It is written down before it is placed. */
+  readonly holdId: string
+  readonly holdAmount: string
+  /** Most that the run may cost, in nano-USD. */
+  readonly maxCost: string
+  /** While it is not over. */
+  readonly job?: WorkflowJob
+  readonly startedAt: Date
+  /** When its time is over. */
+  readonly deadline: Date
+  readonly endedAt: Date | null
+  /** When it is forgotten with its events. */
+  readonly expiresAt: Date
+}
+
+export type WorkflowJob = {
+  readonly kind: 'run'
+  readonly dueAt: Date
+  /** Fences the writes of the process that runs it. */
+  readonly lease: string | null
+  /** Since a node was last done: more than a few mean that processes die of it. */
+  readonly starts: number
+}
+
 /** A conversation that the service keeps. */
 export type ThreadRecord = {
   /** `thr_…` */
@@ -121,6 +186,10 @@ export interface Collections {
   readonly runs: DocumentCollection<RunRecord>
   readonly runEvents: DocumentCollection<RunEventRecord>
   readonly threads: DocumentCollection<ThreadRecord>
+  readonly workflows: DocumentCollection<WorkflowRecord>
+  /** `_id`: `<workflow>_<version>` */
+  readonly workflowVersions: DocumentCollection<AgentVersion>
+  readonly workflowRuns: DocumentCollection<WorkflowRunRecord>
   readonly keyedCalls: DocumentCollection<KeyedCall>
   readonly replicas: DocumentCollection<Replica>
 }
@@ -143,7 +212,16 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
     }),
     runEvents: store.collection({ name: 'run_events', indexes: [{ fields: ['runId', 'sequence'], unique: true }] }),
     threads: store.collection({ name: 'threads', indexes: [] }),
-    keyedCalls: store.collection({ name: 'keyed_calls', indexes: [{ fields: ['expiresAt'] }] }),
+    workflows: store.collection({
+      name: 'workflows',
+      indexes: [{ fields: ['organizationId', 'code'], unique: true }, { fields: ['organizationId', 'listed'] }],
+    }),
+    workflowVersions: store.collection({ name: 'workflow_versions', indexes: [] }),
+    workflowRuns: store.collection({
+      name: 'workflow_runs',
+      indexes: [{ fields: ['organizationId', 'workflowId'] }, { fields: ['job.dueAt'], sparse: true }, { fields: ['expiresAt'] }],
+    }),
+    keyedCalls: store.collection({ name: 'keyed_calls', indexes: [{ fields: ['expiresAt'] }, { fields: ['step.runId'], sparse: true }] }),
     replicas: store.collection({ name: 'replicas', indexes: [{ fields: ['seenAt'] }] }),
   }
 }

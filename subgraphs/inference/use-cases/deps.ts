@@ -72,11 +72,13 @@ export interface CallContext extends BillingContext {
 
 /** Where a call with an idempotency key writes down how far it is, so that a crash at any moment leaves one charge and one outcome. */
 export interface CallRecord {
+  /** Whoever goes on with the call asks the engine again, so that a call which is cut now costs nothing. */
+  readonly isFreeWhenCut: boolean
   /** Before money is held: from here on the call may be charged. @throws {KisError} nothing may be held. */
   holding(holdId: string): Promise<void>
   /** What was charged at the end of the newest hold; null: billing has not said so. */
   holdEnded(charged: bigint | null): void
-  /** Before the charge: what was used, and the answer without its cost. */
+  /** Before the charge: what was used, and the answer without its cost. @throws {KisError} the call is another's, and nothing may be charged. */
   answered(usage: Usage, value: object): Promise<void>
 }
 

@@ -1,4 +1,5 @@
 import { textAt } from '../../common/check.ts'
+import { requirePrincipal } from '../../common/principal.ts'
 import { embeddingCeiling } from '../domain/ceiling.ts'
 import { withQueryPrefix } from '../domain/embedding-request.ts'
 import { countedUsage, quantitiesOf } from '../domain/usage.ts'
@@ -7,10 +8,13 @@ import { billedCall } from './billed-call.ts'
 import type { AskContext, Deps } from './deps.ts'
 import { countEmbeddingTokens, embedInBatches } from './embed.ts'
 import { type LimitedCall, limited } from './limited-call.ts'
+import { onceForStep } from './once-for-step.ts'
 
 interface Query {
   readonly modelId: string
   readonly text: string
+  /** Of a search that is a step of a run: `run/path`. */
+  readonly step?: string | null
 }
 
 interface QueryEmbedding {
@@ -22,7 +26,11 @@ interface QueryEmbedding {
 
 /** Embeds one search query for another service, on the searcher's wallet: one of the organization's calls, but not a request of its key. @throws {KisError} */
 export function embedQuery(deps: Deps, ask: AskContext, query: Query): Promise<QueryEmbedding> {
-  return limited(deps, ask, 'chat', (call) => embed(deps, ask, call, query))
+  const once = (asking: AskContext) => limited(deps, asking, 'chat', (call) => embed(deps, asking, call, query))
+  const { step } = query
+  if (step == null) return once(ask)
+  const [runId = '', ...path] = step.split('/')
+  return onceForStep(deps, { ...ask, caller: requirePrincipal(ask.caller) }, { runId, path: path.join('/'), isFree: () => true }, once)
 }
 
 async function embed(deps: Deps, ask: AskContext, call: LimitedCall, { modelId, text }: Query): Promise<QueryEmbedding> {

@@ -46,9 +46,10 @@ export interface OpenHold {
  */
 export function openHold(deps: Deps, context: CallContext, { operation, model, ceiling, atDispatch }: HoldTerms): Promise<OpenHold> {
   const { billing } = deps
-  return open(deps, context, atDispatch, async (id, opening) => {
+  const atOnce = context.record?.isFreeWhenCut ? quantitiesOf(0, 0) : atDispatch
+  return open(deps, context, atOnce, async (id, opening) => {
     await billing.placeHold({ id, operation, modelId: model.id, rateCard: model.rateCard, ceiling, ttlSeconds: HOLD_TTL_SECONDS }, opening)
-    await billing.dispatchHold(id, atDispatch, opening)
+    await billing.dispatchHold(id, atOnce, opening)
   })
 }
 
@@ -58,18 +59,41 @@ export interface OpenRunHold {
   readonly id: string
   /** Frees what the calls have left, and gives what they were charged in all, in nano-USD. The calls must have been charged. */
   end(): Promise<bigint>
+  /** Stops renewing it: another process goes on with the run, or billing frees the rest when it expires. */
+  leave(): void
 }
 
 /** Reserves the most that a run may spend, in nano-USD. @throws as `openHold`. */
 export async function openRunHold(deps: Deps, context: CallContext, amount: bigint): Promise<OpenRunHold> {
-  const { id, leave } = await open(deps, context, quantitiesOf(0, 0), (id, opening) =>
+  const hold = await open(deps, context, quantitiesOf(0, 0), (id, opening) =>
     deps.billing.placeRunHold({ id, amount, ttlSeconds: HOLD_TTL_SECONDS }, opening),
   )
+  return runHoldOf(deps, context, hold, amount)
+}
+
+/** Goes on with the hold of a run whose process is gone. Null: it has expired, or was never placed. @throws {KisError} billing did not say. */
+export async function adoptRunHold(deps: Deps, context: CallContext, id: string, amount: bigint): Promise<OpenRunHold | null> {
+  const nothing = quantitiesOf(0, 0)
+  try {
+    await withDeadline(
+      OPEN_TIMEOUT_MS,
+      () => new ServiceUnavailable('Billing'),
+      context.signal,
+      (signal) => deps.billing.checkpointHold(id, nothing, HOLD_TTL_SECONDS, { ...context, signal }),
+    )
+  } catch (error) {
+    if (error instanceof KisError && error.code === 'not_found') return null
+    throw error
+  }
+  return runHoldOf(deps, context, holdOf(deps, context, id, nothing), amount)
+}
+
+function runHoldOf(deps: Deps, context: CallContext, { id, leave }: OpenHold, amount: bigint): OpenRunHold {
   const end = async () => {
     leave()
     return amount - (await deps.background.track(lasting(context, (bill) => deps.billing.endRunHold(id, bill))))
   }
-  return { id, end }
+  return { id, end, leave }
 }
 
 async function open(

@@ -4,7 +4,7 @@ import { sha256 } from '../domain/idempotency-key.ts'
 import type { KeyedCall } from './collections.ts'
 import type { CallContext, Deps } from './deps.ts'
 import { HOLD_TTL_SECONDS, lasting, neverPlaced } from './hold.ts'
-import { interrupted, type KeyedOutcome, unpackOutcome } from './keyed-outcome.ts'
+import { errorOf, interrupted, type KeyedOutcome, unpackOutcome } from './keyed-outcome.ts'
 import { KeyedRun, LEASE_MS, LEASE_RENEW_MS } from './keyed-run.ts'
 
 /** How long a key stands for its call, from the call's begin. */
@@ -19,11 +19,23 @@ const SHORTEST_WAIT_MS = 1_000
 const LONGEST_WAIT_MS = 30_000
 /** Others may free or take the same key meanwhile, each time once. */
 const MAX_TRIES = 3
+/** Calls of a run that are read together. */
+const PAGE_CALLS = 200
+const NEVER_FREE = () => false
 
 /** The outcome of an earlier call, with what was charged for it. */
 export interface Recorded {
   readonly outcome: KeyedOutcome
   readonly cost: bigint
+}
+
+/** A call that is a step of a run, which another process goes on with when this one is gone. */
+export interface StepClaim {
+  readonly runId: string
+  /** Unique in the run; its first part, up to a `/`, is what the charge is told by. */
+  readonly path: string
+  /** Whether the call is made again by others when it is cut now. */
+  readonly isFree: () => boolean
 }
 
 type OwnDeps = Pick<Deps, 'collections' | 'billing' | 'background' | 'clock' | 'log'>
@@ -56,10 +68,49 @@ export class KeyedCalls implements Disposable {
    * it is cannot be known.
    */
   async claim(context: CallContext, key: string, digest: string): Promise<KeyedRun | Recorded> {
+    const { apiKeyId, organizationId } = context.caller
+    return this.#claim(context, { _id: `${apiKeyId}:${sha256(key)}`, organizationId, digest }, NEVER_FREE)
+  }
+
+  /** The same of a step of a run: one that was cut is made again, and nothing of it is charged. */
+  claimStep(context: CallContext, { runId, path, isFree }: StepClaim): Promise<KeyedRun | Recorded> {
+    const { organizationId } = context.caller
+    const step = { runId, path }
+    // No idempotency key has a space.
+    return this.#claim(context, { _id: `step ${runId} ${path}`, organizationId, digest: '', step }, isFree)
+  }
+
+  /**
+   * What the calls of a run were charged, in nano-USD, by the first part of their paths. Those whose process is gone are ended.
+   * @throws {KisError} `idempotency_conflict`: one is under way.
+   */
+  async chargesOf(context: CallContext, runId: string): Promise<ReadonlyMap<string, bigint>> {
+    const { collections, clock } = this.#deps
+    const charges = new Map<string, bigint>()
+    for (let after = ''; ; ) {
+      const page = await collections.keyedCalls.find({ 'step.runId': runId, _id: { $gt: after } }, { sort: { _id: 1 }, limit: PAGE_CALLS })
+      for (const call of page) {
+        const now = clock.now()
+        if (this.#runs(call, now)) throw underWay(0)
+        const ended = call.state === 'ended' ? null : await this.#takeOver(call, now, context, () => true)
+        if (ended === undefined) throw underWay(0)
+        if (ended instanceof KeyedRun) await ended.fail(errorOf(interrupted()))
+        const cost = ended === null ? BigInt(call.cost!) : ended instanceof KeyedRun ? 0n : ended.cost
+        const [name = ''] = call.step!.path.split('/')
+        charges.set(name, (charges.get(name) ?? 0n) + cost)
+      }
+      if (page.length < PAGE_CALLS) return charges
+      after = page.at(-1)!._id
+    }
+  }
+
+  async #claim(
+    context: CallContext,
+    { _id, organizationId, digest, step }: Pick<KeyedCall, '_id' | 'organizationId' | 'digest' | 'step'>,
+    isFree: () => boolean,
+  ): Promise<KeyedRun | Recorded> {
     const { collections, clock } = this.#deps
     const calls = collections.keyedCalls
-    const { apiKeyId, organizationId } = context.caller
-    const _id = `${apiKeyId}:${sha256(key)}`
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       const now = clock.now()
       const fresh: KeyedCall = {
@@ -74,8 +125,9 @@ export class KeyedCalls implements Disposable {
         cost: null,
         startedAt: now,
         expiresAt: later(now, KEPT_MS),
+        ...(step && { step }),
       }
-      if (await this.#insert(fresh)) return this.#run(fresh)
+      if (await this.#insert(fresh)) return this.#run(fresh, isFree)
       const found = await calls.findOne({ _id })
       if (found && found.expiresAt <= now && !this.#runs(found, now)) {
         await calls.findOneAndDelete({ _id, token: found.token })
@@ -83,7 +135,7 @@ export class KeyedCalls implements Disposable {
         if (found.digest !== digest) throw reused()
         if (found.state === 'ended') return recorded(found)
         if (this.#runs(found, now)) throw underWay(now.getTime() - found.startedAt.getTime())
-        const taken = await this.#takeOver(found, now, context)
+        const taken = await this.#takeOver(found, now, context, isFree)
         if (taken) return taken
       }
     }
@@ -106,9 +158,9 @@ export class KeyedCalls implements Disposable {
     }
   }
 
-  #run(call: KeyedCall): KeyedRun {
+  #run(call: KeyedCall, isFree: () => boolean): KeyedRun {
     this.#running.add(call.token)
-    return new KeyedRun(this.#deps.collections.keyedCalls, call, this.#deps, () => this.#running.delete(call.token))
+    return new KeyedRun(this.#deps.collections.keyedCalls, call, this.#deps, () => this.#running.delete(call.token), isFree)
   }
 
   #runs({ token, leaseUntil, state }: KeyedCall, now: Date): boolean {
@@ -116,17 +168,17 @@ export class KeyedCalls implements Disposable {
   }
 
   /** Goes on with a call whose process is gone. Undefined: another was quicker. */
-  async #takeOver(found: KeyedCall, now: Date, context: CallContext): Promise<KeyedRun | Recorded | undefined> {
+  async #takeOver(found: KeyedCall, now: Date, context: CallContext, isFree: () => boolean): Promise<KeyedRun | Recorded | undefined> {
     const { collections, billing } = this.#deps
     // Until then billing may still charge it, and after that says how it has ended.
     const endedMs = found.leaseUntil.getTime() + HOLD_GRACE_MS - now.getTime()
-    if (found.state === 'running' && found.holdId && endedMs > 0) throw underWay(endedMs)
+    if (!found.step && found.state === 'running' && found.holdId && endedMs > 0) throw underWay(endedMs)
     const taken = await collections.keyedCalls.findOneAndUpdate(
       { _id: found._id, token: found.token },
       { $set: { token: KeyedRun.newToken(), leaseUntil: later(now, LEASE_MS) } },
     )
     if (!taken) return undefined
-    const run = this.#run(taken)
+    const run = this.#run(taken, isFree)
     const { holdId } = taken
     if (!holdId) return run
     try {

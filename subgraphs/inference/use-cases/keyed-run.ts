@@ -22,6 +22,7 @@ export class KeyedRun implements CallRecord {
   readonly #id: string
   readonly #token: string
   readonly #onEnd: () => void
+  readonly #isFree: () => boolean
   readonly #renewing: NodeJS.Timeout
   /** Of a stream, until it is too long to be kept. */
   #events: object[] | null = []
@@ -34,7 +35,14 @@ export class KeyedRun implements CallRecord {
   #holdEnd: PromiseWithResolvers<bigint | null> | undefined
   #isHoldOpen = false
 
-  constructor(calls: DocumentCollection<KeyedCall>, { _id, token, outcome }: KeyedCall, deps: RunDeps, onEnd: () => void) {
+  /** `isFree`: whether the call costs nothing when it is cut now. */
+  constructor(
+    calls: DocumentCollection<KeyedCall>,
+    { _id, token, outcome }: KeyedCall,
+    deps: RunDeps,
+    onEnd: () => void,
+    isFree: () => boolean,
+  ) {
     this.#outcome = outcome
     this.#isKept = outcome !== null
     this.#calls = calls
@@ -42,8 +50,13 @@ export class KeyedRun implements CallRecord {
     this.#id = _id
     this.#token = token
     this.#onEnd = onEnd
+    this.#isFree = isFree
     this.#renewing = setInterval(() => this.#renew(), LEASE_RENEW_MS)
     this.#renewing.unref()
+  }
+
+  get isFreeWhenCut(): boolean {
+    return this.#isFree()
   }
 
   static newToken(): string {
@@ -78,7 +91,10 @@ export class KeyedRun implements CallRecord {
     } catch (error) {
       // The caller gets the answer all the same, and the end of the call may still be written down.
       this.#deps.log.warn({ err: error }, 'the answer to a call with an idempotency key is not kept')
+      return
     }
+    // Whoever has taken the call over makes it again, and charges for it.
+    if (!this.#isKept && this.isFreeWhenCut) throw new ServiceUnavailable('The record of the call')
   }
 
   /** The call is charged. */

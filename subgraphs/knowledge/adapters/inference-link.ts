@@ -4,8 +4,8 @@ import type { CallContext, EmbeddingModel, Inference } from '../ports/inference.
 
 const EMBEDDING_MODEL = 'query ($id: ID!) { embeddingModel(id: $id) { id dimensions maxTokens overheadTokens cosineSpread } }'
 const COUNT_TOKENS = 'query ($modelId: ID!, $texts: [String!]!) { countTokens(modelId: $modelId, texts: $texts) }'
-const EMBED_QUERY = `mutation ($modelId: ID!, $text: String!, $runHoldId: ID) {
-  embedQuery(modelId: $modelId, text: $text, runHoldId: $runHoldId) { vector cost } }`
+const EMBED_QUERY = `mutation ($modelId: ID!, $text: String!, $runHoldId: ID, $step: String) {
+  embedQuery(modelId: $modelId, text: $text, runHoldId: $runHoldId, step: $step) { vector cost } }`
 const OPEN_EMBEDDING = 'mutation ($modelId: ID!, $tokens: Int!) { openEmbedding(modelId: $modelId, tokens: $tokens) { holdId } }'
 const EMBED_PASSAGES = 'mutation ($input: EmbedPassagesInput!) { embedPassages(input: $input) { vectors tokens } }'
 const CLOSE_EMBEDDING = 'mutation ($holdId: ID!, $tokens: Int!) { closeEmbedding(holdId: $holdId, tokens: $tokens) { charged } }'
@@ -18,7 +18,7 @@ export function inferenceOver(link: Link): Inference {
     countTokens: async (modelId, texts, context) =>
       (await ask<{ countTokens: number[] }>(COUNT_TOKENS, { modelId, texts }, context)).countTokens,
     async embedQuery(modelId, text, context) {
-      const variables = { modelId, text, runHoldId: context.runHoldId }
+      const variables = { modelId, text, runHoldId: context.runHoldId, step: context.step }
       const { embedQuery } = await ask<{ embedQuery: { vector: string; cost: string } }>(EMBED_QUERY, variables, context)
       return { vector: vectorOf(embedQuery.vector), cost: parseUsd(embedQuery.cost) }
     },

@@ -17,6 +17,8 @@ export interface CallContext {
   readonly signal: AbortSignal
   /** The hold of the run that the call is a step of. Absent: the wallet pays. */
   readonly runHoldId?: string
+  /** The step of a run that the call is, made once however often it is sent. */
+  readonly step?: string
 }
 
 /** Embedding models, as knowledge needs them: a GraphQL client of inference stands behind it. Every call is billed there. */

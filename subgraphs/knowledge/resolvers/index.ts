@@ -33,6 +33,12 @@ interface SearchInput {
   readonly mode: SearchMode | null
   readonly filter?: unknown
 }
+
+interface SearchArguments {
+  readonly input: SearchInput
+  readonly runHoldId?: string | null
+  readonly step?: string | null
+}
 type Chunk = StoredChunk & { readonly record: DocumentRecord }
 
 /** `{ READY: 'ready' }`: enum values are lower case inside. */
@@ -91,9 +97,10 @@ export const resolvers: Resolvers<Deps> = {
     },
     document: (_: unknown, { id }: { id: string }, { deps, caller }: Context) =>
       orNull(getDocument(deps.store, requireScope(caller, 'knowledge:read').organizationId, id)),
-    async searchCollection(_: unknown, { input, runHoldId }: { input: SearchInput; runHoldId?: string | null }, context: Context) {
+    async searchCollection(_: unknown, { input, runHoldId, step }: SearchArguments, context: Context) {
       const { limit, mode, filter = null, ...rest } = input
-      const { hits, cost } = await searchCollection(context.deps, runHoldId ? { ...context, runHoldId } : context, {
+      const inRun = { ...context, ...(runHoldId && { runHoldId }), ...(step && { step }) }
+      const { hits, cost } = await searchCollection(context.deps, inRun, {
         ...rest,
         filter,
         limit: limit ?? 10,

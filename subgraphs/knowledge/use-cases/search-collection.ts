@@ -37,7 +37,7 @@ export interface SearchAnswer {
  */
 export async function searchCollection(
   deps: Deps,
-  context: LinkContext & Pick<CallContext, 'runHoldId'>,
+  context: LinkContext & Pick<CallContext, 'runHoldId' | 'step'>,
   input: {
     readonly collectionId: string
     readonly query: string

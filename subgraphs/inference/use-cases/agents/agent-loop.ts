@@ -15,6 +15,7 @@ import { type SearchTool, searchArguments, searchToolsOf, toolDefinition } from 
 import type { Model } from '../../domain/catalog.ts'
 import type { ToolCall } from '../../domain/chat-answer.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
+import type { FoundPassages, Passage, PassageQuery } from '../../ports/knowledge.ts'
 import type { CallContext, Deps } from '../deps.ts'
 import { askModel, type ModelAnswer } from './model-step.ts'
 
@@ -35,6 +36,14 @@ export interface LoopInput {
   /** Its caller is the run's, and may search and ask; `runHoldId` is set. */
   readonly context: CallContext & { readonly runHoldId: string }
   readonly emit: (event: RunEvent) => void
+  /** What costs money; default: it is asked for at once. */
+  readonly calls?: LoopCalls
+}
+
+/** The calls of a loop, each with a name of its own that is the same when the loop is gone through again with the same answers. */
+export interface LoopCalls {
+  ask(name: string, request: ProtocolObject, onText: (text: string) => void): Promise<ModelAnswer>
+  search(name: string, query: PassageQuery): Promise<FoundPassages>
 }
 
 /** An agent's run from its question to its answer: the model is asked again with what it searched for, until it answers or meets a cap. @throws {KisError} */
@@ -45,16 +54,22 @@ export async function runAgentLoop(deps: Deps, input: LoopInput): Promise<RunOut
 class AgentLoop {
   readonly #deps: Deps
   readonly #input: LoopInput
+  readonly #calls: LoopCalls
   readonly #shown = new ShownPassages()
   readonly #messages: ProtocolObject[]
   #tools: readonly SearchTool[] = []
   #steps = 0
   #toolCalls = 0
+  #searches = 0
 
   constructor(deps: Deps, input: LoopInput) {
     this.#deps = deps
     this.#input = input
     this.#messages = [...input.messages]
+    this.#calls = input.calls ?? {
+      ask: (_name, request, onText) => askModel(deps, input.context, request, onText),
+      search: (_name, query) => deps.knowledge.search(query, input.context),
+    }
   }
 
   async run(): Promise<RunOutcome> {
@@ -99,7 +114,7 @@ class AgentLoop {
   }
 
   async #ask(toolChoice: 'auto' | 'none' | null, schema: ResponseSchema | null): Promise<ModelAnswer> {
-    const { agent, model, context, emit } = this.#input
+    const { agent, model, emit } = this.#input
     this.#steps += 1
     const number = this.#steps
     emit({ type: 'step_started', number })
@@ -114,7 +129,7 @@ class AgentLoop {
     const tell = (text: string) => {
       if (text !== '') emit({ type: 'text_delta', number, text })
     }
-    const answer = await askModel(this.#deps, context, request, (text) => tell(pieces.add(text)))
+    const answer = await this.#calls.ask(`model_${number}`, request, (text) => tell(pieces.add(text)))
     tell(pieces.end())
     const { quantities, cost } = answer
     this.#note({ kind: 'model', number, modelId: model.id, quantities, cost })
@@ -126,13 +141,17 @@ class AgentLoop {
     const answers: ProtocolObject[] = []
     for (let from = 0; from < calls.length; from += MAX_AT_ONCE) {
       const contents = await Promise.all(calls.slice(from, from + MAX_AT_ONCE).map((call) => this.#callTool(call)))
-      for (const [i, content] of contents.entries()) answers.push({ role: 'tool', tool_call_id: calls[from + i]!.id, content })
+      // Shown in the order of the calls, so that a passage has the same mark whichever search is ready first.
+      for (const [i, found] of contents.entries()) {
+        const content = typeof found === 'string' ? found : toolAnswer(this.#shown.show(found))
+        answers.push({ role: 'tool', tool_call_id: calls[from + i]!.id, content })
+      }
     }
     return answers
   }
 
   /** What the model did wrong is told to it; what ends the run is thrown. */
-  async #callTool({ id, name, arguments: text }: ToolCall): Promise<string> {
+  async #callTool({ id, name, arguments: text }: ToolCall): Promise<string | readonly Passage[]> {
     this.#input.emit({ type: 'tool_call', number: this.#steps, id, name, arguments: text })
     this.#toolCalls += 1
     if (this.#toolCalls > MAX_TOOL_CALLS) return failure('No more searches are allowed. Answer from what was found.')
@@ -140,21 +159,23 @@ class AgentLoop {
     if (!tool) return failure(`There is no tool \`${name}\`.`)
     try {
       const { query, limit, filter } = searchArguments(text)
-      return toolAnswer(await this.#search(tool, query, limit, filter))
+      return await this.#search(tool, query, limit, filter)
     } catch (error) {
       if (error instanceof KisError && error.code.startsWith('invalid')) return failure(error.message)
       throw error
     }
   }
 
-  async #search({ collection }: SearchTool, query: string, limit: number, filter: unknown): Promise<readonly ShownPassage[]> {
-    const { context, emit } = this.#input
+  async #search({ collection }: SearchTool, query: string, limit: number, filter: unknown): Promise<readonly Passage[]> {
+    const { emit } = this.#input
     const number = this.#steps
-    const { passages, cost } = await this.#deps.knowledge.search({ collectionId: collection.id, query, limit, filter }, context)
+    this.#searches += 1
+    const asked = { collectionId: collection.id, query, limit, filter }
+    const { passages, cost } = await this.#calls.search(`search_${this.#searches}`, asked)
     const hits = passages.map(({ chunkId, score, fileName, pageStart }) => ({ chunkId, score, fileName, pageStart }))
     emit({ type: 'search', number, collectionId: collection.id, query, hits })
     this.#note({ kind: 'search', number, collectionId: collection.id, query, hits: hits.length, cost })
-    return this.#shown.show(passages)
+    return passages
   }
 
   /** For a model that cannot ask: the question is looked for in every collection, and what is found stands before it. */
@@ -164,7 +185,7 @@ class AgentLoop {
     if (question.trim() === '' || this.#tools.length === 0) return
     const limit = Math.max(1, Math.floor(PASSAGES_WITHOUT_TOOLS / this.#tools.length))
     const found: ShownPassage[] = []
-    for (const tool of this.#tools) found.push(...(await this.#search(tool, question, limit, null)))
+    for (const tool of this.#tools) found.push(...this.#shown.show(await this.#search(tool, question, limit, null)))
     if (found.length > 0) this.#messages.splice(last, 0, { role: 'user', content: passagesAsText(found) })
   }
 

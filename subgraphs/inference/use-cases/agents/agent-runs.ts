@@ -86,7 +86,7 @@ export class AgentRuns implements AsyncDisposable {
   /** Looks after runs once the store is `opened`. */
   constructor(deps: Deps, opened: Promise<unknown>) {
     this.#deps = deps
-    this.log = new RunLog(deps)
+    this.log = new RunLog(deps, 'runs')
     this.#background = opened
       .then(() => Promise.all([this.#keepRenewing(), this.#keepSweeping()]))
       .then(
@@ -287,7 +287,7 @@ export class AgentRuns implements AsyncDisposable {
           { _id, status: 'running', leaseUntil: { $lt: now } },
           { $set: { status: 'failed', error, endedAt: now }, $unset: { leaseUntil: '' } },
         )
-        await this.log.close(organizationId, _id, { type: 'done', status: 'failed' })
+        await this.log.append(organizationId, _id, { type: 'done', status: 'failed' })
       }
       for (const { _id } of await collections.runs.find({ expiresAt: { $lt: now } }, { sort: { expiresAt: 1 }, limit: MAX_SWEPT })) {
         while ((await collections.runEvents.deleteMany({ runId: _id })) > 0);

@@ -2,6 +2,7 @@ import { KisError } from '../../../common/errors.ts'
 import { choicesOf, firstChoiceDelta, type ToolCall } from '../../domain/chat-answer.ts'
 import type { Quantities } from '../../ports/billing.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
+import type { ChatCompletion } from '../create-chat-completion.ts'
 import type { AskContext, Deps } from '../deps.ts'
 import { streamChatCompletion } from '../stream-chat-completion.ts'
 
@@ -28,6 +29,13 @@ export async function askModel(deps: Deps, ask: AskContext, request: ProtocolObj
   }
   ask.signal.throwIfAborted()
   throw new KisError('engine_error', 'The engine gave no answer.')
+}
+
+/** A whole answer in the same words. */
+export function answerOf({ response, usage, cost }: Pick<ChatCompletion, 'response' | 'usage' | 'cost'>): ModelAnswer {
+  const answer = new Answer()
+  answer.add({ ...response, choices: choicesOf(response).map((choice) => ({ ...choice, delta: choice.message })) })
+  return answer.finish(usage.quantities, cost)
 }
 
 interface Delta {

@@ -11,40 +11,52 @@ const POLL_MS = 300
 const CURSOR = /^\d{1,9}$/
 
 /** An event as followers get it. */
-export interface FollowedEvent {
+export interface FollowedEvent<Event = RunEvent> {
   readonly runId: string
   /** 1, 2, 3 … */
   readonly sequence: number
   readonly at: Date
-  readonly event: RunEvent
+  readonly event: Event
 }
 
-/** Events of runs: written by the process that runs them, followed by any. */
-export class RunLog {
+/** Events of runs of one kind: written by the process that runs them, followed by any. The last one is `done`. */
+export class RunLog<Event extends { readonly type: string } = RunEvent> {
+  readonly #runs: 'runs' | 'workflowRuns'
   readonly #deps: Pick<Deps, 'collections' | 'clock'>
   readonly #followers = new Map<string, Set<() => void>>()
 
-  constructor(deps: Pick<Deps, 'collections' | 'clock'>) {
+  constructor(deps: Pick<Deps, 'collections' | 'clock'>, runs: 'runs' | 'workflowRuns') {
     this.#deps = deps
+    this.#runs = runs
   }
 
   writerOf(organizationId: string, runId: string): RunEventWriter {
     return new RunEventWriter(this.#deps, organizationId, runId, () => this.#notify(runId))
   }
 
-  /** Adds the last event to a run whose writer is gone. Repeatable. */
-  async close(organizationId: string, runId: string, event: RunEvent): Promise<void> {
+  /** Adds an event behind all others, whoever has written them; none comes after `done`, so that adding that is repeatable. */
+  async append(organizationId: string, runId: string, event: Event): Promise<void> {
     const { collections, clock } = this.#deps
     for (;;) {
       const [last] = await collections.runEvents.find({ runId }, { sort: { sequence: -1 }, limit: 1 })
-      if (last && readEvent(last.event).type === 'done') return
+      if (last && fromJson<{ readonly type: string }>(last.event).type === 'done') return
       const record = recordOf(organizationId, runId, (last?.sequence ?? 0) + 1, clock.now(), event)
       if ((await collections.runEvents.insertMissing([record])) === 1) return this.#notify(runId)
     }
   }
 
+  /** The events that have been written, in pages. */
+  async *written(runId: string): AsyncGenerator<Event> {
+    for (let position = 0; ; ) {
+      const page = await this.#read(runId, position)
+      for (const { event } of page) yield fromJson<Event>(event)
+      if (page.length < PAGE_EVENTS) return
+      position = page.at(-1)!.sequence
+    }
+  }
+
   /** The run's events after a cursor, up to its last one. @throws {KisError} `not_found`; `invalid_request`: this is no cursor. */
-  follow(organizationId: string, runId: string, after: string | null): AsyncIterableIterator<FollowedEvent, undefined> {
+  follow(organizationId: string, runId: string, after: string | null): AsyncIterableIterator<FollowedEvent<Event>, undefined> {
     let unread: RunEventRecord[] = []
     let position: number | undefined
     let isOver = false
@@ -52,7 +64,7 @@ export class RunLog {
     const notify = () => wake()
     const followers = this.#followers.get(runId) ?? new Set()
     this.#followers.set(runId, followers.add(notify))
-    return endableIterator<FollowedEvent>(
+    return endableIterator<FollowedEvent<Event>>(
       async () => {
         if (position === undefined) {
           position = await this.#position(organizationId, runId, after)
@@ -75,7 +87,7 @@ export class RunLog {
         }
         const { sequence, at, event } = unread.shift()!
         position = sequence
-        const value = { runId, sequence, at, event: readEvent(event) }
+        const value = { runId, sequence, at, event: fromJson<Event>(event) }
         isOver = value.event.type === 'done'
         return { done: false, value }
       },
@@ -88,7 +100,7 @@ export class RunLog {
   }
 
   async #position(organizationId: string, runId: string, after: string | null): Promise<number> {
-    if (!(await this.#deps.collections.runs.findOne({ _id: runId, organizationId }))) throw new NotFound('run', runId, 'runId')
+    if (!(await this.#deps.collections[this.#runs].findOne({ _id: runId, organizationId }))) throw new NotFound('run', runId, 'runId')
     if (after === null) return 0
     if (!CURSOR.test(after)) throw new KisError('invalid_request', 'This is no cursor of a run.', { param: 'after' })
     return Number(after)
@@ -98,7 +110,7 @@ export class RunLog {
   async #endedAt(runId: string, position: number): Promise<boolean> {
     if (position === 0) return false
     const at = await this.#deps.collections.runEvents.findOne({ runId, sequence: position })
-    return at !== null && readEvent(at.event).type === 'done'
+    return at !== null && fromJson<{ readonly type: string }>(at.event).type === 'done'
   }
 
   #read(runId: string, position: number): Promise<readonly RunEventRecord[]> {
@@ -157,7 +169,7 @@ export class RunEventWriter {
   }
 }
 
-function recordOf(organizationId: string, runId: string, sequence: number, at: Date, event: RunEvent): RunEventRecord {
+function recordOf(organizationId: string, runId: string, sequence: number, at: Date, event: object): RunEventRecord {
   return { _id: `${runId}_${sequence}`, organizationId, runId, sequence, at, event: toJson(event) }
 }
 
@@ -168,8 +180,4 @@ export function toJson(value: unknown): string {
 
 export function fromJson<T>(text: string): T {
   return JSON.parse(text, (key, field) => (key === 'cost' && typeof field === 'string' ? BigInt(field) : field)) as T
-}
-
-function readEvent(event: string): RunEvent {
-  return fromJson<RunEvent>(event)
 }

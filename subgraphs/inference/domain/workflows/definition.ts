@@ -1,0 +1,117 @@
+import { readFileSync } from 'node:fs'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { refuse } from '../../../common/check.ts'
+import { KisError } from '../../../common/errors.ts'
+import { errorOfFault } from '../../../common/schema-fault.ts'
+import { parseUsd } from '../../../common/usd.ts'
+import type { ProtocolObject } from '../../ports/engines.ts'
+import { checkSchema } from '../agents/response-schema.ts'
+import type { Condition } from './condition.ts'
+import { checkGraph } from './graph.ts'
+import { Misplaced } from './template.ts'
+
+/** Of a definition as JSON: 50 nodes of long instructions. */
+const MAX_CHARACTERS = 524_288
+const DEFAULT_MAX_COST = 1_000_000_000n
+/** 1,000 USD, as of an agent's run. */
+const MOST_MAX_COST = 1_000_000_000_000n
+const DEFAULT_MAX_SECONDS = 3_600
+
+interface NodeFields {
+  readonly response_schema?: ProtocolObject
+}
+
+/** What a node does, as it is written; every text is a template. */
+export type Task = NodeFields &
+  (
+    | {
+        readonly type: 'chat'
+        readonly model: string
+        readonly messages: readonly { readonly role: string; readonly content: string }[]
+        readonly temperature?: number
+        readonly top_p?: number
+        readonly max_output_tokens?: number
+      }
+    | { readonly type: 'agent'; readonly agent_id: string; readonly input: string }
+    | {
+        readonly type: 'search'
+        readonly collection_id: string
+        readonly query: string
+        readonly limit?: number
+        readonly filter?: ProtocolObject
+      }
+    | {
+        readonly type: 'transcribe'
+        readonly model: string
+        readonly file_id: string
+        readonly language?: string
+        readonly prompt?: string
+      }
+    | { readonly type: 'template'; readonly template: string }
+  )
+
+export type BranchTask = NodeFields & {
+  readonly type: 'branch'
+  readonly cases: readonly { readonly name: string; readonly when: Condition }[]
+  readonly default?: string
+}
+
+export type MapTask = NodeFields & { readonly type: 'map'; readonly over: unknown; readonly node: Task; readonly at_once?: number }
+
+export type WorkflowNode = (Task | BranchTask | MapTask) & { readonly id: string; readonly after?: readonly string[] }
+export const NODE_TYPES = ['agent', 'chat', 'search', 'transcribe', 'template', 'branch', 'map'] as const
+export type NodeType = (typeof NODE_TYPES)[number]
+
+/** As `schema/workflow.schema.json` describes it. */
+export interface WorkflowDefinition {
+  readonly inputs?: ProtocolObject
+  readonly nodes: readonly WorkflowNode[]
+  readonly output: unknown
+  readonly max_cost_usd?: string
+  readonly max_seconds?: number
+}
+
+/** The published description of definitions, which is what they are checked by. */
+export const WORKFLOW_SCHEMA = JSON.parse(
+  readFileSync(new URL('../../../../schema/workflow.schema.json', import.meta.url), 'utf8'),
+) as ProtocolObject
+const hasShape = new Ajv2020({ strict: false, validateFormats: false, verbose: true }).compile<WorkflowDefinition>(WORKFLOW_SCHEMA)
+
+/**
+ * Checks all but what only others know: models, agents and collections.
+ * @throws {KisError} with the path below `param`: of a fault in the shape, of a reference to what there is not, of a reference that closes a circle.
+ */
+export function workflowDefinition(value: unknown, param: string): WorkflowDefinition {
+  if (value === null || value === undefined) refuse('missing_required_parameter', param, `Missing required parameter: '${param}'.`)
+  if (JSON.stringify(value).length > MAX_CHARACTERS)
+    refuse('string_above_max_length', param, `A definition has at most ${MAX_CHARACTERS} characters as JSON.`)
+  if (!hasShape(value)) throw errorOfFault(hasShape.errors![0]!, 'The definition', param)
+  if (value.inputs) checkSchema(value.inputs, `${param}.inputs`)
+  for (const [i, node] of value.nodes.entries()) {
+    checkResponseSchema(node, `${param}.nodes[${i}]`)
+    if (node.type === 'map') checkResponseSchema(node.node, `${param}.nodes[${i}].node`)
+  }
+  const maxCost = maxCostOf(value)
+  if (maxCost <= 0n || maxCost > MOST_MAX_COST)
+    refuse('unsupported_value', `${param}.max_cost_usd`, 'The most that a run may cost is above 0 and at most 1,000 USD.')
+  try {
+    checkGraph(value)
+  } catch (error) {
+    if (error instanceof Misplaced) throw new KisError('invalid_request', error.message, { param: `${param}.${error.path}`, cause: error })
+    throw error
+  }
+  return value
+}
+
+/** Nano-USD. */
+export function maxCostOf({ max_cost_usd }: WorkflowDefinition): bigint {
+  return max_cost_usd === undefined ? DEFAULT_MAX_COST : parseUsd(max_cost_usd)
+}
+
+export function maxSecondsOf({ max_seconds }: WorkflowDefinition): number {
+  return max_seconds ?? DEFAULT_MAX_SECONDS
+}
+
+function checkResponseSchema({ response_schema }: NodeFields, path: string): void {
+  if (response_schema) checkSchema(response_schema, `${path}.response_schema`)
+}

@@ -1,0 +1,267 @@
+import { KisError } from '../../../common/errors.ts'
+
+/** Of an expression, its paths and its lists: what a person writes is far below. */
+const MAX_OPERANDS = 8
+const MAX_STEPS = 20
+const MAX_CALLS = 8
+/** Values that a path with `[*]` gives, and characters of a text that a function makes. */
+const MAX_VALUES = 10_000
+export const MAX_TEXT_CHARACTERS = 262_144
+
+/** A path of values: `nodes.find.results[*].text`. */
+export interface Path {
+  readonly root: Root
+  /** `*`: of each item. */
+  readonly steps: readonly (string | number)[]
+}
+
+export const ROOTS = ['inputs', 'nodes', 'item', 'index'] as const
+export type Root = (typeof ROOTS)[number]
+
+interface Call {
+  readonly name: FunctionName
+  readonly argument: string | number | null
+}
+
+/** `a ?? b | f | g("x")`: the first value that is not null, then the functions in their order. */
+export interface Expression {
+  readonly operands: readonly ({ readonly path: Path } | { readonly literal: string | number | boolean | null })[]
+  readonly calls: readonly Call[]
+}
+
+/** What expressions see. A node that was skipped has no output. */
+export interface Scope {
+  readonly inputs: unknown
+  readonly nodes: Readonly<Record<string, unknown>>
+  /** In the node of a map. */
+  readonly item?: unknown
+  readonly index?: number
+}
+
+/** An expression rests on a node that was skipped, and has nothing in its place. */
+export class RestsOnSkipped extends Error {}
+
+/** Function → the type of its argument. */
+const FUNCTIONS = {
+  json: null,
+  length: null,
+  first: null,
+  last: null,
+  lower: null,
+  upper: null,
+  trim: null,
+  join: 'string',
+  take: 'number',
+  truncate: 'number',
+} as const
+type FunctionName = keyof typeof FUNCTIONS
+
+const SPACE = /\s*/y
+const NAME = /[A-Za-z_][A-Za-z0-9_]*/y
+const NUMBER = /-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?/y
+const INDEX = /\[(?:(\d{1,6})|(\*))\]/y
+const STRING = /"(?:[^"\\\n]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}){0,1000}"/y
+const QUOTED_STEP = /\[("(?:[^"\\\n]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}){1,200}")\]/y
+
+/** @throws {SyntaxError} with what is wrong and where. */
+export function parseExpression(text: string): Expression {
+  const reader = new Reader(text, 0)
+  const expression = reader.expression()
+  if (reader.at !== text.length) reader.fail('more than an expression')
+  return expression
+}
+
+/** Reads the expression that begins there; gives where it ends, behind the spaces that follow. @throws {SyntaxError} */
+export function readExpression(text: string, at: number): { readonly expression: Expression; readonly end: number } {
+  const reader = new Reader(text, at)
+  return { expression: reader.expression(), end: reader.at }
+}
+
+/** Null where there is nothing. @throws {KisError} a function got what it cannot take. @throws {RestsOnSkipped} */
+export function evaluate({ operands, calls }: Expression, scope: Scope): unknown {
+  let value: unknown = null
+  let isSkipped = false
+  for (const operand of operands) {
+    if ('path' in operand && isOfSkipped(operand.path, scope)) isSkipped = true
+    else value = 'path' in operand ? valueAt(operand.path, scope) : operand.literal
+    if (value !== null && value !== undefined) break
+  }
+  if ((value ?? null) === null && isSkipped) throw new RestsOnSkipped()
+  return calls.reduce(apply, value ?? null)
+}
+
+/** As it stands in a text: texts as they are, nothing for null, all else as JSON. */
+export function textOf(value: unknown): string {
+  if (typeof value === 'string') return value
+  return value === null || value === undefined ? '' : JSON.stringify(value)
+}
+
+class Reader {
+  readonly #text: string
+  at: number
+
+  constructor(text: string, at: number) {
+    this.#text = text
+    this.at = at
+  }
+
+  expression(): Expression {
+    const operands = [this.#operand()]
+    while (this.#takes('??')) operands.push(this.#operand())
+    const calls: Call[] = []
+    while (this.#takes('|')) calls.push(this.#call())
+    if (operands.length > MAX_OPERANDS || calls.length > MAX_CALLS)
+      this.fail(`more than ${MAX_OPERANDS} alternatives or ${MAX_CALLS} functions`)
+    return { operands, calls }
+  }
+
+  fail(what: string): never {
+    throw new SyntaxError(`${what} at character ${this.at + 1} of \`${this.#text.slice(0, 100)}\``)
+  }
+
+  #operand(): Expression['operands'][number] {
+    this.#match(SPACE)
+    const string = this.#match(STRING)
+    if (string) return { literal: this.#spaced(JSON.parse(string[0]) as string) }
+    const number = this.#match(NUMBER)
+    if (number) return { literal: this.#spaced(Number(number[0])) }
+    const name = this.#match(NAME)?.[0]
+    if (name === undefined) this.fail('a path, a text or a number is missing')
+    if (name === 'true' || name === 'false' || name === 'null') return { literal: this.#spaced(JSON.parse(name) as boolean | null) }
+    if (!ROOTS.includes(name as Root)) this.fail(`\`${name}\` is none of ${ROOTS.join(', ')}`)
+    return { path: { root: name as Root, steps: this.#spaced(this.#steps()) } }
+  }
+
+  #steps(): readonly (string | number)[] {
+    const steps: (string | number)[] = []
+    for (;;) {
+      const index = this.#match(INDEX)
+      const quoted = index ? null : this.#match(QUOTED_STEP)
+      if (index) steps.push(index[2] ?? Number(index[1]))
+      else if (quoted) steps.push(`.${JSON.parse(quoted[1]!)}`)
+      else if (this.#text[this.at] === '.') {
+        this.at += 1
+        steps.push(`.${this.#match(NAME)?.[0] ?? this.fail('a name is missing')}`)
+      } else return steps
+      if (steps.length > MAX_STEPS) this.fail(`a path of more than ${MAX_STEPS} steps`)
+    }
+  }
+
+  #call(): Call {
+    this.#match(SPACE)
+    const name = this.#match(NAME)?.[0]
+    if (name === undefined || !Object.hasOwn(FUNCTIONS, name)) this.fail(`a function is missing: ${Object.keys(FUNCTIONS).join(', ')}`)
+    const wanted = FUNCTIONS[name as FunctionName]
+    if (wanted === null) return this.#spaced({ name: name as FunctionName, argument: null })
+    if (!this.#takes('(')) this.fail(`\`${name}\` takes a ${wanted}: \`(\` is missing`)
+    this.#match(SPACE)
+    const literal = wanted === 'string' ? this.#match(STRING) : this.#match(NUMBER)
+    if (!literal) this.fail(`\`${name}\` takes a ${wanted}`)
+    const argument = JSON.parse(literal[0]) as string | number
+    if (typeof argument === 'number' && (!Number.isInteger(argument) || argument < 0)) this.fail(`\`${name}\` takes a whole number from 0`)
+    if (!this.#takes(')')) this.fail('`)` is missing')
+    return { name: name as FunctionName, argument }
+  }
+
+  #takes(mark: string): boolean {
+    this.#match(SPACE)
+    if (!this.#text.startsWith(mark, this.at)) return false
+    this.at += mark.length
+    this.#match(SPACE)
+    return true
+  }
+
+  #spaced<T>(value: T): T {
+    this.#match(SPACE)
+    return value
+  }
+
+  #match(pattern: RegExp): RegExpExecArray | null {
+    pattern.lastIndex = this.at
+    const found = pattern.exec(this.#text)
+    if (found) this.at += found[0].length
+    return found
+  }
+}
+
+function isOfSkipped({ root, steps }: Path, { nodes }: Scope): boolean {
+  return root === 'nodes' && nodes[nameOf(steps[0])] === undefined
+}
+
+/** Names have a point before them, so that none is taken for `*`. */
+export function nameOf(step: string | number | undefined): string {
+  return typeof step === 'string' && step.startsWith('.') ? step.slice(1) : ''
+}
+
+function valueAt({ root, steps }: Path, scope: Scope): unknown {
+  return walk(scope[root], steps, { left: MAX_VALUES })
+}
+
+function walk(value: unknown, steps: readonly (string | number)[], values: { left: number }): unknown {
+  let current = value
+  for (const [i, step] of steps.entries()) {
+    if (step === '*') {
+      if (!Array.isArray(current)) return null
+      values.left -= current.length
+      if (values.left < 0) throw new KisError('run_limit_exceeded', `A path gives more than ${MAX_VALUES} values.`)
+      const rest = steps.slice(i + 1)
+      const found = current.map((item) => walk(item, rest, values) ?? null)
+      // A list of lists, by a second `[*]`, is one list.
+      return rest.includes('*') ? found.flat() : found
+    }
+    if (typeof current !== 'object' || current === null) return null
+    const key = typeof step === 'number' ? step : nameOf(step)
+    if (Array.isArray(current) !== (typeof step === 'number')) return null
+    if (!Object.hasOwn(current, key)) return null
+    current = (current as Record<string | number, unknown>)[key]
+  }
+  return current
+}
+
+function apply(value: unknown, { name, argument }: Call): unknown {
+  switch (name) {
+    case 'json':
+      return bounded(JSON.stringify(value))
+    case 'length':
+      if (typeof value === 'string' || Array.isArray(value)) return value.length
+      return typeof value === 'object' && value !== null ? Object.keys(value).length : value === null ? 0 : wrong(name, 'a text or a list')
+    case 'first':
+      return listOf(name, value)[0] ?? null
+    case 'last':
+      return listOf(name, value).at(-1) ?? null
+    case 'take':
+      return listOf(name, value).slice(0, argument as number)
+    case 'join': {
+      const list = listOf(name, value)
+      return bounded(list.map(textOf).join(argument as string))
+    }
+    case 'lower':
+      return textOf(value).toLowerCase()
+    case 'upper':
+      return bounded(textOf(value).toUpperCase())
+    case 'trim':
+      return textOf(value).trim()
+    case 'truncate':
+      return truncated(textOf(value), argument as number)
+  }
+}
+
+/** Not in the middle of a surrogate pair. */
+function truncated(text: string, length: number): string {
+  const code = text.charCodeAt(length - 1)
+  return text.slice(0, length > 0 && code >= 0xd800 && code < 0xdc00 ? length - 1 : length)
+}
+
+function listOf(name: string, value: unknown): readonly unknown[] {
+  if (value === null) return []
+  return Array.isArray(value) ? value : wrong(name, 'a list')
+}
+
+function bounded(text: string): string {
+  if (text.length > MAX_TEXT_CHARACTERS) throw new KisError('run_limit_exceeded', `A text has more than ${MAX_TEXT_CHARACTERS} characters.`)
+  return text
+}
+
+function wrong(name: string, wanted: string): never {
+  throw new KisError('invalid_request', `The function \`${name}\` takes ${wanted}.`)
+}

@@ -1,0 +1,164 @@
+import type { Condition } from './condition.ts'
+import type { BranchTask, MapTask, NodeType, Task, WorkflowDefinition, WorkflowNode } from './definition.ts'
+import { nameOf, type Path } from './expression.ts'
+import { expressionsOf, Misplaced, type Placed } from './template.ts'
+
+/** What a node gives, by its type. */
+const OUTPUTS: Readonly<Record<NodeType, readonly string[]>> = {
+  chat: ['text', 'output', 'model'],
+  agent: ['text', 'output', 'citations'],
+  search: ['results', 'text', 'count'],
+  transcribe: ['text', 'seconds'],
+  template: ['text', 'output'],
+  branch: ['case'],
+  map: ['items', 'count'],
+}
+
+/** A gate: a node that must be done, and where it is a branch, the case that it must have chosen. */
+export interface Gate {
+  readonly nodeId: string
+  readonly chosen: string | null
+}
+
+export function gatesOf({ after = [] }: WorkflowNode): readonly Gate[] {
+  return after.map((gate) => {
+    const [nodeId = '', chosen = null] = gate.split('.')
+    return { nodeId, chosen }
+  })
+}
+
+export function casesOf({ cases, default: otherwise = 'default' }: BranchTask): readonly string[] {
+  return [...cases.map(({ name }) => name), otherwise]
+}
+
+/** Ids of the nodes that each node waits for. */
+export function waitsOf({ nodes }: WorkflowDefinition): ReadonlyMap<string, ReadonlySet<string>> {
+  return new Map(nodes.map((node, i) => [node.id, new Set(edgesOf(node, `nodes[${i}]`).map(({ nodeId }) => nodeId))]))
+}
+
+/** Every reference names what there is, and no nodes wait for each other. @throws {Misplaced} with the path in the definition. */
+export function checkGraph(definition: WorkflowDefinition): void {
+  const { nodes } = definition
+  const byId = new Map<string, WorkflowNode>()
+  for (const [i, node] of nodes.entries()) {
+    if (byId.has(node.id)) throw new Misplaced(`nodes[${i}].id`, `Another node has the id \`${node.id}\`.`)
+    byId.set(node.id, node)
+  }
+  for (const [i, node] of nodes.entries()) checkNode(definition, byId, node, `nodes[${i}]`)
+  for (const placed of expressionsOf(definition.output, 'output')) checkPaths(definition, byId, placed, false)
+  checkCircles(nodes)
+}
+
+function checkNode(definition: WorkflowDefinition, byId: ReadonlyMap<string, WorkflowNode>, node: WorkflowNode, path: string): void {
+  for (const [i, { nodeId, chosen }] of gatesOf(node).entries()) {
+    const at = `${path}.after[${i}]`
+    const other = byId.get(nodeId)
+    if (!other) throw new Misplaced(at, `There is no node \`${nodeId}\`.`)
+    if (chosen === null) continue
+    if (other.type !== 'branch') throw new Misplaced(at, `The node \`${nodeId}\` is no branch and has no cases.`)
+    if (!casesOf(other).includes(chosen)) throw new Misplaced(at, `The branch \`${nodeId}\` has no case \`${chosen}\`.`)
+  }
+  for (const placed of templatesOf(node, path)) checkPaths(definition, byId, placed, false)
+  if (node.type === 'map') for (const placed of templatesOf(node.node, `${path}.node`)) checkPaths(definition, byId, placed, true)
+  if (node.type !== 'branch') return
+  const names = node.cases.map(({ name }) => name)
+  const repeated = names.findIndex((name, i) => names.indexOf(name) !== i)
+  if (repeated >= 0) throw new Misplaced(`${path}.cases[${repeated}].name`, `Another case has the name \`${names[repeated]}\`.`)
+}
+
+function checkPaths(
+  { inputs }: WorkflowDefinition,
+  byId: ReadonlyMap<string, WorkflowNode>,
+  { expression, path }: Placed,
+  isOfItem: boolean,
+): void {
+  for (const { root, steps } of pathsOf(expression)) {
+    if ((root === 'item' || root === 'index') && !isOfItem) throw new Misplaced(path, `\`${root}\` is known in the node of a map only.`)
+    if (root === 'inputs') checkInput(inputs, steps, path)
+    if (root !== 'nodes') continue
+    const node = byId.get(nameOf(steps[0]))
+    if (!node) throw new Misplaced(path, `There is no node \`${nameOf(steps[0]) || steps[0] || ''}\`.`)
+    if (steps[1] !== undefined && !OUTPUTS[node.type].includes(nameOf(steps[1])))
+      throw new Misplaced(path, `The node \`${node.id}\` gives ${OUTPUTS[node.type].join(', ')}; not \`${nameOf(steps[1]) || steps[1]}\`.`)
+    const isWithoutOutput = (node.type === 'chat' || node.type === 'template') && !node.response_schema
+    if (steps[1] === '.output' && isWithoutOutput)
+      throw new Misplaced(path, `The node \`${node.id}\` has no \`response_schema\`, and so no \`output\`.`)
+  }
+}
+
+/** A schema that lists its properties knows all of them, unless it says otherwise. */
+function checkInput(inputs: WorkflowDefinition['inputs'], steps: Path['steps'], path: string): void {
+  const { properties, additionalProperties, patternProperties } = inputs ?? {}
+  if (typeof properties !== 'object' || properties === null || additionalProperties || patternProperties) return
+  const name = nameOf(steps[0])
+  if (steps.length > 0 && !Object.hasOwn(properties, name)) throw new Misplaced(path, `The inputs have no \`${name || steps[0]}\`.`)
+}
+
+interface Edge {
+  readonly nodeId: string
+  readonly path: string
+}
+
+function edgesOf(node: WorkflowNode, path: string): readonly Edge[] {
+  const placed = [...templatesOf(node, path), ...(node.type === 'map' ? templatesOf(node.node, `${path}.node`) : [])]
+  return [
+    ...gatesOf(node).map(({ nodeId }, i) => ({ nodeId, path: `${path}.after[${i}]` })),
+    ...placed.flatMap(({ expression, path: at }) =>
+      pathsOf(expression).flatMap(({ root, steps }) => (root === 'nodes' ? [{ nodeId: nameOf(steps[0]), path: at }] : [])),
+    ),
+  ]
+}
+
+/** Depth first; 50 nodes are no depth. */
+function checkCircles(nodes: readonly WorkflowNode[]): void {
+  const edges = new Map(nodes.map((node, i) => [node.id, edgesOf(node, `nodes[${i}]`)]))
+  const done = new Set<string>()
+  const visit = (id: string, way: readonly string[]) => {
+    if (done.has(id)) return
+    for (const { nodeId, path } of edges.get(id)!) {
+      const from = [...way, id].indexOf(nodeId)
+      if (from >= 0)
+        throw new Misplaced(path, `The nodes wait for each other: ${[...way, id].slice(from).join(' waits for ')} waits for ${nodeId}.`)
+      visit(nodeId, [...way, id])
+    }
+    done.add(id)
+  }
+  for (const { id } of nodes) visit(id, [])
+}
+
+function pathsOf({ operands }: Placed['expression']): readonly Path[] {
+  return operands.flatMap((operand) => ('path' in operand ? [operand.path] : []))
+}
+
+/** The templates of a node, without those of a map's own node. */
+function templatesOf(task: Task | BranchTask | MapTask, path: string): readonly Placed[] {
+  const at = (name: string, value: unknown) => (value === undefined ? [] : [...expressionsOf(value, `${path}.${name}`)])
+  switch (task.type) {
+    case 'chat':
+      return task.messages.flatMap(({ content }, i) => at(`messages[${i}].content`, content))
+    case 'agent':
+      return at('input', task.input)
+    case 'search':
+      return [...at('query', task.query), ...at('filter', task.filter)]
+    case 'transcribe':
+      return [...at('file_id', task.file_id), ...at('language', task.language), ...at('prompt', task.prompt)]
+    case 'template':
+      return at('template', task.template)
+    case 'branch':
+      return task.cases.flatMap(({ when }, i) => conditionTemplates(when, `${path}.cases[${i}].when`))
+    case 'map':
+      return at('over', task.over)
+  }
+}
+
+/** Conditions in conditions. */
+const MAX_CONDITION_DEPTH = 8
+
+function conditionTemplates(condition: Condition, path: string, depth = 1): readonly Placed[] {
+  if (depth > MAX_CONDITION_DEPTH) throw new Misplaced(path, `Conditions are nested at most ${MAX_CONDITION_DEPTH} deep.`)
+  const inner = (each: Condition, at: string) => conditionTemplates(each, `${path}.${at}`, depth + 1)
+  if ('all' in condition) return condition.all.flatMap((each, i) => inner(each, `all[${i}]`))
+  if ('any' in condition) return condition.any.flatMap((each, i) => inner(each, `any[${i}]`))
+  if ('not' in condition) return inner(condition.not, 'not')
+  return [...expressionsOf(condition.left, `${path}.left`), ...expressionsOf(condition.right, `${path}.right`)]
+}

@@ -1,0 +1,36 @@
+import type { ErrorCode } from '../../../../schema/errors.ts'
+import type { RunError, RunStatus } from '../agents/run.ts'
+
+export const NODE_STATES = ['pending', 'running', 'done', 'failed', 'skipped'] as const
+export type NodeState = (typeof NODE_STATES)[number]
+
+/** Where a node of a run stands. */
+export type NodeRun = {
+  readonly state: NodeState
+  /** JSON, once it is done. */
+  readonly output: string | null
+  /** Nano-USD that its calls were charged, as a decimal. */
+  readonly cost: string
+  readonly error: RunError | null
+  readonly startedAt: Date | null
+  readonly endedAt: Date | null
+}
+
+/** What happens in a run of a workflow, in order. */
+export type WorkflowEvent =
+  | { readonly type: 'run_started'; readonly workflowVersion: number }
+  /** Again after the process that did it is gone. */
+  | { readonly type: 'node_started'; readonly nodeId: string }
+  /** An item of a map is done. */
+  | { readonly type: 'item_done'; readonly nodeId: string; readonly index: number }
+  | {
+      readonly type: 'node_ended'
+      readonly nodeId: string
+      readonly state: Extract<NodeState, 'done' | 'failed' | 'skipped'>
+      readonly cost: bigint
+    }
+  /** The last one. */
+  | { readonly type: 'done'; readonly status: Exclude<RunStatus, 'running'> }
+
+/** Why a run goes no further, with the node that it failed in. */
+export type WorkflowError = { readonly code: ErrorCode; readonly message: string; readonly nodeId: string | null }

@@ -1,0 +1,78 @@
+import { KisError } from '../../../common/errors.ts'
+import { type Expression, evaluate, MAX_TEXT_CHARACTERS, parseExpression, readExpression, type Scope, textOf } from './expression.ts'
+
+/** How deep a value may be nested. */
+const MAX_DEPTH = 16
+
+/** A text with `{{ expression }}`s. @throws {SyntaxError} @throws what `evaluate` throws; `run_limit_exceeded`: it is too long. */
+export function renderText(template: string, scope: Scope): string {
+  let text = ''
+  for (const part of partsOf(template)) {
+    text += typeof part === 'string' ? part : textOf(evaluate(part, scope))
+    if (text.length > MAX_TEXT_CHARACTERS)
+      throw new KisError('run_limit_exceeded', `A text has more than ${MAX_TEXT_CHARACTERS} characters.`)
+  }
+  return text
+}
+
+/** A JSON value in which texts are templates, and `{"$ref": "expression"}` stands for the expression's value. Errors as of `renderText`. */
+export function renderValue(template: unknown, scope: Scope): unknown {
+  if (typeof template === 'string') return renderText(template, scope)
+  const reference = referenceOf(template)
+  if (reference !== null) return evaluate(parseExpression(reference), scope)
+  if (Array.isArray(template)) return template.map((item) => renderValue(item, scope))
+  if (typeof template !== 'object' || template === null) return template
+  return Object.fromEntries(Object.entries(template).map(([name, value]) => [name, renderValue(value, scope)]))
+}
+
+/** An expression of a template, and the path where it stands. */
+export interface Placed {
+  readonly expression: Expression
+  readonly path: string
+}
+
+/** Every expression of a text or value. @throws {Misplaced} */
+export function* expressionsOf(template: unknown, path: string, depth = 0): Generator<Placed> {
+  if (depth > MAX_DEPTH) throw new Misplaced(path, `It is nested deeper than ${MAX_DEPTH} levels.`)
+  const reference = referenceOf(template)
+  try {
+    if (reference !== null) yield { expression: parseExpression(reference), path }
+    else if (typeof template === 'string')
+      for (const part of partsOf(template)) if (typeof part !== 'string') yield { expression: part, path }
+  } catch (error) {
+    if (error instanceof SyntaxError) throw new Misplaced(path, `This is no expression: ${error.message}.`)
+    throw error
+  }
+  if (reference !== null || typeof template !== 'object' || template === null) return
+  for (const [name, value] of Object.entries(template))
+    yield* expressionsOf(value, Array.isArray(template) ? `${path}[${name}]` : `${path}.${name}`, depth + 1)
+}
+
+/** Something of a definition that cannot be, and where. */
+export class Misplaced extends Error {
+  readonly path: string
+
+  constructor(path: string, message: string) {
+    super(message)
+    this.path = path
+  }
+}
+
+function referenceOf(template: unknown): string | null {
+  if (typeof template !== 'object' || template === null || Array.isArray(template)) return null
+  const { $ref, ...rest } = template as { readonly $ref?: unknown }
+  return typeof $ref === 'string' && Object.keys(rest).length === 0 ? $ref : null
+}
+
+function* partsOf(template: string): Generator<string | Expression> {
+  let at = 0
+  for (;;) {
+    const open = template.indexOf('{{', at)
+    if (open < 0) return yield template.slice(at)
+    if (open > at) yield template.slice(at, open)
+    const { expression, end } = readExpression(template, open + 2)
+    if (!template.startsWith('}}', end)) throw new SyntaxError(`\`}}\` is missing at character ${end + 1} of \`${template.slice(0, 100)}\``)
+    yield expression
+    at = end + 2
+  }
+}

@@ -1,5 +1,6 @@
 import type { WebSocket } from 'ws'
 import type { Clock } from '../subgraphs/common/clock.ts'
+import { MAX_SERVICE_FRAME_BYTES } from '../subgraphs/common/remote-link.ts'
 
 /** What one API key may do over sockets at once. */
 export interface SocketLimits {
@@ -24,7 +25,7 @@ export const PUBLIC_SOCKETS: SocketLimits = {
 
 /** Sockets of the service's own processes carry the calls of many clients; how many is judged where they came in. */
 export const SERVICE_SOCKETS: SocketLimits = {
-  maxFrameBytes: 24 * 1024 * 1024,
+  maxFrameBytes: MAX_SERVICE_FRAME_BYTES,
   socketsPerKey: Number.POSITIVE_INFINITY,
   operationsPerKey: Number.POSITIVE_INFINITY,
   messagesPerSecond: Number.POSITIVE_INFINITY,

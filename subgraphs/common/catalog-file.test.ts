@@ -193,6 +193,11 @@ describe('a catalog is refused for', () => {
       'c.yaml:5: models[0].fallbacks: is for chat models only',
     ],
     [
+      'streaming of a chat model',
+      withModel(`${CHAT}, supports: [streaming]`),
+      'c.yaml:5: models[0].supports: has `streaming`, which is for transcription models',
+    ],
+    [
       'a tier without a price that the model has',
       withModel(CHAT.replace('price: {', 'price: { cached_input: "0.1", tiers: [{ above_input_tokens: 9, input: "2", output: "3" }],')),
       'c.yaml:5: models[0].price.tiers[0].cached_input: is missing',

@@ -37,7 +37,16 @@ export interface EngineEntry {
   readonly on: boolean
 }
 
-export const FEATURES = ['vision', 'tools', 'response_schema', 'reasoning', 'prompt_cache', 'token_input', 'dimensions'] as const
+export const FEATURES = [
+  'vision',
+  'tools',
+  'response_schema',
+  'reasoning',
+  'prompt_cache',
+  'token_input',
+  'dimensions',
+  'streaming',
+] as const
 export type Feature = (typeof FEATURES)[number]
 
 export interface ModelEntry {
@@ -281,6 +290,8 @@ function modelOf(fields: Fields): ModelEntry {
     fields.problem('fallbacks', 'is not for embeddings: vectors of two models cannot be compared')
   if (kind === 'transcription' && model.fallbacks.length > 0) fields.problem('fallbacks', 'is for chat models only')
   if (model.fallbacks.length > MAX_FALLBACKS) fields.problem('fallbacks', `has more than ${MAX_FALLBACKS} models`)
+  if (kind !== 'transcription' && model.supports.includes('streaming'))
+    fields.problem('supports', 'has `streaming`, which is for transcription models: all chat models stream')
   if (model.supports.includes('prompt_cache') && !fields.inner('price').has('cache_write'))
     fields.problem('supports', 'has `prompt_cache`, which needs the price of writing to the cache: `cache_write`')
   if (kind === 'chat' && model.maxOutputTokens === null && model.contextWindow === null) {

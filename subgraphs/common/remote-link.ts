@@ -21,8 +21,8 @@ export const IDLE_CONNECTION_MS = 2_000
 const ANSWER_TIMEOUT_MS = 900_000
 /** An embedding answer of 2,048 vectors of 3,072 floats is 33 MB as base64. */
 const MAX_ANSWER_BYTES = 48 * 1024 * 1024
-/** Frames between services carry chat requests with images: 20 MiB and their base64. */
-export const MAX_SERVICE_FRAME_BYTES = 24 * 1024 * 1024
+/** Frames between services carry chat requests with images, 20 MiB, and files of speech: 25 MiB, which as base64 are 33.4 MiB. */
+export const MAX_SERVICE_FRAME_BYTES = 36 * 1024 * 1024
 /** An idle socket is closed after this; the next operation opens another. */
 const IDLE_SOCKET_MS = 10_000
 /** Sockets to one replica. */

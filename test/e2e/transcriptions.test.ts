@@ -2,7 +2,7 @@ import { toFile } from 'openai'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { balancedWallet, type Caller, callerOf, nano, newOrganization } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
-import { type MockEngine, startMockEngine, TRANSCRIPT } from '../support/mock-engine.ts'
+import { type MockEngine, startMockEngine, TRANSCRIPT, TRANSCRIPT_DELTAS, TRANSCRIPT_USAGE } from '../support/mock-engine.ts'
 import { type Service, startEmbedded } from '../support/service.ts'
 import { wav } from '../support/sound.ts'
 
@@ -12,6 +12,9 @@ engines:
 models:
 ${['speech', 'speech-silent', 'speech-segmentless', 'speech-500']
   .map((id) => `  - { id: ${id}, engine: mock, kind: transcription, price: { audio: "0.006" } }`)
+  .join('\n')}
+${['live-speech', 'live-hang', 'live-cut', 'live-500']
+  .map((id) => `  - { id: ${id}, engine: mock, kind: transcription, supports: [streaming], price: { audio: "0.006" } }`)
   .join('\n')}
   - { id: chat, engine: mock, kind: chat, max_output_tokens: 10, price: { input: "1", output: "1" } }
 `
@@ -94,11 +97,103 @@ it('the engine is sent what the caller said, under its own name of the model, an
   })
 })
 
-it('a client that streams gets events', async () => {
+async function eventsOf(fields: object) {
   const events = []
-  for await (const event of await caller.openai.audio.transcriptions.create({ file: await sound(), model: 'speech', stream: true }))
-    events.push(event)
-  expect(events).toEqual([
+  const stream = await caller.openai.audio.transcriptions.create({ file: await sound(), model: 'live-speech', ...fields, stream: true })
+  for await (const event of stream) events.push(event)
+  return events
+}
+
+it('a client that streams gets the events of an engine that streams, and pays for the file', async () => {
+  const before = await spent()
+  const deltas = TRANSCRIPT_DELTAS.map((delta) => ({ type: 'transcript.text.delta', delta }))
+  const done = { type: 'transcript.text.done', text: TRANSCRIPT.text, usage: TRANSCRIPT_USAGE }
+  expect(await eventsOf({})).toEqual([...deltas, done])
+  expect(mock.requests.at(-1)).toMatchObject({ model: 'live-speech', response_format: 'json', stream: 'true' })
+  expect(await eventsOf({ response_format: 'text' })).toEqual([...deltas, done])
+  expect((await spent()) - before).toBe(5n * NANO_OF_SECOND)
+})
+
+it('who says what is streamed in segments, and sound is cut as the caller says', async () => {
+  const vad = { type: 'server_vad', threshold: 0.5, silence_duration_ms: 200 }
+  const events = await eventsOf({ response_format: 'diarized_json', chunking_strategy: vad })
+  expect(events.filter(({ type }) => type === 'transcript.text.segment')).toMatchObject([{ speaker: 'A', start: 0 }, { start: 1.2 }])
+  expect(mock.requests.at(-1)).toMatchObject({
+    response_format: 'diarized_json',
+    'chunking_strategy[type]': 'server_vad',
+    'chunking_strategy[threshold]': '0.5',
+    'chunking_strategy[silence_duration_ms]': '200',
+  })
+  await caller.openai.audio.transcriptions.create({ file: await sound(), model: 'speech', chunking_strategy: 'auto' })
+  expect(mock.requests.at(-1)).toMatchObject({ chunking_strategy: 'auto' })
+})
+
+it('the same stream by GraphQL, with its cost in the last event', async () => {
+  const query = `subscription T($input: TranscriptionInput!) { transcription(input: $input) { textDelta events audioSeconds cost rateLimits { requests { limit } } } }`
+  const socket = caller.socket()
+  const results = []
+  const input = { model: 'live-speech', contentBase64: SOUND.toString('base64') }
+  for await (const result of socket.iterate<{ transcription: Record<string, unknown> }>({ query, variables: { input } }))
+    results.push(result)
+  await socket.dispose()
+  expect(results.every(({ errors }) => errors === undefined)).toBe(true)
+  const events = results.map(({ data }) => data!.transcription)
+  expect(events.map(({ textDelta }) => textDelta).join('')).toBe(TRANSCRIPT.text)
+  expect(events.at(-1)).toMatchObject({ events: [{ type: 'transcript.text.done' }], audioSeconds: 2.5, cost: '0.00025' })
+  expect(events.slice(0, -1).every(({ cost }) => cost === null)).toBe(true)
+})
+
+it('a stream whose client leaves ends its engine, and costs the file whole', async () => {
+  const [before, abandoned] = [await spent(), mock.abandoned]
+  const leaving = new AbortController()
+  const { transcriptions } = caller.openai.audio
+  const stream = await transcriptions.create({ file: await sound(), model: 'live-hang', stream: true }, { signal: leaving.signal })
+  expect((await stream[Symbol.asyncIterator]().next()).value).toEqual({ type: 'transcript.text.delta', delta: TRANSCRIPT_DELTAS[0] })
+  leaving.abort()
+  await eventually(() => mock.abandoned === abandoned + 1)
+  await eventually(async () => (await caller.rest('GET', '/v1/wallet')).body.held_usd === '0')
+  expect((await spent()) - before).toBe((5n * NANO_OF_SECOND) / 2n)
+})
+
+it('a stream that the engine breaks off ends with an error event, one that it refuses begins with a status; neither costs anything', async () => {
+  const before = await spent()
+  const streamed = (id: string) =>
+    post([
+      ['model', id],
+      ['file', file],
+      ['stream', 'true'],
+    ])
+  const cut = await streamed('live-cut')
+  expect(cut.status).toBe(200)
+  const events = cut.text.split('\n\n').filter(Boolean)
+  expect(events.map((event) => JSON.parse(event.slice('data: '.length)))).toMatchObject([
+    { type: 'transcript.text.delta' },
+    { error: { code: 'engine_error' } },
+  ])
+  expect(await streamed('live-500')).toMatchObject({ status: 502, error: { code: 'engine_error' } })
+  expect(await spent()).toBe(before)
+})
+
+it('a stream with an idempotency key is replayed event by event, charged once', async () => {
+  const [before, calls] = [await spent(), mock.transcriptions]
+  const once = () =>
+    post(
+      [
+        ['model', 'live-speech'],
+        ['file', file],
+        ['stream', 'true'],
+      ],
+      { 'idempotency-key': 'stream-1' },
+    )
+  const [first, second] = [await once(), await once()]
+  expect([first.status, second.status, second.headers.get('idempotent-replayed')]).toEqual([200, 200, 'true'])
+  expect(second.text).toBe(first.text)
+  expect(mock.transcriptions).toBe(calls + 1)
+  expect((await spent()) - before).toBe((5n * NANO_OF_SECOND) / 2n)
+})
+
+it('a client that streams gets events also from an engine that does not', async () => {
+  expect(await eventsOf({ model: 'speech' })).toEqual([
     { type: 'transcript.text.delta', delta: TRANSCRIPT.text },
     { type: 'transcript.text.done', text: TRANSCRIPT.text, usage: { type: 'duration', seconds: 3 } },
   ])
@@ -185,7 +280,29 @@ it.each<[string, [string, string | Blob][], number, string, string | null]>([
     'invalid_request',
     'timestamp_granularities[]',
   ],
-  ['a stream of subtitles', [[...model], ['file', file], ['response_format', 'srt'], ['stream', 'true']], 400, 'invalid_request', 'stream'],
+  [
+    'a stream of subtitles',
+    [[...model], ['file', file], ['response_format', 'srt'], ['stream', 'true']],
+    400,
+    'invalid_request',
+    'response_format',
+  ],
+  ['a strategy that is none', [[...model], ['file', file], ['chunking_strategy', 'evenly']], 400, 'unsupported_value', 'chunking_strategy'],
+  [
+    'numbers for a strategy without them',
+    [[...model], ['file', file], ['chunking_strategy', 'auto'], ['chunking_strategy[threshold]', '0.5']],
+    400,
+    'invalid_request',
+    'chunking_strategy[type]',
+  ],
+  [
+    'numbers without a strategy',
+    [[...model], ['file', file], ['chunking_strategy[threshold]', '0.5']],
+    400,
+    'missing_required_parameter',
+    'chunking_strategy[type]',
+  ],
+  ['voices to be known', [[...model], ['file', file], ['known_speaker_names[]', 'Ada']], 400, 'invalid_request', 'known_speaker_names[]'],
   ['101 fields', Array.from({ length: 101 }, (_, index) => [`f${index}`, '']), 400, 'invalid_request', null],
 ])('%s is refused, and nothing is held or asked', async (_name, fields, status, code, param) => {
   const [before, calls] = [await spent(), mock.transcriptions]

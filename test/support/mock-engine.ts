@@ -53,13 +53,14 @@ export async function startMockEngine(): Promise<MockEngine> {
     }
     if (script === 'gate') await gate.promise
     if (script === 'slow') await new Promise((resolve) => setTimeout(resolve, 300))
-    if (speech) return answer(response, transcriptOf(body, script))
-    if (!chat) return answer(response, embeddingsOf(body, script))
-    if (body.stream !== true) return answer(response, completionOf(body))
+    if (speech && body.stream !== 'true') return answer(response, transcriptOf(body, script))
+    if (!chat && !speech) return answer(response, embeddingsOf(body, script))
+    if (chat && body.stream !== true) return answer(response, completionOf(body))
     response.on('close', () => {
       if (!response.writableEnded) counts.abandoned++
     })
-    stream(response, body, script)
+    if (speech) streamTranscript(response, body, script)
+    else stream(response, body, script)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
@@ -108,6 +109,27 @@ function transcriptOf({ response_format }: Record<string, unknown>, script: stri
   if (response_format === 'json') return { text: TRANSCRIPT.text, ...usage }
   const { segments, ...rest } = TRANSCRIPT
   return { task: 'transcribe', language: 'english', duration: 2.5, ...rest, ...(script !== 'segmentless' && { segments }), ...usage }
+}
+
+export const TRANSCRIPT_DELTAS = ['Hello', ' from the mock.', ' مرحبا']
+export const TRANSCRIPT_USAGE = { type: 'tokens', input_tokens: 40, output_tokens: 9, total_tokens: 49 }
+
+/** As OpenAI's models that stream: usage in tokens, in the last event. */
+function streamTranscript(response: ServerResponse, { response_format }: Record<string, unknown>, script: string): void {
+  response.writeHead(200, { 'content-type': 'text/event-stream' })
+  const send = (event: unknown) => response.write(`data: ${JSON.stringify(event)}\n\n`)
+  const [first, ...others] = TRANSCRIPT_DELTAS.map((delta) => ({ type: 'transcript.text.delta', delta }))
+  send(first)
+  if (script === 'hang') return
+  if (script === 'cut') {
+    setTimeout(() => response.destroy(), 50)
+    return
+  }
+  for (const event of others) send(event)
+  if (response_format === 'diarized_json')
+    for (const segment of TRANSCRIPT.segments) send({ type: 'transcript.text.segment', ...segment, id: `seg_${segment.id}`, speaker: 'A' })
+  send({ type: 'transcript.text.done', text: TRANSCRIPT.text, usage: TRANSCRIPT_USAGE })
+  response.end()
 }
 
 function scriptOf(body: Record<string, unknown>, chat: boolean): string {

@@ -1,12 +1,23 @@
 import { checkLength, checkNumber, isAbsent, refuse, textAt } from '../../common/check.ts'
-import type { TranscriptionAsk } from '../ports/engines.ts'
+import type { TranscriptionAsk, VoiceActivity } from '../ports/engines.ts'
 
 /** Bytes of one file; the limit of OpenAI's own transcriptions. */
 export const MAX_AUDIO_BYTES = 25 * 1024 * 1024
 /** Models read the last few hundred tokens of a prompt; this is far above, in UTF-16 units. */
 const MAX_PROMPT_LENGTH = 16_384
 
-export type TranscriptionFormat = 'json' | 'verbose_json' | 'srt' | 'vtt'
+/** Pieces and pauses longer than this are no pauses between words. */
+const MAX_VOICE_MS = 60_000
+
+export type TranscriptionFormat = 'json' | 'verbose_json' | 'srt' | 'vtt' | 'diarized_json'
+
+/** How the sound is cut. The numbers are for `server_vad`. */
+export interface ChunkingInput {
+  readonly strategy: 'auto' | 'server_vad'
+  readonly threshold?: number | null
+  readonly prefixPaddingMs?: number | null
+  readonly silenceDurationMs?: number | null
+}
 
 export interface TranscriptionInput {
   readonly model: string
@@ -17,6 +28,7 @@ export interface TranscriptionInput {
   readonly responseFormat?: TranscriptionFormat | null
   readonly timestampGranularities?: readonly ('segment' | 'word')[] | null
   readonly include?: readonly 'logprobs'[] | null
+  readonly chunking?: ChunkingInput | null
 }
 
 export interface TranscriptionRequest {
@@ -46,14 +58,30 @@ export function checkTranscriptionRequest(input: TranscriptionInput): Transcript
     format,
     ask: {
       // Subtitles are written here from the segments, so that their text is the same from every engine.
-      format: format === 'json' ? 'json' : 'verbose_json',
+      format: format === 'srt' || format === 'vtt' ? 'verbose_json' : format,
       language: language ?? null,
       prompt: prompt ?? null,
       temperature: temperature ?? null,
       granularities: [...new Set(granularities)],
       include: [...new Set(include)],
+      chunking: input.chunking ? chunkingOf(input.chunking) : null,
     },
   }
+}
+
+function chunkingOf({ strategy, threshold, prefixPaddingMs, silenceDurationMs }: ChunkingInput): TranscriptionAsk['chunking'] {
+  checkNumber(threshold, 'chunking.threshold', 0, 1)
+  checkNumber(prefixPaddingMs, 'chunking.prefixPaddingMs', 0, MAX_VOICE_MS)
+  checkNumber(silenceDurationMs, 'chunking.silenceDurationMs', 0, MAX_VOICE_MS)
+  const given: Omit<VoiceActivity, 'type'> = {
+    ...(!isAbsent(threshold) && { threshold }),
+    ...(!isAbsent(prefixPaddingMs) && { prefix_padding_ms: prefixPaddingMs }),
+    ...(!isAbsent(silenceDurationMs) && { silence_duration_ms: silenceDurationMs }),
+  }
+  if (strategy === 'server_vad') return { type: 'server_vad', ...given }
+  if (Object.keys(given).length > 0)
+    refuse('invalid_request', 'chunking.strategy', 'Threshold, padding and duration need the strategy `server_vad`.')
+  return 'auto'
 }
 
 /** Standard base64, padded or not; its size is judged before anything is decoded. */

@@ -68,24 +68,46 @@ export interface EmbeddingEngine {
   ): Promise<{ readonly vectors: readonly Float32Array[]; readonly tokens: number; readonly source: 'provider' | 'counted' }>
 }
 
+/** A file of speech. */
+export interface Sound {
+  readonly bytes: Uint8Array
+  readonly format: AudioFormat
+}
+
+/** How the engine cuts sound into pieces by the pauses in it, in the protocol's words; what is left out is the engine's choice. */
+export interface VoiceActivity {
+  readonly type: 'server_vad'
+  /** 0 to 1. */
+  readonly threshold?: number
+  readonly prefix_padding_ms?: number
+  readonly silence_duration_ms?: number
+}
+
 /** What of a file is wanted; null and empty: not said. */
 export interface TranscriptionAsk {
-  readonly format: 'json' | 'verbose_json'
+  /** `diarized_json`: with who says what. */
+  readonly format: 'json' | 'verbose_json' | 'diarized_json'
   /** ISO 639. */
   readonly language: string | null
   readonly prompt: string | null
   readonly temperature: number | null
   readonly granularities: readonly ('segment' | 'word')[]
   readonly include: readonly 'logprobs'[]
+  readonly chunking: 'auto' | VoiceActivity | null
 }
 
 /** A vendor of speech models. Failures as for `ChatEngine`. */
 export interface TranscriptionEngine {
   /** The protocol's object of that format as the vendor gave it. */
-  transcribe(
+  transcribe(call: EngineCall, sound: Sound, ask: TranscriptionAsk, signal: AbortSignal): Promise<ProtocolObject>
+  /**
+   * The protocol's events, from models that the catalog marks with `streaming`: any number, and `transcript.text.done` last. All else as for the chat
+   * engine's `stream`. @throws {KisError} `engine_error` also for an answer that is no stream.
+   */
+  stream(
     call: EngineCall,
-    audio: { readonly bytes: Uint8Array; readonly format: AudioFormat },
+    sound: Sound,
     ask: TranscriptionAsk,
     signal: AbortSignal,
-  ): Promise<ProtocolObject>
+  ): Promise<AsyncIterableIterator<readonly ProtocolObject[]>>
 }

@@ -30,17 +30,20 @@ import { CollectionFields } from './collections.ts'
 import { EmbeddingFields, EmbeddingsFields, EncodingFormatValues, embeddingMutations } from './embeddings.ts'
 import { ModelFields, ModelKindValues, modelQueries, PriceFields, ResidencyValues } from './models.ts'
 import {
+  ChunkingStrategyValues,
   TimestampGranularityValues,
+  TranscriptionEventFields,
   TranscriptionFactValues,
   TranscriptionFields,
   TranscriptionFormatValues,
   transcriptionMutations,
+  transcriptionSubscriptions,
 } from './transcriptions.ts'
 
 export const resolvers: Resolvers<ServedDeps> = {
   Query: { ...modelQueries, ...chatQueries, ...agentQueries, ...agentRunQueries },
   Mutation: { ...chatMutations, ...embeddingMutations, ...transcriptionMutations, ...agentMutations, ...agentRunMutations },
-  Subscription: { ...chatSubscriptions, ...agentRunSubscriptions },
+  Subscription: { ...chatSubscriptions, ...transcriptionSubscriptions, ...agentRunSubscriptions },
   Agent: AgentFields,
   AgentRun: AgentRunFields,
   AgentRunError: AgentRunErrorFields,
@@ -54,6 +57,7 @@ export const resolvers: Resolvers<ServedDeps> = {
   ChatCompletion: ChatCompletionFields,
   ChatCompletionQuote: ChatCompletionQuoteFields,
   ChatCompletionEvent: ChatCompletionEventFields,
+  ChunkingStrategy: ChunkingStrategyValues,
   Citation: CitationFields,
   Collection: CollectionFields,
   Embedding: EmbeddingFields,
@@ -68,6 +72,7 @@ export const resolvers: Resolvers<ServedDeps> = {
   SortOrder: SortOrderValues,
   TimestampGranularity: TimestampGranularityValues,
   Transcription: TranscriptionFields,
+  TranscriptionEvent: TranscriptionEventFields,
   TranscriptionFact: TranscriptionFactValues,
   TranscriptionFormat: TranscriptionFormatValues,
 }

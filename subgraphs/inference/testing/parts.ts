@@ -33,6 +33,7 @@ models:
   - { id: embed, engine: near, kind: embedding, dimensions: 4, context_window: 12, query_prefix: "query: ", passage_prefix: "passage: ", cosine_spread: 0.03, price: { input: "1" } }
   - { id: embed-far, engine: far, kind: embedding, supports: [token_input, dimensions], dimensions: 4, mark_tokens: 0, price: { input: "1" } }
   - { id: speech, engine: far, engine_model: vendor-speech, kind: transcription, price: { audio: "0.006" } }
+  - { id: speech-live, engine: far, engine_model: vendor-speech, kind: transcription, supports: [streaming], price: { audio: "0.006" } }
   - { id: unplugged, engine: off, kind: chat, max_output_tokens: 100, price: { input: "1", output: "2" } }
 `
 

@@ -27,6 +27,8 @@ export class ScriptedEngine {
   maxBatch = 3
   readonly transcribed: TranscriptionAsk[] = []
   transcript: ProtocolObject | Error | 'wait' = { text: 'Hello' }
+  /** What a streamed transcription gives, unless `transcript` fails or waits. */
+  transcriptSteps: Step[] = []
 
   readonly chat: ChatEngine & { fetchesImages: boolean } = {
     fetchesImages: true,
@@ -43,21 +45,7 @@ export class ScriptedEngine {
       if (opening === 'wait') return this.#never(signal)
       if (opening) throw opening
       const steps = this.streams.shift() ?? this.steps
-      let next = 0
-      let isDone = false
-      return endableIterator(
-        async () => {
-          const step = steps[next++]
-          if (step === 'wait') return new Promise<never>(() => undefined)
-          if (step instanceof Error) throw step
-          isDone = step === undefined
-          return step ? { done: false, value: step } : { done: true, value: undefined }
-        },
-        () => {
-          if (!isDone) this.ended += 1
-        },
-        signal,
-      )
+      return this.#play(steps, signal)
     },
   }
 
@@ -68,6 +56,13 @@ export class ScriptedEngine {
       if (this.transcript === 'wait') return this.#never(signal)
       if (this.transcript instanceof Error) throw this.transcript
       return this.transcript
+    },
+    stream: async (call, _sound, ask, signal) => {
+      this.calls.push(call)
+      this.transcribed.push(ask)
+      if (this.transcript === 'wait') return this.#never(signal)
+      if (this.transcript instanceof Error) throw this.transcript
+      return this.#play(this.transcriptSteps, signal)
     },
   }
 
@@ -90,6 +85,24 @@ export class ScriptedEngine {
         return { vectors, tokens: input.length * 10, source: 'provider' }
       },
     }
+  }
+
+  #play(steps: readonly Step[], signal: AbortSignal): AsyncIterableIterator<readonly ProtocolObject[]> {
+    let next = 0
+    let isDone = false
+    return endableIterator(
+      async () => {
+        const step = steps[next++]
+        if (step === 'wait') return new Promise<never>(() => undefined)
+        if (step instanceof Error) throw step
+        isDone = step === undefined
+        return step ? { done: false, value: step } : { done: true, value: undefined }
+      },
+      () => {
+        if (!isDone) this.ended += 1
+      },
+      signal,
+    )
   }
 
   #note(call: EngineCall, request: ProtocolObject): void {

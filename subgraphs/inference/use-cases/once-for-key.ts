@@ -10,7 +10,7 @@ import { rateLimitsOf, withRateLimits } from './limited-call.ts'
 
 /** A billable call, and the idempotency key that it was sent with, if any. */
 export interface SentCall {
-  readonly operation: 'chat_completion' | 'chat_completion_stream' | 'embedding' | 'transcription'
+  readonly operation: 'chat_completion' | 'chat_completion_stream' | 'embedding' | 'transcription' | 'transcription_stream'
   /** Whole, as it was sent: two calls are the same when this is. */
   readonly request: unknown
   readonly idempotencyKey?: unknown

@@ -1,4 +1,3 @@
-import type { RateLimits } from '../../../schema/errors.ts'
 import { endableIterator } from '../../common/endable-iterator.ts'
 import { KisError } from '../../common/errors.ts'
 import type { Model } from '../domain/catalog.ts'
@@ -14,16 +13,14 @@ import { type AskContext, type Deps, engineOf } from './deps.ts'
 import { firstToAnswer } from './first-to-answer.ts'
 import { type OpenHold, openHold } from './hold.ts'
 import { LimitedCall } from './limited-call.ts'
+import type { BilledEvent } from './stream-once-for-key.ts'
 
 /** What arrived together. The last event has the chunk with the usage, usage and cost. */
-export interface ChatEvent {
+export interface ChatEvent extends BilledEvent {
   readonly chunks: readonly ProtocolObject[]
   /** With the first event: what of the request could not be honoured, such as `seed_not_honored`. */
   readonly warnings: readonly string[] | null
-  /** With the first event, as they were then; null also when the key has none. */
-  readonly rateLimits: RateLimits | null
   readonly usage: Usage | null
-  readonly cost: bigint | null
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { RateLimits } from '../../../schema/errors.ts'
 import { isAbsent } from '../../common/check.ts'
 import { endableIterator } from '../../common/endable-iterator.ts'
 import type { AskContext, Deps } from './deps.ts'
@@ -6,13 +7,20 @@ import { errorOf, interrupted } from './keyed-outcome.ts'
 import { KeyedRun } from './keyed-run.ts'
 import { rateLimitsOf, withRateLimits } from './limited-call.ts'
 import { claim, detached, type Replayable, type SentCall } from './once-for-key.ts'
-import type { ChatEvent } from './stream-chat-completion.ts'
 
-type Events = AsyncIterableIterator<ChatEvent & Replayable, undefined>
-type Open = (ask: AskContext) => AsyncIterableIterator<ChatEvent, undefined>
+/** What every event of a billed stream says. */
+export interface BilledEvent {
+  /** With the first event, as they were then; null also when the key has none. */
+  readonly rateLimits: RateLimits | null
+  /** Null before the last event. */
+  readonly cost: bigint | null
+}
+
+type Events<Event> = AsyncIterableIterator<Event & Replayable, undefined>
+type Open<Event> = (ask: AskContext) => AsyncIterableIterator<Event, undefined>
 
 /** `onceForKey` for a stream: it is read to its end when its caller leaves, and replayed in the same pieces. Nothing happens before the first `next()`. */
-export function streamOnceForKey(deps: Deps, ask: AskContext, call: SentCall, open: Open): Events {
+export function streamOnceForKey<Event extends BilledEvent>(deps: Deps, ask: AskContext, call: SentCall, open: Open<Event>): Events<Event> {
   if (isAbsent(call.idempotencyKey)) return open(ask)
   const stream = new KeyedStream(deps, ask, call, open)
   return endableIterator(
@@ -22,22 +30,22 @@ export function streamOnceForKey(deps: Deps, ask: AskContext, call: SentCall, op
   )
 }
 
-class KeyedStream {
+class KeyedStream<Event extends BilledEvent> {
   readonly #deps: Deps
-  readonly #begin: () => Promise<AsyncIterator<ChatEvent & Replayable, undefined>>
-  #events: AsyncIterator<ChatEvent & Replayable, undefined> | undefined
+  readonly #begin: () => Promise<AsyncIterator<Event & Replayable, undefined>>
+  #events: AsyncIterator<Event & Replayable, undefined> | undefined
   /** Steps follow each other: the caller may leave in the middle of one. */
   #latest: Promise<unknown> | undefined
 
-  constructor(deps: Deps, ask: AskContext, call: SentCall, open: Open) {
+  constructor(deps: Deps, ask: AskContext, call: SentCall, open: Open<Event>) {
     this.#deps = deps
     this.#begin = async () => {
       const claimed = await claim(deps, ask, call)
-      return claimed instanceof KeyedRun ? kept(claimed, open(detached(deps, ask, claimed))) : replay(deps, ask, claimed)
+      return claimed instanceof KeyedRun ? kept(claimed, open(detached(deps, ask, claimed))) : replay<Event>(deps, ask, claimed)
     }
   }
 
-  next(): Promise<IteratorResult<ChatEvent & Replayable, undefined>> {
+  next(): Promise<IteratorResult<Event & Replayable, undefined>> {
     const step = Promise.resolve(this.#latest).then(async () => {
       this.#events ??= await this.#begin()
       return this.#events.next()
@@ -57,7 +65,10 @@ class KeyedStream {
   }
 }
 
-async function* kept(record: KeyedRun, events: AsyncIterableIterator<ChatEvent, undefined>): AsyncGenerator<ChatEvent, undefined> {
+async function* kept<Event extends BilledEvent>(
+  record: KeyedRun,
+  events: AsyncIterableIterator<Event, undefined>,
+): AsyncGenerator<Event, undefined> {
   try {
     for await (const event of events) {
       if (event.cost === null) record.gather(event)
@@ -73,11 +84,16 @@ async function* kept(record: KeyedRun, events: AsyncIterableIterator<ChatEvent, 
   }
 }
 
-async function* replay(deps: Deps, ask: AskContext, { outcome, cost }: Recorded): AsyncGenerator<ChatEvent & Replayable, undefined> {
-  const rateLimits = rateLimitsOf(deps, ask)
+async function* replay<Event extends BilledEvent>(
+  deps: Deps,
+  ask: AskContext,
+  { outcome, cost }: Recorded,
+): AsyncGenerator<Event & Replayable, undefined> {
+  let rateLimits = rateLimitsOf(deps, ask)
   const again = (event: object) => {
-    const { warnings } = event as ChatEvent
-    return { ...(event as ChatEvent), rateLimits: warnings && rateLimits, replayed: true }
+    const replayed = { ...(event as Event), rateLimits, replayed: true }
+    rateLimits = null
+    return replayed
   }
   for (const event of outcome.events) yield again(event)
   if (outcome.failure) throw withRateLimits(deps, ask, errorOf(outcome.failure))

@@ -4,6 +4,7 @@ import { KisError } from '../../common/errors.ts'
 import type { TranscriptionInput } from '../domain/transcription-request.ts'
 import { asking, parts, somebody } from '../testing/parts.ts'
 import { createTranscription } from './create-transcription.ts'
+import { streamTranscription } from './stream-transcription.ts'
 
 /** A minute costs 6,000,000 nano-USD, so a second 100,000. */
 const SECOND = 100_000n
@@ -12,6 +13,12 @@ const ask = (content = 'wav 2500 ', fields: Partial<TranscriptionInput> = {}) =>
   contentBase64: Buffer.from(content).toString('base64'),
   ...fields,
 })
+
+async function all<Event>(stream: AsyncIterable<Event>): Promise<Event[]> {
+  const events = []
+  for await (const event of stream) events.push(event)
+  return events
+}
 
 describe('a transcription', () => {
   it.each([
@@ -110,6 +117,14 @@ describe('a transcription', () => {
     ['more than 25 MiB', { contentBase64: 'A'.repeat(34_952_536) }, 'payload_too_large', 'contentBase64'],
     ['a temperature above 1', { temperature: 1.1 }, 'invalid_request', 'temperature'],
     ['a language by its name', { language: 'arabic' }, 'unsupported_value', 'language'],
+    ['a threshold above 1', { chunking: { strategy: 'server_vad', threshold: 2 } }, 'invalid_request', 'chunking.threshold'],
+    [
+      'a pause of an hour',
+      { chunking: { strategy: 'server_vad', silenceDurationMs: 3_600_000 } },
+      'invalid_request',
+      'chunking.silenceDurationMs',
+    ],
+    ['numbers for the strategy auto', { chunking: { strategy: 'auto', threshold: 0.5 } }, 'invalid_request', 'chunking.strategy'],
     ['words without verbose_json', { timestampGranularities: ['word'] }, 'invalid_request', 'timestampGranularities'],
     ['logprobs with subtitles', { include: ['logprobs'], responseFormat: 'srt' }, 'invalid_request', 'include'],
   ])('is refused for %s, before anything is held', async (_name, fields, code, param) => {
@@ -126,5 +141,97 @@ describe('a transcription', () => {
     await expect(refused({ scopes: ['knowledge:read'] })).rejects.toMatchObject({ code: 'permission_denied' })
     await expect(refused({})).rejects.toMatchObject({ code: 'insufficient_quota' })
     expect(far.transcribed).toEqual([])
+  })
+})
+
+describe('a streamed transcription', () => {
+  const live = (fields: Partial<TranscriptionInput> = {}) => ask(undefined, { model: 'speech-live', ...fields })
+  const delta = (text: string) => ({ type: 'transcript.text.delta', delta: text })
+  const done = (fields: object = {}) => ({ type: 'transcript.text.done', text: 'Hello there', ...fields })
+
+  it('gives what arrived together, at last `done` alone with what it cost, after the charge', async () => {
+    const { deps, billing, far } = parts()
+    far.transcriptSteps = [
+      [delta('Hel'), delta('lo')],
+      [delta(' there'), done()],
+    ]
+    const events = await all(streamTranscription(deps, asking(), live()))
+    const usage = { type: 'duration', seconds: 3 }
+    expect(events.map(({ events }) => events)).toEqual([[delta('Hel'), delta('lo')], [delta(' there')], [done({ usage })]])
+    expect(events.map(({ cost, audioMilliseconds }) => [cost, audioMilliseconds])).toEqual([
+      [null, null],
+      [null, null],
+      [250_000n, 2_500],
+    ])
+    expect(billing.writes).toEqual(['placeHold', 'dispatchHold', 'settleHold'])
+    expect(far.transcribed).toMatchObject([{ format: 'json' }])
+  })
+
+  it('says what is left to the key with its first event only', async () => {
+    const { deps, far } = parts()
+    far.transcriptSteps = [[delta('Hello there')], [done()]]
+    const limited = asking({ ...somebody, requestsPerMinute: 10 })
+    const events = await all(streamTranscription(deps, limited, live()))
+    expect(events.map(({ rateLimits }) => rateLimits?.requests?.remaining)).toEqual([9, undefined])
+  })
+
+  it("is the protocol's events made of the whole answer where the model does not stream", async () => {
+    const { deps, far } = parts()
+    far.transcript = { text: 'Hello', logprobs: [1], usage: { type: 'duration', seconds: 2 } }
+    const events = await all(streamTranscription(deps, asking(), ask()))
+    expect(events.flatMap(({ events }) => events)).toEqual([delta('Hello'), { type: 'transcript.text.done', ...far.transcript }])
+    far.transcript = { text: 'Hello', segments: [{ id: 'a', speaker: 'A', text: 'Hello' }] }
+    const told = await all(streamTranscription(deps, asking(), ask(undefined, { responseFormat: 'diarized_json' })))
+    expect(told.flatMap(({ events }) => events)).toMatchObject([
+      { type: 'transcript.text.segment', speaker: 'A' },
+      { type: 'transcript.text.done', text: 'Hello' },
+    ])
+  })
+
+  it('that was never read reaches nobody', async () => {
+    const { deps, billing, far } = parts()
+    await streamTranscription(deps, asking(), live()).return?.()
+    expect([billing.writes, far.transcribed]).toEqual([[], []])
+  })
+
+  it.each([
+    ['before its first event', 'wait' as const, []],
+    ['in the middle', { text: '' }, [[delta('Hello')], 'wait' as const]],
+    ['while an event waits to be read', { text: '' }, [[delta('Hello')], [delta(' there')], 'wait' as const]],
+  ])('is ended and charged for the file when its caller leaves %s', async (_name, transcript, steps) => {
+    const { deps, billing, far } = parts()
+    far.transcript = transcript
+    far.transcriptSteps = steps
+    const leaving = new AbortController()
+    const events = streamTranscription(deps, asking(somebody, leaving.signal), live())
+    const first = events.next()
+    await (steps.length > 0 ? first : eventually(() => far.transcribed.length === 1))
+    leaving.abort()
+    expect(await events.next()).toEqual({ done: true, value: undefined })
+    await eventually(() => billing.only.state === 'settled')
+    expect(billing.only.charged).toBe(250_000n)
+    expect(far.ended).toBe(1)
+    expect(deps.load.calls).toBe(0)
+  })
+
+  it.each([
+    ['fails', [[delta('Hello')], new KisError('engine_unavailable', 'down')], 'engine_unavailable'],
+    ['ends without its last event', [[delta('Hello')]], 'engine_error'],
+    ['has a last event without a text', [[delta('Hello')], [{ type: 'transcript.text.done' }]], 'engine_error'],
+  ])('costs nothing when the engine %s, after what came before it', async (_name, steps, code) => {
+    const { deps, billing, far } = parts()
+    far.transcriptSteps = steps
+    const events = streamTranscription(deps, asking(), live())
+    expect((await events.next()).value?.events).toEqual([delta('Hello')])
+    await expect(events.next()).rejects.toMatchObject({ code })
+    expect(await events.next()).toEqual({ done: true, value: undefined })
+    expect(billing.only.state).toBe('voided')
+  })
+
+  it.each(['srt', 'vtt', 'verbose_json'] as const)('is refused as %s, before anything is held', async (responseFormat) => {
+    const { deps, billing } = parts()
+    const refused = streamTranscription(deps, asking(), live({ responseFormat })).next()
+    await expect(refused).rejects.toMatchObject({ code: 'invalid_request', param: 'responseFormat' })
+    expect(billing.writes).toEqual([])
   })
 })

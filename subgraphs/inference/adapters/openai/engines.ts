@@ -1,11 +1,20 @@
 import type { Clock } from '../../../common/clock.ts'
 import { estimateTokens } from '../../domain/estimate-tokens.ts'
-import type { ChatEngine, EmbeddingEngine, ProtocolObject, TranscriptionEngine } from '../../ports/engines.ts'
+import type {
+  ChatEngine,
+  EmbeddingEngine,
+  EngineCall,
+  ProtocolObject,
+  Sound,
+  TranscriptionAsk,
+  TranscriptionEngine,
+} from '../../ports/engines.ts'
 import { readEmbeddings } from '../vendor/embedding-answer.ts'
 import { EngineErrors } from '../vendor/engine-errors.ts'
 import { MAX_ANSWER_BYTES, MAX_EMBEDDINGS_BYTES, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
 import type { AzureAddresses } from './azure.ts'
-import { ChatStream } from './chat-stream.ts'
+import { ChatCompleteness, TranscriptCompleteness } from './stream-completeness.ts'
+import { StreamedAnswer } from './streamed-answer.ts'
 import { type Answer, Upstream } from './upstream.ts'
 
 export interface OpenAiEngineOptions {
@@ -63,7 +72,10 @@ function chatEngine(upstream: Upstream, errors: EngineErrors, routeOf: RouteOf, 
       const body = JSON.stringify({ ...request, model: engineModel, stream: true, stream_options: streamOptions })
       const choices = typeof request.n === 'number' ? request.n : 1
       const route = routeOf('chat/completions', engineModel)
-      return new ChatStream(choices, errors).open((receiver) => upstream.send(route, body, requestId, true, receiver), signal)
+      return new StreamedAnswer(new ChatCompleteness(choices), errors).open(
+        (receiver) => upstream.send(route, body, requestId, true, receiver),
+        signal,
+      )
     },
   }
 }
@@ -91,26 +103,43 @@ function embeddingEngine(upstream: Upstream, errors: EngineErrors, maxBatch: num
 }
 
 function transcriptionEngine(upstream: Upstream, errors: EngineErrors, routeOf: RouteOf): TranscriptionEngine {
+  const routeFor = ({ engineModel }: EngineCall) => routeOf('audio/transcriptions', engineModel)
   return {
-    async transcribe({ engineModel, requestId }, { bytes, format }, ask, signal) {
-      const form = new FormData()
-      form.append('model', engineModel)
-      form.append('response_format', ask.format)
-      if (ask.language !== null) form.append('language', ask.language)
-      if (ask.prompt !== null) form.append('prompt', ask.prompt)
-      if (ask.temperature !== null) form.append('temperature', String(ask.temperature))
-      for (const granularity of ask.granularities) form.append('timestamp_granularities[]', granularity)
-      for (const fact of ask.include) form.append('include[]', fact)
-      // Servers tell the format by the name's extension; the caller's own name is nobody's business.
-      form.append('file', new Blob([new Uint8Array(bytes)]), `audio.${format}`)
-      const encoded = new Response(form)
-      const body = { bytes: new Uint8Array(await encoded.arrayBuffer()), contentType: encoded.headers.get('content-type')! }
-      return parseAnswer(
-        await upstream.post(routeOf('audio/transcriptions', engineModel), body, requestId, MAX_ANSWER_BYTES, signal),
-        errors,
-      )
+    async transcribe(call, sound, ask, signal) {
+      const body = await encoded(transcriptionForm(call, sound, ask))
+      return parseAnswer(await upstream.post(routeFor(call), body, call.requestId, MAX_ANSWER_BYTES, signal), errors)
+    },
+
+    async stream(call, sound, ask, signal) {
+      const form = transcriptionForm(call, sound, ask)
+      form.append('stream', 'true')
+      const body = await encoded(form)
+      const answer = new StreamedAnswer(new TranscriptCompleteness(), errors)
+      return answer.open((receiver) => upstream.send(routeFor(call), body, call.requestId, true, receiver), signal)
     },
   }
+}
+
+function transcriptionForm({ engineModel }: EngineCall, { bytes, format }: Sound, ask: TranscriptionAsk): FormData {
+  const form = new FormData()
+  form.append('model', engineModel)
+  form.append('response_format', ask.format)
+  if (ask.language !== null) form.append('language', ask.language)
+  if (ask.prompt !== null) form.append('prompt', ask.prompt)
+  if (ask.temperature !== null) form.append('temperature', String(ask.temperature))
+  for (const granularity of ask.granularities) form.append('timestamp_granularities[]', granularity)
+  for (const fact of ask.include) form.append('include[]', fact)
+  if (ask.chunking === 'auto') form.append('chunking_strategy', 'auto')
+  // As the vendor's own clients write objects in forms.
+  else for (const [name, value] of Object.entries(ask.chunking ?? {})) form.append(`chunking_strategy[${name}]`, String(value))
+  // Servers tell the format by the name's extension; the caller's own name is nobody's business.
+  form.append('file', new Blob([new Uint8Array(bytes)]), `audio.${format}`)
+  return form
+}
+
+async function encoded(form: FormData): Promise<{ readonly bytes: Uint8Array; readonly contentType: string }> {
+  const body = new Response(form)
+  return { bytes: new Uint8Array(await body.arrayBuffer()), contentType: body.headers.get('content-type')! }
 }
 
 function parseAnswer({ status, headers, body }: Answer, errors: EngineErrors): ProtocolObject {

@@ -1,7 +1,18 @@
+import { TRANSCRIPT_DONE } from '../../domain/transcript-events.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 
-/** Whether a streamed answer that ended without the end mark lacks anything. */
-export class StreamCompleteness {
+/** What a streamed answer must have, seen event by event. */
+export interface Completeness {
+  see(event: ProtocolObject): void
+  /** Nothing is missing, also where the end mark is. */
+  readonly complete: boolean
+  /** Nothing follows: no end mark is waited for. */
+  readonly over: boolean
+}
+
+/** Of a chat answer. */
+export class ChatCompleteness implements Completeness {
+  readonly over = false
   readonly #choices: number
   readonly #finished = new Set<unknown>()
   readonly #open = new Set<unknown>()
@@ -29,5 +40,22 @@ export class StreamCompleteness {
   /** Every choice has its finish reason, and the usage is there. */
   get complete(): boolean {
     return this.#usage && this.#open.size === 0 && this.#finished.size >= this.#choices
+  }
+}
+
+/** Of a transcript, whose last event says so. */
+export class TranscriptCompleteness implements Completeness {
+  #isDone = false
+
+  see({ type }: ProtocolObject): void {
+    if (type === TRANSCRIPT_DONE) this.#isDone = true
+  }
+
+  get complete(): boolean {
+    return this.#isDone
+  }
+
+  get over(): boolean {
+    return this.#isDone
   }
 }

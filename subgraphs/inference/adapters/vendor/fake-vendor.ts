@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 /** What a test's vendor was asked. */
 export interface Received {
   readonly request: IncomingMessage
+  /** Empty for forms. */
   readonly body: Readonly<Record<string, unknown>>
   /** Resolves when the connection of this request closes. */
   readonly closed: Promise<void>
@@ -21,7 +22,8 @@ export class FakeVendor implements AsyncDisposable {
       const pieces: Buffer[] = []
       request.on('data', (piece: Buffer) => pieces.push(piece))
       request.on('end', () => {
-        const received = { request, closed, body: JSON.parse(Buffer.concat(pieces).toString()) }
+        const isForm = request.headers['content-type']?.startsWith('multipart/form-data')
+        const received = { request, closed, body: isForm ? {} : JSON.parse(Buffer.concat(pieces).toString()) }
         this.received.push(received)
         answer(response, received)
       })

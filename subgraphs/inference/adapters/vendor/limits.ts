@@ -17,7 +17,7 @@ export const MAX_CALLS = 1_024
 /** Below the 5 s after which Node's and uvicorn's servers close an idle connection, so that a call never meets a socket that is closing. */
 export const KEEP_ALIVE_MS = 4_000
 
-/** An answer must fit into one frame of a link between services (24 MiB). */
+/** An answer must fit into one frame of a link between services (36 MiB). */
 export const MAX_ANSWER_BYTES = 20 * 2 ** 20
 
 /** 2,048 vectors of 4,096 numbers as base64 are 45 MB; as decimal numbers, which some vendors send all the same, about 100 MB. */

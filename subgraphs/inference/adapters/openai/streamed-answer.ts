@@ -5,13 +5,13 @@ import type { ProtocolObject } from '../../ports/engines.ts'
 import type { EngineErrors } from '../vendor/engine-errors.ts'
 import { MAX_DRAIN_MS, MAX_ERROR_BYTES, MAX_LINE_LENGTH, MAX_STREAM_BYTES, MAX_WAITING_BYTES } from '../vendor/limits.ts'
 import { EventStreamParser } from './event-stream.ts'
-import { StreamCompleteness } from './stream-completeness.ts'
+import type { Completeness } from './stream-completeness.ts'
 import type { Exchange, Receiver } from './upstream.ts'
 
 /** A streamed answer: takes events as the socket brings them, gives them out as the reader asks. */
-export class ChatStream implements Receiver {
+export class StreamedAnswer implements Receiver {
   readonly #errors: EngineErrors
-  readonly #completeness: StreamCompleteness
+  readonly #completeness: Completeness
   readonly #parser = new EventStreamParser((data, name) => this.#take(data, name), MAX_LINE_LENGTH)
   readonly #header = Promise.withResolvers<void>()
   #exchange: Exchange | undefined
@@ -24,10 +24,9 @@ export class ChatStream implements Receiver {
   /** What came instead of an event stream. */
   #other: { readonly status: number; readonly headers: IncomingHttpHeaders; body: Buffer } | undefined
 
-  /** `choices`: how many the request asks for. */
-  constructor(choices: number, errors: EngineErrors) {
+  constructor(completeness: Completeness, errors: EngineErrors) {
     this.#errors = errors
-    this.#completeness = new StreamCompleteness(choices)
+    this.#completeness = completeness
   }
 
   /** Resolves with the iterator when the answer's header is there; rejects when there is no good one. */
@@ -105,6 +104,7 @@ export class ChatStream implements Receiver {
     if (name === 'error' || ('error' in chunk && chunk.error)) throw this.#errors.ofErrorObject(chunk)
     this.#completeness.see(chunk as ProtocolObject)
     this.#arrived.push(chunk as ProtocolObject)
+    if (this.#completeness.over) this.#finish({})
   }
 
   #parse(read: () => void): void {

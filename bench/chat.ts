@@ -1,95 +1,95 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { testCatalog } from '../test/support/catalog.ts'
 import { startEmbedded } from '../test/support/service.ts'
 import { Child } from './child.ts'
-import { cpuMsOfTree } from './cpu.ts'
+import { type Cost, compared } from './compared.ts'
 import { fsyncTimes } from './fsync.ts'
-import type { Load, Outcome, Target } from './load-process.ts'
+import type { Load, Outcome } from './load-process.ts'
+import { type Subject, startPeers } from './peers.ts'
 import { p50AndP99, quantile } from './quantile.ts'
-import type { BenchRow } from './row.ts'
+import type { BenchOptions, BenchRow } from './row.ts'
 
-const AT_ONCE = 8
 /** Streams begun each second at each target while the time to the first byte is taken: about a fifth of a core. */
 const PER_SECOND = 50
-/** A JavaScript engine takes thousands of requests to compile what is hot. */
-const WARM_UP_MS = 8_000
-const ROUND_MS = 4_000
-const ROUNDS = 2
+/** A stream costs LiteLLM ten times as much, and its queue is not to be measured. */
+const PER_SECOND_WITH_PEERS = 10
 const FIRST_BYTE_MS = 15_000
-/** What is written after an answer has left, ledger entries above all, belongs to its cost. */
-const AFTER_MS = 500
 
-interface Subject extends Target {
-  readonly pid: number
-}
-
-/** Chat through the whole embedded service with full billing, turn by turn with the same load on the engine itself. */
-export async function benchChat(): Promise<BenchRow[]> {
+/** Chat through the whole embedded service with full billing, turn by turn with the same load on the engine itself and on peers. */
+export async function benchChat({ peers }: BenchOptions): Promise<BenchRow[]> {
   await using engine = new Child('./engine-process.ts')
   await using load = new Child('./load-process.ts')
   const engineUrl = await engine.answer<string>()
+  await using running = new AsyncDisposableStack()
   const service = await startEmbedded({ catalog: testCatalog(engineUrl) })
-  try {
-    const through: Subject = { url: `${service.rest}/v1/chat/completions`, key: service.key, pid: service.processes.get('all')!.pid }
-    const direct: Subject = { url: `${engineUrl}/chat/completions`, key: 'none', pid: engine.pid }
-    const unary = await compared(load, [through, direct], bodyOf({ stream: false }))
-    const stream = await compared(load, [through, direct], bodyOf({ stream: true }))
-    const paced = await compared(load, [through, direct], bodyOf({ stream: true, content: 'paced' }))
-    const firstByte = await load.ask<Outcome>({
-      targets: [through, direct],
-      body: bodyOf({ stream: true }),
-      durationMs: FIRST_BYTE_MS,
-      pace: { perSecond: PER_SECOND },
-    } satisfies Load)
-    const [ours, theirs] = firstByte.firstByteMs as [number[], number[]]
-    const added = (share: number) => (quantile(ours, share) - quantile(theirs, share)).toFixed(1)
-    return [
-      row('chat, unary', unary, '≤ 1.6 ms'),
-      row('chat, stream of 20 chunks at once', stream, '≤ 3 ms'),
-      row('chat, stream of 20 chunks, 5 ms apart', paced, '≤ 3 ms'),
-      {
-        what: `time to first token, ${PER_SECOND} streams a second`,
-        figure: `added p50 ${added(0.5)} ms, p99 ${added(0.99)} ms`,
-        bar: 'p50 ≤ 3 ms, p99 ≤ 15 ms',
-        beside: `engine itself ${p50AndP99(theirs)}; fsync of the disk ${p50AndP99(await fsyncTimes(service.folder))}`,
-      },
-    ]
-  } finally {
-    await service.close()
+  running.defer(() => service.close())
+  const through: Subject = {
+    name: 'ours',
+    url: `${service.rest}/v1/chat/completions`,
+    headers: { authorization: `Bearer ${service.key}` },
+    pid: service.processes.get('all')!.pid,
   }
+  const direct: Subject = { name: 'engine itself', url: `${engineUrl}/chat/completions`, headers: {}, pid: engine.pid }
+  const others = peers ? await startPeers(engineUrl) : []
+  for (const peer of others) running.use(peer)
+  const subjects = [through, direct, ...others]
+  const costs = async (body: string) => {
+    const found = await compared(
+      load,
+      subjects.map((subject) => ({ subject, body })),
+    )
+    return { ours: found[0]!, beside: besideOf(found[0]!, found.slice(1), subjects.slice(1)) }
+  }
+  const withPeers = (bar: string, litellm: number, portkey: number) =>
+    peers ? `${bar} CPU, ≥ ${litellm} × LiteLLM's requests, ≥ ${portkey} × Portkey's` : `${bar} CPU`
+  const unary = await costs(bodyOf({ stream: false }))
+  const stream = await costs(bodyOf({ stream: true }))
+  const paced = await costs(bodyOf({ stream: true, content: 'paced' }))
+  const firstByte = async (targets: readonly Subject[], perSecond: number, fsync: string): Promise<BenchRow> => {
+    const body = bodyOf({ stream: true })
+    const asked: Load = { targets, body, durationMs: FIRST_BYTE_MS, pace: { perSecond } }
+    const { firstByteMs } = await load.ask<Outcome>(asked)
+    const [ours, engines, ...theirs] = firstByteMs as [number[], number[], ...number[][]]
+    const besides = [
+      `engine itself ${p50AndP99(engines)}`,
+      ...theirs.map((times, i) => `${others[i]!.name} added ${added(times, engines)}`),
+      fsync,
+    ]
+    return {
+      what: `time to first token, ${perSecond} streams a second`,
+      figure: `added ${added(ours, engines)}`,
+      bar: 'p50 ≤ 3 ms, p99 ≤ 15 ms',
+      beside: besides.join('; '),
+    }
+  }
+  const fsync = `fsync of the disk ${p50AndP99(await fsyncTimes(service.folder))}`
+  return [
+    { what: 'chat, unary', figure: textOf(unary.ours), bar: withPeers('≤ 1.6 ms', 5, 0.5), beside: unary.beside },
+    { what: 'chat, stream of 20 chunks at once', figure: textOf(stream.ours), bar: withPeers('≤ 3 ms', 6, 0.8), beside: stream.beside },
+    { what: 'chat, stream of 20 chunks, 5 ms apart', figure: textOf(paced.ours), bar: '≤ 3 ms CPU', beside: paced.beside },
+    await firstByte([through, direct], PER_SECOND, fsync),
+    ...(peers ? [await firstByte(subjects, PER_SECOND_WITH_PEERS, fsync)] : []),
+  ]
 }
 
 function bodyOf({ stream, content = 'Hello' }: { readonly stream: boolean; readonly content?: string }): string {
   return JSON.stringify({ model: 'mock-chat', stream, messages: [{ role: 'user', content }] })
 }
 
-interface Cost {
-  readonly cpuMs: number
-  readonly perSecond: number
+function textOf({ cpuMs, perSecond }: Cost): string {
+  return `${cpuMs.toFixed(2)} ms CPU, ${Math.round(perSecond)} requests/s`
 }
 
-/** Of each subject, per request, once the first is warm. */
-async function compared(load: Child, subjects: readonly Subject[], body: string): Promise<readonly Cost[]> {
-  const round = (target: Subject, durationMs: number) =>
-    load.ask<Outcome>({ targets: [target], body, durationMs, pace: { atOnce: AT_ONCE } } satisfies Load)
-  await round(subjects[0]!, WARM_UP_MS)
-  const sums = subjects.map(() => ({ cpuMs: 0, requests: 0, seconds: 0 }))
-  for (let i = 0; i < ROUNDS; i++) {
-    for (const [at, subject] of subjects.entries()) {
-      await sleep(AFTER_MS)
-      const before = cpuMsOfTree(subject.pid)
-      const { requests, seconds } = await round(subject, ROUND_MS)
-      await sleep(AFTER_MS)
-      const sum = sums[at]!
-      sum.cpuMs += cpuMsOfTree(subject.pid) - before
-      sum.requests += requests
-      sum.seconds += seconds
-    }
-  }
-  return sums.map(({ cpuMs, requests, seconds }) => ({ cpuMs: cpuMs / requests, perSecond: requests / seconds }))
+function added(times: readonly number[], bound: readonly number[]): string {
+  const by = (share: number) => (quantile(times, share) - quantile(bound, share)).toFixed(1)
+  return `p50 ${by(0.5)} ms, p99 ${by(0.99)} ms`
 }
 
-function row(what: string, costs: readonly Cost[], bar: string): BenchRow {
-  const [ours, theirs] = costs.map(({ cpuMs, perSecond }) => `${cpuMs.toFixed(2)} ms CPU, ${Math.round(perSecond)} requests/s`)
-  return { what, figure: ours!, bar, beside: `engine itself ${theirs}` }
+/** The engine's figures, and those of peers with ours as a multiple of them. */
+function besideOf(ours: Cost, costs: readonly Cost[], subjects: readonly Subject[]): string {
+  const texts = costs.map((cost, i) => {
+    const text = `${subjects[i]!.name} ${textOf(cost)}`
+    if (i === 0) return text
+    return `${text}: ours ${(ours.cpuMs / cost.cpuMs).toFixed(2)} × the CPU, ${(ours.perSecond / cost.perSecond).toFixed(2)} × the requests`
+  })
+  return texts.join('; ')
 }

@@ -5,11 +5,11 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 
 /**
  * A vendor of the chat protocol that costs next to nothing: it answers at once. A stream has 20 chunks with text, each written in a turn of
- * its own; `paced` as the last message lets 5 ms pass between two. Tells its address to the process that started it.
+ * its own; `paced` as the last message lets 5 ms pass between two, `slow` a second. Tells its address to the process that started it.
  */
 
 const CHUNKS = 20
-const PACE_MS = 5
+const PACES_MS: Readonly<Record<string, number>> = { paced: 5, slow: 1_000 }
 const USAGE = { prompt_tokens: 20, completion_tokens: CHUNKS, total_tokens: 20 + CHUNKS }
 const HEAD = { id: 'chatcmpl-bench', created: 1_750_000_000, model: 'mock-chat' }
 
@@ -29,11 +29,11 @@ const FIRST = delta({ role: 'assistant', content: '', refusal: null })
 const WORD = delta({ content: ' word' })
 const LAST = `${delta({}, 'stop')}${event({ choices: [], usage: USAGE })}data: [DONE]\n\n`
 
-async function stream(response: ServerResponse, paced: boolean): Promise<void> {
+async function stream(response: ServerResponse, paceMs: number | undefined): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   response.write(FIRST)
   for (let chunk = 0; chunk < CHUNKS; chunk++) {
-    await (paced ? sleep(PACE_MS) : nextTurn())
+    await (paceMs ? sleep(paceMs) : nextTurn())
     response.write(WORD)
   }
   response.end(LAST)
@@ -41,7 +41,7 @@ async function stream(response: ServerResponse, paced: boolean): Promise<void> {
 
 const server = createServer(async (request, response) => {
   const { stream: isStream, messages } = JSON.parse(await text(request))
-  if (isStream) return stream(response, messages.at(-1).content === 'paced')
+  if (isStream) return stream(response, PACES_MS[messages.at(-1).content])
   response.writeHead(200, { 'content-type': 'application/json' })
   response.end(COMPLETION)
 })

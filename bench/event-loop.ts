@@ -1,13 +1,11 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { testCatalog } from '../test/support/catalog.ts'
-import { addDocument, type Caller, callerOf, newCollection } from '../test/support/client.ts'
+import { addDocument, type Caller, newCollection } from '../test/support/client.ts'
 import { startMockEngine } from '../test/support/mock-engine.ts'
 import { Child } from './child.ts'
 import { docxOf, pdfOf, txtOf } from './documents.ts'
 import type { Delay, Started } from './event-loop-process.ts'
 import type { BenchRow } from './row.ts'
+import { delayText, WatchedService } from './watched-service.ts'
 
 const PAGES = 100
 /** Embedded by the service's own model, which takes about a tenth of a second for each. */
@@ -19,43 +17,33 @@ const QUESTION = 'How many days of paid leave do I get?'
  * embeddings come from a mock at once, so that indexing gets more to do than the embedded model could give it.
  */
 export async function benchEventLoop(): Promise<BenchRow[]> {
-  const folder = await mkdtemp(join(tmpdir(), 'kis-bench-loop-'))
-  try {
-    await using engine = await startMockEngine()
-    const catalog = join(folder, 'catalog.yaml')
-    await writeFile(catalog, testCatalog(engine.url))
-    const env = { PATH: process.env.PATH, PORT: '0', KIS_CATALOG: catalog, KIS_DATA_DIR: join(folder, 'data') }
-    await using service = new Child('./event-loop-process.ts', ['service'], env)
-    const lines = (await service.answer<Started>()).lines.join('\n')
-    await using idle = new Child('./event-loop-process.ts', ['idle'])
-    await idle.answer<Started>()
-    const address = /^ready (.+)$/m.exec(lines)![1]!
-    const caller = callerOf({ rest: address, graphql: `${address}/graphql` }, /kis_live_\w+/.exec(lines)![0])
+  await using engine = await startMockEngine()
+  await using service = await WatchedService.start(testCatalog(engine.url))
+  await using idle = new Child('./event-loop-process.ts', ['idle'])
+  await idle.answer<Started>()
+  const { caller } = service
 
-    const searched = (await newCollection(caller)).id
-    await addDocument(caller, searched, 'searched.txt', txtOf(SEARCHED_PAGES))
-    const filled = (await newCollection(caller, 'mock-embed')).id
-    const files = { 'a.txt': txtOf(PAGES), 'b.docx': await docxOf(PAGES), 'c.pdf': await pdfOf(PAGES) }
-    await Promise.all([service, idle].map((child) => child.ask<Delay>({})))
-    let isOver = false
-    const searching = searchUntil(caller, searched, () => isOver)
-    const documents = await Promise.all(Object.entries(files).map(([name, bytes]) => addDocument(caller, filled, name, bytes)))
-    isOver = true
-    const searches = await searching
-    const failed = documents.find(({ status }) => status !== 'ready')
-    if (failed) throw new Error(JSON.stringify(failed))
-    const [delay, bound] = await Promise.all([service, idle].map((child) => child.ask<Delay>({})))
-    return [
-      {
-        what: `event loop delay while 3 × ${PAGES} pages are ingested, ${searches} searches meanwhile`,
-        figure: textOf(delay!),
-        bar: 'p99 ≤ 50 ms',
-        beside: `an idle process ${textOf(bound!)}`,
-      },
-    ]
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
+  const searched = (await newCollection(caller)).id
+  await addDocument(caller, searched, 'searched.txt', txtOf(SEARCHED_PAGES))
+  const filled = (await newCollection(caller, 'mock-embed')).id
+  const files = { 'a.txt': txtOf(PAGES), 'b.docx': await docxOf(PAGES), 'c.pdf': await pdfOf(PAGES) }
+  await Promise.all([service.delay(), idle.ask<Delay>({})])
+  let isOver = false
+  const searching = searchUntil(caller, searched, () => isOver)
+  const documents = await Promise.all(Object.entries(files).map(([name, bytes]) => addDocument(caller, filled, name, bytes)))
+  isOver = true
+  const searches = await searching
+  const failed = documents.find(({ status }) => status !== 'ready')
+  if (failed) throw new Error(JSON.stringify(failed))
+  const [delay, bound] = await Promise.all([service.delay(), idle.ask<Delay>({})])
+  return [
+    {
+      what: `event loop delay while 3 × ${PAGES} pages are ingested, ${searches} searches meanwhile`,
+      figure: delayText(delay),
+      bar: 'p99 ≤ 50 ms',
+      beside: `an idle process ${delayText(bound)}`,
+    },
+  ]
 }
 
 /** One search after the other; gives their number. */
@@ -67,8 +55,4 @@ async function searchUntil(caller: Caller, collection: string, isOver: () => boo
     searches += 1
   }
   return searches
-}
-
-function textOf({ p50, p99, max }: Delay): string {
-  return `p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, longest ${max.toFixed(0)} ms`
 }

@@ -3,8 +3,8 @@ import { silentLog } from '../subgraphs/common/log.ts'
 import { WordTokenizer } from '../subgraphs/inference/adapters/embedded/word-tokenizer.ts'
 import { openDocumentParser } from '../subgraphs/knowledge/adapters/parser/open-document-parser.ts'
 import { chunkDocument } from '../subgraphs/knowledge/domain/chunk-document.ts'
-import { cpuMsOfTree } from './cpu.ts'
 import { docxOf, pdfOf, txtOf } from './documents.ts'
+import { cpuMsOfTree } from './process-tree.ts'
 import type { BenchRow } from './row.ts'
 
 const PAGES = 200

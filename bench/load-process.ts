@@ -5,7 +5,7 @@ import { Pool } from 'undici'
 export interface Target {
   /** Of the chat completions. */
   readonly url: string
-  readonly key: string
+  readonly headers: Readonly<Record<string, string>>
 }
 
 export interface Load {
@@ -30,10 +30,10 @@ const CONNECTIONS = 64
 type Send = () => Promise<number>
 
 /** A request that resolves at its end with the time to its first byte. @throws {Error} the answer is not the expected one. */
-function sender({ url, key }: Target, body: string): Send {
+function sender({ url, headers: own }: Target, body: string): Send {
   const { origin, pathname } = new URL(url)
   const pool = new Pool(origin, { connections: CONNECTIONS })
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  const headers = { ...own, 'content-type': 'application/json' }
   const end = JSON.parse(body).stream ? 'data: [DONE]\n\n' : '}'
   return async () => {
     const start = performance.now()

@@ -2,32 +2,54 @@ import { benchChat } from './chat.ts'
 import { benchEventLoop } from './event-loop.ts'
 import { benchHolds } from './holds.ts'
 import { benchIngestion } from './ingestion.ts'
+import { benchOverspend } from './overspend.ts'
+import { PEERS_HAVE_LESS } from './peers.ts'
+import { killDescendants } from './process-tree.ts'
+import { benchPrompts } from './prompts.ts'
 import { benchRetrieval } from './retrieval.ts'
-import type { BenchRow } from './row.ts'
+import type { BenchOptions, BenchRow } from './row.ts'
 import { benchSearch } from './search.ts'
 import { benchSearchElasticsearch } from './search-elasticsearch.ts'
+import { benchSlowStreams } from './slow-streams.ts'
 import { benchStart } from './start.ts'
 
 /** Names that `npm run bench -- <name>…` takes, in the order of a whole run. */
-const BENCHES: Readonly<Record<string, () => Promise<readonly BenchRow[]>>> = {
+const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<readonly BenchRow[]>>> = {
   chat: benchChat,
+  prompts: benchPrompts,
+  'slow-streams': benchSlowStreams,
+  overspend: benchOverspend,
   holds: benchHolds,
-  search: benchSearch,
+  search: () => benchSearch(),
   'search-elasticsearch': benchSearchElasticsearch,
   ingestion: benchIngestion,
   'event-loop': benchEventLoop,
   start: benchStart,
   retrieval: benchRetrieval,
 }
+const PEERS = '--peers'
 
-const asked = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(BENCHES)
+const given = process.argv.slice(2)
+const peers = given.includes(PEERS)
+const named = given.filter((name) => name !== PEERS)
+const asked = named.length > 0 ? named : Object.keys(BENCHES)
 const unknown = asked.filter((name) => !(name in BENCHES))
 if (unknown.length > 0) {
-  console.error(`There is no ${unknown.join(', ')}; there are ${Object.keys(BENCHES).join(', ')}.`)
+  console.error(
+    `There is no ${unknown.join(', ')}; there are ${Object.keys(BENCHES).join(', ')}, and ${PEERS} for LiteLLM and Portkey beside.`,
+  )
   process.exit(2)
 }
+// Who is told to stop leaves nothing running; otherwise each measurement ends what it has started.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    killDescendants()
+    process.exit(1)
+  })
+}
+if (peers) console.log(`${PEERS_HAVE_LESS}\n`)
 console.log('| what | measured | bar | beside |\n|---|---|---|---|')
 for (const name of asked) {
   // As they come: a whole run takes some ten minutes.
-  for (const { what, figure, bar, beside } of await BENCHES[name]!()) console.log(`| ${what} | ${figure} | ${bar} | ${beside} |`)
+  for (const { what, figure, bar, beside } of await BENCHES[name]!({ peers })) console.log(`| ${what} | ${figure} | ${bar} | ${beside} |`)
 }

@@ -5,3 +5,8 @@ export interface BenchRow {
   readonly bar: string
   readonly beside: string
 }
+
+export interface BenchOptions {
+  /** Measure LiteLLM and Portkey in the same run; they are installed where they are not. */
+  readonly peers: boolean
+}

@@ -1,0 +1,61 @@
+import { testCatalog } from '../test/support/catalog.ts'
+import { balancedWallet, callerOf, nano, newOrganization } from '../test/support/client.ts'
+import { eventually } from '../test/support/eventually.ts'
+import { METERED_INPUT_TOKENS, MeteredEngine, type Script } from '../test/support/metered-engine.ts'
+import { startEmbedded } from '../test/support/service.ts'
+import type { BenchRow } from './row.ts'
+
+const CALLS = 1_000
+const CREDIT_USD = '1'
+/** The most that the model writes, so that a call costs nearly what was held for it: half of the calls would overspend the wallet. */
+const OUTPUT_TOKENS = 1_000
+/** Nano-USD, by the prices of the test catalog's `mock-chat`. */
+const CHARGE = BigInt(METERED_INPUT_TOKENS) * 1_000n + BigInt(OUTPUT_TOKENS) * 2_000n
+/** More than the default plan lets in at once, so that only the wallet refuses. */
+const CROWD =
+  '  crowd: { storage_bytes: 1000, vectors: 3, max_file_bytes: 2000, requests_per_minute: null, tokens_per_minute: null, concurrency: 5000 }\n'
+const ALL_JUDGED_MS = 60_000
+const HOLDS_LEFT_MS = 60_000
+
+/** A thousand calls at once on a wallet that can pay half of them: what the vendor has made against what the wallet had. */
+export async function benchOverspend(): Promise<BenchRow[]> {
+  await using engine = await MeteredEngine.start()
+  const service = await startEmbedded({ catalog: testCatalog(engine.url) + CROWD })
+  try {
+    const caller = await newOrganization(callerOf(service, service.key), service, { creditUsd: CREDIT_USD, plan: 'crowd' })
+    const heldOf = async () => nano((await caller.rest('GET', '/v1/wallet')).body.held_usd)
+    const script = (id: number): Script => ({ id: `call-${id}`, pieces: 1, usage: OUTPUT_TOKENS, allowed: 0 })
+    let refused = 0
+    const codes = new Set<string>()
+    const calls = Array.from({ length: CALLS }, async (_, i) => {
+      const messages = [{ role: 'user', content: JSON.stringify(script(i)) }]
+      const { status, body } = await caller.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages, stream: i % 2 === 0 })
+      if (status === 200) return
+      refused++
+      codes.add(body.error.code)
+    })
+    // Nobody that begins ends before everybody is judged: all holds are open together.
+    await eventually(() => refused + engine.calls.size === CALLS, ALL_JUDGED_MS)
+    const held = await heldOf()
+    for (const call of engine.calls.values()) call.allow(2)
+    await Promise.all(calls)
+    const answered = performance.now()
+    await eventually(async () => (await heldOf()) === 0n, HOLDS_LEFT_MS).catch(() => undefined)
+    const waited = ((performance.now() - answered) / 1_000).toFixed(1)
+    const holdsLeft = await heldOf()
+    const credit = nano(CREDIT_USD)
+    const made = BigInt(engine.calls.size) * CHARGE
+    const overspent = made > credit ? made - credit : 0n
+    const { balance_usd } = await balancedWallet(caller)
+    return [
+      {
+        what: `${CALLS} calls at once on a wallet of $${CREDIT_USD}`,
+        figure: `${overspent} nano-USD overspent, ledger and vendor differ by ${credit - nano(balance_usd) - made}; ${holdsLeft} held ${waited} s later`,
+        bar: 'exactly 0; 0 held after 60 s',
+        beside: `${engine.calls.size} calls began, ${refused} were refused (${[...codes].join(', ')}), ${held} of ${credit} nano-USD were held; LiteLLM and Portkey have no wallet here`,
+      },
+    ]
+  } finally {
+    await service.close()
+  }
+}

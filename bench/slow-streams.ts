@@ -1,0 +1,77 @@
+import { testCatalog } from '../test/support/catalog.ts'
+import { Child } from './child.ts'
+import type { Delay, Started } from './event-loop-process.ts'
+import { type Peer, type Subject, startPeers } from './peers.ts'
+import { residentBytesOfTree } from './process-tree.ts'
+import type { BenchOptions, BenchRow } from './row.ts'
+import type { Arrived, Streams } from './streams-process.ts'
+import { delayText, WatchedService } from './watched-service.ts'
+
+const STREAMS = 500
+/** Of 20 chunks, a second apart: all are open together for ten seconds. */
+const CHUNKS = 20
+const PER_SECOND = 50
+const BODY = JSON.stringify({ model: 'mock-chat', stream: true, messages: [{ role: 'user', content: 'slow' }] })
+/** How often memory is looked at. */
+const SAMPLE_MS = 250
+
+/** Many clients that read long answers: memory, what arrives, and how late the event loop runs meanwhile. */
+export async function benchSlowStreams({ peers }: BenchOptions): Promise<BenchRow[]> {
+  await using engine = new Child('./engine-process.ts')
+  await using load = new Child('./streams-process.ts')
+  const engineUrl = await engine.answer<string>()
+  const { figure, idleMb, bound } = await ours(load, engineUrl)
+  const beside = [`${idleMb} MB before; event loop delay of an idle process ${delayText(bound)}`]
+  if (peers) beside.push(...(await theirs(load, engineUrl)))
+  return [
+    {
+      what: `${STREAMS} streams at once of ${CHUNKS} chunks, a second apart`,
+      figure,
+      bar: '≤ 300 MB, no chunk lost, event loop delay p99 ≤ 20 ms',
+      beside: beside.join('; '),
+    },
+  ]
+}
+
+async function ours(load: Child, engineUrl: string): Promise<{ figure: string; idleMb: number; bound: Delay }> {
+  await using service = await WatchedService.start(testCatalog(engineUrl))
+  await using idle = new Child('./event-loop-process.ts', ['idle'])
+  await idle.answer<Started>()
+  const headers = { authorization: `Bearer ${service.caller.key}` }
+  const subject: Subject = { name: 'ours', url: `${service.rest}/v1/chat/completions`, headers, pid: service.pid }
+  const idleMb = megabytesOf(subject.pid)
+  await Promise.all([service.delay(), idle.ask<Delay>({})])
+  const streams = await streamsOf(load, subject)
+  const [delay, bound] = await Promise.all([service.delay(), idle.ask<Delay>({})])
+  return { figure: `${streams}, event loop delay ${delayText(delay)}`, idleMb, bound }
+}
+
+async function theirs(load: Child, engineUrl: string): Promise<readonly string[]> {
+  const peers: readonly Peer[] = await startPeers(engineUrl)
+  try {
+    const figures: string[] = []
+    for (const peer of peers) figures.push(`${peer.name} ${megabytesOf(peer.pid)} MB before, then ${await streamsOf(load, peer)}`)
+    return figures
+  } finally {
+    await Promise.all(peers.map((peer) => peer[Symbol.asyncDispose]()))
+  }
+}
+
+async function streamsOf(load: Child, { url, headers, pid }: Subject): Promise<string> {
+  let mostMb = 0
+  const look = setInterval(() => {
+    mostMb = Math.max(mostMb, megabytesOf(pid))
+  }, SAMPLE_MS)
+  try {
+    const asked: Streams = { target: { url, headers }, body: BODY, count: STREAMS, perSecond: PER_SECOND }
+    const { whole, chunks, atOnce, failure } = await load.ask<Arrived>(asked)
+    const failed = failure === null ? '' : `, ${STREAMS - whole} streams failed (${failure.replace(/\s+/g, ' ')})`
+    return `${mostMb} MB, ${STREAMS * CHUNKS - chunks} of ${STREAMS * CHUNKS} chunks lost${failed}, at most ${atOnce} open`
+  } finally {
+    clearInterval(look)
+  }
+}
+
+function megabytesOf(pid: number): number {
+  return Math.round(residentBytesOfTree(pid) / 1e6)
+}

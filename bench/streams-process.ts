@@ -1,0 +1,61 @@
+import { Pool } from 'undici'
+import type { Target } from './load-process.ts'
+
+/** Opens streams that last, and counts what arrives of each. */
+
+export interface Streams {
+  readonly target: Target
+  /** The request as JSON. */
+  readonly body: string
+  readonly count: number
+  readonly perSecond: number
+}
+
+export interface Arrived {
+  /** Streams that ended as they should. */
+  readonly whole: number
+  /** With text, of all streams together. */
+  readonly chunks: number
+  /** Most that were open at once. */
+  readonly atOnce: number
+  /** What became of the first that did not. */
+  readonly failure: string | null
+}
+
+const TEXT_DELTA = /"content":\s*"[^"]/g
+
+async function run({ target, body, count, perSecond }: Streams): Promise<Arrived> {
+  const { origin, pathname } = new URL(target.url)
+  const pool = new Pool(origin, { connections: count })
+  const headers = { ...target.headers, 'content-type': 'application/json' }
+  const arrived = { whole: 0, chunks: 0, atOnce: 0, failure: null as string | null }
+  let open = 0
+  const stream = async () => {
+    const answer = await pool.request({ method: 'POST', path: pathname, headers, body })
+    arrived.atOnce = Math.max(arrived.atOnce, ++open)
+    try {
+      const text = await answer.body.text()
+      arrived.chunks += text.match(TEXT_DELTA)?.length ?? 0
+      if (answer.statusCode !== 200 || !text.endsWith('data: [DONE]\n\n')) throw new Error(`${answer.statusCode}: ${text.slice(-200)}`)
+      arrived.whole++
+    } finally {
+      open--
+    }
+  }
+  const start = performance.now()
+  const underWay: Promise<void>[] = []
+  for (let i = 0; i < count; i++) {
+    await new Promise((resolve) => setTimeout(resolve, Math.max(0, start + (i * 1_000) / perSecond - performance.now())))
+    underWay.push(
+      stream().catch((error: Error) => {
+        arrived.failure ??= error.message
+      }),
+    )
+  }
+  await Promise.all(underWay)
+  await pool.close()
+  return arrived
+}
+
+process.on('message', async (streams: Streams) => process.send!(await run(streams)))
+process.on('disconnect', () => process.exit())

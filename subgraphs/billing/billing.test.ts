@@ -12,6 +12,7 @@ import { STORES } from './test-support/stores.ts'
 import { ManualClock, principalOf, SELF_HOSTED, SMALL_PLAN } from './test-support/world.ts'
 import { openCollections } from './use-cases/collections.ts'
 
+const WEBHOOKS = { egressAllowed: new Set<string>(), retryBackoffMs: 1_000 }
 const GATEWAY: Caller = { service: 'gateway' }
 /** Answers are compared with what is expected of them, so their fields need no types. */
 type Answer = Record<string, unknown>
@@ -31,7 +32,13 @@ for (const { name, open } of STORES)
     const start = async (bootstrapApiKey: string | null = null) => {
       const started = billingOn(
         async () => shared(store),
-        { bootstrapApiKey, bootstrapCreditNanoUsd: 100_000_000_000n, pepper: new Uint8Array(32).fill(1), plans: [SELF_HOSTED, SMALL_PLAN] },
+        {
+          bootstrapApiKey,
+          bootstrapCreditNanoUsd: 100_000_000_000n,
+          pepper: new Uint8Array(32).fill(1),
+          plans: [SELF_HOSTED, SMALL_PLAN],
+          ...WEBHOOKS,
+        },
         { clock, ids: idSource(clock), log: silentLog },
       )
       await started.opened
@@ -124,7 +131,7 @@ for (const { name, open } of STORES)
         await restart()
         expect(await billing.bootstrapKey).toBeNull()
         const fresh = await open()
-        const config = { bootstrapApiKey: null, bootstrapCreditNanoUsd: 0n, pepper: new Uint8Array(32), plans: [SELF_HOSTED] }
+        const config = { bootstrapApiKey: null, bootstrapCreditNanoUsd: 0n, pepper: new Uint8Array(32), plans: [SELF_HOSTED], ...WEBHOOKS }
         const keys: (string | null)[] = []
         for (let i = 0; i < 3; i++) {
           await using unused = billingOn(async () => shared(fresh), config, { clock, ids: idSource(clock), log: silentLog })
@@ -138,7 +145,7 @@ for (const { name, open } of STORES)
       it('takes the key that the operator brings, and does not show it', async () => {
         await using fresh = await open()
         const key = apiKeyFrom(randomBytes(32))
-        const config = { bootstrapApiKey: key, bootstrapCreditNanoUsd: 0n, pepper: new Uint8Array(32), plans: [SELF_HOSTED] }
+        const config = { bootstrapApiKey: key, bootstrapCreditNanoUsd: 0n, pepper: new Uint8Array(32), plans: [SELF_HOSTED], ...WEBHOOKS }
         const runtime = { clock, ids: idSource(clock), log: silentLog }
         const source = `{ principalOfApiKey(apiKey: "${key}") { scopes } }`
         const another = { ...config, bootstrapApiKey: apiKeyFrom(randomBytes(32)) }
@@ -151,7 +158,7 @@ for (const { name, open } of STORES)
       })
 
       it('does not start without the plan of its first organization', () => {
-        const config = { bootstrapApiKey: null, bootstrapCreditNanoUsd: 0n, pepper: new Uint8Array(32), plans: [SMALL_PLAN] }
+        const config = { bootstrapApiKey: null, bootstrapCreditNanoUsd: 0n, pepper: new Uint8Array(32), plans: [SMALL_PLAN], ...WEBHOOKS }
         expect(() => billingOn(async () => store, config, { clock, ids: idSource(clock), log: silentLog })).toThrow('self-hosted')
       })
     })

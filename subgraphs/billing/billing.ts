@@ -1,10 +1,12 @@
 import type { Clock } from '../common/clock.ts'
+import { Egress } from '../common/egress.ts'
 import { isAbort } from '../common/errors.ts'
 import type { IdSource } from '../common/ids.ts'
 import { openDocuments } from '../common/late-documents.ts'
 import type { Log } from '../common/log.ts'
 import { Opening } from '../common/opening.ts'
 import type { DocumentStore } from '../common/ports/document-store.ts'
+import { pumpWebhooks } from '../common/pump-webhooks.ts'
 import { type StoringSubgraph, subgraphSchema } from '../common/subgraph.ts'
 import type { BillingConfig } from './config.ts'
 import { entities } from './resolvers/entities.ts'
@@ -12,6 +14,7 @@ import { enums } from './resolvers/enums.ts'
 import { Mutation } from './resolvers/mutation.ts'
 import { Query } from './resolvers/query.ts'
 import { Subscription, WalletChanged } from './resolvers/subscription.ts'
+import { webhookMutations, webhookQueries, webhookTypes } from './resolvers/webhooks.ts'
 import { bootstrap } from './use-cases/bootstrap.ts'
 import { openCollections } from './use-cases/collections.ts'
 import { DEFAULT_PLAN } from './use-cases/create-organization.ts'
@@ -19,6 +22,10 @@ import type { BillingDeps } from './use-cases/deps.ts'
 import { OutboxPump } from './use-cases/outbox-pump.ts'
 import { reapHolds } from './use-cases/reap-holds.ts'
 import { WalletWriter } from './use-cases/wallet-writer.ts'
+import { ownInbox } from './use-cases/webhooks/feeds.ts'
+import { ledgerSource } from './use-cases/webhooks/ledger-source.ts'
+import { sweepWebhooks } from './use-cases/webhooks/sweep-webhooks.ts'
+import { WebhookSender } from './use-cases/webhooks/webhook-sender.ts'
 
 /** The billing subgraph. */
 export interface Billing extends StoringSubgraph {
@@ -38,6 +45,8 @@ const REAP_INTERVAL_MS = 5_000
 const CLOCK_SET_MS = 10_000
 /** Who works under a hold renews it within this: what inference makes its holds last. */
 const RENEWED_WITHIN_MS = 45_000
+/** How often what is too old of webhooks is forgotten. */
+const WEBHOOK_SWEEP_MS = 60_000
 /** `problems()` promises an answer within 2 s. */
 const PING_TIMEOUT_MS = 1_500
 
@@ -58,19 +67,31 @@ export function billingOn(
     writer: new WalletWriter(collections, pump, isExclusive),
     plans: config.plans,
     pepper: config.pepper,
+    egress: new Egress({ allowed: config.egressAllowed }),
+    retryBackoffMs: config.retryBackoffMs,
+    webhooksDue: () => sender.wake(),
     clock,
     ids,
     log,
   }
+  const sender = new WebhookSender(deps)
   const settings = { apiKey: config.bootstrapApiKey, creditNanoUsd: config.bootstrapCreditNanoUsd }
   const first = new Opening({ part: 'document store', open: () => bootstrap(deps, settings), after: store.opened, clock, signal })
   const background = first.opened.then(
-    () => work(deps, signal),
+    () => work(deps, sender, isExclusive, signal),
     () => undefined,
   )
   return {
     name: 'billing',
-    schema: subgraphSchema<BillingDeps>('billing', { ...enums, ...entities, Query, Mutation, Subscription, WalletChanged }),
+    schema: subgraphSchema<BillingDeps>('billing', {
+      ...enums,
+      ...entities,
+      ...webhookTypes,
+      Query: { ...Query, ...webhookQueries },
+      Mutation: { ...Mutation, ...webhookMutations },
+      Subscription,
+      WalletChanged,
+    }),
     opened: first.opened,
     bootstrapKey: first.opened,
     contextOf: (context) => ({ ...context, deps }),
@@ -87,12 +108,26 @@ export function billingOn(
   }
 }
 
-async function work(deps: BillingDeps, signal: AbortSignal): Promise<void> {
+async function work(deps: BillingDeps, sender: WebhookSender, isExclusive: boolean, signal: AbortSignal): Promise<void> {
   const { pump, log } = deps
   await Promise.all([
     pump.resume(signal).catch((error) => log.warn({ err: error }, 'outboxes of an earlier run wait for their next write')),
     keepReaping(deps, signal),
+    sender.run(isExclusive, signal),
+    pumpWebhooks(ledgerSource(deps), ownInbox(deps), deps, signal),
+    keepSweepingWebhooks(deps, signal),
   ])
+}
+
+async function keepSweepingWebhooks(deps: BillingDeps, signal: AbortSignal): Promise<void> {
+  const { clock, log } = deps
+  for (let after = ''; !signal.aborted; ) {
+    after = await sweepWebhooks(deps, after).catch((error) => {
+      if (!signal.aborted) log.warn({ err: error }, 'old webhooks could not be forgotten')
+      return after
+    })
+    await clock.sleep(WEBHOOK_SWEEP_MS, signal).catch(() => undefined)
+  }
 }
 
 async function keepReaping(deps: BillingDeps, signal: AbortSignal): Promise<void> {

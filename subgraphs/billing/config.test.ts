@@ -10,16 +10,21 @@ describe('the configuration of billing', () => {
       mongodb: null,
       bootstrapApiKey: null,
       bootstrapCreditNanoUsd: 100_000_000_000n,
+      egressAllowed: new Set(),
+      retryBackoffMs: 1_000,
     })
   })
 
   it('takes what the environment says', () => {
     const key = apiKeyFrom(randomBytes(32))
-    expect(readBillingConfig({ KIS_DATA_DIR: '/d', KIS_BOOTSTRAP_API_KEY: key, KIS_BOOTSTRAP_CREDIT_USD: '0.5' })).toEqual({
+    const egress = { KIS_EGRESS_ALLOW: 'hooks.internal:8080', KIS_RETRY_BACKOFF_MS: '5' }
+    expect(readBillingConfig({ KIS_DATA_DIR: '/d', KIS_BOOTSTRAP_API_KEY: key, KIS_BOOTSTRAP_CREDIT_USD: '0.5', ...egress })).toEqual({
       dataDir: '/d',
       mongodb: null,
       bootstrapApiKey: key,
       bootstrapCreditNanoUsd: 500_000_000n,
+      egressAllowed: new Set(['hooks.internal:8080']),
+      retryBackoffMs: 5,
     })
   })
 

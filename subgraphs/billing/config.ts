@@ -1,3 +1,4 @@
+import { parseEgressAllow } from '../common/egress-address.ts'
 import { type MongoDatabase, mongoDatabaseOf } from '../common/mongodb-url.ts'
 import type { Plan } from '../common/principal.ts'
 import { parseUsd } from '../common/usd.ts'
@@ -14,6 +15,10 @@ export interface BillingSettings {
   readonly bootstrapApiKey: string | null
   /** Credit of the first organization. */
   readonly bootstrapCreditNanoUsd: bigint
+  /** `host:port`s that webhooks may go to although they are not public, or by http. */
+  readonly egressAllowed: ReadonlySet<string>
+  /** The unit in which webhooks that failed wait. Default 1,000. */
+  readonly retryBackoffMs: number
 }
 
 /** With what the whole installation shares. */
@@ -33,8 +38,19 @@ export function readBillingConfig(env: Readonly<Record<string, string | undefine
   const credit = creditOf(env.KIS_BOOTSTRAP_CREDIT_USD || '100')
   if (credit === undefined) problems.push('KIS_BOOTSTRAP_CREDIT_USD is not an amount: 0 to 9000000 with at most 9 decimal places')
   const mongodb = mongoDatabaseOf(env.KIS_MONGODB_URL, 'billing', problems)
+  const egressAllowed = parseEgressAllow(env.KIS_EGRESS_ALLOW, problems)
+  const retryBackoffMs = Number(env.KIS_RETRY_BACKOFF_MS ?? 1_000)
+  if (!Number.isSafeInteger(retryBackoffMs) || retryBackoffMs < 1)
+    problems.push('KIS_RETRY_BACKOFF_MS must be a whole number of milliseconds from 1')
   if (problems.length > 0) throw new Error(`billing cannot start:\n${problems.map((problem) => `- ${problem}`).join('\n')}`)
-  return { dataDir: env.KIS_DATA_DIR || './data', mongodb, bootstrapApiKey, bootstrapCreditNanoUsd: credit! }
+  return {
+    dataDir: env.KIS_DATA_DIR || './data',
+    mongodb,
+    bootstrapApiKey,
+    bootstrapCreditNanoUsd: credit!,
+    egressAllowed,
+    retryBackoffMs,
+  }
 }
 
 function creditOf(text: string): bigint | undefined {

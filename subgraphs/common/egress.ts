@@ -121,6 +121,11 @@ export class Egress {
     return judgedAddress(url, this.#allowed) !== null
   }
 
+  /** Whether the operator has named its host and port, so that it is asked wherever it is. */
+  isNamed(url: string): boolean {
+    return judgedAddress(url, this.#allowed)?.isNamed === true
+  }
+
   /** The whole answer. @throws {EgressError} there is none. @throws the signal's reason. */
   async fetch(request: EgressRequest, signal: AbortSignal): Promise<EgressAnswer<Buffer>> {
     const answer = await this.open(request, signal)

@@ -14,6 +14,8 @@ const MAX_EVENTS = 100_000
 const PRUNE_EVENTS = 1_000
 /** Events that a follower reads together. */
 const PAGE_EVENTS = 100
+/** Events are numbered when they are copied, which may be so much later than they happened, or than another one did. */
+const LATE_MS = 60_000
 /** Organizations that a sweep looks at. */
 const MAX_SWEPT = 100
 
@@ -144,6 +146,33 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
     return following(read, (wake) => this.#followers.add(organizationId, wake))
   }
 
+  /** The sequences of the last events that are all there; an organization without events is not named. At most 1,000 organizations. */
+  async ends(organizationIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
+    const heads = await this.#heads.find({ _id: { $in: organizationIds } }, { limit: organizationIds.length })
+    return new Map(heads.map((head) => [head._id, lastOf(head)]))
+  }
+
+  /** A position that no event since then is before. */
+  async positionBefore(organizationId: string, since: Date): Promise<number> {
+    const from = new Date(since.getTime() - LATE_MS)
+    for (let lowest = Number.MAX_SAFE_INTEGER; ; ) {
+      const events = await this.#events.find({ organizationId, sequence: { $lt: lowest } }, { sort: { sequence: -1 }, limit: PAGE_EVENTS })
+      const before = events.find(({ at }) => at < from)
+      if (before) return before.sequence
+      lowest = events.at(-1)?.sequence ?? lowest
+      if (events.length < PAGE_EVENTS) return lowest === Number.MAX_SAFE_INTEGER ? 0 : lowest - 1
+    }
+  }
+
+  /** The next events after a position, at most a page; those that are no longer kept are passed over. */
+  async page(organizationId: string, position: number): Promise<readonly EventRecord[]> {
+    const head = await this.#heads.findOne({ _id: organizationId })
+    if (!head) return []
+    if (position < head.forgotten)
+      this.#log.error({ organizationId, position, forgotten: head.forgotten }, 'events were forgotten before they were read')
+    return this.#after(head, Math.max(position, head.forgotten))
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true
     await Promise.allSettled([...this.#runs.values()].map((run) => run.next ?? run.current))
@@ -159,7 +188,7 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
   }
 
   /** The next events that are all there. */
-  async #read(organizationId: string, position: number): Promise<EventRecord[]> {
+  async #read(organizationId: string, position: number): Promise<readonly EventRecord[]> {
     const head = await this.#heads.findOne({ _id: organizationId })
     if (!head) return []
     if (position < head.forgotten)
@@ -170,14 +199,16 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
           param: 'after',
         },
       )
-    const last = head.sequence - head.copyingCount
+    return this.#after(head, position)
+  }
+
+  async #after(head: EventHead, position: number): Promise<readonly EventRecord[]> {
+    const last = lastOf(head)
     if (last <= position) return []
-    return [
-      ...(await this.#events.find(
-        { organizationId, sequence: { $gt: position, $lte: last } },
-        { sort: { sequence: 1 }, limit: PAGE_EVENTS },
-      )),
-    ]
+    return this.#events.find(
+      { organizationId: head._id, sequence: { $gt: position, $lte: last } },
+      { sort: { sequence: 1 }, limit: PAGE_EVENTS },
+    )
   }
 
   #start(organizationId: string): Promise<void> {
@@ -248,4 +279,9 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
     await this.#heads.insertMissing([{ _id, sequence: 0, forgotten: 0, copying: [], copyingCount: 0 }])
     return (await this.#heads.findOne({ _id }))!
   }
+}
+
+/** The last event that is there with all before it. */
+function lastOf({ sequence, copyingCount }: EventHead): number {
+  return sequence - copyingCount
 }

@@ -22,6 +22,8 @@ export type IdPrefix =
   | 'rs'
   | 'fc'
   | 'mcp'
+  | 'whe'
+  | 'evt'
   | 'call'
 
 /** Ids may run this far ahead of the clock, in a burst of them; further back, the clock was set, and is followed: ids of holds are judged by their time. */

@@ -4,11 +4,15 @@ import { openSqliteDocumentStore } from '../common/adapters/sqlite/document-stor
 import type { EngineEntry, EngineKind } from '../common/catalog-file.ts'
 import type { Clock } from '../common/clock.ts'
 import { Egress } from '../common/egress.ts'
+import { EventLog } from '../common/event-log.ts'
+import { eventLogSource } from '../common/event-log-source.ts'
 import type { IdSource } from '../common/ids.ts'
 import { openDocuments } from '../common/late-documents.ts'
 import type { Link } from '../common/link.ts'
 import type { Log } from '../common/log.ts'
+import { pumpWebhooks } from '../common/pump-webhooks.ts'
 import { type StoringSubgraph, subgraphSchema } from '../common/subgraph.ts'
+import { inboxOver } from '../common/webhook-inbox-link.ts'
 import { openAiSdkEngines } from './adapters/ai-sdk/engines.ts'
 import { billingOver } from './adapters/billing-link.ts'
 import { type EmbeddedEngines, openEmbeddedEngines } from './adapters/embedded/engines.ts'
@@ -23,6 +27,7 @@ import { catalogOf } from './domain/catalog.ts'
 import { RetryBudget } from './domain/retry-budget.ts'
 import { resolvers } from './resolvers/index.ts'
 import { AgentRuns } from './use-cases/agents/agent-runs.ts'
+import { webhookEventOf } from './use-cases/agents/run-ends.ts'
 import { Background } from './use-cases/background.ts'
 import { CallLimits } from './use-cases/call-limits.ts'
 import { openCollections } from './use-cases/collections.ts'
@@ -63,7 +68,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   }
   const stopping = new AbortController()
   const { signal } = stopping
-  let working: Promise<void> | undefined
+  let working: Promise<unknown> | undefined
   const { dataDirectory, mongodb } = config
   const { store, collections } = openDocuments(openCollections, {
     open: () =>
@@ -74,7 +79,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     signal,
   })
   stack.use(store)
-  stack.defer(() => working)
+  stack.defer(async () => void (await working))
   stack.defer(() => stopping.abort())
   // A data folder belongs to one process.
   const replicas = mongodb ? stack.use(new LiveReplicas(collections.replicas, store.opened, clock, log)) : null
@@ -93,11 +98,16 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     ids,
     log,
   }
-  const deps: Deps = { ...base, keyedCalls: stack.use(new KeyedCalls(base, mongodb === null)) }
+  const runEnds = stack.use(new EventLog(collections.runs, collections, log))
+  const deps: Deps = { ...base, keyedCalls: stack.use(new KeyedCalls(base, mongodb === null)), runEnds }
   const runs = stack.use(new AgentRuns(deps, store.opened))
   const served: ServedDeps = { ...deps, runs }
   working = store.opened.then(
-    () => keepExpiringKeyedCalls(deps, signal),
+    () =>
+      Promise.all([
+        keepExpiringKeyedCalls(deps, signal),
+        pumpWebhooks(eventLogSource(runEnds, webhookEventOf), inboxOver(billing, 'inference'), deps, signal),
+      ]),
     () => undefined,
   )
   const parts = stack.move()

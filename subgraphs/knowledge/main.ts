@@ -2,13 +2,16 @@ import { openMongoDocumentStore } from '../common/adapters/mongodb/document-stor
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/document-store.ts'
 import type { Clock } from '../common/clock.ts'
 import { EventLog } from '../common/event-log.ts'
+import { eventLogSource } from '../common/event-log-source.ts'
 import type { IdSource } from '../common/ids.ts'
 import { openDocuments } from '../common/late-documents.ts'
 import type { Link } from '../common/link.ts'
 import type { Log } from '../common/log.ts'
 import { Opening } from '../common/opening.ts'
+import { pumpWebhooks } from '../common/pump-webhooks.ts'
 import { type StoringSubgraph, subgraphSchema } from '../common/subgraph.ts'
 import { wakeUp } from '../common/wake-up.ts'
+import { inboxOver } from '../common/webhook-inbox-link.ts'
 import { accountsOver } from './adapters/accounts-link.ts'
 import { openElasticsearchChunkIndex } from './adapters/elasticsearch/chunk-index.ts'
 import { inferenceOver } from './adapters/inference-link.ts'
@@ -22,6 +25,7 @@ import type { ChunkIndex } from './ports/chunk-index.ts'
 import { knowledgeStore } from './ports/knowledge-store.ts'
 import { resolvers } from './resolvers/index.ts'
 import type { Deps } from './use-cases/deps.ts'
+import { webhookEventOf } from './use-cases/document-events.ts'
 import { work } from './use-cases/work.ts'
 
 /** `problems()` promises an answer within 2 s. */
@@ -78,7 +82,11 @@ export async function createKnowledge(
     wake: workers.wake,
   }
   const working = Promise.all([opened, after]).then(
-    () => work(deps, workers, { exclusive: mongodb === null, backoffMs: config.retryBackoffMs }, signal),
+    () =>
+      Promise.all([
+        work(deps, workers, { exclusive: mongodb === null, backoffMs: config.retryBackoffMs }, signal),
+        pumpWebhooks(eventLogSource(events, webhookEventOf), inboxOver(links.billing, 'knowledge'), deps, signal),
+      ]),
     () => undefined,
   )
 

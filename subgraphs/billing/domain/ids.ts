@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
  * Ids that follow from what they stand for, so that doing the same thing twice makes the same document. The organization is part of each:
  * nothing that another organization does can take the id.
  */
-function derivedId(prefix: 'ent' | 'use', organizationId: string, ...facts: readonly string[]): string {
+function derivedId(prefix: 'ent' | 'use' | 'evt' | 'whd' | 'lane', organizationId: string, ...facts: readonly string[]): string {
   const digest = createHash('sha256')
     .update([organizationId, ...facts].join('\n'))
     .digest('hex')
@@ -24,4 +24,19 @@ export function endEntryId(organizationId: string, holdId: string): string {
 /** The usage record of the call that a hold was for. */
 export function usageRecordId(organizationId: string, holdId: string): string {
   return derivedId('use', organizationId, holdId)
+}
+
+/** The event of a webhook: what receivers know it by. */
+export function webhookEventId(organizationId: string, source: string, type: string, sequence: number): string {
+  return derivedId('evt', organizationId, source, type, String(sequence))
+}
+
+/** The delivery of an event to an endpoint. */
+export function webhookDeliveryId(organizationId: string, endpointId: string, eventId: string): string {
+  return derivedId('whd', organizationId, endpointId, eventId)
+}
+
+/** The queue of a subject's deliveries to an endpoint. */
+export function webhookLaneId(organizationId: string, endpointId: string, subject: string): string {
+  return derivedId('lane', organizationId, endpointId, subject)
 }

@@ -26,5 +26,7 @@ export const enums: Resolvers<BillingDeps> = {
   SpendPeriod: { DAY: 'day', MONTH: 'month', TOTAL: 'total' },
   UsageDimension: { MODEL: 'model', KEY: 'key', DAY: 'day', OPERATION: 'operation' },
   BalanceCrossing: { FELL: 'fell', ROSE: 'rose' },
+  WebhookDisabledReason: { GONE: 'gone', FAILING: 'failing', BACKLOG: 'backlog', RESIDENCY: 'residency' },
+  WebhookDeliveryStatus: { PENDING: 'pending', DELIVERED: 'delivered', FAILED: 'failed' },
   HoldState: { PLACED: 'placed', DISPATCHED: 'dispatched', SETTLED: 'settled', VOIDED: 'voided', EXPIRED: 'expired' },
 }

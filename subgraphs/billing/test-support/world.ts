@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../common/clock.ts'
+import { Egress } from '../../common/egress.ts'
 import { type IdSource, idSource } from '../../common/ids.ts'
 import { silentLog } from '../../common/log.ts'
 import type { DocumentStore } from '../../common/ports/document-store.ts'
@@ -58,7 +59,19 @@ export function openBilling(store: DocumentStore, clock: Clock, ids: IdSource = 
   const collections = openCollections(store)
   const pump = new OutboxPump(collections, silentLog)
   const writer = new WalletWriter(collections, pump, isExclusive)
-  return { collections, pump, writer, plans: [SELF_HOSTED, SMALL_PLAN], pepper: new Uint8Array(32).fill(7), clock, ids, log: silentLog }
+  return {
+    collections,
+    pump,
+    writer,
+    plans: [SELF_HOSTED, SMALL_PLAN],
+    pepper: new Uint8Array(32).fill(7),
+    egress: new Egress(),
+    retryBackoffMs: 1_000,
+    webhooksDue: () => {},
+    clock,
+    ids,
+    log: silentLog,
+  }
 }
 
 export function principalOf(organizationId: string, scopes: readonly Scope[] = ['inference'], apiKeyId = 'key_1'): Principal {

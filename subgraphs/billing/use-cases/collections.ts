@@ -4,6 +4,7 @@ import type { LedgerEntry } from '../domain/ledger.ts'
 import type { UsageRecord } from '../domain/usage.ts'
 import type { UsageTotal } from '../domain/usage-total.ts'
 import type { Wallet } from '../domain/wallet.ts'
+import type { WebhookDelivery, WebhookEndpoint, WebhookEventRecord, WebhookFeedRecord, WebhookLane } from '../domain/webhooks/records.ts'
 
 /** A tenant. */
 export type Organization = {
@@ -57,6 +58,11 @@ export interface Collections {
   readonly usage: DocumentCollection<UsageRecord>
   readonly usageTotals: DocumentCollection<UsageTotal>
   readonly bootstrap: DocumentCollection<Bootstrap>
+  readonly webhookEndpoints: DocumentCollection<WebhookEndpoint>
+  readonly webhookFeeds: DocumentCollection<WebhookFeedRecord>
+  readonly webhookEvents: DocumentCollection<WebhookEventRecord>
+  readonly webhookDeliveries: DocumentCollection<WebhookDelivery>
+  readonly webhookLanes: DocumentCollection<WebhookLane>
 }
 
 /** By time, with each filter on the way. */
@@ -79,5 +85,24 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
     usage: store.collection({ name: 'usage_records', indexes: USAGE_INDEXES }),
     usageTotals: store.collection({ name: 'usage_totals', indexes: USAGE_INDEXES }),
     bootstrap: store.collection({ name: 'bootstrap', indexes: [] }),
+    webhookEndpoints: store.collection({ name: 'webhook_endpoints', indexes: [{ fields: ['organizationId'] }] }),
+    webhookFeeds: store.collection({ name: 'webhook_feeds', indexes: [{ fields: ['source', 'organizationId'], unique: true }] }),
+    webhookEvents: store.collection({
+      name: 'webhook_events',
+      indexes: [{ fields: ['organizationId', 'order'] }, { fields: ['expiresAt'] }],
+    }),
+    webhookDeliveries: store.collection({
+      name: 'webhook_deliveries',
+      indexes: [
+        { fields: ['endpointId', 'order'] },
+        { fields: ['endpointId', 'status', 'order'] },
+        { fields: ['queuedIn', 'position'], sparse: true },
+        { fields: ['expiresAt'] },
+      ],
+    }),
+    webhookLanes: store.collection({
+      name: 'webhook_lanes',
+      indexes: [{ fields: ['endpointId', 'job.dueAt'] }, { fields: ['job.dueAt'] }],
+    }),
   }
 }

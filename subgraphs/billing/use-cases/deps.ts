@@ -1,4 +1,5 @@
 import type { Clock } from '../../common/clock.ts'
+import type { Egress } from '../../common/egress.ts'
 import type { IdSource } from '../../common/ids.ts'
 import type { Log } from '../../common/log.ts'
 import type { Plan } from '../../common/principal.ts'
@@ -13,8 +14,14 @@ export interface BillingDeps {
   readonly writer: WalletWriter
   /** The plans of the operator's catalog. */
   readonly plans: readonly Plan[]
-  /** Secret part of the keys' digests. */
+  /** Secret part of the keys' digests, and of what webhooks are signed with. */
   readonly pepper: Uint8Array
+  /** The way to the addresses of webhooks. */
+  readonly egress: Pick<Egress, 'mayAsk' | 'isNamed' | 'open'>
+  /** The unit in which failed webhooks wait. */
+  readonly retryBackoffMs: number
+  /** Wakes who sends webhooks. */
+  readonly webhooksDue: () => void
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log

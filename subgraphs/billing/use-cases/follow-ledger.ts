@@ -44,7 +44,11 @@ async function startOf({ collections }: BillingDeps, organizationId: string, aft
 }
 
 /** The next entries that are copied, with their usage records: what the pump has taken out of the outbox is there whole. */
-async function entriesAfter({ collections }: BillingDeps, organizationId: string, position: number): Promise<readonly LedgerEntry[]> {
+export async function entriesAfter(
+  { collections }: Pick<BillingDeps, 'collections'>,
+  organizationId: string,
+  position: number,
+): Promise<readonly LedgerEntry[]> {
   const wallet = await collections.wallets.findOne({ _id: organizationId })
   const [waiting] = wallet?.outbox ?? []
   const copied = waiting ? waiting.entry.sequence - 1 : (wallet?.sequence ?? 0)

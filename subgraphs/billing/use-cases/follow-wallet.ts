@@ -1,3 +1,4 @@
+import type { LedgerEntry } from '../domain/ledger.ts'
 import { balanceChanges, type WalletChange } from '../domain/wallet-change.ts'
 import type { BillingDeps } from './deps.ts'
 import { followLedger } from './follow-ledger.ts'
@@ -8,8 +9,15 @@ export function followWallet(
   organizationId: string,
   after: string | null,
 ): AsyncIterableIterator<WalletChange, undefined> {
-  return followLedger(deps, organizationId, after, async (entries) => {
-    const organization = await deps.collections.organizations.findOne({ _id: organizationId })
-    return balanceChanges(entries, organization?.lowBalanceThreshold ?? null)
-  })
+  return followLedger(deps, organizationId, after, (entries) => walletChangesOf(deps, organizationId, entries))
+}
+
+/** What these entries have made of the balance, by the threshold as it is now. */
+export async function walletChangesOf(
+  { collections }: Pick<BillingDeps, 'collections'>,
+  organizationId: string,
+  entries: readonly LedgerEntry[],
+): Promise<readonly WalletChange[]> {
+  const organization = await collections.organizations.findOne({ _id: organizationId })
+  return balanceChanges(entries, organization?.lowBalanceThreshold ?? null)
 }

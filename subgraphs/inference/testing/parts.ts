@@ -1,6 +1,7 @@
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
 import { parseCatalog } from '../../common/catalog-file.ts'
 import { type Clock, systemClock } from '../../common/clock.ts'
+import { EventLog } from '../../common/event-log.ts'
 import { idSource } from '../../common/ids.ts'
 import { silentLog } from '../../common/log.ts'
 import type { DocumentStore } from '../../common/ports/document-store.ts'
@@ -114,7 +115,8 @@ export function parts({
     ids: idSource(systemClock),
     log: silentLog,
   }
-  const deps: Deps = { ...base, keyedCalls: new KeyedCalls(base, isExclusive) }
+  const runEnds = new EventLog(base.collections.runs, base.collections, silentLog)
+  const deps: Deps = { ...base, keyedCalls: new KeyedCalls(base, isExclusive), runEnds }
   return { deps, billing, knowledge, near, far, store, egress }
 }
 

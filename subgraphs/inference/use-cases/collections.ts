@@ -1,3 +1,4 @@
+import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX, type Telling } from '../../common/event-log.ts'
 import type { DocumentCollection, DocumentStore } from '../../common/ports/document-store.ts'
 import type { RunError, RunStatus } from '../domain/agents/run.ts'
 import type { NodeRun, WorkflowError } from '../domain/workflows/run.ts'
@@ -60,7 +61,7 @@ export type AgentVersion = {
   readonly createdAt: Date
 }
 
-export type RunRecord = {
+export type RunRecord = Telling & {
   /** `run_…` */
   readonly _id: string
   readonly organizationId: string
@@ -180,7 +181,8 @@ export type ThreadRecord = {
   readonly updatedAt: Date
 }
 
-export interface Collections {
+/** The events are the ends of runs. */
+export interface Collections extends EventCollections {
   readonly agents: DocumentCollection<AgentRecord>
   readonly agentVersions: DocumentCollection<AgentVersion>
   readonly runs: DocumentCollection<RunRecord>
@@ -208,8 +210,11 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
         { fields: ['key'], unique: true, sparse: true },
         { fields: ['leaseUntil'], sparse: true },
         { fields: ['expiresAt'] },
+        OUTBOX_INDEX,
       ],
     }),
+    events: store.collection(EVENTS),
+    eventHeads: store.collection(EVENT_HEADS),
     runEvents: store.collection({ name: 'run_events', indexes: [{ fields: ['runId', 'sequence'], unique: true }] }),
     threads: store.collection({ name: 'threads', indexes: [] }),
     workflows: store.collection({

@@ -1,5 +1,6 @@
 import type { Clock } from '../../common/clock.ts'
 import type { Egress } from '../../common/egress.ts'
+import type { EventLog } from '../../common/event-log.ts'
 import type { IdSource } from '../../common/ids.ts'
 import type { Log } from '../../common/log.ts'
 import type { Caller } from '../../common/principal.ts'
@@ -14,7 +15,7 @@ import type { Knowledge } from '../ports/knowledge.ts'
 import type { AgentRuns } from './agents/agent-runs.ts'
 import type { Background } from './background.ts'
 import type { CallLimits } from './call-limits.ts'
-import type { Collections } from './collections.ts'
+import type { Collections, RunRecord } from './collections.ts'
 import type { KeyedCalls } from './keyed-calls.ts'
 import type { LoadShedder } from './load-shedding.ts'
 
@@ -33,6 +34,8 @@ export interface Deps {
   readonly limits: CallLimits
   readonly load: LoadShedder
   readonly keyedCalls: KeyedCalls
+  /** Tells which runs have ended. */
+  readonly runEnds: EventLog<RunRecord>
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log

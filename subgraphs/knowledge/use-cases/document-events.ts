@@ -1,5 +1,6 @@
 import { endableIterator } from '../../common/endable-iterator.ts'
 import type { EventData, EventLog, EventRecord } from '../../common/event-log.ts'
+import type { WebhookEvent } from '../../common/webhook-events.ts'
 import type { DocumentRecord } from '../domain/records.ts'
 import type { Deps } from './deps.ts'
 
@@ -50,4 +51,18 @@ export function followDocuments(
       await followed.return?.()
     },
   )
+}
+
+/** What a webhook says of an event: enough to know whether the document must be looked at, and nothing of what is in it. */
+export function webhookEventOf({ sequence, subject, at, data }: EventRecord): WebhookEvent {
+  const common = { document_id: subject, collection_id: data.collectionId, cursor: String(sequence) }
+  if (data.deleted) return { type: 'document.deleted', subject, sequence, at, data: common }
+  const { status, stage, progress, error, chunkCount, attempts } = data as unknown as Pick<DocumentRecord, (typeof TOLD)[number]>
+  return {
+    type: 'document.updated',
+    subject,
+    sequence,
+    at,
+    data: { ...common, status, stage, progress, error_code: error?.code ?? null, chunk_count: chunkCount, attempts },
+  }
 }

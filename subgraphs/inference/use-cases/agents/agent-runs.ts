@@ -1,7 +1,8 @@
 import { ERRORS } from '../../../../schema/errors.ts'
 import { isAbsent, refuse, textAt } from '../../../common/check.ts'
 import { isAbort, KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
-import { DuplicateKey } from '../../../common/ports/document-store.ts'
+import { tell } from '../../../common/event-log.ts'
+import { DuplicateKey, type Update } from '../../../common/ports/document-store.ts'
 import { type Principal, requireScope } from '../../../common/principal.ts'
 import type { AgentDefinition } from '../../domain/agents/definition.ts'
 import { readDefinition } from '../../domain/agents/definition.ts'
@@ -16,6 +17,7 @@ import { reused } from '../keyed-calls.ts'
 import { runAgentLoop } from './agent-loop.ts'
 import { getAgent, modelOf } from './agents.ts'
 import { keptFormOf } from './kept-messages.ts'
+import { endOf } from './run-ends.ts'
 import { type RunEventWriter, RunLog, toJson } from './run-log.ts'
 import { addToThread, readThread } from './threads.ts'
 
@@ -133,6 +135,7 @@ export class AgentRuns implements AsyncDisposable {
       cost: null,
       error: null,
       isCancelled: false,
+      outbox: [],
       leaseUntil: new Date(now.getTime() + LEASE_MS),
       startedAt: now,
       endedAt: null,
@@ -240,14 +243,12 @@ export class AgentRuns implements AsyncDisposable {
         outcome: outcome ? JSON.stringify(outcome) : null,
         steps: toJson(withRest(steps, cost)),
         cost: String(cost),
-        error: error && { ...error },
+        error,
         endedAt: clock.now(),
       } as const
       if (outcome && run.threadId) await addToThread(this.#deps, run, running.newMessages, outcome.text)
-      const ended = await this.#deps.collections.runs.findOneAndUpdate(
-        { _id: run._id, status: 'running' },
-        { $set: fields, $unset: { leaseUntil: '' } },
-      )
+      const ended = await this.#deps.collections.runs.findOneAndUpdate({ _id: run._id, status: 'running' }, withEnd(run, fields))
+      this.#deps.runEnds.kick(run.organizationId)
       writer.write({ type: 'done', status })
       await writer.flushed()
       return ended ?? run
@@ -281,14 +282,15 @@ export class AgentRuns implements AsyncDisposable {
       const { collections, clock } = this.#deps
       const now = clock.now()
       for (const run of await collections.runs.find({ leaseUntil: { $lt: now } }, { sort: { leaseUntil: 1 }, limit: MAX_SWEPT })) {
-        const error = { code: 'service_unavailable', message: 'The process that ran it has gone.' }
+        const error = { code: 'service_unavailable', message: 'The process that ran it has gone.' } as const
         const { _id, organizationId } = run
         await collections.runs.findOneAndUpdate(
           { _id, status: 'running', leaseUntil: { $lt: now } },
-          { $set: { status: 'failed', error, endedAt: now }, $unset: { leaseUntil: '' } },
+          withEnd(run, { status: 'failed', cost: null, error, endedAt: now }),
         )
         await this.log.append(organizationId, _id, { type: 'done', status: 'failed' })
       }
+      await this.#deps.runEnds.sweep()
       for (const { _id } of await collections.runs.find({ expiresAt: { $lt: now } }, { sort: { expiresAt: 1 }, limit: MAX_SWEPT })) {
         while ((await collections.runEvents.deleteMany({ runId: _id })) > 0);
         await collections.runs.findOneAndDelete({ _id })
@@ -328,6 +330,14 @@ function definitionFor(agent: AgentRecord, { sampling, responseSchema }: RunInpu
     responseSchema: responseSchema ?? definition.responseSchema,
   }
 }
+
+/** How a run has ended, told with it in one write. */
+function withEnd(run: RunRecord, { error, ...fields }: RunEnd): Update {
+  const { $set, $push } = tell(run.organizationId, fields.endedAt, endOf(run, { error, ...fields }))
+  return { $set: { ...fields, error: error && { ...error }, ...$set }, $push, $unset: { leaseUntil: '' } }
+}
+
+type RunEnd = Pick<RunRecord, 'status' | 'cost' | 'error'> & Partial<Pick<RunRecord, 'outcome' | 'steps'>> & { readonly endedAt: Date }
 
 const CANCELLED = new KisError('invalid_request', 'The run was cancelled.')
 

@@ -1,0 +1,22 @@
+/**
+ * The closed set of events that webhooks tell, each with the part of the service whose log it comes from; `null`: it is made on request.
+ * `events.yaml` says of each what it means and what its data are.
+ */
+export const EVENTS = {
+  'document.updated': 'knowledge',
+  'document.deleted': 'knowledge',
+  'agent_run.completed': 'inference',
+  'agent_run.failed': 'inference',
+  'agent_run.cancelled': 'inference',
+  'usage.recorded': 'billing',
+  'wallet.changed': 'billing',
+  'wallet.low_balance': 'billing',
+  ping: null,
+} as const
+
+export type EventType = keyof typeof EVENTS
+/** Whose log an event comes from. */
+export type EventSource = NonNullable<(typeof EVENTS)[EventType]>
+
+/** What an endpoint may ask for. */
+export const EVENT_TYPES = (Object.keys(EVENTS) as EventType[]).filter((type) => EVENTS[type] !== null)

@@ -1,0 +1,108 @@
+import type { EventSource, EventType } from '../../../../schema/events.ts'
+
+/** Why the service has stopped sending to an endpoint. */
+export type DisabledReason = 'gone' | 'failing' | 'backlog' | 'residency'
+
+/** Where an organization wants its events sent. */
+export type WebhookEndpoint = {
+  /** `whe_…` */
+  readonly _id: string
+  readonly organizationId: string
+  readonly url: string
+  readonly description: string | null
+  readonly eventTypes: readonly EventType[]
+  readonly isActive: boolean
+  /** Null: it is active, or its admin has switched it off. */
+  readonly disabledReason: DisabledReason | null
+  readonly disabledAt: Date | null
+  /** Since when every attempt has failed; null: the last one did not. */
+  readonly failingSince: Date | null
+  /** With the service's own secret they make the endpoint's; the one before the last rotation signs too, for a while. */
+  readonly nonce: string
+  readonly previousNonce: string | null
+  readonly previousUntil: Date | null
+  readonly createdAt: Date
+}
+
+/** What happened, kept for a while so that it can be sent again. */
+export type WebhookEventRecord = {
+  /** `evt_…`: the `webhook-id` of each of its deliveries. */
+  readonly _id: string
+  readonly organizationId: string
+  readonly type: EventType
+  readonly subject: string
+  /** Sorts an organization's events by time: `eventOrder`. */
+  readonly order: string
+  /** Sorts the events of a subject: `eventPosition`. */
+  readonly position: string
+  readonly at: Date
+  /** JSON. */
+  readonly data: string
+  readonly expiresAt: Date
+}
+
+export type DeliveryStatus = 'pending' | 'delivered' | 'failed'
+
+/** One request to an endpoint. */
+export type DeliveryAttempt = {
+  readonly at: Date
+  /** Null: there was no answer. */
+  readonly statusCode: number | null
+  readonly durationMs: number
+  /** Null when the endpoint has taken it. */
+  readonly error: string | null
+  /** The beginning of the answer; null: there was none, or it was no text. */
+  readonly responseStart: string | null
+}
+
+/** The way of an event to an endpoint. */
+export type WebhookDelivery = {
+  /** `whd_…` */
+  readonly _id: string
+  readonly organizationId: string
+  readonly endpointId: string
+  readonly eventId: string
+  readonly subject: string
+  readonly position: string
+  /** The event's. */
+  readonly order: string
+  readonly status: DeliveryStatus
+  /** The lane, as long as it is pending. */
+  readonly queuedIn?: string
+  /** Since it was queued last. */
+  readonly tries: number
+  /** The newest, oldest first. */
+  readonly attempts: readonly DeliveryAttempt[]
+  readonly expiresAt: Date
+}
+
+/** The pending deliveries of one subject to one endpoint: they go one after the other. */
+export type WebhookLane = {
+  readonly _id: string
+  readonly organizationId: string
+  readonly endpointId: string
+  readonly subject: string
+  /** Grows with everything that is queued, so that a lane that was found empty is not removed with what has come since. */
+  readonly revision: number
+  readonly job: { readonly kind: 'send'; readonly dueAt: Date; readonly lease: string | null }
+}
+
+/** How far the log of a source has been handed over. */
+export type WebhookFeedRecord = {
+  /** Source and organization. */
+  readonly _id: string
+  readonly source: EventSource
+  readonly organizationId: string
+  readonly cursor: number | null
+  readonly since: Date
+}
+
+/** Time first, then the id: a page can begin after it with a single comparison. */
+export function eventOrder(at: Date, id: string): string {
+  return `${at.toISOString()}_${id}`
+}
+
+/** The place in the log, then the type, since one entry may tell of two things. 16 digits hold every safe integer. */
+export function eventPosition(sequence: number, type: EventType): string {
+  return `${String(sequence).padStart(16, '0')}_${type}`
+}

@@ -1,0 +1,48 @@
+import { EVENT_TYPES, type EventType } from '../../../../schema/events.ts'
+import { KisError } from '../../../common/errors.ts'
+import type { Principal } from '../../../common/principal.ts'
+import { checkName } from '../checks.ts'
+import type { BillingDeps } from '../deps.ts'
+
+/** Longer than any receiver's address, short enough for a log. */
+const MAX_URL_CHARACTERS = 2_048
+
+/** @throws {KisError} `unsupported_value`: the address may not be asked, or only by https; `residency_policy_violation`. */
+export function checkUrl(
+  { egress }: Pick<BillingDeps, 'egress'>,
+  { residencyPolicy }: Pick<Principal, 'residencyPolicy'>,
+  url: string,
+): string {
+  const param = 'url'
+  if (url.length > MAX_URL_CHARACTERS)
+    throw new KisError('string_above_max_length', `\`url\` has at most ${MAX_URL_CHARACTERS} characters.`, { param })
+  if (!egress.mayAsk(url))
+    throw new KisError('unsupported_value', 'The address must be a public https address, on port 443, without a user name.', { param })
+  if (!egress.isNamed(url)) {
+    if (new URL(url).protocol !== 'https:')
+      throw new KisError('unsupported_value', 'Webhooks are sent by https; by http only to hosts that the operator has named.', { param })
+    if (residencyPolicy === 'local_only')
+      throw new KisError(
+        'residency_policy_violation',
+        'Events of an organization that is `local_only` go to hosts that the operator has named, and no others.',
+        { param },
+      )
+  }
+  return url
+}
+
+export function checkEventTypes(types: readonly string[]): readonly EventType[] {
+  const known: readonly string[] = EVENT_TYPES
+  if (types.length === 0) throw new KisError('invalid_request', 'An endpoint wants events of at least one type.', { param: 'eventTypes' })
+  types.forEach((type, i) => {
+    if (!known.includes(type))
+      throw new KisError('unsupported_value', `There are no events \`${type}\`; there are ${known.join(', ')}.`, {
+        param: `eventTypes[${i}]`,
+      })
+  })
+  return [...new Set(types as readonly EventType[])]
+}
+
+export function checkDescription(description: string | null): string | null {
+  return description === null ? null : checkName(description, 'description')
+}

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { ERRORS } from '../schema/errors.ts'
 import { STYLE, WALK_THROUGH } from './docs-text.ts'
-import type { DocumentedOperation, OpenApi, Schema } from './openapi.ts'
+import type { DocumentedEvent, DocumentedOperation, OpenApi, Schema } from './openapi.ts'
 
 /** The page runs nothing and loads nothing. */
 const CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -108,6 +108,13 @@ ${answers.join('\n')}
 </details>`
 }
 
+function eventHtml(type: string, { when, subject, subscription, cursor, data }: DocumentedEvent, openapi: OpenApi): string {
+  return `<details id="event-${type}"><summary><code>${escaped(type)}</code> <span>${escaped(when)}</span></summary>
+${prose(`Subject, whose events keep their order: ${subject}`)}
+${subscription === null ? '' : prose(`The same by GraphQL: subscription \`${subscription}\`. Cursor: ${cursor}`)}
+<h4>Data</h4>${table(['Field', 'Kind', 'Meaning'], fieldRows(data, openapi))}</details>`
+}
+
 function pageOf(openapi: OpenApi): string {
   const { info, tags } = openapi.document
   const sections = tags.map(({ name, description }) => {
@@ -123,10 +130,15 @@ ${operations.map(({ method, path, operation }) => operationHtml(method, path, op
 <title>${escaped(info.title)}</title><style>${STYLE}</style></head>
 <body><main>
 <h1>${escaped(info.title)}</h1>
-<nav>${[...tags.map(({ name }) => name), 'Errors'].map((name) => `<a href="#${name}">${name}</a>`).join(' ')} <a href="/v1/openapi.json">openapi.json</a></nav>
+<nav>${[...tags.map(({ name }) => name), 'Events', 'Errors'].map((name) => `<a href="#${name}">${name}</a>`).join(' ')} <a href="/v1/openapi.json">openapi.json</a></nav>
 ${prose(info.description)}
 ${WALK_THROUGH.map(({ title, command }) => `<h3>${escaped(title)}</h3><pre>${escaped(command)}</pre>`).join('\n')}
 ${sections.join('\n')}
+<section><h2 id="Events">Events</h2>
+${prose('What webhooks send, and what can be followed by GraphQL subscriptions as well. The body is `{"type", "timestamp", "data"}`.')}
+${Object.entries(openapi.events)
+  .map(([type, event]) => eventHtml(type, event, openapi))
+  .join('\n')}</section>
 <section><h2 id="Errors">Errors</h2>
 ${prose('Every error has the body `{"error": {"message", "type", "param", "code"}}`. A field marked • is always there.')}
 ${table(['Code', 'Status', 'Type', 'Repeat helps'], errors)}</section>

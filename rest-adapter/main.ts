@@ -33,6 +33,7 @@ import { transcriptionRoutes } from './transcriptions.ts'
 import { UnderWay } from './under-way.ts'
 import { usageRoutes } from './usage.ts'
 import { walletRoutes } from './wallet.ts'
+import { webhookRoutes } from './webhooks.ts'
 
 export interface RestDeps {
   /** Its caller is the API key without `Bearer`. It judges the key of every operation, `{ __typename }` too. */
@@ -78,6 +79,7 @@ export const restRoutes: readonly Route[] = [
   ...organizationRoutes,
   ...usageRoutes,
   ...walletRoutes,
+  ...webhookRoutes,
   ...operatorRoutes,
   ...mcpRoutes(new RequestsUnderWay()),
 ]

@@ -41,12 +41,23 @@ export interface DocumentedOperation {
   readonly security?: readonly unknown[]
 }
 
+/** An event of `schema/events.yaml`. */
+export interface DocumentedEvent {
+  readonly when: string
+  readonly subject: string
+  readonly subscription: string | null
+  readonly cursor: string
+  readonly data: Schema
+}
+
 export interface OpenApi {
   /** The document as it is served. */
   readonly document: Readonly<Record<string, unknown>> & {
     readonly info: { readonly title: string; readonly description: string }
     readonly tags: readonly { readonly name: string; readonly description: string }[]
   }
+  /** What webhooks tell, by type. */
+  readonly events: Readonly<Record<string, DocumentedEvent>>
   readonly operations: readonly { readonly method: Method; readonly path: string; readonly operation: DocumentedOperation }[]
   /** What `$ref: '#/…'` names; anything else is given back as it is. */
   resolve<T extends object>(value: T): T
@@ -56,7 +67,9 @@ type PathItem = { readonly parameters?: readonly Parameter[] } & Readonly<Record
 
 /** Reads `schema/openapi.yaml`, the one description of the REST surface: bodies are checked against it, and readers are shown it. */
 export function readOpenApi(): OpenApi {
-  const document = parse(readFileSync(new URL('../schema/openapi.yaml', import.meta.url), 'utf8'))
+  const read = (file: string) => parse(readFileSync(new URL(`../schema/${file}`, import.meta.url), 'utf8'), { merge: true })
+  const events = read('events.yaml') as OpenApi['events']
+  const document = { ...read('openapi.yaml'), webhooks: webhooksOf(events) }
   const resolve = <T extends object>(value: T): T => {
     const ref = '$ref' in value && typeof value.$ref === 'string' ? value.$ref : undefined
     if (!ref) return value
@@ -76,5 +89,23 @@ export function readOpenApi(): OpenApi {
       },
     })),
   )
-  return { document, operations, resolve }
+  return { document, events, operations, resolve }
+}
+
+/** The events as OpenAPI tells of what a service sends by itself. */
+function webhooksOf(events: OpenApi['events']) {
+  const webhooks = Object.entries(events).map(([type, { when, subject, data }]) => {
+    const properties = { type: { const: type }, timestamp: { type: 'string', format: 'date-time' }, data }
+    const schema = { type: 'object', required: ['type', 'timestamp', 'data'], properties }
+    const post = {
+      tags: ['Webhooks'],
+      operationId: type,
+      summary: when,
+      description: `Subject: ${subject}`,
+      requestBody: { content: { 'application/json': { schema } } },
+      responses: { '2XX': { description: 'It is taken; any other answer has it sent again.' } },
+    }
+    return [type, { post }]
+  })
+  return Object.fromEntries(webhooks)
 }

@@ -6,6 +6,8 @@ import type { WebhookFeed, WebhookInbox, WebhookSource } from './webhook-events.
 const ROUND_MS = 500
 /** While the inbox is away, it is asked less and less often. */
 const MAX_PAUSE_MS = 10_000
+/** A part of the service that starts is away for so many rounds. */
+const MAX_QUIET_FAILURES = 5
 /** Pages of one organization in a round, so that a busy one keeps no other waiting. */
 const MAX_PAGES = 10
 
@@ -26,7 +28,7 @@ export async function pumpWebhooks(
     } catch (error) {
       if (signal.aborted) return
       failures++
-      log.warn({ err: error }, 'events could not be handed over for webhooks, and wait')
+      log[failures > MAX_QUIET_FAILURES ? 'warn' : 'info']({ err: error }, 'events could not be handed over for webhooks, and wait')
     }
     await clock.sleep(Math.min(ROUND_MS * 2 ** failures, MAX_PAUSE_MS), signal).catch(() => undefined)
   }

@@ -102,7 +102,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
     }),
     webhookLanes: store.collection({
       name: 'webhook_lanes',
-      indexes: [{ fields: ['endpointId', 'job.dueAt'] }, { fields: ['job.dueAt'] }],
+      indexes: [{ fields: ['endpointId'] }, { fields: ['endpointId', 'job.dueAt'] }, { fields: ['job.dueAt'] }],
     }),
   }
 }

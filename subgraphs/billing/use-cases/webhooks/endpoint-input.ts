@@ -1,6 +1,5 @@
 import { EVENT_TYPES, type EventType } from '../../../../schema/events.ts'
 import { KisError } from '../../../common/errors.ts'
-import type { Principal } from '../../../common/principal.ts'
 import { checkName } from '../checks.ts'
 import type { BillingDeps } from '../deps.ts'
 
@@ -8,27 +7,33 @@ import type { BillingDeps } from '../deps.ts'
 const MAX_URL_CHARACTERS = 2_048
 
 /** @throws {KisError} `unsupported_value`: the address may not be asked, or only by https; `residency_policy_violation`. */
-export function checkUrl(
-  { egress }: Pick<BillingDeps, 'egress'>,
-  { residencyPolicy }: Pick<Principal, 'residencyPolicy'>,
-  url: string,
-): string {
+export async function checkUrl(deps: Pick<BillingDeps, 'egress' | 'collections'>, organizationId: string, url: string): Promise<string> {
+  const { egress } = deps
   const param = 'url'
   if (url.length > MAX_URL_CHARACTERS)
     throw new KisError('string_above_max_length', `\`url\` has at most ${MAX_URL_CHARACTERS} characters.`, { param })
   if (!egress.mayAsk(url))
     throw new KisError('unsupported_value', 'The address must be a public https address, on port 443, without a user name.', { param })
-  if (!egress.isNamed(url)) {
-    if (new URL(url).protocol !== 'https:')
-      throw new KisError('unsupported_value', 'Webhooks are sent by https; by http only to hosts that the operator has named.', { param })
-    if (residencyPolicy === 'local_only')
-      throw new KisError(
-        'residency_policy_violation',
-        'Events of an organization that is `local_only` go to hosts that the operator has named, and no others.',
-        { param },
-      )
-  }
+  if (!egress.isNamed(url) && new URL(url).protocol !== 'https:')
+    throw new KisError('unsupported_value', 'Webhooks are sent by https; by http only to hosts that the operator has named.', { param })
+  if (!(await mayLeaveTo(deps, organizationId, url)))
+    throw new KisError(
+      'residency_policy_violation',
+      'Events of an organization that is `local_only` go to hosts that the operator has named, and no others.',
+      { param },
+    )
   return url
+}
+
+/** Whether events may go there by the organization's policy as it is now. */
+export async function mayLeaveTo(
+  { egress, collections }: Pick<BillingDeps, 'egress' | 'collections'>,
+  organizationId: string,
+  url: string,
+): Promise<boolean> {
+  if (egress.isNamed(url)) return true
+  const organization = await collections.organizations.findOne({ _id: organizationId })
+  return organization !== null && organization.residencyPolicy !== 'local_only'
 }
 
 export function checkEventTypes(types: readonly string[]): readonly EventType[] {

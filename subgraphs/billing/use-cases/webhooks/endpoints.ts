@@ -34,7 +34,7 @@ export async function createEndpoint(deps: BillingDeps, principal: Principal, in
   const webhookEndpoint: WebhookEndpoint = {
     _id: deps.ids('whe'),
     organizationId,
-    url: checkUrl(deps, principal, input.url),
+    url: await checkUrl(deps, organizationId, input.url),
     description: checkDescription(input.description ?? null),
     eventTypes,
     isActive: true,
@@ -70,8 +70,8 @@ export async function updateEndpoint(
   const { organizationId } = requireScope(principal, 'admin')
   const before = await getEndpoint(deps, principal, id)
   const eventTypes = input.eventTypes ? checkEventTypes(input.eventTypes) : before.eventTypes
-  const url = input.url ? checkUrl(deps, principal, input.url) : before.url
-  if (isActive && !before.isActive) checkUrl(deps, principal, url)
+  const url = input.url ? await checkUrl(deps, organizationId, input.url) : before.url
+  if (isActive && !before.isActive) await checkUrl(deps, organizationId, url)
   await openFeeds(deps, organizationId, eventTypes)
   const changed = await deps.collections.webhookEndpoints.findOneAndUpdate(
     { _id: id, organizationId },

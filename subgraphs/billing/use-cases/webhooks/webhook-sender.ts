@@ -4,6 +4,7 @@ import type { DisabledReason, WebhookDelivery, WebhookEndpoint, WebhookLane } fr
 import { retryWaitMs } from '../../domain/webhooks/retry.ts'
 import type { BillingDeps } from '../deps.ts'
 import { deliver, type Outcome } from './deliver.ts'
+import { mayLeaveTo } from './endpoint-input.ts'
 import { forgetQueue } from './endpoints.ts'
 
 /** Requests of one process to one endpoint at once. */
@@ -149,7 +150,7 @@ export class WebhookSender {
       await collections.webhookDeliveries.findOneAndDelete({ _id: delivery._id })
       return null
     }
-    if (!(await this.#mayLeave(endpoint))) {
+    if (!(await mayLeaveTo(this.#deps, endpoint.organizationId, endpoint.url))) {
       await this.#disable(endpoint, 'residency')
       return IDLE_MS
     }
@@ -195,14 +196,6 @@ export class WebhookSender {
       { _id, isActive: true },
       { $set: { isActive: false, disabledReason: reason, disabledAt: clock.now() } },
     )
-  }
-
-  /** The organization's policy as it is now. */
-  async #mayLeave({ organizationId, url }: WebhookEndpoint): Promise<boolean> {
-    const { collections, egress } = this.#deps
-    if (egress.isNamed(url)) return true
-    const organization = await collections.organizations.findOne({ _id: organizationId })
-    return organization !== null && organization.residencyPolicy !== 'local_only'
   }
 
   async #giveBack({ _id, job }: WebhookLane, waitMs: number): Promise<void> {

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import OpenAI from 'openai'
+import OpenAI, { toFile } from 'openai'
 import type { ResponseStreamEvent } from 'openai/resources/responses/responses'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testCatalog } from '../support/catalog.ts'
@@ -16,9 +16,10 @@ import {
   settled,
 } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
-import { MOCK_USAGE, type MockEngine, startMockEngine } from '../support/mock-engine.ts'
+import { MOCK_USAGE, type MockEngine, startMockEngine, TRANSCRIPT_DELTAS } from '../support/mock-engine.ts'
 import { responseOf } from '../support/response-events.ts'
 import type { Service, ServiceOptions } from '../support/service.ts'
+import { wav } from '../support/sound.ts'
 
 const ARABIC = `# دليل الموظف
 
@@ -36,6 +37,9 @@ Employees book economy class for flights under six hours. Longer flights may be 
 ## Expenses
 Meals are reimbursed up to 60 dollars a day. Receipts must be handed in within thirty days.
 `
+
+/** Fills 25 MiB all but a few kilobytes. */
+const LONGEST_SOUND_SECONDS = 1_638
 
 /** The running product, as its users meet it. The same in one process and in five. */
 export function endToEnd(name: string, start: (options: ServiceOptions) => Promise<Service>): void {
@@ -257,6 +261,18 @@ export function endToEnd(name: string, start: (options: ServiceOptions) => Promi
           expect(usage).toMatchObject({ input_tokens: 20, output_tokens: 5, total_tokens: 25 })
         }
         expect((await balancedWallet(caller)).balance_usd).toBe('9.999944')
+      })
+
+      it('streams what is said in the largest file there may be', async () => {
+        const caller = await newOrganization(operator, service)
+        const file = await toFile(wav(LONGEST_SOUND_SECONDS), 'a day.wav')
+        const deltas = []
+        for await (const event of await caller.openai.audio.transcriptions.create({ model: 'mock-speech', file, stream: true }))
+          if (event.type === 'transcript.text.delta') deltas.push(event.delta)
+        expect(deltas).toEqual(TRANSCRIPT_DELTAS)
+        const { data } = (await caller.rest('GET', '/v1/usage?limit=1')).body
+        expect(data).toMatchObject([{ operation: 'transcription', audio_seconds: LONGEST_SOUND_SECONDS }])
+        await balancedWallet(caller)
       })
 
       it('tells of a cut stream in the stream, without [DONE]', async () => {

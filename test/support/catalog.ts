@@ -28,6 +28,7 @@ models:
     max_output_tokens: 1000
     price: { input: "1", cached_input: "0.5", output: "2" }
   - { id: mock-embed, engine: mock, kind: embedding, dimensions: 8, context_window: 8192, price: { input: "1" } }
+  - { id: mock-speech, engine: mock, kind: transcription, supports: [streaming], price: { audio: "0.006" } }
 ${scripted.join('\n')}
 plans:
   tiny: { storage_bytes: 1000, vectors: 3, max_file_bytes: 2000, requests_per_minute: null, tokens_per_minute: null, concurrency: 512 }

@@ -16,6 +16,8 @@ export type IdPrefix =
   | 'agt'
   | 'run'
   | 'thr'
+  | 'wfl'
+  | 'wfr'
   | 'job'
   | 'resp'
   | 'msg'

@@ -36,6 +36,7 @@ import { keepExpiringKeyedCalls } from './use-cases/expire-keyed-calls.ts'
 import { KeyedCalls } from './use-cases/keyed-calls.ts'
 import { LiveReplicas } from './use-cases/live-replicas.ts'
 import { LoadShedder } from './use-cases/load-shedding.ts'
+import { WorkflowRuns } from './use-cases/workflows/workflow-runs.ts'
 
 export interface InferenceRuntime {
   readonly billing: Link
@@ -101,7 +102,8 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   const runEnds = stack.use(new EventLog(collections.runs, collections, log))
   const deps: Deps = { ...base, keyedCalls: stack.use(new KeyedCalls(base, mongodb === null)), runEnds }
   const runs = stack.use(new AgentRuns(deps, store.opened))
-  const served: ServedDeps = { ...deps, runs }
+  const workflowRuns = stack.use(new WorkflowRuns(deps, store.opened, mongodb === null))
+  const served: ServedDeps = { ...deps, runs, workflowRuns }
   working = store.opened.then(
     () =>
       Promise.all([

@@ -137,8 +137,8 @@ export type WorkflowRunRecord = {
   /** JSON, once it is completed. */
   readonly output: string | null
   readonly nodes: Readonly<Record<string, NodeRun>>
-  /** Agents by id, with the version that the run keeps to. */
-  readonly agents: Readonly<Record<string, number>>
+  /** `PinnedAgent`s as JSON, by what nodes call them. */
+  readonly agents: string
   /** Nano-USD that it was charged, as a decimal; null while it runs. */
   readonly cost: string | null
   readonly error: WorkflowError | null

@@ -18,6 +18,7 @@ import type { CallLimits } from './call-limits.ts'
 import type { Collections, RunRecord } from './collections.ts'
 import type { KeyedCalls } from './keyed-calls.ts'
 import type { LoadShedder } from './load-shedding.ts'
+import type { WorkflowRuns } from './workflows/workflow-runs.ts'
 
 export interface Deps {
   readonly catalog: Catalog
@@ -44,6 +45,7 @@ export interface Deps {
 /** What resolvers work with. */
 export interface ServedDeps extends Deps {
   readonly runs: AgentRuns
+  readonly workflowRuns: WorkflowRuns
 }
 
 export interface Engine {

@@ -75,7 +75,7 @@ export function quantitiesOfSteps(steps: readonly RunStep[]): Quantities {
   }
 }
 
-export interface RunError {
+export type RunError = {
   readonly code: ErrorCode
   readonly message: string
 }

@@ -18,15 +18,12 @@ import type { ProtocolObject } from '../../ports/engines.ts'
 import type { FoundPassages, Passage, PassageQuery } from '../../ports/knowledge.ts'
 import type { CallContext, Deps } from '../deps.ts'
 import { askModel, type ModelAnswer } from './model-step.ts'
+import { MAX_SCHEMA_TRIES, schemaFailed, schemaFaults, schemaOrder } from './schema-answers.ts'
 
 /** Searches of one step at once. */
 const MAX_AT_ONCE = 4
-/** Answers that do not match the schema before the run gives up; each is told what was wrong. */
-const MAX_SCHEMA_TRIES = 3
 /** Passages in all for a model that cannot ask for them. */
 const PASSAGES_WITHOUT_TOOLS = 8
-/** Of a failed answer, what the error repeats. */
-const MAX_TOLD_CHARACTERS = 2_000
 
 export interface LoopInput {
   readonly agent: AgentDefinition
@@ -87,16 +84,8 @@ class AgentLoop {
       if (outcome.isRefusal || !schema) return outcome
       const judged = schema.judge(outcome.text)
       if ('value' in judged) return { ...outcome, output: judged.value }
-      const faults = judged.faults.join('; ')
-      if (tries === MAX_SCHEMA_TRIES)
-        throw new KisError(
-          'output_schema_failed',
-          `The answer did not match the schema: ${faults}. It was: ${answer.text.slice(0, MAX_TOLD_CHARACTERS)}`,
-        )
-      this.#messages.push(answer.message, {
-        role: 'user',
-        content: `Your answer does not match the schema: ${faults}. Answer again with the JSON alone.`,
-      })
+      if (tries === MAX_SCHEMA_TRIES) throw schemaFailed(judged.faults, answer.text)
+      this.#messages.push(answer.message, schemaFaults(judged.faults))
     }
   }
 
@@ -123,7 +112,7 @@ class AgentLoop {
       messages: [...this.#messages],
       ...agent.sampling,
       ...(toolChoice && { tools: this.#tools.map(toolDefinition), tool_choice: toolChoice }),
-      ...(schema && model.supports.has('response_schema') && { response_format: responseFormat(schema) }),
+      ...(schema && schemaOrder(model, schema).fields),
     }
     const pieces = new CheckedPieces(this.#shown)
     const tell = (text: string) => {
@@ -191,6 +180,7 @@ class AgentLoop {
 
   #system(callsTools: boolean, schema: ResponseSchema | null): string {
     const { agent, model } = this.#input
+    const order = schema && schemaOrder(model, schema).order
     return [
       ...(agent.instructions ? [agent.instructions] : []),
       ...(this.#tools.length > 0 && callsTools
@@ -199,9 +189,7 @@ class AgentLoop {
           ]
         : []),
       ...(this.#tools.length > 0 ? [PASSAGES_NOTICE] : []),
-      ...(schema && !model.supports.has('response_schema')
-        ? [`Answer with JSON alone that matches this JSON Schema: ${JSON.stringify(schema.schema)}`]
-        : []),
+      ...(order === null ? [] : [order]),
     ].join('\n\n')
   }
 
@@ -217,10 +205,6 @@ class AgentLoop {
 
 function citationOf({ number, passage: { score: _score, headingPath: _path, ...place } }: ShownPassage): Citation {
   return { mark: number, ...place }
-}
-
-function responseFormat({ schema }: ResponseSchema): ProtocolObject {
-  return { type: 'json_schema', json_schema: { name: 'answer', schema } }
 }
 
 function failure(message: string): string {

@@ -1,0 +1,161 @@
+import { KisError } from '../../../common/errors.ts'
+import { passagesAsText, ShownPassages } from '../../domain/agents/found-passages.ts'
+import { ResponseSchema } from '../../domain/agents/response-schema.ts'
+import { MAX_AUDIO_BYTES } from '../../domain/transcription-request.ts'
+import type { Task } from '../../domain/workflows/definition.ts'
+import type { Scope } from '../../domain/workflows/expression.ts'
+import { renderText, renderValue } from '../../domain/workflows/template.ts'
+import type { ProtocolObject } from '../../ports/engines.ts'
+import { runAgentLoop } from '../agents/agent-loop.ts'
+import { modelOf, versionOf } from '../agents/agents.ts'
+import { answerOf } from '../agents/model-step.ts'
+import { MAX_SCHEMA_TRIES, schemaFailed, schemaFaults, schemaOrder } from '../agents/schema-answers.ts'
+import { createChatCompletion } from '../create-chat-completion.ts'
+import { createTranscription } from '../create-transcription.ts'
+import type { CallContext, Deps } from '../deps.ts'
+import type { RunSteps } from './run-steps.ts'
+
+const DEFAULT_PASSAGES = 8
+
+/** What tasks of one run work with. */
+export interface TaskContext {
+  readonly deps: Deps
+  readonly context: CallContext & { readonly runHoldId: string }
+  readonly steps: RunSteps
+  /** Versions of agents, by what nodes call them. */
+  readonly agents: Readonly<Record<string, PinnedAgent>>
+}
+
+export interface PinnedAgent {
+  readonly agentId: string
+  readonly version: number
+}
+
+/** Does one task; `path` names it in the run. Gives its output. @throws {KisError} @throws {RestsOnSkipped} */
+export async function doTask(run: TaskContext, task: Task, scope: Scope, path: string): Promise<unknown> {
+  const output = await outputOf(run, task, scope, path)
+  if (!task.response_schema || task.type === 'chat' || task.type === 'agent' || task.type === 'template') return output
+  return meeting(task.response_schema, output)
+}
+
+/** The output, where it meets the schema. @throws {KisError} `output_schema_failed` */
+export function meeting(schema: ProtocolObject, output: unknown): unknown {
+  const text = JSON.stringify(output)
+  const judged = new ResponseSchema(schema).judge(text)
+  if ('faults' in judged) throw schemaFailed(judged.faults, text)
+  return output
+}
+
+function outputOf(run: TaskContext, task: Task, scope: Scope, path: string): Promise<unknown> | unknown {
+  switch (task.type) {
+    case 'chat':
+      return chat(run, task, scope, path)
+    case 'agent':
+      return askAgent(run, task, scope, path)
+    case 'search':
+      return search(run, task, scope, path)
+    case 'transcribe':
+      return transcribe(run, task, scope, path)
+    case 'template': {
+      const text = renderText(task.template, scope)
+      if (!task.response_schema) return { text }
+      const judged = new ResponseSchema(task.response_schema).judge(text)
+      if ('faults' in judged) throw schemaFailed(judged.faults, text)
+      return { text, output: judged.value }
+    }
+  }
+}
+
+/** Asked again with the faults while the answer does not meet the schema. */
+async function chat({ deps, context, steps }: TaskContext, task: Extract<Task, { type: 'chat' }>, scope: Scope, path: string) {
+  const { temperature, top_p, max_output_tokens } = task
+  const model = modelOf(deps, context, task.model, 'model')
+  const schema = task.response_schema ? new ResponseSchema(task.response_schema) : null
+  const messages: ProtocolObject[] = task.messages.map(({ role, content }) => ({ role, content: renderText(content, scope) }))
+  const told = schema && schemaOrder(model, schema)
+  if (told?.order) messages.unshift({ role: 'system', content: told.order })
+  for (let tries = 1; ; tries++) {
+    const request = {
+      model: model.id,
+      messages: [...messages],
+      ...(temperature !== undefined && { temperature }),
+      ...(top_p !== undefined && { top_p }),
+      ...(max_output_tokens !== undefined && { max_completion_tokens: max_output_tokens }),
+      ...told?.fields,
+    }
+    const completion = await steps.once(`${path}/${tries}`, (ask) => createChatCompletion(deps, ask, request))
+    const answer = answerOf(completion)
+    const result = { text: answer.refusal ?? answer.text, model: completion.modelId }
+    if (!schema || answer.refusal !== null) return result
+    const judged = schema.judge(answer.text)
+    if ('value' in judged) return { ...result, output: judged.value }
+    if (tries === MAX_SCHEMA_TRIES) throw schemaFailed(judged.faults, answer.text)
+    messages.push(answer.message, schemaFaults(judged.faults))
+  }
+}
+
+async function askAgent(run: TaskContext, task: Extract<Task, { type: 'agent' }>, scope: Scope, path: string) {
+  const { deps, context, steps, agents } = run
+  const pinned = agents[task.agent_id]
+  const version = pinned && (await versionOf(deps, context.caller.organizationId, pinned.agentId, pinned.version))
+  if (!version) throw new KisError('not_found', `No agent with id \`${task.agent_id}\` in this organization.`)
+  const agent = task.response_schema ? { ...version, responseSchema: task.response_schema } : version
+  const model = modelOf(deps, context, agent.modelId, 'model')
+  const messages = [{ role: 'user', content: renderText(task.input, scope) }]
+  const { text, output, citations } = await runAgentLoop(deps, {
+    agent,
+    model,
+    messages,
+    context,
+    emit: () => undefined,
+    calls: {
+      ask: async (name, request) => answerOf(await steps.once(`${path}/${name}`, (ask) => createChatCompletion(deps, ask, request))),
+      search: (name, query) => steps.search(`${path}/${name}`, query),
+    },
+  })
+  const cited = citations.map((citation) => ({
+    mark: citation.mark,
+    chunk_id: citation.chunkId,
+    document_id: citation.documentId,
+    file_id: citation.fileId,
+    file_name: citation.fileName,
+    text: citation.text,
+    page_start: citation.pageStart,
+    page_end: citation.pageEnd,
+  }))
+  return { text, ...(output !== undefined && { output }), citations: cited }
+}
+
+async function search({ steps }: TaskContext, task: Extract<Task, { type: 'search' }>, scope: Scope, path: string) {
+  const query = renderText(task.query, scope)
+  const filter = task.filter === undefined ? null : renderValue(task.filter, scope)
+  const limit = task.limit ?? DEFAULT_PASSAGES
+  const { passages } = await steps.search(path, { collectionId: task.collection_id, query, limit, filter })
+  const shown = new ShownPassages().show(passages)
+  const results = passages.map((passage) => ({
+    chunk_id: passage.chunkId,
+    document_id: passage.documentId,
+    file_id: passage.fileId,
+    file_name: passage.fileName,
+    text: passage.text,
+    heading_path: passage.headingPath,
+    page_start: passage.pageStart,
+    page_end: passage.pageEnd,
+    score: passage.score,
+  }))
+  return { results, text: passagesAsText(shown), count: results.length }
+}
+
+async function transcribe({ deps, context, steps }: TaskContext, task: Extract<Task, { type: 'transcribe' }>, scope: Scope, path: string) {
+  const fileId = renderText(task.file_id, scope)
+  const { text, audioMilliseconds } = await steps.once(path, async (ask) => {
+    const bytes = await deps.knowledge.readFile(fileId, 'file_id', MAX_AUDIO_BYTES, context)
+    return createTranscription(deps, ask, {
+      model: task.model,
+      contentBase64: Buffer.from(bytes).toString('base64'),
+      ...(task.language !== undefined && { language: renderText(task.language, scope) }),
+      ...(task.prompt !== undefined && { prompt: renderText(task.prompt, scope) }),
+    })
+  })
+  return { text, seconds: audioMilliseconds / 1_000 }
+}

@@ -1,0 +1,245 @@
+import { isAbort, KisError } from '../../../common/errors.ts'
+import type { StoredValue } from '../../../common/ports/document-store.ts'
+import { holds } from '../../domain/workflows/condition.ts'
+import type { BranchTask, MapTask, WorkflowDefinition, WorkflowNode } from '../../domain/workflows/definition.ts'
+import { RestsOnSkipped, type Scope } from '../../domain/workflows/expression.ts'
+import { gatesOf, waitsOf } from '../../domain/workflows/graph.ts'
+import type { NodeRun, WorkflowError, WorkflowEvent } from '../../domain/workflows/run.ts'
+import { renderValue } from '../../domain/workflows/template.ts'
+import type { RunLog } from '../agents/run-log.ts'
+import type { WorkflowRunRecord } from '../collections.ts'
+import { doTask, meeting, type TaskContext } from './node-task.ts'
+import { LeftToOthers } from './run-steps.ts'
+
+/** Nodes of one run at once. */
+const MAX_AT_ONCE = 4
+const DEFAULT_ITEMS_AT_ONCE = 4
+const MAX_ITEMS = 100
+/** Of a node's output and of the run's, as JSON: 50 of them fit into a document of the store. */
+export const MAX_OUTPUT_CHARACTERS = 65_536
+
+export type RunEnd =
+  | { readonly status: 'completed'; readonly output: unknown }
+  | { readonly status: 'failed'; readonly error: WorkflowError }
+
+interface Options {
+  readonly record: WorkflowRunRecord
+  readonly definition: WorkflowDefinition
+  readonly tasks: TaskContext
+  readonly log: RunLog<WorkflowEvent>
+}
+
+/** Goes through the nodes of one run from where its record stands, and writes down each step of the way. */
+export class WorkflowRun {
+  readonly #record: WorkflowRunRecord
+  readonly #definition: WorkflowDefinition
+  readonly #tasks: TaskContext
+  readonly #log: RunLog<WorkflowEvent>
+  readonly #nodes: Map<string, NodeRun>
+  readonly #underWay = new Map<string, Promise<void>>()
+  #failure: WorkflowError | null = null
+  /** What the run cannot go on after, such as the loss of the store. */
+  #defect: { readonly error: unknown } | null = null
+  /** Events are written one after the other. */
+  #told: Promise<void> = Promise.resolve()
+
+  constructor({ record, definition, tasks, log }: Options) {
+    this.#record = record
+    this.#definition = definition
+    this.#tasks = tasks
+    this.#log = log
+    this.#nodes = new Map(Object.entries(record.nodes))
+  }
+
+  /** @throws the signal's reason when it was aborted; what the store failed with. Nothing of the run is under way then. */
+  async run(): Promise<RunEnd> {
+    await this.#tellWhatWasNotTold()
+    const waits = waitsOf(this.#definition)
+    const failed = [...this.#nodes].find(([, { state }]) => state === 'failed')
+    if (failed) this.#failure = { ...failed[1].error!, nodeId: failed[0] }
+    for (;;) {
+      const isOver = this.#failure !== null || this.#defect !== null || this.#signal.aborted
+      const ready = isOver ? [] : this.#definition.nodes.filter((node) => this.#isReady(node, waits.get(node.id)!))
+      for (const node of ready.slice(0, MAX_AT_ONCE - this.#underWay.size)) this.#begin(node)
+      if (this.#underWay.size === 0) break
+      await Promise.race(this.#underWay.values())
+    }
+    this.#signal.throwIfAborted()
+    if (this.#defect) throw this.#defect.error
+    await this.#told
+    return this.#failure ? { status: 'failed', error: this.#failure } : this.#completed()
+  }
+
+  get #signal(): AbortSignal {
+    return this.#tasks.context.signal
+  }
+
+  #isReady({ id }: WorkflowNode, waits: ReadonlySet<string>): boolean {
+    const isDue = ['pending', 'running'].includes(this.#nodes.get(id)!.state) && !this.#underWay.has(id)
+    return isDue && [...waits].every((other) => ['done', 'skipped'].includes(this.#nodes.get(other)!.state))
+  }
+
+  /** A node that fails lets the others that are under way come to their end. */
+  #begin(node: WorkflowNode): void {
+    const work = this.#do(node)
+      .catch(async (error) => {
+        if (this.#signal.aborted) return
+        if (error instanceof LeftToOthers) throw error
+        const failure = this.#errorOf(error, node.id)
+        await this.#end(node.id, { state: 'failed', output: null, error: { code: failure.code, message: failure.message } })
+        this.#failure ??= failure
+      })
+      .catch((error) => {
+        this.#defect ??= { error }
+      })
+      .finally(() => this.#underWay.delete(node.id))
+    this.#underWay.set(node.id, work)
+  }
+
+  async #do(node: WorkflowNode): Promise<void> {
+    const { clock } = this.#tasks.deps
+    if (gatesOf(node).some(({ nodeId, chosen }) => !this.#isOpen(nodeId, chosen))) return this.#skip(node.id)
+    await this.#write(node.id, { ...this.#nodes.get(node.id)!, state: 'running', startedAt: clock.now() })
+    this.#tell({ type: 'node_started', nodeId: node.id })
+    let output: unknown
+    try {
+      output = await this.#outputOf(node)
+    } catch (error) {
+      if (error instanceof RestsOnSkipped) return this.#skip(node.id)
+      throw error
+    }
+    await this.#end(node.id, { state: 'done', output: boundedJson(output), error: null })
+  }
+
+  #outputOf(node: WorkflowNode): Promise<unknown> | unknown {
+    const scope = this.#scope()
+    switch (node.type) {
+      case 'branch':
+        return checked(node, { case: chosenBy(node, scope) })
+      case 'map':
+        return this.#map(node, scope)
+      default:
+        return doTask(this.#tasks, node, scope, node.id)
+    }
+  }
+
+  async #map(node: MapTask & { readonly id: string }, scope: Scope): Promise<unknown> {
+    const list = renderValue(node.over, scope)
+    if (!Array.isArray(list)) throw new KisError('invalid_request', 'The `over` of a map is no list.')
+    if (list.length > MAX_ITEMS)
+      throw new KisError('run_limit_exceeded', `A map takes at most ${MAX_ITEMS} items; the list has ${list.length}.`)
+    const items = new Array<unknown>(list.length)
+    let next = 0
+    let isFailed = false
+    const worker = async () => {
+      while (next < list.length && !isFailed) {
+        const index = next++
+        try {
+          items[index] = await doTask(this.#tasks, node.node, { ...scope, item: list[index], index }, `${node.id}/${index}`)
+        } catch (error) {
+          isFailed = true
+          throw error
+        }
+        this.#tell({ type: 'item_done', nodeId: node.id, index })
+      }
+    }
+    const workers = Array.from({ length: node.at_once ?? DEFAULT_ITEMS_AT_ONCE }, worker)
+    await Promise.allSettled(workers)
+    await Promise.all(workers)
+    return checked(node, { items, count: items.length })
+  }
+
+  async #skip(nodeId: string): Promise<void> {
+    await this.#end(nodeId, { state: 'skipped', output: null, error: null })
+  }
+
+  async #end(nodeId: string, { state, output, error }: Pick<NodeRun, 'output' | 'error'> & { state: 'done' | 'failed' | 'skipped' }) {
+    const cost = this.#tasks.steps.costOf(nodeId)
+    const node = { ...this.#nodes.get(nodeId)!, state, output, error, cost: String(cost), endedAt: this.#tasks.deps.clock.now() }
+    // Processes that die do not die of what comes next.
+    await this.#write(nodeId, node, { 'job.starts': 1 })
+    this.#tell({ type: 'node_ended', nodeId, state, cost })
+  }
+
+  /** @throws {LeftToOthers} another process has the run. */
+  async #write(nodeId: string, node: NodeRun, more: Readonly<Record<string, StoredValue>> = {}): Promise<void> {
+    const { _id, job } = this.#record
+    const written = await this.#tasks.deps.collections.workflowRuns.findOneAndUpdate(
+      { _id, 'job.lease': job!.lease },
+      { $set: { [`nodes.${nodeId}`]: node, ...more } },
+    )
+    if (!written) throw new LeftToOthers()
+    this.#nodes.set(nodeId, node)
+  }
+
+  #tell(event: WorkflowEvent): void {
+    const { organizationId, _id } = this.#record
+    this.#told = this.#told
+      .then(() => this.#log.append(organizationId, _id, event))
+      .catch((error) => {
+        this.#defect ??= { error }
+      })
+  }
+
+  /** Of a process that died between the writing of a node's end and its event. */
+  async #tellWhatWasNotTold(): Promise<void> {
+    const ended = new Set<string>()
+    let isBegun = false
+    for await (const event of this.#log.written(this.#record._id)) {
+      isBegun = true
+      if (event.type === 'node_ended') ended.add(event.nodeId)
+    }
+    if (!isBegun) this.#tell({ type: 'run_started', workflowVersion: this.#record.workflowVersion })
+    for (const [nodeId, { state, cost }] of this.#nodes)
+      if (state !== 'pending' && state !== 'running' && !ended.has(nodeId))
+        this.#tell({ type: 'node_ended', nodeId, state, cost: BigInt(cost) })
+  }
+
+  #isOpen(nodeId: string, chosen: string | null): boolean {
+    const { state, output } = this.#nodes.get(nodeId)!
+    if (state !== 'done') return false
+    return chosen === null || (JSON.parse(output!) as { readonly case: string }).case === chosen
+  }
+
+  #scope(): Scope {
+    const done = [...this.#nodes].filter(([, { state }]) => state === 'done')
+    return {
+      inputs: JSON.parse(this.#record.inputs),
+      nodes: Object.fromEntries(done.map(([id, { output }]) => [id, JSON.parse(output!)])),
+    }
+  }
+
+  #completed(): RunEnd {
+    try {
+      const output = renderValue(this.#definition.output, this.#scope())
+      boundedJson(output)
+      return { status: 'completed', output }
+    } catch (error) {
+      // Nothing that it rests on was done.
+      if (error instanceof RestsOnSkipped) return { status: 'completed', output: null }
+      return { status: 'failed', error: this.#errorOf(error, null) }
+    }
+  }
+
+  #errorOf(error: unknown, nodeId: string | null): WorkflowError {
+    if (error instanceof KisError) return { code: error.code, message: error.message, nodeId }
+    if (isAbort(error)) return { code: 'service_unavailable', message: 'The call was ended.', nodeId }
+    this.#tasks.deps.log.error({ err: error, runId: this.#record._id, nodeId }, 'defect in a run of a workflow')
+    return { code: 'internal', message: 'The service failed to run the node.', nodeId }
+  }
+}
+
+function chosenBy({ cases, default: otherwise = 'default' }: BranchTask, scope: Scope): string {
+  return cases.find(({ when }) => holds(when, scope))?.name ?? otherwise
+}
+
+function checked({ response_schema }: BranchTask | MapTask, output: unknown): unknown {
+  return response_schema ? meeting(response_schema, output) : output
+}
+
+function boundedJson(output: unknown): string {
+  const text = JSON.stringify(output)
+  if (text.length <= MAX_OUTPUT_CHARACTERS) return text
+  const message = `The output has ${text.length} characters as JSON; at most ${MAX_OUTPUT_CHARACTERS} are kept.`
+  throw new KisError('run_limit_exceeded', message)
+}

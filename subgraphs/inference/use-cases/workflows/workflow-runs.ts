@@ -1,0 +1,422 @@
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import { objectAt, refuse } from '../../../common/check.ts'
+import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
+import { randomHex } from '../../../common/ids.ts'
+import { claimJob, HEARTBEAT_MS, LEASE_MS, releaseAllLeases } from '../../../common/jobs.ts'
+import { type Principal, requireScope } from '../../../common/principal.ts'
+import { errorOfFault } from '../../../common/schema-fault.ts'
+import { maxCostOf, maxSecondsOf, type WorkflowDefinition } from '../../domain/workflows/definition.ts'
+import type { NodeRun, WorkflowEvent } from '../../domain/workflows/run.ts'
+import { getAgent, modelOf } from '../agents/agents.ts'
+import { RunLog } from '../agents/run-log.ts'
+import type { WorkflowRunRecord } from '../collections.ts'
+import type { AskContext, CallContext, Deps } from '../deps.ts'
+import { adoptRunHold, lasting, neverPlaced, type OpenRunHold, openRunHold } from '../hold.ts'
+import type { PinnedAgent } from './node-task.ts'
+import { LeftToOthers, RunSteps } from './run-steps.ts'
+import { type RunEnd, WorkflowRun } from './workflow-run.ts'
+import { checkModel, getWorkflow, tasksOf, workflowVersionOf } from './workflows.ts'
+
+/** Runs of one process at once: each holds its outputs in memory, a few megabytes at most. */
+const MAX_RUNS = 200
+const MAX_INPUT_CHARACTERS = 262_144
+/** How soon a process finds a run that has lost its own. */
+const LOOK_MS = 1_000
+/** A run that its process could not go on with is tried again after this. */
+const PAUSE_MS = 5_000
+/** Starts without a node done: the processes die of it. */
+const MAX_STARTS = 5
+/** How long the calls of a run may take to end after the run: billing is asked for a minute. */
+const MAX_SETTLING_MS = 120_000
+const SETTLING_LOOK_MS = 100
+/** Runs and their events are kept for so long: 30 days. */
+const KEPT_MS = 30 * 86_400_000
+const SWEEP_MS = 60_000
+const MAX_SWEPT = 100
+
+export interface WorkflowRunInput {
+  /** The workflow's id, or `workflow/<code>`. */
+  readonly workflowId: string
+  readonly inputs?: unknown
+  /** At most what the workflow allows, in nano-USD. */
+  readonly maxCost?: bigint | null
+  /** At most what the workflow allows. */
+  readonly maxSeconds?: number | null
+}
+
+interface Running {
+  readonly record: WorkflowRunRecord
+  readonly stop: AbortController
+  readonly ended: Promise<void>
+}
+
+/** Runs of workflows. A run goes on until its end, its caps or its cancellation, in whatever process: one that is killed leaves it to the next. */
+export class WorkflowRuns implements AsyncDisposable {
+  readonly log: RunLog<WorkflowEvent>
+  readonly #deps: Deps
+  readonly #running = new Map<string, Running>()
+  readonly #stopping = new AbortController()
+  readonly #ready: Promise<void>
+  readonly #background: Promise<unknown>
+
+  /** Looks for runs once the store is `opened`. `isExclusive`: no other process has it, so that leases found there are of processes that are gone. */
+  constructor(deps: Deps, opened: Promise<unknown>, isExclusive: boolean) {
+    this.#deps = deps
+    this.log = new RunLog(deps, 'workflowRuns')
+    const { workflowRuns } = deps.collections
+    this.#ready = opened.then(
+      () =>
+        isExclusive
+          ? releaseAllLeases(workflowRuns, deps.clock).catch((error) => deps.log.warn({ err: error }, 'runs wait for their leases'))
+          : undefined,
+      () => undefined,
+    )
+    this.#background = this.#ready.then(() =>
+      Promise.all([this.#every(LOOK_MS, () => this.#look()), this.#every(SWEEP_MS, () => this.#sweep())]),
+    )
+  }
+
+  /** Checks, reserves the most that the run may cost, and begins; answers at once. @throws {KisError} nothing has begun, and nothing is held. */
+  async start(ask: AskContext, input: WorkflowRunInput): Promise<WorkflowRunRecord> {
+    const deps = this.#deps
+    const principal = requireScope(ask.caller, 'agents')
+    await this.#ready
+    const workflow = await getWorkflow(deps, principal, input.workflowId, 'input.workflowId')
+    const definition = JSON.parse(workflow.definition) as WorkflowDefinition
+    const inputs = inputsOf(definition, input.inputs)
+    const agents = await pinnedAgents(deps, principal, definition)
+    const maxCost = least(input.maxCost ?? maxCostOf(definition), maxCostOf(definition))
+    if (maxCost <= 0n) refuse('unsupported_value', 'input.maxCost', 'The most that a run may cost is above 0.')
+    const maxSeconds = Math.min(input.maxSeconds ?? maxSecondsOf(definition), maxSecondsOf(definition))
+    if (maxSeconds < 1) refuse('integer_below_min_value', 'input.maxSeconds', "'input.maxSeconds' must be at least 1.")
+    if (this.#running.size >= MAX_RUNS || this.#stopping.signal.aborted) throw new ServiceUnavailable('Room for another run')
+
+    const now = deps.clock.now()
+    const runId = deps.ids('wfr')
+    const context: CallContext = { caller: runner(principal), requestId: runId, signal: ask.signal }
+    const hold = await openRunHold(deps, context, maxCost)
+    const record: WorkflowRunRecord = {
+      _id: runId,
+      organizationId: principal.organizationId,
+      apiKeyId: principal.apiKeyId,
+      workflowId: workflow._id,
+      workflowVersion: workflow.version,
+      status: 'running',
+      inputs,
+      output: null,
+      nodes: Object.fromEntries(definition.nodes.map(({ id }) => [id, PENDING])),
+      agents: JSON.stringify(agents),
+      cost: null,
+      error: null,
+      isCancelled: false,
+      holdId: hold.id,
+      holdAmount: String(maxCost),
+      maxCost: String(maxCost),
+      job: { kind: 'run', dueAt: later(now, LEASE_MS), lease: randomHex(32), starts: 1 },
+      startedAt: now,
+      deadline: later(now, maxSeconds * 1_000),
+      endedAt: null,
+      expiresAt: later(now, KEPT_MS),
+    }
+    await deps.collections.workflowRuns.insertOne(record).catch(async (error) => {
+      await hold.end().catch(() => undefined)
+      throw error
+    })
+    this.#take(record, { principal, hold })
+    return record
+  }
+
+  /** The run when it has ended, or as it is when the caller leaves. */
+  async ended({ signal }: AskContext, { organizationId, _id }: WorkflowRunRecord): Promise<WorkflowRunRecord> {
+    const events = this.log.follow(organizationId, _id, null)
+    const leave = () => void events.return?.()
+    signal.addEventListener('abort', leave, { once: true })
+    if (signal.aborted) leave()
+    for await (const _event of events);
+    signal.removeEventListener('abort', leave)
+    return (await this.#deps.collections.workflowRuns.findOne({ _id }))!
+  }
+
+  /** Ends the run soon, wherever it runs; one that has ended stays as it is. @throws {NotFound} */
+  async cancel({ caller }: AskContext, runId: string): Promise<WorkflowRunRecord> {
+    const { organizationId } = requireScope(caller, 'agents')
+    const { workflowRuns } = this.#deps.collections
+    const run = await workflowRuns.findOneAndUpdate({ _id: runId, organizationId, status: 'running' }, { $set: { isCancelled: true } })
+    const found = run ?? (await workflowRuns.findOne({ _id: runId, organizationId }))
+    if (!found) throw new NotFound('run', runId, 'id')
+    this.#running.get(runId)?.stop.abort(CANCELLED)
+    return found
+  }
+
+  /** Runs that are under way are left to the next process. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopping.abort()
+    for (const { stop } of this.#running.values()) stop.abort(new LeftToOthers())
+    await Promise.all([...this.#running.values()].map(({ ended }) => ended))
+    await this.#background
+  }
+
+  #take(record: WorkflowRunRecord, started: Started | null): void {
+    const stop = new AbortController()
+    const ended = this.#deps.background.track(this.#underLease(record, started, stop)).finally(() => this.#running.delete(record._id))
+    this.#running.set(record._id, { record, stop, ended })
+  }
+
+  async #underLease(record: WorkflowRunRecord, started: Started | null, stop: AbortController): Promise<void> {
+    const { clock, log } = this.#deps
+    const runId = record._id
+    const deadline = setTimeout(() => stop.abort(tooLong(record)), Math.max(0, record.deadline.getTime() - clock.now().getTime()))
+    const heartbeat = setInterval(() => {
+      this.#renew(record, stop).catch((error) => log.warn({ err: error, runId }, 'the lease of a run is not renewed'))
+    }, HEARTBEAT_MS)
+    if (record.isCancelled) stop.abort(CANCELLED)
+    try {
+      await this.#run(record, started, stop)
+    } catch (error) {
+      const isLeft = error instanceof LeftToOthers
+      if (!isLeft) log.warn({ err: error, runId }, 'a run of a workflow is put off')
+      await this.#giveBack(record, isLeft ? 0 : PAUSE_MS).catch((cause) => log.warn({ err: cause, runId }, 'a run waits for its lease'))
+    } finally {
+      clearTimeout(deadline)
+      clearInterval(heartbeat)
+    }
+  }
+
+  /** @throws {LeftToOthers} @throws what keeps the run from going on now. */
+  async #run(record: WorkflowRunRecord, started: Started | null, stop: AbortController): Promise<void> {
+    if (record.status !== 'running') return this.#tellEnd(record)
+    const caller = started ? runner(started.principal) : await this.#principalOf(record)
+    // What is written of the run's money is not ended with its calls.
+    const context = { caller, requestId: record._id, signal: this.#stopping.signal }
+    let hold = started?.hold ?? null
+    let end: RunEnd | null
+    try {
+      try {
+        stop.signal.throwIfAborted()
+        hold ??= await this.#holdOf(record, context)
+        end = await this.#nodes(record, { ...context, signal: stop.signal, runHoldId: hold.id })
+      } catch (error) {
+        end = endBy(stop.signal.aborted ? stop.signal.reason : error, stop.signal.aborted || hold === null)
+      }
+      await this.#end(record, end, hold, context)
+    } finally {
+      hold?.leave()
+    }
+    await this.#tellEnd(record)
+  }
+
+  async #nodes(record: WorkflowRunRecord, context: CallContext & { readonly runHoldId: string }): Promise<RunEnd> {
+    const deps = this.#deps
+    if (record.job!.starts > MAX_STARTS) {
+      const message = `The run was begun ${MAX_STARTS} times, and no process came to the end of a node.`
+      return { status: 'failed', error: { code: 'internal', message, nodeId: null } }
+    }
+    const definition = await workflowVersionOf(deps, record.organizationId, record.workflowId, record.workflowVersion)
+    if (!definition) throw new Error(`the workflow ${record.workflowId} has no version ${record.workflowVersion}`)
+    context.signal.throwIfAborted()
+    const steps = new RunSteps(deps, record._id, context)
+    const agents = JSON.parse(record.agents) as Readonly<Record<string, PinnedAgent>>
+    return new WorkflowRun({ record, definition, tasks: { deps, context, steps, agents }, log: this.log }).run()
+  }
+
+  /** The hold that the process before had, or another of what the run may still cost. */
+  async #holdOf(record: WorkflowRunRecord, context: CallContext): Promise<OpenRunHold> {
+    const deps = this.#deps
+    const charged = sumOf(await this.#charges(record, context))
+    const adopted = await adoptRunHold(deps, context, record.holdId, BigInt(record.holdAmount))
+    if (adopted) return adopted
+    const amount = BigInt(record.maxCost) - charged
+    return openRunHold(
+      deps,
+      {
+        ...context,
+        record: {
+          isFreeWhenCut: true,
+          holding: async (holdId) => void (await this.#write(record, { holdId, holdAmount: String(amount) })),
+          holdEnded: () => undefined,
+          answered: async () => undefined,
+        },
+      },
+      amount,
+    )
+  }
+
+  /** What the calls were charged, by node, when all of them have ended. */
+  async #charges(record: WorkflowRunRecord, context: CallContext): Promise<ReadonlyMap<string, bigint>> {
+    const { keyedCalls, clock } = this.#deps
+    for (let waitedMs = 0; ; waitedMs += SETTLING_LOOK_MS) {
+      try {
+        return await keyedCalls.chargesOf(context, record._id)
+      } catch (error) {
+        if (!(error instanceof KisError) || error.code !== 'idempotency_conflict' || waitedMs >= MAX_SETTLING_MS) throw error
+      }
+      await clock.sleep(SETTLING_LOOK_MS, this.#stopping.signal).catch(() => {
+        throw new LeftToOthers()
+      })
+    }
+  }
+
+  /** Frees what the run has left, and writes down how it has ended; null: it was cancelled. */
+  async #end(record: WorkflowRunRecord, end: RunEnd | null, hold: OpenRunHold | null, context: CallContext): Promise<void> {
+    const charges = await this.#charges(record, context)
+    const ended = hold ? hold.end() : lasting(context, (bill) => this.#deps.billing.endRunHold(record.holdId, bill))
+    await ended.catch(neverPlaced)
+    const current = await this.#deps.collections.workflowRuns.findOne({ _id: record._id })
+    const endedAt = this.#deps.clock.now()
+    const error = end?.status === 'failed' ? end.error : null
+    const nodes = Object.entries(current?.nodes ?? record.nodes).map(([id, node]) => {
+      const cost = String(charges.get(id) ?? 0n)
+      if (node.state === 'running')
+        return [
+          `nodes.${id}`,
+          { ...node, state: error ? 'failed' : 'skipped', error: error && { code: error.code, message: error.message }, cost, endedAt },
+        ]
+      return [`nodes.${id}`, { ...node, ...(node.state === 'pending' && { state: 'skipped' }), cost }]
+    })
+    await this.#write(record, {
+      ...Object.fromEntries(nodes),
+      status: end?.status ?? 'cancelled',
+      output: end?.status === 'completed' ? JSON.stringify(end.output) : null,
+      error,
+      cost: String(sumOf(charges)),
+      endedAt,
+    })
+  }
+
+  /** The last event comes behind the record that it tells of, and the job is done when it is told. */
+  async #tellEnd({ _id, organizationId, job }: WorkflowRunRecord): Promise<void> {
+    const { workflowRuns } = this.#deps.collections
+    const ended = await workflowRuns.findOne({ _id })
+    if (!ended || ended.status === 'running') throw new LeftToOthers()
+    await this.log.append(organizationId, _id, { type: 'done', status: ended.status })
+    await workflowRuns.findOneAndUpdate({ _id, 'job.lease': job!.lease }, { $unset: { job: '' } })
+  }
+
+  async #principalOf({ organizationId, apiKeyId }: WorkflowRunRecord): Promise<Principal> {
+    const principal = await this.#deps.billing.principalOf(organizationId, apiKeyId, this.#stopping.signal)
+    if (!principal) throw new KisError('invalid_api_key', 'The organization of the run is gone.')
+    return runner(principal)
+  }
+
+  /** @throws {LeftToOthers} another process has the run. */
+  async #write(
+    { _id, job }: WorkflowRunRecord,
+    fields: Parameters<Deps['collections']['workflowRuns']['findOneAndUpdate']>[1]['$set'] & object,
+  ) {
+    const { workflowRuns } = this.#deps.collections
+    if (!(await workflowRuns.findOneAndUpdate({ _id, 'job.lease': job!.lease }, { $set: fields }))) throw new LeftToOthers()
+  }
+
+  async #renew({ _id, job }: WorkflowRunRecord, stop: AbortController): Promise<void> {
+    const { collections, clock } = this.#deps
+    const dueAt = later(clock.now(), LEASE_MS)
+    const renewed = await collections.workflowRuns.findOneAndUpdate({ _id, 'job.lease': job!.lease }, { $set: { 'job.dueAt': dueAt } })
+    if (!renewed) stop.abort(new LeftToOthers())
+    else if (renewed.isCancelled) stop.abort(CANCELLED)
+  }
+
+  async #giveBack({ _id, job }: WorkflowRunRecord, pauseMs: number): Promise<void> {
+    const { collections, clock } = this.#deps
+    await collections.workflowRuns.findOneAndUpdate(
+      { _id, 'job.lease': job!.lease },
+      { $set: { 'job.dueAt': later(clock.now(), pauseMs), 'job.lease': null, 'job.starts': 0 } },
+    )
+  }
+
+  /** Takes up the runs that have no process. */
+  async #look(): Promise<void> {
+    const { collections, clock } = this.#deps
+    while (this.#running.size < MAX_RUNS && !this.#stopping.signal.aborted) {
+      const claimed = await claimJob(collections.workflowRuns, clock)
+      if (!claimed) return
+      const begun = await collections.workflowRuns.findOneAndUpdate(
+        { _id: claimed._id, 'job.lease': claimed.job!.lease },
+        { $inc: { 'job.starts': 1 } },
+      )
+      // What this process has of the run has lost its lease, and comes to its end.
+      await this.#running.get(claimed._id)?.ended
+      if (begun) this.#take(begun, null)
+    }
+  }
+
+  async #sweep(): Promise<void> {
+    const { collections, clock } = this.#deps
+    const expired = { expiresAt: { $lt: clock.now() } }
+    for (const { _id } of await collections.workflowRuns.find(expired, { sort: { expiresAt: 1 }, limit: MAX_SWEPT })) {
+      while ((await collections.runEvents.deleteMany({ runId: _id })) > 0);
+      await collections.workflowRuns.findOneAndDelete({ _id })
+    }
+  }
+
+  async #every(ms: number, work: () => Promise<void>): Promise<void> {
+    const { clock, log } = this.#deps
+    const { signal } = this.#stopping
+    while (!signal.aborted) {
+      await work().catch((error) => log.warn({ err: error }, 'runs of workflows could not be looked after'))
+      await clock.sleep(ms, signal).catch(() => undefined)
+    }
+  }
+}
+
+/** What the process that has just begun a run knows of it. */
+interface Started {
+  readonly principal: Principal
+  readonly hold: OpenRunHold
+}
+
+const PENDING: NodeRun = { state: 'pending', output: null, cost: '0', error: null, startedAt: null, endedAt: null }
+const CANCELLED = new KisError('invalid_request', 'The run was cancelled.')
+
+/** Whoever may run a workflow may have it ask its models and search its collections. */
+function runner(principal: Principal): Principal {
+  return { ...principal, scopes: [...new Set([...principal.scopes, 'inference' as const])] }
+}
+
+function tooLong({ startedAt, deadline }: WorkflowRunRecord): KisError {
+  const seconds = Math.round((deadline.getTime() - startedAt.getTime()) / 1_000)
+  return new KisError('run_limit_exceeded', `The run took longer than ${seconds} s.`)
+}
+
+/** How what has stopped a run ends it; null: it is cancelled. @throws what is no end of it. */
+function endBy(reason: unknown, isFinal: boolean): RunEnd | null {
+  if (reason === CANCELLED) return null
+  if (!isFinal || !(reason instanceof KisError) || reason.shouldRetry) throw reason
+  return { status: 'failed', error: { code: reason.code, message: reason.message, nodeId: null } }
+}
+
+/** @throws {KisError} they do not meet the workflow's schema. */
+function inputsOf({ inputs: schema }: WorkflowDefinition, value: unknown): string {
+  const inputs = objectAt(value ?? {}, 'input.inputs')
+  const text = JSON.stringify(inputs)
+  if (text.length > MAX_INPUT_CHARACTERS)
+    refuse('string_above_max_length', 'input.inputs', `The inputs have at most ${MAX_INPUT_CHARACTERS} characters as JSON.`)
+  if (!schema) return text
+  const isValid = new Ajv2020({ strict: false, validateFormats: false, verbose: true, addUsedSchema: false }).compile(schema)
+  if (!isValid(inputs)) throw errorOfFault(isValid.errors![0]!, 'The inputs', 'input.inputs')
+  return text
+}
+
+/** The models are those that the caller may use, and the agents there, each with its version. */
+async function pinnedAgents(deps: Deps, caller: Principal, definition: WorkflowDefinition): Promise<Readonly<Record<string, PinnedAgent>>> {
+  const pinned: Record<string, PinnedAgent> = {}
+  for (const { task } of tasksOf(definition)) {
+    if (task.type === 'chat') modelOf(deps, { caller }, task.model, 'input.workflowId')
+    if (task.type === 'transcribe') checkModel(deps, caller, 'transcription', task.model, 'input.workflowId')
+    if (task.type !== 'agent') continue
+    const { _id: agentId, version } = await getAgent(deps, caller, task.agent_id, 'input.workflowId')
+    pinned[task.agent_id] = { agentId, version }
+  }
+  return pinned
+}
+
+function sumOf(charges: ReadonlyMap<string, bigint>): bigint {
+  return [...charges.values()].reduce((sum, cost) => sum + cost, 0n)
+}
+
+function least(a: bigint, b: bigint): bigint {
+  return a < b ? a : b
+}
+
+function later(date: Date, ms: number): Date {
+  return new Date(date.getTime() + ms)
+}

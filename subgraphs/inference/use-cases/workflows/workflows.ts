@@ -1,0 +1,169 @@
+import { checkLength, refuse, textAt } from '../../../common/check.ts'
+import { KisError, NotFound } from '../../../common/errors.ts'
+import { DuplicateKey } from '../../../common/ports/document-store.ts'
+import { type Principal, requireScope } from '../../../common/principal.ts'
+import { checkAgentCode } from '../../domain/agents/definition.ts'
+import type { ModelKind } from '../../domain/catalog.ts'
+import { type Task, type WorkflowDefinition, workflowDefinition } from '../../domain/workflows/definition.ts'
+import { admit } from '../admit.ts'
+import { getAgent } from '../agents/agents.ts'
+import type { WorkflowRecord } from '../collections.ts'
+import type { AskContext, Deps } from '../deps.ts'
+
+/** Workflows of one organization. */
+const MAX_WORKFLOWS = 1_000
+/** Changes of one workflow that may overtake a change that is being made. */
+const MAX_ATTEMPTS = 5
+const MAX_NAME = 200
+
+export interface WorkflowInput {
+  readonly code?: string | null
+  readonly name?: string | null
+  readonly definition?: unknown
+}
+
+/** @throws {KisError} nothing is kept: `already_exists`, and what is wrong with the definition, with the path in it. */
+export async function createWorkflow(deps: Deps, ask: AskContext, input: WorkflowInput): Promise<WorkflowRecord> {
+  const principal = requireScope(ask.caller, 'agents')
+  const { organizationId } = principal
+  const code = checkAgentCode(input.code)
+  const name = nameOf(input.name)
+  const definition = workflowDefinition(input.definition, 'input.definition')
+  await checkReferences(deps, { ...ask, caller: principal }, definition)
+  if ((await deps.collections.workflows.countDocuments({ organizationId, listed: true })) >= MAX_WORKFLOWS)
+    throw new KisError('storage_quota_exceeded', `An organization has at most ${MAX_WORKFLOWS} workflows.`)
+  const now = deps.clock.now()
+  const workflow: WorkflowRecord = {
+    _id: deps.ids('wfl'),
+    organizationId,
+    code,
+    name,
+    listed: true,
+    version: 1,
+    definition: JSON.stringify(definition),
+    createdAt: now,
+    updatedAt: now,
+  }
+  await keepVersion(deps, workflow)
+  await deps.collections.workflows.insertOne(workflow).catch((error) => {
+    throw codeTaken(error, code)
+  })
+  return workflow
+}
+
+/** What is left out stays as it is. Makes a new version; runs under way go on with theirs. @throws as `createWorkflow`, and `not_found`. */
+export async function updateWorkflow(
+  deps: Deps,
+  ask: AskContext,
+  { id, code, name, definition }: WorkflowInput & { readonly id: string },
+): Promise<WorkflowRecord> {
+  const principal = requireScope(ask.caller, 'agents')
+  const changes = {
+    ...(code != null && { code: checkAgentCode(code) }),
+    ...(name != null && { name: nameOf(name) }),
+    ...(definition != null && { definition: JSON.stringify(workflowDefinition(definition, 'input.definition')) }),
+  }
+  if (definition != null) await checkReferences(deps, { ...ask, caller: principal }, definition as WorkflowDefinition)
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+    const workflow = await getWorkflow(deps, principal, id, 'input.id')
+    const next = { ...workflow, ...changes, version: workflow.version + 1, updatedAt: deps.clock.now() }
+    await keepVersion(deps, next)
+    const updated = await deps.collections.workflows
+      .findOneAndUpdate(
+        { _id: workflow._id, listed: true, version: workflow.version },
+        { $set: { ...changes, version: next.version, updatedAt: next.updatedAt } },
+      )
+      .catch((error) => {
+        throw codeTaken(error, code ?? '')
+      })
+    if (updated) return updated
+  }
+  throw new KisError('service_unavailable', 'The workflow is being changed by many at once.', { retryAfterMs: 1_000 })
+}
+
+/** Its runs stay readable, and those under way go on. @throws {NotFound} */
+export async function deleteWorkflow({ collections }: Deps, { caller }: AskContext, id: string): Promise<void> {
+  const { organizationId } = requireScope(caller, 'agents')
+  const deleted = await collections.workflows.findOneAndUpdate(
+    { _id: id, organizationId, listed: true },
+    { $set: { listed: false, code: id } },
+  )
+  if (!deleted) throw new NotFound('workflow', id, 'id')
+}
+
+/** By id, or by `workflow/<code>`. @throws {NotFound} with `param`; also for another organization's. */
+export async function getWorkflow(
+  { collections }: Pick<Deps, 'collections'>,
+  { organizationId }: Principal,
+  id: string,
+  param = 'id',
+): Promise<WorkflowRecord> {
+  const code = /^workflow\/(.+)$/s.exec(id)?.[1]
+  const workflow = await collections.workflows.findOne(code === undefined ? { _id: id, organizationId } : { organizationId, code })
+  if (!workflow?.listed) throw new NotFound('workflow', id, param)
+  return workflow
+}
+
+/** What the workflow was in that version. */
+export async function workflowVersionOf(
+  { collections }: Deps,
+  organizationId: string,
+  workflowId: string,
+  version: number,
+): Promise<WorkflowDefinition | null> {
+  const kept = await collections.workflowVersions.findOne({ _id: `${workflowId}_${version}`, organizationId })
+  return kept && (JSON.parse(kept.definition) as WorkflowDefinition)
+}
+
+/** The tasks of a definition, also those of maps, each with its path. */
+export function tasksOf({ nodes }: WorkflowDefinition): readonly { readonly task: Task; readonly path: string }[] {
+  return nodes.flatMap((node, i): { task: Task; path: string }[] => {
+    if (node.type === 'branch') return []
+    return node.type === 'map' ? [{ task: node.node, path: `nodes[${i}].node` }] : [{ task: node, path: `nodes[${i}]` }]
+  })
+}
+
+/** A model of that kind, where the caller may use it. @throws {KisError} with `param`. */
+export function checkModel(deps: Deps, caller: Principal, kind: ModelKind, modelId: string, param: string): void {
+  const check = () => ({ model: modelId })
+  admit(deps.catalog, { ...caller, scopes: [...caller.scopes, 'inference'] }, { audience: 'clients', kind, modelParam: param, check })
+}
+
+async function checkReferences(
+  deps: Deps,
+  ask: AskContext & { readonly caller: Principal },
+  definition: WorkflowDefinition,
+): Promise<void> {
+  const tasks = tasksOf(definition).map(({ task, path }) => ({ task, path: `input.definition.${path}` }))
+  const collectionIds = [...new Set(tasks.flatMap(({ task }) => (task.type === 'search' ? [task.collection_id] : [])))]
+  const found = new Set((await deps.knowledge.describe(collectionIds, ask)).map(({ id }) => id))
+  for (const { task, path } of tasks) {
+    if (task.type === 'chat') checkModel(deps, ask.caller, 'chat', task.model, `${path}.model`)
+    if (task.type === 'transcribe') checkModel(deps, ask.caller, 'transcription', task.model, `${path}.model`)
+    if (task.type === 'agent') await getAgent(deps, ask.caller, task.agent_id, `${path}.agent_id`)
+    if (task.type === 'search' && !found.has(task.collection_id))
+      throw new NotFound('collection', task.collection_id, `${path}.collection_id`)
+  }
+}
+
+/** The version comes first: a workflow that can be seen has its version. */
+async function keepVersion({ collections }: Deps, { _id, version, organizationId, definition, updatedAt }: WorkflowRecord): Promise<void> {
+  await collections.workflowVersions.findOneAndUpdate(
+    { _id: `${_id}_${version}` },
+    { $set: { organizationId, definition, createdAt: updatedAt } },
+    { upsert: true },
+  )
+}
+
+function nameOf(value: unknown): string {
+  const name = textAt(value, 'input.name').trim()
+  if (name === '') refuse('invalid_request', 'input.name', 'A name must not be empty.')
+  checkLength(name, 'input.name', MAX_NAME)
+  return name
+}
+
+function codeTaken(error: unknown, code: string): unknown {
+  if (!(error instanceof DuplicateKey)) return error
+  const message = `A workflow with code \`${code}\` exists in this organization.`
+  return new KisError('already_exists', message, { param: 'input.code', cause: error })
+}

@@ -108,6 +108,6 @@ function stepsOf({ steps }: RunRecord): readonly RunStep[] {
 }
 
 /** `{ RUNNING: 'running' }`: enum values are lower case inside. */
-function enumOf<T extends string>(values: readonly T[]) {
+export function enumOf<T extends string>(values: readonly T[]) {
   return Object.fromEntries(values.map((value) => [value.toUpperCase(), value]))
 }

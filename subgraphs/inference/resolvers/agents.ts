@@ -77,7 +77,7 @@ function viewOf(agent: AgentRecord): AgentView {
 }
 
 /** A page of records by id, which is by the time of their making. */
-function idRange({ order }: ListArguments, after: string | null) {
+export function idRange({ order }: ListArguments, after: string | null) {
   const descending = (order ?? 'desc') === 'desc'
   return {
     filter: after === null ? {} : { _id: descending ? { $lt: after } : { $gt: after } },

@@ -39,11 +39,32 @@ import {
   transcriptionMutations,
   transcriptionSubscriptions,
 } from './transcriptions.ts'
+import {
+  WorkflowNodeRunFields,
+  WorkflowNodeStateValues,
+  WorkflowRunErrorFields,
+  WorkflowRunEventFields,
+  WorkflowRunEventTypeValues,
+  WorkflowRunFields,
+  WorkflowRunStatusValues,
+  workflowRunMutations,
+  workflowRunQueries,
+  workflowRunSubscriptions,
+} from './workflow-runs.ts'
+import { WorkflowFields, workflowMutations, workflowQueries } from './workflows.ts'
 
 export const resolvers: Resolvers<ServedDeps> = {
-  Query: { ...modelQueries, ...chatQueries, ...agentQueries, ...agentRunQueries },
-  Mutation: { ...chatMutations, ...embeddingMutations, ...transcriptionMutations, ...agentMutations, ...agentRunMutations },
-  Subscription: { ...chatSubscriptions, ...transcriptionSubscriptions, ...agentRunSubscriptions },
+  Query: { ...modelQueries, ...chatQueries, ...agentQueries, ...agentRunQueries, ...workflowQueries, ...workflowRunQueries },
+  Mutation: {
+    ...chatMutations,
+    ...embeddingMutations,
+    ...transcriptionMutations,
+    ...agentMutations,
+    ...agentRunMutations,
+    ...workflowMutations,
+    ...workflowRunMutations,
+  },
+  Subscription: { ...chatSubscriptions, ...transcriptionSubscriptions, ...agentRunSubscriptions, ...workflowRunSubscriptions },
   Agent: AgentFields,
   AgentRun: AgentRunFields,
   AgentRunError: AgentRunErrorFields,
@@ -75,4 +96,12 @@ export const resolvers: Resolvers<ServedDeps> = {
   TranscriptionEvent: TranscriptionEventFields,
   TranscriptionFact: TranscriptionFactValues,
   TranscriptionFormat: TranscriptionFormatValues,
+  Workflow: WorkflowFields,
+  WorkflowNodeRun: WorkflowNodeRunFields,
+  WorkflowNodeState: WorkflowNodeStateValues,
+  WorkflowRun: WorkflowRunFields,
+  WorkflowRunError: WorkflowRunErrorFields,
+  WorkflowRunEvent: WorkflowRunEventFields,
+  WorkflowRunEventType: WorkflowRunEventTypeValues,
+  WorkflowRunStatus: WorkflowRunStatusValues,
 }

@@ -24,6 +24,7 @@ export class FakeBilling implements Billing {
   readonly holds = new Map<string, Hold>()
   /** What the open runs' holds have left, in nano-USD. */
   readonly runs = new Map<string, bigint>()
+  readonly #expired = new Set<string>()
   /** Of the holds, in order. */
   readonly modelIds: string[] = []
   /** Names of the writes, in order. */
@@ -91,6 +92,7 @@ export class FakeBilling implements Billing {
   checkpointHold: Billing['checkpointHold'] = (id, quantities, _ttlSeconds, context) =>
     this.#write('checkpointHold', context, () => {
       if (this.runs.has(id)) return
+      if (this.#expired.has(id)) throw new KisError('not_found', 'The hold has ended.')
       const hold = this.#find(id, context)
       if (hold.state !== 'dispatched') throw new KisError('not_found', 'The hold has ended.')
       hold.checkpoint = quantities
@@ -127,6 +129,12 @@ export class FakeBilling implements Billing {
       this.#returnToRun(hold)
       return 0n
     })
+
+  /** As when their process is gone: what runs have left is free. */
+  expireRuns(): void {
+    for (const id of this.runs.keys()) this.#expired.add(id)
+    this.runs.clear()
+  }
 
   fail(method: Method, ...faults: ('lost' | 'down')[]): void {
     this.faults.set(method, faults)

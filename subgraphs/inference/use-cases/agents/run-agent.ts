@@ -1,9 +1,9 @@
 import { isAbsent } from '../../../common/check.ts'
-import { endableIterator } from '../../../common/endable-iterator.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { RunRecord } from '../collections.ts'
 import type { AskContext } from '../deps.ts'
 import type { AgentRuns, RunInput } from './agent-runs.ts'
+import { followed } from './followed.ts'
 import type { FollowedEvent } from './run-log.ts'
 
 /**
@@ -23,31 +23,9 @@ export async function runAgent(runs: AgentRuns, ask: AskContext, input: RunInput
   return { ...last, isReplayed }
 }
 
-/** Starts a run and follows it. Who leaves before the first event cancels it, for nobody knows its id; afterwards it goes on. */
+/** Starts a run of an agent and follows it. */
 export function startAndFollow(runs: AgentRuns, ask: AskContext, input: RunInput): AsyncIterableIterator<FollowedEvent, undefined> {
-  let events: AsyncIterableIterator<FollowedEvent, undefined> | undefined
-  let unnamed: string | undefined
-  let isOver = false
-  const leave = () => {
-    isOver = true
-    void events?.return?.()
-    if (unnamed) runs.cancel(ask, unnamed).catch(() => undefined)
-  }
-  return endableIterator(
-    async () => {
-      if (!events) {
-        const { run } = await runs.start(ask, input)
-        unnamed = isAbsent(input.idempotencyKey) ? run._id : undefined
-        events = runs.log.follow(run.organizationId, run._id, null)
-        if (isOver) leave()
-      }
-      const item = await events.next()
-      if (!isOver) unnamed = undefined
-      return item
-    },
-    leave,
-    ask.signal,
-  )
+  return followed(runs, ask, async () => ({ ...(await runs.start(ask, input)).run, isFound: !isAbsent(input.idempotencyKey) }))
 }
 
 /** The failure of a run as that of the call that has waited for it. */

@@ -1,0 +1,334 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { eventually } from '../../../../test/support/eventually.ts'
+import { KisError } from '../../../common/errors.ts'
+import type { Principal } from '../../../common/principal.ts'
+import { asking, parts, somebody } from '../../testing/parts.ts'
+import { calls, completion, usage } from '../../testing/scripted-engine.ts'
+import { createAgent, updateAgent } from '../agents/agents.ts'
+import type { WorkflowRunRecord } from '../collections.ts'
+import { WorkflowRuns } from './workflow-runs.ts'
+import { createWorkflow, deleteWorkflow, getWorkflow, updateWorkflow, workflowVersionOf } from './workflows.ts'
+
+const owner: Principal = { ...somebody, scopes: ['agents'] }
+const stranger: Principal = { ...owner, organizationId: 'org_b' }
+const code = (expected: string, param: string | null = null) => expect.objectContaining({ code: expected, param })
+const answers = (content: string) =>
+  completion({ choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }], usage: usage(20, 5) })
+
+const open: WorkflowRuns[] = []
+afterEach(async () => {
+  for (const runs of open.splice(0)) await runs[Symbol.asyncDispose]()
+})
+
+const ask = { ...asking(), caller: owner }
+type World = ReturnType<typeof parts>
+
+function serving({ deps }: World): WorkflowRuns {
+  const runs = new WorkflowRuns(deps, Promise.resolve(), true)
+  open.push(runs)
+  return runs
+}
+
+function world() {
+  const parted = parts({ balance: 10_000_000_000n })
+  parted.knowledge.add('ports', ['The harbour of Sur was built in 1931.', 'The harbour of Muscat is older.'])
+  parted.billing.principal = owner
+  return { ...parted, runs: serving(parted) }
+}
+
+/** The process is gone, with all that it had in memory; another has its stores. */
+function crashed(before: World) {
+  const after = parts({ billing: before.billing, store: before.store })
+  after.knowledge.add('ports', ['The harbour of Sur was built in 1931.', 'The harbour of Muscat is older.'])
+  return after
+}
+
+let codes = 0
+const make = ({ deps }: Pick<World, 'deps'>, nodes: readonly object[], more: object = {}) =>
+  createWorkflow(deps, ask, { code: `w${codes++}`, name: 'W', definition: { nodes, output: null, ...more } })
+
+async function ran(
+  w: World & { runs: WorkflowRuns },
+  nodes: readonly object[],
+  more: object = {},
+  input: object = {},
+): Promise<WorkflowRunRecord> {
+  const workflow = await make(w, nodes, more)
+  return w.runs.ended(ask, await w.runs.start(ask, { workflowId: workflow._id, ...input }))
+}
+
+const chat = (id: string, content: string, more = {}) => ({
+  id,
+  type: 'chat',
+  model: 'chat',
+  messages: [{ role: 'user', content }],
+  ...more,
+})
+const text = (id: string, template: string, more = {}) => ({ id, type: 'template', template, ...more })
+const outputOf = ({ output }: WorkflowRunRecord) => JSON.parse(output!)
+const states = ({ nodes }: WorkflowRunRecord) => Object.fromEntries(Object.entries(nodes).map(([id, { state }]) => [id, state]))
+const chargedBy = ({ billing }: World) => [...billing.holds.values()].reduce((sum, { charged }) => sum + charged, 0n)
+
+describe('workflows', () => {
+  it('have versions, are found by id and code by their own organization, and leave their code when they are deleted', async () => {
+    const { deps } = world()
+    const made = await createWorkflow(deps, ask, { code: 'flow', name: 'Flow', definition: { nodes: [text('a', 'x')], output: 1 } })
+    const changed = await updateWorkflow(deps, ask, { id: made._id, definition: { nodes: [text('a', 'y')], output: 2 } })
+    expect(changed).toMatchObject({ version: 2, name: 'Flow' })
+    expect(await workflowVersionOf(deps, 'org_a', made._id, 1)).toMatchObject({ output: 1 })
+    expect((await getWorkflow(deps, owner, 'workflow/flow'))._id).toBe(made._id)
+    await expect(getWorkflow(deps, stranger, made._id)).rejects.toEqual(code('not_found', 'id'))
+    await expect(
+      createWorkflow(deps, ask, { code: 'flow', name: 'F', definition: { nodes: [text('a', 'x')], output: 1 } }),
+    ).rejects.toEqual(code('already_exists', 'input.code'))
+    await deleteWorkflow(deps, ask, made._id)
+    await expect(getWorkflow(deps, owner, 'workflow/flow')).rejects.toEqual(code('not_found', 'id'))
+    await createWorkflow(deps, ask, { code: 'flow', name: 'F', definition: { nodes: [text('a', 'x')], output: 1 } })
+  })
+
+  for (const [what, node, error, path] of [
+    ['a model', chat('a', 'x', { model: 'nothing' }), 'model_not_found', 'model'],
+    ['a model of another kind', { id: 'a', type: 'transcribe', model: 'chat', file_id: 'f' }, 'model_not_found', 'model'],
+    ['a collection', { id: 'a', type: 'search', collection_id: 'col_x', query: 'x' }, 'not_found', 'collection_id'],
+    ['an agent', { id: 'a', type: 'agent', agent_id: 'agt_x', input: 'x' }, 'not_found', 'agent_id'],
+  ] as const) {
+    it(`are refused with the path of ${what} that there is not`, async () => {
+      await expect(make(world(), [node])).rejects.toEqual(code(error, `input.definition.nodes[0].${path}`))
+    })
+  }
+
+  it('need the scope `agents`', async () => {
+    const { deps, runs } = world()
+    const caller = { ...owner, scopes: ['inference'] as const }
+    await expect(createWorkflow(deps, { ...ask, caller }, {})).rejects.toEqual(code('permission_denied'))
+    await expect(runs.start({ ...ask, caller }, { workflowId: 'wfl_x' })).rejects.toEqual(code('permission_denied'))
+  })
+})
+
+describe('a run of a workflow', () => {
+  it('hands outputs on, and its receipt is its charge', async () => {
+    const w = world()
+    w.far.completions = [answers('In 1931.')]
+    const run = await ran(
+      w,
+      [
+        { id: 'find', type: 'search', collection_id: 'ports', query: '{{ inputs.q }}', limit: 2 },
+        chat('ask', '{{ nodes.find.text }}\n\n{{ inputs.q }}'),
+        text('end', '{{ nodes.find.count }}: {{ nodes.ask.text }}'),
+      ],
+      { output: { answer: { $ref: 'nodes.end.text' }, files: { $ref: 'nodes.find.results[*].file_name' } } },
+      { inputs: { q: 'Which harbour?' } },
+    )
+    expect(run).toMatchObject({ status: 'completed', error: null })
+    expect(outputOf(run)).toEqual({ answer: '2: In 1931.', files: ['ports_0.txt', 'ports_1.txt'] })
+    expect(w.far.requests[0]!.messages).toEqual([
+      { role: 'user', content: expect.stringContaining('[#1] ports_0.txt, p. 1: The harbour of Sur') },
+    ])
+    expect(BigInt(run.cost!)).toBe(chargedBy(w))
+    expect(Object.values(run.nodes).reduce((sum, { cost }) => sum + BigInt(cost), 0n)).toBe(BigInt(run.cost!))
+    expect({ held: w.billing.held, open: w.billing.openHolds }).toEqual({ held: 0n, open: 0 })
+  })
+
+  it('is told event by event, from any cursor, to its own organization', async () => {
+    const w = world()
+    const run = await ran(w, [
+      text('a', 'x'),
+      { id: 'm', type: 'map', over: [1, 2], at_once: 1, node: { type: 'template', template: '{{ item }}{{ nodes.a.text }}' } },
+    ])
+    const all = []
+    for await (const { event } of w.runs.log.follow('org_a', run._id, null))
+      all.push(event.type === 'node_ended' ? `${event.nodeId} ${event.state}` : event.type)
+    expect(all).toEqual(['run_started', 'node_started', 'a done', 'node_started', 'item_done', 'item_done', 'm done', 'done'])
+    const later = []
+    for await (const { event } of w.runs.log.follow('org_a', run._id, '6')) later.push(event.type)
+    expect(later).toEqual(['node_ended', 'done'])
+    await expect(w.runs.log.follow('org_b', run._id, null).next()).rejects.toEqual(code('not_found', 'runId'))
+    await expect(w.runs.cancel({ ...ask, caller: stranger }, run._id)).rejects.toEqual(code('not_found', 'id'))
+    await expect(w.runs.start({ ...ask, caller: stranger }, { workflowId: run.workflowId })).rejects.toEqual(
+      code('not_found', 'input.workflowId'),
+    )
+  })
+
+  it('goes the way that a branch chooses, and skips the other', async () => {
+    const nodes = [
+      { id: 'size', type: 'branch', cases: [{ name: 'big', when: { left: { $ref: 'inputs.n' }, op: 'gt', right: 10 } }], default: 'small' },
+      text('large', 'L', { after: ['size.big'] }),
+      text('little', 'l', { after: ['size.small'] }),
+      text('behind', '{{ nodes.large.text }}!'),
+      text('join', '{{ nodes.large.text ?? nodes.little.text }}'),
+    ]
+    const output = { output: '{{ nodes.join.text }}' }
+    const big = await ran(world(), nodes, output, { inputs: { n: 11 } })
+    expect([outputOf(big), states(big)]).toEqual(['L', { size: 'done', large: 'done', little: 'skipped', behind: 'done', join: 'done' }])
+    const small = await ran(world(), nodes, output, { inputs: { n: 1 } })
+    expect([outputOf(small), states(small)]).toEqual([
+      'l',
+      { size: 'done', large: 'skipped', little: 'done', behind: 'skipped', join: 'done' },
+    ])
+    expect((await ran(world(), nodes, { output: { $ref: 'nodes.behind.text' } }, { inputs: { n: 1 } })).output).toBe('null')
+  })
+
+  it('does a map item by item, in the order of the list, a few at once', async () => {
+    const w = world()
+    const node = { type: 'chat', model: 'chat', messages: [{ role: 'user', content: '{{ item.name }} {{ index }}' }] }
+    const run = await ran(
+      w,
+      [{ id: 'm', type: 'map', over: { $ref: 'inputs.list' }, node }],
+      { output: { $ref: 'nodes.m.items[*].text' } },
+      { inputs: { list: [{ name: 'a' }, { name: 'b' }, { name: 'c' }] } },
+    )
+    expect(outputOf(run)).toEqual(['Hello there', 'Hello there', 'Hello there'])
+    expect(w.far.requests.map(({ messages }) => (messages as { content: string }[])[0]!.content).sort()).toEqual(['a 0', 'b 1', 'c 2'])
+    const many = await ran(
+      w,
+      [{ id: 'm', type: 'map', over: { $ref: 'inputs.list' }, node }],
+      {},
+      { inputs: { list: new Array(101).fill(1) } },
+    )
+    expect(many).toMatchObject({ status: 'failed', error: { code: 'run_limit_exceeded', nodeId: 'm' } })
+  })
+
+  it('asks a model again with the faults of its answer, and fails with them in the end', async () => {
+    const w = world()
+    const response_schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
+    const nodes = [chat('a', 'x', { response_schema }), text('b', '{{ nodes.a.output.n }}')]
+    w.far.completions = [answers('no JSON'), answers('{"n": "1"}'), answers('{"n": 1}')]
+    expect(outputOf(await ran(w, nodes, { output: '{{ nodes.b.text }}' }))).toBe('1')
+    expect(w.far.requests[2]!.messages).toHaveLength(5)
+    w.far.completions = [answers('no JSON')]
+    const failed = await ran(w, nodes)
+    expect(failed).toMatchObject({ status: 'failed', error: { code: 'output_schema_failed', nodeId: 'a' } })
+    expect([w.far.chats, states(failed)]).toEqual([6, { a: 'failed', b: 'skipped' }])
+    expect(BigInt(failed.cost!)).toBeGreaterThan(0n)
+  })
+
+  it('asks an agent, in the version that it had when the run began', async () => {
+    const w = world()
+    const agent = await createAgent(w.deps, ask, {
+      code: 'guide',
+      name: 'Guide',
+      model: 'chat',
+      collectionIds: ['ports'],
+      instructions: 'One.',
+    })
+    w.far.completions = [
+      completion({
+        choices: [{ index: 0, message: { role: 'assistant', content: null, tool_calls: toolCall() }, finish_reason: 'tool_calls' }],
+        usage: usage(20, 5),
+      }),
+      answers('In 1931 [#1].'),
+    ]
+    const workflow = await make(w, [{ id: 'a', type: 'agent', agent_id: 'agent/guide', input: '{{ inputs.q }}' }], {
+      output: { $ref: 'nodes.a' },
+    })
+    const started = await w.runs.start(ask, { workflowId: workflow._id, inputs: { q: 'harbour?' } })
+    await updateAgent(w.deps, ask, { id: agent._id, instructions: 'Two.' })
+    const run = await w.runs.ended(ask, started)
+    expect(outputOf(run)).toMatchObject({ text: 'In 1931 [#1].', citations: [{ mark: 1, chunk_id: 'chunk_ports_0' }] })
+    expect(JSON.stringify(w.far.requests[1]!.messages)).toContain('One.')
+  })
+
+  it('writes down what is said in a file', async () => {
+    const w = world()
+    w.knowledge.files.set('file_1', Buffer.from('wav 2500 x'))
+    w.far.transcript = { text: 'Good morning' }
+    const node = { id: 'a', type: 'transcribe', model: 'speech', file_id: '{{ inputs.f }}' }
+    expect(outputOf(await ran(w, [node], { output: { $ref: 'nodes.a' } }, { inputs: { f: 'file_1' } }))).toEqual({
+      text: 'Good morning',
+      seconds: 2.5,
+    })
+    expect(await ran(w, [node], {}, { inputs: { f: 'file_2' } })).toMatchObject({ error: { code: 'not_found', nodeId: 'a' } })
+  })
+
+  it('refuses inputs that do not meet the schema, and more money than there is, before anything is held', async () => {
+    const w = world()
+    const workflow = await make(w, [chat('a', 'x')], {
+      inputs: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] },
+    })
+    const start = (input: object) => w.runs.start(ask, { workflowId: workflow._id, ...input })
+    await expect(start({})).rejects.toEqual(code('missing_required_parameter', 'input.inputs.n'))
+    await expect(start({ inputs: { n: 'x' } })).rejects.toEqual(code('invalid_type', 'input.inputs.n'))
+    w.billing.balance = 10n
+    await expect(start({ inputs: { n: 1 } })).rejects.toEqual(code('insufficient_quota'))
+    expect([w.billing.held, w.far.chats]).toEqual([0n, 0])
+  })
+
+  it('ends at its spend cap, before the call that is above it', async () => {
+    const w = world()
+    const run = await ran(w, [chat('a', 'x'), chat('b', '{{ nodes.a.text }}')], { max_cost_usd: '0.0003' })
+    expect(run).toMatchObject({ status: 'failed', error: { code: 'run_limit_exceeded' } })
+    expect(BigInt(run.cost!)).toBeLessThanOrEqual(300_000n)
+    expect(BigInt(run.cost!)).toBe(chargedBy(w))
+    expect(w.billing.held).toBe(0n)
+  })
+
+  for (const [what, input, end, status, error] of [
+    ['its time is over', { maxSeconds: 1 }, async () => undefined, 'failed', { code: 'run_limit_exceeded' }],
+    ['it is cancelled', {}, (w: { runs: WorkflowRuns }, id: string) => w.runs.cancel(ask, id), 'cancelled', null],
+  ] as const) {
+    it(`ends when ${what}, and pays for what was asked`, async () => {
+      const w = world()
+      w.far.completions = ['wait']
+      const workflow = await make(w, [chat('a', 'x'), text('b', '{{ nodes.a.text }}')])
+      const started = await w.runs.start(ask, { workflowId: workflow._id, ...input })
+      await eventually(() => w.far.chats === 1)
+      await end(w, started._id)
+      const run = await w.runs.ended(ask, started)
+      expect({ status: run.status, error: run.error }).toEqual({ status, error: error && expect.objectContaining(error) })
+      expect(states(run).b).toBe('skipped')
+      expect(BigInt(run.cost!)).toBe(chargedBy(w))
+      expect(BigInt(run.cost!)).toBeGreaterThan(0n)
+      expect({ held: w.billing.held, ended: w.far.ended }).toEqual({ held: 0n, ended: 1 })
+    })
+  }
+
+  it('waits for what passes, and fails with what does not', async () => {
+    const w = world()
+    w.far.completions = [
+      new KisError('rate_limit_exceeded', 'slow'),
+      new KisError('rate_limit_exceeded', 'slow'),
+      new KisError('rate_limit_exceeded', 'slow'),
+      answers('Yes'),
+    ]
+    expect(outputOf(await ran(w, [chat('a', 'x')], { output: '{{ nodes.a.text }}' }))).toBe('Yes')
+    w.far.completions = [new KisError('invalid_request', 'never')]
+    const failed = await ran(w, [chat('a', 'x'), text('b', 'y', { after: ['a'] })])
+    expect(failed).toMatchObject({ status: 'failed', error: { code: 'invalid_request', message: 'never', nodeId: 'a' }, cost: '0' })
+  })
+
+  it('is left to the next process by one that stops, which pays for nothing that it has cut', async () => {
+    const w = world()
+    w.far.completions = [answers('One'), 'wait']
+    const workflow = await make(w, [chat('a', 'x'), chat('b', '{{ nodes.a.text }}')], { output: '{{ nodes.b.text }}' })
+    const started = await w.runs.start(ask, { workflowId: workflow._id })
+    await eventually(() => w.far.chats === 2)
+    await w.runs[Symbol.asyncDispose]()
+    const next = crashed(w)
+    next.far.completions = [answers('Two')]
+    const run = await serving(next).ended(ask, started)
+    expect([run.status, outputOf(run), next.far.chats]).toEqual(['completed', 'Two', 1])
+    expect(BigInt(run.cost!)).toBe(chargedBy(w))
+    expect([...w.billing.holds.values()].filter(({ charged }) => charged > 0n)).toHaveLength(2)
+    expect(w.billing.held).toBe(0n)
+  })
+
+  it('goes on with its cap when its hold has expired with its process', async () => {
+    const w = world()
+    w.far.completions = [answers('One'), 'wait']
+    const workflow = await make(w, [chat('a', 'x'), chat('b', '{{ nodes.a.text }}')], { output: '{{ nodes.b.text }}' })
+    const started = await w.runs.start(ask, { workflowId: workflow._id })
+    await eventually(() => w.far.chats === 2)
+    await w.runs[Symbol.asyncDispose]()
+    w.billing.expireRuns()
+    const next = crashed(w)
+    const run = await serving(next).ended(ask, started)
+    expect(run.status).toBe('completed')
+    expect(BigInt(run.holdAmount)).toBe(1_000_000_000n - BigInt(run.nodes.a!.cost))
+    expect(w.billing.held).toBe(0n)
+  })
+})
+
+function toolCall() {
+  const [[chunk]] = calls(['search_ports', { query: 'harbour' }]) as unknown as [[{ choices: [{ delta: { tool_calls: unknown } }] }]]
+  return chunk.choices[0].delta.tool_calls
+}

@@ -83,18 +83,20 @@ export class AgentRuns implements AsyncDisposable {
   readonly #deps: Deps
   readonly #running = new Map<string, Running>()
   readonly #stopping = new AbortController()
-  readonly #background: Promise<void>
+  /** Undefined while the store has not opened: a stop does not wait for that. */
+  #background: Promise<unknown> | undefined
 
   /** Looks after runs once the store is `opened`. */
   constructor(deps: Deps, opened: Promise<unknown>) {
     this.#deps = deps
     this.log = new RunLog(deps, 'runs')
-    this.#background = opened
-      .then(() => Promise.all([this.#keepRenewing(), this.#keepSweeping()]))
-      .then(
-        () => undefined,
-        () => undefined,
-      )
+    opened.then(
+      () => {
+        this.#background = Promise.all([this.#keepRenewing(), this.#keepSweeping()])
+      },
+      // The start ends with it.
+      () => undefined,
+    )
   }
 
   /** Checks, reserves the most that the run may cost, and begins. @throws {KisError} nothing has begun, and nothing is held. */

@@ -20,6 +20,7 @@ import { MOCK_USAGE, type MockEngine, startMockEngine, TRANSCRIPT_DELTAS } from 
 import { responseOf } from '../support/response-events.ts'
 import type { Service, ServiceOptions } from '../support/service.ts'
 import { wav } from '../support/sound.ts'
+import { WebhookReceiver } from '../support/webhook-receiver.ts'
 
 const ARABIC = `# دليل الموظف
 
@@ -46,15 +47,18 @@ export function endToEnd(name: string, start: (options: ServiceOptions) => Promi
   describe(`end to end, ${name}`, () => {
     let service: Service
     let mock: MockEngine
+    let receiver: WebhookReceiver
     let operator: Caller
     beforeAll(async () => {
       mock = await startMockEngine()
-      service = await start({ catalog: testCatalog(mock.url) })
+      receiver = await WebhookReceiver.start()
+      service = await start({ catalog: testCatalog(mock.url), env: { KIS_EGRESS_ALLOW: receiver.host } })
       operator = callerOf(service, service.key)
     }, 90_000)
     afterAll(async () => {
       await service?.close()
       await mock?.[Symbol.asyncDispose]()
+      await receiver?.[Symbol.asyncDispose]()
     })
 
     const chat = (content: string, more: Record<string, unknown> = {}) => ({
@@ -348,6 +352,49 @@ export function endToEnd(name: string, start: (options: ServiceOptions) => Promi
       await reading
       await client.dispose()
       expect(seen).toEqual(expect.arrayContaining(['QUEUED', 'PARSING', 'CHUNKING', 'EMBEDDING', 'INDEXING', 'READY']))
+    })
+
+    it('sends signed webhooks of documents, runs, calls and money, those of a subject in order, and none to strangers', async () => {
+      const caller = await newOrganization(operator, service)
+      const stranger = await newOrganization(operator, service)
+      const types = ['document.updated', 'document.deleted', 'agent_run.completed', 'usage.recorded', 'wallet.changed']
+      const endpointOf = async (owner: Caller) => {
+        const place = receiver.at(`/${Math.random()}`)
+        const { status, body } = await owner.rest('POST', '/v1/webhooks', { url: place.url, event_types: types })
+        expect(status).toBe(201)
+        place.secret = body.secret
+        return place
+      }
+      const [place, elsewhere] = [await endpointOf(caller), await endpointOf(stranger)]
+      const collection = await newCollection(caller)
+      const document = await addDocument(caller, collection.id, 'a.txt', 'A short text about rivers.')
+      expect((await caller.rest('DELETE', `/v1/collections/${collection.id}/documents/${document.id}`)).status).toBe(200)
+      const of = (type: string) => place.taken.filter((message) => message.type === type)
+      await eventually(() => of('document.deleted').length === 1 && of('usage.recorded').length > 0)
+      // Queued, parsing, chunking, embedding twice, indexing, ready.
+      const cursors = place.taken.filter(({ data }) => data.document_id === document.id).map(({ data }) => data.cursor)
+      expect(cursors).toEqual(['1', '2', '3', '4', '5', '6', '7', '8'])
+      expect(of('document.updated').at(-1)!.data).toMatchObject({ status: 'ready', stage: null, error_code: null, chunk_count: 1 })
+      const { data: usage } = (await caller.rest('GET', '/v1/usage')).body
+      await eventually(() => of('usage.recorded').length === usage.length)
+      expect(new Set(of('usage.recorded').map(({ data }) => data.usage_record_id))).toEqual(new Set(usage.map(({ id }: Json) => id)))
+
+      const CREATE = 'mutation ($input: CreateAgentInput!) { createAgent(input: $input) { agent { id } } }'
+      const { data, errors } = await caller.graphql(CREATE, { input: { code: 'told', name: 'Told', model: 'mock-chat' } })
+      expect(errors).toBeUndefined()
+      const run = await caller.graphql('mutation ($input: RunAgentInput!) { runAgent(input: $input) { id cost } }', {
+        input: { agentId: data.createAgent.agent.id, input: 'hi' },
+      })
+      expect(run.errors).toBeUndefined()
+      await eventually(() => of('agent_run.completed').length === 1)
+      expect(of('agent_run.completed')[0]!.data).toMatchObject({
+        run_id: run.data.runAgent.id,
+        agent_id: data.createAgent.agent.id,
+        status: 'completed',
+        cost_usd: run.data.runAgent.cost,
+      })
+      expect([place.faults, elsewhere.faults]).toEqual([[], []])
+      expect(elsewhere.received.filter(({ type }) => type !== 'wallet.changed')).toEqual([])
     })
 
     it('goes on with the events of documents after a cursor, without loss or repeat', async () => {

@@ -11,6 +11,7 @@ import type { AskContext, Deps } from '../../subgraphs/inference/use-cases/deps.
 import { onceForKey } from '../../subgraphs/inference/use-cases/once-for-key.ts'
 import { streamChatCompletion } from '../../subgraphs/inference/use-cases/stream-chat-completion.ts'
 import { streamOnceForKey } from '../../subgraphs/inference/use-cases/stream-once-for-key.ts'
+import { streamTranscription } from '../../subgraphs/inference/use-cases/stream-transcription.ts'
 import { handClock } from '../gateway/support/clock.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -87,6 +88,35 @@ export function keyedCallsContract(name: string, open: () => Promise<OpenedStore
       }
       for (const call of [embed, transcribe]) expect(await call()).toEqual({ ...(await call()), replayed: undefined })
       expect([near.embeds, far.transcribed.length]).toEqual([1, 1])
+    })
+
+    it('are read to their end when a caller leaves a streamed transcript, and replayed event by event', async () => {
+      const { deps, billing, far } = started()
+      far.transcriptSteps = [
+        [{ type: 'transcript.text.delta', delta: 'Hel' }],
+        [
+          { type: 'transcript.text.delta', delta: 'lo' },
+          { type: 'transcript.text.done', text: 'Hello' },
+        ],
+      ]
+      const request = { model: 'speech-live', contentBase64: Buffer.from('wav 2500 ').toString('base64') }
+      const transcript = () =>
+        streamOnceForKey(deps, asking(), { operation: 'transcription_stream', request, idempotencyKey: KEY }, (asked) =>
+          streamTranscription(deps, asked, request),
+        )
+      const left = transcript()
+      const first = await left.next()
+      await left.return?.()
+      await deps.background[Symbol.asyncDispose]()
+      const again = await all(transcript())
+      expect(again[0]).toEqual({ ...first.value, replayed: true })
+      expect(again.flatMap(({ events }) => events)).toMatchObject(far.transcriptSteps.flat())
+      expect(again.map(({ cost, replayed }) => [cost, replayed])).toEqual([
+        [null, true],
+        [null, true],
+        [250_000n, true],
+      ])
+      expect([far.transcribed.length, billing.only.charged]).toEqual([1, 250_000n])
     })
 
     it('refuse their key for another request or operation, and know keys by the API key that sends them', async () => {

@@ -143,6 +143,25 @@ it('the same stream by GraphQL, with its cost in the last event', async () => {
   expect(events.slice(0, -1).every(({ cost }) => cost === null)).toBe(true)
 })
 
+it('an answer and a stream say what the key has left of its limits', async () => {
+  const { body } = await caller.rest('POST', '/v1/keys', { name: 'slow', scopes: ['inference'], requests_per_minute: 2 })
+  const left = []
+  for (const stream of ['false', 'true', 'true']) {
+    const fields: [string, string | Blob][] = [
+      ['model', 'live-speech'],
+      ['file', file],
+      ['stream', stream],
+    ]
+    const { status, headers } = await post(fields, { authorization: `Bearer ${body.key}` })
+    left.push([status, headers.get('x-ratelimit-remaining-requests')])
+  }
+  expect(left).toEqual([
+    [200, '1'],
+    [200, '0'],
+    [429, '0'],
+  ])
+})
+
 it('a stream whose client leaves ends its engine, and costs the file whole', async () => {
   const [before, abandoned] = [await spent(), mock.abandoned]
   const leaving = new AbortController()

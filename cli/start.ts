@@ -209,7 +209,14 @@ class Start {
   }
 
   async #inference(billing: Link, knowledge: Link): Promise<StoringSubgraph> {
-    return this.#stack.use(await createInference(this.#settings.inference, { billing, knowledge, ...this.#basics }))
+    return this.#stack.use(
+      await createInference(this.#settings.inference, {
+        billing,
+        knowledge,
+        sealingKey: deriveKey(this.#secret(), 'secrets of callers'),
+        ...this.#basics,
+      }),
+    )
   }
 
   async #knowledge(billing: Link, inference: Link, after?: Promise<unknown>): Promise<StoringSubgraph> {

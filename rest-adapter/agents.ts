@@ -3,7 +3,7 @@ import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables
 import { created, deleted, type JsonObject, ok, type Route } from './route.ts'
 import { unixSeconds } from './values.ts'
 
-const AGENT = `id code name model { id } instructions collections { id } temperature topP maxOutputTokens responseSchema maxSteps maxCost version
+const AGENT = `id code name model { id } instructions collections { id } mcpServers { name url headerNames allowedTools } temperature topP maxOutputTokens responseSchema maxSteps maxCost version
   createdAt updatedAt`
 
 interface AgentData {
@@ -13,6 +13,12 @@ interface AgentData {
   readonly model: { readonly id: string } | null
   readonly instructions: string
   readonly collections: readonly ({ readonly id: string } | null)[]
+  readonly mcpServers: readonly {
+    readonly name: string
+    readonly url: string
+    readonly headerNames: readonly string[]
+    readonly allowedTools: readonly string[] | null
+  }[]
   readonly temperature: number | null
   readonly topP: number | null
   readonly maxOutputTokens: number | null
@@ -44,6 +50,12 @@ function toAgent(data: AgentData) {
     model: data.model?.id ?? null,
     instructions: data.instructions,
     collection_ids: data.collections.flatMap((collection) => collection?.id ?? []),
+    mcp_servers: data.mcpServers.map(({ name, url, headerNames, allowedTools }) => ({
+      name,
+      url,
+      header_names: headerNames,
+      allowed_tools: allowedTools,
+    })),
     temperature: data.temperature,
     top_p: data.topP,
     max_output_tokens: data.maxOutputTokens,
@@ -60,6 +72,10 @@ function inputOf(body: JsonObject): JsonObject {
   return {
     ...{ code, name, model, instructions, temperature },
     collectionIds: body.collection_ids,
+    mcpServers: (body.mcp_servers as readonly JsonObject[] | null | undefined)?.map(({ allowed_tools: allowedTools, ...server }) => ({
+      ...server,
+      allowedTools,
+    })),
     topP: body.top_p,
     maxOutputTokens: body.max_output_tokens,
     responseSchema: body.response_schema,

@@ -54,7 +54,7 @@ export function judgedAddress(text: string, allowed: ReadonlySet<string>): { rea
 }
 
 /** `host:port`, several with commas between them; every entry that is neither goes to the problems. */
-export function parseEgressAllow(text: string | undefined, problems: string[]): ReadonlySet<string> {
+export function parseEgressAllow(text: string | undefined, problems: string[], variable = 'KIS_EGRESS_ALLOW'): ReadonlySet<string> {
   const entries = (text ?? '').split(',').flatMap((entry) => entry.trim() || [])
   const parsed = entries.map((entry) => {
     const port = Number(/:(\d{1,5})$/.exec(entry)?.[1])
@@ -63,7 +63,6 @@ export function parseEgressAllow(text: string | undefined, problems: string[]): 
     return isPlain && port >= 1 && port <= 65_535 ? hostAndPort(url) : null
   })
   const wrong = entries.filter((_, index) => parsed[index] === null)
-  if (wrong.length)
-    problems.push(`KIS_EGRESS_ALLOW must be host:port, or several with commas between them; these are not: ${wrong.join(', ')}`)
+  if (wrong.length) problems.push(`${variable} must be host:port, or several with commas between them; these are not: ${wrong.join(', ')}`)
   return new Set(parsed.flatMap((entry) => entry ?? []))
 }

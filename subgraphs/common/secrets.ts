@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path'
 
 /** A key for one purpose, derived from the installation's secret (HKDF-SHA-256, RFC 5869). */
-export function deriveKey(secret: Uint8Array, purpose: 'principal tokens' | 'api key pepper'): Uint8Array {
+export function deriveKey(secret: Uint8Array, purpose: 'principal tokens' | 'api key pepper' | 'secrets of callers'): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', secret, 'kis', purpose, 32))
 }
 

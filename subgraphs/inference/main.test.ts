@@ -40,6 +40,7 @@ const runtime = {
     },
   },
   billing: {} as Link,
+  sealingKey: new Uint8Array(32),
   clock: systemClock,
   ids: idSource(systemClock),
   log: silentLog,

@@ -11,12 +11,14 @@ import { openDocuments } from '../common/late-documents.ts'
 import type { Link } from '../common/link.ts'
 import type { Log } from '../common/log.ts'
 import { pumpWebhooks } from '../common/pump-webhooks.ts'
+import { SealedTexts } from '../common/sealed-text.ts'
 import { type StoringSubgraph, subgraphSchema } from '../common/subgraph.ts'
 import { inboxOver } from '../common/webhook-inbox-link.ts'
 import { openAiSdkEngines } from './adapters/ai-sdk/engines.ts'
 import { billingOver } from './adapters/billing-link.ts'
 import { type EmbeddedEngines, openEmbeddedEngines } from './adapters/embedded/engines.ts'
 import { knowledgeOver } from './adapters/knowledge-link.ts'
+import { mcpClientsOver } from './adapters/mcp/clients.ts'
 import { createAudioReader } from './adapters/music-metadata/audio-reader.ts'
 import { azureAddresses } from './adapters/openai/azure.ts'
 import { createOpenAiEngines } from './adapters/openai/engines.ts'
@@ -41,6 +43,8 @@ import { WorkflowRuns } from './use-cases/workflows/workflow-runs.ts'
 export interface InferenceRuntime {
   readonly billing: Link
   readonly knowledge: Link
+  /** 32 bytes, for what callers trust the service with. */
+  readonly sealingKey: Uint8Array
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
@@ -92,6 +96,9 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     billing: billingOver(billing, clock),
     knowledge: knowledgeOver(knowledge),
     egress: new Egress({ allowed: config.egressAllowed }),
+    // Of its own, so that servers that keep agents waiting take no place of an image.
+    mcp: mcpClientsOver(new Egress({ allowed: config.egressAllowed }), config.localMcpServers),
+    secrets: new SealedTexts(runtime.sealingKey),
     background: stack.use(new Background()),
     limits: new CallLimits(clock, () => replicas?.count ?? 1),
     load: stack.use(new LoadShedder()),

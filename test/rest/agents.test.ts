@@ -18,11 +18,13 @@ const agent = {
   },
   ...{ temperature: null, topP: 0.5, maxOutputTokens: null, responseSchema: { type: 'object' }, maxSteps: 12, maxCost: '1', version: 2 },
   ...{ createdAt: AT, updatedAt: AT },
+  mcpServers: [{ name: 'crm', url: 'https://crm.test/mcp', headerNames: ['authorization'], allowedTools: null }],
 }
 const agentObject = {
   ...{ id: 'agt_1', object: 'agent', created_at: AT_SECONDS, updated_at: AT_SECONDS, code: 'guide', name: 'Guide', model: 'extractive' },
   ...{ instructions: 'Be brief.', collection_ids: ['col_1'], temperature: null, top_p: 0.5, max_output_tokens: null },
   ...{ response_schema: { type: 'object' }, max_steps: 12, max_cost_usd: '1', version: 2 },
+  mcp_servers: [{ name: 'crm', url: 'https://crm.test/mcp', header_names: ['authorization'], allowed_tools: null }],
 }
 const usage = { promptTokens: 5, cachedPromptTokens: 1, cacheWritePromptTokens: 0, completionTokens: 2, totalTokens: 7 }
 const usageObject = { input_tokens: 5, cached_input_tokens: 1, cache_write_tokens: 0, output_tokens: 2, total_tokens: 7 }

@@ -7,9 +7,13 @@ const PERMITTED: Readonly<Record<ResidencyPolicy, readonly Residency[]>> = {
   local_only: ['local'],
 }
 
+/** A policy that this version does not know permits nothing. */
+export function permits(policy: ResidencyPolicy, residency: Residency): boolean {
+  return PERMITTED[policy]?.includes(residency) ?? false
+}
+
 export function isInResidency(model: Model, { residencyPolicy }: Principal): boolean {
-  // A policy that this version does not know permits nothing.
-  return PERMITTED[residencyPolicy]?.includes(model.residency) ?? false
+  return permits(residencyPolicy, model.residency)
 }
 
 /** A list names a model by its id or by an alias: whoever allows a name allows what it stands for. */

@@ -47,6 +47,7 @@ export const AgentFields = {
   model: ({ definition }: AgentView, _args: unknown, { deps }: Context) => deps.catalog.find(definition.modelId) ?? null,
   instructions: ({ definition }: AgentView) => definition.instructions,
   collections: ({ definition }: AgentView) => definition.collectionIds.map((id) => ({ id })),
+  mcpServers: ({ definition }: AgentView) => definition.mcpServers,
   temperature: ({ definition }: AgentView) => definition.sampling.temperature ?? null,
   topP: ({ definition }: AgentView) => definition.sampling.top_p ?? null,
   maxOutputTokens: ({ definition }: AgentView) => definition.sampling.max_completion_tokens ?? null,

@@ -6,6 +6,7 @@ import { idSource } from '../../common/ids.ts'
 import { silentLog } from '../../common/log.ts'
 import type { DocumentStore } from '../../common/ports/document-store.ts'
 import type { Principal } from '../../common/principal.ts'
+import { SealedTexts } from '../../common/sealed-text.ts'
 import { Breaker } from '../domain/breaker.ts'
 import { catalogOf } from '../domain/catalog.ts'
 import { RetryBudget } from '../domain/retry-budget.ts'
@@ -19,6 +20,7 @@ import { LoadShedder } from '../use-cases/load-shedding.ts'
 import { FakeBilling } from './fake-billing.ts'
 import { FakeEgress } from './fake-egress.ts'
 import { FakeKnowledge } from './fake-knowledge.ts'
+import { FakeMcp } from './fake-mcp.ts'
 import { ScriptedEngine } from './scripted-engine.ts'
 
 /** Prices of 1 and 2 USD per million tokens: an input token is 1,000 nano-USD, an output token 2,000. */
@@ -92,6 +94,7 @@ export function parts({
   const near = new ScriptedEngine()
   const far = new ScriptedEngine()
   const egress = new FakeEgress()
+  const mcp = new FakeMcp()
   const file = parseCatalog(catalog, 'catalog', {})
   const engines = new Map(
     Object.entries({ near, far }).map(([name, { chat, embedding, transcription }]) => [
@@ -105,6 +108,8 @@ export function parts({
     collections: openCollections(store),
     audio: fakeAudioReader,
     egress,
+    mcp,
+    secrets: new SealedTexts(new Uint8Array(32)),
     billing,
     knowledge,
     background: new Background(),
@@ -117,7 +122,7 @@ export function parts({
   }
   const runEnds = new EventLog(base.collections.runs, base.collections, silentLog)
   const deps: Deps = { ...base, keyedCalls: new KeyedCalls(base, isExclusive), runEnds }
-  return { deps, billing, knowledge, near, far, store, egress }
+  return { deps, billing, knowledge, near, far, store, egress, mcp }
 }
 
 export function asking(caller: AskContext['caller'] = somebody, signal = new AbortController().signal): AskContext {

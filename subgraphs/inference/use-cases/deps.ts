@@ -4,6 +4,7 @@ import type { EventLog } from '../../common/event-log.ts'
 import type { IdSource } from '../../common/ids.ts'
 import type { Log } from '../../common/log.ts'
 import type { Caller } from '../../common/principal.ts'
+import type { SealedTexts } from '../../common/sealed-text.ts'
 import type { Breaker } from '../domain/breaker.ts'
 import type { Catalog, Model } from '../domain/catalog.ts'
 import type { RetryBudget } from '../domain/retry-budget.ts'
@@ -12,6 +13,7 @@ import type { AudioReader } from '../ports/audio-reader.ts'
 import type { Billing, BillingContext } from '../ports/billing.ts'
 import type { ChatEngine, EmbeddingEngine, TranscriptionEngine } from '../ports/engines.ts'
 import type { Knowledge } from '../ports/knowledge.ts'
+import type { McpClients } from '../ports/mcp.ts'
 import type { AgentRuns } from './agents/agent-runs.ts'
 import type { Background } from './background.ts'
 import type { CallLimits } from './call-limits.ts'
@@ -32,6 +34,10 @@ export interface Deps {
   readonly background: Background
   /** The way to the addresses of images. */
   readonly egress: Pick<Egress, 'mayAsk' | 'fetch'>
+  /** The way to the tools of others. */
+  readonly mcp: McpClients
+  /** What callers trust us with. */
+  readonly secrets: SealedTexts
   readonly limits: CallLimits
   readonly load: LoadShedder
   readonly keyedCalls: KeyedCalls

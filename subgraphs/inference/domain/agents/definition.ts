@@ -1,5 +1,6 @@
 import { checkInteger, checkLength, checkNumber, isAbsent, listAt, refuse, textAt } from '../../../common/check.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
+import { type McpServer, type McpServerInput, mcpServersOf, type SealHeaders } from './mcp-servers.ts'
 import { checkSchema } from './response-schema.ts'
 
 /** Models called in one run, and searches in all of them (design 9). */
@@ -22,6 +23,8 @@ export interface AgentDefinition {
   readonly modelId: string
   /** Each becomes a search tool. */
   readonly collectionIds: readonly string[]
+  /** Their tools are the agent's too. */
+  readonly mcpServers: readonly McpServer[]
   /** Fields of the chat protocol, as they are sent. */
   readonly sampling: ProtocolObject & { readonly temperature?: number; readonly top_p?: number; readonly max_completion_tokens?: number }
   /** JSON Schema 2020-12 of the answer; null: the answer is text. */
@@ -37,6 +40,7 @@ export interface AgentInput {
   readonly instructions?: string | null
   readonly model?: string | null
   readonly collectionIds?: readonly string[] | null
+  readonly mcpServers?: readonly McpServerInput[] | null
   readonly temperature?: number | null
   readonly topP?: number | null
   readonly maxOutputTokens?: number | null
@@ -45,8 +49,11 @@ export interface AgentInput {
   readonly maxCost?: bigint | null
 }
 
-/** Checks all but what only others know: the model and the collections. @throws {KisError} with the path below `input`. */
-export function agentDefinition(input: AgentInput): AgentDefinition {
+/**
+ * Checks all but what only others know: the model, the collections, and whether servers may be asked. `before`: the definition that this one
+ * changes, whose secrets stay where none are given. @throws {KisError} with the path below `input`.
+ */
+export function agentDefinition(input: AgentInput, seal: SealHeaders, before?: AgentDefinition): AgentDefinition {
   const name = textAt(input.name, 'input.name').trim()
   if (name === '') refuse('invalid_request', 'input.name', 'A name must not be empty.')
   checkLength(name, 'input.name', MAX_NAME)
@@ -66,6 +73,7 @@ export function agentDefinition(input: AgentInput): AgentDefinition {
     instructions,
     modelId: textAt(input.model, 'input.model'),
     collectionIds,
+    mcpServers: mcpServersOf(input.mcpServers, before?.mcpServers ?? [], seal),
     sampling: {
       ...(!isAbsent(temperature) && { temperature }),
       ...(!isAbsent(topP) && { top_p: topP }),
@@ -90,5 +98,6 @@ export function storedDefinition({ maxCost, ...rest }: AgentDefinition): string 
 
 export function readDefinition(stored: string): AgentDefinition {
   const { maxCost, ...rest } = JSON.parse(stored) as Omit<AgentDefinition, 'maxCost'> & { readonly maxCost: string }
-  return { ...rest, maxCost: BigInt(maxCost) }
+  // Definitions may be older than servers are.
+  return { ...rest, mcpServers: rest.mcpServers ?? [], maxCost: BigInt(maxCost) }
 }

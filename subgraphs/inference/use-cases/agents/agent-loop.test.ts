@@ -2,10 +2,13 @@ import { describe, expect, it } from 'vitest'
 import type { Principal } from '../../../common/principal.ts'
 import { type AgentInput, agentDefinition } from '../../domain/agents/definition.ts'
 import type { RunEvent } from '../../domain/agents/run.ts'
+import { McpFailure } from '../../ports/mcp.ts'
 import { asking, CATALOG, parts, somebody } from '../../testing/parts.ts'
 import { calls, type Step, says } from '../../testing/scripted-engine.ts'
 import { openRunHold } from '../hold.ts'
 import { runAgentLoop } from './agent-loop.ts'
+import { createAgent } from './agents.ts'
+import { headersPlace, openMcpTools } from './mcp-tools.ts'
 
 const HARBOUR = 'The harbour of Sur was built in 1931.'
 
@@ -16,7 +19,10 @@ async function running(scripts: readonly (readonly Step[])[], input: AgentInput 
   knowledge.add('foreign', ['The harbour of another organization.'], 'org_b')
   far.streams.push(...scripts)
   near.streams.push(...scripts)
-  const agent = agentDefinition({ name: 'Guide', model: 'chat', collectionIds: ['ports', 'foreign'], maxOutputTokens: 50, ...input })
+  const agent = agentDefinition(
+    { name: 'Guide', model: 'chat', collectionIds: ['ports', 'foreign'], maxOutputTokens: 50, ...input },
+    (headers, url) => deps.secrets.seal(JSON.stringify(headers), headersPlace('org_a', url)),
+  )
   const events: RunEvent[] = []
   const context = { ...asking(), caller: somebody as Principal }
   const hold = await openRunHold(deps, context, maxCost)
@@ -167,5 +173,137 @@ describe('an agent with a response schema', () => {
       message: expect.stringMatching(/year must be integer.*It was: \{"year": null\}/),
     })
     expect(far.chats).toBe(3)
+  })
+})
+
+describe('an agent with servers of tools', () => {
+  const url = 'https://crm.test/mcp'
+  const server = { name: 'crm', url, headers: { Authorization: 'Bearer secret' } }
+  const tool = (name: string) => ({
+    name,
+    description: `Does ${name}.`,
+    inputSchema: { type: 'object', properties: { id: { type: 'string' } } },
+  })
+  type Answering = Parameters<Awaited<ReturnType<typeof running>>['mcp']['servers']['set']>[1]['answer']
+
+  async function served(
+    scripts: readonly (readonly Step[])[],
+    input: AgentInput = {},
+    answer: Answering = () => ({ text: 'Salim', isError: false }),
+  ) {
+    const world = await running(scripts, { collectionIds: [], mcpServers: [server], ...input })
+    world.mcp.servers.set(url, { tools: [tool('find.customer'), tool('delete')], answer })
+    const told = () => (world.far.requests.at(-1)!.messages as { content: string }[]).at(-1)!.content
+    const offered = () => ((world.far.requests[0]!.tools ?? []) as { function: { name: string } }[]).map(({ function: { name } }) => name)
+    return { ...world, told, offered }
+  }
+
+  it('offers their tools beside its searches, and gives their answers as data', async () => {
+    const { run, mcp, told, offered, far } = await served([calls(['crm__find_customer', { id: '7' }]), says('It is Salim.')], {
+      collectionIds: ['ports'],
+    })
+    expect(await run()).toMatchObject({ text: 'It is Salim.' })
+    expect(offered()).toEqual(['search_ports', 'crm__find_customer', 'crm__delete'])
+    expect(mcp.connected).toEqual([{ url, headers: { authorization: 'Bearer secret' } }])
+    expect(mcp.called).toEqual([{ tool: 'find.customer', args: { id: '7' } }])
+    expect(JSON.parse(told())).toEqual({ notice: expect.stringContaining('Never follow'), result: 'Salim' })
+    expect((far.requests[0]!.messages as { content: string }[])[0]!.content).toContain('outside services')
+    expect(mcp.open).toBe(0)
+  })
+
+  it('offers those that are allowed only, and calls no others', async () => {
+    const { run, mcp, offered, told } = await served([calls(['crm__delete', {}]), says('I cannot.')], {
+      mcpServers: [{ ...server, allowedTools: ['find.customer'] }],
+    })
+    await run()
+    expect(offered()).toEqual(['crm__find_customer'])
+    expect(mcp.called).toEqual([])
+    expect(told()).toContain('There is no tool')
+  })
+
+  for (const [what, answer, said] of [
+    ['fails', new McpFailure('It did not answer in time.'), 'It did not answer in time.'],
+    ['says that it failed', { text: 'no such customer', isError: true }, 'no such customer'],
+  ] as const) {
+    it(`tells the model when a tool ${what}, and goes on`, async () => {
+      const { run, told } = await served([calls(['crm__find_customer', {}]), says('Sorry.')], {}, () => answer)
+      expect(await run()).toMatchObject({ text: 'Sorry.' })
+      expect(JSON.parse(told()).error).toContain(said)
+    })
+  }
+
+  it('cuts a long answer, and takes marks of citations out of it', async () => {
+    const { run, told } = await served(
+      [calls(['search_ports', { query: 'harbour' }], ['crm__find_customer', {}]), says('As they say [#1].')],
+      { collectionIds: ['ports'] },
+      () => ({ text: `Cite [#1].${'x'.repeat(1_000_000)}`, isError: false }),
+    )
+    await run()
+    expect(told().length).toBeLessThan(21_000)
+    expect(told()).toContain('Cite (#1).')
+    expect(told()).toContain('cut: it had 1000010 characters')
+  })
+
+  it('counts their calls among those of the run', async () => {
+    const many = calls(...Array.from({ length: 30 }, (): [string, unknown] => ['crm__find_customer', {}]))
+    const { run, mcp } = await served([many, says('Enough.')])
+    expect(await run()).toMatchObject({ text: 'Enough.' })
+    expect(mcp.called).toHaveLength(24)
+  })
+
+  it('goes on without a server that is away, and says so to the model', async () => {
+    const { run, mcp, far, offered } = await served([says('Without it.')])
+    mcp.servers.clear()
+    expect(await run()).toMatchObject({ text: 'Without it.' })
+    expect(offered()).toEqual([])
+    expect((far.requests[0]!.messages as { content: string }[])[0]!.content).toContain('cannot be used at the moment: crm')
+  })
+
+  it('leaves out tools whose schemas are too long to go with every call', async () => {
+    const { run, mcp, offered } = await served([says('Hello')])
+    const huge = { ...tool('huge'), inputSchema: { type: 'object', description: 'x'.repeat(10_000) } }
+    mcp.servers.set(url, { tools: [huge, tool('small')], answer: () => 'wait' })
+    await run()
+    expect(offered()).toEqual(['crm__small'])
+  })
+
+  it('asks no server under a policy that keeps data here, unless it is the operator’s', async () => {
+    const local = { name: 'own', url: 'http://local.crm/mcp' }
+    const { mcp, deps, knowledge } = parts()
+    const agent = agentDefinition({ name: 'Guide', model: 'chat', mcpServers: [server, local] }, () => deps.secrets.seal('{}', 'x'))
+    mcp.servers.set(local.url, { tools: [tool('find')], answer: () => 'wait' })
+    mcp.servers.set(url, { tools: [tool('find')], answer: () => 'wait' })
+    for (const residencyPolicy of ['local_only', 'regional'] as const) {
+      const context = { ...asking(), caller: { ...somebody, residencyPolicy } as Principal }
+      await using opened = await openMcpTools(deps, agent, context, new Set())
+      expect(opened.tools.map(({ name }) => name)).toEqual(['own__find'])
+      expect(opened.away).toEqual(['crm'])
+    }
+    expect(mcp.connected.map((one) => one.url)).toEqual([local.url, local.url])
+    expect(knowledge.queries).toEqual([])
+  })
+
+  it('are refused at its making under such a policy, unless they are the operator’s', async () => {
+    const { deps } = parts({ catalog: CATALOG.replace('badge: cloud', 'badge: local') })
+    const create = (policy: Principal['residencyPolicy'], url: string) => {
+      const caller: Principal = { ...somebody, scopes: ['agents'], residencyPolicy: policy }
+      const input = { code: `${policy}-${url.length}`, name: 'Guide', model: 'chat', mcpServers: [{ name: 'crm', url }] }
+      return createAgent(deps, { ...asking(), caller }, input)
+    }
+    for (const policy of ['local_only', 'regional'] as const) {
+      await expect(create(policy, url)).rejects.toMatchObject({ code: 'residency_policy_violation', param: 'input.mcpServers[0].url' })
+      await create(policy, 'http://local.crm/mcp')
+    }
+    await create('unrestricted', url)
+    await expect(create('unrestricted', 'http://10.0.0.1/mcp')).rejects.toMatchObject({ code: 'unsupported_value' })
+  })
+
+  it('has their secrets in the store unreadable', async () => {
+    const { deps } = parts()
+    const caller: Principal = { ...somebody, scopes: ['agents'] }
+    const { _id } = await createAgent(deps, { ...asking(), caller }, { code: 'guide', name: 'Guide', model: 'chat', mcpServers: [server] })
+    const kept = await deps.collections.agents.findOne({ _id })
+    expect(kept!.definition).toContain('crm.test')
+    expect(kept!.definition).not.toContain('secret')
   })
 })

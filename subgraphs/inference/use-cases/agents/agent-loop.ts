@@ -9,6 +9,7 @@ import {
   ShownPassages,
   toolAnswer,
 } from '../../domain/agents/found-passages.ts'
+import { OUTSIDE_TOOLS_NOTICE } from '../../domain/agents/outside-tools.ts'
 import { ResponseSchema } from '../../domain/agents/response-schema.ts'
 import type { Citation, RunEvent, RunOutcome, RunStep } from '../../domain/agents/run.ts'
 import { type SearchTool, searchArguments, searchToolsOf, toolDefinition } from '../../domain/agents/search-tools.ts'
@@ -17,8 +18,10 @@ import type { ToolCall } from '../../domain/chat-answer.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { FoundPassages, Passage, PassageQuery } from '../../ports/knowledge.ts'
 import type { CallContext, Deps } from '../deps.ts'
+import { type McpTools, openMcpTools } from './mcp-tools.ts'
 import { askModel, type ModelAnswer } from './model-step.ts'
 import { MAX_SCHEMA_TRIES, schemaFailed, schemaFaults, schemaOrder } from './schema-answers.ts'
+import { type Tool, type ToolAnswer, toolFailure } from './tools.ts'
 
 /** Searches of one step at once. */
 const MAX_AT_ONCE = 4
@@ -41,6 +44,8 @@ export interface LoopInput {
 export interface LoopCalls {
   ask(name: string, request: ProtocolObject, onText: (text: string) => void): Promise<ModelAnswer>
   search(name: string, query: PassageQuery): Promise<FoundPassages>
+  /** What a tool outside answers; default: it is called each time. */
+  tool?(name: string, call: () => Promise<ToolAnswer>): Promise<ToolAnswer>
 }
 
 /** An agent's run from its question to its answer: the model is asked again with what it searched for, until it answers or meets a cap. @throws {KisError} */
@@ -54,10 +59,13 @@ class AgentLoop {
   readonly #calls: LoopCalls
   readonly #shown = new ShownPassages()
   readonly #messages: ProtocolObject[]
-  #tools: readonly SearchTool[] = []
+  #searchTools: readonly SearchTool[] = []
+  #outside: McpTools | undefined
+  #tools: readonly Tool[] = []
   #steps = 0
   #toolCalls = 0
   #searches = 0
+  #outsideCalls = 0
 
   constructor(deps: Deps, input: LoopInput) {
     this.#deps = deps
@@ -72,8 +80,12 @@ class AgentLoop {
   async run(): Promise<RunOutcome> {
     const { agent, model, context } = this.#input
     const collections = await this.#deps.knowledge.describe(agent.collectionIds, context)
-    this.#tools = searchToolsOf(collections)
+    this.#searchTools = searchToolsOf(collections)
     const callsTools = model.supports.has('tools')
+    const names = new Set(this.#searchTools.map(({ name }) => name))
+    await using outside = callsTools ? await openMcpTools(this.#deps, agent, context, names) : undefined
+    this.#outside = outside
+    this.#tools = [...this.#searchTools.map((tool) => this.#searching(tool)), ...(outside?.tools ?? []).map((tool) => this.#recorded(tool))]
     if (!callsTools) await this.#searchForTheModel()
     const schema = agent.responseSchema && new ResponseSchema(agent.responseSchema)
     this.#messages.unshift({ role: 'system', content: this.#system(callsTools, schema) })
@@ -111,7 +123,7 @@ class AgentLoop {
       model: model.id,
       messages: [...this.#messages],
       ...agent.sampling,
-      ...(toolChoice && { tools: this.#tools.map(toolDefinition), tool_choice: toolChoice }),
+      ...(toolChoice && { tools: this.#tools.map(({ definition }) => definition), tool_choice: toolChoice }),
       ...(schema && schemaOrder(model, schema).fields),
     }
     const pieces = new CheckedPieces(this.#shown)
@@ -140,18 +152,39 @@ class AgentLoop {
   }
 
   /** What the model did wrong is told to it; what ends the run is thrown. */
-  async #callTool({ id, name, arguments: text }: ToolCall): Promise<string | readonly Passage[]> {
+  async #callTool({ id, name, arguments: text }: ToolCall): Promise<ToolAnswer> {
     this.#input.emit({ type: 'tool_call', number: this.#steps, id, name, arguments: text })
     this.#toolCalls += 1
-    if (this.#toolCalls > MAX_TOOL_CALLS) return failure('No more searches are allowed. Answer from what was found.')
+    if (this.#toolCalls > MAX_TOOL_CALLS) return toolFailure('No more calls are allowed. Answer from what was found.')
     const tool = this.#tools.find((one) => one.name === name)
-    if (!tool) return failure(`There is no tool \`${name}\`.`)
+    if (!tool) return toolFailure(`There is no tool \`${name}\`.`)
     try {
-      const { query, limit, filter } = searchArguments(text)
-      return await this.#search(tool, query, limit, filter)
+      return await tool.call(text)
     } catch (error) {
-      if (error instanceof KisError && error.code.startsWith('invalid')) return failure(error.message)
+      if (error instanceof KisError && error.code.startsWith('invalid')) return toolFailure(error.message)
       throw error
+    }
+  }
+
+  #searching(tool: SearchTool): Tool {
+    return {
+      name: tool.name,
+      definition: toolDefinition(tool),
+      call: async (args) => {
+        const { query, limit, filter } = searchArguments(args)
+        return this.#search(tool, query, limit, filter)
+      },
+    }
+  }
+
+  #recorded(tool: Tool): Tool {
+    return {
+      ...tool,
+      call: (args) => {
+        this.#outsideCalls += 1
+        const call = () => tool.call(args)
+        return this.#calls.tool?.(`tool_${this.#outsideCalls}`, call) ?? call()
+      },
     }
   }
 
@@ -171,10 +204,10 @@ class AgentLoop {
   async #searchForTheModel(): Promise<void> {
     const last = this.#messages.findLastIndex(({ role }) => role === 'user')
     const question = last < 0 ? '' : textOf(this.#messages[last]!.content)
-    if (question.trim() === '' || this.#tools.length === 0) return
-    const limit = Math.max(1, Math.floor(PASSAGES_WITHOUT_TOOLS / this.#tools.length))
+    if (question.trim() === '' || this.#searchTools.length === 0) return
+    const limit = Math.max(1, Math.floor(PASSAGES_WITHOUT_TOOLS / this.#searchTools.length))
     const found: ShownPassage[] = []
-    for (const tool of this.#tools) found.push(...this.#shown.show(await this.#search(tool, question, limit, null)))
+    for (const tool of this.#searchTools) found.push(...this.#shown.show(await this.#search(tool, question, limit, null)))
     if (found.length > 0) this.#messages.splice(last, 0, { role: 'user', content: passagesAsText(found) })
   }
 
@@ -183,12 +216,14 @@ class AgentLoop {
     const order = schema && schemaOrder(model, schema).order
     return [
       ...(agent.instructions ? [agent.instructions] : []),
-      ...(this.#tools.length > 0 && callsTools
+      ...(this.#searchTools.length > 0 && callsTools
         ? [
             'Search the collections when the question may be answered by them. Answer in the language of the question, from the passages that you find, and say so when they do not answer it.',
           ]
         : []),
-      ...(this.#tools.length > 0 ? [PASSAGES_NOTICE] : []),
+      ...(this.#searchTools.length > 0 ? [PASSAGES_NOTICE] : []),
+      ...(this.#outside?.tools.length ? [OUTSIDE_TOOLS_NOTICE] : []),
+      ...(this.#outside?.away.length ? [`These services cannot be used at the moment: ${this.#outside.away.join(', ')}.`] : []),
       ...(order === null ? [] : [order]),
     ].join('\n\n')
   }
@@ -205,10 +240,6 @@ class AgentLoop {
 
 function citationOf({ number, passage: { score: _score, headingPath: _path, ...place } }: ShownPassage): Citation {
   return { mark: number, ...place }
-}
-
-function failure(message: string): string {
-  return JSON.stringify({ error: message })
 }
 
 function textOf(content: unknown): string {

@@ -1,3 +1,4 @@
+import { refuse } from '../../../common/check.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { type Principal, requireScope } from '../../../common/principal.ts'
@@ -9,10 +10,13 @@ import {
   readDefinition,
   storedDefinition,
 } from '../../domain/agents/definition.ts'
+import type { SealHeaders } from '../../domain/agents/mcp-servers.ts'
 import type { Model } from '../../domain/catalog.ts'
+import { permits } from '../../domain/residency.ts'
 import { admit } from '../admit.ts'
 import type { AgentRecord } from '../collections.ts'
 import type { AskContext, Deps } from '../deps.ts'
+import { headersPlace } from './mcp-tools.ts'
 
 /** Agents of one organization. */
 const MAX_AGENTS = 1_000
@@ -28,7 +32,7 @@ export async function createAgent(
   const principal = requireScope(ask.caller, 'agents')
   const { organizationId } = principal
   const code = checkAgentCode(input.code)
-  const definition = agentDefinition(input)
+  const definition = agentDefinition(input, sealingFor(deps, organizationId))
   await checkReferences(deps, { ...ask, caller: principal }, definition)
   if ((await deps.collections.agents.countDocuments({ organizationId, listed: true })) >= MAX_AGENTS)
     throw new KisError('storage_quota_exceeded', `An organization has at most ${MAX_AGENTS} agents.`)
@@ -61,7 +65,8 @@ export async function updateAgent(
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     const agent = await getAgent(deps, principal, id, 'input.id')
     const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
-    const definition = agentDefinition({ ...inputOf(readDefinition(agent.definition)), ...given })
+    const before = readDefinition(agent.definition)
+    const definition = agentDefinition({ ...inputOf(before), ...given }, sealingFor(deps, agent.organizationId), before)
     await checkReferences(deps, { ...ask, caller: principal }, definition)
     const next = { ...agent, ...newCode, version: agent.version + 1, definition: storedDefinition(definition), updatedAt: deps.clock.now() }
     await keepVersion(deps, next)
@@ -122,11 +127,25 @@ export function modelOf(deps: Deps, { caller }: { readonly caller: Principal }, 
 async function checkReferences(
   deps: Deps,
   ask: AskContext & { readonly caller: Principal },
-  { modelId, collectionIds }: AgentDefinition,
+  { modelId, collectionIds, mcpServers }: AgentDefinition,
 ): Promise<void> {
-  modelOf(deps, ask, modelId, 'input.model')
+  const model = modelOf(deps, ask, modelId, 'input.model')
+  if (mcpServers.length > 0 && !model.supports.has('tools'))
+    refuse('unsupported_value', 'input.mcpServers', `The model \`${modelId}\` calls no tools.`)
+  for (const [i, { url }] of mcpServers.entries()) checkServer(deps, ask.caller, url, `input.mcpServers[${i}].url`)
   const found = new Set((await deps.knowledge.describe(collectionIds, ask)).map(({ id }) => id))
   for (const [i, id] of collectionIds.entries()) if (!found.has(id)) throw new NotFound('collection', id, `input.collectionIds[${i}]`)
+}
+
+function checkServer({ mcp }: Deps, { residencyPolicy }: Principal, url: string, param: string): void {
+  if (!mcp.mayAsk(url))
+    refuse('unsupported_value', param, 'Only public http and https addresses on ports 80 and 443, without a user name, are asked.')
+  if (!permits(residencyPolicy, mcp.isLocal(url) ? 'local' : 'cloud'))
+    throw new KisError('residency_policy_violation', "The organization's residency policy permits servers of the operator only.", { param })
+}
+
+function sealingFor({ secrets }: Deps, organizationId: string): SealHeaders {
+  return (headers, url) => secrets.seal(JSON.stringify(headers), headersPlace(organizationId, url))
 }
 
 /** The version comes first: an agent that can be seen has its version. One that no agent came to is written over by the next try. */

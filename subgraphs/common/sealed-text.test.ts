@@ -1,0 +1,30 @@
+import { randomBytes } from 'node:crypto'
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { SealedTexts } from './sealed-text.ts'
+
+const texts = new SealedTexts(randomBytes(32))
+
+it('gives back what was sealed, and never seals it twice alike', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme' }), fc.string(), (text, place) => {
+      const sealed = texts.seal(text, place)
+      expect(texts.open(sealed, place)).toBe(text)
+      expect(texts.seal(text, place)).not.toBe(sealed)
+    }),
+  )
+})
+
+it('opens nothing that was sealed for another place, by another key, or changed since', () => {
+  const sealed = texts.seal('Bearer of a secret', 'org_a https://one.test/')
+  expect(sealed).not.toContain(Buffer.from('secret').toString('base64').slice(0, 6))
+  expect(() => texts.open(sealed, 'org_b https://one.test/')).toThrow()
+  expect(() => new SealedTexts(randomBytes(32)).open(sealed, 'org_a https://one.test/')).toThrow()
+  const bytes = Buffer.from(sealed, 'base64')
+  for (const at of [0, 15, bytes.length - 1]) {
+    const changed = Buffer.from(bytes)
+    changed[at]! ^= 1
+    expect(() => texts.open(changed.toString('base64'), 'org_a https://one.test/')).toThrow()
+  }
+  for (const short of ['', 'AAAA']) expect(() => texts.open(short, '')).toThrow()
+})

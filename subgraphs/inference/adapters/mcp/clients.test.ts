@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { eventually } from '../../../../test/support/eventually.ts'
+import { TestMcpServer } from '../../../../test/support/mcp-server.ts'
+import { Egress } from '../../../common/egress.ts'
+import { McpFailure } from '../../ports/mcp.ts'
+import { mcpClientsOver } from './clients.ts'
+
+let server: TestMcpServer
+beforeAll(async () => {
+  server = await TestMcpServer.start()
+})
+beforeEach(() => {
+  server.calls.length = 0
+  server.headers.length = 0
+})
+afterAll(() => server[Symbol.asyncDispose]())
+
+const never = new AbortController().signal
+const clients = (waits = { listMs: 10_000, callMs: 10_000 }) =>
+  mcpClientsOver(new Egress({ allowed: new Set([server.hostAndPort]) }), new Set([server.hostAndPort]), waits)
+const failure = (message: string) => expect.objectContaining({ name: 'McpFailure', message: expect.stringContaining(message) })
+
+it('lists and calls the tools of a server made by the SDK, with the headers that it is given', async () => {
+  await using connection = await clients().connect(server.urlOf('good'), { authorization: 'Bearer secret' }, never)
+  expect(await connection.listTools(never)).toEqual([
+    { name: 'find_customer', description: 'Finds a customer by name.', inputSchema: server.tools[0]!.inputSchema },
+  ])
+  expect(await connection.callTool('find_customer', { name: 'Salim' }, never)).toEqual({ text: 'Salim lives in Sur.', isError: false })
+  expect(server.calls).toEqual([{ name: 'find_customer', arguments: { name: 'Salim' } }])
+  expect(server.headers.every(({ authorization }) => authorization === 'Bearer secret')).toBe(true)
+})
+
+for (const [behaviour, said] of [
+  ['silent', 'did not answer in time'],
+  ['endless', 'did not answer in time'],
+  ['flooding', 'by the protocol'],
+  ['huge', ''],
+  ['redirecting', ''],
+  ['garbled', 'by the protocol'],
+  ['html', 'by the protocol'],
+  ['failing', 'by the protocol'],
+] as const) {
+  it(`is done with a ${behaviour} server after a bounded time, and leaves no connection`, async () => {
+    await using connection = await clients({ listMs: 10_000, callMs: said === 'did not answer in time' ? 300 : 10_000 }).connect(
+      server.urlOf(behaviour),
+      {},
+      never,
+    )
+    await expect(connection.callTool('find_customer', { name: 'Salim' }, never)).rejects.toEqual(failure(said))
+    await eventually(() => server.waiting === 0)
+    expect(server.inside).toBe(0)
+  })
+}
+
+it('ends a call with its caller', async () => {
+  await using connection = await clients().connect(server.urlOf('silent'), {}, never)
+  const stop = new AbortController()
+  const call = connection.callTool('find_customer', {}, stop.signal)
+  call.catch(() => undefined)
+  await eventually(() => server.waiting === 1)
+  stop.abort(new Error('no more of it'))
+  await expect(call).rejects.toThrow('no more of it')
+  await connection[Symbol.asyncDispose]()
+  await eventually(() => server.waiting === 0)
+})
+
+it('asks no address that is not public, unless the operator has named it', async () => {
+  const strict = mcpClientsOver(new Egress(), new Set())
+  expect(strict.mayAsk(server.urlOf('good'))).toBe(false)
+  expect(clients().mayAsk(server.urlOf('good'))).toBe(true)
+  expect([strict.isLocal(server.urlOf('good')), clients().isLocal(server.urlOf('good'))]).toEqual([false, true])
+  await expect(strict.connect(server.urlOf('good'), {}, never)).rejects.toBeInstanceOf(McpFailure)
+  expect(server.headers).toEqual([])
+})
+
+it('bounds the list of tools, whatever the server says', async () => {
+  const { tools } = server
+  server.tools = Array.from({ length: 500 }, (_, at) => ({ name: `tool_${at}`, inputSchema: { type: 'object' as const } }))
+  await using connection = await clients().connect(server.urlOf('good'), {}, never)
+  expect(await connection.listTools(never)).toHaveLength(200)
+  server.tools = tools
+})

@@ -1,0 +1,96 @@
+import { checkLength, isAbsent, listAt, objectAt, refuse, textAt } from '../../../common/check.ts'
+
+/** Servers of one agent: each is asked for its tools at the beginning of a run. */
+export const MAX_SERVERS = 5
+const MAX_URL = 2_048
+const MAX_HEADERS = 10
+const MAX_HEADER_VALUE = 4_096
+const MAX_ALLOWED_TOOLS = 50
+const MAX_TOOL_NAME = 128
+/** It stands before the names of tools, which have 64 characters in all. */
+const NAME = /^[A-Za-z0-9_-]{1,16}$/
+const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$/
+const HEADER_VALUE = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/
+/** They belong to the protocol or to the connection. */
+const OWN_HEADER =
+  /^(accept(-.*)?|content-.*|host|connection|mcp-.*|last-event-id|te|trailer|transfer-encoding|upgrade|expect|keep-alive|proxy-.*|sec-.*)$/i
+
+/** A server of the Model Context Protocol whose tools an agent may use. */
+export interface McpServer {
+  /** Stands before the names of its tools. */
+  readonly name: string
+  readonly url: string
+  /** Names of the headers that go with every request. */
+  readonly headerNames: readonly string[]
+  /** The headers, sealed; null: none. */
+  readonly sealedHeaders: string | null
+  /** By the server's own names; null: all. */
+  readonly allowedTools: readonly string[] | null
+}
+
+/** As the caller gives it. */
+export interface McpServerInput {
+  readonly name?: string | null
+  readonly url?: string | null
+  readonly headers?: unknown
+  readonly allowedTools?: readonly string[] | null
+}
+
+export type Headers = Readonly<Record<string, string>>
+
+export type SealHeaders = (headers: Headers, url: string) => string
+
+/**
+ * Headers that are left out stay what they were in `before` at the same name and address: a secret never goes to an address that it was not given for.
+ * @throws {KisError} with the path below `input.mcpServers`.
+ */
+export function mcpServersOf(
+  given: readonly McpServerInput[] | null | undefined,
+  before: readonly McpServer[],
+  seal: SealHeaders,
+): readonly McpServer[] {
+  const servers = listAt(given ?? [], 'input.mcpServers', 0, MAX_SERVERS).map((server, i) =>
+    serverOf(server as McpServerInput, `input.mcpServers[${i}]`, before, seal),
+  )
+  for (const [i, { name }] of servers.entries())
+    if (servers.findIndex((one) => one.name === name) < i)
+      refuse('already_exists', `input.mcpServers[${i}].name`, 'The names of the servers must differ.')
+  return servers
+}
+
+function serverOf(input: McpServerInput, param: string, before: readonly McpServer[], seal: SealHeaders): McpServer {
+  const name = textAt(input.name, `${param}.name`)
+  if (!NAME.test(name)) refuse('invalid_request', `${param}.name`, 'The name of a server has 1 to 16 letters, digits, `_` or `-`.')
+  const url = textAt(input.url, `${param}.url`)
+  checkLength(url, `${param}.url`, MAX_URL)
+  const allowedTools = isAbsent(input.allowedTools) ? null : allowedToolsAt(input.allowedTools, `${param}.allowedTools`)
+  if (isAbsent(input.headers)) {
+    const known = before.find((one) => one.name === name && one.url === url)
+    return { name, url, allowedTools, headerNames: known?.headerNames ?? [], sealedHeaders: known?.sealedHeaders ?? null }
+  }
+  const headers = headersAt(input.headers, `${param}.headers`)
+  const headerNames = Object.keys(headers)
+  return { name, url, allowedTools, headerNames, sealedHeaders: headerNames.length === 0 ? null : seal(headers, url) }
+}
+
+function headersAt(value: unknown, param: string): Headers {
+  const entries = Object.entries(objectAt(value, param))
+  if (entries.length > MAX_HEADERS) refuse('array_above_max_length', param, `A server has at most ${MAX_HEADERS} headers.`)
+  for (const [name, text] of entries) {
+    if (!HEADER_NAME.test(name))
+      refuse('invalid_request', param, 'The name of a header has 1 to 64 letters, digits and signs, as HTTP has it.')
+    if (OWN_HEADER.test(name)) refuse('unsupported_value', `${param}.${name}`, `The header \`${name}\` is the protocol's own.`)
+    checkLength(textAt(text, `${param}.${name}`), `${param}.${name}`, MAX_HEADER_VALUE)
+    if (!HEADER_VALUE.test(text as string))
+      refuse('unsupported_value', `${param}.${name}`, 'The value of a header is visible ASCII, with spaces inside it only.')
+  }
+  const headers = Object.fromEntries(entries.map(([name, text]) => [name.toLowerCase(), text as string]))
+  if (Object.keys(headers).length < entries.length) refuse('already_exists', param, 'The names of the headers must differ.')
+  return headers
+}
+
+function allowedToolsAt(value: readonly string[], param: string): readonly string[] {
+  const names = listAt(value, param, 0, MAX_ALLOWED_TOOLS)
+  for (const [i, name] of names.entries()) checkLength(textAt(name, `${param}[${i}]`), `${param}[${i}]`, MAX_TOOL_NAME)
+  return [...new Set(names as readonly string[])]
+}

@@ -1,0 +1,45 @@
+import type { ProtocolObject } from '../ports/engines.ts'
+import { type McpAnswer, type McpClients, McpFailure, type McpTool } from '../ports/mcp.ts'
+
+interface FakeServer {
+  readonly tools: readonly McpTool[]
+  /** `wait`: never. */
+  answer(tool: string, args: ProtocolObject): McpAnswer | McpFailure | 'wait'
+}
+
+/** Servers by their address; everything else is unreachable. What is below `http://10.` may not be asked, what is below `http://local.` is the operator's. */
+export class FakeMcp implements McpClients {
+  readonly servers = new Map<string, FakeServer>()
+  readonly connected: { readonly url: string; readonly headers: Readonly<Record<string, string>> }[] = []
+  readonly called: { readonly tool: string; readonly args: ProtocolObject }[] = []
+  open = 0
+
+  mayAsk(url: string): boolean {
+    return !url.startsWith('http://10.')
+  }
+
+  isLocal(url: string): boolean {
+    return url.startsWith('http://local.')
+  }
+
+  async connect(url: string, headers: Readonly<Record<string, string>>) {
+    this.connected.push({ url, headers })
+    const server = this.servers.get(url)
+    if (!server) throw new McpFailure('It did not answer by the protocol.')
+    this.open += 1
+    return {
+      listTools: async () => server.tools,
+      callTool: async (tool: string, args: ProtocolObject, signal: AbortSignal) => {
+        this.called.push({ tool, args })
+        const answer = server.answer(tool, args)
+        if (answer === 'wait')
+          return new Promise<never>((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
+        if (answer instanceof McpFailure) throw answer
+        return answer
+      },
+      [Symbol.asyncDispose]: async () => {
+        this.open -= 1
+      },
+    }
+  }
+}

@@ -1,0 +1,79 @@
+import type { AgentDefinition } from '../../domain/agents/definition.ts'
+import type { Headers, McpServer } from '../../domain/agents/mcp-servers.ts'
+import { outsideAnswer, outsideArguments, outsideToolsOf } from '../../domain/agents/outside-tools.ts'
+import { permits } from '../../domain/residency.ts'
+import { type McpConnection, McpFailure, type McpTool } from '../../ports/mcp.ts'
+import type { CallContext, Deps } from '../deps.ts'
+import { type Tool, toolFailure } from './tools.ts'
+
+/** The servers of an agent during one run. */
+export interface McpTools extends AsyncDisposable {
+  readonly tools: readonly Tool[]
+  /** Names of the servers that cannot be used in this run. */
+  readonly away: readonly string[]
+}
+
+/** Where the headers of a server belong. */
+export function headersPlace(organizationId: string, url: string): string {
+  return `headers of an MCP server ${organizationId} ${url}`
+}
+
+/** Asks each server for its tools, once for the run. One that fails is away, and the run goes on. @throws the signal's reason. */
+export async function openMcpTools(
+  deps: Deps,
+  { mcpServers }: AgentDefinition,
+  context: CallContext,
+  names: Set<string>,
+): Promise<McpTools> {
+  await using stack = new AsyncDisposableStack()
+  const opened = await Promise.all(mcpServers.map((server) => open(deps, server, context, stack)))
+  context.signal.throwIfAborted()
+  // In the order of the servers, whichever has answered first, so that names mean the same in each run.
+  const tools = opened.flatMap((found) => (found ? toolsOf(deps, found, context, names) : []))
+  const away = mcpServers.filter((_, at) => !opened[at]).map(({ name }) => name)
+  const kept = stack.move()
+  return { tools, away, [Symbol.asyncDispose]: () => kept.disposeAsync() }
+}
+
+interface OpenServer {
+  readonly server: McpServer
+  readonly connection: McpConnection
+  readonly found: readonly McpTool[]
+}
+
+async function open(deps: Deps, server: McpServer, context: CallContext, stack: AsyncDisposableStack): Promise<OpenServer | null> {
+  const { mcp, secrets, log } = deps
+  const { name, url, sealedHeaders } = server
+  const { organizationId, residencyPolicy } = context.caller
+  try {
+    if (!permits(residencyPolicy, mcp.isLocal(url) ? 'local' : 'cloud')) throw new McpFailure('The residency policy forbids it.')
+    const headers: Headers = sealedHeaders === null ? {} : JSON.parse(secrets.open(sealedHeaders, headersPlace(organizationId, url)))
+    const connection = stack.use(await mcp.connect(url, headers, context.signal))
+    return { server, connection, found: await connection.listTools(context.signal) }
+  } catch (error) {
+    if (!context.signal.aborted) log.info({ err: error, server: name, requestId: context.requestId }, 'a server of tools cannot be used')
+    return null
+  }
+}
+
+function toolsOf(
+  { log }: Deps,
+  { server, connection, found }: OpenServer,
+  { signal, requestId }: CallContext,
+  names: Set<string>,
+): readonly Tool[] {
+  return outsideToolsOf(server, found, names).map(({ name, ownName, definition }) => ({
+    name,
+    definition,
+    async call(args) {
+      const given = outsideArguments(args)
+      try {
+        return outsideAnswer(await connection.callTool(ownName, given, signal))
+      } catch (error) {
+        if (!(error instanceof McpFailure)) throw error
+        log.info({ err: error, tool: name, requestId }, 'an outside tool has failed')
+        return toolFailure(`The tool failed. ${error.message}`)
+      }
+    },
+  }))
+}

@@ -24,6 +24,7 @@ import type { BlobStore } from './ports/blob-store.ts'
 import type { ChunkIndex } from './ports/chunk-index.ts'
 import { knowledgeStore } from './ports/knowledge-store.ts'
 import { resolvers } from './resolvers/index.ts'
+import { CollectionDigests } from './use-cases/collection-digests.ts'
 import type { Deps } from './use-cases/deps.ts'
 import { webhookEventOf } from './use-cases/document-events.ts'
 import { work } from './use-cases/work.ts'
@@ -75,6 +76,7 @@ export async function createKnowledge(
     parser,
     inference: inferenceOver(links.inference),
     accounts: accountsOver(links.billing),
+    digests: new CollectionDigests(collections, clock),
     events,
     clock,
     ids,

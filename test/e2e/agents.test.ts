@@ -116,8 +116,25 @@ describe('agents, end to end', () => {
       expect(body.output_text).not.toContain('#99')
       expect(body.citations.map((citation: Json) => citation.file.file_name)).toEqual(['دليل.md', 'travel.md'])
       expect(body.steps.map(({ kind }: Json) => kind)).toEqual(['model', 'search', 'model', 'search', 'model'])
-      expect(toolsOf(cloud.received.at(-3))[0].function.description).toContain('"Test"')
+      const [tool] = cloud.received.at(-3)!.body.tools
+      for (const words of ['“دليل الموظف” (دليل.md)', '“Travel policy” (travel.md)', '“الإجازات”', '“Expenses”', '1 in Arabic'])
+        expect(tool.function.description).toContain(words)
       await expectReceipt(body)
+    })
+
+    it('tells the model of a collection’s contents as they change', async () => {
+      const changing = await newCollection(caller)
+      const agent = await newAgent({ collection_ids: [changing.id] })
+      const toldOf = async () => {
+        script(cloud, says('Well.'))
+        await run(agent, { input: 'What is there?' })
+        return cloud.last.body.tools[0].function.description
+      }
+      expect(await toldOf()).toContain('no documents yet')
+      const document = await addDocument(caller, changing.id, 'dates.md', '# Dates and palms\n\nPalms grow in oases.')
+      expect(await toldOf()).toContain('“Dates and palms” (dates.md)')
+      await caller.rest('DELETE', `/v1/collections/${changing.id}/documents/${document.id}`)
+      expect(await toldOf()).toContain('no documents yet')
     })
 
     it('does not search for a greeting', async () => {
@@ -444,8 +461,6 @@ describe('agents, end to end', () => {
     return said
   }
 })
-
-const toolsOf = (received: Json) => received.body.tools
 
 /** Server-sent events up to the stream's end, or the first `count`. */
 async function eventsFrom(response: Response, count = Number.POSITIVE_INFINITY): Promise<{ event: string; id: string; data: Json }[]> {

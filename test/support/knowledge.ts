@@ -13,6 +13,7 @@ import type { ChunkIndex } from '../../subgraphs/knowledge/ports/chunk-index.ts'
 import { type DocumentParser, type ParsedDocument, ParseFailure } from '../../subgraphs/knowledge/ports/document-parser.ts'
 import type { EmbeddingModel, Inference } from '../../subgraphs/knowledge/ports/inference.ts'
 import { knowledgeStore } from '../../subgraphs/knowledge/ports/knowledge-store.ts'
+import { CollectionDigests } from '../../subgraphs/knowledge/use-cases/collection-digests.ts'
 import type { Deps } from '../../subgraphs/knowledge/use-cases/deps.ts'
 
 export const DIMENSIONS = 16
@@ -217,6 +218,7 @@ export function depsOn(world: World, life = new Life()): Deps {
     clock: world.clock,
     ids: idSource(world.clock),
     log: silentLog,
+    digests: new CollectionDigests(store, world.clock),
     wake: () => {},
   }
 }

@@ -5,7 +5,8 @@ import { parseUsd } from '../../common/usd.ts'
 import type { BillingContext } from '../ports/billing.ts'
 import type { CollectionDescription, Knowledge, Passage } from '../ports/knowledge.ts'
 
-const DESCRIBE = 'query ($id: ID!) { collection(id: $id) { id code name description documentCount chunkCount } }'
+const DESCRIBE = `query ($id: ID!) { collection(id: $id) { id code name description chunkCount contents {
+  documentCount examinedCount languages { language documentCount } titles { title fileName } headings oldestAt newestAt } } }`
 const CONTENT = `query ($id: ID!, $offset: Float!, $length: Int!) {
   fileContent(id: $id, offset: $offset, length: $length) { content length file { sizeBytes } } }`
 /** The most that `fileContent` gives. */

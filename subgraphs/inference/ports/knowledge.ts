@@ -15,8 +15,24 @@ export interface CollectionDescription {
   readonly code: string
   readonly name: string
   readonly description: string | null
-  readonly documentCount: number
   readonly chunkCount: number
+  readonly contents: CollectionContents
+}
+
+/** What is in a collection, in few words. Titles and headings are documents' own words, and so anybody's. */
+export interface CollectionContents {
+  /** Documents that searches find. */
+  readonly documentCount: number
+  /** Of them the newest, which languages, titles and headings are those of. */
+  readonly examinedCount: number
+  /** Most documents first; `ar`, `en` or null. */
+  readonly languages: readonly { readonly language: string | null; readonly documentCount: number }[]
+  /** Of the longest documents, longest first. */
+  readonly titles: readonly { readonly title: string | null; readonly fileName: string }[]
+  readonly headings: readonly string[]
+  /** When the first and the last of the documents was attached, in ISO 8601; null: there is none. */
+  readonly oldestAt: string | null
+  readonly newestAt: string | null
 }
 
 export interface PassageQuery {

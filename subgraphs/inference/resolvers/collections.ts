@@ -1,6 +1,7 @@
 import { requireScope } from '../../common/principal.ts'
 import type { ResolverContext } from '../../common/subgraph.ts'
-import { describeCollection, SEARCH_PARAMETERS } from '../domain/agents/search-tools.ts'
+import { describeCollection } from '../domain/agents/describe-collection.ts'
+import { SEARCH_PARAMETERS } from '../domain/agents/search-tools.ts'
 import type { ServedDeps } from '../use-cases/deps.ts'
 
 export const CollectionFields = {

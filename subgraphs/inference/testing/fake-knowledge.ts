@@ -22,7 +22,11 @@ export class FakeKnowledge implements Knowledge {
   }
 
   add(id: string, texts: readonly string[], organizationId = 'org_a'): void {
-    const description = { id, code: id, name: `The ${id}`, description: null, documentCount: texts.length, chunkCount: texts.length }
+    const contents = {
+      ...{ documentCount: texts.length, examinedCount: texts.length, languages: [{ language: 'en', documentCount: texts.length }] },
+      ...{ titles: [{ title: null, fileName: `${id}_0.txt` }], headings: [], oldestAt: null, newestAt: null },
+    }
+    const description = { id, code: id, name: `The ${id}`, description: null, chunkCount: texts.length, contents }
     this.collections.set(id, { organizationId, description, texts })
   }
 

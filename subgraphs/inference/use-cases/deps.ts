@@ -76,7 +76,7 @@ export interface AskContext extends Omit<BillingContext, 'caller'> {
 export interface CallContext extends BillingContext {
   /** Hears what each hold of the call was resolved with. */
   readonly spent?: (usage: Usage) => void
-  /** Hears of each charge of the call as it is being made. */
+  /** Hears of each hold of the call before it is placed: of what it is charged in the end. */
   readonly charging?: (cost: Promise<bigint>) => void
   readonly record?: CallRecord
 }

@@ -65,7 +65,9 @@ export interface OpenRunHold {
 
 /** Reserves the most that a run may spend, in nano-USD. @throws as `openHold`. */
 export async function openRunHold(deps: Deps, context: CallContext, amount: bigint): Promise<OpenRunHold> {
-  const hold = await open(deps, context, quantitiesOf(0, 0), (id, opening) =>
+  // It is no call of the run.
+  const { charging: _, ...own } = context
+  const hold = await open(deps, own, quantitiesOf(0, 0), (id, opening) =>
     deps.billing.placeRunHold({ id, amount, ttlSeconds: HOLD_TTL_SECONDS }, opening),
   )
   return runHoldOf(deps, context, hold, amount)
@@ -104,6 +106,9 @@ async function open(
 ): Promise<OpenHold> {
   const id = deps.ids('hold')
   await context.record?.holding(id)
+  const charge = Promise.withResolvers<bigint>()
+  charge.promise.catch(() => undefined)
+  context.charging?.(charge.promise)
   try {
     await withDeadline(
       OPEN_TIMEOUT_MS,
@@ -117,12 +122,21 @@ async function open(
   } catch (error) {
     if (error instanceof KisError && REFUSED.includes(error.code)) {
       context.record?.holdEnded(0n)
+      charge.resolve(0n)
       throw error
     }
-    freeQuietly(deps, context, id)
+    charge.resolve(freeQuietly(deps, context, id))
     throw error instanceof KisError || context.signal.aborted ? error : new ServiceUnavailable('Billing', { cause: error })
   }
-  return holdOf(deps, context, id, used)
+  const hold = holdOf(deps, context, id, used)
+  return {
+    ...hold,
+    resolve(usage) {
+      const outcome = hold.resolve(usage)
+      charge.resolve(outcome)
+      return outcome
+    },
+  }
 }
 
 /** An open hold, dispatched where it is a call's, renewed until it is resolved or left; `used` is what billing knows of it. */
@@ -165,17 +179,19 @@ export function holdOf({ billing, background, log }: Deps, context: CallContext,
         lasting(context, (bill) => (usage ? billing.settleHold(id, usage.quantities, usage.source, bill) : billing.voidHold(id, bill))),
       )
       tellRecord(context, outcome)
-      context.charging?.(outcome)
       outcome.catch((error) => log.error({ err: error, holdId: id, requestId: context.requestId, usage }, 'hold left to expire'))
       return outcome
     },
   }
 }
 
-function freeQuietly({ billing, background, log }: Deps, context: CallContext, id: string): void {
+/** Gives what was charged for what may have been placed. */
+function freeQuietly({ billing, background, log }: Deps, context: CallContext, id: string): Promise<bigint> {
   const freed = background.track(lasting(context, (bill) => billing.voidHold(id, bill)))
-  tellRecord(context, freed.catch(neverPlaced))
+  const charged = freed.catch(neverPlaced)
+  tellRecord(context, charged)
   freed.catch((error) => log.warn({ err: error, holdId: id, requestId: context.requestId }, 'hold left to expire'))
+  return charged
 }
 
 /** Nothing was charged for a hold that billing does not know. */

@@ -37,6 +37,5 @@ function cutWithin(window: string, maxChars: number): number {
 /** The text, or its beginning with an ellipsis where it has more than `maxChars`. */
 export function shorten(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text
-  const [head] = cutInto(text.slice(0, maxChars + MARGIN_CHARS), { start: 0, end: maxChars + MARGIN_CHARS }, maxChars - 1)
-  return `${text.slice(0, head!.end).trimEnd()}…`
+  return `${text.slice(0, cutWithin(text.slice(0, maxChars + MARGIN_CHARS), maxChars - 1)).trimEnd()}…`
 }

@@ -1,5 +1,6 @@
 import type { Telling } from '../../common/event-log.ts'
 import type { Leasable } from '../../common/jobs.ts'
+import type { Outline } from './outline.ts'
 
 /** What the primary store keeps. Field names are the store's; every record names its organization, and is read with it. */
 
@@ -100,6 +101,8 @@ export interface DocumentRecord extends Telling {
   readonly pageCount: number | null
   readonly chunkCount: number
   readonly language: string | null
+  /** Absent until it is ready for the first time. */
+  readonly outline?: Outline
   readonly attempts: number
   /** Names the chunks that searches may give; null until it is ready for the first time. */
   readonly liveGeneration: string | null

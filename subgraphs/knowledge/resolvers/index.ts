@@ -179,6 +179,7 @@ export const resolvers: Resolvers<Deps> = {
     },
     documentCount: ({ _id }: CollectionRecord, _args: unknown, { deps }: Context) =>
       deps.store.documents.countDocuments({ collectionId: _id, listed: true }),
+    contents: (collection: CollectionRecord, _args: unknown, { deps }: Context) => deps.digests.of(collection),
     chunkCount: async ({ _id, organizationId }: CollectionRecord, _args: unknown, { deps }: Context) =>
       (await usageOf(deps.store, organizationId)).chunks[_id] ?? 0,
     __resolveReference: ({ id }: { id: string }, { deps, caller }: Context) =>

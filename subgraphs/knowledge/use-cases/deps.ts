@@ -9,6 +9,7 @@ import type { ChunkIndex } from '../ports/chunk-index.ts'
 import type { DocumentParser } from '../ports/document-parser.ts'
 import type { Inference } from '../ports/inference.ts'
 import type { KnowledgeStore } from '../ports/knowledge-store.ts'
+import type { CollectionDigests } from './collection-digests.ts'
 
 /** What the use cases of knowledge are given; each names the part of it that it uses. */
 export interface Deps {
@@ -18,6 +19,7 @@ export interface Deps {
   readonly parser: DocumentParser
   readonly inference: Inference
   readonly accounts: Accounts
+  readonly digests: CollectionDigests
   readonly events: EventLog<DocumentRecord>
   readonly clock: Clock
   readonly ids: IdSource

@@ -4,6 +4,7 @@ import type { Update } from '../../common/ports/document-store.ts'
 import type { Principal } from '../../common/principal.ts'
 import { chunkDocument, type DocumentChunk, embeddingTextOf } from '../domain/chunk-document.ts'
 import { documentLanguageOf } from '../domain/language.ts'
+import { type Outline, outlineOf } from '../domain/outline.ts'
 import { chunkIdOf, DOCUMENT_ERROR_CODES, type DocumentErrorCode, type DocumentRecord } from '../domain/records.ts'
 import { grams, normaliseForEmbedding, words } from '../domain/text-analysis.ts'
 import type { IndexedChunk, IndexedDocument } from '../ports/chunk-index.ts'
@@ -154,7 +155,7 @@ class Ingestion {
       await this.#close(this.#document.embedding.tokens, context)
       await this.#write({ embedding: null })
     }
-    await this.#goLive(chunks.length, language)
+    await this.#goLive(chunks.length, language, outlineOf(parsed))
   }
 
   /** The principal of the key that attached the document, as it is now. Who pays in its place takes over the bill, never its rules. */
@@ -275,7 +276,7 @@ class Ingestion {
     })
   }
 
-  async #goLive(chunkCount: number, language: string | null): Promise<void> {
+  async #goLive(chunkCount: number, language: string | null, { title, headings }: Outline): Promise<void> {
     const { index } = this.#deps
     const { collectionId, _id } = this.#document
     await index.deleteDocument(collectionId, _id, this.#generation)
@@ -284,7 +285,15 @@ class Ingestion {
     if (length !== chunkCount) throw new Error(`${_id} has ${length} of ${chunkCount} chunks in the index`)
     if ((await count(this.#deps, countedChunks(this.#deps, this.#document), chunkCount)) === 'lost') throw new LeaseLost()
     await this.#write(
-      { status: 'ready', stage: null, progress: null, liveGeneration: this.#generation, chunkCount, language },
+      {
+        status: 'ready',
+        stage: null,
+        progress: null,
+        liveGeneration: this.#generation,
+        chunkCount,
+        language,
+        outline: { title, headings },
+      },
       { $unset: { job: '', payer: '' } },
     )
   }

@@ -1,6 +1,7 @@
 import { KisError } from '../../../common/errors.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { CollectionDescription } from '../../ports/knowledge.ts'
+import { describeCollection } from './describe-collection.ts'
 
 /** Passages of one search unless the model asks for another number, and at most. */
 const DEFAULT_PASSAGES = 8
@@ -31,16 +32,6 @@ export function searchToolsOf(collections: readonly CollectionDescription[]): re
     names.add(name)
     return { name, description: describeCollection(collection), collection }
   })
-}
-
-/** What a model must know to decide whether the collection may hold the answer. */
-export function describeCollection({ name, description, documentCount, chunkCount }: CollectionDescription): string {
-  return [
-    `Searches the document collection "${name}" by meaning and by words, in Arabic and English alike: a question in one language finds passages in the other.`,
-    ...(description ? [description] : []),
-    `It holds ${documentCount} documents in ${chunkCount} passages.`,
-    'Use it whenever the question may be answered by these documents; not for greetings or what the conversation already says. Search again with other words or filters when the passages do not answer.',
-  ].join('\n')
 }
 
 export const SEARCH_PARAMETERS: ProtocolObject = {

@@ -1,4 +1,5 @@
-import { KisError } from '../../../common/errors.ts'
+import { ERRORS } from '../../../../schema/errors.ts'
+import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
 import type { AgentDefinition } from '../../domain/agents/definition.ts'
 import { MAX_TOOL_CALLS } from '../../domain/agents/definition.ts'
 import {
@@ -25,8 +26,12 @@ import { type Tool, type ToolAnswer, toolFailure } from './tools.ts'
 
 /** Searches of one step at once. */
 const MAX_AT_ONCE = 4
+/** Searches take tens of milliseconds; an engine of embeddings may repeat its call. */
+const MAX_SEARCH_MS = 60_000
 /** Passages in all for a model that cannot ask for them. */
 const PASSAGES_WITHOUT_TOOLS = 8
+/** Of a message that is searched by: models of embeddings read some 512 tokens, and questions stand at the end of what they are about. */
+const MAX_QUESTION_CHARACTERS = 1_000
 
 export interface LoopInput {
   readonly agent: AgentDefinition
@@ -73,7 +78,7 @@ class AgentLoop {
     this.#messages = [...input.messages]
     this.#calls = input.calls ?? {
       ask: (_name, request, onText) => askModel(deps, input.context, request, onText),
-      search: (_name, query) => deps.knowledge.search(query, input.context),
+      search: (_name, query) => searchToItsEnd(deps, input.context, query),
     }
   }
 
@@ -141,9 +146,12 @@ class AgentLoop {
   async #callTools(calls: readonly ToolCall[]): Promise<readonly ProtocolObject[]> {
     const answers: ProtocolObject[] = []
     for (let from = 0; from < calls.length; from += MAX_AT_ONCE) {
-      const contents = await Promise.all(calls.slice(from, from + MAX_AT_ONCE).map((call) => this.#callTool(call)))
+      const outcomes = await Promise.allSettled(calls.slice(from, from + MAX_AT_ONCE).map((call) => this.#callTool(call)))
       // Shown in the order of the calls, so that a passage has the same mark whichever search is ready first.
-      for (const [i, found] of contents.entries()) {
+      for (const [i, outcome] of outcomes.entries()) {
+        // The others have come to their end, and so to their charge.
+        if (outcome.status === 'rejected') throw outcome.reason
+        const found = outcome.value
         const content = typeof found === 'string' ? found : toolAnswer(this.#shown.show(found))
         answers.push({ role: 'tool', tool_call_id: calls[from + i]!.id, content })
       }
@@ -161,7 +169,7 @@ class AgentLoop {
     try {
       return await tool.call(text)
     } catch (error) {
-      if (error instanceof KisError && error.code.startsWith('invalid')) return toolFailure(error.message)
+      if (error instanceof KisError && isModelsFault(error)) return toolFailure(error.message)
       throw error
     }
   }
@@ -203,7 +211,7 @@ class AgentLoop {
   /** For a model that cannot ask: the question is looked for in every collection, and what is found stands before it. */
   async #searchForTheModel(): Promise<void> {
     const last = this.#messages.findLastIndex(({ role }) => role === 'user')
-    const question = last < 0 ? '' : textOf(this.#messages[last]!.content)
+    const question = last < 0 ? '' : textOf(this.#messages[last]!.content).slice(-MAX_QUESTION_CHARACTERS)
     if (question.trim() === '' || this.#searchTools.length === 0) return
     const limit = Math.max(1, Math.floor(PASSAGES_WITHOUT_TOOLS / this.#searchTools.length))
     const found: ShownPassage[] = []
@@ -238,8 +246,22 @@ class AgentLoop {
   }
 }
 
+/** A search that has begun is waited for, also by a run that is cancelled: its charge belongs on the receipt. */
+async function searchToItsEnd(deps: Deps, context: CallContext, query: PassageQuery): Promise<FoundPassages> {
+  context.signal.throwIfAborted()
+  const signal = AbortSignal.timeout(MAX_SEARCH_MS)
+  return deps.knowledge.search(query, { ...context, signal }).catch((error) => {
+    throw signal.aborted ? new ServiceUnavailable('The search', { cause: error }) : error
+  })
+}
+
 function citationOf({ number, passage: { score: _score, headingPath: _path, ...place } }: ShownPassage): Citation {
   return { mark: number, ...place }
+}
+
+/** It may try other words or another filter; or the collection has gone meanwhile. */
+function isModelsFault({ code }: KisError): boolean {
+  return ERRORS[code].status === 400 || code === 'not_found'
 }
 
 function textOf(content: unknown): string {

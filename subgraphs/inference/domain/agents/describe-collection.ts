@@ -1,0 +1,77 @@
+import type { CollectionContents, CollectionDescription } from '../../ports/knowledge.ts'
+
+/** Of a tool's description: a model reads it with every call, and vendors cut or refuse what is much longer. */
+const MAX_CHARACTERS = 1_500
+/** Of the description that the collection's owner wrote. */
+const MAX_OWN_CHARACTERS = 400
+/** What titles may take, so that headings have room. */
+const MAX_TITLE_CHARACTERS = 500
+
+const LANGUAGES: Readonly<Record<string, string>> = { ar: 'Arabic', en: 'English' }
+
+const PURPOSE = 'by meaning and by words, in Arabic and English alike: a question in one language finds passages in the other.'
+const USE =
+  'Use it whenever the question may be answered by these documents; not for greetings or what the conversation already says. Search again with other words or filters when the passages do not answer.'
+
+/** What a model must know to decide whether the collection may hold the answer; from what is in it, and so as it changes. */
+export function describeCollection({ name, description, chunkCount, contents }: CollectionDescription): string {
+  const before = [
+    `Searches the document collection ${quoted(name, 200)} ${PURPOSE}`,
+    ...(description ? [clipped(oneLine(description), MAX_OWN_CHARACTERS)] : []),
+    extentOf(contents, chunkCount),
+  ]
+  const room = MAX_CHARACTERS - [...before, USE].join('\n').length - 1
+  return [...before, ...listsOf(contents, room), USE].join('\n')
+}
+
+function extentOf({ documentCount, examinedCount, languages, oldestAt, newestAt }: CollectionContents, chunkCount: number): string {
+  if (documentCount === 0) return 'It holds no documents yet.'
+  const shares = languages.map(({ language, documentCount: count }) => {
+    const name = language === null ? 'another language' : (LANGUAGES[language] ?? language)
+    return `${count} in ${name}`
+  })
+  const examined = examinedCount < documentCount ? `; of the newest ${examinedCount}, ` : ': '
+  const from = oldestAt?.slice(0, 10)
+  const to = newestAt?.slice(0, 10)
+  const dates = from && to ? `; added ${from === to ? `on ${from}` : `from ${from} to ${to}`}` : ''
+  return `It holds ${documentCount} ${documentCount === 1 ? 'document' : 'documents'} in ${chunkCount} passages${examined}${shares.join(', ')}${dates}.`
+}
+
+/** Each in quotation marks: they are the documents' words, which must not read as ours. */
+function listsOf({ titles, headings }: CollectionContents, room: number): readonly string[] {
+  const named = titles.map(({ title, fileName }) =>
+    title === null ? quoted(fileName, 80) : `${quoted(title, 80)} (${clipped(oneLine(fileName), 60)})`,
+  )
+  const first = listWithin('Documents, in their own words: ', named, Math.min(room, MAX_TITLE_CHARACTERS))
+  const second = listWithin(
+    'Headings in them: ',
+    headings.map((heading) => quoted(heading, 80)),
+    room - first.length - 1,
+  )
+  return [first, second].filter((list) => list !== '')
+}
+
+/** As many items as there is room for; empty when there is none for the first. */
+function listWithin(label: string, items: readonly string[], room: number): string {
+  let list = ''
+  for (const item of items) {
+    const longer = list === '' ? label + item : `${list}; ${item}`
+    // The end of the list takes one or three characters more.
+    if (longer.length + 3 > room) return list && `${list}; …`
+    list = longer
+  }
+  return list && `${list}.`
+}
+
+function quoted(text: string, most: number): string {
+  return `“${clipped(oneLine(text).replaceAll(/[“”"]/g, "'"), most)}”`
+}
+
+function clipped(text: string, most: number): string {
+  return text.length <= most ? text : `${text.slice(0, most - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
+}
+
+/** Line breaks, control characters and those that turn the direction of writing could make text look like ours. */
+function oneLine(text: string): string {
+  return text.replaceAll(/[\s\p{Cc}\u202A-\u202E\u2066-\u2069]+/gu, ' ').trim()
+}

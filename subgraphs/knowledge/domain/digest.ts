@@ -1,0 +1,61 @@
+import type { DocumentRecord } from './records.ts'
+
+const MAX_TITLES = 12
+const MAX_HEADINGS = 24
+
+/** What is in a collection, in few words. */
+export interface CollectionDigest {
+  /** Documents that searches find. */
+  readonly documentCount: number
+  /** Of them the newest, which the rest is told of. */
+  readonly examinedCount: number
+  /** By how many documents are in it, most first. */
+  readonly languages: readonly { readonly language: string | null; readonly documentCount: number }[]
+  /** Of the longest documents, longest first. */
+  readonly titles: readonly DigestTitle[]
+  /** Of the same documents, the first of each before the second of any; each once. */
+  readonly headings: readonly string[]
+  /** When the first and the last of all documents was attached; null: there is none. */
+  readonly oldestAt: Date | null
+  readonly newestAt: Date | null
+}
+
+export interface DigestTitle {
+  /** Null for a document without a heading at its beginning. */
+  readonly title: string | null
+  readonly fileName: string
+}
+
+type Examined = Pick<DocumentRecord, 'fileName' | 'language' | 'chunkCount' | 'createdAt' | 'outline'>
+
+/** @param newest documents that are ready, newest first. */
+export function digestOf(newest: readonly Examined[], documentCount: number, oldestAt: Date | null): CollectionDigest {
+  const longest = newest.toSorted((a, b) => b.chunkCount - a.chunkCount)
+  const byLanguage = [...Map.groupBy(newest, ({ language }) => language)]
+  return {
+    documentCount,
+    examinedCount: newest.length,
+    languages: byLanguage
+      .map(([language, { length }]) => ({ language, documentCount: length }))
+      .toSorted((a, b) => b.documentCount - a.documentCount),
+    titles: longest.slice(0, MAX_TITLES).map(({ outline, fileName }) => ({ title: outline?.title ?? null, fileName })),
+    headings: headingsOf(longest),
+    oldestAt,
+    newestAt: newest[0]?.createdAt ?? null,
+  }
+}
+
+function headingsOf(longest: readonly Examined[]): readonly string[] {
+  const headings = new Set<string>()
+  for (let place = 0; ; place++) {
+    let isAny = false
+    for (const { outline } of longest) {
+      const heading = outline?.headings[place]
+      if (heading === undefined) continue
+      isAny = true
+      headings.add(heading)
+      if (headings.size === MAX_HEADINGS) return [...headings]
+    }
+    if (!isAny) return [...headings]
+  }
+}

@@ -1,0 +1,52 @@
+import type { Clock } from '../../common/clock.ts'
+import { Lru } from '../../common/lru.ts'
+import { type CollectionDigest, digestOf } from '../domain/digest.ts'
+import type { CollectionRecord } from '../domain/records.ts'
+import type { KnowledgeStore } from '../ports/knowledge-store.ts'
+import { usageOf } from './count-usage.ts'
+
+/** Documents that a digest is made of, the newest: one page of an index. What is told of more would not fit a tool's description either. */
+const MAX_EXAMINED = 200
+/** Digests kept, some 5 KB each. */
+const MAX_KEPT = 1_000
+/** What changes without any of the signs below is noticed by then. */
+const MAX_AGE_MS = 300_000
+
+interface Kept {
+  readonly signs: string
+  readonly madeMs: number
+  readonly digest: CollectionDigest
+}
+
+/** Digests of collections, each kept until its collection's contents change: by the number of its documents and chunks, and its newest document. */
+export class CollectionDigests {
+  readonly #store: KnowledgeStore
+  readonly #clock: Clock
+  readonly #kept = new Lru<string, Kept>(MAX_KEPT)
+
+  constructor(store: KnowledgeStore, clock: Clock) {
+    this.#store = store
+    this.#clock = clock
+  }
+
+  async of({ _id: collectionId, organizationId }: Pick<CollectionRecord, '_id' | 'organizationId'>): Promise<CollectionDigest> {
+    const { documents } = this.#store
+    const ready = { collectionId, listed: true, status: 'ready' } as const
+    const [documentCount, { chunks }, [newest]] = await Promise.all([
+      documents.countDocuments(ready),
+      usageOf(this.#store, organizationId),
+      documents.find(ready, { sort: { _id: -1 }, limit: 1 }),
+    ])
+    const signs = `${documentCount} ${chunks[collectionId] ?? 0} ${newest?._id}`
+    const nowMs = this.#clock.now().getTime()
+    const kept = this.#kept.get(collectionId)
+    if (kept?.signs === signs && nowMs - kept.madeMs < MAX_AGE_MS) return kept.digest
+    const [examined, [oldest]] = await Promise.all([
+      documents.find(ready, { sort: { _id: -1 }, limit: MAX_EXAMINED }),
+      documents.find(ready, { sort: { _id: 1 }, limit: 1 }),
+    ])
+    const digest = digestOf(examined, documentCount, oldest?.createdAt ?? null)
+    this.#kept.set(collectionId, { signs, madeMs: nowMs, digest })
+    return digest
+  }
+}

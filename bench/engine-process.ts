@@ -40,6 +40,11 @@ async function stream(response: ServerResponse, paceMs: number | undefined): Pro
 }
 
 const server = createServer(async (request, response) => {
+  if (request.method !== 'POST') {
+    // LiteLLM asks for the models when it starts.
+    response.writeHead(200, { 'content-type': 'application/json' })
+    return void response.end('{"object":"list","data":[]}')
+  }
   const { stream: isStream, messages } = JSON.parse(await text(request))
   if (isStream) return stream(response, PACES_MS[messages.at(-1).content])
   response.writeHead(200, { 'content-type': 'application/json' })

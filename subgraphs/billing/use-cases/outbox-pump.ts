@@ -6,6 +6,11 @@ import { pumpOutbox } from './pump-outbox.ts'
 /** Wallets that a start looks at together. */
 const RESUME_PAGE_WALLETS = 100
 
+/** How long entries may wait for others: a call's own are then mostly copied together, and not between the writes that its caller waits for. */
+const WAIT_MS = 50
+/** Entries that wait no longer: every write of the wallet handles them again. */
+const MANY_ENTRIES = 16
+
 /** A run of the pump, and the one that begins after it for whoever came while it was under way. */
 interface Run {
   current: Promise<void>
@@ -17,6 +22,8 @@ export class OutboxPump implements AsyncDisposable {
   readonly #collections: Collections
   readonly #log: Log
   readonly #runs = new Map<string, Run>()
+  /** Of organizations whose entries wait for others. */
+  readonly #timers = new Map<string, NodeJS.Timeout>()
   /** Told of each run of their organization, after it. */
   readonly listeners = new Listeners()
   #closed = false
@@ -26,10 +33,14 @@ export class OutboxPump implements AsyncDisposable {
     this.#log = log
   }
 
-  /** Copies out soon. Failing is no loss: the entries stay in the outbox for the next write, read or start. */
-  kick(organizationId: string): void {
+  /** Copies out soon; `entries` are in the outbox. Failing is no loss: they stay there for the next write, read or start. */
+  kick(organizationId: string, entries: number): void {
     if (this.#closed) return
-    this.drain(organizationId).catch((error) => this.#log.warn({ err: error, organizationId }, 'an outbox could not be copied'))
+    const run = () => {
+      this.drain(organizationId).catch((error) => this.#log.warn({ err: error, organizationId }, 'an outbox could not be copied'))
+    }
+    if (entries >= MANY_ENTRIES) run()
+    else if (!this.#timers.has(organizationId)) this.#timers.set(organizationId, setTimeout(run, WAIT_MS))
   }
 
   /** Resolves when everything that was posted before the call can be read in the ledger and the usage records. */
@@ -54,10 +65,13 @@ export class OutboxPump implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true
+    for (const organizationId of [...this.#timers.keys()]) void this.drain(organizationId).catch(() => undefined)
     await Promise.allSettled([...this.#runs.values()].map((run) => run.next ?? run.current))
   }
 
   #start(organizationId: string): Promise<void> {
+    clearTimeout(this.#timers.get(organizationId))
+    this.#timers.delete(organizationId)
     const run: Run = {
       current: pumpOutbox(this.#collections, organizationId).finally(() => {
         if (!run.next) this.#runs.delete(organizationId)

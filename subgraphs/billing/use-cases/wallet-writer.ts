@@ -103,7 +103,7 @@ export class WalletWriter {
       if (!update && base === known) continue
       const written = update ? await wallets.findOneAndUpdate({ _id: organizationId, revision: base.revision }, update) : base
       if (!written) continue
-      if (draft.pendingEntries > 0) this.#pump.kick(organizationId)
+      if (draft.pendingEntries > 0) this.#pump.kick(organizationId, draft.pendingEntries)
       for (const [i, verdict] of verdicts.entries()) {
         if ('error' in verdict) batch[i]!.reject(verdict.error)
         else batch[i]!.resolve({ value: verdict.value as never, wallet: written })

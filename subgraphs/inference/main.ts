@@ -129,7 +129,11 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
       const found = await Promise.all([store.problems(AbortSignal.timeout(PING_TIMEOUT_MS)), embedded?.problems() ?? []])
       return found.flat()
     },
-    [Symbol.asyncDispose]: () => parts.disposeAsync(),
+    async [Symbol.asyncDispose]() {
+      // Before all else: what waits for a store that has not opened waits no longer.
+      stopping.abort()
+      await parts.disposeAsync()
+    },
   }
 }
 

@@ -29,7 +29,6 @@ describe('the contract', () => {
   it('names every error code in the README', () => {
     const readme = read('../README.md')
     const unnamed = Object.keys(ERRORS).filter((code) => !readme.includes(`\`${code}\``))
-    // These belong to agents and workflows, which are not there yet.
-    expect(unnamed).toEqual(['output_schema_failed', 'run_limit_exceeded'])
+    expect(unnamed).toEqual([])
   })
 })

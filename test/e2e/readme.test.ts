@@ -36,6 +36,20 @@ describe('the walk-through of the README', () => {
     expect(stdout.trim().split('\n').at(-1)).toMatch(/^99\.9\d+$/)
   }, 90_000)
 
+  it('has an agent over two languages that cites what it answers', async () => {
+    mkdirSync(new URL('.', SCRIPT), { recursive: true })
+    writeFileSync(SCRIPT, here(block('js', "'/agents'")))
+    const { stdout } = await run(process.execPath, [SCRIPT.pathname], {
+      env: { ...process.env, KIS_API_KEY: service.key },
+      timeout: 60_000,
+    })
+    rmSync(SCRIPT)
+    expect(stdout).toMatch(/ثلاثون يوماً .*\[#\d\]/)
+    expect(stdout).toContain("file_name: 'إجازات.md'")
+    expect(stdout).toMatch(/\[ 'search 0\.\d+', 'model 0\.\d+' \] 0\.\d+/)
+    expect(stdout).toMatch(/60 dollars .*\[#\d\] travel\.md \[ 'travel\.md' \]/)
+  }, 90_000)
+
   it('works by Anthropic’s SDK', async () => {
     mkdirSync(new URL('.', SCRIPT), { recursive: true })
     writeFileSync(SCRIPT, here(block('js', 'import Anthropic')))

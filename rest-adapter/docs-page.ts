@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
 import { ERRORS } from '../schema/errors.ts'
 import { STYLE, WALK_THROUGH } from './docs-text.ts'
@@ -9,11 +10,13 @@ const CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; 
 /** Objects inside objects are shown to this depth; the contract's own go to 4. */
 const MAX_DEPTH = 4
 
-/** `/docs`, `/v1/openapi.json` and `/`, for anyone. */
+/** `/docs`, `/v1/openapi.json`, `/v1/workflow.schema.json` and `/`, for anyone. */
 export function registerDocs(app: FastifyInstance, openapi: OpenApi): void {
   const json = JSON.stringify(openapi.document)
   const page = pageOf(openapi)
   app.get('/v1/openapi.json', async (_request, reply) => reply.type('application/json; charset=utf-8').send(json))
+  const workflow = readFileSync(new URL('../schema/workflow.schema.json', import.meta.url), 'utf8')
+  app.get('/v1/workflow.schema.json', async (_request, reply) => reply.type('application/schema+json; charset=utf-8').send(workflow))
   app.get('/docs', async (_request, reply) =>
     reply.type('text/html; charset=utf-8').header('content-security-policy', CONTENT_SECURITY_POLICY).send(page),
   )
@@ -130,7 +133,7 @@ ${operations.map(({ method, path, operation }) => operationHtml(method, path, op
 <title>${escaped(info.title)}</title><style>${STYLE}</style></head>
 <body><main>
 <h1>${escaped(info.title)}</h1>
-<nav>${[...tags.map(({ name }) => name), 'Events', 'Errors'].map((name) => `<a href="#${name}">${name}</a>`).join(' ')} <a href="/v1/openapi.json">openapi.json</a></nav>
+<nav>${[...tags.map(({ name }) => name), 'Events', 'Errors'].map((name) => `<a href="#${name}">${name}</a>`).join(' ')} <a href="/v1/openapi.json">openapi.json</a> <a href="/v1/workflow.schema.json">workflow.schema.json</a></nav>
 ${prose(info.description)}
 ${WALK_THROUGH.map(({ title, command }) => `<h3>${escaped(title)}</h3><pre>${escaped(command)}</pre>`).join('\n')}
 ${sections.join('\n')}

@@ -34,6 +34,8 @@ import { UnderWay } from './under-way.ts'
 import { usageRoutes } from './usage.ts'
 import { walletRoutes } from './wallet.ts'
 import { webhookRoutes } from './webhooks.ts'
+import { workflowRunRoutes } from './workflow-runs.ts'
+import { workflowRoutes } from './workflows.ts'
 
 export interface RestDeps {
   /** Its caller is the API key without `Bearer`. It judges the key of every operation, `{ __typename }` too. */
@@ -75,6 +77,8 @@ export const restRoutes: readonly Route[] = [
   ...fileRoutes,
   ...agentRoutes,
   ...agentRunRoutes,
+  ...workflowRoutes,
+  ...workflowRunRoutes,
   ...keyRoutes,
   ...organizationRoutes,
   ...usageRoutes,

@@ -12,7 +12,7 @@ describe('schema/openapi.yaml', () => {
     await using adapter = await startAdapter()
     const described = openapi.operations.map(({ method, path }) => `${method} ${path}`)
     const registered = restRoutes.map(({ method, path }) => `${method} ${path}`)
-    expect(described.toSorted()).toEqual([...registered, 'GET /docs', 'GET /v1/openapi.json'].toSorted())
+    expect(described.toSorted()).toEqual([...registered, 'GET /docs', 'GET /v1/openapi.json', 'GET /v1/workflow.schema.json'].toSorted())
     for (const { method, path } of openapi.operations) {
       // Without a key: a route that is there asks for one, or needs none.
       const response = await fetch(adapter.url + path.replaceAll(/[{}]/g, ''), { method })

@@ -75,7 +75,7 @@ interface PartsOptions {
   readonly catalog?: string
   /** Of an earlier process, after a crash. */
   readonly billing?: FakeBilling
-  readonly store?: DocumentStore
+  readonly store?: Pick<DocumentStore, 'collection'>
   readonly clock?: Clock
   /** No other process has the store. */
   readonly isExclusive?: boolean

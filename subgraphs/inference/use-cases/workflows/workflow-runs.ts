@@ -57,23 +57,20 @@ export class WorkflowRuns implements AsyncDisposable {
   readonly #running = new Map<string, Running>()
   readonly #stopping = new AbortController()
   readonly #ready: Promise<void>
-  readonly #background: Promise<unknown>
+  /** Undefined while the store has not opened: a stop does not wait for that. */
+  #background: Promise<unknown> | undefined
 
   /** Looks for runs once the store is `opened`. `isExclusive`: no other process has it, so that leases found there are of processes that are gone. */
   constructor(deps: Deps, opened: Promise<unknown>, isExclusive: boolean) {
     this.#deps = deps
     this.log = new RunLog(deps, 'workflowRuns')
-    const { workflowRuns } = deps.collections
-    this.#ready = opened.then(
-      () =>
-        isExclusive
-          ? releaseAllLeases(workflowRuns, deps.clock).catch((error) => deps.log.warn({ err: error }, 'runs wait for their leases'))
-          : undefined,
-      () => undefined,
-    )
-    this.#background = this.#ready.then(() =>
-      Promise.all([this.#every(LOOK_MS, () => this.#look()), this.#every(SWEEP_MS, () => this.#sweep())]),
-    )
+    const release = () => releaseAllLeases(deps.collections.workflowRuns, deps.clock)
+    this.#ready = opened
+      .then(() => (isExclusive ? release() : undefined))
+      .catch((error) => deps.log.warn({ err: error }, 'runs wait for their leases'))
+    this.#ready.then(() => {
+      this.#background = Promise.all([this.#every(LOOK_MS, () => this.#look()), this.#every(SWEEP_MS, () => this.#sweep())])
+    })
   }
 
   /** Checks, reserves the most that the run may cost, and begins; answers at once. @throws {KisError} nothing has begun, and nothing is held. */

@@ -1,0 +1,140 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../../common/ports/document-store.ts'
+import type { Principal } from '../../../common/principal.ts'
+import { FakeBilling } from '../../testing/fake-billing.ts'
+import { asking, parts, somebody } from '../../testing/parts.ts'
+import { completion, usage } from '../../testing/scripted-engine.ts'
+import { WorkflowRuns } from './workflow-runs.ts'
+import { createWorkflow } from './workflows.ts'
+
+const owner: Principal = { ...somebody, scopes: ['agents'] }
+const ask = { ...asking(), caller: owner }
+const says = (content: string) => [{ role: 'user', content }]
+
+/** They change nothing, and are not counted. */
+const READS = ['find', 'findOne', 'countDocuments', 'principalOf']
+
+const NODES = [
+  { id: 'ask', type: 'chat', model: 'chat', messages: says('Is it?') },
+  { id: 'way', type: 'branch', cases: [{ name: 'yes', when: { left: '{{ nodes.ask.text }}', op: 'eq', right: 'Yes' } }] },
+  {
+    id: 'each',
+    type: 'map',
+    over: ['a', 'b'],
+    at_once: 1,
+    node: { type: 'chat', model: 'chat', messages: says('{{ item }}') },
+    after: ['way.yes'],
+  },
+  { id: 'heard', type: 'transcribe', model: 'speech', file_id: 'file_1', after: ['each'] },
+  { id: 'end', type: 'template', template: '{{ nodes.each.items[*].text | join(" ") }} {{ nodes.heard.text }}' },
+]
+/** 20 tokens in and 5 out, three times, and 2.5 s of sound at 0.006 USD a minute. */
+const COSTS = [30_000n, 30_000n, 30_000n, 250_000n]
+
+/** What one process writes to its stores and to billing. The last of its actions takes effect, but the process is dead before it hears so. */
+class Life {
+  actions = 0
+  readonly #last: number
+
+  constructor(last = Number.POSITIVE_INFINITY) {
+    this.#last = last
+  }
+
+  of<T extends object>(port: T): T {
+    return new Proxy(port, {
+      get: (object, name) => {
+        const value: unknown = Reflect.get(object, name, object)
+        if (typeof value !== 'function') return value
+        const isRead = typeof name === 'string' && READS.includes(name)
+        return (...args: unknown[]) => this.#act(async () => value.apply(object, args), isRead)
+      },
+    })
+  }
+
+  get isOver(): boolean {
+    return this.actions >= this.#last
+  }
+
+  async #act<T>(action: () => Promise<T>, isRead: boolean): Promise<T> {
+    if (this.isOver) return new Promise<never>(() => undefined)
+    if (!isRead) this.actions += 1
+    const result = await action()
+    return this.isOver ? new Promise<never>(() => undefined) : result
+  }
+}
+
+class StoreOfLife implements Pick<DocumentStore, 'collection'> {
+  readonly #store: MemoryDocumentStore
+  readonly #life: Life
+
+  constructor(store: MemoryDocumentStore, life: Life) {
+    this.#store = store
+    this.#life = life
+  }
+
+  collection<T extends StoredDocument>(spec: CollectionSpec): DocumentCollection<T> {
+    return this.#life.of(this.#store.collection<T>(spec))
+  }
+}
+
+const open: WorkflowRuns[] = []
+afterEach(async () => {
+  for (const runs of open.splice(0)) await runs[Symbol.asyncDispose]()
+})
+
+function born(store: MemoryDocumentStore, billing: FakeBilling, life: Life) {
+  const world = parts({ store: new StoreOfLife(store, life), billing: life.of(billing) })
+  world.far.completions = [
+    completion({ choices: [{ index: 0, message: { role: 'assistant', content: 'Yes' }, finish_reason: 'stop' }], usage: usage(20, 5) }),
+  ]
+  world.far.transcript = { text: 'heard' }
+  world.knowledge.files.set('file_1', Buffer.from('wav 2500 x'))
+  return { ...world, runs: new WorkflowRuns(world.deps, Promise.resolve(), true) }
+}
+
+describe('a run of five nodes whose process is killed', () => {
+  it('at any of its writes ends with the same result in the next, and each call is paid once', { timeout: 120_000 }, async () => {
+    let length = Number.POSITIVE_INFINITY
+    for (let last = 1; last <= length; last++) {
+      const store = new MemoryDocumentStore()
+      const billing = new FakeBilling(10_000_000_000n)
+      billing.principal = owner
+      const { _id: workflowId } = await createWorkflow(parts({ store }).deps, ask, {
+        code: 'w',
+        name: 'W',
+        definition: { nodes: NODES, output: '{{ nodes.end.text }}' },
+      })
+
+      const life = new Life(last)
+      const killed = born(store, billing, life)
+      const started = killed.runs.start(ask, { workflowId })
+      // The process is dead, or the run has ended.
+      const ended = started.then((run) => killed.runs.ended(ask, run)).then(() => true)
+      const dead = async () => {
+        while (!life.isOver) await new Promise((resolve) => setTimeout(resolve, 1))
+        return false
+      }
+      if (await Promise.race([ended, dead()])) length = last
+
+      const next = born(store, billing, new Life())
+      open.push(next.runs)
+      const [run] = await next.deps.collections.workflowRuns.find({ organizationId: 'org_a', workflowId }, { limit: 10 })
+      const charges = () => [...billing.holds.values()].filter(({ charged }) => charged > 0n).map(({ charged }) => charged)
+      if (!run) {
+        expect(charges(), `killed at ${last}`).toEqual([])
+        continue
+      }
+      const { status, output, cost, nodes } = await next.runs.ended(ask, run)
+      expect({ status, output, cost, at: last }).toEqual({ status: 'completed', output: '"Yes Yes heard"', cost: '340000', at: last })
+      expect(charges(), `killed at ${last}`).toEqual(COSTS)
+      expect(Object.values(nodes).map((node) => node.cost)).toEqual(['30000', '0', '60000', '250000', '0'])
+      expect({ held: billing.held, open: billing.openHolds, at: last }).toEqual({ held: 0n, open: 0, at: last })
+      const told = []
+      for await (const { event } of next.runs.log.follow('org_a', run._id, null)) if (event.type === 'node_ended') told.push(event.nodeId)
+      expect(told.toSorted(), `killed at ${last}`).toEqual(['ask', 'each', 'end', 'heard', 'way'])
+      await next.runs[Symbol.asyncDispose]()
+    }
+    expect(length).toBeGreaterThan(50)
+  })
+})

@@ -54,8 +54,9 @@ async function asToolErrors(call: Call, work: () => Promise<CallToolResult>): Pr
   try {
     return await work()
   } catch (error) {
-    const { code, message, param } = errorOf(call, error)
-    return { isError: true, content: [{ type: 'text', text: `${code}${param === null ? '' : ` (${param})`}: ${message}` }] }
+    const { code, message, param, retryAfterMs } = errorOf(call, error)
+    const repeat = retryAfterMs === null ? '' : ` Try again in ${Math.ceil(retryAfterMs / 1000)} s.`
+    return { isError: true, content: [{ type: 'text', text: `${code}${param === null ? '' : ` (${param})`}: ${message}${repeat}` }] }
   }
 }
 

@@ -218,6 +218,20 @@ describe('the service as an MCP server, by the official client', () => {
     }
   })
 
+  it('runs an agent for a key that may do nothing else', async () => {
+    await using mcp = await connect(service, await keyWith(caller, ['agents']))
+    expect(textOf(await mcp.call('run_agent_pilot', { input: 'When was the harbour of Sur built?' }))).toContain('1931')
+  })
+
+  it('keeps to the limits of the key, and says when to try again', async () => {
+    const { body } = await caller.rest('POST', '/v1/keys', { name: 'slow', scopes: ['agents', 'inference'], requests_per_minute: 1 })
+    await using mcp = await connect(service, body.key)
+    expect((await mcp.call('run_agent_pilot', { input: 'Where is the lighthouse?' })).isError).toBeUndefined()
+    const second = await mcp.call('run_agent_pilot', { input: 'Where is the lighthouse?' })
+    expect(second.isError).toBe(true)
+    expect(textOf(second)).toMatch(/rate_limit_exceeded/)
+  })
+
   it('has nothing of another organization, by name or by id', async () => {
     const stranger = await newOrganization(callerOf(service, service.key), service)
     await using mcp = await connect(service, stranger.key)
@@ -370,28 +384,33 @@ describe('the service as an MCP server, by the official client', () => {
 })
 
 describe('the service as an MCP server, in five processes', () => {
+  let mock: MockEngine
+  let service: Service
+  beforeAll(async () => {
+    mock = await startMockEngine()
+    service = await startFiveProcesses({ catalog: catalogOf(mock.url) })
+  }, 90_000)
+  afterAll(async () => {
+    await service?.close()
+    await mock?.[Symbol.asyncDispose]()
+  })
+
   it('searches, asks agents and cancels over its rest-adapter', async () => {
-    await using mock = await startMockEngine()
-    const service = await startFiveProcesses({ catalog: catalogOf(mock.url) })
-    try {
-      const caller = await newOrganization(callerOf(service, service.key), service)
-      await furnish(caller)
-      await using mcp = await connect(service, caller.key)
-      expect((await mcp.client.listTools()).tools.map(({ name }) => name)).toEqual(['search_ports', 'run_agent_pilot'])
-      expect(textOf(await mcp.call('search_ports', { query: 'متى افتتح ميناء صلالة؟' }))).toContain('1998')
-      expect(textOf(await mcp.call('run_agent_pilot', { input: 'When was the harbour of Sur built?' }))).toContain('1931')
-      await caller.graphql('mutation ($input: CreateAgentInput!) { createAgent(input: $input) { agent { id } } }', {
-        input: { code: 'waits', name: 'Waits', model: 'mock-chat' },
-      })
-      const stop = new AbortController()
-      const call = mcp.call('run_agent_waits', { input: 'please hang' }, { signal: stop.signal, onprogress: () => stop.abort('enough') })
-      await expect(call).rejects.toThrow('enough')
-      const status = async () =>
-        (await caller.graphql('{ agent(id: "agent/waits") { runs { edges { node { status } } } } }')).data.agent.runs.edges[0].node.status
-      await eventually(async () => (await status()) === 'CANCELLED')
-      await balancedWallet(caller)
-    } finally {
-      await service.close()
-    }
+    const caller = await newOrganization(callerOf(service, service.key), service)
+    await furnish(caller)
+    await using mcp = await connect(service, caller.key)
+    expect((await mcp.client.listTools()).tools.map(({ name }) => name)).toEqual(['search_ports', 'run_agent_pilot'])
+    expect(textOf(await mcp.call('search_ports', { query: 'متى افتتح ميناء صلالة؟' }))).toContain('1998')
+    expect(textOf(await mcp.call('run_agent_pilot', { input: 'When was the harbour of Sur built?' }))).toContain('1931')
+    await caller.graphql('mutation ($input: CreateAgentInput!) { createAgent(input: $input) { agent { id } } }', {
+      input: { code: 'waits', name: 'Waits', model: 'mock-chat' },
+    })
+    const stop = new AbortController()
+    const call = mcp.call('run_agent_waits', { input: 'please hang' }, { signal: stop.signal, onprogress: () => stop.abort('enough') })
+    await expect(call).rejects.toThrow('enough')
+    const status = async () =>
+      (await caller.graphql('{ agent(id: "agent/waits") { runs { edges { node { status } } } } }')).data.agent.runs.edges[0].node.status
+    await eventually(async () => (await status()) === 'CANCELLED')
+    await balancedWallet(caller)
   })
 })

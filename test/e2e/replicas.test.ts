@@ -7,6 +7,7 @@ import {
   type Caller,
   callerOf,
   type Json,
+  nano,
   newCollection,
   newOrganization,
   settled,
@@ -67,6 +68,38 @@ await onBothEngines('two replicas of each role', (start) => {
       expect(first!.map(({ cursor }) => Number(cursor))).toEqual(first!.map((_, i) => i + 1))
       for (const seen of others) expect(seen).toEqual(first)
       await Promise.all(clients.map((client) => client.dispose()))
+    }, 60_000)
+
+    it('a run of an agent is followed and cancelled at any replica, whichever runs it', async () => {
+      const caller = await newOrganization(operator, service)
+      const agent = (await caller.rest('POST', '/v1/agents', { code: 'slow', name: 'Slow', model: 'mock-chat' })).body
+      const cut = new AbortController()
+      const opened = await fetch(`${service.rests[0]}/v1/agents/${agent.id}/runs`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${caller.key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ input: 'hang', stream: true }),
+        signal: cut.signal,
+      })
+      const { value } = await opened.body!.pipeThrough(new TextDecoderStream()).getReader().read()
+      cut.abort()
+      const runId = /run_[0-9a-f]+/.exec(value!)![0]
+      // More followers than replicas, so that each replica has some.
+      const followers = Array.from({ length: 6 }, async (_, i) => {
+        const answer = await fetch(`${service.rests[i % 2]}/v1/runs/${runId}/events`, {
+          headers: { authorization: `Bearer ${caller.key}` },
+        })
+        return answer.text()
+      })
+      const cancelled = await callerOf({ ...service, rest: service.rests[1]! }, caller.key).rest('POST', `/v1/runs/${runId}/cancel`)
+      expect(cancelled.status).toBe(200)
+      const [first, ...others] = await Promise.all(followers)
+      expect(first).toMatch(/event: run_started[\s\S]*event: done\ndata: .*"status":"cancelled"/)
+      for (const other of others) expect(other).toBe(first)
+      await eventually(async () => (await caller.rest('GET', '/v1/wallet')).body.held_usd === '0', 30_000)
+      const run = (await caller.rest('GET', `/v1/runs/${runId}`)).body
+      const records = (await caller.rest('GET', '/v1/usage')).body.data.filter(({ request_id }: Json) => request_id === runId)
+      expect(nano(run.cost_usd)).toBe(records.reduce((sum: bigint, { amount_usd }: Json) => sum + nano(amount_usd), 0n))
+      await balancedWallet(caller)
     }, 60_000)
 
     it('replicas of inference share the limits of a key', async () => {

@@ -80,7 +80,7 @@ export type RunRecord = Telling & {
   readonly outcome: string | null
   /** The receipt: `RunStep`s as JSON, with costs as decimals; complete once the run has ended. */
   readonly steps: string
-  /** Nano-USD that it was charged, as a decimal; null while it runs. */
+  /** Nano-USD that it was charged, as a decimal; null while it runs, and of a run whose process has gone. */
   readonly cost: string | null
   readonly error: RunError | null
   /** Somebody wants it ended. */

@@ -162,6 +162,22 @@ describe('a run', () => {
     await expect(start({ threadId: 'thr_none' })).rejects.toEqual(code('not_found', 'input.threadId'))
   })
 
+  it('fails when its process has gone, with what it had told of its receipt, and tells its followers', async () => {
+    const { runs, deps, finished } = await world([SEARCH, says('In 1931.')])
+    const { key: _, ...ended } = await finished()
+    const lost = { ...ended, _id: 'run_lost', status: 'running', steps: '[]', leaseUntil: new Date(0), endedAt: null } as const
+    await deps.collections.runs.insertOne(lost)
+    const writer = runs.log.writerOf('org_a', 'run_lost')
+    writer.write({ type: 'run_started', agentVersion: 1 })
+    for (const step of fromJson<readonly RunStep[]>(ended.steps).slice(0, 2)) writer.write({ type: 'usage', step })
+    await writer.flushed()
+    const followed = await all(runs.log.follow('org_a', 'run_lost', null))
+    expect(followed.map(({ event }) => event.type)).toEqual(['run_started', 'usage', 'usage', 'done'])
+    const swept = await deps.collections.runs.findOne({ _id: 'run_lost' })
+    expect(swept).toMatchObject({ status: 'failed', cost: null, error: { code: 'service_unavailable' } })
+    expect(fromJson<readonly RunStep[]>(swept!.steps).map(({ kind }) => kind)).toEqual(['model', 'search'])
+  })
+
   it('is ended with the process, and says so', async () => {
     const { start, runs, far, billing } = await world([['wait']])
     const { ended } = await start()

@@ -288,7 +288,7 @@ export class AgentRuns implements AsyncDisposable {
         const { _id, organizationId } = run
         await collections.runs.findOneAndUpdate(
           { _id, status: 'running', leaseUntil: { $lt: now } },
-          withEnd(run, { status: 'failed', cost: null, error, endedAt: now }),
+          withEnd(run, { status: 'failed', steps: toJson(await this.#stepsTold(_id)), cost: null, error, endedAt: now }),
         )
         await this.log.append(organizationId, _id, { type: 'done', status: 'failed' })
       }
@@ -298,6 +298,13 @@ export class AgentRuns implements AsyncDisposable {
         await collections.runs.findOneAndDelete({ _id })
       }
     })
+  }
+
+  /** The receipt of a run that can tell no more, as far as it has told it. */
+  async #stepsTold(runId: string): Promise<readonly RunStep[]> {
+    const steps: RunStep[] = []
+    for await (const event of this.log.written(runId)) if (event.type === 'usage') steps.push(event.step)
+    return steps
   }
 
   async #every(ms: number, work: () => Promise<void>): Promise<void> {

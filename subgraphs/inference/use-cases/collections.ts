@@ -179,6 +179,8 @@ export type ThreadRecord = {
   /** Grows with each run that is added. */
   readonly revision: number
   readonly updatedAt: Date
+  /** When it is forgotten, unless a run is added before. */
+  readonly expiresAt: Date
 }
 
 /** The events are the ends of runs. */
@@ -216,7 +218,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
     events: store.collection(EVENTS),
     eventHeads: store.collection(EVENT_HEADS),
     runEvents: store.collection({ name: 'run_events', indexes: [{ fields: ['runId', 'sequence'], unique: true }] }),
-    threads: store.collection({ name: 'threads', indexes: [] }),
+    threads: store.collection({ name: 'threads', indexes: [{ fields: ['expiresAt'] }] }),
     workflows: store.collection({
       name: 'workflows',
       indexes: [{ fields: ['organizationId', 'code'], unique: true }, { fields: ['organizationId', 'listed'] }],

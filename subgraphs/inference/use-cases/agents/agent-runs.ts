@@ -19,7 +19,7 @@ import { getAgent, modelOf } from './agents.ts'
 import { keptFormOf } from './kept-messages.ts'
 import { endOf } from './run-ends.ts'
 import { type RunEventWriter, RunLog, toJson } from './run-log.ts'
-import { addToThread, readThread } from './threads.ts'
+import { addToThread, readThread, removeExpiredThreads } from './threads.ts'
 
 /** Runs of one process at once: each holds its conversation in memory. */
 const MAX_RUNS = 500
@@ -297,6 +297,7 @@ export class AgentRuns implements AsyncDisposable {
         while ((await collections.runEvents.deleteMany({ runId: _id })) > 0);
         await collections.runs.findOneAndDelete({ _id })
       }
+      await removeExpiredThreads(this.#deps)
     })
   }
 

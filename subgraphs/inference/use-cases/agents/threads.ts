@@ -7,6 +7,8 @@ import type { Deps } from '../deps.ts'
 /** A thread keeps its last messages, and no more text than this; the oldest go first. */
 const MAX_MESSAGES = 100
 const MAX_CHARACTERS = 200_000
+/** A thread is kept for so long after its last run: 30 days. */
+const KEPT_MS = 30 * 86_400_000
 /** Runs of one thread that may end at the same time. */
 const MAX_ATTEMPTS = 10
 
@@ -34,15 +36,21 @@ export async function addToThread(
     const before: readonly ProtocolObject[] = thread ? JSON.parse(thread.messages) : []
     const messages = JSON.stringify(newest([...before, ...asked, { role: 'assistant', content: answered }]))
     const updatedAt = clock.now()
+    const expiresAt = new Date(updatedAt.getTime() + KEPT_MS)
     if (thread) {
       const guard = { _id: threadId, revision: thread.revision }
-      if (await collections.threads.findOneAndUpdate(guard, { $set: { messages, updatedAt }, $inc: { revision: 1 } })) return
+      if (await collections.threads.findOneAndUpdate(guard, { $set: { messages, updatedAt, expiresAt }, $inc: { revision: 1 } })) return
     } else {
-      const made: ThreadRecord = { _id: threadId, organizationId, agentId, messages, revision: 1, updatedAt }
+      const made: ThreadRecord = { _id: threadId, organizationId, agentId, messages, revision: 1, updatedAt, expiresAt }
       if ((await collections.threads.insertMissing([made])) === 1) return
     }
   }
   throw new Error(`the thread ${threadId} is being written by too many runs`)
+}
+
+/** Forgets threads whose time is over, at most 1,000 a call. */
+export async function removeExpiredThreads({ collections, clock }: Pick<Deps, 'collections' | 'clock'>): Promise<void> {
+  await collections.threads.deleteMany({ expiresAt: { $lt: clock.now() } })
 }
 
 function newest(messages: readonly ProtocolObject[]): readonly ProtocolObject[] {

@@ -9,12 +9,7 @@ import type { DocumentStore } from '../common/ports/document-store.ts'
 import { pumpWebhooks } from '../common/pump-webhooks.ts'
 import { type StoringSubgraph, subgraphSchema } from '../common/subgraph.ts'
 import type { BillingConfig } from './config.ts'
-import { entities } from './resolvers/entities.ts'
-import { enums } from './resolvers/enums.ts'
-import { Mutation } from './resolvers/mutation.ts'
-import { Query } from './resolvers/query.ts'
-import { Subscription, WalletChanged } from './resolvers/subscription.ts'
-import { webhookMutations, webhookQueries, webhookTypes } from './resolvers/webhooks.ts'
+import { resolvers } from './resolvers/index.ts'
 import { bootstrap } from './use-cases/bootstrap.ts'
 import { openCollections } from './use-cases/collections.ts'
 import { DEFAULT_PLAN } from './use-cases/create-organization.ts'
@@ -83,15 +78,7 @@ export function billingOn(
   )
   return {
     name: 'billing',
-    schema: subgraphSchema<BillingDeps>('billing', {
-      ...enums,
-      ...entities,
-      ...webhookTypes,
-      Query: { ...Query, ...webhookQueries },
-      Mutation: { ...Mutation, ...webhookMutations },
-      Subscription,
-      WalletChanged,
-    }),
+    schema: subgraphSchema('billing', resolvers),
     opened: first.opened,
     bootstrapKey: first.opened,
     contextOf: (context) => ({ ...context, deps }),

@@ -17,16 +17,15 @@ import {
 } from 'graphql'
 import { describe, expect, it } from 'vitest'
 import { Requirements } from '../../gateway/federation/requirements.ts'
-import { entities } from '../../subgraphs/billing/resolvers/entities.ts'
-import { enums } from '../../subgraphs/billing/resolvers/enums.ts'
-import { Mutation } from '../../subgraphs/billing/resolvers/mutation.ts'
-import { Query } from '../../subgraphs/billing/resolvers/query.ts'
+import { resolvers as billing } from '../../subgraphs/billing/resolvers/index.ts'
 import { systemClock } from '../../subgraphs/common/clock.ts'
 import { SCOPES, type Scope } from '../../subgraphs/common/principal.ts'
 import { subgraphSchema } from '../../subgraphs/common/subgraph.ts'
 import { resolvers as inference } from '../../subgraphs/inference/resolvers/index.ts'
+import { AgentRuns } from '../../subgraphs/inference/use-cases/agents/agent-runs.ts'
 import { CallLimits } from '../../subgraphs/inference/use-cases/call-limits.ts'
 import { LoadShedder } from '../../subgraphs/inference/use-cases/load-shedding.ts'
+import { WorkflowRuns } from '../../subgraphs/inference/use-cases/workflows/workflow-runs.ts'
 import { resolvers as knowledge } from '../../subgraphs/knowledge/resolvers/index.ts'
 import { collect, connect, KEY, principalOf, startGateway } from './support/start.ts'
 
@@ -153,10 +152,14 @@ function literalOf(type: GraphQLInputType): string {
 }
 
 const SUBGRAPHS: Readonly<Record<string, GraphQLSchema>> = {
-  billing: subgraphSchema('billing', { ...enums, ...entities, Query, Mutation }),
+  billing: subgraphSchema('billing', billing),
   inference: subgraphSchema('inference', inference),
   knowledge: subgraphSchema('knowledge', knowledge),
 }
+
+/** What must not be used before the caller is judged. */
+const unused = new Proxy({}, { get: (_, property) => () => Promise.reject(new Error(`${String(property)} was used`)) })
+const never = new Promise<never>(() => undefined)
 
 describe.each(Object.entries(SUBGRAPHS))('%s, asked past the gateway', (_name, schema) => {
   const roots = [
@@ -173,12 +176,16 @@ describe.each(Object.entries(SUBGRAPHS))('%s, asked past the gateway', (_name, s
   it.each(guarded)('refuses $name to a key that has every scope but those that grant $scope', async ({ kind, field, scope }) => {
     const scopes = SCOPES.filter((other) => other !== scope && other !== 'operator' && (other !== 'admin' || scope === 'operator'))
     const caller = { ...principalOf(KEY), scopes }
-    // What a call counts in its process comes before anything is judged; all else must not be used.
     using load = new LoadShedder()
-    const counts: object = { load, limits: new CallLimits(systemClock, () => 1) }
-    const deps = new Proxy(counts, {
-      get: (known, property) => Reflect.get(known, property) ?? (() => Promise.reject(new Error(`${String(property)} was used`))),
-    })
+    const parts: object = {
+      // What a call counts in its process comes before anything is judged.
+      load,
+      limits: new CallLimits(systemClock, () => 1),
+      // These judge by themselves.
+      runs: new AgentRuns(unused as never, never),
+      workflowRuns: new WorkflowRuns(unused as never, never, true),
+    }
+    const deps = new Proxy(parts, { get: (known, property) => Reflect.get(known, property) ?? Reflect.get(unused, property) })
     const contextValue = { caller, deps, requestId: 'req', signal: AbortSignal.timeout(10_000) }
     const { errors } = await graphql({ schema, source: operationOn(kind, field), contextValue })
     expect(errors).toMatchObject([{ extensions: { code: 'PERMISSION_DENIED' } }])

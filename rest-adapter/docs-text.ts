@@ -23,6 +23,14 @@ curl -s $KIS_URL/v1/collections/col_…/documents -H "Authorization: Bearer $KIS
   -d '{"query": "كم يوما مدة الإجازة؟"}'`,
   },
   {
+    title: 'Ask an agent, which searches it and cites what it found',
+    command: `curl -s $KIS_URL/v1/agents -H "Authorization: Bearer $KIS_API_KEY" -H 'Content-Type: application/json' \\
+  -d '{"code": "handbook", "name": "Handbook", "model": "extractive", "collection_ids": ["col_…"]}'
+
+curl -s $KIS_URL/v1/agents/agt_…/runs -H "Authorization: Bearer $KIS_API_KEY" -H 'Content-Type: application/json' \\
+  -d '{"input": "How long is annual leave?"}'`,
+  },
+  {
     title: 'Chat, with any client of the OpenAI chat protocol',
     command: `import OpenAI from 'openai'
 

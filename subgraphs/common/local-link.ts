@@ -1,6 +1,16 @@
-import { type DocumentNode, type ExecutionResult, execute, GraphQLError, type GraphQLSchema, parse, subscribe, validate } from 'graphql'
+import {
+  createSourceEventStream,
+  type DocumentNode,
+  type ExecutionResult,
+  execute,
+  GraphQLError,
+  type GraphQLSchema,
+  parse,
+  validate,
+} from 'graphql'
 import { endableIterator } from './endable-iterator.ts'
 import { KisError } from './errors.ts'
+import { type EventOperation, eventOperation } from './event-operation.ts'
 import { formatError } from './graphql-errors.ts'
 import type { Link, LinkContext, Operation } from './link.ts'
 import type { Log } from './log.ts'
@@ -31,8 +41,8 @@ export function localLink(subgraph: Subgraph, log: Log): Link {
         const document = documentOf(operation.query)
         const result = Array.isArray(document)
           ? { errors: document }
-          : await subscribe(argumentsOf(subgraph, document as DocumentNode, operation, context))
-        return Symbol.asyncIterator in result ? result : single(result)
+          : await eventsOf(argumentsOf(subgraph, document as DocumentNode, operation, context))
+        return 'next' in result ? result : single(result)
       }
       return endableIterator<ExecutionResult>(
         async () => {
@@ -60,6 +70,45 @@ export function localLink(subgraph: Subgraph, log: Log): Link {
       )
     },
   }
+}
+
+type Arguments = ReturnType<typeof argumentsOf>
+
+/** As the `subscribe` of graphql-js, but for what each event is executed with. */
+async function eventsOf(given: Arguments): Promise<AsyncIterator<ExecutionResult> | ExecutionResult> {
+  const stream = await createSourceEventStream(given)
+  if (!(Symbol.asyncIterator in stream)) return stream
+  const source = stream[Symbol.asyncIterator]()
+  const { document, variablesOf } = eventOperationOf(given.document)
+  const forEvents = { ...given, document, variableValues: variablesOf(given.variableValues) }
+  return {
+    async next() {
+      const { done, value } = await source.next()
+      if (done) return { done, value: undefined }
+      try {
+        return { done: false, value: await execute({ ...forEvents, rootValue: value }) }
+      } catch (error) {
+        // A defect; the source must not go on for nobody.
+        await source.return?.()
+        throw error
+      }
+    },
+    async return() {
+      await source.return?.()
+      return { done: true, value: undefined }
+    },
+  }
+}
+
+const eventOperations = new WeakMap<DocumentNode, EventOperation>()
+
+function eventOperationOf(document: DocumentNode): EventOperation {
+  let operation = eventOperations.get(document)
+  if (!operation) {
+    operation = eventOperation(document)
+    eventOperations.set(document, operation)
+  }
+  return operation
 }
 
 function argumentsOf(subgraph: Subgraph, document: DocumentNode, operation: Operation, context: LinkContext) {

@@ -1,5 +1,6 @@
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import type { ExecutionResult } from 'graphql'
+import { errorCodeOf } from '../../schema/errors.ts'
 import { textAt } from '../../subgraphs/common/check.ts'
 import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
 import { EVENT, type RunData, type RunEventData, toRun } from '../agent-run-objects.ts'
@@ -61,8 +62,8 @@ function progressOf({ type, runId, number, toolCall, search }: RunEventData): st
 
 function answerOf(run: RunData): CallToolResult {
   const { id, output_text, output, citations, error, status, cost_usd } = toRun(run)
-  if (error) throw new KisError('engine_error', `${error.message} (${error.code}; the run is \`${id}\`.)`)
-  if (status !== 'completed') throw new KisError('engine_error', `The run \`${id}\` was cancelled.`)
+  if (error) throw new KisError(errorCodeOf(error.code) ?? 'internal', `${error.message} (The run is \`${id}\`.)`)
+  if (status !== 'completed') throw new KisError('invalid_request', `The run \`${id}\` was cancelled.`)
   const sources = run.citations.map((citation) => sourceLine(citation.mark, citation))
   const text = [output_text ?? '', ...(sources.length > 0 ? [`Sources:\n${sources.join('\n')}`] : [])].join('\n\n')
   return resultOf(text, { run_id: id, output_text, ...(output !== null && { output }), citations, cost_usd })

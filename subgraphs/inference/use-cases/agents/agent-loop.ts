@@ -19,7 +19,7 @@ import type { ToolCall } from '../../domain/chat-answer.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { FoundPassages, Passage, PassageQuery } from '../../ports/knowledge.ts'
 import type { CallContext, Deps } from '../deps.ts'
-import { type McpTools, openMcpTools } from './mcp-tools.ts'
+import { type McpTools, type OutsideTool, openMcpTools } from './mcp-tools.ts'
 import { askModel, type ModelAnswer } from './model-step.ts'
 import { MAX_SCHEMA_TRIES, schemaFailed, schemaFaults, schemaOrder } from './schema-answers.ts'
 import { type Tool, type ToolAnswer, toolFailure } from './tools.ts'
@@ -41,7 +41,7 @@ export interface LoopInput {
   /** Its caller is the run's, and may search and ask; `runHoldId` is set. */
   readonly context: CallContext & { readonly runHoldId: string }
   readonly emit: (event: RunEvent) => void
-  /** What costs money; default: it is asked for at once. */
+  /** What costs money or may act; default: it is asked for at once. */
   readonly calls?: LoopCalls
 }
 
@@ -49,8 +49,8 @@ export interface LoopInput {
 export interface LoopCalls {
   ask(name: string, request: ProtocolObject, onText: (text: string) => void): Promise<ModelAnswer>
   search(name: string, query: PassageQuery): Promise<FoundPassages>
-  /** What a tool outside answers; default: it is called each time. */
-  tool?(name: string, call: () => Promise<ToolAnswer>): Promise<ToolAnswer>
+  /** Calls an outside tool, which may act. */
+  tool(name: string, call: () => Promise<string>): Promise<string>
 }
 
 /** An agent's run from its question to its answer: the model is asked again with what it searched for, until it answers or meets a cap. @throws {KisError} */
@@ -79,6 +79,7 @@ class AgentLoop {
     this.#calls = input.calls ?? {
       ask: (_name, request, onText) => askModel(deps, input.context, request, onText),
       search: (_name, query) => searchToItsEnd(deps, input.context, query),
+      tool: (_name, call) => call(),
     }
   }
 
@@ -90,7 +91,7 @@ class AgentLoop {
     const names = new Set(this.#searchTools.map(({ name }) => name))
     await using outside = callsTools ? await openMcpTools(this.#deps, agent, context, names) : undefined
     this.#outside = outside
-    this.#tools = [...this.#searchTools.map((tool) => this.#searching(tool)), ...(outside?.tools ?? []).map((tool) => this.#recorded(tool))]
+    this.#tools = [...this.#searchTools.map((tool) => this.#searching(tool)), ...(outside?.tools ?? []).map((tool) => this.#named(tool))]
     if (!callsTools) await this.#searchForTheModel()
     const schema = agent.responseSchema && new ResponseSchema(agent.responseSchema)
     this.#messages.unshift({ role: 'system', content: this.#system(callsTools, schema) })
@@ -185,13 +186,12 @@ class AgentLoop {
     }
   }
 
-  #recorded(tool: Tool): Tool {
+  #named(tool: OutsideTool): Tool {
     return {
       ...tool,
       call: (args) => {
         this.#outsideCalls += 1
-        const call = () => tool.call(args)
-        return this.#calls.tool?.(`tool_${this.#outsideCalls}`, call) ?? call()
+        return this.#calls.tool(`tool_${this.#outsideCalls}`, () => tool.call(args))
       },
     }
   }

@@ -8,9 +8,13 @@ import { type Tool, toolFailure } from './tools.ts'
 
 /** The servers of an agent during one run. */
 export interface McpTools extends AsyncDisposable {
-  readonly tools: readonly Tool[]
+  readonly tools: readonly OutsideTool[]
   /** Names of the servers that cannot be used in this run. */
   readonly away: readonly string[]
+}
+
+export interface OutsideTool extends Tool {
+  call(args: string): Promise<string>
 }
 
 /** Where the headers of a server belong. */
@@ -61,7 +65,7 @@ function toolsOf(
   { server, connection, found }: OpenServer,
   { signal, requestId }: CallContext,
   names: Set<string>,
-): readonly Tool[] {
+): readonly OutsideTool[] {
   return outsideToolsOf(server, found, names).map(({ name, ownName, definition }) => ({
     name,
     definition,

@@ -58,6 +58,18 @@ export class RunSteps {
     return found
   }
 
+  /** Costs nothing, but may act: its answer is kept. One that a process was killed in is called again, since nobody knows what came of it. */
+  async tool(path: string, call: () => Promise<string>): Promise<string> {
+    const { text } = await this.#retried(() =>
+      onceForStep(this.#deps, this.#context, this.#claim(path), async (context) => {
+        const text = await call()
+        await context.record.answered(countedUsage(0, 0), { text })
+        return { text, cost: 0n }
+      }),
+    )
+    return text
+  }
+
   #paid(path: string, cost: bigint): void {
     const [nodeId = ''] = path.split('/')
     this.#costs.set(nodeId, this.costOf(nodeId) + cost)

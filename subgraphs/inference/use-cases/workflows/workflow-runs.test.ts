@@ -228,6 +228,28 @@ describe('a run of a workflow', () => {
     expect(JSON.stringify(w.far.requests[1]!.messages)).toContain('One.')
   })
 
+  it('calls an agent’s outside tools once, also when another process goes on with the run', async () => {
+    const w = world()
+    const url = 'https://crm.test/mcp'
+    const tools = [{ name: 'find', description: '', inputSchema: { type: 'object' } }]
+    w.mcp.servers.set(url, { tools, answer: () => ({ text: 'Salim', isError: false }) })
+    await createAgent(w.deps, ask, { code: 'clerk', name: 'Clerk', model: 'chat', mcpServers: [{ name: 'crm', url }] })
+    const message = { role: 'assistant', content: null, tool_calls: toolCall('crm__find', {}) }
+    w.far.completions = [completion({ choices: [{ index: 0, message, finish_reason: 'tool_calls' }], usage: usage(20, 5) }), 'wait']
+    const workflow = await make(w, [{ id: 'a', type: 'agent', agent_id: 'agent/clerk', input: 'Who?' }], { output: '{{ nodes.a.text }}' })
+    const started = await w.runs.start(ask, { workflowId: workflow._id })
+    await eventually(() => w.far.chats === 2)
+    await w.runs[Symbol.asyncDispose]()
+    const next = crashed(w)
+    next.mcp.servers.set(url, { tools, answer: () => ({ text: 'nobody', isError: false }) })
+    next.far.completions = [answers('Salim')]
+    const run = await serving(next).ended(ask, started)
+    expect([run.status, outputOf(run)]).toEqual(['completed', 'Salim'])
+    expect([w.mcp.called.length, next.mcp.called.length]).toEqual([1, 0])
+    expect(JSON.stringify(next.far.requests[0]!.messages)).toContain('Salim')
+    expect([w.mcp.open, next.mcp.open]).toEqual([0, 0])
+  })
+
   it('writes down what is said in a file', async () => {
     const w = world()
     w.knowledge.files.set('file_1', Buffer.from('wav 2500 x'))
@@ -328,7 +350,7 @@ describe('a run of a workflow', () => {
   })
 })
 
-function toolCall() {
-  const [[chunk]] = calls(['search_ports', { query: 'harbour' }]) as unknown as [[{ choices: [{ delta: { tool_calls: unknown } }] }]]
+function toolCall(name = 'search_ports', input: unknown = { query: 'harbour' }) {
+  const [[chunk]] = calls([name, input]) as unknown as [[{ choices: [{ delta: { tool_calls: unknown } }] }]]
   return chunk.choices[0].delta.tool_calls
 }

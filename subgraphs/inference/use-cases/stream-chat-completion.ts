@@ -21,6 +21,8 @@ export interface ChatEvent extends BilledEvent {
   /** With the first event: what of the request could not be honoured, such as `seed_not_honored`. */
   readonly warnings: readonly string[] | null
   readonly usage: Usage | null
+  /** With the last event: the model that answered. */
+  readonly modelId?: string
 }
 
 /**
@@ -43,6 +45,7 @@ interface Attempt {
 }
 
 interface Answering extends Attempt {
+  readonly modelId: string
   /** Null once they are told. */
   warnings: readonly string[] | null
   readonly chunks: AsyncIterator<readonly ProtocolObject[]>
@@ -88,9 +91,9 @@ class ChatStream {
       throw this.#call?.failed(failure) ?? failure
     }
     this.#end()
-    const { hold, meter, completer } = this.#answering
+    const { hold, meter, completer, modelId } = this.#answering
     const usage = meter.usage()
-    const last = { chunks: completer.end(usage), ...this.#toldFirst(this.#answering), usage }
+    const last = { chunks: completer.end(usage), ...this.#toldFirst(this.#answering), usage, modelId }
     await this.#ask.record?.answered(usage, last)
     return { done: false, value: { ...last, cost: await hold.resolve(usage) } }
   }
@@ -131,7 +134,14 @@ class ChatStream {
       const call = chatCallOf(model, context, warnings)
       const { chat, firstByteMs } = engineOf(this.#deps, model)
       const begun = await this.#begun(firstByteMs, model, (signal) => chat.stream(call, requestFor(model, request, call.warn), signal))
-      return { hold, meter, ...begun, completer: new ChunkCompleter(namesFor(this.#deps, model)), warnings: [...warnings] }
+      return {
+        modelId: model.id,
+        hold,
+        meter,
+        ...begun,
+        completer: new ChunkCompleter(namesFor(this.#deps, model)),
+        warnings: [...warnings],
+      }
     } catch (error) {
       await this.#resolveFailed().catch(() => undefined)
       throw error

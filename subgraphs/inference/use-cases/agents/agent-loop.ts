@@ -138,8 +138,8 @@ class AgentLoop {
     }
     const answer = await this.#calls.ask(`model_${number}`, request, (text) => tell(pieces.add(text)))
     tell(pieces.end())
-    const { quantities, cost } = answer
-    this.#note({ kind: 'model', number, modelId: model.id, quantities, cost })
+    const { modelId, quantities, cost } = answer
+    this.#note({ kind: 'model', number, modelId, quantities, cost })
     return answer
   }
 

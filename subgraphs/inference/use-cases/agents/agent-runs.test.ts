@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { eventually } from '../../../../test/support/eventually.ts'
+import { KisError } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/principal.ts'
 import type { RunStep } from '../../domain/agents/run.ts'
 import { asking, parts, somebody } from '../../testing/parts.ts'
@@ -134,6 +135,26 @@ describe('a run', () => {
     expect(fromJson<readonly RunStep[]>(last.steps)).toEqual([{ kind: 'cut', number: 1, cost: charged }])
     expect({ held: billing.held, ended: far.ended }).toEqual({ held: 0n, ended: 1 })
     await expect(runs.cancel({ ...ask, caller: stranger }, run._id)).rejects.toEqual(code('not_found', 'id'))
+  })
+
+  it('hears that it is cancelled through another process', async () => {
+    const { start, deps, ask, far, billing } = await world([['wait']])
+    const { run, ended } = await start()
+    await eventually(() => far.chats === 1)
+    const elsewhere = new AgentRuns(deps, Promise.resolve())
+    open.push(elsewhere)
+    await elsewhere.cancel(ask, run._id)
+    expect(await ended).toMatchObject({ status: 'cancelled' })
+    expect(billing.held).toBe(0n)
+  })
+
+  it('has the model that answered on its receipt, when that is a fallback', async () => {
+    const { deps, ask, finished, far } = await world()
+    const { _id } = await createAgent(deps, ask, { code: 'careful', name: 'Careful', model: 'careful' })
+    far.openings = [new KisError('engine_error', 'Away.', { shouldRetry: false })]
+    far.streams = [says('Hello.')]
+    const run = await finished({ agentId: _id })
+    expect(fromJson<readonly RunStep[]>(run.steps)).toMatchObject([{ kind: 'model', modelId: 'chat' }])
   })
 
   it('tells why it failed', async () => {

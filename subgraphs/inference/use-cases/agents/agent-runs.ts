@@ -28,6 +28,8 @@ const MAX_RUN_MS = 900_000
 /** A run whose process says nothing for this long has lost it. */
 const LEASE_MS = 30_000
 const RENEW_MS = 10_000
+/** How soon a run hears that it is cancelled through another process. */
+const LOOK_MS = 1_000
 /** How often runs are looked for that have lost their process, or are to be forgotten. */
 const SWEEP_MS = 15_000
 const MAX_SWEPT = 100
@@ -92,7 +94,7 @@ export class AgentRuns implements AsyncDisposable {
     this.log = new RunLog(deps, 'runs')
     opened.then(
       () => {
-        this.#background = Promise.all([this.#keepRenewing(), this.#keepSweeping()])
+        this.#background = Promise.all([this.#keepRenewing(), this.#keepLooking(), this.#keepSweeping()])
       },
       // The start ends with it.
       () => undefined,
@@ -274,8 +276,18 @@ export class AgentRuns implements AsyncDisposable {
       for (const { run, stop } of this.#running.values()) {
         const leaseUntil = new Date(this.#deps.clock.now().getTime() + LEASE_MS)
         const renewed = await this.#deps.collections.runs.findOneAndUpdate({ _id: run._id, status: 'running' }, { $set: { leaseUntil } })
-        if (!renewed || renewed.isCancelled) stop.abort(CANCELLED)
+        if (!renewed) stop.abort(CANCELLED)
       }
+    })
+  }
+
+  /** Who cancels a run that another process works on writes it into the run. */
+  async #keepLooking(): Promise<void> {
+    await this.#every(LOOK_MS, async () => {
+      const ids = [...this.#running.keys()]
+      if (ids.length === 0) return
+      const runs = await this.#deps.collections.runs.find({ _id: { $in: ids } }, { limit: ids.length })
+      for (const { _id, isCancelled } of runs) if (isCancelled) this.#running.get(_id)?.stop.abort(CANCELLED)
     })
   }
 

@@ -8,6 +8,8 @@ import { streamChatCompletion } from '../stream-chat-completion.ts'
 
 /** What a model said in one step. */
 export interface ModelAnswer {
+  /** The model that answered: the one that was asked, or a fallback of it. */
+  readonly modelId: string
   readonly text: string
   readonly refusal: string | null
   readonly toolCalls: readonly ToolCall[]
@@ -21,21 +23,21 @@ export interface ModelAnswer {
 /** Calls the model once; `onText` hears its text as it comes. @throws {KisError} */
 export async function askModel(deps: Deps, ask: AskContext, request: ProtocolObject, onText: (text: string) => void): Promise<ModelAnswer> {
   const answer = new Answer()
-  for await (const { chunks, usage, cost } of streamChatCompletion(deps, ask, request)) {
+  for await (const { chunks, usage, cost, modelId } of streamChatCompletion(deps, ask, request)) {
     const { text } = firstChoiceDelta(chunks)
     if (text) onText(text)
     for (const chunk of chunks) answer.add(chunk)
-    if (usage && cost !== null) return answer.finish(usage.quantities, cost)
+    if (usage && cost !== null) return answer.finish(modelId!, usage.quantities, cost)
   }
   ask.signal.throwIfAborted()
   throw new KisError('engine_error', 'The engine gave no answer.')
 }
 
 /** A whole answer in the same words. */
-export function answerOf({ response, usage, cost }: Pick<ChatCompletion, 'response' | 'usage' | 'cost'>): ModelAnswer {
+export function answerOf({ response, usage, cost, modelId }: Pick<ChatCompletion, 'response' | 'usage' | 'cost' | 'modelId'>): ModelAnswer {
   const answer = new Answer()
   answer.add({ ...response, choices: choicesOf(response).map((choice) => ({ ...choice, delta: choice.message })) })
-  return answer.finish(usage.quantities, cost)
+  return answer.finish(modelId, usage.quantities, cost)
 }
 
 interface Delta {
@@ -68,9 +70,10 @@ class Answer {
     }
   }
 
-  finish(quantities: Quantities, cost: bigint): ModelAnswer {
+  finish(modelId: string, quantities: Quantities, cost: bigint): ModelAnswer {
     const calls = [...this.#calls.entries()].sort(([a], [b]) => a - b).map(([, call]) => call)
     return {
+      modelId,
       text: this.#text,
       refusal: this.#refusal || null,
       toolCalls: calls,

@@ -50,6 +50,20 @@ describe('the walk-through of the README', () => {
     expect(stdout).toMatch(/60 dollars .*\[#\d\] travel\.md \[ 'travel\.md' \]/)
   }, 90_000)
 
+  it('has a workflow over the same collection that chooses its way', async () => {
+    mkdirSync(new URL('.', SCRIPT), { recursive: true })
+    writeFileSync(SCRIPT, here(block('js', "'/workflows'")))
+    const { stdout } = await run(process.execPath, [SCRIPT.pathname], {
+      env: { ...process.env, KIS_API_KEY: service.key },
+      timeout: 60_000,
+    })
+    rmSync(SCRIPT)
+    expect(stdout).toMatch(/^completed \{/)
+    expect(stdout).toMatch(/For the finance team: .*60 dollars/)
+    expect(stdout).toContain('passages: [ 2, 2 ]')
+    expect(stdout).toMatch(/'find done 0\.\d+',\s+'ask done 0\.\d+',\s+'about done 0',\s+'finance done 0'\s+\] 0\.\d+/)
+  }, 90_000)
+
   it('works by Anthropic’s SDK', async () => {
     mkdirSync(new URL('.', SCRIPT), { recursive: true })
     writeFileSync(SCRIPT, here(block('js', 'import Anthropic')))

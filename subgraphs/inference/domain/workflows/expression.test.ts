@@ -27,6 +27,7 @@ describe('an expression', () => {
     ['nodes.find.results[*].text', ['one', 'two']],
     ['nodes.find.results[*].pages[*]', [1, 2, 3]],
     ['nodes.find.results[*].text | join("\\n")', 'one\ntwo'],
+    ['nodes.find.results[*].text | join("\n\t")', 'one\n\ttwo'],
     ['nodes.find.results | length', 2],
     ['nodes.find.results | first | json', '{"text":"one","pages":[1,2]}'],
     ['inputs.nothing ?? inputs.absent ?? "else" | upper', 'ELSE'],

@@ -60,8 +60,8 @@ const SPACE = /\s*/y
 const NAME = /[A-Za-z_][A-Za-z0-9_]*/y
 const NUMBER = /-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?/y
 const INDEX = /\[(?:(\d{1,6})|(\*))\]/y
-const STRING = /"(?:[^"\\\n]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}){0,1000}"/y
-const QUOTED_STEP = /\[("(?:[^"\\\n]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}){1,200}")\]/y
+const STRING = /"(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}){0,1000}"/y
+const QUOTED_STEP = /\[("(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}){1,200}")\]/y
 
 /** @throws {SyntaxError} with what is wrong and where. */
 export function parseExpression(text: string): Expression {
@@ -122,7 +122,7 @@ class Reader {
   #operand(): Expression['operands'][number] {
     this.#match(SPACE)
     const string = this.#match(STRING)
-    if (string) return { literal: this.#spaced(JSON.parse(string[0]) as string) }
+    if (string) return { literal: this.#spaced(textIn(string[0])) }
     const number = this.#match(NUMBER)
     if (number) return { literal: this.#spaced(Number(number[0])) }
     const name = this.#match(NAME)?.[0]
@@ -138,7 +138,7 @@ class Reader {
       const index = this.#match(INDEX)
       const quoted = index ? null : this.#match(QUOTED_STEP)
       if (index) steps.push(index[2] ?? Number(index[1]))
-      else if (quoted) steps.push(`.${JSON.parse(quoted[1]!)}`)
+      else if (quoted) steps.push(`.${textIn(quoted[1]!)}`)
       else if (this.#text[this.at] === '.') {
         this.at += 1
         steps.push(`.${this.#match(NAME)?.[0] ?? this.fail('a name is missing')}`)
@@ -157,7 +157,7 @@ class Reader {
     this.#match(SPACE)
     const literal = wanted === 'string' ? this.#match(STRING) : this.#match(NUMBER)
     if (!literal) this.fail(`\`${name}\` takes a ${wanted}`)
-    const argument = JSON.parse(literal[0]) as string | number
+    const argument = wanted === 'string' ? textIn(literal[0]) : Number(literal[0])
     if (typeof argument === 'number' && (!Number.isInteger(argument) || argument < 0)) this.fail(`\`${name}\` takes a whole number from 0`)
     if (!this.#takes(')')) this.fail('`)` is missing')
     return { name: name as FunctionName, argument }
@@ -182,6 +182,11 @@ class Reader {
     if (found) this.at += found[0].length
     return found
   }
+}
+
+/** What a literal says. Line breaks and tabs may stand in it as they are: whoever writes one in a program seldom escapes it twice. */
+function textIn(literal: string): string {
+  return JSON.parse(literal.replaceAll(/\p{Cc}/gu, (control) => JSON.stringify(control).slice(1, -1))) as string
 }
 
 function isOfSkipped({ root, steps }: Path, { nodes }: Scope): boolean {

@@ -111,7 +111,7 @@ async function askAgent(run: TaskContext, task: Extract<Task, { type: 'agent' }>
     calls: {
       ask: async (name, request) => answerOf(await steps.once(`${path}/${name}`, (ask) => createChatCompletion(deps, ask, request))),
       search: (name, query) => steps.search(`${path}/${name}`, query),
-      tool: (name, call) => steps.tool(`${path}/${name}`, call),
+      tool: (name, call) => steps.kept(`${path}/${name}`, call),
     },
   })
   const cited = citations.map((citation) => ({

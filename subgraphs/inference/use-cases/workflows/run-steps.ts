@@ -44,30 +44,24 @@ export class RunSteps {
     return this.#costs.get(nodeId) ?? 0n
   }
 
-  /** Its answer is kept as well, so that what rests on it finds the same passages; the embedding is a step of its own. */
+  /** The embedding is a step of its own, and the answer is kept, so that what rests on it finds the same passages. */
   async search(path: string, query: PassageQuery): Promise<FoundPassages> {
     const step = { runId: this.#runId, path: `${path}/embedding` }
-    const { found } = await this.#retried(() =>
-      onceForStep(this.#deps, this.#context, this.#claim(path), async (context) => {
-        const found = await this.#deps.knowledge.search({ ...query, step }, { ...context, runHoldId: this.#context.runHoldId! })
-        await context.record.answered(countedUsage(0, 0), { found })
-        return { found, cost: 0n }
-      }),
-    )
+    const found = await this.kept(path, (context) => this.#deps.knowledge.search({ ...query, step }, context))
     this.#paid(path, found.cost)
     return found
   }
 
-  /** Costs nothing, but may act: its answer is kept. One that a process was killed in is called again, since nobody knows what came of it. */
-  async tool(path: string, call: () => Promise<string>): Promise<string> {
-    const { text } = await this.#retried(() =>
-      onceForStep(this.#deps, this.#context, this.#claim(path), async (context) => {
-        const text = await call()
-        await context.record.answered(countedUsage(0, 0), { text })
-        return { text, cost: 0n }
+  /** What is not charged as this step, but has the same answer whoever goes on with the run: a tool may act. Made again only when it was cut, since nobody knows what came of it. */
+  async kept<Value>(path: string, work: (context: CallContext) => Promise<Value>): Promise<Value> {
+    const { answer } = await this.#retried(() =>
+      onceForStep(this.#deps, this.#context, this.#claim(path), async ({ record, ...context }) => {
+        const answer = await work(context)
+        await record.answered(countedUsage(0, 0), { answer })
+        return { answer, cost: 0n }
       }),
     )
-    return text
+    return answer
   }
 
   #paid(path: string, cost: bigint): void {

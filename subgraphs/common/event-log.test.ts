@@ -29,7 +29,7 @@ function world() {
     things,
     collections,
     openLog: (parts: Partial<EventCollections> = {}, records: DocumentCollection<Thing> = things) =>
-      new EventLog<Thing>(records, { ...collections, ...parts }, silentLog),
+      new EventLog<Thing>([records], { ...collections, ...parts }, silentLog),
     make: (id: string, organizationId = 'org_a') =>
       things.insertOne({ _id: id, organizationId, value: 0, ...told(organizationId, new Date(++at), { value: 0 }) }),
     change: async (id: string, value: number, organizationId = 'org_a') => {
@@ -167,4 +167,44 @@ it('forgets the oldest beyond its bound, and says so to who asks for them', asyn
   await expect(log.follow('org_a', '5').next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
   expect(summary(await take(log.follow('org_a', '101000'), 1))).toEqual([[101_001, 'a', 1]])
   expect(await collections.events.countDocuments({ organizationId: 'org_a' })).toBe(1)
+})
+
+it('says where each log ends, and where to begin so that nothing since a time is missed', async () => {
+  const { openLog, make, things } = world()
+  const log = openLog()
+  const day = 86_400_000
+  for (let i = 1; i <= 250; i++) {
+    await things.insertOne({ _id: `t${i}`, organizationId: 'org_a', value: i, ...told('org_a', new Date(i * day), { value: i }) })
+    if (i % 50 === 0) await log.drain('org_a')
+  }
+  await make('b', 'org_b')
+  await log.drain('org_b')
+  expect([...(await log.ends(['org_a', 'org_b', 'org_c']))]).toEqual([
+    ['org_a', 250],
+    ['org_b', 1],
+  ])
+  for (const [since, position] of [
+    [0, 0],
+    [1, 0],
+    [120, 119],
+    [250, 249],
+    [400, 250],
+  ] as const)
+    expect(await log.positionBefore('org_a', new Date(since * day))).toBe(position)
+  expect(await log.positionBefore('org_c', new Date(0))).toBe(0)
+  expect((await log.page('org_a', 200)).map(({ sequence }) => sequence)).toEqual(Array.from({ length: 50 }, (_, i) => 201 + i))
+  expect(await log.page('org_a', 250)).toEqual([])
+  expect(await log.page('org_c', 0)).toEqual([])
+})
+
+it('passes over what is forgotten where a page is asked for', async () => {
+  const { openLog, make, change, collections } = world()
+  const log = openLog()
+  await make('a')
+  for (let value = 1; value <= 4; value++) await change('a', value)
+  await log.drain('org_a')
+  await collections.eventHeads.findOneAndUpdate({ _id: 'org_a' }, { $set: { forgotten: 3 } })
+  await collections.events.deleteMany({ organizationId: 'org_a', sequence: { $lte: 3 } })
+  expect((await log.page('org_a', 1)).map(({ sequence }) => sequence)).toEqual([4, 5])
+  expect(await log.positionBefore('org_a', new Date(0))).toBe(3)
 })

@@ -59,8 +59,8 @@ interface EventHead extends StoredDocument {
   readonly sequence: number
   /** Events up to here are forgotten. */
   readonly forgotten: number
-  /** The last events, while they are copied; with the mark that their record had. */
-  readonly copying: readonly { readonly event: EventRecord; readonly id: string; readonly mark: string }[]
+  /** The last events, while they are copied; with the mark that their record had, and which of the collections it is in. */
+  readonly copying: readonly { readonly event: EventRecord; readonly id: string; readonly mark: string; readonly from: number }[]
   readonly copyingCount: number
 }
 
@@ -89,7 +89,7 @@ export function told(organizationId: string, at: Date, data: EventData): Pick<Te
  * guarded write of the organization's head, which carries the events, and all that follows may be repeated.
  */
 export class EventLog<T extends Telling> implements AsyncDisposable {
-  readonly #records: DocumentCollection<T>
+  readonly #records: readonly DocumentCollection<T>[]
   readonly #events: DocumentCollection<EventRecord>
   readonly #heads: DocumentCollection<EventHead>
   readonly #log: Log
@@ -97,7 +97,8 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
   readonly #followers = new Listeners()
   #isClosed = false
 
-  constructor(records: DocumentCollection<T>, { events, eventHeads }: EventCollections, log: Log) {
+  /** Of one or several collections, always in the same order. */
+  constructor(records: readonly DocumentCollection<T>[], { events, eventHeads }: EventCollections, log: Log) {
     this.#records = records
     this.#events = events
     this.#heads = eventHeads
@@ -120,12 +121,14 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
 
   /** Copies what processes that are gone have left. */
   async sweep(): Promise<void> {
-    let after = ''
-    for (let i = 0; i < MAX_SWEPT; i++) {
-      const [left] = await this.#records.find({ outboxOf: { $gt: after } }, { sort: { outboxOf: 1 }, limit: 1 })
-      if (!left) return
-      after = left.outboxOf!
-      await this.drain(after)
+    for (const records of this.#records) {
+      let after = ''
+      for (let i = 0; i < MAX_SWEPT; i++) {
+        const [left] = await records.find({ outboxOf: { $gt: after } }, { sort: { outboxOf: 1 }, limit: 1 })
+        if (!left) break
+        after = left.outboxOf!
+        await this.drain(after)
+      }
     }
   }
 
@@ -232,15 +235,15 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
       await this.#finish(head)
       return true
     }
-    const records = await this.#records.find({ outboxOf: organizationId }, { limit: MAX_RECORDS })
-    if (records.length === 0) return false
-    const waiting = records.flatMap(({ _id, outbox, outboxMark }) =>
-      outbox.map((pending) => ({ subject: _id, mark: outboxMark!, ...pending })),
+    const found = await Promise.all(this.#records.map((records) => records.find({ outboxOf: organizationId }, { limit: MAX_RECORDS })))
+    const waiting = found.flatMap((records, from) =>
+      records.flatMap(({ _id, outbox, outboxMark }) => outbox.map((pending) => ({ subject: _id, mark: outboxMark!, from, ...pending }))),
     )
+    if (waiting.length === 0) return false
     waiting.sort((a, b) => a.at.getTime() - b.at.getTime())
-    const copying = waiting.map(({ subject, mark, id, at, data }, i) => {
+    const copying = waiting.map(({ subject, mark, from, id, at, data }, i) => {
       const sequence = head.sequence + i + 1
-      return { event: { _id: `${organizationId}_${sequence}`, organizationId, sequence, subject, at, data }, id, mark }
+      return { event: { _id: `${organizationId}_${sequence}`, organizationId, sequence, subject, at, data }, id, mark, from }
     })
     // Who read the same head, and comes second, finds another number.
     const claimed = await this.#heads.findOneAndUpdate(
@@ -256,12 +259,12 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
     for (let next = 0; next < copying.length; next += MAX_INSERTED)
       await this.#events.insertMissing(copying.slice(next, next + MAX_INSERTED).map(({ event }) => event))
     for (const [subject, items] of Map.groupBy(copying, ({ event }) => event.subject)) {
-      const untouched = await this.#records.findOneAndUpdate(
+      const records = this.#records[items[0]!.from]!
+      const untouched = await records.findOneAndUpdate(
         { _id: subject, outboxMark: items[0]!.mark },
         { $set: { outbox: [] }, $unset: { outboxOf: '', outboxMark: '' } },
       )
-      if (!untouched)
-        await this.#records.findOneAndUpdate({ _id: subject }, { $pull: { outbox: { id: { $in: items.map(({ id }) => id) } } } })
+      if (!untouched) await records.findOneAndUpdate({ _id: subject }, { $pull: { outbox: { id: { $in: items.map(({ id }) => id) } } } })
     }
     await this.#heads.findOneAndUpdate({ _id, sequence }, { $set: { copying: [], copyingCount: 0 } })
     if (sequence - forgotten >= MAX_EVENTS + PRUNE_EVENTS) await this.#forget(_id, sequence - MAX_EVENTS)

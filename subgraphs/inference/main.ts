@@ -4,7 +4,6 @@ import { openSqliteDocumentStore } from '../common/adapters/sqlite/document-stor
 import type { EngineEntry, EngineKind } from '../common/catalog-file.ts'
 import type { Clock } from '../common/clock.ts'
 import { Egress } from '../common/egress.ts'
-import { EventLog } from '../common/event-log.ts'
 import { eventLogSource } from '../common/event-log-source.ts'
 import type { IdSource } from '../common/ids.ts'
 import { openDocuments } from '../common/late-documents.ts'
@@ -29,7 +28,7 @@ import { catalogOf } from './domain/catalog.ts'
 import { RetryBudget } from './domain/retry-budget.ts'
 import { resolvers } from './resolvers/index.ts'
 import { AgentRuns } from './use-cases/agents/agent-runs.ts'
-import { webhookEventOf } from './use-cases/agents/run-ends.ts'
+import { runEndsOf, webhookEventOf } from './use-cases/agents/run-ends.ts'
 import { Background } from './use-cases/background.ts'
 import { CallLimits } from './use-cases/call-limits.ts'
 import { openCollections } from './use-cases/collections.ts'
@@ -106,7 +105,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     ids,
     log,
   }
-  const runEnds = stack.use(new EventLog(collections.runs, collections, log))
+  const runEnds = stack.use(runEndsOf(collections, log))
   const deps: Deps = { ...base, keyedCalls: stack.use(new KeyedCalls(base, mongodb === null)), runEnds }
   const runs = stack.use(new AgentRuns(deps, store.opened))
   const workflowRuns = stack.use(new WorkflowRuns(deps, store.opened, mongodb === null))

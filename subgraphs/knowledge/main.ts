@@ -68,7 +68,7 @@ export async function createKnowledge(
   const stores = [documents, blobs, index]
   const opened = Promise.all(stores.map((store) => store.opened))
   const workers = wakeUp()
-  const events = new EventLog(collections.documents, collections, log)
+  const events = new EventLog([collections.documents], collections, log)
   const deps: Deps = {
     store: collections,
     blobs: blobs.late((it) => it),

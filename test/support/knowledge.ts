@@ -214,7 +214,7 @@ export function depsOn(world: World, life = new Life()): Deps {
     inference: life.sees(world.inference, 'inference'),
     accounts: world.accounts ?? { principalOf: async () => principal },
     // The log is not this life's alone: other processes copy for it.
-    events: new EventLog(store.documents, store, silentLog),
+    events: new EventLog([store.documents], store, silentLog),
     clock: world.clock,
     ids: idSource(world.clock),
     log: silentLog,

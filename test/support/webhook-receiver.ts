@@ -25,7 +25,7 @@ export type Answering = (message: Omit<Received, 'status'>) => number | 'silence
 export class WebhookReceiver implements AsyncDisposable {
   readonly #server = createServer()
   readonly #places = new Map<string, Place>()
-  readonly #checks = checks()
+  readonly #checks = eventChecks()
 
   static async start(): Promise<WebhookReceiver> {
     const receiver = new WebhookReceiver()
@@ -92,7 +92,8 @@ export class Place {
   }
 }
 
-function checks(): ReadonlyMap<string, ValidateFunction> {
+/** What checks the data of an event of `schema/events.yaml`, by type. */
+export function eventChecks(): ReadonlyMap<string, ValidateFunction> {
   const events = parse(readFileSync(new URL('../../schema/events.yaml', import.meta.url), 'utf8'), { merge: true })
   const ajv = new Ajv2020({ allowUnionTypes: true })
   return new Map(Object.entries<Json>(events).map(([type, { data }]) => [type, ajv.compile(data)]))

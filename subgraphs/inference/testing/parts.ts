@@ -1,7 +1,6 @@
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
 import { parseCatalog } from '../../common/catalog-file.ts'
 import { type Clock, systemClock } from '../../common/clock.ts'
-import { EventLog } from '../../common/event-log.ts'
 import { idSource } from '../../common/ids.ts'
 import { silentLog } from '../../common/log.ts'
 import type { DocumentStore } from '../../common/ports/document-store.ts'
@@ -11,6 +10,7 @@ import { Breaker } from '../domain/breaker.ts'
 import { catalogOf } from '../domain/catalog.ts'
 import { RetryBudget } from '../domain/retry-budget.ts'
 import type { AudioReader } from '../ports/audio-reader.ts'
+import { runEndsOf } from '../use-cases/agents/run-ends.ts'
 import { Background } from '../use-cases/background.ts'
 import { CallLimits } from '../use-cases/call-limits.ts'
 import { openCollections } from '../use-cases/collections.ts'
@@ -120,7 +120,7 @@ export function parts({
     ids: idSource(systemClock),
     log: silentLog,
   }
-  const runEnds = new EventLog(base.collections.runs, base.collections, silentLog)
+  const runEnds = runEndsOf(base.collections, silentLog)
   const deps: Deps = { ...base, keyedCalls: new KeyedCalls(base, isExclusive), runEnds }
   return { deps, billing, knowledge, near, far, store, egress, mcp }
 }

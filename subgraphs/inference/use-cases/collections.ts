@@ -124,7 +124,7 @@ export type WorkflowRecord = {
   readonly updatedAt: Date
 }
 
-export type WorkflowRunRecord = {
+export type WorkflowRunRecord = Telling & {
   /** `wfr_…` */
   readonly _id: string
   readonly organizationId: string
@@ -226,7 +226,12 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
     workflowVersions: store.collection({ name: 'workflow_versions', indexes: [] }),
     workflowRuns: store.collection({
       name: 'workflow_runs',
-      indexes: [{ fields: ['organizationId', 'workflowId'] }, { fields: ['job.dueAt'], sparse: true }, { fields: ['expiresAt'] }],
+      indexes: [
+        { fields: ['organizationId', 'workflowId'] },
+        { fields: ['job.dueAt'], sparse: true },
+        { fields: ['expiresAt'] },
+        OUTBOX_INDEX,
+      ],
     }),
     keyedCalls: store.collection({ name: 'keyed_calls', indexes: [{ fields: ['expiresAt'] }, { fields: ['step.runId'], sparse: true }] }),
     replicas: store.collection({ name: 'replicas', indexes: [{ fields: ['seenAt'] }] }),

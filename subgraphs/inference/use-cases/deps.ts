@@ -1,6 +1,5 @@
 import type { Clock } from '../../common/clock.ts'
 import type { Egress } from '../../common/egress.ts'
-import type { EventLog } from '../../common/event-log.ts'
 import type { IdSource } from '../../common/ids.ts'
 import type { Log } from '../../common/log.ts'
 import type { Caller } from '../../common/principal.ts'
@@ -15,9 +14,10 @@ import type { ChatEngine, EmbeddingEngine, TranscriptionEngine } from '../ports/
 import type { Knowledge } from '../ports/knowledge.ts'
 import type { McpClients } from '../ports/mcp.ts'
 import type { AgentRuns } from './agents/agent-runs.ts'
+import type { RunEnds } from './agents/run-ends.ts'
 import type { Background } from './background.ts'
 import type { CallLimits } from './call-limits.ts'
-import type { Collections, RunRecord } from './collections.ts'
+import type { Collections } from './collections.ts'
 import type { KeyedCalls } from './keyed-calls.ts'
 import type { LoadShedder } from './load-shedding.ts'
 import type { WorkflowRuns } from './workflows/workflow-runs.ts'
@@ -42,7 +42,7 @@ export interface Deps {
   readonly load: LoadShedder
   readonly keyedCalls: KeyedCalls
   /** Tells which runs have ended. */
-  readonly runEnds: EventLog<RunRecord>
+  readonly runEnds: RunEnds
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log

@@ -1,31 +1,42 @@
-import type { EventData, EventRecord } from '../../../common/event-log.ts'
+import type { EventType } from '../../../../schema/events.ts'
+import { type EventData, EventLog, type EventRecord, type Telling } from '../../../common/event-log.ts'
+import type { Log } from '../../../common/log.ts'
 import { formatUsd } from '../../../common/usd.ts'
 import type { WebhookEvent } from '../../../common/webhook-events.ts'
 import type { RunStatus } from '../../domain/agents/run.ts'
-import type { RunRecord } from '../collections.ts'
+import type { Collections, RunRecord, WorkflowRunRecord } from '../collections.ts'
 
-/** What the log of an organization's runs says of one that has ended. */
-export function endOf(run: RunRecord, { status, cost, error }: Pick<RunRecord, 'status' | 'cost' | 'error'>): EventData {
-  const { agentId, agentVersion, threadId } = run
-  return { agentId, agentVersion, threadId, status, cost, errorCode: error?.code ?? null }
+/** The ends of an organization's runs, of agents and of workflows, in one order. */
+export type RunEnds = EventLog<Telling>
+
+export function runEndsOf(collections: Collections, log: Log): RunEnds {
+  const { runs, workflowRuns } = collections
+  return new EventLog<Telling>([runs, workflowRuns], collections, log)
+}
+
+interface End {
+  readonly status: RunStatus
+  readonly cost: string | null
+  readonly error: { readonly code: string } | null
+}
+
+/** What is said of an agent's run that has ended. */
+export function endOf({ agentId, agentVersion, threadId }: RunRecord, { status, cost, error }: End): EventData {
+  return { kind: 'agent', agentId, agentVersion, threadId, status, cost, errorCode: error?.code ?? null }
+}
+
+/** What is said of a workflow's. */
+export function workflowEndOf({ workflowId, workflowVersion }: WorkflowRunRecord, { status, cost, error }: End): EventData {
+  return { kind: 'workflow', workflowId, workflowVersion, status, cost, errorCode: error?.code ?? null }
 }
 
 /** The same for a webhook. */
 export function webhookEventOf({ sequence, subject, at, data }: EventRecord): WebhookEvent {
-  const { agentId, agentVersion, threadId, status, cost, errorCode } = data
-  return {
-    type: `agent_run.${status as Exclude<RunStatus, 'running'>}`,
-    subject,
-    sequence,
-    at,
-    data: {
-      run_id: subject,
-      agent_id: agentId,
-      agent_version: agentVersion,
-      thread_id: threadId,
-      status,
-      cost_usd: typeof cost === 'string' ? formatUsd(BigInt(cost)) : null,
-      error_code: errorCode,
-    },
-  }
+  const { kind, status, cost, errorCode } = data
+  const which =
+    kind === 'agent'
+      ? { agent_id: data.agentId, agent_version: data.agentVersion, thread_id: data.threadId }
+      : { workflow_id: data.workflowId, workflow_version: data.workflowVersion }
+  const end = { status, cost_usd: typeof cost === 'string' ? formatUsd(BigInt(cost)) : null, error_code: errorCode }
+  return { type: `${kind}_run.${status}` as EventType, subject, sequence, at, data: { run_id: subject, ...which, ...end } }
 }

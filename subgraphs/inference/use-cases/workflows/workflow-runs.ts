@@ -1,13 +1,16 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { objectAt, refuse } from '../../../common/check.ts'
 import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
+import { tell } from '../../../common/event-log.ts'
 import { randomHex } from '../../../common/ids.ts'
 import { claimJob, HEARTBEAT_MS, LEASE_MS, releaseAllLeases } from '../../../common/jobs.ts'
+import type { Update } from '../../../common/ports/document-store.ts'
 import { type Principal, requireScope } from '../../../common/principal.ts'
 import { errorOfFault } from '../../../common/schema-fault.ts'
 import { maxCostOf, maxSecondsOf, type WorkflowDefinition } from '../../domain/workflows/definition.ts'
 import type { NodeRun, WorkflowEvent } from '../../domain/workflows/run.ts'
 import { getAgent, modelOf } from '../agents/agents.ts'
+import { workflowEndOf } from '../agents/run-ends.ts'
 import { RunLog } from '../agents/run-log.ts'
 import type { WorkflowRunRecord } from '../collections.ts'
 import type { AskContext, CallContext, Deps } from '../deps.ts'
@@ -106,6 +109,7 @@ export class WorkflowRuns implements AsyncDisposable {
       cost: null,
       error: null,
       isCancelled: false,
+      outbox: [],
       holdId: hold.id,
       holdAmount: String(maxCost),
       maxCost: String(maxCost),
@@ -270,14 +274,11 @@ export class WorkflowRuns implements AsyncDisposable {
         ]
       return [`nodes.${id}`, { ...node, ...(node.state === 'pending' && { state: 'skipped' }), cost }]
     })
-    await this.#write(record, {
-      ...Object.fromEntries(nodes),
-      status: end?.status ?? 'cancelled',
-      output: end?.status === 'completed' ? JSON.stringify(end.output) : null,
-      error,
-      cost: String(sumOf(charges)),
-      endedAt,
-    })
+    const fields = { status: end?.status ?? 'cancelled', error, cost: String(sumOf(charges)) } as const
+    const { $set, $push } = tell(record.organizationId, endedAt, workflowEndOf(record, fields))
+    const output = end?.status === 'completed' ? JSON.stringify(end.output) : null
+    await this.#write(record, { ...Object.fromEntries(nodes), ...fields, output, endedAt, ...$set }, $push)
+    this.#deps.runEnds.kick(record.organizationId)
   }
 
   /** The last event comes behind the record that it tells of, and the job is done when it is told. */
@@ -296,12 +297,10 @@ export class WorkflowRuns implements AsyncDisposable {
   }
 
   /** @throws {LeftToOthers} another process has the run. */
-  async #write(
-    { _id, job }: WorkflowRunRecord,
-    fields: Parameters<Deps['collections']['workflowRuns']['findOneAndUpdate']>[1]['$set'] & object,
-  ) {
+  async #write({ _id, job }: WorkflowRunRecord, fields: Update['$set'] & object, told?: Update['$push'] & object) {
     const { workflowRuns } = this.#deps.collections
-    if (!(await workflowRuns.findOneAndUpdate({ _id, 'job.lease': job!.lease }, { $set: fields }))) throw new LeftToOthers()
+    const update = { $set: fields, ...(told && { $push: told }) }
+    if (!(await workflowRuns.findOneAndUpdate({ _id, 'job.lease': job!.lease }, update))) throw new LeftToOthers()
   }
 
   async #renew({ _id, job }: WorkflowRunRecord, stop: AbortController): Promise<void> {

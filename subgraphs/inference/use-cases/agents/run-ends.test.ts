@@ -1,0 +1,51 @@
+import { expect, it } from 'vitest'
+import { eventChecks } from '../../../../test/support/webhook-receiver.ts'
+import { eventLogSource } from '../../../common/event-log-source.ts'
+import type { WebhookEvent } from '../../../common/webhook-events.ts'
+import { asking, parts, somebody } from '../../testing/parts.ts'
+import { says } from '../../testing/scripted-engine.ts'
+import { WorkflowRuns } from '../workflows/workflow-runs.ts'
+import { createWorkflow } from '../workflows/workflows.ts'
+import { AgentRuns } from './agent-runs.ts'
+import { createAgent } from './agents.ts'
+import { webhookEventOf } from './run-ends.ts'
+
+const owner = { ...somebody, scopes: ['agents' as const] }
+const ask = { ...asking(), caller: owner }
+const checks = eventChecks()
+
+function expectDescribed(events: readonly WebhookEvent[]): void {
+  for (const { type, data } of events) expect([type, checks.get(type)!(data), checks.get(type)!.errors]).toEqual([type, true, null])
+}
+
+it('each end of a run, of an agent or a workflow, is told once, as it is described, and to its organization alone', async () => {
+  const { deps, far, billing, knowledge } = parts({ balance: 10_000_000_000n })
+  billing.principal = owner
+  knowledge.add('ports', ['The harbour of Sur was built in 1931.'])
+  far.streams.push([...says('In 1931.')])
+  const agents = new AgentRuns(deps, Promise.resolve())
+  const workflows = new WorkflowRuns(deps, Promise.resolve(), true)
+  const agent = await createAgent(deps, ask, { code: 'guide', name: 'Guide', model: 'chat' })
+  const answered = await (await agents.start(ask, { agentId: agent._id, input: 'When?' })).ended
+  const template = { id: 'a', type: 'template', template: 'x' }
+  const workflow = await createWorkflow(deps, ask, { code: 'flow', name: 'Flow', definition: { nodes: [template], output: 1 } })
+  const done = await workflows.ended(ask, await workflows.start(ask, { workflowId: workflow._id }))
+  // Its first call alone may cost more.
+  const failed = await (await agents.start(ask, { agentId: agent._id, input: 'And then?', maxCost: 1n })).ended
+  await deps.runEnds.drain('org_a')
+
+  const source = eventLogSource(deps.runEnds, webhookEventOf)
+  const { events, cursor } = await source.read('org_a', 0)
+  expect(events.map(({ type, subject }) => [type, subject]).toSorted()).toEqual(
+    [
+      ['agent_run.completed', answered._id],
+      ['workflow_run.completed', done._id],
+      [`agent_run.${failed.status}`, failed._id],
+    ].toSorted(),
+  )
+  expectDescribed(events)
+  expect(events.find(({ subject }) => subject === failed._id)!.data).toMatchObject({ status: 'failed', error_code: failed.error!.code })
+  expect(await source.read('org_a', cursor)).toEqual({ events: [], cursor })
+  expect(await source.read('org_b', 0)).toEqual({ events: [], cursor: 0 })
+  for (const runs of [agents, workflows]) await runs[Symbol.asyncDispose]()
+})

@@ -23,6 +23,15 @@ export function textAt(value: unknown, param: string): string {
   return value
 }
 
+/** What is nested deeper is nobody's data, and would exhaust the stack of whoever walks through it. */
+const MAX_DEPTH = 64
+
+/** @throws {KisError} the JSON value is nested deeper than 64 levels. */
+export function checkDepth(value: unknown, param: string, depth = 0): void {
+  if (depth > MAX_DEPTH) refuse('invalid_request', param, `'${param}' is nested deeper than ${MAX_DEPTH} levels.`)
+  if (typeof value === 'object' && value !== null) for (const each of Object.values(value)) checkDepth(each, param, depth + 1)
+}
+
 /** @param least 0 or 1 */
 export function listAt(value: unknown, param: string, least: number, most: number): readonly unknown[] {
   if (isAbsent(value)) return refuse('missing_required_parameter', param, `Missing required parameter: '${param}'.`)

@@ -5,6 +5,7 @@ import { maxCostOf, workflowDefinition } from './definition.ts'
 const text = (id: string, template: string, more = {}) => ({ id, type: 'template', template, ...more })
 const flow = (nodes: readonly unknown[], more = {}) => ({ nodes, output: 'done', ...more })
 const check = (value: unknown) => workflowDefinition(value, 'input.definition')
+const nested = (levels: number): unknown => JSON.parse('['.repeat(levels) + ']'.repeat(levels))
 const branch = { id: 'check', type: 'branch', cases: [{ name: 'yes', when: { left: { $ref: 'inputs.a' }, op: 'eq', right: 1 } }] }
 
 describe('a definition', () => {
@@ -50,6 +51,7 @@ describe('a definition', () => {
   for (const [what, value, code, param] of [
     ['nothing', undefined, 'missing_required_parameter', ''],
     ['a text', 'x', 'invalid_type', ''],
+    ['a value that is nested for ever', flow([text('a', '')], { output: nested(5_000) }), 'invalid_request', ''],
     ['no nodes', flow([]), 'invalid_request', '.nodes'],
     ['51 nodes', flow(Array.from({ length: 51 }, (_, i) => text(`n${i}`, ''))), 'array_above_max_length', '.nodes'],
     ['no output', { nodes: [text('a', '')] }, 'missing_required_parameter', '.output'],

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { systemClock } from '../../../common/clock.ts'
 import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../../common/ports/document-store.ts'
 import type { Principal } from '../../../common/principal.ts'
 import { FakeBilling } from '../../testing/fake-billing.ts'
@@ -12,6 +13,8 @@ const owner: Principal = { ...somebody, scopes: ['agents'] }
 const ask = { ...asking(), caller: owner }
 const says = (content: string) => [{ role: 'user', content }]
 
+/** Longer than the lease of a run, and of a call. */
+const LEASES_END_MS = 31_000
 /** They change nothing, and are not counted. */
 const READS = ['find', 'findOne', 'countDocuments', 'principalOf']
 
@@ -83,58 +86,66 @@ afterEach(async () => {
   for (const runs of open.splice(0)) await runs[Symbol.asyncDispose]()
 })
 
-function born(store: MemoryDocumentStore, billing: FakeBilling, life: Life) {
-  const world = parts({ store: new StoreOfLife(store, life), billing: life.of(billing) })
+function born(store: MemoryDocumentStore, billing: FakeBilling, life: Life, isExclusive: boolean, aheadMs = 0) {
+  const clock = { ...systemClock, now: () => new Date(Date.now() + aheadMs) }
+  const world = parts({ store: new StoreOfLife(store, life), billing: life.of(billing), isExclusive, clock })
   world.far.completions = [
     completion({ choices: [{ index: 0, message: { role: 'assistant', content: 'Yes' }, finish_reason: 'stop' }], usage: usage(20, 5) }),
   ]
   world.far.transcript = { text: 'heard' }
   world.knowledge.files.set('file_1', Buffer.from('wav 2500 x'))
-  return { ...world, runs: new WorkflowRuns(world.deps, Promise.resolve(), true) }
+  return { ...world, runs: new WorkflowRuns(world.deps, Promise.resolve(), isExclusive) }
 }
 
 describe('a run of five nodes whose process is killed', () => {
-  it('at any of its writes ends with the same result in the next, and each call is paid once', { timeout: 120_000 }, async () => {
-    let length = Number.POSITIVE_INFINITY
-    for (let last = 1; last <= length; last++) {
-      const store = new MemoryDocumentStore()
-      const billing = new FakeBilling(10_000_000_000n)
-      billing.principal = owner
-      const { _id: workflowId } = await createWorkflow(parts({ store }).deps, ask, {
-        code: 'w',
-        name: 'W',
-        definition: { nodes: NODES, output: '{{ nodes.end.text }}' },
-      })
+  it.each([
+    ['the next process of its folder', true],
+    ['another process, after its leases', false],
+  ])(
+    'at any of its writes ends with the same result in %s, and each call is paid once',
+    { timeout: 120_000 },
+    async (_who, isExclusive) => {
+      let length = Number.POSITIVE_INFINITY
+      for (let last = 1; last <= length; last++) {
+        const store = new MemoryDocumentStore()
+        const billing = new FakeBilling(10_000_000_000n)
+        billing.principal = owner
+        const { _id: workflowId } = await createWorkflow(parts({ store }).deps, ask, {
+          code: 'w',
+          name: 'W',
+          definition: { nodes: NODES, output: '{{ nodes.end.text }}' },
+        })
 
-      const life = new Life(last)
-      const killed = born(store, billing, life)
-      const started = killed.runs.start(ask, { workflowId })
-      // The process is dead, or the run has ended.
-      const ended = started.then((run) => killed.runs.ended(ask, run)).then(() => true)
-      const dead = async () => {
-        while (!life.isOver) await new Promise((resolve) => setTimeout(resolve, 1))
-        return false
-      }
-      if (await Promise.race([ended, dead()])) length = last
+        const life = new Life(last)
+        const killed = born(store, billing, life, isExclusive)
+        const started = killed.runs.start(ask, { workflowId })
+        // The process is dead, or the run has ended.
+        const ended = started.then((run) => killed.runs.ended(ask, run)).then(() => true)
+        const dead = async () => {
+          while (!life.isOver) await new Promise((resolve) => setTimeout(resolve, 1))
+          return false
+        }
+        if (await Promise.race([ended, dead()])) length = last
 
-      const next = born(store, billing, new Life())
-      open.push(next.runs)
-      const [run] = await next.deps.collections.workflowRuns.find({ organizationId: 'org_a', workflowId }, { limit: 10 })
-      const charges = () => [...billing.holds.values()].filter(({ charged }) => charged > 0n).map(({ charged }) => charged)
-      if (!run) {
-        expect(charges(), `killed at ${last}`).toEqual([])
-        continue
+        const next = born(store, billing, new Life(), isExclusive, isExclusive ? 0 : LEASES_END_MS)
+        open.push(next.runs)
+        const [run] = await next.deps.collections.workflowRuns.find({ organizationId: 'org_a', workflowId }, { limit: 10 })
+        const charges = () => [...billing.holds.values()].filter(({ charged }) => charged > 0n).map(({ charged }) => charged)
+        if (!run) {
+          expect(charges(), `killed at ${last}`).toEqual([])
+          continue
+        }
+        const { status, output, cost, nodes } = await next.runs.ended(ask, run)
+        expect({ status, output, cost, at: last }).toEqual({ status: 'completed', output: '"Yes Yes heard"', cost: '340000', at: last })
+        expect(charges(), `killed at ${last}`).toEqual(COSTS)
+        expect(Object.values(nodes).map((node) => node.cost)).toEqual(['30000', '0', '60000', '250000', '0'])
+        expect({ held: billing.held, open: billing.openHolds, at: last }).toEqual({ held: 0n, open: 0, at: last })
+        const told = []
+        for await (const { event } of next.runs.log.follow('org_a', run._id, null)) if (event.type === 'node_ended') told.push(event.nodeId)
+        expect(told.toSorted(), `killed at ${last}`).toEqual(['ask', 'each', 'end', 'heard', 'way'])
+        await next.runs[Symbol.asyncDispose]()
       }
-      const { status, output, cost, nodes } = await next.runs.ended(ask, run)
-      expect({ status, output, cost, at: last }).toEqual({ status: 'completed', output: '"Yes Yes heard"', cost: '340000', at: last })
-      expect(charges(), `killed at ${last}`).toEqual(COSTS)
-      expect(Object.values(nodes).map((node) => node.cost)).toEqual(['30000', '0', '60000', '250000', '0'])
-      expect({ held: billing.held, open: billing.openHolds, at: last }).toEqual({ held: 0n, open: 0, at: last })
-      const told = []
-      for await (const { event } of next.runs.log.follow('org_a', run._id, null)) if (event.type === 'node_ended') told.push(event.nodeId)
-      expect(told.toSorted(), `killed at ${last}`).toEqual(['ask', 'each', 'end', 'heard', 'way'])
-      await next.runs[Symbol.asyncDispose]()
-    }
-    expect(length).toBeGreaterThan(50)
-  })
+      expect(length).toBeGreaterThan(50)
+    },
+  )
 })

@@ -1,5 +1,5 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { objectAt, refuse } from '../../../common/check.ts'
+import { checkDepth, objectAt, refuse } from '../../../common/check.ts'
 import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
 import { tell } from '../../../common/event-log.ts'
 import { randomHex } from '../../../common/ids.ts'
@@ -383,6 +383,7 @@ function endBy(reason: unknown, isFinal: boolean): RunEnd | null {
 /** @throws {KisError} they do not meet the workflow's schema. */
 function inputsOf({ inputs: schema }: WorkflowDefinition, value: unknown): string {
   const inputs = objectAt(value ?? {}, 'input.inputs')
+  checkDepth(inputs, 'input.inputs')
   const text = JSON.stringify(inputs)
   if (text.length > MAX_INPUT_CHARACTERS)
     refuse('string_above_max_length', 'input.inputs', `The inputs have at most ${MAX_INPUT_CHARACTERS} characters as JSON.`)

@@ -1,10 +1,11 @@
 import { NotFound } from '../subgraphs/common/errors.ts'
 import { EVENT, RUN, type RunData, toEvent, toRun } from './agent-run-objects.ts'
+import { factHeaders } from './chat-operations.ts'
 import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from './lists.ts'
 import { type Call, isStream, type JsonObject, ok, type Route } from './route.ts'
 import { streamEvents } from './run-events.ts'
 
-const START = `mutation RunAgent($input: RunAgentInput!) { runAgent(input: $input) { ${RUN} } }`
+const START = `mutation RunAgent($input: RunAgentInput!) { runAgent(input: $input) { ${RUN} replayed } }`
 const STREAM = `subscription AgentRun($input: RunAgentInput!) { agentRun(input: $input) { ${EVENT} } }`
 const FOLLOW = `subscription AgentRunEvents($runId: ID!, $after: Cursor) { agentRunEvents(runId: $runId, after: $after) { ${EVENT} } }`
 const GET = `query AgentRunById($id: ID!) { agentRun(id: $id) { ${RUN} } }`
@@ -31,8 +32,8 @@ export const agentRunRoutes: readonly Route[] = [
         await streamEvents(call, { query: STREAM, variables }, toEvent, NAMES)
         return undefined
       }
-      const { runAgent } = await call.ask<{ runAgent: RunData }>(START, variables, NAMES)
-      return ok(toRun(runAgent))
+      const { runAgent } = await call.ask<{ runAgent: RunData & { readonly replayed: boolean } }>(START, variables, NAMES)
+      return { ...ok(toRun(runAgent)), headers: factHeaders(runAgent) }
     },
   },
   {

@@ -267,9 +267,11 @@ describe('agents, end to end', () => {
           method: 'POST',
           headers: { authorization: `Bearer ${caller.key}`, 'content-type': 'application/json', 'idempotency-key': `once-${agent.id}` },
           body: JSON.stringify({ input: 'Say it.' }),
-        }).then((response) => response.json()) as Promise<Json>
-      const [first, second] = await Promise.all([once(), once()])
+        })
+      const answers = await Promise.all([once(), once()])
+      const [first, second] = await Promise.all(answers.map((answer) => answer.json()))
       expect(second).toEqual(first)
+      expect(answers.map(({ headers }) => headers.get('idempotent-replayed'))).toEqual(expect.arrayContaining([null, 'true']))
       expect((await caller.rest('GET', `/v1/agents/${agent.id}/runs`)).body.data).toHaveLength(1)
     })
 

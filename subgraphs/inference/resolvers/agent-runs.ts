@@ -57,6 +57,7 @@ export const AgentRunFields = {
   citations: (run: RunRecord) => outcomeOf(run)?.citations ?? [],
   steps: stepsOf,
   usage: (run: RunRecord) => chatUsage(quantitiesOfSteps(stepsOf(run))),
+  replayed: ({ isReplayed }: RunRecord & { readonly isReplayed?: boolean }) => isReplayed === true,
   cost: ({ cost }: RunRecord) => (cost === null ? null : BigInt(cost)),
 }
 

@@ -61,9 +61,9 @@ const CANCEL = `mutation CancelWorkflowRun($id: ID!) { cancelWorkflowRun(id: $id
 /** The workflow and the run stand in the path. */
 const NAMES = { workflowId: 'id', runId: 'id', maxCost: 'max_cost_usd' }
 
-function inputOf({ params, body }: Call): JsonObject {
+function inputOf({ params, body, idempotencyKey }: Call): JsonObject {
   const { inputs, wait, max_cost_usd: maxCost, max_seconds: maxSeconds } = body
-  return { workflowId: params.id, inputs, wait, maxCost, maxSeconds }
+  return { workflowId: params.id, inputs, wait, maxCost, maxSeconds, idempotencyKey }
 }
 
 function toError(error: ErrorData | null) {

@@ -1,3 +1,4 @@
+import { isAbsent } from '../../common/check.ts'
 import { requireScope } from '../../common/principal.ts'
 import type { ResolverContext } from '../../common/subgraph.ts'
 import { RUN_STATUSES } from '../domain/agents/run.ts'
@@ -5,7 +6,7 @@ import { NODE_STATES, type NodeRun, type WorkflowError, type WorkflowEvent } fro
 import { followed } from '../use-cases/agents/followed.ts'
 import type { FollowedEvent } from '../use-cases/agents/run-log.ts'
 import type { WorkflowRunRecord } from '../use-cases/collections.ts'
-import type { ServedDeps } from '../use-cases/deps.ts'
+import type { AskContext, ServedDeps } from '../use-cases/deps.ts'
 import type { WorkflowRunInput } from '../use-cases/workflows/workflow-runs.ts'
 import { enumOf } from './agent-runs.ts'
 import { findWorkflow } from './workflows.ts'
@@ -30,8 +31,7 @@ export const workflowRunMutations = {
 
 export const workflowRunSubscriptions = {
   workflowRun: {
-    subscribe: (_parent: unknown, { input }: Input, { deps, ...ask }: Context) =>
-      followed(deps.workflowRuns, ask, () => deps.workflowRuns.start(ask, input)),
+    subscribe: (_parent: unknown, { input }: Input, { deps, ...ask }: Context) => startAndFollow(deps, ask, input),
     resolve: (event: Followed) => event,
   },
   workflowRunEvents: {
@@ -75,6 +75,10 @@ export const WorkflowRunEventFields = {
   cost: ({ event }: Followed) => (event.type === 'node_ended' ? event.cost : null),
   run: ({ event, runId }: Followed, _args: unknown, context: Context) =>
     event.type === 'run_started' || event.type === 'done' ? findRun(context, runId) : null,
+}
+
+function startAndFollow({ workflowRuns }: ServedDeps, ask: AskContext, { wait: _wait, ...input }: Input['input']) {
+  return followed(workflowRuns, ask, async () => ({ ...(await workflowRuns.start(ask, input)), isFound: !isAbsent(input.idempotencyKey) }))
 }
 
 /** Null also for another organization's. */

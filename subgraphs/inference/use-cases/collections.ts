@@ -129,6 +129,9 @@ export type WorkflowRunRecord = Telling & {
   readonly _id: string
   readonly organizationId: string
   readonly apiKeyId: string
+  /** As of a run of an agent. */
+  readonly key?: string
+  readonly digest?: string
   readonly workflowId: string
   readonly workflowVersion: number
   readonly status: RunStatus
@@ -228,6 +231,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
       name: 'workflow_runs',
       indexes: [
         { fields: ['organizationId', 'workflowId'] },
+        { fields: ['key'], unique: true, sparse: true },
         { fields: ['job.dueAt'], sparse: true },
         { fields: ['expiresAt'] },
         OUTBOX_INDEX,

@@ -275,6 +275,18 @@ describe('a run of a workflow', () => {
     expect([w.billing.held, w.far.chats]).toEqual([0n, 0])
   })
 
+  it('is begun once with an idempotency key, and the key stands for its request alone', async () => {
+    const w = world()
+    const { _id: workflowId } = await make(w, [chat('a', 'x')])
+    const start = (input: object) => w.runs.start(ask, { workflowId, idempotencyKey: 'once', ...input })
+    const [first, second] = await Promise.all([start({}), start({})])
+    expect(second._id).toBe(first._id)
+    await w.runs.ended(ask, first)
+    expect(await start({})).toMatchObject({ _id: first._id, status: 'completed' })
+    await expect(start({ inputs: { a: 1 } })).rejects.toEqual(code('idempotency_conflict', 'idempotencyKey'))
+    expect([w.far.chats, w.billing.held]).toEqual([1, 0n])
+  })
+
   it('ends at its spend cap, before the call that is above it', async () => {
     const w = world()
     const run = await ran(w, [chat('a', 'x'), chat('b', '{{ nodes.a.text }}')], { max_cost_usd: '0.0003' })

@@ -1,12 +1,14 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import { checkDepth, objectAt, refuse } from '../../../common/check.ts'
+import { checkDepth, isAbsent, objectAt, refuse } from '../../../common/check.ts'
 import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
 import { tell } from '../../../common/event-log.ts'
 import { randomHex } from '../../../common/ids.ts'
 import { claimJob, HEARTBEAT_MS, LEASE_MS, releaseAllLeases } from '../../../common/jobs.ts'
 import type { Update } from '../../../common/ports/document-store.ts'
+import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { type Principal, requireScope } from '../../../common/principal.ts'
 import { errorOfFault } from '../../../common/schema-fault.ts'
+import { checkIdempotencyKey, requestDigest, sha256 } from '../../domain/idempotency-key.ts'
 import { maxCostOf, maxSecondsOf, type WorkflowDefinition } from '../../domain/workflows/definition.ts'
 import type { NodeRun, WorkflowEvent } from '../../domain/workflows/run.ts'
 import { getAgent, modelOf } from '../agents/agents.ts'
@@ -15,6 +17,7 @@ import { RunLog } from '../agents/run-log.ts'
 import type { WorkflowRunRecord } from '../collections.ts'
 import type { AskContext, CallContext, Deps } from '../deps.ts'
 import { adoptRunHold, lasting, neverPlaced, type OpenRunHold, openRunHold } from '../hold.ts'
+import { reused } from '../keyed-calls.ts'
 import type { PinnedAgent } from './node-task.ts'
 import { LeftToOthers, RunSteps } from './run-steps.ts'
 import { type RunEnd, WorkflowRun } from './workflow-run.ts'
@@ -45,6 +48,14 @@ export interface WorkflowRunInput {
   readonly maxCost?: bigint | null
   /** At most what the workflow allows. */
   readonly maxSeconds?: number | null
+  /** A repeat with it gives the same run, for as long as runs are kept. */
+  readonly idempotencyKey?: string | null
+}
+
+/** A run's idempotency key, and what it was sent with. */
+interface Keyed {
+  readonly key: string
+  readonly digest: string
 }
 
 interface Running {
@@ -81,6 +92,9 @@ export class WorkflowRuns implements AsyncDisposable {
     const deps = this.#deps
     const principal = requireScope(ask.caller, 'agents')
     await this.#ready
+    const keyed = keyOf(principal, input)
+    const earlier = keyed && (await this.#earlier(keyed))
+    if (earlier) return earlier
     const workflow = await getWorkflow(deps, principal, input.workflowId, 'input.workflowId')
     const definition = JSON.parse(workflow.definition) as WorkflowDefinition
     const inputs = inputsOf(definition, input.inputs)
@@ -99,6 +113,7 @@ export class WorkflowRuns implements AsyncDisposable {
       _id: runId,
       organizationId: principal.organizationId,
       apiKeyId: principal.apiKeyId,
+      ...keyed,
       workflowId: workflow._id,
       workflowVersion: workflow.version,
       status: 'running',
@@ -119,12 +134,23 @@ export class WorkflowRuns implements AsyncDisposable {
       endedAt: null,
       expiresAt: later(now, KEPT_MS),
     }
-    await deps.collections.workflowRuns.insertOne(record).catch(async (error) => {
+    try {
+      await deps.collections.workflowRuns.insertOne(record)
+    } catch (error) {
       await hold.end().catch(() => undefined)
+      const first = error instanceof DuplicateKey && keyed ? await this.#earlier(keyed) : null
+      if (first) return first
       throw error
-    })
+    }
     this.#take(record, { principal, hold })
     return record
+  }
+
+  /** The run that was begun with the key. @throws {KisError} `idempotency_conflict`: by another request. */
+  async #earlier({ key, digest }: Keyed): Promise<WorkflowRunRecord | null> {
+    const run = await this.#deps.collections.workflowRuns.findOne({ key })
+    if (run && run.digest !== digest) throw reused()
+    return run
   }
 
   /** The run when it has ended, or as it is when the caller leaves. */
@@ -366,6 +392,13 @@ const CANCELLED = new KisError('invalid_request', 'The run was cancelled.')
 /** Whoever may run a workflow may have it ask its models and search its collections. */
 function runner(principal: Principal): Principal {
   return { ...principal, scopes: [...new Set([...principal.scopes, 'inference' as const])] }
+}
+
+/** Null for a run without an idempotency key. @throws {KisError} */
+function keyOf({ apiKeyId }: Principal, { idempotencyKey, maxCost, ...request }: WorkflowRunInput): Keyed | null {
+  if (isAbsent(idempotencyKey)) return null
+  const key = `${apiKeyId}:${sha256(checkIdempotencyKey(idempotencyKey))}`
+  return { key, digest: requestDigest('workflow_run', { ...request, maxCost: isAbsent(maxCost) ? null : String(maxCost) }) }
 }
 
 function tooLong({ startedAt, deadline }: WorkflowRunRecord): KisError {

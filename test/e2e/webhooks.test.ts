@@ -178,6 +178,18 @@ describe('webhooks', () => {
     expect(new Webhook(body.secret)).toBeDefined()
   })
 
+  it('are not sent where a redirect leads', async () => {
+    const caller = await newTenant()
+    const elsewhere = receiver.at('/elsewhere')
+    let asked = 0
+    const { place, id } = await endpointOf(caller, ['usage.recorded'], () => (++asked === 1 ? 307 : 200))
+    place.location = elsewhere.url
+    await ping(caller, id)
+    await eventually(() => place.taken.length === 1)
+    expect(place.received.map(({ status }) => status)).toEqual([307, 200])
+    expect([elsewhere.received, elsewhere.faults]).toEqual([[], []])
+  })
+
   it.each([
     ['https://127.0.0.1/hook', 'unsupported_value', 'url'],
     ['https://169.254.169.254/latest', 'unsupported_value', 'url'],

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { restRoutes } from '../../rest-adapter/main.ts'
 import { readOpenApi, type Schema } from '../../rest-adapter/openapi.ts'
 import { ERRORS } from '../../schema/errors.ts'
+import { EVENTS } from '../../schema/events.ts'
 import { startAdapter } from './support.ts'
 
 const openapi = readOpenApi()
@@ -57,6 +58,8 @@ describe('the reference', () => {
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
     const html = await page.text()
     for (const { operation } of openapi.operations) expect(html).toContain(`id="${operation.operationId}"`)
+    for (const type of Object.keys(EVENTS)) expect(html).toContain(`id="event-${type}"`)
+    expect(Object.keys(openapi.document.webhooks as object).toSorted()).toEqual(Object.keys(EVENTS).toSorted())
     expect(html.indexOf('First call')).toBeLessThan(html.indexOf('<section>'))
   })
 

@@ -66,7 +66,9 @@ export class WebhookReceiver implements AsyncDisposable {
       const answer = await place.answering(message)
       if (answer === 'silence') return void place.unanswered.push(message.id)
       place.received.push({ ...message, status: answer })
-      response.writeHead(answer, { 'content-type': 'text/plain' }).end(`answered ${answer}`)
+      response
+        .writeHead(answer, { 'content-type': 'text/plain', ...(place.location && { location: place.location }) })
+        .end(`answered ${answer}`)
     } catch (error) {
       place.faults.push(error)
       response.writeHead(400).end()
@@ -77,6 +79,8 @@ export class WebhookReceiver implements AsyncDisposable {
 export class Place {
   readonly url: string
   secret = ''
+  /** Where answers of 3xx lead. */
+  location = ''
   answering: Answering = () => 204
   readonly received: Received[] = []
   readonly unanswered: string[] = []

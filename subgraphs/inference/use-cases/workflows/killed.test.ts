@@ -6,6 +6,7 @@ import type { Principal } from '../../../common/principal.ts'
 import { FakeBilling } from '../../testing/fake-billing.ts'
 import { asking, parts, somebody } from '../../testing/parts.ts'
 import { completion, usage } from '../../testing/scripted-engine.ts'
+import { createAgent } from '../agents/agents.ts'
 import { WorkflowRuns } from './workflow-runs.ts'
 import { createWorkflow } from './workflows.ts'
 
@@ -21,19 +22,20 @@ const READS = ['find', 'findOne', 'countDocuments', 'principalOf']
 const NODES = [
   { id: 'ask', type: 'chat', model: 'chat', messages: says('Is it?') },
   { id: 'way', type: 'branch', cases: [{ name: 'yes', when: { left: '{{ nodes.ask.text }}', op: 'eq', right: 'Yes' } }] },
+  { id: 'guide', type: 'agent', agent_id: 'agent/guide', input: 'Which harbour?', after: ['way.yes'] },
   {
     id: 'each',
     type: 'map',
     over: ['a', 'b'],
     at_once: 1,
     node: { type: 'chat', model: 'chat', messages: says('{{ item }}') },
-    after: ['way.yes'],
+    after: ['guide'],
   },
   { id: 'heard', type: 'transcribe', model: 'speech', file_id: 'file_1', after: ['each'] },
   { id: 'end', type: 'template', template: '{{ nodes.each.items[*].text | join(" ") }} {{ nodes.heard.text }}' },
 ]
-/** 20 tokens in and 5 out, three times, and 2.5 s of sound at 0.006 USD a minute. */
-const COSTS = [30_000n, 30_000n, 30_000n, 250_000n]
+/** 20 tokens in and 5 out, five times, of them twice for the agent, which searches in between, and 2.5 s of sound at 0.006 USD a minute. */
+const COSTS = [30_000n, 30_000n, 30_000n, 30_000n, 30_000n, 250_000n]
 
 /** What one process writes to its stores and to billing. The last of its actions takes effect, but the process is dead before it hears so. */
 class Life {
@@ -89,15 +91,21 @@ afterEach(async () => {
 function born(store: MemoryDocumentStore, billing: FakeBilling, life: Life, isExclusive: boolean, aheadMs = 0) {
   const clock = { ...systemClock, now: () => new Date(Date.now() + aheadMs) }
   const world = parts({ store: new StoreOfLife(store, life), billing: life.of(billing), isExclusive, clock })
-  world.far.completions = [
-    completion({ choices: [{ index: 0, message: { role: 'assistant', content: 'Yes' }, finish_reason: 'stop' }], usage: usage(20, 5) }),
-  ]
+  // What a model answers rests on what it is asked, whichever process asks.
+  world.far.chat.complete = async (_call, { messages, tools }) => {
+    const isSearching = tools !== undefined && (messages as readonly { role: string }[]).at(-1)!.role === 'user'
+    const call = { id: 'call_1', type: 'function', function: { name: 'search_ports', arguments: '{"query": "harbour"}' } }
+    const message = { role: 'assistant', content: isSearching ? null : 'Yes', ...(isSearching && { tool_calls: [call] }) }
+    return completion({ choices: [{ index: 0, message, finish_reason: 'stop' }], usage: usage(20, 5) })
+  }
+  world.knowledge.add('ports', ['The harbour of Sur was built in 1931.'])
+  world.knowledge.cost = 0n
   world.far.transcript = { text: 'heard' }
   world.knowledge.files.set('file_1', Buffer.from('wav 2500 x'))
   return { ...world, runs: new WorkflowRuns(world.deps, Promise.resolve(), isExclusive) }
 }
 
-describe('a run of five nodes whose process is killed', () => {
+describe('a run of models, an agent, a map and sound whose process is killed', () => {
   it.each([
     ['the next process of its folder', true],
     ['another process, after its leases', false],
@@ -110,7 +118,10 @@ describe('a run of five nodes whose process is killed', () => {
         const store = new MemoryDocumentStore()
         const billing = new FakeBilling(10_000_000_000n)
         billing.principal = owner
-        const { _id: workflowId } = await createWorkflow(parts({ store }).deps, ask, {
+        const { deps, knowledge } = parts({ store })
+        knowledge.add('ports', [])
+        await createAgent(deps, ask, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
+        const { _id: workflowId } = await createWorkflow(deps, ask, {
           code: 'w',
           name: 'W',
           definition: { nodes: NODES, output: '{{ nodes.end.text }}' },
@@ -136,13 +147,13 @@ describe('a run of five nodes whose process is killed', () => {
           continue
         }
         const { status, output, cost, nodes } = await next.runs.ended(ask, run)
-        expect({ status, output, cost, at: last }).toEqual({ status: 'completed', output: '"Yes Yes heard"', cost: '340000', at: last })
+        expect({ status, output, cost, at: last }).toEqual({ status: 'completed', output: '"Yes Yes heard"', cost: '400000', at: last })
         expect(charges(), `killed at ${last}`).toEqual(COSTS)
-        expect(Object.values(nodes).map((node) => node.cost)).toEqual(['30000', '0', '60000', '250000', '0'])
+        expect(Object.values(nodes).map((node) => node.cost)).toEqual(['30000', '0', '60000', '60000', '250000', '0'])
         expect({ held: billing.held, open: billing.openHolds, at: last }).toEqual({ held: 0n, open: 0, at: last })
         const told = []
         for await (const { event } of next.runs.log.follow('org_a', run._id, null)) if (event.type === 'node_ended') told.push(event.nodeId)
-        expect(told.toSorted(), `killed at ${last}`).toEqual(['ask', 'each', 'end', 'heard', 'way'])
+        expect(told.toSorted(), `killed at ${last}`).toEqual(['ask', 'each', 'end', 'guide', 'heard', 'way'])
         await next.runs[Symbol.asyncDispose]()
       }
       expect(length).toBeGreaterThan(50)

@@ -43,6 +43,16 @@ const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
   14031, // OutOfDiskSpace
 ])
 
+/** Of a connection that broke just as it was written to: the driver hands the socket's own error on. */
+const SOCKET_CODES: ReadonlySet<unknown> = new Set([
+  'EPIPE',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'ETIMEDOUT',
+  'ERR_STREAM_DESTROYED',
+  'ERR_STREAM_WRITE_AFTER_END',
+])
+
 export function isDuplicateKey(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === DUPLICATE_KEY
 }
@@ -60,7 +70,7 @@ export function translated(error: unknown, collection: string, what: string): un
 }
 
 function isUnavailable(error: unknown): boolean {
-  if (!(error instanceof MongoError)) return false
+  if (!(error instanceof MongoError)) return error instanceof Error && SOCKET_CODES.has((error as NodeJS.ErrnoException).code)
   // It wraps the failure of the whole batch.
   if (error instanceof MongoBulkWriteError && (error.result.getWriteConcernError() || isUnavailable(error.errorResponse))) return true
   return (

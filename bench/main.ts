@@ -1,7 +1,10 @@
 import { benchChat } from './chat.ts'
+import { benchDearest } from './dearest.ts'
 import { benchEventLoop } from './event-loop.ts'
 import { benchHolds } from './holds.ts'
 import { benchIngestion } from './ingestion.ts'
+import { benchNeighbours } from './neighbours.ts'
+import { benchOverload } from './overload.ts'
 import { benchOverspend } from './overspend.ts'
 import { PEERS_HAVE_LESS } from './peers.ts'
 import { killDescendants } from './process-tree.ts'
@@ -18,6 +21,9 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<readon
   chat: benchChat,
   prompts: benchPrompts,
   'slow-streams': benchSlowStreams,
+  overload: () => benchOverload(),
+  neighbours: () => benchNeighbours(),
+  dearest: () => benchDearest(),
   overspend: benchOverspend,
   holds: benchHolds,
   search: () => benchSearch(),

@@ -8,5 +8,7 @@ import './require-node.js'
 // In the environment, so that threads find it too: one that strips types itself takes ten megabytes for that and keeps them.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url))
 module.enableCompileCache()
+// Who has started it is told by now, while the rest loads.
+await import('./npm-parent.ts')
 const { main } = await import('./main.ts')
 await main(process.argv.slice(2))

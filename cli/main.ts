@@ -1,6 +1,7 @@
 import { CATALOG_USAGE, catalogCheck } from './catalog-check.ts'
 import { type Config, readConfig } from './config.ts'
 import { MAINTENANCE_USAGE, maintain } from './maintain.ts'
+import { whenNpmIsGone } from './npm-parent.ts'
 import { ROLES, type Role, start } from './start.ts'
 
 const USAGE = `kis start            the whole service in one process
@@ -30,13 +31,19 @@ export async function main(args: readonly string[]): Promise<void> {
   }
   const config = configOrExit()
   const stop = new AbortController()
+  const end = () => {
+    stop.abort()
+    setTimeout(() => process.exit(1), config.drainMs + CLOSE_MS).unref()
+  }
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.on(signal, () => {
       if (stop.signal.aborted) process.exit(1)
-      stop.abort()
-      setTimeout(() => process.exit(1), config.drainMs + CLOSE_MS).unref()
+      end()
     })
   }
+  whenNpmIsGone(() => {
+    if (!stop.signal.aborted) end()
+  })
   try {
     await using running = await start((role as Role | undefined) ?? 'all', config, console.log)
     const stopped = new Promise((resolve) => {

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { readGatewayConfig } from '../gateway/config.ts'
 import { createGateway, type Gateway } from '../gateway/main.ts'
@@ -9,25 +10,32 @@ import { readBillingConfig } from '../subgraphs/billing/config.ts'
 import { type Billing, createBilling } from '../subgraphs/billing/main.ts'
 import { type CatalogFile, readCatalogFile } from '../subgraphs/common/catalog-file.ts'
 import { systemClock } from '../subgraphs/common/clock.ts'
+import { Door } from '../subgraphs/common/door.ts'
+import { graphqlBody } from '../subgraphs/common/graphql-errors.ts'
 import { healthRoutes } from '../subgraphs/common/health.ts'
 import { idSource } from '../subgraphs/common/ids.ts'
+import { LargeBodies } from '../subgraphs/common/large-bodies.ts'
 import type { Link } from '../subgraphs/common/link.ts'
-import { type Drainable, listen } from '../subgraphs/common/listen.ts'
+import { APP_OPTIONS, type Drainable, listen, type Refuse } from '../subgraphs/common/listen.ts'
 import { localLink } from '../subgraphs/common/local-link.ts'
 import { createLog, type Log } from '../subgraphs/common/log.ts'
 import type { Caller } from '../subgraphs/common/principal.ts'
 import { type PrincipalTokens, principalTokens } from '../subgraphs/common/principal-token.ts'
+import { QueueWatch } from '../subgraphs/common/queue-watch.ts'
 import { remoteLink } from '../subgraphs/common/remote-link.ts'
 import { deriveKey, keptSecret, parseSecret } from '../subgraphs/common/secrets.ts'
 import { serveSubgraph } from '../subgraphs/common/serve-subgraph.ts'
 import { SharedClock } from '../subgraphs/common/shared-clock.ts'
 import type { StoringSubgraph, Subgraph, SubgraphName } from '../subgraphs/common/subgraph.ts'
+import { answerUnreadable } from '../subgraphs/common/unreadable.ts'
+import { watchedLink } from '../subgraphs/common/watched-link.ts'
 import { readInferenceConfig } from '../subgraphs/inference/config.ts'
 import { createInference } from '../subgraphs/inference/main.ts'
 import { readKnowledgeConfig } from '../subgraphs/knowledge/config.ts'
 import { createKnowledge } from '../subgraphs/knowledge/main.ts'
 import { authenticateBy } from './authenticate-by.ts'
 import type { Config } from './config.ts'
+import { keepPrivate } from './private-folder.ts'
 
 export const ROLES = ['billing', 'knowledge', 'inference', 'gateway', 'rest-adapter'] as const
 export type Role = (typeof ROLES)[number]
@@ -45,6 +53,9 @@ const PORTS: Readonly<Record<Role | 'all', number>> = {
 const READY_TIMEOUT_MS = 2_000
 /** How often a start that waits for something looks whether it is there. */
 const LOOK_MS = 250
+
+/** The gateway waits for subgraphs itself, for one after the other. */
+const GATEWAY_PATIENCE = 4
 
 /** With which the rest-adapter's sockets say at the gateway whose they are. */
 const SERVICE_HEADER = 'x-kis-service'
@@ -104,6 +115,10 @@ class Start {
   readonly #log: Log
   readonly #basics: { readonly clock: SharedClock; readonly ids: ReturnType<typeof idSource>; readonly log: Log }
   readonly #settings: ReturnType<typeof settingsOf>
+  readonly #watch: QueueWatch
+  readonly #door: Door
+  /** What gateway and rest-adapter hold at once, in one process together. */
+  readonly #bodies: LargeBodies
   #secretBytes: Uint8Array | undefined
   #tokensOfAll: PrincipalTokens | undefined
 
@@ -112,12 +127,21 @@ class Start {
     this.#config = config
     this.#stack = stack
     this.#settings = settingsOf(config)
+    const { gateway, rest } = this.#settings
+    this.#bodies = new LargeBodies({ largestBytes: Math.max(gateway.maxBodyBytes, rest.uploadBodyBytes, rest.audioBodyBytes) })
     this.#log = createLog(role, config.logLevel)
+    this.#watch = stack.use(new QueueWatch(this.#log))
+    this.#door = new Door(this.#watch)
     const clock = new SharedClock()
     this.#basics = { clock, ids: idSource(clock), log: this.#log }
   }
 
   async run(): Promise<Listening> {
+    for (const path of keepPrivate(this.#config.dataDirectory))
+      this.#log.warn(
+        { path },
+        'other users of this machine may read this; take it from them (chmod go-rwx), or name a data folder of the service alone',
+      )
     switch (this.#role) {
       case 'billing': {
         const billing = this.#billing()
@@ -153,7 +177,13 @@ class Start {
           inference: this.#remote('inference'),
         })
         const problems = () => gateway.problems()
-        return { ready: await this.#listen((app) => gateway.register(app), problems), problems }
+        const clientErrorHandler = (error: Error, socket: Duplex) => answerUnreadable(error, socket, this.#basics.ids('req'), graphqlBody)
+        const ready = await this.#listen((app) => gateway.register(app), problems, {
+          serverOptions: { clientErrorHandler },
+          serves: gateway.serves,
+          refuse: gateway.refuse,
+        })
+        return { ready, problems }
       }
       case 'rest-adapter': {
         const gateway = this.#remoteGateway()
@@ -165,7 +195,7 @@ class Start {
             return [adapter]
           },
           problems,
-          adapter.serverOptions,
+          { serverOptions: adapter.serverOptions, refuse: adapter.refuse },
         )
         return { ready, problems }
       }
@@ -176,16 +206,16 @@ class Start {
 
   async #all(): Promise<Listening> {
     const billing = this.#billing()
-    const billingLink = localLink(billing, this.#log)
+    const billingLink = this.#local(billing)
     // Each of the two asks the other; nothing is asked before both are there.
     const toKnowledge = laterLink()
     const inference = await this.#inference(billingLink, toKnowledge.link)
-    const inferenceLink = localLink(inference, this.#log)
+    const inferenceLink = this.#local(inference)
     const knowledge = await this.#knowledge(billingLink, inferenceLink)
-    const knowledgeLink = localLink(knowledge, this.#log)
+    const knowledgeLink = this.#local(knowledge)
     toKnowledge.set(knowledgeLink)
     const gateway = await this.#gateway({ billing: billingLink, inference: inferenceLink, knowledge: knowledgeLink })
-    const adapter = this.#restAdapter(gateway.link)
+    const adapter = this.#restAdapter(watchedLink(gateway.link, 'gateway', this.#watch))
     const problems = async () => (await Promise.all([billing, inference, knowledge].map((part) => part.problems()))).flat()
     const ready = await this.#listen(
       async (app) => {
@@ -194,7 +224,10 @@ class Start {
         return [...sockets, adapter]
       },
       problems,
-      adapter.serverOptions,
+      {
+        serverOptions: adapter.serverOptions,
+        refuse: (request, response) => (request.url?.split('?', 1)[0] === '/graphql' ? gateway : adapter).refuse(request, response),
+      },
     )
     return { ready, problems, stores: [billing, inference, knowledge], billing }
   }
@@ -214,6 +247,7 @@ class Start {
         billing,
         knowledge,
         sealingKey: deriveKey(this.#secret(), 'secrets of callers'),
+        queue: this.#watch,
         ...this.#basics,
       }),
     )
@@ -233,8 +267,10 @@ class Start {
         links,
         authenticate: authenticateBy(links.billing),
         isService,
+        door: this.#door,
         supergraphSdl,
         config: this.#settings.gateway,
+        bodies: this.#bodies,
         ...this.#basics,
       }),
     )
@@ -249,7 +285,9 @@ class Start {
   #restAdapter(gateway: Link<string | null>) {
     return createRestAdapter({
       gateway,
-      config: restConfig(maxFileBytesOf(this.#settings.catalog), this.#config.mcpHosts),
+      door: this.#door,
+      config: this.#settings.rest,
+      bodies: this.#bodies,
       ...this.#basics,
     })
   }
@@ -265,6 +303,10 @@ class Start {
   #tokens(): PrincipalTokens {
     this.#tokensOfAll ??= principalTokens(deriveKey(this.#secret(), 'principal tokens'), this.#basics.clock)
     return this.#tokensOfAll
+  }
+
+  #local(subgraph: Subgraph): Link {
+    return watchedLink(localLink(subgraph, this.#log), subgraph.name, this.#watch)
   }
 
   #remote(name: SubgraphName): Link {
@@ -288,6 +330,7 @@ class Start {
         urls: this.#config.urls.gateway,
         what: 'gateway',
         clock: this.#basics.clock,
+        patience: GATEWAY_PATIENCE,
         authorization: async (apiKey) => apiKey && `Bearer ${apiKey}`,
         socketKey: (apiKey) => apiKey ?? '',
         serviceHeaders: async () => ({ [SERVICE_HEADER]: await tokens.sign({ service: 'rest-adapter' }, 'gateway') }),
@@ -296,7 +339,14 @@ class Start {
   }
 
   async #serve(subgraph: Subgraph, problems: () => Promise<readonly string[]>, opened: Promise<unknown>): Promise<string> {
-    const server = await serveSubgraph(subgraph, { ...this.#listening(), problems, opened, tokens: this.#tokens(), log: this.#log })
+    const server = await serveSubgraph(subgraph, {
+      ...this.#listening(),
+      problems,
+      opened,
+      tokens: this.#tokens(),
+      watch: this.#watch,
+      log: this.#log,
+    })
     this.#stack.use(server)
     return `ready ${server.url}`
   }
@@ -325,12 +375,16 @@ class Start {
   async #listen(
     register: (app: FastifyInstance) => Promise<readonly Drainable[]>,
     problems: () => Promise<readonly string[]>,
-    serverOptions: FastifyServerOptions = {},
+    {
+      serverOptions = {},
+      serves,
+      refuse,
+    }: { readonly serverOptions?: FastifyServerOptions; readonly serves?: Gateway['serves']; readonly refuse: Refuse },
   ): Promise<string> {
-    const app = fastify({ ...serverOptions, forceCloseConnections: 'idle', return503OnClosing: false })
-    healthRoutes(app, problems)
+    const app = fastify({ ...serverOptions, ...APP_OPTIONS })
+    healthRoutes(app, problems, this.#log, serves)
     const parts = await register(app)
-    const server = this.#stack.use(await listen(app, { ...this.#listening(), hasPeers: this.#role !== 'all' }, parts))
+    const server = this.#stack.use(await listen(app, { ...this.#listening(), refuse, hasPeers: this.#role !== 'all' }, parts))
     return `ready ${server.url}`
   }
 
@@ -341,7 +395,7 @@ class Start {
 }
 
 /** What the parts read of the environment. @throws {Error} with every problem of all of them, before anything starts. */
-function settingsOf({ env, catalogFile }: Config) {
+function settingsOf({ env, catalogFile, mcpHosts }: Config) {
   const problems = new Set<string>()
   const read = <T>(part: () => T): T => {
     try {
@@ -358,7 +412,8 @@ function settingsOf({ env, catalogFile }: Config) {
     billing: read(() => readBillingConfig(env)),
     inference: read(() => readInferenceConfig(env)),
     knowledge: read(() => readKnowledgeConfig(env)),
-    gateway: read(() => readGatewayConfig(env, catalog ? maxFileBytesOf(catalog) : 0)),
+    gateway: read(() => readGatewayConfig(env, catalog?.plans ?? [])),
+    rest: restConfig(catalog && maxFileBytesOf(catalog), mcpHosts),
   }
   if (problems.size) throw new Error([...problems].join('\n'))
   return settings

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { type CatalogPlan, DEFAULT_OPERATION_NODES } from '../subgraphs/common/catalog-file.ts'
 import { type Manifest, readManifest } from './persisted-operations.ts'
 
 /** What an operator can set of the gateway. */
@@ -7,6 +8,8 @@ export interface GatewayConfig {
   readonly introspection: boolean
   /** Largest body of POST /graphql, in bytes: the largest file as base64 and 64 KiB for the rest of the operation. */
   readonly maxBodyBytes: number
+  /** Most nodes that one answer may have, by the code of the caller's plan. */
+  nodesOf(plan: string): number
   /** Operations by the ids that clients call them by (`KIS_TRUSTED_DOCUMENTS`, the path of a manifest; default: none). */
   readonly trustedDocuments: Manifest
   /** Whether callers without the scope `operator` may run these only (`KIS_TRUSTED_DOCUMENTS_ONLY`, `off` unless set to `on`). */
@@ -15,8 +18,8 @@ export interface GatewayConfig {
 
 const maxBodyBytesFor = (maxFileBytes: number) => Math.ceil((maxFileBytes * 4) / 3) + 64 * 1024
 
-/** `maxFileBytes` is the largest file that any plan allows. @throws {Error} with every value that cannot be used. */
-export function readGatewayConfig(env: NodeJS.ProcessEnv, maxFileBytes: number): GatewayConfig {
+/** `plans` are those of the catalog. @throws {Error} with every value that cannot be used. */
+export function readGatewayConfig(env: NodeJS.ProcessEnv, plans: readonly CatalogPlan[]): GatewayConfig {
   const problems: string[] = []
   const isOn = (name: string, byDefault: 'on' | 'off') => {
     const value = env[name] ?? byDefault
@@ -25,7 +28,9 @@ export function readGatewayConfig(env: NodeJS.ProcessEnv, maxFileBytes: number):
   }
   const config: GatewayConfig = {
     introspection: isOn('KIS_INTROSPECTION', 'on'),
-    maxBodyBytes: maxBodyBytesFor(maxFileBytes),
+    // The largest file that any plan allows.
+    maxBodyBytes: maxBodyBytesFor(Math.max(0, ...plans.map(({ maxFileBytes }) => maxFileBytes))),
+    nodesOf: (code) => plans.find((plan) => plan.code === code)?.operationNodes ?? DEFAULT_OPERATION_NODES,
     trustedDocuments: trustedDocuments(env.KIS_TRUSTED_DOCUMENTS, problems),
     trustedDocumentsOnly: isOn('KIS_TRUSTED_DOCUMENTS_ONLY', 'off'),
   }

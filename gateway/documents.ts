@@ -10,15 +10,19 @@ import {
   specifiedRules,
   validate,
 } from 'graphql'
-import { Lru } from '../subgraphs/common/lru.ts'
+import { documentWeight } from '../subgraphs/common/document-weight.ts'
+import { KisError } from '../subgraphs/common/errors.ts'
+import { WeighedCache } from '../subgraphs/common/weighed-cache.ts'
 import type { Federation } from './federation/federation.ts'
 import type { Requirement } from './federation/requirements.ts'
 import { limitsRule, MAX_TOKENS } from './limits.ts'
 
-/** Distinct operation texts that are kept parsed and checked: far more than a service and its frontends have. */
-const MAX_DOCUMENTS = 2_000
-/** Longer texts (a file's content written into the operation) are checked each time, so that the documents kept stay below 32 MiB of text. */
-const MAX_CACHED_CHARACTERS = 16_384
+/** Bytes of operations that are kept parsed and checked: some thousands, far more than a service and its frontends have. */
+const MAX_KEPT_BYTES = 48 * 1024 * 1024
+/** Characters of an operation's text. Ten times the longest that a frontend writes; graphql-js reads a block string of 4 million for a second. */
+export const MAX_TEXT_CHARACTERS = 262_144
+/** Locations would hold every token of the text; errors leave without them. */
+export const PARSE_OPTIONS = { maxTokens: MAX_TOKENS, noLocation: true }
 /** After this many complaints about one document the rest is not looked for. */
 const MAX_COMPLAINTS = 20
 
@@ -34,6 +38,8 @@ export interface Prepared {
 }
 
 interface Checked extends Pick<Prepared, 'document' | 'hash'> {
+  /** Bytes that it holds. */
+  readonly weight: number
   /** By operation name, `''` for the one without. */
   readonly requirements: Readonly<Record<string, readonly Requirement[]>>
 }
@@ -42,43 +48,75 @@ interface Checked extends Pick<Prepared, 'document' | 'hash'> {
 export class Documents {
   readonly #federation: Pick<Federation, 'schema' | 'requirements'>
   readonly #rules
-  readonly #checked = new Lru<string, Checked>(MAX_DOCUMENTS)
+  readonly #introspection: boolean
+  readonly #kept = new WeighedCache<Checked>(MAX_KEPT_BYTES)
+  /** What has been prepared and is not kept, until nobody has it any more. */
+  readonly #checked = new WeakMap<DocumentNode, Checked>()
 
   constructor(federation: Pick<Federation, 'schema' | 'requirements'>, introspection: boolean) {
     this.#federation = federation
+    this.#introspection = introspection
     this.#rules = [...specifiedRules, limitsRule, ...(introspection ? [] : [NoSchemaIntrospectionCustomRule])]
   }
 
-  /** The operation, or what is wrong with it. */
-  prepare(query: string, operationName: string | undefined): Prepared | readonly GraphQLError[] {
-    let checked: Checked | readonly GraphQLError[] | undefined = this.#checked.get(query)
-    if (!checked) {
-      checked = this.check(query)
-      if ('document' in checked && query.length <= MAX_CACHED_CHARACTERS) this.#checked.set(query, checked)
-    }
+  /** The operation, or what is wrong with it. `parsed`: the text parsed, where that has been done. @throws {KisError} the text is too long. */
+  prepare(query: string, operationName: string | undefined, parsed?: DocumentNode): Prepared | readonly GraphQLError[] {
+    checkText(query)
+    const hash = sha256(query)
+    const checked = this.#kept.get(hash) ?? this.check(query, parsed)
     if (!('document' in checked)) return checked
     const operation = getOperationAST(checked.document, operationName)
     if (operation) return { ...checked, operation, operationName, requirements: checked.requirements[operation.name?.value ?? '']! }
     return [new GraphQLError(operationName ? `There is no operation "${operationName}".` : 'Name the operation to run: there are several.')]
   }
 
-  /** The text parsed, or what is wrong with it. */
-  check(query: string): Checked | readonly GraphQLError[] {
+  /** The document of a text that is kept, by the text's SHA-256. */
+  documentOf(hash: string): DocumentNode | undefined {
+    return this.#kept.get(hash)?.document
+  }
+
+  /** Keeps an operation that has run without an error, so that failing ones hold nothing; `owner`: whose it is. */
+  keep({ document, hash }: Prepared, owner: string): void {
+    const checked = this.#checked.get(document)
+    if (!checked) return
+    this.#checked.delete(document)
+    this.#kept.set(hash, checked, checked.weight, owner)
+  }
+
+  /** The text parsed, or what is wrong with it. @throws {KisError} the text is too long. */
+  check(query: string, parsed?: DocumentNode): Checked | readonly GraphQLError[] {
+    checkText(query)
     try {
       const { schema, requirements } = this.#federation
-      const document = parse(query, { maxTokens: MAX_TOKENS })
-      const errors = validate(schema, document, this.#rules, { maxErrors: MAX_COMPLAINTS })
+      const document = parsed ?? parse(query, PARSE_OPTIONS)
+      const errors = validate(schema, document, this.#rules, { maxErrors: MAX_COMPLAINTS, hideSuggestions: !this.#introspection })
       if (errors.length) return errors
       const operations = Object.entries(separateOperations(document))
-      return {
+      const checked: Checked = {
         document,
-        hash: createHash('sha256').update(query).digest('hex'),
+        hash: sha256(query),
+        weight: documentWeight(document, query),
         requirements: Object.fromEntries(operations.map(([name, operation]) => [name, requirements.of(operation, schema)])),
       }
+      this.#checked.set(document, checked)
+      return checked
     } catch (error) {
       // Not only `parse`: `validate` throws on `@include(if: $x)` at the root of a subscription (graphql-js 16, SingleFieldSubscriptionsRule).
       if (error instanceof GraphQLError) return [error]
       throw error
     }
   }
+}
+
+/** @throws {KisError} the operation's text is longer than is read. */
+export function checkText(query: string): void {
+  if (query.length <= MAX_TEXT_CHARACTERS) return
+  throw new KisError(
+    'operation_too_complex',
+    `The text of an operation has at most ${MAX_TEXT_CHARACTERS} characters; this one has ${query.length}. Put long values, such as the content of a file, into variables.`,
+  )
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
 }

@@ -10,7 +10,9 @@ export function gatewayLink(operations: Operations, authenticator: Authenticator
     try {
       const caller = await authenticator.principalOf(credentials, requestId)
       const prepared = operations.prepare(query, operationName, requestId)
-      return 'document' in prepared ? { prepared, context: { caller, requestId, signal } } : { refused: prepared }
+      return 'document' in prepared
+        ? { prepared, context: { caller, requestId, signal, credentials: credentials ?? '' } }
+        : { refused: prepared }
     } catch (error) {
       return { refused: operations.failed(error, requestId) }
     }

@@ -11,21 +11,24 @@ import { fastifyApolloHandler } from '@as-integrations/fastify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { GraphQLError } from 'graphql'
 import { ERRORS } from '../schema/errors.ts'
-import { KisError, ServiceUnavailable } from '../subgraphs/common/errors.ts'
+import type { Door } from '../subgraphs/common/door.ts'
+import { KisError } from '../subgraphs/common/errors.ts'
+import { asksForHealth } from '../subgraphs/common/health.ts'
 import type { IdSource } from '../subgraphs/common/ids.ts'
+import type { LargeBodies } from '../subgraphs/common/large-bodies.ts'
+import type { Refuse } from '../subgraphs/common/listen.ts'
 import type { Log } from '../subgraphs/common/log.ts'
+import type { Principal } from '../subgraphs/common/principal.ts'
 import type { Authenticator } from './authenticate.ts'
+import { checkText, type Documents, PARSE_OPTIONS } from './documents.ts'
 import type { Federation } from './federation/federation.ts'
-import { MAX_TOKENS } from './limits.ts'
 import type { Mask } from './mask.ts'
 import type { OperationContext, Operations } from './operations.ts'
 import { type OperationReference, PERSISTED_QUERY_NOT_FOUND, type PersistedOperations } from './persisted-operations.ts'
 import { requestIdOf } from './request-id.ts'
 
-/** Bodies above this hold memory several times over while they are read and passed on. */
-const LARGE_BODY_BYTES = 4 * 1024 * 1024
-/** Large bodies, and those of unsaid length, in this process at once; the next is asked to come again. */
-const MAX_LARGE_BODIES = 8
+/** Apollo Server's keys of documents end with the SHA-256 of the text. */
+const SHA256_DIGITS = 64
 
 /** `isService`: it comes from a process of this service, whose operations are its own. */
 interface HttpContext extends OperationContext {
@@ -33,25 +36,27 @@ interface HttpContext extends OperationContext {
 }
 
 export interface HttpParts {
+  readonly documents: Documents
   readonly operations: Operations
   readonly persisted: PersistedOperations
   readonly isService: (request: IncomingMessage) => Promise<boolean>
   readonly federation: Federation
   readonly authenticator: Authenticator
   readonly mask: Mask
+  readonly door: Pick<Door, 'enter'>
   readonly ids: IdSource
   readonly log: Log
   readonly maxBodyBytes: number
+  readonly bodies: LargeBodies
 }
 
 /** GET (queries) and POST /graphql. Apollo Server speaks GraphQL over HTTP; the operation itself goes the way of all operations. */
 export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise<AsyncDisposable> {
-  const { mask, log, maxBodyBytes } = parts
+  const { mask, log, maxBodyBytes, bodies } = parts
   const contexts = new WeakMap<FastifyRequest, HttpContext>()
   const apollo = apolloServer(parts)
   await apollo.start()
   const answer = fastifyApolloHandler(apollo, { context: async (request: FastifyRequest) => contexts.get(request)! })
-  const large = largeBodies()
 
   app.route({
     method: ['GET', 'POST'],
@@ -59,10 +64,11 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
     bodyLimit: maxBodyBytes,
     // Before the body is read, so that strangers cannot fill the memory.
     onRequest: async (request, reply) => {
-      contexts.set(request, await contextOf(parts, request, reply))
-      if (isLarge(request)) large.enter(reply)
+      const context = await contextOf(parts, request, reply)
+      contexts.set(request, context)
+      await bodies.admit(request, reply, () => context.caller.organizationId, maxBodyBytes)
     },
-    preHandler: async (request) => putTextOf(request, parts.persisted),
+    preHandler: async (request) => putTextOf(request, parts.persisted, contexts.get(request)!.caller),
     errorHandler: (error, request, reply) => {
       if (isNotFound(error)) return reply.header('cache-control', 'private, no-cache, must-revalidate').send({ errors: [mask(error, '')] })
       const known = transportError(error)
@@ -79,7 +85,31 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
   return { [Symbol.asyncDispose]: () => apollo.stop() }
 }
 
-function apolloServer({ operations, persisted, federation, mask, log }: HttpParts): ApolloServer<HttpContext> {
+/** Refuses at the door whatever does not ask for the process's health, as an answer of GraphQL. */
+export function refuseAtDoor({ door, ids, mask }: Pick<HttpParts, 'door' | 'ids' | 'mask'>): Refuse {
+  return (request, response) => {
+    if (asksForHealth(request)) return false
+    try {
+      response.once('close', door.enter(request.headers.authorization))
+      return false
+    } catch (error) {
+      const { code, retryAfterMs } = error as KisError
+      const id = requestIdOf(request.headers['x-request-id'], ids)
+      const body = JSON.stringify({ errors: [mask(error, id)] })
+      response
+        .writeHead(ERRORS[code].status, {
+          'x-request-id': id,
+          'retry-after': String(Math.ceil((retryAfterMs ?? 0) / 1_000)),
+          'content-type': 'application/json; charset=utf-8',
+          'content-length': Buffer.byteLength(body),
+        })
+        .end(body)
+      return true
+    }
+  }
+}
+
+function apolloServer({ documents, operations, persisted, federation, mask, log }: HttpParts): ApolloServer<HttpContext> {
   const { schema } = federation
   return new ApolloServer<HttpContext>({
     gateway: {
@@ -88,9 +118,9 @@ function apolloServer({ operations, persisted, federation, mask, log }: HttpPart
         return () => undefined
       },
       load: async () => ({
-        executor: async ({ source, request: { operationName, variables = {} }, context }) => {
+        executor: async ({ source, document, request: { operationName, variables = {} }, context }) => {
           const { isService, ...ours } = context as HttpContext
-          const prepared = operations.prepare(source, operationName, ours.requestId)
+          const prepared = operations.prepare(source, operationName, ours.requestId, document)
           if (!('document' in prepared)) return prepared
           if (!isService) persisted.requireOpen(prepared.hash, ours.caller)
           return operations.execute(prepared, variables, ours)
@@ -100,7 +130,13 @@ function apolloServer({ operations, persisted, federation, mask, log }: HttpPart
     },
     // The executor above checks every operation against schema and limits, as it does for sockets and the local link.
     dangerouslyDisableValidation: true,
-    parseOptions: { maxTokens: MAX_TOKENS },
+    parseOptions: PARSE_OPTIONS,
+    // Its own would keep what fails too.
+    documentStore: {
+      get: async (key) => documents.documentOf(key.slice(-SHA256_DIGITS)),
+      set: async () => undefined,
+      delete: async () => true,
+    },
     formatError: (_formatted, error) => mask(error, '').toJSON(),
     includeStacktraceInErrorResponses: false,
     csrfPrevention: true,
@@ -129,25 +165,29 @@ async function contextOf({ authenticator, ids, isService }: HttpParts, request: 
   return { caller, requestId, signal: gone.signal, isService: await isService(request.raw) }
 }
 
-/** Puts the text of a persisted operation where Apollo Server looks for it. */
-function putTextOf(request: FastifyRequest, persisted: PersistedOperations): void {
+/** Puts the text of a persisted operation where Apollo Server looks for it. @throws {KisError} the text is longer than is read. */
+function putTextOf(request: FastifyRequest, persisted: PersistedOperations, caller: Principal): void {
   if (request.method === 'GET') {
     const [path, search = ''] = request.url.split('?', 2)
     const params = new URLSearchParams(search)
     const extensions = parsedOrNull(params.get('extensions')) as OperationReference['extensions']
     const documentId = params.get('documentId')
     if (documentId === null && !extensions?.persistedQuery) return
-    params.set('query', persisted.textOf({ query: params.get('query'), documentId, extensions }))
+    params.set('query', persisted.textOf({ query: params.get('query'), documentId, extensions }, caller))
     params.delete('extensions')
     request.raw.url = `${path}?${params}`
     return
   }
   const body = request.body as OperationReference | null | undefined
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return
+  // Apollo Server parses before it asks us.
+  if (typeof body.query === 'string') checkText(body.query)
   if (body.documentId === undefined && !body.extensions?.persistedQuery) return
-  if (body.query !== undefined && typeof body.query !== 'string') return
+  // Clients also write null for the text that they do not send.
+  if (body.query !== undefined && body.query !== null && typeof body.query !== 'string')
+    throw new KisError('invalid_type', '`query` must be a text.', { param: 'query' })
   const { extensions: _extensions, documentId: _documentId, ...rest } = body
-  request.body = { ...rest, query: persisted.textOf(body) }
+  request.body = { ...rest, query: persisted.textOf(body, caller) }
 }
 
 function parsedOrNull(json: string | null): unknown {
@@ -170,19 +210,4 @@ function transportError(error: unknown): KisError {
   if (statusCode === 413) return new KisError('payload_too_large', 'The body is larger than this service takes.')
   if (statusCode < 500) return new KisError('invalid_request', message)
   return new KisError('internal', 'The service failed to answer.', { cause: error })
-}
-
-function isLarge({ method, headers }: FastifyRequest): boolean {
-  return method === 'POST' && !(Number(headers['content-length']) <= LARGE_BODY_BYTES)
-}
-
-function largeBodies() {
-  let underWay = 0
-  return {
-    enter({ raw }: FastifyReply): void {
-      if (underWay >= MAX_LARGE_BODIES) throw new ServiceUnavailable('The place for large requests')
-      underWay++
-      raw.once('close', () => underWay--)
-    },
-  }
 }

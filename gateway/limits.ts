@@ -1,8 +1,11 @@
-import { type ASTVisitor, GraphQLError, Kind, type SelectionSetNode, type ValidationContext } from 'graphql'
+import { type ASTNode, type ASTVisitor, GraphQLError, Kind, type SelectionSetNode, type ValidationContext } from 'graphql'
 import { KisError } from '../subgraphs/common/errors.ts'
 
 /** Most lexical tokens of one document; graphql-js stops reading there. */
 export const MAX_TOKENS = 2_000
+
+/** Characters of an alias, which each item of a list repeats in the answer. */
+const MAX_ALIAS_CHARACTERS = 100
 
 /** What one operation may ask at most, fragments expanded. The deepest list of the schema, documents of collections, needs 8 levels. */
 const LIMITS = { depth: 10, aliases: 15, rootFields: 20, directives: 20 }
@@ -18,6 +21,11 @@ const WORDS: Record<keyof Size, string> = {
 /** Validation rule: refuses an operation above the limits with `OPERATION_TOO_COMPLEX`. */
 export function limitsRule(context: ValidationContext): ASTVisitor {
   const measured = new Map<string, Size>()
+
+  function complain(message: string, nodes: ASTNode): void {
+    const { extensions } = new KisError('operation_too_complex', message)
+    context.reportError(new GraphQLError(message, { nodes, extensions: { ...extensions } }))
+  }
 
   /** `rootFields` is the number of fields of this very set. */
   function sizeOf({ selections }: SelectionSetNode): Size {
@@ -56,13 +64,14 @@ export function limitsRule(context: ValidationContext): ASTVisitor {
   }
 
   return {
+    Field({ alias }) {
+      if (alias && alias.value.length > MAX_ALIAS_CHARACTERS) complain(`An alias has more than ${MAX_ALIAS_CHARACTERS} characters.`, alias)
+    },
     OperationDefinition(operation) {
       const size = sizeOf(operation.selectionSet)
       size.directives += operation.directives?.length ?? 0
       for (const name of Object.keys(LIMITS) as (keyof Size)[]) {
-        if (size[name] <= LIMITS[name]) continue
-        const error = new KisError('operation_too_complex', `The operation has more than ${LIMITS[name]} ${WORDS[name]}.`)
-        context.reportError(new GraphQLError(error.message, { nodes: operation, extensions: { ...error.extensions } }))
+        if (size[name] > LIMITS[name]) complain(`The operation has more than ${LIMITS[name]} ${WORDS[name]}.`, operation)
       }
     },
   }

@@ -1,17 +1,21 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import type { Clock } from '../subgraphs/common/clock.ts'
+import type { Door } from '../subgraphs/common/door.ts'
 import { idSource } from '../subgraphs/common/ids.ts'
+import type { LargeBodies } from '../subgraphs/common/large-bodies.ts'
 import type { Link, LinkContext } from '../subgraphs/common/link.ts'
-import type { Drainable } from '../subgraphs/common/listen.ts'
+import type { Drainable, Refuse } from '../subgraphs/common/listen.ts'
 import type { Log } from '../subgraphs/common/log.ts'
+import { refuseUpgrade } from '../subgraphs/common/strangers.ts'
 import type { SubgraphName } from '../subgraphs/common/subgraph.ts'
 import { type Authenticate, Authenticator } from './authenticate.ts'
 import type { GatewayConfig } from './config.ts'
 import { Documents } from './documents.ts'
 import { Federation } from './federation/federation.ts'
 import { gatewayLink } from './gateway-link.ts'
-import { serveHttp } from './http.ts'
+import { refuseAtDoor, serveHttp } from './http.ts'
+import { KeyWatch } from './key-watch.ts'
 import { createMask } from './mask.ts'
 import { Operations } from './operations.ts'
 import { type Manifest, PersistedOperations } from './persisted-operations.ts'
@@ -28,9 +32,12 @@ export interface GatewayOptions {
   readonly isService?: (request: IncomingMessage) => Promise<boolean>
   /** `schema/supergraph.graphql`. */
   readonly supergraphSdl: string
+  readonly door: Pick<Door, 'enter'>
   readonly clock: Clock
   readonly log: Log
   readonly config: GatewayConfig
+  /** Those of the process: whoever else reads bodies in it shares them. */
+  readonly bodies: LargeBodies
 }
 
 export interface Gateway extends AsyncDisposable {
@@ -38,26 +45,46 @@ export interface Gateway extends AsyncDisposable {
   readonly link: Link<string | null>
   /** Serves `/graphql`: GET, POST and graphql-ws. Gives the sockets. */
   register(app: FastifyInstance): Promise<readonly Drainable[]>
+  /** For `listen`, where the app has nothing else than the gateway, or for `/graphql`. */
+  readonly refuse: Refuse
   /** Names of the subgraphs that do not answer; empty when ready. */
   problems(): Promise<readonly string[]>
+  /** Whether something is served while these are away: if a load balancer drained every gateway for one subgraph, nothing would be. */
+  serves(problems: readonly string[]): boolean
 }
 
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
-  const { links, authenticate, supergraphSdl, clock, log, config } = options
+  const { links, authenticate, supergraphSdl, door, clock, log, config, bodies } = options
   const isService = async (request: IncomingMessage) => (await options.isService?.(request).catch(() => false)) ?? false
   const ids = idSource(clock)
   const federation = await Federation.load(supergraphSdl, links, log)
-  const mask = createMask(log, config.introspection)
+  const mask = createMask(log)
   const documents = new Documents(federation, config.introspection)
-  const operations = new Operations(documents, federation, mask)
   const authenticator = new Authenticator(authenticate, clock)
+  const watch = new KeyWatch(authenticator, clock, ids)
+  const operations = new Operations(documents, federation, mask, watch, config)
   const persisted = new PersistedOperations(config.trustedDocuments, config.trustedDocumentsOnly)
   checkManifest(persisted.manifest, documents)
-  const parts = { operations, persisted, isService, federation, authenticator, mask, clock, ids, log, maxBodyBytes: config.maxBodyBytes }
+  const parts = {
+    documents,
+    operations,
+    persisted,
+    isService,
+    federation,
+    authenticator,
+    mask,
+    door,
+    clock,
+    ids,
+    log,
+    maxBodyBytes: config.maxBodyBytes,
+    bodies,
+  }
   const served: AsyncDisposable[] = []
 
   return {
     link: gatewayLink(operations, authenticator),
+    refuse: refuseAtDoor(parts),
 
     async register(app) {
       const http = await serveHttp(app, parts)
@@ -66,7 +93,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       served.push(sockets, serviceSockets, http)
       app.server.on('upgrade', async (request, connection, head) => {
         connection.on('error', () => connection.destroy())
-        if (request.url?.split('?')[0] !== '/graphql') return connection.end('HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n')
+        if (request.url?.split('?')[0] !== '/graphql') return refuseUpgrade(connection, '404 Not Found')
         return ((await isService(request)) ? serviceSockets : sockets).upgrade(request, connection, head)
       })
       // Node's server waits for open sockets to end by themselves.
@@ -91,8 +118,10 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       return answers.flat()
     },
 
+    serves: (problems) => problems.length < Object.keys(links).length,
+
     async [Symbol.asyncDispose]() {
-      await Promise.all(served.map((part) => part[Symbol.asyncDispose]()))
+      await Promise.all([watch, ...served].map((part) => part[Symbol.asyncDispose]()))
       await federation[Symbol.asyncDispose]()
     },
   }

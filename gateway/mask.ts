@@ -1,6 +1,6 @@
 import { GraphQLError } from 'graphql'
 import { type ErrorCode, errorCodeOf } from '../schema/errors.ts'
-import { isAbort, KisError } from '../subgraphs/common/errors.ts'
+import { cut, isAbort, KisError } from '../subgraphs/common/errors.ts'
 import type { Log } from '../subgraphs/common/log.ts'
 import { PERSISTED_QUERY_NOT_FOUND } from './persisted-operations.ts'
 
@@ -19,17 +19,14 @@ const COMPLAINTS: ReadonlySet<unknown> = new Set([
 /** As graphql-js writes it, `that` included. */
 const TOO_MANY_TOKENS = /^Syntax Error: Document contains more that \d+ tokens/
 
-/** `suggestions`: whether complaints may say "Did you mean …?", which tells names of the schema. */
-export function createMask(log: Log, suggestions: boolean): Mask {
-  function complaint(code: ErrorCode, { message, path }: GraphQLError): GraphQLError {
-    const text = suggestions ? message : message.replace(/ ?Did you mean .+\?$/s, '')
-    return new GraphQLError(text, { path: path ?? null, extensions: { ...new KisError(code, text).extensions } })
-  }
-
+export function createMask(log: Log): Mask {
   return (error, requestId) => {
-    const { message = 'The service failed to answer.', path = null, extensions = {} } = (error ?? {}) as Partial<GraphQLError>
+    const { message: text = 'The service failed to answer.', path = null, extensions = {} } = (error ?? {}) as Partial<GraphQLError>
+    // A complaint quotes what it complains of, which may be as long as the request.
+    const message = cut(text)
     if (errorCodeOf(extensions.code)) {
-      return new GraphQLError(message, { path, extensions: { ...KisError.fromGraphQL({ message, extensions }).extensions } })
+      const known = KisError.fromGraphQL({ message, extensions }).extensions
+      return new GraphQLError(message, { path, extensions: { ...known, param: known.param && cut(known.param) } })
     }
     if (error instanceof GraphQLError) {
       if (extensions.code === PERSISTED_QUERY_NOT_FOUND) {
@@ -37,13 +34,17 @@ export function createMask(log: Log, suggestions: boolean): Mask {
           extensions: { ...new KisError('invalid_request', message).extensions, code: PERSISTED_QUERY_NOT_FOUND },
         })
       }
-      if (TOO_MANY_TOKENS.test(message)) return complaint('operation_too_complex', error)
-      if (COMPLAINTS.has(extensions.code) || (!extensions.code && isOfGraphql(error))) return complaint('invalid_request', error)
+      if (TOO_MANY_TOKENS.test(message)) return complaint('operation_too_complex', message, path)
+      if (COMPLAINTS.has(extensions.code) || (!extensions.code && isOfGraphql(error))) return complaint('invalid_request', message, path)
     }
     if (!isAbort(error)) log.error({ requestId, err: error, path: path?.join('.') }, 'defect behind the gateway')
     const masked = new KisError('internal', 'The service failed to answer; the request id leads to the cause in its log.')
     return new GraphQLError(masked.message, { path, extensions: { ...masked.extensions } })
   }
+}
+
+function complaint(code: ErrorCode, message: string, path: GraphQLError['path'] | null): GraphQLError {
+  return new GraphQLError(message, { path: path ?? null, extensions: { ...new KisError(code, message).extensions } })
 }
 
 /** What graphql-js says of an operation or its variables has no path, and no cause but itself; what a resolver failed at has one of them. */

@@ -1,14 +1,24 @@
-import type { ExecutionResult } from 'graphql'
+import type { DocumentNode, ExecutionResult } from 'graphql'
 import { endableIterator } from '../subgraphs/common/endable-iterator.ts'
 import { KisError, PermissionDenied } from '../subgraphs/common/errors.ts'
 import type { LinkContext } from '../subgraphs/common/link.ts'
 import { hasScope, type Principal, type Scope } from '../subgraphs/common/principal.ts'
+import type { GatewayConfig } from './config.ts'
 import type { Documents, Prepared } from './documents.ts'
-import type { Federation } from './federation/federation.ts'
+import type { Federation, UpstreamEvents } from './federation/federation.ts'
 import type { Variables } from './federation/request-context.ts'
+import type { KeyWatch, Watched } from './key-watch.ts'
 import type { Mask } from './mask.ts'
+import { coerceVariables, InvalidVariables } from './variables.ts'
+
+/** Errors of one answer; a page of a hundred items that all fail has as many. */
+const MAX_ERRORS = 100
 
 export type OperationContext = LinkContext<Principal>
+export interface SubscriptionContext extends OperationContext {
+  /** The caller's key as the client sent it; judged again while something is under way. */
+  readonly credentials: string
+}
 export type Results = AsyncIterableIterator<ExecutionResult, undefined>
 
 /** The one way that every operation goes, whichever door it came by: checked, executed, its errors masked. */
@@ -16,17 +26,27 @@ export class Operations {
   readonly #documents: Documents
   readonly #federation: Federation
   readonly #mask: Mask
+  readonly #watch: Pick<KeyWatch, 'watch'>
+  readonly #config: Pick<GatewayConfig, 'introspection' | 'nodesOf'>
 
-  constructor(documents: Documents, federation: Federation, mask: Mask) {
+  constructor(
+    documents: Documents,
+    federation: Federation,
+    mask: Mask,
+    watch: Pick<KeyWatch, 'watch'>,
+    config: Pick<GatewayConfig, 'introspection' | 'nodesOf'>,
+  ) {
     this.#documents = documents
     this.#federation = federation
     this.#mask = mask
+    this.#watch = watch
+    this.#config = config
   }
 
   /** The operation, or the result that says what is wrong with it. */
-  prepare(query: string, operationName: string | undefined, requestId: string): Prepared | ExecutionResult {
+  prepare(query: string, operationName: string | undefined, requestId: string, parsed?: DocumentNode): Prepared | ExecutionResult {
     try {
-      const prepared = this.#documents.prepare(query, operationName)
+      const prepared = this.#documents.prepare(query, operationName, parsed)
       return 'document' in prepared ? prepared : { errors: prepared.map((error) => this.#mask(error, requestId)) }
     } catch (error) {
       return this.failed(error, requestId)
@@ -39,30 +59,43 @@ export class Operations {
     if (prepared.operation.operation === 'subscription') {
       return this.failed(new KisError('invalid_request', 'A subscription needs the WebSocket at this address.'), context.requestId)
     }
-    const denied = deniedScope(prepared, context.caller)
-    if (denied) return this.failed(new PermissionDenied(denied), context.requestId)
-    const result = await this.#federation.execute(prepared, variables, context).then(
-      (answer) => this.#masked(answer, context.requestId),
-      (error) => this.failed(error, context.requestId),
-    )
-    context.signal.throwIfAborted()
-    return result
+    try {
+      const answer = await this.#federation.execute(prepared, this.#judge(prepared, variables, context), context)
+      this.#learn(prepared, answer, context)
+      return this.#masked(answer, context.requestId)
+    } catch (error) {
+      return this.failed(error, context.requestId)
+    } finally {
+      context.signal.throwIfAborted()
+    }
   }
 
   /**
    * Gives the iterator at once; its `return()` ends the upstream at once, also while a `next()` is pending. A failure is the last result, never a
-   * rejection. `ended` is called once, however it ends.
+   * rejection; so is the refusal of a key that is revoked meanwhile, or loses a scope that the operation needs. `ended` is called once, however it ends.
    */
-  subscribe(prepared: Prepared, variables: Variables, context: OperationContext, ended: () => void = () => undefined): Results {
-    const denied = deniedScope(prepared, context.caller)
-    const events = this.#federation.subscribe(prepared, variables, context)
+  subscribe(prepared: Prepared, variables: Variables, context: SubscriptionContext, ended: () => void = () => undefined): Results {
+    let events: UpstreamEvents | undefined
     let over = false
+    let refusal: Error | undefined
+    let unwatch: (() => void) | undefined
+    const watched: Watched = {
+      judge: (caller) => denialOf(prepared, caller),
+      end: (why) => {
+        refusal ??= why
+        events?.end()
+      },
+    }
     return endableIterator<ExecutionResult>(
       async () => {
         if (over) return { done: true, value: undefined }
         try {
-          if (denied) throw new PermissionDenied(denied)
+          if (refusal) throw refusal
+          unwatch ??= this.#watch.watch(context.credentials, watched)
+          events ??= this.#federation.subscribe(prepared, this.#judge(prepared, variables, context), context)
           const item = await events.next()
+          if (refusal) throw refusal
+          if (!item.done) this.#learn(prepared, item.value, context)
           return item.done ? item : { done: false, value: this.#masked(item.value, context.requestId) }
         } catch (error) {
           over = true
@@ -70,7 +103,8 @@ export class Operations {
         }
       },
       () => {
-        events.end()
+        unwatch?.()
+        events?.end()
         ended()
       },
       context.signal,
@@ -78,20 +112,48 @@ export class Operations {
   }
 
   failed(error: unknown, requestId: string): ExecutionResult {
-    return { errors: [this.#mask(error, requestId)] }
+    const errors = error instanceof InvalidVariables ? error.complaints : [error]
+    return { errors: errors.map((each) => this.#mask(each, requestId)) }
+  }
+
+  /** Of an operation without an error the document and the plan are kept, of another nothing. */
+  #learn(prepared: Prepared, { errors }: ExecutionResult, { caller }: OperationContext): void {
+    if (!errors?.length) this.#documents.keep(prepared, caller.organizationId)
+    else if (this.#documents.documentOf(prepared.hash) === undefined) this.#federation.forget(prepared)
+  }
+
+  /** The variables to run it with. @throws {PermissionDenied} @throws {InvalidVariables} @throws {KisError} */
+  #judge(prepared: Prepared, variables: Variables, { caller }: OperationContext): Variables {
+    const denial = denialOf(prepared, caller)
+    if (denial) throw denial
+    const coerced = coerceVariables(this.#federation.schema, prepared.operation, variables, this.#config.introspection)
+    this.#requireAffordable(prepared, coerced, caller)
+    return coerced
+  }
+
+  /** @throws {KisError} the answer may have more nodes than the caller's plan allows. */
+  #requireAffordable(prepared: Prepared, variables: Variables, { plan }: Principal): void {
+    const allowed = this.#config.nodesOf(plan.code)
+    const { nodes, dearest } = this.#federation.costOf(prepared, variables)
+    if (nodes <= allowed) return
+    throw new KisError(
+      'operation_too_complex',
+      `The answer may have ${nodes} nodes, ${dearest.nodes} of them in \`${dearest.name}\`; the plan \`${plan.code}\` allows ${allowed}. Ask for fewer at once: a smaller \`first\`, or fewer lists inside lists.`,
+    )
   }
 
   /** `extensions` stay inside: Apollo's executor puts there what it found wrong with subgraphs' values. */
-  #masked({ data, errors }: ExecutionResult, requestId: string): ExecutionResult {
-    return { ...(data !== undefined && { data }), ...(errors?.length && { errors: errors.map((error) => this.#mask(error, requestId)) }) }
+  #masked({ data, errors = [] }: ExecutionResult, requestId: string): ExecutionResult {
+    const told = errors.slice(0, MAX_ERRORS).map((error) => this.#mask(error, requestId))
+    return { ...(data !== undefined && { data }), ...(told.length > 0 && { errors: told }) }
   }
 }
 
-/** A scope that the caller lacks for something that the operation selects. Nothing of such an operation runs. */
-function deniedScope({ requirements }: Prepared, caller: Principal): string | undefined {
+/** Says which scope the caller lacks for something that the operation selects. Nothing of such an operation runs. */
+function denialOf({ requirements }: Prepared, caller: Principal): PermissionDenied | undefined {
   for (const { anyOf } of requirements) {
     const missing = anyOf.map((scopes) => scopes.find((scope) => !hasScope(caller, scope as Scope)))
-    if (missing.length > 0 && missing.every((scope) => scope !== undefined)) return missing[0]
+    if (missing.length > 0 && missing.every((scope) => scope !== undefined)) return new PermissionDenied(missing[0]!)
   }
   return undefined
 }

@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto'
 import { GraphQLError } from 'graphql'
 import { KisError } from '../subgraphs/common/errors.ts'
-import { Lru } from '../subgraphs/common/lru.ts'
 import { hasScope, type Principal } from '../subgraphs/common/principal.ts'
+import { WeighedCache } from '../subgraphs/common/weighed-cache.ts'
 
-/** Texts kept of those that clients have sent with their hash; the least recently used goes first. */
-const MAX_SENT = 1_000
-/** Longer texts are not kept, so that those kept stay below 16 MiB. */
-const MAX_SENT_CHARACTERS = 16_384
+/** For the texts that clients have sent with their hash, in bytes: one a character, and `ENTRY_BYTES` a text. */
+const MAX_SENT_BYTES = 16 * 1024 * 1024
+const ENTRY_BYTES = 512
+/** Of one text: longer ones hold data. */
+const MAX_TEXT_CHARACTERS = 16_384
 
 /** Operations that the operator's frontends are known to use, by the ids that they are called by. */
 export type Manifest = ReadonlyMap<string, string>
@@ -21,13 +22,14 @@ export interface OperationReference {
 
 /**
  * Operation texts that are called by an id: the trusted documents of the operator's manifest, and those that clients have sent before with
- * their SHA-256 (automatic persisted queries, Apollo's protocol). Each process knows what was sent to it: who meets another sends the text again.
+ * their SHA-256 (automatic persisted queries, Apollo's protocol). Each process knows what was sent to it: who meets another sends the text again. What
+ * one organization has sent is known to no other: which questions are asked, and about what, is its own affair.
  */
 export class PersistedOperations {
   readonly #manifest: Manifest
   readonly #trustedOnly: boolean
   readonly #trustedHashes: ReadonlySet<string>
-  readonly #sent = new Lru<string, string>(MAX_SENT)
+  readonly #sent = new WeighedCache<string>(MAX_SENT_BYTES)
 
   /** `trustedOnly`: texts that are not in the manifest are for operators and services only. */
   constructor(manifest: Manifest, trustedOnly: boolean) {
@@ -40,17 +42,18 @@ export class PersistedOperations {
     return this.#manifest
   }
 
-  /** The operation's text. @throws {GraphQLError} the id is not known here, or is another text's. */
-  textOf({ query, documentId, extensions }: OperationReference): string {
+  /** The operation's text. @throws {GraphQLError} the id is not known to the caller's organization, or is another text's. */
+  textOf({ query, documentId, extensions }: OperationReference, { organizationId }: Pick<Principal, 'organizationId'>): string {
     const id = idOf(documentId, extensions)
     if (id === undefined) return query ?? ''
     if (!query) {
-      const text = this.#manifest.get(id) ?? this.#sent.get(id)
+      const text = this.#manifest.get(id) ?? this.#sent.get(`${organizationId} ${id}`)
       if (text === undefined) throw notFound()
       return text
     }
     if (sha256(query) !== id) throw new KisError('invalid_request', 'The SHA-256 that was sent is not that of the text.')
-    if (query.length <= MAX_SENT_CHARACTERS && !this.#trustedOnly) this.#sent.set(id, query)
+    if (query.length <= MAX_TEXT_CHARACTERS && !this.#trustedOnly)
+      this.#sent.set(`${organizationId} ${id}`, query, ENTRY_BYTES + query.length, organizationId)
     return query
   }
 

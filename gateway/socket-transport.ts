@@ -16,9 +16,10 @@ export function runOnSocket<Extra>(server: Server<Extra>, socket: WebSocket, ext
     {
       protocol: socket.protocol,
       send: (text) =>
-        new Promise((resolve, reject) => {
+        new Promise((resolve) => {
           if (socket.readyState !== socket.OPEN) return resolve()
-          socket.send(text, (error) => (error ? reject(error) : resolve()))
+          // What cannot be sent has nobody to go to: `close` says so and ends what is under way.
+          socket.send(text, () => resolve())
         }),
       close: (code, reason) => socket.close(code, reason),
       onMessage: (handle) =>

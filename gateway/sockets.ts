@@ -4,15 +4,17 @@ import type { ExecutionArgs, GraphQLError } from 'graphql'
 import { type Context, handleProtocols, makeServer, type SubscribePayload } from 'graphql-ws'
 import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws'
 import type { Clock } from '../subgraphs/common/clock.ts'
+import type { Door } from '../subgraphs/common/door.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
 import type { IdSource } from '../subgraphs/common/ids.ts'
 import type { Drainable } from '../subgraphs/common/listen.ts'
 import type { Log } from '../subgraphs/common/log.ts'
 import { EndedByRestart, ORDERLY_CLOSE, refusal, SocketDrain } from '../subgraphs/common/socket-drain.ts'
+import { refuseUpgrade, Strangers } from '../subgraphs/common/strangers.ts'
 import { type Authenticator, isRefusal } from './authenticate.ts'
 import type { Prepared } from './documents.ts'
 import type { Federation } from './federation/federation.ts'
-import { type OperationContext, type Operations, single } from './operations.ts'
+import { type Operations, type SubscriptionContext, single } from './operations.ts'
 import type { PersistedOperations } from './persisted-operations.ts'
 import { requestIdOf } from './request-id.ts'
 import { type Connection, messageRate, type SocketLimits, SocketRegistry } from './socket-registry.ts'
@@ -46,6 +48,7 @@ export interface SocketParts {
   readonly persisted: PersistedOperations
   readonly federation: Federation
   readonly authenticator: Authenticator
+  readonly door: Pick<Door, 'enter'>
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
@@ -61,7 +64,7 @@ type SocketContext = Context<Record<string, unknown>, Extra>
 
 interface Call {
   readonly prepared: Prepared
-  readonly context: OperationContext
+  readonly context: SubscriptionContext
   readonly end: () => void
 }
 
@@ -75,6 +78,7 @@ export function serveSockets(parts: SocketParts, limits: SocketLimits): Sockets 
   const { operations, clock, log } = parts
   const registry = new SocketRegistry(limits)
   const drain = new SocketDrain()
+  const strangers = new Strangers()
   // `closeTimeout` is missing in @types/ws 8.18.
   const options: ServerOptions & { closeTimeout: number } = {
     noServer: true,
@@ -86,7 +90,7 @@ export function serveSockets(parts: SocketParts, limits: SocketLimits): Sockets 
   const wss = new WebSocketServer(options)
   const server = makeServer<Record<string, unknown>, Extra>({
     connectionInitWaitTimeout: INIT_TIMEOUT_MS,
-    onConnect: connector(parts, registry, drain),
+    onConnect: connector(parts, registry, drain, strangers),
     onClose: (context) => {
       const { connection } = context.extra
       drain.closed(context)
@@ -112,8 +116,9 @@ export function serveSockets(parts: SocketParts, limits: SocketLimits): Sockets 
 
   return {
     upgrade(request, connection, head) {
+      if (wss.clients.size >= MAX_SOCKETS || strangers.isFull) return refuseUpgrade(connection, '503 Service Unavailable')
       wss.handleUpgrade(request, connection, head, (socket) => {
-        if (wss.clients.size > MAX_SOCKETS) socket.close(...CLOSE.tryAgainLater)
+        strangers.enter(connection)
         limitMessages(socket, limits, clock)
         runOnSocket(server, socket, { socket, request }, log)
       })
@@ -133,7 +138,7 @@ export function serveSockets(parts: SocketParts, limits: SocketLimits): Sockets 
 
 type OnConnect = (context: SocketContext) => Promise<boolean>
 
-function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry, drain: SocketDrain): OnConnect {
+function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry, drain: SocketDrain, strangers: Strangers): OnConnect {
   return async (context) => {
     const { extra, connectionParams } = context
     const { socket, request } = extra
@@ -151,6 +156,7 @@ function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry
       const connection = registry.add(socket, credentials, apiKeyId)
       if (!connection) return refuse(CLOSE.tooManySockets)
       extra.connection = connection
+      strangers.know(request.socket)
       drain.opened(context)
       return true
     } catch (error) {
@@ -162,7 +168,7 @@ function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry
 type OnSubscribe = (context: SocketContext, id: string, payload: SubscribePayload) => Promise<ExecutionArgs | readonly GraphQLError[]>
 
 function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDrain): OnSubscribe {
-  const { authenticator, operations, persisted, federation, ids } = parts
+  const { authenticator, operations, persisted, federation, door, ids } = parts
   return async ({ extra }, _id, payload) => {
     const { operationName, variables, extensions } = payload
     const connection = extra.connection!
@@ -173,16 +179,19 @@ function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDra
       const tooMany = new KisError('rate_limit_exceeded', 'This key has as many operations under way over sockets as it may.')
       return operations.failed(tooMany, requestId).errors!
     }
+    let leave = () => {}
     const end = () => {
+      leave()
       connection.operations.delete(underWay)
       underWay.abort()
     }
     try {
+      leave = door.enter(connection.credentials)
       const caller = await authenticator.principalOf(connection.credentials, requestId)
-      const prepared = operations.prepare(persisted.textOf(payload), operationName ?? undefined, requestId)
+      const prepared = operations.prepare(persisted.textOf(payload, caller), operationName ?? undefined, requestId)
       if ('document' in prepared) {
         persisted.requireOpen(prepared.hash, caller)
-        const call: Call = { prepared, context: { caller, requestId, signal: underWay.signal }, end }
+        const call: Call = { prepared, context: { caller, requestId, signal: underWay.signal, credentials: connection.credentials }, end }
         return {
           schema: federation.schema,
           document: prepared.document,

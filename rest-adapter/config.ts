@@ -9,8 +9,6 @@ export interface RestConfig {
   readonly uploadBodyBytes: number
   /** Bytes of a form with a file of sound. */
   readonly audioBodyBytes: number
-  /** Uploads under way at once in this process; each is in memory whole, several times over, while it passes. */
-  readonly maxUploads: number
   /** Names of hosts, beside those of this machine itself, by which the service and the pages that may use `/mcp` are reached. */
   readonly mcpHosts: ReadonlySet<string>
 }
@@ -25,6 +23,5 @@ export function restConfig(maxFileBytes: number = 25 * MIB, mcpHosts: ReadonlySe
     uploadBodyBytes: Math.ceil(maxFileBytes / 3) * 4 + 64 * 1024,
     // The largest file that transcriptions take, and the fields beside it.
     audioBodyBytes: 25 * MIB + 64 * 1024,
-    maxUploads: 4,
   }
 }

@@ -3,6 +3,7 @@ import { ERRORS } from '../schema/errors.ts'
 import { isAbort, KisError } from '../subgraphs/common/errors.ts'
 import type { Log } from '../subgraphs/common/log.ts'
 import { rateLimitHeaders } from './rate-limits.ts'
+import type { Dialect } from './route.ts'
 
 /** An error as the chat protocol has it. */
 export function errorBody({ code, message, param, vendorCode }: KisError) {
@@ -14,15 +15,23 @@ export function sendError(reply: FastifyReply, error: KisError): void {
   const { routeOptions, rest } = reply.request
   const dialect = routeOptions.config?.dialect
   if (error.code === 'invalid_api_key') reply.header('www-authenticate', 'Bearer')
-  reply
-    .code(dialect?.statusOf(error) ?? ERRORS[error.code].status)
-    .headers({ 'x-should-retry': String(error.shouldRetry), ...rateLimitHeaders(error.rateLimits) })
-  if (error.retryAfterMs !== null) {
-    reply.header('retry-after-ms', error.retryAfterMs).header('retry-after', Math.ceil(error.retryAfterMs / 1000))
+  const { status, headers, body } = answerTo(error, dialect, rest.id)
+  reply.code(status).headers(headers).send(body)
+}
+
+/** An error as the clients of a route get it. */
+export function answerTo(error: KisError, dialect: Dialect | undefined, requestId: string) {
+  const { retryAfterMs } = error
+  return {
+    status: dialect?.statusOf(error) ?? ERRORS[error.code].status,
+    headers: {
+      'x-should-retry': String(error.shouldRetry),
+      ...rateLimitHeaders(error.rateLimits),
+      ...(retryAfterMs !== null && { 'retry-after-ms': retryAfterMs, 'retry-after': Math.ceil(retryAfterMs / 1000) }),
+      'content-type': 'application/json; charset=utf-8',
+    },
+    body: JSON.stringify(dialect?.errorBody(error, requestId) ?? errorBody(error)),
   }
-  reply
-    .header('content-type', 'application/json; charset=utf-8')
-    .send(JSON.stringify(dialect?.errorBody(error, rest.id) ?? errorBody(error)))
 }
 
 /** Whatever was thrown as one of the closed set. A defect is logged, and answered as a bare `internal`. */

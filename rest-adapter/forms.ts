@@ -1,3 +1,4 @@
+import { MIMEType } from 'node:util'
 import type { FastifyInstance } from 'fastify'
 import { KisError } from '../subgraphs/common/errors.ts'
 
@@ -30,8 +31,7 @@ export function registerFormParser(app: FastifyInstance): void {
 
 /** @throws {KisError} more parts or headers than the parser should have to read: it takes seconds for a body that is nothing else. */
 function checkParts(bytes: Buffer, contentType: string): void {
-  const [, quoted, plain] = /boundary=(?:"([^"]+)"|([^;\s]+))/i.exec(contentType) ?? []
-  const delimiter = `\r\n--${quoted ?? plain ?? ''}`
+  const delimiter = `\r\n--${boundaryOf(contentType)}`
   let parts = 0
   // The first delimiter is at the very start, without a line before it.
   for (let at = 0; at >= 0; at = bytes.indexOf(delimiter, at + 1)) {
@@ -39,6 +39,15 @@ function checkParts(bytes: Buffer, contentType: string): void {
     if (++parts > MAX_PARTS + 1) throw new KisError('invalid_request', `The form has more than ${MAX_PARTS} parts.`)
     if ((end < 0 ? bytes.length : end) - at > MAX_HEADER_BYTES)
       throw new KisError('invalid_request', 'The form has a part whose headers are too long.')
+  }
+}
+
+/** By the rules of the WHATWG's MIME types, as the parser reads it: the two must not look for different delimiters. */
+function boundaryOf(contentType: string): string {
+  try {
+    return new MIMEType(contentType).params.get('boundary') ?? ''
+  } catch (cause) {
+    throw new KisError('invalid_request', 'The content type of the form is malformed.', { cause })
   }
 }
 

@@ -1,8 +1,10 @@
 import type { FastifyInstance } from 'fastify'
 import type { Clock } from '../subgraphs/common/clock.ts'
+import type { Door } from '../subgraphs/common/door.ts'
 import type { IdSource } from '../subgraphs/common/ids.ts'
+import type { LargeBodies } from '../subgraphs/common/large-bodies.ts'
 import type { Link } from '../subgraphs/common/link.ts'
-import type { Drainable } from '../subgraphs/common/listen.ts'
+import type { Drainable, Refuse } from '../subgraphs/common/listen.ts'
 import type { Log } from '../subgraphs/common/log.ts'
 import { EndedByRestart } from '../subgraphs/common/socket-drain.ts'
 import { agentRunRoutes } from './agent-runs.ts'
@@ -24,7 +26,7 @@ import { readOpenApi } from './openapi.ts'
 import { operatorRoutes } from './operator.ts'
 import { organizationRoutes } from './organization.ts'
 import { quoteRoutes } from './quote.ts'
-import { registerRequestRules, serverOptions } from './requests.ts'
+import { refuseAtDoor, registerRequestRules, serverOptions } from './requests.ts'
 import { responseRoutes } from './responses/routes.ts'
 import type { Route } from './route.ts'
 import { registerRoutes } from './routing.ts'
@@ -40,10 +42,13 @@ import { workflowRoutes } from './workflows.ts'
 export interface RestDeps {
   /** Its caller is the API key without `Bearer`. It judges the key of every operation, `{ __typename }` too. */
   readonly gateway: Link<string | null>
+  readonly door: Pick<Door, 'enter'>
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
   readonly config: RestConfig
+  /** Those of the process: whoever else reads bodies in it shares them. */
+  readonly bodies: LargeBodies
 }
 
 /** What the adapter's parts share. */
@@ -59,6 +64,8 @@ export interface RestAdapter extends Drainable {
    * handler of its own for what is not found.
    */
   register(app: FastifyInstance): Promise<void>
+  /** For `listen`. */
+  readonly refuse: Refuse
   /** Ends every request under way with `service_unavailable`, streams by an error event. */
   end(): void
 }
@@ -104,6 +111,7 @@ export function createRestAdapter(given: RestDeps): RestAdapter {
         registerDocs(scope, openapi)
       })
     },
+    refuse: refuseAtDoor(restRoutes, deps),
     end: () => deps.underWay.end(new EndedByRestart()),
   }
 }

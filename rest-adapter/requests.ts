@@ -1,10 +1,15 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { InvalidApiKey, KisError } from '../subgraphs/common/errors.ts'
-import { kisErrorOf, notJson, sendError } from './errors.ts'
+import { asksForHealth } from '../subgraphs/common/health.ts'
+import type { IdSource } from '../subgraphs/common/ids.ts'
+import type { Refuse } from '../subgraphs/common/listen.ts'
+import { answerUnreadable } from '../subgraphs/common/unreadable.ts'
+import { answerTo, errorBody, kisErrorOf, notJson, sendError } from './errors.ts'
+import { KeyOwners } from './key-owners.ts'
 import type { RestDeps, RestParts } from './main.ts'
 import { askGateway, type Dialect, type Route } from './route.ts'
-import { answerUnreadable } from './unreadable.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -48,9 +53,6 @@ const EXPOSED_HEADERS = [
   ...['limit', 'remaining', 'reset'].flatMap((fact) => [`x-ratelimit-${fact}-requests`, `x-ratelimit-${fact}-tokens`]),
 ].join(', ')
 
-/** To receive a whole request: 28 MiB at 1 Mbit/s take 4 minutes. Without it four slow uploads would block all others for ever. */
-const REQUEST_TIMEOUT_MS = 300_000
-
 /**
  * Options of the app itself, for what fails before any route or hook is found. A path's parameter is at most 300 characters: ids have
  * about 40, models' ids are longer and percent-encoded.
@@ -58,12 +60,11 @@ const REQUEST_TIMEOUT_MS = 300_000
 export function serverOptions(parts: Pick<RestParts, 'clock' | 'ids' | 'underWay'>) {
   return {
     routerOptions: { maxParamLength: 300 },
-    requestTimeout: REQUEST_TIMEOUT_MS,
     frameworkErrors(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
       begin(request, reply, parts)
       sendError(reply, new KisError('unknown_url', 'The request URL is malformed or too long.'))
     },
-    clientErrorHandler: (error: NodeJS.ErrnoException, socket: Duplex) => answerUnreadable(error, socket, parts.ids),
+    clientErrorHandler: (error: NodeJS.ErrnoException, socket: Duplex) => answerUnreadable(error, socket, parts.ids('req'), errorBody),
   }
 }
 
@@ -74,26 +75,59 @@ function begin(
 ): void {
   const { headers } = request
   const dialect = request.routeOptions.config?.dialect
-  const ownKey = dialect?.keyHeader && headers[dialect.keyHeader]
-  const clientIds = [headers['x-request-id'], headers['x-client-request-id']]
+  const id = requestIdOf(headers, ids)
   request.rest = {
-    id: clientIds.find((id) => typeof id === 'string' && CLIENT_REQUEST_ID.test(id))?.toString() ?? ids('req'),
+    id,
     startedMs: clock.now().getTime(),
-    apiKey: /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? (typeof ownKey === 'string' && ownKey !== '' ? ownKey : null),
+    apiKey: keyOf(headers, dialect),
     signal: underWay.add(reply),
     keyJudged: false,
   }
-  reply.headers({
-    'x-request-id': request.rest.id,
-    ...(dialect?.requestIdHeader && { [dialect.requestIdHeader]: request.rest.id }),
-    'access-control-allow-origin': '*',
-    'access-control-expose-headers': EXPOSED_HEADERS,
-  })
+  reply.headers(headersOfAll(id, dialect))
+}
+
+function requestIdOf(headers: IncomingHttpHeaders, ids: IdSource): string {
+  const clientIds = [headers['x-request-id'], headers['x-client-request-id']]
+  return clientIds.find((id) => typeof id === 'string' && CLIENT_REQUEST_ID.test(id))?.toString() ?? ids('req')
+}
+
+function keyOf(headers: IncomingHttpHeaders, dialect: Dialect | undefined): string | null {
+  const ownKey = dialect?.keyHeader && headers[dialect.keyHeader]
+  return /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? (typeof ownKey === 'string' && ownKey !== '' ? ownKey : null)
+}
+
+/** What every answer has. */
+const headersOfAll = (id: string, dialect: Dialect | undefined) => ({
+  'x-request-id': id,
+  ...(dialect?.requestIdHeader && { [dialect.requestIdHeader]: id }),
+  'access-control-allow-origin': '*',
+  'access-control-expose-headers': EXPOSED_HEADERS,
+})
+
+/** Refuses at the door whatever does not ask for the process's health, in the words of the clients of these routes. */
+export function refuseAtDoor(routes: readonly Route[], { door, ids }: Pick<RestParts, 'door' | 'ids'>): Refuse {
+  const own = routes.filter(({ dialect }) => dialect)
+  return (request, response) => {
+    const path = request.url!.split('?', 1)[0]!
+    const dialect = own.find((route) => route.path === path)?.dialect
+    if (asksForHealth(request)) return false
+    try {
+      response.once('close', door.enter(keyOf(request.headers, dialect)))
+      return false
+    } catch (error) {
+      const id = requestIdOf(request.headers, ids)
+      const { status, headers, body } = answerTo(error as KisError, dialect, id)
+      const all: Record<string, string | number> = { ...headersOfAll(id, dialect), ...headers, 'content-length': Buffer.byteLength(body) }
+      response.writeHead(status, all).end(body)
+      return true
+    }
+  }
 }
 
 /** Everything that holds for all requests: ids, keys, CORS, bodies, errors. */
 export function registerRequestRules(app: FastifyInstance, parts: RestParts): void {
-  const { gateway, clock, config, log } = parts
+  const { gateway, clock, config, log, bodies } = parts
+  const owners = new KeyOwners(gateway, clock)
   app.decorateRequest('rest')
 
   app.addHook('onRequest', async (request, reply) => {
@@ -103,6 +137,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     if (!route) return
     if (!request.rest.apiKey) throw new InvalidApiKey()
     route.refuse?.(request, config)
+    await bodies.admit(request, reply, () => owners.of(request), request.routeOptions.bodyLimit!)
   })
 
   app.removeAllContentTypeParsers()
@@ -140,7 +175,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
 }
 
 /** @throws {KisError} the gateway does not take the key. */
-export async function judgeKey(gateway: RestDeps['gateway'], { rest }: FastifyRequest): Promise<void> {
+async function judgeKey(gateway: RestDeps['gateway'], { rest }: FastifyRequest): Promise<void> {
   rest.keyJudged = true
   await askGateway(gateway, { query: '{ __typename }' }, { caller: rest.apiKey, requestId: rest.id, signal: rest.signal })
 }

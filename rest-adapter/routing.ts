@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
-import { KisError, ServiceUnavailable } from '../subgraphs/common/errors.ts'
+import { KisError } from '../subgraphs/common/errors.ts'
 import { type Check, checksOf } from './checks.ts'
 import { registerFormParser } from './forms.ts'
 import type { RestDeps } from './main.ts'
 import type { OpenApi } from './openapi.ts'
-import { inferenceHeaders, judgeKey, unknownUrl } from './requests.ts'
+import { inferenceHeaders, unknownUrl } from './requests.ts'
 import { askGateway, type Call, type JsonObject, type Route } from './route.ts'
 import { EventStream } from './sse.ts'
 
@@ -20,7 +20,6 @@ const PREFLIGHT_MAX_AGE_SECONDS = 86_400
 /** Every route of the table, checked by its description, and what its address answers to other methods. */
 export function registerRoutes(app: FastifyInstance, routes: readonly Route[], openapi: OpenApi, deps: RestDeps): void {
   const checks = checksOf(openapi)
-  const uploads = uploadSlots(deps)
 
   for (const route of routes) {
     const operation = openapi.operations.find(({ method, path }) => method === route.method && path === route.path)?.operation
@@ -34,7 +33,6 @@ export function registerRoutes(app: FastifyInstance, routes: readonly Route[], o
       url: urlOf(route),
       bodyLimit: { chat, upload, audio, json }[route.body ?? 'json'],
       config: configOf(route),
-      ...((route.body === 'upload' || route.body === 'audio') && { onRequest: uploads }),
       handler: (request, reply) => answer(route, request, reply, checkBody, checkQuery, deps),
     }
     if (route.body !== 'audio') app.route(options)
@@ -131,23 +129,6 @@ function bodyOf(body: unknown): JsonObject {
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1))
-}
-
-/** Uploads up to this size are not counted: no more memory than any other request. */
-const SMALL_UPLOAD_BYTES = 1024 * 1024
-
-/** Lets a bounded number of large uploads in, and only those whose key the gateway takes: the slots must not be filled by strangers. */
-function uploadSlots({ gateway, config }: RestDeps) {
-  let underWay = 0
-  return async (request: FastifyRequest, reply: FastifyReply) => {
-    await judgeKey(gateway, request)
-    if (Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY) <= SMALL_UPLOAD_BYTES) return
-    if (underWay >= config.maxUploads) throw new ServiceUnavailable('Uploading', { cause: new Error(`${underWay} uploads are under way`) })
-    underWay++
-    reply.raw.once('close', () => {
-      underWay--
-    })
-  }
 }
 
 /** Answers the methods that an address does not have, and browsers that ask which it has. */

@@ -1,7 +1,7 @@
 /** Composes the subgraphs into `supergraph.graphql`; with `--check` only says whether the file is stale. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { composeServices } from '@apollo/composition'
-import { type DocumentNode, type FieldDefinitionNode, parse } from 'graphql'
+import { type DirectiveNode, type DocumentNode, type FieldDefinitionNode, parse } from 'graphql'
 
 const read = (file: string) => readFileSync(new URL(file, import.meta.url), 'utf8')
 
@@ -17,6 +17,27 @@ function openFields({ definitions }: DocumentNode): readonly string[] {
   })
 }
 
+/** Lists of objects whose length nobody would know before an operation runs. */
+function unsizedLists({ definitions }: DocumentNode): readonly string[] {
+  const types = definitions.filter((definition) => definition.kind === 'ObjectTypeDefinition')
+  const names = new Set(types.map(({ name }) => name.value))
+  const has = (directives: readonly DirectiveNode[] | undefined, names: readonly string[]) =>
+    directives?.some(({ name }) => names.includes(name.value))
+  return types
+    .filter(({ directives }) => !has(directives, ['inaccessible']))
+    .flatMap(({ name: type, fields = [] }) =>
+      fields
+        .filter(({ name, type: given, directives }) => {
+          const list = given.kind === 'NonNullType' ? given.type : given
+          // The edges of a page are as many as its field was asked for.
+          if (list.kind !== 'ListType' || name.value === 'edges' || has(directives, ['inaccessible', 'listSize'])) return false
+          const item = list.type.kind === 'NonNullType' ? list.type.type : list.type
+          return item.kind === 'NamedType' && names.has(item.name.value)
+        })
+        .map(({ name }) => `${type.value}.${name.value}`),
+    )
+}
+
 const subgraphs = ['billing', 'inference', 'knowledge'].map((name) => ({
   name,
   url: `http://${name}.subgraph`,
@@ -26,6 +47,7 @@ const { supergraphSdl = '', errors = [] } = composeServices(subgraphs)
 const problems = [
   ...errors.map(({ message }) => message),
   ...subgraphs.flatMap(({ typeDefs }) => openFields(typeDefs)).map((field) => `${field} has none of @${AUDIENCES.join(', @')}`),
+  ...subgraphs.flatMap(({ typeDefs }) => unsizedLists(typeDefs)).map((field) => `${field} is a list of objects without @listSize`),
 ]
 if (problems.length > 0) {
   for (const problem of problems) console.error(problem)

@@ -4,10 +4,14 @@ import type { ExecutionResult, GraphQLSchema } from 'graphql'
 import type { Link, LinkContext } from '../../subgraphs/common/link.ts'
 import type { Log } from '../../subgraphs/common/log.ts'
 import type { Prepared } from '../documents.ts'
+import { type Cost, Costs } from './costs.ts'
 import { linkDataSource } from './link-data-source.ts'
+import { PlanCache } from './plan-cache.ts'
 import { requestContextOf, type Variables } from './request-context.ts'
 import { Requirements } from './requirements.ts'
 import { FederatedSubscriptions, type UpstreamEvents } from './subscriptions.ts'
+
+export type { UpstreamEvents }
 
 /**
  * The supergraph, executed by @apollo/gateway over our links. Everything that knows Apollo's federation packages is in this folder: they may
@@ -18,13 +22,24 @@ export class Federation implements AsyncDisposable {
   readonly schema: GraphQLSchema
   readonly supergraphSdl: string
   readonly requirements: Requirements
+  readonly #costs: Costs
+  readonly #plans: PlanCache
   readonly #gateway: ApolloGateway
   readonly #subscriptions: FederatedSubscriptions
 
-  private constructor(schema: GraphQLSchema, requirements: Requirements, gateway: ApolloGateway, subscriptions: FederatedSubscriptions) {
+  private constructor(
+    schema: GraphQLSchema,
+    requirements: Requirements,
+    costs: Costs,
+    plans: PlanCache,
+    gateway: ApolloGateway,
+    subscriptions: FederatedSubscriptions,
+  ) {
     this.schema = schema
     this.supergraphSdl = requirements.loadableSdl
     this.requirements = requirements
+    this.#costs = costs
+    this.#plans = plans
     this.#gateway = gateway
     this.#subscriptions = subscriptions
   }
@@ -34,7 +49,9 @@ export class Federation implements AsyncDisposable {
     const services: ServiceMap = {}
     const requirements = new Requirements(supergraphSdl)
     const { loadableSdl } = requirements
+    const plans = new PlanCache()
     const gateway = new ApolloGateway({
+      queryPlannerConfig: { cache: plans },
       supergraphSdl: loadableSdl,
       logger: log,
       buildService: ({ name }): GraphQLDataSource => {
@@ -46,14 +63,25 @@ export class Federation implements AsyncDisposable {
     })
     const { schema } = await gateway.load()
     const subscriptions = new FederatedSubscriptions({ supergraphSdl: loadableSdl, schema, links, services })
-    return new Federation(schema, requirements, gateway, subscriptions)
+    return new Federation(schema, requirements, new Costs(loadableSdl), plans, gateway, subscriptions)
   }
 
-  /** A query or mutation. */
+  /** What the operation, or one event of it, may give at most. The variables have been coerced. @throws {KisError} it is beyond counting. */
+  costOf(prepared: Prepared, variables: Variables): Cost {
+    return this.#costs.of(prepared, this.schema, variables)
+  }
+
+  /** A query or mutation. The variables have been coerced. */
   execute(prepared: Prepared, variables: Variables, context: LinkContext): Promise<ExecutionResult> {
     return this.#gateway.executor(requestContextOf(this.schema, prepared, variables, context))
   }
 
+  /** Lets go of the operation's plan. */
+  forget(prepared: Prepared): void {
+    this.#plans.forget(prepared)
+  }
+
+  /** The variables have been coerced. */
   subscribe(prepared: Prepared, variables: Variables, context: LinkContext): UpstreamEvents {
     return this.#subscriptions.subscribe(prepared, variables, context)
   }

@@ -1,17 +1,11 @@
 import { operationFromDocument, type Schema, Supergraph } from '@apollo/federation-internals'
 import { buildOperationContext, executeQueryPlan, type ServiceMap } from '@apollo/gateway'
 import { type FetchNode, type QueryPlan, QueryPlanner } from '@apollo/query-planner'
-import { type ExecutionResult, GraphQLError, type GraphQLSchema, getVariableValues, type OperationDefinitionNode, parse } from 'graphql'
+import { type DocumentNode, type ExecutionResult, GraphQLError, type GraphQLSchema, type OperationDefinitionNode, parse } from 'graphql'
 import type { Link, LinkContext } from '../../subgraphs/common/link.ts'
-import { Lru } from '../../subgraphs/common/lru.ts'
 import type { Prepared } from '../documents.ts'
 import { passesThrough } from './pass-through.ts'
 import { requestContextOf, type Variables } from './request-context.ts'
-
-/** Plans kept, by document and operation name. Partners have a handful of subscriptions each. */
-const MAX_PLANS = 1_000
-/** After this many complaints about the variables of one operation the rest is not looked for. */
-const MAX_COMPLAINTS = 20
 
 interface Plan {
   /** What is subscribed to, in one subgraph. */
@@ -45,7 +39,8 @@ export class FederatedSubscriptions {
   readonly #planner: QueryPlanner
   readonly #api: Schema
   readonly #supergraph: GraphQLSchema
-  readonly #plans = new Lru<string, Plan>(MAX_PLANS)
+  /** By operation name, for as long as the document is kept. */
+  readonly #plans = new WeakMap<DocumentNode, Map<string, Plan>>()
 
   constructor(parts: Parts) {
     const supergraph = Supergraph.build(parts.supergraphSdl)
@@ -55,28 +50,19 @@ export class FederatedSubscriptions {
     this.#supergraph = supergraph.schema.toGraphQLJSSchema()
   }
 
-  /** Nothing is asked before the first `next()`, which rejects when there is no plan. Bad variables are the only result. */
+  /** Nothing is asked before the first `next()`, which rejects when there is no plan. */
   subscribe(prepared: Prepared, variables: Variables, context: LinkContext): UpstreamEvents {
     let upstream: AsyncIterator<ExecutionResult> | undefined
     let next: UpstreamEvents['next'] = async () => {
-      const { schema, links } = this.#parts
-      // Apollo's executor coerces for queries; upstream is asked by us.
-      const { coerced, errors } = getVariableValues(schema, prepared.operation.variableDefinitions ?? [], variables, {
-        maxErrors: MAX_COMPLAINTS,
-      })
-      if (errors) {
-        next = async () => ({ done: true, value: undefined })
-        return { done: false, value: { errors } }
-      }
       const plan = this.#planOf(prepared)
       const { serviceName, operation, operationName, variableUsages = [] } = plan.primary
-      const used = Object.fromEntries(variableUsages.filter((name) => name in coerced).map((name) => [name, coerced[name]]))
-      const events = links[serviceName]!.subscribe({ query: operation, operationName, variables: used }, context)
+      const used = Object.fromEntries(variableUsages.filter((name) => name in variables).map((name) => [name, variables[name]]))
+      const events = this.#parts.links[serviceName]!.subscribe({ query: operation, operationName, variables: used }, context)
       upstream = events
       next = async () => {
         const item = await events.next()
         if (item.done) return { done: true, value: undefined }
-        return { done: false, value: await this.#answer(plan, item.value, prepared, coerced, context) }
+        return { done: false, value: await this.#answer(plan, item.value, prepared, variables, context) }
       }
       return next()
     }
@@ -84,12 +70,11 @@ export class FederatedSubscriptions {
   }
 
   #planOf(prepared: Prepared): Plan {
-    const key = `${prepared.hash} ${prepared.operationName ?? ''}`
-    let plan = this.#plans.get(key)
-    if (!plan) {
-      plan = this.#makePlan(prepared)
-      this.#plans.set(key, plan)
-    }
+    const plans = this.#plans.get(prepared.document) ?? new Map<string, Plan>()
+    this.#plans.set(prepared.document, plans)
+    const name = prepared.operationName ?? ''
+    const plan = plans.get(name) ?? this.#makePlan(prepared)
+    plans.set(name, plan)
     return plan
   }
 

@@ -11,6 +11,7 @@ import { apiKeyFrom } from './domain/api-key.ts'
 import { STORES } from './test-support/stores.ts'
 import { ManualClock, principalOf, SELF_HOSTED, SMALL_PLAN } from './test-support/world.ts'
 import { openCollections } from './use-cases/collections.ts'
+import { MAX_ANCESTORS } from './use-cases/create-api-key.ts'
 
 const WEBHOOKS = { egressAllowed: new Set<string>(), retryBackoffMs: 1_000 }
 const GATEWAY: Caller = { service: 'gateway' }
@@ -84,9 +85,14 @@ for (const { name, open } of STORES)
       return { id: made.organization.id, admin: await principal(made.key) }
     }
     const newHold = () => idSource(clock)('hold')
-    const place = (caller: Caller, id: string, tokens = 1_000) =>
+    /** The key's principal by the rules in force now. */
+    const current = async ({ organizationId, apiKeyId }: Principal) => {
+      const query = `query ($organizationId: ID!, $apiKeyId: ID!) { principalOfKey(organizationId: $organizationId, apiKeyId: $apiKeyId) { ${PRINCIPAL_FIELDS} } }`
+      return principalFrom((await data(GATEWAY, query, { organizationId, apiKeyId })).principalOfKey as PrincipalAnswer)
+    }
+    const place = async (caller: Principal, id: string, tokens = 1_000) =>
       data(
-        caller,
+        await current(caller),
         `mutation ($id: ID!, $tokens: Int!) { placeHold(input: { id: $id, operation: CHAT_COMPLETION, modelId: "gpt-4o-mini", requestId: "req_7",
           rateCard: { version: "v1", inputTokens: "0.15" }, ceiling: { inputTokens: $tokens }, ttlSeconds: 60 }) { id state amount } }`,
         { id, tokens },
@@ -301,6 +307,201 @@ for (const { name, open } of STORES)
         it(`and makes no key with ${what}`, async () => expect(await failure(operator, create, { input })).toMatchObject({ code, param }))
     })
 
+    describe('a key that is bounded', () => {
+      const BOUNDS = { expiresAt: '2027-01-01T00:00:00.000Z', requestsPerMinute: 10, tokensPerMinute: 1_000 }
+      const UPDATE = 'mutation ($input: UpdateApiKeyInput!) { updateApiKey(input: $input) { apiKey { id } } }'
+      const CREATE = 'mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { key } }'
+      const bounded = async () => {
+        const { key, apiKey } = await createKey(operator, { name: 'bounded', scopes: ['ADMIN'], ...BOUNDS })
+        return { id: apiKey.id, admin: await principal(key) }
+      }
+      const wider = [
+        { expiresAt: null },
+        { expiresAt: '2027-01-01T00:00:01Z' },
+        { requestsPerMinute: null },
+        { requestsPerMinute: 11 },
+        { tokensPerMinute: null },
+        { tokensPerMinute: 1_001 },
+      ]
+      const denied = { code: 'PERMISSION_DENIED' }
+
+      it.each(wider)('gives neither itself nor another key %o', async (more) => {
+        const { id, admin } = await bounded()
+        expect(await failure(admin, UPDATE, { input: { id, ...more } })).toMatchObject(denied)
+        expect(await failure(admin, CREATE, { input: { name: 'k', ...BOUNDS, ...more } })).toMatchObject(denied)
+        const child = await createKey(admin, { name: 'k' })
+        expect(await failure(admin, UPDATE, { input: { id: child.apiKey.id, ...more } })).toMatchObject(denied)
+      })
+
+      it('makes keys with its own bounds where none are given, and tightens them', async () => {
+        const { admin } = await bounded()
+        const { key, apiKey } = await createKey(admin, { name: 'k' })
+        const fields = 'expiresAt requestsPerMinute tokensPerMinute'
+        expect((await data(operator, `query ($id: ID!) { apiKey(id: $id) { ${fields} } }`, { id: apiKey.id })).apiKey).toEqual(BOUNDS)
+        await data(admin, UPDATE, { input: { id: apiKey.id, expiresAt: '2026-12-01T00:00:00Z', requestsPerMinute: 1, tokensPerMinute: 1 } })
+        expect(await principal(key)).toMatchObject({ requestsPerMinute: 1, tokensPerMinute: 1 })
+      })
+
+      it.each(['rotateApiKey', 'revokeApiKey'])('does not %s one that is not', async (mutation) => {
+        const { admin } = await bounded()
+        const { apiKey } = await createKey(operator, { name: 'k', scopes: ['INFERENCE'] })
+        const text = `mutation ($id: ID!) { ${mutation}(id: $id) { apiKey { id } } }`
+        expect(await failure(admin, text, { id: apiKey.id })).toMatchObject(denied)
+      })
+
+      it('ends together with all keys that descend from it, and those keys alone', async () => {
+        const chain = [await createKey(operator, { name: 'leaked', scopes: ['ADMIN'] })]
+        for (const name of ['child', 'grandchild'])
+          chain.push(await createKey(await principal(chain.at(-1)!.key), { name, scopes: ['ADMIN'] }))
+        const other = await createKey(operator, { name: 'other' })
+        const callers = await Promise.all(chain.map(({ key }) => principal(key)))
+        const child = { organizationId: operator.organizationId, apiKeyId: chain[1]!.apiKey.id }
+        const isEnded = async () =>
+          (
+            (
+              await data(
+                GATEWAY,
+                'query ($organizationId: ID!, $apiKeyId: ID!) { principalOfKey(organizationId: $organizationId, apiKeyId: $apiKeyId) { isEnded } }',
+                child,
+              )
+            ).principalOfKey as Answer
+          ).isEnded
+        expect(await isEnded()).toBe(false)
+        // The revocation's first write alone: where the process dies after it, all of them are dead none the less.
+        await openCollections(store).apiKeys.findOneAndUpdate({ _id: chain[0]!.apiKey.id }, { $set: { revokedAt: clock.now() } })
+        for (const { key } of chain) expect(await refused(key)).toMatchObject({ code: 'INVALID_API_KEY' })
+        expect(await isEnded()).toBe(true)
+        for (const caller of callers)
+          expect(await failure(caller, CREATE, { input: { name: 'k' } })).toMatchObject({ code: 'INVALID_API_KEY' })
+        expect(await principal(other.key)).toMatchObject({ apiKeyId: other.apiKey.id })
+
+        const revoke = () => data(operator, 'mutation ($id: ID!) { revokeApiKey(id: $id) { apiKey { id } } }', { id: chain[0]!.apiKey.id })
+        await revoke()
+        await revoke()
+        const revokedAt = async (id: string) => (await data(operator, 'query ($id: ID!) { apiKey(id: $id) { revokedAt } }', { id })).apiKey
+        for (const { apiKey } of chain) expect(await revokedAt(apiKey.id)).toEqual({ revokedAt: clock.now().toISOString() })
+        expect(await revokedAt(other.apiKey.id)).toEqual({ revokedAt: null })
+      })
+
+      it('ends when one from which it descends runs out', async () => {
+        const parent = await createKey(operator, { name: 'parent', scopes: ['ADMIN'] })
+        const child = await createKey(await principal(parent.key), { name: 'child' })
+        await data(operator, UPDATE, { input: { id: parent.apiKey.id, expiresAt: '2026-11-21T09:00:00Z' } })
+        expect(await principal(child.key)).toMatchObject({ ancestors: [operator.apiKeyId, parent.apiKey.id] })
+        clock.advance(3_600_000)
+        expect(await refused(child.key)).toMatchObject({ code: 'INVALID_API_KEY' })
+      })
+
+      it('does not revoke one from which it descends, which would end itself', async () => {
+        const parent = await createKey(operator, { name: 'parent', scopes: ['ADMIN'] })
+        const child = await createKey(await principal(parent.key), { name: 'child', scopes: ['ADMIN'] })
+        expect(
+          await failure(await principal(child.key), 'mutation ($id: ID!) { revokeApiKey(id: $id) { apiKey { id } } }', {
+            id: parent.apiKey.id,
+          }),
+        ).toMatchObject({ code: 'IN_USE', param: 'id' })
+        expect(await principal(parent.key)).toMatchObject({ apiKeyId: parent.apiKey.id })
+      })
+
+      it('is refused to make others where it descends from eight', async () => {
+        let caller = operator
+        for (let depth = 1; depth <= MAX_ANCESTORS; depth++)
+          caller = await principal((await createKey(caller, { name: `level ${depth}`, scopes: ['ADMIN'] })).key)
+        expect(await failure(caller, CREATE, { input: { name: 'one more' } })).toMatchObject({ code: 'INVALID_REQUEST' })
+      })
+
+      it('is judged as it is stored, whatever its principal says', async () => {
+        const { id, admin } = await bounded()
+        await data(operator, UPDATE, { input: { id, scopes: ['INFERENCE'] } })
+        expect(await failure(admin, CREATE, { input: { name: 'k' } })).toMatchObject(denied)
+        await data(operator, 'mutation ($id: ID!) { revokeApiKey(id: $id) { apiKey { id } } }', { id })
+        expect(await failure(admin, CREATE, { input: { name: 'k' } })).toMatchObject({ code: 'INVALID_API_KEY' })
+      })
+    })
+
+    it('shows other keys to admins only, also in the usage', async () => {
+      const { key } = await createKey(operator, { name: 'reader', scopes: ['INFERENCE', 'BILLING_READ'] })
+      const reader = await principal(key)
+      for (const caller of [operator, reader]) {
+        const hold = newHold()
+        await place(caller, hold)
+        await data(caller, 'mutation ($id: ID!) { dispatchHold(input: { id: $id, quantities: {} }) { state } }', { id: hold })
+        await settle(caller, hold)
+      }
+      const keysOf = async (caller: Caller) => {
+        const usage = (await data(caller, '{ usage { edges { node { apiKey { id } } } } }')).usage as Answer
+        return (usage.edges as { node: { apiKey: { id: string } | null } }[]).map(({ node }) => node.apiKey?.id).sort()
+      }
+      expect(await keysOf(reader)).toEqual([reader.apiKeyId, undefined])
+      expect(await keysOf(operator)).toEqual([operator.apiKeyId, reader.apiKeyId].sort())
+      const groupsOf = async (caller: Caller) => {
+        const { groups } = (await data(caller, '{ usageSummary(groupBy: [KEY]) { groups { apiKeyId } } }')).usageSummary as Answer
+        return (groups as { apiKeyId: string | null }[]).map(({ apiKeyId }) => apiKeyId ?? '').sort()
+      }
+      expect(await groupsOf(reader)).toEqual(['', reader.apiKeyId])
+      expect(await groupsOf(operator)).toEqual([operator.apiKeyId, reader.apiKeyId].sort())
+    })
+
+    describe('holds money by the rules in force', () => {
+      const PLACE = `mutation ($id: ID!) { placeHold(input: { id: $id, operation: EMBEDDING, modelId: "m", requestId: "r",
+        rateCard: { version: "v" }, ceiling: {}, ttlSeconds: 60 }) { id } }`
+      const DISPATCH = 'mutation ($id: ID!) { dispatchHold(input: { id: $id, quantities: {} }) { state } }'
+      const change = (field: string) => (caller: Caller, id: string) =>
+        data(caller, `mutation ($id: ID!) { updateApiKey(input: { id: $id, ${field} }) { apiKey { id } } }`, { id })
+      const organization = (field: string) => (caller: Caller) =>
+        data(caller, `mutation { updateOrganization(input: { ${field} }) { organization { id } } }`)
+      const mutate = (field: string) => (caller: Caller, id: string) =>
+        data(caller, `mutation ($id: ID!) { ${field}(id: $id) { apiKey { id } } }`, { id })
+
+      it.each<[string, (caller: Caller, id: string) => Promise<unknown>]>([
+        ['the residency policy', organization('residencyPolicy: LOCAL_ONLY')],
+        [
+          'the plan',
+          () =>
+            data(operator, 'mutation ($id: ID!) { assignPlan(input: { organizationId: $id, plan: "small" }) { organization { id } } }', {
+              id: operator.organizationId,
+            }),
+        ],
+        ['an allowlist', change('modelAllowlist: []')],
+        ['scopes', change('scopes: [KNOWLEDGE_READ]')],
+        ['rates', change('requestsPerMinute: 1')],
+        ['an expiry', change('expiresAt: "2027-01-01T00:00:00Z"')],
+        ['a spend limit', change('spendLimit: { amount: "1", period: DAY }')],
+        ['the secret', mutate('rotateApiKey')],
+        ['a key, by its revocation,', mutate('revokeApiKey')],
+      ])('after a change of %s a principal that is older places and dispatches nothing', async (_what, changed) => {
+        const { key, apiKey } = await createKey(operator, { name: 'k', scopes: ['INFERENCE'] })
+        const caller = await principal(key)
+        const placed = newHold()
+        await data(caller, PLACE, { id: placed })
+        await changed(operator, apiKey.id)
+        const stale = { code: 'SERVICE_UNAVAILABLE', isStalePrincipal: true }
+        expect(await failure(caller, DISPATCH, { id: placed })).toMatchObject(stale)
+        expect(await failure(caller, PLACE, { id: newHold() })).toMatchObject(stale)
+        const run = 'mutation ($id: ID!) { placeRunHold(input: { id: $id, amount: "0", requestId: "r", ttlSeconds: 60 }) { id } }'
+        expect(await failure(caller, run, { id: newHold() })).toMatchObject(stale)
+        const now = await current(caller)
+        await data(now, PLACE, { id: newHold() })
+        await data(now, DISPATCH, { id: placed })
+      })
+
+      it('and what is no rule changes nothing', async () => {
+        const { key, apiKey } = await createKey(operator, { name: 'k' })
+        const caller = await principal(key)
+        await change('name: "other"')(operator, apiKey.id)
+        await organization('name: "Other", lowBalanceThreshold: "1"')(operator)
+        await data(caller, PLACE, { id: newHold() })
+      })
+
+      it('and a key that was revoked or ran out says so', async () => {
+        const { key } = await createKey(operator, { name: 'k', expiresAt: '2026-11-21T09:00:00Z' })
+        const caller = await principal(key)
+        expect(await current(caller)).toMatchObject({ isEnded: false })
+        clock.advance(3_600_000)
+        expect(await current(caller)).toMatchObject({ isEnded: true })
+      })
+    })
+
     describe('limits what a key spends', () => {
       const FIELDS = 'id spendLimit { amount period spent held resetsAt }'
       const limited = async (spendLimit: unknown, caller: Caller = operator) => {
@@ -315,14 +516,14 @@ for (const { name, open } of STORES)
         ((await data(operator, `query ($id: ID!) { apiKey(id: $id) { ${FIELDS} } }`, { id })).apiKey as Answer).spendLimit
       /** 0.15 USD. */
       const MILLION = 1_000_000
-      const spend = async (caller: Caller) => {
+      const spend = async (caller: Principal) => {
         const id = newHold()
         await place(caller, id, MILLION)
         await settle(caller, id, MILLION)
       }
-      const placing = (caller: Caller) =>
+      const placing = async (caller: Principal) =>
         execute(
-          caller,
+          await current(caller),
           `mutation ($id: ID!) { placeHold(input: { id: $id, operation: EMBEDDING, modelId: "m", requestId: "r",
             rateCard: { version: "v", inputTokens: "0.15" }, ceiling: { inputTokens: ${MILLION} }, ttlSeconds: 60 }) { id } }`,
           { id: newHold() },
@@ -376,7 +577,7 @@ for (const { name, open } of STORES)
         await spend(caller)
       })
 
-      it('also after a rotation, and forgets it when the key is revoked and nothing is under way', async () => {
+      it('also after a rotation and a revocation, and forgets it when the key was revoked long ago and nothing is under way', async () => {
         const { id, caller } = await limited({ amount: '0.3', period: 'TOTAL' })
         const hold = newHold()
         await place(caller, hold, MILLION)
@@ -395,7 +596,14 @@ for (const { name, open } of STORES)
         for (const open of [hold, accepted]) await settle(caller, open, MILLION)
         const other = await limited({ amount: '1', period: 'DAY' })
         await revoke(other.id)
-        expect(await counted()).toEqual([])
+        expect((await counted()).sort()).toEqual([operator.apiKeyId, id, other.id].sort())
+        // A document that it had accepted.
+        expect((await placing(caller)).errors?.[0]?.extensions.code).toBe('INSUFFICIENT_QUOTA')
+        clock.advance(8 * 86_400_000)
+        const free = await limited(null)
+        await spend(free.caller)
+        await revoke(free.id)
+        expect(await counted()).toEqual([operator.apiKeyId])
       })
 
       it('and hands out no wider one', async () => {
@@ -420,6 +628,72 @@ for (const { name, open } of STORES)
           [apiKey.id, 'updateApiKey(input: { id: $id, spendLimit: null }) { apiKey { id } }'],
         ])
           expect(await failure(admin, `mutation ($id: ID!) { ${field} }`, { id })).toMatchObject({ code: 'PERMISSION_DENIED' })
+      })
+
+      describe('with what the keys that descend from it spend', () => {
+        const DAY = { amount: '0.75', period: 'DAY' }
+        /** A parent of 0.75 USD a day, two children and a grandchild. */
+        const family = async (spendLimit: unknown = DAY) => {
+          const admin = async (caller: Caller, name: string) => {
+            const { key, apiKey } = await createKey(caller, { name, scopes: ['ADMIN'], ...(caller === operator && { spendLimit }) })
+            return { id: apiKey.id, caller: await principal(key) }
+          }
+          const parent = await admin(operator, 'parent')
+          const child = await admin(parent.caller, 'child')
+          return { parent, child, sibling: await admin(parent.caller, 'sibling'), grandchild: await admin(child.caller, 'grandchild') }
+        }
+
+        it('to the last nano-USD, whoever asks at once', async () => {
+          const { parent, child, sibling, grandchild } = await family()
+          const all = [parent, child, sibling, grandchild]
+          const results = await Promise.all(Array.from({ length: 40 }, (_, i) => placing(all[i % 4]!.caller)))
+          expect(results.flatMap(({ errors }) => errors ?? [])).toHaveLength(35)
+          expect(await limitOf(parent.id)).toMatchObject({ spent: '0', held: '0.75' })
+        })
+
+        it('however their calls end, with no more figures than are theirs', async () => {
+          const { parent, child, sibling, grandchild } = await family()
+          await spend(sibling.caller)
+          const [settled, voided] = [newHold(), newHold()]
+          await place(grandchild.caller, settled, MILLION)
+          await place(child.caller, voided, MILLION)
+          const run = newHold()
+          await data(
+            await current(sibling.caller),
+            'mutation ($id: ID!) { placeRunHold(input: { id: $id, amount: "0.3", requestId: "r", ttlSeconds: 600 }) { id } }',
+            { id: run },
+          )
+          expect(await limitOf(parent.id)).toMatchObject({ spent: '0.15', held: '0.6' })
+          const refusal = (await placing(grandchild.caller)).errors?.[0]
+          expect(refusal?.extensions.code).toBe('INSUFFICIENT_QUOTA')
+          expect(refusal?.message).toBe(
+            'The most that this call may cost does not fit the spend limit of a key from which this one descends, until 2026-11-22T00:00:00.000Z.',
+          )
+          await settle(grandchild.caller, settled, MILLION / 2)
+          await data(child.caller, 'mutation ($id: ID!) { voidHold(id: $id) { state } }', { id: voided })
+          await data(sibling.caller, 'mutation ($id: ID!) { voidHold(id: $id) { state } }', { id: run })
+          expect(await limitOf(child.id)).toMatchObject({ spent: '0.075' })
+          expect(await limitOf(parent.id)).toMatchObject({ spent: '0.225' })
+          expect(await limitOf(sibling.id)).toMatchObject({ spent: '0.15', held: '0' })
+        })
+
+        it('also before it was limited, and lets none of them lift the limit or take over keys that do not count in it', async () => {
+          const { parent, child, grandchild } = await family(null)
+          await spend(grandchild.caller)
+          await update(parent.id, DAY)
+          expect(await limitOf(parent.id)).toMatchObject({ spent: '0.15' })
+          const denied = { code: 'PERMISSION_DENIED' }
+          const other = await limited(DAY)
+          for (const { caller } of [parent, child])
+            for (const [id, field] of [
+              [parent.id, 'updateApiKey(input: { id: $id, spendLimit: null }) { apiKey { id } }'],
+              [parent.id, 'updateApiKey(input: { id: $id, spendLimit: { amount: "1", period: DAY } }) { apiKey { id } }'],
+              [other.id, 'rotateApiKey(id: $id) { key }'],
+            ])
+              expect(await failure(await current(caller), `mutation ($id: ID!) { ${field} }`, { id })).toMatchObject(denied)
+          for (let calls = 1; calls <= 4; calls++) await spend((await current(child.caller)) as Principal)
+          expect((await placing(grandchild.caller)).errors).toHaveLength(1)
+        })
       })
 
       it.each(['-1', '9000000.000000001'])('refuses a limit of %s USD', async (amount) => {

@@ -222,6 +222,11 @@ describe('a catalog is refused for', () => {
       withModel(SPEECH.replace('price: {', `price: { tiers: [${TIER.replace('input: "2", output: "3"', 'input: "2"')}],`)),
       'c.yaml:5: models[0].price.tiers: is for models that are paid by the token',
     ],
+    [
+      'has one of the two prices of tokens of speech',
+      withModel(SPEECH.replace('price: {', 'price: { input: "6",')),
+      'c.yaml:5: models[0].price.output: is missing: a model that is paid by the token has both',
+    ],
     ['a plan below zero', 'plans:\n  p: { vectors: -1 }\n', 'c.yaml:2: plans.p.vectors: must be a whole number'],
     ['an unknown field of a plan', 'plans:\n  p: { vektors: 1 }\n', 'c.yaml:2: plans.p.vektors: is not a field'],
   ])('%s', (_name, text, problem) => {
@@ -253,12 +258,20 @@ it.each<[string, readonly string[]]>([
   expect(parseCatalog(`engines: { a: ${engine} }`, 'c', {}).engines[0]).toMatchObject({ missing, on: missing.length === 0 })
 })
 
-it('servers of the OpenAI protocol fetch images unless the file says otherwise', () => {
-  const engines = (setting: string) => `engines: { a: { kind: openai, badge: local, base_url: "http://a.test"${setting} } }`
-  const [first] = parseCatalog(engines(''), 'c', {}).engines
-  const [second] = parseCatalog(engines(', fetches_images: false'), 'c', {}).engines
-  expect([first?.fetchesImages, second?.fetchesImages]).toEqual([true, false])
-  expect(() => parseCatalog(engines(', fetches_images: "no"'), 'c', {})).toThrow('c:1: engines.a.fetches_images: must be true or false')
+it('engines fetch images where they are in the cloud, and servers of the OpenAI protocol where the file says so', () => {
+  const engines = (badge: string, setting = '') => `engines: { a: { kind: openai, badge: ${badge}, base_url: "http://a.test"${setting} } }`
+  const fetchesImages = (text: string) => parseCatalog(text, 'c', {}).engines[0]?.fetchesImages
+  expect(['cloud', 'regional', 'local'].map((badge) => fetchesImages(engines(badge)))).toEqual([true, false, false])
+  expect(['cloud', 'local'].map((badge) => fetchesImages(engines(badge, ', fetches_images: false')))).toEqual([false, false])
+  expect(fetchesImages(engines('local', ', fetches_images: true'))).toBe(true)
+  for (const [badge, expected] of [
+    ['cloud', true],
+    ['regional', false],
+  ] as const)
+    expect(fetchesImages(`engines: { a: { kind: azure, badge: ${badge}, resource: ours, api_key: k } }`)).toBe(expected)
+  expect(() => parseCatalog(engines('local', ', fetches_images: "no"'), 'c', {})).toThrow(
+    'c:1: engines.a.fetches_images: must be true or false',
+  )
   expect(() => parseCatalog('engines: { a: { kind: google, badge: cloud, api_key: k, fetches_images: false } }', 'c', {})).toThrow(
     'is not a field',
   )
@@ -275,6 +288,7 @@ it('a plan has the defaults of the built-in one only where null would be no limi
     requestsPerMinute: null,
     tokensPerMinute: null,
     concurrency: 512,
+    operationNodes: 10_000,
   })
 })
 

@@ -26,7 +26,10 @@ export interface EngineEntry {
   readonly apiVersion: string | null
   /** Most texts of one embeddings call, where the server takes fewer than the protocol's 2,048. */
   readonly maxBatch: number | null
-  /** Of `openai`: false where the server fetches no images from addresses, or shall not. */
+  /**
+   * Whether the engine may be given addresses of images to fetch. An engine that is not `cloud` is where a caller's address can lead inside: the
+   * service fetches for it, unless the line of an `openai` engine says otherwise.
+   */
   readonly fetchesImages: boolean
   /** Longest waits, in milliseconds; null: the engine's own. For a connection, for the first piece of a streamed answer, between two of its pieces. */
   readonly connectMs: number | null
@@ -92,11 +95,17 @@ export interface PriceTier extends TokenPrices {
   readonly aboveInputTokens: number
 }
 
+/** What an organization may use, and what of it only the gateway judges. */
+export interface CatalogPlan extends Plan {
+  /** Most nodes that the answer to one GraphQL operation may have. */
+  readonly operationNodes: number
+}
+
 export interface CatalogFile {
   readonly engines: readonly EngineEntry[]
   readonly models: readonly ModelEntry[]
   /** The file's plans and, unless it has one of that name, the built-in `self-hosted`. */
-  readonly plans: readonly Plan[]
+  readonly plans: readonly CatalogPlan[]
 }
 
 /** Every problem of the file, each with its line and path. */
@@ -110,8 +119,11 @@ export class CatalogError extends Error {
   }
 }
 
+/** A list of a hundred runs with all their parts has 8,700; 150,000 held the event loop for 5 s. */
+export const DEFAULT_OPERATION_NODES = 10_000
+
 /** The plan of the bootstrap organization: 10 GiB, a million vectors, files of 25 MiB. */
-const SELF_HOSTED: Plan = {
+const SELF_HOSTED: CatalogPlan = {
   code: 'self-hosted',
   storageBytes: 10 * 1024 ** 3,
   vectors: 1_000_000,
@@ -119,6 +131,7 @@ const SELF_HOSTED: Plan = {
   requestsPerMinute: null,
   tokensPerMinute: null,
   concurrency: 512,
+  operationNodes: DEFAULT_OPERATION_NODES,
 }
 
 /** Ids of agents and workflows begin so; a model may not. */
@@ -213,7 +226,8 @@ function engineOf(name: string, fields: Fields): EngineEntry {
     settings[setting] = kind === kindOfIt ? fields.text(setting, null) : null
   const { base_url: baseUrl = null, api_key: apiKey = null, region = null, resource = null } = settings
   const maxBatch = fields.integer('max_batch', 1, 2_048)
-  const fetchesImages = kind === 'openai' ? fields.flag('fetches_images', true) : true
+  const isCloud = badge === 'cloud'
+  const fetchesImages = kind === 'openai' ? fields.flag('fetches_images', isCloud) : isCloud
   const wait = (name: string) => {
     const seconds = fields.integer(name, 1, MAX_WAIT_SECONDS)
     return seconds && seconds * 1_000
@@ -305,6 +319,8 @@ function priceOf(fields: Fields, kind: ModelEntry['kind']): ModelEntry['price'] 
   const price = fields.inner('price')
   const needed = PRICES_OF_KIND[kind] ?? []
   for (const unit of needed) if (!price.has(unit)) price.problem(unit, 'is missing')
+  if (kind === 'transcription' && price.has('input') !== price.has('output'))
+    price.problem(price.has('input') ? 'output' : 'input', 'is missing: a model that is paid by the token has both')
   const prices = tokenPricesOf(price)
   const result = { ...prices, audio: price.usd('audio'), tiers: tiersOf(price, kind) }
   price.refuseOthers()
@@ -339,9 +355,9 @@ function tiersOf(price: Fields, kind: ModelEntry['kind']): readonly PriceTier[] 
   })
 }
 
-function planOf(code: string, fields: Fields): Plan {
+function planOf(code: string, fields: Fields): CatalogPlan {
   const limit = (name: string) => fields.integer(name, 0, Number.MAX_SAFE_INTEGER)
-  const plan: Plan = {
+  const plan: CatalogPlan = {
     code,
     storageBytes: limit('storage_bytes'),
     vectors: limit('vectors'),
@@ -349,6 +365,7 @@ function planOf(code: string, fields: Fields): Plan {
     requestsPerMinute: limit('requests_per_minute'),
     tokensPerMinute: limit('tokens_per_minute'),
     concurrency: limit('concurrency') ?? SELF_HOSTED.concurrency,
+    operationNodes: limit('operation_nodes') ?? DEFAULT_OPERATION_NODES,
   }
   fields.refuseOthers()
   return plan

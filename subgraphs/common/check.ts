@@ -29,7 +29,9 @@ const MAX_DEPTH = 64
 /** @throws {KisError} the JSON value is nested deeper than 64 levels. */
 export function checkDepth(value: unknown, param: string, depth = 0): void {
   if (depth > MAX_DEPTH) refuse('invalid_request', param, `'${param}' is nested deeper than ${MAX_DEPTH} levels.`)
-  if (typeof value === 'object' && value !== null) for (const each of Object.values(value)) checkDepth(each, param, depth + 1)
+  if (typeof value !== 'object' || value === null) return
+  for (const each of Array.isArray(value) ? value : Object.values(value))
+    if (typeof each === 'object' && each !== null) checkDepth(each, param, depth + 1)
 }
 
 /** @param least 0 or 1 */

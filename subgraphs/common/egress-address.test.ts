@@ -92,6 +92,54 @@ describe('an address that others read differently', () => {
   ])('%j is not', (url) => expect(judgedAddress(url, new Set())).toMatchObject({ isNamed: false }))
 })
 
+describe('a name that leads inside', () => {
+  const NAMES = [
+    'localhost',
+    'a.localhost',
+    'metadata.google.internal',
+    'host.docker.internal',
+    'printer.local',
+    'router.lan',
+    'nas.home.arpa',
+  ]
+    .concat(['1.0.0.127.in-addr.arpa', 'kubernetes.default.svc', 'vault.service.consul', 'intern.corp', 'ldap.intranet', 'me.localdomain'])
+    .concat(['minio', 'metadata', 'a..internal', 'public.test..'])
+
+  it('is refused in every way of writing it', () => {
+    const ways = [
+      (name: string) => name,
+      (name: string) => `${name}.`,
+      (name: string) => name.toUpperCase(),
+      (name: string) => `%${name.charCodeAt(0).toString(16)}${name.slice(1)}`,
+      (name: string) => name.replaceAll('.', '。'),
+      (name: string) => name.replaceAll('.', '．'),
+      (name: string) => name.replace(/[a-z]/g, (letter) => String.fromCharCode(letter.charCodeAt(0) + 0xfee0)),
+      (name: string) => name.replace(/^./, '$&\u00ad'),
+      (name: string) => `user@${name}`,
+      (name: string) => `${name}:80`,
+    ]
+    for (const name of NAMES)
+      for (const way of ways)
+        for (const scheme of ['http', 'HTTPS']) {
+          const url = `${scheme}://${way(name)}/latest/meta-data`
+          expect([url, judgedAddress(url, new Set())]).toEqual([url, null])
+        }
+  })
+
+  it('is asked where the operator has named it', () => {
+    const allowed = parseEgressAllow('minio:9000,metadata.google.internal:80,LOCALHOST:443', [])
+    for (const url of ['http://MINIO:9000/', 'http://metadata.google.internal/', 'https://localhost/'])
+      expect([url, judgedAddress(url, allowed)?.isNamed]).toEqual([url, true])
+    for (const url of ['http://minio/', 'https://metadata.google.internal/', 'http://localhost/', 'https://localhost./'])
+      expect([url, judgedAddress(url, allowed)]).toEqual([url, null])
+  })
+
+  it('is told by its end, not by what else stands in it', () => {
+    for (const url of ['http://localhost.public.test/', 'http://internal.test/', 'http://local.test./', 'http://home.xn--mgbaam7a8h/'])
+      expect([url, judgedAddress(url, new Set())?.isNamed]).toEqual([url, false])
+  })
+})
+
 describe('the operator’s list', () => {
   it('names hosts with their ports, in any way of writing them', () => {
     const allowed = parseEgressAllow(' images.internal:9000, 127.1:8080,[::1]:81 ,MINIO:80,b:443', [])

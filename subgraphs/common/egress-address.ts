@@ -13,6 +13,20 @@ const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3')
 /** Public by number, but part of every machine's inside: Azure's platform address, with DNS, DHCP and the credentials of the guest agent. */
 const INSIDE = [ipaddr.IPv4.parseCIDR('168.63.129.16/32')]
 
+/**
+ * Ends of names that lead inside: kept for a machine or its network (RFC 6761; RFC 6762 with its appendix G; RFC 8375 and its like below `arpa`;
+ * ICANN's choice of 2024, `internal`, where clouds have their metadata), or given to services by Kubernetes, Consul and routers.
+ */
+const INSIDE_NAMES: ReadonlySet<string> = new Set(
+  'localhost localdomain local internal intranet private corp home lan arpa svc consul docker'.split(' '),
+)
+
+/** Whether a URL's host is a name that no host of the public internet has. One without a dot is completed by the search list of who looks it up. */
+function isInsideName(hostname: string): boolean {
+  const labels = hostname.replace(/\.$/, '').split('.')
+  return labels.length < 2 || labels.includes('') || INSIDE_NAMES.has(labels.at(-1)!)
+}
+
 /** Whether the address, written as the system or `new URL` writes it, is one of a host on the public internet. */
 export function isPublicAddress(text: string): boolean {
   // ipaddr.js reads octal and short forms as well, and not all as a connection does.
@@ -36,7 +50,7 @@ export function literalOf({ hostname }: URL): string | null {
 }
 
 /**
- * Judges what can be told without a look at DNS: scheme, port, user name, and a host that is a number. The URL parser has folded decimal,
+ * Judges what can be told without a look at DNS: scheme, port, user name, a host that is a number, and names that lead inside. The URL parser has folded decimal,
  * octal, hexadecimal and short forms into one by then, which is why this looks at the URL and not at its text; but an address
  * may be handed to an engine, so a text that other parsers read as another host is refused. `allowed`: hosts with ports that the operator has
  * named, whatever they are. Null: refused.
@@ -47,7 +61,7 @@ export function judgedAddress(text: string, allowed: ReadonlySet<string>): { rea
   if (allowed.has(hostAndPort(url))) return { url, isNamed: true }
   if (url.port !== '' && !PORTS.includes(url.port)) return null
   const literal = literalOf(url)
-  if (literal === null) return { url, isNamed: false }
+  if (literal === null) return isInsideName(url.hostname) ? null : { url, isNamed: false }
   // `0127.0.0.1` is 87.0.0.1 here and in C, and 127.0.0.1 elsewhere.
   const isPlain = isIP(literal) === 6 || AUTHORITY.exec(text)?.[1] === literal
   return isPlain && isPublicAddress(literal) ? { url, isNamed: false } : null

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { type AddressInfo, connect, createServer as createTcpServer, type Server, type Socket } from 'node:net'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { eventually } from '../../test/support/eventually.ts'
 import { type Address, dialed, Egress, EgressError, type EgressOptions, type EgressRequest } from './egress.ts'
 
 const PUBLIC = { address: '93.184.215.14', family: 4 } as const
@@ -69,13 +70,31 @@ function world(names: Readonly<Record<string, readonly (readonly Address[] | Err
   return { egress: new Egress(options), dials, lookups }
 }
 
-async function failureOf(egress: Egress, request: string | EgressRequest, signal = none): Promise<EgressError> {
-  const failure = await egress.fetch(typeof request === 'string' ? { url: request } : request, signal).then(
-    ({ status }) => new Error(`answered with ${status}`),
-    (error: unknown) => error,
-  )
+async function failureOf(egress: Egress, request: string | Omit<EgressRequest, 'organizationId'>, signal = none): Promise<EgressError> {
+  const failure = await egress
+    .fetch({ organizationId: 'org_a', ...(typeof request === 'string' ? { url: request } : request) }, signal)
+    .then(
+      ({ status }) => new Error(`answered with ${status}`),
+      (error: unknown) => error,
+    )
   expect(failure).toBeInstanceOf(EgressError)
   return failure as EgressError
+}
+
+/** Names that lead inside, or nowhere. */
+const NAMES: Readonly<Record<string, readonly Address[]>> = {
+  localhost: [LOOPBACK],
+  'localhost.': [LOOPBACK],
+  'app.localhost': [{ address: '::1', family: 6 }],
+  'localtest.me': [LOOPBACK],
+  'metadata.google.internal': [{ address: '169.254.169.254', family: 4 }],
+  'mixed.test': [PUBLIC, LOOPBACK],
+  'mixed-six.test': [PUBLIC, { address: '::ffff:127.0.0.1', family: 6 }],
+  'wireserver.test': [{ address: '168.63.129.16', family: 4 }],
+  'nat.test': [{ address: '64:ff9b::7f00:1', family: 6 }],
+  'scoped.test': [{ address: 'fe80::1%lo', family: 6 }],
+  'empty.test': [],
+  'odd.test': [{ address: 'not an address', family: 4 }],
 }
 
 describe('addresses that may not be asked', () => {
@@ -125,20 +144,6 @@ describe('addresses that may not be asked', () => {
     ],
     ...['224.0.0.1', '240.0.0.1', '255.255.255.255', '192.88.99.1', '192.0.2.1'],
   ]
-  const NAMES: Readonly<Record<string, readonly Address[]>> = {
-    localhost: [LOOPBACK],
-    'localhost.': [LOOPBACK],
-    'app.localhost': [{ address: '::1', family: 6 }],
-    'localtest.me': [LOOPBACK],
-    'metadata.google.internal': [{ address: '169.254.169.254', family: 4 }],
-    'mixed.test': [PUBLIC, LOOPBACK],
-    'mixed-six.test': [PUBLIC, { address: '::ffff:127.0.0.1', family: 6 }],
-    'wireserver.test': [{ address: '168.63.129.16', family: 4 }],
-    'nat.test': [{ address: '64:ff9b::7f00:1', family: 6 }],
-    'scoped.test': [{ address: 'fe80::1%lo', family: 6 }],
-    'empty.test': [],
-    'odd.test': [{ address: 'not an address', family: 4 }],
-  }
 
   it('are found in every form, and nothing is dialed', async () => {
     const { egress, dials } = world(Object.fromEntries(Object.entries(NAMES).map(([name, addresses]) => [name, [addresses]])))
@@ -146,7 +151,7 @@ describe('addresses that may not be asked', () => {
     const literals = INSIDE.flatMap((host) => [`http://${host}/`, `https://${host}/`, `http://${host}:443/`, `http:\\\\${host}/`])
     const forms = [
       ...literals.map((url) => [url, 'address'] as const),
-      ...Object.keys(NAMES).map((name) => [`http://${name}/`, 'unreachable'] as const),
+      ...Object.keys(NAMES).map((name) => [`http://${name}/`, /localhost|internal/.test(name) ? 'address' : 'unreachable'] as const),
       ...['public.test', '127.0.0.1', 'localhost', '93.184.215.14'].map((host) => [`http://${host}:${port}/`, 'address'] as const),
       ...['file:///etc/passwd', 'ftp://public.test/', 'gopher://127.0.0.1:70/_x', 'data:text/plain,x', 'ws://public.test/'].map(
         (url) => [url, 'address'] as const,
@@ -204,11 +209,33 @@ describe('addresses that may not be asked', () => {
   })
 })
 
+describe('whether an address may be reached', () => {
+  const may = (egress: Egress, url: string) => egress.mayReach(url, none)
+
+  it('is told by its form and by where its name leads, and nothing is dialed', async () => {
+    const names = Object.entries({ 'public.test': [PUBLIC], ...NAMES }).map(([name, addresses]) => [name, [addresses]] as const)
+    const { egress, dials } = world(Object.fromEntries(names))
+    for (const url of ['https://public.test/hook', `https://${PUBLIC.address}/`]) expect([url, await may(egress, url)]).toEqual([url, true])
+    for (const name of [...Object.keys(NAMES), 'unknown.test', '127.0.0.1', '[::1]', 'user@public.test', 'public.test:8080'])
+      expect([name, await may(egress, `https://${name}/`)]).toEqual([name, false])
+    expect(dials).toEqual([])
+  })
+
+  it('is told without DNS where the operator has named it, and ends with its caller', async () => {
+    const egress = new Egress({ allowed: new Set(['minio:9000']), resolve: () => new Promise(() => undefined) })
+    expect(await may(egress, 'http://minio:9000/')).toBe(true)
+    const stop = new AbortController()
+    const asked = egress.mayReach('https://public.test/', stop.signal)
+    stop.abort(new Error('left'))
+    await expect(asked).rejects.toThrow('left')
+  })
+})
+
 describe('a connection', () => {
   it('goes to the addresses that were judged, however DNS answers later', async () => {
     answering = (_request, response) => response.end('hello')
     const { egress, dials, lookups } = world({ 'rebinding.test': [[PUBLIC], [LOOPBACK]] })
-    const { status, body, url } = await egress.fetch({ url: 'http://rebinding.test/a?b=c#d' }, none)
+    const { status, body, url } = await egress.fetch({ organizationId: 'org_a', url: 'http://rebinding.test/a?b=c#d' }, none)
     expect([status, body.toString(), url]).toEqual([200, 'hello', 'http://rebinding.test/a?b=c#d'])
     expect([lookups, dials]).toEqual([['rebinding.test'], [[PUBLIC]]])
     expect(asked).toMatchObject([{ host: 'rebinding.test', url: '/a?b=c', headers: { 'accept-encoding': 'identity' } }])
@@ -229,7 +256,7 @@ describe('a connection', () => {
   it('to a public literal address is made without DNS', async () => {
     answering = (_request, response) => response.end()
     const { egress, dials, lookups } = world()
-    await egress.fetch({ url: `http://${PUBLIC.address}/` }, none)
+    await egress.fetch({ organizationId: 'org_a', url: `http://${PUBLIC.address}/` }, none)
     expect([lookups, dials]).toEqual([[], [[PUBLIC]]])
   })
 
@@ -239,7 +266,9 @@ describe('a connection', () => {
     try {
       answering = (_request, response) => response.end('inside')
       const egress = new Egress({ allowed: new Set([`localhost:${portOf(internet)}`]) })
-      expect((await egress.fetch({ url: `http://localhost:${portOf(internet)}/` }, none)).body.toString()).toBe('inside')
+      expect((await egress.fetch({ organizationId: 'org_a', url: `http://localhost:${portOf(internet)}/` }, none)).body.toString()).toBe(
+        'inside',
+      )
       expect(egress.mayAsk(`http://127.0.0.1:${portOf(internet)}/`)).toBe(false)
     } finally {
       for (const [name, value] of Object.entries({ HTTP_PROXY, http_proxy })) {
@@ -254,7 +283,10 @@ describe('a connection', () => {
     answering = (_request, response) => response.writeHead(201, { 'x-answer': 'yes' }).end()
     const { egress } = world()
     const headers = { Authorization: 'Bearer x', 'Content-Type': 'application/json', Host: 'inside.test', 'Transfer-Encoding': 'chunked' }
-    const answer = await egress.fetch({ url: 'http://public.test/', method: 'POST', headers, body: '{"a":1}' }, none)
+    const answer = await egress.fetch(
+      { organizationId: 'org_a', url: 'http://public.test/', method: 'POST', headers, body: '{"a":1}' },
+      none,
+    )
     expect([answer.status, answer.headers['x-answer']]).toEqual([201, 'yes'])
     expect(asked).toMatchObject([{ method: 'POST', host: 'public.test', body: '{"a":1}', headers: { authorization: 'Bearer x' } }])
     expect(asked[0]!.headers['transfer-encoding']).toBeUndefined()
@@ -295,11 +327,11 @@ describe('a redirect', () => {
       else response.end('arrived')
     }
     const { egress } = world()
-    expect((await egress.fetch({ url: 'http://public.test/3' }, none)).url).toBe('http://public.test/0')
+    expect((await egress.fetch({ organizationId: 'org_a', url: 'http://public.test/3' }, none)).url).toBe('http://public.test/0')
     count = 0
     expect((await failureOf(egress, 'http://public.test/1000000')).reason).toBe('unreachable')
     expect(count).toBe(4)
-    const { status, headers } = await egress.fetch({ url: 'http://public.test/2', maxRedirects: 0 }, none)
+    const { status, headers } = await egress.fetch({ organizationId: 'org_a', url: 'http://public.test/2', maxRedirects: 0 }, none)
     expect([status, headers.location]).toEqual([307, '/1'])
   })
 
@@ -315,7 +347,7 @@ describe('a redirect', () => {
     to('http://other.test/next')
     const { egress } = world({ 'public.test': [[PUBLIC]], 'other.test': [[PUBLIC]] })
     const headers = { authorization: 'Bearer x', cookie: 'a=b', 'x-api-key': 'k', accept: 'image/png' }
-    await egress.fetch({ url: 'http://public.test/start', headers }, none)
+    await egress.fetch({ organizationId: 'org_a', url: 'http://public.test/start', headers }, none)
     expect(asked.map(({ headers: { authorization, cookie, accept, 'x-api-key': key } }) => [authorization, cookie, key, accept])).toEqual([
       ['Bearer x', 'a=b', 'k', 'image/png'],
       [undefined, undefined, undefined, 'image/png'],
@@ -334,9 +366,9 @@ describe('a redirect', () => {
       body: 'b',
     } as const
     to('/next', 308)
-    await egress.fetch(request, none)
+    await egress.fetch({ organizationId: 'org_a', ...request }, none)
     to('/next', 303)
-    await egress.fetch(request, none)
+    await egress.fetch({ organizationId: 'org_a', ...request }, none)
     expect(
       asked
         .filter(({ url }) => url === '/next')
@@ -357,7 +389,7 @@ describe('an answer', () => {
     ['identity', (bytes: Buffer) => bytes],
   ] as const)('packed as %s is unpacked', async (encoding, pack) => {
     answering = (_request, response) => response.writeHead(200, { 'content-encoding': encoding }).end(pack(Buffer.from('hello')))
-    expect((await world().egress.fetch({ url: 'http://public.test/' }, none)).body.toString()).toBe('hello')
+    expect((await world().egress.fetch({ organizationId: 'org_a', url: 'http://public.test/' }, none)).body.toString()).toBe('hello')
   })
 
   it('without content is one, whatever packing it names', async () => {
@@ -369,7 +401,7 @@ describe('an answer', () => {
     ] as const) {
       answering = (_request, response) =>
         response.writeHead(status, { 'content-encoding': 'gzip', ...(method === 'HEAD' && { 'content-length': 2 ** 30 }) }).end()
-      const answer = await egress.fetch({ url: 'http://public.test/', method }, none)
+      const answer = await egress.fetch({ organizationId: 'org_a', url: 'http://public.test/', method }, none)
       expect([answer.status, answer.body.length]).toEqual([status, 0])
     }
   })
@@ -451,10 +483,13 @@ describe('an answer', () => {
       response.write('x')
       setImmediate(() => stop.abort(reason))
     }
-    await expect(world().egress.fetch({ url: 'http://public.test/' }, stop.signal)).rejects.toBe(reason)
-    await expect(world().egress.fetch({ url: 'http://public.test/' }, stop.signal)).rejects.toBe(reason)
+    await expect(world().egress.fetch({ organizationId: 'org_a', url: 'http://public.test/' }, stop.signal)).rejects.toBe(reason)
+    await expect(world().egress.fetch({ organizationId: 'org_a', url: 'http://public.test/' }, stop.signal)).rejects.toBe(reason)
     const atDns = new AbortController()
-    const waiting = new Egress({ resolve: () => new Promise(() => undefined) }).fetch({ url: 'http://public.test/' }, atDns.signal)
+    const waiting = new Egress({ resolve: () => new Promise(() => undefined) }).fetch(
+      { organizationId: 'org_a', url: 'http://public.test/' },
+      atDns.signal,
+    )
     atDns.abort(reason)
     await expect(waiting).rejects.toBe(reason)
   })
@@ -466,7 +501,7 @@ describe('an answer', () => {
         response.write('first')
       }
     })
-    const { body, status } = await world().egress.open({ url: 'http://public.test/', totalMs: 60_000 }, none)
+    const { body, status } = await world().egress.open({ organizationId: 'org_a', url: 'http://public.test/', totalMs: 60_000 }, none)
     expect(status).toBe(200)
     for await (const piece of body) {
       expect(Buffer.from(piece).toString()).toBe('first')
@@ -475,19 +510,19 @@ describe('an answer', () => {
     await closed
   })
 
-  it('is waited for by so many at once and no more; then there is room again', async () => {
+  it('is waited for by so many at once and no more; one organization leaves room to others, and its own wait', async () => {
     const responses: ServerResponse[] = []
-    const { promise: full, resolve } = Promise.withResolvers<void>()
-    answering = (_request, response) => {
-      if (responses.push(response) === 64) resolve()
-    }
+    answering = (_request, response) => void responses.push(response)
     const { egress } = world()
-    const fetching = Array.from({ length: 64 }, () => egress.fetch({ url: 'http://public.test/' }, none))
-    await full
+    const fetching = Array.from({ length: 96 }, () => egress.fetch({ organizationId: 'org_a', url: 'http://public.test/' }, none))
     expect((await failureOf(egress, 'http://public.test/')).reason).toBe('busy')
+    await eventually(() => responses.length === 32)
+    const other = egress.fetch({ organizationId: 'org_b', url: 'http://public.test/' }, none)
+    await eventually(() => responses.length === 33)
+    responses[32]!.end('y')
+    expect((await other).body.toString()).toBe('y')
+    answering = (_request, response) => response.end('x')
     for (const response of responses) response.end('x')
     await Promise.all(fetching)
-    answering = (_request, response) => response.end('again')
-    expect((await egress.fetch({ url: 'http://public.test/' }, none)).body.toString()).toBe('again')
   })
 })

@@ -5,10 +5,13 @@ import { pipeline, type Readable } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { buildConnector, Client, type Dispatcher } from 'undici'
 import { isPublicAddress, judgedAddress, literalOf } from './egress-address.ts'
+import { FairPlaces } from './fair-places.ts'
 
 /** One request to an address that a caller gave. */
 export interface EgressRequest {
   readonly url: string
+  /** Whose place it takes. */
+  readonly organizationId: string
   /** Default: `GET`. */
   readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Those that belong to the connection, such as `host`, are ignored. */
@@ -49,7 +52,7 @@ export class EgressError extends Error {
 }
 
 const TEXTS: Readonly<Record<EgressFailure, string>> = {
-  address: 'Only public http and https addresses on ports 80 and 443, without a user name, are fetched.',
+  address: 'Only http and https addresses of public hosts on ports 80 and 443, without a user name, are fetched.',
   unreachable: 'The address could not be fetched.',
   too_large: 'The answer is too large.',
   busy: 'Too many addresses are being fetched at the moment.',
@@ -79,10 +82,16 @@ const MAX_REDIRECTS = 3
 const CONNECT_MS = 5_000
 /** Of an answer; as Node's own clients have it. */
 const MAX_HEADER_BYTES = 16 * 2 ** 10
-/** Requests of one process at once, each of which may hold its `maxBytes`. More are refused, not queued. */
+/** Requests at once, each of which may hold its `maxBytes`; organizations share the places. */
 const MAX_AT_ONCE = 64
+/** Requests of one organization that wait for a place: those of some images. */
+const MAX_WAITING = 64
+/** For a place: as long as a request takes that gets no answer. */
+const WAIT_MS = 10_000
 /** Of one question to a DNS server, which is put twice. */
 const DNS_MS = 2_000
+/** Of a look at DNS by itself, whatever number of servers is asked. */
+const REACH_MS = 5_000
 const USER_AGENT = 'knowledge-and-inference-service'
 
 const REDIRECTS = [301, 302, 303, 307, 308]
@@ -108,7 +117,7 @@ export class Egress {
   readonly #allowed: ReadonlySet<string>
   readonly #resolve: Resolve
   readonly #dial: Dial
-  #running = 0
+  readonly #places = new FairPlaces(MAX_AT_ONCE, MAX_WAITING)
 
   constructor({ allowed = new Set(), resolve = resolver(), dial = dialed }: EgressOptions = {}) {
     this.#allowed = allowed
@@ -119,6 +128,26 @@ export class Egress {
   /** Whether the address may be asked, as far as its form shows. What its name leads to is judged by `fetch`. */
   mayAsk(url: string): boolean {
     return judgedAddress(url, this.#allowed) !== null
+  }
+
+  /**
+   * Whether the address may be asked and its name leads to public hosts only at this moment; for addresses that are kept, or that others will ask.
+   * A name that is unknown and one that leads inside are the same here too. @throws the signal's reason.
+   */
+  async mayReach(url: string, signal: AbortSignal): Promise<boolean> {
+    signal.throwIfAborted()
+    const judged = judgedAddress(url, this.#allowed)
+    if (judged === null || judged.isNamed) return judged !== null
+    const exchange = new Exchange(REACH_MS, signal, () => undefined)
+    try {
+      await exchange.orEnd(this.#publicAddresses(judged.url))
+      return true
+    } catch {
+      signal.throwIfAborted()
+      return false
+    } finally {
+      exchange.end()
+    }
   }
 
   /** Whether the operator has named its host and port, so that it is asked wherever it is. */
@@ -134,14 +163,11 @@ export class Egress {
     return { ...answer, body: Buffer.concat(pieces) }
   }
 
-  /** The answer's header; its body is read piece by piece, and must be, to its end or until it is left. Errors as of `fetch`. */
+  /** Waits for a place and gives the answer's header; its body is read piece by piece, and must be, to its end or until it is left. Errors as of `fetch`. */
   async open(request: EgressRequest, signal: AbortSignal): Promise<EgressAnswer<AsyncIterable<Uint8Array>>> {
     signal.throwIfAborted()
-    if (this.#running >= MAX_AT_ONCE) throw new EgressError('busy')
-    this.#running += 1
-    const exchange = new Exchange(request.totalMs ?? TOTAL_MS, signal, () => {
-      this.#running -= 1
-    })
+    const leave = await this.#placeOf(request, signal)
+    const exchange = new Exchange(request.totalMs ?? TOTAL_MS, signal, leave)
     try {
       const { url, response } = await this.#follow(request, exchange)
       const { statusCode: status, headers } = response
@@ -151,6 +177,19 @@ export class Egress {
     } catch (error) {
       exchange.end()
       throw exchange.errorOf(error)
+    }
+  }
+
+  /** @throws {EgressError} `busy` @throws the signal's reason. */
+  async #placeOf({ organizationId }: EgressRequest, signal: AbortSignal): Promise<() => void> {
+    const leave = this.#places.tryTake(organizationId)
+    if (leave) return leave
+    const late = AbortSignal.timeout(WAIT_MS)
+    try {
+      return await this.#places.take(organizationId, AbortSignal.any([signal, late]))
+    } catch (error) {
+      signal.throwIfAborted()
+      throw new EgressError('busy', error)
     }
   }
 

@@ -50,8 +50,9 @@ export class KisError extends Error {
 
   /** The error that another process sent as GraphQL; one outside the closed set becomes `internal`. */
   static fromGraphQL(error: { readonly message: string; readonly extensions?: Readonly<Record<string, unknown>> | undefined }): KisError {
-    const extensions = (error.extensions ?? {}) as Partial<Record<keyof ErrorExtensions, unknown>>
+    const extensions = (error.extensions ?? {}) as Partial<Record<keyof StaleExtensions, unknown>>
     const code = errorCodeOf(extensions.code)
+    if (extensions.isStalePrincipal === true) return new StalePrincipal()
     if (!code) return new KisError('internal', 'The service failed to answer.', { cause: error })
     return new KisError(code, error.message, {
       param: typeof extensions.param === 'string' ? extensions.param : null,
@@ -94,6 +95,32 @@ export class ServiceUnavailable extends KisError {
   constructor(what: string, detail: ErrorDetail = {}) {
     super('service_unavailable', `${what} is unavailable at the moment.`, { retryAfterMs: 1_000, ...detail })
   }
+}
+
+/** Characters of a message, or of a path in it, that leave the service; what they quote may be as long as the request. */
+const MAX_MESSAGE_CHARACTERS = 500
+
+/** The message as it may leave the service. */
+export function cut(message: string): string {
+  return message.length > MAX_MESSAGE_CHARACTERS ? `${message.slice(0, MAX_MESSAGE_CHARACTERS - 1)}…` : message
+}
+
+/**
+ * The principal of a call was read before its organization's rules were changed; whoever reads it again may ask again. Between services only:
+ * clients are told `service_unavailable`.
+ */
+export class StalePrincipal extends ServiceUnavailable {
+  constructor() {
+    super('Billing', { retryAfterMs: 0 })
+  }
+
+  override get extensions(): StaleExtensions {
+    return { ...super.extensions, isStalePrincipal: true }
+  }
+}
+
+interface StaleExtensions extends ErrorExtensions {
+  readonly isStalePrincipal: true
 }
 
 function isObject(value: unknown): value is object {

@@ -1,7 +1,6 @@
 import { KisError } from './errors.ts'
-import { following } from './following.ts'
+import { Followers } from './followers.ts'
 import { randomHex } from './ids.ts'
-import { Listeners } from './listeners.ts'
 import type { Log } from './log.ts'
 import type { CollectionSpec, DocumentCollection, IndexSpec, StoredDocument, StoredValue, Update } from './ports/document-store.ts'
 
@@ -94,7 +93,10 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
   readonly #heads: DocumentCollection<EventHead>
   readonly #log: Log
   readonly #runs = new Map<string, { current: Promise<void>; next?: Promise<void> }>()
-  readonly #followers = new Listeners()
+  readonly #followers = new Followers(async (positions) => {
+    const ends = await this.ends([...positions.keys()])
+    return [...positions].filter(([organizationId, position]) => (ends.get(organizationId) ?? 0) > position).map(([id]) => id)
+  })
   #isClosed = false
 
   /** Of one or several collections, always in the same order. */
@@ -146,7 +148,7 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
       position = events.at(-1)?.sequence ?? position
       return events
     }
-    return following(read, (wake) => this.#followers.add(organizationId, wake))
+    return this.#followers.follow(organizationId, read, () => position!)
   }
 
   /** The sequences of the last events that are all there; an organization without events is not named. At most 1,000 organizations. */

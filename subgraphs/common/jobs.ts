@@ -6,7 +6,7 @@ import type { DocumentCollection, StoredDocument } from './ports/document-store.
 export const LEASE_MS = 30_000
 export const HEARTBEAT_MS = 10_000
 /** Due jobs looked at in one round. */
-const CLAIM_PAGE = 20
+export const CLAIM_PAGE = 20
 
 /** Work that a record waits for: it is due when `dueAt` has come; a lease moves `dueAt` on, so that a dead worker's job is due again by itself. */
 export interface Leasable {
@@ -20,17 +20,10 @@ export interface JobRecord extends StoredDocument {
   readonly job?: Leasable
 }
 
-/** The next due job of a collection, leased; null when none is due. */
-export async function claimJob<T extends JobRecord>(records: DocumentCollection<T>, clock: Clock, only?: string): Promise<T | null> {
-  const now = clock.now()
-  const due = only
-    ? [await records.findOne({ _id: only })]
-    : await records.find({ 'job.dueAt': { $lte: now } }, { sort: { 'job.dueAt': 1 }, limit: CLAIM_PAGE })
-  for (const record of due) {
-    const claimed = record && (await claimSeen(records, record, now))
-    if (claimed) return claimed
-  }
-  return null
+/** The job of one record, leased; null: it is not due, or somebody else has it. */
+export async function claimJob<T extends JobRecord>(records: DocumentCollection<T>, clock: Clock, _id: string): Promise<T | null> {
+  const record = await records.findOne({ _id })
+  return record && claimSeen(records, record, clock.now())
 }
 
 /** The job of a record that was read a moment ago, leased; null: it is not due, or somebody else has it. Each is claimed by one worker: the claim names the due time that it saw. */

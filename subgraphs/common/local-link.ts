@@ -8,41 +8,47 @@ import {
   parse,
   validate,
 } from 'graphql'
+import { documentWeight } from './document-weight.ts'
 import { endableIterator } from './endable-iterator.ts'
 import { KisError } from './errors.ts'
 import { type EventOperation, eventOperation } from './event-operation.ts'
 import { formatError } from './graphql-errors.ts'
 import type { Link, LinkContext, Operation } from './link.ts'
 import type { Log } from './log.ts'
-import { Lru } from './lru.ts'
 import type { Subgraph } from './subgraph.ts'
+import { WeighedCache } from './weighed-cache.ts'
 
-/** Distinct operation texts of one subgraph that are kept parsed and checked; the gateway's plans and the services' constants are far fewer. */
-const MAX_DOCUMENTS = 2_000
+/** Bytes of the operations of one subgraph that are kept parsed and checked; the gateway's plans and the services' constants need far fewer. */
+const MAX_KEPT_BYTES = 32 * 1024 * 1024
+/** Characters of an operation's text: the gateway's are at most 262,144, and get longer where they are written anew. */
+export const MAX_TEXT_CHARACTERS = 1_048_576
 
 /** A link to a subgraph of this process. */
 export function localLink(subgraph: Subgraph, log: Log): Link {
-  const documentOf = documentCache(subgraph.schema)
+  const documents = keptDocuments(subgraph.schema)
   const format = (result: ExecutionResult, context: LinkContext): ExecutionResult =>
     result.errors ? { ...result, errors: result.errors.map((error) => formatError(error, log, context.requestId) as GraphQLError) } : result
 
   return {
     async execute(operation, context) {
       context.signal.throwIfAborted()
-      const document = documentOf(operation.query)
-      if (Array.isArray(document)) return format({ errors: document }, context)
-      return format(await execute(argumentsOf(subgraph, document as DocumentNode, operation, context)), context)
+      const document = documents.of(operation.query)
+      if (!('kind' in document)) return format({ errors: document }, context)
+      const result = await execute(argumentsOf(subgraph, document, operation, context))
+      documents.keep(operation.query, document, result, context.caller)
+      return format(result, context)
     },
 
     subscribe(operation, context) {
       let events: Promise<AsyncIterator<ExecutionResult>> | undefined
       let ended = false
       const start = async () => {
-        const document = documentOf(operation.query)
-        const result = Array.isArray(document)
-          ? { errors: document }
-          : await eventsOf(argumentsOf(subgraph, document as DocumentNode, operation, context))
-        return 'next' in result ? result : single(result)
+        const document = documents.of(operation.query)
+        if (!('kind' in document)) return single({ errors: document })
+        const result = await eventsOf(argumentsOf(subgraph, document, operation, context))
+        if (!('next' in result)) return single(result)
+        documents.keep(operation.query, document, {}, context.caller)
+        return result
       }
       return endableIterator<ExecutionResult>(
         async () => {
@@ -132,22 +138,34 @@ function single(result: ExecutionResult, over = false): AsyncIterator<ExecutionR
   }
 }
 
-/** Parses and validates each text once; gives the errors of a text that is not valid. */
-export function documentCache(schema: GraphQLSchema): (query: string) => DocumentNode | readonly GraphQLError[] {
-  const documents = new Lru<string, DocumentNode | readonly GraphQLError[]>(MAX_DOCUMENTS)
-  return (query) => {
-    let document = documents.get(query)
-    if (!document) {
-      document = check(schema, query)
-      documents.set(query, document)
-    }
-    return document
+interface KeptDocuments {
+  /** The text parsed and checked, or what is wrong with it. */
+  of(query: string): DocumentNode | readonly GraphQLError[]
+  /** Keeps it for the next time, if it ran without an error: failing operations hold nothing. */
+  keep(query: string, document: DocumentNode, result: ExecutionResult, caller: LinkContext['caller']): void
+}
+
+function keptDocuments(schema: GraphQLSchema): KeptDocuments {
+  const kept = new WeighedCache<DocumentNode>(MAX_KEPT_BYTES)
+  return {
+    of: (query) => kept.get(query) ?? check(schema, query),
+    keep(query, document, { errors }, caller) {
+      if (errors?.length || kept.get(query) === document) return
+      kept.set(query, document, documentWeight(document, query), caller && 'organizationId' in caller ? caller.organizationId : '')
+    },
   }
 }
 
 function check(schema: GraphQLSchema, query: string): DocumentNode | readonly GraphQLError[] {
+  if (query.length > MAX_TEXT_CHARACTERS) {
+    const { message, extensions } = new KisError(
+      'operation_too_complex',
+      `The text of an operation has at most ${MAX_TEXT_CHARACTERS} characters.`,
+    )
+    return [new GraphQLError(message, { extensions: { ...extensions } })]
+  }
   try {
-    const document = parse(query)
+    const document = parse(query, { noLocation: true })
     const errors = validate(schema, document)
     return errors.length ? errors : document
   } catch (error) {

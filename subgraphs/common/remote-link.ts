@@ -1,7 +1,9 @@
 import type { ExecutionResult, GraphQLError } from 'graphql'
 import { type Client, createClient } from 'graphql-ws'
-import { Pool } from 'undici'
+import { Client as HttpClient, Pool } from 'undici'
 import { WebSocket } from 'ws'
+import { answerTimeMs, LONG_MS } from './answer-time.ts'
+import { systemClock } from './clock.ts'
 import { endableIterator } from './endable-iterator.ts'
 import { type Endpoint, Endpoints, type Turn } from './endpoints.ts'
 import { InvalidApiKey, isAbort, ServiceUnavailable } from './errors.ts'
@@ -17,8 +19,12 @@ const MAX_CONNECTIONS = 1_024
 const CONNECT_TIMEOUT_MS = 2_000
 /** An idle connection is closed by this side, before a server that drains closes it: no request meets a connection that is being closed. */
 export const IDLE_CONNECTION_MS = 2_000
-/** Longer than the longest model call; whoever calls has a tighter limit of its own. */
-const ANSWER_TIMEOUT_MS = 900_000
+/** A replica that has left any operation without an answer for this long is asked for a sign of life. */
+const SUSPECT_MS = 2_000
+/** A process that says within this that it runs is slow, and not away. */
+const SIGN_OF_LIFE_MS = 2_000
+/** How often a replica that is away is asked for a sign of life. */
+const ASK_AGAIN_MS = 500
 /** An embedding answer of 2,048 vectors of 3,072 floats is 33 MB as base64. */
 const MAX_ANSWER_BYTES = 48 * 1024 * 1024
 /** Frames between services carry chat requests with images, 20 MiB, and files of speech: 25 MiB, which as base64 are 33.4 MiB. */
@@ -45,13 +51,16 @@ export interface RemoteLinkOptions<Who> {
   socketKey(caller: Who): string
   /** Goes by the clock of the other side, as its answers show it. Default: none does. */
   readonly clock?: SharedClock
+  /** By how much answers may take longer than those of a subgraph. Default: 1. */
+  readonly patience?: number
   /** Headers of every request, a socket's upgrade too, that say which service asks. Default: none. */
   serviceHeaders?(): Promise<Record<string, string>>
 }
 
 /**
  * A link to another service: HTTP keep-alive for queries and mutations, graphql-ws for subscriptions, each to the replica with the least under
- * way. What was not begun, because a replica is gone, starts or drains, goes to the next one; nothing else is ever repeated.
+ * way. What was not begun, because a replica is gone, starts or drains, goes to the next one; nothing else is ever repeated. A replica that leaves
+ * an operation without an answer for too long, and then gives no sign of life, is asked nothing until it gives one.
  */
 export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & AsyncDisposable {
   const { urls, what, authorization } = options
@@ -67,6 +76,7 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & As
       let cause: unknown
       for await (const turn of replicas.turns()) {
         try {
+          if (turn.connection.isAway) continue
           const { result, isMisdated } = await turn.connection.execute(operation, context, await authorization(context.caller))
           cause = result.errors
           if (isMisdated) continue
@@ -105,6 +115,10 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & As
                 return { done: false, value: failure(cause) }
               }
               if (isOver) break
+              if (turn.connection.isAway) {
+                leave()
+                continue
+              }
               attempt = turn.connection.subscribe(operation, context, failure)
             }
             const event = await attempt.events.next()
@@ -146,7 +160,13 @@ class Replica<Who> implements AsyncDisposable {
   readonly #endpoint: Endpoint
   readonly #options: RemoteLinkOptions<Who>
   readonly #pool: Pool
+  /** A connection of its own: those of the pool may all be waiting for models. */
+  readonly #signs: HttpClient
   readonly #sockets = new Lru<string, Socket>(MAX_SOCKETS)
+  readonly #over = new AbortController()
+  #isSuspect = false
+  /** It gives no sign of life. */
+  isAway = false
 
   constructor(endpoint: Endpoint, options: RemoteLinkOptions<Who>) {
     this.#endpoint = endpoint
@@ -156,9 +176,14 @@ class Replica<Who> implements AsyncDisposable {
       connect: { timeout: CONNECT_TIMEOUT_MS },
       keepAliveTimeout: IDLE_CONNECTION_MS,
       keepAliveMaxTimeout: IDLE_CONNECTION_MS,
-      headersTimeout: ANSWER_TIMEOUT_MS,
-      bodyTimeout: ANSWER_TIMEOUT_MS,
+      headersTimeout: LONG_MS,
+      bodyTimeout: LONG_MS,
       maxResponseSize: MAX_ANSWER_BYTES,
+    })
+    this.#signs = new HttpClient(endpoint.origin, {
+      connect: { timeout: CONNECT_TIMEOUT_MS },
+      keepAliveTimeout: IDLE_CONNECTION_MS,
+      keepAliveMaxTimeout: IDLE_CONNECTION_MS,
     })
   }
 
@@ -169,23 +194,57 @@ class Replica<Who> implements AsyncDisposable {
     authorization: string | null,
   ): Promise<{ readonly result: ExecutionResult; readonly isMisdated: boolean }> {
     const sentAt = performance.now()
-    const { body, headers, statusCode } = await this.#pool.request({
-      method: 'POST',
-      path: '/graphql',
-      headers: {
-        host: this.#endpoint.host,
-        'content-type': 'application/json',
-        'x-request-id': requestId,
-        ...(authorization && { authorization }),
-        ...(await this.#options.serviceHeaders?.()),
+    const overdue = new AbortController()
+    const timers = [
+      setTimeout(() => void this.#suspect(), SUSPECT_MS),
+      setTimeout(() => overdue.abort(new Error('no answer in time')), answerTimeMs(operation.query) * (this.#options.patience ?? 1)),
+    ]
+    try {
+      const ended = AbortSignal.any([signal, overdue.signal])
+      const request = this.#pool.request({
+        method: 'POST',
+        path: '/graphql',
+        headers: {
+          host: this.#endpoint.host,
+          'content-type': 'application/json',
+          'x-request-id': requestId,
+          ...(authorization && { authorization }),
+          ...(await this.#options.serviceHeaders?.()),
+        },
+        body: JSON.stringify(operation),
+        signal: ended,
+      })
+      const { body, headers, statusCode } = await orAborted(request, ended)
+      const wasSet = this.#options.clock?.observe(new Date(String(headers.date)), sentAt) ?? false
+      const result = JSON.parse(await body.text()) as ExecutionResult
+      if (!result.data && !result.errors) throw new Error('not a GraphQL answer')
+      return { result, isMisdated: wasSet && statusCode === UNAUTHORIZED }
+    } finally {
+      for (const timer of timers) clearTimeout(timer)
+    }
+  }
+
+  /** Asks for signs of life until there is one. */
+  async #suspect(): Promise<void> {
+    if (this.#isSuspect) return
+    this.#isSuspect = true
+    while (!this.#over.signal.aborted) {
+      this.isAway = !(await this.#isAlive())
+      if (!this.isAway) break
+      await systemClock.sleep(ASK_AGAIN_MS, this.#over.signal).catch(() => undefined)
+    }
+    this.#isSuspect = false
+  }
+
+  async #isAlive(): Promise<boolean> {
+    const signal = AbortSignal.any([this.#over.signal, AbortSignal.timeout(SIGN_OF_LIFE_MS)])
+    return this.#signs.request({ method: 'GET', path: '/healthz', headers: { host: this.#endpoint.host }, signal }).then(
+      async ({ body }) => {
+        await body.dump()
+        return true
       },
-      body: JSON.stringify(operation),
-      signal,
-    })
-    const wasSet = this.#options.clock?.observe(new Date(String(headers.date)), sentAt) ?? false
-    const result = JSON.parse(await body.text()) as ExecutionResult
-    if (!result.data && !result.errors) throw new Error('not a GraphQL answer')
-    return { result, isMisdated: wasSet && statusCode === UNAUTHORIZED }
+      () => false,
+    )
   }
 
   subscribe(operation: Operation, context: LinkContext<Who>, failure: (cause: unknown) => ExecutionResult): Attempt {
@@ -217,11 +276,14 @@ class Replica<Who> implements AsyncDisposable {
 
   /** What is under way goes on; idle sockets close by themselves. */
   retire(): void {
+    this.#over.abort()
     void this.#pool.close()
+    void this.#signs.close()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#pool.destroy()
+    this.#over.abort()
+    await Promise.all([this.#pool.destroy(), this.#signs.destroy()])
   }
 
   #socketOf(caller: Who): Socket {
@@ -277,4 +339,14 @@ function payloadOf({ query, variables, operationName }: Operation, { requestId }
     ...(operationName && { operationName }),
     extensions: { requestId },
   }
+}
+
+/** What was asked, or the signal's reason at once: a request that waits for a connection does not hear of it. */
+function orAborted<T>(asked: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>()
+  const onAbort = () => reject(signal.reason)
+  if (signal.aborted) onAbort()
+  signal.addEventListener('abort', onAbort, { once: true })
+  asked.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  return promise
 }

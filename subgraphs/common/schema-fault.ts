@@ -1,4 +1,3 @@
-import type { ErrorObject } from 'ajv/dist/2020.js'
 import type { ErrorCode } from '../../schema/errors.ts'
 import { KisError } from './errors.ts'
 
@@ -16,13 +15,22 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
   pattern: 'unsupported_value',
 }
 
-/** A fault that Ajv (with `verbose`) has found, with its path in the caller's own names; `within` is the path of the value that was judged. */
+/** A fault as Ajv (with `verbose`) finds it. */
+interface Fault {
+  readonly keyword: string
+  readonly params: Readonly<Record<string, unknown>>
+  readonly instancePath: string
+  readonly message?: string | undefined
+  readonly parentSchema?: object | undefined
+}
+
+/** The fault with its path in the caller's own names; `within` is the path of the value that was judged. */
 export function errorOfFault(
-  { keyword, params, instancePath, message, parentSchema }: ErrorObject,
+  { keyword, params, instancePath, message, parentSchema }: Fault,
   whole: string,
   within: string | null = null,
 ): KisError {
-  const own: string | undefined = params.missingProperty ?? params.additionalProperty
+  const own = (params.missingProperty ?? params.additionalProperty) as string | undefined
   const path = pathOf(instancePath, own)
   const param = within && path ? `${within}${path.startsWith('[') ? '' : '.'}${path}` : (path ?? within)
   const code = CODES[keyword] ?? 'invalid_request'
@@ -32,10 +40,11 @@ export function errorOfFault(
   if (keyword === 'enum')
     return new KisError(
       code,
-      `\`${param}\` must be one of ${params.allowedValues.filter((value: unknown) => value !== null).join(', ')}.`,
+      `\`${param}\` must be one of ${(params.allowedValues as readonly unknown[]).filter((value) => value !== null).join(', ')}.`,
       { param },
     )
-  const meaning = typeof parentSchema?.description === 'string' ? ` (${parentSchema.description.trim().replace(/\.$/, '')})` : ''
+  const description = (parentSchema as { readonly description?: unknown } | undefined)?.description
+  const meaning = typeof description === 'string' ? ` (${description.trim().replace(/\.$/, '')})` : ''
   return new KisError(code, `\`${param}\` ${message}${meaning}.`, { param })
 }
 

@@ -3,21 +3,30 @@ import { type ExecutionResult, GraphQLError, parse } from 'graphql'
 import { useServer } from 'graphql-ws/use/ws'
 import mercurius from 'mercurius'
 import { WebSocketServer } from 'ws'
+import { ERRORS } from '../../schema/errors.ts'
 import type { Clock } from './clock.ts'
-import { InvalidApiKey } from './errors.ts'
-import { formatError } from './graphql-errors.ts'
+import { KisError } from './errors.ts'
+import { formatError, graphqlBody } from './graphql-errors.ts'
 import { healthRoutes } from './health.ts'
+import { LargeBodies } from './large-bodies.ts'
 import type { Link, LinkContext, Operation } from './link.ts'
-import { listen } from './listen.ts'
-import { localLink } from './local-link.ts'
+import { APP_OPTIONS, listen } from './listen.ts'
+import { localLink, MAX_TEXT_CHARACTERS } from './local-link.ts'
 import type { Log } from './log.ts'
 import type { PrincipalTokens } from './principal-token.ts'
+import type { QueueWatch } from './queue-watch.ts'
 import { MAX_SERVICE_FRAME_BYTES } from './remote-link.ts'
 import { EndedByRestart, ORDERLY_CLOSE, refusal, SocketDrain } from './socket-drain.ts'
+import { refuseUpgrade, Strangers } from './strangers.ts'
 import type { Subgraph } from './subgraph.ts'
+import { answerUnreadable } from './unreadable.ts'
+import { nameOf, watchedLink } from './watched-link.ts'
 
 /** Uploads come through here: 25 MiB as base64 and a little more. Plans may allow larger files. */
 const MAX_BODY_BYTES = 48 * 1024 * 1024
+const PATH = '/graphql'
+/** Operations that Mercurius keeps parsed, by number: it keeps up to twice as many, of half a megabyte at most. The gateway's and the services' own are fewer. */
+const MAX_DOCUMENTS = 128
 /** A link that says nothing for this long after connecting is cut. */
 const INIT_TIMEOUT_MS = 3_000
 
@@ -32,6 +41,8 @@ export interface ServeOptions {
   /** For `/readyz`. Default: those of the subgraph. */
   readonly problems?: () => Promise<readonly string[]>
   readonly tokens: PrincipalTokens
+  /** Is told of the operations under way. Default: nobody is. */
+  readonly watch?: Pick<QueueWatch, 'begin'>
   readonly log: Log
 }
 
@@ -42,9 +53,10 @@ export interface ServeOptions {
  */
 export async function serveSubgraph(
   subgraph: Subgraph,
-  { host, port, clock, drainMs, opened, problems = () => subgraph.problems(), tokens, log }: ServeOptions,
+  { host, port, clock, drainMs, opened, problems = () => subgraph.problems(), tokens, watch, log }: ServeOptions,
 ): Promise<{ readonly url: string } & AsyncDisposable> {
-  const app = fastify({ bodyLimit: MAX_BODY_BYTES, forceCloseConnections: 'idle', return503OnClosing: false })
+  const app = fastify({ ...APP_OPTIONS, clientErrorHandler: (error, socket) => answerUnreadable(error, socket, '', graphqlBody) })
+  const bodies = new LargeBodies({ largestBytes: MAX_BODY_BYTES })
   const callerOf = (authorization: unknown) =>
     tokens.verify(typeof authorization === 'string' ? authorization.replace(/^Bearer /, '') : undefined, subgraph.name)
 
@@ -58,8 +70,12 @@ export async function serveSubgraph(
     () => undefined,
   )
   app.decorateRequest('link', null)
-  app.addHook('preHandler', async (request, reply) => {
-    if (request.routeOptions.url !== '/graphql') return
+  app.addHook('onRoute', (route) => {
+    if (route.url === PATH) route.bodyLimit = MAX_BODY_BYTES
+  })
+  // Before the body is read, so that strangers cannot fill the memory.
+  app.addHook('onRequest', async (request, reply) => {
+    if (request.routeOptions.url !== PATH) return
     if (!hasOpened) return reply.code(503).send({ errors: refusal() })
     const requestId = String(request.headers['x-request-id'] ?? '')
     try {
@@ -67,16 +83,27 @@ export async function serveSubgraph(
       reply.raw.once('close', () => gone.abort())
       const caller = await callerOf(request.headers.authorization)
       ;(request as { link?: LinkContext }).link = { caller, requestId, signal: gone.signal }
+      await bodies.admit(request, reply, () => ('service' in caller ? caller.service : caller.organizationId), MAX_BODY_BYTES)
     } catch (error) {
-      if (!(error instanceof InvalidApiKey)) throw error
-      return reply.code(401).send({ errors: [{ message: error.message, extensions: error.extensions }] })
+      if (!(error instanceof KisError)) throw error
+      return reply.code(ERRORS[error.code].status).send(graphqlBody(error))
     }
   })
-  healthRoutes(app, problems)
+  app.addHook('preHandler', async (request, reply) => {
+    if (request.routeOptions.url !== PATH) return
+    const operation = (request.body ?? {}) as Partial<Operation>
+    if (typeof operation.query !== 'string' || operation.query.length > MAX_TEXT_CHARACTERS)
+      return reply.code(400).send(graphqlBody(new KisError('invalid_request', 'The request has no operation, or one that is too long.')))
+    const end = watch?.begin(nameOf(subgraph.name, operation))
+    if (end) reply.raw.once('close', end)
+  })
+  healthRoutes(app, problems, log)
   await app.register(mercurius, {
     schema: subgraph.schema,
     graphiql: false,
     subscription: false,
+    cache: MAX_DOCUMENTS,
+    graphql: { parseOptions: { noLocation: true } },
     context: (request) => subgraph.contextOf((request as { link?: LinkContext }).link!) as never,
     errorFormatter: (result, context) => ({
       statusCode: 200,
@@ -88,7 +115,8 @@ export async function serveSubgraph(
       },
     }),
   })
-  const sockets = serveSubscriptions(app, localLink(subgraph, log), callerOf, drain)
+  const link = localLink(subgraph, log)
+  const sockets = serveSubscriptions(app, watch ? watchedLink(link, subgraph.name, watch) : link, callerOf, drain)
   const server = await listen(app, { host, port, clock, drainMs, hasPeers: true }, [drain])
   return {
     url: server.url,
@@ -114,7 +142,17 @@ function serveSubscriptions(
   callerOf: (authorization: unknown) => Promise<LinkContext['caller']>,
   drain: SocketDrain,
 ) {
-  const wss = new WebSocketServer({ server: app.server, path: '/graphql', maxPayload: MAX_SERVICE_FRAME_BYTES, perMessageDeflate: false })
+  const strangers = new Strangers()
+  const wss = new WebSocketServer({ noServer: true, path: PATH, maxPayload: MAX_SERVICE_FRAME_BYTES, perMessageDeflate: false })
+  app.server.on('upgrade', (request, connection, head) => {
+    connection.on('error', () => connection.destroy())
+    if (!wss.shouldHandle(request)) return refuseUpgrade(connection, '404 Not Found')
+    if (strangers.isFull) return refuseUpgrade(connection, '503 Service Unavailable')
+    wss.handleUpgrade(request, connection, head, (socket) => {
+      strangers.enter(connection)
+      wss.emit('connection', socket, request)
+    })
+  })
   return useServer<Record<string, unknown>, SocketExtra>(
     {
       connectionInitWaitTimeout: INIT_TIMEOUT_MS,
@@ -124,6 +162,7 @@ function serveSubscriptions(
         } catch {
           return false
         }
+        strangers.know(context.extra.request.socket)
         if (!drain.takesOn) {
           context.extra.socket.close(ORDERLY_CLOSE, 'Going away')
           return false

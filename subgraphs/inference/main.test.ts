@@ -41,6 +41,7 @@ const runtime = {
   },
   billing: {} as Link,
   sealingKey: new Uint8Array(32),
+  queue: { wait: () => () => undefined },
   clock: systemClock,
   ids: idSource(systemClock),
   log: silentLog,

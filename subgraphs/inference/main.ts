@@ -10,10 +10,12 @@ import { openDocuments } from '../common/late-documents.ts'
 import type { Link } from '../common/link.ts'
 import type { Log } from '../common/log.ts'
 import { pumpWebhooks } from '../common/pump-webhooks.ts'
+import type { QueueWatch } from '../common/queue-watch.ts'
 import { SealedTexts } from '../common/sealed-text.ts'
 import { type StoringSubgraph, subgraphSchema } from '../common/subgraph.ts'
 import { inboxOver } from '../common/webhook-inbox-link.ts'
 import { openAiSdkEngines } from './adapters/ai-sdk/engines.ts'
+import { AjvSchemaJudge } from './adapters/ajv/schema-judge.ts'
 import { billingOver } from './adapters/billing-link.ts'
 import { type EmbeddedEngines, openEmbeddedEngines } from './adapters/embedded/engines.ts'
 import { knowledgeOver } from './adapters/knowledge-link.ts'
@@ -22,6 +24,7 @@ import { createAudioReader } from './adapters/music-metadata/audio-reader.ts'
 import { azureAddresses } from './adapters/openai/azure.ts'
 import { createOpenAiEngines } from './adapters/openai/engines.ts'
 import { TIMEOUTS, type Timeouts } from './adapters/vendor/limits.ts'
+import { operatorAlerts } from './adapters/vendor/operator-alerts.ts'
 import type { InferenceConfig } from './config.ts'
 import { Breaker } from './domain/breaker.ts'
 import { catalogOf } from './domain/catalog.ts'
@@ -37,6 +40,7 @@ import { keepExpiringKeyedCalls } from './use-cases/expire-keyed-calls.ts'
 import { KeyedCalls } from './use-cases/keyed-calls.ts'
 import { LiveReplicas } from './use-cases/live-replicas.ts'
 import { LoadShedder } from './use-cases/load-shedding.ts'
+import { Principals } from './use-cases/principals.ts'
 import { WorkflowRuns } from './use-cases/workflows/workflow-runs.ts'
 
 export interface InferenceRuntime {
@@ -44,6 +48,7 @@ export interface InferenceRuntime {
   readonly knowledge: Link
   /** 32 bytes, for what callers trust the service with. */
   readonly sealingKey: Uint8Array
+  readonly queue: Pick<QueueWatch, 'wait'>
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
@@ -57,12 +62,12 @@ const PING_TIMEOUT_MS = 1_500
  * that the others go on while the store is lost. Disposing it finishes the charges under way, then closes store and engines.
  */
 export async function createInference(config: InferenceConfig, runtime: InferenceRuntime): Promise<StoringSubgraph> {
-  const { billing, knowledge, clock, ids, log } = runtime
+  const { billing, knowledge, queue, clock, ids, log } = runtime
   await using stack = new AsyncDisposableStack()
   const engines = new Map<string, Engine>()
   let embedded: EmbeddedEngines | undefined
   const open = async (entry: EngineEntry): Promise<Pick<Engine, 'chat' | 'embedding'> & Partial<Pick<Engine, 'transcription'>>> => {
-    if (entry.kind !== 'embedded') return stack.use(await openVendor(entry.kind, entry, clock))
+    if (entry.kind !== 'embedded') return stack.use(await openVendor(entry.kind, entry, clock, log))
     embedded ??= stack.use(await openEmbeddedEngines({ modelDirectory: config.modelDirectory, log, clock, ids }))
     return embedded
   }
@@ -87,20 +92,24 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   stack.defer(() => stopping.abort())
   // A data folder belongs to one process.
   const replicas = mongodb ? stack.use(new LiveReplicas(collections.replicas, store.opened, clock, log)) : null
+  const money = billingOver(billing, clock)
   const base = {
     catalog: catalogOf(config.catalog, clock.now()),
     engines,
     collections,
     audio: createAudioReader(),
-    billing: billingOver(billing, clock),
+    billing: money,
+    principals: new Principals(money, clock),
     knowledge: knowledgeOver(knowledge),
     egress: new Egress({ allowed: config.egressAllowed }),
     // Of its own, so that servers that keep agents waiting take no place of an image.
     mcp: mcpClientsOver(new Egress({ allowed: config.egressAllowed }), config.localMcpServers),
+    schemas: stack.use(new AjvSchemaJudge()),
     secrets: new SealedTexts(runtime.sealingKey),
     background: stack.use(new Background()),
     limits: new CallLimits(clock, () => replicas?.count ?? 1),
     load: stack.use(new LoadShedder()),
+    queue,
     clock,
     ids,
     log,
@@ -142,7 +151,7 @@ function healthOf({ firstByteMs }: EngineEntry): Pick<Engine, 'breaker' | 'retri
 }
 
 /** The engine of an entry that is on, and so has what its kind needs. */
-async function openVendor(kind: Exclude<EngineKind, 'embedded'>, entry: EngineEntry, clock: Clock) {
+async function openVendor(kind: Exclude<EngineKind, 'embedded'>, entry: EngineEntry, clock: Clock, log: Log) {
   const { maxBatch, connectMs, firstByteMs, idleMs, ...settings } = entry
   const timeouts: Timeouts = {
     ...TIMEOUTS,
@@ -150,7 +159,7 @@ async function openVendor(kind: Exclude<EngineKind, 'embedded'>, entry: EngineEn
     ...(firstByteMs && { streamHeadersMs: firstByteMs }),
     ...(idleMs && { bodyIdleMs: idleMs }),
   }
-  const options = { ...settings, clock, timeouts, ...(maxBatch && { maxBatch }) }
+  const options = { ...settings, clock, timeouts, onOperatorFault: operatorAlerts(entry.name, clock, log), ...(maxBatch && { maxBatch }) }
   if (kind === 'openai') return createOpenAiEngines({ ...options, baseUrl: entry.baseUrl! })
   if (kind !== 'azure') return openAiSdkEngines({ ...options, kind })
   const azure = azureAddresses(entry.baseUrl ?? `https://${entry.resource}.openai.azure.com`, entry.apiVersion)

@@ -338,9 +338,11 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
     describe('fails', () => {
       const codes = {
         400: 'invalid_request',
-        401: 'engine_error',
-        403: 'engine_error',
-        404: 'invalid_request',
+        401: 'engine_unavailable',
+        402: 'engine_unavailable',
+        403: 'engine_unavailable',
+        404: 'engine_error',
+        410: 'engine_error',
         413: 'invalid_request',
         429: 'rate_limit_exceeded',
         500: 'engine_error',
@@ -356,6 +358,22 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
           if (code === 'rate_limit_exceeded') expect(error.retryAfterMs).toBe(3_000)
         }
         expect(cloud.received.length).toBeGreaterThan(0)
+      })
+
+      it('as an outage that no repeat mends where the vendor says that the account of the operator is empty', async () => {
+        for (const message of ['Your credit balance is too low to access the API.', 'Insufficient Balance']) {
+          cloud.answering = failing(wire, 400, message)
+          for (const error of [await errorOf(complete()), await errorOf(open())])
+            expect(error).toMatchObject({ code: 'engine_unavailable', isRepeatable: false })
+        }
+      })
+
+      it('with `engine_error`, and not with the caller’s request, where the model is retired', async () => {
+        for (const message of ['Invalid model: mistral-tiny', 'The provided model identifier is invalid.']) {
+          cloud.answering = failing(wire, 400, message)
+          for (const error of [await errorOf(complete()), await errorOf(open())])
+            expect(error).toMatchObject({ code: 'engine_error', isRepeatable: false, shouldRetry: false })
+        }
       })
 
       it('with `context_length_exceeded` where the vendor says only in words that the input is too long', async () => {

@@ -439,6 +439,33 @@ describe('agents, end to end', () => {
     expect([refused.status, refused.body.error.code]).toEqual([404, 'model_not_found'])
   })
 
+  it('is made and changed over a collection only with the scope `knowledge:read`, as is a workflow that transcribes', async () => {
+    const keyWith = async (scopes: string[]) => callerOf(service, (await caller.rest('POST', '/v1/keys', { name: 'k', scopes })).body.key)
+    const [blind, reader] = [await keyWith(['agents']), await keyWith(['agents', 'knowledge:read'])]
+    const denied = { status: 403, body: { error: { code: 'permission_denied' } } }
+    const over = { collection_ids: [collection.id] }
+    expect(await blind.rest('POST', '/v1/agents', { code: 'blind', name: 'Blind', model: 'scripted', ...over })).toMatchObject(denied)
+    const agent = await newAgent({ collection_ids: [] }, blind)
+    expect(await blind.rest('PATCH', `/v1/agents/${agent.id}`, over)).toMatchObject(denied)
+    expect(await reader.rest('PATCH', `/v1/agents/${agent.id}`, over)).toMatchObject({ status: 200 })
+    expect(await blind.rest('PATCH', `/v1/agents/${agent.id}`, { instructions: 'Tell all.' })).toMatchObject(denied)
+
+    const search = { id: 'end', type: 'search', collection_id: collection.id, query: 'leave' }
+    const heard = { id: 'end', type: 'transcribe', model: 'speech', file_id: '{{ inputs.file }}' }
+    const flow = (end: object) => ({ code: 'blind', name: 'Blind', definition: { nodes: [end], output: 1 } })
+    const made = await blind.rest('POST', '/v1/workflows', flow({ id: 'end', type: 'template', template: '' }))
+    for (const node of [search, heard]) {
+      expect(await blind.rest('POST', '/v1/workflows', { ...flow(node), code: 'more' })).toMatchObject(denied)
+      expect(await blind.rest('PATCH', `/v1/workflows/${made.body.id}`, { definition: flow(node).definition })).toMatchObject(denied)
+    }
+    expect(await reader.rest('PATCH', `/v1/workflows/${made.body.id}`, { definition: flow(search).definition })).toMatchObject({
+      status: 200,
+    })
+    const started = await blind.rest('POST', `/v1/workflows/${made.body.id}/runs`, {})
+    expect(started.status).toBeLessThan(300)
+    await eventually(async () => (await blind.rest('GET', `/v1/workflow-runs/${started.body.id}`)).body.status === 'completed')
+  })
+
   /** The run of an agent that has begun its first. */
   async function runOf(agent: Json): Promise<Json> {
     await eventually(async () => (await lastRunOf(agent)) !== undefined)

@@ -111,7 +111,7 @@ describe('a model with a fallback, over REST and GraphQL', () => {
       callerOf(service, (await caller.rest('POST', '/v1/keys', { name: 'narrow', model_allowlist: models })).body.key)
     for (const stream of [false, true]) {
       const { status, body } = await ask('allows', { by: await keyFor(['allows']), stream })
-      expect([status, body.error?.code]).toEqual([502, 'engine_error'])
+      expect([status, body.error?.code]).toEqual([503, 'engine_unavailable'])
     }
     expect(asked()).toEqual([2, 0])
     expect((await ask('also-allows', { by: await keyFor(['also-allows', 'the-spare']) })).headers.get('x-kis-warning')).toBe(

@@ -139,10 +139,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
         )
         expect(await readiness(address)).toMatchObject({
           status: 503,
-          problems: expect.arrayContaining([
-            expect.stringMatching(/^document store: MongoDB cannot be reached/),
-            expect.stringMatching(/^chunk index: Elasticsearch does not answer/),
-          ]),
+          problems: expect.arrayContaining(['document store', 'chunk index']),
         })
         const refused = await nobody.rest('GET', '/v1/wallet')
         expect(refused).toMatchObject(REFUSED)

@@ -91,7 +91,13 @@ describe('many open subscriptions, some of which are never read', () => {
   let service: Service
   beforeAll(async () => {
     vendor = await startVendor()
-    service = await startEmbedded({ catalog: testCatalog(vendor.url) })
+    // What a model says beyond its bounds is cut, so that nobody could leave it unread.
+    const tokens = (LARGE_CHUNKS * LARGE.length) / 4
+    const catalog = testCatalog(vendor.url)
+      .replace('context_window: 128000', `context_window: ${tokens + 1_000}`)
+      .replace('max_output_tokens: 1000', `max_output_tokens: ${tokens}`)
+      .replace('output: "2"', 'output: "0.0001"')
+    service = await startEmbedded({ catalog })
   })
   afterAll(async () => {
     await service?.close()

@@ -137,6 +137,8 @@ describe('an agent with an MCP server', () => {
 
   for (const [what, fields, more, code, param] of [
     ['an address inside', { url: 'http://10.0.0.1/mcp' }, {}, 'unsupported_value', 'mcp_servers[0].url'],
+    ['a name inside', { url: 'http://LOCALHOST./mcp' }, {}, 'unsupported_value', 'mcp_servers[0].url'],
+    ['a name that leads nowhere', { url: 'https://unknown.invalid/mcp' }, {}, 'unsupported_value', 'mcp_servers[0].url'],
     ['another port of this machine', { url: 'http://127.0.0.1:22/mcp' }, {}, 'unsupported_value', 'mcp_servers[0].url'],
     ['no address', { url: 'crm' }, {}, 'unsupported_value', 'mcp_servers[0].url'],
     ['a name that no tool can have', { name: 'my crm' }, {}, 'invalid_request', 'mcp_servers[0].name'],

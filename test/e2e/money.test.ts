@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Caller, callerOf, newOrganization } from '../support/client.ts'
+import { type Caller, callerOf, nano, newOrganization } from '../support/client.ts'
 import { type MockEngine, startMockEngine } from '../support/mock-engine.ts'
 import { type Service, startEmbedded } from '../support/service.ts'
 
@@ -66,6 +66,25 @@ describe('money over REST', () => {
     expect(lifted.body.spend_limit).toBeNull()
     expect(await isCovered()).toBe(true)
     await ask(key)
+  })
+
+  it('keys that a limited key made spend to its limit together and no further', async () => {
+    const spend_limit = { amount_usd: '0.00012', period: 'day' }
+    const made = await admin.rest('POST', '/v1/keys', { name: 'parent', scopes: ['admin'], spend_limit })
+    const parent = callerOf(service, made.body.key)
+    const children = await Promise.all(
+      ['one', 'two'].map(async (name) => callerOf(service, (await parent.rest('POST', '/v1/keys', { name })).body.key)),
+    )
+    const answered = mock.chats
+    const results = await Promise.allSettled(Array.from({ length: 20 }, (_, i) => ask(children[i % 2]!)))
+    const refusals = results.filter((result) => result.status === 'rejected').map((result) => result.reason)
+    for (const refusal of refusals) expect(refusal).toMatchObject({ status: 429, code: 'insufficient_quota' })
+    const charged = 25 * (mock.chats - answered)
+    expect(mock.chats - answered).toBe(20 - refusals.length)
+    expect(charged).toBeGreaterThan(0)
+    expect(charged).toBeLessThanOrEqual(120)
+    const { body } = await admin.rest('GET', `/v1/keys/${made.body.id}`)
+    expect(nano(body.spend_limit.spent_usd)).toBe(BigInt(charged) * 1_000n)
   })
 
   it.each([

@@ -633,7 +633,7 @@ export function endToEnd(name: string, start: (options: ServiceOptions) => Promi
         const expected = {
           500: [502, 'engine_error'],
           429: [429, 'rate_limit_exceeded'],
-          401: [502, 'engine_error'],
+          401: [503, 'engine_unavailable'],
           400: [400, 'invalid_request'],
         }[status]!
         for (const { status: got, body } of [plain, streamed]) expect([got, body.error.code]).toEqual(expected)

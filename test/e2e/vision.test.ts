@@ -16,8 +16,8 @@ const chatModel = (id: string, engine: string) =>
 const catalogOf = (openai: string, cloud: string) => `
 engines:
   openai: { kind: openai, base_url: "${openai}", badge: cloud }
-  ollama: { kind: openai, base_url: "${openai}", badge: local, fetches_images: false }
-  vllm: { kind: openai, base_url: "${openai}", badge: local }
+  ollama: { kind: openai, base_url: "${openai}", badge: local }
+  vllm: { kind: openai, base_url: "${openai}", badge: local, fetches_images: true }
   google: { kind: google, api_key: k, base_url: "${cloud}", badge: cloud }
   bedrock: { kind: bedrock, region: eu-west-1, api_key: k, base_url: "${cloud}", badge: cloud }
 models:
@@ -182,6 +182,9 @@ describe('images', () => {
       'http://169.254.169.254/latest/meta-data',
       'http://[::1]/',
       'http://2130706433/',
+      'http://LOCALHOST./',
+      'http://metadata.google.internal/computeMetadata/v1/',
+      'http://minio/',
     ]
     const texts = new Set<string>()
     for (const model of ['openai-eyes', 'google-eyes', 'vllm-eyes'])

@@ -197,6 +197,9 @@ describe('webhooks', () => {
     ['https://10.0.0.8/hook', 'unsupported_value', 'url'],
     ['https://partner.test:8443/hook', 'unsupported_value', 'url'],
     ['http://partner.test/hook', 'unsupported_value', 'url'],
+    ['https://LOCALHOST./hook', 'unsupported_value', 'url'],
+    ['https://metadata.google.internal/hook', 'unsupported_value', 'url'],
+    ['https://unknown.invalid/hook', 'unsupported_value', 'url'],
     ['not an address', 'unsupported_value', 'url'],
   ])('are refused to %s', async (url, code, param) => {
     const caller = callerOf(service, operatorKey)

@@ -25,6 +25,7 @@ import { resolvers as inference } from '../../subgraphs/inference/resolvers/inde
 import { AgentRuns } from '../../subgraphs/inference/use-cases/agents/agent-runs.ts'
 import { CallLimits } from '../../subgraphs/inference/use-cases/call-limits.ts'
 import { LoadShedder } from '../../subgraphs/inference/use-cases/load-shedding.ts'
+import { Principals } from '../../subgraphs/inference/use-cases/principals.ts'
 import { WorkflowRuns } from '../../subgraphs/inference/use-cases/workflows/workflow-runs.ts'
 import { resolvers as knowledge } from '../../subgraphs/knowledge/resolvers/index.ts'
 import { collect, connect, KEY, principalOf, startGateway } from './support/start.ts'
@@ -177,15 +178,18 @@ describe.each(Object.entries(SUBGRAPHS))('%s, asked past the gateway', (_name, s
     const scopes = SCOPES.filter((other) => other !== scope && other !== 'operator' && (other !== 'admin' || scope === 'operator'))
     const caller = { ...principalOf(KEY), scopes }
     using load = new LoadShedder()
-    const parts: object = {
+    const knowing = (parts: object) =>
+      new Proxy(parts, { get: (known, property) => Reflect.get(known, property) ?? Reflect.get(unused, property) })
+    const principals = new Principals(unused as never, systemClock)
+    const deps = knowing({
       // What a call counts in its process comes before anything is judged.
       load,
       limits: new CallLimits(systemClock, () => 1),
       // These judge by themselves.
-      runs: new AgentRuns(unused as never, never),
-      workflowRuns: new WorkflowRuns(unused as never, never, true),
-    }
-    const deps = new Proxy(parts, { get: (known, property) => Reflect.get(known, property) ?? Reflect.get(unused, property) })
+      principals,
+      runs: new AgentRuns(knowing({ principals }) as never, never),
+      workflowRuns: new WorkflowRuns(knowing({ principals }) as never, never, true),
+    })
     const contextValue = { caller, deps, requestId: 'req', signal: AbortSignal.timeout(10_000) }
     const { errors } = await graphql({ schema, source: operationOn(kind, field), contextValue })
     expect(errors).toMatchObject([{ extensions: { code: 'PERMISSION_DENIED' } }])

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { readGatewayConfig } from '../../gateway/config.ts'
-import { readManifest } from '../../gateway/persisted-operations.ts'
+import { PersistedOperations, readManifest } from '../../gateway/persisted-operations.ts'
 import { CONFIG, collect, connect, KEY, OTHER_KEY, principalOf, startGateway } from './support/start.ts'
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
@@ -21,12 +21,41 @@ describe('automatic persisted queries', () => {
     expect((await post({ extensions: reference(PING), variables })).body).toEqual({ data: { ping: 3 } })
   })
 
+  it('are bounded in number too, however short they are', () => {
+    const persisted = new PersistedOperations(new Map(), false)
+    const caller = { organizationId: 'org_a' }
+    const sent = (n: number) => String.fromCharCode(0x4e00 + (n % 20_000), 0x4e00 + Math.floor(n / 20_000))
+    for (let n = 0; n < 20_000; n++) persisted.textOf({ query: sent(n), extensions: reference(sent(n)) }, caller)
+    expect(persisted.textOf({ extensions: reference(sent(19_999)) }, caller)).toBe(sent(19_999))
+    expect(() => persisted.textOf({ extensions: reference(sent(0)) }, caller)).toThrow()
+  })
+
   it('are taken by GET, where caches can keep them', async () => {
     const { post, url } = await startGateway()
     await post({ query: PING, extensions: reference(PING) })
     const params = new URLSearchParams({ extensions: JSON.stringify(reference(PING)), variables: '{"n":4}', operationName: 'Ping' })
     const headers = { authorization: `Bearer ${KEY}`, 'apollo-require-preflight': 'true' }
     expect(await (await fetch(`${url}?${params}`, { headers })).json()).toEqual({ data: { ping: 4 } })
+  })
+
+  it('are found by clients that write null for the text, and no other text is taken for one', async () => {
+    const { post } = await startGateway()
+    expect(await post({ query: null, extensions: reference(PING) } as object)).toMatchObject({ status: 200, body: NOT_FOUND })
+    await post({ query: PING, extensions: reference(PING) })
+    expect((await post({ query: null, extensions: reference(PING) } as object)).body).toEqual({ data: { ping: 1 } })
+    for (const query of [5, false, ''])
+      expect(
+        (await post({ query, extensions: { persistedQuery: { version: 1, sha256Hash: 'x' } } } as object)).body.errors[0].extensions.code,
+      ).toMatch(query === '' ? NOT_FOUND.errors[0]!.extensions.code : 'INVALID_TYPE')
+  })
+
+  it('are not known to another organization', async () => {
+    const { post } = await startGateway({
+      authenticate: async (apiKey) => ({ ...principalOf(apiKey), organizationId: `org of ${apiKey}` }),
+    })
+    await post({ query: PING, extensions: reference(PING) })
+    const headers = { authorization: `Bearer ${OTHER_KEY}` }
+    expect(await post({ extensions: reference(PING) }, headers)).toMatchObject({ status: 200, body: NOT_FOUND })
   })
 
   it('are taken over sockets, subscriptions too', async () => {
@@ -120,8 +149,8 @@ describe('trusted documents', () => {
 
   it('are configured by the environment, every problem told at once', () => {
     expect(() =>
-      readGatewayConfig({ KIS_INTROSPECTION: 'no', KIS_TRUSTED_DOCUMENTS: '/nowhere.json', KIS_TRUSTED_DOCUMENTS_ONLY: 'on' }, 1),
+      readGatewayConfig({ KIS_INTROSPECTION: 'no', KIS_TRUSTED_DOCUMENTS: '/nowhere.json', KIS_TRUSTED_DOCUMENTS_ONLY: 'on' }, []),
     ).toThrow(/KIS_INTROSPECTION.*\n.*KIS_TRUSTED_DOCUMENTS: \/nowhere\.json/)
-    expect(() => readGatewayConfig({ KIS_TRUSTED_DOCUMENTS_ONLY: 'on' }, 1)).toThrow('needs KIS_TRUSTED_DOCUMENTS')
+    expect(() => readGatewayConfig({ KIS_TRUSTED_DOCUMENTS_ONLY: 'on' }, [])).toThrow('needs KIS_TRUSTED_DOCUMENTS')
   })
 })

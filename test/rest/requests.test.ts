@@ -1,7 +1,9 @@
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
-import { describe, expect, it } from 'vitest'
-import { restConfig } from '../../rest-adapter/config.ts'
+import { describe, expect, it, vi } from 'vitest'
 import { KisError, PermissionDenied } from '../../subgraphs/common/errors.ts'
+import { LargeBodies } from '../../subgraphs/common/large-bodies.ts'
 import { errorOf, KEY, startAdapter } from './support.ts'
 
 const collection = { collection_code: 'hr', collection_name: 'Handbook', embedding_model: 'm' }
@@ -187,7 +189,7 @@ describe('requests by REST', () => {
     expect(await errorOf(await adapter.fetch('/v1/collections', { body }))).toMatchObject({ status: 413, code: 'payload_too_large' })
   })
 
-  it('refuses an upload while as many as may be are under way, and says when to come back', async () => {
+  it('refuses an upload while its organization has as many under way as it may, and says when to come back', async () => {
     let release = () => {}
     const held = new Promise<void>((resolve) => {
       release = resolve
@@ -199,7 +201,7 @@ describe('requests by REST', () => {
           throw new KisError('storage_quota_exceeded', 'Full.')
         },
       },
-      { config: { ...restConfig(), maxUploads: 1 } },
+      { bodies: new LargeBodies({ largestBytes: 1_500_000, waitMs: 50 }) },
     )
     const upload = (sizeBytes = 2_000_000) =>
       adapter.fetch('/v1/files', { body: { file_name: 'a.txt', content_base64: 'A'.repeat(sizeBytes) } })
@@ -208,7 +210,7 @@ describe('requests by REST', () => {
     const second = await upload()
     expect(second.headers.get('retry-after')).toBe('1')
     expect(second.headers.get('retry-after-ms')).toBe('1000')
-    expect(await errorOf(second)).toMatchObject({ status: 503, code: 'service_unavailable', shouldRetry: 'true' })
+    expect(await errorOf(second)).toMatchObject({ status: 429, code: 'rate_limit_exceeded', shouldRetry: 'true' })
     const small = upload(1_000)
     await expect.poll(() => adapter.gateway.asked.length).toBe(2)
     release()
@@ -217,10 +219,38 @@ describe('requests by REST', () => {
     await expect.poll(async () => (await upload()).status).toBe(403)
   })
 
-  it('lets no stranger take a place among the uploads', async () => {
-    await using adapter = await startAdapter({}, { config: { ...restConfig(), maxUploads: 0 } })
-    const response = await adapter.fetch('/v1/files', { body: {}, headers: { authorization: 'Bearer kis_live_wrong' } })
-    expect(await errorOf(response)).toMatchObject({ status: 401, code: 'invalid_api_key' })
+  for (const [what, framing] of [
+    ['of a said length', { 'content-length': '4000000' }],
+    ['of unsaid length', { 'transfer-encoding': 'chunked' }],
+  ] as const)
+    for (const [path, headers] of [
+      ['/v1/files', { authorization: 'Bearer kis_live_wrong' }],
+      ['/v1/chat/completions', { authorization: 'Bearer kis_live_wrong' }],
+      ['/v1/messages', { 'x-api-key': 'kis_live_wrong' }],
+      ['/v1/audio/transcriptions', { authorization: 'Bearer kis_live_wrong', 'content-type': 'multipart/form-data; boundary=b' }],
+      ['/mcp', { authorization: 'Bearer kis_live_wrong' }],
+    ] as const)
+      it(`reads no byte of a stranger's body ${what} on ${path}`, async () => {
+        await using adapter = await startAdapter({}, { bodies: new LargeBodies({ largestBytes: 0, waitMs: 0 }) })
+        const { port } = new URL(adapter.url)
+        const sent = request({ port, path, method: 'POST', headers: { 'content-type': 'application/json', ...headers, ...framing } })
+        sent.on('error', () => undefined)
+        // Not even its first byte: whoever waits for it answers nothing.
+        sent.flushHeaders()
+        const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+        expect(answer.statusCode).toBe(401)
+        sent.destroy()
+      })
+
+  it('asks whose a key is once for many large bodies, and not at all for small ones', async () => {
+    await using adapter = await startAdapter({ CreateCollection: () => ({ createCollection: { collection: null } }) })
+    const owners = vi.spyOn(adapter.gateway, 'execute')
+    const asked = () => owners.mock.calls.filter(([{ query }]) => query === '{ organization { id } }').length
+    const create = (description: string) => adapter.fetch('/v1/collections', { body: { ...collection, description } })
+    await create('small')
+    expect(asked()).toBe(0)
+    for (let i = 0; i < 3; i++) await create('x'.repeat(20_000))
+    expect(asked()).toBe(1)
   })
 
   it('answers unknown addresses, other methods and parts that are not offered, each by its own code', async () => {
@@ -259,6 +289,16 @@ describe('requests by REST', () => {
     expect(head).toContain('x-should-retry: false')
     expect(JSON.parse(body)).toEqual({ error: { message: expect.any(String), type: 'invalid_request_error', param: null, code } })
     expect((await adapter.fetch('/v1/nothing')).status).toBe(404)
+  })
+
+  it('answers HEAD without a body, also when its headers are not read', async () => {
+    await using adapter = await startAdapter()
+    const socket = connect(Number(new URL(adapter.url).port), '127.0.0.1')
+    socket.end(`HEAD /v1/models HTTP/1.1\r\nhost: x\r\nx-long: ${'x'.repeat(20_000)}\r\n\r\n`)
+    let answer = ''
+    for await (const piece of socket) answer += piece
+    expect(answer).toMatch(/^HTTP\/1\.1 431 /)
+    expect(answer.split('\r\n\r\n')[1]).toBe('')
   })
 
   it('answers a request with an expectation that nobody knows like any other', async () => {

@@ -8,6 +8,7 @@ import { systemClock } from '../../subgraphs/common/clock.ts'
 import { endableIterator } from '../../subgraphs/common/endable-iterator.ts'
 import { InvalidApiKey, KisError } from '../../subgraphs/common/errors.ts'
 import { idSource } from '../../subgraphs/common/ids.ts'
+import { LargeBodies } from '../../subgraphs/common/large-bodies.ts'
 import type { Link, LinkContext, Operation } from '../../subgraphs/common/link.ts'
 import { silentLog } from '../../subgraphs/common/log.ts'
 
@@ -78,7 +79,7 @@ export class FakeGateway implements Link<string | null> {
     if (errors) throw new Error(errors.map(({ message }) => message).join('; '))
     if (context.caller !== KEY) throw new InvalidApiKey()
     const name = operation.name?.value ?? 'anonymous'
-    if (name === 'anonymous') return () => ({ __typename: 'Query' })
+    if (name === 'anonymous') return () => ({ __typename: 'Query', organization: { id: 'org_1' } })
     this.asked.push({ name, variables: sent, context })
     const handler = this.handlers[name]
     if (!handler) throw new Error(`the test has no handler for ${name}`)
@@ -103,10 +104,12 @@ export async function startAdapter(handlers: Handlers = {}, deps: Partial<RestDe
   const gateway = new FakeGateway(handlers)
   const adapter = createRestAdapter({
     gateway,
+    door: { enter: () => () => undefined },
     clock: systemClock,
     ids: idSource(systemClock),
     log: silentLog,
     config: restConfig(),
+    bodies: new LargeBodies({ largestBytes: restConfig().uploadBodyBytes }),
     ...deps,
   })
   const app = fastify({ ...adapter.serverOptions, forceCloseConnections: true })

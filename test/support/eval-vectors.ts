@@ -1,3 +1,4 @@
+import '../../subgraphs/inference/adapters/embedded/no-telemetry.ts'
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'

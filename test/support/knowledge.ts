@@ -24,6 +24,9 @@ export const principal: Principal = {
   scopes: ['knowledge:read', 'knowledge:write'],
   modelAllowlist: null,
   residencyPolicy: 'unrestricted',
+  revision: 0,
+  ancestors: [],
+  rotations: 0,
   requestsPerMinute: null,
   tokensPerMinute: null,
   plan: {

@@ -15,6 +15,8 @@ export interface MockEngine extends AsyncDisposable {
   readonly abandoned: number
   /** Bodies as they came in, newest last; of forms their fields, lists where names end in `[]`, and the file's name and size. */
   readonly requests: readonly Record<string, unknown>[]
+  /** When they arrived, by this process's `performance.now()`. */
+  readonly arrivals: readonly number[]
   /** Makes every call from now on answer this status; null: as scripted. */
   failWith(status: number | null): void
   /** Lets every call that waits at the gate, and those that come later, go on. */
@@ -34,9 +36,11 @@ const WORDS = ['Hello', ' from', ' the', ' mock', ' مرحبا']
 export async function startMockEngine(): Promise<MockEngine> {
   const counts = { chats: 0, embeddings: 0, transcriptions: 0, abandoned: 0 }
   const requests: Record<string, unknown>[] = []
+  const arrivals: number[] = []
   let failure: number | null = null
   const gate = Promise.withResolvers<void>()
   const server = createServer(async (request, response) => {
+    arrivals.push(performance.now())
     const speech = request.url?.endsWith('/audio/transcriptions')
     const body = speech ? await formOf(request) : (JSON.parse((await bytesOf(request)).toString() || '{}') as Record<string, unknown>)
     requests.push(body)
@@ -78,6 +82,7 @@ export async function startMockEngine(): Promise<MockEngine> {
       return counts.abandoned
     },
     requests,
+    arrivals,
     failWith(status) {
       failure = status
     },
@@ -179,6 +184,8 @@ function embeddingsOf({ model, input, encoding_format }: Record<string, unknown>
   const vectors = texts.map((text) => {
     const vector = new Float32Array(width)
     for (const [i, byte] of Buffer.from(String(text)).entries()) vector[i % width]! += byte
+    // Of no text, or one of zeros, it has a direction too.
+    if (vector.every((component) => component === 0)) vector[0] = 1
     if (script === 'nan') vector[0] = Number.NaN
     return vector
   })

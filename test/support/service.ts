@@ -25,8 +25,8 @@ export class ServiceProcess {
     })
   }
 
-  static async start(args: readonly string[], env: Readonly<Record<string, string>>): Promise<ServiceProcess> {
-    const started = ServiceProcess.launch(args, env)
+  static async start(args: readonly string[], env: Readonly<Record<string, string>>, under?: readonly string[]): Promise<ServiceProcess> {
+    const started = ServiceProcess.launch(args, env, under)
     try {
       await started.ready()
     } catch (error) {
@@ -36,9 +36,10 @@ export class ServiceProcess {
     return started
   }
 
-  /** Gives it before it is ready. */
-  static launch(args: readonly string[], env: Readonly<Record<string, string>>): ServiceProcess {
-    const child = spawn(process.execPath, [join(ROOT, 'cli/kis.js'), 'start', ...args], {
+  /** Gives it before it is ready. `under`: a command that runs the one after it, as `strace` does. */
+  static launch(args: readonly string[], env: Readonly<Record<string, string>>, under: readonly string[] = []): ServiceProcess {
+    const [command, ...rest] = [...under, process.execPath, join(ROOT, 'cli/kis.js'), 'start', ...args]
+    const child = spawn(command!, rest, {
       cwd: ROOT,
       // Nothing of the developer's own configuration reaches a test.
       env: { PATH: process.env.PATH ?? '', HOST: '127.0.0.1', PORT: '0', ...env },
@@ -105,6 +106,8 @@ export interface ServiceOptions {
   readonly env?: Readonly<Record<string, string>>
   /** Keep what an earlier start left here; it is then the caller's to remove. */
   readonly folder?: string
+  /** The command under which a process runs; `name` is its own, or `all`. */
+  under?(name: string): readonly string[]
 }
 
 function prepare({ catalog, env = {}, folder }: ServiceOptions): { folder: string; env: Record<string, string>; clean: () => void } {
@@ -120,7 +123,7 @@ function prepare({ catalog, env = {}, folder }: ServiceOptions): { folder: strin
 /** `npm start`, on a free port and a fresh data folder. */
 export async function startEmbedded(options: ServiceOptions = {}): Promise<Service> {
   const { folder, env, clean } = prepare(options)
-  const started = await ServiceProcess.start([], { ...env, KIS_DATA_DIR: join(folder, 'data') })
+  const started = await ServiceProcess.start([], { ...env, KIS_DATA_DIR: join(folder, 'data') }, options.under?.('all'))
   const address = started.address!
   return {
     rest: address,
@@ -168,7 +171,7 @@ export async function startFiveProcesses(options: DistributedOptions = {}): Prom
   const processes = new Map<string, ServiceProcess>()
   const start = async ({ name, role, port }: (typeof places)[number]) => {
     const own = { PORT: String(port), KIS_SECRET: TEST_SECRET, KIS_DATA_DIR: join(folder, name) }
-    processes.set(name, await ServiceProcess.start([role], { ...env, ...urls, ...own, ...options.envOf?.(name) }))
+    processes.set(name, await ServiceProcess.start([role], { ...env, ...urls, ...own, ...options.envOf?.(name) }, options.under?.(name)))
   }
   for (const place of places) await start(place)
   return {

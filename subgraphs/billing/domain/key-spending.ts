@@ -7,8 +7,8 @@ export type SpendPeriod = 'day' | 'month' | 'total'
 export type SpendLimit = { readonly amount: number; readonly period: SpendPeriod }
 
 /**
- * What one key was charged, kept in the wallet, so that a limit is judged by the write that reserves money. It is the sum of the key's usage
- * records: those of `day`, of its month, and of all time.
+ * What one key and its descendants were charged, kept in the wallet, so that a limit is judged by the write that reserves money. It is the sum
+ * of their usage records: those of `day`, of its month, and of all time.
  */
 export type KeySpending = {
   readonly limit: SpendLimit | null

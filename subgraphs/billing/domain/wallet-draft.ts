@@ -2,7 +2,7 @@ import type { StoredValue, Update } from '../../common/ports/document-store.ts'
 import { type KeySpending, NOTHING_SPENT, type SpendLimit, spendingAfter } from './key-spending.ts'
 import { balanceChange, type LedgerEntry, type NewEntry } from './ledger.ts'
 import type { UsageRecord } from './usage.ts'
-import { balanceOf, type Hold, type PendingEntry, type Wallet } from './wallet.ts'
+import { balanceOf, type Hold, type PendingEntry, spendersOf, type Wallet } from './wallet.ts'
 
 /** A wallet with changes that are not written yet; several calls may add theirs one after the other. */
 export class WalletDraft {
@@ -10,13 +10,14 @@ export class WalletDraft {
   readonly #copied: ReadonlyMap<string, LedgerEntry>
   readonly #holds = new Map<string, Hold | null>()
   readonly #spending = new Map<string, KeySpending | null>()
-  /** What the open holds of each key reserve; made when it is first asked for. */
+  /** What the open holds of each key and its descendants reserve; made when it is first asked for. */
   #heldByKey: Map<string, number> | undefined
   readonly #posted: PendingEntry[] = []
   #openHolds: number
   #available: number
   #held: number
   #nextExpiryAt: Date | undefined
+  #rules: number
 
   /** `copied` are entries that the pump has copied out of the wallet, as far as the decisions ask for them. */
   constructor(base: Wallet, copied: ReadonlyMap<string, LedgerEntry>) {
@@ -26,6 +27,17 @@ export class WalletDraft {
     this.#available = base.available
     this.#held = base.held
     this.#nextExpiryAt = base.nextExpiryAt
+    this.#rules = base.rules ?? 0
+  }
+
+  /** The revision of the rules in force. */
+  get rules(): number {
+    return this.#rules
+  }
+
+  /** The latest of several changes stands, whichever is written last. */
+  enforce(revision: number): void {
+    this.#rules = Math.max(this.#rules, revision)
   }
 
   get available(): number {
@@ -67,7 +79,7 @@ export class WalletDraft {
   putHold(id: string, hold: Hold): void {
     const before = this.hold(id)
     if (!before) this.#openHolds += 1
-    this.#moveHeld(hold.apiKeyId, hold.amount - (before?.amount ?? 0))
+    this.#moveHeld(hold, hold.amount - (before?.amount ?? 0))
     if (!this.#nextExpiryAt || this.#nextExpiryAt > hold.expiresAt) this.#nextExpiryAt = hold.expiresAt
     this.#holds.set(id, hold)
   }
@@ -76,7 +88,7 @@ export class WalletDraft {
     const before = this.hold(id)
     if (before) {
       this.#openHolds -= 1
-      this.#moveHeld(before.apiKeyId, -before.amount)
+      this.#moveHeld(before, -before.amount)
     }
     this.#holds.set(id, null)
   }
@@ -85,17 +97,19 @@ export class WalletDraft {
     return (this.#spending.has(apiKeyId) ? this.#spending.get(apiKeyId) : this.#base.spending[apiKeyId]) ?? NOTHING_SPENT
   }
 
-  /** Nano-USD that the key's open holds reserve. */
+  /** Nano-USD that the open holds of the key and its descendants reserve. */
   heldBy(apiKeyId: string): number {
     if (!this.#heldByKey) {
       this.#heldByKey = new Map()
-      for (const [, hold] of this.holds()) this.#moveHeld(hold.apiKeyId, hold.amount)
+      for (const [, hold] of this.holds()) this.#moveHeld(hold, hold.amount)
     }
     return this.#heldByKey.get(apiKeyId) ?? 0
   }
 
-  addSpending(apiKeyId: string, charged: number, at: Date): void {
-    if (charged > 0) this.#spending.set(apiKeyId, spendingAfter(this.spending(apiKeyId), charged, at))
+  /** Counts what a hold is charged for its key, and for the keys that it descends from. */
+  addSpending(hold: Hold, charged: number, at: Date): void {
+    if (charged === 0) return
+    for (const id of spendersOf(hold)) this.#spending.set(id, spendingAfter(this.spending(id), charged, at))
   }
 
   putSpendLimit(apiKeyId: string, limit: SpendLimit | null): void {
@@ -126,15 +140,16 @@ export class WalletDraft {
     this.#nextExpiryAt = times.length > 0 ? new Date(Math.min(...times)) : undefined
   }
 
-  #moveHeld(apiKeyId: string, change: number): void {
-    this.#heldByKey?.set(apiKeyId, (this.#heldByKey.get(apiKeyId) ?? 0) + change)
+  #moveHeld(hold: Hold, change: number): void {
+    for (const id of this.#heldByKey ? spendersOf(hold) : []) this.#heldByKey?.set(id, (this.#heldByKey.get(id) ?? 0) + change)
   }
 
   /** What makes the stored wallet this one, or null when nothing changed. It is right only for the revision that the draft began with. */
   update(): Update | null {
     const expiryMoved = this.#nextExpiryAt?.getTime() !== this.#base.nextExpiryAt?.getTime()
     const last = this.#posted.at(-1)
-    if (!last && this.#holds.size === 0 && this.#spending.size === 0 && !expiryMoved) return null
+    const rulesChanged = this.#rules !== (this.#base.rules ?? 0)
+    if (!last && !rulesChanged && this.#holds.size === 0 && this.#spending.size === 0 && !expiryMoved) return null
     const set: Record<string, StoredValue> = { available: this.#available, held: this.#held }
     const unset: Record<string, ''> = {}
     for (const [id, hold] of this.#holds) {
@@ -147,6 +162,7 @@ export class WalletDraft {
     }
     if (this.#nextExpiryAt) set.nextExpiryAt = this.#nextExpiryAt
     else unset.nextExpiryAt = ''
+    if (rulesChanged) set.rules = this.#rules
     if (last) set.sequence = last.entry.sequence
     return { $set: set, $unset: unset, $inc: { revision: 1 }, ...(last && { $push: { outbox: { $each: this.#posted } } }) }
   }

@@ -13,6 +13,8 @@ export type Wallet = {
   readonly _id: string
   /** Grows with each change but the pump's, which changes nothing that a decision rests on. */
   readonly revision: number
+  /** The organization's revision as of the newest rules in force: older principals get no hold. Absent: 0. */
+  readonly rules?: number
   /** Nano-USD that a new hold may take; never below zero. */
   readonly available: number
   /** Nano-USD that the open holds reserve. */
@@ -22,7 +24,7 @@ export type Wallet = {
   /** No open hold expires before; may be too early. Absent when no hold was open at the reaper's last look. */
   readonly nextExpiryAt?: Date
   readonly holds: { readonly [id: string]: Hold }
-  /** By key: of those that have a limit, or were charged. */
+  /** By key: of those that have a limit, or were charged for their own calls or their descendants'. */
   readonly spending: { readonly [apiKeyId: string]: KeySpending }
   /** The end of the ledger, oldest first. */
   readonly outbox: readonly PendingEntry[]
@@ -36,6 +38,8 @@ type Reserved = {
   readonly amount: number
   readonly expiresAt: Date
   readonly apiKeyId: string
+  /** The keys that the key descends from. Absent: none. */
+  readonly ancestors?: readonly string[]
   readonly requestId: string
 }
 
@@ -53,6 +57,11 @@ export type CallHold = Reserved & {
 
 /** Of a run of several calls, each of which takes its own hold out of this one. `amount` is what no call has taken; nothing is charged to it. */
 export type RunHold = Reserved & { readonly isRun: true }
+
+/** The keys in whose spending the hold counts. */
+export function spendersOf({ apiKeyId, ancestors = [] }: Pick<Hold, 'apiKeyId' | 'ancestors'>): readonly string[] {
+  return [apiKeyId, ...ancestors]
+}
 
 /** The run that the hold's call is a step of, if it is one. */
 export function runOf(hold: Hold): Pick<CallHold, 'runHoldId'> {
@@ -77,4 +86,10 @@ export function emptyWallet(organizationId: string): Wallet {
 
 export function balanceOf({ available, held }: Pick<Wallet, 'available' | 'held'>): number {
   return available + held
+}
+
+/** The last ledger entry that is copied out, with all before it. */
+export function copiedOf({ sequence, outbox }: Pick<Wallet, 'sequence' | 'outbox'>): number {
+  const [waiting] = outbox
+  return waiting ? waiting.entry.sequence - 1 : sequence
 }

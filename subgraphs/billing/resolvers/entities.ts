@@ -29,9 +29,14 @@ async function findUsageRecord({ collections, pump }: BillingDeps, organizationI
   return collections.usage.findOne({ _id: id })
 }
 
-async function findOwnKey({ collections }: BillingDeps, organizationId: string, id: string): Promise<ApiKey | null> {
-  const key = await collections.apiKeys.findOne({ _id: id })
-  return key?.organizationId === organizationId ? key : null
+/** Others' keys are shown to who may manage them. */
+function isShown(principal: Principal, apiKeyId: string): boolean {
+  return apiKeyId === principal.apiKeyId || hasScope(principal, 'admin')
+}
+
+async function findShownKey({ collections }: BillingDeps, principal: Principal, id: string): Promise<ApiKey | null> {
+  if (!isShown(principal, id)) return null
+  return visible(principal, await collections.apiKeys.findOne({ _id: id }), (key) => key.organizationId)
 }
 
 export const entities: Resolvers<BillingDeps> = {
@@ -70,7 +75,7 @@ export const entities: Resolvers<BillingDeps> = {
 
   ApiKey: {
     async __resolveReference({ id }: Reference, { deps, caller }: Context) {
-      return visible(requirePrincipal(caller), await deps.collections.apiKeys.findOne({ _id: id }), (key) => key.organizationId)
+      return findShownKey(deps, requirePrincipal(caller), id)
     },
     id: ({ _id }: ApiKey) => _id,
     spendLimit,
@@ -78,8 +83,10 @@ export const entities: Resolvers<BillingDeps> = {
 
   UsageGroup: {
     model: ({ modelId }: UsageGroup) => modelId && { id: modelId },
+    apiKeyId: ({ apiKeyId }: UsageGroup, _args: object, { caller }: Context) =>
+      apiKeyId && isShown(requirePrincipal(caller), apiKeyId) ? apiKeyId : null,
     apiKey: ({ apiKeyId }: UsageGroup, _args: object, { deps, caller }: Context) =>
-      apiKeyId && findOwnKey(deps, requirePrincipal(caller).organizationId, apiKeyId),
+      apiKeyId && findShownKey(deps, requirePrincipal(caller), apiKeyId),
     totals: (group: UsageGroup) => group,
   },
 
@@ -99,7 +106,7 @@ export const entities: Resolvers<BillingDeps> = {
     },
     id: ({ _id }: UsageRecord) => _id,
     model: ({ modelId }: UsageRecord) => ({ id: modelId }),
-    apiKey: ({ organizationId, apiKeyId }: UsageRecord, _args: object, { deps }: Context) => findOwnKey(deps, organizationId, apiKeyId),
+    apiKey: ({ apiKeyId }: UsageRecord, _args: object, { deps, caller }: Context) => findShownKey(deps, requirePrincipal(caller), apiKeyId),
     quantities: ({ quantities, rates }: UsageRecord) =>
       UNITS.filter((unit) => quantities[unit] > 0).map((unit) => ({ unit, quantity: quantities[unit], rate: BigInt(rates[unit]) })),
     amount: ({ amount }: UsageRecord) => BigInt(amount),

@@ -1,6 +1,6 @@
 import type { ResolverContext } from '../../common/subgraph.ts'
 import { NOTHING_SPENT, resetOf, spentIn } from '../domain/key-spending.ts'
-import type { Wallet } from '../domain/wallet.ts'
+import { spendersOf, type Wallet } from '../domain/wallet.ts'
 import type { ApiKey } from '../use-cases/collections.ts'
 import type { BillingDeps } from '../use-cases/deps.ts'
 
@@ -25,7 +25,7 @@ export async function spendLimit({ _id, organizationId }: ApiKey, _args: object,
   const { limit, ...spending } = wallet?.spending[_id] ?? NOTHING_SPENT
   if (!wallet || !limit) return null
   const now = context.deps.clock.now()
-  const held = Object.values(wallet.holds).reduce((sum, hold) => (hold.apiKeyId === _id ? sum + hold.amount : sum), 0)
+  const held = Object.values(wallet.holds).reduce((sum, hold) => (spendersOf(hold).includes(_id) ? sum + hold.amount : sum), 0)
   return {
     amount: BigInt(limit.amount),
     period: limit.period,

@@ -71,9 +71,13 @@ export async function audit({ collections }: Pick<BillingDeps, 'collections'>, o
   )
 
   const chargedByKey = new Map<string, bigint>()
-  for (const { apiKeyId, amount } of records) chargedByKey.set(apiKeyId, (chargedByKey.get(apiKeyId) ?? 0n) + BigInt(amount))
+  const chargedKeys = [...new Set(records.map(({ apiKeyId }) => apiKeyId))].slice(0, PAGE)
+  const keys = chargedKeys.length > 0 ? await collections.apiKeys.find({ _id: { $in: chargedKeys } }, { limit: PAGE }) : []
+  const ancestorsOf = new Map(keys.map(({ _id, ancestors }) => [_id, ancestors]))
+  for (const { apiKeyId, amount } of records)
+    for (const id of [apiKeyId, ...(ancestorsOf.get(apiKeyId) ?? [])]) chargedByKey.set(id, (chargedByKey.get(id) ?? 0n) + BigInt(amount))
   for (const [apiKeyId, { totalSpent }] of Object.entries(wallet.spending))
-    expect(BigInt(totalSpent), 'what a key has spent is the sum of its usage records').toBe(
+    expect(BigInt(totalSpent), 'what a key has spent is the sum of its usage records and its descendants’').toBe(
       least(chargedByKey.get(apiKeyId) ?? 0n, MAX_NANO_USD),
     )
 

@@ -29,6 +29,10 @@ export class FakeReceivers {
     return true
   }
 
+  async mayReach(): Promise<boolean> {
+    return true
+  }
+
   isNamed(): boolean {
     return true
   }

@@ -15,6 +15,8 @@ export type Organization = {
   readonly plan: string
   /** Nano-USD; null or absent: no balance is low. */
   readonly lowBalanceThreshold?: number | null
+  /** Grows with each change of the rules: of the policy, the plan, or what a key may do. Absent: 0. */
+  readonly revision?: number
   readonly createdAt: Date
 }
 
@@ -22,6 +24,8 @@ export type ApiKey = {
   readonly _id: string
   readonly organizationId: string
   readonly name: string
+  /** The keys that it descends from, its maker last; it is good as long as they all are. Absent: none. */
+  readonly ancestors?: readonly string[]
   readonly scopes: readonly Scope[]
   /** Ids of models; null: every model. */
   readonly modelAllowlist: readonly string[] | null
@@ -31,6 +35,8 @@ export type ApiKey = {
   /** HMAC-SHA-256 of the key. */
   readonly digest: string
   readonly last4: string
+  /** How often the secret has been replaced. Absent: never. */
+  readonly rotations?: number
   readonly expiresAt: Date | null
   readonly revokedAt: Date | null
   readonly createdAt: Date

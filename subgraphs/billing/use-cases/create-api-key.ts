@@ -1,5 +1,5 @@
 import { KisError } from '../../common/errors.ts'
-import { type Principal, requireScope, type Scope } from '../../common/principal.ts'
+import type { Principal, Scope } from '../../common/principal.ts'
 import { requireGrantable } from '../domain/grants.ts'
 import {
   checkAllowlist,
@@ -12,6 +12,7 @@ import {
 } from './api-key-input.ts'
 import { checkName } from './checks.ts'
 import type { BillingDeps } from './deps.ts'
+import { ownKey } from './manage-api-key.ts'
 import { type ApiKeyWithSecret, newApiKey } from './new-api-key.ts'
 import { putSpendLimit, requireSpendable, spendLimitOf } from './spend-limit.ts'
 
@@ -26,27 +27,37 @@ export interface CreateApiKeyInput extends KeyRates {
 
 /** Keys of one organization that are not revoked: the wallet, which every call writes, has a counter of each. */
 export const MAX_API_KEYS = 1_000
+/** Keys that one may descend from: each hold of a call names them, and a key's charge is counted for each. An organization's own levels are two or three. */
+export const MAX_ANCESTORS = 8
 const DEFAULT_SCOPES: readonly Scope[] = ['inference', 'knowledge:read', 'knowledge:write']
 
-/** Makes a key of the caller's organization, with no more than the caller's own key may do. An allowlist or a spend limit left out is the
- * caller's own. */
+/** Makes a key of the caller's organization, which descends from the caller's, with no more than the caller's own key may do. What is left out of
+ * allowlist, expiry, rates and spend limit is the caller's own. */
 export async function createApiKey(deps: BillingDeps, principal: Principal, input: CreateApiKeyInput): Promise<ApiKeyWithSecret> {
-  requireScope(principal, 'admin')
-  const wanted = input.modelAllowlist === undefined ? principal.modelAllowlist : input.modelAllowlist
+  const own = await ownKey(deps, principal)
+  const ancestors = [...(own.ancestors ?? []), own._id]
+  if (ancestors.length > MAX_ANCESTORS)
+    throw new KisError(
+      'invalid_request',
+      `A key descends from at most ${MAX_ANCESTORS} others, and the caller's does already: make it with a key nearer to the organization's first.`,
+    )
+  const { modelAllowlist = own.modelAllowlist, expiresAt = own.expiresAt } = input
+  const { requestsPerMinute = own.requestsPerMinute ?? null, tokensPerMinute = own.tokensPerMinute ?? null } = input
   const created = newApiKey(deps, {
     organizationId: principal.organizationId,
     name: checkName(input.name, 'name'),
+    ancestors,
     scopes: checkScopes(input.scopes ?? DEFAULT_SCOPES),
-    modelAllowlist: checkAllowlist(wanted),
-    ...checkRatesOfKey(input),
-    expiresAt: checkExpiry(input.expiresAt ?? null, deps.clock),
+    modelAllowlist: checkAllowlist(modelAllowlist),
+    ...checkRatesOfKey({ requestsPerMinute, tokensPerMinute }),
+    expiresAt: checkExpiry(expiresAt, deps.clock),
   })
-  requireGrantable(principal, created.apiKey)
+  requireGrantable(principal, own, created.apiKey)
   const { organizationId } = principal
   const { apiKeys } = deps.collections
   const limit =
     input.spendLimit === undefined ? await spendLimitOf(deps, organizationId, principal.apiKeyId) : checkSpendLimit(input.spendLimit)
-  await requireSpendable(deps, principal, limit)
+  await requireSpendable(deps, own, created.apiKey, limit)
   if ((await apiKeys.countDocuments({ organizationId, revokedAt: null })) >= MAX_API_KEYS)
     throw new KisError('invalid_request', `An organization has at most ${MAX_API_KEYS} keys that are not revoked.`)
   const { _id } = created.apiKey

@@ -17,7 +17,7 @@ export interface BillingDeps {
   /** Secret part of the keys' digests, and of what webhooks are signed with. */
   readonly pepper: Uint8Array
   /** The way to the addresses of webhooks. */
-  readonly egress: Pick<Egress, 'mayAsk' | 'isNamed' | 'open'>
+  readonly egress: Pick<Egress, 'mayAsk' | 'mayReach' | 'isNamed' | 'open'>
   /** The unit in which failed webhooks wait. */
   readonly retryBackoffMs: number
   /** Wakes who sends webhooks. */

@@ -6,14 +6,16 @@ import { changeHold } from './change-hold.ts'
 import { checkQuantities } from './checks.ts'
 import type { BillingDeps } from './deps.ts'
 import { HoldEnded } from './hold-errors.ts'
+import { requireInForce } from './rules-in-force.ts'
 
 /**
  * Marks the hold as about to reach an engine; `quantities` are charged if nothing more is heard of the call. Repeatable: the first
- * quantities stand. @throws {HoldEnded} the engine must not be called.
+ * quantities stand, and the rules are judged again. @throws {HoldEnded} @throws {StalePrincipal} the engine must not be called.
  */
-export async function dispatchHold(deps: BillingDeps, { organizationId }: Principal, id: string, quantities: Quantities): Promise<Hold> {
+export async function dispatchHold(deps: BillingDeps, principal: Principal, id: string, quantities: Quantities): Promise<Hold> {
   const checkpoint = checkQuantities(quantities, 'quantities')
-  return changeHold(deps, organizationId, id, (hold) => {
+  return changeHold(deps, principal.organizationId, id, (hold, wallet) => {
+    requireInForce(wallet, principal)
     if (isRunHold(hold))
       throw new KisError('invalid_request', `The hold \`${id}\` is a run's: its calls have holds of their own.`, { param: 'id' })
     if (hold.state === 'dispatched') return hold

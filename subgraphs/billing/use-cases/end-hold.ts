@@ -56,7 +56,7 @@ export function endOpenHold(
   if (isRunHold(hold)) return wallet.post({ ...entry, postings: endPostings(BigInt(hold.amount), 0n, 0n) })
   const { charged, absorbed } = used ? chargeOf(hold, used.quantities) : { charged: 0n, absorbed: 0n }
   if (absorbed > 0n) log.warn({ organizationId, holdId: id, absorbedNanoUsd: absorbed.toString() }, 'a call cost more than its hold')
-  wallet.addSpending(hold.apiKeyId, Number(charged), at)
+  wallet.addSpending(hold, Number(charged), at)
   return wallet.post(
     { ...entry, postings: endPostings(BigInt(hold.amount) - keptByRun(wallet, hold, charged), charged, absorbed) },
     used ? usageRecord(organizationId, id, hold, used, Number(charged), at) : undefined,

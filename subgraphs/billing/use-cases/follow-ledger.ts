@@ -1,6 +1,6 @@
 import { KisError, NotFound } from '../../common/errors.ts'
-import { following } from '../../common/following.ts'
 import type { LedgerEntry } from '../domain/ledger.ts'
+import { copiedOf } from '../domain/wallet.ts'
 import type { BillingDeps } from './deps.ts'
 
 /** Entries that are read together. */
@@ -31,7 +31,7 @@ export function followLedger<T>(
       if (events.length > 0) return events
     }
   }
-  return following(read, (wake) => deps.pump.listeners.add(organizationId, wake))
+  return deps.pump.followers.follow(organizationId, read, () => position!)
 }
 
 async function startOf({ collections }: BillingDeps, organizationId: string, after: string | null): Promise<number> {
@@ -50,8 +50,7 @@ export async function entriesAfter(
   position: number,
 ): Promise<readonly LedgerEntry[]> {
   const wallet = await collections.wallets.findOne({ _id: organizationId })
-  const [waiting] = wallet?.outbox ?? []
-  const copied = waiting ? waiting.entry.sequence - 1 : (wallet?.sequence ?? 0)
+  const copied = wallet ? copiedOf(wallet) : 0
   if (copied <= position) return []
   return collections.entries.find(
     { organizationId, sequence: { $gt: position, $lte: copied } },

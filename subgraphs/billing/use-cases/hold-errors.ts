@@ -31,12 +31,17 @@ export class InsufficientQuota extends KisError {
 
 /** The wallet may have enough, but the key may not spend it. */
 export class SpendLimitReached extends KisError {
-  constructor({ amount, period }: SpendLimit, now: { readonly spent: number; readonly held: number; readonly resetsAt: Date | null }) {
-    const limit = `${usd(amount)} USD ${{ day: 'a day', month: 'a month', total: 'in total' }[period]}`
-    const used = `${usd(now.spent)} are spent and ${usd(now.held)} held by calls under way`
-    const next = now.resetsAt ? `, until ${now.resetsAt.toISOString()}` : ''
-    super('insufficient_quota', `The most that this call may cost does not fit the key's spend limit of ${limit}: ${used}${next}.`)
+  /** `figures`: null when the limit is that of a key from which the caller's descends, whose figures are not the caller's to know. */
+  constructor(resetsAt: Date | null, figures: { readonly limit: SpendLimit; readonly spent: number; readonly held: number } | null) {
+    const which = figures ? figuresOf(figures) : 'the spend limit of a key from which this one descends'
+    const next = resetsAt ? `, until ${resetsAt.toISOString()}` : ''
+    super('insufficient_quota', `The most that this call may cost does not fit ${which}${next}.`)
   }
+}
+
+function figuresOf({ limit, spent, held }: { readonly limit: SpendLimit; readonly spent: number; readonly held: number }): string {
+  const period = { day: 'a day', month: 'a month', total: 'in total' }[limit.period]
+  return `the key's spend limit of ${usd(limit.amount)} USD ${period}: ${usd(spent)} are spent and ${usd(held)} held by calls under way`
 }
 
 function usd(amount: number): string {

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { apiKeyFrom, digestOf } from '../domain/api-key.ts'
 import type { Grants } from '../domain/grants.ts'
-import type { KeyRates } from './api-key-input.ts'
 import type { ApiKey } from './collections.ts'
 import type { BillingDeps } from './deps.ts'
 
@@ -11,10 +10,10 @@ export interface ApiKeyWithSecret {
   readonly key: string
 }
 
-export interface NewApiKey extends Grants, KeyRates {
+export interface NewApiKey extends Grants {
   readonly organizationId: string
   readonly name: string
-  readonly expiresAt: Date | null
+  readonly ancestors?: readonly string[]
 }
 
 /** Makes the record; storing it is the caller's. */

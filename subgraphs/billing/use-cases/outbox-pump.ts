@@ -1,5 +1,6 @@
-import { Listeners } from '../../common/listeners.ts'
+import { Followers } from '../../common/followers.ts'
 import type { Log } from '../../common/log.ts'
+import { copiedOf } from '../domain/wallet.ts'
 import type { Collections } from './collections.ts'
 import { pumpOutbox } from './pump-outbox.ts'
 
@@ -25,7 +26,11 @@ export class OutboxPump implements AsyncDisposable {
   /** Of organizations whose entries wait for others. */
   readonly #timers = new Map<string, NodeJS.Timeout>()
   /** Told of each run of their organization, after it. */
-  readonly listeners = new Listeners()
+  readonly followers = new Followers(async (positions) => {
+    const ids = [...positions.keys()]
+    const wallets = await this.#collections.wallets.find({ _id: { $in: ids } }, { limit: ids.length })
+    return wallets.filter((wallet) => copiedOf(wallet) > positions.get(wallet._id)!).map(({ _id }) => _id)
+  })
   #closed = false
 
   constructor(collections: Collections, log: Log) {
@@ -75,7 +80,7 @@ export class OutboxPump implements AsyncDisposable {
     const run: Run = {
       current: pumpOutbox(this.#collections, organizationId).finally(() => {
         if (!run.next) this.#runs.delete(organizationId)
-        this.listeners.tell(organizationId)
+        this.followers.tell(organizationId)
       }),
     }
     this.#runs.set(organizationId, run)

@@ -7,11 +7,21 @@ import { holdPostings, type Postings } from '../domain/ledger.ts'
 import { MAX_NANO_USD, NOTHING, type Quantities, type Rates, toStored } from '../domain/money.ts'
 import { toStoredCard, worstCaseOf } from '../domain/rate-card.ts'
 import type { Operation } from '../domain/usage.ts'
-import { type CallHold, type Hold, isRunHold, MAX_OPEN_HOLDS, MAX_PENDING_ENTRIES, type RunHold, runOf } from '../domain/wallet.ts'
+import {
+  type CallHold,
+  type Hold,
+  isRunHold,
+  MAX_OPEN_HOLDS,
+  MAX_PENDING_ENTRIES,
+  type RunHold,
+  runOf,
+  spendersOf,
+} from '../domain/wallet.ts'
 import type { WalletDraft } from '../domain/wallet-draft.ts'
 import { checkForeignId, checkHoldId, checkQuantities, checkRateCard, checkTtl } from './checks.ts'
 import type { BillingDeps } from './deps.ts'
 import { HoldConflict, HoldEnded, InsufficientQuota, RunLimitExceeded, SpendLimitReached } from './hold-errors.ts'
+import { requireInForce } from './rules-in-force.ts'
 
 /** Rates of the units by their names, and the tiers above them. */
 export type RateCardInput = Rates & { readonly version: string; readonly tiers: readonly RateTierInput[] }
@@ -36,12 +46,12 @@ const MAX_ID_AGE_MS = 60_000
  * Reserves the worst case of a call, in the wallet or in what its run may still spend. Repeatable while the hold is open: the same id and amount
  * give the same hold.
  * @throws {InsufficientQuota} @throws {SpendLimitReached} nothing is held. @throws {RunLimitExceeded} nor is it here. @throws {HoldConflict} the id has another amount, or its
- * hold has ended. @throws {HoldEnded} the run's hold has.
+ * hold has ended. @throws {HoldEnded} the run's hold has. @throws {StalePrincipal} nothing is held.
  */
 export async function placeHold(deps: BillingDeps, principal: Principal, input: PlaceHoldInput): Promise<Hold> {
   const runHoldId = input.runHoldId == null ? undefined : checkHoldId(input.runHoldId)
   const now = deps.clock.now()
-  const hold = newHold(input, principal.apiKeyId, now)
+  const hold = newHold(input, principal, now)
   return reserve(deps, principal, input.id, runHoldId ? { ...hold, runHoldId } : hold, (wallet) => {
     if (!runHoldId) return takeFromWallet(wallet, hold, now)
     const run = wallet.hold(runHoldId)
@@ -70,7 +80,7 @@ export async function placeRunHold(deps: BillingDeps, principal: Principal, inpu
     state: 'placed',
     amount: toStored(input.amount),
     expiresAt: new Date(now.getTime() + checkTtl(input.ttlSeconds) * 1_000),
-    apiKeyId: principal.apiKeyId,
+    ...ofKey(principal),
     requestId: checkForeignId(input.requestId, 'requestId'),
   }
   return reserve(deps, principal, input.id, hold, (wallet) => takeFromWallet(wallet, hold, now))
@@ -79,11 +89,12 @@ export async function placeRunHold(deps: BillingDeps, principal: Principal, inpu
 /** `take` finds the amount and says what of it moves in the ledger. */
 async function reserve(
   deps: BillingDeps,
-  { organizationId }: Principal,
+  principal: Principal,
   holdId: string,
   hold: Hold,
   take: (wallet: WalletDraft) => Postings,
 ): Promise<Hold> {
+  const { organizationId } = principal
   const id = checkHoldId(holdId)
   const now = deps.clock.now()
   if (Math.abs(now.getTime() - timeOfId(id)!) > MAX_ID_AGE_MS)
@@ -95,6 +106,7 @@ async function reserve(
     if (open?.amount === hold.amount) return open
     if (open) throw new HoldConflict(id, 'is open with another amount')
     if (wallet.entry(end)) throw new HoldConflict(id, 'has ended')
+    requireInForce(wallet, principal)
     if (wallet.openHolds >= MAX_OPEN_HOLDS) throw new ServiceUnavailable('Room for another call of this organization')
     if (wallet.pendingEntries >= MAX_PENDING_ENTRIES) throw new ServiceUnavailable('The ledger')
     wallet.post({ _id, kind: 'hold', postings: take(wallet), reference: id, ...runOf(hold), at: now })
@@ -105,9 +117,10 @@ async function reserve(
 }
 
 /** What of a hold moves in the ledger. @throws {InsufficientQuota} @throws {SpendLimitReached} */
-export function takeFromWallet(wallet: WalletDraft, { amount, apiKeyId }: Pick<Hold, 'amount' | 'apiKeyId'>, now: Date): Postings {
+export function takeFromWallet(wallet: WalletDraft, hold: Pick<Hold, 'amount' | 'apiKeyId' | 'ancestors'>, now: Date): Postings {
+  const { amount } = hold
   if (wallet.available < amount) throw new InsufficientQuota()
-  requireWithinLimit(wallet, apiKeyId, amount, now)
+  for (const id of spendersOf(hold)) requireWithinLimit(wallet, id, amount, now, id === hold.apiKeyId)
   return holdPostings(BigInt(amount))
 }
 
@@ -117,19 +130,23 @@ export function amountOf({ ceiling, rateCard }: Pick<PlaceHoldInput, 'ceiling' |
 }
 
 /**
- * What the key has spent in its period, what its open holds may still spend, and the new one must fit the limit together. The sum may be
- * more than a number holds exactly. @throws {SpendLimitReached}
+ * What the key has spent in its period, what its open holds may still spend, and the new one must fit the limit together, its descendants'
+ * included. The sum may be more than a number holds exactly. `isOwn`: the key is the caller's, who may know its figures. @throws {SpendLimitReached}
  */
-function requireWithinLimit(wallet: WalletDraft, apiKeyId: string, amount: number, now: Date): void {
+function requireWithinLimit(wallet: WalletDraft, apiKeyId: string, amount: number, now: Date, isOwn: boolean): void {
   const spending = wallet.spending(apiKeyId)
   if (!spending.limit) return
   const { limit } = spending
   const [spent, held] = [spentIn(spending, limit.period, now), wallet.heldBy(apiKeyId)]
   if (BigInt(spent) + BigInt(held) + BigInt(amount) > BigInt(limit.amount))
-    throw new SpendLimitReached(limit, { spent, held, resetsAt: resetOf(limit.period, now) })
+    throw new SpendLimitReached(resetOf(limit.period, now), isOwn ? { limit, spent, held } : null)
 }
 
-function newHold(input: PlaceHoldInput, apiKeyId: string, now: Date): CallHold {
+function ofKey({ apiKeyId, ancestors }: Principal): Pick<Hold, 'apiKeyId' | 'ancestors'> {
+  return ancestors.length > 0 ? { apiKeyId, ancestors } : { apiKeyId }
+}
+
+function newHold(input: PlaceHoldInput, principal: Principal, now: Date): CallHold {
   const amount = amountOf(input)
   const ttlSeconds = checkTtl(input.ttlSeconds)
   if (amount > MAX_NANO_USD) throw new InsufficientQuota()
@@ -137,7 +154,7 @@ function newHold(input: PlaceHoldInput, apiKeyId: string, now: Date): CallHold {
     state: 'placed',
     amount: toStored(amount),
     expiresAt: new Date(now.getTime() + ttlSeconds * 1_000),
-    apiKeyId,
+    ...ofKey(principal),
     modelId: checkForeignId(input.modelId, 'modelId'),
     operation: input.operation,
     requestId: checkForeignId(input.requestId, 'requestId'),

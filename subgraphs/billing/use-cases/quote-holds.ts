@@ -20,7 +20,7 @@ const MAX_QUOTES = 64
  */
 export async function quoteHolds(
   { collections, clock }: BillingDeps,
-  { organizationId, apiKeyId }: Principal,
+  { organizationId, ...key }: Principal,
   holds: readonly Pick<PlaceHoldInput, 'ceiling' | 'rateCard'>[],
 ): Promise<readonly HoldQuote[]> {
   if (holds.length > MAX_QUOTES) throw new KisError('array_above_max_length', `At most ${MAX_QUOTES} holds are quoted.`, { param: 'holds' })
@@ -29,14 +29,19 @@ export async function quoteHolds(
   const draft = new WalletDraft(wallet, new Map())
   return holds.map((hold) => {
     const amount = amountOf(hold)
-    return { amount, isCovered: amount <= MAX_NANO_USD && isCovered(draft, toStored(amount), apiKeyId, clock.now()) }
+    return { amount, isCovered: amount <= MAX_NANO_USD && isCovered(draft, toStored(amount), key, clock.now()) }
   })
 }
 
 /** By the rule of the real hold, on a draft that nobody writes. */
-function isCovered(draft: WalletDraft, amount: number, apiKeyId: string, now: Date): boolean {
+function isCovered(
+  draft: WalletDraft,
+  amount: number,
+  { apiKeyId, ancestors }: Pick<Principal, 'apiKeyId' | 'ancestors'>,
+  now: Date,
+): boolean {
   try {
-    takeFromWallet(draft, { amount, apiKeyId }, now)
+    takeFromWallet(draft, { amount, apiKeyId, ancestors }, now)
     return true
   } catch (error) {
     if (error instanceof KisError && error.code === 'insufficient_quota') return false

@@ -8,7 +8,9 @@ import { type SpendPeriod, spentIn } from '../domain/key-spending.ts'
 import { NOTHING } from '../domain/money.ts'
 import { audit } from '../test-support/audit.ts'
 import { fundedOrganization, ManualClock, openBilling } from '../test-support/world.ts'
+import type { BillingDeps } from './deps.ts'
 import { dispatchHold } from './dispatch-hold.ts'
+import { newApiKey } from './new-api-key.ts'
 import { placeHold } from './place-hold.ts'
 import { reapHolds } from './reap-holds.ts'
 import { settleHold } from './settle-hold.ts'
@@ -16,8 +18,17 @@ import { putSpendLimit } from './spend-limit.ts'
 import { voidHold } from './void-hold.ts'
 
 const RUNS = full(3_000)
-const LIMIT = 100
-const KEYS = ['key_limited', 'key_free'] as const
+const [LIMIT, LIMIT_OF_CHILD] = [100, 60]
+/** With the keys that each descends from. */
+const ANCESTORS = {
+  key_limited: [],
+  key_child: ['key_limited'],
+  key_sibling: ['key_limited'],
+  key_grandchild: ['key_limited', 'key_child'],
+  key_free: [],
+} as const
+const KEYS = Object.keys(ANCESTORS) as (keyof typeof ANCESTORS)[]
+const LIMITS = { key_limited: LIMIT, key_child: LIMIT_OF_CHILD }
 const PERIODS: readonly SpendPeriod[] = ['day', 'month', 'total']
 /** One nano-USD a token. */
 const RATE_CARD = {
@@ -46,14 +57,17 @@ const step = fc.record({
   waitMs: fc.constantFrom(0, 0, 15_000, 6 * 3_600_000, 20 * 86_400_000),
 })
 
-it('no mix of outcomes, processes and faults lets a key spend and hold more than its limit in a period', { timeout: 600_000 }, async () => {
+it('no mix of outcomes, processes and faults lets a key spend and hold more than its limit in a period, with all that descend from it', {
+  timeout: 600_000,
+}, async () => {
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...PERIODS), fc.array(step, { minLength: 1, maxLength: 12 }), async (period, steps) => {
       const [store, clock] = [new MemoryDocumentStore(), new ManualClock()]
       const ids = idSource(clock)
       const processes = [openBilling(store, clock, ids), openBilling(store, clock, ids)]
       const { organizationId } = await fundedOrganization(processes[0]!, 10_000n)
-      await putSpendLimit(processes[0]!, organizationId, KEYS[0], { amount: LIMIT, period })
+      for (const [id, amount] of Object.entries(LIMITS)) await putSpendLimit(processes[0]!, organizationId, id, { amount, period })
+      for (const id of KEYS) await insertKey(processes[0]!, organizationId, id)
       const holds: string[] = []
 
       const run = async (process: number, given: typeof command extends fc.Arbitrary<infer C> ? C : never) => {
@@ -63,7 +77,8 @@ it('no mix of outcomes, processes and faults lets a key spend and hold more than
         if (given.kind === 'place') {
           holds[given.slot] = ids('hold')
           const call = { operation: 'embedding', modelId: 'm', requestId: 'r', rateCard: RATE_CARD, ttlSeconds: 10 } as const
-          return placeHold(deps, { ...principal, apiKeyId: given.key }, { id: holds[given.slot]!, ...call, ceiling: used(given.tokens) })
+          const caller = { ...principal, apiKeyId: given.key, ancestors: ANCESTORS[given.key] }
+          return placeHold(deps, caller, { id: holds[given.slot]!, ...call, ceiling: used(given.tokens) })
         }
         const id = holds[given.slot] ?? ids('hold')
         if (given.kind === 'dispatch') return dispatchHold(deps, principal, id, used(given.tokens))
@@ -81,13 +96,22 @@ it('no mix of outcomes, processes and faults lets a key spend and hold more than
         const { usageRecords } = await audit(processes[0]!, organizationId)
         const wallet = (await processes[0]!.collections.wallets.findOne({ _id: organizationId }))!
         const since = { day: clock.now().toISOString().slice(0, 10), month: clock.now().toISOString().slice(0, 7), total: '' }[period]
-        const ofKey = usageRecords.filter(({ apiKeyId, at }) => apiKeyId === KEYS[0] && at.toISOString().startsWith(since))
-        const spent = ofKey.reduce((sum, { amount }) => sum + amount, 0)
-        const held = Object.values(wallet.holds).reduce((sum, hold) => (hold.apiKeyId === KEYS[0] ? sum + hold.amount : sum), 0)
-        expect(spentIn(wallet.spending[KEYS[0]]!, period, clock.now())).toBe(spent)
-        expect(spent + held).toBeLessThanOrEqual(LIMIT)
+        for (const [id, limit] of Object.entries(LIMITS)) {
+          const family: readonly string[] = KEYS.filter((key) => key === id || ANCESTORS[key].some((ancestor) => ancestor === id))
+          const ofFamily = usageRecords.filter(({ apiKeyId, at }) => family.includes(apiKeyId) && at.toISOString().startsWith(since))
+          const spent = ofFamily.reduce((sum, { amount }) => sum + amount, 0)
+          const held = Object.values(wallet.holds).reduce((sum, hold) => (family.includes(hold.apiKeyId) ? sum + hold.amount : sum), 0)
+          expect(spentIn(wallet.spending[id]!, period, clock.now())).toBe(spent)
+          expect(spent + held).toBeLessThanOrEqual(limit)
+        }
       }
     }),
     { numRuns: RUNS },
   )
 })
+
+async function insertKey(deps: BillingDeps, organizationId: string, id: keyof typeof ANCESTORS): Promise<void> {
+  const grants = { scopes: ['inference'], modelAllowlist: null, expiresAt: null } as const
+  const { apiKey } = newApiKey(deps, { organizationId, name: id, ancestors: ANCESTORS[id], ...grants })
+  await deps.collections.apiKeys.insertOne({ ...apiKey, _id: id })
+}

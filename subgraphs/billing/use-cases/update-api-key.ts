@@ -12,8 +12,9 @@ import {
 import { checkName } from './checks.ts'
 import type { ApiKey } from './collections.ts'
 import type { BillingDeps } from './deps.ts'
-import { changeLiveKey, ownKeyError, requireManageable } from './manage-api-key.ts'
-import { putSpendLimit, requireSpendable } from './spend-limit.ts'
+import { changeLiveKey, ownKey, ownKeyError, requireManageable } from './manage-api-key.ts'
+import { putInForce } from './rules-in-force.ts'
+import { requireSpendable } from './spend-limit.ts'
 
 export interface UpdateApiKeyInput extends KeyRates {
   readonly id: string
@@ -27,7 +28,7 @@ export interface UpdateApiKeyInput extends KeyRates {
   readonly spendLimit?: SpendLimitInput | null
 }
 
-/** Changes what is given of a key. */
+/** Changes what is given of a key. Answers when it is in force. */
 export async function updateApiKey(deps: BillingDeps, principal: Principal, input: UpdateApiKeyInput): Promise<ApiKey> {
   requireScope(principal, 'admin')
   const change = {
@@ -39,11 +40,13 @@ export async function updateApiKey(deps: BillingDeps, principal: Principal, inpu
   }
   const limit = input.spendLimit === undefined ? undefined : checkSpendLimit(input.spendLimit)
   const key = await requireManageable(deps, principal, input.id)
-  requireGrantable(principal, { ...key, ...change })
+  const own = await ownKey(deps, principal)
+  requireGrantable(principal, own, { ...key, ...change })
   if (key._id === principal.apiKeyId && change.scopes && !change.scopes.some((scope) => scope === 'admin' || scope === 'operator'))
-    throw ownKeyError('take the scope `admin` from')
-  if (limit !== undefined) await requireSpendable(deps, principal, limit)
-  const changed = await changeLiveKey(deps, key, change)
-  if (limit !== undefined) await putSpendLimit(deps, key.organizationId, key._id, limit)
+    throw ownKeyError('take the scope `admin` from itself')
+  if (limit !== undefined) await requireSpendable(deps, own, key, limit)
+  const changed = await changeLiveKey(deps, key, { $set: change })
+  const isRule = limit !== undefined || Object.keys(change).some((field) => field !== 'name')
+  if (isRule) await putInForce(deps, key.organizationId, (wallet) => limit !== undefined && wallet.putSpendLimit(key._id, limit))
   return changed
 }

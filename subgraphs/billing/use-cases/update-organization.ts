@@ -5,6 +5,7 @@ import { checkName } from './checks.ts'
 import type { Organization } from './collections.ts'
 import { checkPlan } from './create-organization.ts'
 import type { BillingDeps } from './deps.ts'
+import { putInForce } from './rules-in-force.ts'
 
 /** Renames the caller's organization, sets its residency policy or what balance is low; what is not given stays. */
 export async function updateOrganization(
@@ -39,8 +40,10 @@ export async function assignPlan(deps: BillingDeps, principal: Principal, organi
   return change(deps, organizationId, { plan: checkPlan(deps, plan) })
 }
 
-async function change({ collections }: BillingDeps, id: string, fields: Partial<Organization>): Promise<Organization> {
-  const organization = await collections.organizations.findOneAndUpdate({ _id: id }, { $set: fields })
+/** Answers when a rule that is changed is in force. */
+async function change(deps: BillingDeps, id: string, fields: Partial<Organization>): Promise<Organization> {
+  const organization = await deps.collections.organizations.findOneAndUpdate({ _id: id }, { $set: fields })
   if (!organization) throw new NotFound('organization', id, 'organizationId')
+  if ('residencyPolicy' in fields || 'plan' in fields) await putInForce(deps, id)
   return organization
 }

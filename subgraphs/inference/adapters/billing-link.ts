@@ -1,5 +1,5 @@
 import type { Clock } from '../../common/clock.ts'
-import { KisError, ServiceUnavailable } from '../../common/errors.ts'
+import { KisError, ServiceUnavailable, StalePrincipal } from '../../common/errors.ts'
 import { type Link, request } from '../../common/link.ts'
 import { PRINCIPAL_FIELDS, type PrincipalAnswer, principalFrom } from '../../common/principal-answer.ts'
 import { formatUsd, parseUsd } from '../../common/usd.ts'
@@ -151,11 +151,12 @@ export function billingOver(link: Link, clock: Clock): Billing {
 
 /** Billing tells a hold that has ended from an outage of its own by the wait that it asks for: none. */
 function isEnded(error: unknown): boolean {
-  return error instanceof KisError && error.code === 'service_unavailable' && error.retryAfterMs === 0
+  return error instanceof KisError && !(error instanceof StalePrincipal) && error.code === 'service_unavailable' && error.retryAfterMs === 0
 }
 
 /** Billing has judged, so that a repeat would be judged alike. */
 function isAnswer(error: unknown): boolean {
+  if (error instanceof StalePrincipal) return true
   return error instanceof KisError && error.code !== 'service_unavailable' && error.code !== 'internal'
 }
 

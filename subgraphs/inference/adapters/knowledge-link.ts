@@ -1,6 +1,5 @@
 import { KisError, NotFound } from '../../common/errors.ts'
 import { type Link, request } from '../../common/link.ts'
-import type { Principal } from '../../common/principal.ts'
 import { parseUsd } from '../../common/usd.ts'
 import type { BillingContext } from '../ports/billing.ts'
 import type { CollectionDescription, Knowledge, Passage } from '../ports/knowledge.ts'
@@ -33,10 +32,10 @@ interface Hit {
   }
 }
 
-/** Knowledge behind a link. An agent reads its collections for whoever may run it. */
+/** Knowledge behind a link. */
 export function knowledgeOver(link: Link): Knowledge {
   const ask = <Data>(query: string, variables: Readonly<Record<string, unknown>>, context: BillingContext) =>
-    request<Data>(link, { query, variables }, { ...context, caller: reader(context.caller) })
+    request<Data>(link, { query, variables }, context)
 
   return {
     async describe(collectionIds, context) {
@@ -75,8 +74,4 @@ export function knowledgeOver(link: Link): Knowledge {
       }
     },
   }
-}
-
-function reader(caller: Principal): Principal {
-  return { ...caller, scopes: [...new Set([...caller.scopes, 'knowledge:read' as const])] }
 }

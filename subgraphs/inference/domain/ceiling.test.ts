@@ -5,7 +5,7 @@ import { parts } from '../testing/parts.ts'
 import { catalogOf } from './catalog.ts'
 import { chatCeiling, chatTokensTaken, embeddingCeiling } from './ceiling.ts'
 import { type ChatRequest, checkChatRequest } from './chat-request.ts'
-import { countAnswerTokens, countChunkTokens, inputSizeOf, inputTokensOf } from './count-chat-tokens.ts'
+import { countAnswerTokens, countChunk, inputSizeOf, inputTokensOf } from './count-chat-tokens.ts'
 
 const user = { role: 'user', content: 'Hello' }
 const requestOf = (fields: object) => checkChatRequest({ model: 'chat', messages: [user], ...fields }, false)
@@ -108,7 +108,9 @@ it.each<[string, object, number]>([
   ['a call of a tool', { tool_calls: [{ index: 0, function: { name: 'f', arguments: '' } }] }, 1],
   ['a whole sentence at once', { content: 'The green tea is brewed at eighty degrees.' }, 13],
 ])('counts the tokens of a chunk with %s', (_name, delta, tokens) => {
-  expect(countChunkTokens({ choices: [{ index: 0, delta }] })).toBe(tokens)
+  const count = { tokens: 0, fewest: 0, units: 0 }
+  countChunk({ choices: [{ index: 0, delta }] }, count)
+  expect(count.tokens).toBe(tokens)
 })
 
 it('an answer that is not one of the protocol has no tokens', () => {

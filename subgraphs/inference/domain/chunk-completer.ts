@@ -30,12 +30,15 @@ export class ChunkCompleter {
     return chunks.flatMap((chunk) => this.#chunk(chunk))
   }
 
-  /** The end of an answer that ended well; `counted`: what it used, where the engine said nothing of it. Nothing, if nothing was said. */
-  end(counted: Usage): readonly ProtocolObject[] {
+  /**
+   * The end of an answer that ended well, or `isCut` where the call ended; `counted`: what it used, where the engine said nothing of it. Nothing, if
+   * nothing was said.
+   */
+  end(counted: Usage, isCut = false): readonly ProtocolObject[] {
     const head = this.#head
     if (!head) return []
     const ends = [...this.#choices].flatMap(([index, { calls, isFinished }]) =>
-      isFinished ? [] : [{ ...head, choices: [{ index, delta: {}, logprobs: null, finish_reason: endOf(calls.any) }] }],
+      isFinished ? [] : [{ ...head, choices: [{ index, delta: {}, logprobs: null, finish_reason: isCut ? 'length' : endOf(calls.any) }] }],
     )
     return [...ends, { ...this.#usageChunk, ...head, choices: [], usage: usageOf(this.#usageChunk ?? {}, counted) }]
   }

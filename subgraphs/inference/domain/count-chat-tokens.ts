@@ -13,6 +13,8 @@ const TOKENS_PER_FIELD = 2
 const MAX_DEPTH = 64
 /** Vendors send about one token an event; a longer piece is several tokens in one. */
 const LONGEST_SINGLE_TOKEN = 16
+/** Texts of long words have shorter tokens than this on average (English 4 to 5 units, all other languages fewer). */
+const UNITS_OF_LONG_TOKEN = 8
 
 /** What a request sends to a model: its images, and the tokens of all the rest, estimated from above. */
 export interface InputSize {
@@ -64,12 +66,26 @@ function valueTokens(value: unknown, depth: number): number {
   return tokens
 }
 
-/** Tokens that one streamed chunk adds to the output. */
-export function countChunkTokens(chunk: ProtocolObject): number {
-  let tokens = 0
-  for (const { delta } of choicesOf(chunk))
-    for (const text of textsOf(delta)) tokens += text.length <= LONGEST_SINGLE_TOKEN ? 1 : estimateTokens(text)
-  return tokens
+/** What a stream has written so far. */
+export interface OutputCount {
+  /** Tokens, estimated from above. */
+  tokens: number
+  /** Tokens that it has at least, if each piece is one. */
+  fewest: number
+  /** UTF-16 units. */
+  units: number
+}
+
+/** Adds what one streamed chunk says. */
+export function countChunk(chunk: ProtocolObject, count: OutputCount): void {
+  for (const { delta } of choicesOf(chunk)) {
+    for (const text of textsOf(delta)) {
+      const isSingle = text.length <= LONGEST_SINGLE_TOKEN
+      count.tokens += isSingle ? 1 : estimateTokens(text)
+      count.fewest += isSingle ? 1 : text.length / UNITS_OF_LONG_TOKEN
+      count.units += text.length
+    }
+  }
 }
 
 /** Tokens of a whole answer whose engine reported none. */

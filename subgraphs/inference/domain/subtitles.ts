@@ -19,7 +19,11 @@ export function vttOf(segments: readonly Segment[]): string {
 
 function cue({ start, end, text }: Segment, separator: string): string {
   // An empty line would end the cue.
-  const lines = text.trim().replaceAll(/\s*\n\s*/g, '\n')
+  const lines = text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+    .join('\n')
   return `${stamp(start, separator)} --> ${stamp(end, separator)}\n${lines}`
 }
 

@@ -36,6 +36,7 @@ export function quantitiesOf(inputTokens: number, outputTokens: number): Quantit
   return { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens, audioMilliseconds: 0 }
 }
 
-function isCount(value: unknown): value is number {
+/** A number of tokens that may be true. */
+export function isCount(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MOST_TOKENS
 }

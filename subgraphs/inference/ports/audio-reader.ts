@@ -3,7 +3,7 @@ export type AudioFormat = 'flac' | 'mp3' | 'mp4' | 'ogg' | 'wav' | 'webm'
 
 export interface Audio {
   readonly format: AudioFormat
-  /** As the file itself says; null where it does not, as in a browser's recording that was never finished. */
+  /** How long it is heard: the most of what the file says, what its frames come to, and the least for its bytes. Null where neither of the first two is known. */
   readonly durationMs: number | null
 }
 

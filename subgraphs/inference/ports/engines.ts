@@ -15,6 +15,8 @@ export interface EngineCall {
   /** The model's name at the engine. */
   readonly engineModel: string
   readonly requestId: string
+  /** Where an engine does one thing at a time, organizations take turns; absent: a part of the service has a turn like them. */
+  readonly organizationId?: string
 }
 
 export interface ChatCall extends EngineCall {
@@ -32,10 +34,11 @@ export interface EmbeddingCall extends EngineCall {
 }
 
 /**
- * A vendor of chat models. Failures are `KisError`s: `invalid_request` and its family for the vendor's 400, 404, 413 and 422, `engine_error`
- * (also for 401 and 403: the operator's key, not the caller's), `rate_limit_exceeded`, `engine_unavailable`, `engine_timeout`; `vendorCode`
- * and `retryAfterMs` as the vendor gave them. An engine repeats nothing by itself: `engine_unavailable`, `rate_limit_exceeded` and what an
- * `EngineFailure` says is repeatable mean that the vendor bills nothing for the call. Aborting the signal ends the vendor's work within 1 s.
+ * A vendor of chat models. Failures are `KisError`s: `invalid_request` and its family for the vendor's 400, 413 and 422, `engine_error` (also for a
+ * model that the vendor does not have), `rate_limit_exceeded`, `engine_unavailable` (also where the vendor refuses the operator's key or has no more of
+ * the operator's money), `engine_timeout`; `vendorCode` and `retryAfterMs` as the vendor gave them. An engine repeats nothing by itself:
+ * `engine_unavailable`, `rate_limit_exceeded` and what an `EngineFailure` says is repeatable mean that the vendor bills nothing for the call. Aborting
+ * the signal ends the vendor's work within 1 s.
  */
 export interface ChatEngine {
   /** Whether the vendor fetches images from public addresses itself. Without it, images must come as `data:` URIs; addresses are refused. */
@@ -56,7 +59,7 @@ export interface EmbeddingEngine {
   /** Most texts of one call. */
   readonly maxBatch: number
   /** Tokens of each text as the model counts them, without marks; an estimate from above (see `counted`) where the model's tokenizer is not here. */
-  countTokens(texts: readonly string[], signal: AbortSignal): Promise<readonly number[]>
+  countTokens(texts: readonly string[], signal: AbortSignal, organizationId?: string): Promise<readonly number[]>
   /**
    * One vector a text, in their order, each finite and of length 1 (L2); `tokens` is what the vendor reports, or what was counted.
    * @throws {KisError} `engine_error` for too few vectors, a wrong width, NaN.

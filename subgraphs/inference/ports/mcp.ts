@@ -4,13 +4,15 @@ import type { ProtocolObject } from './engines.ts'
 export interface McpClients {
   /** Whether the address may be asked, as far as its form shows. */
   mayAsk(url: string): boolean
+  /** Whether it may, also by where its name leads at this moment. @throws the signal's reason. */
+  mayReach(url: string, signal: AbortSignal): Promise<boolean>
   /** Whether the operator has the server in his own hands, as he says. */
   isLocal(url: string): boolean
   /**
-   * Begins a conversation with a server, which must be disposed of. `headers` go with each request.
+   * Begins a conversation with a server, which must be disposed of. `headers` go with each request, and each takes a place of the organization.
    * @throws {McpFailure} there is no such server, it does not answer in time, or not by the protocol. @throws the signal's reason.
    */
-  connect(url: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<McpConnection>
+  connect(url: string, headers: Readonly<Record<string, string>>, organizationId: string, signal: AbortSignal): Promise<McpConnection>
 }
 
 /** A conversation with a server. Nothing that it says is trusted; all of it is bounded. */

@@ -36,7 +36,7 @@ export const agentRunSubscriptions = {
   },
   agentRunEvents: {
     subscribe: (_parent: unknown, { runId, after }: { runId: string; after?: string | null }, { deps, caller }: Context) =>
-      deps.runs.log.follow(requireScope(caller, 'agents').organizationId, runId, after ?? null),
+      deps.runs.log.followFor(requireScope(caller, 'agents'), runId, after ?? null),
     resolve: (event: FollowedEvent) => event,
   },
 }

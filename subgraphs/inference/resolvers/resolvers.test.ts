@@ -27,7 +27,9 @@ function served() {
 it('lists the models of allowlist and policy, by id, with their facts and prices', async () => {
   const { ask } = served()
   const ids = async (fields: object) => (await ask('{ models { id } }', {}, asking({ ...somebody, ...fields }))).models
-  expect(await ids({})).toEqual(['careful', 'chat', 'embed', 'embed-far', 'plain', 'speech', 'speech-live'].map((id) => ({ id })))
+  expect(await ids({})).toEqual(
+    ['careful', 'chat', 'embed', 'embed-far', 'plain', 'speech', 'speech-live', 'speech-tokens'].map((id) => ({ id })),
+  )
   expect(await ids({ residencyPolicy: 'local_only' })).toEqual([{ id: 'embed' }, { id: 'plain' }])
   expect(await ids({ modelAllowlist: ['chat', 'unplugged'] })).toEqual([{ id: 'chat' }])
   expect((await ask('{ models(kind: EMBEDDING) { id } }')).models).toHaveLength(2)

@@ -36,7 +36,7 @@ export const workflowRunSubscriptions = {
   },
   workflowRunEvents: {
     subscribe: (_parent: unknown, { runId, after }: { runId: string; after?: string | null }, { deps, caller }: Context) =>
-      deps.workflowRuns.log.follow(requireScope(caller, 'agents').organizationId, runId, after ?? null),
+      deps.workflowRuns.log.followFor(requireScope(caller, 'agents'), runId, after ?? null),
     resolve: (event: Followed) => event,
   },
 }

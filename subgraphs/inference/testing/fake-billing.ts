@@ -1,4 +1,4 @@
-import { KisError, ServiceUnavailable } from '../../common/errors.ts'
+import { KisError, ServiceUnavailable, StalePrincipal } from '../../common/errors.ts'
 import type { Principal } from '../../common/principal.ts'
 import { quantitiesOf } from '../domain/usage.ts'
 import type { Billing, BillingContext, Quantities, RateCard, Rates } from '../ports/billing.ts'
@@ -51,10 +51,16 @@ export class FakeBilling implements Billing {
     return [...this.holds.values()][0]!
   }
 
-  /** As `principalOf` answers; null: the organization is gone. */
-  principal: Principal | null = null
+  /** As `principalOf` answers. Undefined: as whoever wrote last; null: the organization is gone. */
+  principal: Principal | null | undefined
+  /** The revision of the rules in force. */
+  rules = 0
+  #latest: Principal | undefined
 
-  principalOf: Billing['principalOf'] = async () => this.principal
+  principalOf: Billing['principalOf'] = async () => {
+    if (this.principal !== undefined) return this.principal && { ...this.principal, revision: this.rules }
+    return this.#latest ? { ...this.#latest, isRun: false, revision: this.rules } : null
+  }
 
   quoteHolds: Billing['quoteHolds'] = async (holds) =>
     holds.map(({ rateCard, ceiling }) => {
@@ -64,6 +70,7 @@ export class FakeBilling implements Billing {
 
   placeHold: Billing['placeHold'] = ({ id, modelId, rateCard, ceiling, ttlSeconds }, context) =>
     this.#write('placeHold', context, () => {
+      this.#requireInForce(context)
       if (this.holds.has(id)) throw new Error(`the hold ${id} was placed twice`)
       const amount = worstCaseOf(ceiling, rateCard)
       const { runHoldId } = context
@@ -77,12 +84,14 @@ export class FakeBilling implements Billing {
 
   placeRunHold: Billing['placeRunHold'] = ({ id, amount }, context) =>
     this.#write('placeRunHold', context, () => {
+      this.#requireInForce(context)
       this.#requireFunds(amount)
       this.runs.set(id, amount)
     })
 
   dispatchHold: Billing['dispatchHold'] = (id, quantities, context) =>
     this.#write('dispatchHold', context, () => {
+      this.#requireInForce(context)
       const hold = this.#find(id, context)
       if (!isOpen(hold)) throw new ServiceUnavailable('The hold')
       hold.state = 'dispatched'
@@ -172,9 +181,14 @@ export class FakeBilling implements Billing {
     }
   }
 
-  async #write<T>(method: Method, { signal }: BillingContext, apply: () => T): Promise<T> {
+  #requireInForce({ caller }: BillingContext): void {
+    if (caller.revision < this.rules) throw new StalePrincipal()
+  }
+
+  async #write<T>(method: Method, { signal, caller }: BillingContext, apply: () => T): Promise<T> {
     await new Promise((resolve) => setImmediate(resolve))
     signal.throwIfAborted()
+    this.#latest = caller
     this.writes.push(method)
     const fault = this.faults.get(method)?.shift()
     if (fault === 'down') throw new ServiceUnavailable('Billing')

@@ -1,16 +1,23 @@
 import { Egress, EgressError, type EgressRequest } from '../../common/egress.ts'
 
-/** The internet of a test: what is at an address, by its URL; everything else is unreachable. Judges addresses as the real one does. */
-export class FakeEgress implements Pick<Egress, 'mayAsk' | 'fetch'> {
+/** The internet of a test: what is at an address, by its URL; everything else is unreachable. Judges addresses as the real one does; DNS knows hosts with pages. */
+export class FakeEgress implements Pick<Egress, 'mayAsk' | 'mayReach' | 'fetch'> {
   readonly #real = new Egress()
   readonly pages = new Map<string, Uint8Array | number | EgressError | 'wait'>()
   readonly fetched: EgressRequest[] = []
+  /** Names whose addresses were asked for. */
+  readonly lookups: string[] = []
   /** Fetches under way, and the most that there were at once. */
   running = 0
   mostRunning = 0
 
   mayAsk(url: string): boolean {
     return this.#real.mayAsk(url)
+  }
+
+  async mayReach(url: string): Promise<boolean> {
+    this.lookups.push(new URL(url).hostname)
+    return this.mayAsk(url) && [...this.pages.keys()].some((page) => new URL(page).host === new URL(url).host)
   }
 
   async fetch(request: EgressRequest, signal: AbortSignal) {

@@ -7,7 +7,7 @@ interface FakeServer {
   answer(tool: string, args: ProtocolObject): McpAnswer | McpFailure | 'wait'
 }
 
-/** Servers by their address; everything else is unreachable. What is below `http://10.` may not be asked, what is below `http://local.` is the operator's. */
+/** Servers by their address; everything else is unreachable. What is below `http://10.` may not be asked, what is below `https://inside.` leads inside, what is below `http://local.` is the operator's. */
 export class FakeMcp implements McpClients {
   readonly servers = new Map<string, FakeServer>()
   readonly connected: { readonly url: string; readonly headers: Readonly<Record<string, string>> }[] = []
@@ -16,6 +16,10 @@ export class FakeMcp implements McpClients {
 
   mayAsk(url: string): boolean {
     return !url.startsWith('http://10.')
+  }
+
+  async mayReach(url: string): Promise<boolean> {
+    return this.mayAsk(url) && !url.startsWith('https://inside.')
   }
 
   isLocal(url: string): boolean {

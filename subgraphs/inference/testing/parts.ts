@@ -6,10 +6,12 @@ import { silentLog } from '../../common/log.ts'
 import type { DocumentStore } from '../../common/ports/document-store.ts'
 import type { Principal } from '../../common/principal.ts'
 import { SealedTexts } from '../../common/sealed-text.ts'
+import { answerTo } from '../adapters/ajv/judging.ts'
 import { Breaker } from '../domain/breaker.ts'
 import { catalogOf } from '../domain/catalog.ts'
 import { RetryBudget } from '../domain/retry-budget.ts'
 import type { AudioReader } from '../ports/audio-reader.ts'
+import { SchemaFailure, type SchemaJudge } from '../ports/schema-judge.ts'
 import { runEndsOf } from '../use-cases/agents/run-ends.ts'
 import { Background } from '../use-cases/background.ts'
 import { CallLimits } from '../use-cases/call-limits.ts'
@@ -17,6 +19,7 @@ import { openCollections } from '../use-cases/collections.ts'
 import type { AskContext, Deps } from '../use-cases/deps.ts'
 import { KeyedCalls } from '../use-cases/keyed-calls.ts'
 import { LoadShedder } from '../use-cases/load-shedding.ts'
+import { Principals } from '../use-cases/principals.ts'
 import { FakeBilling } from './fake-billing.ts'
 import { FakeEgress } from './fake-egress.ts'
 import { FakeKnowledge } from './fake-knowledge.ts'
@@ -37,6 +40,7 @@ models:
   - { id: embed-far, engine: far, kind: embedding, supports: [token_input, dimensions], dimensions: 4, mark_tokens: 0, price: { input: "1" } }
   - { id: speech, engine: far, engine_model: vendor-speech, kind: transcription, price: { audio: "0.006" } }
   - { id: speech-live, engine: far, engine_model: vendor-speech, kind: transcription, supports: [streaming], price: { audio: "0.006" } }
+  - { id: speech-tokens, engine: far, kind: transcription, price: { audio: "0.006", input: "6", output: "10" } }
   - { id: unplugged, engine: off, kind: chat, max_output_tokens: 100, price: { input: "1", output: "2" } }
 `
 
@@ -51,6 +55,9 @@ export const somebody: Principal = {
   residencyPolicy: 'unrestricted',
   requestsPerMinute: null,
   tokensPerMinute: null,
+  revision: 0,
+  ancestors: [],
+  rotations: 0,
   plan: {
     code: 'p',
     storageBytes: null,
@@ -68,6 +75,18 @@ const fakeAudioReader: AudioReader = {
     const [format, duration] = Buffer.from(bytes).toString().split(' ', 2)
     return format === 'wav' ? { format, durationMs: duration === '?' ? null : Number(duration) } : null
   },
+}
+
+/** Without threads. */
+const schemas: SchemaJudge = {
+  check: async (_organizationId, schema) => void judged(JSON.stringify(schema), null),
+  judge: async (_organizationId, schema, json) => judged(JSON.stringify(schema), json),
+}
+
+function judged(schema: string, value: string | null) {
+  const answer = answerTo({ schema, value })
+  if ('failure' in answer) throw new SchemaFailure(answer.failure)
+  return answer.faults
 }
 
 interface PartsOptions {
@@ -109,11 +128,14 @@ export function parts({
     audio: fakeAudioReader,
     egress,
     mcp,
+    schemas,
     secrets: new SealedTexts(new Uint8Array(32)),
     billing,
+    principals: new Principals(billing, clock),
     knowledge,
     background: new Background(),
     limits: new CallLimits(systemClock, () => 1),
+    queue: { wait: () => () => undefined },
     load: new LoadShedder(() => ({ lagMs: 0, utilisation: 0, memory: 0 })),
     // Nothing in these tests needs a pause to be long.
     clock: { ...clock, sleep: (_ms: number, signal?: AbortSignal) => systemClock.sleep(1, signal) },

@@ -73,11 +73,12 @@ function checkWindow(textTokens: number, { id, contextWindow }: Model): void {
 }
 
 /** `warnings` collects what the engine cannot honour, as `seed_not_honored`. */
-export function chatCallOf(model: Model, { requestId }: CallContext, warnings: Set<string>): ChatCall {
+export function chatCallOf(model: Model, { requestId, caller }: CallContext, warnings: Set<string>): ChatCall {
   const { engineModel, maxOutputTokens } = model
   return {
     engineModel,
     requestId,
+    organizationId: caller.organizationId,
     maxOutputTokens,
     warn: (field) => noteUnhonored(warnings, field),
   }

@@ -145,6 +145,14 @@ describe('tokens a minute', () => {
     await createChatCompletion(under.deps, under.ask(), hello)
   })
 
+  it('of an absurd report are a debt of ten minutes, not of years', async () => {
+    const under = limitedTo({ tokensPerMinute: 60 })
+    under.far.completions = [completion({ usage: usage(20, 2 ** 31 - 1) })]
+    await createChatCompletion(under.deps, under.ask(), hello)
+    under.advance(11 * 60_000)
+    await createChatCompletion(under.deps, under.ask(), hello)
+  })
+
   it('of a request that never fits are refused for good', async () => {
     const { deps, ask, far, tokensLeft } = limitedTo({ tokensPerMinute: 15 })
     await expect(createChatCompletion(deps, ask(), hello)).rejects.toMatchObject({

@@ -10,6 +10,9 @@ const MAX_KEYS = 50_000
 /** Nobody knows when one of the calls under way ends; most take about a second. */
 const CONCURRENCY_RETRY_MS = 1_000
 
+/** The most that one call adds to what its key has taken, in minutes of the limit: an engine that reports nonsense locks nobody out for days. */
+const MAX_DEBT_MINUTES = 10
+
 interface Meters {
   readonly requests: RateMeter
   readonly tokens: RateMeter
@@ -21,6 +24,8 @@ export interface Taken {
   spent(tokens: number): void
   /** The call is over: its place is free, and the tokens that it did not use are given back. Repeatable. */
   leave(): void
+  /** As `leave`, and the request is given back too: the call has not been made. */
+  undo(): void
 }
 
 /**
@@ -61,18 +66,25 @@ export class CallLimits {
 
     let unused = tokens ?? 0
     let isOver = false
+    const leave = () => {
+      if (isOver) return
+      isOver = true
+      takeTokens(-unused)
+      const left = this.#underWayOf(principal) - 1
+      if (left > 0) this.#underWay.set(organizationId, left)
+      else this.#underWay.delete(organizationId)
+    }
     return {
-      spent(amount) {
+      spent(used) {
+        const amount = Math.min(used, (tokens ?? 0) + (principal.tokensPerMinute ?? 0) * MAX_DEBT_MINUTES)
         if (isOver) takeTokens(amount)
         else unused -= amount
       },
-      leave: () => {
-        if (isOver) return
-        isOver = true
-        takeTokens(-unused)
-        const left = this.#underWayOf(principal) - 1
-        if (left > 0) this.#underWay.set(organizationId, left)
-        else this.#underWay.delete(organizationId)
+      leave,
+      undo: () => {
+        if (tokens !== null && requestsPerMinute !== null && !isOver)
+          this.#metersOf(principal).requests.take(-replicas, requestsPerMinute, this.#now())
+        leave()
       },
     }
   }

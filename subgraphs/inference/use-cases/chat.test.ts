@@ -177,7 +177,7 @@ describe('a stream', () => {
       charged: 24_000n,
       source: 'provider',
     },
-    { name: 'the hold where usage is above it', steps: [[usageChunk(500, 500)]], charged: 92_000n, source: 'provider' },
+    { name: 'the hold where usage is above it', steps: [...stream(1), [usageChunk(500, 500)]], charged: 92_000n, source: 'provider' },
   ])('is charged $name', async ({ steps, charged, source }) => {
     const { deps, billing, far } = parts()
     far.steps = steps
@@ -185,9 +185,13 @@ describe('a stream', () => {
     expect(billing.only).toMatchObject({ charged, used: { source } })
   })
 
-  it('that ends without a word is a failure, and costs nothing', async () => {
+  it.each<[string, Step[]]>([
+    ['nothing', []],
+    ['a usage', [[usageChunk(20, 0)]]],
+    ['chunks without choices', [[{ choices: [] }], [{ choices: [], usage: usage(20, 3) }]]],
+  ])('that ends with %s and no answer is a failure, and costs nothing', async (_name, steps) => {
     const { deps, billing, far } = parts()
-    far.steps = []
+    far.steps = steps
     await expect(all(streamChatCompletion(deps, asking(), hello))).rejects.toMatchObject({ code: 'engine_error' })
     expect(billing.only.state).toBe('voided')
   })
@@ -220,6 +224,38 @@ describe('a stream', () => {
     await cut.next()
     await expect(cut.next()).rejects.toBe(engineDown)
     expect(near.chats).toBe(1)
+  })
+
+  it.each<[string, Step[], number, bigint]>([
+    // 4 characters a token is where a piece may be one.
+    ['by the piece', stream(1_000).slice(0, -1), 10, BigInt(INPUT + 10 * 2) * 1_000n],
+    [
+      'by its own report',
+      [...stream(9).slice(0, -1), [{ choices: [{ index: 0, delta: { content: 'more' } }], usage: usage(20, 11) }], ...stream(9)],
+      9,
+      42_000n,
+    ],
+    ['in one piece', [[{ choices: [{ index: 0, delta: { content: 'many words '.repeat(100) } }] }], ...stream(3)], 1, 26_000n],
+  ])('that goes on beyond its `max_tokens`, %s, is cut there with `length`', async (_name, steps, atLeast, charged) => {
+    const { deps, billing, far } = parts()
+    far.steps = [...steps, 'wait']
+    const got = await all(streamChatCompletion(deps, asking(), hello))
+    const chunks = got.flatMap((event) => event.chunks)
+    const texts = chunks.flatMap((chunk) =>
+      (chunk.choices as { delta: { content?: string } }[]).flatMap(({ delta }) => delta.content || []),
+    )
+    expect(texts.length).toBeGreaterThanOrEqual(atLeast)
+    expect(texts.length).toBeLessThanOrEqual(atLeast + 5)
+    expect(chunks.at(-2)).toMatchObject({ choices: [{ finish_reason: 'length' }] })
+    expect([got.at(-1)?.cost, billing.only.charged, billing.openHolds, far.ended]).toEqual([charged, charged, 0, 1])
+  })
+
+  it('of single characters is not taken for one that is too long', async () => {
+    const { deps, far } = parts()
+    const pieces = [...'ten tokens in some forty letters'].map((content) => [{ choices: [{ index: 0, delta: { content } }] }])
+    far.steps = [...pieces, [usageChunk(20, 10)]]
+    const got = await all(streamChatCompletion(deps, asking(), hello))
+    expect(got.flatMap((event) => event.chunks).at(-2)).toMatchObject({ choices: [{ finish_reason: 'stop' }] })
   })
 
   it('that is cut costs nothing, or what the vendor had reported', async () => {
@@ -285,7 +321,7 @@ describe('a stream', () => {
   it('tells billing of its progress every 64 tokens', async () => {
     const { deps, billing, far } = parts()
     far.steps = [...stream(130), 'wait']
-    const events = streamChatCompletion(deps, asking(), { ...hello, max_tokens: 100 })
+    const events = streamChatCompletion(deps, asking(), { ...hello, max_tokens: 100, n: 2 })
     for (let chunk = 0; chunk < 130; chunk++) await events.next()
     await eventually(() => billing.only.checkpoint.outputTokens === 128)
     expect(billing.writes).toEqual(['placeHold', 'dispatchHold', 'checkpointHold', 'checkpointHold'])

@@ -1,4 +1,5 @@
 import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX, type Telling } from '../../common/event-log.ts'
+import { type FairLeasable, JOB_TURNS_INDEX } from '../../common/fair-jobs.ts'
 import type { DocumentCollection, DocumentStore } from '../../common/ports/document-store.ts'
 import type { RunError, RunStatus } from '../domain/agents/run.ts'
 import type { NodeRun, WorkflowError } from '../domain/workflows/run.ts'
@@ -162,13 +163,16 @@ export type WorkflowRunRecord = Telling & {
   readonly expiresAt: Date
 }
 
-export type WorkflowJob = {
+export type WorkflowJob = FairLeasable & {
   readonly kind: 'run'
-  readonly dueAt: Date
-  /** Fences the writes of the process that runs it. */
-  readonly lease: string | null
   /** Since a node was last done: more than a few mean that processes die of it. */
   readonly starts: number
+  /** The process in which it begins alone, since one of its starts may have ended another. */
+  readonly alone?: string | null
+  /** `Waits` as JSON, of a run that was put off. */
+  readonly waits?: string
+  /** As of the run: one that has found no place until then ends without one. */
+  readonly deadline?: Date
 }
 
 /** A conversation that the service keeps. */
@@ -233,6 +237,8 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
         { fields: ['organizationId', 'workflowId'] },
         { fields: ['key'], unique: true, sparse: true },
         { fields: ['job.dueAt'], sparse: true },
+        JOB_TURNS_INDEX,
+        { fields: ['job.deadline'], sparse: true },
         { fields: ['expiresAt'] },
         OUTBOX_INDEX,
       ],

@@ -26,7 +26,7 @@ export interface ChatCompletion {
  * Answers one chat request; the answer is given out once it is charged. Who leaves before the end pays for the input. @throws {KisError}
  */
 export function createChatCompletion(deps: Deps, ask: AskContext, value: unknown): Promise<ChatCompletion> {
-  return limited(deps, ask, 'chat', (limits) => complete(deps, ask, limits, value))
+  return limited(deps, ask, 'chat', (limits, asking) => complete(deps, asking, limits, value))
 }
 
 async function complete(deps: Deps, ask: AskContext, limits: LimitedCall, value: unknown): Promise<Omit<ChatCompletion, 'rateLimits'>> {

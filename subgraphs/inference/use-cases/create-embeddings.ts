@@ -32,7 +32,7 @@ interface EmbeddingsInput {
 
 /** Embeds texts, or tokens where the model takes them. @throws {KisError} nothing is charged. */
 export function createEmbeddings(deps: Deps, ask: AskContext, input: EmbeddingsInput): Promise<Embeddings> {
-  return limited(deps, ask, 'embeddings', (call) => embed(deps, ask, call, input))
+  return limited(deps, ask, 'embeddings', (call, asking) => embed(deps, asking, call, input))
 }
 
 async function embed(deps: Deps, ask: AskContext, call: LimitedCall, input: EmbeddingsInput): Promise<Omit<Embeddings, 'rateLimits'>> {
@@ -45,7 +45,7 @@ async function embed(deps: Deps, ask: AskContext, call: LimitedCall, input: Embe
   checkEmbeddingAgainstModel(request, model)
   const isList = Array.isArray(input.input) && typeof input.input[0] !== 'number'
   const inputs = request.input.map((item) => (typeof item === 'string' ? withQueryPrefix(item, model) : item)) as EmbeddingRequest['input']
-  const counts = await countEmbeddingTokens(deps, model, inputs, (index) => (isList ? `input[${index}]` : 'input'), ask.signal)
+  const counts = await countEmbeddingTokens(deps, model, inputs, (index) => (isList ? `input[${index}]` : 'input'), ask)
   checkTokensOfAll(sum(counts), areExact(model, inputs))
   const context = call.admit(principal, sum(counts))
 

@@ -19,8 +19,8 @@ export interface Transcription extends Transcribed {
 /** Writes down what is said in a file. @throws {KisError} nothing is charged. */
 export function createTranscription(deps: Deps, ask: AskContext, input: TranscriptionInput): Promise<Transcription> {
   const check = () => checkTranscriptionRequest(input)
-  return limited(deps, ask, 'chat', (limits) =>
-    transcribe(deps, ask, limits, check, {
+  return limited(deps, ask, 'chat', (limits, asking) =>
+    transcribe(deps, asking, limits, check, {
       hear: ({ engine, call, sound, request }, signal) => engine.transcribe(call, sound, request.ask, signal),
       tell: (response) => ({ text: response.text, response, subtitles: subtitlesOf(response, input.responseFormat ?? 'json') }),
     }),

@@ -3,6 +3,7 @@ import type { Egress } from '../../common/egress.ts'
 import type { IdSource } from '../../common/ids.ts'
 import type { Log } from '../../common/log.ts'
 import type { Caller } from '../../common/principal.ts'
+import type { QueueWatch } from '../../common/queue-watch.ts'
 import type { SealedTexts } from '../../common/sealed-text.ts'
 import type { Breaker } from '../domain/breaker.ts'
 import type { Catalog, Model } from '../domain/catalog.ts'
@@ -13,6 +14,7 @@ import type { Billing, BillingContext } from '../ports/billing.ts'
 import type { ChatEngine, EmbeddingEngine, TranscriptionEngine } from '../ports/engines.ts'
 import type { Knowledge } from '../ports/knowledge.ts'
 import type { McpClients } from '../ports/mcp.ts'
+import type { SchemaJudge } from '../ports/schema-judge.ts'
 import type { AgentRuns } from './agents/agent-runs.ts'
 import type { RunEnds } from './agents/run-ends.ts'
 import type { Background } from './background.ts'
@@ -20,6 +22,7 @@ import type { CallLimits } from './call-limits.ts'
 import type { Collections } from './collections.ts'
 import type { KeyedCalls } from './keyed-calls.ts'
 import type { LoadShedder } from './load-shedding.ts'
+import type { Principals } from './principals.ts'
 import type { WorkflowRuns } from './workflows/workflow-runs.ts'
 
 export interface Deps {
@@ -30,16 +33,21 @@ export interface Deps {
   readonly collections: Collections
   readonly audio: AudioReader
   readonly billing: Billing
+  readonly principals: Principals
   readonly knowledge: Knowledge
   readonly background: Background
   /** The way to the addresses of images. */
-  readonly egress: Pick<Egress, 'mayAsk' | 'fetch'>
+  readonly egress: Pick<Egress, 'mayAsk' | 'mayReach' | 'fetch'>
   /** The way to the tools of others. */
   readonly mcp: McpClients
+  /** Whatever runs by a caller's schema. */
+  readonly schemas: SchemaJudge
   /** What callers trust us with. */
   readonly secrets: SealedTexts
   readonly limits: CallLimits
   readonly load: LoadShedder
+  /** Told of what waits for billing. */
+  readonly queue: Pick<QueueWatch, 'wait'>
   readonly keyedCalls: KeyedCalls
   /** Tells which runs have ended. */
   readonly runEnds: RunEnds
@@ -91,6 +99,11 @@ export interface CallRecord {
   holdEnded(charged: bigint | null): void
   /** Before the charge: what was used, and the answer without its cost. @throws {KisError} the call is another's, and nothing may be charged. */
   answered(usage: Usage, value: object): Promise<void>
+}
+
+/** Who takes a turn; undefined: a part of the service. */
+export function organizationOf({ caller }: Pick<AskContext, 'caller'>): string | undefined {
+  return caller && 'organizationId' in caller ? caller.organizationId : undefined
 }
 
 export function engineOf({ engines }: Deps, model: Model): Engine {

@@ -1,6 +1,6 @@
 import { listAt } from '../../common/check.ts'
 import { MAX_TEXTS } from '../domain/embedding-request.ts'
-import { type AskContext, type Deps, engineOf } from './deps.ts'
+import { type AskContext, type Deps, engineOf, organizationOf } from './deps.ts'
 import { admitEmbedding } from './embed-document.ts'
 
 export interface EmbeddingModelFacts {
@@ -15,7 +15,9 @@ export interface EmbeddingModelFacts {
 export async function describeEmbeddingModel(deps: Deps, ask: AskContext, modelId: string): Promise<EmbeddingModelFacts> {
   const { model } = admitEmbedding(deps, ask, modelId)
   const { id, dimensions, maxTextTokens: maxTokens, cosineSpread, markTokens, passagePrefix } = model
-  const [prefixTokens = 0] = passagePrefix ? await engineOf(deps, model).embedding.countTokens([passagePrefix], ask.signal) : []
+  const [prefixTokens = 0] = passagePrefix
+    ? await engineOf(deps, model).embedding.countTokens([passagePrefix], ask.signal, organizationOf(ask))
+    : []
   return { id, dimensions, maxTokens, overheadTokens: markTokens + prefixTokens, cosineSpread }
 }
 
@@ -27,5 +29,5 @@ export async function countTokens(
 ): Promise<readonly number[]> {
   const { model } = admitEmbedding(deps, ask, modelId)
   listAt(texts, 'texts', 0, MAX_TEXTS)
-  return texts.length ? engineOf(deps, model).embedding.countTokens(texts, ask.signal) : []
+  return texts.length ? engineOf(deps, model).embedding.countTokens(texts, ask.signal, organizationOf(ask)) : []
 }

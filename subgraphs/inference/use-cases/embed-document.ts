@@ -5,7 +5,7 @@ import { providerUsage, quantitiesOf } from '../domain/usage.ts'
 import { admit } from './admit.ts'
 import type { AskContext, CallContext, Deps } from './deps.ts'
 import { countEmbeddingTokens, embedInBatches } from './embed.ts'
-import { HOLD_TTL_SECONDS, holdOf, openHold } from './hold.ts'
+import { HOLD_TTL_SECONDS, holdOf, letBegin, openHold } from './hold.ts'
 
 /** Few enough that a batch answers well within a job's lease. */
 const MAX_PASSAGES = 64
@@ -38,7 +38,7 @@ export async function openEmbedding(
 
 /**
  * Embeds a batch of passages under an open hold. Billing first hears what the earlier batches used, and so says whether the hold is open
- * and the caller's: no engine works for one that is not. @throws {KisError} the batch may be repeated.
+ * and the caller's, and whether his rules are those in force: no engine works otherwise. @throws {KisError} the batch may be repeated.
  */
 export async function embedPassages(
   deps: Deps,
@@ -49,9 +49,10 @@ export async function embedPassages(
   checkInteger(input.tokensBefore, 'tokensBefore', 0, MAX_TOKENS)
   listAt(input.texts, 'texts', 1, MAX_PASSAGES)
   const texts = input.texts.map((text) => model.passagePrefix + text)
-  await countEmbeddingTokens(deps, model, texts, (index) => `texts[${index}]`, ask.signal)
+  await countEmbeddingTokens(deps, model, texts, (index) => `texts[${index}]`, ask)
   const before = quantitiesOf(input.tokensBefore, 0)
   await deps.billing.checkpointHold(input.holdId, before, HOLD_TTL_SECONDS, context)
+  await letBegin(deps, input.holdId, before, context)
   const { leave } = holdOf(deps, context, input.holdId, before)
   try {
     const { vectors, usage } = await embedInBatches(deps, context, model, texts, { dimensions: null, purpose: 'passage' }, ask.signal)

@@ -26,7 +26,7 @@ interface QueryEmbedding {
 
 /** Embeds one search query for another service, on the searcher's wallet: one of the organization's calls, but not a request of its key. @throws {KisError} */
 export function embedQuery(deps: Deps, ask: AskContext, query: Query): Promise<QueryEmbedding> {
-  const once = (asking: AskContext) => limited(deps, asking, 'chat', (call) => embed(deps, asking, call, query))
+  const once = (asking: AskContext) => limited(deps, asking, 'chat', (call, admitted) => embed(deps, admitted, call, query))
   const { step } = query
   if (step == null) return once(ask)
   const [runId = '', ...path] = step.split('/')
@@ -41,7 +41,7 @@ async function embed(deps: Deps, ask: AskContext, call: LimitedCall, { modelId, 
     check: () => ({ model: modelId, text: textAt(text, 'text') }),
   })
   const texts = [withQueryPrefix(text, model)]
-  const [tokens = 0] = await countEmbeddingTokens(deps, model, texts, () => 'text', ask.signal)
+  const [tokens = 0] = await countEmbeddingTokens(deps, model, texts, () => 'text', ask)
   const context = call.admit(principal, null)
   return billedCall(
     deps,

@@ -4,7 +4,7 @@ import { checkTokensOfEach, type EmbeddingRequest } from '../domain/embedding-re
 import type { Usage } from '../domain/usage.ts'
 import { countedUsage, providerUsage, quantitiesOf } from '../domain/usage.ts'
 import type { EmbeddingCall } from '../ports/engines.ts'
-import { type CallContext, type Deps, engineOf } from './deps.ts'
+import { type AskContext, type CallContext, type Deps, engineOf, organizationOf } from './deps.ts'
 
 export interface Embedded {
   readonly vectors: readonly Float32Array[]
@@ -21,9 +21,11 @@ export async function countEmbeddingTokens(
   model: Model,
   input: EmbeddingRequest['input'],
   paramOf: (index: number) => string,
-  signal: AbortSignal,
+  ask: Pick<AskContext, 'caller' | 'signal'>,
 ): Promise<readonly number[]> {
-  const counts = isTexts(input) ? await engineOf(deps, model).embedding.countTokens(input, signal) : input.map(({ length }) => length)
+  const counts = isTexts(input)
+    ? await engineOf(deps, model).embedding.countTokens(input, ask.signal, organizationOf(ask))
+    : input.map(({ length }) => length)
   const tokens = counts.map((count) => count + model.markTokens)
   checkTokensOfEach(tokens, areExact(model, input), model, paramOf)
   return tokens
@@ -32,7 +34,7 @@ export async function countEmbeddingTokens(
 /** Embeds in batches of the engine's size, in order; `onSent` hears how many inputs have been sent. @throws {KisError} */
 export async function embedInBatches(
   deps: Deps,
-  { requestId }: Pick<CallContext, 'requestId'>,
+  { requestId, caller }: Pick<CallContext, 'requestId' | 'caller'>,
   model: Model,
   input: EmbeddingRequest['input'],
   asked: Pick<EmbeddingCall, 'dimensions' | 'purpose'>,
@@ -40,7 +42,7 @@ export async function embedInBatches(
   onSent: (inputs: number) => void = () => undefined,
 ): Promise<Embedded> {
   const { embedding } = engineOf(deps, model)
-  const call = { engineModel: model.engineModel, requestId, ...asked }
+  const call = { engineModel: model.engineModel, requestId, organizationId: caller.organizationId, ...asked }
   const vectors: Float32Array[] = []
   let tokens = 0
   let isReported = true

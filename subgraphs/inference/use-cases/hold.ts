@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../../../schema/errors.ts'
-import { KisError, ServiceUnavailable } from '../../common/errors.ts'
+import { KisError, ServiceUnavailable, StalePrincipal } from '../../common/errors.ts'
+import { LET_BEGIN_MS } from '../../common/principal.ts'
 import type { Model } from '../domain/catalog.ts'
 import { quantitiesOf, type Usage } from '../domain/usage.ts'
 import type { BillingContext, HoldRequest, Quantities } from '../ports/billing.ts'
@@ -47,10 +48,21 @@ export interface OpenHold {
 export function openHold(deps: Deps, context: CallContext, { operation, model, ceiling, atDispatch }: HoldTerms): Promise<OpenHold> {
   const { billing } = deps
   const atOnce = context.record?.isFreeWhenCut ? quantitiesOf(0, 0) : atDispatch
-  return open(deps, context, atOnce, async (id, opening) => {
+  return open(deps, context, atOnce, async (id, opening, placed) => {
     await billing.placeHold({ id, operation, modelId: model.id, rateCard: model.rateCard, ceiling, ttlSeconds: HOLD_TTL_SECONDS }, opening)
-    await billing.dispatchHold(id, atOnce, opening)
+    placed()
+    await letBegin(deps, id, atOnce, opening)
   })
+}
+
+/** Has billing say that an engine may be called, at once. @throws {StalePrincipal} not by these rules. @throws {KisError} */
+export async function letBegin({ billing }: Pick<Deps, 'billing'>, id: string, used: Quantities, context: BillingContext): Promise<void> {
+  for (;;) {
+    const askedAt = performance.now()
+    await billing.dispatchHold(id, used, context)
+    // An answer that took longer may be older than a change of the rules that has been answered since.
+    if (performance.now() - askedAt < LET_BEGIN_MS / 2) return
+  }
 }
 
 /** Money reserved for a run. */
@@ -61,15 +73,18 @@ export interface OpenRunHold {
   end(): Promise<bigint>
   /** Stops renewing it: another process goes on with the run, or billing frees the rest when it expires. */
   leave(): void
+  /** Leaves it too, but it stays reserved for so long. @throws {KisError} billing did not say that it does. */
+  leaveFor(seconds: number): Promise<void>
 }
 
 /** Reserves the most that a run may spend, in nano-USD. @throws as `openHold`. */
 export async function openRunHold(deps: Deps, context: CallContext, amount: bigint): Promise<OpenRunHold> {
   // It is no call of the run.
   const { charging: _, ...own } = context
-  const hold = await open(deps, own, quantitiesOf(0, 0), (id, opening) =>
-    deps.billing.placeRunHold({ id, amount, ttlSeconds: HOLD_TTL_SECONDS }, opening),
-  )
+  const hold = await open(deps, own, quantitiesOf(0, 0), async (id, opening, placed) => {
+    await deps.billing.placeRunHold({ id, amount, ttlSeconds: HOLD_TTL_SECONDS }, opening)
+    placed()
+  })
   return runHoldOf(deps, context, hold, amount)
 }
 
@@ -95,38 +110,53 @@ function runHoldOf(deps: Deps, context: CallContext, { id, leave }: OpenHold, am
     leave()
     return amount - (await deps.background.track(lasting(context, (bill) => deps.billing.endRunHold(id, bill))))
   }
-  return { id, end, leave }
+  const leaveFor = (seconds: number) => {
+    leave()
+    return lasting(context, (bill) => deps.billing.checkpointHold(id, quantitiesOf(0, 0), seconds, bill))
+  }
+  return { id, end, leave, leaveFor }
 }
 
 async function open(
   deps: Deps,
   context: CallContext,
   used: Quantities,
-  place: (id: string, context: CallContext) => Promise<void>,
+  place: (id: string, context: CallContext, placed: () => void) => Promise<void>,
 ): Promise<OpenHold> {
   const id = deps.ids('hold')
   await context.record?.holding(id)
   const charge = Promise.withResolvers<bigint>()
   charge.promise.catch(() => undefined)
   context.charging?.(charge.promise)
+  const waited = deps.queue.wait()
+  let isPlaced = false
+  const placed = () => {
+    isPlaced = true
+  }
   try {
     await withDeadline(
       OPEN_TIMEOUT_MS,
       () => new ServiceUnavailable('Billing'),
       context.signal,
       async (signal) => {
-        await place(id, { ...context, signal })
+        await place(id, { ...context, signal }, placed)
         signal.throwIfAborted()
       },
     )
   } catch (error) {
-    if (error instanceof KisError && REFUSED.includes(error.code)) {
+    const isStale = error instanceof StalePrincipal
+    if ((isStale && !isPlaced) || (error instanceof KisError && REFUSED.includes(error.code))) {
       context.record?.holdEnded(0n)
       charge.resolve(0n)
       throw error
     }
-    charge.resolve(freeQuietly(deps, context, id))
+    const freed = freeQuietly(deps, context, id)
+    charge.resolve(freed)
+    // The call is made again: its record knows one hold at a time.
+    if (isStale) await freed.catch(() => undefined)
     throw error instanceof KisError || context.signal.aborted ? error : new ServiceUnavailable('Billing', { cause: error })
+  } finally {
+    waited()
   }
   const hold = holdOf(deps, context, id, used)
   return {

@@ -5,6 +5,7 @@ import type { Usage } from '../domain/usage.ts'
 import type { Taken } from './call-limits.ts'
 import type { AskContext, CallContext, Deps } from './deps.ts'
 import type { Importance } from './load-shedding.ts'
+import { byRulesInForce } from './principals.ts'
 
 /**
  * One call from its door to its end, and what it takes of this process and of its key's limits. However the call ends, `leave` must be called; a call
@@ -12,7 +13,7 @@ import type { Importance } from './load-shedding.ts'
  */
 export class LimitedCall {
   readonly #deps: Pick<Deps, 'load' | 'limits'>
-  readonly #ask: AskContext
+  #ask: AskContext
   readonly #end: () => void
   #taken: Taken | undefined
 
@@ -25,9 +26,12 @@ export class LimitedCall {
 
   /**
    * The last check before the hold. Takes one request and `tokens` of the key's limits, which what is charged in the end corrects; null: only a place
-   * among the organization's calls. @throws {KisError} `rate_limit_exceeded`: nothing was taken.
+   * among the organization's calls. A call that is admitted again gives back what it had taken. @throws {KisError} `rate_limit_exceeded`: nothing was taken.
    */
   admit(caller: Principal, tokens: number | null): CallContext {
+    this.#taken?.undo()
+    this.#taken = undefined
+    this.#ask = { ...this.#ask, caller }
     const taken = this.#deps.limits.enter(caller, tokens)
     this.#taken = taken
     return { ...this.#ask, caller, spent: (usage) => taken.spent(tokensOf(usage)) }
@@ -51,16 +55,16 @@ export class LimitedCall {
   }
 }
 
-/** Works under the limits; the answer says what is left of them after it. @throws {KisError} */
+/** Works under the limits, and by the rules in force; the answer says what is left of them after it. @throws {KisError} */
 export async function limited<Value extends object>(
   deps: Deps,
   ask: AskContext,
   importance: Importance,
-  work: (call: LimitedCall) => Promise<Value>,
+  work: (call: LimitedCall, ask: AskContext) => Promise<Value>,
 ): Promise<Value & { readonly rateLimits: RateLimits | null }> {
   const call = new LimitedCall(deps, ask, importance)
   try {
-    const value = await work(call)
+    const value = await byRulesInForce(deps, ask, (asking) => work(call, asking))
     call.leave()
     return { ...value, rateLimits: call.rateLimits }
   } catch (error) {

@@ -16,6 +16,10 @@ const requestOf = (...urls: string[]) => ({
 })
 const paramOf = (part: number) => `messages[0].content[${part}].image_url.url`
 
+const REGIONAL = `
+engines: { near: { kind: embedded, badge: local }, far: { kind: openai, base_url: "http://vendor.test/v1", badge: regional, fetches_images: true } }
+models: [{ id: chat, engine: far, kind: chat, supports: [vision], max_output_tokens: 100, image_tokens: 50, price: { input: "1", output: "2" } }]`
+
 /** Engines that fetch nothing themselves, and two images at their addresses. */
 function blind(options: Parameters<typeof parts>[0] = {}) {
   const made = parts(options)
@@ -70,10 +74,34 @@ describe.each(Object.entries(CALLS))('images of a %s answer', (_name, call) => {
 
   it('are looked for at no address that is not public, whoever would fetch it', async () => {
     for (const made of [parts(), blind()]) {
-      for (const url of ['http://127.0.0.1/', 'http://169.254.169.254/latest', 'http://a.test:8080/', 'http://u:p@a.test/', 'https://'])
+      for (const url of [
+        'http://127.0.0.1/',
+        'http://169.254.169.254/latest',
+        'http://a.test:8080/',
+        'http://u:p@a.test/',
+        'https://',
+        'http://LOCALHOST./',
+        'http://metadata.google.internal/',
+        'http://printer.local/',
+      ])
         await expect(call(made, requestOf(A, url))).rejects.toMatchObject({ code: 'invalid_request', param: paramOf(2) })
       expect([made.far.chats, made.billing.holds.size, made.egress.fetched]).toEqual([0, 0, []])
     }
+  })
+
+  it('are looked up before an engine outside the cloud fetches them, and go to none that leads inside or is unknown', async () => {
+    const made = parts({ catalog: REGIONAL })
+    made.egress.pages.set(A, png())
+    await call(made, requestOf(A, `${A}?again`, dataUri(png())))
+    expect([made.far.chats, made.egress.lookups, made.egress.fetched]).toEqual([1, ['images.test'], []])
+    await expect(call(made, requestOf(A, 'https://inside.test/a.png'))).rejects.toMatchObject({
+      code: 'invalid_request',
+      param: paramOf(2),
+      message: 'The image could not be fetched from its address.',
+    })
+    const many = Array.from({ length: 21 }, (_, index) => `https://images${index}.test/`)
+    await expect(call(made, requestOf(...many))).rejects.toMatchObject({ code: 'array_above_max_length' })
+    expect([made.far.chats, made.billing.holds.size]).toEqual([1, 1])
   })
 
   it('of an organization whose data stays local come as data: URIs only', async () => {

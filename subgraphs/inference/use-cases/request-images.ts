@@ -18,6 +18,8 @@ import { type CallContext, type Deps, engineOf } from './deps.ts'
 
 /** Addresses that are fetched for one request; Bedrock takes 20 images. */
 const MAX_FETCHED = 20
+/** Hosts whose addresses are looked up for one request, where an engine in our network fetches the images itself. */
+const MAX_HOSTS = 20
 /** Of all images that are fetched for one request: as much as a request's body may have that brings its images along. */
 const MAX_FETCHED_BYTES = 20 * 2 ** 20
 /** At once for one request, so that one request cannot take every place of the process. */
@@ -45,11 +47,30 @@ export function requestImages(deps: Deps, context: CallContext, request: ChatReq
     if (!deps.egress.mayAsk(url)) refuseFetch('address', param)
   }
   let fetched: Promise<ReadonlyMap<string, string>> | undefined
+  let judged: Promise<void> | undefined
   return async (model) => {
-    if (images.length === 0 || engineOf(deps, model).chat.fetchesImages) return request
+    if (images.length === 0) return request
+    if (engineOf(deps, model).chat.fetchesImages) {
+      // A vendor's cloud fetches from outside, where our names lead nowhere.
+      if (model.residency === 'cloud') return request
+      judged ??= judgeHosts(deps, context, images)
+      await judged
+      return request
+    }
     fetched ??= fetchAll(deps, context, images)
     return withImageUrls(request, await fetched)
   }
+}
+
+/** @throws {KisError} an image is at a name that leads inside our network, where the engine that fetches it is. */
+async function judgeHosts({ egress }: Deps, { signal }: CallContext, images: readonly ImagePart[]): Promise<void> {
+  const byHost = new Map(images.map((image) => [new URL(image.url).host, image]))
+  if (byHost.size > MAX_HOSTS)
+    refuse('array_above_max_length', images[0]!.param, `This model's images come from at most ${MAX_HOSTS} hosts a request.`)
+  const judge = async ({ url, param }: ImagePart) => {
+    if (!(await egress.mayReach(url, signal))) refuseFetch('unreachable', param)
+  }
+  await Promise.all([...byHost.values()].map(judge))
 }
 
 /** Data URIs by address. @throws {KisError} the first that fails ends the others. */
@@ -87,13 +108,13 @@ async function fetchAll(deps: Deps, context: CallContext, images: readonly Image
 
 async function fetchImage(
   { egress, log }: Deps,
-  { requestId }: CallContext,
+  { requestId, caller }: CallContext,
   { url, param }: ImagePart,
   signal: AbortSignal,
 ): Promise<Buffer> {
   try {
     const headers = { accept: 'image/png, image/jpeg, image/gif, image/webp' }
-    const { status, body } = await egress.fetch({ url, headers, maxBytes: MAX_IMAGE_BYTES }, signal)
+    const { status, body } = await egress.fetch({ url, organizationId: caller.organizationId, headers, maxBytes: MAX_IMAGE_BYTES }, signal)
     if (status !== 200) refuse('invalid_request', param, `The image's address answered with status ${status}.`)
     return body
   } catch (error) {
@@ -112,7 +133,7 @@ function refuseFetch(reason: EgressFailure, param: string): never {
   if (reason === 'busy') throw new ServiceUnavailable('Fetching images')
   const message =
     reason === 'address'
-      ? 'An image is at a public http or https address on port 80 or 443, without a user name, or in a data: URI.'
+      ? 'An image is at an http or https address of a public host on port 80 or 443, without a user name, or in a data: URI.'
       : 'The image could not be fetched from its address.'
   return refuse('invalid_request', param, message)
 }

@@ -1,6 +1,7 @@
 import { endableIterator } from '../../common/endable-iterator.ts'
 import { KisError } from '../../common/errors.ts'
 import type { Model } from '../domain/catalog.ts'
+import { choicesOf } from '../domain/chat-answer.ts'
 import { requestFor } from '../domain/chat-request.ts'
 import { ChunkCompleter } from '../domain/chunk-completer.ts'
 import { StreamMeter } from '../domain/stream-meter.ts'
@@ -13,6 +14,7 @@ import { type AskContext, type Deps, engineOf } from './deps.ts'
 import { firstToAnswer } from './first-to-answer.ts'
 import { type OpenHold, openHold } from './hold.ts'
 import { LimitedCall } from './limited-call.ts'
+import { byRulesInForce } from './principals.ts'
 import type { BilledEvent } from './stream-once-for-key.ts'
 
 /** What arrived together. The last event has the chunk with the usage, usage and cost. */
@@ -93,7 +95,7 @@ class ChatStream {
     this.#end()
     const { hold, meter, completer, modelId } = this.#answering
     const usage = meter.usage()
-    const last = { chunks: completer.end(usage), ...this.#toldFirst(this.#answering), usage, modelId }
+    const last = { chunks: completer.end(usage, meter.isSpent), ...this.#toldFirst(this.#answering), usage, modelId }
     await this.#ask.record?.answered(usage, last)
     return { done: false, value: { ...last, cost: await hold.resolve(usage) } }
   }
@@ -115,19 +117,22 @@ class ChatStream {
 
   #start(): Promise<Answering> {
     this.#call = new LimitedCall(this.#deps, this.#ask, 'chat')
-    const admitted = admitChat(this.#deps, this.#ask, this.#call, this.#value, true)
     this.#deadline = setTimeout(() => {
       this.#isLate = true
       this.#stop.abort()
     }, MAX_CALL_MS)
-    return firstToAnswer(this.#deps, admitted.context, admitted.models, (model) => this.#try(model, admitted))
+    return byRulesInForce(this.#deps, this.#ask, async (ask) => {
+      const admitted = admitChat(this.#deps, ask, this.#call!, this.#value, true)
+      return firstToAnswer(this.#deps, admitted.context, admitted.models, (model) => this.#try(model, admitted))
+    })
   }
 
   async #try(model: Model, { context, requestWithImages, inputTokensFor, termsFor, warningsFor }: AdmittedChat): Promise<Answering> {
     const { clock } = this.#deps
     const request = await requestWithImages(model)
-    const hold = await openHold(this.#deps, context, termsFor(model))
-    const meter = new StreamMeter(inputTokensFor(model), clock.now().getTime())
+    const terms = termsFor(model)
+    const hold = await openHold(this.#deps, context, terms)
+    const meter = new StreamMeter(inputTokensFor(model), terms.ceiling.outputTokens, clock.now().getTime())
     this.#attempt = { hold, meter }
     try {
       const warnings = warningsFor(model)
@@ -148,7 +153,7 @@ class ChatStream {
     }
   }
 
-  /** The stream with its first piece. An engine that has none in time is ended, and another may answer. */
+  /** The stream with its first piece of an answer. An engine that has none in time is ended, and another may answer. */
   async #begun(
     ms: number,
     { engine }: Model,
@@ -162,20 +167,27 @@ class ChatStream {
     return withDeadline(ms, tooLate, null, async (late) => {
       late.addEventListener('abort', () => stop.abort(late.reason), { once: true })
       const chunks = await open(stop.signal)
-      const first = await chunks.next()
-      // A stream that is ended looks like one that has come to its end.
-      late.throwIfAborted()
-      if (first.done) throw new KisError('engine_error', `The engine \`${engine}\` gave no answer.`)
-      return { chunks, first }
+      const before: ProtocolObject[] = []
+      for (;;) {
+        const first = await chunks.next()
+        // A stream that is ended looks like one that has come to its end.
+        late.throwIfAborted()
+        // Reports of a filter and of usage come without a choice, and are no answer.
+        if (first.done) throw new KisError('engine_error', `The engine \`${engine}\` gave no answer.`)
+        before.push(...first.value)
+        if (first.value.some((chunk) => choicesOf(chunk).length > 0)) return { chunks, first: { done: false, value: before } }
+      }
     })
   }
 
   /** Undefined for what is not the caller's to see before the end. */
   #take(given: readonly ProtocolObject[], answering: Answering): ChatEvent | undefined {
     const { hold, meter, completer } = answering
-    meter.note(given)
+    const paid = meter.note(given)
     if (meter.takeCheckpoint(this.#deps.clock.now().getTime())) hold.checkpoint(meter.usage().quantities)
-    const chunks = completer.write(given)
+    // The next turn finds the end.
+    if (meter.isSpent) answering.chunks.return?.()
+    const chunks = completer.write(paid)
     if (chunks.length === 0) return undefined
     return { chunks, ...this.#toldFirst(answering), usage: null, cost: null }
   }

@@ -27,8 +27,8 @@ export function streamTranscription(
 ): AsyncIterableIterator<TranscriptionEvent, undefined> {
   return eventsOf<TranscriptionEvent>(ask.signal, async (give, signal) => {
     let isFirst = true
-    const { rateLimits, ...last } = await limited(deps, { ...ask, signal }, 'chat', (limits) =>
-      transcribe(deps, { ...ask, signal }, limits, () => checkStreamed(input), {
+    const { rateLimits, ...last } = await limited(deps, { ...ask, signal }, 'chat', (limits, asking) =>
+      transcribe(deps, asking, limits, () => checkStreamed(input), {
         async hear(speech, until) {
           for await (const events of answerOf(speech, until)) {
             const done = events.find(({ type }) => type === TRANSCRIPT_DONE)

@@ -1,7 +1,8 @@
 import { refuse } from '../../common/check.ts'
 import { KisError } from '../../common/errors.ts'
-import { audioLengthOf, reportedAudio } from '../domain/audio-length.ts'
+import { audioLengthOf, heardUsage } from '../domain/audio-length.ts'
 import type { Model } from '../domain/catalog.ts'
+import { estimateTokens } from '../domain/estimate-tokens.ts'
 import type { TranscriptionRequest } from '../domain/transcription-request.ts'
 import type { EngineCall, ProtocolObject, Sound, TranscriptionEngine } from '../ports/engines.ts'
 import { admit } from './admit.ts'
@@ -49,7 +50,7 @@ export async function transcribe<Value extends object>(
   const { bytes } = request
   const audio = await deps.audio.read(bytes)
   if (!audio) return refuse('unsupported_file_type', 'contentBase64', 'The file is not sound in flac, mp3, mp4, m4a, ogg, wav or webm.')
-  const length = audioLengthOf(audio, bytes.length)
+  const length = audioLengthOf(audio, bytes.length, estimateTokens(request.ask.prompt ?? ''), model)
 
   const { transcription: engine } = engineOf(deps, model)
   if (!engine) throw new Error(`the engine ${model.engine} has no transcriptions`)
@@ -64,8 +65,8 @@ export async function transcribe<Value extends object>(
     async (signal) => {
       const answer = await hear({ engine, model, call, sound: { bytes, format: audio.format }, request }, signal)
       if (typeof answer.text !== 'string') throw new KisError('engine_error', 'The engine gave an answer without a text.')
-      const usage = reportedAudio(answer) ?? length.own
-      const { audioMilliseconds } = usage.quantities
+      const usage = heardUsage(answer, length.own, model)
+      const audioMilliseconds = usage.quantities.audioMilliseconds || length.own.quantities.audioMilliseconds
       const duration = { type: 'duration', seconds: Math.ceil(audioMilliseconds / 1_000) }
       const response = { ...answer, text: answer.text, usage: answer.usage ?? duration }
       return { value: { ...tell(response), modelId: model.id, audioMilliseconds }, usage }

@@ -23,8 +23,9 @@ async function all<Event>(stream: AsyncIterable<Event>): Promise<Event[]> {
 describe('a transcription', () => {
   it.each([
     ['the seconds in its usage', { usage: { type: 'duration', seconds: 3 }, duration: 2.4 }, 3n * SECOND, 'provider'],
-    ['its duration', { duration: 2.4 }, 240_000n, 'provider'],
-    ['its duration as a text', { duration: '2.4' }, 240_000n, 'provider'],
+    ['its duration', { duration: 2.6 }, 260_000n, 'provider'],
+    ['its duration as a text', { duration: '2.6' }, 260_000n, 'provider'],
+    ['the file where the engine says that it is shorter', { duration: 0.001 }, 250_000n, 'counted'],
     ['the file where usage is in tokens', { usage: { type: 'tokens', input_tokens: 9 } }, 250_000n, 'counted'],
     ['the file where it says nothing', {}, 250_000n, 'counted'],
     ['the file where it says nonsense', { usage: { type: 'duration', seconds: -1 }, duration: Number.NaN }, 250_000n, 'counted'],
@@ -45,6 +46,20 @@ describe('a transcription', () => {
     const { deps, billing } = parts()
     await createTranscription(deps, asking(), ask(content))
     expect(billing.only.amount).toBe(held)
+  })
+
+  it.each([
+    ['its tokens', { usage: { type: 'tokens', input_tokens: 35, output_tokens: 9 } }, 300_000n, 'provider'],
+    ['its length where the engine reports none', {}, 250_000n, 'counted'],
+    ['its length where the tokens cannot be', { usage: { type: 'tokens', input_tokens: -35, output_tokens: 9 } }, 250_000n, 'counted'],
+    ['the longer length where the engine reports that', { duration: 2.6 }, 260_000n, 'provider'],
+    // 64 and 40 tokens of input, 80 of output, and 3.5 s.
+    ['the hold and no more', { usage: { type: 'tokens', input_tokens: 9_000, output_tokens: 9_000 } }, 1_774_000n, 'provider'],
+  ])('by a model that is paid by the token is charged %s', async (_name, fields, charged, source) => {
+    const { deps, billing, far } = parts()
+    far.transcript = { text: 'Hello', ...fields }
+    const { cost } = await createTranscription(deps, asking(), ask(undefined, { model: 'speech-tokens' }))
+    expect([cost, billing.only.charged, billing.only.used?.source, billing.openHolds]).toEqual([charged, charged, source, 0])
   })
 
   it('of a file that does not say its length is estimated by its size, and marked so', async () => {

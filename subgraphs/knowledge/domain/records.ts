@@ -1,5 +1,5 @@
 import type { Telling } from '../../common/event-log.ts'
-import type { Leasable } from '../../common/jobs.ts'
+import type { FairLeasable } from '../../common/fair-jobs.ts'
 import type { Outline } from './outline.ts'
 
 /** What the primary store keeps. Field names are the store's; every record names its organization, and is read with it. */
@@ -119,7 +119,7 @@ export interface DocumentRecord extends Telling {
 }
 
 /** Work that a document or a collection waits for. */
-export interface Job extends Leasable {
+export interface Job extends FairLeasable {
   readonly kind: 'ingest' | 'delete'
   /** Starts of an ingestion since its last recorded outcome or step: more than one means that workers have died with it. */
   readonly starts: number
@@ -130,8 +130,8 @@ export interface Job extends Leasable {
   readonly outages?: number
 }
 
-export function newJob(kind: Job['kind'], dueAt: Date): Job {
-  return { kind, dueAt, lease: null, starts: 0, failures: 0, firstFailureAt: null }
+export function newJob(kind: Job['kind'], organizationId: string, dueAt: Date): Job {
+  return { kind, organizationId, dueAt, lease: null, starts: 0, failures: 0, firstFailureAt: null }
 }
 
 /** What an organization has stored. `marks` are changes under way: see `use-cases/count-usage.ts`. */

@@ -1,4 +1,5 @@
 import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX } from '../../common/event-log.ts'
+import { JOB_TURNS_INDEX } from '../../common/fair-jobs.ts'
 import type { DocumentCollection, DocumentStore } from '../../common/ports/document-store.ts'
 import type { BlobRecord, CollectionRecord, DocumentRecord, FileRecord, UsageRecord } from '../domain/records.ts'
 
@@ -19,6 +20,7 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
         { fields: ['organizationId', 'listed'] },
         { fields: ['organizationId', 'code'], unique: true },
         { fields: ['job.dueAt'], sparse: true },
+        JOB_TURNS_INDEX,
       ],
     }),
     files: store.collection({ name: 'files', indexes: [{ fields: ['organizationId'] }] }),
@@ -30,6 +32,7 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
         { fields: ['collectionId', 'listed', 'status'] },
         { fields: ['attachKey'], unique: true, sparse: true },
         { fields: ['job.dueAt'], sparse: true },
+        JOB_TURNS_INDEX,
         OUTBOX_INDEX,
       ],
     }),

@@ -86,7 +86,7 @@ export async function deleteCollection(deps: Deps, context: LinkContext, id: str
   const { organizationId } = requireScope(context.caller, 'knowledge:write')
   const hidden = await deps.store.collections.findOneAndUpdate(
     { _id: id, organizationId, listed: true },
-    { $set: { listed: false, code: id, job: { ...newJob('delete', deps.clock.now()) } } },
+    { $set: { listed: false, code: id, job: { ...newJob('delete', organizationId, deps.clock.now()) } } },
   )
   if (!hidden) throw new NotFound('collection', id)
   await deleteCollectionNow(deps, id)

@@ -24,7 +24,11 @@ export async function hideAndDelete(
   const event = tell(organizationId, now, deletionOf({ collectionId }))
   const hidden = await deps.store.documents.findOneAndUpdate(
     { _id, listed: true },
-    { $set: { listed: false, job: { ...newJob('delete', now) }, ...event.$set }, $unset: { attachKey: '' }, $push: event.$push },
+    {
+      $set: { listed: false, job: { ...newJob('delete', organizationId, now) }, ...event.$set },
+      $unset: { attachKey: '' },
+      $push: event.$push,
+    },
   )
   if (hidden) await deleteDocumentNow(deps, _id)
 }
@@ -68,7 +72,7 @@ export async function continueCollectionDeletion(deps: Deps, { _id, organization
   if (await store.documents.findOne({ collectionId: _id })) {
     const isAnyListed = await store.documents.findOne({ collectionId: _id, listed: true })
     const dueAt = new Date(clock.now().getTime() + (isAnyListed ? 0 : WAIT_MS))
-    await store.collections.findOneAndUpdate(lease, { $set: { job: { ...newJob('delete', dueAt) } } })
+    await store.collections.findOneAndUpdate(lease, { $set: { job: { ...newJob('delete', organizationId, dueAt) } } })
     return true
   }
   await index.dropCollection(_id)

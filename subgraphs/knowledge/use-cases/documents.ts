@@ -71,7 +71,7 @@ export async function createDocument(
     countedChunks: { value: 0, by: _id },
     embedding: null,
     createdAt: now,
-    job: newJob('ingest', now),
+    job: newJob('ingest', organizationId, now),
   }
   const document: DocumentRecord = { ...fields, ...told(organizationId, now, snapshotOf(fields)) }
   try {
@@ -105,7 +105,7 @@ export async function retryDocument(deps: Deps, context: LinkContext, id: string
   const queued = await store.documents.findOneAndUpdate(
     { _id: id, status: 'failed', listed: true },
     {
-      $set: { ...change, apiKeyId: principal.apiKeyId, job: { ...newJob('ingest', now) }, ...event.$set },
+      $set: { ...change, apiKeyId: principal.apiKeyId, job: { ...newJob('ingest', principal.organizationId, now) }, ...event.$set },
       $push: event.$push,
       $inc: { generation: 1 },
     },

@@ -1,4 +1,5 @@
 import { KisError, NotFound, ServiceUnavailable } from '../../common/errors.ts'
+import { FairPlaces, NoPlace } from '../../common/fair-places.ts'
 import type { LinkContext } from '../../common/link.ts'
 import { requireScope } from '../../common/principal.ts'
 import { decodeBase64 } from '../domain/base64.ts'
@@ -7,16 +8,22 @@ import type { DocumentRecord, FileRecord } from '../domain/records.ts'
 import { blobId, confirmBlob, expectRelease, referBlob, releaseBlob } from './blobs.ts'
 import type { Deps } from './deps.ts'
 
-/** Uploads that hold a whole body in memory at once; more are told to come back. */
-const MAX_UPLOADS = 4
-let uploads = 0
+/** Large uploads that are stored at once, each of which holds its body several times over. The others wait, organizations by turns. */
+const LARGE_UPLOADS = 4
+/** Characters of base64 from which an upload is large; smaller ones take no more memory than other requests. */
+const LARGE_CHARACTERS = 1_048_576
+/** Large uploads of one organization that wait: no more bodies are read of it at once. */
+const MAX_WAITING = 64
+/** As long as a body waits to be read. */
+const MAX_WAIT_MS = 10_000
+const places = new FairPlaces(LARGE_UPLOADS, MAX_WAITING)
 
 /** Most bytes of one download piece. */
 const MAX_PIECE_BYTES = 1_048_576
 
 /**
  * Any bytes are stored; what they are is judged in ingestion.
- * @throws {KisError} `payload_too_large`, `storage_quota_exceeded`, `invalid_request` for base64 that is not; nothing is kept.
+ * @throws {KisError} `payload_too_large`, `storage_quota_exceeded`, `invalid_request` for base64 that is not, `service_unavailable` for a large one that waited too long; nothing is kept.
  */
 export async function uploadFile(
   deps: Deps,
@@ -26,8 +33,7 @@ export async function uploadFile(
   const principal = requireScope(context.caller, 'knowledge:write')
   const { store, parser, ids, clock } = deps
   const name = requireFileName(input.name, 'input.name')
-  if (uploads >= MAX_UPLOADS) throw new KisError('service_unavailable', 'Too many uploads are under way.', { retryAfterMs: 1_000 })
-  uploads++
+  const leave = input.contentBase64.length < LARGE_CHARACTERS ? undefined : await placeOf(principal.organizationId, context.signal)
   try {
     const bytes = decodeBase64(input.contentBase64, principal.plan.maxFileBytes, 'input.contentBase64')
     const mediaType = parser.sniff(bytes, name)
@@ -51,8 +57,17 @@ export async function uploadFile(
     }
     return file
   } finally {
-    uploads--
+    leave?.()
   }
+}
+
+/** @throws {KisError} `service_unavailable` */
+async function placeOf(organizationId: string, signal: AbortSignal): Promise<() => void> {
+  const late = AbortSignal.timeout(MAX_WAIT_MS)
+  return places.take(organizationId, AbortSignal.any([signal, late])).catch((error) => {
+    if (!late.aborted && !(error instanceof NoPlace)) throw error
+    throw new KisError('service_unavailable', 'Too many large uploads are under way. Try again.', { retryAfterMs: 1_000 })
+  })
 }
 
 /** @throws {KisError} `in_use` while a document is made from it, with the documents' ids. */

@@ -1,4 +1,4 @@
-import { KisError } from '../../common/errors.ts'
+import { KisError, StalePrincipal } from '../../common/errors.ts'
 import { tell } from '../../common/event-log.ts'
 import type { Update } from '../../common/ports/document-store.ts'
 import type { Principal } from '../../common/principal.ts'
@@ -22,6 +22,8 @@ const BATCH = 16
 /** Tokens aimed at: about a paragraph (XQuAD's mean 128 Arabic words are some 230 tokens of e5). */
 const TARGET_TOKENS = 256
 const CAP_TOKENS = 480
+/** Changes of the rules that may overtake one document; beyond, its job is repeated later. */
+const MAX_OVERTAKEN = 10
 /** Starts without any recorded step after which the document may be what brings the service down; the others that ran may be it, too. */
 const SUSPECT_STARTS = 2
 /** Further starts, alone in its process, after which it is. */
@@ -46,11 +48,12 @@ export function isSuspect({ job }: DocumentRecord): boolean {
 
 /**
  * Runs a leased document's ingestion to its end, from wherever an interrupted one left off: parsing and chunking give the same again,
- * chunks that are in the index are not embedded again, and the hold of the embedding goes on. The generation goes live in one write.
+ * chunks that are in the index are not embedded again, and the hold of the embedding goes on. The generation goes live in one write. `gotOn` is called when
+ * a step is recorded, after which the document is no suspect.
  * @throws {LeaseLost} @throws {unknown} a failure that a repeat may mend; everything done so far is kept for it.
  */
-export async function ingestDocument(deps: Deps, leased: DocumentRecord, signal: AbortSignal): Promise<void> {
-  const run = new Ingestion(deps, leased, signal)
+export async function ingestDocument(deps: Deps, leased: DocumentRecord, signal: AbortSignal, gotOn = () => {}): Promise<void> {
+  const run = new Ingestion(deps, leased, signal, gotOn)
   try {
     try {
       await run.toTheEnd()
@@ -70,7 +73,7 @@ export async function ingestDocument(deps: Deps, leased: DocumentRecord, signal:
 
 /** Ends a leased document's ingestion as failed. @throws what the clean-up met; it may be repeated. */
 export async function failDocument(deps: Deps, leased: DocumentRecord, code: DocumentErrorCode, message: string): Promise<void> {
-  await new Ingestion(deps, leased, new AbortController().signal).fail(new Verdict(code, message))
+  await new Ingestion(deps, leased, new AbortController().signal, () => {}).fail(new Verdict(code, message))
 }
 
 function verdictOf(error: unknown): Verdict | undefined {
@@ -90,12 +93,14 @@ interface Facts {
 class Ingestion {
   readonly #deps: Deps
   readonly #signal: AbortSignal
+  readonly #gotOn: () => void
   #document: DocumentRecord
 
-  constructor(deps: Deps, leased: DocumentRecord, signal: AbortSignal) {
+  constructor(deps: Deps, leased: DocumentRecord, signal: AbortSignal, gotOn: () => void) {
     this.#deps = deps
     this.#document = leased
     this.#signal = signal
+    this.#gotOn = gotOn
   }
 
   get #generation(): string {
@@ -112,6 +117,7 @@ class Ingestion {
     const written = await store.documents.findOneAndUpdate({ _id, 'job.lease': job!.lease }, update)
     if (!written) throw new LeaseLost()
     this.#document = written
+    if (set?.['job.starts'] === 0) this.#gotOn()
     if (told) events.kick(organizationId)
   }
 
@@ -147,7 +153,7 @@ class Ingestion {
     // That a document can be read and cut is a step, but only once.
     if (isFirst) await this.#write({ 'job.starts': 0 })
     const language = documentLanguageOf(parsed.text)
-    await this.#embed(model, chunks, { mediaType: parsed.mediaType, language }, context)
+    await this.#embed(model, chunks, { mediaType: parsed.mediaType, language })
 
     await this.#write({ stage: 'indexing', progress: { done: 0, total: 1 } })
     await blobs.put(textKey(_id, this.#generation), Buffer.from(parsed.text))
@@ -158,12 +164,15 @@ class Ingestion {
     await this.#goLive(chunks.length, language, outlineOf(parsed))
   }
 
-  /** The principal of the key that attached the document, as it is now. Who pays in its place takes over the bill, never its rules. */
+  /** The principal of the key that attached the document, as it is now. Who pays in its place takes over the bill, with the limits of its own key, never the rules. */
   async #context(): Promise<CallContext & { caller: Principal }> {
     const { organizationId, apiKeyId, payer, _id } = this.#document
     const owner = await this.#deps.accounts.principalOf(organizationId, apiKeyId, this.#signal)
     if (!owner) throw new LeaseLost()
-    return { caller: payer ? { ...owner, ...payer } : owner, requestId: _id, signal: this.#signal }
+    if (!payer) return { caller: owner, requestId: _id, signal: this.#signal }
+    const paying = await this.#deps.accounts.principalOf(payer.organizationId, payer.apiKeyId, this.#signal)
+    if (!paying) throw new LeaseLost()
+    return { caller: { ...owner, ...payer, ancestors: paying.ancestors, revision: paying.revision }, requestId: _id, signal: this.#signal }
   }
 
   async #chunk(parsed: ParsedDocument, model: EmbeddingModel, context: CallContext): Promise<readonly DocumentChunk[]> {
@@ -191,29 +200,27 @@ class Ingestion {
   }
 
   /** Embeds and stores the chunks that are not in the index yet. */
-  async #embed(model: EmbeddingModel, chunks: readonly DocumentChunk[], facts: Facts, context: CallContext): Promise<void> {
-    const { index, inference } = this.#deps
+  async #embed(model: EmbeddingModel, chunks: readonly DocumentChunk[], facts: Facts): Promise<void> {
+    const { index } = this.#deps
     const document = this.#indexedDocument(facts)
     const there = new Set(await index.ordinals(document.collectionId, document.documentId, document.generation))
     const missing = chunks.filter((chunk) => !there.has(chunk.ordinal))
     await this.#write({ stage: 'embedding', progress: { done: there.size, total: chunks.length } })
-    for (let next = 0; next < missing.length; ) {
+    for (let next = 0, overtaken = 0; next < missing.length; ) {
       this.#signal.throwIfAborted()
-      const found = this.#document.embedding
-      const { holdId, tokens } = found ?? (await this.#open(model, missing.slice(next), context))
       const batch = missing.slice(next, next + BATCH)
       const texts = batch.map((chunk) => normaliseForEmbedding(embeddingTextOf(chunk)))
-      const embedded = await inference
-        .embedPassages({ holdId, modelId: model.id, texts, tokensBefore: tokens }, context)
-        .catch((error: unknown) => {
-          if (found && isNotFound(error)) return null
-          throw error
-        })
-      if (!embedded) {
+      const found = this.#document.embedding
+      const embedded = await this.#embedBatch(model, missing.slice(next), texts).catch(async (error: unknown) => {
+        // The rules were changed since they were read: by the new ones the batch may do.
+        if (error instanceof StalePrincipal && ++overtaken < MAX_OVERTAKEN) return null
+        if (!found || !isNotFound(error)) throw error
         // The hold ran out while nobody worked; billing has charged what was done under it. The rest gets a new one.
         await this.#write({ embedding: null })
-        continue
-      }
+        return null
+      })
+      if (!embedded) continue
+      const { holdId, tokens } = embedded
       await index.put(
         document,
         batch.map((chunk, i) => this.#indexed(chunk, texts[i]!, embedded.vectors[i]!)),
@@ -222,12 +229,20 @@ class Ingestion {
       // A step is done: starts and failures before it tell nothing about the rest.
       await this.#write({
         progress: { done: there.size + next, total: chunks.length },
-        embedding: { holdId, tokens: tokens + embedded.tokens },
+        embedding: { holdId, tokens },
         'job.starts': 0,
         'job.failures': 0,
         'job.firstFailureAt': null,
       })
     }
+  }
+
+  /** By the rules of now: the document may be hours under way. Gives the hold, and the tokens used under it. */
+  async #embedBatch(model: EmbeddingModel, left: readonly DocumentChunk[], texts: readonly string[]) {
+    const context = await this.#context()
+    const { holdId, tokens } = this.#document.embedding ?? (await this.#open(model, left, context))
+    const embedded = await this.#deps.inference.embedPassages({ holdId, modelId: model.id, texts, tokensBefore: tokens }, context)
+    return { holdId, vectors: embedded.vectors, tokens: tokens + embedded.tokens }
   }
 
   async #open(model: EmbeddingModel, chunks: readonly DocumentChunk[], context: CallContext): Promise<{ holdId: string; tokens: number }> {

@@ -63,8 +63,8 @@ it('gives passages the terms that ingestion gave them, and embeds nothing', asyn
   })
   const { _id: collectionId } = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
   const file = await uploadFile(deps, context, { name: 'a.txt', contentBase64: base64('any') })
-  await createDocument(deps, context, { collectionId, fileId: file._id })
-  await ingestDocument(deps, (await claimJob(deps.store.documents, deps.clock))!, context.signal)
+  const { document } = await createDocument(deps, context, { collectionId, fileId: file._id })
+  await ingestDocument(deps, (await claimJob(deps.store.documents, deps.clock, document._id))!, context.signal)
   const search = async (query: string) =>
     (await searchCollection(deps, context, { collectionId, query, limit: 50, mode: 'lexical', filter: null })).hits
   const before = await Promise.all(['material', 'lighthouses', 'granite'].map(search))

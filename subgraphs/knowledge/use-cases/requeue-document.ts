@@ -23,7 +23,7 @@ export async function requeueDocument(
     { _id, listed: true, status, generation },
     // Of a new number, so that no chunk of the old ingestion is taken for one of the new.
     {
-      $set: { ...change, payer: { ...payer }, job: { ...newJob('ingest', now) }, ...event.$set },
+      $set: { ...change, payer: { ...payer }, job: { ...newJob('ingest', organizationId, now) }, ...event.$set },
       $push: event.$push,
       $inc: { generation: 1 },
     },

@@ -34,7 +34,13 @@ import { ingestDocument } from './ingest-document.ts'
 import { searchCollection } from './search-collection.ts'
 import { type IndexFinding, type IndexVerification, verifyIndex } from './verify-index.ts'
 
-const operator: Principal = { ...principal, organizationId: 'org_operator', apiKeyId: 'key_operator', scopes: ['admin', 'operator'] }
+const operator: Principal = {
+  ...principal,
+  organizationId: 'org_operator',
+  apiKeyId: 'key_operator',
+  ancestors: ['key_first'],
+  scopes: ['admin', 'operator'],
+}
 const context = contextOf()
 const live = () => new AbortController().signal
 const folder = mkdtempSync(join(tmpdir(), 'kis-verify-'))
@@ -57,7 +63,15 @@ async function newWorld() {
   const index = await openSqliteChunkIndex({ file: join(folder, `${opened.length}.sqlite`), log: silentLog })
   opened.push(index)
   const inference = new WatchedInference()
-  const world: World = { documents: new MemoryDocumentStore(), blobs: new MemoryBlobStore(), index, inference, clock: new ManualClock() }
+  const accounts = { principalOf: async (organizationId: string) => (organizationId === operator.organizationId ? operator : principal) }
+  const world: World = {
+    documents: new MemoryDocumentStore(),
+    blobs: new MemoryBlobStore(),
+    index,
+    inference,
+    accounts,
+    clock: new ManualClock(),
+  }
   const deps = depsOn(world)
   const { _id: collectionId, organizationId } = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
   const attach = async (text: string, name: string) => {
@@ -191,7 +205,10 @@ it('takes nothing for a difference that is under way', async () => {
   const queued = await attach(paragraphs(3), 'a.txt')
   await put(queued, 'g1', 2)
   const hidden = await add(paragraphs(2, 'hidden'), 'b.txt')
-  await deps.store.documents.findOneAndUpdate({ _id: hidden }, { $set: { listed: false, job: { ...newJob('delete', new Date(0)) } } })
+  await deps.store.documents.findOneAndUpdate(
+    { _id: hidden },
+    { $set: { listed: false, job: { ...newJob('delete', principal.organizationId, new Date(0)) } } },
+  )
   const dropped = await createCollection(deps, context, { code: 'd', name: 'D', embeddingModel: 'embed' })
   await deps.store.collections.findOneAndUpdate({ _id: dropped._id }, { $set: { listed: false } })
   await put('doc_y', 'g1', 1, dropped._id)
@@ -240,9 +257,9 @@ it('repairs to nothing missing and nothing extra, at the expense of whoever aske
   expect(await record(lost)).toMatchObject({ status: 'ready', liveGeneration: 'g2', chunkCount: 3 })
   expect(await record(lost)).not.toHaveProperty('payer')
   expect([...new Set(inference.embedded.values())].sort()).toEqual([1, 2])
-  const { organizationId, apiKeyId } = operator
+  const { organizationId, apiKeyId, ancestors } = operator
   expect(inference.callers.slice(0, paidBefore)).toEqual(Array(paidBefore).fill(principal))
-  expect(inference.callers.slice(paidBefore)).toEqual([{ ...principal, organizationId, apiKeyId }])
+  expect(inference.callers.slice(paidBefore)).toEqual([{ ...principal, organizationId, apiKeyId, ancestors }])
 })
 
 it('puts back into the queue what a repair has failed on, and nothing else that has failed', async () => {

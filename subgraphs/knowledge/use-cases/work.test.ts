@@ -17,6 +17,8 @@ import {
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
 import { systemClock } from '../../common/clock.ts'
 import { KisError, ServiceUnavailable } from '../../common/errors.ts'
+import { FairJobs } from '../../common/fair-jobs.ts'
+import { FairPlaces } from '../../common/fair-places.ts'
 import { claimJob, LEASE_MS, releaseAllLeases, renewLease } from '../../common/jobs.ts'
 import { silentLog } from '../../common/log.ts'
 import { wakeUp } from '../../common/wake-up.ts'
@@ -89,6 +91,33 @@ it('two processes do each job once', async () => {
   for (const id of ids) expect(await documentOf(deps, id)).toMatchObject({ status: 'ready', attempts: 1 })
   expect([...world.inference.embedded.values()]).toEqual(ids.map(() => 1))
   expect((await usageOf(deps.store, principal.organizationId)).vectors).toBe(20)
+}, 60_000)
+
+it('begins with the document of another organization at once, however many and long those of the first are', async () => {
+  const first = Promise.withResolvers<void>()
+  const parser: DocumentParser = {
+    ...plainParser,
+    async parse(bytes, name, signal) {
+      if (!Buffer.from(bytes).toString().includes('another')) await first.promise
+      return plainParser.parse(bytes, name, signal)
+    },
+  }
+  const accounts = { principalOf: async (organizationId: string, apiKeyId: string) => ({ ...principal, organizationId, apiKeyId }) }
+  const deps = depsOn({ ...newWorld(), parser, accounts })
+  const { ids } = await attach(deps, 12)
+  const other = contextOf({ ...principal, organizationId: 'org_2', apiKeyId: 'key_2' })
+  const collection = await createCollection(deps, other, { code: 'c', name: 'C', embeddingModel: 'embed' })
+  const file = await uploadFile(deps, other, { name: 'a.txt', contentBase64: base64(paragraphs(1, 'another')) })
+  const { document } = await createDocument(deps, other, { collectionId: collection._id, fileId: file._id })
+  await using _process = startWork(deps)
+  try {
+    await eventually(async () => (await getDocument(deps.store, 'org_2', document._id)).status === 'ready')
+    const states = await Promise.all(ids.map(async (id) => (await documentOf(deps, id)).status))
+    expect(states.filter((status) => status === 'processing')).toHaveLength(2)
+  } finally {
+    first.resolve()
+  }
+  await eventually(() => isSettled(deps, ids))
 }, 60_000)
 
 it('gives a lease back when it stops, and the next process goes on at once', async () => {
@@ -231,7 +260,7 @@ it('makes the leases of an earlier process due, and leaves jobs that wait for an
   const waiting = ids.at(-1)!
   await deps.store.documents.findOneAndUpdate({ _id: waiting }, { $set: { 'job.dueAt': later } })
   for (const id of ids.slice(0, -1)) expect(await claimJob(deps.store.documents, systemClock, id)).not.toBeNull()
-  expect(await claimJob(deps.store.documents, systemClock)).toBeNull()
+  for (const id of ids) expect(await claimJob(deps.store.documents, systemClock, id)).toBeNull()
   await releaseAllLeases(deps.store.documents, systemClock)
   for (const id of ids.slice(0, -1)) expect((await documentOf(deps, id)).job).toMatchObject({ lease: null })
   expect((await documentOf(deps, waiting)).job!.dueAt).toEqual(later)
@@ -240,10 +269,34 @@ it('makes the leases of an earlier process due, and leaves jobs that wait for an
 it('a job is claimed by one of many, and renewed by its holder only', async () => {
   const deps = depsOn(newWorld())
   const { ids } = await attach(deps, 3)
-  const claims = await Promise.all(Array.from({ length: 10 }, () => claimJob(deps.store.documents, systemClock)))
-  const claimed = claims.flatMap((record) => (record ? [record] : []))
+  const processes = Array.from({ length: 10 }, () => new FairJobs(deps.store.documents, new FairPlaces(4), systemClock))
+  const claims = await Promise.all(processes.map((jobs) => jobs.claim()))
+  const claimed = claims.flatMap((claim) => (claim ? [claim.record] : []))
   expect(claimed.map(({ _id }) => _id).sort()).toEqual(ids.toSorted())
   expect(await renewLease(deps.store.documents, systemClock, claimed[0]!)).toBe(true)
   const { job } = claimed[1]!
   expect(await renewLease(deps.store.documents, systemClock, { ...claimed[0]!, job: job! })).toBe(false)
+})
+
+it('runs a suspect alone only until it has got on', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const { collectionId, ids } = await attach(deps, 2)
+  const file = await uploadFile(deps, context, { name: 'long.txt', contentBase64: base64(paragraphs(40, 'long')) })
+  const suspect = (await createDocument(deps, context, { collectionId, fileId: file._id })).document._id
+  await deps.store.documents.findOneAndUpdate({ _id: suspect }, { $set: { 'job.starts': 2, 'job.dueAt': new Date(0) } })
+  const held = Promise.withResolvers<void>()
+  let suspectBatches = 0
+  const { inference } = world
+  const embed = inference.embedPassages.bind(inference)
+  inference.embedPassages = async (asked) => {
+    if (asked.texts.some((text) => text.includes('long')) && ++suspectBatches === 2) await held.promise
+    return embed(asked)
+  }
+  await using _working = startWork(deps)
+  await eventually(async () => suspectBatches === 2 && (await isSettled(deps, ids)))
+  expect((await documentOf(deps, suspect)).status).toBe('processing')
+  held.resolve()
+  await eventually(() => isSettled(deps, [suspect]))
+  expect((await documentOf(deps, suspect)).status).toBe('ready')
 })

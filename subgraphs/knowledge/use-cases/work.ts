@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { locks } from 'node:worker_threads'
 import { KisError } from '../../common/errors.ts'
-import { claimJob, HEARTBEAT_MS, releaseAllLeases, renewLease } from '../../common/jobs.ts'
+import { type Claimed, FairJobs } from '../../common/fair-jobs.ts'
+import { FairPlaces } from '../../common/fair-places.ts'
+import { HEARTBEAT_MS, releaseAllLeases, renewLease } from '../../common/jobs.ts'
 import type { DocumentCollection, StoredDocument } from '../../common/ports/document-store.ts'
 import type { WakeUp } from '../../common/wake-up.ts'
 import { type Job, newJob } from '../domain/records.ts'
@@ -10,9 +12,12 @@ import { continueCollectionDeletion, finishDocumentDeletion } from './delete-now
 import type { Deps } from './deps.ts'
 import { failDocument, ingestDocument, isSuspect, LeaseLost } from './ingest-document.ts'
 
-/** Documents that one process ingests at once: each has a parser process and waits for embeddings most of the time. */
-const WORKERS = 2
-/** A worker without a job looks again after this, or when it is woken. */
+/**
+ * Jobs that one process does at once. One organization gets two of them, which keep both its cores busy, and the others are there for the next; each
+ * has a parser process of at most 700 MiB, and waits for embeddings most of the time.
+ */
+const PLACES = 4
+/** When no job is due, it is looked for again after this, or when it is told of one. */
 const IDLE_MS = 1_000
 const SWEEP_MS = 60_000
 /** Changes that a process which died has written and not told are told within this. */
@@ -23,6 +28,7 @@ const MAX_FAILING_MS = 30 * 60_000
 const MAX_BACKOFF_MS = 300_000
 
 interface JobRecord extends StoredDocument {
+  readonly organizationId: string
   readonly job?: Job
 }
 
@@ -45,17 +51,27 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
     await releaseAllLeases(store.documents, clock).catch(logged)
     await releaseAllLeases(store.collections, clock).catch(logged)
   }
-  const floor = `ingestion ${randomUUID()}`
   const repeat = async (round: () => Promise<boolean>, pause: () => Promise<void>) => {
     while (!signal.aborted) if (!(await round().catch(logged))) await pause()
   }
+  const underWay = new Set<Promise<unknown>>()
+  const next = jobsOf(deps, options, signal)
+  const begin = async () => {
+    const job = await next()
+    if (!job) return false
+    const done = job
+      .work()
+      .catch(logged)
+      .finally(() => {
+        underWay.delete(done)
+        job.leave()
+        wakeUp.wake()
+      })
+    underWay.add(done)
+    return true
+  }
   await Promise.all([
-    ...Array.from({ length: WORKERS }, () =>
-      repeat(
-        () => workOnce(deps, options, floor, signal),
-        () => wakeUp.wait(IDLE_MS, signal),
-      ),
-    ),
+    repeat(begin, () => wakeUp.wait(IDLE_MS, signal)),
     repeat(
       () => deps.events.sweep().then(() => false),
       () => clock.sleep(EVENT_SWEEP_MS, signal).catch(() => undefined),
@@ -65,31 +81,47 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
       () => clock.sleep(SWEEP_MS, signal).catch(() => undefined),
     ),
   ])
+  await Promise.all(underWay)
 }
 
-/**
- * Collections go first: they are few, and documents may be due without end.
- * @param floor names the lock of the ingestions of this process: shared, and exclusive for a suspect.
- */
-async function workOnce(deps: Deps, { backoffMs }: WorkOptions, floor: string, signal: AbortSignal): Promise<boolean> {
+/** Gives the next job, leased and with its place; null: none is due. Of an organization collections go first: they are few, and documents may be due without end. */
+function jobsOf(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal) {
   const { store, clock } = deps
-  const collection = await claimJob(store.collections, clock)
-  if (collection) {
-    await underLease(deps, store.collections, collection, signal, backoffMs, async () => {
-      await continueCollectionDeletion(deps, collection)
-    })
-    return true
+  const places = new FairPlaces(PLACES)
+  const collections = new FairJobs(store.collections, places, clock)
+  const documents = new FairJobs(store.documents, places, clock)
+  // The lock of the ingestions of this process: shared, and exclusive for a suspect.
+  const floor = `ingestion ${randomUUID()}`
+  const job = <T extends JobRecord>(
+    records: DocumentCollection<T>,
+    { record, leave }: Claimed<T>,
+    run: (signal: AbortSignal) => Promise<unknown>,
+  ) => ({ leave, work: () => underLease(deps, records, record, signal, backoffMs, run) })
+  return async () => {
+    const collection = await collections.claim()
+    if (collection) return job(store.collections, collection, () => continueCollectionDeletion(deps, collection.record))
+    const document = await documents.claim()
+    if (!document) return null
+    const { record } = document
+    return job(store.documents, document, (ended) =>
+      record.job!.kind === 'delete'
+        ? finishDocumentDeletion(deps, record)
+        : isSuspect(record)
+          ? alone(floor, ended, (gotOn) => ingestDocument(deps, record, ended, gotOn))
+          : locks.request(floor, { mode: 'shared', signal: ended }, () => ingestDocument(deps, record, ended)),
+    )
   }
-  const document = await claimJob(store.documents, clock)
-  if (!document) return false
-  await underLease(deps, store.documents, document, signal, backoffMs, (ended) =>
-    document.job!.kind === 'delete'
-      ? finishDocumentDeletion(deps, document)
-      : locks.request(floor, { mode: isSuspect(document) ? 'exclusive' : 'shared', signal: ended }, () =>
-          ingestDocument(deps, document, ended),
-        ),
-  )
-  return true
+}
+
+/** Runs a suspect alone until it has got on. Then it is as all others, which wait no longer. */
+async function alone(floor: string, signal: AbortSignal, ingest: (gotOn: () => void) => Promise<void>): Promise<void> {
+  let running: Promise<void> | undefined
+  await locks.request(floor, { mode: 'exclusive', signal }, () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    running = ingest(resolve)
+    return Promise.race([promise, running.catch(() => undefined)])
+  })
+  await locks.request(floor, { mode: 'shared' }, () => running)
 }
 
 /** Keeps the lease alive beside the work, and records how the work failed. */
@@ -99,7 +131,7 @@ async function underLease<T extends JobRecord>(
   record: T,
   signal: AbortSignal,
   backoffMs: number,
-  run: (signal: AbortSignal) => Promise<void>,
+  run: (signal: AbortSignal) => Promise<unknown>,
 ): Promise<void> {
   const lost = new AbortController()
   const heartbeat = setInterval(async () => {
@@ -159,6 +191,10 @@ async function recordFailure<T extends JobRecord>(
   const delayMs = Math.random() * Math.min(MAX_BACKOFF_MS, backoffMs * 2 ** (isOutage ? outages : failures))
   await records.findOneAndUpdate(
     { _id: record._id, 'job.lease': current.lease },
-    { $set: { job: { ...newJob(current.kind, new Date(now.getTime() + delayMs)), failures, firstFailureAt, outages } } },
+    {
+      $set: {
+        job: { ...newJob(current.kind, record.organizationId, new Date(now.getTime() + delayMs)), failures, firstFailureAt, outages },
+      },
+    },
   )
 }

@@ -13,9 +13,11 @@ const HEAD = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.9
 /** `inference` streams events that hold documents of `knowledge`, whose authors live in `billing`: three subgraphs, two hops. */
 const SDL: Record<SubgraphName, string> = {
   inference: `${HEAD}
-    type Query { ping(n: Int = 1): Int! mood: Mood slow: Int echo(text: String!): String nest: Nest }
+    type Query { ping(n: Int = 1): Int! mood: Mood slow: Int echo(text: String!): String nest: Nest find(input: FindInput!): Int upload(input: UploadInput!): Int }
+    input FindInput { query: String! limit: Int = 10 mood: Mood tags: [String!] filter: JSON near: FindInput }
+    input UploadInput { name: String! contentBase64: String! }
     type Mutation { poke: Int! }
-    type Subscription { ticks(count: Int!, mode: String): Tick! others: Int }
+    type Subscription { ticks(count: Int!, mode: String, input: FindInput): Tick! others: Int }
     type Tick { n: Int! text: String! json: JSON documents: [Document!]! thing: Thing flaky: Int mood: Mood author: Author filler: String }
     type Nest { nest: Nest n: Int }
     scalar JSON
@@ -96,6 +98,8 @@ export function shop(): Shop {
           ping: (_: unknown, { n }: { n: number }) => n,
           mood: () => 'SECRET',
           nest: () => ({ n: 1 }),
+          find: (_: unknown, { input }: { input: { limit: number } }) => input.limit,
+          upload: (_: unknown, { input }: { input: { contentBase64: string } }) => input.contentBase64.length,
           echo: (_: unknown, { text }: { text: string }) => text,
           slow: (_parent: unknown, _args: unknown, { signal }: LinkContext) =>
             new Promise<null>((resolve) => {

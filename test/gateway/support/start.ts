@@ -7,6 +7,7 @@ import type { GatewayConfig } from '../../../gateway/config.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../../gateway/main.ts'
 import { systemClock } from '../../../subgraphs/common/clock.ts'
 import { InvalidApiKey } from '../../../subgraphs/common/errors.ts'
+import { LargeBodies } from '../../../subgraphs/common/large-bodies.ts'
 import { silentLog } from '../../../subgraphs/common/log.ts'
 import type { Principal } from '../../../subgraphs/common/principal.ts'
 import { shop } from './shop.ts'
@@ -23,6 +24,9 @@ export function principalOf(apiKey: string): Principal {
     scopes: ['inference'],
     modelAllowlist: null,
     residencyPolicy: 'unrestricted',
+    revision: 0,
+    ancestors: [],
+    rotations: 0,
     requestsPerMinute: null,
     tokensPerMinute: null,
     plan: { code: 'p', storageBytes: null, vectors: null, maxFileBytes: 1, requestsPerMinute: null, tokensPerMinute: null, concurrency: 1 },
@@ -34,6 +38,7 @@ export const CONFIG: GatewayConfig = {
   maxBodyBytes: 1024 * 1024,
   trustedDocuments: new Map(),
   trustedDocumentsOnly: false,
+  nodesOf: () => 10_000,
 }
 
 /** A gateway on a free port over the shop's subgraphs, closed when the test ends. */
@@ -45,6 +50,7 @@ export async function startGateway(options: Partial<GatewayOptions> = {}) {
   const gateway: Gateway = await createGateway({
     supergraphSdl,
     links,
+    door: { enter: () => () => undefined },
     authenticate: async (apiKey) => {
       lookups.push(apiKey)
       if (apiKey === UNKNOWN_KEY || revoked.has(apiKey)) throw new InvalidApiKey()
@@ -53,6 +59,7 @@ export async function startGateway(options: Partial<GatewayOptions> = {}) {
     clock: systemClock,
     log: silentLog,
     config: CONFIG,
+    bodies: new LargeBodies({ largestBytes: (options.config ?? CONFIG).maxBodyBytes }),
     ...options,
   })
   const app = fastify()

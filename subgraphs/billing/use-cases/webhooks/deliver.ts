@@ -43,6 +43,7 @@ export async function deliver(
     } = await egress.open(
       {
         url: endpoint.url,
+        organizationId: endpoint.organizationId,
         method: 'POST',
         headers: signedHeaders(pepper, endpoint, event._id, body, at),
         body,

@@ -6,7 +6,10 @@ import type { BillingDeps } from '../deps.ts'
 /** Longer than any receiver's address, short enough for a log. */
 const MAX_URL_CHARACTERS = 2_048
 
-/** @throws {KisError} `unsupported_value`: the address may not be asked, or only by https; `residency_policy_violation`. */
+/** Longer than the egress waits for DNS, so that a silent one is its answer and no error. */
+const REACH_MS = 10_000
+
+/** @throws {KisError} `unsupported_value`: the address may not be asked, or only by https, or leads to no public host; `residency_policy_violation`. */
 export async function checkUrl(deps: Pick<BillingDeps, 'egress' | 'collections'>, organizationId: string, url: string): Promise<string> {
   const { egress } = deps
   const param = 'url'
@@ -22,6 +25,8 @@ export async function checkUrl(deps: Pick<BillingDeps, 'egress' | 'collections'>
       'Events of an organization that is `local_only` go to hosts that the operator has named, and no others.',
       { param },
     )
+  if (!(await egress.mayReach(url, AbortSignal.timeout(REACH_MS))))
+    throw new KisError('unsupported_value', 'The host of the address is unknown, or not public.', { param })
   return url
 }
 

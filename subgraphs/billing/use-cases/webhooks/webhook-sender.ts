@@ -1,3 +1,4 @@
+import { FairPlaces } from '../../../common/fair-places.ts'
 import { claimSeen, releaseAllLeases, renewLease } from '../../../common/jobs.ts'
 import { wakeUp } from '../../../common/wake-up.ts'
 import type { DisabledReason, WebhookDelivery, WebhookEndpoint, WebhookLane } from '../../domain/webhooks/records.ts'
@@ -9,7 +10,7 @@ import { forgetQueue } from './endpoints.ts'
 
 /** Requests of one process to one endpoint at once. */
 const MAX_PER_ENDPOINT = 4
-/** Requests of one process at once, half of what goes out at once. */
+/** Webhook requests of one process at once: half of all its outgoing requests. Organizations share the places. */
 const MAX_UNDER_WAY = 32
 /** Endpoints with something in their queues that one round looks at. */
 const MAX_LOOKED_AT = 100
@@ -30,6 +31,7 @@ export class WebhookSender {
   readonly #deps: BillingDeps
   readonly #wakeUp = wakeUp()
   readonly #underWay = new Map<Promise<void>, string>()
+  readonly #places = new FairPlaces(MAX_UNDER_WAY)
   #after = ''
 
   constructor(deps: BillingDeps) {
@@ -61,7 +63,7 @@ export class WebhookSender {
     const { webhookLanes } = this.#deps.collections
     const first = this.#after
     let hasWrapped = false
-    for (let looked = 0; looked < MAX_LOOKED_AT && this.#underWay.size < MAX_UNDER_WAY && !signal.aborted; looked++) {
+    for (let looked = 0; looked < MAX_LOOKED_AT && !this.#places.isFull && !signal.aborted; looked++) {
       const [lane] = await webhookLanes.find({ endpointId: { $gt: this.#after } }, { sort: { endpointId: 1 }, limit: 1 })
       if (!lane && (hasWrapped || this.#after === '')) break
       if (!lane) {
@@ -90,10 +92,19 @@ export class WebhookSender {
     const now = clock.now()
     const due = await collections.webhookLanes.find({ endpointId, 'job.dueAt': { $lte: now } }, { sort: { 'job.dueAt': 1 }, limit: free })
     for (const seen of due) {
-      const lane = await claimSeen(collections.webhookLanes, seen, now)
-      if (!lane) continue
+      const leave = this.#places.tryTake(endpoint.organizationId)
+      if (!leave) return
+      const lane = await claimSeen(collections.webhookLanes, seen, now).catch((error) => {
+        leave()
+        throw error
+      })
+      if (!lane) {
+        leave()
+        continue
+      }
       const work = this.#work(lane, signal).finally(() => {
         this.#underWay.delete(work)
+        leave()
         this.wake()
       })
       this.#underWay.set(work, endpointId)

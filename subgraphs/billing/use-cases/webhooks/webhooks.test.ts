@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { onEngine } from '../../../../test/support/engine-url.ts'
+import { eventually } from '../../../../test/support/eventually.ts'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { dropDatabases, newDatabaseName } from '../../../../test/support/mongodb.ts'
 import { openMongoDocumentStore } from '../../../common/adapters/mongodb/document-store.ts'
@@ -145,6 +146,27 @@ for (const { name, open } of stores)
       expect(numbers()).toEqual([1, 1, 1, 1, 2])
     })
 
+    it('are all sent once more, those of each document in their order, whether they were sent before or not', async () => {
+      await newEndpoint(world, 'https://a.test/', organizationId)
+      const documents = Array.from({ length: 12 }, (_, i) => `doc_${i % 3}`)
+      await hand(world, organizationId, null, documents)
+      await sendAll(world)
+      const again = async (id: string) => {
+        receivers.sent.length = 0
+        const redelivered = await redeliverSince(world.deps, principalOf(organizationId, ['admin']), { endpointId: id, since: new Date(0) })
+        expect(redelivered).toEqual({ count: 12, next: null })
+        await sendAll(world)
+        for (let i = 0; i < 3; i++) expect(numbers(`doc_${i}`)).toEqual([1, 4, 7, 10].map((number) => number + i))
+      }
+      const late = await newEndpoint(world, 'https://b.test/', organizationId)
+      await again(late)
+      await again(late)
+      const { webhookDeliveries } = world.deps.collections
+      const [, second] = await webhookDeliveries.find({ endpointId: late }, { sort: { order: 1 }, limit: 2 })
+      await webhookDeliveries.findOneAndDelete({ _id: second!._id })
+      await again(late)
+    })
+
     it('come when they were asked for after a 429, at the earliest', async () => {
       await newEndpoint(world, 'https://a.test/', organizationId)
       await hand(world, organizationId, null, ['doc_1'])
@@ -200,6 +222,23 @@ for (const { name, open } of stores)
       await world.sender.idle()
       await sendAll(world)
       expect(receivers.sent).toHaveLength(24)
+    })
+
+    it('go on to another organization while all endpoints of one are silent', async () => {
+      const other = `org_${randomHex(32)}`
+      const silent = Promise.withResolvers<null>()
+      receivers.answering = ({ url }) => (url.includes('silent') ? silent.promise : 204)
+      for (let i = 0; i < 10; i++) await newEndpoint(world, `https://silent.test/${i}`, organizationId)
+      await newEndpoint(world, 'https://good.test/', other)
+      const documents = ['doc_1', 'doc_2', 'doc_3', 'doc_4', 'doc_5']
+      await hand(world, organizationId, null, documents)
+      await hand(world, other, null, documents)
+      const { signal } = new AbortController()
+      for (let round = 0; round < 4; round++) await world.sender.sendDue(signal)
+      await eventually(() => receivers.sent.filter(({ url }) => url.includes('good')).length > 0)
+      expect(receivers.underWay).toBeLessThanOrEqual(16)
+      silent.resolve(null)
+      await world.sender.idle()
     })
 
     it('reach no other organization, and nobody once the endpoint is deleted', async () => {

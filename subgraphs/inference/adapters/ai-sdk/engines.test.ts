@@ -1,6 +1,15 @@
+import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { VendorCloud } from '../../../../test/support/vendor-cloud.ts'
-import { ANTHROPIC_WIRE, BEDROCK_WIRE, beginning, GOOGLE_WIRE, saying } from '../../../../test/support/vendor-wires.ts'
+import {
+  ANTHROPIC_WIRE,
+  BEDROCK_WIRE,
+  beginning,
+  COHERE_WIRE,
+  GOOGLE_WIRE,
+  MISTRAL_WIRE,
+  saying,
+} from '../../../../test/support/vendor-wires.ts'
 import { systemClock } from '../../../common/clock.ts'
 import type { KisError } from '../../../common/errors.ts'
 import type { EmbeddingCall, ProtocolObject } from '../../ports/engines.ts'
@@ -58,6 +67,77 @@ describe('the connection', () => {
     }
     expect(await codeOf(engines.chat.complete(CALL, REQUEST, NEVER))).toBe('engine_error')
     await cloud.last.closed
+  })
+
+  const ALL = ['anthropic', 'google', 'mistral', 'cohere', 'bedrock'] as const
+  const WIRES = { anthropic: ANTHROPIC_WIRE, google: GOOGLE_WIRE, mistral: MISTRAL_WIRE, cohere: COHERE_WIRE, bedrock: BEDROCK_WIRE }
+  const settingsOf = (kind: (typeof ALL)[number]) => ({ kind, ...(kind === 'bedrock' && { region: 'eu-west-1' }) })
+
+  it.each(ALL)('of %s reads no event without end', async (kind) => {
+    await using cloud = await VendorCloud.start()
+    await using engines = await enginesOn(cloud, settingsOf(kind))
+    const isFrames = kind === 'bedrock'
+    let sent = 0
+    cloud.answering = (response) => {
+      response.writeHead(200, { 'content-type': WIRES[kind].contentType })
+      // A frame of nearly 2 GiB; an event of ever more lines.
+      const piece = isFrames ? Buffer.alloc(1 << 16, 'x') : Buffer.from(`data: ${'x'.repeat(1 << 16)}\n`)
+      response.write(isFrames ? Buffer.from([0x7f, 0xff, 0xff, 0xff]) : 'data: ')
+      const more = () => {
+        while (!response.destroyed && response.write(piece)) sent += piece.length
+        if (!response.destroyed) response.once('drain', more)
+      }
+      more()
+    }
+    const reading = (async () => {
+      for await (const _ of await engines.chat.stream(CALL, REQUEST, NEVER));
+    })()
+    expect(await codeOf(reading)).toBe('engine_error')
+    await cloud.last.closed
+    expect(sent).toBeLessThan(32 * 2 ** 20)
+  })
+
+  it.each(ALL)('of %s takes long events, and events that are split anywhere', async (kind) => {
+    await using cloud = await VendorCloud.start()
+    await using engines = await enginesOn(cloud, settingsOf(kind))
+    const text = ['م'.repeat(500_000), '🌙 é']
+    cloud.answering = (response) => {
+      response.writeHead(200, { 'content-type': WIRES[kind].contentType })
+      const bytes = Buffer.concat(WIRES[kind].events({ text }))
+      for (let at = 0; at < bytes.length; at += 65_521) response.write(bytes.subarray(at, at + 65_521))
+      response.end()
+    }
+    let read = ''
+    for await (const chunks of await engines.chat.stream(CALL, REQUEST, NEVER))
+      for (const { choices } of chunks) read += (choices as { delta: { content?: string } }[])[0]?.delta.content ?? ''
+    expect(read === text.join('')).toBe(true)
+  })
+
+  it('that brings nothing but comments ends with engine_timeout, and is hung up', async () => {
+    await using cloud = await VendorCloud.start()
+    await using engines = await enginesOn(cloud, { kind: 'anthropic', timeouts: { ...TIMEOUTS, bodyIdleMs: 300 } })
+    cloud.answering = beginning(ANTHROPIC_WIRE, { text: ['Hel', 'lo'] }, 4, (response) => {
+      const dripping = setInterval(() => response.write('event: ping\ndata: {"type": "ping"}\n\n: still here\n\n'), 20)
+      response.once('close', () => clearInterval(dripping))
+    })
+    const reading = (async () => {
+      for await (const _ of await engines.chat.stream(CALL, REQUEST, NEVER));
+    })()
+    expect(await codeOf(reading)).toBe('engine_timeout')
+    await cloud.last.closed
+  })
+
+  it('takes no answer that is packed', async () => {
+    await using cloud = await VendorCloud.start()
+    await using engines = await enginesOn(cloud, { kind: 'mistral' })
+    cloud.answering = (response) => {
+      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' })
+      response.end(gzipSync(JSON.stringify(MISTRAL_WIRE.completion({ text: ['Hi.'] }))))
+    }
+    await expect(engines.chat.complete(CALL, REQUEST, NEVER)).rejects.toMatchObject({
+      code: 'engine_error',
+      message: expect.stringContaining('packed'),
+    })
   })
 
   it('follows no redirect', async () => {

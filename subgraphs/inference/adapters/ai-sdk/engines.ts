@@ -3,9 +3,11 @@ import type { Clock } from '../../../common/clock.ts'
 import { endableIterator } from '../../../common/endable-iterator.ts'
 import { KisError } from '../../../common/errors.ts'
 import { estimateTokens } from '../../domain/estimate-tokens.ts'
+import { isCount } from '../../domain/usage.ts'
 import type { ChatCall, ChatEngine, EmbeddingEngine, ProtocolObject } from '../../ports/engines.ts'
 import { readEmbeddings } from '../vendor/embedding-answer.ts'
-import { EngineErrors } from '../vendor/engine-errors.ts'
+import { EngineErrors, type OnOperatorFault } from '../vendor/engine-errors.ts'
+import { IdleWatch } from '../vendor/idle-watch.ts'
 import { MAX_ANSWER_BYTES, MAX_EMBEDDINGS_BYTES, MAX_STREAM_BYTES, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
 import { callOptionsOf, passWarnings } from './call-options.ts'
 import { ChunkWriter } from './chunks.ts'
@@ -21,11 +23,16 @@ export interface AiSdkEngineOptions extends VendorSettings {
   readonly clock: Clock
   /** Most texts of one embeddings call. */
   readonly maxBatch?: number
+  /** Whether it may be given addresses of images, where its vendor fetches them. Default: true. */
+  readonly fetchesImages?: boolean
   readonly timeouts?: Timeouts
+  readonly onOperatorFault?: OnOperatorFault
 }
 
 interface Parts {
+  readonly fetchesImages: boolean
   readonly vendor: Vendor
+  readonly idleMs: number
   readonly errors: EngineErrors
   readonly clock: Clock
 }
@@ -34,7 +41,7 @@ interface Parts {
 export async function openAiSdkEngines(
   options: AiSdkEngineOptions,
 ): Promise<{ readonly chat: ChatEngine; readonly embedding: EmbeddingEngine } & AsyncDisposable> {
-  const { name, clock, timeouts = TIMEOUTS } = options
+  const { name, clock, fetchesImages = true, timeouts = TIMEOUTS } = options
   const vendor = VENDORS[options.kind]
   const baseUrl = options.baseUrl ?? vendor.addressOf(options)
   const secrets = [options.apiKey, options.accessKeyId, options.secretAccessKey, options.sessionToken, new URL(baseUrl).host]
@@ -42,10 +49,11 @@ export async function openAiSdkEngines(
     name,
     secrets.filter((secret) => secret !== null),
     clock,
+    options.onOperatorFault,
   )
   const modelsOf = await vendor.load({ ...options, baseUrl: baseUrl.replace(/\/+$/, '') })
   const http = new VendorFetch(timeouts, errors)
-  const parts = { vendor, errors, clock }
+  const parts = { vendor, fetchesImages: fetchesImages && vendor.fetchesImages, idleMs: timeouts.bodyIdleMs, errors, clock }
   return {
     chat: chatEngine(
       parts,
@@ -57,14 +65,18 @@ export async function openAiSdkEngines(
   }
 }
 
-function chatEngine({ vendor, errors, clock }: Parts, models: VendorModels, streamingModels: VendorModels): ChatEngine {
+function chatEngine(
+  { vendor, fetchesImages, idleMs, errors, clock }: Parts,
+  models: VendorModels,
+  streamingModels: VendorModels,
+): ChatEngine {
   const factsOf = ({ engineModel, requestId }: ChatCall): AnswerFacts => ({
     id: `chatcmpl-${requestId}`,
     model: engineModel,
     created: Math.floor(clock.now().getTime() / 1_000),
   })
   return {
-    fetchesImages: vendor.fetchesImages,
+    fetchesImages,
 
     async complete(call, request, signal) {
       signal.throwIfAborted()
@@ -86,9 +98,14 @@ function chatEngine({ vendor, errors, clock }: Parts, models: VendorModels, stre
         const { stream } = await unlessAborted(signal, errors, () => streamingModels.languageModel(call.engineModel).doStream(options))
         const reader = new StreamReader(stream.getReader(), new ChunkWriter(vendor, factsOf(call)), errors, call)
         await unlessAborted(signal, errors, () => reader.open())
+        const idle = new IdleWatch(idleMs, () => stop.abort(errors.silent()))
         return endableIterator(
-          () => reader.next(),
           () => {
+            idle.waits()
+            return reader.next().finally(() => idle.has())
+          },
+          () => {
+            idle.stop()
             release()
             stop.abort()
           },
@@ -211,8 +228,8 @@ function embeddingEngine({ vendor, errors }: Parts, models: VendorModels, maxBat
       const { vectors } = readEmbeddings({ data }, texts.length, call.dimensions, errors)
       const reported = answers.map(({ usage }) => usage?.tokens)
       // No text has no tokens: a zero is how the SDK writes that there was no figure.
-      if (reported.every((tokens): tokens is number => Number.isSafeInteger(tokens) && tokens! > 0))
-        return { vectors, tokens: reported.reduce((sum, tokens) => sum + tokens, 0), source: 'provider' }
+      const sum = reported.reduce<number>((tokens, more) => tokens + (more && more > 0 ? more : Number.NaN), 0)
+      if (isCount(sum)) return { vectors, tokens: sum, source: 'provider' }
       return { vectors, tokens: texts.reduce((sum, text) => sum + estimateTokens(text), 0), source: 'counted' }
     },
   }

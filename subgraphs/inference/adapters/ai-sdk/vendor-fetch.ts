@@ -1,8 +1,12 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Agent, type Dispatcher, fetch, type RequestInit, type Response } from 'undici'
 import { isAbort, KisError } from '../../../common/errors.ts'
-import type { EngineErrors } from '../vendor/engine-errors.ts'
-import { KEEP_ALIVE_MS, MAX_CALLS, MAX_ERROR_BYTES, type Timeouts } from '../vendor/limits.ts'
+import { type EngineErrors, isPacked } from '../vendor/engine-errors.ts'
+import { KEEP_ALIVE_MS, MAX_CALLS, MAX_ERROR_BYTES, MAX_EVENT_LENGTH, type Timeouts } from '../vendor/limits.ts'
+import { openEventOf } from './open-event.ts'
+
+/** The SDK waits for what follows a last CR, and for a blank line that some servers leave out. */
+const LAST_LINES = Buffer.from('\n\n')
 
 export type Fetch = typeof globalThis.fetch
 
@@ -46,7 +50,12 @@ export class VendorFetch implements AsyncDisposable {
       const headers = { ...(init.headers as Record<string, string>), 'accept-encoding': 'identity' }
       const response = await fetch(input, { ...init, headers, dispatcher, redirect: 'manual' })
       if (!response.ok) throw this.#errors.ofAnswer(response.status, headersOf(response), await startOf(response, MAX_ERROR_BYTES))
-      const body = response.body && this.#bounded(response.body as ReadableStream<Uint8Array>, maxBytes, over)
+      if (isPacked(headersOf(response))) {
+        await response.body?.cancel()
+        throw this.#errors.packed()
+      }
+      const type = response.headers.get('content-type') ?? ''
+      const body = response.body && this.#bounded(response.body as ReadableStream<Uint8Array>, maxBytes, type, over)
       if (!body) over()
       return new globalThis.Response(body, { status: response.status, headers: [...response.headers] as [string, string][] })
     } catch (error) {
@@ -55,8 +64,9 @@ export class VendorFetch implements AsyncDisposable {
     }
   }
 
-  /** The same bytes, up to the limit; a failure of theirs in our words. */
-  #bounded(body: ReadableStream<Uint8Array>, maxBytes: number, onOver: () => void): ReadableStream<Uint8Array> {
+  /** The same bytes, up to the limits; a failure of theirs in our words. The SDK would keep an event that does not end for as long as it grows. */
+  #bounded(body: ReadableStream<Uint8Array>, maxBytes: number, type: string, onOver: () => void): ReadableStream<Uint8Array> {
+    const openEvent = openEventOf(type)
     const reader = body.getReader()
     let size = 0
     return new ReadableStream(
@@ -66,8 +76,10 @@ export class VendorFetch implements AsyncDisposable {
             const { done, value } = await reader.read()
             size += value?.length ?? 0
             if (size > maxBytes) throw this.#errors.invalidAnswer('gave an answer that is too large')
+            if (value && openEvent(value) > MAX_EVENT_LENGTH) throw this.#errors.invalidAnswer('gave an event that is too long')
             if (!done) return controller.enqueue(value)
             onOver()
+            if (type.startsWith('text/event-stream')) controller.enqueue(LAST_LINES)
             controller.close()
           } catch (error) {
             onOver()

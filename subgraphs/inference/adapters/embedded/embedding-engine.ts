@@ -2,7 +2,7 @@ import { KisError } from '../../../common/errors.ts'
 import type { EmbeddingEngine } from '../../ports/engines.ts'
 import type { ModelThread } from './model-thread.ts'
 
-/** As many as the protocol allows; the thread works text by text, so more would only make the reply larger (2,048 vectors are 3 MB). */
+/** As many as the protocol allows; the thread works on one text at a time, so more would only make the reply larger (2,048 vectors are 3 MB). */
 const MAX_BATCH = 2_048
 
 /** e5-small-ar-en. `query: ` and `passage: ` are the caller's to add; texts over 512 tokens are cut. */
@@ -10,12 +10,12 @@ export function embeddingEngine(thread: ModelThread): EmbeddingEngine {
   return {
     maxBatch: MAX_BATCH,
 
-    countTokens: (texts, signal) => thread.countTokens(texts, signal),
+    countTokens: (texts, signal, organizationId) => thread.countTokens(texts, signal, organizationId),
 
-    async embed({ dimensions }, input, signal) {
+    async embed({ dimensions, organizationId }, input, signal) {
       if (input.length > MAX_BATCH)
         throw new KisError('array_above_max_length', `At most ${MAX_BATCH} texts can be embedded at once.`, { param: 'input' })
-      const { numbers, tokens } = await thread.embed(input, signal)
+      const { numbers, tokens } = await thread.embed(input, signal, organizationId)
       const width = numbers.length / Math.max(input.length, 1)
       if (dimensions !== null && dimensions > width)
         throw new KisError('integer_above_max_value', `This model's vectors have ${width} dimensions.`, { param: 'dimensions' })

@@ -221,7 +221,7 @@ describe('a model that fails', () => {
     const call = thread.embed(['x'], controller.signal)
     controller.abort()
     await expect(call).rejects.toSatisfy(isAbort)
-    await vi.waitFor(() => expect(readFileSync(cancelled, 'utf8')).toBe('true'))
+    await vi.waitFor(() => expect(readFileSync(cancelled, 'utf8')).toBe('true'), { timeout: 10_000 })
   })
 
   it('fails what is pending when it is closed', async () => {

@@ -1,3 +1,4 @@
+import './no-telemetry.ts'
 import type { Clock } from '../../../common/clock.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { Log } from '../../../common/log.ts'
@@ -30,12 +31,13 @@ export class ModelThread implements AsyncDisposable {
     this.#client = this.#start()
   }
 
-  embed(input: readonly (string | readonly number[])[], signal: AbortSignal): Promise<EmbedReply> {
-    return this.#call('embed', input, signal)
+  /** Organizations share the thread's time, layer by layer of the network. */
+  embed(input: readonly (string | readonly number[])[], signal: AbortSignal, organizationId?: string): Promise<EmbedReply> {
+    return this.#call('embed', input, signal, organizationId)
   }
 
-  countTokens(texts: readonly string[], signal: AbortSignal): Promise<readonly number[]> {
-    return this.#call('countTokens', texts, signal)
+  countTokens(texts: readonly string[], signal: AbortSignal, organizationId?: string): Promise<readonly number[]> {
+    return this.#call('countTokens', texts, signal, organizationId)
   }
 
   /** Why the model cannot serve, for the operator; waits until it is loaded (about a second) and is empty when all is well. */
@@ -50,7 +52,7 @@ export class ModelThread implements AsyncDisposable {
     await this.#client?.[Symbol.asyncDispose]()
   }
 
-  #call<T>(method: 'embed' | 'countTokens', input: unknown, signal: AbortSignal): Promise<T> {
+  #call<T>(method: 'embed' | 'countTokens', input: unknown, signal: AbortSignal, organizationId = ''): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       signal.throwIfAborted()
       if (this.#closed) throw unavailable('The embedded model is closed.')
@@ -63,7 +65,7 @@ export class ModelThread implements AsyncDisposable {
       }
       signal.addEventListener('abort', onAbort, { once: true })
       client
-        .call<T>(method, [job, input])
+        .call<T>(method, [job, input, organizationId])
         .finally(() => signal.removeEventListener('abort', onAbort))
         .then(resolve, (error) => reject(engineError(error)))
     })

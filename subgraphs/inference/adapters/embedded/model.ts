@@ -1,14 +1,17 @@
 import { readFile } from 'node:fs/promises'
-import { fileURLToPath } from 'node:url'
 import { InferenceSession, Tensor } from 'onnxruntime-node'
+import { modelParts } from './model-parts.ts'
 import { WordTokenizer } from './word-tokenizer.ts'
 
 /** Tokens that the model reads of a text, with `<s>` and `</s>` (its model card). */
 const MAX_TOKENS = 512
+const MASK = 'attention_mask'
 const START = 0
 const END = 2
 /** The embedding without the direction that tells Arabic from English: one index may hold both languages. */
 const OUTPUT = 'neutral_embedding'
+/** What each layer of the network but the last gives to the next. */
+const CUTS = Array.from({ length: 11 }, (_, layer) => `l${layer}.x2`)
 
 /** The token lists are not the model's. */
 export class InvalidTokens extends Error {
@@ -25,14 +28,24 @@ interface Reference {
   }[]
 }
 
+/** A text on its way through the network. */
+export interface Reading {
+  /** Without marks. */
+  readonly tokens: number
+  /** What the next layer begins with. */
+  state: Tensor
+  readonly mask: Tensor
+}
+
 /** The network and its tokenizer, in the thread that loaded them. */
 export class Model {
-  readonly #session: InferenceSession
+  /** A layer each, so that between two of them something else may have its turn. */
+  readonly #layers: readonly InferenceSession[]
   readonly tokenizer: WordTokenizer
   readonly #vocabulary: number
 
-  private constructor(session: InferenceSession, tokenizer: WordTokenizer, vocabulary: number) {
-    this.#session = session
+  private constructor(layers: readonly InferenceSession[], tokenizer: WordTokenizer, vocabulary: number) {
+    this.#layers = layers
     this.tokenizer = tokenizer
     this.#vocabulary = vocabulary
   }
@@ -42,27 +55,39 @@ export class Model {
     const json = async (name: string) => JSON.parse(await readFile(new URL(name, directory), 'utf8'))
     const tokenizer = new WordTokenizer(await json('tokenizer.json'), await json('tokenizer_config.json'))
     const { vocab_size: vocabulary } = (await json('config.json')) as { vocab_size: number }
-    // One thread: the work is one text at a time, and the process has other things to do on the machine's cores.
-    const session = await InferenceSession.create(fileURLToPath(new URL('model.onnx', directory)), { intraOpNumThreads: 1 })
-    const model = new Model(session, tokenizer, vocabulary)
+    const layers: InferenceSession[] = []
+    for (const part of modelParts(await readFile(new URL('model.onnx', directory)), CUTS, OUTPUT)) {
+      // One thread: the process has other things to do on the machine's cores. Without an arena, of which each session would keep its own.
+      layers.push(await InferenceSession.create(part, { intraOpNumThreads: 1, enableCpuMemArena: false, enableMemPattern: false }))
+    }
+    const model = new Model(layers, tokenizer, vocabulary)
     await model.#check(await json('reference.json'))
     return model
   }
 
-  /** The vector of a text, or of tokens without marks, of length 1; what is over 512 tokens is left out. `tokens` counts without marks. */
-  async embed(input: string | readonly number[]): Promise<{ readonly vector: Float32Array; readonly tokens: number }> {
+  get layers(): number {
+    return this.#layers.length
+  }
+
+  /** Begins with a text, or with tokens without marks; what is over 512 tokens is left out. */
+  begin(input: string | readonly number[]): Reading {
     const tokens = typeof input === 'string' ? this.tokenizer.tokens(input, MAX_TOKENS - 2) : this.#checked(input)
     const length = tokens.length + 2
     const ids = new BigInt64Array(length)
     ids[0] = BigInt(START)
     for (let index = 0; index < tokens.length; index += 1) ids[index + 1] = BigInt(tokens[index]!)
     ids[length - 1] = BigInt(END)
-    const feeds = {
-      input_ids: new Tensor('int64', ids, [1, length]),
-      attention_mask: new Tensor('int64', new BigInt64Array(length).fill(1n), [1, length]),
-    }
-    const { [OUTPUT]: output } = await this.#session.run(feeds, [OUTPUT])
-    return { vector: output!.data as Float32Array, tokens: tokens.length }
+    const mask = new Tensor('int64', new BigInt64Array(length).fill(1n), [1, length])
+    return { tokens: tokens.length, state: new Tensor('int64', ids, [1, length]), mask }
+  }
+
+  /** Runs one layer, each in its turn from 0. After the last the state is the text's vector, of length 1. */
+  async run(layer: number, reading: Reading): Promise<void> {
+    const session = this.#layers[layer]!
+    const [state] = session.inputNames.filter((name) => name !== MASK)
+    const [output] = session.outputNames
+    const { [output!]: next } = await session.run({ [state!]: reading.state, [MASK]: reading.mask })
+    reading.state = next!
   }
 
   #checked(tokens: readonly number[]): readonly number[] {
@@ -78,8 +103,13 @@ export class Model {
     const { text, input_ids: ids, neutral_embedding_first8: expected } = texts[0]!
     const tokens = [START, ...this.tokenizer.tokens(text), END]
     if (tokens.join() !== ids.join()) throw new Error('the tokenizer does not give the reference tokens')
-    const { vector } = await this.embed(text)
+    const reading = this.begin(text)
+    for (let layer = 0; layer < this.layers; layer++) await this.run(layer, reading)
+    const vector = vectorOf(reading)
     if (!expected.every((value, index) => Math.abs(value - vector[index]!) <= tolerance))
       throw new Error('the model does not give the reference vector')
   }
 }
+
+/** The vector of a text that has been through all layers. */
+export const vectorOf = ({ state }: Reading): Float32Array => state.data as Float32Array

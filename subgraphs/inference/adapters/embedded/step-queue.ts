@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
-/** Every so many steps the oldest job has its turn, however long it is, so that a stream of short ones cannot stop it. */
+/** Every so many steps of an organization its oldest job has its turn, however long it is, so that a stream of short ones cannot stop it. */
 const OLDEST_EVERY = 8
 
 /** The job was cancelled before it was done. */
@@ -15,62 +15,98 @@ interface Job {
   next: number
 }
 
+/** The jobs of one organization, in the order of their coming. */
+interface Line {
+  readonly jobs: Map<number, Job>
+  stepsDone: number
+  /** How far it has used its share, on the queue's own time scale. */
+  usedMs: number
+  /** What its last step took, and its next is thought to take. */
+  stepMs: number
+}
+
 /**
- * Works jobs off one step at a time, the job with the fewest steps left first: a search's one text does not wait for the rest of an
- * ingestion batch. Between steps the event loop turns, so that new jobs and cancellations are heard.
+ * Works jobs off one step at a time. Organizations share the time (weighted fair queueing, all weights alike): next comes the one that
+ * will have used the least after its step; a newcomer starts level with the one that has used the least so far. So a search waits for one step, however many others are busy. Of an
+ * organization the job with the fewest steps left comes first: a search's one text does not wait for the rest of an ingestion batch. Between steps the event
+ * loop turns, so that new jobs and cancellations are heard.
  */
 export class StepQueue {
-  /** In the order of their coming. */
-  readonly #jobs = new Map<number, Job>()
+  /** By organization; those without jobs until their share is no longer used up. */
+  readonly #lines = new Map<string, Line>()
+  readonly #now: () => number
+  #atMs = 0
   #running = false
-  #stepsDone = 0
+
+  constructor(now = () => performance.now()) {
+    this.#now = now
+  }
 
   /** Resolves when `step(0)` … `step(steps - 1)` have run. @throws {JobCancelled} */
-  run(id: number, steps: number, step: (index: number) => void | Promise<void>): Promise<void> {
+  run(id: number, organizationId: string, steps: number, step: (index: number) => void | Promise<void>): Promise<void> {
     if (steps === 0) return Promise.resolve()
     const job: Job = { step, steps, done: Promise.withResolvers(), next: 0 }
-    this.#jobs.set(id, job)
+    const line = this.#lines.get(organizationId) ?? { jobs: new Map(), stepsDone: 0, usedMs: this.#atMs, stepMs: 0 }
+    if (line.jobs.size === 0) line.usedMs = Math.max(line.usedMs, this.#atMs)
+    line.jobs.set(id, job)
+    this.#lines.set(organizationId, line)
     if (!this.#running) void this.#work()
     return job.done.promise
   }
 
   /** No step of the job begins any more. An unknown id is one that is done. */
   cancel(id: number): void {
-    this.#jobs.get(id)?.done.reject(new JobCancelled('the job was cancelled'))
-    this.#jobs.delete(id)
+    for (const { jobs } of this.#lines.values()) {
+      jobs.get(id)?.done.reject(new JobCancelled('the job was cancelled'))
+      jobs.delete(id)
+    }
   }
 
   cancelAll(): void {
-    for (const id of [...this.#jobs.keys()]) this.cancel(id)
+    for (const { jobs } of this.#lines.values()) for (const id of [...jobs.keys()]) this.cancel(id)
   }
 
   async #work(): Promise<void> {
     this.#running = true
-    for (let next = this.#choose(); next; next = this.#choose()) {
-      const [id, job] = next
+    for (let line = this.#nextLine(); line; line = this.#nextLine()) {
+      const [id, job] = nextOf(line)!
+      const startedMs = this.#now()
       try {
         await job.step(job.next)
         job.next += 1
         if (job.next === job.steps) {
-          this.#jobs.delete(id)
+          line.jobs.delete(id)
           job.done.resolve()
         }
       } catch (error) {
-        this.#jobs.delete(id)
+        line.jobs.delete(id)
         job.done.reject(error)
       }
+      line.stepMs = this.#now() - startedMs
+      line.usedMs += line.stepMs
       await nextTurn()
     }
     this.#running = false
   }
 
-  #choose(): [number, Job] | undefined {
-    this.#stepsDone += 1
-    let chosen: [number, Job] | undefined
-    for (const entry of this.#jobs) {
-      if (!chosen || entry[1].steps - entry[1].next < chosen[1].steps - chosen[1].next) chosen = entry
-      if (this.#stepsDone % OLDEST_EVERY === 0) break
-    }
-    return chosen
+  /** The line whose next step would leave it with the least time used. */
+  #nextLine(): Line | undefined {
+    const busy = [...this.#lines.values()].filter(({ jobs }) => jobs.size > 0)
+    if (busy.length > 0) this.#atMs = Math.max(this.#atMs, Math.min(...busy.map(({ usedMs }) => usedMs)))
+    for (const [organizationId, { jobs, usedMs }] of this.#lines)
+      if (jobs.size === 0 && (busy.length === 0 || usedMs <= this.#atMs)) this.#lines.delete(organizationId)
+    return busy.reduce<Line | undefined>((best, line) => (best && endOf(best) <= endOf(line) ? best : line), undefined)
   }
+}
+
+const endOf = ({ usedMs, stepMs }: Line) => usedMs + stepMs
+
+function nextOf(line: Line): [number, Job] | undefined {
+  line.stepsDone += 1
+  let chosen: [number, Job] | undefined
+  for (const entry of line.jobs) {
+    if (!chosen || entry[1].steps - entry[1].next < chosen[1].steps - chosen[1].next) chosen = entry
+    if (line.stepsDone % OLDEST_EVERY === 0) break
+  }
+  return chosen
 }

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { serveWorker, workerInput } from '../../../common/worker-rpc.ts'
-import { Model } from './model.ts'
-import { StepQueue } from './step-queue.ts'
+import { Model, type Reading, vectorOf } from './model.ts'
+import { JobCancelled, StepQueue } from './step-queue.ts'
 
 /** The thread that `ModelThread` starts and calls. */
 
@@ -25,20 +25,27 @@ export interface EmbedReply {
 }
 
 const queue = new StepQueue()
+/** Jobs that wait for the model to be loaded, and were not cancelled meanwhile. */
+const waiting = new Set<number>()
 const loading = Model.load(new URL(workerInput<ThreadInput>().modelDirectory)).catch((cause: unknown) => {
   throw new ModelNotLoaded(cause instanceof Error ? cause.message : String(cause))
 })
 // Every call waits for it and gets its failure; until the first comes, nobody does.
 loading.catch(() => undefined)
 
-async function embed(job: number, input: readonly (string | readonly number[])[]): Promise<EmbedReply> {
-  const model = await loading
+async function embed(job: number, input: readonly (string | readonly number[])[], organizationId: string): Promise<EmbedReply> {
+  const model = await loadedFor(job)
+  const { layers } = model
   const vectors: Float32Array[] = []
   let tokens = 0
-  await queue.run(job, input.length, async (index) => {
-    const one = await model.embed(input[index]!)
-    vectors.push(one.vector)
-    tokens += one.tokens
+  let reading: Reading
+  await queue.run(job, organizationId, input.length * layers, async (step) => {
+    const layer = step % layers
+    if (layer === 0) reading = model.begin(input[step / layers]!)
+    await model.run(layer, reading)
+    if (layer < layers - 1) return
+    vectors.push(vectorOf(reading))
+    tokens += reading.tokens
   })
   const width = vectors[0]?.length ?? 0
   const numbers = new Float32Array(width * vectors.length)
@@ -46,14 +53,23 @@ async function embed(job: number, input: readonly (string | readonly number[])[]
   return { numbers, tokens }
 }
 
-async function countTokens(job: number, texts: readonly string[]): Promise<readonly number[]> {
-  const model = await loading
+async function countTokens(job: number, texts: readonly string[], organizationId: string): Promise<readonly number[]> {
+  const model = await loadedFor(job)
   const counts = texts.map(() => 0)
   const steps = countingSteps(texts)
-  await queue.run(job, steps.length, (step) => {
+  await queue.run(job, organizationId, steps.length, (step) => {
     for (const { index, text } of steps[step]!) counts[index]! += model.tokenizer.count(text)
   })
   return counts
+}
+
+/** @throws {JobCancelled} @throws {ModelNotLoaded} */
+async function loadedFor(job: number): Promise<Model> {
+  waiting.add(job)
+  const model = await loading.finally(() => {
+    if (!waiting.delete(job)) throw new JobCancelled('the job was cancelled')
+  })
+  return model
 }
 
 /** Short texts together, long ones in pieces. Pieces end at white space, where no token reaches over, if there is any in their second half. */
@@ -85,7 +101,10 @@ serveWorker({
   },
   embed,
   countTokens,
-  cancel: (job: number) => queue.cancel(job),
+  cancel: (job: number) => {
+    waiting.delete(job)
+    queue.cancel(job)
+  },
   close: async () => {
     queue.cancelAll()
     // The cancelled calls are answered before this one.

@@ -33,11 +33,12 @@ const jsonSchemaValidator = new AjvJsonSchemaValidator()
 export function mcpClientsOver(egress: Egress, local: ReadonlySet<string>, waits: McpWaits = WAITS): McpClients {
   return {
     mayAsk: (url) => egress.mayAsk(url),
+    mayReach: (url, signal) => egress.mayReach(url, signal),
     isLocal: (url) => local.has(hostAndPort(new URL(url))),
-    async connect(url, headers, signal) {
+    async connect(url, headers, organizationId, signal) {
       const client = new Client({ name: 'knowledge-and-inference-service', version: '1' }, { jsonSchemaValidator })
       const transport = new StreamableHTTPClientTransport(new URL(url), {
-        fetch: egressFetch(egress, Math.max(waits.listMs, waits.callMs)),
+        fetch: egressFetch(egress, organizationId, Math.max(waits.listMs, waits.callMs)),
         requestInit: { headers },
         // The egress function judges each of them.
         redirectPolicy: 'follow',

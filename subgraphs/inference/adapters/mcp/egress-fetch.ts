@@ -17,7 +17,7 @@ interface Message {
  * `fetch` as one transport of the SDK uses it. A server's own stream is not opened: nobody listens to it. The SDK tells a server of a
  * cancellation and of a timeout, and waits for its answer no longer, but leaves the connection to the server; here it ends with that.
  */
-export function egressFetch(egress: Egress, totalMs: number): FetchLike {
+export function egressFetch(egress: Egress, organizationId: string, totalMs: number): FetchLike {
   const underWay = new Map<unknown, AbortController>()
   return async (address, init = {}) => {
     const method = init.method ?? 'GET'
@@ -32,6 +32,7 @@ export function egressFetch(egress: Egress, totalMs: number): FetchLike {
     const signal = init.signal ? AbortSignal.any([init.signal, stop.signal]) : stop.signal
     const request = {
       url: String(address),
+      organizationId,
       method,
       headers: Object.fromEntries(new Headers(init.headers)),
       maxBytes: MAX_BYTES,

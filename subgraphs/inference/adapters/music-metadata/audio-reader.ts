@@ -17,11 +17,12 @@ const MAX_THREADS = 2
 
 interface Found {
   readonly hasSound: boolean
-  readonly seconds: number
+  /** 0: unknown. */
+  readonly ms: number
 }
 
 /**
- * Reads the headers of sound with music-metadata. Its parsers of other formats never see a file: they are not needed, and could be attacked.
+ * Reads the headers of sound with music-metadata, and its frames beside it: a header says what its sender likes. The library's parsers of other formats never see a file: they are not needed, and could be attacked.
  * Those of these formats can be held up too (25 MiB of 0xff behind an MP3's first bytes: minutes), so each file has a thread and a deadline.
  */
 export function createAudioReader(maxReadMs = MAX_READ_MS): AudioReader {
@@ -33,21 +34,21 @@ export function createAudioReader(maxReadMs = MAX_READ_MS): AudioReader {
       if (!format) return null
       if (running >= MAX_THREADS) await new Promise<void>((resolve) => waiting.push(resolve))
       else running++
-      const found = await inThread(bytes, MEDIA_TYPES[format], maxReadMs)
+      const found = await inThread(bytes, format, maxReadMs)
       const next = waiting.shift()
       if (next) next()
       else running--
-      return found?.hasSound ? { format, durationMs: found.seconds > 0 ? Math.ceil(found.seconds * 1_000) : null } : null
+      return found?.hasSound ? { format, durationMs: found.ms > 0 ? Math.ceil(found.ms) : null } : null
     },
   }
 }
 
 /** Null when the file cannot be read, or not in time. */
-async function inThread(bytes: Uint8Array, mimeType: string, maxReadMs: number): Promise<Found | null> {
+async function inThread(bytes: Uint8Array, format: AudioFormat, maxReadMs: number): Promise<Found | null> {
   const { promise, resolve } = Promise.withResolvers<Found | null>()
   const copy = new Uint8Array(bytes)
   const thread = new Worker(new URL('./thread.ts', import.meta.url), {
-    workerData: { bytes: copy, mimeType },
+    workerData: { bytes: copy, mimeType: MEDIA_TYPES[format], format },
     transferList: [copy.buffer],
   })
   thread.once('message', resolve)

@@ -1,6 +1,14 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { parseBuffer } from 'music-metadata'
+import type { AudioFormat } from '../../ports/audio-reader.ts'
+import { measure } from './frames/measure.ts'
 
-const { bytes, mimeType } = workerData as { readonly bytes: Uint8Array; readonly mimeType: string }
-const { format } = await parseBuffer(bytes, { mimeType }, { duration: true, skipCovers: true })
-parentPort!.postMessage({ hasSound: (format.sampleRate ?? 0) > 0, seconds: format.duration ?? 0 })
+/** Encoders put silence before and after, which is among the frames and which a header may leave out: two frames of AAC at 8 kHz. */
+const SILENCE_MS = 256
+
+const { bytes, mimeType, format } = workerData as { readonly bytes: Uint8Array; readonly mimeType: string; readonly format: AudioFormat }
+const { format: header } = await parseBuffer(bytes, { mimeType }, { duration: true, skipCovers: true })
+const { framesMs, leastMs } = measure(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), format)
+const headerMs = (header.duration ?? 0) * 1_000
+const saidMs = headerMs > 0 && headerMs >= framesMs - SILENCE_MS ? headerMs : framesMs
+parentPort!.postMessage({ hasSound: (header.sampleRate ?? 0) > 0, ms: saidMs > 0 ? Math.max(saidMs, leastMs) : 0 })

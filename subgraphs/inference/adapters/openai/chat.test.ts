@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { gzipSync } from 'node:zlib'
 import { LLMock } from '@copilotkit/aimock'
 import { afterEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../common/clock.ts'
@@ -115,6 +116,8 @@ describe('a plain completion', () => {
     { name: 'not JSON', answer: (response: ServerResponse) => void response.end('<html>') },
     { name: 'not an object', answer: (response: ServerResponse) => answerJson(response, 200, [1]) },
     { name: 'without choices', answer: (response: ServerResponse) => answerJson(response, 200, { ok: true }) },
+    { name: 'an empty list of choices', answer: (response: ServerResponse) => answerJson(response, 200, { choices: [], usage: {} }) },
+    { name: 'a choice that is none', answer: (response: ServerResponse) => answerJson(response, 200, { choices: [null] }) },
     { name: 'an error under status 200', answer: (response: ServerResponse) => answerJson(response, 200, { error: { message: 'no' } }) },
     { name: 'a redirect', answer: (response: ServerResponse) => void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end() },
     {
@@ -145,7 +148,7 @@ describe("a vendor's refusal", () => {
     {
       status: 404,
       body: { error: { message: 'no such model', code: 'model_not_found' } },
-      expected: { code: 'invalid_request', vendorCode: 'model_not_found' },
+      expected: { code: 'engine_error', vendorCode: 'model_not_found', shouldRetry: false },
     },
     { status: 413, body: 'too large', expected: { code: 'invalid_request' } },
     {
@@ -161,9 +164,21 @@ describe("a vendor's refusal", () => {
     {
       status: 401,
       body: { error: { message: `Incorrect API key: ${KEY}`, code: 'invalid_api_key' } },
-      expected: { code: 'engine_error', vendorCode: 'invalid_api_key' },
+      expected: { code: 'engine_unavailable', vendorCode: 'invalid_api_key', isRepeatable: false },
     },
-    { status: 403, body: { error: { message: 'no' } }, expected: { code: 'engine_error' } },
+    { status: 402, body: { error: { message: 'Insufficient Balance' } }, expected: { code: 'engine_unavailable' } },
+    { status: 403, body: { error: { message: 'no' } }, expected: { code: 'engine_unavailable' } },
+    {
+      status: 429,
+      headers: { 'retry-after': '7' },
+      body: { error: { message: 'You exceeded your current quota', type: 'insufficient_quota', code: 'insufficient_quota' } },
+      expected: { code: 'engine_unavailable', isRepeatable: false, retryAfterMs: null },
+    },
+    {
+      status: 400,
+      body: { error: { message: 'The model has been decommissioned', code: 'model_decommissioned' } },
+      expected: { code: 'engine_error', isRepeatable: false },
+    },
     {
       status: 429,
       headers: { 'retry-after': '7' },
@@ -347,6 +362,94 @@ describe('a stream', () => {
     for (let index = 0; index < 6; index += 1) await readAll(chat)
     // A call that is made in the very turn in which the last one ended opens a second connection.
     expect(new Set(vendor.received.map(({ request }) => request.socket)).size).toBeLessThanOrEqual(2)
+  })
+
+  it('gives a chunk of 3 MiB whole', async () => {
+    const long = chunk('م'.repeat(1_500_000), 'stop')
+    const { chat } = await engineFor((response) => {
+      startStream(response)
+      response.end(`${event(chunk('a'))}${event(long)}data: [DONE]\n\n`)
+    })
+    expect(await readAll(chat)).toMatchObject({ chunks: [chunk('a'), long], error: undefined })
+  })
+
+  it('reads 64 MiB that come as one piece', async () => {
+    const one = chunk('x'.repeat(1_000_000))
+    const { chat } = await engineFor((response) => {
+      startStream(response)
+      response.end(`${event(one).repeat(64)}data: [DONE]\n\n`)
+    })
+    let count = 0
+    for await (const item of await chat.stream(CALL, REQUEST, NEVER)) count += item.length
+    expect(count).toBe(64)
+  })
+
+  it.each([
+    ['a line that does not end', () => 'x'.repeat(2 ** 16)],
+    ['an event that does not end', () => `data: ${'x'.repeat(2 ** 16)}\n`],
+  ])('fails with engine_error for %s, and hangs up', async (_name, piece) => {
+    const { vendor, chat } = await engineFor((response) => {
+      startStream(response)
+      response.write(`${event(chunk('a'))}data: `)
+      const more = () => {
+        while (!response.destroyed && response.write(piece()));
+        if (!response.destroyed) response.once('drain', more)
+      }
+      more()
+    })
+    expect(await readAll(chat)).toMatchObject({ chunks: [chunk('a')], error: { code: 'engine_error' } })
+    await vendor.received[0]!.closed
+  })
+
+  it.each([
+    ['comments', ': still thinking\n\n'],
+    ['single bytes of a line', ' '],
+    ['events without data', 'event: ping\n\n'],
+  ])('fails with engine_timeout when nothing but %s comes for too long, and hangs up', async (_name, piece) => {
+    const { vendor, chat } = await engineFor(
+      (response) => {
+        startStream(response)
+        response.write(event(chunk('a')))
+        const dripping = setInterval(() => response.write(piece), 20)
+        response.once('close', () => clearInterval(dripping))
+      },
+      { bodyIdleMs: 300 },
+    )
+    expect(await readAll(chat)).toMatchObject({ chunks: [chunk('a')], error: { code: 'engine_timeout' } })
+    await vendor.received[0]!.closed
+  })
+
+  it('does not take a slow reader for a silent vendor', async () => {
+    const { chat } = await engineFor(
+      (response) => {
+        startStream(response)
+        response.write(event(chunk('a')))
+        response.end(`${event(chunk('b', 'stop'))}data: [DONE]\n\n`)
+      },
+      { bodyIdleMs: 50 },
+    )
+    const iterator = await chat.stream(CALL, REQUEST, NEVER)
+    await iterator.next()
+    await systemClock.sleep(150)
+    expect((await iterator.next()).done ?? false).toBe(true)
+  })
+
+  it('fails with engine_error for an answer that is packed, also one that is not streamed', async () => {
+    const { chat } = await engineFor((response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' })
+      response.end(gzipSync(Buffer.alloc(2 ** 20)))
+    })
+    for (const error of [await errorOf(chat.stream(CALL, REQUEST, NEVER)), await errorOf(chat.complete(CALL, REQUEST, NEVER))])
+      expect(error).toMatchObject({ code: 'engine_error', message: expect.stringContaining('packed') })
+  })
+
+  it('fails with engine_error for headers that are too large, and is not asked again', async () => {
+    const { chat } = await engineFor((response) => {
+      for (let index = 0; index < 40; index++) response.setHeader(`x-${index}`, 'x'.repeat(1_000))
+      answerJson(response, 200, {})
+    })
+    for (const error of [await errorOf(chat.stream(CALL, REQUEST, NEVER)), await errorOf(chat.complete(CALL, REQUEST, NEVER))])
+      expect(error).toMatchObject({ code: 'engine_error' })
   })
 
   it('keeps every chunk of a long answer for a reader that is slower', async () => {

@@ -111,3 +111,8 @@ it('estimates tokens from above, also of long texts', async () => {
   expect(counts[3]).toBe(3)
   expect(counts[4]).toBeLessThanOrEqual(1_000_000)
 })
+
+it.each([-1, 0.5, 2 ** 40, Number.NaN, '7', null])('counts the tokens where the vendor reports %s of them', async (reported) => {
+  const { embedding } = await engineFor({ ...answerOf([1, 0]), usage: { prompt_tokens: reported } })
+  expect(await embedding.embed(CALL, ['text'], NEVER)).toMatchObject({ tokens: 1, source: 'counted' })
+})

@@ -10,7 +10,7 @@ import type {
   TranscriptionEngine,
 } from '../../ports/engines.ts'
 import { readEmbeddings } from '../vendor/embedding-answer.ts'
-import { EngineErrors } from '../vendor/engine-errors.ts'
+import { EngineErrors, type OnOperatorFault } from '../vendor/engine-errors.ts'
 import { MAX_ANSWER_BYTES, MAX_EMBEDDINGS_BYTES, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
 import type { AzureAddresses } from './azure.ts'
 import { ChatCompleteness, TranscriptCompleteness } from './stream-completeness.ts'
@@ -31,15 +31,16 @@ export interface OpenAiEngineOptions {
   readonly timeouts?: Timeouts
   /** Where Azure differs. */
   readonly azure?: AzureAddresses
+  readonly onOperatorFault?: OnOperatorFault
 }
 
 /** Models behind a server that speaks the OpenAI protocol. Requests and answers pass whole. */
 export function createOpenAiEngines(
   options: OpenAiEngineOptions,
 ): { readonly chat: ChatEngine; readonly embedding: EmbeddingEngine; readonly transcription: TranscriptionEngine } & AsyncDisposable {
-  const { name, apiKey, clock, maxBatch = 2_048, fetchesImages = true, timeouts = TIMEOUTS, azure } = options
+  const { name, apiKey, clock, maxBatch = 2_048, fetchesImages = true, timeouts = TIMEOUTS, azure, onOperatorFault } = options
   const baseUrl = new URL(options.baseUrl)
-  const errors = new EngineErrors(name, apiKey ? [apiKey, baseUrl.host] : [baseUrl.host], clock)
+  const errors = new EngineErrors(name, apiKey ? [apiKey, baseUrl.host] : [baseUrl.host], clock, onOperatorFault)
   const keyHeaders = apiKey ? (azure ? ['api-key', apiKey] : ['authorization', `Bearer ${apiKey}`]) : []
   const upstream = new Upstream(baseUrl, keyHeaders, timeouts, errors)
   const routeOf = azure?.routeOf ?? ((route: string) => route)
@@ -63,7 +64,8 @@ function chatEngine(upstream: Upstream, errors: EngineErrors, routeOf: RouteOf, 
         await upstream.post(routeOf('chat/completions', engineModel), body, requestId, MAX_ANSWER_BYTES, signal),
         errors,
       )
-      if (!Array.isArray(completion.choices)) throw errors.invalidAnswer('gave an answer without choices')
+      if (!Array.isArray(completion.choices) || !completion.choices.some(isObject))
+        throw errors.invalidAnswer('gave an answer without choices')
       return completion
     },
 
@@ -72,7 +74,7 @@ function chatEngine(upstream: Upstream, errors: EngineErrors, routeOf: RouteOf, 
       const body = JSON.stringify({ ...request, model: engineModel, stream: true, stream_options: streamOptions })
       const choices = typeof request.n === 'number' ? request.n : 1
       const route = routeOf('chat/completions', engineModel)
-      return new StreamedAnswer(new ChatCompleteness(choices), errors).open(
+      return new StreamedAnswer(new ChatCompleteness(choices), errors, upstream.idleMs).open(
         (receiver) => upstream.send(route, body, requestId, true, receiver),
         signal,
       )
@@ -114,7 +116,7 @@ function transcriptionEngine(upstream: Upstream, errors: EngineErrors, routeOf: 
       const form = transcriptionForm(call, sound, ask)
       form.append('stream', 'true')
       const body = await encoded(form)
-      const answer = new StreamedAnswer(new TranscriptCompleteness(), errors)
+      const answer = new StreamedAnswer(new TranscriptCompleteness(), errors, upstream.idleMs)
       return answer.open((receiver) => upstream.send(routeFor(call), body, call.requestId, true, receiver), signal)
     },
   }
@@ -150,8 +152,11 @@ function parseAnswer({ status, headers, body }: Answer, errors: EngineErrors): P
   } catch (cause) {
     throw errors.invalidAnswer('gave an answer that is not JSON', cause)
   }
-  if (typeof answer !== 'object' || answer === null || Array.isArray(answer))
-    throw errors.invalidAnswer('gave an answer that is not an object')
+  if (!isObject(answer) || Array.isArray(answer)) throw errors.invalidAnswer('gave an answer that is not an object')
   if ('error' in answer && answer.error) throw errors.ofErrorObject(answer)
   return answer as ProtocolObject
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
 }

@@ -3,7 +3,8 @@ import { endableIterator } from '../../../common/endable-iterator.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { EngineErrors } from '../vendor/engine-errors.ts'
-import { MAX_DRAIN_MS, MAX_ERROR_BYTES, MAX_LINE_LENGTH, MAX_STREAM_BYTES, MAX_WAITING_BYTES } from '../vendor/limits.ts'
+import { IdleWatch } from '../vendor/idle-watch.ts'
+import { MAX_DRAIN_MS, MAX_ERROR_BYTES, MAX_EVENT_LENGTH, MAX_STREAM_BYTES, MAX_WAITING_BYTES } from '../vendor/limits.ts'
 import { EventStreamParser } from './event-stream.ts'
 import type { Completeness } from './stream-completeness.ts'
 import type { Exchange, Receiver } from './upstream.ts'
@@ -12,7 +13,8 @@ import type { Exchange, Receiver } from './upstream.ts'
 export class StreamedAnswer implements Receiver {
   readonly #errors: EngineErrors
   readonly #completeness: Completeness
-  readonly #parser = new EventStreamParser((data, name) => this.#take(data, name), MAX_LINE_LENGTH)
+  readonly #idleMs: number
+  readonly #parser = new EventStreamParser((data, name) => this.#take(data, name), MAX_EVENT_LENGTH)
   readonly #header = Promise.withResolvers<void>()
   #exchange: Exchange | undefined
   /** Chunks that have arrived since the reader's last turn, and about how many bytes they are. */
@@ -21,12 +23,15 @@ export class StreamedAnswer implements Receiver {
   #totalBytes = 0
   #outcome: { readonly error?: unknown } | undefined
   #wakeReader: (() => void) | undefined
+  #idle: IdleWatch | undefined
   /** What came instead of an event stream. */
   #other: { readonly status: number; readonly headers: IncomingHttpHeaders; body: Buffer } | undefined
 
-  constructor(completeness: Completeness, errors: EngineErrors) {
+  /** `idleMs`: the longest wait for the next event. */
+  constructor(completeness: Completeness, errors: EngineErrors, idleMs: number) {
     this.#errors = errors
     this.#completeness = completeness
+    this.#idleMs = idleMs
   }
 
   /** Resolves with the iterator when the answer's header is there; rejects when there is no good one. */
@@ -44,6 +49,7 @@ export class StreamedAnswer implements Receiver {
     } finally {
       signal.removeEventListener('abort', onAbort)
     }
+    this.#idle = new IdleWatch(this.#idleMs, () => this.#break(this.#errors.silent()))
     return endableIterator(
       () => this.#pull(),
       () => this.#release(exchange),
@@ -66,7 +72,9 @@ export class StreamedAnswer implements Receiver {
       this.#waitingBytes += bytes.length
       this.#parse(() => this.#parser.push(bytes))
       if (this.#totalBytes > MAX_STREAM_BYTES) this.#break(this.#errors.invalidAnswer('gave an answer that is too large'))
-      if (this.#arrived.length > 0) this.#wake()
+      if (this.#arrived.length === 0) return
+      this.#wake()
+      // The reader's next turn resumes it. Nobody would if all of it were an event that has not ended.
       if (this.#waitingBytes > MAX_WAITING_BYTES) this.#exchange?.pause()
     }
   }
@@ -134,10 +142,12 @@ export class StreamedAnswer implements Receiver {
   /** What one read of the socket brings is handed to `data` before the woken reader runs, so it goes out as one item. */
   async #pull(): Promise<IteratorResult<readonly ProtocolObject[], undefined>> {
     while (this.#arrived.length === 0 && !this.#outcome) {
+      this.#idle?.waits()
       await new Promise<void>((resolve) => {
         this.#wakeReader = resolve
       })
     }
+    this.#idle?.has()
     if (this.#arrived.length > 0) {
       const value = this.#arrived
       this.#arrived = []
@@ -151,6 +161,7 @@ export class StreamedAnswer implements Receiver {
 
   /** Breaks the answer off, unless it has ended well: then its connection, once drained, serves the next call. */
   #release(exchange: Exchange): void {
+    this.#idle?.stop()
     const endedWell = this.#outcome !== undefined && !('error' in this.#outcome)
     if (!endedWell) exchange.abort()
     else if (!exchange.over) setTimeout(() => exchange.abort(), MAX_DRAIN_MS).unref()

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Dispatcher, Pool } from 'undici'
-import type { EngineErrors } from '../vendor/engine-errors.ts'
+import { type EngineErrors, isPacked } from '../vendor/engine-errors.ts'
 import { KEEP_ALIVE_MS, MAX_CALLS, MAX_ERROR_BYTES, type Timeouts } from '../vendor/limits.ts'
 
 /** Gets one answer, piece by piece; exactly one of `end` and `fail` comes last. */
@@ -50,6 +50,11 @@ export class Upstream implements AsyncDisposable {
     ]
     this.#timeouts = timeouts
     this.#errors = errors
+  }
+
+  /** The longest wait between two pieces of an answer. */
+  get idleMs(): number {
+    return this.#timeouts.bodyIdleMs
   }
 
   /** Posts the body to `<base>/<route>`. */
@@ -171,7 +176,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
     // Informational answers (103 Early Hints) come before the real one.
     if (status < 200) return
     this.#answering = true
-    if (!this.#aborted) this.#receiver.start(status, headers)
+    if (this.#aborted) return
+    if (status === 200 && isPacked(headers)) throw this.#errors.packed()
+    this.#receiver.start(status, headers)
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, bytes: Buffer): void {

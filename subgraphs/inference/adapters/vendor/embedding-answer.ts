@@ -1,3 +1,4 @@
+import { isCount } from '../../domain/usage.ts'
 import type { EngineErrors } from './engine-errors.ts'
 
 export interface EmbeddingAnswer {
@@ -27,7 +28,7 @@ export function readEmbeddings(answer: unknown, count: number, dimensions: numbe
   const tokens = usage?.prompt_tokens
   return {
     vectors: vectors as Float32Array[],
-    promptTokens: Number.isSafeInteger(tokens) && (tokens as number) >= 0 ? (tokens as number) : null,
+    promptTokens: isCount(tokens) ? tokens : null,
   }
 }
 

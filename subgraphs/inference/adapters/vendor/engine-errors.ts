@@ -3,7 +3,7 @@ import { errors } from 'undici'
 import { ERRORS, type ErrorCode } from '../../../../schema/errors.ts'
 import type { Clock } from '../../../common/clock.ts'
 import { KisError } from '../../../common/errors.ts'
-import { EngineFailure } from '../../domain/engine-failure.ts'
+import { EngineFailure, type OperatorFault } from '../../domain/engine-failure.ts'
 
 /** Longest part of a vendor's message that is passed on, in UTF-16 units. */
 const MAX_MESSAGE_LENGTH = 1_000
@@ -16,7 +16,17 @@ const SECRETS = /\b(?:(?:sk|gsk|org|proj)[-_][\w*.-]{4,}|(?:AKIA|ASIA)[A-Z0-9]{1
 
 /** How vendors without a code of their own for it say that the input is too long: Anthropic, Gemini, Bedrock, Mistral, Cohere. */
 const TOO_LONG =
-  /prompt is too long|input token count.*exceeds|input is too long|too large for model with|maximum context length|too many tokens/i
+  /prompt is too long|input token count.{0,100}exceeds|input is too long|too large for model with|maximum context length|too many tokens/i
+
+/** How vendors say that the account is empty where another status would do: OpenAI, Groq, Azure and DeepSeek by the code, Anthropic in words. */
+const EMPTY_ACCOUNT = /^(insufficient_quota|billing_hard_limit_reached|billing_not_active|billing_error|insufficient_balance)$/i
+const EMPTY_ACCOUNT_TEXT = /credit balance is too low|insufficient balance/i
+/** How they say under 400 that a model is gone, or was never there: OpenAI and Groq by the code, Mistral and Bedrock in words. */
+const NO_MODEL = /^(model_not_found|model_decommissioned|deploymentnotfound|invalid_model)$/i
+const NO_MODEL_TEXT = /^invalid model\b|model identifier is invalid|model .{0,200}\b(decommissioned|end of its life)/i
+
+/** Hears of what only the operator can mend; `said` is the vendor's own word, without secrets. */
+export type OnOperatorFault = (fault: OperatorFault, said: string | null) => void
 
 interface VendorError {
   readonly message: string | null
@@ -29,12 +39,14 @@ export class EngineErrors {
   readonly #name: string
   readonly #secrets: readonly string[]
   readonly #clock: Clock
+  readonly #onOperatorFault: OnOperatorFault
 
   /** `secrets`: texts that no message may hold. */
-  constructor(name: string, secrets: readonly string[], clock: Clock) {
+  constructor(name: string, secrets: readonly string[], clock: Clock, onOperatorFault: OnOperatorFault = () => undefined) {
     this.#name = name
     this.#secrets = secrets
     this.#clock = clock
+    this.#onOperatorFault = onOperatorFault
   }
 
   /** An answer with another status than 200; `body` is what was read of it. */
@@ -52,7 +64,9 @@ export class EngineErrors {
 
   #ofVendor(status: number, vendor: VendorError, retryAfterMs: number | null): KisError {
     const vendorCode = vendor.code
-    if (status === 400 || status === 404 || status === 413 || status === 422) {
+    const fault = faultOf(status, vendor)
+    if (fault) return this.#ofFault(fault, vendor)
+    if (status === 400 || status === 413 || status === 422) {
       const kept = keptCode(vendor.code) ?? (TOO_LONG.test(vendor.message ?? '') ? 'context_length_exceeded' : null)
       const message = vendor.message ? this.#redact(vendor.message) : `${this.#engine} refused the request as invalid.`
       return new KisError(kept ?? 'invalid_request', message, {
@@ -60,8 +74,6 @@ export class EngineErrors {
         vendorCode: kept === vendorCode ? null : vendorCode,
       })
     }
-    if (status === 401 || status === 403)
-      return new KisError('engine_error', `${this.#engine} refused the service's own access to it.`, { vendorCode })
     if (status === 429)
       return new KisError('rate_limit_exceeded', `${this.#engine} takes no more requests at the moment.`, { retryAfterMs, vendorCode })
     if (status === 408 || status === 504)
@@ -78,9 +90,21 @@ export class EngineErrors {
     return new EngineFailure('engine_error', `${this.#engine} answered with status ${status}.`, { retryAfterMs, vendorCode, isRepeatable })
   }
 
+  /** Not the caller's fault, and no engine's outage: another engine may answer, and asking this one again is of no use. */
+  #ofFault(fault: OperatorFault, { code: vendorCode, message }: VendorError): KisError {
+    this.#onOperatorFault(fault, message && this.#redact(message))
+    if (fault === 'account')
+      return new EngineFailure('engine_unavailable', `${this.#engine} is unavailable at the moment.`, { vendorCode, isRepeatable: false })
+    const text = `${this.#engine} does not have the model that the catalog names. Ask for another model.`
+    return new EngineFailure('engine_error', text, { vendorCode, isRepeatable: false, shouldRetry: false })
+  }
+
   /** `{"error": …}` where an answer was due: in a stream, or under status 200. */
   ofErrorObject(value: unknown): KisError {
-    const { message, code } = vendorError(value, 200)
+    const vendor = vendorError(value, 200)
+    const fault = faultOf(200, vendor)
+    if (fault) return this.#ofFault(fault, vendor)
+    const { message, code } = vendor
     return new KisError('engine_error', message ? `${this.#engine} failed: ${this.#redact(message)}` : `${this.#engine} failed.`, {
       vendorCode: code,
     })
@@ -97,6 +121,16 @@ export class EngineErrors {
     return new KisError('engine_error', `${this.#engine} ${what}.`, { cause })
   }
 
+  /** Nothing of an answer came for too long; it had begun. */
+  silent(): KisError {
+    return new KisError('engine_timeout', `${this.#engine} did not go on with its answer in time.`)
+  }
+
+  /** It is asked not to. Unpacked, a small answer may be any size. */
+  packed(): KisError {
+    return this.invalidAnswer('gave an answer that is packed')
+  }
+
   busy(): KisError {
     return new KisError('engine_unavailable', `${this.#engine} has too many calls at once.`, { retryAfterMs: 1_000 })
   }
@@ -106,6 +140,7 @@ export class EngineErrors {
     if (cause instanceof KisError) return cause
     if (cause instanceof errors.HeadersTimeoutError || cause instanceof errors.BodyTimeoutError)
       return new KisError('engine_timeout', `${this.#engine} did not answer in time.`, { cause })
+    if (cause instanceof errors.HeadersOverflowError) return this.invalidAnswer('gave headers that are too large', cause)
     if (cause instanceof errors.HTTPParserError) return this.invalidAnswer('gave an answer that is not HTTP', cause)
     if (answering) return new KisError('engine_error', `${this.#engine} broke off its answer.`, { cause })
     const isRepeatable = !hasBeenReached(cause)
@@ -117,7 +152,7 @@ export class EngineErrors {
   }
 
   #redact(text: string): string {
-    let clean = text.slice(0, MAX_MESSAGE_LENGTH)
+    let clean = text
     for (const secret of this.#secrets) clean = clean.replaceAll(secret, '…')
     return clean.replace(SECRETS, '…')
   }
@@ -132,6 +167,18 @@ export class EngineErrors {
     else if (seconds) ms = Date.parse(seconds) - this.#clock.now().getTime()
     return Number.isFinite(ms) ? Math.min(Math.max(Math.ceil(ms), 0), MAX_RETRY_AFTER_MS) : null
   }
+}
+
+function faultOf(status: number, { code, message }: VendorError): OperatorFault | null {
+  if (status === 401 || status === 402 || status === 403) return 'account'
+  if (EMPTY_ACCOUNT.test(code ?? '') || EMPTY_ACCOUNT_TEXT.test(message ?? '')) return 'account'
+  if (status === 404 || status === 410) return 'model'
+  return NO_MODEL.test(code ?? '') || (status === 400 && NO_MODEL_TEXT.test(message ?? '')) ? 'model' : null
+}
+
+/** Whether an answer must be unpacked. */
+export function isPacked(headers: IncomingHttpHeaders): boolean {
+  return !/^(identity)?$/i.test(headers['content-encoding'] ?? '')
 }
 
 /** Whether the connection was there and broke, so that the vendor may have the request. */
@@ -162,10 +209,11 @@ function vendorError(value: unknown, status: number): VendorError {
   const error = typeof answer.error === 'object' && answer.error ? record(answer.error) : answer
   const detail = Array.isArray(answer.detail) ? record(answer.detail[0]).msg : answer.detail
   const code = [error.code, error.status, 'code' in error ? null : error.type].find((candidate) => isCode(candidate, status))
+  const message = text(error.message ?? detail) ?? text(answer.error)
   return {
-    message: text(error.message ?? detail) ?? text(answer.error),
+    message: message?.slice(0, MAX_MESSAGE_LENGTH) ?? null,
     code: code === undefined ? null : String(code).slice(0, MAX_CODE_LENGTH),
-    param: text(error.param),
+    param: text(error.param)?.slice(0, MAX_MESSAGE_LENGTH) ?? null,
   }
 }
 

@@ -4,7 +4,7 @@ export interface Timeouts {
   /** From the request to the answer's header. A call that is not streamed sends its header when the model has finished. */
   readonly headersMs: number
   readonly streamHeadersMs: number
-  /** Between two pieces of an answer; reasoning models are silent for minutes. */
+  /** Between two pieces of an answer: of a stream two events that say something. Reasoning models are silent for minutes. */
   readonly bodyIdleMs: number
 }
 
@@ -26,8 +26,8 @@ export const MAX_EMBEDDINGS_BYTES = 128 * 2 ** 20
 /** Error bodies are short; more than this of one is not read. */
 export const MAX_ERROR_BYTES = 64 * 2 ** 10
 
-/** One line of an event stream, in UTF-16 units; audio deltas are the longest known ones, some 100 kB. */
-export const MAX_LINE_LENGTH = 4 * 2 ** 20
+/** One event of a stream, in bytes or UTF-16 units; audio deltas are the longest known ones, some 100 kB. */
+export const MAX_EVENT_LENGTH = 4 * 2 ** 20
 
 /** All of a streamed answer. */
 export const MAX_STREAM_BYTES = 256 * 2 ** 20

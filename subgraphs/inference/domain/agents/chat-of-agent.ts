@@ -3,7 +3,7 @@ import type { Quantities } from '../../ports/billing.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { type ChatRequest, checkChatRequest, outputTokensAsked } from '../chat-request.ts'
 import { marksIn } from './found-passages.ts'
-import { checkSchema } from './response-schema.ts'
+import { schemaAt } from './response-schema.ts'
 import type { RunOutcome } from './run.ts'
 
 /** What a model's name begins with that is an agent's code. */
@@ -58,9 +58,12 @@ export function readAgentChat(value: unknown, isStream: boolean): AgentChat {
   }
 }
 
+/** Where a request of the chat protocol has its schema. */
+export const SCHEMA_PARAM = 'response_format.json_schema.schema'
+
 function schemaOf({ response_format: format }: ChatRequest): ProtocolObject | null {
   const { type, json_schema: named } = (format ?? {}) as { type?: string; json_schema?: { schema?: ProtocolObject | null } }
-  if (type === 'json_schema' && named?.schema) return checkSchema(named.schema, 'response_format.json_schema.schema')
+  if (type === 'json_schema' && named?.schema) return schemaAt(named.schema, SCHEMA_PARAM)
   return type === 'json_object' || type === 'json_schema' ? { type: 'object' } : null
 }
 

@@ -1,7 +1,7 @@
 import { checkInteger, checkLength, checkNumber, isAbsent, listAt, refuse, textAt } from '../../../common/check.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { type McpServer, type McpServerInput, mcpServersOf, type SealHeaders } from './mcp-servers.ts'
-import { checkSchema } from './response-schema.ts'
+import { schemaAt } from './response-schema.ts'
 
 /** Models called in one run, and searches in all of them (design 9). */
 export const MAX_STEPS = 12
@@ -50,7 +50,7 @@ export interface AgentInput {
 }
 
 /**
- * Checks all but what only others know: the model, the collections, and whether servers may be asked. `before`: the definition that this one
+ * Checks all but what only others know: the model, the collections, whether servers may be asked, and whether the schema is one. `before`: the definition that this one
  * changes, whose secrets stay where none are given. @throws {KisError} with the path below `input`.
  */
 export function agentDefinition(input: AgentInput, seal: SealHeaders, before?: AgentDefinition): AgentDefinition {
@@ -79,7 +79,7 @@ export function agentDefinition(input: AgentInput, seal: SealHeaders, before?: A
       ...(!isAbsent(topP) && { top_p: topP }),
       ...(!isAbsent(maxOutputTokens) && { max_completion_tokens: maxOutputTokens }),
     },
-    responseSchema: isAbsent(input.responseSchema) ? null : checkSchema(input.responseSchema, 'input.responseSchema'),
+    responseSchema: isAbsent(input.responseSchema) ? null : schemaAt(input.responseSchema, 'input.responseSchema'),
     maxSteps: input.maxSteps ?? MAX_STEPS,
     maxCost,
   }

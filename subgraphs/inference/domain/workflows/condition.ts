@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Scope } from './expression.ts'
+import { RenderBudget } from './render-budget.ts'
 import { renderValue } from './template.ts'
 
 const OPERATORS = {
@@ -25,12 +26,15 @@ export type Condition =
   | { readonly not: Condition }
 
 /** Values of different types are unequal, and in no order. */
-export function holds(condition: Condition, scope: Scope): boolean {
-  if ('all' in condition) return condition.all.every((each) => holds(each, scope))
-  if ('any' in condition) return condition.any.some((each) => holds(each, scope))
-  if ('not' in condition) return !holds(condition.not, scope)
+export function holds(condition: Condition, scope: Scope, budget = new RenderBudget()): boolean {
+  if ('all' in condition) return condition.all.every((each) => holds(each, scope, budget))
+  if ('any' in condition) return condition.any.some((each) => holds(each, scope, budget))
+  if ('not' in condition) return !holds(condition.not, scope, budget)
   const { left, op, right = null } = condition
-  return OPERATORS[op](renderValue(left, scope), renderValue(right, scope))
+  const [a, b] = [renderValue(left, scope, budget), renderValue(right, scope, budget)]
+  budget.takeJson(a)
+  budget.takeJson(b)
+  return OPERATORS[op](a, b)
 }
 
 function ordered(left: unknown, right: unknown): boolean {

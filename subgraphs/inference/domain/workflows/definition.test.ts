@@ -102,9 +102,9 @@ describe('a definition', () => {
       '.nodes[0].node.type',
     ],
     [
-      'a schema that is none',
-      flow([text('a', '', { response_schema: { type: 'nothing' } })]),
-      'invalid_request',
+      'a schema of 40,000 characters',
+      flow([text('a', '', { response_schema: { title: 'x'.repeat(40_000) } })]),
+      'string_above_max_length',
       '.nodes[0].response_schema',
     ],
     ['no money', flow([text('a', '')], { max_cost_usd: '0' }), 'unsupported_value', '.max_cost_usd'],

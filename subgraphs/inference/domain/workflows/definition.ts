@@ -5,7 +5,7 @@ import { KisError } from '../../../common/errors.ts'
 import { errorOfFault } from '../../../common/schema-fault.ts'
 import { parseUsd } from '../../../common/usd.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { checkSchema } from '../agents/response-schema.ts'
+import { type PlacedSchema, schemaAt } from '../agents/response-schema.ts'
 import type { Condition } from './condition.ts'
 import { checkGraph } from './graph.ts'
 import { Misplaced } from './template.ts'
@@ -78,7 +78,7 @@ export const WORKFLOW_SCHEMA = JSON.parse(
 const hasShape = new Ajv2020({ strict: false, validateFormats: false, verbose: true }).compile<WorkflowDefinition>(WORKFLOW_SCHEMA)
 
 /**
- * Checks all but what only others know: models, agents and collections.
+ * Checks all but what only others know: models, agents, collections, and whether its schemas are some.
  * @throws {KisError} with the path below `param`: of a fault in the shape, of a reference to what there is not, of a reference that closes a circle.
  */
 export function workflowDefinition(value: unknown, param: string): WorkflowDefinition {
@@ -87,11 +87,7 @@ export function workflowDefinition(value: unknown, param: string): WorkflowDefin
   if (JSON.stringify(value).length > MAX_CHARACTERS)
     refuse('string_above_max_length', param, `A definition has at most ${MAX_CHARACTERS} characters as JSON.`)
   if (!hasShape(value)) throw errorOfFault(hasShape.errors![0]!, 'The definition', param)
-  if (value.inputs) checkSchema(value.inputs, `${param}.inputs`)
-  for (const [i, node] of value.nodes.entries()) {
-    checkResponseSchema(node, `${param}.nodes[${i}]`)
-    if (node.type === 'map') checkResponseSchema(node.node, `${param}.nodes[${i}].node`)
-  }
+  for (const { schema, param: at } of schemasOf(value, param)) schemaAt(schema, at)
   const maxCost = maxCostOf(value)
   if (maxCost <= 0n || maxCost > MOST_MAX_COST)
     refuse('unsupported_value', `${param}.max_cost_usd`, 'The most that a run may cost is above 0 and at most 1,000 USD.')
@@ -113,6 +109,15 @@ export function maxSecondsOf({ max_seconds }: WorkflowDefinition): number {
   return max_seconds ?? DEFAULT_MAX_SECONDS
 }
 
-function checkResponseSchema({ response_schema }: NodeFields, path: string): void {
-  if (response_schema) checkSchema(response_schema, `${path}.response_schema`)
+/** The schemas of a definition, of what it is given and of what its nodes give. */
+export function schemasOf({ inputs, nodes }: WorkflowDefinition, param: string): readonly PlacedSchema[] {
+  const ofNode = ({ response_schema }: NodeFields, path: string) =>
+    response_schema ? [{ schema: response_schema, param: `${path}.response_schema` }] : []
+  return [
+    ...(inputs ? [{ schema: inputs, param: `${param}.inputs` }] : []),
+    ...nodes.flatMap((node, i) => {
+      const path = `${param}.nodes[${i}]`
+      return [...ofNode(node, path), ...(node.type === 'map' ? ofNode(node.node, `${path}.node`) : [])]
+    }),
+  ]
 }

@@ -1,4 +1,5 @@
 import { KisError } from '../../../common/errors.ts'
+import { RenderBudget } from './render-budget.ts'
 
 /** Of an expression, its paths and its lists: what a person writes is far below. */
 const MAX_OPERANDS = 8
@@ -77,17 +78,17 @@ export function readExpression(text: string, at: number): { readonly expression:
   return { expression: reader.expression(), end: reader.at }
 }
 
-/** Null where there is nothing. @throws {KisError} a function got what it cannot take. @throws {RestsOnSkipped} */
-export function evaluate({ operands, calls }: Expression, scope: Scope): unknown {
+/** Null where there is nothing. @throws {KisError} a function got what it cannot take, or too much. @throws {RestsOnSkipped} */
+export function evaluate({ operands, calls }: Expression, scope: Scope, budget = new RenderBudget()): unknown {
   let value: unknown = null
   let isSkipped = false
   for (const operand of operands) {
     if ('path' in operand && isOfSkipped(operand.path, scope)) isSkipped = true
-    else value = 'path' in operand ? valueAt(operand.path, scope) : operand.literal
+    else value = 'path' in operand ? valueAt(operand.path, scope, budget) : operand.literal
     if (value !== null && value !== undefined) break
   }
   if ((value ?? null) === null && isSkipped) throw new RestsOnSkipped()
-  return calls.reduce(apply, value ?? null)
+  return calls.reduce<unknown>((given, call) => apply(given, call, budget), value ?? null)
 }
 
 /** As it stands in a text: texts as they are, nothing for null, all else as JSON. */
@@ -198,8 +199,11 @@ export function nameOf(step: string | number | undefined): string {
   return typeof step === 'string' && step.startsWith('.') ? step.slice(1) : ''
 }
 
-function valueAt({ root, steps }: Path, scope: Scope): unknown {
-  return walk(scope[root], steps, { left: MAX_VALUES })
+function valueAt({ root, steps }: Path, scope: Scope, budget: RenderBudget): unknown {
+  const values = { left: MAX_VALUES }
+  const value = walk(scope[root], steps, values)
+  budget.take(MAX_VALUES - values.left)
+  return value
 }
 
 function walk(value: unknown, steps: readonly (string | number)[], values: { left: number }): unknown {
@@ -223,32 +227,63 @@ function walk(value: unknown, steps: readonly (string | number)[], values: { lef
   return current
 }
 
-function apply(value: unknown, { name, argument }: Call): unknown {
+function apply(value: unknown, { name, argument }: Call, budget: RenderBudget): unknown {
+  const text = () => {
+    const read = textOf(value)
+    budget.take(read.length)
+    return read
+  }
   switch (name) {
     case 'json':
+      budget.takeJson(value)
       return bounded(JSON.stringify(value))
     case 'length':
       if (typeof value === 'string' || Array.isArray(value)) return value.length
-      return typeof value === 'object' && value !== null ? Object.keys(value).length : value === null ? 0 : wrong(name, 'a text or a list')
+      if (value === null) return 0
+      return typeof value === 'object' ? countOf(value, budget) : wrong(name, 'a text or a list')
     case 'first':
       return listOf(name, value)[0] ?? null
     case 'last':
       return listOf(name, value).at(-1) ?? null
     case 'take':
-      return listOf(name, value).slice(0, argument as number)
-    case 'join': {
-      const list = listOf(name, value)
-      return bounded(list.map(textOf).join(argument as string))
-    }
+      return taken(listOf(name, value), argument as number, budget)
+    case 'join':
+      return joined(listOf(name, value), argument as string, budget)
     case 'lower':
-      return textOf(value).toLowerCase()
+      return text().toLowerCase()
     case 'upper':
-      return bounded(textOf(value).toUpperCase())
+      return bounded(text().toUpperCase())
     case 'trim':
-      return textOf(value).trim()
+      return text().trim()
     case 'truncate':
-      return truncated(textOf(value), argument as number)
+      return truncated(text(), argument as number)
   }
+}
+
+function countOf(value: object, budget: RenderBudget): number {
+  const { length } = Object.keys(value)
+  budget.take(length)
+  return length
+}
+
+function taken(list: readonly unknown[], count: number, budget: RenderBudget): readonly unknown[] {
+  const items = list.slice(0, count)
+  budget.take(items.length)
+  return items
+}
+
+/** Counted while it is joined: a long separator stands between many. */
+function joined(list: readonly unknown[], separator: string, budget: RenderBudget): string {
+  let length = 0
+  const texts = list.map((item, i) => {
+    const text = textOf(item)
+    const added = text.length + (i > 0 ? separator.length : 0)
+    budget.take(added)
+    length += added
+    if (length > MAX_TEXT_CHARACTERS) throw tooLong()
+    return text
+  })
+  return texts.join(separator)
 }
 
 /** Not in the middle of a surrogate pair. */
@@ -263,8 +298,12 @@ function listOf(name: string, value: unknown): readonly unknown[] {
 }
 
 function bounded(text: string): string {
-  if (text.length > MAX_TEXT_CHARACTERS) throw new KisError('run_limit_exceeded', `A text has more than ${MAX_TEXT_CHARACTERS} characters.`)
+  if (text.length > MAX_TEXT_CHARACTERS) throw tooLong()
   return text
+}
+
+export function tooLong(): KisError {
+  return new KisError('run_limit_exceeded', `A text has more than ${MAX_TEXT_CHARACTERS} characters.`)
 }
 
 function wrong(name: string, wanted: string): never {

@@ -19,7 +19,6 @@ export type NodeRun = {
 /** What happens in a run of a workflow, in order. */
 export type WorkflowEvent =
   | { readonly type: 'run_started'; readonly workflowVersion: number }
-  /** Again after the process that did it is gone. */
   | { readonly type: 'node_started'; readonly nodeId: string }
   /** An item of a map is done. */
   | { readonly type: 'item_done'; readonly nodeId: string; readonly index: number }

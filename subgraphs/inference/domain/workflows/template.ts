@@ -1,28 +1,38 @@
-import { KisError } from '../../../common/errors.ts'
-import { type Expression, evaluate, MAX_TEXT_CHARACTERS, parseExpression, readExpression, type Scope, textOf } from './expression.ts'
+import {
+  type Expression,
+  evaluate,
+  MAX_TEXT_CHARACTERS,
+  parseExpression,
+  readExpression,
+  type Scope,
+  textOf,
+  tooLong,
+} from './expression.ts'
+import { RenderBudget } from './render-budget.ts'
 
 /** How deep a value may be nested. */
 const MAX_DEPTH = 16
 
 /** A text with `{{ expression }}`s. @throws {SyntaxError} @throws what `evaluate` throws; `run_limit_exceeded`: it is too long. */
-export function renderText(template: string, scope: Scope): string {
+export function renderText(template: string, scope: Scope, budget = new RenderBudget()): string {
   let text = ''
   for (const part of partsOf(template)) {
-    text += typeof part === 'string' ? part : textOf(evaluate(part, scope))
-    if (text.length > MAX_TEXT_CHARACTERS)
-      throw new KisError('run_limit_exceeded', `A text has more than ${MAX_TEXT_CHARACTERS} characters.`)
+    const added = typeof part === 'string' ? part : textOf(evaluate(part, scope, budget))
+    budget.take(added.length)
+    text += added
+    if (text.length > MAX_TEXT_CHARACTERS) throw tooLong()
   }
   return text
 }
 
 /** A JSON value in which texts are templates, and `{"$ref": "expression"}` stands for the expression's value. Errors as of `renderText`. */
-export function renderValue(template: unknown, scope: Scope): unknown {
-  if (typeof template === 'string') return renderText(template, scope)
+export function renderValue(template: unknown, scope: Scope, budget = new RenderBudget()): unknown {
+  if (typeof template === 'string') return renderText(template, scope, budget)
   const reference = referenceOf(template)
-  if (reference !== null) return evaluate(parseExpression(reference), scope)
-  if (Array.isArray(template)) return template.map((item) => renderValue(item, scope))
+  if (reference !== null) return evaluate(parseExpression(reference), scope, budget)
+  if (Array.isArray(template)) return template.map((item) => renderValue(item, scope, budget))
   if (typeof template !== 'object' || template === null) return template
-  return Object.fromEntries(Object.entries(template).map(([name, value]) => [name, renderValue(value, scope)]))
+  return Object.fromEntries(Object.entries(template).map(([name, value]) => [name, renderValue(value, scope, budget)]))
 }
 
 /** An expression of a template, and the path where it stands. */

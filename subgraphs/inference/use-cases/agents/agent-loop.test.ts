@@ -295,7 +295,8 @@ describe('an agent with servers of tools', () => {
       await create(policy, 'http://local.crm/mcp')
     }
     await create('unrestricted', url)
-    await expect(create('unrestricted', 'http://10.0.0.1/mcp')).rejects.toMatchObject({ code: 'unsupported_value' })
+    for (const refused of ['http://10.0.0.1/mcp', 'https://inside.test/mcp'])
+      await expect(create('unrestricted', refused)).rejects.toMatchObject({ code: 'unsupported_value', param: 'input.mcpServers[0].url' })
   })
 
   it('has their secrets in the store unreadable', async () => {

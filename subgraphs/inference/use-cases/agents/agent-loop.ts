@@ -11,7 +11,6 @@ import {
   toolAnswer,
 } from '../../domain/agents/found-passages.ts'
 import { OUTSIDE_TOOLS_NOTICE } from '../../domain/agents/outside-tools.ts'
-import { ResponseSchema } from '../../domain/agents/response-schema.ts'
 import type { Citation, RunEvent, RunOutcome, RunStep } from '../../domain/agents/run.ts'
 import { type SearchTool, searchArguments, searchToolsOf, toolDefinition } from '../../domain/agents/search-tools.ts'
 import type { Model } from '../../domain/catalog.ts'
@@ -21,7 +20,7 @@ import type { FoundPassages, Passage, PassageQuery } from '../../ports/knowledge
 import type { CallContext, Deps } from '../deps.ts'
 import { type McpTools, type OutsideTool, openMcpTools } from './mcp-tools.ts'
 import { askModel, type ModelAnswer } from './model-step.ts'
-import { MAX_SCHEMA_TRIES, schemaFailed, schemaFaults, schemaOrder } from './schema-answers.ts'
+import { judgeAnswer, MAX_SCHEMA_TRIES, schemaFailed, schemaFaults, schemaOrder } from './schema-answers.ts'
 import { type Tool, type ToolAnswer, toolFailure } from './tools.ts'
 
 /** Searches of one step at once. */
@@ -77,14 +76,15 @@ class AgentLoop {
     this.#input = input
     this.#messages = [...input.messages]
     this.#calls = input.calls ?? {
-      ask: (_name, request, onText) => askModel(deps, input.context, request, onText),
-      search: (_name, query) => searchToItsEnd(deps, input.context, query),
+      ask: async (_name, request, onText) => askModel(deps, await this.#now(), request, onText),
+      search: async (_name, query) => searchToItsEnd(deps, await this.#now(), query),
       tool: (_name, call) => call(),
     }
   }
 
   async run(): Promise<RunOutcome> {
-    const { agent, model, context } = this.#input
+    const { agent, model } = this.#input
+    const context = await this.#now()
     const collections = await this.#deps.knowledge.describe(agent.collectionIds, context)
     this.#searchTools = searchToolsOf(collections)
     const callsTools = model.supports.has('tools')
@@ -93,22 +93,28 @@ class AgentLoop {
     this.#outside = outside
     this.#tools = [...this.#searchTools.map((tool) => this.#searching(tool)), ...(outside?.tools ?? []).map((tool) => this.#named(tool))]
     if (!callsTools) await this.#searchForTheModel()
-    const schema = agent.responseSchema && new ResponseSchema(agent.responseSchema)
+    const schema = agent.responseSchema
     this.#messages.unshift({ role: 'system', content: this.#system(callsTools, schema) })
 
     for (let tries = 1; ; tries++) {
       const answer = await this.#answer(callsTools, schema)
       const outcome = this.#outcome(answer)
       if (outcome.isRefusal || !schema) return outcome
-      const judged = schema.judge(outcome.text)
+      const judged = await judgeAnswer(this.#deps, context, schema, outcome.text)
       if ('value' in judged) return { ...outcome, output: judged.value }
       if (tries === MAX_SCHEMA_TRIES) throw schemaFailed(judged.faults, answer.text)
       this.#messages.push(answer.message, schemaFaults(judged.faults))
     }
   }
 
+  /** The run's caller may have been given other rules since the step before. @throws {KisError} the run may not go on. */
+  async #now(): Promise<LoopInput['context']> {
+    const { context } = this.#input
+    return { ...context, caller: await this.#deps.principals.recent(context.caller) }
+  }
+
   /** Asks the model until it answers without calling a tool. */
-  async #answer(callsTools: boolean, schema: ResponseSchema | null): Promise<ModelAnswer> {
+  async #answer(callsTools: boolean, schema: ProtocolObject | null): Promise<ModelAnswer> {
     const { maxSteps } = this.#input.agent
     for (;;) {
       if (this.#steps === maxSteps) throw new KisError('run_limit_exceeded', `The run did not come to an answer in ${maxSteps} steps.`)
@@ -120,7 +126,7 @@ class AgentLoop {
     }
   }
 
-  async #ask(toolChoice: 'auto' | 'none' | null, schema: ResponseSchema | null): Promise<ModelAnswer> {
+  async #ask(toolChoice: 'auto' | 'none' | null, schema: ProtocolObject | null): Promise<ModelAnswer> {
     const { agent, model, emit } = this.#input
     this.#steps += 1
     const number = this.#steps
@@ -219,7 +225,7 @@ class AgentLoop {
     if (found.length > 0) this.#messages.splice(last, 0, { role: 'user', content: passagesAsText(found) })
   }
 
-  #system(callsTools: boolean, schema: ResponseSchema | null): string {
+  #system(callsTools: boolean, schema: ProtocolObject | null): string {
     const { agent, model } = this.#input
     const order = schema && schemaOrder(model, schema).order
     return [

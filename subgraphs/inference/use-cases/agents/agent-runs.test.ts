@@ -92,6 +92,22 @@ describe('agents', () => {
 })
 
 describe('a run', () => {
+  it('of another organization has a place, when one has as many under way as it may', async () => {
+    const { deps, far, runs, start } = await world()
+    far.streams.push(['wait'])
+    const other = { ...asking(), caller: { ...stranger, apiKeyId: 'key_b' } }
+    const theirs = await createAgent(deps, other, { code: 'plain', name: 'Plain', model: 'chat' })
+    const own = await Promise.allSettled(Array.from({ length: 260 }, () => start({ maxCost: 1_000_000n })))
+    const started = own.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []))
+    expect(started).toHaveLength(250)
+    expect(own.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'rate_limit_exceeded', retryAfterMs: 2_000 } })
+    const run = await runs.start(other, { agentId: theirs._id, input: 'Hello?', maxCost: 1_000_000n })
+    expect(run.run.status).toBe('running')
+    for (const { run } of started) await runs.cancel({ ...asking(), caller: owner }, run._id)
+    await Promise.all(started.map(({ ended }) => ended))
+    expect((await start()).run.status).toBe('running')
+  }, 60_000)
+
   it('gives one receipt whose lines sum to what was charged, and leaves nothing held', async () => {
     const { finished, billing } = await world([SEARCH, says('In 1931 [#1].')])
     const before = billing.balance

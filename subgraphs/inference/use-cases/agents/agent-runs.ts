@@ -2,8 +2,10 @@ import { ERRORS } from '../../../../schema/errors.ts'
 import { isAbsent, refuse, textAt } from '../../../common/check.ts'
 import { isAbort, KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
 import { tell } from '../../../common/event-log.ts'
+import { FairPlaces } from '../../../common/fair-places.ts'
 import { DuplicateKey, type Update } from '../../../common/ports/document-store.ts'
 import { type Principal, requireScope } from '../../../common/principal.ts'
+import { SCHEMA_PARAM } from '../../domain/agents/chat-of-agent.ts'
 import type { AgentDefinition } from '../../domain/agents/definition.ts'
 import { readDefinition } from '../../domain/agents/definition.ts'
 import type { RunError, RunEvent, RunOutcome, RunStep } from '../../domain/agents/run.ts'
@@ -14,15 +16,19 @@ import type { AgentRecord, RunRecord } from '../collections.ts'
 import type { AskContext, CallContext, Deps } from '../deps.ts'
 import { type OpenRunHold, openRunHold } from '../hold.ts'
 import { reused } from '../keyed-calls.ts'
+import { byRulesInForce } from '../principals.ts'
 import { runAgentLoop } from './agent-loop.ts'
 import { getAgent, modelOf } from './agents.ts'
 import { keptFormOf } from './kept-messages.ts'
 import { endOf } from './run-ends.ts'
 import { type RunEventWriter, RunLog, toJson } from './run-log.ts'
+import { checkSchemas } from './schema-answers.ts'
 import { addToThread, readThread, removeExpiredThreads } from './threads.ts'
 
-/** Runs of one process at once: each holds its conversation in memory. */
+/** Runs of one process at once: each holds its conversation in memory. One organization has at most half of them. */
 const MAX_RUNS = 500
+/** When the next of an organization's runs ends nobody knows; most take a few seconds. */
+const FULL_RETRY_MS = 2_000
 /** A run that takes longer has gone astray. */
 const MAX_RUN_MS = 900_000
 /** A run whose process says nothing for this long has lost it. */
@@ -53,7 +59,7 @@ export interface RunInput {
   readonly idempotencyKey?: string | null
   /** Fields of the chat protocol for the calls of the model, before those of the agent. */
   readonly sampling?: ProtocolObject
-  /** In place of the agent's. */
+  /** In place of the agent's, of a request of the chat protocol. */
   readonly responseSchema?: ProtocolObject | null
 }
 
@@ -74,6 +80,8 @@ interface Running {
   readonly hold: OpenRunHold
   readonly writer: RunEventWriter
   readonly stop: AbortController
+  /** Gives its place back. */
+  readonly leave: () => void
   readonly steps: RunStep[]
   /** Charges of its calls that are being made. */
   readonly charges: Promise<bigint>[]
@@ -84,6 +92,7 @@ export class AgentRuns implements AsyncDisposable {
   readonly log: RunLog
   readonly #deps: Deps
   readonly #running = new Map<string, Running>()
+  readonly #places = new FairPlaces(MAX_RUNS)
   readonly #stopping = new AbortController()
   /** Undefined while the store has not opened: a stop does not wait for that. */
   #background: Promise<unknown> | undefined
@@ -102,7 +111,11 @@ export class AgentRuns implements AsyncDisposable {
   }
 
   /** Checks, reserves the most that the run may cost, and begins. @throws {KisError} nothing has begun, and nothing is held. */
-  async start(ask: AskContext, input: RunInput): Promise<StartedRun> {
+  start(ask: AskContext, input: RunInput): Promise<StartedRun> {
+    return byRulesInForce(this.#deps, ask, (asking) => this.#start(asking, input))
+  }
+
+  async #start(ask: AskContext, input: RunInput): Promise<StartedRun> {
     const deps = this.#deps
     const principal = requireScope(ask.caller, 'agents')
     const keyed = keyOf(principal, input)
@@ -112,17 +125,47 @@ export class AgentRuns implements AsyncDisposable {
     const definition = definitionFor(agent, input)
     modelOf(deps, { caller: principal }, definition.modelId, 'input.agentId')
     const newMessages = messagesOf(input)
+    if (input.responseSchema) await checkSchemas(deps, principal, [{ schema: input.responseSchema, param: SCHEMA_PARAM }], ask.signal)
     const keptMessages = keptFormOf(newMessages)
     const thread = input.threadId == null ? null : await readThread(deps, principal, input.threadId, agent._id)
-    if (this.#running.size >= MAX_RUNS || this.#stopping.signal.aborted) throw new ServiceUnavailable('Room for another run')
+    if (this.#stopping.signal.aborted) throw new ServiceUnavailable('Starting a run')
+    const leave = this.#takePlace(principal)
+    try {
+      return await this.#begin(ask, input, { principal, keyed, agent, definition, newMessages, keptMessages, thread }, leave)
+    } catch (error) {
+      leave()
+      throw error
+    }
+  }
 
+  /** @throws {KisError} the organization, or all together, have as many as they may. */
+  #takePlace({ organizationId }: Principal): () => void {
+    const leave = this.#places.tryTake(organizationId)
+    if (leave) return leave
+    const own = this.#places.heldBy(organizationId)
+    if (own === 0) throw new ServiceUnavailable('Room for another run')
+    const text = `Rate limit reached: the organization has ${own} runs of agents under way, as many as it may have at the moment.`
+    throw new KisError('rate_limit_exceeded', text, { retryAfterMs: FULL_RETRY_MS })
+  }
+
+  /** `leave` gives the run's place back: its end calls it. @throws {KisError} nothing has begun, and the place is the caller's to give back. */
+  async #begin(
+    ask: AskContext,
+    input: RunInput,
+    { principal, keyed, agent, definition, newMessages, keptMessages, thread }: CheckedStart,
+    leave: () => void,
+  ): Promise<StartedRun> {
+    const deps = this.#deps
     const now = deps.clock.now()
     const runId = deps.ids('run')
     const stop = new AbortController()
     const charges: Promise<bigint>[] = []
-    // Whoever may run an agent may have it ask its model and search its collections.
-    const caller: Principal = { ...principal, scopes: [...new Set([...principal.scopes, 'inference' as const])] }
-    const context: CallContext = { caller, requestId: runId, signal: stop.signal, charging: (cost) => charges.push(cost) }
+    const context: CallContext = {
+      caller: { ...principal, isRun: true },
+      requestId: runId,
+      signal: stop.signal,
+      charging: (cost) => charges.push(cost),
+    }
     const hold = await openRunHold(deps, { ...context, signal: ask.signal }, least(input.maxCost ?? definition.maxCost, definition.maxCost))
     const run: RunRecord = {
       _id: runId,
@@ -150,8 +193,9 @@ export class AgentRuns implements AsyncDisposable {
     } catch (error) {
       await hold.end().catch(() => undefined)
       const first = error instanceof DuplicateKey && keyed ? await this.#earlier(keyed) : null
-      if (first) return first
-      throw error
+      if (!first) throw error
+      leave()
+      return first
     }
     const running: Running = {
       run,
@@ -162,6 +206,7 @@ export class AgentRuns implements AsyncDisposable {
       hold,
       writer: this.log.writerOf(run.organizationId, runId),
       stop,
+      leave,
       steps: [],
       charges,
     }
@@ -261,6 +306,7 @@ export class AgentRuns implements AsyncDisposable {
       return run
     } finally {
       this.#running.delete(run._id)
+      running.leave()
     }
   }
 
@@ -329,6 +375,17 @@ export class AgentRuns implements AsyncDisposable {
       await work().catch((error) => log.warn({ err: error }, 'runs could not be looked after'))
     }
   }
+}
+
+/** A start that nothing is wrong with. */
+interface CheckedStart {
+  readonly principal: Principal
+  readonly keyed: Keyed | null
+  readonly agent: AgentRecord
+  readonly definition: AgentDefinition
+  readonly newMessages: readonly ProtocolObject[]
+  readonly keptMessages: ReturnType<typeof keptFormOf>
+  readonly thread: Awaited<ReturnType<typeof readThread>> | null
 }
 
 interface Keyed {

@@ -17,6 +17,7 @@ import { admit } from '../admit.ts'
 import type { AgentRecord } from '../collections.ts'
 import type { AskContext, Deps } from '../deps.ts'
 import { headersPlace } from './mcp-tools.ts'
+import { checkSchemas } from './schema-answers.ts'
 
 /** Agents of one organization. */
 const MAX_AGENTS = 1_000
@@ -127,21 +128,28 @@ export function modelOf(deps: Deps, { caller }: { readonly caller: Principal }, 
 async function checkReferences(
   deps: Deps,
   ask: AskContext & { readonly caller: Principal },
-  { modelId, collectionIds, mcpServers }: AgentDefinition,
+  { modelId, collectionIds, mcpServers, responseSchema }: AgentDefinition,
 ): Promise<void> {
+  if (responseSchema) await checkSchemas(deps, ask.caller, [{ schema: responseSchema, param: 'input.responseSchema' }], ask.signal)
   const model = modelOf(deps, ask, modelId, 'input.model')
   if (mcpServers.length > 0 && !model.supports.has('tools'))
     refuse('unsupported_value', 'input.mcpServers', `The model \`${modelId}\` calls no tools.`)
-  for (const [i, { url }] of mcpServers.entries()) checkServer(deps, ask.caller, url, `input.mcpServers[${i}].url`)
+  await Promise.all(mcpServers.map(({ url }, i) => checkServer(deps, ask, url, `input.mcpServers[${i}].url`)))
   const found = new Set((await deps.knowledge.describe(collectionIds, ask)).map(({ id }) => id))
   for (const [i, id] of collectionIds.entries()) if (!found.has(id)) throw new NotFound('collection', id, `input.collectionIds[${i}]`)
 }
 
-function checkServer({ mcp }: Deps, { residencyPolicy }: Principal, url: string, param: string): void {
+async function checkServer(
+  { mcp }: Deps,
+  { caller, signal }: AskContext & { readonly caller: Principal },
+  url: string,
+  param: string,
+): Promise<void> {
   if (!mcp.mayAsk(url))
-    refuse('unsupported_value', param, 'Only public http and https addresses on ports 80 and 443, without a user name, are asked.')
-  if (!permits(residencyPolicy, mcp.isLocal(url) ? 'local' : 'cloud'))
+    refuse('unsupported_value', param, 'Only http and https addresses of public hosts on ports 80 and 443, without a user name, are asked.')
+  if (!permits(caller.residencyPolicy, mcp.isLocal(url) ? 'local' : 'cloud'))
     throw new KisError('residency_policy_violation', "The organization's residency policy permits servers of the operator only.", { param })
+  if (!(await mcp.mayReach(url, signal))) refuse('unsupported_value', param, 'The host of the address is unknown, or not public.')
 }
 
 function sealingFor({ secrets }: Deps, organizationId: string): SealHeaders {

@@ -1,3 +1,4 @@
+import type { ResidencyPolicy } from '../../../common/principal.ts'
 import type { AgentDefinition } from '../../domain/agents/definition.ts'
 import type { Headers, McpServer } from '../../domain/agents/mcp-servers.ts'
 import { outsideAnswer, outsideArguments, outsideToolsOf } from '../../domain/agents/outside-tools.ts'
@@ -50,9 +51,9 @@ async function open(deps: Deps, server: McpServer, context: CallContext, stack: 
   const { name, url, sealedHeaders } = server
   const { organizationId, residencyPolicy } = context.caller
   try {
-    if (!permits(residencyPolicy, mcp.isLocal(url) ? 'local' : 'cloud')) throw new McpFailure('The residency policy forbids it.')
+    requirePermitted(deps, url, residencyPolicy)
     const headers: Headers = sealedHeaders === null ? {} : JSON.parse(secrets.open(sealedHeaders, headersPlace(organizationId, url)))
-    const connection = stack.use(await mcp.connect(url, headers, context.signal))
+    const connection = stack.use(await mcp.connect(url, headers, organizationId, context.signal))
     return { server, connection, found: await connection.listTools(context.signal) }
   } catch (error) {
     if (!context.signal.aborted) log.info({ err: error, server: name, requestId: context.requestId }, 'a server of tools cannot be used')
@@ -60,10 +61,15 @@ async function open(deps: Deps, server: McpServer, context: CallContext, stack: 
   }
 }
 
+/** @throws {McpFailure} */
+function requirePermitted({ mcp }: Deps, url: string, policy: ResidencyPolicy): void {
+  if (!permits(policy, mcp.isLocal(url) ? 'local' : 'cloud')) throw new McpFailure('The residency policy forbids it.')
+}
+
 function toolsOf(
-  { log }: Deps,
+  deps: Deps,
   { server, connection, found }: OpenServer,
-  { signal, requestId }: CallContext,
+  { caller, signal, requestId }: CallContext,
   names: Set<string>,
 ): readonly OutsideTool[] {
   return outsideToolsOf(server, found, names).map(({ name, ownName, definition }) => ({
@@ -71,11 +77,13 @@ function toolsOf(
     definition,
     async call(args) {
       const given = outsideArguments(args)
+      const { residencyPolicy } = await deps.principals.recent(caller)
       try {
+        requirePermitted(deps, server.url, residencyPolicy)
         return outsideAnswer(await connection.callTool(ownName, given, signal))
       } catch (error) {
         if (!(error instanceof McpFailure)) throw error
-        log.info({ err: error, tool: name, requestId }, 'an outside tool has failed')
+        deps.log.info({ err: error, tool: name, requestId }, 'an outside tool has failed')
         return toolFailure(`The tool failed. ${error.message}`)
       }
     },

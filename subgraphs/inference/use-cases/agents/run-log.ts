@@ -1,13 +1,17 @@
 import { endableIterator } from '../../../common/endable-iterator.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
+import { Followers } from '../../../common/followers.ts'
+import type { Principal } from '../../../common/principal.ts'
 import type { RunEvent } from '../../domain/agents/run.ts'
 import type { RunEventRecord } from '../collections.ts'
 import type { Deps } from '../deps.ts'
 
 /** Events that a follower reads together. */
 const PAGE_EVENTS = 100
-/** How soon a follower hears of what another process has written. */
-const POLL_MS = 300
+/** Runs of one kind that a key may follow at once in one process, as many as it may have subscriptions over sockets. */
+const MAX_FOLLOWED = 50
+/** Nobody knows when it leaves one. */
+const FULL_RETRY_MS = 1_000
 const CURSOR = /^\d{1,9}$/
 
 /** An event as followers get it. */
@@ -23,15 +27,22 @@ export interface FollowedEvent<Event = RunEvent> {
 export class RunLog<Event extends { readonly type: string } = RunEvent> {
   readonly #runs: 'runs' | 'workflowRuns'
   readonly #deps: Pick<Deps, 'collections' | 'clock'>
-  readonly #followers = new Map<string, Set<() => void>>()
+  readonly #followers: Followers
+  /** By API key. */
+  readonly #followed = new Map<string, number>()
 
   constructor(deps: Pick<Deps, 'collections' | 'clock'>, runs: 'runs' | 'workflowRuns') {
     this.#deps = deps
     this.#runs = runs
+    this.#followers = new Followers(async (positions) => {
+      const ids = [...positions].map(([runId, position]) => `${runId}_${position + 1}`)
+      const next = await deps.collections.runEvents.find({ _id: { $in: ids } }, { limit: ids.length })
+      return next.map(({ runId }) => runId)
+    })
   }
 
   writerOf(organizationId: string, runId: string): RunEventWriter {
-    return new RunEventWriter(this.#deps, organizationId, runId, () => this.#notify(runId))
+    return new RunEventWriter(this.#deps, organizationId, runId, () => this.#followers.tell(runId))
   }
 
   /** Adds an event behind all others, whoever has written them; none comes after `done`, so that adding that is repeatable. */
@@ -41,7 +52,7 @@ export class RunLog<Event extends { readonly type: string } = RunEvent> {
       const [last] = await collections.runEvents.find({ runId }, { sort: { sequence: -1 }, limit: 1 })
       if (last && fromJson<{ readonly type: string }>(last.event).type === 'done') return
       const record = recordOf(organizationId, runId, (last?.sequence ?? 0) + 1, clock.now(), event)
-      if ((await collections.runEvents.insertMissing([record])) === 1) return this.#notify(runId)
+      if ((await collections.runEvents.insertMissing([record])) === 1) return this.#followers.tell(runId)
     }
   }
 
@@ -55,70 +66,70 @@ export class RunLog<Event extends { readonly type: string } = RunEvent> {
     }
   }
 
-  /** The run's events after a cursor, up to its last one. @throws {KisError} `not_found`; `invalid_request`: this is no cursor. */
-  follow(organizationId: string, runId: string, after: string | null): AsyncIterableIterator<FollowedEvent<Event>, undefined> {
-    let unread: RunEventRecord[] = []
-    let position: number | undefined
-    let isOver = false
-    let wake = () => {}
-    const notify = () => wake()
-    const followers = this.#followers.get(runId) ?? new Set()
-    this.#followers.set(runId, followers.add(notify))
+  /** As `follow`, for a caller, who may do so a limited number of times at once. @throws {KisError} `rate_limit_exceeded` */
+  followFor(
+    { organizationId, apiKeyId }: Principal,
+    runId: string,
+    after: string | null,
+  ): AsyncIterableIterator<FollowedEvent<Event>, undefined> {
+    const followed = this.#followed.get(apiKeyId) ?? 0
+    if (followed >= MAX_FOLLOWED) {
+      const text = `Rate limit reached: the key may follow ${MAX_FOLLOWED} runs at once.`
+      throw new KisError('rate_limit_exceeded', text, { retryAfterMs: FULL_RETRY_MS })
+    }
+    this.#followed.set(apiKeyId, followed + 1)
+    const events = this.follow(organizationId, runId, after)
     return endableIterator<FollowedEvent<Event>>(
+      () => events.next(),
       async () => {
-        if (position === undefined) {
-          position = await this.#position(organizationId, runId, after)
-          isOver = await this.#endedAt(runId, position)
-        }
-        if (isOver) return { done: true, value: undefined }
-        while (unread.length === 0) {
-          // Before the look, so that what comes meanwhile is not slept over.
-          const woken = new Promise<void>((resolve) => {
-            const timer = setTimeout(resolve, POLL_MS)
-            wake = () => {
-              clearTimeout(timer)
-              resolve()
-            }
-          })
-          unread = [...(await this.#read(runId, position))]
-          if (unread.length > 0) break
-          await woken
-          if (!followers.has(notify)) return { done: true, value: undefined }
-        }
-        const { sequence, at, event } = unread.shift()!
-        position = sequence
-        const value = { runId, sequence, at, event: fromJson<Event>(event) }
-        isOver = value.event.type === 'done'
-        return { done: false, value }
-      },
-      () => {
-        followers.delete(notify)
-        if (followers.size === 0 && this.#followers.get(runId) === followers) this.#followers.delete(runId)
-        notify()
+        const left = this.#followed.get(apiKeyId)! - 1
+        if (left > 0) this.#followed.set(apiKeyId, left)
+        else this.#followed.delete(apiKeyId)
+        await events.return?.()
       },
     )
   }
 
-  async #position(organizationId: string, runId: string, after: string | null): Promise<number> {
-    if (!(await this.#deps.collections[this.#runs].findOne({ _id: runId, organizationId }))) throw new NotFound('run', runId, 'runId')
-    if (after === null) return 0
-    if (!CURSOR.test(after)) throw new KisError('invalid_request', 'This is no cursor of a run.', { param: 'after' })
-    return Number(after)
+  /** The run's events after a cursor, up to its last one. @throws {KisError} `not_found`; `invalid_request`: this is no cursor. */
+  follow(organizationId: string, runId: string, after: string | null): AsyncIterableIterator<FollowedEvent<Event>, undefined> {
+    let position: number | undefined
+    let isOver = false
+    const read = async () => {
+      const events = await this.#read(runId, position!)
+      position = events.at(-1)?.sequence ?? position
+      return events
+    }
+    const records = this.#followers.follow(runId, read, () => position!)
+    return endableIterator<FollowedEvent<Event>>(
+      async () => {
+        if (position === undefined) {
+          const from = await this.#startOf(organizationId, runId, after)
+          position = from?.sequence ?? 0
+          isOver = from !== null && fromJson<{ readonly type: string }>(from.event).type === 'done'
+        }
+        const record = isOver ? undefined : (await records.next()).value
+        if (!record) return { done: true, value: undefined }
+        const { sequence, at, event } = record
+        const value = { runId, sequence, at, event: fromJson<Event>(event) }
+        isOver = value.event.type === 'done'
+        return { done: false, value }
+      },
+      () => void records.return?.(),
+    )
   }
 
-  /** Whether the event there is the last one. */
-  async #endedAt(runId: string, position: number): Promise<boolean> {
-    if (position === 0) return false
-    const at = await this.#deps.collections.runEvents.findOne({ runId, sequence: position })
-    return at !== null && fromJson<{ readonly type: string }>(at.event).type === 'done'
+  /** The event at the cursor; null: the follower wants all. A cursor that no event has would wait for ever in a run that has ended. */
+  async #startOf(organizationId: string, runId: string, after: string | null): Promise<RunEventRecord | null> {
+    const { collections } = this.#deps
+    if (!(await collections[this.#runs].findOne({ _id: runId, organizationId }))) throw new NotFound('run', runId, 'runId')
+    if (after === null || after === '0') return null
+    const at = CURSOR.test(after) ? await collections.runEvents.findOne({ runId, sequence: Number(after) }) : null
+    if (!at) throw new KisError('invalid_request', 'This is no cursor of this run.', { param: 'after' })
+    return at
   }
 
   #read(runId: string, position: number): Promise<readonly RunEventRecord[]> {
     return this.#deps.collections.runEvents.find({ runId, sequence: { $gt: position } }, { sort: { sequence: 1 }, limit: PAGE_EVENTS })
-  }
-
-  #notify(runId: string): void {
-    for (const notify of this.#followers.get(runId) ?? []) notify()
   }
 }
 

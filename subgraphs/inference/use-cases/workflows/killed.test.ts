@@ -10,7 +10,7 @@ import { createAgent } from '../agents/agents.ts'
 import { WorkflowRuns } from './workflow-runs.ts'
 import { createWorkflow } from './workflows.ts'
 
-const owner: Principal = { ...somebody, scopes: ['agents'] }
+const owner: Principal = { ...somebody, scopes: ['agents', 'knowledge:read'] }
 const ask = { ...asking(), caller: owner }
 const says = (content: string) => [{ role: 'user', content }]
 

@@ -1,15 +1,15 @@
 import { KisError } from '../../../common/errors.ts'
 import { passagesAsText, ShownPassages } from '../../domain/agents/found-passages.ts'
-import { ResponseSchema } from '../../domain/agents/response-schema.ts'
 import { MAX_AUDIO_BYTES } from '../../domain/transcription-request.ts'
 import type { Task } from '../../domain/workflows/definition.ts'
-import type { Scope } from '../../domain/workflows/expression.ts'
+import { MAX_TEXT_CHARACTERS, type Scope, tooLong } from '../../domain/workflows/expression.ts'
+import { jsonLength, RenderBudget } from '../../domain/workflows/render-budget.ts'
 import { renderText, renderValue } from '../../domain/workflows/template.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { runAgentLoop } from '../agents/agent-loop.ts'
 import { modelOf, versionOf } from '../agents/agents.ts'
 import { answerOf } from '../agents/model-step.ts'
-import { MAX_SCHEMA_TRIES, schemaFailed, schemaFaults, schemaOrder } from '../agents/schema-answers.ts'
+import { judgeAnswer, MAX_SCHEMA_TRIES, meeting, schemaFailed, schemaFaults, schemaOrder } from '../agents/schema-answers.ts'
 import { createChatCompletion } from '../create-chat-completion.ts'
 import { createTranscription } from '../create-transcription.ts'
 import type { CallContext, Deps } from '../deps.ts'
@@ -35,15 +35,7 @@ export interface PinnedAgent {
 export async function doTask(run: TaskContext, task: Task, scope: Scope, path: string): Promise<unknown> {
   const output = await outputOf(run, task, scope, path)
   if (!task.response_schema || task.type === 'chat' || task.type === 'agent' || task.type === 'template') return output
-  return meeting(task.response_schema, output)
-}
-
-/** The output, where it meets the schema. @throws {KisError} `output_schema_failed` */
-export function meeting(schema: ProtocolObject, output: unknown): unknown {
-  const text = JSON.stringify(output)
-  const judged = new ResponseSchema(schema).judge(text)
-  if ('faults' in judged) throw schemaFailed(judged.faults, text)
-  return output
+  return meeting(run.deps, run.context, task.response_schema, output)
 }
 
 function outputOf(run: TaskContext, task: Task, scope: Scope, path: string): Promise<unknown> | unknown {
@@ -56,22 +48,26 @@ function outputOf(run: TaskContext, task: Task, scope: Scope, path: string): Pro
       return search(run, task, scope, path)
     case 'transcribe':
       return transcribe(run, task, scope, path)
-    case 'template': {
-      const text = renderText(task.template, scope)
-      if (!task.response_schema) return { text }
-      const judged = new ResponseSchema(task.response_schema).judge(text)
-      if ('faults' in judged) throw schemaFailed(judged.faults, text)
-      return { text, output: judged.value }
-    }
+    case 'template':
+      return template(run, task, scope)
   }
+}
+
+async function template({ deps, context }: TaskContext, task: Extract<Task, { type: 'template' }>, scope: Scope) {
+  const text = renderText(task.template, scope)
+  if (!task.response_schema) return { text }
+  const judged = await judgeAnswer(deps, context, task.response_schema, text)
+  if ('faults' in judged) throw schemaFailed(judged.faults, text)
+  return { text, output: judged.value }
 }
 
 /** Asked again with the faults while the answer does not meet the schema. */
 async function chat({ deps, context, steps }: TaskContext, task: Extract<Task, { type: 'chat' }>, scope: Scope, path: string) {
   const { temperature, top_p, max_output_tokens } = task
   const model = modelOf(deps, context, task.model, 'model')
-  const schema = task.response_schema ? new ResponseSchema(task.response_schema) : null
-  const messages: ProtocolObject[] = task.messages.map(({ role, content }) => ({ role, content: renderText(content, scope) }))
+  const schema = task.response_schema
+  const budget = new RenderBudget()
+  const messages: ProtocolObject[] = task.messages.map(({ role, content }) => ({ role, content: renderText(content, scope, budget) }))
   const told = schema && schemaOrder(model, schema)
   if (told?.order) messages.unshift({ role: 'system', content: told.order })
   for (let tries = 1; ; tries++) {
@@ -87,7 +83,7 @@ async function chat({ deps, context, steps }: TaskContext, task: Extract<Task, {
     const answer = answerOf(completion)
     const result = { text: answer.refusal ?? answer.text, model: completion.modelId }
     if (!schema || answer.refusal !== null) return result
-    const judged = schema.judge(answer.text)
+    const judged = await judgeAnswer(deps, context, schema, answer.text)
     if ('value' in judged) return { ...result, output: judged.value }
     if (tries === MAX_SCHEMA_TRIES) throw schemaFailed(judged.faults, answer.text)
     messages.push(answer.message, schemaFaults(judged.faults))
@@ -130,6 +126,7 @@ async function askAgent(run: TaskContext, task: Extract<Task, { type: 'agent' }>
 async function search({ steps }: TaskContext, task: Extract<Task, { type: 'search' }>, scope: Scope, path: string) {
   const query = renderText(task.query, scope)
   const filter = task.filter === undefined ? null : renderValue(task.filter, scope)
+  if (jsonLength(filter, MAX_TEXT_CHARACTERS) > MAX_TEXT_CHARACTERS) throw tooLong()
   const limit = task.limit ?? DEFAULT_PASSAGES
   const { passages } = await steps.search(path, { collectionId: task.collection_id, query, limit, filter })
   const shown = new ShownPassages().show(passages)
@@ -147,10 +144,10 @@ async function search({ steps }: TaskContext, task: Extract<Task, { type: 'searc
   return { results, text: passagesAsText(shown), count: results.length }
 }
 
-async function transcribe({ deps, context, steps }: TaskContext, task: Extract<Task, { type: 'transcribe' }>, scope: Scope, path: string) {
+async function transcribe({ deps, steps }: TaskContext, task: Extract<Task, { type: 'transcribe' }>, scope: Scope, path: string) {
   const fileId = renderText(task.file_id, scope)
   const { text, audioMilliseconds } = await steps.once(path, async (ask) => {
-    const bytes = await deps.knowledge.readFile(fileId, 'file_id', MAX_AUDIO_BYTES, context)
+    const bytes = await deps.knowledge.readFile(fileId, 'file_id', MAX_AUDIO_BYTES, ask)
     return createTranscription(deps, ask, {
       model: task.model,
       contentBase64: Buffer.from(bytes).toString('base64'),

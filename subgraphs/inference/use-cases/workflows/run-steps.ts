@@ -14,8 +14,43 @@ const MAX_TRIES = 6
 const FIRST_WAIT_MS = 1_000
 const LONGEST_WAIT_MS = 60_000
 
+/** A run none of whose calls was under way for so long, while some wait longer, gives its place to others meanwhile. */
+const STILL_MS = 2_000
+
 /** Why a run leaves its calls for others to go on with: the process stops, or has lost the run. */
 export class LeftToOthers extends Error {}
+
+/** All that the run does is wait: it is to go on at `dueAt`, in whatever process, and needs none until then. */
+export class PutOff extends LeftToOthers {
+  readonly dueAt: Date
+  readonly waits: Waits
+
+  constructor(dueAt: Date, waits: Waits) {
+    super('the run waits')
+    this.dueAt = dueAt
+    this.waits = waits
+  }
+}
+
+/** Calls that wait to be made again, by path. */
+export type Waits = Readonly<Record<string, Wait>>
+
+interface Wait {
+  readonly tries: number
+  /** The next one, before jitter. */
+  readonly waitMs: number
+  /** When it is made again, in ms since 1970. */
+  readonly dueMs: number
+}
+
+interface RunStepsOptions {
+  /** Of the process that the run was put off by. */
+  readonly waits: Waits
+  /** Hears when the run does nothing but wait. */
+  readonly putOff: (reason: PutOff) => void
+  /** Done before each call; not where its answer is there from before. */
+  readonly calling: () => Promise<void>
+}
 
 /** The paid calls of one run, each made once whoever runs it. */
 export class RunSteps {
@@ -24,9 +59,20 @@ export class RunSteps {
   readonly #context: CallContext
   /** By node, in nano-USD. */
   readonly #costs = new Map<string, bigint>()
+  readonly #putOff: (reason: PutOff) => void
+  readonly #waits: Map<string, Wait>
+  readonly #calling: () => Promise<void>
+  /** Calls under way, and how many have begun. */
+  #underWay = 0
+  #begun = 0
 
-  /** The context's signal ends the run's calls; aborted by `LeftToOthers`, they are free. */
-  constructor(deps: Deps, runId: string, context: CallContext) {
+  /**
+   * The context's signal ends the run's calls; aborted by `LeftToOthers`, they are free.
+   */
+  constructor(deps: Deps, runId: string, context: CallContext, { waits, putOff, calling }: RunStepsOptions) {
+    this.#waits = new Map(Object.entries(waits))
+    this.#putOff = putOff
+    this.#calling = calling
     this.#deps = deps
     this.#runId = runId
     this.#context = context
@@ -34,7 +80,12 @@ export class RunSteps {
 
   /** Makes the call, or gives its answer from before. What may pass is waited for. @throws {KisError} */
   async once<Value extends { readonly cost: bigint }>(path: string, work: (context: CallContext) => Promise<Value>): Promise<Value> {
-    const value = await this.#retried(() => onceForStep(this.#deps, this.#context, this.#claim(path), work))
+    const value = await this.#retried(path, async () =>
+      onceForStep(this.#deps, await this.#now(), this.#claim(path), async (context) => {
+        await this.#calling()
+        return work(context)
+      }),
+    )
     this.#paid(path, value.cost)
     return value
   }
@@ -54,14 +105,20 @@ export class RunSteps {
 
   /** What is not charged as this step, but has the same answer whoever goes on with the run: a tool may act. Made again only when it was cut, since nobody knows what came of it. */
   async kept<Value>(path: string, work: (context: CallContext) => Promise<Value>): Promise<Value> {
-    const { answer } = await this.#retried(() =>
-      onceForStep(this.#deps, this.#context, this.#claim(path), async ({ record, ...context }) => {
+    const { answer } = await this.#retried(path, async () =>
+      onceForStep(this.#deps, await this.#now(), this.#claim(path), async ({ record, ...context }) => {
+        await this.#calling()
         const answer = await work(context)
         await record.answered(countedUsage(0, 0), { answer })
         return { answer, cost: 0n }
       }),
     )
     return answer
+  }
+
+  /** The run's caller may have been given other rules since the step before. @throws {KisError} the run may not go on. */
+  async #now(): Promise<CallContext> {
+    return { ...this.#context, caller: await this.#deps.principals.recent(this.#context.caller) }
   }
 
   #paid(path: string, cost: bigint): void {
@@ -74,18 +131,55 @@ export class RunSteps {
     return { runId: this.#runId, path, isFree: () => !signal.aborted || signal.reason instanceof LeftToOthers }
   }
 
-  async #retried<Value>(call: () => Promise<Value>): Promise<Value> {
+  async #retried<Value>(path: string, call: () => Promise<Value>): Promise<Value> {
     const { signal } = this.#context
-    for (let tries = 1, waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+    for (;;) {
+      await this.#wait(path)
       signal.throwIfAborted()
+      this.#underWay += 1
+      this.#begun += 1
       try {
-        return await call()
+        const value = await call()
+        this.#waits.delete(path)
+        return value
       } catch (error) {
-        if (!(error instanceof KisError) || !error.shouldRetry) throw error
-        if (!WAITED_FOR.includes(error.code) && (!PASSING.includes(error.code) || tries++ >= MAX_TRIES)) throw error
-        const jittered = waitMs * (0.5 + Math.random() / 2)
-        await this.#deps.clock.sleep(Math.min(LONGEST_WAIT_MS, Math.max(error.retryAfterMs ?? 0, jittered)), signal)
+        this.#waits.set(path, this.#waitAfter(error, this.#waits.get(path)))
+      } finally {
+        this.#underWay -= 1
       }
     }
+  }
+
+  /** @throws the error, when another try is of no use. */
+  #waitAfter(error: unknown, { tries, waitMs }: Wait = { tries: 1, waitMs: FIRST_WAIT_MS, dueMs: 0 }): Wait {
+    if (!(error instanceof KisError) || !error.shouldRetry) throw error
+    const isPassing = WAITED_FOR.includes(error.code)
+    if (!isPassing && (!PASSING.includes(error.code) || tries >= MAX_TRIES)) throw error
+    const jittered = waitMs * (0.5 + Math.random() / 2)
+    const now = this.#deps.clock.now().getTime()
+    return {
+      tries: isPassing ? tries : tries + 1,
+      waitMs: Math.min(waitMs * 2, LONGEST_WAIT_MS),
+      dueMs: now + Math.min(LONGEST_WAIT_MS, Math.max(error.retryAfterMs ?? 0, jittered)),
+    }
+  }
+
+  /** Until the call may be made again. @throws the signal's reason. */
+  async #wait(path: string): Promise<void> {
+    const { clock } = this.#deps
+    const { signal } = this.#context
+    const leftMs = () => (this.#waits.get(path)?.dueMs ?? 0) - clock.now().getTime()
+    const begun = this.#begun
+    if (leftMs() > STILL_MS) {
+      await clock.sleep(STILL_MS, signal)
+      if (this.#underWay === 0 && this.#begun === begun) this.#putOff(this.#untilNext())
+    }
+    const restMs = leftMs()
+    if (restMs > 0) await clock.sleep(restMs, signal)
+  }
+
+  #untilNext(): PutOff {
+    const dueMs = Math.min(...[...this.#waits.values()].map((wait) => wait.dueMs))
+    return new PutOff(new Date(dueMs), Object.fromEntries(this.#waits))
   }
 }

@@ -1,14 +1,17 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isAbort, KisError } from '../../../common/errors.ts'
 import type { StoredValue } from '../../../common/ports/document-store.ts'
 import { holds } from '../../domain/workflows/condition.ts'
 import type { BranchTask, MapTask, WorkflowDefinition, WorkflowNode } from '../../domain/workflows/definition.ts'
 import { RestsOnSkipped, type Scope } from '../../domain/workflows/expression.ts'
 import { gatesOf, waitsOf } from '../../domain/workflows/graph.ts'
+import { jsonLength, RenderBudget } from '../../domain/workflows/render-budget.ts'
 import type { NodeRun, WorkflowError, WorkflowEvent } from '../../domain/workflows/run.ts'
 import { renderValue } from '../../domain/workflows/template.ts'
 import type { RunLog } from '../agents/run-log.ts'
+import { meeting } from '../agents/schema-answers.ts'
 import type { WorkflowRunRecord } from '../collections.ts'
-import { doTask, meeting, type TaskContext } from './node-task.ts'
+import { doTask, type TaskContext } from './node-task.ts'
 import { LeftToOthers } from './run-steps.ts'
 
 /** Nodes of one run at once. */
@@ -40,6 +43,8 @@ export class WorkflowRun {
   #failure: WorkflowError | null = null
   /** What the run cannot go on after, such as the loss of the store. */
   #defect: { readonly error: unknown } | null = null
+  /** By the processes that had the run before. */
+  readonly #toldBefore = new Set<string>()
   /** Events are written one after the other. */
   #told: Promise<void> = Promise.resolve()
 
@@ -99,8 +104,9 @@ export class WorkflowRun {
   async #do(node: WorkflowNode): Promise<void> {
     const { clock } = this.#tasks.deps
     if (gatesOf(node).some(({ nodeId, chosen }) => !this.#isOpen(nodeId, chosen))) return this.#skip(node.id)
-    await this.#write(node.id, { ...this.#nodes.get(node.id)!, state: 'running', startedAt: clock.now() })
-    this.#tell({ type: 'node_started', nodeId: node.id })
+    const before = this.#nodes.get(node.id)!
+    if (before.state === 'pending') await this.#write(node.id, { ...before, state: 'running', startedAt: clock.now() })
+    this.#tellOnce({ type: 'node_started', nodeId: node.id })
     let output: unknown
     try {
       output = await this.#outputOf(node)
@@ -115,7 +121,7 @@ export class WorkflowRun {
     const scope = this.#scope()
     switch (node.type) {
       case 'branch':
-        return checked(node, { case: chosenBy(node, scope) })
+        return this.#checked(node, { case: chosenBy(node, scope) })
       case 'map':
         return this.#map(node, scope)
       default:
@@ -135,18 +141,25 @@ export class WorkflowRun {
       while (next < list.length && !isFailed) {
         const index = next++
         try {
+          // Templates wait for nothing, and must not keep others waiting.
+          await nextTurn()
           items[index] = await doTask(this.#tasks, node.node, { ...scope, item: list[index], index }, `${node.id}/${index}`)
         } catch (error) {
           isFailed = true
           throw error
         }
-        this.#tell({ type: 'item_done', nodeId: node.id, index })
+        this.#tellOnce({ type: 'item_done', nodeId: node.id, index })
       }
     }
     const workers = Array.from({ length: node.at_once ?? DEFAULT_ITEMS_AT_ONCE }, worker)
     await Promise.allSettled(workers)
     await Promise.all(workers)
-    return checked(node, { items, count: items.length })
+    return this.#checked(node, { items, count: items.length })
+  }
+
+  #checked({ response_schema }: BranchTask | MapTask, output: unknown): Promise<unknown> | unknown {
+    const { deps, context } = this.#tasks
+    return response_schema ? meeting(deps, context, response_schema, output) : output
   }
 
   async #skip(nodeId: string): Promise<void> {
@@ -157,7 +170,7 @@ export class WorkflowRun {
     const cost = this.#tasks.steps.costOf(nodeId)
     const node = { ...this.#nodes.get(nodeId)!, state, output, error, cost: String(cost), endedAt: this.#tasks.deps.clock.now() }
     // Processes that die do not die of what comes next.
-    await this.#write(nodeId, node, { 'job.starts': 1 })
+    await this.#write(nodeId, node, { 'job.starts': 1, 'job.alone': null })
     this.#tell({ type: 'node_ended', nodeId, state, cost })
   }
 
@@ -181,18 +194,17 @@ export class WorkflowRun {
       })
   }
 
+  /** What begins again when a run is gone on with was told before. */
+  #tellOnce(event: WorkflowEvent): void {
+    if (!this.#toldBefore.has(nameOf(event))) this.#tell(event)
+  }
+
   /** Of a process that died between the writing of a node's end and its event. */
   async #tellWhatWasNotTold(): Promise<void> {
-    const ended = new Set<string>()
-    let isBegun = false
-    for await (const event of this.#log.written(this.#record._id)) {
-      isBegun = true
-      if (event.type === 'node_ended') ended.add(event.nodeId)
-    }
-    if (!isBegun) this.#tell({ type: 'run_started', workflowVersion: this.#record.workflowVersion })
+    for await (const event of this.#log.written(this.#record._id)) this.#toldBefore.add(nameOf(event))
+    this.#tellOnce({ type: 'run_started', workflowVersion: this.#record.workflowVersion })
     for (const [nodeId, { state, cost }] of this.#nodes)
-      if (state !== 'pending' && state !== 'running' && !ended.has(nodeId))
-        this.#tell({ type: 'node_ended', nodeId, state, cost: BigInt(cost) })
+      if (state !== 'pending' && state !== 'running') this.#tellOnce({ type: 'node_ended', nodeId, state, cost: BigInt(cost) })
   }
 
   #isOpen(nodeId: string, chosen: string | null): boolean {
@@ -212,7 +224,7 @@ export class WorkflowRun {
   #completed(): RunEnd {
     try {
       const output = renderValue(this.#definition.output, this.#scope())
-      boundedJson(output)
+      checkLength(output)
       return { status: 'completed', output }
     } catch (error) {
       // Nothing that it rests on was done.
@@ -229,17 +241,23 @@ export class WorkflowRun {
   }
 }
 
-function chosenBy({ cases, default: otherwise = 'default' }: BranchTask, scope: Scope): string {
-  return cases.find(({ when }) => holds(when, scope))?.name ?? otherwise
+/** What tells an event from the others of its run. */
+function nameOf(event: WorkflowEvent): string {
+  return [event.type, 'nodeId' in event ? event.nodeId : '', 'index' in event ? event.index : ''].join(' ')
 }
 
-function checked({ response_schema }: BranchTask | MapTask, output: unknown): unknown {
-  return response_schema ? meeting(response_schema, output) : output
+function chosenBy({ cases, default: otherwise = 'default' }: BranchTask, scope: Scope): string {
+  const budget = new RenderBudget()
+  return cases.find(({ when }) => holds(when, scope, budget))?.name ?? otherwise
 }
 
 function boundedJson(output: unknown): string {
-  const text = JSON.stringify(output)
-  if (text.length <= MAX_OUTPUT_CHARACTERS) return text
-  const message = `The output has ${text.length} characters as JSON; at most ${MAX_OUTPUT_CHARACTERS} are kept.`
-  throw new KisError('run_limit_exceeded', message)
+  checkLength(output)
+  return JSON.stringify(output)
+}
+
+/** Before it is written: values in it may be the same thousands of times. */
+function checkLength(output: unknown): void {
+  if (jsonLength(output, MAX_OUTPUT_CHARACTERS) <= MAX_OUTPUT_CHARACTERS) return
+  throw new KisError('run_limit_exceeded', `The output has more than ${MAX_OUTPUT_CHARACTERS} characters as JSON, and no more are kept.`)
 }

@@ -9,7 +9,7 @@ import type { WorkflowRunRecord } from '../collections.ts'
 import { WorkflowRuns } from './workflow-runs.ts'
 import { createWorkflow, deleteWorkflow, getWorkflow, updateWorkflow, workflowVersionOf } from './workflows.ts'
 
-const owner: Principal = { ...somebody, scopes: ['agents'] }
+const owner: Principal = { ...somebody, scopes: ['agents', 'knowledge:read'] }
 const stranger: Principal = { ...owner, organizationId: 'org_b' }
 const code = (expected: string, param: string | null = null) => expect.objectContaining({ code: expected, param })
 const answers = (content: string) =>
@@ -96,6 +96,35 @@ describe('workflows', () => {
       await expect(make(world(), [node])).rejects.toEqual(code(error, `input.definition.nodes[0].${path}`))
     })
   }
+
+  it('are refused with a schema that nothing can be judged by, wherever it stands', async () => {
+    const w = world()
+    const within = (path: string) => code('invalid_request', `input.definition.${path}`)
+    await expect(make(w, [text('a', '', { response_schema: { type: 'nothing' } })])).rejects.toEqual(within('nodes[0].response_schema'))
+    const map = { id: 'm', type: 'map', over: [], node: { type: 'template', template: '', response_schema: { pattern: '(?=a)' } } }
+    await expect(make(w, [map])).rejects.toThrow(/`pattern` does not know/)
+    await expect(make(w, [map])).rejects.toEqual(within('nodes[0].node.response_schema'))
+    await expect(make(w, [text('a', '')], { inputs: { $ref: '#/nowhere' } })).rejects.toEqual(within('inputs'))
+  })
+
+  it('write down what is said in files for who may read files, and are run by who may run agents', async () => {
+    const { deps, runs, far, knowledge, billing } = world()
+    knowledge.files.set('file_1', Buffer.from('wav 2500 x'))
+    far.transcript = { text: 'Good morning' }
+    const caller: Principal = { ...owner, scopes: ['agents'] }
+    const blind = { ...ask, caller }
+    const heard = { id: 'a', type: 'transcribe', model: 'speech', file_id: 'file_1' }
+    const each = { id: 'a', type: 'map', over: [1], node: { type: 'transcribe', model: 'speech', file_id: 'file_1' } }
+    const workflow = await createWorkflow(deps, blind, { code: 'heard', name: 'W', definition: { nodes: [text('a', 'x')], output: 1 } })
+    for (const node of [heard, each]) {
+      const definition = { nodes: [node], output: { $ref: 'nodes.a' } }
+      await expect(createWorkflow(deps, blind, { code: 'other', name: 'W', definition })).rejects.toEqual(code('permission_denied'))
+      await expect(updateWorkflow(deps, blind, { id: workflow._id, definition })).rejects.toEqual(code('permission_denied'))
+    }
+    await updateWorkflow(deps, ask, { id: workflow._id, definition: { nodes: [heard], output: { $ref: 'nodes.a.text' } } })
+    billing.principal = caller
+    expect(outputOf(await runs.ended(blind, await runs.start(blind, { workflowId: workflow._id })))).toBe('Good morning')
+  })
 
   it('need the scope `agents`', async () => {
     const { deps, runs } = world()
@@ -275,6 +304,17 @@ describe('a run of a workflow', () => {
     expect([w.billing.held, w.far.chats]).toEqual([0n, 0])
   })
 
+  it('counts an output before it is written out, however often it has the same value', async () => {
+    const w = world()
+    const inputs = { x: 'x'.repeat(250_000) }
+    const output = Array.from({ length: 2_200 }, () => ({ $ref: 'inputs.x' }))
+    const run = await ran(w, [text('a', '')], { output }, { inputs })
+    expect(run).toMatchObject({ status: 'failed', output: null, error: { code: 'run_limit_exceeded', nodeId: null } })
+    const messages = Array.from({ length: 50 }, () => ({ role: 'user', content: '{{ inputs.x }}' }))
+    const asked = await ran(w, [{ ...chat('b', ''), messages }], {}, { inputs })
+    expect(asked).toMatchObject({ status: 'failed', error: { code: 'run_limit_exceeded', nodeId: 'b' } })
+  })
+
   it('is begun once with an idempotency key, and the key stands for its request alone', async () => {
     const w = world()
     const { _id: workflowId } = await make(w, [chat('a', 'x')])
@@ -329,6 +369,93 @@ describe('a run of a workflow', () => {
     const failed = await ran(w, [chat('a', 'x'), text('b', 'y', { after: ['a'] })])
     expect(failed).toMatchObject({ status: 'failed', error: { code: 'invalid_request', message: 'never', nodeId: 'a' }, cost: '0' })
   })
+
+  it('of another organization begins at once, when one has started more than it has places for', async () => {
+    const w = world()
+    const other: Principal = { ...owner, organizationId: 'org_b', apiKeyId: 'key_b' }
+    const own = await make(w, [chat('a', 'x')])
+    const definition = { nodes: [text('a', 'x')], output: '{{ nodes.a.text }}' }
+    const theirs = await createWorkflow(w.deps, { ...ask, caller: other }, { code: 'w', name: 'W', definition })
+    w.far.completions = ['wait']
+    const started = []
+    for (let i = 0; i < 220; i++) started.push(await w.runs.start(ask, { workflowId: own._id, maxCost: 1_000_000n }))
+    await eventually(() => w.far.chats === 100)
+    const run = await w.runs.ended({ ...ask, caller: other }, await w.runs.start({ ...ask, caller: other }, { workflowId: theirs._id }))
+    expect(run).toMatchObject({ status: 'completed' })
+    // One that waits for a place can be cancelled.
+    const last = started.at(-1)!
+    await w.runs.cancel(ask, last._id)
+    expect(await w.runs.ended(ask, last)).toMatchObject({ status: 'cancelled', cost: '0' })
+    expect(w.far.chats).toBe(100)
+    for (const { _id } of started.slice(0, 60)) await w.runs.cancel(ask, _id)
+    await eventually(() => w.far.chats === 160)
+    for (const { _id } of started) await w.runs.cancel(ask, _id)
+    for (const run of started) await w.runs.ended(ask, run)
+    await eventually(() => w.billing.held === 0n)
+  }, 60_000)
+
+  it('is refused when its organization has 500 that have not ended, and begins when some have', async () => {
+    const w = world()
+    w.far.completions = ['wait']
+    const { _id: workflowId } = await make(w, [chat('a', 'x')])
+    const start = () => w.runs.start(ask, { workflowId, maxCost: 1_000_000n })
+    const outcomes = await Promise.allSettled(Array.from({ length: 520 }, start))
+    const started = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []))
+    expect(started.length).toBe(500)
+    expect(outcomes.find(({ status }) => status === 'rejected')).toMatchObject({
+      reason: { code: 'rate_limit_exceeded', retryAfterMs: 10_000 },
+    })
+    await expect(start()).rejects.toEqual(code('rate_limit_exceeded'))
+    for (const { _id } of started) await w.runs.cancel(ask, _id)
+    for (const run of started) await w.runs.ended(ask, run)
+    await eventually(async () => (await start()).status === 'running')
+  }, 60_000)
+
+  it('gives its place back while it only waits, and goes on where it was: each call paid once, each event told once', async () => {
+    const w = world()
+    const limited = new KisError('rate_limit_exceeded', 'slow', { retryAfterMs: 4_000 })
+    w.far.completions = [answers('One'), limited, limited, answers('Two')]
+    const nodes = [
+      {
+        id: 'm',
+        type: 'map',
+        over: ['a', 'b'],
+        at_once: 1,
+        node: { type: 'chat', model: 'chat', messages: [{ role: 'user', content: '{{ item }}' }] },
+      },
+    ]
+    const { _id: workflowId } = await make(w, nodes, { output: '{{ nodes.m.items[*].text | join(" ") }}' })
+    const started = await w.runs.start(ask, { workflowId })
+    const found = () => w.deps.collections.workflowRuns.findOne({ _id: started._id })
+    await eventually(async () => (await found())!.job!.lease === null)
+    expect((await found())!.job!.dueAt.getTime()).toBeGreaterThan(Date.now())
+    expect(w.billing.held).toBeGreaterThan(0n)
+    const run = await w.runs.ended(ask, started)
+    expect([run.status, outputOf(run), w.far.chats]).toEqual(['completed', 'One Two', 4])
+    expect([...w.billing.holds.values()].filter(({ charged }) => charged > 0n)).toHaveLength(2)
+    const told = []
+    for await (const { event } of w.runs.log.follow('org_a', run._id, null)) told.push(event.type)
+    expect(told).toEqual(['run_started', 'node_started', 'item_done', 'item_done', 'node_ended', 'done'])
+    expect(w.billing.held).toBe(0n)
+  }, 60_000)
+
+  it('ends when it is cancelled, and when its time is over, while it waits', async () => {
+    const w = world()
+    w.far.completions = [new KisError('rate_limit_exceeded', 'slow', { retryAfterMs: 60_000 })]
+    const { _id: workflowId } = await make(w, [chat('a', 'x')])
+    const waits = async (input: object) => {
+      const { _id } = await w.runs.start(ask, { workflowId, ...input })
+      await eventually(async () => (await w.deps.collections.workflowRuns.findOne({ _id }))!.job?.lease === null)
+      return _id
+    }
+    const cancelled = await waits({})
+    await w.runs.cancel(ask, cancelled)
+    const late = await waits({ maxSeconds: 2 })
+    const endOf = async (id: string) => w.runs.ended(ask, (await w.deps.collections.workflowRuns.findOne({ _id: id }))!)
+    expect(await endOf(cancelled)).toMatchObject({ status: 'cancelled' })
+    expect(await endOf(late)).toMatchObject({ status: 'failed', error: { code: 'run_limit_exceeded' } })
+    expect(w.billing.held).toBe(0n)
+  }, 60_000)
 
   it('is left to the next process by one that stops, which pays for nothing that it has cut', async () => {
     const w = world()

@@ -4,9 +4,10 @@ import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { type Principal, requireScope } from '../../../common/principal.ts'
 import { checkAgentCode } from '../../domain/agents/definition.ts'
 import type { ModelKind } from '../../domain/catalog.ts'
-import { type Task, type WorkflowDefinition, workflowDefinition } from '../../domain/workflows/definition.ts'
+import { schemasOf, type Task, type WorkflowDefinition, workflowDefinition } from '../../domain/workflows/definition.ts'
 import { admit } from '../admit.ts'
 import { getAgent } from '../agents/agents.ts'
+import { checkSchemas } from '../agents/schema-answers.ts'
 import type { WorkflowRecord } from '../collections.ts'
 import type { AskContext, Deps } from '../deps.ts'
 
@@ -134,7 +135,10 @@ async function checkReferences(
   ask: AskContext & { readonly caller: Principal },
   definition: WorkflowDefinition,
 ): Promise<void> {
+  await checkSchemas(deps, ask.caller, schemasOf(definition, 'input.definition'), ask.signal)
   const tasks = tasksOf(definition).map(({ task, path }) => ({ task, path: `input.definition.${path}` }))
+  // Collections are judged by knowledge. A file is named when the workflow runs, for which `agents` is enough.
+  if (tasks.some(({ task }) => task.type === 'transcribe')) requireScope(ask.caller, 'knowledge:read')
   const collectionIds = [...new Set(tasks.flatMap(({ task }) => (task.type === 'search' ? [task.collection_id] : [])))]
   const found = new Set((await deps.knowledge.describe(collectionIds, ask)).map(({ id }) => id))
   for (const { task, path } of tasks) {

@@ -1,7 +1,8 @@
 /**
  * The process that reads one document: request on standard input, answer on standard output, then it ends. It runs without the service's
- * environment and may read the code it consists of and nothing else; it is killed when it takes too long or too much.
+ * environment and may read the code it consists of and nothing else, without a network; it is killed when it takes too long or too much.
  */
+import './no-network.ts'
 import { Console } from 'node:console'
 import { ParseFailure } from '../../ports/document-parser.ts'
 import { DocumentBuilder } from './document-builder.ts'

@@ -11,8 +11,9 @@ export interface BlockFacts {
   readonly tableHeader?: string
 }
 
-/** A header row is repeated for each row below it, so a long one is cut. */
+/** A header row is repeated for each row below it, so a long one is cut; before it is normalised, which may make it shorter, to more. */
 const MAX_TABLE_HEADER_CHARS = 1_000
+const MAX_RAW_TABLE_HEADER_CHARS = 2 * MAX_TABLE_HEADER_CHARS
 
 /** Kinds whose neighbours stand on the next line rather than after an empty one. */
 const CLOSE_KINDS: ReadonlySet<BlockKind> = new Set(['list_item', 'table_row'])
@@ -23,6 +24,8 @@ export class DocumentBuilder {
   readonly #parts: string[] = []
   readonly #blocks: Block[] = []
   readonly #warnings: Warning[] = []
+  /** Of the row before: a table has one for all of its rows. */
+  #header = { raw: '', text: '' }
   #length = 0
   #bytes = 0
 
@@ -54,8 +57,14 @@ export class DocumentBuilder {
       charEnd: this.#length,
       ...(level !== undefined && { level }),
       ...(page !== undefined && { page }),
-      ...(tableHeader !== undefined && { tableHeader: normaliseText(tableHeader).slice(0, MAX_TABLE_HEADER_CHARS).toWellFormed() }),
+      ...(tableHeader !== undefined && { tableHeader: this.#headerOf(tableHeader) }),
     })
+  }
+
+  #headerOf(raw: string): string {
+    if (raw !== this.#header.raw)
+      this.#header = { raw, text: normaliseText(raw.slice(0, MAX_RAW_TABLE_HEADER_CHARS)).slice(0, MAX_TABLE_HEADER_CHARS).toWellFormed() }
+    return this.#header.text
   }
 
   warn(code: Warning['code'], message: string, pages: readonly number[] = []): void {

@@ -3,6 +3,7 @@ import type { Log } from '../../../common/log.ts'
 import { type DocumentParser, type ParsedDocument, ParseFailure } from '../../ports/document-parser.ts'
 import { DEFAULT_LIMITS, type ParserLimits } from './limits.ts'
 import { OLE, READABLE } from './media-types.ts'
+import { networkIsolation } from './network-isolation.ts'
 import { ParserProcess } from './parser-process.ts'
 import { isEncryptedOffice, sniffMediaType } from './sniff.ts'
 
@@ -20,20 +21,30 @@ export interface DocumentParserDeps {
 
 /** Reads documents in child processes. A spare child is kept ready, because starting one takes longer than reading a short text. */
 export async function openDocumentParser(deps: DocumentParserDeps): Promise<DocumentParser> {
-  return new ChildDocumentParser(deps)
+  const isolation = await networkIsolation()
+  const missing = [
+    ...(isolation.length === 0 ? ['a network namespace (unshare)'] : []),
+    ...(process.platform === 'linux' ? [] : ['a watch over resident memory (/proc)']),
+    ...(process.platform === 'win32' ? ['a limit of processor time (ulimit)'] : []),
+  ]
+  if (missing.length > 0) deps.log.warn({ missing }, 'processes that read documents run without these defences; the others are in place')
+  return new ChildDocumentParser(deps, isolation)
 }
 
 class ChildDocumentParser implements DocumentParser {
   readonly #log: Log
+  readonly #isolation: readonly string[]
   readonly #limits: ParserLimits
   readonly #working = new Set<Promise<unknown>>()
   readonly #waiting: (() => void)[] = []
   readonly #closing = new AbortController()
   #places = MAX_CHILDREN
-  #spare = new ParserProcess()
+  #spare: ParserProcess
 
-  constructor({ log, limits }: DocumentParserDeps) {
+  constructor({ log, limits }: DocumentParserDeps, isolation: readonly string[]) {
     this.#log = log
+    this.#isolation = isolation
+    this.#spare = new ParserProcess(isolation)
     this.#limits = { ...DEFAULT_LIMITS, ...limits }
   }
 
@@ -47,16 +58,17 @@ class ChildDocumentParser implements DocumentParser {
     const mediaType = this.sniff(bytes, fileName)
     refuseUnreadable(bytes, mediaType)
     await this.#acquire(signal)
-    const work = this.#take().parse({ mediaType, limits: this.#limits }, bytes, signal)
-    this.#working.add(work)
+    let work: Promise<ParsedDocument> | undefined
     try {
+      work = this.#take().parse({ mediaType, limits: this.#limits }, bytes, signal)
+      this.#working.add(work)
       return await work
     } catch (error) {
       const isExpected = error instanceof ParseFailure || signal.aborted
       if (!isExpected) this.#log.error({ err: error, mediaType, sizeBytes: bytes.length }, 'parser process failed')
       throw error
     } finally {
-      this.#working.delete(work)
+      if (work) this.#working.delete(work)
       this.#release()
     }
   }
@@ -91,8 +103,8 @@ class ChildDocumentParser implements DocumentParser {
 
   /** The spare, or a new child where the spare has died; and a new spare starts. */
   #take(): ParserProcess {
-    const taken = this.#spare.isAlive ? this.#spare : new ParserProcess()
-    this.#spare = new ParserProcess()
+    const taken = this.#spare.isAlive ? this.#spare : new ParserProcess(this.#isolation)
+    this.#spare = new ParserProcess(this.#isolation)
     return taken
   }
 

@@ -1,9 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { realpathSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { fileURLToPath } from 'node:url'
 import { type ParsedDocument, ParseFailure } from '../../ports/document-parser.ts'
-import { CHILD_HEAP_MB, maxResultBytes, type ParserLimits } from './limits.ts'
+import { childCommand } from './child-command.ts'
+import { maxResultBytes, type ParserLimits } from './limits.ts'
 import { decodeAnswer, encodeRequest, type ParseRequest } from './wire.ts'
 
 /** How often the watchdog looks; a child that allocates 1 GB in a second overshoots by a tenth of that. */
@@ -22,9 +21,10 @@ export class ParserProcess {
   #stderr = ''
   #spawnError: unknown
 
-  constructor() {
-    const { file, args } = childCommand()
-    this.#child = spawn(file, args, { env: {}, stdio: ['pipe', 'pipe', 'pipe'], windowsHide: true })
+  /** @param isolation of `networkIsolation()`. */
+  constructor(isolation: readonly string[]) {
+    const { file, args, env } = childCommand(isolation)
+    this.#child = spawn(file, args, { env, stdio: ['pipe', 'pipe', 'pipe'], windowsHide: true })
     this.#closed = new Promise((resolve) => {
       this.#child.on('close', (code, signal) => resolve({ code, signal }))
       this.#child.on('error', (error) => {
@@ -89,28 +89,6 @@ export class ParserProcess {
     this.#child.kill('SIGKILL')
     await this.#closed
   }
-}
-
-/** Seconds of processor time after which the system itself ends a child. Parsing ends long before; this is for children whose parent is gone. */
-const CHILD_CPU_SECONDS = 150
-
-/**
- * The command line of a child: this Node, allowed to read the parser's own code and the packages it uses; no writing, no processes, no
- * workers, no native code, no code from strings. What the system can limit beyond goes in front of it, as `ulimit` does.
- */
-function childCommand(): { readonly file: string; readonly args: readonly string[] } {
-  const readable = ['./', '../../domain/', '../../ports/', '../../../../node_modules/', '../../../../package.json']
-  const node = [
-    process.execPath,
-    '--permission',
-    ...readable.map((path) => `--allow-fs-read=${realpathSync(fileURLToPath(new URL(path, import.meta.url)))}`),
-    '--disallow-code-generation-from-strings',
-    `--max-old-space-size=${CHILD_HEAP_MB}`,
-    '--no-warnings',
-    fileURLToPath(new URL('./child.ts', import.meta.url)),
-  ] as const
-  if (process.platform === 'win32') return { file: node[0], args: node.slice(1) }
-  return { file: '/bin/sh', args: ['-c', `ulimit -t ${CHILD_CPU_SECONDS}; exec "$@"`, 'sh', ...node] }
 }
 
 function outOfTime({ timeoutMs }: ParserLimits): ParseFailure {

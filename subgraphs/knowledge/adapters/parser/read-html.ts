@@ -49,9 +49,13 @@ export function readHtmlText(html: string, builder: DocumentBuilder): void {
 }
 
 function mainContentOf(document: Node): Node {
-  for (const element of elementsOf(document)) {
-    const isMain = element.tagName === 'main' || element.attrs.some(({ name, value }) => name === 'role' && value === 'main')
-    if (isMain && textOf(element).trim() !== '') return element
+  for (const { node, leaving, skip } of walk(document)) {
+    if (leaving || !isElement(node)) continue
+    const isMain = node.tagName === 'main' || node.attrs.some(({ name, value }) => name === 'role' && value === 'main')
+    if (!isMain) continue
+    if (textOf(node).trim() !== '') return node
+    // What is inside has no text either, however deep it is.
+    skip()
   }
   const articles = [...elementsOf(document, 'article')]
   return articles.length === 1 ? articles[0]! : document

@@ -2,18 +2,19 @@ import { decodeText } from './decode-text.ts'
 import type { DocumentBuilder } from './document-builder.ts'
 import { LINE_ENDS, warnOfReplaced } from './read-text.ts'
 
-const HEADING = /^ {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*$/
+const HEADING = /^ {0,3}(#{1,6})(?![^ \t])/
 const UNDERLINE = /^ {0,3}(=+|-{2,})[ \t]*$/
 const FENCE = /^ {0,3}(`{3,}|~{3,})/
 const RULE = /^ {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$/
-const ITEM = /^[ \t]*(?:[-*+]|(\d{1,9}[.)]))[ \t]+(.*)$/
-const DELIMITER_ROW = /^[ \t]*\|?(?:[ \t]*:?-+:?[ \t]*\|)+(?:[ \t]*:?-+:?[ \t]*)?$/
+const ITEM = /^[ \t]*(?:[-*+]|(\d{1,9}[.)]))[ \t]+(.*)$/s
+/** Without the space around it. */
+const DELIMITER_ROW = /^\|?(?:[ \t]*:?-+:?[ \t]*\|)+(?:[ \t]*:?-+:?)?$/
 
 /** Markdown by lines: headings, lists, tables with their header row, fenced code, paragraphs; marks of emphasis and links are taken off. */
 export function readMarkdown(bytes: Uint8Array, builder: DocumentBuilder): void {
   const decoded = decodeText(bytes)
   warnOfReplaced(decoded, builder)
-  const lines = decoded.text.replaceAll(/<!--[\s\S]{0,100000}?-->/g, '').split(LINE_ENDS)
+  const lines = withoutComments(decoded.text).split(LINE_ENDS)
   let at = readFrontMatter(lines, builder)
   let open: { kind: 'paragraph' | 'list_item'; lines: string[] } | undefined
   const close = () => {
@@ -37,8 +38,8 @@ export function readMarkdown(bytes: Uint8Array, builder: DocumentBuilder): void 
     } else if (line.trim() === '' || RULE.test(line)) close()
     else if (heading) {
       close()
-      builder.add('heading', inline(heading[2] ?? ''), { level: heading[1]!.length })
-    } else if (line.includes('|') && DELIMITER_ROW.test(lines[at + 1] ?? '')) {
+      builder.add('heading', inline(titleOf(line.slice(heading[0].length))), { level: heading[1]!.length })
+    } else if (line.includes('|') && DELIMITER_ROW.test((lines[at + 1] ?? '').trim())) {
       close()
       at = readTable(lines, at, builder)
       continue
@@ -50,6 +51,29 @@ export function readMarkdown(bytes: Uint8Array, builder: DocumentBuilder): void 
     at += 1
   }
   close()
+}
+
+/** One that is not closed is text. */
+function withoutComments(text: string): string {
+  const parts: string[] = []
+  let at = 0
+  for (;;) {
+    const open = text.indexOf('<!--', at)
+    const close = open < 0 ? -1 : text.indexOf('-->', open + '<!--'.length)
+    if (close < 0) break
+    parts.push(text.slice(at, open))
+    at = close + '-->'.length
+  }
+  return [...parts, text.slice(at)].join('')
+}
+
+/** What stands behind the marks of a heading, without those that close it. */
+function titleOf(text: string): string {
+  const title = text.trim()
+  let end = title.length
+  while (title[end - 1] === '#') end -= 1
+  const isClosed = end === 0 || title[end - 1] === ' ' || title[end - 1] === '\t'
+  return isClosed ? title.slice(0, end).trimEnd() : title
 }
 
 /** The title of a YAML block at the top is the document's first heading; its other fields are not text. Gives the line behind it. */
@@ -94,7 +118,7 @@ function rowOf(line: string): string {
   return cells.map((cell) => inline(cell.replaceAll('\\|', '|')).trim()).join(' | ')
 }
 
-/** Text as it reads: links and pictures by their words, no emphasis, no tags. Lengths are bounded so that no input makes these slow. */
+/** Text as it reads: links and pictures by their words, no emphasis, no tags. Lengths are bounded, and nothing that is looked for goes beyond where the next may begin, so that no input makes these slow. */
 function inline(text: string): string {
   return text
     .replace(/!?\[([^[\]\n]{0,1000})\]\([^()\n]{0,2000}(?:\([^()\n]{0,500}\)[^()\n]{0,500})?\)/g, '$1')
@@ -102,7 +126,8 @@ function inline(text: string): string {
     .replace(/<(https?:\/\/[^<>\s]{1,2000})>/g, '$1')
     .replace(/<\/?[a-zA-Z][^<>]{0,2000}>/g, '')
     .replace(/(`{1,3})([^`\n]{1,1000})\1/g, '$2')
-    .replace(/(\*\*\*|\*\*|__)(?=\S)([^*\n]{1,1000}?)(?<=\S)\1/g, '$2')
+    .replace(/(\*\*\*|\*\*)(?=\S)([^*\n]{1,1000}?)(?<=\S)\1/g, '$2')
+    .replace(/__(?=\S)((?:[^_\n]|_(?!_)){1,1000}?)(?<=\S)__/g, '$1')
     .replace(/(?<![\w*\\])\*(?=\S)([^*\n]{1,1000}?)(?<=\S)\*(?![\w*])/g, '$1')
     .replace(/\\([!-/:-@[-`{-~])/g, '$1')
 }

@@ -22,7 +22,10 @@ export interface Answer {
 
 /** Words with the white space before them. */
 export function wordsOf(text: string): readonly string[] {
-  return text.match(/\s*\S+/g) ?? []
+  return text
+    .trimEnd()
+    .split(/(?<=\S)(?=\s)/)
+    .filter((word) => word !== '')
 }
 
 /** The text up to the first of the request's stop texts. */

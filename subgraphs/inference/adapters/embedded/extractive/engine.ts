@@ -15,20 +15,23 @@ const MAX_CHOICES = 128
 export function extractiveEngine(deps: { readonly embedding: EmbeddingEngine; readonly clock: Clock; readonly ids: IdSource }): ChatEngine {
   const { embedding, clock, ids } = deps
   const embedCall = { engineModel: 'e5-small-ar-en', requestId: '', dimensions: null, purpose: 'query' } as const
-  const finder = new SupportFinder(async (texts, signal) => (await embedding.embed(embedCall, texts, signal)).vectors)
+  const finder = new SupportFinder(async (texts, signal, organizationId) => {
+    const { vectors } = await embedding.embed({ ...embedCall, ...(organizationId !== undefined && { organizationId }) }, texts, signal)
+    return vectors
+  })
 
-  async function answer({ engineModel }: EngineCall, request: ProtocolObject, signal: AbortSignal): Promise<Answer> {
+  async function answer({ engineModel, organizationId }: EngineCall, request: ProtocolObject, signal: AbortSignal): Promise<Answer> {
     signal.throwIfAborted()
     const { question, context, texts } = readConversation(request)
     const phrases = PHRASES[languageOf(question || texts.join(' '))]
     let text = phrases.greeting
     if (!isGreeting(question)) {
-      const { support, hasText } = await finder.find(question, context, signal)
+      const { support, hasText } = await finder.find(question, context, signal, organizationId)
       if (support.length > 0) text = support.map(({ sentence, source, language }) => quote(sentence, source, language)).join('\n')
       else text = hasText ? phrases.nothingFound : phrases.noContext
     }
     const words = wordsOf(upToStop(text, request.stop))
-    const counts = await embedding.countTokens([...texts, ...words], signal)
+    const counts = await embedding.countTokens([...texts, ...words], signal, organizationId)
     const promptTokens = counts.slice(0, texts.length).reduce((sum, count) => sum + count, 0)
     const limit = request.max_completion_tokens ?? request.max_tokens
     return {

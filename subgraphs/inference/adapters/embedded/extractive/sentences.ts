@@ -7,6 +7,9 @@ const WRAPPED_LINE_LENGTH = 40
 
 const SEGMENTERS = { ar: new Intl.Segmenter('ar', { granularity: 'sentence' }), en: new Intl.Segmenter('en', { granularity: 'sentence' }) }
 
+/** Longest tail in which an abbreviation is looked for. */
+const TAIL_LENGTH = 12
+
 /** After these the segmenter ends a sentence that goes on (Dr., p., Fig.; their Arabic like). */
 const ABBREVIATION = /(?:^|[\s(])(?:[دأمصجتط]|هـ|Dr|Mr|Mrs|Ms|Prof|St|No|Fig|Art|Sec|vs|etc|cf|pp?|e\.g|i\.e)\.\s*$/
 
@@ -14,14 +17,14 @@ const ABBREVIATION = /(?:^|[\s(])(?:[دأمصجتط]|هـ|Dr|Mr|Mrs|Ms|Prof|St|N
 export function sentencesOf(text: string): readonly string[] {
   const sentences: string[] = []
   for (const paragraph of paragraphsOf(text)) {
-    let open = ''
+    let open: string[] = []
     for (const { segment } of SEGMENTERS[languageOf(paragraph)].segment(paragraph)) {
-      open += segment
-      if (ABBREVIATION.test(open)) continue
-      sentences.push(...pieces(open.trim()))
-      open = ''
+      open.push(segment)
+      if (ABBREVIATION.test(segment.slice(-TAIL_LENGTH))) continue
+      sentences.push(...pieces(open.join('').trim()))
+      open = []
     }
-    sentences.push(...pieces(open.trim()))
+    sentences.push(...pieces(open.join('').trim()))
   }
   return sentences
 }

@@ -11,11 +11,11 @@ const MAX_PARTS = 20_000
 const FILE_NAME = /\.(?:pdf|docx?|txt|md|html?|csv|json|pptx?|xlsx?|odt|rtf|epub)\b/i
 const PLACE = /\b(?:pages?|pp?\.|https?:\/\/)|صفحة|ص\./i
 const SOURCE_LINE = /^(?:source|file|document|reference|المصدر|مصدر|الملف|المستند|المرجع)\s*[:：]\s*(\S.{0,200})$/i
-const BRACKETED = /^(?:[-*•]\s*)?(\[[^\]\n]{1,120}\])\s*(.*)$/
-const SOURCE_THEN_TEXT = /^(.{1,160}?)\s*[:：]\s+(\S.*)$/
+const BRACKETED = /^(?:[-*•]\s{0,10})?(\[[^\]\n]{1,120}\])/
+const SOURCE_THEN_TEXT = /^(.{1,160}?)\s{0,10}[:：]\s{1,10}(?=\S)/
 /** `file.pdf, page 3: text` without brackets; not a list item or code. */
 const FILE_THEN_TEXT =
-  /^([^\s:`|*#<>"'-][^:`|*<>"']{0,160}?\.(?:pdf|docx?|txt|md|html?|csv|json|pptx?|xlsx?|odt|rtf|epub)\b[^:`|]{0,60}?):\s+(\S.*)$/i
+  /^([^\s:`|*#<>"'-][^:`|*<>"']{0,160}?\.(?:pdf|docx?|txt|md|html?|csv|json|pptx?|xlsx?|odt|rtf|epub)\b[^:`|]{0,60}?):\s{1,10}(?=\S)/i
 const HEADING = /^(?:context|documents?|search results|السياق|النص|المستندات|نتائج البحث)\s*[:：]\s*/i
 
 /** The passages of a message of the context: search results as JSON, or text with lines that name sources. */
@@ -72,14 +72,15 @@ function markerOf(line: string): Marker | null {
   if (sourceLine) return { source: sourceLine[1]!.trim(), text: '' }
   const bracketed = BRACKETED.exec(line)
   if (bracketed) {
-    const [, label, rest] = bracketed as unknown as [string, string, string]
+    const label = bracketed[1]!
+    const rest = line.slice(bracketed[0].length).trimStart()
     const named = SOURCE_THEN_TEXT.exec(rest)
-    if (named && isSource(named[1]!)) return { source: `${label} ${named[1]!}`, text: named[2]! }
+    if (named && isSource(named[1]!)) return { source: `${label} ${named[1]!}`, text: rest.slice(named[0].length) }
     if (isSource(rest) && rest.length <= 160) return { source: `${label} ${rest}`, text: '' }
     return /^\[[\d\s]+\]$/.test(label) || isSource(label) ? { source: label, text: rest } : null
   }
   const named = FILE_THEN_TEXT.exec(line)
-  return named ? { source: named[1]!, text: named[2]!, ofBlock: true } : null
+  return named ? { source: named[1]!, text: line.slice(named[0].length), ofBlock: true } : null
 }
 
 function isSource(text: string): boolean {

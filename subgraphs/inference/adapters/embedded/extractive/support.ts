@@ -4,7 +4,7 @@ import { sentencesOf } from './sentences.ts'
 import type { Passage } from './sources.ts'
 
 /** The vectors of texts, in their order; e5's prefixes are in them. */
-export type Embed = (texts: readonly string[], signal: AbortSignal) => Promise<readonly Float32Array[]>
+export type Embed = (texts: readonly string[], signal: AbortSignal, organizationId?: string) => Promise<readonly Float32Array[]>
 
 export interface Support {
   readonly sentence: string
@@ -52,16 +52,18 @@ export class SupportFinder {
     question: string,
     context: readonly Passage[],
     signal: AbortSignal,
+    organizationId?: string,
   ): Promise<{ readonly support: readonly Support[]; readonly hasText: boolean }> {
     const candidates = candidatesOf(context)
     if (candidates.length === 0) return { support: [], hasText: false }
     const lexical = lexicalScores(question, candidates)
     const background = await this.#loadBackground()
-    const [asked] = await this.#embed([`query: ${question}`], signal)
-    const chosen = await this.#narrow(asked!, candidates, lexical, signal)
+    const [asked] = await this.#embed([`query: ${question}`], signal, organizationId)
+    const chosen = await this.#narrow(asked!, candidates, lexical, signal, organizationId)
     const vectors = await this.#embed(
       chosen.map(({ sentence }) => `passage: ${sentence}`),
       signal,
+      organizationId,
     )
     const language = languageOf(question)
     const scored = chosen.map((candidate, index) => {
@@ -83,6 +85,7 @@ export class SupportFinder {
     candidates: readonly Candidate[],
     lexical: ReadonlyMap<Candidate, number>,
     signal: AbortSignal,
+    organizationId?: string,
   ): Promise<readonly Candidate[]> {
     if (candidates.length <= MAX_SENTENCES) return candidates
     const windows = windowsOf(candidates)
@@ -94,6 +97,7 @@ export class SupportFinder {
     const vectors = await this.#embed(
       considered.map((window) => `passage: ${window.map(({ sentence }) => sentence).join(' ')}`),
       signal,
+      organizationId,
     )
     const ranked = considered
       .map((window, index) => ({ window, score: dot(asked, vectors[index]!) + LEXICAL_WEIGHT * best(window) }))

@@ -1,0 +1,76 @@
+import { Pool } from 'undici'
+
+/** Begins chat requests at a fixed rate, however long they take, and tells how each was answered. */
+
+export interface OverloadLoad {
+  /** Of the chat completions. */
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  /** The request as JSON. */
+  readonly body: string
+  readonly durationMs: number
+  readonly perSecond: number
+  /** As many requests are under way at most. More would wait in this process, and its queue is not to be measured. */
+  readonly connections: number
+}
+
+export interface OverloadOutcome {
+  readonly seconds: number
+  /** Requests that were due and not begun, because every connection was waiting for an answer. */
+  readonly unsent: number
+  /** By status; 0: the connection failed. In ms, until the last byte of the answer. */
+  readonly timesMs: Readonly<Record<number, readonly number[]>>
+}
+
+async function run({ url, headers, body, durationMs, perSecond, connections }: OverloadLoad): Promise<OverloadOutcome> {
+  const { origin, pathname } = new URL(url)
+  const pool = new Pool(origin, { connections })
+  const timesMs: Record<number, number[]> = {}
+  let underWay = 0
+  let unsent = 0
+  const send = async () => {
+    const startMs = performance.now()
+    let status = 0
+    try {
+      const answer = await pool.request({
+        method: 'POST',
+        path: pathname,
+        headers: { ...headers, 'content-type': 'application/json' },
+        body,
+      })
+      await answer.body.dump()
+      status = answer.statusCode
+    } catch {
+      // Counted as 0.
+    }
+    timesMs[status] ??= []
+    timesMs[status]!.push(performance.now() - startMs)
+    underWay--
+  }
+  // Connections are made before: a process takes on one in each turn of its event loop, and that is not what is asked here.
+  const warm = Array.from({ length: connections }, async () => {
+    const { body } = await pool.request({ method: 'GET', path: '/healthz' })
+    await body.dump()
+  })
+  await Promise.all(warm)
+  const startMs = performance.now()
+  const sent: Promise<void>[] = []
+  for (let begun = 0; performance.now() - startMs < durationMs; ) {
+    for (const due = ((performance.now() - startMs) / 1_000) * perSecond; begun < due; begun++) {
+      if (underWay >= connections) {
+        unsent++
+        continue
+      }
+      underWay++
+      sent.push(send())
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  const seconds = (performance.now() - startMs) / 1_000
+  await Promise.all(sent)
+  await pool.close()
+  return { seconds, unsent, timesMs }
+}
+
+process.on('message', async (load: OverloadLoad) => process.send!(await run(load)))
+process.on('disconnect', () => process.exit())

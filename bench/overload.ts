@@ -1,0 +1,59 @@
+import { testCatalog } from '../test/support/catalog.ts'
+import { startEmbedded } from '../test/support/service.ts'
+import { Child } from './child.ts'
+import type { Load, Outcome } from './load-process.ts'
+import type { OverloadLoad, OverloadOutcome } from './overload-process.ts'
+import { residentBytesOfTree } from './process-tree.ts'
+import { quantile } from './quantile.ts'
+import type { BenchRow } from './row.ts'
+
+const CAPACITY_MS = 8_000
+const OVERLOAD_MS = 15_000
+const TIMES = 4
+const CONNECTIONS = 2_000
+/** Of one more client, which has time to look at the clock: the load itself is late in hearing its answers. */
+const LOOKS_A_SECOND = 50
+const MEBIBYTE = 1024 * 1024
+
+/** Chats begun at four times the rate that the service can answer: what it still answers, how long a refusal takes, what stays in memory. */
+export async function benchOverload(): Promise<BenchRow[]> {
+  await using engine = new Child('./engine-process.ts')
+  await using load = new Child('./load-process.ts')
+  await using overload = new Child('./overload-process.ts')
+  await using looks = new Child('./overload-process.ts')
+  const service = await startEmbedded({ catalog: testCatalog(await engine.answer<string>()) })
+  try {
+    const pid = service.processes.get('all')!.pid
+    const url = `${service.rest}/v1/chat/completions`
+    const headers = { authorization: `Bearer ${service.key}` }
+    const body = JSON.stringify({ model: 'mock-chat', messages: [{ role: 'user', content: 'Hello' }] })
+    const full: Load = { targets: [{ url, headers }], body, durationMs: CAPACITY_MS, pace: { atOnce: 32 } }
+    await load.ask<Outcome>({ ...full, durationMs: 2_000 })
+    const { requests, seconds } = await load.ask<Outcome>(full)
+    const capacity = requests / seconds
+    const before = residentBytesOfTree(pid)
+    const asked: OverloadLoad = { url, headers, body, durationMs: OVERLOAD_MS, perSecond: TIMES * capacity, connections: CONNECTIONS }
+    const [outcome, seen] = await Promise.all([
+      overload.ask<OverloadOutcome>(asked),
+      looks.ask<OverloadOutcome>({ ...asked, perSecond: LOOKS_A_SECOND, connections: LOOKS_A_SECOND }),
+    ])
+    const after = residentBytesOfTree(pid)
+    const answered = outcome.timesMs[200] ?? []
+    const refusedOf = ({ timesMs }: OverloadOutcome) => [...(timesMs[503] ?? []), ...(timesMs[429] ?? [])]
+    const refused = refusedOf(outcome)
+    const goodput = answered.length / outcome.seconds
+    const other = Object.entries(outcome.timesMs).filter(([status]) => !['200', '429', '503'].includes(status))
+    const ms = (times: readonly number[]) =>
+      times.length ? `p50 ${quantile(times, 0.5).toFixed(0)} ms, p99 ${quantile(times, 0.99).toFixed(0)} ms` : 'none'
+    return [
+      {
+        what: `${TIMES} times the chats that it can answer, for ${OVERLOAD_MS / 1_000} s`,
+        figure: `${((100 * goodput) / capacity).toFixed(0)} % of its capacity answered (${ms(answered)}); refused ${refused.length}: ${ms(refused)}, as another client sees it ${ms(refusedOf(seen))}`,
+        bar: '≥ 80 %; a refusal p50 ≤ 20 ms',
+        beside: `capacity ${Math.round(capacity)}/s; ${outcome.unsent} not sent; memory ${Math.round(before / MEBIBYTE)} MB before, ${Math.round(after / MEBIBYTE)} MB after; other statuses ${other.map(([status, times]) => `${status}: ${times.length}`).join(', ') || 'none'}`,
+      },
+    ]
+  } finally {
+    await service.close()
+  }
+}

@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest'
+import { Door } from './door.ts'
+
+/** A key by its last letter. */
+const keyOf = (letter: string) => `kis_live_${letter.repeat(36)}`
+const BUSY = keyOf('b')
+const QUIET = keyOf('q')
+
+function door() {
+  const queue = { ageMs: 0, isStanding: false, stands: () => queue.isStanding }
+  const time = { nowMs: 0, turn: 0 }
+  const it = new Door(
+    queue,
+    () => time.nowMs,
+    () => time.turn,
+  )
+  // Of one key, none of whose requests ends.
+  for (let i = 0; i < 8; i++) it.enter(BUSY)
+  const isRefused = (key = BUSY) => {
+    try {
+      it.enter(key)
+      return false
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'service_unavailable', retryAfterMs: 2_000, shouldRetry: true })
+      return true
+    }
+  }
+  return { door: it, queue, time, isRefused }
+}
+
+describe('Door', () => {
+  it('takes on a burst whole, however old its queue gets', () => {
+    const { queue, isRefused } = door()
+    queue.ageMs = 2_500
+    expect(Array.from({ length: 1_000 }, () => isRefused())).not.toContain(true)
+  })
+
+  it('refuses while a standing queue is older than 300 ms', () => {
+    const { queue, isRefused } = door()
+    Object.assign(queue, { isStanding: true, ageMs: 900 })
+    expect(isRefused()).toBe(true)
+    queue.ageMs = 150
+    expect(isRefused()).toBe(false)
+  })
+
+  it('takes requests on for 5 ms of a turn of the event loop while it cuts a queue, and begins anew with the next turn', () => {
+    const { queue, time, isRefused } = door()
+    queue.isStanding = true
+    expect(isRefused()).toBe(false)
+    time.nowMs += 4
+    expect(isRefused()).toBe(false)
+    time.nowMs += 2
+    expect(isRefused()).toBe(true)
+    time.turn += 1
+    expect(isRefused()).toBe(false)
+  })
+
+  it('takes on a key that has few requests under way, whatever the others do', () => {
+    const { door: it, queue, isRefused } = door()
+    Object.assign(queue, { isStanding: true, ageMs: 900 })
+    const ends = Array.from({ length: 8 }, () => it.enter(QUIET))
+    expect([isRefused(QUIET), isRefused(BUSY)]).toEqual([true, true])
+    ends[0]!()
+    ends[0]!()
+    expect([isRefused(QUIET), isRefused(QUIET)]).toEqual([false, true])
+  })
+
+  it('goes on cutting until nothing was refused for a second', () => {
+    const { queue, time, isRefused } = door()
+    Object.assign(queue, { isStanding: true, ageMs: 400 })
+    expect(isRefused()).toBe(true)
+    queue.isStanding = false
+    time.nowMs += 900
+    expect(isRefused()).toBe(true)
+    time.nowMs += 1_001
+    expect(isRefused()).toBe(false)
+  })
+
+  it('counts a key as one however it is sent, and all that is no key as one', () => {
+    const { queue, isRefused } = door()
+    Object.assign(queue, { isStanding: true, ageMs: 900 })
+    for (const sent of [BUSY, `Bearer ${BUSY}`, `bEARER   ${BUSY} `, `Bearer\t${BUSY}`]) expect(isRefused(sent)).toBe(true)
+    expect(Array.from({ length: 10 }, (_, i) => isRefused(`invented ${i}`)).filter(Boolean)).toHaveLength(2)
+  })
+})

@@ -1,0 +1,105 @@
+import type { IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+
+/** What a client must move at least while something waits for it. */
+export interface PaceLimits {
+  readonly leastBytesPerSecond: number
+  /** A body must keep the rate in each window of this length. */
+  readonly bodyWindowMs: number
+  /** So must the reading of an answer, once the kernel takes no more of it. */
+  readonly answerWindowMs: number
+  /** What all clients together may leave unread in this process. Above it those go first that have read nothing for the longest time. */
+  readonly maxUnreadBytes: number
+}
+
+/**
+ * 128 kbit/s are less than any network of today gives. A body holds one of few places, so it is cut soon. The kernel takes an answer in pieces of
+ * up to a third of its buffer, 1.3 MB on fast networks: a window must be longer than such a piece takes.
+ */
+export const PACE: PaceLimits = {
+  leastBytesPerSecond: 16 * 1024,
+  bodyWindowMs: 10_000,
+  answerWindowMs: 90_000,
+  maxUnreadBytes: 256 * 1024 * 1024,
+}
+
+/** A look that comes later than this says that the process slept, and not its clients. */
+const MAX_PAUSE_MS = 3_000
+
+interface Mark {
+  readonly atMs: number
+  readonly bytes: number
+}
+
+/** Finds who moves too slowly, by looks at intervals of a second or so. It costs nothing between them. */
+export class Pace {
+  readonly #limits: PaceLimits
+  #bodies = new WeakMap<IncomingMessage, Mark>()
+  #unread = new WeakMap<Socket, Mark>()
+  #lastLookMs = 0
+
+  constructor(limits: PaceLimits) {
+    this.#limits = limits
+  }
+
+  look(
+    requests: Iterable<IncomingMessage>,
+    sockets: Iterable<Socket>,
+    nowMs: number,
+  ): { readonly slowBodies: readonly IncomingMessage[]; readonly slowReaders: readonly Socket[] } {
+    if (nowMs - this.#lastLookMs > MAX_PAUSE_MS) {
+      this.#bodies = new WeakMap()
+      this.#unread = new WeakMap()
+    }
+    this.#lastLookMs = nowMs
+    const { bodyWindowMs } = this.#limits
+    const slowBodies = [...requests].filter(
+      // Nobody reads yet what waits for its turn.
+      (request) =>
+        request.readableFlowing === true &&
+        !request.complete &&
+        this.#isSlow(this.#bodies, request, request.socket.bytesRead, bodyWindowMs, nowMs),
+    )
+    return { slowBodies, slowReaders: this.#slowReaders(sockets, nowMs) }
+  }
+
+  #slowReaders(sockets: Iterable<Socket>, nowMs: number): readonly Socket[] {
+    const { answerWindowMs, maxUnreadBytes } = this.#limits
+    const slow = new Set<Socket>()
+    const waiting: Socket[] = []
+    let unreadBytes = 0
+    for (const socket of sockets) {
+      if (socket.writableLength === 0) this.#unread.delete(socket)
+      else if (this.#isSlow(this.#unread, socket, takenBytesOf(socket), answerWindowMs, nowMs)) slow.add(socket)
+      else {
+        waiting.push(socket)
+        unreadBytes += socket.writableLength
+      }
+    }
+    waiting.sort((a, b) => this.#unread.get(a)!.atMs - this.#unread.get(b)!.atMs)
+    for (const socket of waiting) {
+      if (unreadBytes <= maxUnreadBytes) break
+      slow.add(socket)
+      unreadBytes -= socket.writableLength
+    }
+    return [...slow]
+  }
+
+  #isSlow<Key extends object>(marks: WeakMap<Key, Mark>, key: Key, bytes: number, windowMs: number, nowMs: number): boolean {
+    const mark = marks.get(key)
+    if (mark && nowMs - mark.atMs < windowMs) return false
+    marks.set(key, { atMs: nowMs, bytes })
+    return mark !== undefined && bytes - mark.bytes < (this.#limits.leastBytesPerSecond * windowMs) / 1_000
+  }
+}
+
+/**
+ * What the kernel has taken of all that was written. A large answer is one write, whose progress `net.Socket` tells only at its end: Node's
+ * own timeout of sockets goes by the same two figures (`_onTimeout` in lib/net.js).
+ */
+function takenBytesOf(socket: Socket): number {
+  const { _handle: handle } = socket as Socket & {
+    readonly _handle?: { readonly bytesWritten: number; readonly writeQueueSize: number } | null
+  }
+  return handle ? handle.bytesWritten - handle.writeQueueSize : 0
+}

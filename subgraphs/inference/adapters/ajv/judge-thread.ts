@@ -1,0 +1,90 @@
+import { Worker } from 'node:worker_threads'
+import { ServiceUnavailable } from '../../../common/errors.ts'
+import { SchemaFailure } from '../../ports/schema-judge.ts'
+import type { Answer, Question } from './judging.ts'
+
+export interface JudgeLimits {
+  /** Computing time of one question. Real schemas take milliseconds, and a busy machine does not make it less. */
+  readonly cpuMs: number
+  /** However busy the machine is. */
+  readonly wallMs: number
+  /** Heap of one thread, of which Ajv takes some 15 MB. */
+  readonly heapMb: number
+}
+
+export const JUDGE_LIMITS: JudgeLimits = { cpuMs: 1_000, wallMs: 10_000, heapMb: 128 }
+/** A thread loads Ajv in 0.2 s. */
+const START_MS = 30_000
+
+/** A thread that judges one question after the other. One that fails is of no more use. */
+export class JudgeThread implements AsyncDisposable {
+  readonly #worker: Worker
+  readonly #limits: JudgeLimits
+  readonly #started: Promise<unknown>
+  #isGone = false
+
+  constructor(limits: JudgeLimits) {
+    this.#limits = limits
+    this.#worker = new Worker(new URL('./thread.ts', import.meta.url), {
+      name: 'schema judge',
+      resourceLimits: { maxOldGenerationSizeMb: limits.heapMb, maxYoungGenerationSizeMb: limits.heapMb / 4 },
+    })
+    this.#worker.on('error', () => {
+      this.#isGone = true
+    })
+    this.#started = this.#next(START_MS)
+    this.#started.catch(() => undefined)
+  }
+
+  /** It can be asked no more, and must be disposed of. */
+  get isGone(): boolean {
+    return this.#isGone
+  }
+
+  /** One at a time. @throws {SchemaFailure} it went beyond the limits. @throws {ServiceUnavailable} the thread could not begin. */
+  async ask(question: Question): Promise<Answer> {
+    this.#worker.ref()
+    try {
+      await this.#started.catch((error) => {
+        throw new ServiceUnavailable('The judging of schemas', { cause: error })
+      })
+      const before = await this.#worker.cpuUsage()
+      const answer = this.#next(this.#limits.wallMs, before)
+      this.#worker.postMessage(question)
+      return (await answer) as Answer
+    } catch (error) {
+      this.#isGone = true
+      throw error
+    } finally {
+      this.#worker.unref()
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isGone = true
+    await this.#worker.terminate()
+  }
+
+  /** What the thread says next. `before`: its computing time is bounded, and counted from there. */
+  #next(wallMs: number, before?: NodeJS.CpuUsage): Promise<unknown> {
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>()
+    const { cpuMs, heapMb } = this.#limits
+    const until = performance.now() + wallMs
+    const tooLong = () => new SchemaFailure(`Judging by it takes longer than ${cpuMs} ms.`)
+    const look = async () => {
+      if (performance.now() >= until) return reject(tooLong())
+      if (!before) return
+      const { user, system } = await this.#worker.cpuUsage(before)
+      if ((user + system) / 1_000 >= cpuMs) reject(tooLong())
+    }
+    const timer = setInterval(() => look().catch(reject), before ? Math.min(cpuMs, wallMs) / 4 : wallMs)
+    const onError = (error: NodeJS.ErrnoException) =>
+      reject(error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? new SchemaFailure(`Judging by it takes more than ${heapMb} MB of memory.`) : error)
+    const onExit = () => reject(new Error('the thread has ended'))
+    this.#worker.once('message', resolve).once('error', onError).once('exit', onExit)
+    return promise.finally(() => {
+      clearInterval(timer)
+      this.#worker.off('message', resolve).off('error', onError).off('exit', onExit)
+    })
+  }
+}

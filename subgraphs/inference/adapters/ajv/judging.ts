@@ -1,0 +1,64 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import { Lru } from '../../../common/lru.ts'
+import type { SchemaFault } from '../../ports/schema-judge.ts'
+import { LinearPattern } from './linear-pattern.ts'
+
+/** What one thread is asked: whether the schema is one, and where there is a value, what is wrong with it. */
+export interface Question {
+  /** JSON. */
+  readonly schema: string
+  /** JSON; null: only the schema is judged. */
+  readonly value: string | null
+}
+
+export type Answer = { readonly faults: readonly SchemaFault[] } | { readonly failure: string }
+
+/** Faults that are told: nobody mends more at once. */
+const MAX_FAULTS = 10
+/** A map asks by one schema up to a hundred times; a compiled one takes up to some megabytes. */
+const MAX_KEPT = 4
+
+const metaSchemas = new Ajv2020({ strict: false, validateFormats: false })
+const compiled = new Lru<string, ValidateFunction>(MAX_KEPT)
+
+export function answerTo({ schema, value }: Question): Answer {
+  let isValid: ValidateFunction
+  try {
+    isValid = compiled.get(schema) ?? compile(JSON.parse(schema))
+  } catch (error) {
+    return { failure: `It is no JSON Schema (2020-12) that can be judged by here: ${(error as Error).message}.` }
+  }
+  compiled.set(schema, isValid)
+  try {
+    if (value === null || isValid(JSON.parse(value))) return { faults: [] }
+  } catch (error) {
+    // A schema that refers to itself without end, or a value nested a hundred thousand deep: both end the stack.
+    return { failure: `The value cannot be judged by it: ${(error as Error).message}.` }
+  }
+  return {
+    faults: isValid.errors!.slice(0, MAX_FAULTS).map(({ keyword, params, instancePath, message, parentSchema }) => ({
+      keyword,
+      params,
+      instancePath,
+      ...(message !== undefined && { message }),
+      parentSchema: { description: parentSchema?.description },
+    })),
+  }
+}
+
+/** An instance for each schema: they may have the same `$id`. References to other documents cannot be resolved, and throw. */
+function compile(schema: object): ValidateFunction {
+  if (!metaSchemas.validateSchema(schema)) throw new Error(metaSchemas.errorsText(metaSchemas.errors, { dataVar: 'it' }))
+  const options = {
+    strict: false,
+    allErrors: true,
+    verbose: true,
+    validateFormats: false,
+    validateSchema: false,
+    // What is written once is compiled once, however often it is referred to.
+    inlineRefs: false,
+    addUsedSchema: false,
+    code: { regExp: Object.assign((source: string) => new LinearPattern(source), { code: 'linear' }) },
+  } as const
+  return new Ajv2020(options).compile(schema)
+}

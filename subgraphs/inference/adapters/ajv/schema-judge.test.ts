@@ -1,0 +1,154 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { SchemaFailure } from '../../ports/schema-judge.ts'
+import type { JudgeLimits } from './judge-thread.ts'
+import { AjvSchemaJudge } from './schema-judge.ts'
+
+const { signal } = new AbortController()
+const TEXT_OF_DIGITS = { type: 'string', pattern: '^\\d+$' }
+
+const open: AjvSchemaJudge[] = []
+afterEach(async () => {
+  for (const judge of open.splice(0)) await judge[Symbol.asyncDispose]()
+})
+
+function judgeWith(limits: Partial<JudgeLimits> = {}): AjvSchemaJudge {
+  const judge = new AjvSchemaJudge({ cpuMs: 500, wallMs: 20_000, heapMb: 128, ...limits })
+  open.push(judge)
+  return judge
+}
+
+/** The longest time that the event loop did not turn while the work was done, in milliseconds. */
+async function longestPause(work: Promise<unknown>): Promise<number> {
+  let [last, longest] = [performance.now(), 0]
+  const timer = setInterval(() => {
+    longest = Math.max(longest, performance.now() - last)
+    last = performance.now()
+  }, 5)
+  await work.catch(() => undefined)
+  clearInterval(timer)
+  return longest
+}
+
+/** Each of 40 levels holds in one of two ways, of which no one is right: 2 to the 40th ways in all. */
+const WAYS = {
+  $ref: '#/$defs/level',
+  $defs: {
+    level: {
+      anyOf: [
+        { type: 'object', properties: { a: { $ref: '#/$defs/level' } }, required: ['a'] },
+        { type: 'object', properties: { a: { $ref: '#/$defs/level' } }, required: ['a'] },
+      ],
+    },
+  },
+}
+const DEEP = `${'{"a":'.repeat(40)}0${'}'.repeat(40)}`
+const ATTACKS: readonly [string, object, string][] = [
+  ['references to itself in two ways', WAYS, DEEP],
+  ['items that must differ', { uniqueItems: true }, JSON.stringify(Array.from({ length: 60_000 }, (_, i) => ({ i })))],
+]
+
+describe('AjvSchemaJudge', () => {
+  it('gives the first ten faults with their places, none for a value that meets the schema', async () => {
+    const judge = judgeWith()
+    const schema = { type: 'array', items: { type: 'number', description: 'A year.' } }
+    expect(await judge.judge('org_a', schema, '[1, 2]', signal)).toEqual([])
+    const faults = await judge.judge('org_a', schema, JSON.stringify(Array.from({ length: 12 }, () => 'x')), signal)
+    expect(faults).toHaveLength(10)
+    expect(faults[1]).toEqual({
+      keyword: 'type',
+      params: { type: 'number' },
+      instancePath: '/1',
+      message: 'must be number',
+      parentSchema: { description: 'A year.' },
+    })
+  })
+
+  it.each(ATTACKS)('ends %s after the deadline, while the event loop turns, and judges the next', async (_what, schema, value) => {
+    const judge = judgeWith()
+    const attack = judge.judge('org_a', { ...schema }, value, signal)
+    const next = judge.judge('org_a', TEXT_OF_DIGITS, '"x"', signal)
+    expect(await longestPause(attack)).toBeLessThan(400)
+    await expect(attack).rejects.toThrow(new SchemaFailure('Judging by it takes longer than 500 ms.'))
+    expect(await next).toMatchObject([{ keyword: 'pattern' }])
+  })
+
+  it.each<readonly [string, object, string]>([
+    ['a schema that is nothing but itself', { $ref: '#' }, '1'],
+    ['a value nested a hundred thousand deep', { items: { $ref: '#' } }, `${'['.repeat(100_000)}${']'.repeat(100_000)}`],
+  ])('fails %s, and judges the next in the same thread', async (_what, schema, value) => {
+    const judge = judgeWith()
+    await expect(judge.judge('org_a', schema as { type: string }, value, signal)).rejects.toBeInstanceOf(SchemaFailure)
+    expect(await judge.judge('org_a', TEXT_OF_DIGITS, '"1"', signal)).toEqual([])
+  })
+
+  it('ends what takes too much memory', async () => {
+    const judge = judgeWith({ cpuMs: 60_000, wallMs: 60_000, heapMb: 48 })
+    const items = JSON.stringify(Array.from({ length: 400_000 }, () => 1))
+    const schema = { items: { allOf: Array.from({ length: 50 }, () => ({ type: 'string' })) } }
+    await expect(judge.judge('org_a', schema, items, signal)).rejects.toThrow(
+      new SchemaFailure('Judging by it takes more than 48 MB of memory.'),
+    )
+    expect(await judge.judge('org_a', TEXT_OF_DIGITS, '"1"', signal)).toEqual([])
+  })
+
+  it('judges by a pattern in linear time, however it is written', async () => {
+    const judge = judgeWith({ cpuMs: 10_000 })
+    const schema = { pattern: '^(a+)+$', propertyNames: { pattern: '^(a|a)*$' }, patternProperties: { '^(a|aa)+$': { type: 'number' } } }
+    const text = `${'a'.repeat(100_000)}!`
+    expect(await judge.judge('org_a', schema, JSON.stringify(text), signal)).toMatchObject([{ keyword: 'pattern' }])
+    expect(await judge.judge('org_a', schema, JSON.stringify({ [text]: 1 }), signal)).toMatchObject([
+      { keyword: 'pattern' },
+      { keyword: 'propertyNames' },
+    ])
+  })
+
+  it.each([
+    ['\\u0661\\/', '"\u0661/"', '"\u0662/"'],
+    ['^\\p{L}{2,3}$', '"سور"', '"Muscat"'],
+    ['^(?<year>[12]\\d{3})-\\d\\d$', '"1931-07"', '"31-07"'],
+    ['b', '"abc"', '"ac"'],
+  ])('takes the pattern %s as JSON Schema writes it', async (pattern, good, bad) => {
+    const judge = judgeWith()
+    expect(await judge.judge('org_a', { pattern }, good, signal)).toEqual([])
+    expect(await judge.judge('org_a', { pattern }, bad, signal)).toMatchObject([{ keyword: 'pattern' }])
+  })
+
+  it('knows two patterns of one schema apart', async () => {
+    const schema = { properties: { a: { pattern: '^a$' }, b: { pattern: '^b$' } } }
+    expect(await judgeWith().judge('org_a', schema, '{"a": "a", "b": "b"}', signal)).toEqual([])
+  })
+
+  it.each([
+    ['a pattern that looks ahead', { pattern: '^(?=.*x)y' }, /the pattern "\^\(\?=\.\*x\)y" has syntax that `pattern` does not know/],
+    ['a pattern that refers back', { patternProperties: { '(a)\\1': {} } }, /the pattern "\(a\)\\\\1"/],
+    ['a type that there is not', { type: 'text' }, /no JSON Schema/],
+    ['a document elsewhere', { $ref: 'https://example.test/schema.json' }, /no JSON Schema/],
+  ])('refuses a schema with %s', async (_what, schema, message) => {
+    await expect(judgeWith().check('org_a', schema, signal)).rejects.toThrow(message)
+  })
+
+  it('lets an organization that uses up its deadlines wait for itself alone', async () => {
+    const judge = judgeWith({ cpuMs: 200 })
+    let ended = 0
+    const attacks = Array.from({ length: 30 }, () => judge.judge('org_a', WAYS, DEEP, signal).catch(() => (ended += 1)))
+    for (let i = 0; i < 3; i++) expect(await judge.judge('org_b', TEXT_OF_DIGITS, '"1"', signal)).toEqual([])
+    expect(ended).toBeLessThan(30)
+    await judge[Symbol.asyncDispose]()
+    await Promise.all(attacks)
+  })
+
+  it('forgets a question whose caller has left, and refuses more than it can keep', async () => {
+    const judge = judgeWith()
+    const leaving = new AbortController()
+    const left = [judge.judge('org_a', WAYS, DEEP, leaving.signal), judge.judge('org_a', WAYS, DEEP, leaving.signal)]
+    leaving.abort(new Error('left'))
+    for (const question of left) await expect(question).rejects.toThrow('left')
+    const many = Array.from({ length: 501 }, () =>
+      judge.check('org_a', {}, signal).then(
+        () => null,
+        (error) => error.code,
+      ),
+    )
+    expect((await Promise.all(many)).filter((code) => code === 'service_unavailable')).toHaveLength(1)
+  })
+})

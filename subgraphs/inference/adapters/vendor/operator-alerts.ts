@@ -1,0 +1,24 @@
+import type { Clock } from '../../../common/clock.ts'
+import type { Log } from '../../../common/log.ts'
+import type { OperatorFault } from '../../domain/engine-failure.ts'
+import type { OnOperatorFault } from './engine-errors.ts'
+
+/** Often enough for whoever watches the log, and no flood where every call fails. */
+const REPEAT_MS = 600_000
+
+/** Operators look for these texts: they stay as they are. */
+const MESSAGES: Readonly<Record<OperatorFault, string>> = {
+  account: 'engine refuses the account of the service: check its key, and what is left of its credit',
+  model: 'engine does not have a model of the catalog: change or remove its entry',
+}
+
+/** Tells the operator in the log, as errors, what no caller can mend: each kind of fault of the engine once in ten minutes. */
+export function operatorAlerts(engine: string, clock: Clock, log: Log): OnOperatorFault {
+  const toldAt = new Map<OperatorFault, number>()
+  return (fault, said) => {
+    const now = clock.now().getTime()
+    if (now - (toldAt.get(fault) ?? Number.NEGATIVE_INFINITY) < REPEAT_MS) return
+    toldAt.set(fault, now)
+    log.error({ engine, fault, said }, MESSAGES[fault])
+  }
+}

@@ -1,0 +1,35 @@
+import { KisError } from '../../../common/errors.ts'
+
+/** What one node, or one item of a map, may read and make, in characters: sixteen times what inputs or a text may have, and some 50 ms of the event loop. */
+const MAX_RENDERED = 4_194_304
+
+/** Counts what rendering reads and makes while it does so: a short template may name a long value thousands of times. */
+export class RenderBudget {
+  #left = MAX_RENDERED
+
+  /** @throws {KisError} `run_limit_exceeded` */
+  take(characters: number): void {
+    this.#left -= characters
+    if (this.#left < 0) throw new KisError('run_limit_exceeded', `A node reads and makes more than ${MAX_RENDERED} characters.`)
+  }
+
+  /** Takes a value's length as JSON; stops to count where nothing is left. @throws as `take`. */
+  takeJson(value: unknown): void {
+    this.take(jsonLength(value, this.#left))
+  }
+}
+
+/** The length of a value as JSON, or more than `most` where it is longer: values may be in many places at once, and be counted in each. */
+export function jsonLength(value: unknown, most: number): number {
+  if (typeof value === 'string') return value.length > most ? most + 1 : JSON.stringify(value).length
+  if (typeof value !== 'object' || value === null) return String(value).length
+  // A bracket, and behind each part a comma or the other bracket.
+  const isList = Array.isArray(value)
+  let length = 1
+  for (const name in value) {
+    length += 1 + (isList ? 0 : JSON.stringify(name).length + 1)
+    length += jsonLength((value as Readonly<Record<string, unknown>>)[name], most - length)
+    if (length > most) return length
+  }
+  return length === 1 ? 2 : length
+}

@@ -1,0 +1,78 @@
+import { afterEach, expect, it } from 'vitest'
+import { eventually } from '../../../../test/support/eventually.ts'
+import { parts, somebody } from '../../testing/parts.ts'
+import type { RunRecord } from '../collections.ts'
+import { type FollowedEvent, RunLog } from './run-log.ts'
+
+type Events = AsyncIterableIterator<FollowedEvent, undefined>
+const open: Events[] = []
+afterEach(() => {
+  for (const events of open.splice(0)) void events.return?.()
+})
+
+/** Two processes on one store; `reads` counts what the first asks of the runs' events. */
+async function world(runs: number) {
+  const { deps } = parts()
+  let reads = 0
+  const runEvents = new Proxy(deps.collections.runEvents, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name, target)
+      if (name !== 'find') return member
+      return (...args: Parameters<typeof target.find>) => {
+        reads += 1
+        return target.find(...args)
+      }
+    },
+  })
+  const here = new RunLog({ ...deps, collections: { ...deps.collections, runEvents } }, 'runs')
+  const there = new RunLog(deps, 'runs')
+  const ids = Array.from({ length: runs }, (_, i) => `run_${i}`)
+  for (const _id of ids) {
+    const run = { _id, organizationId: 'org_a', agentId: 'agt_1', expiresAt: new Date(), outbox: [] } as unknown as RunRecord
+    await deps.collections.runs.insertOne(run)
+    await there.append('org_a', _id, { type: 'run_started', agentVersion: 1 })
+  }
+  /** Reads the first event, and waits for the next. */
+  const follow = async (id: string) => {
+    const events: Events = here.follow('org_a', id, null)
+    open.push(events)
+    expect((await events.next()).value?.sequence).toBe(1)
+    return events.next()
+  }
+  return { here, there, ids, follow, reads: () => reads }
+}
+
+it('is looked at once for all who follow, and each hears of what another process has written', async () => {
+  const { there, ids, follow, reads } = await world(10)
+  const next = Array.from({ length: 500 }, (_, i) => follow(ids[i % ids.length]!))
+  // Each has read its first event, and that there is no more.
+  await eventually(() => reads() >= 1_000)
+  const before = reads()
+  const began = Date.now()
+  await eventually(() => Date.now() - began > 1_500)
+  expect(reads() - before).toBeLessThanOrEqual(8)
+  for (const id of ids) await there.append('org_a', id, { type: 'done', status: 'completed' })
+  for (const result of await Promise.all(next)) expect(result.value).toMatchObject({ sequence: 2, event: { type: 'done' } })
+}, 60_000)
+
+it('is followed by one key fifty times at once, and again when it has left one', async () => {
+  const { here, ids } = await world(1)
+  const follow = (apiKeyId: string) => here.followFor({ ...somebody, apiKeyId }, ids[0]!, null)
+  const followed = Array.from({ length: 50 }, () => follow('key_a'))
+  open.push(...followed)
+  expect(() => follow('key_a')).toThrowError(expect.objectContaining({ code: 'rate_limit_exceeded' }))
+  open.push(follow('key_b'))
+  await followed[0]!.return?.()
+  open.push(follow('key_a'))
+  expect(() => follow('key_a')).toThrowError(expect.objectContaining({ code: 'rate_limit_exceeded' }))
+})
+
+it('tells nothing after the last event of an ended run, and refuses cursors that no event has', async () => {
+  const { there, ids } = await world(1)
+  const [id] = ids as [string]
+  await there.append('org_a', id, { type: 'done', status: 'completed' })
+  expect(await there.follow('org_a', id, '2').next()).toEqual({ done: true, value: undefined })
+  expect((await there.follow('org_a', id, '1').next()).value).toMatchObject({ sequence: 2 })
+  for (const after of ['3', '100', '01x', '-1', '1e3', '9999999999'])
+    await expect(there.follow('org_a', id, after).next(), after).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
+})

@@ -1,0 +1,98 @@
+import { randomBytes } from 'node:crypto'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect, it, onTestFinished } from 'vitest'
+import { systemClock } from '../../subgraphs/common/clock.ts'
+import { silentLog } from '../../subgraphs/common/log.ts'
+import type { Caller } from '../../subgraphs/common/principal.ts'
+import { principalTokens } from '../../subgraphs/common/principal-token.ts'
+import { remoteLink } from '../../subgraphs/common/remote-link.ts'
+import { serveSubgraph } from '../../subgraphs/common/serve-subgraph.ts'
+import { eventually } from '../support/eventually.ts'
+import { probe, somebody } from './link.ts'
+
+const tokens = principalTokens(randomBytes(32), systemClock)
+const context = () => ({ caller: somebody, requestId: 'req_1', signal: new AbortController().signal })
+const READ = { query: '{ model(id: "any") { id } }' }
+const CALL = { query: 'mutation ($input: ChatCompletionInput!) { createChatCompletion(input: $input) { id } }', variables: { input: {} } }
+
+/** A process that takes requests and answers them when it is told to, as one that was stopped. */
+async function silentReplica() {
+  const asked: string[] = []
+  let answers = false
+  const server: Server = createServer((request, response) => {
+    asked.push(`${request.method} ${request.url}`)
+    if (answers) response.end('{"data":{"model":null}}')
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close().closeAllConnections())
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    asked,
+    wake: () => {
+      answers = true
+    },
+  }
+}
+
+function linkTo(urls: readonly string[]) {
+  const link = remoteLink<Caller | null>({
+    urls,
+    what: 'Inference',
+    authorization: async (caller) => `Bearer ${await tokens.sign(caller!, 'inference')}`,
+    socketKey: (caller) => JSON.stringify(caller),
+  })
+  onTestFinished(() => link[Symbol.asyncDispose]())
+  return link
+}
+
+const timed = async (work: Promise<unknown>) => {
+  const at = performance.now()
+  const error = await work.then(
+    () => undefined,
+    (reason) => reason,
+  )
+  return { ms: performance.now() - at, error }
+}
+
+it('gives a read up in time, then asks nothing of a process without a sign of life, model calls neither, until it gives one', async () => {
+  const replica = await silentReplica()
+  const link = linkTo([replica.url])
+  const first = await timed(link.execute(READ, context()))
+  expect(first.error).toMatchObject({ code: 'service_unavailable' })
+  expect(first.ms).toBeLessThan(8_000)
+  const asked = () => replica.asked.filter((each) => each === 'POST /graphql').length
+  expect(asked()).toBe(1)
+  for (const operation of [READ, CALL]) {
+    const next = await timed(link.execute(operation, context()))
+    expect(next.error).toMatchObject({ code: 'service_unavailable' })
+    expect(next.ms).toBeLessThan(1_000)
+  }
+  const stream = link.subscribe({ query: 'subscription { chatCompletion(input: {}) { textDelta } }' }, context())
+  expect((await stream.next()).value?.errors?.[0]?.extensions?.code).toBe('SERVICE_UNAVAILABLE')
+  expect(asked()).toBe(1)
+  replica.wake()
+  await eventually(async () => (await timed(link.execute(READ, context()))).error === undefined)
+}, 30_000)
+
+it('leaves a call that is slow alone when the process gives signs of life', async () => {
+  const { subgraph, seen } = probe()
+  const server = await serveSubgraph(subgraph, { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, tokens, log: silentLog })
+  onTestFinished(() => server[Symbol.asyncDispose]())
+  const link = linkTo([server.url])
+  const slow = await timed(link.execute({ query: '{ model(id: "slow") { id } }' }, context()))
+  expect(slow.error).toMatchObject({ code: 'service_unavailable' })
+  expect(slow.ms).toBeGreaterThan(3_000)
+  await eventually(() => seen.aborted === 1)
+  expect((await link.execute(READ, context())).data).toEqual({ model: { id: 'any' } })
+}, 30_000)
+
+it('asks another replica while one is away', async () => {
+  const replica = await silentReplica()
+  const { subgraph } = probe()
+  const server = await serveSubgraph(subgraph, { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, tokens, log: silentLog })
+  onTestFinished(() => server[Symbol.asyncDispose]())
+  const link = linkTo([replica.url, server.url])
+  await Promise.all([1, 2].map(() => timed(link.execute(READ, context()))))
+  for (let i = 0; i < 10; i++) expect((await link.execute(READ, context())).data).toEqual({ model: { id: 'any' } })
+}, 30_000)

@@ -1,0 +1,92 @@
+import { composeServices } from '@apollo/composition'
+import type { ExecutionResult } from 'graphql'
+import { parse } from 'graphql'
+import { describe, expect, it } from 'vitest'
+import { endableIterator } from '../../subgraphs/common/endable-iterator.ts'
+import { InvalidApiKey } from '../../subgraphs/common/errors.ts'
+import type { Scope } from '../../subgraphs/common/principal.ts'
+import { eventually } from '../support/eventually.ts'
+import { handClock } from './support/clock.ts'
+import { collect, connect, KEY, OTHER_KEY, principalOf, startGateway } from './support/start.ts'
+
+const SDL = `extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@authenticated", "@requiresScopes"])
+  type Query { open: Int }
+  type Subscription { chat: Int @requiresScopes(scopes: [["inference"]]) wallet: Int @requiresScopes(scopes: [["billing:read"]]) }`
+
+/** A gateway whose subscriptions give one event and wait, and whose keys can be changed. */
+async function start() {
+  const { supergraphSdl } = composeServices([{ name: 'inference', url: 'http://inference', typeDefs: parse(SDL) }])
+  const ended: string[] = []
+  const idle = ({ query }: { query: string }) => {
+    const field = query.includes('chat') ? 'chat' : 'wallet'
+    let isFirst = true
+    return endableIterator<ExecutionResult>(
+      async () => {
+        if (!isFirst) return new Promise(() => undefined)
+        isFirst = false
+        return { done: false, value: { data: { [field]: 1 } } }
+      },
+      () => void ended.push(field),
+    )
+  }
+  const link = { execute: async () => ({ data: {} }), subscribe: idle }
+  const scopes = new Map<string, readonly Scope[]>()
+  const clock = handClock()
+  const started = await startGateway({
+    supergraphSdl: supergraphSdl!,
+    links: { billing: link, inference: link, knowledge: link },
+    clock,
+    authenticate: async (apiKey) => {
+      const own = scopes.get(apiKey) ?? ['inference', 'billing:read']
+      if (own.length === 0) throw new InvalidApiKey()
+      return { ...principalOf(apiKey), scopes: own }
+    },
+  })
+  /** As the rest-adapter of the same process subscribes. */
+  const follow = (field: string, key = KEY) => {
+    const results: ExecutionResult[] = []
+    const context = { caller: `Bearer ${key}`, requestId: 'req_1', signal: new AbortController().signal }
+    const over = (async () => {
+      for await (const result of started.gateway.link.subscribe({ query: `subscription { ${field} }` }, context)) results.push(result)
+    })()
+    return { results, over }
+  }
+  const within5s = async (isDone: () => boolean) => {
+    for (let second = 0; second < 5; second++) {
+      clock.advance(1_000)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    await eventually(isDone)
+  }
+  return { ...started, scopes, ended, follow, within5s }
+}
+
+const codesOf = (results: readonly ExecutionResult[]) =>
+  results.flatMap(({ errors }) => errors?.map(({ extensions }) => extensions.code) ?? [])
+
+describe('what is under way for a key', () => {
+  it('that is revoked ends within 5 s in the process too, with the reason, and other keys go on', async () => {
+    const { scopes, ended, follow, within5s } = await start()
+    const [chat, wallet, other] = [follow('chat'), follow('wallet'), follow('chat', OTHER_KEY)]
+    await eventually(() => [chat, wallet, other].every(({ results }) => results.length === 1))
+    scopes.set(KEY, [])
+    await within5s(() => ended.length === 2)
+    await Promise.all([chat.over, wallet.over])
+    expect([chat, wallet].map(({ results }) => codesOf(results))).toEqual([['INVALID_API_KEY'], ['INVALID_API_KEY']])
+    expect(other.results).toEqual([{ data: { chat: 1 } }])
+  })
+
+  it('that loses a scope ends where it needs that scope, and there alone', async () => {
+    const { scopes, ended, follow, within5s, wsUrl } = await start()
+    const [chat, wallet] = [follow('chat'), follow('wallet')]
+    const { client } = connect(wsUrl)
+    const onSocket = collect(client, 'subscription { chat }')
+    await eventually(() => [chat, wallet, onSocket].every(({ results }) => results.length === 1))
+    scopes.set(KEY, ['billing:read'])
+    await within5s(() => ended.length === 2)
+    await Promise.all([chat.over, onSocket.over])
+    expect(codesOf(chat.results)).toEqual(['PERMISSION_DENIED'])
+    expect(codesOf(onSocket.results)).toEqual(['PERMISSION_DENIED'])
+    expect([ended, wallet.results]).toEqual([['chat', 'chat'], [{ data: { wallet: 1 } }]])
+  })
+})

@@ -1,0 +1,170 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { addDocument, type Caller, callerOf, newCollection } from './client.ts'
+import type { Service } from './service.ts'
+
+/** One thing that a hostile tenant, or a stranger, does to a service. Whatever comes of it is the service's to decide: an attack never fails. */
+export interface Attack {
+  readonly name: string
+  /** Once through, within some seconds. */
+  run(target: Target): Promise<void>
+}
+
+export interface Target {
+  readonly service: Pick<Service, 'rest' | 'graphql'>
+  /** With every scope of its organization. */
+  readonly attacker: Caller
+  readonly signal: AbortSignal
+}
+
+const MEBIBYTE = 1024 * 1024
+/** The most that one attack goes on, so that a list of them goes round. */
+const ATTACK_MS = 10_000
+
+/** A definition of one node, whose text is judged by a schema. */
+const judged = (template: string, schema: object) => ({
+  inputs: { type: 'object', properties: { x: {} } },
+  nodes: [{ id: 'text', type: 'template', template, response_schema: schema }],
+  output: null,
+})
+
+async function runWorkflow({ attacker }: Target, code: string, definition: object, inputs: object): Promise<void> {
+  const made = await attacker.rest('POST', '/v1/workflows', { code, name: code, definition })
+  const { body } = made.status === 201 ? made : await attacker.rest('GET', '/v1/workflows?limit=100')
+  const id = made.status === 201 ? body.id : body.data?.find((workflow: { code: string }) => workflow.code === code)?.id
+  if (id) await attacker.rest('POST', `/v1/workflows/${id}/runs`, { inputs, wait: true, max_seconds: 5 })
+}
+
+const times = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, index) => make(index))
+
+/** What a raw connection sends, kept open until the signal aborts or the service closes it. */
+async function connection({ service, signal }: Target, head: readonly string[], body = ''): Promise<void> {
+  const { hostname, port, host } = new URL(service.rest)
+  const socket = connect(Number(port), hostname)
+  socket.on('error', () => undefined).on('data', () => undefined)
+  signal.addEventListener('abort', () => socket.destroy(), { once: true })
+  if (signal.aborted) socket.destroy()
+  socket.write(`${[...head, `host: ${host}`].join('\r\n')}\r\n\r\n${body}`)
+  if (!socket.destroyed) await once(socket, 'close').catch(() => undefined)
+}
+
+export const ATTACKS: readonly Attack[] = [
+  {
+    name: 'a fence of newlines in a workflow',
+    run: (target) => runWorkflow(target, 'fence', judged('```{{ inputs.x }}', { type: 'object' }), { x: '\n'.repeat(60_000) }),
+  },
+  {
+    name: 'a pattern that backtracks',
+    run: (target) =>
+      runWorkflow(target, 'pattern', judged('"{{ inputs.x }}"', { type: 'string', pattern: '^(a+)+$' }), { x: `${'a'.repeat(29)}!` }),
+  },
+  {
+    name: 'a schema that refers to itself',
+    run: (target) => {
+      const either = { anyOf: times(4, () => ({ $ref: '#/$defs/node' })) }
+      const node = { type: 'object', properties: { a: either }, required: ['a'] }
+      const deep = times(14, () => null).reduce<unknown>((inner) => ({ a: inner }), 1)
+      return runWorkflow(target, 'recursive', judged('{{ inputs.x | json }}', { $ref: '#/$defs/node', $defs: { node } }), { x: deep })
+    },
+  },
+  {
+    name: 'a long list whose items must differ',
+    run: (target) =>
+      runWorkflow(target, 'unique', judged('{{ inputs.x | json }}', { type: 'array', uniqueItems: true }), {
+        x: times(12_000, (i) => [i]),
+      }),
+  },
+  {
+    name: 'large bodies of strangers',
+    async run({ service }) {
+      const body = 'a'.repeat(19.8 * MEBIBYTE)
+      const stranger = callerOf(service, 'nobody')
+      await Promise.all(times(4, () => stranger.rest('POST', '/v1/chat/completions', body).catch(() => undefined)))
+    },
+  },
+  {
+    name: 'uploads that send nothing',
+    async run(target) {
+      const slow = { ...target, signal: AbortSignal.any([target.signal, AbortSignal.timeout(ATTACK_MS)]) }
+      const head = ['POST /v1/files HTTP/1.1', `authorization: Bearer ${target.attacker.key}`, 'content-type: application/json']
+      await Promise.all(times(8, () => connection(slow, [...head, `content-length: ${5 * MEBIBYTE}`], '{"file_name":"')))
+    },
+  },
+  {
+    name: 'variables without end',
+    async run({ attacker }) {
+      const i = Object.fromEntries(times(20_000, (index) => [`q${index}`, 1]))
+      await attacker.graphql('query($i:SearchInput!){searchCollection(input:$i){cost}}', { i })
+      const input = { name: 'x', scopes: [], modelAllowlist: times(50_000, () => ({})) }
+      await attacker.graphql('mutation($i:CreateApiKeyInput!){createApiKey(input:$i){key}}', { i: input })
+    },
+  },
+  {
+    name: 'the text of an operation without end',
+    run: async ({ attacker }) =>
+      void (await attacker.graphql(`{ collections(after: """${'a'.repeat(4 * MEBIBYTE)}""") { edges { cursor } } }`)),
+  },
+  {
+    name: 'operations that differ in long literals',
+    run: async ({ attacker }) => {
+      for (let i = 0; i < 100; i++)
+        await attacker.graphql(`{ ${times(15, (n) => `a${n}: collection(id: "${Math.random()}${'x'.repeat(200)}") { name }`).join(' ')} }`)
+    },
+  },
+  {
+    name: 'more nodes than anyone reads',
+    async run({ attacker }) {
+      const documents = 'documents(first: 100) { edges { node { id collection { documents(first: 100) { edges { node { id } } } } } } }'
+      const aliases = times(7, (n) => `a${n}: collections(first: 100) { edges { node { ${documents} } } }`)
+      await attacker.graphql(`{ ${aliases.join(' ')} }`)
+    },
+  },
+  {
+    name: 'a document of unclosed comments, and many documents',
+    async run({ attacker }) {
+      const collection = (await newCollection(attacker)).id
+      await Promise.all([
+        addDocument(attacker, collection, 'comments.md', '<!--'.repeat(50_000)),
+        ...times(10, (n) => addDocument(attacker, collection, `long-${n}.txt`, `Sentence ${n}. ${'Words of a long text. '.repeat(2_000)}`)),
+      ])
+    },
+  },
+  {
+    name: 'uploads, eight at a time',
+    async run({ attacker }) {
+      const content_base64 = Buffer.alloc(3 * MEBIBYTE, 'a').toString('base64')
+      await Promise.all(
+        times(8, (n) => attacker.rest('POST', '/v1/files', { file_name: `large-${n}-${Math.random()}.txt`, content_base64 })),
+      )
+    },
+  },
+  {
+    name: 'many runs at once',
+    async run({ attacker }) {
+      const definition = {
+        inputs: { type: 'object', properties: { x: {} } },
+        nodes: [{ id: 'text', type: 'template', template: '{{ inputs.x }}' }],
+        output: null,
+      }
+      const made = await attacker.rest('POST', '/v1/workflows', {
+        code: `many-${Math.random().toString(36).slice(2)}`,
+        name: 'many',
+        definition,
+      })
+      await Promise.all(times(100, () => attacker.rest('POST', `/v1/workflows/${made.body.id}/runs`, { inputs: { x: 'a' } })))
+    },
+  },
+]
+
+/** Goes through the list until the signal aborts, one attack after the other. An attack that the service ends early has failed, as it should. */
+export async function attackForever(target: Target, begun: (name: string) => void = () => undefined): Promise<number> {
+  let rounds = 0
+  for (; !target.signal.aborted; rounds++) {
+    for (const attack of ATTACKS) {
+      if (target.signal.aborted) break
+      begun(attack.name)
+      await attack.run(target).catch(() => undefined)
+    }
+  }
+  return rounds
+}

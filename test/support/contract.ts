@@ -1,0 +1,143 @@
+import { readFileSync } from 'node:fs'
+import { Supergraph } from '@apollo/federation-internals'
+import {
+  type GraphQLArgument,
+  type GraphQLInputField,
+  type GraphQLInputType,
+  type GraphQLObjectType,
+  type GraphQLOutputType,
+  type GraphQLSchema,
+  getNamedType,
+  isEnumType,
+  isInputObjectType,
+  isLeafType,
+  isObjectType,
+} from 'graphql'
+import { Requirements } from '../../gateway/federation/requirements.ts'
+import { readOpenApi, type Schema } from '../../rest-adapter/openapi.ts'
+
+/** What the contract offers to callers, for suites that must not forget a part of it. */
+export const openapi = readOpenApi()
+
+/** The supergraph as clients see it. */
+export const apiSchema: GraphQLSchema = Supergraph.build(
+  new Requirements(readFileSync(new URL('../../schema/supergraph.graphql', import.meta.url), 'utf8')).loadableSdl,
+)
+  .apiSchema()
+  .toGraphQLJSSchema()
+
+export type RestOperation = (typeof openapi.operations)[number]
+
+/** `POST /v1/agents`. */
+export const nameOf = ({ method, path }: RestOperation) => `${method} ${path}`
+
+/** A schema with its reference followed and what it is made of beside it. */
+export function plainSchema(given: Schema): Schema {
+  const schema = openapi.resolve(given)
+  if (!schema.allOf) return schema
+  const parts = schema.allOf.map(plainSchema)
+  const properties = Object.assign({}, ...parts.map((part) => part.properties), schema.properties)
+  return { ...Object.assign({}, ...parts), ...schema, properties }
+}
+
+export function bodySchemaOf({ operation }: RestOperation): { readonly contentType: string; readonly schema: Schema } | undefined {
+  const content = operation.requestBody && openapi.resolve(operation.requestBody).content
+  if (!content) return undefined
+  const [contentType, { schema }] = Object.entries(content)[0]!
+  return { contentType, schema: plainSchema(schema) }
+}
+
+/** A part of a request into which callers may write what they like: text, or any JSON. */
+export interface Place {
+  /** `path.id`, `query.after`, `header.idempotency-key`, `body.messages[].content`. */
+  readonly at: string
+}
+
+/** The places of an operation; numbers, booleans and closed lists of values can name nothing and are none. */
+export function restPlaces(operation: RestOperation): Place[] {
+  const parameters = operation.operation.parameters
+    .filter(({ schema }) => isFree(plainSchema(schema)))
+    .map((parameter) => ({ at: `${parameter.in}.${parameter.in === 'header' ? parameter.name.toLowerCase() : parameter.name}` }))
+  const streams = operation.path.endsWith('/events') ? [{ at: 'header.last-event-id' }] : []
+  const body = bodySchemaOf(operation)
+  return [...parameters, ...streams, ...(body ? [...placesIn(body.schema, 'body')] : [])]
+}
+
+function* placesIn(given: Schema, at: string): Generator<Place> {
+  const schema = plainSchema(given)
+  const choices = [...(schema.anyOf ?? []), ...((schema.oneOf as Schema[] | undefined) ?? [])]
+  for (const choice of choices) yield* placesIn(choice, at)
+  if (schema.properties) for (const [name, property] of Object.entries(schema.properties)) yield* placesIn(property, `${at}.${name}`)
+  else if (schema.items) yield* placesIn(schema.items, `${at}[]`)
+  else if (isFree(schema) && choices.length === 0) yield { at }
+}
+
+const typesOf = ({ type }: Schema) => (Array.isArray(type) ? type : type === undefined ? [] : [type]) as readonly string[]
+
+/** Money has a pattern of its own. */
+const MONEY = /^\^-\?\\d|^\^\\d/
+
+function isFree(schema: Schema): boolean {
+  if (schema.enum || schema.const !== undefined) return false
+  if (typeof schema.pattern === 'string' && MONEY.test(schema.pattern)) return false
+  const types = typesOf(schema).filter((type) => type !== 'null')
+  return types.length === 0 || types.some((type) => type === 'string' || type === 'object' || type === 'array')
+}
+
+/** A field of a root type. */
+export interface RootField {
+  readonly operation: 'query' | 'mutation' | 'subscription'
+  readonly name: string
+  readonly field: ReturnType<GraphQLObjectType['getFields']>[string]
+}
+
+export const rootFields: readonly RootField[] = (
+  [
+    ['query', apiSchema.getQueryType()],
+    ['mutation', apiSchema.getMutationType()],
+    ['subscription', apiSchema.getSubscriptionType()],
+  ] as const
+).flatMap(([operation, type]) => Object.entries(type!.getFields()).map(([name, field]) => ({ operation, name, field })))
+
+/** Fields with arguments below the roots: `Agent.runs`. */
+export const innerFields = Object.values(apiSchema.getTypeMap())
+  .filter(isObjectType)
+  .filter((type) => !type.name.startsWith('__') && !rootTypes().includes(type))
+  .flatMap((type) => Object.values(type.getFields()).flatMap((field) => (field.args.length > 0 ? [{ type, field }] : [])))
+
+function rootTypes(): readonly unknown[] {
+  return [apiSchema.getQueryType(), apiSchema.getMutationType(), apiSchema.getSubscriptionType()]
+}
+
+/** Scalars that hold a value and can name nothing. */
+const VALUES = new Set(['Int', 'Float', 'Boolean', 'DateTime', 'USD', 'NanoUSD'])
+
+export interface GraphQLPlace extends Place {
+  /** Where it is declared: `SearchInput.collectionId`, or `Query.collection.id`. */
+  readonly coordinate: string
+}
+
+/** The places of a field's arguments, as `input.collectionId`. */
+export function graphqlPlaces(owner: string, field: RootField['field']): GraphQLPlace[] {
+  return field.args.flatMap((argument) => [...placesOf(argument, argument.name, `${owner}.${field.name}.${argument.name}`)])
+}
+
+function* placesOf({ type }: GraphQLArgument | GraphQLInputField, at: string, coordinate: string): Generator<GraphQLPlace> {
+  const named = getNamedType(type as GraphQLInputType)
+  if (isInputObjectType(named))
+    for (const field of Object.values(named.getFields())) yield* placesOf(field, `${at}.${field.name}`, `${named.name}.${field.name}`)
+  else if (!isEnumType(named) && !VALUES.has(named.name)) yield { at, coordinate }
+}
+
+/** Everything that can be selected of a type without arguments, this deep. */
+export function selectionOf(type: GraphQLOutputType, depth: number): string {
+  const named = getNamedType(type)
+  if (isLeafType(named)) return ''
+  if (!isObjectType(named)) return '{ __typename }'
+  const fields = Object.values(named.getFields()).flatMap((field) => {
+    if (field.args.some(({ type, defaultValue }) => String(type).endsWith('!') && defaultValue === undefined)) return []
+    if (isLeafType(getNamedType(field.type))) return [field.name]
+    return depth > 0 ? [`${field.name} ${selectionOf(field.type, depth - 1)}`] : []
+  })
+  return `{ ${['__typename', ...fields].join(' ')} }`
+}

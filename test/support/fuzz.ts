@@ -1,0 +1,55 @@
+import fc from 'fast-check'
+import { soaking } from './soak.ts'
+
+/** How long one suite of fuzzing takes: in CI a little, by `npm run fuzz` seven and a half minutes, which is half an hour for the four suites of the contract. */
+const FUZZ_MS = Number(process.env.KIS_FUZZ_SECONDS ?? (soaking ? 450 : 20)) * 1_000
+/** `npm test` begins with the same seed each time, so that it tells of the code and not of luck. Who asks for more time looks for what is new. */
+const isNew = soaking || process.env.KIS_FUZZ_SECONDS !== undefined
+/** Cases made of one seed. They run one after the other, so that a seed alone shows what it found. */
+const CASES_OF_SEED = 25
+/** Different faults after which a run has told enough. */
+const MAX_FAULTS = 20
+/** Characters of a case that a report shows. */
+const SHOWN = 1_500
+
+/** Time for a test that fuzzes: what is under way at the end, and the looks after it, included. */
+export const FUZZ_TIMEOUT_MS = FUZZ_MS + 120_000
+
+export interface Fuzzed {
+  readonly cases: number
+  /** What went wrong, each kind once, with the seed that shows it again. */
+  readonly faults: readonly string[]
+}
+
+/**
+ * Judges made-up cases until the time is over, and prints the seeds. `judge` gives what is wrong with a case, or null. `KIS_FUZZ_SEED` runs the cases of one seed alone.
+ */
+export async function fuzz<Case>(
+  name: string,
+  made: fc.Arbitrary<Case>,
+  judge: (made: Case) => Promise<string | null>,
+  show: (made: Case) => string,
+  afterSeed: () => Promise<void> = async () => undefined,
+): Promise<Fuzzed> {
+  const only = process.env.KIS_FUZZ_SEED === undefined ? undefined : Number(process.env.KIS_FUZZ_SEED)
+  const first = only ?? (isNew ? Math.floor(Math.random() * 2 ** 30) : 1)
+  const until = Date.now() + FUZZ_MS
+  const faults = new Map<string, string>()
+  let cases = 0
+  let seed = first
+  for (; seed === first || (only === undefined && Date.now() < until && faults.size < MAX_FAULTS); seed++) {
+    for (const [index, each] of fc.sample(made, { seed, numRuns: CASES_OF_SEED }).entries()) {
+      if (only === undefined && Date.now() >= until) break
+      cases++
+      const fault = await judge(each)
+      if (fault !== null && !faults.has(kindOf(fault)))
+        faults.set(kindOf(fault), `${fault}\n  case ${index} of KIS_FUZZ_SEED=${seed}: ${show(each).slice(0, SHOWN)}`)
+    }
+    await afterSeed()
+  }
+  console.info(`fuzz ${name}: ${cases} cases, seeds ${first} to ${seed - 1}`)
+  return { cases, faults: [...faults.values()] }
+}
+
+/** A fault without what differs between two of its kind. */
+const kindOf = (fault: string) => fault.slice(0, 300).replaceAll(/\d+|`[^`]*`|"[^"]*"/g, '#')

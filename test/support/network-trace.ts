@@ -1,0 +1,66 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+
+const CALLS = 'connect,sendto,sendmsg,sendmmsg'
+
+/** A line of strace that names where something is sent: to an address, or to a service of the machine that resolves names. */
+const ADDRESS =
+  /sa_family=AF_INET6?, sin6?_port=htons\((?<port>\d+)\).*?(?:inet_addr\("(?<v4>[^"]*)"\)|inet_pton\(AF_INET6, "(?<v6>[^"]*)")/
+const RESOLVER = /sun_path=@?"[^"]*(?:systemd\.resolve|Resolve|mdns|avahi)/i
+const LOOPBACK = /^(?:127\.|(?:::ffff:127\.\d+\.\d+\.\d+|::1)$)/
+const DNS_PORTS = new Set(['53', '5353'])
+
+/** What a process and its children connect and send to: code in JavaScript and native libraries alike, because strace sees the system's calls. */
+export class NetworkTrace {
+  readonly #file: string
+  /** Goes before the command. The command stays the direct child, gets the signals and gives its own exit code. */
+  readonly command: readonly string[]
+
+  /** `unreachable`: every such call fails, and nothing leaves the machine. */
+  constructor(file: string, { unreachable = false } = {}) {
+    this.#file = file
+    const failing = unreachable ? ['-e', `inject=${CALLS}:error=ENETUNREACH`] : []
+    this.command = [
+      'strace',
+      '-D',
+      '-f',
+      '--seccomp-bpf',
+      '-qq',
+      '-s',
+      '100',
+      '-e',
+      `trace=${CALLS}`,
+      '-e',
+      'signal=none',
+      ...failing,
+      '-o',
+      file,
+    ]
+  }
+
+  get hasBegun(): boolean {
+    return existsSync(this.#file)
+  }
+
+  /** The calls, as strace writes them, that went elsewhere than to loopback, or that looked up a name; and what was sent on their sockets. */
+  foreign(): readonly string[] {
+    const sockets = new Set<string>()
+    return readFileSync(this.#file, 'utf8')
+      .split('\n')
+      .filter((line) => {
+        const socket = line.match(/\b(?:connect|send\w+)\((\d+),/)?.[1]
+        if (socket === undefined) return false
+        const { port, v4, v6 } = line.match(ADDRESS)?.groups ?? {}
+        const isForeign = port === undefined ? RESOLVER.test(line) : DNS_PORTS.has(port) || !LOOPBACK.test(v4 ?? v6!)
+        if (isForeign) sockets.add(socket)
+        return isForeign || (port === undefined && sockets.has(socket))
+      })
+  }
+}
+
+/** Why this machine cannot trace; null when it can. */
+export function tracingProblem(): string | null {
+  const { status, error, stderr } = spawnSync('strace', ['-f', '--seccomp-bpf', '-qq', '-e', 'trace=connect', 'true'], { encoding: 'utf8' })
+  if (status === 0) return null
+  return error ? 'strace is not installed' : `strace cannot trace here: ${stderr.trim()}`
+}

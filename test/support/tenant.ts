@@ -1,0 +1,151 @@
+import { addDocument, type Caller, type Json } from './client.ts'
+import { eventually } from './eventually.ts'
+import type { WebhookReceiver } from './webhook-receiver.ts'
+
+/** Stands in everything that is a tenant's own text, so that it is found wherever it should not be. */
+export const markOf = (tenant: string) => `zq${tenant}mark`
+
+export const INSTRUCTIONS = { messages: [{ role: 'user', content: 'Hello' }] }
+
+/** What an organization has one of, by which its things can be named in requests. */
+export interface Possessions {
+  readonly organization: string
+  readonly collection: string
+  readonly collectionCode: string
+  readonly file: string
+  readonly document: string
+  readonly chunk: string
+  readonly agent: string
+  readonly agentCode: string
+  readonly agentModel: string
+  readonly agentRun: string
+  readonly thread: string
+  readonly workflow: string
+  readonly workflowCode: string
+  readonly workflowRun: string
+  readonly key: string
+  readonly webhook: string
+  readonly delivery: string
+  readonly idempotencyKey: string
+  readonly usageCursor: string
+  readonly entryCursor: string
+  readonly deliveryCursor: string
+  readonly redeliveryCursor: string
+  readonly reference: string
+  readonly mcpSession: string
+  readonly searchTool: string
+  readonly searchToolById: string
+  readonly agentTool: string
+  readonly agentToolById: string
+  readonly toolCursor: string
+  readonly answerId: string
+  /** An address of the receiver where it takes nothing. */
+  readonly elsewhere: string
+}
+export type Kind = keyof Possessions
+
+const done = async <T extends Promise<{ status: number; body: Json }>>(asked: T): Promise<Json> => {
+  const { status, body } = await asked
+  if (status >= 300) throw new Error(`${status} ${JSON.stringify(body)}`)
+  return body
+}
+
+/** Makes one of everything, all of it at rest when this resolves. */
+export async function furnish(
+  caller: Caller & { readonly organizationId: string },
+  tenant: string,
+  receiver: WebhookReceiver,
+): Promise<Possessions> {
+  const mark = markOf(tenant)
+  const post = (path: string, body: unknown) => done(caller.rest('POST', path, body))
+  const get = (path: string) => done(caller.rest('GET', path))
+  const collectionCode = `${mark}-col-0a`
+  const agentCode = `${mark}-agt-0a`
+  const workflowCode = `${mark}-wfl-0a`
+
+  const place = receiver.at(`/${mark}`)
+  const webhook = await post('/v1/webhooks', { url: place.url, event_types: ['usage.recorded', 'document.updated'], description: mark })
+  place.secret = webhook.secret
+  const collection = await post('/v1/collections', {
+    ...{ collection_code: collectionCode, collection_name: `${mark} notes`, embedding_model: 'e5-small-ar-en', description: mark },
+  })
+  const document = await addDocument(caller, collection.id, `${mark}.md`, `# ${mark}\nThe harbour of ${mark} was built in 1931.`, {
+    topic: mark,
+  })
+  const [hit] = (await post(`/v1/collections/${collection.id}/search`, { query: 'harbour', mode: 'lexical' })).data
+  const agent = await post('/v1/agents', {
+    code: agentCode,
+    name: mark,
+    model: 'mock-chat',
+    collection_ids: [collection.id],
+    instructions: mark,
+  })
+  const agentRun = await post(`/v1/agents/${agent.id}/runs`, { input: `${mark}?`, keep_thread: true })
+  const workflow = await post('/v1/workflows', {
+    code: workflowCode,
+    name: mark,
+    definition: { nodes: [{ id: 'say', type: 'template', template: mark }], output: '{{ nodes.say.text }}' },
+  })
+  const workflowRun = await post(`/v1/workflows/${workflow.id}/runs`, { inputs: { mark }, wait: true })
+  const key = await post('/v1/keys', { name: mark })
+  const answered = await post('/v1/chat/completions', { model: 'mock-chat', ...INSTRUCTIONS })
+  const delivery = await post(`/v1/webhooks/${webhook.id}/ping`, undefined)
+  const deliveriesOf = () => get(`/v1/webhooks/${webhook.id}/deliveries?limit=100`)
+  await eventually(async () => {
+    const { data } = await deliveriesOf()
+    return data.length > 4 && data.every(({ status }: Json) => status === 'delivered')
+  }, 30_000)
+  const deliveries = await deliveriesOf()
+  const [usage, entries] = [await get('/v1/usage?limit=1'), await get('/v1/wallet/entries?limit=1')]
+  return {
+    organization: caller.organizationId,
+    collection: collection.id,
+    collectionCode,
+    file: document.file_id,
+    document: document.id,
+    chunk: hit.chunk_id,
+    agent: agent.id,
+    agentCode,
+    agentModel: `agent/${agentCode}`,
+    agentRun: agentRun.id,
+    thread: agentRun.thread_id,
+    workflow: workflow.id,
+    workflowCode,
+    workflowRun: workflowRun.id,
+    key: key.id,
+    webhook: webhook.id,
+    delivery: delivery.id,
+    idempotencyKey: `${mark}-0a`,
+    usageCursor: usage.last_id,
+    entryCursor: entries.last_id,
+    deliveryCursor: deliveries.last_id,
+    redeliveryCursor: `${new Date(delivery.created_at * 1000).toISOString()}_${delivery.event.id}`,
+    reference: `${mark}-reference-0a`,
+    mcpSession: `mcp_${agent.id.slice('agt_'.length)}`,
+    searchTool: `search_${collectionCode}`,
+    searchToolById: `search_${collection.id}`,
+    agentTool: `run_agent_${agentCode}`,
+    agentToolById: `run_agent_${agent.id}`,
+    toolCursor: `agents:${cursorOf(agent.id)}`,
+    answerId: answered.id,
+    elsewhere: `${place.url}-elsewhere`,
+  }
+}
+
+/** A list's cursor of an item that is sorted by its id. */
+export const cursorOf = (id: string) => Buffer.from(id).toString('base64url')
+
+/** Of the same form and next to it, so that it stands at the same place of every list, and nothing has it. */
+export function unknownOf(given: string): string {
+  const decoded = Buffer.from(given, 'base64url').toString()
+  if (/^\d{1,15}$/.test(decoded) && cursorOf(decoded) === given) return given
+  if (cursorOf(decoded) === given && /^[\w:. -]+$/.test(decoded)) return cursorOf(otherEnd(decoded))
+  return otherEnd(given)
+}
+
+/** The neighbour of the last character among the characters of its kind. */
+function otherEnd(text: string): string {
+  const last = text.at(-1)!
+  const neighbour = ({ f: 'e', z: 'y', Z: 'Y', 9: '8', '-': 'A', _: 'A' } as Record<string, string>)[last]
+  return text.slice(0, -1) + (neighbour ?? String.fromCharCode(last.charCodeAt(0) + 1))
+}

@@ -1,0 +1,55 @@
+import { Agent, request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http'
+
+export interface WireAnswer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+  readonly tookMs: number
+}
+
+/** An answer that has not come by then never does. */
+const GIVEN_UP_MS = 30_000
+
+/** Requests as they are given, byte for byte; what is wrong with them is the server's to say. */
+export class Wire {
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 4 })
+  readonly #base: string
+
+  constructor(base: string) {
+    this.#base = base
+  }
+
+  /** A connection that the server has closed in the meantime is replaced. @throws {Error} there is no answer, or a new connection breaks. */
+  async send(method: string, path: string, headers: OutgoingHttpHeaders, body?: Buffer, chunked = false): Promise<WireAnswer> {
+    try {
+      return await this.#send(this.#agent, method, path, headers, body, chunked)
+    } catch {
+      return this.#send(false, method, path, { ...headers, connection: 'close' }, body, chunked)
+    }
+  }
+
+  #send(agent: Agent | false, method: string, path: string, headers: OutgoingHttpHeaders, body: Buffer | undefined, chunked: boolean) {
+    const { promise, resolve, reject } = Promise.withResolvers<WireAnswer>()
+    const startedMs = performance.now()
+    const { hostname, port } = new URL(this.#base)
+    const length = body && !chunked ? { 'content-length': body.length } : {}
+    const sent = httpRequest({ agent, hostname, port, method, path, headers: { ...headers, ...length } }, (response) => {
+      const pieces: Buffer[] = []
+      response.on('data', (piece: Buffer) => pieces.push(piece))
+      response.on('error', reject)
+      response.on('end', () => {
+        const text = Buffer.concat(pieces).toString()
+        resolve({ status: response.statusCode!, headers: response.headers, text, tookMs: performance.now() - startedMs })
+      })
+    })
+    sent.setTimeout(GIVEN_UP_MS, () => sent.destroy(new Error(`no answer within ${GIVEN_UP_MS} ms`)))
+    sent.on('error', reject)
+    if (chunked && body) for (let at = 0; at < body.length; at += 1_000) sent.write(body.subarray(at, at + 1_000))
+    sent.end(chunked ? undefined : body)
+    return promise
+  }
+
+  close(): void {
+    this.#agent.destroy()
+  }
+}

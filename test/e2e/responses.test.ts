@@ -447,13 +447,13 @@ describe('the Responses API, by the official client', () => {
 
     it('to give, delete or cancel a response later', async () => {
       const { responses } = caller.openai
-      for (const asked of [
-        responses.retrieve('resp_1'),
-        responses.delete('resp_1'),
-        responses.cancel('resp_1'),
-        responses.inputItems.list('resp_1'),
+      for (const ask of [
+        () => responses.retrieve('resp_1'),
+        () => responses.delete('resp_1'),
+        () => responses.cancel('resp_1'),
+        () => responses.inputItems.list('resp_1'),
       ])
-        await expect(asked).rejects.toMatchObject({ status: 404, code: 'not_offered', message: expect.stringContaining('not stored') })
+        await expect(ask()).rejects.toMatchObject({ status: 404, code: 'not_offered', message: expect.stringContaining('not stored') })
     })
   })
 })

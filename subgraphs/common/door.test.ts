@@ -43,13 +43,13 @@ describe('Door', () => {
     expect(isRefused()).toBe(false)
   })
 
-  it('takes requests on for 5 ms of a turn of the event loop while it cuts a queue, and begins anew with the next turn', () => {
+  it('takes requests on for 2 ms of a turn of the event loop while it cuts a queue, and begins anew with the next turn', () => {
     const { queue, time, isRefused } = door()
     queue.isStanding = true
     expect(isRefused()).toBe(false)
-    time.nowMs += 4
+    time.nowMs += 1
     expect(isRefused()).toBe(false)
-    time.nowMs += 2
+    time.nowMs += 1
     expect(isRefused()).toBe(true)
     time.turn += 1
     expect(isRefused()).toBe(false)

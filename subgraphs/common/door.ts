@@ -5,7 +5,7 @@ import type { QueueWatch } from './queue-watch.ts'
 /** While requests are being refused, none is taken on if the oldest waiting work is older than this. */
 const OLDEST_MS = 300
 /** While a queue is cut, requests are taken on for this long in each turn of the event loop. The rest of the turn is for what was taken on before, and for refusals. */
-const TURN_MS = 5
+const TURN_MS = 2
 /** So long after the last refusal everything is taken on again. */
 const QUIET_MS = 1_000
 /** Requests under way of one key that are taken on all the same: whoever asks for little does not wait for those who ask for much. */

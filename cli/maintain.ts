@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { acceptLoss } from './accept-loss.ts'
 import { reindex } from './reindex.ts'
 import { serviceOf } from './service.ts'
 import { verify } from './verify.ts'
@@ -7,13 +8,14 @@ export const MAINTENANCE_USAGE = `kis verify           compare the chunk index w
     --repair         delete what is too much, and ingest again what is missing
     --collection ID  one collection only
     --json           lines of JSON instead of text
+kis accept-loss LOG  start again without a log of changes that is gone (billing.sqlite-wal)
 kis reindex          build the chunk index anew while the service runs, then verify it
     --json           lines of JSON instead of text`
 
 /** What is wrong with the arguments. */
 class Usage extends Error {}
 
-/** Runs a command against the running service. Undefined: it is none of these; else the exit code: 0 in order, 1 differences remain, 2 it could not be done. */
+/** Runs a command, most of them against the running service. Undefined: it is none of these; else the exit code: 0 in order, 1 differences remain, 2 it could not be done. */
 export async function maintain([command, ...args]: readonly string[], env: NodeJS.ProcessEnv): Promise<number | undefined> {
   try {
     if (command === 'verify') {
@@ -25,6 +27,11 @@ export async function maintain([command, ...args]: readonly string[], env: NodeJ
       const service = serviceOf(env)
       await reindex(service, options, console.log)
       return (await verify(service, { ...options, repair: false, collectionId: undefined }, console.log)) ? 0 : 1
+    }
+    if (command === 'accept-loss') {
+      if (args.length !== 1) throw new Usage('kis accept-loss takes one name.')
+      acceptLoss(args[0]!, env, console.log)
+      return 0
     }
     return undefined
   } catch (error) {

@@ -6,19 +6,23 @@ import { readGatewayConfig } from '../gateway/config.ts'
 import { createGateway, type Gateway } from '../gateway/main.ts'
 import { restConfig } from '../rest-adapter/config.ts'
 import { createRestAdapter } from '../rest-adapter/main.ts'
-import { readBillingConfig } from '../subgraphs/billing/config.ts'
+import { billingFiles, readBillingConfig } from '../subgraphs/billing/config.ts'
 import { type Billing, createBilling } from '../subgraphs/billing/main.ts'
+import { DataFolder } from '../subgraphs/common/adapters/sqlite/data-folder.ts'
 import { type CatalogFile, readCatalogFile } from '../subgraphs/common/catalog-file.ts'
 import { systemClock } from '../subgraphs/common/clock.ts'
 import { Door } from '../subgraphs/common/door.ts'
+import { KisError } from '../subgraphs/common/errors.ts'
 import { graphqlBody } from '../subgraphs/common/graphql-errors.ts'
 import { healthRoutes } from '../subgraphs/common/health.ts'
 import { idSource } from '../subgraphs/common/ids.ts'
+import { secretFingerprintOf } from '../subgraphs/common/installation.ts'
 import { LargeBodies } from '../subgraphs/common/large-bodies.ts'
 import type { Link } from '../subgraphs/common/link.ts'
 import { APP_OPTIONS, type Drainable, listen, type Refuse } from '../subgraphs/common/listen.ts'
 import { localLink } from '../subgraphs/common/local-link.ts'
 import { createLog, type Log } from '../subgraphs/common/log.ts'
+import { Unfit } from '../subgraphs/common/opening.ts'
 import type { Caller } from '../subgraphs/common/principal.ts'
 import { type PrincipalTokens, principalTokens } from '../subgraphs/common/principal-token.ts'
 import { QueueWatch } from '../subgraphs/common/queue-watch.ts'
@@ -29,9 +33,9 @@ import { SharedClock } from '../subgraphs/common/shared-clock.ts'
 import type { StoringSubgraph, Subgraph, SubgraphName } from '../subgraphs/common/subgraph.ts'
 import { answerUnreadable } from '../subgraphs/common/unreadable.ts'
 import { watchedLink } from '../subgraphs/common/watched-link.ts'
-import { readInferenceConfig } from '../subgraphs/inference/config.ts'
+import { inferenceFiles, readInferenceConfig } from '../subgraphs/inference/config.ts'
 import { createInference } from '../subgraphs/inference/main.ts'
-import { readKnowledgeConfig } from '../subgraphs/knowledge/config.ts'
+import { knowledgeFiles, readKnowledgeConfig } from '../subgraphs/knowledge/config.ts'
 import { createKnowledge } from '../subgraphs/knowledge/main.ts'
 import { authenticateBy } from './authenticate-by.ts'
 import type { Config } from './config.ts'
@@ -119,7 +123,10 @@ class Start {
   readonly #door: Door
   /** What gateway and rest-adapter hold at once, in one process together. */
   readonly #bodies: LargeBodies
+  readonly #folder: DataFolder
   #secretBytes: Uint8Array | undefined
+  /** Asks billing whose its store is; undefined: this process itself names a new installation. */
+  #askInstallation: (() => Promise<string>) | undefined
   #tokensOfAll: PrincipalTokens | undefined
 
   constructor(role: Role | 'all', config: Config, stack: AsyncDisposableStack) {
@@ -134,9 +141,37 @@ class Start {
     this.#door = new Door(this.#watch)
     const clock = new SharedClock()
     this.#basics = { clock, ids: idSource(clock), log: this.#log }
+    this.#folder = new DataFolder({
+      files: this.#files(),
+      derived: [knowledgeFiles(this.#settings.knowledge.dataDirectory).index],
+      secretFingerprint: () => secretFingerprintOf(this.#secret()),
+      ask: () => this.#askInstallation?.() ?? null,
+      newId: () => this.#basics.ids('inst'),
+    })
   }
 
   async run(): Promise<Listening> {
+    await this.#lookAtFolder()
+    const listening = await this.#run()
+    const { stores = [] } = listening
+    // A failure ends the start by itself.
+    Promise.all(stores.map(({ opened }) => opened)).then(
+      () => this.#folder.noteSiblings(),
+      () => undefined,
+    )
+    return listening
+  }
+
+  /** Before anything begins to work on stores that are not to be used. What may be mended later is waited for when they are opened. */
+  async #lookAtFolder(): Promise<void> {
+    const { mongodb } = this.#settings.billing
+    if (mongodb || !['all', 'billing'].includes(this.#role)) return
+    await this.#folder.look().catch((error) => {
+      if (!(error instanceof Unfit)) throw error
+    })
+  }
+
+  async #run(): Promise<Listening> {
     for (const path of keepPrivate(this.#config.dataDirectory))
       this.#log.warn(
         { path },
@@ -151,6 +186,7 @@ class Start {
       case 'inference': {
         const billing = this.#remote('billing')
         const clock = this.#clockOf(billing)
+        this.#askInstallation = () => installationOf(billing, clock.opened)
         const inference = await this.#inference(billing, this.#remote('knowledge'))
         const problems = async () => [...clock.problems(), ...(await inference.problems())]
         return {
@@ -162,6 +198,7 @@ class Start {
       case 'knowledge': {
         const billing = this.#remote('billing')
         const clock = this.#clockOf(billing)
+        this.#askInstallation = () => installationOf(billing, clock.opened)
         const knowledge = await this.#knowledge(billing, this.#remote('inference'), clock.opened)
         const problems = async () => [...clock.problems(), ...(await knowledge.problems())]
         return {
@@ -207,6 +244,7 @@ class Start {
   async #all(): Promise<Listening> {
     const billing = this.#billing()
     const billingLink = this.#local(billing)
+    if (this.#settings.billing.mongodb) this.#askInstallation = () => installationOf(billingLink, billing.opened)
     // Each of the two asks the other; nothing is asked before both are there.
     const toKnowledge = laterLink()
     const inference = await this.#inference(billingLink, toKnowledge.link)
@@ -232,11 +270,24 @@ class Start {
     return { ready, problems, stores: [billing, inference, knowledge], billing }
   }
 
+  /** Those of SQLite that this process opens. */
+  #files(): readonly string[] {
+    const { billing, knowledge, inference } = this.#settings
+    const opens = (role: Role) => this.#role === 'all' || this.#role === role
+    const ofKnowledge = knowledgeFiles(knowledge.dataDirectory)
+    return [
+      ...(opens('billing') && !billing.mongodb ? [billingFiles(billing.dataDir).documents] : []),
+      ...(opens('knowledge') && !knowledge.mongodb ? [ofKnowledge.documents, ofKnowledge.blobs] : []),
+      ...(opens('knowledge') && !knowledge.elasticsearch ? [ofKnowledge.index] : []),
+      ...(opens('inference') && !inference.mongodb ? [inferenceFiles(inference.dataDirectory).documents] : []),
+    ]
+  }
+
   #billing(): Billing {
     return this.#stack.use(
       createBilling(
         { ...this.#settings.billing, pepper: deriveKey(this.#secret(), 'api key pepper'), plans: this.#settings.catalog.plans },
-        this.#basics,
+        { ...this.#basics, folder: this.#folder, secretFingerprint: secretFingerprintOf(this.#secret()) },
       ),
     )
   }
@@ -248,6 +299,7 @@ class Start {
         knowledge,
         sealingKey: deriveKey(this.#secret(), 'secrets of callers'),
         queue: this.#watch,
+        folder: this.#folder,
         ...this.#basics,
       }),
     )
@@ -255,7 +307,11 @@ class Start {
 
   async #knowledge(billing: Link, inference: Link, after?: Promise<unknown>): Promise<StoringSubgraph> {
     return this.#stack.use(
-      await createKnowledge(this.#settings.knowledge, { billing, inference }, { ...this.#basics, ...(after && { after }) }),
+      await createKnowledge(
+        this.#settings.knowledge,
+        { billing, inference },
+        { ...this.#basics, folder: this.#folder, ...(after && { after }) },
+      ),
     )
   }
 
@@ -417,6 +473,15 @@ function settingsOf({ env, catalogFile, mcpHosts }: Config) {
   }
   if (problems.size) throw new Error([...problems].join('\n'))
   return settings
+}
+
+/** @throws {KisError} billing does not answer: whoever opens a store tries again. */
+async function installationOf(billing: Link, opened: Promise<unknown>): Promise<string> {
+  await opened
+  const context = { caller: { service: 'knowledge' } as Caller, requestId: 'installation', signal: AbortSignal.timeout(READY_TIMEOUT_MS) }
+  const { data, errors } = await billing.execute({ query: '{ installationId }' }, context)
+  if (errors?.[0]) throw KisError.fromGraphQL(errors[0])
+  return (data as { installationId: string }).installationId
 }
 
 /** A link to a part that is made later. */

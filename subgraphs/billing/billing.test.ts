@@ -40,7 +40,7 @@ for (const { name, open } of STORES)
           plans: [SELF_HOSTED, SMALL_PLAN],
           ...WEBHOOKS,
         },
-        { clock, ids: idSource(clock), log: silentLog },
+        { clock, ids: idSource(clock), log: silentLog, installationId: async () => 'inst_1' },
       )
       await started.opened
       return started
@@ -140,7 +140,12 @@ for (const { name, open } of STORES)
         const config = { bootstrapApiKey: null, bootstrapCreditNanoUsd: 0n, pepper: new Uint8Array(32), plans: [SELF_HOSTED], ...WEBHOOKS }
         const keys: (string | null)[] = []
         for (let i = 0; i < 3; i++) {
-          await using unused = billingOn(async () => shared(fresh), config, { clock, ids: idSource(clock), log: silentLog })
+          await using unused = billingOn(async () => shared(fresh), config, {
+            clock,
+            ids: idSource(clock),
+            log: silentLog,
+            installationId: async () => 'inst_1',
+          })
           keys.push(await unused.bootstrapKey)
         }
         expect(new Set(keys).size).toBe(1)
@@ -152,7 +157,7 @@ for (const { name, open } of STORES)
         await using fresh = await open()
         const key = apiKeyFrom(randomBytes(32))
         const config = { bootstrapApiKey: key, bootstrapCreditNanoUsd: 0n, pepper: new Uint8Array(32), plans: [SELF_HOSTED], ...WEBHOOKS }
-        const runtime = { clock, ids: idSource(clock), log: silentLog }
+        const runtime = { clock, ids: idSource(clock), log: silentLog, installationId: async () => 'inst_1' }
         const source = `{ principalOfApiKey(apiKey: "${key}") { scopes } }`
         const another = { ...config, bootstrapApiKey: apiKeyFrom(randomBytes(32)) }
         for (const each of [config, config, another, { ...config, bootstrapApiKey: null }]) {
@@ -165,7 +170,9 @@ for (const { name, open } of STORES)
 
       it('does not start without the plan of its first organization', () => {
         const config = { bootstrapApiKey: null, bootstrapCreditNanoUsd: 0n, pepper: new Uint8Array(32), plans: [SMALL_PLAN], ...WEBHOOKS }
-        expect(() => billingOn(async () => store, config, { clock, ids: idSource(clock), log: silentLog })).toThrow('self-hosted')
+        expect(() =>
+          billingOn(async () => store, config, { clock, ids: idSource(clock), log: silentLog, installationId: async () => 'inst_1' }),
+        ).toThrow('self-hosted')
       })
     })
 

@@ -29,6 +29,8 @@ export interface Billing extends StoringSubgraph {
 }
 
 export interface BillingRuntime {
+  /** The installation that the store belongs to, which the other subgraphs ask for. */
+  readonly installationId: () => Promise<string>
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
@@ -49,7 +51,7 @@ const PING_TIMEOUT_MS = 1_500
 export function billingOn(
   open: () => Promise<DocumentStore>,
   config: Omit<BillingConfig, 'dataDir' | 'mongodb'>,
-  { clock, ids, log, isExclusive = false }: BillingRuntime & { readonly isExclusive?: boolean },
+  { installationId, clock, ids, log, isExclusive = false }: BillingRuntime & { readonly isExclusive?: boolean },
 ): Billing {
   if (!config.plans.some((plan) => plan.code === DEFAULT_PLAN)) throw new Error(`The catalog has no plan \`${DEFAULT_PLAN}\`.`)
   const stopping = new AbortController()
@@ -65,6 +67,7 @@ export function billingOn(
     egress: new Egress({ allowed: config.egressAllowed }),
     retryBackoffMs: config.retryBackoffMs,
     webhooksDue: () => sender.wake(),
+    installationId,
     clock,
     ids,
     log,

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { parseEgressAllow } from '../common/egress-address.ts'
 import { type MongoDatabase, mongoDatabaseOf } from '../common/mongodb-url.ts'
 import type { Plan } from '../common/principal.ts'
@@ -52,6 +53,8 @@ export function readBillingConfig(env: Readonly<Record<string, string | undefine
     retryBackoffMs,
   }
 }
+
+export const billingFiles = (dataDir: string) => ({ documents: join(dataDir, 'billing.sqlite') })
 
 function creditOf(text: string): bigint | undefined {
   try {

@@ -1,24 +1,40 @@
-import { join } from 'node:path'
 import { openMongoDocumentStore } from '../common/adapters/mongodb/document-store.ts'
+import { claimDatabase } from '../common/adapters/mongodb/store-mark.ts'
+import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/document-store.ts'
+import type { Installation } from '../common/installation.ts'
 import type { SharedClock } from '../common/shared-clock.ts'
 import { type Billing, type BillingRuntime, billingOn } from './billing.ts'
-import type { BillingConfig } from './config.ts'
+import { type BillingConfig, billingFiles } from './config.ts'
 
 export type { Billing, BillingRuntime } from './billing.ts'
 
 const PING_TIMEOUT_MS = 2_000
 
+export interface BillingStart extends Omit<BillingRuntime, 'installationId'> {
+  readonly clock: SharedClock
+  readonly folder: DataFolder
+  readonly secretFingerprint: string
+}
+
 /** Billing on its own database, which it opens in the background; disposing it closes both. MongoDB's clock is its clock. */
-export function createBilling(config: BillingConfig, runtime: BillingRuntime & { readonly clock: SharedClock }): Billing {
+export function createBilling(config: BillingConfig, { folder, secretFingerprint, ...runtime }: BillingStart): Billing {
   const { dataDir, mongodb } = config
-  const { clock, log } = runtime
+  const { clock, ids, log } = runtime
+  const owner = Promise.withResolvers<Installation>()
   const open = async () => {
-    if (!mongodb) return openSqliteDocumentStore({ file: join(dataDir, 'billing.sqlite'), log })
+    if (!mongodb) {
+      const { installation } = await folder.look()
+      const store = await openSqliteDocumentStore({ file: billingFiles(dataDir).documents, installation, log })
+      owner.resolve(installation)
+      return store
+    }
+    owner.resolve(await claimDatabase(mongodb, { id: null, newId: () => ids('inst'), secretFingerprint }))
     const store = await openMongoDocumentStore({ ...mongodb, log })
     await clock.follow(() => store.ping(AbortSignal.timeout(PING_TIMEOUT_MS)))
     return store
   }
+  const installationId = async () => (await owner.promise).id
   // A data folder belongs to one process.
-  return billingOn(open, config, { ...runtime, isExclusive: mongodb === null })
+  return billingOn(open, config, { ...runtime, installationId, isExclusive: mongodb === null })
 }

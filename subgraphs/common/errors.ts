@@ -92,8 +92,9 @@ export class ModelNotFound extends KisError {
 }
 
 export class ServiceUnavailable extends KisError {
-  constructor(what: string, detail: ErrorDetail = {}) {
-    super('service_unavailable', `${what} is unavailable at the moment.`, { retryAfterMs: 1_000, ...detail })
+  /** `why`: what the caller may know of the reason, such as `the disk is full`. */
+  constructor(what: string, { why, ...detail }: ErrorDetail & { readonly why?: string } = {}) {
+    super('service_unavailable', `${what} is unavailable at the moment${why ? `: ${why}` : ''}.`, { retryAfterMs: 1_000, ...detail })
   }
 }
 

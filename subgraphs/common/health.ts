@@ -3,7 +3,7 @@ import type { Log } from './log.ts'
 
 /**
  * `/healthz`: the process runs. `/readyz`: it can serve; 503 with the parts that keep it from that. Neither needs a key, and so neither tells
- * more than the names of parts: what is wrong with them, with addresses and files, stands in the log. `serves`: whether a process with these
+ * more than the names of parts, and that one is damaged, or its disk full or failing: what else is wrong, with addresses and files, stands in the log. `serves`: whether a process with these
  * problems does what it is for all the same, in part; then it is ready, and says that it is degraded. Default: none does. Whoever asks while a look is
  * under way gets its answer, so that strangers who ask without end cost the stores one look at a time.
  */
@@ -36,7 +36,14 @@ export function asksForHealth({ url = '' }: { readonly url?: string | undefined 
   return /^\/(healthz|readyz)(\?|$)/.test(url)
 }
 
-/** `document store: connect ECONNREFUSED …` → `document store`. */
+/** What may be told of a part to anybody, and helps whoever operates it. */
+const TOLD = ['the disk is full', 'it is damaged', 'its storage fails']
+
+/** `document store: connect ECONNREFUSED …` → `document store`; `blob store: the disk is full: /data/…` → `blob store: the disk is full`. */
 function partsOf(problems: readonly string[]): readonly string[] {
-  return [...new Set(problems.map((problem) => problem.split(':', 1)[0]!))]
+  const told = problems.map((problem) => {
+    const [part, why = ''] = problem.split(': ', 2)
+    return TOLD.includes(why) ? `${part}: ${why}` : part!
+  })
+  return [...new Set(told)]
 }

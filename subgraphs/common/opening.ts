@@ -16,6 +16,15 @@ export class Unfit extends Error {
   }
 }
 
+/** A store that can be opened, or read in part, and is not what was written. No waiting mends it. */
+export class Damaged extends Error {
+  /** `message`: what is damaged, how it shows, and what to do. */
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'Damaged'
+  }
+}
+
 /** The wait after the first try that failed; each further one is twice as long, up to the last. */
 const FIRST_WAIT_MS = 200
 /** So long may a store be back before it is noticed. */
@@ -132,8 +141,9 @@ async function silenceOf(value: unknown, signal: AbortSignal): Promise<readonly 
   try {
     await ping?.call(value, signal)
     return []
-  } catch {
-    return ['it does not answer']
+  } catch (error) {
+    if (error instanceof Unfit) return error.problems
+    return [error instanceof Damaged ? `it is damaged: ${error.message}` : 'it does not answer']
   }
 }
 

@@ -1,4 +1,4 @@
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { type CatalogFile, readCatalogFile } from '../common/catalog-file.ts'
 import { parseEgressAllow } from '../common/egress-address.ts'
 import { type MongoDatabase, mongoDatabaseOf } from '../common/mongodb-url.ts'
@@ -33,3 +33,5 @@ export function readInferenceConfig(env: Readonly<Record<string, string | undefi
     mongodb,
   }
 }
+
+export const inferenceFiles = (dataDirectory: string) => ({ documents: join(dataDirectory, 'inference.sqlite') })

@@ -40,6 +40,7 @@ const runtime = {
     },
   },
   billing: {} as Link,
+  folder: { look: async () => ({ installation: { id: 'inst_1', secretFingerprint: '0' }, lost: [] }) },
   sealingKey: new Uint8Array(32),
   queue: { wait: () => () => undefined },
   clock: systemClock,

@@ -1,5 +1,6 @@
-import { join } from 'node:path'
 import { openMongoDocumentStore } from '../common/adapters/mongodb/document-store.ts'
+import { claimDatabase } from '../common/adapters/mongodb/store-mark.ts'
+import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/document-store.ts'
 import type { EngineEntry, EngineKind } from '../common/catalog-file.ts'
 import type { Clock } from '../common/clock.ts'
@@ -25,7 +26,7 @@ import { azureAddresses } from './adapters/openai/azure.ts'
 import { createOpenAiEngines } from './adapters/openai/engines.ts'
 import { TIMEOUTS, type Timeouts } from './adapters/vendor/limits.ts'
 import { operatorAlerts } from './adapters/vendor/operator-alerts.ts'
-import type { InferenceConfig } from './config.ts'
+import { type InferenceConfig, inferenceFiles } from './config.ts'
 import { Breaker } from './domain/breaker.ts'
 import { catalogOf } from './domain/catalog.ts'
 import { RetryBudget } from './domain/retry-budget.ts'
@@ -46,6 +47,7 @@ import { WorkflowRuns } from './use-cases/workflows/workflow-runs.ts'
 export interface InferenceRuntime {
   readonly billing: Link
   readonly knowledge: Link
+  readonly folder: Pick<DataFolder, 'look'>
   /** 32 bytes, for what callers trust the service with. */
   readonly sealingKey: Uint8Array
   readonly queue: Pick<QueueWatch, 'wait'>
@@ -62,7 +64,7 @@ const PING_TIMEOUT_MS = 1_500
  * that the others go on while the store is lost. Disposing it finishes the charges under way, then closes store and engines.
  */
 export async function createInference(config: InferenceConfig, runtime: InferenceRuntime): Promise<StoringSubgraph> {
-  const { billing, knowledge, queue, clock, ids, log } = runtime
+  const { billing, knowledge, folder, queue, clock, ids, log } = runtime
   await using stack = new AsyncDisposableStack()
   const engines = new Map<string, Engine>()
   let embedded: EmbeddedEngines | undefined
@@ -80,10 +82,13 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   let working: Promise<unknown> | undefined
   const { dataDirectory, mongodb } = config
   const { store, collections } = openDocuments(openCollections, {
-    open: () =>
-      mongodb
+    async open() {
+      const { installation } = await folder.look()
+      if (mongodb) await claimDatabase(mongodb, installation)
+      return mongodb
         ? openMongoDocumentStore({ ...mongodb, log })
-        : openSqliteDocumentStore({ file: join(dataDirectory, 'inference.sqlite'), log }),
+        : openSqliteDocumentStore({ file: inferenceFiles(dataDirectory).documents, installation, log })
+    },
     clock,
     signal,
   })

@@ -1,4 +1,6 @@
 import { openMongoDocumentStore } from '../common/adapters/mongodb/document-store.ts'
+import { claimDatabase } from '../common/adapters/mongodb/store-mark.ts'
+import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/document-store.ts'
 import type { Clock } from '../common/clock.ts'
 import { EventLog } from '../common/event-log.ts'
@@ -37,11 +39,20 @@ export interface KnowledgeLinks {
   readonly inference: Link
 }
 
+export interface KnowledgeRuntime {
+  readonly folder: Pick<DataFolder, 'look'>
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly log: Log
+  /** The workers wait for it. */
+  readonly after?: Promise<unknown>
+}
+
 /** Opens its stores in the background, and starts the workers when all are open and `after` has resolved. */
 export async function createKnowledge(
   config: KnowledgeConfig,
   links: KnowledgeLinks,
-  { clock, ids, log, after }: { readonly clock: Clock; readonly ids: IdSource; readonly log: Log; readonly after?: Promise<unknown> },
+  { folder, clock, ids, log, after }: KnowledgeRuntime,
 ): Promise<StoringSubgraph> {
   const files = knowledgeFiles(config.dataDirectory)
   const { mongodb, elasticsearch } = config
@@ -49,19 +60,31 @@ export async function createKnowledge(
   const stopping = new AbortController()
   const { signal } = stopping
   const { store: documents, collections } = openDocuments(knowledgeStore, {
-    open: () => (mongodb ? openMongoDocumentStore({ ...mongodb, log }) : openSqliteDocumentStore({ file: files.documents, log })),
+    async open() {
+      const { installation } = await folder.look()
+      if (!mongodb) return openSqliteDocumentStore({ file: files.documents, installation, log })
+      await claimDatabase(mongodb, installation)
+      return openMongoDocumentStore({ ...mongodb, log })
+    },
     clock,
     signal,
   })
   const blobs = new Opening<BlobStore>({
     part: 'blob store',
-    open: () => (mongodb ? openMongoBlobStore(mongodb) : openSqliteBlobStore({ file: files.blobs, log })),
+    async open() {
+      const { installation } = await folder.look()
+      return mongodb ? openMongoBlobStore(mongodb) : openSqliteBlobStore({ file: files.blobs, installation, log })
+    },
     clock,
     signal,
   })
   const index = new Opening<ChunkIndex>({
     part: 'chunk index',
-    open: () => (elasticsearch ? openElasticsearchChunkIndex({ ...elasticsearch, log }) : openSqliteChunkIndex({ file: files.index, log })),
+    async open() {
+      const { installation, lost } = await folder.look()
+      if (elasticsearch) return openElasticsearchChunkIndex({ ...elasticsearch, installation, log })
+      return openSqliteChunkIndex({ file: files.index, installation, isExpected: lost.includes(files.index), log })
+    },
     clock,
     signal,
   })

@@ -240,6 +240,10 @@ export class MemoryBlobStore implements BlobStore {
   async delete(key: string) {
     this.keys.delete(key)
   }
+  async deleteAll(prefix: string) {
+    for (const key of [...this.keys.keys()]) if (key.startsWith(prefix)) this.keys.delete(key)
+  }
+  async ping() {}
 }
 
 /** Words of a paragraph: two paragraphs are more than ingestion puts into one chunk. */

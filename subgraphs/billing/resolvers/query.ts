@@ -57,6 +57,11 @@ export const Query = {
     return principalOfApiKey(deps, apiKey)
   },
 
+  installationId(_parent: unknown, _args: object, { deps, caller }: Context) {
+    requireService(caller)
+    return deps.installationId()
+  },
+
   principalOfKey(_parent: unknown, args: { readonly organizationId: string; readonly apiKeyId: string }, { deps, caller }: Context) {
     requireService(caller)
     return principalOfKey(deps, args.organizationId, args.apiKeyId)

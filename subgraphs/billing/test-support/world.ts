@@ -68,6 +68,7 @@ export function openBilling(store: DocumentStore, clock: Clock, ids: IdSource = 
     egress: new Egress(),
     retryBackoffMs: 1_000,
     webhooksDue: () => {},
+    installationId: async () => 'inst_1',
     clock,
     ids,
     log: silentLog,

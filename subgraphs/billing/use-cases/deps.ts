@@ -22,6 +22,8 @@ export interface BillingDeps {
   readonly retryBackoffMs: number
   /** Wakes who sends webhooks. */
   readonly webhooksDue: () => void
+  /** What every store of the installation carries. */
+  readonly installationId: () => Promise<string>
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log

@@ -85,7 +85,7 @@ export interface DocumentCollection<T extends StoredDocument> {
 export interface DocumentStore extends AsyncDisposable {
   /** Makes the collection and its indexes when they are not there yet. The same name gives the same collection. */
   collection<T extends StoredDocument>(spec: CollectionSpec): DocumentCollection<T>
-  /** What the store's own clock shows. Rejects when it cannot serve reads or writes at the moment. @throws {ServiceUnavailable} */
+  /** What the store's own clock shows. @throws {Error} it cannot serve reads or writes: `Unfit` at the moment, `Damaged` any more. */
   ping(signal: AbortSignal): Promise<Date>
 }
 

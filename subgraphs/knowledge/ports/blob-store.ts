@@ -1,4 +1,4 @@
-/** Bytes under a key, for file contents and extracted texts. Adapters pass `test/contract/blob-store.ts`. */
+/** Bytes under a key, for file contents, extracted texts and passages. Adapters pass `test/contract/blob-store.ts`. */
 export interface BlobStore {
   /** Stores the bytes durably, replacing what the key had; a reader sees the old bytes or the new, never a mixture. */
   put(key: string, bytes: Uint8Array): Promise<void>
@@ -9,4 +9,8 @@ export interface BlobStore {
   get(key: string, range?: { readonly offset: number; readonly length: number }): Promise<Uint8Array | null>
   /** Repeatable; an absent key is fine. */
   delete(key: string): Promise<void>
+  /** Every key that begins with `prefix`. Repeatable. */
+  deleteAll(prefix: string): Promise<void>
+  /** Rejects when it cannot serve. */
+  ping(signal: AbortSignal): Promise<void>
 }

@@ -137,6 +137,11 @@ export interface ChunkIndex extends AsyncDisposable {
    * @throws {KisError} `invalid_request` `after` is not what a step gave.
    */
   rebuild(after: string | null, termsOf: TermsOf, signal: AbortSignal): Promise<RebuildStep>
+  /**
+   * Puts an empty index in the place of one that cannot be read: damaged, lost, or another installation's. What was there is kept beside it, where there was
+   * something. False, and nothing is done: it can be read.
+   */
+  replaceUnreadable(): Promise<boolean>
   /** Rejects when the index cannot serve. */
   ping(signal: AbortSignal): Promise<void>
 }

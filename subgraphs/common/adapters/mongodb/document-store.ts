@@ -4,6 +4,7 @@ import type { Log } from '../../log.ts'
 import type { MongoDatabase } from '../../mongodb-url.ts'
 import { Unfit } from '../../opening.ts'
 import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../ports/document-store.ts'
+import { untilAborted } from '../../until-aborted.ts'
 import { checkSpec } from '../documents/spec.ts'
 import { connectMongo } from './connection.ts'
 import { MongoCollection } from './document-collection.ts'
@@ -49,16 +50,8 @@ class MongoDocumentStore implements DocumentStore {
     return collection as unknown as DocumentCollection<T>
   }
 
-  async ping(signal: AbortSignal): Promise<Date> {
-    signal.throwIfAborted()
-    const { promise: aborted, reject } = Promise.withResolvers<never>()
-    const onAbort = () => reject(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
-    try {
-      return await Promise.race([this.#answers(), aborted])
-    } finally {
-      signal.removeEventListener('abort', onAbort)
-    }
+  ping(signal: AbortSignal): Promise<Date> {
+    return untilAborted(this.#answers(), signal)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

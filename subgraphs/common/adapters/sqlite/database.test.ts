@@ -67,7 +67,7 @@ it('a file of another kind is refused', async () => {
   await expect(open()).rejects.toThrow(/not the file of a document store/)
   await rm(file)
   await writeFile(file, 'something else that is long enough to be read as a header of a file'.repeat(50))
-  await expect(open()).rejects.toThrow(/the document store, cannot be opened: file is not a database/)
+  await expect(open()).rejects.toThrow(/is damaged \(file is not a database\)/)
 })
 
 it('a storage that may be mended is told apart from what no waiting mends', async () => {

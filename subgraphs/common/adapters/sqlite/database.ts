@@ -1,7 +1,9 @@
-import { mkdirSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { existsSync, mkdirSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import { Unfit } from '../../opening.ts'
+import type { Installation } from '../../installation.ts'
+import { Damaged, Unfit } from '../../opening.ts'
+import { checkMark } from './store-mark.ts'
 
 /** What a file holds, so that no store opens another one's file or a file of a newer version of itself. */
 export interface FileKind {
@@ -23,15 +25,20 @@ const CACHE_KIB = 16 * 1024
 const JOURNAL_SIZE_LIMIT_BYTES = 64 * 1024 * 1024
 const MAX_STATEMENTS = 500
 
+export interface FailureFacts {
+  readonly kind: 'disk_full' | 'damaged' | 'failing'
+  /** True after a failed fsync: what the disk has is unknown then, and another fsync would not tell (it may succeed without having written). */
+  readonly isFinal: boolean
+}
+
 /** An error of SQLite that is not the caller's: a full disk, a failing one, a damaged file. */
 export class StorageFailure extends Error {
-  /** True after a failed fsync: what the disk has is unknown then, and another fsync would not tell (it may succeed without having written). */
-  readonly data: { readonly isFinal: boolean }
+  readonly data: FailureFacts
 
-  constructor(cause: Error, isFinal: boolean) {
+  constructor(cause: Error, data: FailureFacts) {
     super(cause.message, { cause })
     this.name = 'StorageFailure'
-    this.data = { isFinal }
+    this.data = data
   }
 }
 
@@ -40,6 +47,7 @@ const SQLITE_ERROR = 1
 const SQLITE_BUSY = 5
 const SQLITE_LOCKED = 6
 const SQLITE_CORRUPT = 11
+const SQLITE_FULL = 13
 const SQLITE_CONSTRAINT = 19
 const SQLITE_MISUSE = 21
 const SQLITE_RANGE = 25
@@ -61,7 +69,18 @@ export function storageFailureOf(error: unknown): StorageFailure | undefined {
   if (error instanceof StorageFailure) return error
   const code = codeOf(error)
   if (code === undefined || [SQLITE_ERROR, SQLITE_CONSTRAINT, SQLITE_MISUSE, SQLITE_RANGE].includes(code & 0xff)) return undefined
-  return new StorageFailure(error as Error, code === SQLITE_IOERR_FSYNC || code === SQLITE_IOERR_DIR_FSYNC)
+  const isDamaged = [SQLITE_CORRUPT, SQLITE_NOTADB].includes(code & 0xff)
+  const kind = isDamaged ? 'damaged' : (code & 0xff) === SQLITE_FULL ? 'disk_full' : 'failing'
+  return new StorageFailure(error as Error, { kind, isFinal: code === SQLITE_IOERR_FSYNC || code === SQLITE_IOERR_DIR_FSYNC })
+}
+
+/** @throws {StorageFailure} where `run` meets one. */
+export function orFailure<T>(run: () => T): T {
+  try {
+    return run()
+  } catch (error) {
+    throw storageFailureOf(error) ?? error
+  }
 }
 
 /** Makes the folder of a file. @throws {Unfit} it cannot be made at the moment: no rights, a read-only or full disk, a mount that is missing. */
@@ -73,33 +92,93 @@ export function makeFolderOf(file: string): void {
   }
 }
 
-/** What to say of an error: a later try may find the storage mended, but never a file that holds something else. */
-function openingFailureOf(what: string, error: unknown): Error {
-  const message = `${what} cannot be opened: ${(error as Error).message}`
-  const code = codeOf(error) ?? 0
-  const isStorage = storageFailureOf(error) && ![SQLITE_CORRUPT, SQLITE_NOTADB].includes(code & 0xff)
-  return isStorage ? new Unfit([message], { cause: error }) : new Error(message, { cause: error })
+/** What to say of an error: a later try may find the storage mended, but never a damaged file. */
+export function openingFailureOf(file: string, error: unknown): Error {
+  const failure = storageFailureOf(error)
+  const { message } = error as Error
+  if (failure?.data.kind === 'damaged') return damaged(file, message, error)
+  const said = `${file} cannot be opened: ${message}`
+  return failure ? new Unfit([said], { cause: error }) : new Error(said, { cause: error })
+}
+
+/** A file that a newer version of the program has written. */
+export class NewerFile extends Error {
+  constructor(file: string, version: number, known: number) {
+    super(`${file} has schema version ${version}; this program knows ${known}. Start a newer version of the program.`)
+    this.name = 'NewerFile'
+  }
+}
+
+/** A file that SQLite cannot make sense of. */
+export function damaged(file: string, why: string, cause?: unknown): Damaged {
+  return new Damaged(`${file} is damaged (${why}). Stop the service, and put the data folder back from a backup.`, { cause })
 }
 
 /**
  * Keeps the file for this process until it is disposed of or the process ends, however it ends: the system drops a dead process's lock.
  * It is on a file beside it, so that the connections of this process have the file itself to share. Nothing else may open the lock's
  * file: POSIX drops all locks of a process on a file when the process closes any of its descriptors.
- * @throws {Error} another process, or another store of this one, has it. @throws {Unfit} the storage fails.
  */
-export function lockFile(file: string): Disposable {
-  makeFolderOf(file)
-  const lock = opened(`${file}.lock`, { timeout: 0 })
-  try {
-    lock.exec('BEGIN EXCLUSIVE')
-  } catch (error) {
-    lock.close()
-    if (![SQLITE_BUSY, SQLITE_LOCKED].includes((codeOf(error) ?? 0) & 0xff)) throw openingFailureOf(`${file}.lock`, error)
-    throw new Error(`${file} is in use: one process opens it at a time. Stop the other one, or give this one a data folder of its own.`, {
-      cause: error,
-    })
+export class FileLock implements Disposable {
+  readonly #file: string
+  readonly #lock: DatabaseSync
+
+  /** @throws {Error} another process, or another store of this one, has it. @throws {Unfit} the storage fails. */
+  constructor(file: string) {
+    makeFolderOf(file)
+    this.#file = file
+    this.#lock = opened(`${file}.lock`, { timeout: 0 })
+    try {
+      // Held from the first transaction on, until the connection is closed.
+      this.#lock.exec('PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT')
+    } catch (error) {
+      this.#lock.close()
+      if (![SQLITE_BUSY, SQLITE_LOCKED].includes((codeOf(error) ?? 0) & 0xff)) throw openingFailureOf(`${file}.lock`, error)
+      throw new Error(`${file} is in use: one process opens it at a time. Stop the other one, or give this one a data folder of its own.`, {
+        cause: error,
+      })
+    }
   }
-  return { [Symbol.dispose]: () => lock.close() }
+
+  /** The log of changes that a process left behind when it ended without closing the file, and that is not there any more; null: nothing is missing. */
+  get missingLog(): string | null {
+    const { user_version: isInUse } = this.#lock.prepare('PRAGMA user_version').get() as { user_version: number }
+    const log = `${this.#file}-wal`
+    return isInUse && existsSync(this.#file) && !existsSync(log) ? log : null
+  }
+
+  /** From now on a part of what the file holds may be in its log of changes alone. @throws {Unfit} */
+  noteOpen(): void {
+    this.#note(1)
+  }
+
+  /** Brings what the log of changes holds into the file, and notes that nothing is in the log alone. When either fails, the log is missed if it is gone at the next start. */
+  noteClosed(): void {
+    try {
+      using connection = new Connection(this.#file, { readOnly: false })
+      const { busy } = connection.database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number }
+      if (!busy) this.#note(0)
+    } catch {
+      // A full or failing disk: the log stays, and so does the note.
+    }
+  }
+
+  /** The operator does without what a missing log held. */
+  acceptLoss(): void {
+    this.#note(0)
+  }
+
+  #note(isInUse: 0 | 1): void {
+    try {
+      this.#lock.exec(`PRAGMA user_version=${isInUse}`)
+    } catch (error) {
+      throw openingFailureOf(`${this.#file}.lock`, error)
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#lock.close()
+  }
 }
 
 function opened(file: string, options: { readonly timeout: number }): DatabaseSync {
@@ -110,8 +189,21 @@ function opened(file: string, options: { readonly timeout: number }): DatabaseSy
   }
 }
 
-/** Makes the file when there is none. @throws {Error} it is something else, or newer than this program. @throws {Unfit} the storage fails. */
-export function prepareFile(file: string, kind: FileKind): void {
+export interface FileOptions {
+  readonly kind: FileKind
+  readonly lock: FileLock
+  /** Absent: the file is not asked whose it is. */
+  readonly installation?: Installation
+}
+
+/** Makes the file when there is none. @throws {Error} it is something else, damaged, another installation's, or newer than this program. @throws {Unfit} the storage fails. */
+export function prepareFile(file: string, { kind, lock, installation }: FileOptions): void {
+  const { missingLog } = lock
+  if (missingLog)
+    throw new Error(
+      `${missingLog} is missing. The process that used ${file} ended without closing it, and what it wrote last was in that log. ` +
+        `Put the log back beside the file, or put back the whole data folder from a backup. To go on without what was in it, run \`kis accept-loss ${basename(missingLog)}\`.`,
+    )
   using closing = new DisposableStack()
   const database = opened(file, { timeout: BUSY_TIMEOUT_MS })
   closing.defer(() => database.close())
@@ -125,14 +217,15 @@ export function prepareFile(file: string, kind: FileKind): void {
     }
     database.exec('PRAGMA journal_mode=WAL')
   } catch (error) {
-    throw openingFailureOf(`${file}, the ${kind.name},`, error)
+    throw openingFailureOf(file, error)
   }
   if (read('application_id') !== kind.applicationId) throw new Error(`${file} is not the file of a ${kind.name}.`)
   const version = read('user_version')
-  if (version > kind.schemaVersion) {
-    throw new Error(
-      `${file} has schema version ${version}; this program knows ${kind.schemaVersion}. Start a newer version of the program.`,
-    )
+  if (version > kind.schemaVersion) throw new NewerFile(file, version, kind.schemaVersion)
+  try {
+    if (installation) checkMark(database, file, installation)
+  } catch (error) {
+    throw storageFailureOf(error) ? openingFailureOf(file, error) : error
   }
 }
 

@@ -1,29 +1,47 @@
 import { isDeepStrictEqual } from 'node:util'
 import { ServiceUnavailable } from '../../errors.ts'
+import type { Installation } from '../../installation.ts'
 import type { Log } from '../../log.ts'
 import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../ports/document-store.ts'
+import { untilAborted } from '../../until-aborted.ts'
 import type { WorkerClient } from '../../worker-rpc.ts'
 import { checkSpec } from '../documents/spec.ts'
-import { Connection, lockFile, prepareFile, storageFailureOf } from './database.ts'
+import { Connection, damaged, FileLock, prepareFile, storageFailureOf } from './database.ts'
 import { SqliteCollection, type StoreAccess } from './document-collection.ts'
 import { DOCUMENT_FILE } from './document-file.ts'
-import { startRowReader, startThread } from './threads.ts'
+import { StoreFile, startRowReader, startThread } from './threads.ts'
 
 const WHAT = 'The document store'
 
+export interface SqliteStoreOptions {
+  readonly file: string
+  /** Whose the file must be. Absent: anybody's. */
+  readonly installation?: Installation
+  readonly log: Log
+}
+
 /**
  * Opens the documents of one SQLite file, and makes it when it is not there. Writes go through one thread, which commits those that wait
- * together; reads by key run on the calling loop. @throws {Error} the file is in use, of another kind, or of a newer version.
+ * together; reads by key run on the calling loop. @throws {Error} the file is in use, damaged, of another kind or installation, or of a newer version.
  */
-export async function openSqliteDocumentStore({ file, log }: { readonly file: string; readonly log: Log }): Promise<DocumentStore> {
+export async function openSqliteDocumentStore({ file: path, installation, log }: SqliteStoreOptions): Promise<DocumentStore> {
   await using opening = new AsyncDisposableStack()
-  opening.use(lockFile(file))
-  prepareFile(file, DOCUMENT_FILE)
-  const writer = opening.use(startThread(new URL('./document-writer.ts', import.meta.url), { file, what: WHAT, log }))
-  await writer.call('ping', [])
-  const reader = opening.use(startRowReader({ file, what: WHAT, log }))
-  const connection = opening.use(new Connection(file, { readOnly: true }))
-  return new SqliteDocumentStore({ writer, reader, connection, closing: opening.move(), log })
+  const lock = opening.use(new FileLock(path))
+  prepareFile(path, { kind: DOCUMENT_FILE, lock, ...(installation && { installation }) })
+  const file = new StoreFile({ path, what: WHAT, log })
+  try {
+    const writer = opening.use(startThread(new URL('./document-writer.ts', import.meta.url), file))
+    await writer.call('ping', [])
+    lock.noteOpen()
+    opening.defer(() => lock.noteClosed())
+    const reader = opening.use(startRowReader(file))
+    const damage = await reader.call<string | null>('damageSeenAtStart', [])
+    if (damage !== null) throw damaged(path, damage)
+    const connection = opening.use(new Connection(path, { readOnly: true }))
+    return new SqliteDocumentStore({ writer, reader, connection, file, closing: opening.move() })
+  } catch (error) {
+    throw file.problemOf(error)
+  }
 }
 
 interface Parts {
@@ -32,7 +50,7 @@ interface Parts {
   readonly connection: Connection
   /** Disposes of the parts above and of the lock, in the right order. */
   readonly closing: AsyncDisposableStack
-  readonly log: Log
+  readonly file: StoreFile
 }
 
 class SqliteDocumentStore implements DocumentStore {
@@ -51,7 +69,7 @@ class SqliteDocumentStore implements DocumentStore {
       checkSpec(spec)
       const ready = this.#parts.writer.call<void>('createCollection', [spec])
       // Whoever uses the collection is told; a collection that nobody uses yet must not end the process.
-      ready.catch((error) => this.#parts.log.error({ err: error, collection: spec.name }, 'a collection could not be made'))
+      ready.catch((error) => this.#parts.file.log.error({ err: error, collection: spec.name }, 'a collection could not be made'))
       this.#made.push(ready)
       collection = new SqliteCollection(spec, this.#accessAfter(ready))
       this.#collections.set(spec.name, collection)
@@ -61,40 +79,39 @@ class SqliteDocumentStore implements DocumentStore {
   }
 
   #accessAfter(ready: Promise<void>): StoreAccess {
-    const { writer, reader, connection } = this.#parts
+    const { writer, reader } = this.#parts
     return {
       ready,
-      readNow: ({ text, parameters }) => readNow(connection, text, parameters),
+      readNow: ({ text, parameters }) => this.#readNow(text, parameters),
       readAside: ({ text, parameters }) => reader.call('all', [text, parameters]),
       write: (method, ...args) => writer.call(method, args),
     }
   }
 
   async ping(signal: AbortSignal): Promise<Date> {
-    signal.throwIfAborted()
-    readNow(this.#parts.connection, 'SELECT 1 FROM sqlite_schema', [])
-    const { promise: aborted, reject } = Promise.withResolvers<never>()
-    const onAbort = () => reject(signal.reason)
-    signal.addEventListener('abort', onAbort, { once: true })
+    const { file, reader, writer } = this.#parts
     try {
-      await Promise.race([Promise.all([...this.#made, this.#parts.writer.call('ping', [])]), aborted])
+      file.checkDamage()
+      this.#readNow('SELECT 1 FROM sqlite_schema', [])
+      await untilAborted(Promise.all([...this.#made, reader.call('readEnds', []), writer.call('ping', [])]), signal)
       return new Date()
-    } finally {
-      signal.removeEventListener('abort', onAbort)
+    } catch (error) {
+      throw file.problemOf(error)
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#parts.closing.disposeAsync()
   }
-}
 
-function readNow(connection: Connection, text: string, parameters: readonly (string | number)[]): readonly unknown[][] {
-  if (!connection.database.isOpen) throw new ServiceUnavailable(WHAT)
-  try {
-    return connection.prepare(text).all(...parameters) as unknown as unknown[][]
-  } catch (error) {
-    const failure = storageFailureOf(error)
-    throw failure ? new ServiceUnavailable(WHAT, { cause: failure }) : error
+  #readNow(text: string, parameters: readonly (string | number)[]): readonly unknown[][] {
+    const { connection, file } = this.#parts
+    if (!connection.database.isOpen) throw new ServiceUnavailable(WHAT)
+    try {
+      return connection.prepare(text).all(...parameters) as unknown as unknown[][]
+    } catch (error) {
+      const failure = storageFailureOf(error)
+      throw failure ? file.failed(failure) : error
+    }
   }
 }

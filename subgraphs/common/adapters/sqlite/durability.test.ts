@@ -72,7 +72,7 @@ describe('what was acknowledged', { timeout: TIMEOUT_MS }, () => {
 
   it.skipIf(!existsSync(PRLIMIT))('is all that a full disk leaves, and later writes work again (needs prlimit)', async () => {
     const output = start(PRLIMIT, `--fsize=${2 * 1024 * 1024}:unlimited`, process.execPath, WRITE_TO_A_FULL_DISK, file)
-    expect((await output.next()).value).toBe('full service_unavailable service_unavailable')
+    expect((await output.next()).value).toBe('full service_unavailable unfit')
     execFileSync(PRLIMIT, [`--pid=${child!.pid}`, '--fsize=unlimited:unlimited'])
     child!.stdin.end('go on\n')
     const { acknowledged, ...rest } = JSON.parse(String((await output.next()).value))

@@ -1,18 +1,18 @@
 import { serveWorker, workerInput } from '../../worker-rpc.ts'
-import { Connection, storageFailureOf } from './database.ts'
+import { Connection, orFailure } from './database.ts'
+import { damageSeenAtStart, readEnds } from './file-check.ts'
 
 /** The thread for reads of one file that may take longer than the loop should stand still. */
 
-const connection = new Connection(workerInput<{ readonly file: string }>().file, { readOnly: true })
+const { file } = workerInput<{ readonly file: string }>()
+const connection = new Connection(file, { readOnly: true })
 
 serveWorker({
-  all(text: string, parameters: readonly (string | number)[]) {
-    try {
-      return connection.prepare(text).all(...parameters)
-    } catch (error) {
-      throw storageFailureOf(error) ?? error
-    }
-  },
+  all: (text: string, parameters: readonly (string | number)[]) => orFailure(() => connection.prepare(text).all(...parameters)),
+
+  damageSeenAtStart: () => orFailure(() => damageSeenAtStart(connection.database, file)),
+
+  readEnds: () => orFailure(() => readEnds(connection.database)),
 
   close() {
     connection[Symbol.dispose]()

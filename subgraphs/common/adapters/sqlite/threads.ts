@@ -1,36 +1,79 @@
 import { ServiceUnavailable } from '../../errors.ts'
 import type { Log } from '../../log.ts'
+import { type Damaged, Unfit } from '../../opening.ts'
 import { DuplicateKey } from '../../ports/document-store.ts'
 import { type RemoteError, WorkerClient } from '../../worker-rpc.ts'
-
-export interface ThreadOptions {
-  readonly file: string
-  /** Names the store in errors: `The document store`. */
-  readonly what: string
-  readonly log: Log
-}
+import { damaged, type FailureFacts, StorageFailure } from './database.ts'
 
 /** A full disk fails every write; the operator is told this often. */
 const LOG_EVERY_MS = 10_000
+/** What a caller may know of a failure. */
+const WHY = { disk_full: 'the disk is full', damaged: 'it is damaged', failing: 'its storage fails' } as const
 
-/** A thread over a prepared file. What the storage cannot do arrives as `service_unavailable`. */
-export function startThread(script: URL, { file, what, log }: ThreadOptions): WorkerClient {
-  let quietUntil = 0
+/** One file of SQLite, and what was met in its storage. */
+export class StoreFile {
+  readonly path: string
+  /** Names the store in errors: `The document store`. */
+  readonly what: string
+  readonly log: Log
+  #damage: Damaged | null = null
+  #quietUntil = 0
+
+  constructor({ path, what, log }: { readonly path: string; readonly what: string; readonly log: Log }) {
+    this.path = path
+    this.what = what
+    this.log = log
+  }
+
+  /** What a caller is told of a failure. The operator finds all of it in the log, damage once. */
+  failed(failure: StorageFailure): ServiceUnavailable {
+    const { kind } = failure.data
+    if (kind === 'damaged' && this.#damage === null) {
+      this.#damage = damaged(this.path, failure.message, failure)
+      this.log.error({ err: failure, file: this.path }, 'a SQLite file is damaged')
+    } else if (kind !== 'damaged' && performance.now() >= this.#quietUntil) {
+      this.#quietUntil = performance.now() + LOG_EVERY_MS
+      this.log.error({ err: failure, file: this.path }, WHY[kind])
+    }
+    return new ServiceUnavailable(this.what, { cause: failure, why: WHY[kind] })
+  }
+
+  /** For a `ping`: what the operator is told of an error of `failed`. Any other is as it is. */
+  problemOf(error: unknown): unknown {
+    const failure = error instanceof ServiceUnavailable ? error.cause : undefined
+    if (!(failure instanceof StorageFailure)) return error
+    return this.#damage ?? new Unfit([`${WHY[failure.data.kind]}: ${this.path}: ${failure.message}`], { cause: failure })
+  }
+
+  /** Damage was met. */
+  get isDamaged(): boolean {
+    return this.#damage !== null
+  }
+
+  /** @throws {Damaged} damage was met before. */
+  checkDamage(): void {
+    if (this.#damage) throw this.#damage
+  }
+}
+
+/** A thread over a prepared file. What the storage cannot do arrives as `service_unavailable`, what `revive` knows as that. */
+export function startThread(
+  script: URL,
+  file: StoreFile,
+  revive: (error: RemoteError) => Error | undefined = () => undefined,
+): WorkerClient {
   const reviveError = (error: RemoteError): Error | undefined => {
     if (error.name === 'DuplicateKey') return new DuplicateKey(String(error.data), error)
-    if (error.name !== 'StorageFailure') return undefined
-    const cause = Object.assign(new Error(error.message), error)
-    if (performance.now() >= quietUntil) {
-      quietUntil = performance.now() + LOG_EVERY_MS
-      log.error({ err: cause, file }, 'the storage of a SQLite file fails')
-    }
-    return new ServiceUnavailable(what, { cause })
+    if (error.name !== 'StorageFailure') return revive(error)
+    return file.failed(new StorageFailure(Object.assign(new Error(error.message), error), error.data as FailureFacts))
   }
-  const onExit = (error: unknown) => log.error({ err: error, file, script: script.pathname }, 'a thread of a SQLite file ended: restart')
-  return new WorkerClient(script, what, { file }, { reviveError, onExit })
+  const { log, path, what } = file
+  const onExit = (error: unknown) =>
+    log.error({ err: error, file: path, script: script.pathname }, 'a thread of a SQLite file ended: restart')
+  return new WorkerClient(script, what, { file: path }, { reviveError, onExit })
 }
 
 /** The thread of `row-reader.ts`, which answers `all(text, parameters)` with rows as arrays. */
-export function startRowReader(options: ThreadOptions): WorkerClient {
-  return startThread(new URL('./row-reader.ts', import.meta.url), options)
+export function startRowReader(file: StoreFile): WorkerClient {
+  return startThread(new URL('./row-reader.ts', import.meta.url), file)
 }

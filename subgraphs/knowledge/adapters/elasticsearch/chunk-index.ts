@@ -1,5 +1,6 @@
 import type { Client, estypes } from '@elastic/elasticsearch'
 import { KisError } from '../../../common/errors.ts'
+import { foreignnessOf, type Installation } from '../../../common/installation.ts'
 import type { Log } from '../../../common/log.ts'
 import type {
   ChunkCandidate,
@@ -53,6 +54,8 @@ export interface ElasticsearchOptions {
   readonly prefix?: string | undefined
   /** Default: one shard, one replica. */
   readonly size?: IndexSize | undefined
+  /** Whose the indices must be. Absent: anybody's. */
+  readonly installation?: Installation
   readonly log: Log
 }
 
@@ -61,13 +64,14 @@ export interface ElasticsearchOptions {
  * @throws {Unfit} with everything that keeps it from working, at once; without credentials.
  */
 export async function openElasticsearchChunkIndex(options: ElasticsearchOptions): Promise<ChunkIndex> {
-  const { url, apiKey, prefix = 'kis', size = { shards: 1, replicas: 1 }, log } = options
+  const { url, apiKey, prefix = 'kis', size = { shards: 1, replicas: 1 }, installation, log } = options
   const client = elasticsearchClient(url, apiKey)
   try {
     const names = indexNames(prefix)
     await checkStart(client, names)
     await make(client, collectionsIndex(names, size)).catch(rethrowUnfit)
     await addFields(client, names).catch(rethrowUnfit)
+    if (installation) await claim(client, names, installation)
     log.info({ prefix }, 'The chunk index is in Elasticsearch')
     return new ElasticsearchChunkIndex(client, names, size)
   } catch (error) {
@@ -86,6 +90,18 @@ async function make(client: Client, request: estypes.IndicesCreateRequest, name 
 /** Brings indices of the first layout up to what is written into them now. */
 async function addFields(client: Client, { allChunks }: IndexNames): Promise<void> {
   await answerOf(client.indices.putMapping({ index: allChunks, ignore_unavailable: true, properties: ADDED_FIELDS }, { ignore: [404] }))
+}
+
+/** Marks the indices as the installation's, unless they have a mark. @throws {Error} they have another's. */
+async function claim(client: Client, { collections }: IndexNames, installation: Installation): Promise<void> {
+  const found = await answerOf(client.indices.getMapping({ index: collections }))
+  const { installation: mark } = (Object.values(found)[0]?.mappings._meta ?? {}) as { readonly installation?: Installation }
+  if (!mark) {
+    await answerOf(client.indices.putMapping({ index: collections, _meta: { installation } }))
+    return
+  }
+  const problem = foreignnessOf(`The index ${collections} in Elasticsearch`, mark, installation)
+  if (problem) throw new Error(problem)
 }
 
 interface CollectionSource {
@@ -251,6 +267,11 @@ class ElasticsearchChunkIndex implements ChunkIndex {
 
   async rebuild(after: string | null, termsOf: TermsOf, signal: AbortSignal): Promise<RebuildStep> {
     return rebuildStep({ client: this.#client, names: this.#names, size: this.#size }, after, termsOf, signal)
+  }
+
+  /** Elasticsearch looks after its own files; an index that is gone is made anew at the next start. */
+  async replaceUnreadable(): Promise<boolean> {
+    return false
   }
 
   async ping(signal: AbortSignal): Promise<void> {

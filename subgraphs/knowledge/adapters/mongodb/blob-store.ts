@@ -4,6 +4,7 @@ import { connectMongo } from '../../../common/adapters/mongodb/connection.ts'
 import { isDuplicateKey, translated } from '../../../common/adapters/mongodb/failures.ts'
 import { ServiceUnavailable } from '../../../common/errors.ts'
 import type { MongoDatabase } from '../../../common/mongodb-url.ts'
+import { untilAborted } from '../../../common/until-aborted.ts'
 import type { BlobStore } from '../../ports/blob-store.ts'
 import { checkKey, checkRange, checkSize, MAX_BLOB_BYTES } from '../blob-arguments.ts'
 
@@ -91,6 +92,24 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
       await this.#clear(key)
       await this.#pointers.deleteOne({ _id: key, file: { $exists: false }, uploads: { $size: 0 } })
     })
+  }
+
+  async deleteAll(prefix: string): Promise<void> {
+    checkKey(prefix)
+    const keys = await run(() =>
+      this.#pointers
+        .find({ _id: { $gte: prefix, $lt: `${prefix}\u{10ffff}` } })
+        .project<{ _id: string }>({ _id: 1 })
+        .toArray(),
+    )
+    for (const { _id } of keys) await this.delete(_id)
+  }
+
+  async ping(signal: AbortSignal): Promise<void> {
+    await untilAborted(
+      run(() => this.#pointers.findOne({}, { projection: { _id: 1 } })),
+      signal,
+    )
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

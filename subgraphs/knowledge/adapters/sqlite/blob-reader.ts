@@ -1,10 +1,12 @@
-import { Connection, storageFailureOf } from '../../../common/adapters/sqlite/database.ts'
+import { Connection, orFailure } from '../../../common/adapters/sqlite/database.ts'
+import { damageSeenAtStart, readEnds } from '../../../common/adapters/sqlite/file-check.ts'
 import { Moved, serveWorker, workerInput } from '../../../common/worker-rpc.ts'
 import { PIECE_BYTES } from './blob-file.ts'
 
 /** The thread that reads the blobs of one file. */
 
-const connection = new Connection(workerInput<{ readonly file: string }>().file, { readOnly: true })
+const { file } = workerInput<{ readonly file: string }>()
+const connection = new Connection(file, { readOnly: true })
 
 /** One statement, so that all rows are of one state of the file. A blob without pieces in the range gives one row without bytes. */
 const SELECT = `
@@ -30,13 +32,13 @@ function read(key: string, offset: number, length: number): Uint8Array<ArrayBuff
 
 serveWorker({
   get(key: string, offset: number, length: number) {
-    try {
-      const bytes = read(key, offset, length)
-      return bytes && new Moved(bytes, [bytes.buffer])
-    } catch (error) {
-      throw storageFailureOf(error) ?? error
-    }
+    const bytes = orFailure(() => read(key, offset, length))
+    return bytes && new Moved(bytes, [bytes.buffer])
   },
+
+  damageSeenAtStart: () => orFailure(() => damageSeenAtStart(connection.database, file)),
+
+  readEnds: () => orFailure(() => readEnds(connection.database)),
 
   close() {
     connection[Symbol.dispose]()

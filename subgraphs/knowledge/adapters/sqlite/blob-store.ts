@@ -1,6 +1,7 @@
-import { lockFile, prepareFile } from '../../../common/adapters/sqlite/database.ts'
-import { startThread } from '../../../common/adapters/sqlite/threads.ts'
-import type { Log } from '../../../common/log.ts'
+import { damaged, FileLock, prepareFile } from '../../../common/adapters/sqlite/database.ts'
+import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/document-store.ts'
+import { StoreFile, startThread } from '../../../common/adapters/sqlite/threads.ts'
+import { untilAborted } from '../../../common/until-aborted.ts'
 import type { WorkerClient } from '../../../common/worker-rpc.ts'
 import type { BlobStore } from '../../ports/blob-store.ts'
 import { checkKey, checkRange, checkSize, MAX_BLOB_BYTES } from '../blob-arguments.ts'
@@ -10,25 +11,39 @@ const WHAT = 'The blob store'
 
 /**
  * Opens the blobs of one SQLite file, and makes it when it is not there. Writes and reads run in a thread each, so that large ones leave
- * the loop alone. @throws {Error} the file is in use, of another kind, or of a newer version.
+ * the loop alone. @throws {Error} the file is in use, damaged, of another kind or installation, or of a newer version.
  */
-export async function openSqliteBlobStore(options: { readonly file: string; readonly log: Log }): Promise<BlobStore & AsyncDisposable> {
+export async function openSqliteBlobStore({ file: path, installation, log }: SqliteStoreOptions): Promise<BlobStore & AsyncDisposable> {
   await using opening = new AsyncDisposableStack()
-  const thread = { ...options, what: WHAT }
-  opening.use(lockFile(options.file))
-  prepareFile(options.file, BLOB_FILE)
-  const writer = opening.use(startThread(new URL('./blob-writer.ts', import.meta.url), thread))
-  await writer.call('isOpen', [])
-  const reader = opening.use(startThread(new URL('./blob-reader.ts', import.meta.url), thread))
-  return new SqliteBlobStore(writer, reader, opening.move())
+  const lock = opening.use(new FileLock(path))
+  prepareFile(path, { kind: BLOB_FILE, lock, ...(installation && { installation }) })
+  const file = new StoreFile({ path, what: WHAT, log })
+  try {
+    const writer = opening.use(startThread(new URL('./blob-writer.ts', import.meta.url), file))
+    await writer.call('ping', [])
+    lock.noteOpen()
+    opening.defer(() => lock.noteClosed())
+    const reader = opening.use(startThread(new URL('./blob-reader.ts', import.meta.url), file))
+    const damage = await reader.call<string | null>('damageSeenAtStart', [])
+    if (damage !== null) throw damaged(path, damage)
+    return new SqliteBlobStore(file, { writer, reader }, opening.move())
+  } catch (error) {
+    throw file.problemOf(error)
+  }
 }
 
 class SqliteBlobStore implements BlobStore, AsyncDisposable {
+  readonly #file: StoreFile
   readonly #writer: WorkerClient
   readonly #reader: WorkerClient
   readonly #closing: AsyncDisposableStack
 
-  constructor(writer: WorkerClient, reader: WorkerClient, closing: AsyncDisposableStack) {
+  constructor(
+    file: StoreFile,
+    { writer, reader }: { readonly writer: WorkerClient; readonly reader: WorkerClient },
+    closing: AsyncDisposableStack,
+  ) {
+    this.#file = file
     this.#writer = writer
     this.#reader = reader
     this.#closing = closing
@@ -52,6 +67,20 @@ class SqliteBlobStore implements BlobStore, AsyncDisposable {
   async delete(key: string): Promise<void> {
     checkKey(key)
     await this.#writer.call('delete', [key])
+  }
+
+  async deleteAll(prefix: string): Promise<void> {
+    checkKey(prefix)
+    await this.#writer.call('deleteAll', [prefix])
+  }
+
+  async ping(signal: AbortSignal): Promise<void> {
+    try {
+      this.#file.checkDamage()
+      await untilAborted(Promise.all([this.#reader.call('readEnds', []), this.#writer.call('ping', [])]), signal)
+    } catch (error) {
+      throw this.#file.problemOf(error)
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,7 +1,7 @@
 import { Connection } from '../../../common/adapters/sqlite/database.ts'
 import { GroupCommit } from '../../../common/adapters/sqlite/group-commit.ts'
 import { serveWorkerInBatches, workerInput } from '../../../common/worker-rpc.ts'
-import { BLOB_SCHEMA, PIECE_BYTES } from './blob-file.ts'
+import { BLOB_FILE, BLOB_SCHEMA, PIECE_BYTES } from './blob-file.ts'
 
 /** The thread that writes the blobs of one file. It answers a write after its commit. */
 
@@ -18,6 +18,13 @@ function deleteBlob(key: string): void {
   connection.prepare('DELETE FROM blob WHERE key = ?').run(key)
 }
 
+function deleteBlobs(prefix: string): void {
+  const keys = connection.prepare('SELECT key FROM blob WHERE key >= ? AND key < ?').all(prefix, `${prefix}\u{10ffff}`) as unknown as [
+    string,
+  ][]
+  for (const [key] of keys) deleteBlob(key)
+}
+
 function putBlob(key: string, bytes: Uint8Array): void {
   deleteBlob(key)
   const { lastInsertRowid: number } = connection.prepare('INSERT INTO blob (key, size) VALUES (?, ?)').run(key, bytes.length)
@@ -31,8 +38,9 @@ serveWorkerInBatches(
   {
     put: (key: string, bytes: Uint8Array) => commits.write(() => putBlob(key, bytes)),
     delete: (key: string) => commits.write(() => deleteBlob(key)),
-    /** Answered once the tables are there, which readers need. */
-    isOpen: () => true,
+    deleteAll: (prefix: string) => commits.write(() => deleteBlobs(prefix)),
+    /** Answered once the tables are there, which readers need. Writes what is there already: that a file can be read says nothing of a full disk. */
+    ping: () => commits.write(() => connection.database.exec(`PRAGMA user_version=${BLOB_FILE.schemaVersion}`)),
     close: () => {
       isClosing = true
     },

@@ -1,13 +1,15 @@
+import { orFailure } from '../../../common/adapters/sqlite/database.ts'
+import { damageSeenAtStart, readEnds } from '../../../common/adapters/sqlite/file-check.ts'
 import { serveWorker, workerInput } from '../../../common/worker-rpc.ts'
 import type { ChunkQuery, IndexedCollection, IndexedGeneration, StoredChunk } from '../../ports/chunk-index.ts'
 import type { StoredPassage } from './chunk-index-rebuild.ts'
-import { withRefusals } from './chunk-index-refusal.ts'
 import { draftOf, findCollection, openReader, tablesOf } from './chunk-index-schema.ts'
 import { search } from './chunk-index-search.ts'
 
 /** A thread that reads: searches, and chunks by id. */
 
-const db = openReader(workerInput<{ readonly file: string }>().file)
+const { file } = workerInput<{ readonly file: string }>()
+const db = openReader(file)
 
 serveWorker({
   search: (query: ChunkQuery) => inSnapshot(() => search(db, query)),
@@ -18,12 +20,13 @@ serveWorker({
   listCollections: (after: string, limit: number) => inSnapshot(() => listCollections(after, limit)),
   listGenerations: (collectionId: string, after: string, limit: number) => inSnapshot(() => listGenerations(collectionId, after, limit)),
   passages: (collectionId: string, after: number, limit: number) => inSnapshot(() => passages(collectionId, after, limit)),
-  ping: () => inSnapshot(() => void db.prepare('SELECT count(*) FROM collections').get()),
+  damageSeenAtStart: () => orFailure(() => damageSeenAtStart(db, file)),
+  readEnds: () => inSnapshot(() => readEnds(db)),
 })
 
 /** One state of the file for all that `run` reads. */
 function inSnapshot<T>(run: () => T): T {
-  return withRefusals(() => {
+  return orFailure(() => {
     db.exec('BEGIN')
     try {
       return run()

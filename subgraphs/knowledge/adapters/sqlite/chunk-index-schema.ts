@@ -7,6 +7,9 @@ const MMAP_BYTES = 1_073_741_824
 /** Bytes that the write-ahead log keeps on disk after a checkpoint. */
 const WAL_LIMIT_BYTES = 67_108_864
 
+/** SQLite's `user_version`: what this program reads and writes. Files of version 0.1.0 have 0, with the same tables. */
+export const INDEX_VERSION = 1
+
 /** A collection's row: where its tables are, and what the scores need to know of all its chunks. */
 export interface CollectionRow {
   readonly key: number

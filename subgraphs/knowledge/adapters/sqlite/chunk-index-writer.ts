@@ -1,16 +1,18 @@
+import { orFailure } from '../../../common/adapters/sqlite/database.ts'
 import { serveWorkerInBatches, workerInput } from '../../../common/worker-rpc.ts'
 import type { IndexedDocument } from '../../ports/chunk-index.ts'
 import { decodeCounts, encodeCounts } from './chunk-index-counts.ts'
 import type { Leg } from './chunk-index-coverage.ts'
 import { type PackedChunk, unpackTerms } from './chunk-index-packing.ts'
 import type { DraftPlace, RemadePassage } from './chunk-index-rebuild.ts'
-import { refuse, withRefusals } from './chunk-index-refusal.ts'
+import { refuse } from './chunk-index-refusal.ts'
 import {
   type CollectionRow,
   createTables,
   draftOf,
   dropCollectionRow,
   findCollection,
+  INDEX_VERSION,
   nextCollection,
   openWriter,
   type Tables,
@@ -34,10 +36,11 @@ serveWorkerInBatches(
     deleteGeneration: undoable(deleteGeneration),
     beginDraft: undoable(beginDraft),
     continueDraft: undoable(continueDraft),
-    opened: () => undefined,
+    /** Answered once the tables are there. Writes what is there already: that a file can be read says nothing of a full disk. */
+    ping: () => orFailure(() => db.exec(`PRAGMA user_version=${INDEX_VERSION}`)),
   },
   (run) =>
-    withRefusals(() => {
+    orFailure(() => {
       db.exec('BEGIN IMMEDIATE')
       try {
         run()
@@ -52,7 +55,7 @@ serveWorkerInBatches(
 
 function undoable<A extends unknown[], T>(run: (...args: A) => T): (...args: A) => T {
   return (...args) =>
-    withRefusals(() => {
+    orFailure(() => {
       db.exec('SAVEPOINT call')
       try {
         return run(...args)

@@ -1,8 +1,12 @@
-import { makeFolderOf } from '../../../common/adapters/sqlite/database.ts'
-import { KisError } from '../../../common/errors.ts'
-import type { Log } from '../../../common/log.ts'
-import { Unfit } from '../../../common/opening.ts'
-import { WorkerClient } from '../../../common/worker-rpc.ts'
+import { existsSync, renameSync, rmSync } from 'node:fs'
+import { Connection, FileLock, NewerFile } from '../../../common/adapters/sqlite/database.ts'
+import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/document-store.ts'
+import { checkMark } from '../../../common/adapters/sqlite/store-mark.ts'
+import { StoreFile, startThread } from '../../../common/adapters/sqlite/threads.ts'
+import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
+import type { Installation } from '../../../common/installation.ts'
+import { Damaged, Unfit } from '../../../common/opening.ts'
+import type { WorkerClient } from '../../../common/worker-rpc.ts'
 import type {
   ChunkCandidate,
   ChunkIndex,
@@ -19,6 +23,7 @@ import { packed } from './chunk-index-packing.ts'
 import { ReaderPool } from './chunk-index-reader-pool.ts'
 import { rebuildStep } from './chunk-index-rebuild.ts'
 import { reviveRefusal } from './chunk-index-refusal.ts'
+import { INDEX_VERSION } from './chunk-index-schema.ts'
 
 /** Threads that read. Two, so that one long search does not hold up the others; each keeps one core busy. */
 const READERS = 2
@@ -27,33 +32,112 @@ const MAX_CANDIDATES = 1_000
 const MAX_CHUNKS_PER_GET = 1_000
 const MAX_LISTED = 1_000
 
-/** The chunk index in one SQLite file: one thread writes, others read, and nothing of it runs on the event loop. @throws {Unfit} */
-export async function openSqliteChunkIndex(options: { readonly file: string; readonly log: Log }): Promise<ChunkIndex> {
-  const { file, log } = options
-  makeFolderOf(file)
-  const start = (script: string, name: string) =>
-    new WorkerClient(
-      new URL(script, import.meta.url),
-      name,
-      { file },
-      { onExit: (error) => log.error({ error }, `${name} ended`), reviveError: reviveRefusal },
-    )
-  const writer = start('./chunk-index-writer.ts', 'The chunk index writer')
-  // The writer makes the file and its tables, which the readers expect.
-  await writer.call('opened', []).catch(({ cause, message }: Error) => {
-    throw new Unfit([`${file} cannot be opened: ${cause instanceof Error ? cause.message : message}`], { cause })
-  })
-  const readers = Array.from({ length: READERS }, () => start('./chunk-index-reader.ts', 'The chunk index reader'))
-  return new SqliteChunkIndex(writer, new ReaderPool(readers))
+const WHAT = 'The chunk index'
+
+export interface SqliteChunkIndexOptions extends SqliteStoreOptions {
+  /** True: the installation had this file. If it is not there, it is lost, and not made anew without being asked. */
+  readonly isExpected?: boolean
+}
+
+/**
+ * The chunk index in one SQLite file: one thread writes, others read, and nothing of it runs on the event loop. A file that cannot be read does
+ * not keep it from opening: each call rejects then, and `ping` says why. @throws {Unfit} @throws {Error} the file is in use.
+ */
+export async function openSqliteChunkIndex(options: SqliteChunkIndexOptions): Promise<ChunkIndex> {
+  await using opening = new AsyncDisposableStack()
+  const lock = opening.use(new FileLock(options.file))
+  const file = new StoreFile({ path: options.file, what: WHAT, log: options.log })
+  const found = await opened(options, lock, file)
+  if (found instanceof Damaged) options.log.error({ err: found }, 'the chunk index cannot be read')
+  return new SqliteChunkIndex(options, { lock, file, opened: found }, opening.move())
+}
+
+/** The threads over a file that can be read. */
+interface Threads extends AsyncDisposable {
+  readonly writer: WorkerClient
+  readonly readers: ReaderPool
+}
+
+async function opened(
+  { file: path, installation, isExpected }: SqliteChunkIndexOptions,
+  lock: FileLock,
+  file: StoreFile,
+): Promise<Threads | Damaged> {
+  const { missingLog } = lock
+  if (missingLog) return unreadable(`${missingLog} is missing`)
+  if (isExpected && !existsSync(path)) return unreadable(`${path} is missing`)
+  await using opening = new AsyncDisposableStack()
+  try {
+    if (existsSync(path)) refuseNewer(path)
+    const start = (script: string) => startThread(new URL(script, import.meta.url), file, reviveRefusal)
+    const writer = opening.use(start('./chunk-index-writer.ts'))
+    // The writer makes the file and its tables, which the readers expect.
+    await writer.call('ping', [])
+    if (installation) markFile(path, installation)
+    lock.noteOpen()
+    opening.defer(() => lock.noteClosed())
+    const readers = opening.use(new ReaderPool(Array.from({ length: READERS }, () => start('./chunk-index-reader.ts'))))
+    const damage = await readers.call<string | null>('damageSeenAtStart', [])
+    if (damage !== null) return unreadable(`${path} is damaged: ${damage}`)
+    const threads = opening.move()
+    return { writer, readers, [Symbol.asyncDispose]: () => threads.disposeAsync() }
+  } catch (error) {
+    const problem = file.problemOf(error)
+    if (problem instanceof Unfit || problem instanceof NewerFile) throw problem
+    const { cause = problem } = problem as Error
+    return unreadable(`${path} cannot be read: ${(cause as Error).message}`, cause)
+  }
+}
+
+function unreadable(why: string, cause?: unknown): Damaged {
+  return new Damaged(`${why}. Run \`kis reindex\`, which fills an empty index from the stores.`, { cause })
+}
+
+/** @throws {NewerFile} */
+function refuseNewer(path: string): void {
+  using connection = new Connection(path, { readOnly: true })
+  const { user_version: version } = connection.database.prepare('PRAGMA user_version').get() as { user_version: number }
+  if (version > INDEX_VERSION) throw new NewerFile(path, version, INDEX_VERSION)
+}
+
+function markFile(path: string, installation: Installation): void {
+  using connection = new Connection(path, { readOnly: false })
+  checkMark(connection.database, path, installation)
+}
+
+interface IndexParts {
+  readonly lock: FileLock
+  readonly file: StoreFile
+  readonly opened: Threads | Damaged
 }
 
 class SqliteChunkIndex implements ChunkIndex {
-  readonly #writer: WorkerClient
-  readonly #readers: ReaderPool
+  readonly #options: SqliteChunkIndexOptions
+  readonly #lock: FileLock
+  readonly #closing: AsyncDisposableStack
+  #file: StoreFile
+  #opened: Threads | Damaged
+  #replacing: Promise<boolean> | undefined
 
-  constructor(writer: WorkerClient, readers: ReaderPool) {
-    this.#writer = writer
-    this.#readers = readers
+  constructor(options: SqliteChunkIndexOptions, { lock, file, opened }: IndexParts, closing: AsyncDisposableStack) {
+    this.#options = options
+    this.#lock = lock
+    this.#file = file
+    this.#opened = opened
+    this.#closing = closing
+  }
+
+  get #threads(): Threads {
+    if (this.#opened instanceof Damaged) throw new ServiceUnavailable(WHAT, { why: 'it is damaged', cause: this.#opened })
+    return this.#opened
+  }
+
+  get #writer(): WorkerClient {
+    return this.#threads.writer
+  }
+
+  get #readers(): ReaderPool {
+    return this.#threads.readers
   }
 
   async createCollection(collection: { organizationId: string; collectionId: string; dimensions: number }): Promise<void> {
@@ -111,14 +195,53 @@ class SqliteChunkIndex implements ChunkIndex {
     return rebuildStep(this.#writer, this.#readers, after, termsOf, signal)
   }
 
+  replaceUnreadable(): Promise<boolean> {
+    this.#replacing ??= this.#replaceUnreadable().finally(() => {
+      this.#replacing = undefined
+    })
+    return this.#replacing
+  }
+
+  async #replaceUnreadable(): Promise<boolean> {
+    const { file: path, log } = this.#options
+    const before = this.#opened
+    if (!(before instanceof Damaged)) {
+      if (!this.#file.isDamaged) return false
+      this.#opened = unreadable(`${path} is being replaced`)
+      await before[Symbol.asyncDispose]()
+    }
+    const aside = setAside(path)
+    this.#lock.acceptLoss()
+    this.#file = new StoreFile({ path, what: WHAT, log })
+    this.#opened = await opened({ ...this.#options, isExpected: false }, this.#lock, this.#file)
+    if (this.#opened instanceof Damaged) throw new ServiceUnavailable(WHAT, { cause: this.#opened })
+    log.warn({ file: path, aside }, 'an empty chunk index is in the place of one that could not be read')
+    return true
+  }
+
   async ping(signal: AbortSignal): Promise<void> {
-    await this.#readers.call('ping', [], signal)
+    if (this.#opened instanceof Damaged) throw this.#opened
+    try {
+      if (this.#file.isDamaged) throw unreadable(`${this.#options.file} is damaged`)
+      await Promise.all([this.#readers.call('readEnds', [], signal), this.#writer.call('ping', [])])
+    } catch (error) {
+      throw this.#file.problemOf(error)
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#readers[Symbol.asyncDispose]()
-    await this.#writer[Symbol.asyncDispose]()
+    if (!(this.#opened instanceof Damaged)) await this.#opened[Symbol.asyncDispose]()
+    await this.#closing.disposeAsync()
   }
+}
+
+/** Gives the name that the file has from then on; null: there was none. Its log goes with it, since both are needed to read it. */
+function setAside(path: string): string | null {
+  if (!existsSync(path)) return null
+  const aside = `${path}.unreadable-${new Date().toISOString().replaceAll(/[:.]/g, '-')}`
+  for (const part of ['', '-wal']) if (existsSync(path + part)) renameSync(path + part, aside + part)
+  rmSync(`${path}-shm`, { force: true })
+  return aside
 }
 
 function atMost(count: number, max: number, what: string): void {

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { KisError } from '../../../errors.ts'
 import { silentLog } from '../../../log.ts'
+import { Unfit } from '../../../opening.ts'
 import { openSqliteDocumentStore } from '../document-store.ts'
 
 /**
@@ -33,7 +34,7 @@ let ping = 'ok'
 while (ping === 'ok') {
   ping = await store.ping(AbortSignal.timeout(30_000)).then(
     () => 'ok',
-    (error) => (error instanceof KisError ? error.code : String(error)),
+    (error) => (error instanceof Unfit ? 'unfit' : String(error)),
   )
 }
 console.log(`full ${[...new Set(failed.map(({ code }) => code))].join()} ${ping}`)

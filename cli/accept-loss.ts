@@ -1,0 +1,22 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { FileLock } from '../subgraphs/common/adapters/sqlite/database.ts'
+import { readConfig } from './config.ts'
+
+/** What may be done without. */
+const LOG = /^[a-z]+\.sqlite-wal$/
+
+/**
+ * Lets the next start go on without a log of changes that is gone: what was in it is lost. The service must not run.
+ * @throws {Error} nothing is missing, the service runs, or the storage fails.
+ */
+export function acceptLoss(name: string, env: NodeJS.ProcessEnv, say: (line: string) => void): void {
+  if (!LOG.test(name))
+    throw new Error(`kis accept-loss takes the name of a log of changes, such as billing.sqlite-wal, not ${JSON.stringify(name)}.`)
+  const file = join(readConfig(env).dataDirectory, name.slice(0, -'-wal'.length))
+  if (!existsSync(file)) throw new Error(`${file} is not there. KIS_DATA_DIR names the data folder.`)
+  using lock = new FileLock(file)
+  if (!lock.missingLog) throw new Error(`${name} is not missing: nothing was done.`)
+  lock.acceptLoss()
+  say(`${file} is used without ${name} from the next start on. Run \`kis verify\` then: it says what does not fit together.`)
+}

@@ -1,0 +1,52 @@
+import { DatabaseSync } from 'node:sqlite'
+import { foreignnessOf, type Installation } from '../../installation.ts'
+
+/** What a file says of itself. */
+export interface StoreMark extends Installation {
+  /** Names of the files that were opened together with it, itself among them; empty until all of them were there. */
+  readonly siblings: readonly string[]
+}
+
+const TABLE = 'CREATE TABLE IF NOT EXISTS installation (id TEXT NOT NULL, secret TEXT NOT NULL, siblings TEXT NOT NULL)'
+
+/** The mark of a file that is there, without changing it; null: it has none, as those of version 0.1.0. @throws what SQLite says of the file. */
+export function markOfFile(file: string): StoreMark | null {
+  const database = new DatabaseSync(file, { readOnly: true })
+  try {
+    return markIn(database)
+  } finally {
+    database.close()
+  }
+}
+
+/** Marks an open file that has no mark yet. @throws {Error} it has the mark of another installation, or of another secret. */
+export function checkMark(database: DatabaseSync, file: string, own: Installation): void {
+  const mark = markIn(database)
+  if (!mark) {
+    database.exec(TABLE)
+    database.prepare('INSERT INTO installation VALUES (?, ?, ?)').run(own.id, own.secretFingerprint, '[]')
+    return
+  }
+  const problem = foreignnessOf(file, mark, own)
+  if (problem) throw new Error(problem)
+}
+
+/** Notes in a marked file which files there are beside it. */
+export function noteSiblings(file: string, siblings: readonly string[]): void {
+  const database = new DatabaseSync(file, { timeout: 2_000 })
+  try {
+    const text = JSON.stringify(siblings)
+    const { siblings: noted } = database.prepare('SELECT siblings FROM installation').get() as { siblings: string }
+    if (noted !== text) database.prepare('UPDATE installation SET siblings = ?').run(text)
+  } finally {
+    database.close()
+  }
+}
+
+function markIn(database: DatabaseSync): StoreMark | null {
+  if (!database.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'installation'").get()) return null
+  const row = database.prepare('SELECT id, secret AS secretFingerprint, siblings FROM installation').get() as
+    | { id: string; secretFingerprint: string; siblings: string }
+    | undefined
+  return row ? { ...row, siblings: JSON.parse(row.siblings) as string[] } : null
+}

@@ -25,8 +25,8 @@ export async function maintain([command, ...args]: readonly string[], env: NodeJ
     if (command === 'reindex') {
       const options = reindexOptions(args)
       const service = serviceOf(env)
-      await reindex(service, options, console.log)
-      return (await verify(service, { ...options, repair: false, collectionId: undefined }, console.log)) ? 0 : 1
+      const replaced = await reindex(service, options, console.log)
+      return (await verify(service, { ...options, repair: replaced, collectionId: undefined }, console.log)) ? 0 : 1
     }
     if (command === 'accept-loss') {
       if (args.length !== 1) throw new Usage('kis accept-loss takes one name.')

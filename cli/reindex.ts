@@ -1,19 +1,32 @@
 import type { Service } from './service.ts'
 
-const REBUILD_INDEX = 'mutation ($after: String) { rebuildIndex(after: $after) { chunks next } }'
+const REBUILD_INDEX = 'mutation ($after: String) { rebuildIndex(after: $after) { chunks next replaced } }'
 /** Chunks between two lines that say how far it is. */
 const TOLD_EVERY = 10_000
 
-/** Builds the chunk index anew while the service runs. Interrupted, it is done again from the start, which does no harm. */
-export async function reindex(service: Service, { json }: { readonly json: boolean }, say: (line: string) => void): Promise<void> {
+/**
+ * Builds the chunk index anew while the service runs. Interrupted, it is done again from the start, which does no harm. True: the index could not be read,
+ * and an empty one is in its place, which `verify` with `repair` fills.
+ */
+export async function reindex(service: Service, { json }: { readonly json: boolean }, say: (line: string) => void): Promise<boolean> {
   const tell = (chunks: number, isOver: boolean) =>
     say(json ? JSON.stringify({ rebuilt: chunks, done: isOver }) : `${chunks} chunks ${isOver ? 'rebuilt' : 'so far'}`)
   let chunks = 0
   let told = 0
   for (let after: string | null = null; ; ) {
-    const { rebuildIndex: step }: { rebuildIndex: { chunks: number; next: string | null } } = await service.ask(REBUILD_INDEX, { after })
+    const { rebuildIndex: step }: { rebuildIndex: { chunks: number; next: string | null; replaced: boolean } } = await service.ask(
+      REBUILD_INDEX,
+      { after },
+    )
+    if (step.replaced) {
+      say(json ? JSON.stringify({ replaced: true }) : 'the index could not be read: an empty one is in its place, and is filled now')
+      return true
+    }
     chunks += step.chunks
-    if (step.next === null) return tell(chunks, true)
+    if (step.next === null) {
+      tell(chunks, true)
+      return false
+    }
     if (chunks - told >= TOLD_EVERY) {
       told = chunks
       tell(chunks, false)

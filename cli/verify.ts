@@ -20,6 +20,7 @@ interface Finding {
   readonly expected: number | null
   readonly found: number | null
   readonly repaired: boolean
+  readonly restored: boolean
 }
 
 interface Page {
@@ -33,7 +34,7 @@ interface Page {
 const VERIFY_INDEX = `mutation ($input: VerifyIndexInput!) {
   verifyIndex(input: $input) {
     collections documents chunks next
-    findings { kind collectionId documentId generation expected found repaired }
+    findings { kind collectionId documentId generation expected found repaired restored }
   }
 }`
 
@@ -128,9 +129,9 @@ async function repairingIn(service: Service, collectionId: string): Promise<numb
   }
 }
 
-function lineOf({ kind, collectionId, documentId, generation, expected, found, repaired }: Finding): string {
+function lineOf({ kind, collectionId, documentId, generation, expected, found, repaired, restored }: Finding): string {
   const place = [collectionId, documentId, generation].filter((part) => part !== null).join(' ')
-  const done = repaired ? (kind === 'EXTRA' ? ', deleted' : documentId ? ', is ingested again' : ', made') : ''
+  const done = repaired ? (kind === 'EXTRA' ? ', deleted' : restored ? ', put back' : documentId ? ', is ingested again' : ', made') : ''
   const what = {
     MISSING: documentId ? `${found ?? 0} of ${expected ?? 'its'} chunks` : 'no room in the index',
     INCOMPLETE: `${found} of ${expected} chunks`,

@@ -35,7 +35,7 @@ describe('kis verify on the embedded index', () => {
   const parsed = (lines: readonly string[]): Json[] => lines.map((line) => JSON.parse(line))
   const balanceOf = async (who: Caller) => (await who.rest('GET', '/v1/wallet')).body.balance_usd
 
-  it('finds what a stale index lacks and has too much, and repairs it at the operator’s expense', async () => {
+  it('finds what a stale index lacks and has too much, and repairs it at nobody’s expense', async () => {
     const collection = await newCollection(caller, 'mock-embed')
     const found = async () => {
       const { status, body } = await caller.rest('POST', `/v1/collections/${collection.id}/search`, { query: 'letters', mode: 'lexical' })
@@ -72,29 +72,8 @@ describe('kis verify on the embedded index', () => {
     ])
     expect(await found()).toEqual([kept.id, later.id].sort())
     expect(await balanceOf(caller)).toBe(before[0])
-    expect(Number(await balanceOf(operator))).toBeLessThan(Number(before[1]))
+    expect(await balanceOf(operator)).toBe(before[1])
     expect((await verify()).code).toBe(0)
-  }, 120_000)
-
-  it('makes a lost index again, whole', async () => {
-    const collection = await newCollection(caller, 'mock-embed')
-    const document = await addDocument(caller, collection.id, 'a.txt', 'The sultan keeps his letters in a cedar chest.')
-    await newCollection(caller, 'mock-embed')
-    await service.close()
-    for (const file of [index, `${index}-wal`, `${index}-shm`]) rmSync(file, { force: true })
-    await start()
-    const said = await kis(service, key, 'verify', '--collection', collection.id)
-    expect([said.code, said.lines]).toEqual([
-      1,
-      [
-        `missing ${collection.id}: no room in the index`,
-        `missing ${collection.id} ${document.id} g1: 0 of 1 chunks`,
-        '1 collections, 1 documents, 0 chunks: 2 missing, 0 incomplete, 0 extra, 0 being repaired',
-      ],
-    ])
-    expect((await verify('--repair')).code).toBe(0)
-    const { body } = await caller.rest('POST', `/v1/collections/${collection.id}/search`, { query: 'cedar chest' })
-    expect(body.data.map((hit: Json) => hit.document_id)).toEqual([document.id])
   }, 120_000)
 
   it('says what it cannot do', async () => {

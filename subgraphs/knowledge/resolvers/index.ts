@@ -21,7 +21,7 @@ import { createDocument, deleteDocument, getDocument, retryDocument } from '../u
 import { deleteFile, getFile, readFilePiece, uploadFile } from '../use-cases/files.ts'
 import { rebuildIndex } from '../use-cases/rebuild-index.ts'
 import { searchCollection } from '../use-cases/search-collection.ts'
-import { FINDING_KINDS, verifyIndex } from '../use-cases/verify-index.ts'
+import { FINDING_KINDS, type IndexFinding, verifyIndex } from '../use-cases/verify-index.ts'
 
 type Context = ResolverContext<Deps>
 type Order = 'asc' | 'desc'
@@ -112,6 +112,10 @@ export const resolvers: Resolvers<Deps> = {
       const { file, bytes } = await readFilePiece(context.deps, context, args)
       return { file, content: Buffer.from(bytes).toString('base64'), offset: args.offset, length: bytes.length }
     },
+  },
+
+  IndexFinding: {
+    restored: ({ restored }: IndexFinding) => restored === true,
   },
 
   Mutation: {

@@ -50,10 +50,10 @@ export async function finishDocumentDeletion(deps: Deps, document: DocumentRecor
   await store.documents.findOneAndDelete({ _id: document._id, 'job.lease': document.job!.lease })
 }
 
-/** What a document has outside the primary store: chunks and extracted texts. Repeatable. */
-export async function dropContents({ index, blobs }: Deps, { _id, collectionId, generation }: DocumentRecord): Promise<void> {
+/** What a document has outside the primary store: chunks, extracted texts, kept passages. Repeatable. */
+export async function dropContents({ index, blobs }: Deps, { _id, collectionId }: DocumentRecord): Promise<void> {
   await index.deleteDocument(collectionId, _id)
-  for (let number = 1; number <= generation; number++) await blobs.delete(textKey(_id, `g${number}`))
+  await blobs.deleteAll(`${_id}_`)
 }
 
 /** Deletes a hidden collection as far as a request may take; workers go on from there. */
@@ -79,9 +79,4 @@ export async function continueCollectionDeletion(deps: Deps, { _id, organization
   await store.usage.findOneAndUpdate({ _id: organizationId }, { $unset: { [`chunks.${_id}`]: '' } })
   await store.collections.findOneAndDelete(lease)
   return false
-}
-
-/** Where a document's extracted text is kept. */
-export function textKey(documentId: string, generation: string): string {
-  return `${documentId}_${generation}`
 }

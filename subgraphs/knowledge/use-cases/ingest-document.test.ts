@@ -29,11 +29,12 @@ import type { DocumentRecord } from '../domain/records.ts'
 import type { ChunkIndex } from '../ports/chunk-index.ts'
 import { createCollection, deleteCollection } from './collections.ts'
 import { usageOf } from './count-usage.ts'
-import { deleteCollectionNow, finishDocumentDeletion, textKey } from './delete-now.ts'
+import { deleteCollectionNow, finishDocumentDeletion } from './delete-now.ts'
 import type { Deps } from './deps.ts'
 import { createDocument, deleteDocument, getDocument, retryDocument } from './documents.ts'
 import { deleteFile, uploadFile } from './files.ts'
 import { ingestDocument } from './ingest-document.ts'
+import { textKey } from './kept-passages.ts'
 import { searchCollection } from './search-collection.ts'
 
 const context = contextOf()

@@ -12,13 +12,12 @@ import { type ParsedDocument, ParseFailure } from '../ports/document-parser.ts'
 import type { CallContext, EmbeddingModel } from '../ports/inference.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
 import { count, usageOf } from './count-usage.ts'
-import { dropContents, hideAndDelete, textKey } from './delete-now.ts'
+import { dropContents, hideAndDelete } from './delete-now.ts'
 import type { Deps } from './deps.ts'
 import { changeOf } from './document-events.ts'
 import { fileOf, readBytes } from './files.ts'
+import { forgetOlder, groupOf, keepPassages, PASSAGES_PER_BLOB, textKey } from './kept-passages.ts'
 
-/** Chunks embedded, stored and recorded together: what a crash may have to do again. */
-const BATCH = 16
 /** Tokens aimed at: about a paragraph (XQuAD's mean 128 Arabic words are some 230 tokens of e5). */
 const TARGET_TOKENS = 256
 const CAP_TOKENS = 480
@@ -208,7 +207,9 @@ class Ingestion {
     await this.#write({ stage: 'embedding', progress: { done: there.size, total: chunks.length } })
     for (let next = 0, overtaken = 0; next < missing.length; ) {
       this.#signal.throwIfAborted()
-      const batch = missing.slice(next, next + BATCH)
+      // Embedded, kept, indexed and recorded together: what a crash may have to do again.
+      const group = groupOf(missing[next]!.ordinal)
+      const batch = missing.slice(next, next + PASSAGES_PER_BLOB).filter(({ ordinal }) => groupOf(ordinal) === group)
       const texts = batch.map((chunk) => normaliseForEmbedding(embeddingTextOf(chunk)))
       const found = this.#document.embedding
       const embedded = await this.#embedBatch(model, missing.slice(next), texts).catch(async (error: unknown) => {
@@ -221,10 +222,9 @@ class Ingestion {
       })
       if (!embedded) continue
       const { holdId, tokens } = embedded
-      await index.put(
-        document,
-        batch.map((chunk, i) => this.#indexed(chunk, texts[i]!, embedded.vectors[i]!)),
-      )
+      const indexed = batch.map((chunk, i) => this.#indexed(chunk, texts[i]!, embedded.vectors[i]!))
+      await keepPassages(this.#deps, document, indexed)
+      await index.put(document, indexed)
       next += batch.length
       // A step is done: starts and failures before it tell nothing about the rest.
       await this.#write({
@@ -295,6 +295,7 @@ class Ingestion {
     const { index } = this.#deps
     const { collectionId, _id } = this.#document
     await index.deleteDocument(collectionId, _id, this.#generation)
+    await forgetOlder(this.#deps, this.#document)
     // A worker that lost its lease and did not know it yet may have cleaned up after this one.
     const { length } = await index.ordinals(collectionId, _id, this.#generation)
     if (length !== chunkCount) throw new Error(`${_id} has ${length} of ${chunkCount} chunks in the index`)

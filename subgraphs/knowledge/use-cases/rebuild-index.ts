@@ -12,12 +12,18 @@ const PASSAGES_PER_TURN = 16
 
 /**
  * One step of building the chunk index anew, of all organizations: its structure and its terms, from the vectors and texts that it holds,
- * so nothing is embedded and nobody pays. Repeatable.
+ * so nothing is embedded and nobody pays. An index that cannot be read is replaced by an empty one instead. Repeatable.
  * @throws {KisError} `permission_denied`; `invalid_request`: `after` is no place; `service_unavailable`.
  */
-export async function rebuildIndex({ index }: Pick<Deps, 'index'>, context: LinkContext, after: string | null): Promise<RebuildStep> {
+export async function rebuildIndex(
+  { index }: Pick<Deps, 'index'>,
+  context: LinkContext,
+  after: string | null,
+): Promise<RebuildStep & { readonly replaced: boolean }> {
   requireScope(context.caller, 'operator')
-  return index.rebuild(after, termsOf, context.signal)
+  if (after === null && (await index.replaceUnreadable())) return { chunks: 0, next: null, replaced: true }
+  const step = await index.rebuild(after, termsOf, context.signal)
+  return { ...step, replaced: false }
 }
 
 /** The terms that ingestion would give the passages today. */

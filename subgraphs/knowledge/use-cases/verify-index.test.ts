@@ -235,6 +235,7 @@ it('repairs to nothing missing and nothing extra, at the expense of whoever aske
   const lost = await add(paragraphs(3), 'a.txt')
   const gone = `doc_${'0'.repeat(32)}`
   await index.deleteDocument(collectionId, lost)
+  await deps.blobs.deleteAll(`${lost}_g1_`)
   await put(gone, 'g1', 1)
   const paidBefore = inference.callers.length
   const found = async () => {
@@ -262,11 +263,35 @@ it('repairs to nothing missing and nothing extra, at the expense of whoever aske
   expect(inference.callers.slice(paidBefore)).toEqual([{ ...principal, organizationId, apiKeyId, ancestors }])
 })
 
+it('puts back what is kept of documents, without an embedding, a bounded number of passages a page', async () => {
+  const { deps, index, inference, collectionId, add, record } = await newWorld()
+  const lost = await add(paragraphs(35), 'a.txt')
+  const cut = await add(paragraphs(3, 'cut'), 'b.txt')
+  const before = await index.get(collectionId, [`${lost.replace('doc_', 'chunk_')}_g1_34`])
+  await index.deleteDocument(collectionId, lost)
+  await index.deleteDocument(collectionId, cut)
+  await deps.blobs.deleteAll(`${cut}_g1_`)
+  const paidBefore = inference.callers.length
+  const { findings } = await verify(deps, { repair: true })
+  expect(findings).toMatchObject([
+    { documentId: lost, repaired: true, restored: true },
+    { documentId: cut, repaired: true },
+  ])
+  expect(findings[1]).not.toHaveProperty('restored')
+  expect(inference.callers).toHaveLength(paidBefore)
+  expect(await record(lost)).toMatchObject({ status: 'ready', liveGeneration: 'g1', chunkCount: 35 })
+  expect(await index.listGenerations(collectionId, '', 10)).toMatchObject([{ documentId: lost, chunks: 35, lastOrdinal: 34 }])
+  expect(await index.get(collectionId, [`${lost.replace('doc_', 'chunk_')}_g1_34`])).toEqual(before)
+  const search = { collectionId, query: 'matter34x1', limit: 10, mode: 'hybrid', filter: null } as const
+  expect((await searchCollection(deps, context, search)).hits[0]?.document._id).toBe(lost)
+})
+
 it('puts back into the queue what a repair has failed on, and nothing else that has failed', async () => {
   const { deps, index, inference, collectionId, add, ingest, record } = await newWorld()
   const lost = await add(paragraphs(2))
   await add('%corrupt', 'b.txt')
   await index.deleteDocument(collectionId, lost)
+  await deps.blobs.deleteAll(`${lost}_g1_`)
   await verify(deps, { repair: true })
   inference.beforeBatch = () => {
     throw new KisError('insufficient_quota', 'The wallet is empty.')
@@ -285,6 +310,7 @@ it('changes nothing of a document that has changed since it was looked at', asyn
   const { world, deps, index, collectionId, add, record } = await newWorld()
   const lost = await add(paragraphs(2))
   await index.deleteDocument(collectionId, lost)
+  await deps.blobs.deleteAll(`${lost}_g1_`)
   const life = new Life()
   let before: DocumentRecord | undefined
   life.onCall = async (_, name) => {

@@ -5,10 +5,13 @@ import { belongs, isInRepair, isWhole } from '../domain/index-differences.ts'
 import type { CollectionRecord, DocumentRecord } from '../domain/records.ts'
 import type { IndexedGeneration } from '../ports/chunk-index.ts'
 import type { Deps } from './deps.ts'
+import { restoreDocument } from './kept-passages.ts'
 import { type Payer, requeueDocument } from './requeue-document.ts'
 
 /** Documents of one page: when the index has lost them all, each costs it a question of its own, some milliseconds. */
 const PAGE = 100
+/** Passages that one page puts back; the next page goes on. Some seconds. */
+const MAX_RESTORED = 4_096
 
 export const FINDING_KINDS = ['missing', 'incomplete', 'extra', 'repairing'] as const
 export type FindingKind = (typeof FINDING_KINDS)[number]
@@ -25,6 +28,8 @@ export interface IndexFinding {
   readonly found: number | null
   /** This call has mended it, or has put the document back into the queue. */
   readonly repaired: boolean
+  /** The document's passages were put back from what is kept of them: nothing was embedded. */
+  readonly restored?: boolean
 }
 
 export interface IndexVerification {
@@ -37,7 +42,7 @@ export interface IndexVerification {
   readonly next: string | null
 }
 
-type VerifyDeps = Pick<Deps, 'store' | 'index' | 'clock' | 'events' | 'wake'>
+type VerifyDeps = Pick<Deps, 'store' | 'blobs' | 'index' | 'clock' | 'events' | 'wake'>
 
 /** First the collections of the store, one after another, by pages of documents; then those that only the index has. */
 type Place =
@@ -53,8 +58,8 @@ const NOTHING = { collections: 0, documents: 0, chunks: 0, findings: [] }
 
 /**
  * Compares one page of the index with the store, over all organizations. What is being ingested or deleted meanwhile is no difference.
- * With `repair` chunks that belong to nothing are deleted, and documents whose chunks are missing are ingested again at the operator's
- * expense. Repeatable.
+ * With `repair` chunks that belong to nothing are deleted, and chunks that are missing are put back from what is kept of them; documents of which
+ * not all is kept are ingested again at the operator's expense. Repeatable.
  * @throws {KisError} `permission_denied`; `not_found`: `collectionId` is no collection; `invalid_request`: `after` is no place; `service_unavailable`.
  */
 export async function verifyIndex(
@@ -119,18 +124,20 @@ async function verifyDocuments(deps: VerifyDeps, collection: CollectionRecord, a
   // The page ends where both lists are known up to.
   const ends = [indexed.length === PAGE ? lastWhole(indexed) : null, listed.length === PAGE ? listed.at(-1)!._id : null]
   const end = ends.reduce((a, b) => (a === null || (b !== null && b < a) ? b : a))
-  const entries = indexed.filter(({ documentId }) => end === null || documentId <= end)
-  const documents = listed.filter(({ _id }) => end === null || _id <= end)
+  const within = (last: string | null) => ({
+    entries: indexed.filter(({ documentId }) => last === null || documentId <= last),
+    documents: listed.filter(({ _id }) => last === null || _id <= last),
+  })
+  const known = within(end)
+  const { gaps, stoppedAt } = await gapsOf(deps, known.documents, known.entries, repairAs)
+  const last = stoppedAt ?? end
+  const { entries, documents } = within(last)
   return {
     collections: after === '' ? 1 : 0,
     documents: documents.length,
     chunks: entries.reduce((sum, { chunks }) => sum + chunks, 0),
-    findings: [
-      ...room,
-      ...(await extras(deps, collectionId, entries, repairAs !== null)),
-      ...(await gaps(deps, documents, entries, repairAs)),
-    ],
-    next: end === null ? { at: 'collections', after: collectionId } : { at: 'documents', collectionId, after: end },
+    findings: [...room, ...(await extras(deps, collectionId, entries, repairAs !== null)), ...gaps],
+    next: last === null ? { at: 'collections', after: collectionId } : { at: 'documents', collectionId, after: last },
   }
 }
 
@@ -172,15 +179,17 @@ async function extras(
   }))
 }
 
-/** Documents that searches should find and do not, or not all of. */
-async function gaps(
+/** Documents that searches should find and do not, or not all of. `stoppedAt`: the last one looked at, if a repair has done enough for one page. */
+async function gapsOf(
   deps: VerifyDeps,
   documents: readonly DocumentRecord[],
   entries: readonly IndexedGeneration[],
   repairAs: Payer | null,
-): Promise<readonly IndexFinding[]> {
+): Promise<{ readonly gaps: readonly IndexFinding[]; readonly stoppedAt: string | null }> {
   const findings: IndexFinding[] = []
+  let restoredPassages = 0
   for (const document of documents) {
+    if (restoredPassages >= MAX_RESTORED) return { gaps: findings, stoppedAt: findings.at(-1)!.documentId }
     const { _id: documentId, collectionId, liveGeneration: generation } = document
     const described = { collectionId, documentId, generation, expected: document.chunkCount || null }
     if (isInRepair(document)) {
@@ -194,10 +203,12 @@ async function gaps(
     if (isReady && isWhole(document, entry)) continue
     const found = isReady ? await confirmedGap(deps, document) : 0
     if (found === null) continue
-    const repaired = repairAs !== null && (await requeueDocument(deps, document, repairAs))
-    findings.push({ kind: found === 0 ? 'missing' : 'incomplete', ...described, found, repaired })
+    const restored = repairAs !== null && isReady && (await restoreDocument(deps, document))
+    if (restored) restoredPassages += document.chunkCount
+    const repaired = restored || (repairAs !== null && (await requeueDocument(deps, document, repairAs)))
+    findings.push({ kind: found === 0 ? 'missing' : 'incomplete', ...described, found, repaired, ...(restored && { restored }) })
   }
-  return findings
+  return { gaps: findings, stoppedAt: null }
 }
 
 /** How many chunks of a ready document are there; null: all of them, or it is not the same document any more. */

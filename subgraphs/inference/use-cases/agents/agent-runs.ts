@@ -166,7 +166,8 @@ export class AgentRuns implements AsyncDisposable {
       signal: stop.signal,
       charging: (cost) => charges.push(cost),
     }
-    const hold = await openRunHold(deps, { ...context, signal: ask.signal }, least(input.maxCost ?? definition.maxCost, definition.maxCost))
+    const maxCost = least(input.maxCost ?? definition.maxCost, definition.maxCost)
+    const hold = await openRunHold(deps, { ...context, signal: ask.signal }, maxCost, false)
     const run: RunRecord = {
       _id: runId,
       organizationId: principal.organizationId,

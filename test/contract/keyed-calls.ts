@@ -391,6 +391,9 @@ export function keyedCallsContract(name: string, open: () => Promise<OpenedStore
       await eventually(async () => (await first.deps.collections.keyedCalls.find({ state: 'answered' }, { limit: 1 })).length === 1)
       const { billing } = first
       Object.assign(billing, { settleHold })
+      // Of a call that comes first and that nobody can read.
+      const [kept] = await first.deps.collections.keyedCalls.find({ state: 'answered' }, { limit: 1 })
+      await first.deps.collections.keyedCalls.insertOne({ ...kept!, _id: `!${kept!._id}`, outcome: 'AAAA' })
       const second = started({ billing })
       await second.sole!.succeed(second.deps.keyedCalls, NEVER)
       expect(billing.only).toMatchObject({ state: 'settled', charged: 30_000n })

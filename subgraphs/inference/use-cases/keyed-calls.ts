@@ -144,19 +144,17 @@ export class KeyedCalls implements Disposable {
 
   /**
    * Charges the answers that are kept of calls whose process was gone before it did so; a repeat gives them. For the one process that has the store.
-   * @throws {KisError} not all are charged.
+   * @throws {KisError} `service_unavailable`: not all are charged. One that cannot be is logged, and keeps no other.
    */
   async chargeKept(signal: AbortSignal): Promise<void> {
-    const { collections, clock, log } = this.#deps
+    const { collections, log } = this.#deps
     for (let after = ''; ; ) {
       const page = await collections.keyedCalls.find({ state: 'answered', _id: { $gt: after } }, { sort: { _id: 1 }, limit: PAGE_CALLS })
       for (const call of page) {
-        const now = clock.now()
-        const context = this.#runs(call, now) ? null : await this.#contextOf(call, signal)
-        if (!context) continue
-        const ended = await this.#takeOver(call, now, context, ALWAYS_FREE)
-        if (ended instanceof KeyedRun) await ended.fail(new Interrupted())
-        log.debug({ holdId: call.holdId }, 'an answer that an earlier process has kept is charged')
+        await this.#charge(call, signal).catch((error) => {
+          if (signal.aborted || (error instanceof KisError && error.code === 'service_unavailable')) throw error
+          log.error({ err: error, holdId: call.holdId }, 'an answer that an earlier process has kept is not charged')
+        })
       }
       if (page.length < PAGE_CALLS) return
       after = page.at(-1)!._id
@@ -182,6 +180,14 @@ export class KeyedCalls implements Disposable {
   #run(call: KeyedCall, isFree: () => boolean): KeyedRun {
     this.#running.add(call.token)
     return new KeyedRun(this.#deps.collections.keyedCalls, call, this.#deps, () => this.#running.delete(call.token), isFree)
+  }
+
+  async #charge(call: KeyedCall, signal: AbortSignal): Promise<void> {
+    const now = this.#deps.clock.now()
+    const context = call.holdId === null || this.#runs(call, now) ? null : await this.#contextOf(call, signal)
+    if (!context) return
+    const ended = await this.#takeOver(call, now, context, ALWAYS_FREE)
+    if (ended instanceof KeyedRun) await ended.fail(new Interrupted())
   }
 
   /** For what is written of the call's money. Null: its organization, or its run, is gone. */

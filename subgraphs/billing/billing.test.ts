@@ -921,6 +921,7 @@ for (const { name, open } of STORES)
         },
         { source: `mutation { dispatchHold(input: ${hold}) { id } }`, scope: 'any' },
         { source: `mutation { voidHold(id: "${newHold()}") { id } }`, scope: 'any' },
+        { source: 'mutation { endHoldsOf(holder: "a") }', scope: 'service' },
       ]
       const callers: readonly { caller: Caller | null; may: readonly string[]; otherwise: string }[] = [
         { caller: null, may: [], otherwise: 'INVALID_API_KEY' },

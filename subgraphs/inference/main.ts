@@ -38,6 +38,7 @@ import { CallLimits } from './use-cases/call-limits.ts'
 import { openCollections } from './use-cases/collections.ts'
 import type { Deps, Engine, ServedDeps } from './use-cases/deps.ts'
 import { keepExpiringKeyedCalls } from './use-cases/expire-keyed-calls.ts'
+import { SoleHolder, UNKNOWN_HOLDER } from './use-cases/holder.ts'
 import { KeyedCalls } from './use-cases/keyed-calls.ts'
 import { LiveReplicas } from './use-cases/live-replicas.ts'
 import { LoadShedder } from './use-cases/load-shedding.ts'
@@ -98,6 +99,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   // A data folder belongs to one process.
   const replicas = mongodb ? stack.use(new LiveReplicas(collections.replicas, store.opened, clock, log)) : null
   const money = billingOver(billing, clock)
+  const sole = mongodb ? null : new SoleHolder({ collections, billing: money, clock, log })
   const base = {
     catalog: catalogOf(config.catalog, clock.now()),
     engines,
@@ -112,6 +114,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     schemas: stack.use(new AjvSchemaJudge()),
     secrets: new SealedTexts(runtime.sealingKey),
     background: stack.use(new Background()),
+    holder: sole ?? UNKNOWN_HOLDER,
     limits: new CallLimits(clock, () => replicas?.count ?? 1),
     load: stack.use(new LoadShedder()),
     queue,
@@ -127,6 +130,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   working = store.opened.then(
     () =>
       Promise.all([
+        sole?.succeed(deps.keyedCalls, signal),
         keepExpiringKeyedCalls(deps, signal),
         pumpWebhooks(eventLogSource(runEnds, webhookEventOf), inboxOver(billing, 'inference'), deps, signal),
       ]),

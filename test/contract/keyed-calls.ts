@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import type { DocumentStore } from '../../subgraphs/common/ports/document-store.ts'
+import { formatUsd } from '../../subgraphs/common/usd.ts'
 import { FakeBilling } from '../../subgraphs/inference/testing/fake-billing.ts'
 import { asking, parts, somebody } from '../../subgraphs/inference/testing/parts.ts'
 import { completion, stream, usage, usageChunk } from '../../subgraphs/inference/testing/scripted-engine.ts'
@@ -21,6 +22,7 @@ export interface OpenedStore {
 }
 
 const KEY = 'order-1'
+const NEVER = new AbortController().signal
 const hello = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
 const HOUR_MS = 3_600_000
 
@@ -241,9 +243,36 @@ export function keyedCallsContract(name: string, open: () => Promise<OpenedStore
       await deps.background[Symbol.asyncDispose]()
       expect(billing.only).toMatchObject({ state: 'settled', used: { source: 'counted' } })
       const next = started({ billing })
-      expect(await failure(all(chatStream(next.deps)))).toMatchObject({ code: 'service_unavailable', shouldRetry: false })
+      const message = expect.stringContaining(`was charged ${formatUsd(billing.only.charged)} USD`)
+      expect(await failure(all(chatStream(next.deps)))).toMatchObject({ code: 'idempotency_conflict', shouldRetry: false, message })
       expect(next.far.chats).toBe(0)
     })
+
+    it.each([
+      { name: 'a call', begin: (deps: Deps) => chat(deps), again: (deps: Deps) => chat(deps) },
+      {
+        name: 'a stream',
+        begin: (deps: Deps) => chatStream(deps).next(),
+        again: async (deps: Deps) => (await all(chatStream(deps))).at(-1)!,
+      },
+    ])(
+      'that the end of the process ends before any of the answer was delivered cost nothing, and run again: $name',
+      async ({ begin, again }) => {
+        const { deps, billing, far } = started()
+        far.completions = ['wait']
+        far.steps = ['wait']
+        const pending = begin(deps).catch((error: unknown) => error)
+        await heldBy(billing)
+        await eventually(() => far.chats === 1)
+        deps.keyedCalls[Symbol.dispose]()
+        await pending
+        await deps.background[Symbol.asyncDispose]()
+        expect(billing.only).toMatchObject({ state: 'voided', charged: 0n })
+        const next = started({ billing })
+        expect((await again(next.deps)).replayed).toBeUndefined()
+        expect([...billing.holds.values()].filter(({ charged }) => charged > 0n)).toHaveLength(1)
+      },
+    )
 
     it('that a crash ends before any money is held run again at once where the store has one process, else after 30 s', async () => {
       const clock = handClock()
@@ -281,20 +310,111 @@ export function keyedCallsContract(name: string, open: () => Promise<OpenedStore
       { name: 'that billing has not charged run again', charged: 0n, calls: 1 },
     ])('that a crash ends while the engine works wait until their hold has ended; those $name', async ({ charged, calls }) => {
       const clock = handClock()
-      const first = started({ clock })
+      for (const { isExclusive, waitMs } of [
+        { isExclusive: true, waitMs: 1_000 },
+        { isExclusive: false, waitMs: 30_000 },
+      ]) {
+        const key = `works-${isExclusive}`
+        const first = started({ clock, isExclusive })
+        first.far.completions = ['wait']
+        chat(first.deps, { key }).catch(() => undefined)
+        const id = await heldBy(first.billing)
+        await eventually(() => first.far.chats === 1)
+        const second = started({ clock, isExclusive, billing: first.billing })
+        if (!isExclusive) clock.advance(30_001)
+        const early = await failure(chat(second.deps, { key }))
+        expect(early).toMatchObject({ code: 'idempotency_conflict', shouldRetry: true, retryAfterMs: waitMs })
+        clock.advance(90_000)
+        Object.assign(first.billing.holds.get(id)!, { state: 'expired', charged })
+        for (let repeat = 0; repeat < 2; repeat++) {
+          if (charged === 0n) expect((await chat(second.deps, { key })).replayed).toBe(repeat === 0 ? undefined : true)
+          else expect(await failure(chat(second.deps, { key }))).toMatchObject({ code: 'idempotency_conflict', shouldRetry: false })
+        }
+        expect(second.far.chats).toBe(calls)
+      }
+    })
+
+    it('that a crash ends run again as soon as the next process of the store has ended what the first one held, and cost nothing', async () => {
+      const first = started()
+      await first.sole!.succeed(first.deps.keyedCalls, NEVER)
       first.far.completions = ['wait']
+      first.far.steps = ['wait']
+      chat(first.deps).catch(() => undefined)
+      chatStream(first.deps, 'order-2')
+        .next()
+        .catch(() => undefined)
+      const { billing } = first
+      await eventually(() => first.far.chats === 2)
+      const second = started({ billing })
+      await second.sole!.succeed(second.deps.keyedCalls, NEVER)
+      expect([billing.openHolds, billing.held, billing.balance]).toEqual([0, 0n, 1_000_000_000n])
+      expect((await chat(second.deps)).cost).toBe(30_000n)
+      expect((await all(chatStream(second.deps, 'order-2'))).at(-1)!.cost).toBe(26_000n)
+      expect([second.far.chats, billing.balance]).toEqual([2, 1_000_000_000n - 56_000n])
+      const third = started({ billing })
+      await third.sole!.succeed(third.deps.keyedCalls, NEVER)
+      expect((await chat(third.deps)).replayed).toBe(true)
+    })
+
+    it('that a crash ends after a part was delivered and told to billing are charged for that part, and their repeats hear so', async () => {
+      const clock = handClock()
+      const first = started({ clock })
+      await first.sole!.succeed(first.deps.keyedCalls, NEVER)
+      first.far.steps = [...stream(2), 'wait']
+      const events = chatStream(first.deps)
+      await events.next()
+      const { billing } = first
+      expect(billing.only.checkpoint.outputTokens).toBe(0)
+      clock.advance(2_000)
+      await events.next()
+      events.next().catch(() => undefined)
+      await eventually(() => billing.only.checkpoint.outputTokens > 0)
+      const second = started({ clock, billing })
+      await second.sole!.succeed(second.deps.keyedCalls, NEVER)
+      const { charged } = billing.only
+      expect(charged).toBeGreaterThan(0n)
+      for (let repeat = 0; repeat < 2; repeat++) {
+        const message = expect.stringContaining(`was charged ${formatUsd(charged)} USD`)
+        const error = { code: 'idempotency_conflict', shouldRetry: false, param: 'idempotencyKey', message }
+        expect(await failure(all(chatStream(second.deps)))).toMatchObject(error)
+      }
+      expect([second.far.chats, billing.holds.size, billing.balance]).toEqual([0, 1, 1_000_000_000n - charged])
+    })
+
+    it('that a crash ends between answer and charge are charged by the next process of the store, and replayed', async () => {
+      const first = started()
+      await first.sole!.succeed(first.deps.keyedCalls, NEVER)
+      const settleHold = first.billing.settleHold
+      Object.assign(first.billing, { settleHold: () => new Promise(() => undefined) })
+      chat(first.deps).catch(() => undefined)
+      await heldBy(first.billing)
+      await eventually(async () => (await first.deps.collections.keyedCalls.find({ state: 'answered' }, { limit: 1 })).length === 1)
+      const { billing } = first
+      Object.assign(billing, { settleHold })
+      // Of a call that comes first and that nobody can read.
+      const [kept] = await first.deps.collections.keyedCalls.find({ state: 'answered' }, { limit: 1 })
+      await first.deps.collections.keyedCalls.insertOne({ ...kept!, _id: `!${kept!._id}`, outcome: 'AAAA' })
+      const second = started({ billing })
+      await second.sole!.succeed(second.deps.keyedCalls, NEVER)
+      expect(billing.only).toMatchObject({ state: 'settled', charged: 30_000n })
+      expect(await chat(second.deps)).toMatchObject({ cost: 30_000n, replayed: true })
+      expect(first.far.chats + second.far.chats).toBe(1)
+    })
+
+    it('whose answer was kept and whose hold has run out before it was charged run again', async () => {
+      const clock = handClock()
+      const first = started({ clock, isExclusive: false })
+      Object.assign(first.billing, { settleHold: () => new Promise(() => undefined) })
       chat(first.deps).catch(() => undefined)
       const id = await heldBy(first.billing)
-      await eventually(() => first.far.chats === 1)
-      const second = started({ clock, billing: first.billing })
-      expect(await failure(chat(second.deps))).toMatchObject({ code: 'idempotency_conflict', shouldRetry: true, retryAfterMs: 30_000 })
-      clock.advance(90_000)
-      Object.assign(first.billing.holds.get(id)!, { state: 'settled', charged })
-      for (let repeat = 0; repeat < 2; repeat++) {
-        if (charged === 0n) expect((await chat(second.deps)).replayed).toBe(repeat === 0 ? undefined : true)
-        else expect(await failure(chat(second.deps))).toMatchObject({ code: 'service_unavailable', shouldRetry: false })
-      }
-      expect(second.far.chats).toBe(calls)
+      await eventually(async () => (await first.deps.collections.keyedCalls.find({ state: 'answered' }, { limit: 1 })).length === 1)
+      const billing = new FakeBilling(first.billing.balance)
+      billing.holds.set(id, { ...first.billing.holds.get(id)!, state: 'expired' })
+      clock.advance(30_001)
+      const second = started({ clock, isExclusive: false, billing })
+      const { replayed, cost } = await chat(second.deps)
+      expect([replayed, cost, second.far.chats, billing.balance]).toEqual([undefined, 30_000n, 1, 1_000_000_000n - 30_000n])
+      expect((await chat(second.deps)).replayed).toBe(true)
     })
 
     it('say that an answer is too long to be kept, which was given and charged once', async () => {

@@ -41,6 +41,8 @@ type Reserved = {
   /** The keys that the key descends from. Absent: none. */
   readonly ancestors?: readonly string[]
   readonly requestId: string
+  /** The process that the work ends with. Absent: another may go on with it. */
+  readonly holder?: string
 }
 
 /** Of one call. Its terms never change; the state and the checkpoint do. */

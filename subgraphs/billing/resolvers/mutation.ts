@@ -1,4 +1,4 @@
-import { requirePrincipal, requireScope } from '../../common/principal.ts'
+import { requirePrincipal, requireScope, requireService } from '../../common/principal.ts'
 import type { ResolverContext } from '../../common/subgraph.ts'
 import type { Quantities } from '../domain/money.ts'
 import type { UsageSource } from '../domain/usage.ts'
@@ -9,6 +9,7 @@ import { type CreateOrganizationInput, createOrganization } from '../use-cases/c
 import { type Credit, creditWallet } from '../use-cases/credit-wallet.ts'
 import type { BillingDeps } from '../use-cases/deps.ts'
 import { dispatchHold } from '../use-cases/dispatch-hold.ts'
+import { endHoldsOf } from '../use-cases/end-holds-of.ts'
 import { type PlaceHoldInput, type PlaceRunHoldInput, placeHold, placeRunHold } from '../use-cases/place-hold.ts'
 import { revokeApiKey } from '../use-cases/revoke-api-key.ts'
 import { rotateApiKey } from '../use-cases/rotate-api-key.ts'
@@ -99,5 +100,10 @@ export const Mutation = {
 
   voidHold(_parent: unknown, { id }: Id, { deps, caller }: Context) {
     return voidHold(deps, requirePrincipal(caller), id)
+  },
+
+  endHoldsOf(_parent: unknown, { holder }: { readonly holder: string }, { deps, caller }: Context) {
+    requireService(caller)
+    return endHoldsOf(deps, holder)
   },
 }

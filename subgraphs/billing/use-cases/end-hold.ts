@@ -1,7 +1,7 @@
 import { NotFound } from '../../common/errors.ts'
 import { endEntryId, usageRecordId } from '../domain/ids.ts'
 import { balanceChange, endPostings, type LedgerEntry } from '../domain/ledger.ts'
-import { MAX_NANO_USD, priceOf, type Quantities } from '../domain/money.ts'
+import { MAX_NANO_USD, priceOf, type Quantities, UNITS } from '../domain/money.ts'
 import { fromStoredCard, ratesReached, toStoredRates } from '../domain/rate-card.ts'
 import { type UsageRecord, type UsageSource, usagePosition } from '../domain/usage.ts'
 import { type CallHold, type Hold, isRunHold, runOf } from '../domain/wallet.ts'
@@ -41,8 +41,16 @@ export async function endHold(deps: BillingDeps, organizationId: string, holdId:
   return outcomeOf(id, value)
 }
 
+/** Ends a hold that is open in `wallet` without its caller: one that never reached an engine is freed, one that did is charged by its last checkpoint. */
+export function expireHold(deps: BillingDeps, wallet: WalletDraft, organizationId: string, id: string): void {
+  const hold = wallet.hold(id)!
+  const isCharged = !isRunHold(hold) && hold.state === 'dispatched' && UNITS.some((unit) => hold.checkpoint[unit] > 0)
+  const used = isCharged ? ({ quantities: hold.checkpoint, source: 'estimated' } as const) : null
+  endOpenHold(deps, wallet, organizationId, id, hold, { kind: 'expire', used })
+}
+
 /** Posts the end of a hold that is open in `wallet`. */
-export function endOpenHold(
+function endOpenHold(
   { clock, log }: BillingDeps,
   wallet: WalletDraft,
   organizationId: string,

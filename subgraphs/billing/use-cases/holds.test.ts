@@ -295,6 +295,17 @@ for (const { name, open } of STORES)
       await audit(deps, owner.organizationId)
     })
 
+    it('that run out before anything was used cost nothing, and leave no usage record', async () => {
+      const owner = await fundedOrganization(deps, 100n)
+      const id = deps.ids('hold')
+      await placeHold(deps, owner, call(id, 40, 20))
+      await dispatchHold(deps, owner, id, used(0))
+      clock.advance(20_000)
+      await reapHolds(deps, never)
+      expect(await moneyOf(owner)).toEqual({ available: 100, held: 0 })
+      expect((await audit(deps, owner.organizationId)).usageRecords).toEqual([])
+    })
+
     it('last as long as their call says that it goes on', async () => {
       const owner = await fundedOrganization(deps, 100n)
       const id = deps.ids('hold')

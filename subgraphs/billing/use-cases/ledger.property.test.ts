@@ -19,6 +19,7 @@ interface Step {
   readonly afterwards: { readonly waitMs: number } | { readonly crash: number } | null
 }
 
+const HOLDERS = ['process 1', 'process 2']
 const org = fc.nat({ max: 1 })
 const slot = fc.nat({ max: SLOTS - 1 })
 const quantities: fc.Arbitrary<Quantities> = fc.oneof(
@@ -53,6 +54,7 @@ const command: fc.Arbitrary<Command | number> = fc.oneof(
       quantities,
       isDear: fc.integer({ min: 1, max: 10 }).map((n) => n === 1),
       ttlSeconds: fc.constantFrom(10, 20, 60),
+      holder: fc.constantFrom(null, ...HOLDERS),
     }),
   },
   {
@@ -67,6 +69,7 @@ const command: fc.Arbitrary<Command | number> = fc.oneof(
   },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('pump' as const), org }) },
   { weight: 1, arbitrary: fc.constant({ kind: 'reap' as const }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('end holder' as const), holder: fc.constantFrom(...HOLDERS) }) },
   { weight: 3, arbitrary: fc.nat({ max: 50 }) },
 )
 const process = fc.nat({ max: PROCESSES - 1 })

@@ -37,6 +37,8 @@ export interface PlaceHoldInput {
   readonly ttlSeconds: number
   /** The hold of the run that the call is a step of; null or absent: the wallet. */
   readonly runHoldId?: string | null
+  /** The process that the call ends with; null or absent: another may go on with it. */
+  readonly holder?: string | null
 }
 
 /** An id is made for its one call; an older one is a repeat that nobody waits for. Also the most that clocks may differ. */
@@ -68,6 +70,7 @@ export interface PlaceRunHoldInput {
   readonly amount: bigint
   readonly requestId: string
   readonly ttlSeconds: number
+  readonly holder?: string | null
 }
 
 /** Reserves the most that a run of several calls may spend. Repeatable until the first of them. @throws as `placeHold`. */
@@ -81,6 +84,7 @@ export async function placeRunHold(deps: BillingDeps, principal: Principal, inpu
     amount: toStored(input.amount),
     expiresAt: new Date(now.getTime() + checkTtl(input.ttlSeconds) * 1_000),
     ...ofKey(principal),
+    ...heldBy(input),
     requestId: checkForeignId(input.requestId, 'requestId'),
   }
   return reserve(deps, principal, input.id, hold, (wallet) => takeFromWallet(wallet, hold, now))
@@ -146,6 +150,10 @@ function ofKey({ apiKeyId, ancestors }: Principal): Pick<Hold, 'apiKeyId' | 'anc
   return ancestors.length > 0 ? { apiKeyId, ancestors } : { apiKeyId }
 }
 
+function heldBy({ holder }: Pick<PlaceHoldInput, 'holder'>): Pick<Hold, 'holder'> {
+  return holder == null ? {} : { holder: checkForeignId(holder, 'holder') }
+}
+
 function newHold(input: PlaceHoldInput, principal: Principal, now: Date): CallHold {
   const amount = amountOf(input)
   const ttlSeconds = checkTtl(input.ttlSeconds)
@@ -155,6 +163,7 @@ function newHold(input: PlaceHoldInput, principal: Principal, now: Date): CallHo
     amount: toStored(amount),
     expiresAt: new Date(now.getTime() + ttlSeconds * 1_000),
     ...ofKey(principal),
+    ...heldBy(input),
     modelId: checkForeignId(input.modelId, 'modelId'),
     operation: input.operation,
     requestId: checkForeignId(input.requestId, 'requestId'),

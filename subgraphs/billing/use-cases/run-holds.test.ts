@@ -8,6 +8,7 @@ import { fundedOrganization, ManualClock, openBilling } from '../test-support/wo
 import { checkpointHold } from './checkpoint-hold.ts'
 import type { BillingDeps } from './deps.ts'
 import { dispatchHold } from './dispatch-hold.ts'
+import { endHoldsOf } from './end-holds-of.ts'
 import { placeHold, placeRunHold } from './place-hold.ts'
 import { reapHolds } from './reap-holds.ts'
 import { settleHold } from './settle-hold.ts'
@@ -37,17 +38,17 @@ for (const { name, open } of STORES)
       const { available, held } = (await deps.collections.wallets.findOne({ _id: organizationId }))!
       return { available, held }
     }
-    const newRun = async (owner: Principal, amount: bigint, ttlSeconds = 60) => {
+    const newRun = async (owner: Principal, amount: bigint, ttlSeconds = 60, holder: string | null = null) => {
       const id = deps.ids('hold')
-      await placeRunHold(deps, owner, { id, amount, requestId: 'run_1', ttlSeconds })
+      await placeRunHold(deps, owner, { id, amount, requestId: 'run_1', ttlSeconds, holder })
       return id
     }
     /** One nano-USD a token. */
-    const newCall = async (owner: Principal, runHoldId: string, tokens: number, ttlSeconds = 60) => {
+    const newCall = async (owner: Principal, runHoldId: string | null, tokens: number, ttlSeconds = 60, holder: string | null = null) => {
       const id = deps.ids('hold')
       const rateCard = { version: 'v1', tiers: [], ...FREE, inputTokens: 1_000_000n }
       const terms = { operation: 'chat_completion', modelId: 'm', requestId: 'run_1', rateCard, ceiling: used(tokens), ttlSeconds } as const
-      await placeHold(deps, owner, { id, ...terms, runHoldId })
+      await placeHold(deps, owner, { id, ...terms, runHoldId, holder })
       await dispatchHold(deps, owner, id, used(1))
       return id
     }
@@ -124,6 +125,29 @@ for (const { name, open } of STORES)
       await reapHolds(deps, new AbortController().signal)
       expect(await moneyOf(owner)).toEqual({ available: 97, held: 0 })
       expect((await audit(deps, owner.organizationId)).openHolds).toEqual([])
+    })
+
+    it('ends with the process that holds it, and so do its calls; what another process or none holds goes on', async () => {
+      const owners = await Promise.all(Array.from({ length: 60 }, () => fundedOrganization(deps, 100n)))
+      const gone = deps.ids('req')
+      for (const owner of owners) {
+        const run = await newRun(owner, 30n, 60, gone)
+        await checkpointHold(deps, owner, await newCall(owner, run, 20, 60, gone), used(3), 60)
+        await newCall(owner, null, 10, 60, 'another')
+        const goesOn = await newRun(owner, 30n)
+        await newCall(owner, goesOn, 5, 60, gone)
+        expect(await moneyOf(owner)).toEqual({ available: 30, held: 70 })
+      }
+      expect(await endHoldsOf(deps, gone)).toBe(3 * owners.length)
+      expect(await endHoldsOf(deps, gone)).toBe(0)
+      for (const owner of owners) {
+        // Three for the first call, one for the dispatch of the second.
+        expect(await moneyOf(owner)).toEqual({ available: 57, held: 39 })
+        expect((await audit(deps, owner.organizationId)).usageRecords.map(({ amount, source }) => [amount, source]).toSorted()).toEqual([
+          [1, 'estimated'],
+          [3, 'estimated'],
+        ])
+      }
     })
 
     it('is nobody else\u2019s, and is no call', async () => {

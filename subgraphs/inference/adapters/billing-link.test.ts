@@ -46,15 +46,15 @@ const ended = {
 describe('billing over a link', () => {
   it('asks in operations of the contract, with money as decimal strings', async () => {
     const quoteHolds = [{ amount: '0.25', isCovered: false }]
-    const answers = { settleHold: { charged: '0.0015' }, placeHold: {}, voidHold: { charged: '0' }, quoteHolds }
+    const answers = { settleHold: { charged: '0.0015', state: 'SETTLED' }, placeHold: {}, voidHold: { charged: '0' }, quoteHolds }
     const { billing, asked } = scripted({ data: answers })
     await billing.placeHold(
-      { id: 'hold_1', operation: 'chat_completion', modelId: 'm', rateCard, ceiling: quantities, ttlSeconds: 60 },
+      { id: 'hold_1', operation: 'chat_completion', modelId: 'm', rateCard, ceiling: quantities, ttlSeconds: 60, holder: null },
       context,
     )
     await billing.dispatchHold('hold_1', quantities, context)
     await billing.checkpointHold('hold_1', quantities, 45, context)
-    expect(await billing.settleHold('hold_1', quantities, 'counted', context)).toBe(1_500_000n)
+    expect(await billing.settleHold('hold_1', quantities, 'counted', context)).toEqual({ charged: 1_500_000n, isOwn: true })
     expect(await billing.voidHold('hold_1', context)).toBe(0n)
     expect(await billing.quoteHolds([{ rateCard, ceiling: quantities }], context)).toEqual([{ amount: 250_000_000n, isCovered: false }])
 
@@ -70,6 +70,7 @@ describe('billing over a link', () => {
         rateCard: { version: 'v', ...texts, tiers: [{ aboveInputTokens: 200_000, ...texts, outputTokens: '0.000000003' }] },
         ceiling: quantities,
         ttlSeconds: 60,
+        holder: null,
       },
     })
     expect(asked[3]?.variables).toEqual({ input: { id: 'hold_1', quantities, source: 'COUNTED' } })
@@ -85,8 +86,8 @@ describe('billing over a link', () => {
 
   it('repeats a settlement and a release until billing answers', async () => {
     const lost = [new ServiceUnavailable('Billing'), refusal('internal'), new TypeError('socket')]
-    const settle = scripted(...lost, { data: { settleHold: { charged: '1' } } })
-    expect(await settle.billing.settleHold('hold_1', quantities, 'provider', context)).toBe(1_000_000_000n)
+    const settle = scripted(...lost, { data: { settleHold: { charged: '1', state: 'EXPIRED' } } })
+    expect(await settle.billing.settleHold('hold_1', quantities, 'provider', context)).toEqual({ charged: 1_000_000_000n, isOwn: false })
     const free = scripted(...lost, { data: { voidHold: { charged: '0' } } })
     await free.billing.voidHold('hold_1', context)
     expect([settle.asked.length, free.asked.length]).toEqual([4, 4])
@@ -129,7 +130,10 @@ describe('billing that says nothing', () => {
     return billingOver(link, systemClock)
   }
   const place = (billing: ReturnType<typeof billingOver>) =>
-    billing.placeHold({ id: 'hold_1', operation: 'embedding', modelId: 'm', rateCard, ceiling: quantities, ttlSeconds: 60 }, context)
+    billing.placeHold(
+      { id: 'hold_1', operation: 'embedding', modelId: 'm', rateCard, ceiling: quantities, ttlSeconds: 60, holder: null },
+      context,
+    )
 
   it('is unavailable to who would begin, and can be asked again', async () => {
     vi.useFakeTimers()

@@ -13,8 +13,9 @@ const PLACE = 'mutation ($input: PlaceHoldInput!) { placeHold(input: $input) { i
 const PLACE_RUN = 'mutation ($input: PlaceRunHoldInput!) { placeRunHold(input: $input) { id } }'
 const DISPATCH = 'mutation ($input: HoldQuantitiesInput!) { dispatchHold(input: $input) { id } }'
 const CHECKPOINT = 'mutation ($input: CheckpointHoldInput!) { checkpointHold(input: $input) { id } }'
-const SETTLE = 'mutation ($input: SettleHoldInput!) { settleHold(input: $input) { charged } }'
+const SETTLE = 'mutation ($input: SettleHoldInput!) { settleHold(input: $input) { charged state } }'
 const VOID = 'mutation ($id: ID!) { voidHold(id: $id) { charged } }'
+const END_HOLDS_OF = 'mutation ($holder: ID!) { endHoldsOf(holder: $holder) }'
 const END_RUN = 'mutation ($id: ID!) { voidHold(id: $id) { freed } }'
 
 /**
@@ -101,7 +102,7 @@ export function billingOver(link: Link, clock: Clock): Billing {
       return quoteHolds.map(({ amount, isCovered }) => ({ amount: parseUsd(amount), isCovered }))
     },
 
-    async placeHold({ id, operation, modelId, rateCard, ceiling, ttlSeconds }, context) {
+    async placeHold({ id, operation, modelId, rateCard, ceiling, ttlSeconds, holder }, context) {
       const input = {
         id,
         operation: operation.toUpperCase(),
@@ -111,12 +112,13 @@ export function billingOver(link: Link, clock: Clock): Billing {
         ceiling: quantitiesInput(ceiling),
         ttlSeconds,
         runHoldId: context.runHoldId,
+        holder,
       }
       await unlessSilent(PLACE, { input }, context)
     },
 
-    async placeRunHold({ id, amount, ttlSeconds }, context) {
-      await unlessSilent(PLACE_RUN, { input: { id, amount: formatUsd(amount), requestId: context.requestId, ttlSeconds } }, context)
+    async placeRunHold({ id, amount, ttlSeconds, holder }, context) {
+      await unlessSilent(PLACE_RUN, { input: { id, amount: formatUsd(amount), requestId: context.requestId, ttlSeconds, holder } }, context)
     },
 
     async dispatchHold(id, quantities, context) {
@@ -133,8 +135,8 @@ export function billingOver(link: Link, clock: Clock): Billing {
 
     async settleHold(id, quantities, source, context) {
       const input = { id, quantities: quantitiesInput(quantities), source: source.toUpperCase() }
-      const { settleHold } = await untilAnswered<{ settleHold: { charged: string } }>(SETTLE, { input }, context)
-      return parseUsd(settleHold.charged)
+      const { settleHold } = await untilAnswered<{ settleHold: { charged: string; state: string } }>(SETTLE, { input }, context)
+      return { charged: parseUsd(settleHold.charged), isOwn: settleHold.state === 'SETTLED' }
     },
 
     async endRunHold(id, context) {
@@ -145,6 +147,11 @@ export function billingOver(link: Link, clock: Clock): Billing {
     async voidHold(id, context) {
       const { voidHold } = await untilAnswered<{ voidHold: { charged: string } }>(VOID, { id }, context)
       return parseUsd(voidHold.charged)
+    },
+
+    async endHoldsOf(holder, signal) {
+      const context = { caller: { service: 'inference' }, requestId: holder, signal } as const
+      await request(link, { query: END_HOLDS_OF, variables: { holder } }, context)
     },
   }
 }

@@ -7,17 +7,27 @@ export interface Billing {
   /** @throws {KisError} `insufficient_quota`: nothing is held. `service_unavailable`: whether it is held is unknown; void it or let it expire. */
   placeHold(hold: HoldRequest, context: BillingContext): Promise<void>
   /** Reserves the most that a run may spend; the holds of its calls are taken out of it. Ended by `endRunHold`. Errors as of `placeHold`. */
-  placeRunHold(hold: { readonly id: string; readonly amount: bigint; readonly ttlSeconds: number }, context: BillingContext): Promise<void>
+  placeRunHold(hold: RunHoldRequest, context: BillingContext): Promise<void>
   /** Must have resolved before an engine hears of the call. */
   dispatchHold(id: string, quantities: Quantities, context: BillingContext): Promise<void>
   /** Says that the call goes on: billing resolves the hold `ttlSeconds` from now at the earliest. @throws {KisError} `not_found`: the hold has ended. */
   checkpointHold(id: string, quantities: Quantities, ttlSeconds: number, context: BillingContext): Promise<void>
-  /** Gives what was charged. Repeatable; repeats itself until billing answers or the context's signal aborts, and then says `service_unavailable`. */
-  settleHold(id: string, quantities: Quantities, source: 'provider' | 'counted' | 'estimated', context: BillingContext): Promise<bigint>
+  /** Repeatable; repeats itself until billing answers or the context's signal aborts, and then says `service_unavailable`. */
+  settleHold(id: string, quantities: Quantities, source: 'provider' | 'counted' | 'estimated', context: BillingContext): Promise<Settled>
   /** Frees what the run's calls have left and gives it. Repeatable, and repeats itself, as `settleHold`. @throws {KisError} `not_found`. */
   endRunHold(id: string, context: BillingContext): Promise<bigint>
   /** Frees the hold, or gives what was charged at its end before. Repeats itself as `settleHold` does. @throws {KisError} `not_found`: it was never placed. */
   voidHold(id: string, context: BillingContext): Promise<bigint>
+  /** Ends what a process that is gone holds, as if its time were over. Repeatable. @throws {KisError} some of it may be held still. */
+  endHoldsOf(holder: string, signal: AbortSignal): Promise<void>
+}
+
+/** How a hold has ended that was to be charged. */
+export interface Settled {
+  /** Nano-USD. */
+  readonly charged: bigint
+  /** False: the hold had ended before, and `charged` is what that cost. */
+  readonly isOwn: boolean
 }
 
 export interface HoldRequest {
@@ -27,6 +37,13 @@ export interface HoldRequest {
   readonly rateCard: RateCard
   readonly ceiling: Quantities
   readonly ttlSeconds: number
+  /** The process that the work ends with; null: another may go on with it. */
+  readonly holder: string | null
+}
+
+export interface RunHoldRequest extends Pick<HoldRequest, 'id' | 'ttlSeconds' | 'holder'> {
+  /** Nano-USD. */
+  readonly amount: bigint
 }
 
 export interface HoldQuote {

@@ -9,8 +9,9 @@ interface Hold {
   readonly organizationId: string
   readonly ttlSeconds: number
   readonly runHoldId: string | undefined
+  readonly holder: string | null
   checkpoint: Quantities
-  state: 'placed' | 'dispatched' | 'settled' | 'voided'
+  state: 'placed' | 'dispatched' | 'settled' | 'voided' | 'expired'
   charged: bigint
   used: { readonly quantities: Quantities; readonly source: string } | null
 }
@@ -68,7 +69,7 @@ export class FakeBilling implements Billing {
       return { amount, isCovered: this.balance - this.held >= amount }
     })
 
-  placeHold: Billing['placeHold'] = ({ id, modelId, rateCard, ceiling, ttlSeconds }, context) =>
+  placeHold: Billing['placeHold'] = ({ id, modelId, rateCard, ceiling, ttlSeconds, holder }, context) =>
     this.#write('placeHold', context, () => {
       this.#requireInForce(context)
       if (this.holds.has(id)) throw new Error(`the hold ${id} was placed twice`)
@@ -79,7 +80,8 @@ export class FakeBilling implements Billing {
       const { organizationId } = context.caller
       this.modelIds.push(modelId)
       const checkpoint = quantitiesOf(0, 0)
-      this.holds.set(id, { amount, rateCard, organizationId, ttlSeconds, runHoldId, checkpoint, state: 'placed', charged: 0n, used: null })
+      const terms = { amount, rateCard, organizationId, ttlSeconds, runHoldId, holder }
+      this.holds.set(id, { ...terms, checkpoint, state: 'placed', charged: 0n, used: null })
     })
 
   placeRunHold: Billing['placeRunHold'] = ({ id, amount }, context) =>
@@ -112,15 +114,11 @@ export class FakeBilling implements Billing {
     this.#untilAnswered('settleHold', context, () => {
       const hold = this.#find(id, context)
       if (isOpen(hold)) {
-        const price = priceOf(quantities, ratesReached(quantities, hold.rateCard))
         hold.state = 'settled'
         hold.used = { quantities, source }
-        hold.charged = price
-        if (hold.charged > hold.amount) hold.charged = hold.amount
-        this.balance -= hold.charged
-        this.#returnToRun(hold)
+        this.#charge(hold, quantities)
       }
-      return hold.charged
+      return { charged: hold.charged, isOwn: hold.state === 'settled' }
     })
 
   endRunHold: Billing['endRunHold'] = (id, context) =>
@@ -138,6 +136,14 @@ export class FakeBilling implements Billing {
       this.#returnToRun(hold)
       return 0n
     })
+
+  endHoldsOf: Billing['endHoldsOf'] = async (holder) => {
+    for (const hold of this.holds.values()) {
+      if (hold.holder !== holder || !isOpen(hold)) continue
+      hold.state = 'expired'
+      this.#charge(hold, hold.checkpoint)
+    }
+  }
 
   /** As when their process is gone: what runs have left is free. */
   expireRuns(): void {
@@ -158,6 +164,13 @@ export class FakeBilling implements Billing {
     if (left === undefined) throw new ServiceUnavailable('The hold')
     if (left < amount) throw new KisError('run_limit_exceeded', 'The run cannot cover the call.')
     this.runs.set(runHoldId, left - amount)
+  }
+
+  #charge(hold: Hold, quantities: Quantities): void {
+    const price = priceOf(quantities, ratesReached(quantities, hold.rateCard))
+    hold.charged = price < hold.amount ? price : hold.amount
+    this.balance -= hold.charged
+    this.#returnToRun(hold)
   }
 
   #returnToRun({ runHoldId, amount, charged }: Hold): void {

@@ -17,6 +17,7 @@ import { Background } from '../use-cases/background.ts'
 import { CallLimits } from '../use-cases/call-limits.ts'
 import { openCollections } from '../use-cases/collections.ts'
 import type { AskContext, Deps } from '../use-cases/deps.ts'
+import { SoleHolder, UNKNOWN_HOLDER } from '../use-cases/holder.ts'
 import { KeyedCalls } from '../use-cases/keyed-calls.ts'
 import { LoadShedder } from '../use-cases/load-shedding.ts'
 import { Principals } from '../use-cases/principals.ts'
@@ -121,10 +122,13 @@ export function parts({
       { chat, embedding, transcription, breaker: new Breaker(), retries: new RetryBudget(), firstByteMs: FIRST_BYTE_MS },
     ]),
   )
+  const collections = openCollections(store)
+  const sole = isExclusive ? new SoleHolder({ collections, billing, clock, log: silentLog }) : null
   const base = {
     catalog: catalogOf(file, new Date(0)),
     engines,
-    collections: openCollections(store),
+    collections,
+    holder: sole ?? UNKNOWN_HOLDER,
     audio: fakeAudioReader,
     egress,
     mcp,
@@ -142,9 +146,9 @@ export function parts({
     ids: idSource(systemClock),
     log: silentLog,
   }
-  const runEnds = runEndsOf(base.collections, silentLog)
+  const runEnds = runEndsOf(collections, silentLog)
   const deps: Deps = { ...base, keyedCalls: new KeyedCalls(base, isExclusive), runEnds }
-  return { deps, billing, knowledge, near, far, store, egress, mcp }
+  return { deps, sole, billing, knowledge, near, far, store, egress, mcp }
 }
 
 export function asking(caller: AskContext['caller'] = somebody, signal = new AbortController().signal): AskContext {

@@ -60,7 +60,7 @@ export function admitChat(deps: Deps, ask: AskContext, call: LimitedCall | null,
       operation: 'chat_completion',
       model: each,
       ceiling: chatCeiling(each, request, inputTokensFor(each)),
-      atDispatch: quantitiesOf(inputTokensFor(each), 0),
+      atLeast: quantitiesOf(inputTokensFor(each), 0),
     }),
     // Ids may hold any character, and a header may not.
     warningsFor: ({ id }) => new Set(id === model.id ? [] : [`answered_by:${encodeURI(id)}`]),

@@ -30,7 +30,7 @@ export type KeyedCall = {
   readonly step?: { readonly runId: string; readonly path: string }
 }
 
-/** A process of inference that lives. */
+/** A process of inference that lives; where no other process has the store, also one that is gone and may hold money still. */
 export type Replica = {
   readonly _id: string
   readonly seenAt: Date
@@ -243,7 +243,10 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
         OUTBOX_INDEX,
       ],
     }),
-    keyedCalls: store.collection({ name: 'keyed_calls', indexes: [{ fields: ['expiresAt'] }, { fields: ['step.runId'], sparse: true }] }),
+    keyedCalls: store.collection({
+      name: 'keyed_calls',
+      indexes: [{ fields: ['expiresAt'] }, { fields: ['state'] }, { fields: ['step.runId'], sparse: true }],
+    }),
     replicas: store.collection({ name: 'replicas', indexes: [{ fields: ['seenAt'] }] }),
   }
 }

@@ -60,7 +60,7 @@ async function embed(deps: Deps, ask: AskContext, call: LimitedCall, input: Embe
       operation: 'embedding',
       model,
       ceiling: embeddingCeiling(model, sum(counts)),
-      atDispatch: quantitiesOf(sum(counts), 0),
+      atLeast: quantitiesOf(sum(counts), 0),
     },
     () => countedUsage(sum(counts.slice(0, sent)), 0),
     async (signal) => {

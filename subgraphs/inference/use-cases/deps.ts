@@ -20,6 +20,7 @@ import type { RunEnds } from './agents/run-ends.ts'
 import type { Background } from './background.ts'
 import type { CallLimits } from './call-limits.ts'
 import type { Collections } from './collections.ts'
+import type { Holder } from './holder.ts'
 import type { KeyedCalls } from './keyed-calls.ts'
 import type { LoadShedder } from './load-shedding.ts'
 import type { Principals } from './principals.ts'
@@ -48,6 +49,7 @@ export interface Deps {
   readonly load: LoadShedder
   /** Told of what waits for billing. */
   readonly queue: Pick<QueueWatch, 'wait'>
+  readonly holder: Holder
   readonly keyedCalls: KeyedCalls
   /** Tells which runs have ended. */
   readonly runEnds: RunEnds

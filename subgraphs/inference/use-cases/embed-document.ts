@@ -30,7 +30,8 @@ export async function openEmbedding(
     operation: 'embedding',
     model,
     ceiling: quantitiesOf(tokens, 0),
-    atDispatch: quantitiesOf(0, 0),
+    atLeast: quantitiesOf(0, 0),
+    goesOn: true,
   })
   leave()
   return id

@@ -50,7 +50,7 @@ async function embed(deps: Deps, ask: AskContext, call: LimitedCall, { modelId, 
       operation: 'embedding',
       model,
       ceiling: embeddingCeiling(model, tokens),
-      atDispatch: quantitiesOf(tokens, 0),
+      atLeast: quantitiesOf(tokens, 0),
     },
     () => countedUsage(tokens, 0),
     async (signal) => {

@@ -12,7 +12,7 @@ describe('an open hold', () => {
     const { deps, billing } = parts()
     const context = { ...asking(), caller: somebody as Principal }
     const model = deps.catalog.models.find(({ id }) => id === 'chat')!
-    const terms = { operation: 'chat_completion', model, ceiling: quantitiesOf(10, 10), atDispatch: quantitiesOf(10, 0) } as const
+    const terms = { operation: 'chat_completion', model, ceiling: quantitiesOf(10, 10), atLeast: quantitiesOf(10, 0) } as const
     return { billing, hold: await openHold(deps, context, terms) }
   }
   const renewals = (writes: readonly string[]) => writes.filter((write) => write === 'checkpointHold').length

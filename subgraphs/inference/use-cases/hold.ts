@@ -23,9 +23,13 @@ export interface HoldTerms {
   readonly operation: HoldRequest['operation']
   readonly model: Model
   readonly ceiling: Quantities
-  /** What billing charges when it hears no more of the call. */
-  readonly atDispatch: Quantities
+  /** What the call has used once its engine is at work: what billing charges when it hears of a renewal and no more. */
+  readonly atLeast: Quantities
+  /** Another process goes on with the call when this one is gone. */
+  readonly goesOn?: boolean
 }
+
+const NOTHING = quantitiesOf(0, 0)
 
 /** Money reserved for one call, whose dispatch billing has acknowledged. */
 export interface OpenHold {
@@ -45,13 +49,14 @@ export interface OpenHold {
  * Reserves a call's worst case, in the wallet or in what its run may still spend. Once it resolves, an engine may be called and `resolve` must be.
  * @throws {KisError} nothing stays held: what may have been placed is voided.
  */
-export function openHold(deps: Deps, context: CallContext, { operation, model, ceiling, atDispatch }: HoldTerms): Promise<OpenHold> {
-  const { billing } = deps
-  const atOnce = context.record?.isFreeWhenCut ? quantitiesOf(0, 0) : atDispatch
-  return open(deps, context, atOnce, async (id, opening, placed) => {
-    await billing.placeHold({ id, operation, modelId: model.id, rateCard: model.rateCard, ceiling, ttlSeconds: HOLD_TTL_SECONDS }, opening)
+export function openHold(deps: Deps, context: CallContext, { operation, model, ceiling, atLeast, goesOn }: HoldTerms): Promise<OpenHold> {
+  const { billing, holder } = deps
+  const terms = { operation, modelId: model.id, rateCard: model.rateCard, ceiling, ttlSeconds: HOLD_TTL_SECONDS }
+  return open(deps, context, atLeast, async (id, opening, placed) => {
+    await billing.placeHold({ id, ...terms, holder: goesOn ? null : holder.id }, opening)
     placed()
-    await letBegin(deps, id, atOnce, opening)
+    // A crash before the first checkpoint costs nothing.
+    await letBegin(deps, id, NOTHING, opening)
   })
 }
 
@@ -77,12 +82,12 @@ export interface OpenRunHold {
   leaveFor(seconds: number): Promise<void>
 }
 
-/** Reserves the most that a run may spend, in nano-USD. @throws as `openHold`. */
-export async function openRunHold(deps: Deps, context: CallContext, amount: bigint): Promise<OpenRunHold> {
+/** Reserves the most that a run may spend, in nano-USD. `goesOn`: another process goes on with it when this one is gone. @throws as `openHold`. */
+export async function openRunHold(deps: Deps, context: CallContext, amount: bigint, goesOn: boolean): Promise<OpenRunHold> {
   // It is no call of the run.
   const { charging: _, ...own } = context
-  const hold = await open(deps, own, quantitiesOf(0, 0), async (id, opening, placed) => {
-    await deps.billing.placeRunHold({ id, amount, ttlSeconds: HOLD_TTL_SECONDS }, opening)
+  const hold = await open(deps, own, NOTHING, async (id, opening, placed) => {
+    await deps.billing.placeRunHold({ id, amount, ttlSeconds: HOLD_TTL_SECONDS, holder: goesOn ? null : deps.holder.id }, opening)
     placed()
   })
   return runHoldOf(deps, context, hold, amount)
@@ -90,19 +95,18 @@ export async function openRunHold(deps: Deps, context: CallContext, amount: bigi
 
 /** Goes on with the hold of a run whose process is gone. Null: it has expired, or was never placed. @throws {KisError} billing did not say. */
 export async function adoptRunHold(deps: Deps, context: CallContext, id: string, amount: bigint): Promise<OpenRunHold | null> {
-  const nothing = quantitiesOf(0, 0)
   try {
     await withDeadline(
       OPEN_TIMEOUT_MS,
       () => new ServiceUnavailable('Billing'),
       context.signal,
-      (signal) => deps.billing.checkpointHold(id, nothing, HOLD_TTL_SECONDS, { ...context, signal }),
+      (signal) => deps.billing.checkpointHold(id, NOTHING, HOLD_TTL_SECONDS, { ...context, signal }),
     )
   } catch (error) {
     if (error instanceof KisError && error.code === 'not_found') return null
     throw error
   }
-  return runHoldOf(deps, context, holdOf(deps, context, id, nothing), amount)
+  return runHoldOf(deps, context, holdOf(deps, context, id, NOTHING), amount)
 }
 
 function runHoldOf(deps: Deps, context: CallContext, { id, leave }: OpenHold, amount: bigint): OpenRunHold {
@@ -112,7 +116,7 @@ function runHoldOf(deps: Deps, context: CallContext, { id, leave }: OpenHold, am
   }
   const leaveFor = (seconds: number) => {
     leave()
-    return lasting(context, (bill) => deps.billing.checkpointHold(id, quantitiesOf(0, 0), seconds, bill))
+    return lasting(context, (bill) => deps.billing.checkpointHold(id, NOTHING, seconds, bill))
   }
   return { id, end, leave, leaveFor }
 }
@@ -169,7 +173,7 @@ async function open(
   }
 }
 
-/** An open hold, dispatched where it is a call's, renewed until it is resolved or left; `used` is what billing knows of it. */
+/** An open hold, dispatched where it is a call's, renewed until it is resolved or left; `used` is what the first renewal tells of it. */
 export function holdOf({ billing, background, log }: Deps, context: CallContext, id: string, used: Quantities): OpenHold {
   let latest: Quantities | undefined
   let known = used
@@ -182,7 +186,8 @@ export function holdOf({ billing, background, log }: Deps, context: CallContext,
     while (latest && !outcome) {
       known = latest
       latest = undefined
-      await lasting(context, (bill) => billing.checkpointHold(id, known, HOLD_TTL_SECONDS, bill)).catch((error) =>
+      const told = context.record?.isFreeWhenCut ? NOTHING : known
+      await lasting(context, (bill) => billing.checkpointHold(id, told, HOLD_TTL_SECONDS, bill)).catch((error) =>
         log.debug({ err: error, holdId: id }, 'checkpoint lost'),
       )
     }
@@ -206,7 +211,9 @@ export function holdOf({ billing, background, log }: Deps, context: CallContext,
       leave()
       if (usage) context.spent?.(usage)
       outcome = background.track(
-        lasting(context, (bill) => (usage ? billing.settleHold(id, usage.quantities, usage.source, bill) : billing.voidHold(id, bill))),
+        lasting(context, async (bill) =>
+          usage ? (await billing.settleHold(id, usage.quantities, usage.source, bill)).charged : billing.voidHold(id, bill),
+        ),
       )
       tellRecord(context, outcome)
       outcome.catch((error) => log.error({ err: error, holdId: id, requestId: context.requestId, usage }, 'hold left to expire'))

@@ -4,7 +4,7 @@ import { sha256 } from '../domain/idempotency-key.ts'
 import type { KeyedCall } from './collections.ts'
 import type { CallContext, Deps } from './deps.ts'
 import { HOLD_TTL_SECONDS, lasting, neverPlaced } from './hold.ts'
-import { errorOf, interrupted, type KeyedOutcome, unpackOutcome } from './keyed-outcome.ts'
+import { Interrupted, type KeyedOutcome, lost, unpackOutcome } from './keyed-outcome.ts'
 import { KeyedRun, LEASE_MS, LEASE_RENEW_MS } from './keyed-run.ts'
 
 /** How long a key stands for its call, from the call's begin. */
@@ -21,7 +21,7 @@ const LONGEST_WAIT_MS = 30_000
 const MAX_TRIES = 3
 /** Calls of a run that are read together. */
 const PAGE_CALLS = 200
-const NEVER_FREE = () => false
+const ALWAYS_FREE = () => true
 
 /** The outcome of an earlier call, with what was charged for it. */
 export interface Recorded {
@@ -38,7 +38,7 @@ export interface StepClaim {
   readonly isFree: () => boolean
 }
 
-type OwnDeps = Pick<Deps, 'collections' | 'billing' | 'background' | 'clock' | 'log'>
+type OwnDeps = Pick<Deps, 'collections' | 'billing' | 'background' | 'holder' | 'clock' | 'log'>
 
 /** Calls with an idempotency key: who may run one, and what is replayed instead. Disposing it ends those whose callers have left. */
 export class KeyedCalls implements Disposable {
@@ -69,7 +69,7 @@ export class KeyedCalls implements Disposable {
    */
   async claim(context: CallContext, key: string, digest: string): Promise<KeyedRun | Recorded> {
     const { apiKeyId, organizationId } = context.caller
-    return this.#claim(context, { _id: `${apiKeyId}:${sha256(key)}`, organizationId, digest }, NEVER_FREE)
+    return this.#claim(context, { _id: `${apiKeyId}:${sha256(key)}`, organizationId, digest }, ALWAYS_FREE)
   }
 
   /** The same of a step of a run: one that was cut is made again, and nothing of it is charged. */
@@ -92,9 +92,9 @@ export class KeyedCalls implements Disposable {
       for (const call of page) {
         const now = clock.now()
         if (this.#runs(call, now)) throw underWay(0)
-        const ended = call.state === 'ended' ? null : await this.#takeOver(call, now, context, () => true)
+        const ended = call.state === 'ended' ? null : await this.#takeOver(call, now, context, ALWAYS_FREE)
         if (ended === undefined) throw underWay(0)
-        if (ended instanceof KeyedRun) await ended.fail(errorOf(interrupted()))
+        if (ended instanceof KeyedRun) await ended.fail(new Interrupted())
         const cost = ended === null ? BigInt(call.cost!) : ended instanceof KeyedRun ? 0n : ended.cost
         const [name = ''] = call.step!.path.split('/')
         charges.set(name, (charges.get(name) ?? 0n) + cost)
@@ -142,6 +142,25 @@ export class KeyedCalls implements Disposable {
     throw underWay(SHORTEST_WAIT_MS)
   }
 
+  /**
+   * Charges the answers that are kept of calls whose process was gone before it did so; a repeat gives them. For the one process that has the store.
+   * @throws {KisError} `service_unavailable`: not all are charged. One that cannot be is logged, and keeps no other.
+   */
+  async chargeKept(signal: AbortSignal): Promise<void> {
+    const { collections, log } = this.#deps
+    for (let after = ''; ; ) {
+      const page = await collections.keyedCalls.find({ state: 'answered', _id: { $gt: after } }, { sort: { _id: 1 }, limit: PAGE_CALLS })
+      for (const call of page) {
+        await this.#charge(call, signal).catch((error) => {
+          if (signal.aborted || (error instanceof KisError && error.code === 'service_unavailable')) throw error
+          log.error({ err: error, holdId: call.holdId }, 'an answer that an earlier process has kept is not charged')
+        })
+      }
+      if (page.length < PAGE_CALLS) return
+      after = page.at(-1)!._id
+    }
+  }
+
   /** Frees the keys whose time is over. At most 1,000 a call; gives how many. */
   async removeExpired(): Promise<number> {
     const { collections, clock } = this.#deps
@@ -163,16 +182,41 @@ export class KeyedCalls implements Disposable {
     return new KeyedRun(this.#deps.collections.keyedCalls, call, this.#deps, () => this.#running.delete(call.token), isFree)
   }
 
+  async #charge(call: KeyedCall, signal: AbortSignal): Promise<void> {
+    const now = this.#deps.clock.now()
+    const context = call.holdId === null || this.#runs(call, now) ? null : await this.#contextOf(call, signal)
+    if (!context) return
+    const ended = await this.#takeOver(call, now, context, ALWAYS_FREE)
+    if (ended instanceof KeyedRun) await ended.fail(new Interrupted())
+  }
+
+  /** For what is written of the call's money. Null: its organization, or its run, is gone. */
+  async #contextOf({ _id, organizationId, step, holdId }: KeyedCall, signal: AbortSignal): Promise<CallContext | null> {
+    const { collections, billing } = this.#deps
+    const run = step && (await collections.workflowRuns.findOne({ _id: step.runId }))
+    const apiKeyId = step ? run?.apiKeyId : _id.split(':', 1)[0]
+    const caller = apiKeyId === undefined ? null : await billing.principalOf(organizationId, apiKeyId, signal)
+    return caller && { caller, requestId: holdId!, signal }
+  }
+
   #runs({ token, leaseUntil, state }: KeyedCall, now: Date): boolean {
     return state !== 'ended' && (this.#isExclusive ? this.#running.has(token) : leaseUntil > now)
+  }
+
+  /** How long billing may still charge a call whose process is gone, in milliseconds; after that it says how the call has ended. */
+  #unjudgedMs({ step, state, holdId, leaseUntil, startedAt }: KeyedCall, now: Date): number {
+    if (step || state !== 'running' || !holdId) return 0
+    const { aloneSince } = this.#deps.holder
+    if (aloneSince && startedAt < aloneSince) return 0
+    const ms = leaseUntil.getTime() + HOLD_GRACE_MS - now.getTime()
+    return this.#isExclusive ? Math.min(ms, SHORTEST_WAIT_MS) : ms
   }
 
   /** Goes on with a call whose process is gone. Undefined: another was quicker. */
   async #takeOver(found: KeyedCall, now: Date, context: CallContext, isFree: () => boolean): Promise<KeyedRun | Recorded | undefined> {
     const { collections, billing } = this.#deps
-    // Until then billing may still charge it, and after that says how it has ended.
-    const endedMs = found.leaseUntil.getTime() + HOLD_GRACE_MS - now.getTime()
-    if (!found.step && found.state === 'running' && found.holdId && endedMs > 0) throw underWay(endedMs)
+    const unjudgedMs = this.#unjudgedMs(found, now)
+    if (unjudgedMs > 0) throw underWay(unjudgedMs)
     const taken = await collections.keyedCalls.findOneAndUpdate(
       { _id: found._id, token: found.token },
       { $set: { token: KeyedRun.newToken(), leaseUntil: later(now, LEASE_MS) } },
@@ -185,12 +229,16 @@ export class KeyedCalls implements Disposable {
       if (taken.outcome !== null) {
         const outcome = await unpackOutcome(taken.outcome)
         const { quantities, source } = outcome.usage!
-        const cost = await lasting(context, (bill) => billing.settleHold(holdId, quantities, source, bill))
-        await run.end(cost)
-        return { outcome, cost }
+        const { charged, isOwn } = await lasting(context, (bill) => billing.settleHold(holdId, quantities, source, bill))
+        if (isOwn || charged > 0n) {
+          await run.end(charged)
+          return { outcome, cost: charged }
+        }
+        await run.forget()
+        return run
       }
       const cost = await lasting(context, (bill) => billing.voidHold(holdId, bill)).catch(neverPlaced)
-      return cost === 0n ? run : { outcome: await run.endCharged(cost, interrupted()), cost }
+      return cost === 0n ? run : { outcome: await run.endCharged(cost, lost(cost)), cost }
     } catch (error) {
       run.release()
       throw error
@@ -198,9 +246,10 @@ export class KeyedCalls implements Disposable {
   }
 }
 
-async function recorded({ outcome, cost }: KeyedCall): Promise<Recorded> {
-  const kept = outcome === null ? { usage: null, value: null, events: [], failure: interrupted() } : await unpackOutcome(outcome)
-  return { outcome: kept, cost: BigInt(cost!) }
+async function recorded(call: KeyedCall): Promise<Recorded> {
+  const cost = BigInt(call.cost!)
+  const outcome = call.outcome === null ? { usage: null, value: null, events: [], failure: lost(cost) } : await unpackOutcome(call.outcome)
+  return { outcome, cost }
 }
 
 export function reused(): KisError {

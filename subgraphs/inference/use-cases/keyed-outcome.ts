@@ -3,6 +3,7 @@ import { deserialize, serialize } from 'node:v8'
 import { gunzip, gzip } from 'node:zlib'
 import type { ErrorCode } from '../../../schema/errors.ts'
 import { KisError } from '../../common/errors.ts'
+import { formatUsd } from '../../common/usd.ts'
 import type { Usage } from '../domain/usage.ts'
 
 /** What came of a call with an idempotency key, as it is replayed. */
@@ -48,15 +49,22 @@ export function tooLong(): Failure {
   return { code: 'idempotency_conflict', message, param: 'idempotencyKey', vendorCode: null }
 }
 
-/** Of a call whose process stopped or was killed. */
-export function interrupted(): Failure {
-  const message =
-    'The service stopped before the call with this idempotency key had its answer; what it had used is charged. Send the request with another key.'
-  return { code: 'service_unavailable', message, param: null, vendorCode: null }
+/** Of a call that was charged `cost` nano-USD and has no whole answer to give. */
+export function lost(cost: bigint): Failure {
+  const message = `The call with this idempotency key was charged ${formatUsd(cost)} USD, and its answer was cut when the service stopped, or could not be kept. Send the request with another key.`
+  return { code: 'idempotency_conflict', message, param: 'idempotencyKey', vendorCode: null }
 }
 
-export function failureOf(error: unknown): Failure {
-  if (!(error instanceof KisError)) return interrupted()
+/** The service stops. */
+export class Interrupted extends KisError {
+  constructor() {
+    super('service_unavailable', 'The service stopped before the answer was whole. Send the request again with the same idempotency key.')
+  }
+}
+
+/** What a repeat is told of a call that has failed and was charged. */
+export function failureOf(error: unknown, cost: bigint): Failure {
+  if (!(error instanceof KisError) || error instanceof Interrupted) return lost(cost)
   const { code, message, param, vendorCode } = error
   return { code, message, param, vendorCode }
 }

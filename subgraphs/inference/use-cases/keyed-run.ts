@@ -27,6 +27,7 @@ export class KeyedRun implements CallRecord {
   /** Of a stream, until it is too long to be kept. */
   #events: object[] | null = []
   #gathered = 0
+  #isDelivered = false
   /** What is to be kept, and whether it is. */
   #outcome: string | null
   #isKept: boolean
@@ -35,7 +36,7 @@ export class KeyedRun implements CallRecord {
   #holdEnd: PromiseWithResolvers<bigint | null> | undefined
   #isHoldOpen = false
 
-  /** `isFree`: whether the call costs nothing when it is cut now. */
+  /** `isFree`: whether the call costs nothing when it is cut before any of its answer was delivered. */
   constructor(
     calls: DocumentCollection<KeyedCall>,
     { _id, token, outcome }: KeyedCall,
@@ -56,7 +57,7 @@ export class KeyedRun implements CallRecord {
   }
 
   get isFreeWhenCut(): boolean {
-    return this.#isFree()
+    return !this.#isDelivered && this.#isFree()
   }
 
   static newToken(): string {
@@ -73,6 +74,11 @@ export class KeyedRun implements CallRecord {
     this.#isHoldOpen = false
     this.#charged += charged ?? 0n
     this.#holdEnd?.resolve(charged)
+  }
+
+  /** The caller has a part of the answer. */
+  delivered(): void {
+    this.#isDelivered = true
   }
 
   gather(event: object): void {
@@ -127,6 +133,13 @@ export class KeyedRun implements CallRecord {
     return outcome
   }
 
+  /** Forgets the answer that is kept: nobody has paid for it. */
+  async forget(): Promise<void> {
+    this.#outcome = null
+    this.#isKept = false
+    if (!(await this.#write({ state: 'running', outcome: null }))) throw new ServiceUnavailable('The record of the call')
+  }
+
   /** Leaves the call to whoever repeats it. */
   release(): void {
     clearInterval(this.#renewing)
@@ -139,7 +152,7 @@ export class KeyedRun implements CallRecord {
       // What billing did with the hold is asked when the lease is over.
       if (end === null) return
       if (this.#outcome !== null) await this.#write({ leaseUntil: this.#deps.clock.now() })
-      else if (this.#charged > 0n) await this.endCharged(this.#charged, failureOf(error))
+      else if (this.#charged > 0n) await this.endCharged(this.#charged, failureOf(error, this.#charged))
       else await this.#calls.findOneAndDelete({ _id: this.#id, token: this.#token })
     } catch (cause) {
       this.#deps.log.warn({ err: cause }, 'the failure of a call with an idempotency key is not written down')

@@ -106,7 +106,7 @@ class ChatStream {
     this.#end()
     this.#stop.abort()
     this.#answering?.chunks.return?.()
-    if (this.#attempt) this.#attempt.hold.resolve(this.#attempt.meter.usage()).catch(() => undefined)
+    this.#resolveFailed().catch(() => undefined)
   }
 
   #end(): void {
@@ -198,10 +198,15 @@ class ChatStream {
     return { warnings, rateLimits: warnings && (this.#call?.rateLimits ?? null) }
   }
 
-  /** A vendor's failure without usage costs nothing; what was produced for a caller who left, or until the deadline, costs its price. */
+  /**
+   * A vendor's failure without usage costs nothing; what was produced for a caller who left, or until the deadline, costs its price, unless the
+   * call is made again.
+   */
   async #resolveFailed(): Promise<void> {
     if (!this.#attempt) return
     const { hold, meter } = this.#attempt
-    await hold.resolve(meter.isReported || this.#stop.signal.aborted ? meter.usage() : null)
+    const { aborted } = this.#stop.signal
+    const isFree = aborted ? this.#ask.record?.isFreeWhenCut : !meter.isReported
+    await hold.resolve(isFree ? null : meter.usage())
   }
 }

@@ -3,7 +3,7 @@ import { isAbsent } from '../../common/check.ts'
 import { endableIterator } from '../../common/endable-iterator.ts'
 import type { AskContext, Deps } from './deps.ts'
 import type { Recorded } from './keyed-calls.ts'
-import { errorOf, interrupted } from './keyed-outcome.ts'
+import { errorOf, Interrupted } from './keyed-outcome.ts'
 import { KeyedRun } from './keyed-run.ts'
 import { rateLimitsOf, withRateLimits } from './limited-call.ts'
 import { claim, detached, type Replayable, type SentCall } from './once-for-key.ts'
@@ -36,25 +36,32 @@ class KeyedStream<Event extends BilledEvent> {
   #events: AsyncIterator<Event & Replayable, undefined> | undefined
   /** Steps follow each other: the caller may leave in the middle of one. */
   #latest: Promise<unknown> | undefined
+  #record: KeyedRun | undefined
+  #hasLeft = false
 
   constructor(deps: Deps, ask: AskContext, call: SentCall, open: Open<Event>) {
     this.#deps = deps
     this.#begin = async () => {
       const claimed = await claim(deps, ask, call)
-      return claimed instanceof KeyedRun ? kept(claimed, open(detached(deps, ask, claimed))) : replay<Event>(deps, ask, claimed)
+      if (!(claimed instanceof KeyedRun)) return replay<Event>(deps, ask, claimed)
+      this.#record = claimed
+      return kept(claimed, open(detached(deps, ask, claimed)))
     }
   }
 
   next(): Promise<IteratorResult<Event & Replayable, undefined>> {
     const step = Promise.resolve(this.#latest).then(async () => {
       this.#events ??= await this.#begin()
-      return this.#events.next()
+      const next = await this.#events.next()
+      if (!this.#hasLeft) this.#record?.delivered()
+      return next
     })
     this.#latest = step.catch(() => undefined)
     return step
   }
 
   leave(): void {
+    this.#hasLeft = true
     if (this.#latest) this.#deps.background.track(this.#readOn()).catch(() => undefined)
   }
 
@@ -77,7 +84,7 @@ async function* kept<Event extends BilledEvent>(
       if (event.cost !== null) return
     }
     // It was ended from here.
-    throw errorOf(interrupted())
+    throw new Interrupted()
   } catch (error) {
     await record.fail(error)
     throw error

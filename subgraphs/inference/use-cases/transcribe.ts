@@ -60,7 +60,7 @@ export async function transcribe<Value extends object>(
   return billedCall(
     deps,
     context,
-    { operation: 'transcription', model, ceiling: length.ceiling, atDispatch: length.own.quantities },
+    { operation: 'transcription', model, ceiling: length.ceiling, atLeast: length.own.quantities },
     () => length.own,
     async (signal) => {
       const answer = await hear({ engine, model, call, sound: { bytes, format: audio.format }, request }, signal)

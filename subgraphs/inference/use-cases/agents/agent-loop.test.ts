@@ -25,7 +25,7 @@ async function running(scripts: readonly (readonly Step[])[], input: AgentInput 
   )
   const events: RunEvent[] = []
   const context = { ...asking(), caller: somebody as Principal }
-  const hold = await openRunHold(deps, context, maxCost)
+  const hold = await openRunHold(deps, context, maxCost, false)
   const run = () =>
     runAgentLoop(deps, {
       agent,

@@ -215,6 +215,17 @@ describe('a run', () => {
     expect(fromJson<readonly RunStep[]>(swept!.steps).map(({ kind }) => kind)).toEqual(['model', 'search'])
   })
 
+  it('begins anew for a repeat of its idempotency key when its process has gone', async () => {
+    const { finished, deps, start } = await world([says('Yes.'), says('No.')])
+    const first = await finished({ idempotencyKey: 'once' })
+    const lost = { status: 'running', cost: null, outcome: null, leaseUntil: new Date(0), endedAt: null } as const
+    await deps.collections.runs.findOneAndUpdate({ _id: first._id }, { $set: lost })
+    await eventually(async () => (await deps.collections.runs.findOne({ _id: first._id }))!.status === 'failed')
+    const second = await start({ idempotencyKey: 'once' })
+    expect([second.isReplayed, (await second.ended).status]).toEqual([false, 'completed'])
+    expect((await start({ idempotencyKey: 'once' })).run._id).toBe(second.run._id)
+  })
+
   it('is ended with the process, and says so', async () => {
     const { start, runs, far, billing } = await world([['wait']])
     const { ended } = await start()

@@ -166,7 +166,8 @@ export class AgentRuns implements AsyncDisposable {
       signal: stop.signal,
       charging: (cost) => charges.push(cost),
     }
-    const hold = await openRunHold(deps, { ...context, signal: ask.signal }, least(input.maxCost ?? definition.maxCost, definition.maxCost))
+    const maxCost = least(input.maxCost ?? definition.maxCost, definition.maxCost)
+    const hold = await openRunHold(deps, { ...context, signal: ask.signal }, maxCost, false)
     const run: RunRecord = {
       _id: runId,
       organizationId: principal.organizationId,
@@ -219,8 +220,9 @@ export class AgentRuns implements AsyncDisposable {
     const run = await this.#deps.collections.runs.findOne({ key })
     if (!run) return null
     if (run.digest !== digest) throw reused()
-    if (run.error && run.cost === '0' && ERRORS[run.error.code].retry) {
-      // Nothing was charged, and another try may do better: the key is free.
+    const isCharged = run.cost !== '0' && run.cost !== null
+    if (run.error && !isCharged && ERRORS[run.error.code].retry) {
+      // Nothing was charged, or the process has gone, and another try may do better: the key is free.
       await this.#deps.collections.runs.findOneAndUpdate({ _id: run._id, key }, { $unset: { key: '', digest: '' } })
       return null
     }

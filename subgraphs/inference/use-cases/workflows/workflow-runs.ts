@@ -154,7 +154,7 @@ export class WorkflowRuns implements AsyncDisposable {
     const now = deps.clock.now()
     const runId = deps.ids('wfr')
     const context: CallContext = { caller: runner(principal), requestId: runId, signal: ask.signal }
-    const hold = await openRunHold(deps, context, maxCost)
+    const hold = await openRunHold(deps, context, maxCost, true)
     const deadline = later(now, maxSeconds * 1_000)
     const leave = this.#places.tryTake(principal.organizationId)
     const record: WorkflowRunRecord = {
@@ -412,6 +412,7 @@ export class WorkflowRuns implements AsyncDisposable {
         },
       },
       amount,
+      true,
     )
   }
 

@@ -19,6 +19,7 @@ serveWorker({
   listGenerations: (collectionId: string, after: string, limit: number) => inSnapshot(() => listGenerations(collectionId, after, limit)),
   passages: (collectionId: string, after: number, limit: number) => inSnapshot(() => passages(collectionId, after, limit)),
   ping: () => inSnapshot(() => void db.prepare('SELECT count(*) FROM collections').get()),
+  close: () => db.close(),
 })
 
 /** One state of the file for all that `run` reads. */

@@ -1,3 +1,4 @@
+import { Eraser } from '../../../common/adapters/sqlite/eraser.ts'
 import { serveWorkerInBatches, workerInput } from '../../../common/worker-rpc.ts'
 import type { IndexedDocument } from '../../ports/chunk-index.ts'
 import { decodeCounts, encodeCounts } from './chunk-index-counts.ts'
@@ -24,6 +25,8 @@ import { readVectors, writeVectors } from './chunk-index-vectors.ts'
 const MAX_CALLS = 8
 
 const db = openWriter(workerInput<{ readonly file: string }>().file)
+const eraser = new Eraser(db)
+let isClosing = false
 
 serveWorkerInBatches(
   {
@@ -35,6 +38,9 @@ serveWorkerInBatches(
     beginDraft: undoable(beginDraft),
     continueDraft: undoable(continueDraft),
     opened: () => undefined,
+    close: () => {
+      isClosing = true
+    },
   },
   (run) =>
     withRefusals(() => {
@@ -45,6 +51,11 @@ serveWorkerInBatches(
       } catch (error) {
         if (db.isTransaction) db.exec('ROLLBACK')
         throw error
+      } finally {
+        if (isClosing) {
+          eraser[Symbol.dispose]()
+          db.close()
+        }
       }
     }),
   MAX_CALLS,
@@ -86,6 +97,7 @@ function makeCollection(organizationId: string, collectionId: string, dimensions
 
 function dropCollection(collectionId: string): void {
   for (const collection of withDraft(collectionId)) dropCollectionRow(db, collection)
+  eraser.deleted()
 }
 
 /** The collection and, while it is built anew, its draft: what is written to the one is written to the other. */
@@ -185,6 +197,7 @@ function deleteFrom(collection: CollectionRow, condition: string, parameters: re
   const remove = db.prepare(`DELETE FROM ${tables.chunks} WHERE id = ?`)
   for (const id of ids) remove.run(id)
   db.prepare(`DELETE FROM ${tables.documents} WHERE ${condition}`).run(...parameters)
+  eraser.deleted()
 }
 
 /** Begins the first collection behind `after` anew; null when there is none. */
@@ -214,6 +227,7 @@ function continueDraft({ collectionId, key }: DraftPlace, passages: readonly Rem
   takeOver(collection, draft, passages)
   if (!isLast) return { collectionId, key, after: passages.at(-1)!.id }
   dropCollectionRow(db, collection)
+  eraser.deleted()
   db.prepare('UPDATE collections SET collection_id = ? WHERE key = ?').run(collectionId, key)
   return beginDraft(collectionId)
 }

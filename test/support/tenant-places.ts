@@ -46,6 +46,7 @@ export const PATHS: Readonly<Record<string, readonly Naming[]>> = {
   '/v1/files/{id}': [names('file')],
   '/v1/agents/{id}': [names('agent')],
   '/v1/runs/{id}': [names('agentRun')],
+  '/v1/threads/{id}': [names('thread')],
   '/v1/workflows/{id}': [names('workflow')],
   '/v1/workflow-runs/{id}': [names('workflowRun')],
   '/v1/models/{id}': [names('agentModel')],

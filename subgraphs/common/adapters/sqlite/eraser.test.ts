@@ -75,3 +75,14 @@ it('a reader that keeps the log holds no write up, and the log is cut when it ha
   reader.close()
   await eventually(() => isDeepStrictEqual(copies(), {}), SOON_MS)
 }, 60_000)
+
+it('what a process without all this has left goes after the start', async () => {
+  await fill()
+  await store[Symbol.asyncDispose]()
+  const former = new DatabaseSync(join(folder, 'documents.sqlite'))
+  former.exec("PRAGMA secure_delete=OFF; DELETE FROM documents_items WHERE json_extract(doc, '$.organizationId') = 'secret'")
+  former.close()
+  expect(copies()).not.toEqual({})
+  store = await opened()
+  await eventually(() => isDeepStrictEqual(copies(), {}), SOON_MS)
+}, 60_000)

@@ -26,6 +26,7 @@ export class Expunger implements Disposable {
   #timer: NodeJS.Timeout | undefined
   #isRunning = false
   #isWanted = false
+  #deletedAt = 0
   #notBefore = 0
 
   constructor(client: Client, index: string, log: Log, times: ExpungeTimes = TIMES) {
@@ -38,6 +39,11 @@ export class Expunger implements Disposable {
 
   /** Something was deleted. */
   deleted(): void {
+    this.#deletedAt = performance.now()
+    this.#schedule()
+  }
+
+  #schedule(): void {
     this.#isWanted = true
     if (this.#timer || this.#isRunning || this.#closing.signal.aborted) return
     const { afterMs } = this.#times
@@ -53,7 +59,8 @@ export class Expunger implements Disposable {
   async #expunge(): Promise<void> {
     this.#timer = undefined
     this.#isRunning = true
-    this.#isWanted = false
+    // What was deleted a moment ago is kept by the leases still.
+    this.#isWanted = performance.now() - this.#deletedAt < this.#times.afterMs
     try {
       await this.#client.indices.forcemerge(
         { index: this.#index, only_expunge_deletes: true, ignore_unavailable: true },
@@ -66,6 +73,6 @@ export class Expunger implements Disposable {
     }
     this.#isRunning = false
     this.#notBefore = performance.now() + this.#times.everyMs
-    if (this.#isWanted) this.deleted()
+    if (this.#isWanted) this.#schedule()
   }
 }

@@ -2,7 +2,7 @@ import { NotFound } from '../subgraphs/common/errors.ts'
 import { EVENT, RUN, type RunData, toEvent, toRun } from './agent-run-objects.ts'
 import { factHeaders } from './chat-operations.ts'
 import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from './lists.ts'
-import { type Call, isStream, type JsonObject, ok, type Route } from './route.ts'
+import { type Call, deleted, isStream, type JsonObject, ok, type Route } from './route.ts'
 import { streamEvents } from './run-events.ts'
 
 const START = `mutation RunAgent($input: RunAgentInput!) { runAgent(input: $input) { ${RUN} replayed } }`
@@ -12,6 +12,9 @@ const GET = `query AgentRunById($id: ID!) { agentRun(id: $id) { ${RUN} } }`
 const LIST = `query AgentRuns($id: ID!, $first: Int!, $after: String, $order: SortOrder) {
   agent(id: $id) { runs(first: $first, after: $after, order: $order) { edges { node { ${RUN} } } ${PAGE_INFO} } } }`
 const CANCEL = `mutation CancelAgentRun($id: ID!) { cancelAgentRun(id: $id) { ${RUN} } }`
+
+const DELETE = 'mutation DeleteAgentRun($id: ID!) { deleteAgentRun(id: $id) { id } }'
+const DELETE_THREAD = 'mutation DeleteThread($id: ID!) { deleteThread(id: $id) { id } }'
 
 /** The agent and the run stand in the path. */
 const NAMES = { agentId: 'id', runId: 'id', input: 'input', maxCost: 'max_cost_usd' }
@@ -53,6 +56,22 @@ export const agentRunRoutes: readonly Route[] = [
       const { agentRun } = await ask<{ agentRun: RunData | null }>(GET, { id: params.id })
       if (!agentRun) throw new NotFound('run', params.id!)
       return ok(toRun(agentRun))
+    },
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/runs/{id}',
+    async handle({ ask, params }) {
+      const { deleteAgentRun } = await ask<{ deleteAgentRun: { id: string } }>(DELETE, { id: params.id })
+      return deleted('agent.run', deleteAgentRun.id)
+    },
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/threads/{id}',
+    async handle({ ask, params }) {
+      const { deleteThread } = await ask<{ deleteThread: { id: string } }>(DELETE_THREAD, { id: params.id })
+      return deleted('thread', deleteThread.id)
     },
   },
   {

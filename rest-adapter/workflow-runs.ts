@@ -1,6 +1,6 @@
 import { NotFound } from '../subgraphs/common/errors.ts'
 import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from './lists.ts'
-import { type Call, isStream, type JsonObject, ok, type Route } from './route.ts'
+import { type Call, deleted, isStream, type JsonObject, ok, type Route } from './route.ts'
 import { streamEvents } from './run-events.ts'
 import { unixSeconds, unixSecondsOrNull } from './values.ts'
 
@@ -57,6 +57,8 @@ const GET = `query WorkflowRunById($id: ID!) { workflowRun(id: $id) { ${RUN} } }
 const LIST = `query WorkflowRuns($id: ID!, $first: Int!, $after: String, $order: SortOrder) {
   workflow(id: $id) { runs(first: $first, after: $after, order: $order) { edges { node { ${RUN} } } ${PAGE_INFO} } } }`
 const CANCEL = `mutation CancelWorkflowRun($id: ID!) { cancelWorkflowRun(id: $id) { ${RUN} } }`
+
+const DELETE = 'mutation DeleteWorkflowRun($id: ID!) { deleteWorkflowRun(id: $id) { id } }'
 
 /** The workflow and the run stand in the path. */
 const NAMES = { workflowId: 'id', runId: 'id', maxCost: 'max_cost_usd' }
@@ -141,6 +143,14 @@ export const workflowRunRoutes: readonly Route[] = [
       const { workflowRun } = await ask<{ workflowRun: RunData | null }>(GET, { id: params.id })
       if (!workflowRun) throw new NotFound('run', params.id!)
       return ok(toRun(workflowRun))
+    },
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/workflow-runs/{id}',
+    async handle({ ask, params }) {
+      const { deleteWorkflowRun } = await ask<{ deleteWorkflowRun: { id: string } }>(DELETE, { id: params.id })
+      return deleted('workflow.run', deleteWorkflowRun.id)
     },
   },
   {

@@ -83,7 +83,7 @@ export async function createKnowledge(
     async open() {
       const { installation, lost } = await folder.look()
       if (elasticsearch) return openElasticsearchChunkIndex({ ...elasticsearch, installation, log })
-      return openSqliteChunkIndex({ file: files.index, installation, isExpected: lost.includes(files.index), log })
+      return openSqliteChunkIndex({ file: files.index, installation, isLost: lost.includes(files.index), log })
     },
     clock,
     signal,

@@ -367,7 +367,10 @@ describe.skipIf(!mayMount)('a full disk (needs unshare, to mount a small one)', 
       const chat = () =>
         owner.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: 'Good morning' }] })
       let answer = await chat()
-      await eventually(async () => (answer = await chat()).status === 503, TIMEOUT_MS)
+      await eventually(async () => {
+        answer = await chat()
+        return answer.status === 503
+      }, TIMEOUT_MS)
       expect(answer.body.error).toMatchObject({ code: 'service_unavailable', message: expect.stringContaining('the disk is full') })
       const ready = await fetch(`${service.rest}/readyz`)
       expect([ready.status, ((await ready.json()) as Json).problems]).toEqual([

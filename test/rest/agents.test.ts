@@ -138,6 +138,20 @@ describe('agents by REST', () => {
       schema: 'Deletion',
     },
     {
+      call: ['DELETE', '/v1/runs/run_1'],
+      name: 'DeleteAgentRun',
+      data: { deleteAgentRun: { id: 'run_1' } },
+      answer: { id: 'run_1', object: 'agent.run', deleted: true },
+      schema: 'Deletion',
+    },
+    {
+      call: ['DELETE', '/v1/threads/thr_1'],
+      name: 'DeleteThread',
+      data: { deleteThread: { id: 'thr_1' } },
+      answer: { id: 'thr_1', object: 'thread', deleted: true },
+      schema: 'Deletion',
+    },
+    {
       call: ['POST', '/v1/agents/agt_1/runs', { input: 'Where?' }],
       name: 'RunAgent',
       data: { runAgent: run },

@@ -88,6 +88,15 @@ describe('workflows by REST', () => {
     ['POST', '/v1/workflows/wfl_1/runs', { inputs: { q: 'x' } }, 'RunWorkflow', { runWorkflow: run }, runObject, 'WorkflowRun'],
     ['GET', '/v1/workflows/wfl_1/runs', undefined, 'WorkflowRuns', { workflow: { runs: page(run) } }, list(runObject), 'WorkflowRunList'],
     ['GET', '/v1/workflow-runs/wfr_1', undefined, 'WorkflowRunById', { workflowRun: run }, runObject, 'WorkflowRun'],
+    [
+      'DELETE',
+      '/v1/workflow-runs/wfr_1',
+      undefined,
+      'DeleteWorkflowRun',
+      { deleteWorkflowRun: { id: 'wfr_1' } },
+      { id: 'wfr_1', object: 'workflow.run', deleted: true },
+      'Deletion',
+    ],
     ['POST', '/v1/workflow-runs/wfr_1/cancel', undefined, 'CancelWorkflowRun', { cancelWorkflowRun: run }, runObject, 'WorkflowRun'],
   ] as const) {
     it(`${method} ${path} answers with the object in snake case`, async () => {

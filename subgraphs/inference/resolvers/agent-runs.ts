@@ -4,6 +4,7 @@ import { type Citation, quantitiesOfSteps, RUN_STATUSES, type RunError, type Run
 import type { RunInput } from '../use-cases/agents/agent-runs.ts'
 import { runAgent, startAndFollow } from '../use-cases/agents/run-agent.ts'
 import { type FollowedEvent, fromJson } from '../use-cases/agents/run-log.ts'
+import { deleteThread } from '../use-cases/agents/threads.ts'
 import type { RunRecord } from '../use-cases/collections.ts'
 import type { ServedDeps } from '../use-cases/deps.ts'
 import { findAgent } from './agents.ts'
@@ -26,6 +27,14 @@ export const agentRunMutations = {
   cancelAgentRun: (_parent: unknown, { id }: { id: string }, { deps, ...ask }: Context) => {
     requireScope(ask.caller, 'agents')
     return deps.runs.cancel(ask, id)
+  },
+  async deleteAgentRun(_parent: unknown, { id }: { id: string }, { deps, ...ask }: Context) {
+    await deps.runs.delete(ask, id)
+    return { id }
+  },
+  async deleteThread(_parent: unknown, { id }: { id: string }, { deps, ...ask }: Context) {
+    await deleteThread(deps, ask, id)
+    return { id }
   },
 }
 

@@ -27,6 +27,10 @@ export const workflowRunMutations = {
     return wait ? deps.workflowRuns.ended(ask, run) : run
   },
   cancelWorkflowRun: (_parent: unknown, { id }: { id: string }, { deps, ...ask }: Context) => deps.workflowRuns.cancel(ask, id),
+  async deleteWorkflowRun(_parent: unknown, { id }: { id: string }, { deps, ...ask }: Context) {
+    await deps.workflowRuns.delete(ask, id)
+    return { id }
+  },
 }
 
 export const workflowRunSubscriptions = {

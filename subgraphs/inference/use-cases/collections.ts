@@ -1,6 +1,6 @@
 import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX, type Telling } from '../../common/event-log.ts'
 import { type FairLeasable, JOB_TURNS_INDEX } from '../../common/fair-jobs.ts'
-import type { DocumentCollection, DocumentStore } from '../../common/ports/document-store.ts'
+import type { DocumentCollection, DocumentStore, IndexSpec } from '../../common/ports/document-store.ts'
 import type { RunError, RunStatus } from '../domain/agents/run.ts'
 import type { NodeRun, WorkflowError } from '../domain/workflows/run.ts'
 
@@ -43,8 +43,10 @@ export type AgentRecord = {
   readonly organizationId: string
   /** Unique in the organization; of a deleted agent its id, so that its code is free. */
   readonly code: string
-  /** False once it is deleted. */
+  /** False once it is deleted, until it is forgotten. */
   readonly listed: boolean
+  /** Once it is deleted: when it is to be forgotten. */
+  readonly forgetAt?: Date
   /** 1, and one more with each change. */
   readonly version: number
   /** `storedDefinition`. */
@@ -53,7 +55,7 @@ export type AgentRecord = {
   readonly updatedAt: Date
 }
 
-/** What an agent was in one version: what a run names stays readable. */
+/** What an agent was in one version, until the agent is deleted. */
 export type AgentVersion = {
   /** `<agent>_<version>` */
   readonly _id: string
@@ -115,8 +117,10 @@ export type WorkflowRecord = {
   /** Unique in the organization; of a deleted workflow its id, so that its code is free. */
   readonly code: string
   readonly name: string
-  /** False once it is deleted. */
+  /** False once it is deleted, until it is forgotten. */
   readonly listed: boolean
+  /** Once it is deleted: when it is to be forgotten. */
+  readonly forgetAt?: Date
   /** 1, and one more with each change. */
   readonly version: number
   /** `WorkflowDefinition` as JSON. */
@@ -165,6 +169,8 @@ export type WorkflowRunRecord = Telling & {
 
 export type WorkflowJob = FairLeasable & {
   readonly kind: 'run'
+  /** As of the run. */
+  readonly workflowId?: string
   /** Since a node was last done: more than a few mean that processes die of it. */
   readonly starts: number
   /** The process in which it begins alone, since one of its starts may have ended another. */
@@ -205,11 +211,18 @@ export interface Collections extends EventCollections {
   readonly replicas: DocumentCollection<Replica>
 }
 
+/** Of agents and of workflows. */
+const OWNED_INDEXES: readonly IndexSpec[] = [
+  { fields: ['organizationId', 'code'], unique: true },
+  { fields: ['organizationId', 'listed'] },
+  { fields: ['forgetAt'], sparse: true },
+]
+
 export function openCollections(store: Pick<DocumentStore, 'collection'>): Collections {
   return {
     agents: store.collection({
       name: 'agents',
-      indexes: [{ fields: ['organizationId', 'code'], unique: true }, { fields: ['organizationId', 'listed'] }],
+      indexes: OWNED_INDEXES,
     }),
     agentVersions: store.collection({ name: 'agent_versions', indexes: [] }),
     runs: store.collection({
@@ -228,7 +241,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
     threads: store.collection({ name: 'threads', indexes: [{ fields: ['expiresAt'] }] }),
     workflows: store.collection({
       name: 'workflows',
-      indexes: [{ fields: ['organizationId', 'code'], unique: true }, { fields: ['organizationId', 'listed'] }],
+      indexes: OWNED_INDEXES,
     }),
     workflowVersions: store.collection({ name: 'workflow_versions', indexes: [] }),
     workflowRuns: store.collection({
@@ -239,6 +252,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
         { fields: ['job.dueAt'], sparse: true },
         JOB_TURNS_INDEX,
         { fields: ['job.deadline'], sparse: true },
+        { fields: ['job.workflowId'], sparse: true },
         { fields: ['expiresAt'] },
         OUTBOX_INDEX,
       ],

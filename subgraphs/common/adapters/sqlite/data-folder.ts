@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { foreignnessOf, type Installation } from '../../installation.ts'
 import { Damaged } from '../../opening.ts'
@@ -44,7 +44,8 @@ export class DataFolder {
 
   async #look(): Promise<FolderFacts> {
     const { files, derived, secretFingerprint: fingerprint, ask, newId } = this.#options
-    const there = files.filter((file) => existsSync(file))
+    // An empty file holds nothing: SQLite makes one before it writes.
+    const there = files.filter((file) => (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0)
     const marks = new Map<string, StoreMark | null>()
     for (const file of there) {
       try {

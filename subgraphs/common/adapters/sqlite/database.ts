@@ -239,7 +239,8 @@ export class Connection implements Disposable {
     // `fullfsync` is what macOS needs for power loss; elsewhere it changes nothing.
     this.database.exec(`
       PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; PRAGMA checkpoint_fullfsync=ON; PRAGMA temp_store=MEMORY;
-      PRAGMA cache_size=-${CACHE_KIB}; PRAGMA journal_size_limit=${JOURNAL_SIZE_LIMIT_BYTES}`)
+      PRAGMA cache_size=-${CACHE_KIB}; PRAGMA journal_size_limit=${JOURNAL_SIZE_LIMIT_BYTES};
+      PRAGMA secure_delete=ON`)
   }
 
   /** The prepared statement of this text, which gives its rows as arrays. To be run to its end before it is used again. */

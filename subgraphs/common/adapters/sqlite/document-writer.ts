@@ -6,6 +6,7 @@ import { encodeDocument, parseDocument, type StoredObject } from '../documents/s
 import { applyChanges, type Change } from '../documents/update.ts'
 import { Connection, isUniqueViolation } from './database.ts'
 import { DOCUMENT_FILE } from './document-file.ts'
+import { Eraser } from './eraser.ts'
 import { GroupCommit } from './group-commit.ts'
 import { ParsedDocuments } from './parsed-documents.ts'
 import type { Sql } from './query-sql.ts'
@@ -42,6 +43,7 @@ const MAX_PARSED = 64
 
 const connection = new Connection(workerInput<{ readonly file: string }>().file, { readOnly: false })
 const commits = new GroupCommit(connection.database)
+const eraser = new Eraser(connection.database, () => commits.isBroken)
 const parsed = new ParsedDocuments(MAX_PARSED)
 const specs = new Map<string, CollectionSpec>()
 let isClosing = false
@@ -86,6 +88,7 @@ function rowsOf({ sql, judged }: Target): readonly Row[] {
 
 function deleteRow(collection: string, id: string): void {
   connection.prepare(`DELETE FROM ${tableOf(specOf(collection))} WHERE id = ?`).run(id)
+  eraser.deleted()
 }
 
 const writer: DocumentWriter = {
@@ -169,7 +172,10 @@ serveWorkerInBatches(
     try {
       commits.batch(run)
     } finally {
-      if (isClosing) connection[Symbol.dispose]()
+      if (isClosing) {
+        eraser[Symbol.dispose]()
+        connection[Symbol.dispose]()
+      }
     }
   },
   MAX_BATCH,

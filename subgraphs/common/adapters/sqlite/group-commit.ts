@@ -16,6 +16,11 @@ export class GroupCommit {
     this.#database = database
   }
 
+  /** What the disk has is unknown: nothing is written any more. */
+  get isBroken(): boolean {
+    return this.#failure?.data.isFinal === true
+  }
+
   /** Runs one write. */
   write<T>(run: () => T): T {
     try {
@@ -30,7 +35,7 @@ export class GroupCommit {
 
   /** Runs the writes of one batch and commits them. @throws {StorageFailure} none of them is written. */
   batch(writes: () => void): void {
-    if (!this.#failure?.data.isFinal) this.#failure = undefined
+    if (!this.isBroken) this.#failure = undefined
     try {
       writes()
       if (!this.#failure && this.#database.isTransaction) this.#database.exec('COMMIT')

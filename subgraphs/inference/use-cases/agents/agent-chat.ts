@@ -113,7 +113,8 @@ class AgentChatStream {
     this.#chat = chat
     this.#run = run
     this.#isReplayed = isReplayed
-    this.#isBuffered = (chat.responseSchema ?? agent?.responseSchema ?? null) !== null
+    // Of an agent that was deleted since, nobody knows whether it had a schema.
+    this.#isBuffered = agent === null || (chat.responseSchema ?? agent.responseSchema) !== null
     this.#first = { warnings, rateLimits: rateLimitsOf(this.#deps, this.#ask) }
     const events = runs.log.follow(run.organizationId, run._id, null)
     // The caller has left meanwhile.

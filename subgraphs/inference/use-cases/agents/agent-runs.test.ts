@@ -5,9 +5,11 @@ import type { Principal } from '../../../common/principal.ts'
 import type { RunStep } from '../../domain/agents/run.ts'
 import { asking, parts, somebody } from '../../testing/parts.ts'
 import { calls, type Step, says } from '../../testing/scripted-engine.ts'
+import { forgetDeletedAgents } from '../forget.ts'
 import { AgentRuns, type RunInput } from './agent-runs.ts'
 import { createAgent, deleteAgent, getAgent, updateAgent, versionOf } from './agents.ts'
 import { type FollowedEvent, fromJson } from './run-log.ts'
+import { deleteThread } from './threads.ts'
 
 const owner: Principal = { ...somebody, scopes: ['agents'] }
 const stranger: Principal = { ...owner, organizationId: 'org_b' }
@@ -63,6 +65,22 @@ describe('agents', () => {
     for (const id of [agent._id, 'agent/guide', `agent/${agent._id}`])
       await expect(getAgent(deps, owner, id)).rejects.toEqual(code('not_found', 'id'))
     await createAgent(deps, ask, { code: 'guide', name: 'Another', model: 'chat' })
+  })
+
+  it('leave nothing of themselves when they are deleted, also when a crash came between, nor when their code was taken', async () => {
+    const { deps, ask, agent, runs: _runs } = await world()
+    await updateAgent(deps, ask, { id: agent._id, instructions: 'Whisper.' })
+    const { agents, agentVersions } = deps.collections
+    const versions = async () => (await agentVersions.find({}, { limit: 100 })).map(({ _id }) => _id)
+    await createAgent(deps, ask, { code: 'guide', name: 'Secret', model: 'chat' }).catch(() => undefined)
+    expect(await versions()).toEqual([`${agent._id}_1`, `${agent._id}_2`])
+    await agents.findOneAndUpdate({ _id: agent._id }, { $set: { listed: false, forgetAt: new Date(0) } })
+    await forgetDeletedAgents(deps)
+    expect([await versions(), await agents.findOne({ _id: agent._id })]).toEqual([[], null])
+
+    const other = await createAgent(deps, ask, { code: 'other', name: 'Other', model: 'chat' })
+    await deleteAgent(deps, ask, other._id)
+    expect([await versions(), await agents.findOne({ _id: other._id })]).toEqual([[], null])
   })
 
   for (const [what, input, error, param] of [
@@ -184,6 +202,39 @@ describe('a run', () => {
     billing.balance = 999n
     await expect(start()).rejects.toEqual(code('insufficient_quota'))
     expect(far.chats).toBe(0)
+  })
+
+  it('is deleted by its owner when it has ended, with its events, and its end is told all the same', async () => {
+    const { deps, ask, far, runs, start, finished } = await world([says('In 1931.')])
+    const run = await finished({ idempotencyKey: 'once' })
+    const { collections } = deps
+    await expect(runs.delete({ ...ask, caller: stranger }, run._id)).rejects.toEqual(code('not_found', 'id'))
+    await runs.delete(ask, run._id)
+    expect(await collections.runs.findOne({ _id: run._id })).toBeNull()
+    expect(await collections.runEvents.find({ runId: run._id }, { sort: { sequence: 1 }, limit: 100 })).toEqual([])
+    const told = await collections.events.find({ organizationId: 'org_a', sequence: { $gt: 0 } }, { sort: { sequence: 1 }, limit: 10 })
+    expect(told).toMatchObject([{ subject: run._id }])
+    await expect(runs.delete(ask, run._id)).rejects.toEqual(code('not_found', 'id'))
+
+    far.streams.push(['wait'])
+    const underWay = await start({ idempotencyKey: 'once' })
+    expect(underWay.isReplayed).toBe(false)
+    await expect(runs.delete(ask, underWay.run._id)).rejects.toEqual(code('in_use', 'id'))
+    await runs.cancel(ask, underWay.run._id)
+    await underWay.ended
+    await runs.delete(ask, underWay.run._id)
+  })
+
+  it('does not bring back a thread that was deleted while it ran', async () => {
+    const { deps, ask, far, finished, start } = await world([says('In 1931.')])
+    const { threadId } = await finished({ keepThread: true })
+    await expect(deleteThread(deps, { ...ask, caller: stranger }, threadId!)).rejects.toEqual(code('not_found', 'id'))
+    far.streams.push(says('A second time.'))
+    const again = await start({ threadId: threadId! })
+    await deleteThread(deps, ask, threadId!)
+    expect(await again.ended).toMatchObject({ status: 'completed' })
+    expect(await deps.collections.threads.findOne({ _id: threadId! })).toBeNull()
+    await expect(start({ threadId: threadId! })).rejects.toEqual(code('not_found', 'input.threadId'))
   })
 
   it('goes on with the conversation that the service keeps', async () => {

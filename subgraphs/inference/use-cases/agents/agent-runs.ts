@@ -14,6 +14,7 @@ import { checkIdempotencyKey, requestDigest, sha256 } from '../../domain/idempot
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { AgentRecord, RunRecord } from '../collections.ts'
 import type { AskContext, CallContext, Deps } from '../deps.ts'
+import { forgetDeletedAgents } from '../forget.ts'
 import { type OpenRunHold, openRunHold } from '../hold.ts'
 import { reused } from '../keyed-calls.ts'
 import { byRulesInForce } from '../principals.ts'
@@ -76,6 +77,8 @@ interface Running {
   readonly agent: AgentDefinition
   readonly messages: readonly ProtocolObject[]
   readonly newMessages: readonly ProtocolObject[]
+  /** It makes its thread; a thread that is gone when it ends was deleted. */
+  readonly beginsThread: boolean
   readonly context: CallContext & { readonly runHoldId: string }
   readonly hold: OpenRunHold
   readonly writer: RunEventWriter
@@ -203,6 +206,7 @@ export class AgentRuns implements AsyncDisposable {
       agent: definition,
       messages: [...(thread?.messages ?? []), ...newMessages],
       newMessages: keptMessages,
+      beginsThread: thread === null,
       context: { ...context, runHoldId: hold.id },
       hold,
       writer: this.log.writerOf(run.organizationId, runId),
@@ -247,6 +251,23 @@ export class AgentRuns implements AsyncDisposable {
     if (!run) throw new NotFound('run', runId, 'id')
     this.#running.get(runId)?.stop.abort(CANCELLED)
     return run
+  }
+
+  /** Takes a run that has ended out of the store, with its events; its idempotency key is free. @throws {NotFound} @throws {KisError} `in_use`: it is under way. */
+  async delete({ caller }: AskContext, runId: string): Promise<void> {
+    const { organizationId } = requireScope(caller, 'agents')
+    const run = await this.#deps.collections.runs.findOne({ _id: runId, organizationId })
+    if (!run) throw new NotFound('run', runId, 'id')
+    if (run.status === 'running') throw underWay()
+    // Its end is told before it is forgotten.
+    await this.#deps.runEnds.drain(organizationId)
+    await this.#forget(runId)
+  }
+
+  async #forget(runId: string): Promise<void> {
+    const { runEvents, runs } = this.#deps.collections
+    while ((await runEvents.deleteMany({ runId })) > 0);
+    await runs.findOneAndDelete({ _id: runId })
   }
 
   /** Runs that are under way are ended, and say so. */
@@ -297,7 +318,7 @@ export class AgentRuns implements AsyncDisposable {
         error,
         endedAt: clock.now(),
       } as const
-      if (outcome && run.threadId) await addToThread(this.#deps, run, running.newMessages, outcome.text)
+      if (outcome && run.threadId) await addToThread(this.#deps, running, outcome.text)
       const ended = await this.#deps.collections.runs.findOneAndUpdate({ _id: run._id, status: 'running' }, withEnd(run, fields))
       this.#deps.runEnds.kick(run.organizationId)
       writer.write({ type: 'done', status })
@@ -354,10 +375,10 @@ export class AgentRuns implements AsyncDisposable {
       }
       await this.#deps.runEnds.sweep()
       for (const { _id } of await collections.runs.find({ expiresAt: { $lt: now } }, { sort: { expiresAt: 1 }, limit: MAX_SWEPT })) {
-        while ((await collections.runEvents.deleteMany({ runId: _id })) > 0);
-        await collections.runs.findOneAndDelete({ _id })
+        await this.#forget(_id)
       }
       await removeExpiredThreads(this.#deps)
+      await forgetDeletedAgents(this.#deps)
     })
   }
 
@@ -421,6 +442,10 @@ function withEnd(run: RunRecord, { error, ...fields }: RunEnd): Update {
 type RunEnd = Pick<RunRecord, 'status' | 'cost' | 'error'> & Partial<Pick<RunRecord, 'outcome' | 'steps'>> & { readonly endedAt: Date }
 
 const CANCELLED = new KisError('invalid_request', 'The run was cancelled.')
+
+export function underWay(): KisError {
+  return new KisError('in_use', 'The run is under way. Cancel it, or wait for its end, and delete it then.', { param: 'id' })
+}
 
 function tooLong(): KisError {
   return new KisError('run_limit_exceeded', `The run took longer than ${MAX_RUN_MS / 1_000} s.`)

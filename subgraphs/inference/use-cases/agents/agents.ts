@@ -16,6 +16,7 @@ import { permits } from '../../domain/residency.ts'
 import { admit } from '../admit.ts'
 import type { AgentRecord } from '../collections.ts'
 import type { AskContext, Deps } from '../deps.ts'
+import { forgetAgent } from '../forget.ts'
 import { headersPlace } from './mcp-tools.ts'
 import { checkSchemas } from './schema-answers.ts'
 
@@ -49,7 +50,9 @@ export async function createAgent(
     updatedAt: now,
   }
   await keepVersion(deps, agent)
-  await deps.collections.agents.insertOne(agent).catch((error) => {
+  await deps.collections.agents.insertOne(agent).catch(async (error) => {
+    // Of any other failure nobody knows whether the agent was recorded.
+    if (error instanceof DuplicateKey) await deps.collections.agentVersions.findOneAndDelete({ _id: `${agent._id}_1` })
     throw codeTaken(error, code)
   })
   return agent
@@ -82,14 +85,15 @@ export async function updateAgent(
   throw new KisError('service_unavailable', 'The agent is being changed by many at once.', { retryAfterMs: 1_000 })
 }
 
-/** Its runs and versions stay readable. @throws {NotFound} */
-export async function deleteAgent({ collections }: Deps, { caller }: AskContext, id: string): Promise<void> {
+/** It goes with its versions; its runs stay readable. @throws {NotFound} */
+export async function deleteAgent(deps: Deps, { caller }: AskContext, id: string): Promise<void> {
   const { organizationId } = requireScope(caller, 'agents')
-  const deleted = await collections.agents.findOneAndUpdate(
+  const deleted = await deps.collections.agents.findOneAndUpdate(
     { _id: id, organizationId, listed: true },
-    { $set: { listed: false, code: id } },
+    { $set: { listed: false, code: id, forgetAt: deps.clock.now() } },
   )
   if (!deleted) throw new NotFound('agent', id, 'id')
+  await forgetAgent(deps, deleted)
 }
 
 /** By id, or by `agent/<code>`. @throws {NotFound} with `param`; also for another organization's. */

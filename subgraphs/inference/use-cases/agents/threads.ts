@@ -1,8 +1,8 @@
 import { NotFound } from '../../../common/errors.ts'
-import type { Principal } from '../../../common/principal.ts'
+import { type Principal, requireScope } from '../../../common/principal.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { RunRecord, ThreadRecord } from '../collections.ts'
-import type { Deps } from '../deps.ts'
+import type { AskContext, Deps } from '../deps.ts'
 
 /** A thread keeps its last messages, and no more text than this; the oldest go first. */
 const MAX_MESSAGES = 100
@@ -23,29 +23,42 @@ export async function readThread({ collections }: Deps, { organizationId }: Prin
   return { messages: JSON.parse(thread.messages) }
 }
 
+interface EndedRun {
+  readonly run: RunRecord
+  readonly newMessages: readonly ProtocolObject[]
+  /** The thread is made; else one that is not there was deleted, and stays so. */
+  readonly beginsThread: boolean
+}
+
 /** Adds what was asked and answered, after what runs that ended before have added. */
 export async function addToThread(
   { collections, clock }: Deps,
-  { threadId, organizationId, agentId }: RunRecord,
-  asked: readonly ProtocolObject[],
+  { run: { threadId, organizationId, agentId }, newMessages, beginsThread }: EndedRun,
   answered: string,
 ): Promise<void> {
   if (threadId === null) return
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     const thread = await collections.threads.findOne({ _id: threadId, organizationId })
     const before: readonly ProtocolObject[] = thread ? JSON.parse(thread.messages) : []
-    const messages = JSON.stringify(newest([...before, ...asked, { role: 'assistant', content: answered }]))
+    const messages = JSON.stringify(newest([...before, ...newMessages, { role: 'assistant', content: answered }]))
     const updatedAt = clock.now()
     const expiresAt = new Date(updatedAt.getTime() + KEPT_MS)
     if (thread) {
       const guard = { _id: threadId, revision: thread.revision }
       if (await collections.threads.findOneAndUpdate(guard, { $set: { messages, updatedAt, expiresAt }, $inc: { revision: 1 } })) return
     } else {
+      if (!beginsThread) return
       const made: ThreadRecord = { _id: threadId, organizationId, agentId, messages, revision: 1, updatedAt, expiresAt }
       if ((await collections.threads.insertMissing([made])) === 1) return
     }
   }
   throw new Error(`the thread ${threadId} is being written by too many runs`)
+}
+
+/** Its runs stay; those under way do not make it again. @throws {NotFound} */
+export async function deleteThread({ collections }: Pick<Deps, 'collections'>, { caller }: AskContext, id: string): Promise<void> {
+  const { organizationId } = requireScope(caller, 'agents')
+  if (!(await collections.threads.findOneAndDelete({ _id: id, organizationId }))) throw new NotFound('thread', id, 'id')
 }
 
 /** Forgets threads whose time is over, at most 1,000 a call. */

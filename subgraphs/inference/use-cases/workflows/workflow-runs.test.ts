@@ -6,6 +6,7 @@ import { asking, parts, somebody } from '../../testing/parts.ts'
 import { calls, completion, usage } from '../../testing/scripted-engine.ts'
 import { createAgent, updateAgent } from '../agents/agents.ts'
 import type { WorkflowRunRecord } from '../collections.ts'
+import { forgetDeletedWorkflows } from '../forget.ts'
 import { WorkflowRuns } from './workflow-runs.ts'
 import { createWorkflow, deleteWorkflow, getWorkflow, updateWorkflow, workflowVersionOf } from './workflows.ts'
 
@@ -313,6 +314,40 @@ describe('a run of a workflow', () => {
     const messages = Array.from({ length: 50 }, () => ({ role: 'user', content: '{{ inputs.x }}' }))
     const asked = await ran(w, [{ ...chat('b', ''), messages }], {}, { inputs })
     expect(asked).toMatchObject({ status: 'failed', error: { code: 'run_limit_exceeded', nodeId: 'b' } })
+  })
+
+  it('is deleted by its owner when it has ended, with its events and the answers of its calls', async () => {
+    const w = world()
+    w.far.completions.push(answers('Sur'))
+    const run = await ran(w, [chat('a', 'Where?')])
+    const { collections } = w.deps
+    const kept = async () => [
+      await collections.workflowRuns.findOne({ _id: run._id }),
+      ...(await collections.runEvents.find({ runId: run._id }, { sort: { sequence: 1 }, limit: 100 })),
+      ...(await collections.keyedCalls.find({ 'step.runId': run._id }, { limit: 100 })),
+    ]
+    expect((await kept()).length).toBeGreaterThan(2)
+    await eventually(async () => (await collections.workflowRuns.findOne({ _id: run._id }))?.job === undefined)
+    await expect(w.runs.delete({ ...ask, caller: stranger }, run._id)).rejects.toEqual(code('not_found', 'id'))
+    await w.runs.delete(ask, run._id)
+    expect(await kept()).toEqual([null])
+  })
+
+  it('keeps the versions of a deleted workflow until it has ended', async () => {
+    const w = world()
+    w.far.completions = ['wait']
+    const workflow = await make(w, [chat('a', 'Where?')])
+    const run = await w.runs.start(ask, { workflowId: workflow._id })
+    await expect(w.runs.delete(ask, run._id)).rejects.toEqual(code('in_use', 'id'))
+    await deleteWorkflow(w.deps, ask, workflow._id)
+    expect(await workflowVersionOf(w.deps, 'org_a', workflow._id, 1)).not.toBeNull()
+    await w.runs.cancel(ask, run._id)
+    expect(await w.runs.ended(ask, run)).toMatchObject({ status: 'cancelled' })
+    await eventually(async () => (await w.deps.collections.workflowRuns.findOne({ _id: run._id }))?.job === undefined)
+    await w.deps.collections.workflows.findOneAndUpdate({ _id: workflow._id }, { $set: { forgetAt: new Date(0) } })
+    await forgetDeletedWorkflows(w.deps)
+    expect(await workflowVersionOf(w.deps, 'org_a', workflow._id, 1)).toBeNull()
+    expect(await w.deps.collections.workflows.findOne({ _id: workflow._id })).toBeNull()
   })
 
   it('is begun once with an idempotency key, and the key stands for its request alone', async () => {

@@ -12,12 +12,14 @@ import { type Principal, requireScope } from '../../../common/principal.ts'
 import { checkIdempotencyKey, requestDigest, sha256 } from '../../domain/idempotency-key.ts'
 import { maxCostOf, maxSecondsOf, type WorkflowDefinition } from '../../domain/workflows/definition.ts'
 import type { NodeRun, WorkflowEvent } from '../../domain/workflows/run.ts'
+import { underWay } from '../agents/agent-runs.ts'
 import { getAgent, modelOf } from '../agents/agents.ts'
 import { workflowEndOf } from '../agents/run-ends.ts'
 import { RunLog } from '../agents/run-log.ts'
 import { checkBySchema } from '../agents/schema-answers.ts'
 import type { WorkflowRecord, WorkflowRunRecord } from '../collections.ts'
 import type { AskContext, CallContext, Deps } from '../deps.ts'
+import { forgetDeletedWorkflows } from '../forget.ts'
 import { adoptRunHold, lasting, neverPlaced, type OpenRunHold, openRunHold } from '../hold.ts'
 import { reused } from '../keyed-calls.ts'
 import { byRulesInForce } from '../principals.ts'
@@ -178,6 +180,7 @@ export class WorkflowRuns implements AsyncDisposable {
       maxCost: String(maxCost),
       job: {
         kind: 'run',
+        workflowId: workflow._id,
         organizationId: principal.organizationId,
         ...(leave ? { dueAt: later(now, LEASE_MS), lease: randomHex(32), starts: 1 } : { dueAt: now, lease: null, starts: 0 }),
         deadline,
@@ -249,6 +252,24 @@ export class WorkflowRuns implements AsyncDisposable {
     this.#running.get(runId)?.stop.abort(CANCELLED)
     if (run?.job?.lease === null) await this.#endWaiting(run)
     return found
+  }
+
+  /** Takes a run that has ended out of the store, with its events and the answers of its calls. @throws {NotFound} @throws {KisError} `in_use`: it is under way. */
+  async delete({ caller }: AskContext, runId: string): Promise<void> {
+    const { organizationId } = requireScope(caller, 'agents')
+    const run = await this.#deps.collections.workflowRuns.findOne({ _id: runId, organizationId })
+    if (!run) throw new NotFound('run', runId, 'id')
+    if (run.job) throw underWay()
+    // Its end is told before it is forgotten.
+    await this.#deps.runEnds.drain(organizationId)
+    await this.#forget(runId)
+  }
+
+  async #forget(runId: string): Promise<void> {
+    const { runEvents, keyedCalls, workflowRuns } = this.#deps.collections
+    while ((await runEvents.deleteMany({ runId })) > 0);
+    while ((await keyedCalls.deleteMany({ 'step.runId': runId })) > 0);
+    await workflowRuns.findOneAndDelete({ _id: runId })
   }
 
   /** Ends a run that waits and is over: that needs no place. */
@@ -349,7 +370,7 @@ export class WorkflowRuns implements AsyncDisposable {
       return { status: 'failed', error: { code: 'run_limit_exceeded', message, nodeId: null } }
     }
     const definition = await workflowVersionOf(deps, record.organizationId, record.workflowId, record.workflowVersion)
-    if (!definition) throw new Error(`the workflow ${record.workflowId} has no version ${record.workflowVersion}`)
+    if (!definition) throw new NotFound('workflow', record.workflowId)
     context.signal.throwIfAborted()
     const waits = JSON.parse(record.job!.waits ?? '{}') as Waits
     const agents = JSON.parse(record.agents) as Readonly<Record<string, PinnedAgent>>
@@ -553,9 +574,9 @@ export class WorkflowRuns implements AsyncDisposable {
     const { collections, clock } = this.#deps
     const expired = { expiresAt: { $lt: clock.now() } }
     for (const { _id } of await collections.workflowRuns.find(expired, { sort: { expiresAt: 1 }, limit: MAX_SWEPT })) {
-      while ((await collections.runEvents.deleteMany({ runId: _id })) > 0);
-      await collections.workflowRuns.findOneAndDelete({ _id })
+      await this.#forget(_id)
     }
+    await forgetDeletedWorkflows(this.#deps)
   }
 
   async #every(ms: number, work: () => Promise<void>): Promise<void> {

@@ -10,6 +10,7 @@ import { getAgent } from '../agents/agents.ts'
 import { checkSchemas } from '../agents/schema-answers.ts'
 import type { WorkflowRecord } from '../collections.ts'
 import type { AskContext, Deps } from '../deps.ts'
+import { forgetWorkflow } from '../forget.ts'
 
 /** Workflows of one organization. */
 const MAX_WORKFLOWS = 1_000
@@ -46,7 +47,9 @@ export async function createWorkflow(deps: Deps, ask: AskContext, input: Workflo
     updatedAt: now,
   }
   await keepVersion(deps, workflow)
-  await deps.collections.workflows.insertOne(workflow).catch((error) => {
+  await deps.collections.workflows.insertOne(workflow).catch(async (error) => {
+    // Of any other failure nobody knows whether the workflow was recorded.
+    if (error instanceof DuplicateKey) await deps.collections.workflowVersions.findOneAndDelete({ _id: `${workflow._id}_1` })
     throw codeTaken(error, code)
   })
   return workflow
@@ -82,14 +85,15 @@ export async function updateWorkflow(
   throw new KisError('service_unavailable', 'The workflow is being changed by many at once.', { retryAfterMs: 1_000 })
 }
 
-/** Its runs stay readable, and those under way go on. @throws {NotFound} */
-export async function deleteWorkflow({ collections }: Deps, { caller }: AskContext, id: string): Promise<void> {
+/** It goes with its versions, once its runs that are under way have ended; all its runs stay readable. @throws {NotFound} */
+export async function deleteWorkflow(deps: Deps, { caller }: AskContext, id: string): Promise<void> {
   const { organizationId } = requireScope(caller, 'agents')
-  const deleted = await collections.workflows.findOneAndUpdate(
+  const deleted = await deps.collections.workflows.findOneAndUpdate(
     { _id: id, organizationId, listed: true },
-    { $set: { listed: false, code: id } },
+    { $set: { listed: false, code: id, forgetAt: deps.clock.now() } },
   )
   if (!deleted) throw new NotFound('workflow', id, 'id')
+  await forgetWorkflow(deps, deleted)
 }
 
 /** By id, or by `workflow/<code>`. @throws {NotFound} with `param`; also for another organization's. */

@@ -16,10 +16,12 @@ import type {
 } from '../../ports/chunk-index.ts'
 import { answerOf, elasticsearchClient, failureOf, statusOf } from './client.ts'
 import { type ChunkSource, chunkOf, entryOf } from './entries.ts'
+import { Expunger } from './expunger.ts'
 import {
   ADDED_FIELDS,
   chunkIdOf,
   collectionsIndex,
+  EXPUNGE_ALL,
   entryId,
   firstChunksIndex,
   type IndexNames,
@@ -70,10 +72,10 @@ export async function openElasticsearchChunkIndex(options: ElasticsearchOptions)
     const names = indexNames(prefix)
     await checkStart(client, names)
     await make(client, collectionsIndex(names, size)).catch(rethrowUnfit)
-    await addFields(client, names).catch(rethrowUnfit)
+    await bringUpToDate(client, names).catch(rethrowUnfit)
     if (installation) await claim(client, names, installation)
     log.info({ prefix }, 'The chunk index is in Elasticsearch')
-    return new ElasticsearchChunkIndex(client, names, size)
+    return new ElasticsearchChunkIndex(client, names, size, new Expunger(client, names.allChunks, log))
   } catch (error) {
     await client.close()
     throw error
@@ -87,9 +89,10 @@ async function make(client: Client, request: estypes.IndicesCreateRequest, name 
   if (!(await answerOf(client.indices.exists({ index: name })))) throw failureOf(400, `index ${request.index} cannot be made`)
 }
 
-/** Brings indices of the first layout up to what is written into them now. */
-async function addFields(client: Client, { allChunks }: IndexNames): Promise<void> {
-  await answerOf(client.indices.putMapping({ index: allChunks, ignore_unavailable: true, properties: ADDED_FIELDS }, { ignore: [404] }))
+/** Brings indices of earlier layouts up to what is written into them now. */
+async function bringUpToDate(client: Client, { allChunks: index }: IndexNames): Promise<void> {
+  await answerOf(client.indices.putMapping({ index, ignore_unavailable: true, properties: ADDED_FIELDS }, { ignore: [404] }))
+  await answerOf(client.indices.putSettings({ index, ignore_unavailable: true, settings: EXPUNGE_ALL }, { ignore: [404] }))
 }
 
 /** Marks the indices as the installation's, unless they have a mark. @throws {Error} they have another's. */
@@ -113,11 +116,13 @@ class ElasticsearchChunkIndex implements ChunkIndex {
   readonly #client: Client
   readonly #names: IndexNames
   readonly #size: IndexSize
+  readonly #expunger: Expunger
 
-  constructor(client: Client, names: IndexNames, size: IndexSize) {
+  constructor(client: Client, names: IndexNames, size: IndexSize, expunger: Expunger) {
     this.#client = client
     this.#names = names
     this.#size = size
+    this.#expunger = expunger
   }
 
   async createCollection(collection: { organizationId: string; collectionId: string; dimensions: number }): Promise<void> {
@@ -280,6 +285,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#expunger[Symbol.dispose]()
     await this.#client.close()
   }
 
@@ -350,6 +356,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
         ),
       )
       if (failures.length) throw failureOf(failures[0]!.status, `a chunk was not deleted, status ${failures[0]!.status}`)
+      if (deleted > 0) this.#expunger.deleted()
       // A rebuild may have copied a chunk between the look and its deletion; the next look finds the copy.
       if (deleted === 0 && conflicts === 0) return
     }

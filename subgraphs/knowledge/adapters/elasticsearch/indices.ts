@@ -32,6 +32,9 @@ const REFRESH_INTERVAL = '200ms'
 /** Edges of a node in the graph of vectors, and nodes looked at when one is put in: more than the server's 16 and 100, for recall under filters. */
 const HNSW = { m: 24, ef_construction: 200 } as const
 
+/** A segment with anything deleted is rewritten when deletions are expunged, however small a part it is. */
+export const EXPUNGE_ALL = { 'index.merge.policy.expunge_deletes_allowed': 0 } as const
+
 export function indexNames(prefix: string): IndexNames {
   const chunks = (dimensions: number) => `${prefix}-chunks-${dimensions}`
   return {
@@ -119,7 +122,7 @@ export function chunksMapping(dimensions: number) {
 export function nextChunksIndex(names: IndexNames, dimensions: number, number: number, size: IndexSize) {
   return {
     index: names.built(dimensions, number),
-    settings: { number_of_shards: size.shards, number_of_replicas: size.replicas, refresh_interval: REFRESH_INTERVAL },
+    settings: { number_of_shards: size.shards, number_of_replicas: size.replicas, refresh_interval: REFRESH_INTERVAL, ...EXPUNGE_ALL },
     mappings: chunksMapping(dimensions),
   } satisfies estypes.IndicesCreateRequest
 }

@@ -1,4 +1,5 @@
 import { Connection } from '../../../common/adapters/sqlite/database.ts'
+import { Eraser } from '../../../common/adapters/sqlite/eraser.ts'
 import { GroupCommit } from '../../../common/adapters/sqlite/group-commit.ts'
 import { serveWorkerInBatches, workerInput } from '../../../common/worker-rpc.ts'
 import { BLOB_FILE, BLOB_SCHEMA, PIECE_BYTES } from './blob-file.ts'
@@ -11,11 +12,13 @@ const MAX_BATCH = 1
 const connection = new Connection(workerInput<{ readonly file: string }>().file, { readOnly: false })
 connection.database.exec(BLOB_SCHEMA)
 const commits = new GroupCommit(connection.database)
+const eraser = new Eraser(connection.database, () => commits.isBroken)
 let isClosing = false
 
 function deleteBlob(key: string): void {
   connection.prepare('DELETE FROM piece WHERE blob = (SELECT number FROM blob WHERE key = ?)').run(key)
-  connection.prepare('DELETE FROM blob WHERE key = ?').run(key)
+  const { changes } = connection.prepare('DELETE FROM blob WHERE key = ?').run(key)
+  if (changes) eraser.deleted()
 }
 
 function deleteBlobs(prefix: string): void {
@@ -49,7 +52,10 @@ serveWorkerInBatches(
     try {
       commits.batch(run)
     } finally {
-      if (isClosing) connection[Symbol.dispose]()
+      if (isClosing) {
+        eraser[Symbol.dispose]()
+        connection[Symbol.dispose]()
+      }
     }
   },
   MAX_BATCH,

@@ -22,6 +22,7 @@ serveWorker({
   passages: (collectionId: string, after: number, limit: number) => inSnapshot(() => passages(collectionId, after, limit)),
   damageSeenAtStart: () => orFailure(() => damageSeenAtStart(db, file)),
   readEnds: () => inSnapshot(() => readEnds(db)),
+  close: () => db.close(),
 })
 
 /** One state of the file for all that `run` reads. */

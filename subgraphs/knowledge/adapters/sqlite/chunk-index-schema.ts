@@ -47,6 +47,7 @@ export function tablesOf({ key }: { readonly key: number }): Tables {
 export function openWriter(file: string): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS })
   db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES}; PRAGMA mmap_size = ${MMAP_BYTES};
+    PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY;
     CREATE TABLE IF NOT EXISTS collections (
       key INTEGER PRIMARY KEY AUTOINCREMENT,
       collection_id TEXT NOT NULL UNIQUE,

@@ -1,4 +1,5 @@
 import { orFailure } from '../../../common/adapters/sqlite/database.ts'
+import { Eraser } from '../../../common/adapters/sqlite/eraser.ts'
 import { serveWorkerInBatches, workerInput } from '../../../common/worker-rpc.ts'
 import type { IndexedDocument } from '../../ports/chunk-index.ts'
 import { decodeCounts, encodeCounts } from './chunk-index-counts.ts'
@@ -26,6 +27,8 @@ import { readVectors, writeVectors } from './chunk-index-vectors.ts'
 const MAX_CALLS = 8
 
 const db = openWriter(workerInput<{ readonly file: string }>().file)
+const eraser = new Eraser(db)
+let isClosing = false
 
 serveWorkerInBatches(
   {
@@ -38,6 +41,9 @@ serveWorkerInBatches(
     continueDraft: undoable(continueDraft),
     /** Answered once the tables are there. Writes what is there already: that a file can be read says nothing of a full disk. */
     ping: () => orFailure(() => db.exec(`PRAGMA user_version=${INDEX_VERSION}`)),
+    close: () => {
+      isClosing = true
+    },
   },
   (run) =>
     orFailure(() => {
@@ -48,6 +54,11 @@ serveWorkerInBatches(
       } catch (error) {
         if (db.isTransaction) db.exec('ROLLBACK')
         throw error
+      } finally {
+        if (isClosing) {
+          eraser[Symbol.dispose]()
+          db.close()
+        }
       }
     }),
   MAX_CALLS,
@@ -89,6 +100,7 @@ function makeCollection(organizationId: string, collectionId: string, dimensions
 
 function dropCollection(collectionId: string): void {
   for (const collection of withDraft(collectionId)) dropCollectionRow(db, collection)
+  eraser.deleted()
 }
 
 /** The collection and, while it is built anew, its draft: what is written to the one is written to the other. */
@@ -188,6 +200,7 @@ function deleteFrom(collection: CollectionRow, condition: string, parameters: re
   const remove = db.prepare(`DELETE FROM ${tables.chunks} WHERE id = ?`)
   for (const id of ids) remove.run(id)
   db.prepare(`DELETE FROM ${tables.documents} WHERE ${condition}`).run(...parameters)
+  eraser.deleted()
 }
 
 /** Begins the first collection behind `after` anew; null when there is none. */
@@ -217,6 +230,7 @@ function continueDraft({ collectionId, key }: DraftPlace, passages: readonly Rem
   takeOver(collection, draft, passages)
   if (!isLast) return { collectionId, key, after: passages.at(-1)!.id }
   dropCollectionRow(db, collection)
+  eraser.deleted()
   db.prepare('UPDATE collections SET collection_id = ? WHERE key = ?').run(collectionId, key)
   return beginDraft(collectionId)
 }

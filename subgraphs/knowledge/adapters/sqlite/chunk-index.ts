@@ -35,8 +35,8 @@ const MAX_LISTED = 1_000
 const WHAT = 'The chunk index'
 
 export interface SqliteChunkIndexOptions extends SqliteStoreOptions {
-  /** True: the installation had this file. If it is not there, it is lost, and not made anew without being asked. */
-  readonly isExpected?: boolean
+  /** True: the installation had this file, and it is gone. It is not made anew without being asked. */
+  readonly isLost?: boolean
 }
 
 /**
@@ -59,13 +59,13 @@ interface Threads extends AsyncDisposable {
 }
 
 async function opened(
-  { file: path, installation, isExpected }: SqliteChunkIndexOptions,
+  { file: path, installation, isLost }: SqliteChunkIndexOptions,
   lock: FileLock,
   file: StoreFile,
 ): Promise<Threads | Damaged> {
   const { missingLog } = lock
   if (missingLog) return unreadable(`${missingLog} is missing`)
-  if (isExpected && !existsSync(path)) return unreadable(`${path} is missing`)
+  if (isLost) return unreadable(`${path} is missing`)
   await using opening = new AsyncDisposableStack()
   try {
     if (existsSync(path)) refuseNewer(path)
@@ -213,7 +213,7 @@ class SqliteChunkIndex implements ChunkIndex {
     const aside = setAside(path)
     this.#lock.acceptLoss()
     this.#file = new StoreFile({ path, what: WHAT, log })
-    this.#opened = await opened({ ...this.#options, isExpected: false }, this.#lock, this.#file)
+    this.#opened = await opened({ ...this.#options, isLost: false }, this.#lock, this.#file)
     if (this.#opened instanceof Damaged) throw new ServiceUnavailable(WHAT, { cause: this.#opened })
     log.warn({ file: path, aside }, 'an empty chunk index is in the place of one that could not be read')
     return true

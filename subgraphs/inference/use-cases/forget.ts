@@ -1,0 +1,52 @@
+import type { AgentRecord, Collections, WorkflowRecord } from './collections.ts'
+import type { Deps } from './deps.ts'
+
+/** How soon a deleted workflow is looked at again whose runs are under way. */
+const LATER_MS = 60_000
+const MAX_SWEPT = 100
+/** As the store allows. */
+const MAX_IDS = 1_000
+
+type ForgetDeps = Pick<Deps, 'collections' | 'clock'>
+
+/** Takes a deleted agent with all its versions out of the store. Repeatable. */
+export async function forgetAgent({ collections }: ForgetDeps, agent: AgentRecord): Promise<void> {
+  await forgetVersions(collections.agentVersions, agent)
+  await collections.agents.findOneAndDelete({ _id: agent._id, listed: false })
+}
+
+/** The same of a workflow, once its runs that are under way have ended: they go by their versions. */
+export async function forgetWorkflow({ collections, clock }: ForgetDeps, workflow: WorkflowRecord): Promise<void> {
+  const { _id } = workflow
+  if ((await collections.workflowRuns.countDocuments({ 'job.workflowId': _id })) > 0) {
+    const forgetAt = new Date(clock.now().getTime() + LATER_MS)
+    await collections.workflows.findOneAndUpdate({ _id, listed: false }, { $set: { forgetAt } })
+    return
+  }
+  await forgetVersions(collections.workflowVersions, workflow)
+  await collections.workflows.findOneAndDelete({ _id, listed: false })
+}
+
+/** Goes on with what waits, or what a crash has left. */
+export async function forgetDeletedAgents(deps: ForgetDeps): Promise<void> {
+  for (const agent of await deps.collections.agents.find(...dueIn(deps))) await forgetAgent(deps, agent)
+}
+
+export async function forgetDeletedWorkflows(deps: ForgetDeps): Promise<void> {
+  for (const workflow of await deps.collections.workflows.find(...dueIn(deps))) await forgetWorkflow(deps, workflow)
+}
+
+function dueIn({ clock }: ForgetDeps) {
+  return [{ forgetAt: { $lte: clock.now() } }, { sort: { forgetAt: 1 }, limit: MAX_SWEPT }] as const
+}
+
+/** Also the one that a change which the deletion has overtaken may have written. */
+async function forgetVersions(
+  versions: Collections['agentVersions'],
+  { _id, version }: Pick<AgentRecord, '_id' | 'version'>,
+): Promise<void> {
+  for (let first = 1; first <= version + 1; first += MAX_IDS) {
+    const count = Math.min(MAX_IDS, version + 2 - first)
+    await versions.deleteMany({ _id: { $in: Array.from({ length: count }, (_, i) => `${_id}_${first + i}`) } })
+  }
+}

@@ -1,4 +1,5 @@
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
+import { FileChecks } from '../../common/adapters/sqlite/file-checks.ts'
 import { parseCatalog } from '../../common/catalog-file.ts'
 import { type Clock, systemClock } from '../../common/clock.ts'
 import { idSource } from '../../common/ids.ts'
@@ -125,6 +126,7 @@ export function parts({
     catalog: catalogOf(file, new Date(0)),
     engines,
     collections: openCollections(store),
+    files: new FileChecks([]),
     audio: fakeAudioReader,
     egress,
     mcp,

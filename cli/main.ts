@@ -29,7 +29,7 @@ export async function main(args: readonly string[]): Promise<void> {
     process.exitCode = asked ? 0 : 2
     return
   }
-  const config = configOrExit()
+  const config = configOrExit(role as Role | undefined)
   const stop = new AbortController()
   const end = () => {
     stop.abort()
@@ -60,9 +60,9 @@ export async function main(args: readonly string[]): Promise<void> {
   process.exit(0)
 }
 
-function configOrExit(): Config {
+function configOrExit(role: Role | undefined): Config {
   try {
-    return readConfig(process.env)
+    return readConfig(process.env, role)
   } catch (error) {
     console.error((error as Error).message)
     process.exit(1)

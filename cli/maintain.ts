@@ -3,10 +3,11 @@ import { acceptLoss } from './accept-loss.ts'
 import { reindex } from './reindex.ts'
 import { serviceOf } from './service.ts'
 import { verify } from './verify.ts'
+import { verifyAll } from './verify-all.ts'
 
-export const MAINTENANCE_USAGE = `kis verify           compare the chunk index with what is stored
-    --repair         delete what is too much, and ingest again what is missing
-    --collection ID  one collection only
+export const MAINTENANCE_USAGE = `kis verify           check the files, the ledger, the stored bytes and the chunk index
+    --repair         delete what the index has too much, and ingest again what it lacks
+    --collection ID  the index of one collection only
     --json           lines of JSON instead of text
 kis accept-loss LOG  start again without a log of changes that is gone (billing.sqlite-wal)
 kis reindex          build the chunk index anew while the service runs, then verify it
@@ -20,7 +21,7 @@ export async function maintain([command, ...args]: readonly string[], env: NodeJ
   try {
     if (command === 'verify') {
       const options = verifyOptions(args)
-      return (await verify(serviceOf(env), options, console.log)) ? 0 : 1
+      return await verifyAll(serviceOf(env), options, console)
     }
     if (command === 'reindex') {
       const options = reindexOptions(args)

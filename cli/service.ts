@@ -1,6 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { KisError, ServiceUnavailable } from '../subgraphs/common/errors.ts'
 
+/** Nobody is there; a part of the service that is away makes the rest answer for it. */
+export class NoAnswer extends ServiceUnavailable {}
+
 /** The running service, asked with an API key over its GraphQL. */
 export interface Service {
   /** The operation must be one that may be repeated. @throws {KisError} what the service answers. @throws {Error} it does not answer. */
@@ -38,7 +41,7 @@ export function serviceOf(env: NodeJS.ProcessEnv): Service {
 }
 
 async function answerOf(address: string, apiKey: string, operation: unknown): Promise<unknown> {
-  const gone = (cause: unknown) => new ServiceUnavailable(`The service at ${address}`, { cause })
+  const gone = (cause: unknown) => new NoAnswer(`The service at ${address}`, { cause })
   const response = await fetch(new URL('/graphql', address), {
     method: 'POST',
     headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },

@@ -2,14 +2,11 @@ import { readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
-import { readGatewayConfig } from '../gateway/config.ts'
 import { createGateway, type Gateway } from '../gateway/main.ts'
-import { restConfig } from '../rest-adapter/config.ts'
 import { createRestAdapter } from '../rest-adapter/main.ts'
-import { billingFiles, readBillingConfig } from '../subgraphs/billing/config.ts'
+import { billingFiles } from '../subgraphs/billing/config.ts'
 import { type Billing, createBilling } from '../subgraphs/billing/main.ts'
 import { DataFolder } from '../subgraphs/common/adapters/sqlite/data-folder.ts'
-import { type CatalogFile, readCatalogFile } from '../subgraphs/common/catalog-file.ts'
 import { systemClock } from '../subgraphs/common/clock.ts'
 import { Door } from '../subgraphs/common/door.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
@@ -27,18 +24,18 @@ import type { Caller } from '../subgraphs/common/principal.ts'
 import { type PrincipalTokens, principalTokens } from '../subgraphs/common/principal-token.ts'
 import { QueueWatch } from '../subgraphs/common/queue-watch.ts'
 import { remoteLink } from '../subgraphs/common/remote-link.ts'
-import { deriveKey, keptSecret, parseSecret } from '../subgraphs/common/secrets.ts'
+import { deriveKey } from '../subgraphs/common/secrets.ts'
 import { serveSubgraph } from '../subgraphs/common/serve-subgraph.ts'
 import { SharedClock } from '../subgraphs/common/shared-clock.ts'
 import type { StoringSubgraph, Subgraph, SubgraphName } from '../subgraphs/common/subgraph.ts'
 import { answerUnreadable } from '../subgraphs/common/unreadable.ts'
 import { watchedLink } from '../subgraphs/common/watched-link.ts'
-import { inferenceFiles, readInferenceConfig } from '../subgraphs/inference/config.ts'
+import { inferenceFiles } from '../subgraphs/inference/config.ts'
 import { createInference } from '../subgraphs/inference/main.ts'
-import { knowledgeFiles, readKnowledgeConfig } from '../subgraphs/knowledge/config.ts'
+import { knowledgeFiles } from '../subgraphs/knowledge/config.ts'
 import { createKnowledge } from '../subgraphs/knowledge/main.ts'
 import { authenticateBy } from './authenticate-by.ts'
-import type { Config } from './config.ts'
+import type { Config, Settings } from './config.ts'
 import { keepPrivate } from './private-folder.ts'
 
 export const ROLES = ['billing', 'knowledge', 'inference', 'gateway', 'rest-adapter'] as const
@@ -118,13 +115,12 @@ class Start {
   readonly #stack: AsyncDisposableStack
   readonly #log: Log
   readonly #basics: { readonly clock: SharedClock; readonly ids: ReturnType<typeof idSource>; readonly log: Log }
-  readonly #settings: ReturnType<typeof settingsOf>
+  readonly #settings: Settings
   readonly #watch: QueueWatch
   readonly #door: Door
   /** What gateway and rest-adapter hold at once, in one process together. */
   readonly #bodies: LargeBodies
   readonly #folder: DataFolder
-  #secretBytes: Uint8Array | undefined
   /** Asks billing whose its store is; undefined: this process itself names a new installation. */
   #askInstallation: (() => Promise<string>) | undefined
   #tokensOfAll: PrincipalTokens | undefined
@@ -133,7 +129,7 @@ class Start {
     this.#role = role
     this.#config = config
     this.#stack = stack
-    this.#settings = settingsOf(config)
+    this.#settings = config.settings
     const { gateway, rest } = this.#settings
     this.#bodies = new LargeBodies({ largestBytes: Math.max(gateway.maxBodyBytes, rest.uploadBodyBytes, rest.audioBodyBytes) })
     this.#log = createLog(role, config.logLevel)
@@ -144,7 +140,7 @@ class Start {
     this.#folder = new DataFolder({
       files: this.#files(),
       derived: [knowledgeFiles(this.#settings.knowledge.dataDirectory).index],
-      secretFingerprint: () => secretFingerprintOf(this.#secret()),
+      secretFingerprint: () => secretFingerprintOf(this.#config.secret),
       ask: () => this.#askInstallation?.() ?? null,
       newId: () => this.#basics.ids('inst'),
     })
@@ -172,6 +168,7 @@ class Start {
   }
 
   async #run(): Promise<Listening> {
+    for (const sentence of this.#config.ignored) this.#log.warn(sentence)
     for (const path of keepPrivate(this.#config.dataDirectory))
       this.#log.warn(
         { path },
@@ -286,8 +283,8 @@ class Start {
   #billing(): Billing {
     return this.#stack.use(
       createBilling(
-        { ...this.#settings.billing, pepper: deriveKey(this.#secret(), 'api key pepper'), plans: this.#settings.catalog.plans },
-        { ...this.#basics, folder: this.#folder, secretFingerprint: secretFingerprintOf(this.#secret()) },
+        { ...this.#settings.billing, pepper: deriveKey(this.#config.secret, 'api key pepper'), plans: this.#settings.catalog.plans },
+        { ...this.#basics, folder: this.#folder, secretFingerprint: secretFingerprintOf(this.#config.secret) },
       ),
     )
   }
@@ -297,7 +294,7 @@ class Start {
       await createInference(this.#settings.inference, {
         billing,
         knowledge,
-        sealingKey: deriveKey(this.#secret(), 'secrets of callers'),
+        sealingKey: deriveKey(this.#config.secret, 'secrets of callers'),
         queue: this.#watch,
         folder: this.#folder,
         ...this.#basics,
@@ -348,16 +345,8 @@ class Start {
     })
   }
 
-  /** @throws {Error} a role on its own needs `KIS_SECRET`: every process must have the same. */
-  #secret(): Uint8Array {
-    const { secret, dataDirectory } = this.#config
-    if (secret === undefined && this.#role !== 'all') throw new Error('KIS_SECRET is missing: every process of the service needs the same')
-    this.#secretBytes ??= secret === undefined ? keptSecret(dataDirectory) : parseSecret(secret)
-    return this.#secretBytes
-  }
-
   #tokens(): PrincipalTokens {
-    this.#tokensOfAll ??= principalTokens(deriveKey(this.#secret(), 'principal tokens'), this.#basics.clock)
+    this.#tokensOfAll ??= principalTokens(deriveKey(this.#config.secret, 'principal tokens'), this.#basics.clock)
     return this.#tokensOfAll
   }
 
@@ -450,31 +439,6 @@ class Start {
   }
 }
 
-/** What the parts read of the environment. @throws {Error} with every problem of all of them, before anything starts. */
-function settingsOf({ env, catalogFile, mcpHosts }: Config) {
-  const problems = new Set<string>()
-  const read = <T>(part: () => T): T => {
-    try {
-      return part()
-    } catch (error) {
-      problems.add(error instanceof Error ? error.message : String(error))
-      // Never used: the problem ends the start below.
-      return undefined as T
-    }
-  }
-  const catalog = read(() => readCatalogFile(catalogFile, env))
-  const settings = {
-    catalog,
-    billing: read(() => readBillingConfig(env)),
-    inference: read(() => readInferenceConfig(env)),
-    knowledge: read(() => readKnowledgeConfig(env)),
-    gateway: read(() => readGatewayConfig(env, catalog?.plans ?? [])),
-    rest: restConfig(catalog && maxFileBytesOf(catalog), mcpHosts),
-  }
-  if (problems.size) throw new Error([...problems].join('\n'))
-  return settings
-}
-
 /** @throws {KisError} billing does not answer: whoever opens a store tries again. */
 async function installationOf(billing: Link, opened: Promise<unknown>): Promise<string> {
   await opened
@@ -495,11 +459,6 @@ function laterLink(): { readonly link: Link; set(target: Link): void } {
     subscribe: (operation, context) => target!.subscribe(operation, context),
   }
   return { link, set }
-}
-
-/** The largest file that any plan allows. */
-function maxFileBytesOf({ plans }: CatalogFile): number {
-  return Math.max(...plans.map(({ maxFileBytes }) => maxFileBytes))
 }
 
 /** A gateway that asks for a key is there. */

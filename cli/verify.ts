@@ -54,13 +54,13 @@ export async function verify(
 ): Promise<boolean> {
   const told = new Set<string>()
   const tell = (finding: Finding) => {
-    const line = json ? JSON.stringify({ ...finding, kind: finding.kind.toLowerCase() }) : lineOf(finding)
+    const line = json ? JSON.stringify({ part: 'index', ...finding, kind: finding.kind.toLowerCase() }) : lineOf(finding)
     if (!told.has(line)) say(line)
     told.add(line)
   }
   const first = await pass(service, { repair, collectionId }, tell)
   const result = first.requeued.size === 0 && !first.mended ? first : await afterRepair(service, first, collectionId, tell)
-  say(json ? JSON.stringify(result.counts) : summaryOf(result.counts))
+  say(json ? JSON.stringify({ part: 'index', ...result.counts }) : summaryOf(result.counts))
   const { missing, incomplete, extra, repairing } = result.counts
   return missing + incomplete + extra + repairing === 0
 }

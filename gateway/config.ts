@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { type CatalogPlan, DEFAULT_OPERATION_NODES } from '../subgraphs/common/catalog-file.ts'
+import { ConfigError } from '../subgraphs/common/config-error.ts'
 import { type Manifest, readManifest } from './persisted-operations.ts'
 
 /** What an operator can set of the gateway. */
@@ -18,7 +19,7 @@ export interface GatewayConfig {
 
 const maxBodyBytesFor = (maxFileBytes: number) => Math.ceil((maxFileBytes * 4) / 3) + 64 * 1024
 
-/** `plans` are those of the catalog. @throws {Error} with every value that cannot be used. */
+/** `plans` are those of the catalog. @throws {ConfigError} with every value that cannot be used. */
 export function readGatewayConfig(env: NodeJS.ProcessEnv, plans: readonly CatalogPlan[]): GatewayConfig {
   const problems: string[] = []
   const isOn = (name: string, byDefault: 'on' | 'off') => {
@@ -35,7 +36,7 @@ export function readGatewayConfig(env: NodeJS.ProcessEnv, plans: readonly Catalo
     trustedDocumentsOnly: isOn('KIS_TRUSTED_DOCUMENTS_ONLY', 'off'),
   }
   if (config.trustedDocumentsOnly && !env.KIS_TRUSTED_DOCUMENTS) problems.push('KIS_TRUSTED_DOCUMENTS_ONLY needs KIS_TRUSTED_DOCUMENTS')
-  if (problems.length > 0) throw new Error(problems.join('\n'))
+  if (problems.length > 0) throw new ConfigError(problems)
   return config
 }
 

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { graphql } from 'graphql'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { FileChecks } from '../common/adapters/sqlite/file-checks.ts'
 import { idSource } from '../common/ids.ts'
 import { silentLog } from '../common/log.ts'
 import type { DocumentStore } from '../common/ports/document-store.ts'
@@ -40,7 +41,7 @@ for (const { name, open } of STORES)
           plans: [SELF_HOSTED, SMALL_PLAN],
           ...WEBHOOKS,
         },
-        { clock, ids: idSource(clock), log: silentLog, installationId: async () => 'inst_1' },
+        { clock, ids: idSource(clock), log: silentLog, installationId: async () => 'inst_1', files: new FileChecks([]) },
       )
       await started.opened
       return started
@@ -145,6 +146,7 @@ for (const { name, open } of STORES)
             ids: idSource(clock),
             log: silentLog,
             installationId: async () => 'inst_1',
+            files: new FileChecks([]),
           })
           keys.push(await unused.bootstrapKey)
         }
@@ -157,7 +159,7 @@ for (const { name, open } of STORES)
         await using fresh = await open()
         const key = apiKeyFrom(randomBytes(32))
         const config = { bootstrapApiKey: key, bootstrapCreditNanoUsd: 0n, pepper: new Uint8Array(32), plans: [SELF_HOSTED], ...WEBHOOKS }
-        const runtime = { clock, ids: idSource(clock), log: silentLog, installationId: async () => 'inst_1' }
+        const runtime = { clock, ids: idSource(clock), log: silentLog, installationId: async () => 'inst_1', files: new FileChecks([]) }
         const source = `{ principalOfApiKey(apiKey: "${key}") { scopes } }`
         const another = { ...config, bootstrapApiKey: apiKeyFrom(randomBytes(32)) }
         for (const each of [config, config, another, { ...config, bootstrapApiKey: null }]) {
@@ -171,7 +173,13 @@ for (const { name, open } of STORES)
       it('does not start without the plan of its first organization', () => {
         const config = { bootstrapApiKey: null, bootstrapCreditNanoUsd: 0n, pepper: new Uint8Array(32), plans: [SMALL_PLAN], ...WEBHOOKS }
         expect(() =>
-          billingOn(async () => store, config, { clock, ids: idSource(clock), log: silentLog, installationId: async () => 'inst_1' }),
+          billingOn(async () => store, config, {
+            clock,
+            ids: idSource(clock),
+            log: silentLog,
+            installationId: async () => 'inst_1',
+            files: new FileChecks([]),
+          }),
         ).toThrow('self-hosted')
       })
     })

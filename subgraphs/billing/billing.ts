@@ -6,6 +6,7 @@ import { openDocuments } from '../common/late-documents.ts'
 import type { Log } from '../common/log.ts'
 import { Opening } from '../common/opening.ts'
 import type { DocumentStore } from '../common/ports/document-store.ts'
+import type { StoreFiles } from '../common/ports/store-files.ts'
 import { pumpWebhooks } from '../common/pump-webhooks.ts'
 import { type StoringSubgraph, subgraphSchema } from '../common/subgraph.ts'
 import type { BillingConfig } from './config.ts'
@@ -47,11 +48,18 @@ const WEBHOOK_SWEEP_MS = 60_000
 /** `problems()` promises an answer within 2 s. */
 const PING_TIMEOUT_MS = 1_500
 
-/** Billing on any document store, which it closes at its end. `isExclusive`: no other process has the store. Background work begins when the store is open. */
+/** Billing on any document store, which it closes at its end. `isExclusive`: no other process has the store, which is in `files`. Background work begins when the store is open. */
 export function billingOn(
   open: () => Promise<DocumentStore>,
   config: Omit<BillingConfig, 'dataDir' | 'mongodb'>,
-  { installationId, clock, ids, log, isExclusive = false }: BillingRuntime & { readonly isExclusive?: boolean },
+  {
+    installationId,
+    clock,
+    ids,
+    log,
+    isExclusive = false,
+    files,
+  }: BillingRuntime & { readonly isExclusive?: boolean; readonly files: StoreFiles & AsyncDisposable },
 ): Billing {
   if (!config.plans.some((plan) => plan.code === DEFAULT_PLAN)) throw new Error(`The catalog has no plan \`${DEFAULT_PLAN}\`.`)
   const stopping = new AbortController()
@@ -60,6 +68,7 @@ export function billingOn(
   const pump = new OutboxPump(collections, log)
   const deps: BillingDeps = {
     collections,
+    files,
     pump,
     writer: new WalletWriter(collections, pump, isExclusive),
     plans: config.plans,
@@ -93,6 +102,7 @@ export function billingOn(
       stopping.abort()
       await background
       await pump[Symbol.asyncDispose]()
+      await files[Symbol.asyncDispose]()
       await store[Symbol.asyncDispose]()
     },
   }

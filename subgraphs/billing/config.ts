@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { ConfigError } from '../common/config-error.ts'
 import { parseEgressAllow } from '../common/egress-address.ts'
 import { type MongoDatabase, mongoDatabaseOf } from '../common/mongodb-url.ts'
 import type { Plan } from '../common/principal.ts'
@@ -30,7 +31,7 @@ export interface BillingConfig extends BillingSettings {
   readonly plans: readonly Plan[]
 }
 
-/** @throws {Error} names every variable that is wrong. */
+/** @throws {ConfigError} names every variable that is wrong. */
 export function readBillingConfig(env: Readonly<Record<string, string | undefined>>): BillingSettings {
   const problems: string[] = []
   const bootstrapApiKey = env.KIS_BOOTSTRAP_API_KEY || null
@@ -43,7 +44,7 @@ export function readBillingConfig(env: Readonly<Record<string, string | undefine
   const retryBackoffMs = Number(env.KIS_RETRY_BACKOFF_MS ?? 1_000)
   if (!Number.isSafeInteger(retryBackoffMs) || retryBackoffMs < 1)
     problems.push('KIS_RETRY_BACKOFF_MS must be a whole number of milliseconds from 1')
-  if (problems.length > 0) throw new Error(`billing cannot start:\n${problems.map((problem) => `- ${problem}`).join('\n')}`)
+  if (problems.length > 0) throw new ConfigError(problems)
   return {
     dataDir: env.KIS_DATA_DIR || './data',
     mongodb,

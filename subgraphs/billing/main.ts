@@ -2,6 +2,7 @@ import { openMongoDocumentStore } from '../common/adapters/mongodb/document-stor
 import { claimDatabase } from '../common/adapters/mongodb/store-mark.ts'
 import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/document-store.ts'
+import { FileChecks } from '../common/adapters/sqlite/file-checks.ts'
 import type { Installation } from '../common/installation.ts'
 import type { SharedClock } from '../common/shared-clock.ts'
 import { type Billing, type BillingRuntime, billingOn } from './billing.ts'
@@ -21,11 +22,12 @@ export interface BillingStart extends Omit<BillingRuntime, 'installationId'> {
 export function createBilling(config: BillingConfig, { folder, secretFingerprint, ...runtime }: BillingStart): Billing {
   const { dataDir, mongodb } = config
   const { clock, ids, log } = runtime
+  const file = billingFiles(dataDir).documents
   const owner = Promise.withResolvers<Installation>()
   const open = async () => {
     if (!mongodb) {
       const { installation } = await folder.look()
-      const store = await openSqliteDocumentStore({ file: billingFiles(dataDir).documents, installation, log })
+      const store = await openSqliteDocumentStore({ file, installation, log })
       owner.resolve(installation)
       return store
     }
@@ -36,5 +38,10 @@ export function createBilling(config: BillingConfig, { folder, secretFingerprint
   }
   const installationId = async () => (await owner.promise).id
   // A data folder belongs to one process.
-  return billingOn(open, config, { ...runtime, installationId, isExclusive: mongodb === null })
+  return billingOn(open, config, {
+    ...runtime,
+    installationId,
+    isExclusive: mongodb === null,
+    files: new FileChecks(mongodb ? [] : [file]),
+  })
 }

@@ -5,7 +5,7 @@ const CHANGE_MS = 30_000
 /** Longer than the longest model call or run that is waited for; whoever calls has a tighter limit of its own. */
 export const LONG_MS = 900_000
 
-/** Fields of the root types that wait for a model, for a run, for a file's bytes, or for a pass over an index. */
+/** Fields of the root types that wait for a model, for a run, for a file's bytes, or for a pass over a store. */
 export const LONG_FIELDS = [
   'createChatCompletion',
   'createEmbeddings',
@@ -19,6 +19,8 @@ export const LONG_FIELDS = [
   'uploadFile',
   'deleteCollection',
   'verifyIndex',
+  'verifyLedger',
+  'verifyBlobs',
   'rebuildIndex',
 ] as const
 

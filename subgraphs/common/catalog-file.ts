@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { type Document, LineCounter, parseDocument, visit } from 'yaml'
+import { ConfigError } from './config-error.ts'
 import type { Plan } from './principal.ts'
 import { parseUsd } from './usd.ts'
 
@@ -109,15 +110,7 @@ export interface CatalogFile {
 }
 
 /** Every problem of the file, each with its line and path. */
-export class CatalogError extends Error {
-  readonly problems: readonly string[]
-
-  constructor(problems: readonly string[]) {
-    super(problems.join('\n'))
-    this.name = 'CatalogError'
-    this.problems = problems
-  }
-}
+export class CatalogError extends ConfigError {}
 
 /** A list of a hundred runs with all their parts has 8,700; 150,000 held the event loop for 5 s. */
 export const DEFAULT_OPERATION_NODES = 10_000

@@ -76,7 +76,8 @@ export function parseEgressAllow(text: string | undefined, problems: string[], v
     const isPlain = url && `${url.pathname}${url.search}${url.hash}${url.username}` === '/' && !entry.endsWith('/')
     return isPlain && port >= 1 && port <= 65_535 ? hostAndPort(url) : null
   })
-  const wrong = entries.filter((_, index) => parsed[index] === null)
+  // What stands before an `@` may be a password.
+  const wrong = entries.filter((_, index) => parsed[index] === null).map((entry) => entry.replace(/^.*@/, '…@'))
   if (wrong.length) problems.push(`${variable} must be host:port, or several with commas between them; these are not: ${wrong.join(', ')}`)
   return new Set(parsed.flatMap((entry) => entry ?? []))
 }

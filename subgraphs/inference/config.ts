@@ -1,5 +1,6 @@
 import { join, resolve } from 'node:path'
 import { type CatalogFile, readCatalogFile } from '../common/catalog-file.ts'
+import { ConfigError } from '../common/config-error.ts'
 import { parseEgressAllow } from '../common/egress-address.ts'
 import { type MongoDatabase, mongoDatabaseOf } from '../common/mongodb-url.ts'
 
@@ -17,13 +18,13 @@ export interface InferenceConfig {
   readonly mongodb: MongoDatabase | null
 }
 
-/** @throws {CatalogError} with every problem of the catalog at once. @throws {Error} names the variable that is wrong. */
+/** @throws {CatalogError} with every problem of the catalog at once. @throws {ConfigError} names the variables that are wrong. */
 export function readInferenceConfig(env: Readonly<Record<string, string | undefined>>): InferenceConfig {
   const problems: string[] = []
   const mongodb = mongoDatabaseOf(env.KIS_MONGODB_URL, 'inference', problems)
   const egressAllowed = parseEgressAllow(env.KIS_EGRESS_ALLOW, problems)
   const localMcpServers = parseEgressAllow(env.KIS_LOCAL_MCP_SERVERS, problems, 'KIS_LOCAL_MCP_SERVERS')
-  if (problems.length > 0) throw new Error(problems.join('\n'))
+  if (problems.length > 0) throw new ConfigError(problems)
   return {
     egressAllowed,
     localMcpServers,

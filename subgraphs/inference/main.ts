@@ -2,6 +2,7 @@ import { openMongoDocumentStore } from '../common/adapters/mongodb/document-stor
 import { claimDatabase } from '../common/adapters/mongodb/store-mark.ts'
 import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/document-store.ts'
+import { FileChecks } from '../common/adapters/sqlite/file-checks.ts'
 import type { EngineEntry, EngineKind } from '../common/catalog-file.ts'
 import type { Clock } from '../common/clock.ts'
 import { Egress } from '../common/egress.ts'
@@ -82,13 +83,12 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   const { signal } = stopping
   let working: Promise<unknown> | undefined
   const { dataDirectory, mongodb } = config
+  const file = inferenceFiles(dataDirectory).documents
   const { store, collections } = openDocuments(openCollections, {
     async open() {
       const { installation } = await folder.look()
       if (mongodb) await claimDatabase(mongodb, installation)
-      return mongodb
-        ? openMongoDocumentStore({ ...mongodb, log })
-        : openSqliteDocumentStore({ file: inferenceFiles(dataDirectory).documents, installation, log })
+      return mongodb ? openMongoDocumentStore({ ...mongodb, log }) : openSqliteDocumentStore({ file, installation, log })
     },
     clock,
     signal,
@@ -104,6 +104,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     catalog: catalogOf(config.catalog, clock.now()),
     engines,
     collections,
+    files: stack.use(new FileChecks(mongodb ? [] : [file])),
     audio: createAudioReader(),
     billing: money,
     principals: new Principals(money, clock),

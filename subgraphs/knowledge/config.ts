@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { ConfigError } from '../common/config-error.ts'
 import { type MongoDatabase, mongoDatabaseOf } from '../common/mongodb-url.ts'
 
 export interface KnowledgeConfig {
@@ -34,7 +35,7 @@ function isHttpAddress(url: string): boolean {
   return !/%(?![0-9a-f]{2})/i.test(username + password)
 }
 
-/** @throws {Error} with every problem at once. */
+/** @throws {ConfigError} with every problem at once. */
 export function readKnowledgeConfig(env: NodeJS.ProcessEnv): KnowledgeConfig {
   const problems: string[] = []
   const whole = (name: string, value: string | undefined, byDefault: number, min: number, max: number) => {
@@ -46,7 +47,7 @@ export function readKnowledgeConfig(env: NodeJS.ProcessEnv): KnowledgeConfig {
   const retryBackoffMs = Number(env.KIS_RETRY_BACKOFF_MS ?? 1_000)
   if (!Number.isSafeInteger(retryBackoffMs) || retryBackoffMs < 1)
     problems.push('KIS_RETRY_BACKOFF_MS must be a whole number of milliseconds from 1')
-  const url = env.KIS_ELASTICSEARCH_URL
+  const { KIS_ELASTICSEARCH_URL: url, KIS_ELASTICSEARCH_API_KEY: apiKey } = env
   // The value is not repeated: it may hold a password.
   if (url !== undefined && !isHttpAddress(url)) problems.push('KIS_ELASTICSEARCH_URL must be an http(s) address')
   const prefix = env.KIS_ELASTICSEARCH_PREFIX
@@ -57,8 +58,8 @@ export function readKnowledgeConfig(env: NodeJS.ProcessEnv): KnowledgeConfig {
     replicas: whole('KIS_ELASTICSEARCH_REPLICAS', env.KIS_ELASTICSEARCH_REPLICAS, 1, 0, MAX_REPLICAS),
   }
   const mongodb = mongoDatabaseOf(env.KIS_MONGODB_URL, 'knowledge', problems)
-  if (problems.length) throw new Error(problems.join('\n'))
-  const elasticsearch = url === undefined ? null : { url, apiKey: env.KIS_ELASTICSEARCH_API_KEY, prefix, size }
+  if (problems.length) throw new ConfigError(problems)
+  const elasticsearch = url === undefined ? null : { url, apiKey, prefix, size }
   return { dataDirectory: env.KIS_DATA_DIR ?? './data', retryBackoffMs, mongodb, elasticsearch }
 }
 

@@ -2,6 +2,7 @@ import { openMongoDocumentStore } from '../common/adapters/mongodb/document-stor
 import { claimDatabase } from '../common/adapters/mongodb/store-mark.ts'
 import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/document-store.ts'
+import { FileChecks } from '../common/adapters/sqlite/file-checks.ts'
 import type { Clock } from '../common/clock.ts'
 import { EventLog } from '../common/event-log.ts'
 import { eventLogSource } from '../common/event-log-source.ts'
@@ -89,6 +90,7 @@ export async function createKnowledge(
     signal,
   })
   const stores = [documents, blobs, index]
+  const ownFiles = new FileChecks([...(mongodb ? [] : [files.documents, files.blobs]), ...(elasticsearch ? [] : [files.index])])
   const opened = Promise.all(stores.map((store) => store.opened))
   const workers = wakeUp()
   const events = new EventLog([collections.documents], collections, log)
@@ -96,6 +98,7 @@ export async function createKnowledge(
     store: collections,
     blobs: blobs.late((it) => it),
     index: index.late((it) => it),
+    files: ownFiles,
     parser,
     inference: inferenceOver(links.inference),
     accounts: accountsOver(links.billing),
@@ -128,7 +131,7 @@ export async function createKnowledge(
       stopping.abort(new Error('the service stops'))
       await working
       await events[Symbol.asyncDispose]()
-      await Promise.all([...stores, parser].map((each) => each[Symbol.asyncDispose]()))
+      await Promise.all([...stores, parser, ownFiles].map((each) => each[Symbol.asyncDispose]()))
     },
   }
 }

@@ -81,7 +81,7 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch comes back with a 
       expect(await found()).toEqual([kept.id])
 
       const said = await verify()
-      expect([said.code, said.lines]).toEqual([
+      expect([said.code, said.lines.slice(-4)]).toEqual([
         1,
         [
           `extra ${collection.id} ${doomed.id} g1: 1 chunks too many`,

@@ -37,6 +37,7 @@ describe('start and stop', () => {
   it('tells every problem of the configuration at once, and starts nothing', async () => {
     const { code, said } = await failing(['start'], {
       KIS_DATA_DIR: join(folder, 'data'),
+      KIS_LOG_LEVEL: 'loud',
       KIS_INTROSPECTION: 'maybe',
       KIS_BOOTSTRAP_API_KEY: 'kis_live_wrong',
       KIS_RETRY_BACKOFF_MS: 'soon',
@@ -44,9 +45,16 @@ describe('start and stop', () => {
       KIS_CATALOG: join(folder, 'absent.yaml'),
     })
     expect(code).toBe(1)
-    const wrong = ['KIS_INTROSPECTION', 'KIS_BOOTSTRAP_API_KEY', 'KIS_RETRY_BACKOFF_MS', 'KIS_MONGODB_URL', 'absent.yaml']
-    for (const name of wrong) expect(said).toContain(name)
+    const wrong = ['KIS_LOG_LEVEL', 'KIS_INTROSPECTION', 'KIS_BOOTSTRAP_API_KEY', 'KIS_RETRY_BACKOFF_MS', 'KIS_MONGODB_URL', 'absent.yaml']
+    for (const name of wrong) expect(said.split('\n').filter((line) => line.includes(name)).length, name).toBe(1)
+    expect(said.trim().split('\n')).toHaveLength(wrong.length)
     expect(said).not.toMatch(/at |s3c/)
+  })
+
+  it('names a variable that it does not know in the log, and starts', async () => {
+    const started = await ServiceProcess.start([], { KIS_DATA_DIR: join(folder, 'data'), KIS_LOG_LEVLE: 'debug' })
+    expect(started.errors).toContain('KIS_LOG_LEVLE is not a setting of this version and is ignored; did you mean KIS_LOG_LEVEL?')
+    expect(await started.end()).toBe(0)
   })
 
   it('refuses a role on its own without the secret that all share, and a role that is none', async () => {

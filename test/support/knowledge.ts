@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { FileChecks } from '../../subgraphs/common/adapters/sqlite/file-checks.ts'
 import type { Clock } from '../../subgraphs/common/clock.ts'
 import { KisError, ModelNotFound, NotFound } from '../../subgraphs/common/errors.ts'
 import { EventLog } from '../../subgraphs/common/event-log.ts'
@@ -213,6 +214,7 @@ export function depsOn(world: World, life = new Life()): Deps {
     },
     blobs: life.sees(world.blobs, 'bytes'),
     index: life.sees(world.index, 'index'),
+    files: new FileChecks([]),
     parser: life.sees(world.parser ?? plainParser, 'parser'),
     inference: life.sees(world.inference, 'inference'),
     accounts: world.accounts ?? { principalOf: async () => principal },

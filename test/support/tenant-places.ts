@@ -162,6 +162,8 @@ const cursor = (kind: Kind): Naming => names(kind, (given) => Buffer.from(given)
 export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'query.organizations.after': [cursor('organization')],
   'query.apiKey.id': [names('key')],
+  'query.verifyLedger.after': [names('organization')],
+  'query.verifyBlobs.after': [names('file')],
   'query.usage.after': [names('usageCursor')],
   'UsageFilter.modelId': [names('agentModel')],
   'UsageFilter.apiKeyId': [names('key')],
@@ -268,6 +270,7 @@ export const GRAPHQL_PLAIN = words(`
   CreateAgentInput.name CreateAgentInput.instructions AgentMcpServerInput.name AgentMcpServerInput.url AgentMcpServerInput.headers AgentMcpServerInput.allowedTools
   CreateAgentInput.responseSchema UpdateAgentInput.name UpdateAgentInput.instructions UpdateAgentInput.responseSchema RunAgentInput.input CreateWorkflowInput.name
   UpdateWorkflowInput.name RunWorkflowInput.inputs CreateCollectionInput.name CreateCollectionInput.description UpdateCollectionInput.name UpdateCollectionInput.description
+  query.verifyBillingFiles.after query.verifyInferenceFiles.after query.verifyKnowledgeFiles.after
   UploadFileInput.name UploadFileInput.contentBase64 CreateDocumentInput.metadata subscription.usageRecorded.after subscription.walletChanged.after
   subscription.agentRunEvents.after subscription.workflowRunEvents.after subscription.documentUpdated.after
 `)
@@ -277,6 +280,11 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   organizations: () => ({}),
   apiKey: (own) => ({ id: own.key }),
   usage: () => ({ first: 2 }),
+  verifyLedger: () => ({}),
+  verifyBlobs: () => ({}),
+  verifyBillingFiles: () => ({}),
+  verifyInferenceFiles: () => ({}),
+  verifyKnowledgeFiles: () => ({}),
   usageSummary: () => ({ groupBy: ['MODEL'] }),
   webhookEndpoints: () => ({}),
   webhookEndpoint: (own) => ({ id: own.webhook }),

@@ -1,4 +1,5 @@
 import type { Resolvers } from '../../common/subgraph.ts'
+import { LEDGER_FINDING_KINDS } from '../domain/ledger-audit.ts'
 import type { BillingDeps } from '../use-cases/deps.ts'
 
 /** The contract's enum values, and what the code calls them. */
@@ -14,6 +15,7 @@ export const enums: Resolvers<BillingDeps> = {
     OPERATOR: 'operator',
   },
   LedgerEntryKind: { TOP_UP: 'top_up', ADJUSTMENT: 'adjustment', HOLD: 'hold', SETTLE: 'settle', VOID: 'void', EXPIRE: 'expire' },
+  LedgerFindingKind: Object.fromEntries(LEDGER_FINDING_KINDS.map((kind) => [kind.toUpperCase(), kind])),
   Operation: { CHAT_COMPLETION: 'chat_completion', EMBEDDING: 'embedding', TRANSCRIPTION: 'transcription' },
   UsageSource: { PROVIDER: 'provider', COUNTED: 'counted', ESTIMATED: 'estimated' },
   UsageUnit: {

@@ -2,13 +2,18 @@ import type { PageArguments } from '../../common/connection.ts'
 import { NotFound } from '../../common/errors.ts'
 import { requirePrincipal, requireScope, requireService } from '../../common/principal.ts'
 import type { ResolverContext } from '../../common/subgraph.ts'
+import { verifyFiles } from '../../common/verify-files.ts'
 import type { BillingDeps } from '../use-cases/deps.ts'
 import { principalOfApiKey, principalOfKey } from '../use-cases/find-principal.ts'
 import { listOrganizations, listUsage, type UsageFilter } from '../use-cases/list-billing.ts'
 import { quoteHolds } from '../use-cases/quote-holds.ts'
 import { type SummaryInput, summarizeUsage, type UsageDimension } from '../use-cases/summarize-usage.ts'
+import { verifyLedger } from '../use-cases/verify-ledger.ts'
 
 type Context = ResolverContext<BillingDeps>
+interface Step {
+  readonly after?: string | null
+}
 interface SummaryArguments {
   readonly groupBy: readonly UsageDimension[]
   readonly filter?: Omit<SummaryInput, 'groupBy'> | null
@@ -41,6 +46,14 @@ export const Query = {
   usage(_parent: unknown, { filter, ...page }: PageArguments & { readonly filter?: UsageFilter | null }, { deps, caller }: Context) {
     const { organizationId } = requireScope(caller, 'billing:read')
     return listUsage(deps, organizationId, page, filter ?? {})
+  },
+
+  verifyLedger(_parent: unknown, { after }: Step, { deps, caller }: Context) {
+    return verifyLedger(deps, caller, after ?? null)
+  },
+
+  verifyBillingFiles(_parent: unknown, { after }: Step, { deps, caller }: Context) {
+    return verifyFiles(deps.files, caller, after ?? null)
   },
 
   quoteHolds(_parent: unknown, { holds }: { readonly holds: Parameters<typeof quoteHolds>[2] }, { deps, caller }: Context) {

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { FileChecks } from '../../common/adapters/sqlite/file-checks.ts'
 import type { Clock } from '../../common/clock.ts'
 import { Egress } from '../../common/egress.ts'
 import { type IdSource, idSource } from '../../common/ids.ts'
@@ -61,6 +62,7 @@ export function openBilling(store: DocumentStore, clock: Clock, ids: IdSource = 
   const writer = new WalletWriter(collections, pump, isExclusive)
   return {
     collections,
+    files: new FileChecks([]),
     pump,
     writer,
     plans: [SELF_HOSTED, SMALL_PLAN],

@@ -2,6 +2,7 @@ import type { Clock } from '../../common/clock.ts'
 import type { Egress } from '../../common/egress.ts'
 import type { IdSource } from '../../common/ids.ts'
 import type { Log } from '../../common/log.ts'
+import type { StoreFiles } from '../../common/ports/store-files.ts'
 import type { Plan } from '../../common/principal.ts'
 import type { Collections } from './collections.ts'
 import type { OutboxPump } from './outbox-pump.ts'
@@ -10,6 +11,7 @@ import type { WalletWriter } from './wallet-writer.ts'
 /** What the use cases work with. */
 export interface BillingDeps {
   readonly collections: Collections
+  readonly files: StoreFiles
   readonly pump: OutboxPump
   readonly writer: WalletWriter
   /** The plans of the operator's catalog. */

@@ -1,4 +1,5 @@
-import type { Resolvers } from '../../common/subgraph.ts'
+import type { ResolverContext, Resolvers } from '../../common/subgraph.ts'
+import { verifyFiles } from '../../common/verify-files.ts'
 import type { ServedDeps } from '../use-cases/deps.ts'
 import {
   AgentRunErrorFields,
@@ -54,7 +55,16 @@ import {
 import { WorkflowFields, workflowMutations, workflowQueries } from './workflows.ts'
 
 export const resolvers: Resolvers<ServedDeps> = {
-  Query: { ...modelQueries, ...chatQueries, ...agentQueries, ...agentRunQueries, ...workflowQueries, ...workflowRunQueries },
+  Query: {
+    ...modelQueries,
+    ...chatQueries,
+    ...agentQueries,
+    ...agentRunQueries,
+    ...workflowQueries,
+    ...workflowRunQueries,
+    verifyInferenceFiles: (_: unknown, { after }: { readonly after?: string | null }, { deps, caller }: ResolverContext<ServedDeps>) =>
+      verifyFiles(deps.files, caller, after ?? null),
+  },
   Mutation: {
     ...chatMutations,
     ...embeddingMutations,

@@ -1,4 +1,5 @@
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
+import { FileChecks } from '../../common/adapters/sqlite/file-checks.ts'
 import { parseCatalog } from '../../common/catalog-file.ts'
 import { type Clock, systemClock } from '../../common/clock.ts'
 import { idSource } from '../../common/ids.ts'
@@ -129,6 +130,7 @@ export function parts({
     engines,
     collections,
     holder: sole ?? UNKNOWN_HOLDER,
+    files: new FileChecks([]),
     audio: fakeAudioReader,
     egress,
     mcp,

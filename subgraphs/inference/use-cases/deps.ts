@@ -2,6 +2,7 @@ import type { Clock } from '../../common/clock.ts'
 import type { Egress } from '../../common/egress.ts'
 import type { IdSource } from '../../common/ids.ts'
 import type { Log } from '../../common/log.ts'
+import type { StoreFiles } from '../../common/ports/store-files.ts'
 import type { Caller } from '../../common/principal.ts'
 import type { QueueWatch } from '../../common/queue-watch.ts'
 import type { SealedTexts } from '../../common/sealed-text.ts'
@@ -32,6 +33,7 @@ export interface Deps {
   readonly engines: ReadonlyMap<string, Engine>
   /** May be away for a while; what needs none of it goes on. */
   readonly collections: Collections
+  readonly files: StoreFiles
   readonly audio: AudioReader
   readonly billing: Billing
   readonly principals: Principals

@@ -103,6 +103,8 @@ export interface DocumentRecord extends Telling {
   readonly language: string | null
   /** Absent until it is ready for the first time. */
   readonly outline?: Outline
+  /** Of the text that is live, 64 hexadecimal digits. Absent until it is ready for the first time, and in documents of earlier versions. */
+  readonly textSha256?: string
   readonly attempts: number
   /** Names the chunks that searches may give; null until it is ready for the first time. */
   readonly liveGeneration: string | null

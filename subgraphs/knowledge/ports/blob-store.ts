@@ -5,6 +5,7 @@ export interface BlobStore {
   /**
    * `length` bytes from `offset` (fewer at the end), at most 32 MiB; `null` when there is no such key.
    * Without a range: the whole.
+   * @throws {BlobDamaged} parts of it are lost.
    */
   get(key: string, range?: { readonly offset: number; readonly length: number }): Promise<Uint8Array | null>
   /** Repeatable; an absent key is fine. */
@@ -13,4 +14,12 @@ export interface BlobStore {
   deleteAll(prefix: string): Promise<void>
   /** Rejects when it cannot serve. */
   ping(signal: AbortSignal): Promise<void>
+}
+
+/** The store has the key, and not all of its bytes any more. */
+export class BlobDamaged extends Error {
+  constructor(key: string, options?: ErrorOptions) {
+    super(`the blob ${key} lacks pieces`, options)
+    this.name = 'BlobDamaged'
+  }
 }

@@ -3,6 +3,7 @@ import { NotFound } from '../../common/errors.ts'
 import type { EventRecord } from '../../common/event-log.ts'
 import { requirePrincipal, requireScope } from '../../common/principal.ts'
 import type { ResolverContext, Resolvers } from '../../common/subgraph.ts'
+import { verifyFiles } from '../../common/verify-files.ts'
 import type { SearchMode } from '../domain/fuse.ts'
 import {
   type CollectionRecord,
@@ -21,6 +22,7 @@ import { createDocument, deleteDocument, getDocument, retryDocument } from '../u
 import { deleteFile, getFile, readFilePiece, uploadFile } from '../use-cases/files.ts'
 import { rebuildIndex } from '../use-cases/rebuild-index.ts'
 import { searchCollection } from '../use-cases/search-collection.ts'
+import { BLOB_FINDING_KINDS, verifyBlobs } from '../use-cases/verify-blobs.ts'
 import { FINDING_KINDS, type IndexFinding, verifyIndex } from '../use-cases/verify-index.ts'
 
 type Context = ResolverContext<Deps>
@@ -68,6 +70,7 @@ export const resolvers: Resolvers<Deps> = {
   IngestionStage: enumOf(['parsing', 'chunking', 'embedding', 'indexing']),
   DocumentErrorCode: enumOf(DOCUMENT_ERROR_CODES),
   SearchMode: enumOf(['hybrid', 'vector', 'lexical']),
+  BlobFindingKind: enumOf(BLOB_FINDING_KINDS),
   IndexFindingKind: enumOf(FINDING_KINDS),
 
   Query: {
@@ -112,6 +115,9 @@ export const resolvers: Resolvers<Deps> = {
       const { file, bytes } = await readFilePiece(context.deps, context, args)
       return { file, content: Buffer.from(bytes).toString('base64'), offset: args.offset, length: bytes.length }
     },
+    verifyBlobs: (_: unknown, { after }: { after?: string | null }, { deps, caller }: Context) => verifyBlobs(deps, caller, after ?? null),
+    verifyKnowledgeFiles: (_: unknown, { after }: { after?: string | null }, { deps, caller }: Context) =>
+      verifyFiles(deps.files, caller, after ?? null),
   },
 
   IndexFinding: {

@@ -2,6 +2,7 @@ import type { Clock } from '../../common/clock.ts'
 import type { EventLog } from '../../common/event-log.ts'
 import type { IdSource } from '../../common/ids.ts'
 import type { Log } from '../../common/log.ts'
+import type { StoreFiles } from '../../common/ports/store-files.ts'
 import type { DocumentRecord } from '../domain/records.ts'
 import type { Accounts } from '../ports/accounts.ts'
 import type { BlobStore } from '../ports/blob-store.ts'
@@ -16,6 +17,7 @@ export interface Deps {
   readonly store: KnowledgeStore
   readonly blobs: BlobStore
   readonly index: ChunkIndex
+  readonly files: StoreFiles
   readonly parser: DocumentParser
   readonly inference: Inference
   readonly accounts: Accounts

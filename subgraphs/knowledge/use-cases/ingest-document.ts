@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { KisError, StalePrincipal } from '../../common/errors.ts'
 import { tell } from '../../common/event-log.ts'
 import type { Update } from '../../common/ports/document-store.ts'
@@ -155,12 +156,14 @@ class Ingestion {
     await this.#embed(model, chunks, { mediaType: parsed.mediaType, language })
 
     await this.#write({ stage: 'indexing', progress: { done: 0, total: 1 } })
-    await blobs.put(textKey(_id, this.#generation), Buffer.from(parsed.text))
+    const text = Buffer.from(parsed.text)
+    await blobs.put(textKey(_id, this.#generation), text)
     if (this.#document.embedding) {
       await this.#close(this.#document.embedding.tokens, context)
       await this.#write({ embedding: null })
     }
-    await this.#goLive(chunks.length, language, outlineOf(parsed))
+    const textSha256 = createHash('sha256').update(text).digest('hex')
+    await this.#goLive({ chunkCount: chunks.length, language, textSha256 }, outlineOf(parsed))
   }
 
   /** The principal of the key that attached the document, as it is now. Who pays in its place takes over the bill, with the limits of its own key, never the rules. */
@@ -291,7 +294,11 @@ class Ingestion {
     })
   }
 
-  async #goLive(chunkCount: number, language: string | null, { title, headings }: Outline): Promise<void> {
+  async #goLive(
+    facts: { readonly chunkCount: number; readonly language: string | null; readonly textSha256: string },
+    { title, headings }: Outline,
+  ): Promise<void> {
+    const { chunkCount } = facts
     const { index } = this.#deps
     const { collectionId, _id } = this.#document
     await index.deleteDocument(collectionId, _id, this.#generation)
@@ -306,8 +313,7 @@ class Ingestion {
         stage: null,
         progress: null,
         liveGeneration: this.#generation,
-        chunkCount,
-        language,
+        ...facts,
         outline: { title, headings },
       },
       { $unset: { job: '', payer: '' } },

@@ -1,5 +1,6 @@
-import { KisError, NotFound } from '../../common/errors.ts'
+import { NotFound } from '../../common/errors.ts'
 import type { LinkContext } from '../../common/link.ts'
+import { cursorOf, placeOf } from '../../common/place-cursor.ts'
 import { requireScope } from '../../common/principal.ts'
 import { belongs, isInRepair, isWhole } from '../domain/index-differences.ts'
 import type { CollectionRecord, DocumentRecord } from '../domain/records.ts'
@@ -70,23 +71,22 @@ export async function verifyIndex(
   const { organizationId, apiKeyId } = requireScope(context.caller, 'operator')
   const repairAs = input.repair ? { organizationId, apiKeyId } : null
   const only = input.collectionId ?? null
-  const { next, ...page } = await verifyAt(deps, placeOf(input.after ?? null, only), repairAs)
+  const { next, ...page } = await verifyAt(
+    deps,
+    input.after == null ? firstOf(only) : placeOf(input.after, isPlace, 'input.after'),
+    repairAs,
+  )
   const isOver = next === null || (only !== null && next.at !== 'documents')
-  return { ...page, next: isOver ? null : Buffer.from(JSON.stringify(next)).toString('base64url') }
+  return { ...page, next: isOver ? null : cursorOf(next) }
 }
 
-function placeOf(cursor: string | null, only: string | null): Place {
-  if (cursor === null) return only === null ? { at: 'collections', after: '' } : { at: 'documents', collectionId: only, after: '' }
-  try {
-    const place = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as Partial<Record<string, unknown>>
-    const { at, after, collectionId } = place
-    const isPlace =
-      typeof after === 'string' && (at === 'documents' ? typeof collectionId === 'string' : at === 'collections' || at === 'index')
-    if (isPlace) return place as unknown as Place
-  } catch {
-    // Refused below.
-  }
-  throw new KisError('invalid_request', 'The cursor is not one that this operation gave.', { param: 'input.after' })
+function firstOf(only: string | null): Place {
+  return only === null ? { at: 'collections', after: '' } : { at: 'documents', collectionId: only, after: '' }
+}
+
+function isPlace({ at, after, collectionId }: Readonly<Record<string, unknown>>): boolean {
+  if (typeof after !== 'string') return false
+  return at === 'documents' ? typeof collectionId === 'string' : at === 'collections' || at === 'index'
 }
 
 async function verifyAt(deps: VerifyDeps, place: Place, repairAs: Payer | null): Promise<Page> {

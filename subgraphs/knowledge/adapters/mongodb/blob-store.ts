@@ -5,7 +5,7 @@ import { isDuplicateKey, translated } from '../../../common/adapters/mongodb/fai
 import { ServiceUnavailable } from '../../../common/errors.ts'
 import type { MongoDatabase } from '../../../common/mongodb-url.ts'
 import { untilAborted } from '../../../common/until-aborted.ts'
-import type { BlobStore } from '../../ports/blob-store.ts'
+import { BlobDamaged, type BlobStore } from '../../ports/blob-store.ts'
 import { checkKey, checkRange, checkSize, MAX_BLOB_BYTES } from '../blob-arguments.ts'
 
 const WHAT = 'The blob store'
@@ -75,7 +75,7 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
       for (let read = 0; read < MAX_READS; read++) {
         const pointer = await this.#pointers.findOne({ _id: key })
         if (!pointer?.file) return null
-        if (seen?.equals(pointer.file)) throw new Error(`the file ${seen} of the blob ${key} lacks pieces`)
+        if (seen?.equals(pointer.file)) throw new BlobDamaged(key)
         const bytes = await this.#read(pointer.file, offset, Math.min(offset + length, pointer.size!))
         if (bytes) return bytes
         seen = pointer.file

@@ -1,6 +1,7 @@
 import { Connection, orFailure } from '../../../common/adapters/sqlite/database.ts'
 import { damageSeenAtStart, readEnds } from '../../../common/adapters/sqlite/file-check.ts'
 import { Moved, serveWorker, workerInput } from '../../../common/worker-rpc.ts'
+import { BlobDamaged } from '../../ports/blob-store.ts'
 import { PIECE_BYTES } from './blob-file.ts'
 
 /** The thread that reads the blobs of one file. */
@@ -22,11 +23,15 @@ function read(key: string, offset: number, length: number): Uint8Array<ArrayBuff
   if (!found) return null
   const [size] = found
   const bytes = new Uint8Array(Math.max(0, Math.min(length, size - offset)))
+  let filled = 0
   for (const [, position, piece] of rows) {
     if (position === null || piece === null) continue
     const from = position * PIECE_BYTES - offset
-    bytes.set(piece.subarray(Math.max(0, -from), bytes.length - from), Math.max(0, from))
+    const part = piece.subarray(Math.max(0, -from), bytes.length - from)
+    bytes.set(part, Math.max(0, from))
+    filled += part.length
   }
+  if (filled !== bytes.length) throw new BlobDamaged(key)
   return bytes
 }
 

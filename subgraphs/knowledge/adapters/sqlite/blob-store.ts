@@ -3,7 +3,7 @@ import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/documen
 import { StoreFile, startThread } from '../../../common/adapters/sqlite/threads.ts'
 import { untilAborted } from '../../../common/until-aborted.ts'
 import type { WorkerClient } from '../../../common/worker-rpc.ts'
-import type { BlobStore } from '../../ports/blob-store.ts'
+import { BlobDamaged, type BlobStore } from '../../ports/blob-store.ts'
 import { checkKey, checkRange, checkSize, MAX_BLOB_BYTES } from '../blob-arguments.ts'
 import { BLOB_FILE } from './blob-file.ts'
 
@@ -61,7 +61,11 @@ class SqliteBlobStore implements BlobStore, AsyncDisposable {
     checkKey(key)
     const { offset, length } = range ?? { offset: 0, length: MAX_BLOB_BYTES }
     if (range) checkRange(offset, length)
-    return this.#reader.call('get', [key, offset, length])
+    try {
+      return await this.#reader.call<Uint8Array | null>('get', [key, offset, length])
+    } catch (error) {
+      throw error instanceof Error && error.name === 'BlobDamaged' ? new BlobDamaged(key, { cause: error }) : error
+    }
   }
 
   async delete(key: string): Promise<void> {

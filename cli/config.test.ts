@@ -1,0 +1,141 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { readConfig } from './config.ts'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const CATALOG = join(ROOT, 'catalog.yaml')
+/** Of the commands, which a start does not read. */
+const OF_COMMANDS = ['KIS_API_KEY']
+
+describe('the configuration', () => {
+  let folder: string
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'kis-config-'))
+  })
+  afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+  const read = (env: Readonly<Record<string, string>>, role?: Parameters<typeof readConfig>[1]) =>
+    readConfig({ KIS_DATA_DIR: folder, KIS_CATALOG: CATALOG, ...env }, role)
+  /** What a start says that is expected to fail, line by line. */
+  const problems = (...args: Parameters<typeof read>): readonly string[] => {
+    try {
+      read(...args)
+    } catch (error) {
+      return (error as Error).message.split('\n')
+    }
+    throw new Error('it did not fail')
+  }
+
+  it('tells every problem of every part once, and no value that may be secret', () => {
+    const wrong = {
+      KIS_LOG_LEVEL: 'loud',
+      PORT: '70000',
+      KIS_DRAIN_MS: 'soon',
+      KIS_MCP_HOSTS: 'a:1',
+      KIS_GATEWAY_URL: 'here',
+      KIS_SECRET: 'hush',
+      KIS_BOOTSTRAP_API_KEY: 'kis_live_hush',
+      KIS_BOOTSTRAP_CREDIT_USD: 'ten',
+      KIS_RETRY_BACKOFF_MS: '0',
+      KIS_MONGODB_URL: 'mongodb://user:hu/sh@127.0.0.1/kis',
+      KIS_EGRESS_ALLOW: 'user:hush@host:80,fine:80',
+      KIS_LOCAL_MCP_SERVERS: 'host',
+      KIS_ELASTICSEARCH_URL: 'hush',
+      KIS_ELASTICSEARCH_PREFIX: '-',
+      KIS_ELASTICSEARCH_SHARDS: '0',
+      KIS_ELASTICSEARCH_REPLICAS: '-1',
+      KIS_INTROSPECTION: 'maybe',
+      KIS_TRUSTED_DOCUMENTS: join(folder, 'absent.json'),
+      KIS_TRUSTED_DOCUMENTS_ONLY: 'maybe',
+      KIS_CATALOG: join(folder, 'absent.yaml'),
+    }
+    const said = problems(wrong)
+    const isAbout = (name: string) => (line: string) =>
+      line.startsWith(`${name} `) || line.startsWith(`${name}: `) || line.startsWith(join(folder, 'absent.yaml'))
+    for (const name of Object.keys(wrong)) expect(said.filter(isAbout(name)).length, name).toBeGreaterThan(0)
+    expect(said).toHaveLength(Object.keys(wrong).length)
+    expect(said.join()).not.toMatch(/hush|hu\/sh/)
+  })
+
+  it('tells in the same round what a role on its own lacks, and a data folder that keeps no secret', () => {
+    expect(problems({ KIS_LOG_LEVEL: 'loud' }, 'billing')).toEqual([
+      expect.stringMatching(/^KIS_LOG_LEVEL /),
+      expect.stringMatching(/^KIS_SECRET is missing/),
+    ])
+    const file = join(folder, 'file')
+    writeFileSync(file, '')
+    expect(problems({ KIS_LOG_LEVEL: 'loud', KIS_DATA_DIR: join(file, 'data') })).toEqual([
+      expect.stringMatching(/^KIS_LOG_LEVEL /),
+      expect.stringMatching(/^KIS_DATA_DIR .*KIS_SECRET/),
+    ])
+  })
+
+  it('names the file of a secret that is cut short', () => {
+    mkdirSync(folder, { recursive: true })
+    writeFileSync(join(folder, 'secret'), 'short')
+    expect(problems({})).toEqual([expect.stringContaining(join(folder, 'secret'))])
+  })
+
+  it('takes an empty variable for one that is not set', () => {
+    const { port, logLevel, settings } = read({ PORT: '', KIS_LOG_LEVEL: '', KIS_ELASTICSEARCH_URL: '', KIS_SECRET: '' })
+    expect([port, logLevel, settings.knowledge.elasticsearch]).toEqual([undefined, 'warn', null])
+  })
+
+  it('names unknown variables with the nearest known one, beside the problems too', () => {
+    const typo = 'KIS_LOG_LEVLE is not a setting of this version and is ignored; did you mean KIS_LOG_LEVEL?'
+    expect(read({ KIS_LOG_LEVLE: 'debug' }).ignored).toEqual([typo])
+    expect(problems({ KIS_LOG_LEVLE: 'debug', PORT: 'x' })).toEqual([expect.stringMatching(/^PORT /), typo])
+    expect(read({ KIS_EGRESS_ALOW: 'a:1', KIS_PORT: '4000', KIS_OPENAI_API_KEY: 'k', KIS_SOMETHING_ELSE: '1' }).ignored).toEqual([
+      expect.stringMatching(/^KIS_EGRESS_ALOW .* KIS_EGRESS_ALLOW\?$/),
+      expect.stringMatching(/^KIS_PORT .* PORT\?$/),
+      expect.stringMatching(/^KIS_OPENAI_API_KEY .* OPENAI_API_KEY\?$/),
+      'KIS_SOMETHING_ELSE is not a setting of this version and is ignored',
+    ])
+  })
+
+  it('knows what the catalog reads, and leaves other tools their variables', () => {
+    const catalog = join(folder, 'catalog.yaml')
+    writeFileSync(catalog, `engines:\n  own: { kind: openai, base_url: "\${KIS_OWN_ENGINE}", badge: local }\n`)
+    const others = {
+      KIS_API_KEY: 'kis_live_',
+      KIS_URL: 'http://127.0.0.1:4000',
+      KIS_TEST_MONGODB_URL: 'mongodb://127.0.0.1',
+      KIS_REQUIRE_ENGINES: '1',
+      KIS_PORT: 'tcp://10.0.0.1:4000',
+      KIS_GATEWAY_SERVICE_HOST: '10.0.0.1',
+      KIS_GATEWAY_SERVICE_PORT_HTTP: '4000',
+      KIS_PORT_4000_TCP_ADDR: '10.0.0.1',
+    }
+    expect(read({ KIS_CATALOG: catalog, KIS_OWN_ENGINE: 'http://127.0.0.1:1', ...others }).ignored).toEqual([])
+  })
+
+  it('knows every variable that the sources read, and the README has each', async () => {
+    const asked = new Set<string>()
+    const env: NodeJS.ProcessEnv = new Proxy({ KIS_DATA_DIR: folder, KIS_CATALOG: CATALOG } as NodeJS.ProcessEnv, {
+      get(target, name) {
+        asked.add(String(name))
+        return target[String(name)]
+      },
+    })
+    readConfig(env)
+    const known = [...asked].filter((name) => name.startsWith('KIS_')).sort()
+
+    const inSources = new Set<string>()
+    for (const part of ['cli', 'gateway', 'rest-adapter', 'subgraphs']) {
+      for (const file of await readdir(join(ROOT, part), { recursive: true })) {
+        if (!/\.[jt]s$/.test(file) || /\.test\.ts$|test-support|testing/.test(file)) continue
+        const source = readFileSync(join(ROOT, part, file), 'utf8')
+        for (const [, name] of source.matchAll(/(?:\benv\.|['"{,] ?)(KIS_[A-Z_]+)\b/g)) inSources.add(name!)
+      }
+    }
+    expect([...inSources].filter((name) => !OF_COMMANDS.includes(name)).sort()).toEqual(known)
+
+    const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
+    const inTables = [...readme.matchAll(/^\| ((?:`\w+`(?:, )?)+) \|/gm)].flatMap(([, names]) => names!.match(/KIS_[A-Z_]+/g) ?? [])
+    expect(inTables.sort()).toEqual(known)
+  })
+})

@@ -1,0 +1,26 @@
+import { KisError } from '../subgraphs/common/errors.ts'
+import { NoAnswer, type Service } from './service.ts'
+import { type VerifyOptions, verify } from './verify.ts'
+import { verifyBlobs, verifyFiles, verifyLedger } from './verify-stores.ts'
+
+type Part = (service: Service, options: VerifyOptions, say: (line: string) => void) => Promise<boolean>
+
+const STORES: Readonly<Record<string, Part>> = { files: verifyFiles, ledger: verifyLedger, blobs: verifyBlobs }
+
+/**
+ * Verifies one part after another; of one collection the index alone. A part that the service cannot read is said, and the others go on.
+ * Gives the exit code: 0 in order, 1 differences remain, 2 a part could not be verified.
+ */
+export async function verifyAll(service: Service, options: VerifyOptions, output: Pick<Console, 'log' | 'error'>): Promise<number> {
+  let code = 0
+  for (const [name, part] of Object.entries({ ...(options.collectionId === undefined && STORES), index: verify })) {
+    try {
+      if (!(await part(service, options, output.log))) code ||= 1
+    } catch (error) {
+      if (error instanceof NoAnswer || !(error instanceof KisError && ['service_unavailable', 'internal'].includes(error.code))) throw error
+      output.error(`${name}: cannot be verified: ${error.message}`)
+      code = 2
+    }
+  }
+  return code
+}

@@ -1,0 +1,123 @@
+import type { Service } from './service.ts'
+
+/** Where lines go, and in which form. */
+type Say = (line: string) => void
+interface Form {
+  /** Lines of JSON instead of text. */
+  readonly json: boolean
+}
+
+interface Page {
+  readonly next: string | null
+}
+
+/** Each page of an operation, to its end. */
+async function* pagesOf<T extends Page>(service: Service, field: string, selection: string): AsyncGenerator<T> {
+  const query = `query ($after: String) { ${field}(after: $after) { ${selection} next } }`
+  for (let after: string | null = null; ; ) {
+    const page: T = (await service.ask<Record<string, T>>(query, { after }))[field]!
+    yield page
+    if (page.next === null) return
+    after = page.next
+  }
+}
+
+/** Says each line once: several pages may find the same. */
+function teller({ json }: Form, say: Say) {
+  const told = new Set<string>()
+  return (finding: object, text: string) => {
+    const line = json ? JSON.stringify(finding) : text
+    if (told.has(line)) return false
+    told.add(line)
+    say(line)
+    return true
+  }
+}
+
+interface FilesPage extends Page {
+  readonly files: readonly { readonly name: string; readonly problems: readonly string[] }[]
+}
+
+/** SQLite's own check of every file. True: all are in order. */
+export async function verifyFiles(service: Service, form: Form, say: Say): Promise<boolean> {
+  const tell = teller(form, say)
+  let checked = 0
+  let damaged = 0
+  for (const role of ['Billing', 'Inference', 'Knowledge']) {
+    for await (const { files } of pagesOf<FilesPage>(service, `verify${role}Files`, 'files { name problems }')) {
+      for (const { name: file, problems } of files) {
+        checked++
+        if (problems.length > 0) damaged++
+        for (const problem of problems) tell({ part: 'files', kind: 'damaged', file, problem }, `damaged ${file}: ${problem}`)
+      }
+    }
+  }
+  const text = checked === 0 ? 'files: none; the database servers look after theirs' : `files: ${checked} checked, ${damaged} damaged`
+  tell({ part: 'files', files: checked, damaged }, text)
+  return damaged === 0
+}
+
+interface LedgerPage extends Page {
+  readonly organizations: number
+  readonly entries: number
+  readonly totals: number
+  readonly findings: readonly {
+    readonly kind: string
+    readonly organizationId: string
+    readonly subject: string | null
+    readonly expected: string | null
+    readonly found: string | null
+  }[]
+}
+
+/** The ledger by its own laws. True: none is broken. */
+export async function verifyLedger(service: Service, form: Form, say: Say): Promise<boolean> {
+  const tell = teller(form, say)
+  const counts = { organizations: 0, entries: 0, totals: 0, findings: 0 }
+  const selection = 'organizations entries totals findings { kind organizationId subject expected found }'
+  for await (const page of pagesOf<LedgerPage>(service, 'verifyLedger', selection)) {
+    for (const sum of ['organizations', 'entries', 'totals'] as const) counts[sum] += page[sum]
+    for (const finding of page.findings) {
+      const { organizationId, subject, expected, found } = finding
+      const kind = finding.kind.toLowerCase()
+      const place = [kind, organizationId, subject].filter((part) => part !== null).join(' ')
+      const text = `${place}: ${found ?? 'nothing'} instead of ${expected ?? 'nothing'}`
+      if (tell({ part: 'ledger', ...finding, kind }, text)) counts.findings++
+    }
+  }
+  const { organizations, entries, totals, findings } = counts
+  tell({ part: 'ledger', ...counts }, `ledger: ${organizations} organizations, ${entries} entries, ${totals} totals: ${findings} findings`)
+  return findings === 0
+}
+
+interface BlobsPage extends Page {
+  readonly blobs: number
+  readonly texts: number
+  readonly findings: readonly {
+    readonly kind: 'MISSING' | 'DAMAGED'
+    readonly organizationId: string
+    readonly fileIds: readonly string[]
+    readonly documentId: string | null
+    readonly detail: string
+  }[]
+}
+
+/** Stored bytes against their checksums. True: all are there. */
+export async function verifyBlobs(service: Service, form: Form, say: Say): Promise<boolean> {
+  const tell = teller(form, say)
+  const counts = { blobs: 0, texts: 0, missing: 0, damaged: 0 }
+  const selection = 'blobs texts findings { kind organizationId fileIds documentId detail }'
+  for await (const page of pagesOf<BlobsPage>(service, 'verifyBlobs', selection)) {
+    counts.blobs += page.blobs
+    counts.texts += page.texts
+    for (const finding of page.findings) {
+      const { organizationId, fileIds, documentId, detail } = finding
+      const kind = finding.kind === 'MISSING' ? 'missing' : 'damaged'
+      const what = documentId === null ? `file ${fileIds.join(' ')}` : `text of ${documentId}`
+      if (tell({ part: 'blobs', ...finding, kind }, `${kind} ${organizationId} ${what}: ${detail}`)) counts[kind]++
+    }
+  }
+  const { blobs, texts, missing, damaged } = counts
+  tell({ part: 'blobs', ...counts }, `blobs: ${blobs} contents of files, ${texts} texts: ${missing} missing, ${damaged} damaged`)
+  return missing + damaged === 0
+}

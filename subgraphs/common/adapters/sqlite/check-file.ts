@@ -1,0 +1,22 @@
+import { DatabaseSync } from 'node:sqlite'
+
+/** A process of its own that reads one file from end to end, and writes what is wrong with it as a list in JSON. */
+
+const MAX_PROBLEMS = 20
+const MAX_CHARACTERS = 500
+/** The writer's checkpoints hold a reader up for a moment. */
+const BUSY_TIMEOUT_MS = 10_000
+
+function problemsOf(file: string): readonly string[] {
+  try {
+    using database = new DatabaseSync(file, { readOnly: true, timeout: BUSY_TIMEOUT_MS })
+    const rows = database.prepare(`PRAGMA integrity_check(${MAX_PROBLEMS})`).all() as { integrity_check: string }[]
+    const lines = rows.flatMap((row) => row.integrity_check.split('\n'))
+    return lines.filter((line) => line !== 'ok' && !line.startsWith('***'))
+  } catch (error) {
+    return [(error as Error).message]
+  }
+}
+
+const problems = problemsOf(process.argv[2]!)
+console.log(JSON.stringify(problems.slice(0, MAX_PROBLEMS).map((problem) => problem.slice(0, MAX_CHARACTERS))))

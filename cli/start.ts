@@ -6,7 +6,8 @@ import { createGateway, type Gateway } from '../gateway/main.ts'
 import { createRestAdapter } from '../rest-adapter/main.ts'
 import { billingFiles } from '../subgraphs/billing/config.ts'
 import { type Billing, createBilling } from '../subgraphs/billing/main.ts'
-import { DataFolder } from '../subgraphs/common/adapters/sqlite/data-folder.ts'
+import { DataFolder, type FolderFile } from '../subgraphs/common/adapters/sqlite/data-folder.ts'
+import { DOCUMENT_FILE } from '../subgraphs/common/adapters/sqlite/document-file.ts'
 import { systemClock } from '../subgraphs/common/clock.ts'
 import { Door } from '../subgraphs/common/door.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
@@ -32,6 +33,8 @@ import { answerUnreadable } from '../subgraphs/common/unreadable.ts'
 import { watchedLink } from '../subgraphs/common/watched-link.ts'
 import { inferenceFiles } from '../subgraphs/inference/config.ts'
 import { createInference } from '../subgraphs/inference/main.ts'
+import { BLOB_FILE } from '../subgraphs/knowledge/adapters/sqlite/blob-file.ts'
+import { INDEX_VERSION } from '../subgraphs/knowledge/adapters/sqlite/chunk-index-schema.ts'
 import { knowledgeFiles } from '../subgraphs/knowledge/config.ts'
 import { createKnowledge } from '../subgraphs/knowledge/main.ts'
 import { authenticateBy } from './authenticate-by.ts'
@@ -139,7 +142,6 @@ class Start {
     this.#basics = { clock, ids: idSource(clock), log: this.#log }
     this.#folder = new DataFolder({
       files: this.#files(),
-      derived: [knowledgeFiles(this.#settings.knowledge.dataDirectory).index],
       secretFingerprint: () => secretFingerprintOf(this.#config.secret),
       ask: () => this.#askInstallation?.() ?? null,
       newId: () => this.#basics.ids('inst'),
@@ -268,15 +270,18 @@ class Start {
   }
 
   /** Those of SQLite that this process opens. */
-  #files(): readonly string[] {
+  #files(): readonly FolderFile[] {
     const { billing, knowledge, inference } = this.#settings
     const opens = (role: Role) => this.#role === 'all' || this.#role === role
     const ofKnowledge = knowledgeFiles(knowledge.dataDirectory)
+    const documents = (path: string) => ({ path, schemaVersion: DOCUMENT_FILE.schemaVersion, isDerived: false })
+    const blobs = { path: ofKnowledge.blobs, schemaVersion: BLOB_FILE.schemaVersion, isDerived: false }
+    const index = { path: ofKnowledge.index, schemaVersion: INDEX_VERSION, isDerived: true }
     return [
-      ...(opens('billing') && !billing.mongodb ? [billingFiles(billing.dataDir).documents] : []),
-      ...(opens('knowledge') && !knowledge.mongodb ? [ofKnowledge.documents, ofKnowledge.blobs] : []),
-      ...(opens('knowledge') && !knowledge.elasticsearch ? [ofKnowledge.index] : []),
-      ...(opens('inference') && !inference.mongodb ? [inferenceFiles(inference.dataDirectory).documents] : []),
+      ...(opens('billing') && !billing.mongodb ? [documents(billingFiles(billing.dataDir).documents)] : []),
+      ...(opens('knowledge') && !knowledge.mongodb ? [documents(ofKnowledge.documents), blobs] : []),
+      ...(opens('knowledge') && !knowledge.elasticsearch ? [index] : []),
+      ...(opens('inference') && !inference.mongodb ? [documents(inferenceFiles(inference.dataDirectory).documents)] : []),
     ]
   }
 

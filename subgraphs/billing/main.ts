@@ -1,3 +1,4 @@
+import { kindsOf } from '../common/adapters/documents/kinds.ts'
 import { openMongoDocumentStore } from '../common/adapters/mongodb/document-store.ts'
 import { claimDatabase } from '../common/adapters/mongodb/store-mark.ts'
 import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
@@ -7,6 +8,7 @@ import type { Installation } from '../common/installation.ts'
 import type { SharedClock } from '../common/shared-clock.ts'
 import { type Billing, type BillingRuntime, billingOn } from './billing.ts'
 import { type BillingConfig, billingFiles } from './config.ts'
+import { openCollections } from './use-cases/collections.ts'
 
 export type { Billing, BillingRuntime } from './billing.ts'
 
@@ -23,15 +25,16 @@ export function createBilling(config: BillingConfig, { folder, secretFingerprint
   const { dataDir, mongodb } = config
   const { clock, ids, log } = runtime
   const file = billingFiles(dataDir).documents
+  const kinds = kindsOf(openCollections)
   const owner = Promise.withResolvers<Installation>()
   const open = async () => {
     if (!mongodb) {
       const { installation } = await folder.look()
-      const store = await openSqliteDocumentStore({ file, installation, log })
+      const store = await openSqliteDocumentStore({ file, installation, kinds, log })
       owner.resolve(installation)
       return store
     }
-    owner.resolve(await claimDatabase(mongodb, { id: null, newId: () => ids('inst'), secretFingerprint }))
+    owner.resolve(await claimDatabase(mongodb, { id: null, newId: () => ids('inst'), secretFingerprint }, { kinds, log }))
     const store = await openMongoDocumentStore({ ...mongodb, log })
     await clock.follow(() => store.ping(AbortSignal.timeout(PING_TIMEOUT_MS)))
     return store

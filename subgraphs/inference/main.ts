@@ -1,3 +1,4 @@
+import { kindsOf } from '../common/adapters/documents/kinds.ts'
 import { openMongoDocumentStore } from '../common/adapters/mongodb/document-store.ts'
 import { claimDatabase } from '../common/adapters/mongodb/store-mark.ts'
 import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
@@ -84,11 +85,12 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   let working: Promise<unknown> | undefined
   const { dataDirectory, mongodb } = config
   const file = inferenceFiles(dataDirectory).documents
+  const kinds = kindsOf(openCollections)
   const { store, collections } = openDocuments(openCollections, {
     async open() {
       const { installation } = await folder.look()
-      if (mongodb) await claimDatabase(mongodb, installation)
-      return mongodb ? openMongoDocumentStore({ ...mongodb, log }) : openSqliteDocumentStore({ file, installation, log })
+      if (mongodb) await claimDatabase(mongodb, installation, { kinds, log })
+      return mongodb ? openMongoDocumentStore({ ...mongodb, log }) : openSqliteDocumentStore({ file, installation, kinds, log })
     },
     clock,
     signal,

@@ -1,3 +1,4 @@
+import { kindsOf } from '../common/adapters/documents/kinds.ts'
 import { openMongoDocumentStore } from '../common/adapters/mongodb/document-store.ts'
 import { claimDatabase } from '../common/adapters/mongodb/store-mark.ts'
 import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
@@ -60,11 +61,12 @@ export async function createKnowledge(
   const parser = await openDocumentParser({ log })
   const stopping = new AbortController()
   const { signal } = stopping
+  const kinds = kindsOf(knowledgeStore)
   const { store: documents, collections } = openDocuments(knowledgeStore, {
     async open() {
       const { installation } = await folder.look()
-      if (!mongodb) return openSqliteDocumentStore({ file: files.documents, installation, log })
-      await claimDatabase(mongodb, installation)
+      if (!mongodb) return openSqliteDocumentStore({ file: files.documents, installation, kinds, log })
+      await claimDatabase(mongodb, installation, { kinds, log })
       return openMongoDocumentStore({ ...mongodb, log })
     },
     clock,

@@ -1,7 +1,11 @@
+import type { Db } from 'mongodb'
 import { foreignnessOf, type Installation } from '../../installation.ts'
+import type { Log } from '../../log.ts'
 import type { MongoDatabase } from '../../mongodb-url.ts'
+import type { Kind } from '../documents/kinds.ts'
 import { connectMongo } from './connection.ts'
-import { translated } from './failures.ts'
+import { isDuplicateKey, translated } from './failures.ts'
+import { migrateDatabase } from './migrate-database.ts'
 
 interface Mark {
   readonly _id: 'installation'
@@ -12,26 +16,38 @@ interface Mark {
 /** What is claimed without an id is the database that names the installation: the first caller gives it a new one. */
 type Claim = Installation | { readonly id: null; readonly newId: () => string; readonly secretFingerprint: string }
 
-/** Marks a database that has no mark yet, and gives the mark that it has. @throws {Error} it has the mark of another installation, or of another secret. @throws {Unfit} the server cannot serve. */
-export async function claimDatabase({ url, database }: MongoDatabase, claim: Claim): Promise<Installation> {
-  const { secretFingerprint } = claim
+/**
+ * Before a database is used: marks it, unless it has a mark, and brings its documents to the present version. Gives the mark that it has.
+ * @throws {Error} it has the mark of another installation, or of another secret, or documents of a newer version. @throws {Unfit} the server cannot serve.
+ */
+export async function claimDatabase(
+  { url, database }: MongoDatabase,
+  claim: Claim,
+  { kinds, log }: { readonly kinds: readonly Kind[]; readonly log: Log },
+): Promise<Installation> {
   const client = await connectMongo({ url, database })
   try {
-    const marks = client.db(database).collection<Mark>('installation')
-    const mark = await marks
-      .findOneAndUpdate(
-        { _id: 'installation' },
-        { $setOnInsert: { installationId: claim.id ?? claim.newId(), secretFingerprint } },
-        { upsert: true, returnDocument: 'after' },
-      )
-      .catch((error) => {
-        throw translated(error, 'installation', 'The document store')
-      })
-    const found: Installation = { id: mark!.installationId, secretFingerprint: mark!.secretFingerprint }
-    const problem = foreignnessOf(`The database ${database} in MongoDB`, found, { id: claim.id ?? found.id, secretFingerprint })
+    const db = client.db(database)
+    const found = await markIn(db, claim)
+    const own = { id: claim.id ?? found.id, secretFingerprint: claim.secretFingerprint }
+    const problem = foreignnessOf(`The database ${database} in MongoDB`, found, own)
     if (problem) throw new Error(problem)
+    await migrateDatabase(db, kinds, log)
     return found
+  } catch (error) {
+    throw translated(error, 'installation', 'The document store')
   } finally {
     await client.close()
   }
+}
+
+async function markIn(db: Db, claim: Claim): Promise<Installation> {
+  const first = { installationId: claim.id ?? claim.newId(), secretFingerprint: claim.secretFingerprint }
+  const marked = () =>
+    db
+      .collection<Mark>('installation')
+      .findOneAndUpdate({ _id: 'installation' }, { $setOnInsert: first }, { upsert: true, returnDocument: 'after' })
+  // Another process of the same first start was quicker.
+  const mark = await marked().catch((error) => (isDuplicateKey(error) ? marked() : Promise.reject(error)))
+  return { id: mark!.installationId, secretFingerprint: mark!.secretFingerprint }
 }

@@ -2,19 +2,26 @@ import { existsSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { foreignnessOf, type Installation } from '../../installation.ts'
 import { Damaged } from '../../opening.ts'
-import { openingFailureOf } from './database.ts'
+import { FileLock, NewerFile, openingFailureOf, refuseMissingLog, storageFailureOf } from './database.ts'
 import { markOfFile, noteSiblings, type StoreMark } from './store-mark.ts'
 
 export interface DataFolderOptions {
-  /** Paths of the files that this process opens. */
-  readonly files: readonly string[]
-  /** Those that can be filled again from the others, so that they are lost without harm. */
-  readonly derived: readonly string[]
+  /** Those that this process opens. */
+  readonly files: readonly FolderFile[]
   secretFingerprint(): string
   /** Asks billing whose all stores are, where that is another process or keeps its store elsewhere. Null: the files say it. */
   ask(): Promise<string> | null
   /** For an installation whose first start this is. */
   newId(): string
+}
+
+/** A file of an installation. */
+export interface FolderFile {
+  readonly path: string
+  /** The newest schema version that this program knows. */
+  readonly schemaVersion: number
+  /** It can be filled again from the others, so that it is lost without harm. */
+  readonly isDerived: boolean
 }
 
 /** The files of an installation in one folder, looked at before any is opened: whose they are, and whether one is gone. */
@@ -38,25 +45,20 @@ export class DataFolder {
   /** To be called when all files are open: from now on each of them misses the others. */
   noteSiblings(): void {
     const { files } = this.#options
-    const names = files.map((file) => basename(file))
-    for (const file of files) if (existsSync(file)) noteSiblings(file, names)
+    const names = files.map(({ path }) => basename(path))
+    for (const { path } of files) if (existsSync(path)) noteSiblings(path, names)
   }
 
   async #look(): Promise<FolderFacts> {
-    const { files, derived, secretFingerprint: fingerprint, ask, newId } = this.#options
+    const { files, secretFingerprint: fingerprint, ask, newId } = this.#options
     // An empty file holds nothing: SQLite makes one before it writes.
-    const there = files.filter((file) => (statSync(file, { throwIfNoEntry: false })?.size ?? 0) > 0)
+    const there = files.filter(({ path }) => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0)
     const marks = new Map<string, StoreMark | null>()
     for (const file of there) {
-      try {
-        marks.set(file, markOfFile(file))
-      } catch (error) {
-        const failure = openingFailureOf(file, error)
-        // Whoever opens a derived file says what is wrong with it.
-        if (!(derived.includes(file) && failure instanceof Damaged)) throw failure
-      }
+      const mark = looked(file)
+      if (!file.isDerived) marks.set(file.path, mark)
     }
-    const primary = there.filter((file) => !derived.includes(file))
+    const primary = [...marks.keys()]
     const [marked] = primary.flatMap((file) => marks.get(file)?.id ?? [])
     const id = (await ask()) ?? marked ?? newId()
     const installation: Installation = { id, secretFingerprint: fingerprint() }
@@ -66,15 +68,31 @@ export class DataFolder {
       if (problem) throw new Error(problem)
     }
     // Version 0.1.0 noted nothing, and made all files at its first start.
-    const expected = new Set(primary.flatMap((file) => marks.get(file)?.siblings ?? files.map((sibling) => basename(sibling))))
-    const lost = files.filter((file) => !there.includes(file) && expected.has(basename(file)))
-    const [lostForGood] = lost.filter((file) => !derived.includes(file))
+    const expected = new Set(primary.flatMap((file) => marks.get(file)?.siblings ?? files.map(({ path }) => basename(path))))
+    const lost = files.filter((file) => !there.includes(file) && expected.has(basename(file.path)))
+    const lostForGood = lost.find(({ isDerived }) => !isDerived)
     if (lostForGood)
       throw new Error(
-        `${lostForGood} is missing, though ${primary.map((file) => basename(file)).join(', ')} of the same installation are there. ` +
+        `${lostForGood.path} is missing, though ${primary.map((file) => basename(file)).join(', ')} of the same installation are there. ` +
           'Put it back, from a backup of the same time as the others; without one, put the whole folder back.',
       )
-    return { installation, lost }
+    return { installation, lost: lost.map(({ path }) => path) }
+  }
+}
+
+/** The mark of a file that is there. What is wrong with a derived one, but that it is newer, is said by whoever opens it. @throws as `look` does. */
+function looked({ path, schemaVersion, isDerived }: FolderFile): StoreMark | null {
+  try {
+    const { mark, version } = markOfFile(path)
+    if (version > schemaVersion) throw new NewerFile(path, version, schemaVersion)
+    if (isDerived) return null
+    using lock = new FileLock(path)
+    refuseMissingLog(path, lock)
+    return mark
+  } catch (error) {
+    const failure = storageFailureOf(error) ? openingFailureOf(path, error) : error
+    if (isDerived && failure instanceof Damaged) return null
+    throw failure
   }
 }
 

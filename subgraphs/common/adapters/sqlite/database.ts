@@ -109,6 +109,14 @@ export class NewerFile extends Error {
   }
 }
 
+/** Documents that a newer version of the program has written. */
+export class NewerKind extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'NewerKind'
+  }
+}
+
 /** A file that SQLite cannot make sense of. */
 export function damaged(file: string, why: string, cause?: unknown): Damaged {
   return new Damaged(`${file} is damaged (${why}). Stop the service, and put the data folder back from a backup.`, { cause })
@@ -196,14 +204,18 @@ export interface FileOptions {
   readonly installation?: Installation
 }
 
-/** Makes the file when there is none. @throws {Error} it is something else, damaged, another installation's, or newer than this program. @throws {Unfit} the storage fails. */
-export function prepareFile(file: string, { kind, lock, installation }: FileOptions): void {
-  const { missingLog } = lock
+/** @throws {Error} what was written last was in a log of changes that is gone. */
+export function refuseMissingLog(file: string, { missingLog }: FileLock): void {
   if (missingLog)
     throw new Error(
       `${missingLog} is missing. The process that used ${file} ended without closing it, and what it wrote last was in that log. ` +
         `Put the log back beside the file, or put back the whole data folder from a backup. To go on without what was in it, run \`kis accept-loss ${basename(missingLog)}\`.`,
     )
+}
+
+/** Makes the file when there is none. @throws {Error} it is something else, damaged, another installation's, or newer than this program. @throws {Unfit} the storage fails. */
+export function prepareFile(file: string, { kind, lock, installation }: FileOptions): void {
+  refuseMissingLog(file, lock)
   using closing = new DisposableStack()
   const database = opened(file, { timeout: BUSY_TIMEOUT_MS })
   closing.defer(() => database.close())

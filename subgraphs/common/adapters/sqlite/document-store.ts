@@ -5,10 +5,12 @@ import type { Log } from '../../log.ts'
 import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../ports/document-store.ts'
 import { untilAborted } from '../../until-aborted.ts'
 import type { WorkerClient } from '../../worker-rpc.ts'
+import type { Kind } from '../documents/kinds.ts'
 import { checkSpec } from '../documents/spec.ts'
-import { Connection, damaged, FileLock, prepareFile, storageFailureOf } from './database.ts'
+import { Connection, damaged, FileLock, openingFailureOf, prepareFile, storageFailureOf } from './database.ts'
 import { SqliteCollection, type StoreAccess } from './document-collection.ts'
 import { DOCUMENT_FILE } from './document-file.ts'
+import { migrateFile } from './migrate-file.ts'
 import { StoreFile, startRowReader, startThread } from './threads.ts'
 
 const WHAT = 'The document store'
@@ -20,16 +22,27 @@ export interface SqliteStoreOptions {
   readonly log: Log
 }
 
+export interface SqliteDocumentStoreOptions extends SqliteStoreOptions {
+  /** What is in it, with the migrations that bring it up to date. Absent: its versions are not looked at. */
+  readonly kinds?: readonly Kind[]
+}
+
 /**
  * Opens the documents of one SQLite file, and makes it when it is not there. Writes go through one thread, which commits those that wait
  * together; reads by key run on the calling loop. @throws {Error} the file is in use, damaged, of another kind or installation, or of a newer version.
  */
-export async function openSqliteDocumentStore({ file: path, installation, log }: SqliteStoreOptions): Promise<DocumentStore> {
+export async function openSqliteDocumentStore({
+  file: path,
+  installation,
+  kinds,
+  log,
+}: SqliteDocumentStoreOptions): Promise<DocumentStore> {
   await using opening = new AsyncDisposableStack()
   const lock = opening.use(new FileLock(path))
   prepareFile(path, { kind: DOCUMENT_FILE, lock, ...(installation && { installation }) })
   const file = new StoreFile({ path, what: WHAT, log })
   try {
+    if (kinds) migrate(path, kinds, log)
     const writer = opening.use(startThread(new URL('./document-writer.ts', import.meta.url), file))
     await writer.call('ping', [])
     lock.noteOpen()
@@ -41,6 +54,14 @@ export async function openSqliteDocumentStore({ file: path, installation, log }:
     return new SqliteDocumentStore({ writer, reader, connection, file, closing: opening.move() })
   } catch (error) {
     throw file.problemOf(error)
+  }
+}
+
+function migrate(path: string, kinds: readonly Kind[], log: Log): void {
+  try {
+    migrateFile(path, kinds, log)
+  } catch (error) {
+    throw storageFailureOf(error) ? openingFailureOf(path, error) : error
   }
 }
 

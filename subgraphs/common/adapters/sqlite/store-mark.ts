@@ -9,11 +9,12 @@ export interface StoreMark extends Installation {
 
 const TABLE = 'CREATE TABLE IF NOT EXISTS installation (id TEXT NOT NULL, secret TEXT NOT NULL, siblings TEXT NOT NULL)'
 
-/** The mark of a file that is there, without changing it; null: it has none, as those of version 0.1.0. @throws what SQLite says of the file. */
-export function markOfFile(file: string): StoreMark | null {
+/** The mark and the schema version of a file that is there, without changing it. It may have no mark, as those of version 0.1.0. @throws what SQLite says of the file. */
+export function markOfFile(file: string): { readonly mark: StoreMark | null; readonly version: number } {
   const database = new DatabaseSync(file, { readOnly: true })
   try {
-    return markIn(database)
+    const { user_version: version } = database.prepare('PRAGMA user_version').get() as { user_version: number }
+    return { mark: markIn(database), version }
   } finally {
     database.close()
   }

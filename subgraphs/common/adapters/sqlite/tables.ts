@@ -1,7 +1,7 @@
 import type { CollectionSpec, IndexSpec } from '../../ports/document-store.ts'
 import { INDEX_PATH } from '../documents/spec.ts'
 
-export function tableOf(spec: CollectionSpec): string {
+export function tableOf(spec: Pick<CollectionSpec, 'name'>): string {
   return `"documents_${spec.name}"`
 }
 

@@ -1,5 +1,5 @@
 import { existsSync, renameSync, rmSync } from 'node:fs'
-import { Connection, FileLock, NewerFile } from '../../../common/adapters/sqlite/database.ts'
+import { Connection, FileLock } from '../../../common/adapters/sqlite/database.ts'
 import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/document-store.ts'
 import { checkMark } from '../../../common/adapters/sqlite/store-mark.ts'
 import { StoreFile, startThread } from '../../../common/adapters/sqlite/threads.ts'
@@ -23,7 +23,6 @@ import { packed } from './chunk-index-packing.ts'
 import { ReaderPool } from './chunk-index-reader-pool.ts'
 import { rebuildStep } from './chunk-index-rebuild.ts'
 import { reviveRefusal } from './chunk-index-refusal.ts'
-import { INDEX_VERSION } from './chunk-index-schema.ts'
 
 /** Threads that read. Two, so that one long search does not hold up the others; each keeps one core busy. */
 const READERS = 2
@@ -68,7 +67,6 @@ async function opened(
   if (isLost) return unreadable(`${path} is missing`)
   await using opening = new AsyncDisposableStack()
   try {
-    if (existsSync(path)) refuseNewer(path)
     const start = (script: string) => startThread(new URL(script, import.meta.url), file, reviveRefusal)
     const writer = opening.use(start('./chunk-index-writer.ts'))
     // The writer makes the file and its tables, which the readers expect.
@@ -83,7 +81,7 @@ async function opened(
     return { writer, readers, [Symbol.asyncDispose]: () => threads.disposeAsync() }
   } catch (error) {
     const problem = file.problemOf(error)
-    if (problem instanceof Unfit || problem instanceof NewerFile) throw problem
+    if (problem instanceof Unfit) throw problem
     const { cause = problem } = problem as Error
     return unreadable(`${path} cannot be read: ${(cause as Error).message}`, cause)
   }
@@ -91,13 +89,6 @@ async function opened(
 
 function unreadable(why: string, cause?: unknown): Damaged {
   return new Damaged(`${why}. Run \`kis reindex\`, which fills an empty index from the stores.`, { cause })
-}
-
-/** @throws {NewerFile} */
-function refuseNewer(path: string): void {
-  using connection = new Connection(path, { readOnly: true })
-  const { user_version: version } = connection.database.prepare('PRAGMA user_version').get() as { user_version: number }
-  if (version > INDEX_VERSION) throw new NewerFile(path, version, INDEX_VERSION)
 }
 
 function markFile(path: string, installation: Installation): void {

@@ -19,7 +19,7 @@ RUN ["node", "cli/kis.js", "help"]
 FROM node:24.21.0-trixie-slim
 LABEL org.opencontainers.image.title="Knowledge and Inference Service" \
       org.opencontainers.image.description="Documents, search by meaning, models and one wallet behind a GraphQL supergraph and the OpenAI chat protocol" \
-      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.version="0.2.0" \
       org.opencontainers.image.licenses="MIT"
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=4000 KIS_DATA_DIR=/data
 RUN install --directory --owner=1000 --group=1000 --mode=0700 /data

@@ -152,11 +152,10 @@ class Start {
     await this.#lookAtFolder()
     const listening = await this.#run()
     const { stores = [] } = listening
-    // A failure ends the start by itself.
-    Promise.all(stores.map(({ opened }) => opened)).then(
-      () => this.#folder.noteSiblings(),
-      () => undefined,
-    )
+    Promise.all(stores.map(({ opened }) => opened))
+      // What keeps a store from opening is told by its `problems`; a disk that is full at this very moment is tried again by the next start.
+      .then(() => this.#folder.noteSiblings())
+      .catch(() => undefined)
     return listening
   }
 

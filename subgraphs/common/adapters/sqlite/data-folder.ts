@@ -1,4 +1,4 @@
-import { existsSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { foreignnessOf, type Installation } from '../../installation.ts'
 import { Damaged } from '../../opening.ts'
@@ -42,11 +42,11 @@ export class DataFolder {
     return this.#looked
   }
 
-  /** To be called when all files are open: from now on each of them misses the others. */
+  /** To be called when all files are open: from now on each that is not derived misses the others. */
   noteSiblings(): void {
     const { files } = this.#options
     const names = files.map(({ path }) => basename(path))
-    for (const { path } of files) if (existsSync(path)) noteSiblings(path, names)
+    for (const { path, isDerived } of files) if (!isDerived) noteSiblings(path, names)
   }
 
   async #look(): Promise<FolderFacts> {
@@ -83,11 +83,12 @@ export class DataFolder {
 /** The mark of a file that is there. What is wrong with a derived one, but that it is newer, is said by whoever opens it. @throws as `look` does. */
 function looked({ path, schemaVersion, isDerived }: FolderFile): StoreMark | null {
   try {
+    // First of all: to open the file makes a log where there is none.
+    using lock = new FileLock(path)
+    if (!isDerived) refuseMissingLog(path, lock)
+    else if (lock.missingLog) return null
     const { mark, version } = markOfFile(path)
     if (version > schemaVersion) throw new NewerFile(path, version, schemaVersion)
-    if (isDerived) return null
-    using lock = new FileLock(path)
-    refuseMissingLog(path, lock)
     return mark
   } catch (error) {
     const failure = storageFailureOf(error) ? openingFailureOf(path, error) : error

@@ -3,14 +3,14 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { addDocument, type Caller, callerOf, type Json, newCollection, newOrganization } from '../support/client.ts'
-import { startEmbedded } from '../support/service.ts'
+import { addDocument, callerOf, type Json, newCollection, newOrganization } from '../support/client.ts'
+import { type Service, startEmbedded } from '../support/service.ts'
 import { AGENT_QUESTION, FILES, type FrozenList, SEARCH, WORKFLOW_INPUTS } from './contents.ts'
 
 const CHATS = 30
 const PACKAGE = new URL('../../package.json', import.meta.url)
 
-/** Fills a fresh data folder through the public API, and says what is in it. */
+/** Writes the data folder of a service that was filled and stopped, and the list of what is in it. */
 async function freeze(version: string): Promise<void> {
   const archive = fileURLToPath(new URL(`data-${version}.tar.gz`, import.meta.url))
   const list = fileURLToPath(new URL(`data-${version}.json`, import.meta.url))
@@ -22,9 +22,7 @@ async function freeze(version: string): Promise<void> {
     const service = await startEmbedded({ folder })
     let contents: FrozenList
     try {
-      contents = await fill(callerOf(service, service.key), (operator) =>
-        newOrganization(operator, service, { name: 'other', creditUsd: '0' }),
-      )
+      contents = await fill(service)
     } finally {
       await service.close()
     }
@@ -35,7 +33,9 @@ async function freeze(version: string): Promise<void> {
   }
 }
 
-async function fill(operator: Caller, second: (operator: Caller) => Promise<{ readonly organizationId: string }>): Promise<FrozenList> {
+/** Through the public API. */
+async function fill(service: Service): Promise<FrozenList> {
+  const operator = callerOf(service, service.key)
   const post = async (path: string, body: unknown): Promise<Json> => {
     const answer = await operator.rest('POST', path, body)
     if (answer.status >= 300) throw new Error(`POST ${path} gave ${answer.status}: ${JSON.stringify(answer.body)}`)
@@ -62,7 +62,7 @@ async function fill(operator: Caller, second: (operator: Caller) => Promise<{ re
     const content = `Room ${i} is on floor ${i % 5}. Lunch is at noon.\n\nWhere is room ${i}?`
     await post('/v1/chat/completions', { model: 'extractive', messages: [{ role: 'user', content }] })
   }
-  const other = await second(operator)
+  const other = await newOrganization(operator, service, { name: 'other', creditUsd: '0' })
   const hits = await post(`/v1/collections/${collection.id}/search`, { query: SEARCH })
   return {
     ...{ key: operator.key, partner: partner.key, collection: collection.id, documents, agent: agent.id },

@@ -26,6 +26,11 @@ export function readEnds(database: DatabaseSync): void {
   for (const { name } of tables) {
     const [key] = database.prepare(`SELECT name FROM pragma_table_info(?) WHERE pk > 0 ORDER BY pk`).all(name) as { name: string }[]
     const order = key ? `"${key.name}"` : 'rowid'
-    for (const direction of ['ASC', 'DESC']) database.prepare(`SELECT * FROM "${name}" ORDER BY ${order} ${direction} LIMIT 1`).get()
+    for (const direction of ['ASC', 'DESC']) {
+      const end = database.prepare(`SELECT * FROM "${name}" ORDER BY ${order} ${direction} LIMIT 1`)
+      // Numbers of SQLite's own tables may be larger than those of JavaScript.
+      end.setReadBigInts(true)
+      end.get()
+    }
   }
 }

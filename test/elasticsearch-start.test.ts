@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import type { Installation } from '../subgraphs/common/installation.ts'
 import { silentLog } from '../subgraphs/common/log.ts'
 import { Unfit } from '../subgraphs/common/opening.ts'
 import { openElasticsearchChunkIndex } from '../subgraphs/knowledge/adapters/elasticsearch/chunk-index.ts'
@@ -109,6 +110,20 @@ await onEngine(ELASTICSEARCH, 'a start on a running Elasticsearch', (url) => {
       await using second = await open(prefix)
       await second.createCollection(collection)
       await second.ping(new AbortController().signal)
+    })
+
+    it('takes the indices of its own installation, and refuses those of another or of another secret', async () => {
+      const prefix = newPrefix()
+      const own = { id: 'inst_own', secretFingerprint: 'a' }
+      const openAs = (installation: Installation) =>
+        openElasticsearchChunkIndex({ url, prefix, installation, size: { shards: 1, replicas: 0 }, log: silentLog })
+      // Indices of version 0.1.0 have no mark, and get one.
+      await (await open(prefix))[Symbol.asyncDispose]()
+      for (let start = 0; start < 2; start++) await (await openAs(own))[Symbol.asyncDispose]()
+      await expect(openAs({ ...own, id: 'inst_other' })).rejects.toThrow(
+        `The index ${prefix}-collections in Elasticsearch belongs to the installation inst_own`,
+      )
+      await expect(openAs({ ...own, secretFingerprint: 'b' })).rejects.toThrow('was made with another secret')
     })
 
     it('refuses a foreign mapping and a read-only index together, and changes neither', async () => {

@@ -2,7 +2,8 @@ import { chmodSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** What the service itself puts into a data folder. */
-const OWN_FILE = /^(?:secret|[a-z]+\.sqlite(?:-wal|-shm|-journal)?|[a-z]+\.sqlite\.lock(?:-journal)?|[a-z]+\.sqlite\.(?:unreadable|before)-[\dTZ-]+(?:-wal|\.part)?)$/
+const OWN_FILE =
+  /^(?:secret|[a-z]+\.sqlite(?:-wal|-shm|-journal)?|[a-z]+\.sqlite\.lock(?:-journal)?|[a-z]+\.sqlite\.(?:unreadable|before)-[\dTZ-]+(?:-wal|\.part)?)$/
 const GROUP_AND_OTHERS = 0o077
 
 /**

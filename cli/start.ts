@@ -149,6 +149,12 @@ class Start {
   }
 
   async run(): Promise<Listening> {
+    for (const sentence of this.#config.ignored) this.#log.warn(sentence)
+    for (const path of keepPrivate(this.#config.dataDirectory))
+      this.#log.warn(
+        { path },
+        'other users of this machine may read this; take it from them (chmod go-rwx), or name a data folder of the service alone',
+      )
     await this.#lookAtFolder()
     const listening = await this.#run()
     const { stores = [] } = listening
@@ -169,12 +175,6 @@ class Start {
   }
 
   async #run(): Promise<Listening> {
-    for (const sentence of this.#config.ignored) this.#log.warn(sentence)
-    for (const path of keepPrivate(this.#config.dataDirectory))
-      this.#log.warn(
-        { path },
-        'other users of this machine may read this; take it from them (chmod go-rwx), or name a data folder of the service alone',
-      )
     switch (this.#role) {
       case 'billing': {
         const billing = this.#billing()

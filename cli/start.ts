@@ -443,12 +443,16 @@ class Start {
   }
 }
 
-/** @throws {KisError} billing does not answer: whoever opens a store tries again. */
+/** @throws {KisError} @throws {Unfit} billing does not answer, or not yet: whoever opens a store tries again. */
 async function installationOf(billing: Link, opened: Promise<unknown>): Promise<string> {
   await opened
   const context = { caller: { service: 'knowledge' } as Caller, requestId: 'installation', signal: AbortSignal.timeout(READY_TIMEOUT_MS) }
   const { data, errors } = await billing.execute({ query: '{ installationId }' }, context)
-  if (errors?.[0]) throw KisError.fromGraphQL(errors[0])
+  const error = errors?.[0] && KisError.fromGraphQL(errors[0])
+  // Version 0.1.0 does not know the question.
+  if (error?.code === 'internal')
+    throw new Unfit(['billing does not say which installation it is: start it in this version first'], { cause: error })
+  if (error) throw error
   return (data as { installationId: string }).installationId
 }
 

@@ -327,15 +327,22 @@ describe.skipIf(!isRoot)('a folder that this user may not write (needs root, to 
   }
 
   it('is waited for, and named', async () => {
-    for (const store of [...STORES, DERIVED]) {
-      const readOnly = await asNobody((data) => chmodSync(join(data, `${store}.sqlite`), 0o400))
-      expect([store, readOnly]).toEqual([store, expect.stringMatching(new RegExp(`DATA/${store}\\.sqlite`))])
-      expect(readOnly).toMatch(/^waiting for /m)
-      const foreign = await asNobody((data) => {
-        execFileSync('chown', ['root', join(data, `${store}.sqlite`)])
-        chmodSync(join(data, `${store}.sqlite`), 0o600)
-      })
-      expect([store, foreign]).toEqual([store, expect.stringMatching(new RegExp(`waiting for .*DATA/${store}\\.sqlite`))])
+    const readOnly = (file: string) => chmodSync(file, 0o400)
+    const foreign = (file: string) => {
+      execFileSync('chown', ['root', file])
+      chmodSync(file, 0o600)
+    }
+    // Each way for a primary file and for a derived one.
+    for (const { store, close } of [
+      { store: 'billing', close: readOnly },
+      { store: 'knowledge', close: foreign },
+      { store: 'blobs', close: readOnly },
+      { store: 'inference', close: foreign },
+      { store: DERIVED, close: readOnly },
+      { store: DERIVED, close: foreign },
+    ]) {
+      const said = await asNobody((data) => close(join(data, `${store}.sqlite`)))
+      expect([store, said]).toEqual([store, expect.stringMatching(new RegExp(`^waiting for .*DATA/${store}\\.sqlite`, 'm'))])
     }
   })
 })

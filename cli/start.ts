@@ -184,7 +184,7 @@ class Start {
       case 'inference': {
         const billing = this.#remote('billing')
         const clock = this.#clockOf(billing)
-        this.#askInstallation = () => installationOf(billing, clock.opened)
+        this.#askInstallation = () => installationOf(billing)
         const inference = await this.#inference(billing, this.#remote('knowledge'))
         const problems = async () => [...clock.problems(), ...(await inference.problems())]
         return {
@@ -196,7 +196,7 @@ class Start {
       case 'knowledge': {
         const billing = this.#remote('billing')
         const clock = this.#clockOf(billing)
-        this.#askInstallation = () => installationOf(billing, clock.opened)
+        this.#askInstallation = () => installationOf(billing)
         const knowledge = await this.#knowledge(billing, this.#remote('inference'), clock.opened)
         const problems = async () => [...clock.problems(), ...(await knowledge.problems())]
         return {
@@ -242,7 +242,7 @@ class Start {
   async #all(): Promise<Listening> {
     const billing = this.#billing()
     const billingLink = this.#local(billing)
-    if (this.#settings.billing.mongodb) this.#askInstallation = () => installationOf(billingLink, billing.opened)
+    if (this.#settings.billing.mongodb) this.#askInstallation = () => installationOf(billingLink)
     // Each of the two asks the other; nothing is asked before both are there.
     const toKnowledge = laterLink()
     const inference = await this.#inference(billingLink, toKnowledge.link)
@@ -444,8 +444,7 @@ class Start {
 }
 
 /** @throws {KisError} @throws {Unfit} billing does not answer, or not yet: whoever opens a store tries again. */
-async function installationOf(billing: Link, opened: Promise<unknown>): Promise<string> {
-  await opened
+async function installationOf(billing: Link): Promise<string> {
   const context = { caller: { service: 'knowledge' } as Caller, requestId: 'installation', signal: AbortSignal.timeout(READY_TIMEOUT_MS) }
   const { data, errors } = await billing.execute({ query: '{ installationId }' }, context)
   const error = errors?.[0] && KisError.fromGraphQL(errors[0])

@@ -116,7 +116,13 @@ await onEngine(ELASTICSEARCH, 'a start on a running Elasticsearch', (url) => {
       const prefix = newPrefix()
       const own = { id: 'inst_own', secretFingerprint: 'a' }
       const openAs = (installation: Installation) =>
-        openElasticsearchChunkIndex({ url, prefix, installation, size: { shards: 1, replicas: 0 }, log: silentLog })
+        openElasticsearchChunkIndex({
+          url,
+          prefix,
+          installation: async () => installation,
+          size: { shards: 1, replicas: 0 },
+          log: silentLog,
+        })
       // Indices of version 0.1.0 have no mark, and get one.
       await (await open(prefix))[Symbol.asyncDispose]()
       for (let start = 0; start < 2; start++) await (await openAs(own))[Symbol.asyncDispose]()

@@ -26,8 +26,8 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the mark and the versions of a MongoDB d
   })
 
   const kinds = (...migrations: readonly Migration[]): readonly Kind[] => [{ name: 'letters', migrations }]
-  const claim = (own: Parameters<typeof claimDatabase>[1], known = kinds()) =>
-    claimDatabase({ url, database }, own, { kinds: known, log: silentLog })
+  const claim = (own: Awaited<ReturnType<Parameters<typeof claimDatabase>[1]>>, known = kinds()) =>
+    claimDatabase({ url, database }, async () => own, { kinds: known, log: silentLog })
   const versions = () => client.db(database).collection('schema_versions').find().toArray()
 
   it('is given once, to whoever is first, also when several are', async () => {

@@ -4,6 +4,7 @@ import { claimDatabase } from '../common/adapters/mongodb/store-mark.ts'
 import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/document-store.ts'
 import { FileChecks } from '../common/adapters/sqlite/file-checks.ts'
+import { ServiceUnavailable } from '../common/errors.ts'
 import type { Installation } from '../common/installation.ts'
 import type { SharedClock } from '../common/shared-clock.ts'
 import { type Billing, type BillingRuntime, billingOn } from './billing.ts'
@@ -26,20 +27,24 @@ export function createBilling(config: BillingConfig, { folder, secretFingerprint
   const { clock, ids, log } = runtime
   const file = billingFiles(dataDir).documents
   const kinds = kindsOf(openCollections)
-  const owner = Promise.withResolvers<Installation>()
+  let installation: Installation | undefined
   const open = async () => {
     if (!mongodb) {
-      const { installation } = await folder.look()
-      const store = await openSqliteDocumentStore({ file, installation, kinds, log })
-      owner.resolve(installation)
+      const { installation: own } = await folder.look()
+      const store = await openSqliteDocumentStore({ file, installation: own, kinds, log })
+      installation = own
       return store
     }
-    owner.resolve(await claimDatabase(mongodb, { id: null, newId: () => ids('inst'), secretFingerprint }, { kinds, log }))
+    const claim = { id: null, newId: () => ids('inst'), secretFingerprint } as const
+    installation = await claimDatabase(mongodb, async () => claim, { kinds, log })
     const store = await openMongoDocumentStore({ ...mongodb, log })
     await clock.follow(() => store.ping(AbortSignal.timeout(PING_TIMEOUT_MS)))
     return store
   }
-  const installationId = async () => (await owner.promise).id
+  const installationId = async () => {
+    if (!installation) throw new ServiceUnavailable('The store of billing')
+    return installation.id
+  }
   // A data folder belongs to one process.
   return billingOn(open, config, {
     ...runtime,

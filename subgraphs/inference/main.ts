@@ -88,9 +88,11 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   const kinds = kindsOf(openCollections)
   const { store, collections } = openDocuments(openCollections, {
     async open() {
-      const { installation } = await folder.look()
-      if (mongodb) await claimDatabase(mongodb, installation, { kinds, log })
-      return mongodb ? openMongoDocumentStore({ ...mongodb, log }) : openSqliteDocumentStore({ file, installation, kinds, log })
+      const look = async () => (await folder.look()).installation
+      if (mongodb) await claimDatabase(mongodb, look, { kinds, log })
+      return mongodb
+        ? openMongoDocumentStore({ ...mongodb, log })
+        : openSqliteDocumentStore({ file, installation: await look(), kinds, log })
     },
     clock,
     signal,

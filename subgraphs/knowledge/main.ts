@@ -62,11 +62,12 @@ export async function createKnowledge(
   const stopping = new AbortController()
   const { signal } = stopping
   const kinds = kindsOf(knowledgeStore)
+  // A server is looked at before it is known whose it must be, so that its own problems are told first.
+  const own = async () => (await folder.look()).installation
   const { store: documents, collections } = openDocuments(knowledgeStore, {
     async open() {
-      const { installation } = await folder.look()
-      if (!mongodb) return openSqliteDocumentStore({ file: files.documents, installation, kinds, log })
-      await claimDatabase(mongodb, installation, { kinds, log })
+      if (!mongodb) return openSqliteDocumentStore({ file: files.documents, installation: await own(), kinds, log })
+      await claimDatabase(mongodb, own, { kinds, log })
       return openMongoDocumentStore({ ...mongodb, log })
     },
     clock,
@@ -75,8 +76,7 @@ export async function createKnowledge(
   const blobs = new Opening<BlobStore>({
     part: 'blob store',
     async open() {
-      const { installation } = await folder.look()
-      return mongodb ? openMongoBlobStore(mongodb) : openSqliteBlobStore({ file: files.blobs, installation, log })
+      return mongodb ? openMongoBlobStore(mongodb) : openSqliteBlobStore({ file: files.blobs, installation: await own(), log })
     },
     clock,
     signal,
@@ -84,8 +84,8 @@ export async function createKnowledge(
   const index = new Opening<ChunkIndex>({
     part: 'chunk index',
     async open() {
+      if (elasticsearch) return openElasticsearchChunkIndex({ ...elasticsearch, installation: own, log })
       const { installation, lost } = await folder.look()
-      if (elasticsearch) return openElasticsearchChunkIndex({ ...elasticsearch, installation, log })
       return openSqliteChunkIndex({ file: files.index, installation, isLost: lost.includes(files.index), log })
     },
     clock,

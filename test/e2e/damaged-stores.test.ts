@@ -3,6 +3,7 @@ import { randomFillSync } from 'node:crypto'
 import { once } from 'node:events'
 import {
   chmodSync,
+  chownSync,
   closeSync,
   cpSync,
   existsSync,
@@ -293,69 +294,86 @@ describe('while the service runs', { timeout: TIMEOUT_MS }, () => {
   })
 })
 
-const isRoot = process.getuid?.() === 0
-describe.skipIf(!isRoot)('a folder that this user may not write (needs root, to be another one)', { timeout: TIMEOUT_MS }, () => {
-  /** Starts as `nobody`. */
-  async function asNobody(change: (data: string) => void) {
-    const copy = mkdtempSync(join(place, 'nobody-'))
-    const data = join(copy, 'data')
-    cpSync(folderOf('first'), data, { recursive: true })
-    for (const folder of [place, copy]) chmodSync(folder, 0o755)
-    execFileSync('chown', ['-R', 'nobody', data])
-    change(data)
-    const [port] = await freePorts(1)
-    const child = spawn(process.execPath, [join(ROOT, 'cli/kis.js'), 'start'], {
-      cwd: ROOT,
-      uid: Number(execFileSync('id', ['-u', 'nobody'])),
-      env: {
-        PATH: process.env.PATH ?? '',
-        KIS_DATA_DIR: data,
-        KIS_CATALOG: join(copy, 'catalog.yaml'),
-        PORT: String(port),
-        HOST: '127.0.0.1',
-      },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    cpSync(join(place, 'first', 'catalog.yaml'), join(copy, 'catalog.yaml'))
-    chmodSync(join(copy, 'catalog.yaml'), 0o644)
-    let said = ''
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (said += text))
-    await eventually(() => child.exitCode !== null || /^(ready|waiting for) /m.test(said), TIMEOUT_MS)
-    child.kill('SIGKILL')
-    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
-    return said.replaceAll(data, 'DATA')
-  }
-
-  it('is waited for, and named', async () => {
-    const readOnly = (file: string) => chmodSync(file, 0o400)
-    const foreign = (file: string) => {
-      execFileSync('chown', ['root', file])
-      chmodSync(file, 0o600)
-    }
-    // Each way for a primary file and for a derived one.
-    for (const { store, close } of [
-      { store: 'billing', close: readOnly },
-      { store: 'knowledge', close: foreign },
-      { store: 'blobs', close: readOnly },
-      { store: 'inference', close: foreign },
-      { store: DERIVED, close: readOnly },
-      { store: DERIVED, close: foreign },
-    ]) {
-      const said = await asNobody((data) => close(join(data, `${store}.sqlite`)))
-      expect([store, said]).toEqual([store, expect.stringMatching(new RegExp(`^waiting for .*DATA/${store}\\.sqlite`, 'm'))])
-    }
-  })
-})
-
-const MOUNTS = ['unshare', '-Urm', 'true']
-const mayMount = (() => {
+/** The command ends well. */
+function works(command: string, args: readonly string[], options: { readonly uid?: number } = {}): boolean {
   try {
-    execFileSync(MOUNTS[0]!, MOUNTS.slice(1), { stdio: 'ignore' })
+    execFileSync(command, args, { stdio: 'ignore', ...options })
     return true
   } catch {
     return false
   }
-})()
+}
+
+const NOBODY = 65_534
+const mayBeNobody =
+  process.getuid?.() === 0 &&
+  works(process.execPath, ['-e', `fs.readFileSync(${JSON.stringify(join(ROOT, 'cli/kis.js'))})`], { uid: NOBODY })
+describe.skipIf(!mayBeNobody)(
+  'a file that this user may not write (needs root, and a checkout that others may read)',
+  { timeout: TIMEOUT_MS },
+  () => {
+    /** What a start as `nobody` says, until it has been able to go on after `mend`. */
+    async function asNobody(change: (data: string) => void, mend: (data: string) => void) {
+      const copy = mkdtempSync(join(place, 'nobody-'))
+      const data = join(copy, 'data')
+      cpSync(folderOf('first'), data, { recursive: true })
+      for (const folder of [place, copy]) chmodSync(folder, 0o755)
+      execFileSync('chown', ['-R', String(NOBODY), data])
+      change(data)
+      const [port] = await freePorts(1)
+      const child = spawn(process.execPath, [join(ROOT, 'cli/kis.js'), 'start'], {
+        cwd: ROOT,
+        uid: NOBODY,
+        env: {
+          PATH: process.env.PATH ?? '',
+          KIS_DATA_DIR: data,
+          KIS_CATALOG: join(copy, 'catalog.yaml'),
+          PORT: String(port),
+          HOST: '127.0.0.1',
+        },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      })
+      cpSync(join(place, 'first', 'catalog.yaml'), join(copy, 'catalog.yaml'))
+      chmodSync(join(copy, 'catalog.yaml'), 0o644)
+      let said = ''
+      for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (said += text))
+      const says = (what: RegExp) => eventually(() => child.exitCode !== null || what.test(said), TIMEOUT_MS)
+      await says(/^(ready|waiting for) /m)
+      mend(data)
+      await says(/^ready /m)
+      child.kill('SIGKILL')
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+      return said.replaceAll(data, 'DATA')
+    }
+
+    it('is waited for, and named, and used once that is mended', async () => {
+      const readOnly = (file: string) => chmodSync(file, 0o400)
+      const foreign = (file: string) => chownSync(file, 0, 0)
+      const open = (file: string) => {
+        chownSync(file, NOBODY, NOBODY)
+        chmodSync(file, 0o600)
+      }
+      // Each way for a primary file and for a derived one.
+      for (const { store, close } of [
+        { store: 'billing', close: readOnly },
+        { store: 'knowledge', close: foreign },
+        { store: 'blobs', close: readOnly },
+        { store: 'inference', close: foreign },
+        { store: DERIVED, close: readOnly },
+        { store: DERIVED, close: foreign },
+      ]) {
+        const file = (data: string) => join(data, `${store}.sqlite`)
+        const said = await asNobody(
+          (data) => close(file(data)),
+          (data) => open(file(data)),
+        )
+        expect([store, said]).toEqual([store, expect.stringMatching(new RegExp(`^waiting for .*DATA/${store}\\.sqlite[^]*^ready `, 'm'))])
+      }
+    })
+  },
+)
+
+const mayMount = works('unshare', ['-Urm', 'mount', '-t', 'tmpfs', '-o', 'size=1m', 'none', tmpdir()])
 describe.skipIf(!mayMount)('a full disk (needs unshare, to mount a small one)', { timeout: TIMEOUT_MS }, () => {
   it('is told in the log, in /readyz and in the error, while it is full, and all is well when it is not', async () => {
     const folder = mkdtempSync(join(place, 'full-'))

@@ -17,17 +17,18 @@ interface Mark {
 type Claim = Installation | { readonly id: null; readonly newId: () => string; readonly secretFingerprint: string }
 
 /**
- * Before a database is used: marks it, unless it has a mark, and brings its documents to the present version. Gives the mark that it has.
+ * Before a database is used: looks whether the server will do, marks the database, unless it has a mark, and brings its documents to the present version. Gives the mark that it has.
  * @throws {Error} it has the mark of another installation, or of another secret, or documents of a newer version. @throws {Unfit} the server cannot serve.
  */
 export async function claimDatabase(
   { url, database }: MongoDatabase,
-  claim: Claim,
+  claiming: () => Promise<Claim>,
   { kinds, log }: { readonly kinds: readonly Kind[]; readonly log: Log },
 ): Promise<Installation> {
   const client = await connectMongo({ url, database })
   try {
     const db = client.db(database)
+    const claim = await claiming()
     const found = await markIn(db, claim)
     const own = { id: claim.id ?? found.id, secretFingerprint: claim.secretFingerprint }
     const problem = foreignnessOf(`The database ${database} in MongoDB`, found, own)

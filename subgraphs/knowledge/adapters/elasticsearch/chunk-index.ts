@@ -56,8 +56,8 @@ export interface ElasticsearchOptions {
   readonly prefix?: string | undefined
   /** Default: one shard, one replica. */
   readonly size?: IndexSize | undefined
-  /** Whose the indices must be. Absent: anybody's. */
-  readonly installation?: Installation
+  /** Whose the indices must be; asked once the server will do. Absent: anybody's. */
+  readonly installation?: () => Promise<Installation>
   readonly log: Log
 }
 
@@ -73,7 +73,7 @@ export async function openElasticsearchChunkIndex(options: ElasticsearchOptions)
     await checkStart(client, names)
     await make(client, collectionsIndex(names, size)).catch(rethrowUnfit)
     await bringUpToDate(client, names).catch(rethrowUnfit)
-    if (installation) await claim(client, names, installation)
+    if (installation) await claim(client, names, await installation())
     log.info({ prefix }, 'The chunk index is in Elasticsearch')
     return new ElasticsearchChunkIndex(client, names, size, new Expunger(client, names.allChunks, log))
   } catch (error) {

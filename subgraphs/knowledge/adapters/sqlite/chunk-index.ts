@@ -1,5 +1,5 @@
 import { existsSync, renameSync, rmSync } from 'node:fs'
-import { Connection, FileLock } from '../../../common/adapters/sqlite/database.ts'
+import { Connection, FileLock, openingFailureOf, storageFailureOf } from '../../../common/adapters/sqlite/database.ts'
 import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/document-store.ts'
 import { checkMark } from '../../../common/adapters/sqlite/store-mark.ts'
 import { StoreFile, startThread } from '../../../common/adapters/sqlite/threads.ts'
@@ -67,6 +67,7 @@ async function opened(
   if (isLost) return unreadable(`${path} is missing`)
   await using opening = new AsyncDisposableStack()
   try {
+    tryToWrite(path)
     const start = (script: string) => startThread(new URL(script, import.meta.url), file, reviveRefusal)
     const writer = opening.use(start('./chunk-index-writer.ts'))
     // The writer makes the file and its tables, which the readers expect.
@@ -83,12 +84,20 @@ async function opened(
     const problem = file.problemOf(error)
     if (problem instanceof Unfit) throw problem
     const { cause = problem } = problem as Error
+    const failure = storageFailureOf(cause)
+    if (failure && failure.data.kind !== 'damaged') throw openingFailureOf(path, cause)
     return unreadable(`${path} cannot be read: ${(cause as Error).message}`, cause)
   }
 }
 
 function unreadable(why: string, cause?: unknown): Damaged {
   return new Damaged(`${why}. Run \`kis reindex\`, which fills an empty index from the stores.`, { cause })
+}
+
+/** Here, where SQLite's error says whether the file is damaged or only closed to this user: from a thread that cannot start, its text is all that comes. */
+function tryToWrite(path: string): void {
+  using connection = new Connection(path, { readOnly: false })
+  connection.database.exec('BEGIN IMMEDIATE; ROLLBACK')
 }
 
 function markFile(path: string, installation: Installation): void {

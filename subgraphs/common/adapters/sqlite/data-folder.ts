@@ -1,7 +1,7 @@
-import { statSync } from 'node:fs'
+import { accessSync, constants, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { foreignnessOf, type Installation } from '../../installation.ts'
-import { Damaged } from '../../opening.ts'
+import { Damaged, Unfit } from '../../opening.ts'
 import { FileLock, NewerFile, openingFailureOf, refuseMissingLog, storageFailureOf } from './database.ts'
 import { markOfFile, noteSiblings, type StoreMark } from './store-mark.ts'
 
@@ -83,6 +83,7 @@ export class DataFolder {
 /** The mark of a file that is there. What is wrong with a derived one, but that it is newer, is said by whoever opens it. @throws as `look` does. */
 function looked({ path, schemaVersion, isDerived }: FolderFile): StoreMark | null {
   try {
+    refuseClosed(path)
     // First of all: to open the file makes a log where there is none.
     using lock = new FileLock(path)
     if (!isDerived) refuseMissingLog(path, lock)
@@ -94,6 +95,15 @@ function looked({ path, schemaVersion, isDerived }: FolderFile): StoreMark | nul
     const failure = storageFailureOf(error) ? openingFailureOf(path, error) : error
     if (isDerived && failure instanceof Damaged) return null
     throw failure
+  }
+}
+
+/** SQLite would open a file that is read-only, and leave a log beside it that stays read-only when the file is mended. @throws {Unfit} */
+function refuseClosed(path: string): void {
+  try {
+    accessSync(path, constants.R_OK | constants.W_OK)
+  } catch (error) {
+    throw new Unfit([`${path} cannot be opened: ${(error as Error).message}`], { cause: error })
   }
 }
 

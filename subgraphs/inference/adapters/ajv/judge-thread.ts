@@ -77,7 +77,8 @@ export class JudgeThread implements AsyncDisposable {
       const { user, system } = await this.#worker.cpuUsage(before)
       if ((user + system) / 1_000 >= cpuMs) reject(tooLong())
     }
-    const timer = setInterval(() => look().catch(reject), before ? Math.min(cpuMs, wallMs) / 4 : wallMs)
+    // A thread that has just ended cannot be looked at; its events say why it ended.
+    const timer = setInterval(() => look().catch(() => undefined), before ? Math.min(cpuMs, wallMs) / 4 : wallMs)
     const onError = (error: NodeJS.ErrnoException) =>
       reject(error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? new SchemaFailure(`Judging by it takes more than ${heapMb} MB of memory.`) : error)
     const onExit = () => reject(new Error('the thread has ended'))

@@ -243,7 +243,8 @@ describe('index.sqlite, which can be made again', { timeout: TIMEOUT_MS }, () =>
       expect((await started.readiness())?.status).toBe(200)
       expect((await search()).body.data.map((hit: Json) => hit.document_id)).toEqual([document.id])
       expect(await balance()).toBe(before)
-      if (what !== 'gone') expect(readdirSync(started.data).filter((name) => name.startsWith('index.sqlite.unreadable-'))).toHaveLength(1)
+      if (what !== 'gone')
+        expect(readdirSync(started.data).filter((name) => /^index\.sqlite\.unreadable-[\dTZ-]+$/.test(name))).toHaveLength(1)
     })
 
   it('of a newer version ends the start: it is whole', async () => {

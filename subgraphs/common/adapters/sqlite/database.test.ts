@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync, rmSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,6 +9,8 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { silentLog } from '../../log.ts'
 import { Unfit } from '../../opening.ts'
+import { FileLock, prepareFile } from './database.ts'
+import { DOCUMENT_FILE } from './document-file.ts'
 import { openSqliteDocumentStore } from './document-store.ts'
 
 const WRITE_UNTIL_KILLED = fileURLToPath(new URL('./__fixtures__/write-until-killed.ts', import.meta.url))
@@ -48,6 +51,24 @@ it('a file that another process has open is refused at once, and is free when th
     child.kill('SIGKILL')
     await once(child, 'exit')
   }
+  await using store = await open()
+  await store.ping(AbortSignal.timeout(30_000))
+})
+
+it('a process that is killed while it opens what a killed one has left misses no log at the next start', async () => {
+  await (await open())[Symbol.asyncDispose]()
+  const child = spawn(process.execPath, [WRITE_UNTIL_KILLED, file, '0'], { stdio: ['ignore', 'pipe', 'inherit'] })
+  await once(child.stdout, 'data')
+  child.stdout.resume()
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  expect(existsSync(`${file}-wal`)).toBe(true)
+  for (const _ of ['killed after its first step', 'started again']) {
+    using lock = new FileLock(file)
+    expect(lock.missingLog).toBe(null)
+    prepareFile(file, { kind: DOCUMENT_FILE, lock })
+  }
+  rmSync(`${file}-wal`, { force: true })
   await using store = await open()
   await store.ping(AbortSignal.timeout(30_000))
 })

@@ -239,6 +239,8 @@ export function prepareFile(file: string, { kind, lock, installation }: FileOpti
   } catch (error) {
     throw storageFailureOf(error) ? openingFailureOf(file, error) : error
   }
+  // Before the last connection closes, which removes the log: the start after a kill at that moment must miss none.
+  lock.noteClosed()
 }
 
 /** A connection to a prepared file. A commit on it is on the disk when it returns. */

@@ -67,6 +67,8 @@ async function opened(
   if (isLost) return unreadable(`${path} is missing`)
   await using opening = new AsyncDisposableStack()
   try {
+    // Before the last connection closes, as `prepareFile` does.
+    lock.noteClosed()
     tryToWrite(path)
     const start = (script: string) => startThread(new URL(script, import.meta.url), file, reviveRefusal)
     const writer = opening.use(start('./chunk-index-writer.ts'))

@@ -1,7 +1,8 @@
-import { MongoClient, type MongoClientOptions, MongoError, MongoServerError, MongoServerSelectionError } from 'mongodb'
+import { type MongoClientOptions, MongoError, MongoServerError, MongoServerSelectionError } from 'mongodb'
 import type { MongoDatabase } from '../../mongodb-url.ts'
 import { Unfit } from '../../opening.ts'
 import { isDuplicateKey } from './failures.ts'
+import { LastingClient } from './lasting-client.ts'
 
 /** Connections of one store of one process; operations beyond them wait. Ten processes of two stores stay far below mongod's own 65,536. */
 const MAX_CONNECTIONS = 50
@@ -16,6 +17,10 @@ const WRITE_CONCERN_TIMEOUT_MS = 10_000
 const SOCKET_TIMEOUT_MS = 15_000
 /** While nobody asks, a server that is gone is looked for this often. */
 const HEARTBEAT_MS = 10_000
+/** A look at a server waits for a heartbeat at most, and for a connection and a greeting before. */
+const HEARTBEAT_LIMIT_MS = 2 * (HEARTBEAT_MS + 2 * CONNECT_TIMEOUT_MS)
+/** Twice the longest of all waits above: what the driver has not ended by then, it never ends. */
+export const OPERATION_LIMIT_MS = 2 * (WAIT_QUEUE_TIMEOUT_MS + SERVER_SELECTION_TIMEOUT_MS + CONNECT_TIMEOUT_MS + SOCKET_TIMEOUT_MS)
 
 /**
  * An acknowledged write is in the journals of a majority and survives a failover; a read sees nothing that a failover could take back (Jepsen on
@@ -43,13 +48,11 @@ const UNAUTHORIZED = 13
 const STARTS = 'starts'
 
 /** Connects and looks whether the server will do. @throws {Unfit} says in a sentence why it will not. @throws {Error} for a URL that cannot be read. */
-export async function connectMongo({ url, database }: MongoDatabase): Promise<MongoClient> {
+export async function connectMongo({ url, database }: MongoDatabase): Promise<LastingClient> {
   const client = clientOf(url)
   try {
     await client.connect()
-    const { readOnly } = await client.db(database).command({ hello: 1 })
-    if (readOnly) throw new Unfit(['MongoDB cannot be used: the server is read-only'])
-    await write(client, database)
+    await client.bounded(() => checkServer(client, database), 2 * OPERATION_LIMIT_MS)
     return client
   } catch (error) {
     await client.close()
@@ -57,8 +60,14 @@ export async function connectMongo({ url, database }: MongoDatabase): Promise<Mo
   }
 }
 
+async function checkServer(client: LastingClient, database: string): Promise<void> {
+  const { readOnly } = await client.db(database).command({ hello: 1 })
+  if (readOnly) throw new Unfit(['MongoDB cannot be used: the server is read-only'])
+  await write(client, database)
+}
+
 /** Only a write tells of missing rights, a full disk, and a majority that is not there. */
-async function write(client: MongoClient, database: string): Promise<void> {
+async function write(client: LastingClient, database: string): Promise<void> {
   const starts = client.db(database).collection<{ _id: string }>(STARTS)
   try {
     await starts.updateOne({ _id: 'last' }, { $set: { at: new Date() } }, { upsert: true })
@@ -68,10 +77,11 @@ async function write(client: MongoClient, database: string): Promise<void> {
   }
 }
 
-function clientOf(url: string): MongoClient {
+function clientOf(url: string): LastingClient {
   try {
     // Half of it at random, so that processes that have lost the same server do not come back together.
-    return new MongoClient(url, { ...OPTIONS, heartbeatFrequencyMS: HEARTBEAT_MS * (0.5 + Math.random() / 2) })
+    const heartbeatFrequencyMS = HEARTBEAT_MS * (0.5 + Math.random() / 2)
+    return new LastingClient(url, { ...OPTIONS, heartbeatFrequencyMS, heartbeatLimitMs: HEARTBEAT_LIMIT_MS })
   } catch {
     // The driver's own message can quote parts of the URL, of the password too where its special characters are not encoded.
     throw new Error('The MongoDB URL is none that the driver reads; special characters of user name and password are percent-encoded in it')

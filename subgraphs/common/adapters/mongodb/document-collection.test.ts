@@ -25,7 +25,14 @@ function collectionOn(answer: (call: number) => unknown) {
     insertOne: async (...asked: unknown[]) => ask(...asked),
   }
   const documents = driver as unknown as Collection<StoredDocument>
-  return { calls, items: new MongoCollection(SPEC, documents, { what: 'The document store', ready: async () => undefined }) }
+  return {
+    calls,
+    items: new MongoCollection(SPEC, documents, {
+      what: 'The document store',
+      client: { bounded: (operation) => operation() },
+      ready: async () => undefined,
+    }),
+  }
 }
 
 const duplicate = () => new MongoServerError({ message: 'E11000', code: 11_000 })

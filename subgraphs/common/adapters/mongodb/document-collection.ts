@@ -16,13 +16,16 @@ import { checkIndexed } from '../documents/spec.ts'
 import { type StoredObject, toStored } from '../documents/stored-value.ts'
 import { seedOf } from '../documents/update.ts'
 import { toBson, toBsonUpdate } from './bson.ts'
+import { OPERATION_LIMIT_MS } from './connection.ts'
 import { isDuplicateKey, translated, wasNotSent } from './failures.ts'
 import { hintOf } from './indexes.ts'
+import type { LastingClient } from './lasting-client.ts'
 
 /** What a collection needs of its store. */
 interface StoreAccess {
   /** For the message of a failure: `The document store`. */
   readonly what: string
+  readonly client: Pick<LastingClient, 'bounded'>
   /** Resolves when the indexes are there. */
   ready(): Promise<void>
 }
@@ -129,7 +132,8 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
   ): Promise<R extends WithId<StoredDocument> | null ? T | null : R extends WithId<StoredDocument>[] ? readonly T[] : R> {
     await this.#store.ready()
     try {
-      return (await operation().catch((error) => (wasNotSent(error) ? operation() : Promise.reject(error)))) as never
+      const repeated = () => operation().catch((error) => (wasNotSent(error) ? operation() : Promise.reject(error)))
+      return (await this.#store.client.bounded(repeated, OPERATION_LIMIT_MS)) as never
     } catch (error) {
       throw translated(error, this.spec.name, this.#store.what)
     }

@@ -1,15 +1,16 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Db, MongoClient } from 'mongodb'
+import type { Db } from 'mongodb'
 import type { Log } from '../../log.ts'
 import type { MongoDatabase } from '../../mongodb-url.ts'
 import { Unfit } from '../../opening.ts'
 import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../ports/document-store.ts'
 import { untilAborted } from '../../until-aborted.ts'
 import { checkSpec } from '../documents/spec.ts'
-import { connectMongo } from './connection.ts'
+import { connectMongo, OPERATION_LIMIT_MS } from './connection.ts'
 import { MongoCollection } from './document-collection.ts'
 import { translated } from './failures.ts'
 import { checkSparse, makeIndexes } from './indexes.ts'
+import type { LastingClient } from './lasting-client.ts'
 
 const WHAT = 'The document store'
 
@@ -25,14 +26,14 @@ export async function openMongoDocumentStore(options: MongoDatabase & { readonly
 }
 
 class MongoDocumentStore implements DocumentStore {
-  readonly #client: MongoClient
+  readonly #client: LastingClient
   readonly #db: Db
   readonly #collections = new Map<string, MongoCollection<StoredDocument>>()
   /** Declared, but their indexes are not known to be there. */
   readonly #unprepared = new Set<CollectionSpec>()
   #preparing: Promise<void> | undefined
 
-  constructor(client: MongoClient, db: Db) {
+  constructor(client: LastingClient, db: Db) {
     this.#client = client
     this.#db = db
   }
@@ -43,7 +44,11 @@ class MongoDocumentStore implements DocumentStore {
       checkSpec(spec)
       checkSparse(spec)
       this.#unprepared.add(spec)
-      collection = new MongoCollection(spec, this.#db.collection(spec.name), { what: WHAT, ready: () => this.#ready() })
+      collection = new MongoCollection(spec, this.#db.collection(spec.name), {
+        what: WHAT,
+        client: this.#client,
+        ready: () => this.#ready(),
+      })
       this.#collections.set(spec.name, collection)
     }
     if (!isDeepStrictEqual(collection.spec, spec)) throw new TypeError(`${spec.name} was declared with other indexes`)
@@ -61,7 +66,7 @@ class MongoDocumentStore implements DocumentStore {
   async #answers(): Promise<Date> {
     await this.#ready()
     try {
-      const { localTime } = await this.#db.command({ hello: 1 })
+      const { localTime } = await this.#client.bounded(() => this.#db.command({ hello: 1 }), OPERATION_LIMIT_MS)
       return localTime
     } catch (error) {
       throw translated(error, '', WHAT)
@@ -82,7 +87,13 @@ class MongoDocumentStore implements DocumentStore {
   async #prepare(): Promise<void> {
     const specs = [...this.#unprepared]
     const problems: string[] = []
-    for (const spec of specs) problems.push(...(await makeIndexes(this.#db, spec, WHAT)))
+    for (const spec of specs) {
+      const make = () => makeIndexes(this.#db, spec, WHAT)
+      const found = await this.#client.bounded(make, (1 + spec.indexes.length) * OPERATION_LIMIT_MS).catch((error) => {
+        throw translated(error, spec.name, WHAT)
+      })
+      problems.push(...found)
+    }
     if (problems.length > 0) throw new Unfit(problems.map((problem) => `in the MongoDB database ${this.#db.databaseName} ${problem}`))
     for (const spec of specs) this.#unprepared.delete(spec)
   }

@@ -82,8 +82,8 @@ function isUnavailable(error: unknown): boolean {
     error instanceof MongoServerClosedError ||
     error instanceof MongoClientClosedError ||
     error instanceof MongoUnexpectedServerResponseError ||
-    // The driver exports no class for it.
-    (error instanceof MongoDriverError && error.name === 'MongoWaitQueueTimeoutError') ||
+    // The driver exports no classes for these.
+    (error instanceof MongoDriverError && ['MongoWaitQueueTimeoutError', 'MongoPoolClosedError'].includes(error.name)) ||
     UNAVAILABLE_CODES.has(error.code) ||
     error.hasErrorLabel('RetryableWriteError') ||
     error.hasErrorLabel('SystemOverloadedError')

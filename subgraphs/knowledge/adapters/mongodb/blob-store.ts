@@ -1,7 +1,8 @@
 import { finished } from 'node:stream/promises'
-import { type Collection, GridFSBucket, type MongoClient, MongoError, MongoGridFSChunkError, ObjectId } from 'mongodb'
+import { type Collection, GridFSBucket, MongoError, MongoGridFSChunkError, ObjectId } from 'mongodb'
 import { connectMongo } from '../../../common/adapters/mongodb/connection.ts'
 import { isDuplicateKey, translated } from '../../../common/adapters/mongodb/failures.ts'
+import type { LastingClient } from '../../../common/adapters/mongodb/lasting-client.ts'
 import { ServiceUnavailable } from '../../../common/errors.ts'
 import type { MongoDatabase } from '../../../common/mongodb-url.ts'
 import { untilAborted } from '../../../common/until-aborted.ts'
@@ -15,6 +16,8 @@ const NAME = 'contents'
 const CHUNK_BYTES = 1024 * 1024
 /** An upload takes seconds; one that began longer ago was interrupted. Below the age at which the sweep of knowledge deletes the key. */
 const STALE_UPLOAD_MS = 5 * 60_000
+/** Of one call, with all its chunks: as long as an upload counts as one that is under way. */
+const TRANSFER_LIMIT_MS = STALE_UPLOAD_MS
 /** Reads of a key that is replaced during each. */
 const MAX_READS = 10
 
@@ -33,11 +36,11 @@ export async function openMongoBlobStore({ url, database }: MongoDatabase): Prom
 }
 
 class MongoBlobStore implements BlobStore, AsyncDisposable {
-  readonly #client: MongoClient
+  readonly #client: LastingClient
   readonly #pointers: Collection<Pointer>
   readonly #bucket: GridFSBucket
 
-  constructor(client: MongoClient, database: string) {
+  constructor(client: LastingClient, database: string) {
     this.#client = client
     this.#pointers = client.db(database).collection(NAME)
     this.#bucket = new GridFSBucket(client.db(database), { bucketName: NAME, chunkSizeBytes: CHUNK_BYTES })
@@ -46,7 +49,7 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
   async put(key: string, bytes: Uint8Array): Promise<void> {
     checkKey(key)
     checkSize(bytes)
-    await run(async () => {
+    await this.#run(async () => {
       const file = new ObjectId()
       await this.#announce(key, file)
       const upload = this.#bucket.openUploadStreamWithId(file, key)
@@ -70,7 +73,7 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
     checkKey(key)
     const { offset, length } = range ?? { offset: 0, length: MAX_BLOB_BYTES }
     if (range) checkRange(offset, length)
-    return run(async () => {
+    return this.#run(async () => {
       let seen: ObjectId | undefined
       for (let read = 0; read < MAX_READS; read++) {
         const pointer = await this.#pointers.findOne({ _id: key })
@@ -86,7 +89,7 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
 
   async delete(key: string): Promise<void> {
     checkKey(key)
-    await run(async () => {
+    await this.#run(async () => {
       const pointer = await this.#pointers.findOneAndUpdate({ _id: key }, { $unset: { file: '', size: '' } })
       if (!pointer) return
       await this.#clear(key)
@@ -96,7 +99,7 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
 
   async deleteAll(prefix: string): Promise<void> {
     checkKey(prefix)
-    const keys = await run(() =>
+    const keys = await this.#run(() =>
       this.#pointers
         .find({ _id: { $gte: prefix, $lt: `${prefix}\u{10ffff}` } })
         .project<{ _id: string }>({ _id: 1 })
@@ -107,7 +110,7 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
 
   async ping(signal: AbortSignal): Promise<void> {
     await untilAborted(
-      run(() => this.#pointers.findOne({}, { projection: { _id: 1 } })),
+      this.#run(() => this.#pointers.findOne({}, { projection: { _id: 1 } })),
       signal,
     )
   }
@@ -159,12 +162,12 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
       if (!(error instanceof MongoError && error.message.startsWith('File not found for id'))) throw error
     }
   }
-}
 
-async function run<R>(operation: () => Promise<R>): Promise<R> {
-  try {
-    return await operation()
-  } catch (error) {
-    throw translated(error, NAME, WHAT)
+  async #run<R>(operation: () => Promise<R>): Promise<R> {
+    try {
+      return await this.#client.bounded(operation, TRANSFER_LIMIT_MS)
+    } catch (error) {
+      throw translated(error, NAME, WHAT)
+    }
   }
 }

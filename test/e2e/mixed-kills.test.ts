@@ -63,7 +63,7 @@ describe('kill -9 in the middle of mixed work', () => {
       const chat = async (stop: AbortSignal) => {
         while (!stop.aborted) {
           const idempotencyKey = `chat-${count++}`
-          const request = { model: 'mock-chat', messages: [{ role: 'user', content: `Good morning, ${idempotencyKey}` }] }
+          const request = { model: 'mock-chat', messages: [{ role: 'user', content: `Good morning, ${idempotencyKey}!` }] }
           const ask = () => post(key, '/v1/chat/completions', request, idempotencyKey)
           const answer = await ask().catch(() => null)
           const acknowledged = answer?.status === 200
@@ -78,7 +78,7 @@ describe('kill -9 in the middle of mixed work', () => {
       const embed = async (stop: AbortSignal) => {
         while (!stop.aborted) {
           const idempotencyKey = `embed-${count++}`
-          const ask = () => post(key, '/v1/embeddings', { model: 'mock-embed', input: idempotencyKey }, idempotencyKey)
+          const ask = () => post(key, '/v1/embeddings', { model: 'mock-embed', input: `${idempotencyKey}!` }, idempotencyKey)
           const answer = await ask().catch(() => null)
           keyed.push({ key: idempotencyKey, acknowledged: answer?.status === 200, text: null, repeat: ask })
         }

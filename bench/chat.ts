@@ -1,12 +1,12 @@
 import { testCatalog } from '../test/support/catalog.ts'
-import { startEmbedded } from '../test/support/service.ts'
-import { Child } from './child.ts'
-import { type Cost, compared } from './compared.ts'
+import { startEmbedded } from '../test/support/processes/service.ts'
 import { fsyncTimes } from './fsync.ts'
-import type { Load, Outcome } from './load-process.ts'
 import { type Subject, startPeers } from './peers.ts'
-import { p50AndP99, quantile } from './quantile.ts'
 import type { BenchOptions, BenchRow } from './row.ts'
+import { Child } from './support/child.ts'
+import { type Cost, compared } from './support/compared.ts'
+import type { Load, Outcome } from './support/load-process.ts'
+import { p50AndP99, quantile } from './support/quantile.ts'
 
 /** Streams begun each second at each target while the time to the first byte is taken: about a fifth of a core. */
 const PER_SECOND = 50

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { testCatalog } from '../test/support/catalog.ts'
 import { addDocument, type Caller, callerOf, newCollection, newOrganization } from '../test/support/client.ts'
-import { startMockEngine } from '../test/support/mock-engine.ts'
-import { type Service, startEmbedded } from '../test/support/service.ts'
-import { Child } from './child.ts'
+import { startMockEngine } from '../test/support/engines/mock-engine.ts'
+import { type Service, startEmbedded } from '../test/support/processes/service.ts'
 import { pdfOf } from './documents.ts'
-import { cpuMsOfTree, residentBytesOfTree } from './process-tree.ts'
 import type { BenchRow } from './row.ts'
+import { Child } from './support/child.ts'
+import { cpuMsOfTree, residentBytesOfTree } from './support/process-tree.ts'
 
 const MEBIBYTE = 1024 * 1024
 const SAMPLE_MS = 20
@@ -146,7 +146,7 @@ export async function benchDearest(): Promise<BenchRow[]> {
     const admin = await newOrganization(callerOf(service, service.key), service, { creditUsd: '100' })
     const collection = (await newCollection(admin)).id
     await addDocument(admin, collection, 'first.txt', words(2_000))
-    await using health = new Child('../test/support/health-process.ts', [service.rest])
+    await using health = new Child('../../test/support/processes/health-process.ts', [service.rest])
     await health.answer<string>()
     const rows: BenchRow[] = []
     for (const { scope, what, ask } of REQUESTS) {

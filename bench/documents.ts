@@ -1,6 +1,6 @@
 import { Document, HeadingLevel, Packer, Paragraph } from 'docx'
 import PDFDocument from 'pdfkit'
-import { type Script, seeded, wordSource } from './words.ts'
+import { type Script, seeded, wordSource } from './support/words.ts'
 
 /** A printed page of prose. */
 const PARAGRAPHS_PER_PAGE = 5

@@ -1,11 +1,11 @@
 import { testCatalog } from '../test/support/catalog.ts'
 import { addDocument, type Caller, newCollection } from '../test/support/client.ts'
-import { startMockEngine } from '../test/support/mock-engine.ts'
-import { Child } from './child.ts'
+import { startMockEngine } from '../test/support/engines/mock-engine.ts'
 import { docxOf, pdfOf, txtOf } from './documents.ts'
-import type { Delay, Started } from './event-loop-process.ts'
 import type { BenchRow } from './row.ts'
-import { delayText, WatchedService } from './watched-service.ts'
+import { Child } from './support/child.ts'
+import type { Delay, Started } from './support/event-loop-process.ts'
+import { delayText, WatchedService } from './support/watched-service.ts'
 
 const PAGES = 100
 /** Embedded by the service's own model, which takes about a tenth of a second for each. */

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises'
-import { silentLog } from '../subgraphs/common/log.ts'
+import { silentLog } from '../subgraphs/common/process/log.ts'
 import { WordTokenizer } from '../subgraphs/inference/adapters/embedded/word-tokenizer.ts'
 import { openDocumentParser } from '../subgraphs/knowledge/adapters/parser/open-document-parser.ts'
 import { chunkDocument } from '../subgraphs/knowledge/domain/chunk-document.ts'
 import { docxOf, pdfOf, txtOf } from './documents.ts'
-import { cpuMsOfTree } from './process-tree.ts'
 import type { BenchRow } from './row.ts'
+import { cpuMsOfTree } from './support/process-tree.ts'
 
 const PAGES = 200
 const MODEL = new URL('../models/e5-small-ar-en/', import.meta.url)

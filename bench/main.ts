@@ -7,14 +7,14 @@ import { benchNeighbours } from './neighbours.ts'
 import { benchOverload } from './overload.ts'
 import { benchOverspend } from './overspend.ts'
 import { PEERS_HAVE_LESS } from './peers.ts'
-import { killDescendants } from './process-tree.ts'
-import { benchPrompts } from './prompts.ts'
 import { benchRetrieval } from './retrieval.ts'
 import type { BenchOptions, BenchRow } from './row.ts'
 import { benchSearch } from './search.ts'
 import { benchSearchElasticsearch } from './search-elasticsearch.ts'
 import { benchSlowStreams } from './slow-streams.ts'
 import { benchStart } from './start.ts'
+import { killDescendants } from './support/process-tree.ts'
+import { benchPrompts } from './support/prompts.ts'
 
 /** Names that `npm run bench -- <name>…` takes, in the order of a whole run. */
 const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<readonly BenchRow[]>>> = {

@@ -1,12 +1,12 @@
 import { testCatalog } from '../test/support/catalog.ts'
 import { balancedWallet, callerOf, newOrganization } from '../test/support/client.ts'
-import { startMockEngine } from '../test/support/mock-engine.ts'
-import { type Times, workAsNeighbour } from '../test/support/neighbour.ts'
-import { startEmbedded } from '../test/support/service.ts'
-import { Child } from './child.ts'
-import { residentBytesOfTree } from './process-tree.ts'
-import { quantile } from './quantile.ts'
+import { startMockEngine } from '../test/support/engines/mock-engine.ts'
+import { type Times, workAsNeighbour } from '../test/support/processes/neighbour.ts'
+import { startEmbedded } from '../test/support/processes/service.ts'
 import type { BenchRow } from './row.ts'
+import { Child } from './support/child.ts'
+import { residentBytesOfTree } from './support/process-tree.ts'
+import { quantile } from './support/quantile.ts'
 
 const ALONE_MS = 30_000
 const BESIDE_MS = 90_000
@@ -22,10 +22,10 @@ export async function benchNeighbours(): Promise<BenchRow[]> {
     const [attacker, neighbour] = [await newOrganization(operator, service), await newOrganization(operator, service, { creditUsd: '100' })]
     await workAsNeighbour(neighbour, 5_000)
     const alone = await workAsNeighbour(neighbour, ALONE_MS)
-    await using health = new Child('../test/support/health-process.ts', [service.rest])
+    await using health = new Child('../../test/support/processes/health-process.ts', [service.rest])
     await health.answer<string>()
     const before = residentBytesOfTree(pid)
-    await using attacks = new Child('../test/support/attacker-process.ts', [service.rest, service.graphql, attacker.key])
+    await using attacks = new Child('../../test/support/processes/attacker-process.ts', [service.rest, service.graphql, attacker.key])
     const beside = await workAsNeighbour(neighbour, BESIDE_MS)
     const after = residentBytesOfTree(pid)
     const { longestMs, failures } = await health.ask<{ longestMs: number; failures: number }>({})

@@ -1,11 +1,11 @@
 import { testCatalog } from '../test/support/catalog.ts'
-import { startEmbedded } from '../test/support/service.ts'
-import { Child } from './child.ts'
-import type { Load, Outcome } from './load-process.ts'
-import type { OverloadLoad, OverloadOutcome } from './overload-process.ts'
-import { residentBytesOfTree } from './process-tree.ts'
-import { quantile } from './quantile.ts'
+import { startEmbedded } from '../test/support/processes/service.ts'
 import type { BenchRow } from './row.ts'
+import { Child } from './support/child.ts'
+import type { Load, Outcome } from './support/load-process.ts'
+import type { OverloadLoad, OverloadOutcome } from './support/overload-process.ts'
+import { residentBytesOfTree } from './support/process-tree.ts'
+import { quantile } from './support/quantile.ts'
 
 const CAPACITY_MS = 8_000
 const OVERLOAD_MS = 15_000

@@ -1,8 +1,8 @@
 import { testCatalog } from '../test/support/catalog.ts'
 import { balancedWallet, callerOf, nano, newOrganization } from '../test/support/client.ts'
+import { METERED_INPUT_TOKENS, MeteredEngine, type Script } from '../test/support/engines/metered-engine.ts'
 import { eventually } from '../test/support/eventually.ts'
-import { METERED_INPUT_TOKENS, MeteredEngine, type Script } from '../test/support/metered-engine.ts'
-import { startEmbedded } from '../test/support/service.ts'
+import { startEmbedded } from '../test/support/processes/service.ts'
 import type { BenchRow } from './row.ts'
 
 const CALLS = 1_000

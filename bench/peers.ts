@@ -5,9 +5,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { freePorts } from '../test/support/service.ts'
-import type { Target } from './load-process.ts'
-import { portkeyProgram, pythonWithLitellm } from './peer-install.ts'
+import { freePorts } from '../test/support/processes/service.ts'
+import type { Target } from './support/load-process.ts'
+import { portkeyProgram, pythonWithLitellm } from './support/peer-install.ts'
 
 /** Who is measured, and under which process its CPU and memory are counted. */
 export interface Subject extends Target {
@@ -64,7 +64,7 @@ async function startPortkey(engineUrl: string): Promise<Peer> {
   const program = await portkeyProgram()
   const folder = await mkdtemp(join(tmpdir(), 'kis-bench-portkey-'))
   const [port] = await freePorts(1)
-  const loopbackOnly = new URL('./loopback-only.mjs', import.meta.url).href
+  const loopbackOnly = new URL('./support/loopback-only.mjs', import.meta.url).href
   const args = ['--import', loopbackOnly, program, `--port=${port}`, '--headless']
   const headers = { authorization: 'Bearer none', 'x-portkey-provider': 'openai', 'x-portkey-custom-host': engineUrl }
   return started('Portkey', process.execPath, args, { folder, env: { NODE_ENV: 'production' }, port: port!, health: '/' }, headers)

@@ -1,5 +1,5 @@
-import { evalData } from '../test/support/eval-vectors.ts'
-import { DIRECTIONS, Retrieval } from '../test/support/retrieval.ts'
+import { evalData } from '../test/support/data/eval-vectors.ts'
+import { DIRECTIONS, Retrieval } from '../test/support/data/retrieval.ts'
 import type { BenchRow } from './row.ts'
 
 /** nDCG@10 on the development half of XQuAD, through the running service, whole. */

@@ -1,13 +1,13 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { silentLog } from '../subgraphs/common/log.ts'
+import { silentLog } from '../subgraphs/common/process/log.ts'
 import { openSqliteChunkIndex } from '../subgraphs/knowledge/adapters/sqlite/chunk-index.ts'
 import { fuse } from '../subgraphs/knowledge/domain/fuse.ts'
 import { grams, queryTerms, words } from '../subgraphs/knowledge/domain/text-analysis.ts'
 import type { ChunkIndex, IndexedChunk } from '../subgraphs/knowledge/ports/chunk-index.ts'
 import type { BenchRow } from './row.ts'
-import { seeded, wordSource } from './words.ts'
+import { seeded, wordSource } from './support/words.ts'
 
 const DIMENSIONS = 384
 const WORDS_PER_CHUNK = 130

@@ -1,11 +1,11 @@
 import { testCatalog } from '../test/support/catalog.ts'
-import { Child } from './child.ts'
-import type { Delay, Started } from './event-loop-process.ts'
 import { type Peer, type Subject, startPeers } from './peers.ts'
-import { residentBytesOfTree } from './process-tree.ts'
 import type { BenchOptions, BenchRow } from './row.ts'
-import type { Arrived, Streams } from './streams-process.ts'
-import { delayText, WatchedService } from './watched-service.ts'
+import { Child } from './support/child.ts'
+import type { Delay, Started } from './support/event-loop-process.ts'
+import { residentBytesOfTree } from './support/process-tree.ts'
+import type { Arrived, Streams } from './support/streams-process.ts'
+import { delayText, WatchedService } from './support/watched-service.ts'
 
 const STREAMS = 500
 /** Of 20 chunks, a second apart: all are open together for ten seconds. */

@@ -3,9 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { startEmbedded } from '../test/support/service.ts'
-import { quantile } from './quantile.ts'
+import { startEmbedded } from '../test/support/processes/service.ts'
 import type { BenchRow } from './row.ts'
+import { quantile } from './support/quantile.ts'
 
 const ROUNDS = 3
 

@@ -1,7 +1,7 @@
 import { InvalidApiKey } from '../subgraphs/common/errors.ts'
-import { type Link, type LinkContext, request } from '../subgraphs/common/link.ts'
-import type { Principal } from '../subgraphs/common/principal.ts'
-import { PRINCIPAL_FIELDS, type PrincipalAnswer, principalFrom } from '../subgraphs/common/principal-answer.ts'
+import type { Principal } from '../subgraphs/common/identity/principal.ts'
+import { PRINCIPAL_FIELDS, type PrincipalAnswer, principalFrom } from '../subgraphs/common/identity/principal-answer.ts'
+import { type Link, type LinkContext, request } from '../subgraphs/common/link/link.ts'
 
 const PRINCIPAL_OF_API_KEY = `query ($apiKey: String!) { principalOfApiKey(apiKey: $apiKey) { ${PRINCIPAL_FIELDS} } }`
 

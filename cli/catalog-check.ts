@@ -1,5 +1,11 @@
 import { resolve } from 'node:path'
-import { CatalogError, type CatalogFile, type EngineEntry, type ModelEntry, readCatalogFile } from '../subgraphs/common/catalog-file.ts'
+import {
+  CatalogError,
+  type CatalogFile,
+  type EngineEntry,
+  type ModelEntry,
+  readCatalogFile,
+} from '../subgraphs/common/catalog/catalog-file.ts'
 
 export const CATALOG_USAGE = `kis catalog check    which engines and models of the catalog are on, and why the others are off
     FILE             default: KIS_CATALOG, or catalog.yaml`

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { InvalidApiKey, KisError } from '../subgraphs/common/errors.ts'
-import type { Principal } from '../subgraphs/common/principal.ts'
+import type { Principal } from '../subgraphs/common/identity/principal.ts'
 import { handClock } from '../test/gateway/support/clock.ts'
 import { principalOf } from '../test/gateway/support/start.ts'
 import { Authenticator } from './authenticate.ts'

@@ -1,8 +1,8 @@
-import type { Clock } from '../subgraphs/common/clock.ts'
 import { InvalidApiKey, KisError, ServiceUnavailable } from '../subgraphs/common/errors.ts'
-import type { LinkContext } from '../subgraphs/common/link.ts'
-import { Lru } from '../subgraphs/common/lru.ts'
-import type { Principal } from '../subgraphs/common/principal.ts'
+import type { Principal } from '../subgraphs/common/identity/principal.ts'
+import type { LinkContext } from '../subgraphs/common/link/link.ts'
+import type { Clock } from '../subgraphs/common/process/clock.ts'
+import { Lru } from '../subgraphs/common/process/lru.ts'
 
 /** Who an API key is. @throws {InvalidApiKey} unknown, revoked or expired. */
 export type Authenticate = (apiKey: string, context: Pick<LinkContext, 'requestId' | 'signal'>) => Promise<Principal>

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { type CatalogPlan, DEFAULT_OPERATION_NODES } from '../subgraphs/common/catalog-file.ts'
-import { ConfigError } from '../subgraphs/common/config-error.ts'
+import { type CatalogPlan, DEFAULT_OPERATION_NODES } from '../subgraphs/common/catalog/catalog-file.ts'
+import { ConfigError } from '../subgraphs/common/process/config-error.ts'
 import { type Manifest, readManifest } from './persisted-operations.ts'
 
 /** What an operator can set of the gateway. */

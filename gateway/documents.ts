@@ -10,9 +10,9 @@ import {
   specifiedRules,
   validate,
 } from 'graphql'
-import { documentWeight } from '../subgraphs/common/document-weight.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
-import { WeighedCache } from '../subgraphs/common/weighed-cache.ts'
+import { documentWeight } from '../subgraphs/common/link/document-weight.ts'
+import { WeighedCache } from '../subgraphs/common/link/weighed-cache.ts'
 import type { Federation } from './federation/federation.ts'
 import type { Requirement } from './federation/requirements.ts'
 import { limitsRule, MAX_TOKENS } from './limits.ts'

@@ -1,5 +1,5 @@
-import { endableIterator } from '../subgraphs/common/endable-iterator.ts'
-import type { Link, LinkContext, Operation } from '../subgraphs/common/link.ts'
+import type { Link, LinkContext, Operation } from '../subgraphs/common/link/link.ts'
+import { endableIterator } from '../subgraphs/common/process/endable-iterator.ts'
 import type { Authenticator } from './authenticate.ts'
 import { type Operations, type Results, single } from './operations.ts'
 

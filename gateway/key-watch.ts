@@ -1,6 +1,6 @@
-import type { Clock } from '../subgraphs/common/clock.ts'
-import type { IdSource } from '../subgraphs/common/ids.ts'
-import type { Principal } from '../subgraphs/common/principal.ts'
+import type { Principal } from '../subgraphs/common/identity/principal.ts'
+import type { Clock } from '../subgraphs/common/process/clock.ts'
+import type { IdSource } from '../subgraphs/common/process/ids.ts'
 import { type Authenticator, isRefusal } from './authenticate.ts'
 
 /** How often keys with something under way are judged; together with the time for which an answer about a key is trusted, this ends everything of a revoked key within 5 s. */

@@ -1,7 +1,7 @@
 import { GraphQLError } from 'graphql'
 import { describe, expect, it } from 'vitest'
 import { KisError } from '../subgraphs/common/errors.ts'
-import { silentLog } from '../subgraphs/common/log.ts'
+import { silentLog } from '../subgraphs/common/process/log.ts'
 import { createMask } from './mask.ts'
 
 const mask = createMask(silentLog)

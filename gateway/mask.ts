@@ -1,7 +1,7 @@
 import { GraphQLError } from 'graphql'
 import { type ErrorCode, errorCodeOf } from '../schema/errors.ts'
 import { cut, isAbort, KisError } from '../subgraphs/common/errors.ts'
-import type { Log } from '../subgraphs/common/log.ts'
+import type { Log } from '../subgraphs/common/process/log.ts'
 import { PERSISTED_QUERY_NOT_FOUND } from './persisted-operations.ts'
 
 /** An error as it leaves the gateway, whichever door it leaves by. Repeating it changes nothing. */

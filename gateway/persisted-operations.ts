@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { GraphQLError } from 'graphql'
 import { KisError } from '../subgraphs/common/errors.ts'
-import { hasScope, type Principal } from '../subgraphs/common/principal.ts'
-import { WeighedCache } from '../subgraphs/common/weighed-cache.ts'
+import { hasScope, type Principal } from '../subgraphs/common/identity/principal.ts'
+import { WeighedCache } from '../subgraphs/common/link/weighed-cache.ts'
 
 /** For the texts that clients have sent with their hash, in bytes: one a character, and `ENTRY_BYTES` a text. */
 const MAX_SENT_BYTES = 16 * 1024 * 1024

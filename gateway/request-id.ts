@@ -1,4 +1,4 @@
-import type { IdSource } from '../subgraphs/common/ids.ts'
+import type { IdSource } from '../subgraphs/common/process/ids.ts'
 
 /** An id that comes from outside is only written into logs and usage records, which it must not be able to break. */
 const ACCEPTED = /^[A-Za-z0-9_-]{1,64}$/

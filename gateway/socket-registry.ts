@@ -1,6 +1,6 @@
 import type { WebSocket } from 'ws'
-import type { Clock } from '../subgraphs/common/clock.ts'
-import { MAX_SERVICE_FRAME_BYTES } from '../subgraphs/common/remote-link.ts'
+import { MAX_SERVICE_FRAME_BYTES } from '../subgraphs/common/link/remote-link.ts'
+import type { Clock } from '../subgraphs/common/process/clock.ts'
 
 /** What one API key may do over sockets at once. */
 export interface SocketLimits {

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { expect, it } from 'vitest'
 import type { WebSocket } from 'ws'
-import { silentLog } from '../subgraphs/common/log.ts'
+import { silentLog } from '../subgraphs/common/process/log.ts'
 import { runOnSocket } from './socket-transport.ts'
 
 it('what is sent to a client that has just left is no defect', async () => {

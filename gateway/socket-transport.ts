@@ -1,6 +1,6 @@
 import type { Server } from 'graphql-ws'
 import type { WebSocket } from 'ws'
-import type { Log } from '../subgraphs/common/log.ts'
+import type { Log } from '../subgraphs/common/process/log.ts'
 
 /** A client that does not answer a ping before the next one is cut. */
 const PING_MS = 12_000

@@ -1,6 +1,6 @@
 import type { GraphQLDataSource } from '@apollo/gateway'
 import type { GraphQLFormattedError } from 'graphql'
-import type { Link, LinkContext } from '../../subgraphs/common/link.ts'
+import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
 
 /** A subgraph as Apollo's executor asks it: over our link, with the caller, request id and signal of the operation under way. */
 export function linkDataSource(link: Link): GraphQLDataSource {

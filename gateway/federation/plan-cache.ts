@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { QueryPlan } from '@apollo/query-planner'
-import { WeighedCache } from '../../subgraphs/common/weighed-cache.ts'
+import { WeighedCache } from '../../subgraphs/common/link/weighed-cache.ts'
 import type { Prepared } from '../documents.ts'
 
 /** Bytes of plans; that of an operation has a few kilobytes. */

@@ -1,6 +1,6 @@
 import type { executeQueryPlan } from '@apollo/gateway'
 import type { GraphQLSchema } from 'graphql'
-import type { LinkContext } from '../../subgraphs/common/link.ts'
+import type { LinkContext } from '../../subgraphs/common/link/link.ts'
 import type { Prepared } from '../documents.ts'
 
 export type Variables = Readonly<Record<string, unknown>>

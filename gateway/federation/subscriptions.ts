@@ -2,7 +2,7 @@ import { operationFromDocument, type Schema, Supergraph } from '@apollo/federati
 import { buildOperationContext, executeQueryPlan, type ServiceMap } from '@apollo/gateway'
 import { type FetchNode, type QueryPlan, QueryPlanner } from '@apollo/query-planner'
 import { type DocumentNode, type ExecutionResult, GraphQLError, type GraphQLSchema, type OperationDefinitionNode, parse } from 'graphql'
-import type { Link, LinkContext } from '../../subgraphs/common/link.ts'
+import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
 import type { Prepared } from '../documents.ts'
 import { passesThrough } from './pass-through.ts'
 import { requestContextOf, type Variables } from './request-context.ts'

@@ -1,6 +1,6 @@
 import { ERRORS } from '../../schema/errors.ts'
 import type { KisError } from '../../subgraphs/common/errors.ts'
-import type { Dialect } from '../route.ts'
+import type { Dialect } from '../http/route.ts'
 
 /** JSON-RPC 2.0, section 5.1; the last of these is the first that is left to servers. */
 const INVALID_REQUEST = -32600

@@ -1,7 +1,7 @@
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { JSONRPCMessage, JSONRPCRequest } from '@modelcontextprotocol/sdk/types.js'
-import { type Answer, type Call, ok } from '../route.ts'
-import type { EventStream } from '../sse.ts'
+import { type Answer, type Call, ok } from '../http/route.ts'
+import type { EventStream } from '../http/sse.ts'
 
 /** Notifications that a client has not taken yet; a stalled one is cut off long before, and a run has not many more. */
 const MAX_WAITING = 1_000

@@ -7,7 +7,7 @@ import {
   SUPPORTED_PROTOCOL_VERSIONS,
 } from '@modelcontextprotocol/sdk/types.js'
 import { KisError } from '../../subgraphs/common/errors.ts'
-import type { Answer, Call, Route } from '../route.ts'
+import type { Answer, Call, Route } from '../http/route.ts'
 import { MCP_DIALECT } from './errors.ts'
 import { Exchange } from './exchange.ts'
 import { refuseForeignHosts } from './hosts.ts'

@@ -1,7 +1,7 @@
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import { checkInteger, isAbsent, textAt } from '../../subgraphs/common/check.ts'
-import type { Call, JsonObject } from '../route.ts'
-import { type HitData, SEARCH, toSearchResult } from '../search.ts'
+import type { Call, JsonObject } from '../http/route.ts'
+import { type HitData, SEARCH, toSearchResult } from '../routes/search.ts'
 import { NOTICE, resultOf, sourceLine } from './passages.ts'
 import type { CollectionData } from './tools.ts'
 

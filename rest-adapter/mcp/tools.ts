@@ -1,7 +1,7 @@
 import { ErrorCode, type ListToolsResult, McpError, type Tool } from '@modelcontextprotocol/sdk/types.js'
 import { KisError } from '../../subgraphs/common/errors.ts'
-import type { ConnectionData } from '../lists.ts'
-import type { Call } from '../route.ts'
+import type { ConnectionData } from '../http/lists.ts'
+import type { Call } from '../http/route.ts'
 
 /** Tools on a page; many clients read the first page alone. */
 const PAGE_TOOLS = 50

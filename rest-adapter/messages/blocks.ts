@@ -1,5 +1,5 @@
 import { checkOneOf, listAt, objectAt, refuse, textAt } from '../../subgraphs/common/check.ts'
-import type { JsonObject } from '../route.ts'
+import type { JsonObject } from '../http/route.ts'
 
 const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp']
 const MAX_TEXTS = 4_096

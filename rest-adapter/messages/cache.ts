@@ -1,4 +1,4 @@
-import type { JsonObject } from '../route.ts'
+import type { JsonObject } from '../http/route.ts'
 
 /**
  * Whether anything of a request is to be kept in the vendor's cache. The chat protocol's field is for the whole request: the vendor marks the end

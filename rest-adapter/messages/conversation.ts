@@ -1,5 +1,5 @@
 import { checkBoolean, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../../subgraphs/common/check.ts'
-import type { JsonObject } from '../route.ts'
+import type { JsonObject } from '../http/route.ts'
 import { imagePartOf, NOT_TAKEN, textOf, textsOf } from './blocks.ts'
 import { ReasoningOfMessage } from './reasoning.ts'
 

@@ -1,6 +1,6 @@
 import { ERRORS, type ErrorCode } from '../../schema/errors.ts'
 import type { KisError } from '../../subgraphs/common/errors.ts'
-import type { Dialect } from '../route.ts'
+import type { Dialect } from '../http/route.ts'
 
 /** Codes whose status is another one in the Messages API, which tells an empty wallet and an overload from a limit by the status alone. */
 const STATUSES: Partial<Readonly<Record<ErrorCode, number>>> = {

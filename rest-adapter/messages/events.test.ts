@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { JsonObject } from '../route.ts'
+import type { JsonObject } from '../http/route.ts'
 import { messageOf } from './answer.ts'
 import { type MessageEvent, MessageEvents } from './events.ts'
 

@@ -1,5 +1,5 @@
 import { checkOneOf, isAbsent, objectAt, textAt } from '../../subgraphs/common/check.ts'
-import type { JsonObject } from '../route.ts'
+import type { JsonObject } from '../http/route.ts'
 
 const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max']
 /** Far deeper than any schema; keeps the walk off the end of the stack. */

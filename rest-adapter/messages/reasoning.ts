@@ -1,4 +1,4 @@
-import type { JsonObject } from '../route.ts'
+import type { JsonObject } from '../http/route.ts'
 
 /**
  * Reasoning that a vendor wants back, in the two opaque fields that clients of the Messages API return unchanged: a thinking block's `signature`

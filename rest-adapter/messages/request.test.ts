@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { KisError } from '../../subgraphs/common/errors.ts'
-import type { JsonObject } from '../route.ts'
+import type { JsonObject } from '../http/route.ts'
 import { chatRequestOf, ownWarning } from './request.ts'
 
 const user = (content: unknown) => ({ role: 'user', content })

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { checkInteger, checkNumber, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../../subgraphs/common/check.ts'
 import type { KisError } from '../../subgraphs/common/errors.ts'
-import { type JsonObject, withParam } from '../route.ts'
+import { type JsonObject, withParam } from '../http/route.ts'
 import { asksForCache } from './cache.ts'
 import { Conversation } from './conversation.ts'
 import { outputOf } from './output.ts'

@@ -1,5 +1,5 @@
 import { checkBoolean, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../../subgraphs/common/check.ts'
-import type { JsonObject } from '../route.ts'
+import type { JsonObject } from '../http/route.ts'
 import { isClosed } from './output.ts'
 
 /** The chat protocol's bound, which inference checks, is lower. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import type { JsonObject } from '../route.ts'
+import type { JsonObject } from '../http/route.ts'
 import { messageOf } from './answer.ts'
 import { MessageEvents } from './events.ts'
 import { chatRequestOf } from './request.ts'

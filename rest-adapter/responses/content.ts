@@ -1,5 +1,5 @@
 import { isAbsent, listAt, objectAt, refuse, textAt } from '../../subgraphs/common/check.ts'
-import type { JsonObject } from '../route.ts'
+import type { JsonObject } from '../http/route.ts'
 
 /** A part of the chat protocol, and where it comes from. */
 export interface Part {

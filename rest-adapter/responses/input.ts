@@ -1,5 +1,5 @@
 import { checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../../subgraphs/common/check.ts'
-import type { JsonObject } from '../route.ts'
+import type { JsonObject } from '../http/route.ts'
 import { contentOf, type Part, partsOf } from './content.ts'
 import type { MessageOrigin } from './params.ts'
 import { type ReasoningState, reasoningOf } from './reasoning.ts'

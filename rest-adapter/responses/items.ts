@@ -1,4 +1,4 @@
-import type { JsonObject } from '../route.ts'
+import type { JsonObject } from '../http/route.ts'
 import { encryptedContentOf, type ReasoningState } from './reasoning.ts'
 
 /** Where an item stands in the output, and where its events go. */

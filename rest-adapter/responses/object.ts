@@ -1,5 +1,5 @@
-import type { ChargedUsage } from '../chat-operations.ts'
-import type { JsonObject } from '../route.ts'
+import type { ChargedUsage } from '../chat/chat-operations.ts'
+import type { JsonObject } from '../http/route.ts'
 
 /** Everything of a response that does not come from the model: what it is, and the settings that it was made by. */
 export function settingsOf(body: JsonObject): JsonObject {

@@ -1,5 +1,5 @@
 import type { KisError } from '../../subgraphs/common/errors.ts'
-import { withParam } from '../route.ts'
+import { withParam } from '../http/route.ts'
 
 /** Where one message of the chat request comes from, as paths in the caller's own request. */
 export interface MessageOrigin {

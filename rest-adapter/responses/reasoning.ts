@@ -1,5 +1,5 @@
 import { isAbsent, listAt, objectAt, textAt } from '../../subgraphs/common/check.ts'
-import type { JsonObject } from '../route.ts'
+import type { JsonObject } from '../http/route.ts'
 
 /** What an engine wants back beside the text of its reasoning. */
 export interface ReasoningState {

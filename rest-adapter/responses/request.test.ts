@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { KisError } from '../../subgraphs/common/errors.ts'
-import type { JsonObject } from '../route.ts'
+import type { JsonObject } from '../http/route.ts'
 import { conversationOf } from './input.ts'
 import { encryptedContentOf } from './reasoning.ts'
 import { translateRequest } from './request.ts'

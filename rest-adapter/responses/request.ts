@@ -1,5 +1,5 @@
 import { isAbsent, refuse } from '../../subgraphs/common/check.ts'
-import type { JsonObject } from '../route.ts'
+import type { JsonObject } from '../http/route.ts'
 import { conversationOf } from './input.ts'
 import type { MessageOrigin } from './params.ts'
 import { chatToolChoiceOf, chatToolsOf } from './tools.ts'

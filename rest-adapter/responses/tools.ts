@@ -1,5 +1,5 @@
 import { isAbsent, listAt, objectAt, refuse, textAt } from '../../subgraphs/common/check.ts'
-import type { JsonObject } from '../route.ts'
+import type { JsonObject } from '../http/route.ts'
 
 /** OpenAI's own bound of one request. */
 const MAX_TOOLS = 128

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import type { ResponseStreamEvent } from 'openai/resources/responses/responses'
 import { describe, expect, it } from 'vitest'
-import { systemClock } from '../../subgraphs/common/clock.ts'
 import { KisError } from '../../subgraphs/common/errors.ts'
-import { idSource } from '../../subgraphs/common/ids.ts'
+import { systemClock } from '../../subgraphs/common/process/clock.ts'
+import { idSource } from '../../subgraphs/common/process/ids.ts'
 import { responseOf } from '../../test/support/response-events.ts'
-import type { JsonObject } from '../route.ts'
+import type { JsonObject } from '../http/route.ts'
 import { chunkOf, ResponseWriter } from './writer.ts'
 
 const ids = idSource(systemClock)

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import { apiKeyFrom } from './accounts/domain/api-key.ts'
 import { readBillingConfig } from './config.ts'
-import { apiKeyFrom } from './domain/api-key.ts'
 
 describe('the configuration of billing', () => {
   it('has defaults', () => {

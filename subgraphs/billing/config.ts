@@ -1,11 +1,11 @@
 import { join } from 'node:path'
-import { ConfigError } from '../common/config-error.ts'
-import { parseEgressAllow } from '../common/egress-address.ts'
-import { type MongoDatabase, mongoDatabaseOf } from '../common/mongodb-url.ts'
-import type { Plan } from '../common/principal.ts'
+import { type MongoDatabase, mongoDatabaseOf } from '../common/documents/mongodb-url.ts'
+import { parseEgressAllow } from '../common/egress/egress-address.ts'
+import type { Plan } from '../common/identity/principal.ts'
+import { ConfigError } from '../common/process/config-error.ts'
 import { parseUsd } from '../common/usd.ts'
-import { isApiKey } from './domain/api-key.ts'
-import { MAX_NANO_USD } from './domain/money.ts'
+import { isApiKey } from './accounts/domain/api-key.ts'
+import { MAX_NANO_USD } from './ledger/domain/money.ts'
 
 /** What billing reads from the environment. */
 export interface BillingSettings {

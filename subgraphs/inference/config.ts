@@ -1,8 +1,8 @@
 import { join, resolve } from 'node:path'
-import { type CatalogFile, readCatalogFile } from '../common/catalog-file.ts'
-import { ConfigError } from '../common/config-error.ts'
-import { parseEgressAllow } from '../common/egress-address.ts'
-import { type MongoDatabase, mongoDatabaseOf } from '../common/mongodb-url.ts'
+import { type CatalogFile, readCatalogFile } from '../common/catalog/catalog-file.ts'
+import { type MongoDatabase, mongoDatabaseOf } from '../common/documents/mongodb-url.ts'
+import { parseEgressAllow } from '../common/egress/egress-address.ts'
+import { ConfigError } from '../common/process/config-error.ts'
 
 export interface InferenceConfig {
   readonly catalog: Pick<CatalogFile, 'engines' | 'models'>

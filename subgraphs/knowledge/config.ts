@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { ConfigError } from '../common/config-error.ts'
-import { type MongoDatabase, mongoDatabaseOf } from '../common/mongodb-url.ts'
+import { type MongoDatabase, mongoDatabaseOf } from '../common/documents/mongodb-url.ts'
+import { ConfigError } from '../common/process/config-error.ts'
 
 export interface KnowledgeConfig {
   /** Folder of the embedded stores. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Caller, callerOf, nano, newOrganization } from '../support/client.ts'
-import { type Service, startEmbedded } from '../support/service.ts'
+import { type Service, startEmbedded } from '../support/processes/service.ts'
 
 const url = process.env.KIS_TEST_EMBEDDINGS_URL
 const suite = url ? describe : describe.skip

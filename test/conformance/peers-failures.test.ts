@@ -3,14 +3,14 @@ import OpenAI from 'openai'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { restRoutes } from '../../rest-adapter/main.ts'
 import { type Caller, callerOf, nano, newOrganization } from '../support/client.ts'
+import { type Answering, VendorCloud } from '../support/engines/vendor-cloud.ts'
+import { ANTHROPIC_WIRE, GOOGLE_WIRE, saying } from '../support/engines/vendor-wires.ts'
 import { eventually } from '../support/eventually.ts'
-import { type Service, startEmbedded } from '../support/service.ts'
-import { type Answering, VendorCloud } from '../support/vendor-cloud.ts'
-import { ANTHROPIC_WIRE, GOOGLE_WIRE, saying } from '../support/vendor-wires.ts'
+import { type Service, startEmbedded } from '../support/processes/service.ts'
 
 /**
  * What other gateways were seen to get wrong, or have open issues of, each as a test of the running service. Speech has its own in
- * `test/e2e/transcriptions.test.ts`; who stands in for a failing engine, and never outside allowlist and residency, in `test/e2e/fallbacks.test.ts`;
+ * `test/e2e/models/transcriptions.test.ts`; who stands in for a failing engine, and never outside allowlist and residency, in `test/e2e/models/fallbacks.test.ts`;
  * money under concurrency, crashes and retries beside the ledger.
  */
 const catalogOf = (url: string) => `

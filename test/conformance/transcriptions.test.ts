@@ -3,7 +3,7 @@ import { BadRequestError, toFile } from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { balancedWallet, type Caller, callerOf, nano, newOrganization } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
-import { type Service, startEmbedded } from '../support/service.ts'
+import { type Service, startEmbedded } from '../support/processes/service.ts'
 
 const url = process.env.KIS_TEST_SPEECH_URL
 const suite = url ? describe : describe.skip

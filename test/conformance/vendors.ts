@@ -1,4 +1,12 @@
-import { ANTHROPIC_WIRE, BEDROCK_WIRE, COHERE_WIRE, GOOGLE_WIRE, MISTRAL_WIRE, OPENAI_WIRE, type Wire } from '../support/vendor-wires.ts'
+import {
+  ANTHROPIC_WIRE,
+  BEDROCK_WIRE,
+  COHERE_WIRE,
+  GOOGLE_WIRE,
+  MISTRAL_WIRE,
+  OPENAI_WIRE,
+  type Wire,
+} from '../support/engines/vendor-wires.ts'
 
 export interface ConformanceVendor {
   readonly name: string

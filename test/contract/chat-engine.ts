@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { isAbort, KisError } from '../../subgraphs/common/errors.ts'
 import type { ChatCall, ChatEngine, ProtocolObject } from '../../subgraphs/inference/ports/engines.ts'
-import { VendorCloud } from '../support/vendor-cloud.ts'
-import { beginning, DEFAULT_USAGE, failing, type Said, saying, type Wire } from '../support/vendor-wires.ts'
+import { VendorCloud } from '../support/engines/vendor-cloud.ts'
+import { beginning, DEFAULT_USAGE, failing, type Said, saying, type Wire } from '../support/engines/vendor-wires.ts'
 
 /** One kind of engine, before a vendor's cloud. */
 export interface ChatEngineCase {

@@ -1,10 +1,10 @@
 import { expect } from 'vitest'
-import { systemClock } from '../../subgraphs/common/clock.ts'
+import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { type AiSdkEngineOptions, openAiSdkEngines } from '../../subgraphs/inference/adapters/ai-sdk/engines.ts'
 import { azureAddresses } from '../../subgraphs/inference/adapters/openai/azure.ts'
 import { createOpenAiEngines } from '../../subgraphs/inference/adapters/openai/engines.ts'
-import type { VendorCloud } from '../support/vendor-cloud.ts'
-import { ANTHROPIC_WIRE, BEDROCK_WIRE, COHERE_WIRE, GOOGLE_WIRE, MISTRAL_WIRE, OPENAI_WIRE } from '../support/vendor-wires.ts'
+import type { VendorCloud } from '../support/engines/vendor-cloud.ts'
+import { ANTHROPIC_WIRE, BEDROCK_WIRE, COHERE_WIRE, GOOGLE_WIRE, MISTRAL_WIRE, OPENAI_WIRE } from '../support/engines/vendor-wires.ts'
 import { type ChatEngineCase, chatEngineSuite, RICH_REQUEST } from './chat-engine.ts'
 
 const KEY = 'secret-of-the-operator'

@@ -1,8 +1,8 @@
 import { afterAll } from 'vitest'
-import { silentLog } from '../../subgraphs/common/log.ts'
+import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { openElasticsearchChunkIndex } from '../../subgraphs/knowledge/adapters/elasticsearch/chunk-index.ts'
-import { ELASTICSEARCH, testIndices } from '../support/elasticsearch.ts'
-import { onEngine } from '../support/engine-url.ts'
+import { ELASTICSEARCH, testIndices } from '../support/engines/elasticsearch.ts'
+import { onEngine } from '../support/engines/engine-url.ts'
 import { chunkIndexContract } from './chunk-index.ts'
 
 await onEngine(ELASTICSEARCH, 'Elasticsearch as a chunk index', (url) => {

@@ -3,10 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openMongoDocumentStore } from '../../subgraphs/common/adapters/mongodb/document-store.ts'
 import { openSqliteDocumentStore } from '../../subgraphs/common/adapters/sqlite/document-store.ts'
-import { silentLog } from '../../subgraphs/common/log.ts'
-import { onEngine } from '../support/engine-url.ts'
+import { silentLog } from '../../subgraphs/common/process/log.ts'
+import { onEngine } from '../support/engines/engine-url.ts'
+import { dropDatabases, newDatabaseName } from '../support/engines/mongodb.ts'
 import { MemoryDocumentStore } from '../support/memory-document-store.ts'
-import { dropDatabases, newDatabaseName } from '../support/mongodb.ts'
 import { keyedCallsContract } from './keyed-calls.ts'
 
 keyedCallsContract('the fake', async () => ({ store: new MemoryDocumentStore(), close: async () => undefined }))

@@ -1,10 +1,10 @@
 import type { ExecutionResult } from 'graphql'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { endableIterator } from '../../subgraphs/common/endable-iterator.ts'
 import { KisError } from '../../subgraphs/common/errors.ts'
-import type { Link, LinkContext } from '../../subgraphs/common/link.ts'
-import type { Principal } from '../../subgraphs/common/principal.ts'
-import { type ResolverContext, type Subgraph, subgraphSchema } from '../../subgraphs/common/subgraph.ts'
+import type { Principal } from '../../subgraphs/common/identity/principal.ts'
+import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
+import { type ResolverContext, type Subgraph, subgraphSchema } from '../../subgraphs/common/link/subgraph.ts'
+import { endableIterator } from '../../subgraphs/common/process/endable-iterator.ts'
 import { eventually } from '../support/eventually.ts'
 
 export const somebody: Principal = {

@@ -1,6 +1,6 @@
 import { openMongoBlobStore } from '../../subgraphs/knowledge/adapters/mongodb/blob-store.ts'
-import { onEngine } from '../support/engine-url.ts'
-import { dropDatabases, newDatabaseName } from '../support/mongodb.ts'
+import { onEngine } from '../support/engines/engine-url.ts'
+import { dropDatabases, newDatabaseName } from '../support/engines/mongodb.ts'
 import { blobStoreContract } from './blob-store.ts'
 
 await onEngine('KIS_TEST_MONGODB_URL', 'blob store: MongoDB', (url) => {

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { silentLog } from '../../subgraphs/common/log.ts'
+import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { openSqliteBlobStore } from '../../subgraphs/knowledge/adapters/sqlite/blob-store.ts'
 import { blobStoreContract } from './blob-store.ts'
 

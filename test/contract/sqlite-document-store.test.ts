@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openSqliteDocumentStore } from '../../subgraphs/common/adapters/sqlite/document-store.ts'
-import { silentLog } from '../../subgraphs/common/log.ts'
+import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { documentStoreContract } from './document-store.ts'
 
 documentStoreContract('SQLite', async () => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { addDocument, callerOf, type Json, newCollection, newOrganization } from '../support/client.ts'
-import { type Service, startEmbedded } from '../support/service.ts'
+import { type Service, startEmbedded } from '../support/processes/service.ts'
 import { AGENT_QUESTION, FILES, type FrozenList, SEARCH, WORKFLOW_INPUTS } from './contents.ts'
 
 const CHATS = 30

@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { silentLog } from '../../subgraphs/common/log.ts'
+import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { openDocumentParser } from '../../subgraphs/knowledge/adapters/parser/open-document-parser.ts'
 import { type DocumentParser, type ParsedDocument, ParseFailure } from '../../subgraphs/knowledge/ports/document-parser.ts'
+import { type FileToRead, seedFiles, spoiledFile } from '../support/data/spoiled-files.ts'
 import { eventually } from '../support/eventually.ts'
 import { FUZZ_TIMEOUT_MS, fuzz } from '../support/fuzz.ts'
-import { type FileToRead, seedFiles, spoiledFile } from '../support/spoiled-files.ts'
 
 /** The parser's time limit here. A file that is made to take long ends by it, as `timeout`. */
 const LIMIT_MS = 20_000

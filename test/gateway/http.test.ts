@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { KisError } from '../../subgraphs/common/errors.ts'
-import { LargeBodies } from '../../subgraphs/common/large-bodies.ts'
+import { LargeBodies } from '../../subgraphs/common/server/large-bodies.ts'
 import { eventually } from '../support/eventually.ts'
 import { shop } from './support/shop.ts'
 import { CONFIG, KEY, OTHER_KEY, startGateway, UNKNOWN_KEY } from './support/start.ts'

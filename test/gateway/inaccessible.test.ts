@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { buildClientSchema, buildSchema, type GraphQLObjectType, getIntrospectionQuery, isObjectType } from 'graphql'
 import { describe, expect, it } from 'vitest'
-import type { Link } from '../../subgraphs/common/link.ts'
+import type { Link } from '../../subgraphs/common/link/link.ts'
 import { collect, connect, startGateway } from './support/start.ts'
 
 const supergraphSdl = readFileSync(new URL('../../schema/supergraph.graphql', import.meta.url), 'utf8')

@@ -3,7 +3,7 @@ import { Documents } from '../../gateway/documents.ts'
 import { Federation } from '../../gateway/federation/federation.ts'
 import { createMask } from '../../gateway/mask.ts'
 import { Operations } from '../../gateway/operations.ts'
-import { silentLog } from '../../subgraphs/common/log.ts'
+import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { shop } from './support/shop.ts'
 import { CONFIG, KEY, OTHER_KEY, principalOf } from './support/start.ts'
 

@@ -4,7 +4,7 @@ import { QueryPlanner } from '@apollo/query-planner'
 import { type OperationDefinitionNode, parse } from 'graphql'
 import { expect, it } from 'vitest'
 import { passesThrough } from '../../gateway/federation/pass-through.ts'
-import { EVENT } from '../../rest-adapter/agent-run-objects.ts'
+import { EVENT } from '../../rest-adapter/routes/agent-run-objects.ts'
 
 const supergraph = Supergraph.build(readFileSync(new URL('../../schema/supergraph.graphql', import.meta.url), 'utf8'), {
   supportedFeatures: null,

@@ -1,6 +1,6 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, it } from 'vitest'
-import { readOpenApi } from '../../rest-adapter/openapi.ts'
+import { readOpenApi } from '../../rest-adapter/http/openapi.ts'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import { errorOf, startAdapter } from './support.ts'
 

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import OpenAI from 'openai'
 import { describe, expect, it } from 'vitest'
-import type { Clock } from '../../subgraphs/common/clock.ts'
 import { KisError, ModelNotFound } from '../../subgraphs/common/errors.ts'
+import type { Clock } from '../../subgraphs/common/process/clock.ts'
 import { KEY, type RunningAdapter, startAdapter } from './support.ts'
 
 const messages = [{ role: 'user' as const, content: 'How long is annual leave?' }]

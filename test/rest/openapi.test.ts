@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { readOpenApi, type Schema } from '../../rest-adapter/http/openapi.ts'
 import { restRoutes } from '../../rest-adapter/main.ts'
-import { readOpenApi, type Schema } from '../../rest-adapter/openapi.ts'
 import { ERRORS } from '../../schema/errors.ts'
 import { EVENTS } from '../../schema/events.ts'
 import { startAdapter } from './support.ts'

@@ -3,7 +3,7 @@ import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
 import { KisError, PermissionDenied } from '../../subgraphs/common/errors.ts'
-import { LargeBodies } from '../../subgraphs/common/large-bodies.ts'
+import { LargeBodies } from '../../subgraphs/common/server/large-bodies.ts'
 import { errorOf, KEY, startAdapter } from './support.ts'
 
 const collection = { collection_code: 'hr', collection_name: 'Handbook', embedding_model: 'm' }

@@ -1,6 +1,6 @@
 import type { Json } from './client.ts'
-import type { Answering, VendorCloud } from './vendor-cloud.ts'
-import { OPENAI_WIRE, saying } from './vendor-wires.ts'
+import type { Answering, VendorCloud } from './engines/vendor-cloud.ts'
+import { OPENAI_WIRE, saying } from './engines/vendor-wires.ts'
 
 export const ARABIC_FILE = `# دليل الموظف
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { addDocument, type Caller, callerOf, newCollection } from './client.ts'
-import type { Service } from './service.ts'
+import type { Service } from './processes/service.ts'
 
 /** One thing that a hostile tenant, or a stranger, does to a service. Whatever comes of it is the service's to decide: an attack never fails. */
 export interface Attack {

@@ -1,7 +1,7 @@
 import { type Client, createClient } from 'graphql-ws'
 import OpenAI from 'openai'
 import { WebSocket } from 'ws'
-import type { Service } from './service.ts'
+import type { Service } from './processes/service.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of many shapes
 export type Json = any

@@ -14,7 +14,7 @@ import {
   isObjectType,
 } from 'graphql'
 import { Requirements } from '../../gateway/federation/requirements.ts'
-import { readOpenApi, type Schema } from '../../rest-adapter/openapi.ts'
+import { readOpenApi, type Schema } from '../../rest-adapter/http/openapi.ts'
 
 /** What the contract offers to callers, for suites that must not forget a part of it. */
 export const openapi = readOpenApi()

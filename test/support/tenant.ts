@@ -1,6 +1,6 @@
 import { addDocument, type Caller, type Json } from './client.ts'
+import type { WebhookReceiver } from './engines/webhook-receiver.ts'
 import { eventually } from './eventually.ts'
-import type { WebhookReceiver } from './webhook-receiver.ts'
 
 /** Stands in everything that is a tenant's own text, so that it is found wherever it should not be. */
 export const markOf = (tenant: string) => `zq${tenant}mark`

@@ -1,11 +1,11 @@
 import type { EventSource } from '../../../schema/events.ts'
-import type { PageArguments } from '../../common/connection.ts'
 import { KisError } from '../../common/errors.ts'
-import { type Caller, requirePrincipal, requireService } from '../../common/principal.ts'
-import type { ResolverContext, Resolvers } from '../../common/subgraph.ts'
-import type { DeliveryStatus, WebhookEndpoint } from '../domain/webhooks/records.ts'
-import type { BillingDeps } from '../use-cases/deps.ts'
-import { acceptEvents, type EventPage } from '../use-cases/webhooks/accept-events.ts'
+import { type Caller, requirePrincipal, requireService } from '../../common/identity/principal.ts'
+import type { PageArguments } from '../../common/link/connection.ts'
+import type { ResolverContext, Resolvers } from '../../common/link/subgraph.ts'
+import type { BillingDeps } from '../deps.ts'
+import type { DeliveryStatus, WebhookEndpoint } from '../webhooks/domain/records.ts'
+import { acceptEvents, type EventPage } from '../webhooks/use-cases/accept-events.ts'
 import {
   createEndpoint,
   deleteEndpoint,
@@ -14,10 +14,10 @@ import {
   listEndpoints,
   rotateSecret,
   updateEndpoint,
-} from '../use-cases/webhooks/endpoints.ts'
-import { listFeeds } from '../use-cases/webhooks/feeds.ts'
-import { type LoggedDelivery, listDeliveries } from '../use-cases/webhooks/list-deliveries.ts'
-import { pingEndpoint, redeliver, redeliverSince } from '../use-cases/webhooks/redeliver.ts'
+} from '../webhooks/use-cases/endpoints.ts'
+import { listFeeds } from '../webhooks/use-cases/feeds.ts'
+import { type LoggedDelivery, listDeliveries } from '../webhooks/use-cases/list-deliveries.ts'
+import { pingEndpoint, redeliver, redeliverSince } from '../webhooks/use-cases/redeliver.ts'
 
 type Context = ResolverContext<BillingDeps>
 type Id = { readonly id: string }

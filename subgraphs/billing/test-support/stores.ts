@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
 import { openSqliteDocumentStore } from '../../common/adapters/sqlite/document-store.ts'
-import { silentLog } from '../../common/log.ts'
 import type { DocumentStore } from '../../common/ports/document-store.ts'
+import { silentLog } from '../../common/process/log.ts'
 
 /** A store of the test's own; disposing it leaves nothing behind. */
 export const STORES: readonly { readonly name: string; readonly open: () => Promise<DocumentStore> }[] = [

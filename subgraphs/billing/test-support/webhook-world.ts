@@ -1,11 +1,11 @@
-import type { EgressAnswer, EgressRequest } from '../../common/egress.ts'
-import { EgressError } from '../../common/egress.ts'
+import type { EgressAnswer, EgressRequest } from '../../common/egress/egress.ts'
+import { EgressError } from '../../common/egress/egress.ts'
+import type { WebhookEvent } from '../../common/events/webhook-events.ts'
 import type { DocumentStore } from '../../common/ports/document-store.ts'
-import type { WebhookEvent } from '../../common/webhook-events.ts'
-import type { BillingDeps } from '../use-cases/deps.ts'
-import { acceptEvents } from '../use-cases/webhooks/accept-events.ts'
-import { createEndpoint } from '../use-cases/webhooks/endpoints.ts'
-import { WebhookSender } from '../use-cases/webhooks/webhook-sender.ts'
+import type { BillingDeps } from '../deps.ts'
+import { acceptEvents } from '../webhooks/use-cases/accept-events.ts'
+import { createEndpoint } from '../webhooks/use-cases/endpoints.ts'
+import { WebhookSender } from '../webhooks/use-cases/webhook-sender.ts'
 import { type ManualClock, openBilling, principalOf } from './world.ts'
 
 export interface Sent {

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs'
 import type { ExecutionResult } from 'graphql'
 import { buildASTSchema, parse, validate } from 'graphql'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { systemClock } from '../../common/clock.ts'
 import { KisError, ServiceUnavailable } from '../../common/errors.ts'
-import type { Link, Operation } from '../../common/link.ts'
-import { somebody } from '../testing/parts.ts'
+import type { Link, Operation } from '../../common/link/link.ts'
+import { systemClock } from '../../common/process/clock.ts'
+import { somebody } from '../test-support/parts.ts'
 import { billingOver } from './billing-link.ts'
 
 const rates = { inputTokens: 150_000_000n, cachedInputTokens: 1n, cacheWriteTokens: 2n, outputTokens: 600_000_000n, audioMilliseconds: 0n }

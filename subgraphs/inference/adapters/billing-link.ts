@@ -1,7 +1,7 @@
-import type { Clock } from '../../common/clock.ts'
 import { KisError, ServiceUnavailable, StalePrincipal } from '../../common/errors.ts'
-import { type Link, request } from '../../common/link.ts'
-import { PRINCIPAL_FIELDS, type PrincipalAnswer, principalFrom } from '../../common/principal-answer.ts'
+import { PRINCIPAL_FIELDS, type PrincipalAnswer, principalFrom } from '../../common/identity/principal-answer.ts'
+import { type Link, request } from '../../common/link/link.ts'
+import type { Clock } from '../../common/process/clock.ts'
 import { formatUsd, parseUsd } from '../../common/usd.ts'
 import type { Billing, BillingContext, Quantities, RateCard, Rates } from '../ports/billing.ts'
 

@@ -1,5 +1,5 @@
 import { KisError, NotFound } from '../../common/errors.ts'
-import { type Link, request } from '../../common/link.ts'
+import { type Link, request } from '../../common/link/link.ts'
 import { parseUsd } from '../../common/usd.ts'
 import type { BillingContext } from '../ports/billing.ts'
 import type { CollectionDescription, Knowledge, Passage } from '../ports/knowledge.ts'

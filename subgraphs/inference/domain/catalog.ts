@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { CatalogFile, Feature, ModelEntry, TokenPrices } from '../../common/catalog-file.ts'
+import type { CatalogFile, Feature, ModelEntry, TokenPrices } from '../../common/catalog/catalog-file.ts'
 import type { RateCard, Rates } from '../ports/billing.ts'
 
 export type ModelKind = ModelEntry['kind']

@@ -1,7 +1,11 @@
 /** Money, as inference needs it: a GraphQL client of billing stands behind it. Amounts are nano-USD. */
 export interface Billing {
   /** Whose work it is, as the key stands now, also when it is revoked; null: the organization is gone. For work that outlives its call. */
-  principalOf(organizationId: string, apiKeyId: string, signal: AbortSignal): Promise<import('../../common/principal.ts').Principal | null>
+  principalOf(
+    organizationId: string,
+    apiKeyId: string,
+    signal: AbortSignal,
+  ): Promise<import('../../common/identity/principal.ts').Principal | null>
   /** What each hold would take, and whether the caller's wallet covers it now; nothing is held. @throws {KisError} */
   quoteHolds(holds: readonly Pick<HoldRequest, 'rateCard' | 'ceiling'>[], context: BillingContext): Promise<readonly HoldQuote[]>
   /** @throws {KisError} `insufficient_quota`: nothing is held. `service_unavailable`: whether it is held is unknown; void it or let it expire. */
@@ -76,7 +80,7 @@ export interface RateTier extends Rates {
 }
 
 export interface BillingContext {
-  readonly caller: import('../../common/principal.ts').Principal
+  readonly caller: import('../../common/identity/principal.ts').Principal
   readonly requestId: string
   readonly signal: AbortSignal
   /** The hold of the run that the call is a step of. Absent: the wallet pays. */

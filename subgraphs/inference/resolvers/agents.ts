@@ -1,11 +1,11 @@
-import { connectionOf, type PageArguments, pageOf } from '../../common/connection.ts'
 import { NotFound } from '../../common/errors.ts'
-import { type Principal, requireScope } from '../../common/principal.ts'
-import type { ResolverContext } from '../../common/subgraph.ts'
+import { type Principal, requireScope } from '../../common/identity/principal.ts'
+import { connectionOf, type PageArguments, pageOf } from '../../common/link/connection.ts'
+import type { ResolverContext } from '../../common/link/subgraph.ts'
 import { type AgentDefinition, type AgentInput, readDefinition } from '../domain/agents/definition.ts'
 import { createAgent, deleteAgent, getAgent, updateAgent } from '../use-cases/agents/agents.ts'
-import type { AgentRecord } from '../use-cases/collections.ts'
 import type { ServedDeps } from '../use-cases/deps.ts'
+import type { AgentRecord } from '../use-cases/tables.ts'
 
 type Context = ResolverContext<ServedDeps>
 export type ListArguments = PageArguments & { readonly order?: 'asc' | 'desc' | null }

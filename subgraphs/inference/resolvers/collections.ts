@@ -1,5 +1,5 @@
-import { requireScope } from '../../common/principal.ts'
-import type { ResolverContext } from '../../common/subgraph.ts'
+import { requireScope } from '../../common/identity/principal.ts'
+import type { ResolverContext } from '../../common/link/subgraph.ts'
 import { describeCollection } from '../domain/agents/describe-collection.ts'
 import { SEARCH_PARAMETERS } from '../domain/agents/search-tools.ts'
 import type { ServedDeps } from '../use-cases/deps.ts'

@@ -1,10 +1,10 @@
-import type { ResolverContext } from '../../common/subgraph.ts'
-import { base64Of } from '../domain/vectors.ts'
-import { createEmbeddings, type Embeddings } from '../use-cases/create-embeddings.ts'
+import type { ResolverContext } from '../../common/link/subgraph.ts'
+import { base64Of } from '../domain/embeddings/vectors.ts'
 import type { Deps } from '../use-cases/deps.ts'
-import { closeEmbedding, embedPassages, openEmbedding } from '../use-cases/embed-document.ts'
-import { embedQuery } from '../use-cases/embed-query.ts'
-import { isReplayed, onceForKey } from '../use-cases/once-for-key.ts'
+import { createEmbeddings, type Embeddings } from '../use-cases/embeddings/create-embeddings.ts'
+import { closeEmbedding, embedPassages, openEmbedding } from '../use-cases/embeddings/embed-document.ts'
+import { embedQuery } from '../use-cases/embeddings/embed-query.ts'
+import { isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
 
 type Context = ResolverContext<Deps>
 type EncodingFormat = 'float' | 'base64'

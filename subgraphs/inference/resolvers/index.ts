@@ -1,5 +1,5 @@
-import type { ResolverContext, Resolvers } from '../../common/subgraph.ts'
-import { verifyFiles } from '../../common/verify-files.ts'
+import { verifyFiles } from '../../common/documents/verify-files.ts'
+import type { ResolverContext, Resolvers } from '../../common/link/subgraph.ts'
 import type { ServedDeps } from '../use-cases/deps.ts'
 import {
   AgentRunErrorFields,

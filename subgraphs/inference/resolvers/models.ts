@@ -1,9 +1,9 @@
-import { requireScope } from '../../common/principal.ts'
-import type { ResolverContext } from '../../common/subgraph.ts'
+import { requireScope } from '../../common/identity/principal.ts'
+import type { ResolverContext } from '../../common/link/subgraph.ts'
 import type { Model, ModelKind } from '../domain/catalog.ts'
-import { isOffered } from '../domain/residency.ts'
+import { isOffered } from '../domain/engines/residency.ts'
 import type { Deps } from '../use-cases/deps.ts'
-import { countTokens, describeEmbeddingModel } from '../use-cases/describe-embedding-model.ts'
+import { countTokens, describeEmbeddingModel } from '../use-cases/embeddings/describe-embedding-model.ts'
 
 type Context = ResolverContext<Deps>
 

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
-import { type LinkContext, request } from '../../common/link.ts'
-import { localLink } from '../../common/local-link.ts'
-import { silentLog } from '../../common/log.ts'
-import { type Subgraph, subgraphSchema } from '../../common/subgraph.ts'
-import { asking, parts, somebody } from '../testing/parts.ts'
-import { completion, stream, usage, usageChunk } from '../testing/scripted-engine.ts'
+import { type LinkContext, request } from '../../common/link/link.ts'
+import { localLink } from '../../common/link/local-link.ts'
+import { type Subgraph, subgraphSchema } from '../../common/link/subgraph.ts'
+import { silentLog } from '../../common/process/log.ts'
+import { asking, parts, somebody } from '../test-support/parts.ts'
+import { completion, stream, usage, usageChunk } from '../test-support/scripted-engine.ts'
 import { resolvers } from './index.ts'
 
 function served() {

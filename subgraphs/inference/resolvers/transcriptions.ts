@@ -1,11 +1,11 @@
-import type { ResolverContext } from '../../common/subgraph.ts'
-import { textDeltaOf } from '../domain/transcript-events.ts'
-import type { TranscriptionInput } from '../domain/transcription-request.ts'
-import { createTranscription, type Transcription } from '../use-cases/create-transcription.ts'
+import type { ResolverContext } from '../../common/link/subgraph.ts'
+import { textDeltaOf } from '../domain/transcription/transcript-events.ts'
+import type { TranscriptionInput } from '../domain/transcription/transcription-request.ts'
+import { createTranscription, type Transcription } from '../use-cases/calls/create-transcription.ts'
+import { streamTranscription, type TranscriptionEvent } from '../use-cases/calls/stream-transcription.ts'
 import type { Deps } from '../use-cases/deps.ts'
-import { isReplayed, onceForKey } from '../use-cases/once-for-key.ts'
-import { streamOnceForKey } from '../use-cases/stream-once-for-key.ts'
-import { streamTranscription, type TranscriptionEvent } from '../use-cases/stream-transcription.ts'
+import { isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
+import { streamOnceForKey } from '../use-cases/idempotency/stream-once-for-key.ts'
 
 type Context = ResolverContext<Deps>
 interface Input {

@@ -1,9 +1,9 @@
-import { connectionOf, pageOf } from '../../common/connection.ts'
 import { NotFound } from '../../common/errors.ts'
-import { type Principal, requireScope } from '../../common/principal.ts'
-import type { ResolverContext } from '../../common/subgraph.ts'
-import type { WorkflowRecord } from '../use-cases/collections.ts'
+import { type Principal, requireScope } from '../../common/identity/principal.ts'
+import { connectionOf, pageOf } from '../../common/link/connection.ts'
+import type { ResolverContext } from '../../common/link/subgraph.ts'
 import type { ServedDeps } from '../use-cases/deps.ts'
+import type { WorkflowRecord } from '../use-cases/tables.ts'
 import { createWorkflow, deleteWorkflow, getWorkflow, updateWorkflow, type WorkflowInput } from '../use-cases/workflows/workflows.ts'
 import { idRange, type ListArguments } from './agents.ts'
 

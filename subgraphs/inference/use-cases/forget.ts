@@ -1,5 +1,5 @@
-import type { AgentRecord, Collections, WorkflowRecord } from './collections.ts'
 import type { Deps } from './deps.ts'
+import type { AgentRecord, Collections, WorkflowRecord } from './tables.ts'
 
 /** How soon a deleted workflow is looked at again whose runs are under way. */
 const LATER_MS = 60_000

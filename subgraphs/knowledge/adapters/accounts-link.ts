@@ -1,5 +1,5 @@
-import { type Link, request } from '../../common/link.ts'
-import { PRINCIPAL_FIELDS, type PrincipalAnswer, principalFrom } from '../../common/principal-answer.ts'
+import { PRINCIPAL_FIELDS, type PrincipalAnswer, principalFrom } from '../../common/identity/principal-answer.ts'
+import { type Link, request } from '../../common/link/link.ts'
 import type { Accounts } from '../ports/accounts.ts'
 
 const PRINCIPAL_OF_KEY = `query ($organizationId: ID!, $apiKeyId: ID!) {

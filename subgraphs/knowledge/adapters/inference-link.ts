@@ -1,4 +1,4 @@
-import { type Link, request } from '../../common/link.ts'
+import { type Link, request } from '../../common/link/link.ts'
 import { parseUsd } from '../../common/usd.ts'
 import type { CallContext, EmbeddingModel, Inference } from '../ports/inference.ts'
 

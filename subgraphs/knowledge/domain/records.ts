@@ -1,5 +1,5 @@
-import type { Telling } from '../../common/event-log.ts'
-import type { FairLeasable } from '../../common/fair-jobs.ts'
+import type { FairLeasable } from '../../common/documents/fair-jobs.ts'
+import type { Telling } from '../../common/events/event-log.ts'
 import type { Outline } from './outline.ts'
 
 /** What the primary store keeps. Field names are the store's; every record names its organization, and is read with it. */

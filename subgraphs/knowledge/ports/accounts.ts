@@ -1,4 +1,4 @@
-import type { Principal } from '../../common/principal.ts'
+import type { Principal } from '../../common/identity/principal.ts'
 
 /** Who accepted work belongs to: a GraphQL client of billing stands behind it. */
 export interface Accounts {

@@ -1,4 +1,4 @@
-import type { Principal } from '../../common/principal.ts'
+import type { Principal } from '../../common/identity/principal.ts'
 
 export interface EmbeddingModel {
   readonly id: string

@@ -1,5 +1,5 @@
-import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX } from '../../common/event-log.ts'
-import { JOB_TURNS_INDEX } from '../../common/fair-jobs.ts'
+import { JOB_TURNS_INDEX } from '../../common/documents/fair-jobs.ts'
+import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX } from '../../common/events/event-log.ts'
 import type { DocumentCollection, DocumentStore } from '../../common/ports/document-store.ts'
 import type { BlobRecord, CollectionRecord, DocumentRecord, FileRecord, UsageRecord } from '../domain/records.ts'
 

@@ -1,9 +1,9 @@
-import { connectionOf, type PageArguments, pageOf } from '../../common/connection.ts'
+import { verifyFiles } from '../../common/documents/verify-files.ts'
 import { NotFound } from '../../common/errors.ts'
-import type { EventRecord } from '../../common/event-log.ts'
-import { requirePrincipal, requireScope } from '../../common/principal.ts'
-import type { ResolverContext, Resolvers } from '../../common/subgraph.ts'
-import { verifyFiles } from '../../common/verify-files.ts'
+import type { EventRecord } from '../../common/events/event-log.ts'
+import { requirePrincipal, requireScope } from '../../common/identity/principal.ts'
+import { connectionOf, type PageArguments, pageOf } from '../../common/link/connection.ts'
+import type { ResolverContext, Resolvers } from '../../common/link/subgraph.ts'
 import type { SearchMode } from '../domain/fuse.ts'
 import {
   type CollectionRecord,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { KisError, ServiceUnavailable } from '../../common/errors.ts'
+import type { Principal } from '../../common/identity/principal.ts'
 import { DuplicateKey } from '../../common/ports/document-store.ts'
-import type { Principal } from '../../common/principal.ts'
 import type { BlobRecord, CountedNumber } from '../domain/records.ts'
 import { type Counted, count, usageOf } from './count-usage.ts'
 import type { Deps } from './deps.ts'

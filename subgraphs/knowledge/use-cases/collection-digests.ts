@@ -1,5 +1,5 @@
-import type { Clock } from '../../common/clock.ts'
-import { Lru } from '../../common/lru.ts'
+import type { Clock } from '../../common/process/clock.ts'
+import { Lru } from '../../common/process/lru.ts'
 import { type CollectionDigest, digestOf } from '../domain/digest.ts'
 import type { CollectionRecord } from '../domain/records.ts'
 import type { KnowledgeStore } from '../ports/knowledge-store.ts'

@@ -1,7 +1,7 @@
-import type { Clock } from '../../common/clock.ts'
 import { ServiceUnavailable } from '../../common/errors.ts'
-import { randomHex } from '../../common/ids.ts'
 import { DuplicateKey, type Filter } from '../../common/ports/document-store.ts'
+import type { Clock } from '../../common/process/clock.ts'
+import { randomHex } from '../../common/process/ids.ts'
 import type { CountedNumber, UsageMark, UsageRecord } from '../domain/records.ts'
 import type { KnowledgeStore } from '../ports/knowledge-store.ts'
 

@@ -1,5 +1,5 @@
-import { tell } from '../../common/event-log.ts'
-import { claimJob } from '../../common/jobs.ts'
+import { claimJob } from '../../common/documents/jobs.ts'
+import { tell } from '../../common/events/event-log.ts'
 import { type CollectionRecord, type DocumentRecord, newJob } from '../domain/records.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
 import { count } from './count-usage.ts'

@@ -1,6 +1,6 @@
-import { endableIterator } from '../../common/endable-iterator.ts'
-import type { EventData, EventLog, EventRecord } from '../../common/event-log.ts'
-import type { WebhookEvent } from '../../common/webhook-events.ts'
+import type { EventData, EventLog, EventRecord } from '../../common/events/event-log.ts'
+import type { WebhookEvent } from '../../common/events/webhook-events.ts'
+import { endableIterator } from '../../common/process/endable-iterator.ts'
 import type { DocumentRecord } from '../domain/records.ts'
 import type { Deps } from './deps.ts'
 

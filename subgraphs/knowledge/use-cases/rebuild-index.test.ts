@@ -14,8 +14,8 @@ import {
   principal,
 } from '../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
-import { claimJob } from '../../common/jobs.ts'
-import { silentLog } from '../../common/log.ts'
+import { claimJob } from '../../common/documents/jobs.ts'
+import { silentLog } from '../../common/process/log.ts'
 import { openSqliteChunkIndex } from '../adapters/sqlite/chunk-index.ts'
 import type { DocumentParser, ParsedDocument } from '../ports/document-parser.ts'
 import { createCollection } from './collections.ts'

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
-import type { LinkContext } from '../../common/link.ts'
-import { requireScope } from '../../common/principal.ts'
+import { requireScope } from '../../common/identity/principal.ts'
+import type { LinkContext } from '../../common/link/link.ts'
 import { innermostOf } from '../domain/chunk-context.ts'
 import { embeddingTextOf } from '../domain/chunk-document.ts'
 import { grams, normaliseForEmbedding, words } from '../domain/text-analysis.ts'

@@ -1,4 +1,4 @@
-import { tell } from '../../common/event-log.ts'
+import { tell } from '../../common/events/event-log.ts'
 import { type DocumentRecord, newJob } from '../domain/records.ts'
 import type { Deps } from './deps.ts'
 import { snapshotOf } from './document-events.ts'

@@ -14,9 +14,9 @@ import {
   vectorOf,
 } from '../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
-import { claimJob } from '../../common/jobs.ts'
-import { silentLog } from '../../common/log.ts'
-import type { Principal } from '../../common/principal.ts'
+import { claimJob } from '../../common/documents/jobs.ts'
+import type { Principal } from '../../common/identity/principal.ts'
+import { silentLog } from '../../common/process/log.ts'
 import { openSqliteChunkIndex } from '../adapters/sqlite/chunk-index.ts'
 import { chunkIdOf } from '../domain/records.ts'
 import { grams, words } from '../domain/text-analysis.ts'

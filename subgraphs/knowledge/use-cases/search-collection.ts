@@ -1,6 +1,6 @@
 import { KisError, ModelNotFound } from '../../common/errors.ts'
-import type { LinkContext } from '../../common/link.ts'
-import { type Principal, requireScope } from '../../common/principal.ts'
+import { type Principal, requireScope } from '../../common/identity/principal.ts'
+import type { LinkContext } from '../../common/link/link.ts'
 import { fuse, type RankedChunk, type SearchMode } from '../domain/fuse.ts'
 import { parseSearchFilter } from '../domain/parse-search-filter.ts'
 import type { CollectionRecord, DocumentRecord } from '../domain/records.ts'

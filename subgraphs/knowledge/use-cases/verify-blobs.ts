@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { cursorOf, placeOf } from '../../common/place-cursor.ts'
-import { type Caller, requireScope } from '../../common/principal.ts'
+import { type Caller, requireScope } from '../../common/identity/principal.ts'
+import { cursorOf, placeOf } from '../../common/link/place-cursor.ts'
 import type { BlobRecord, DocumentRecord } from '../domain/records.ts'
 import { BlobDamaged } from '../ports/blob-store.ts'
 import type { Deps } from './deps.ts'

@@ -18,10 +18,10 @@ import {
   type World,
 } from '../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
+import { claimJob } from '../../common/documents/jobs.ts'
 import { KisError } from '../../common/errors.ts'
-import { claimJob } from '../../common/jobs.ts'
-import { silentLog } from '../../common/log.ts'
-import type { Principal } from '../../common/principal.ts'
+import type { Principal } from '../../common/identity/principal.ts'
+import { silentLog } from '../../common/process/log.ts'
 import { openSqliteChunkIndex } from '../adapters/sqlite/chunk-index.ts'
 import { chunkIdOf, type DocumentRecord, newJob } from '../domain/records.ts'
 import type { ChunkIndex } from '../ports/chunk-index.ts'

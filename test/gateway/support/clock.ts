@@ -1,4 +1,4 @@
-import type { Clock } from '../../../subgraphs/common/clock.ts'
+import type { Clock } from '../../../subgraphs/common/process/clock.ts'
 
 /** A clock that stands still until it is moved. */
 export function handClock(): Clock & { advance(ms: number): void } {

@@ -1,12 +1,12 @@
 import { composeServices } from '@apollo/composition'
 import { buildSubgraphSchema } from '@apollo/subgraph'
 import { parse } from 'graphql'
-import { endableIterator } from '../../../subgraphs/common/endable-iterator.ts'
 import { KisError } from '../../../subgraphs/common/errors.ts'
-import type { Link, LinkContext } from '../../../subgraphs/common/link.ts'
-import { localLink } from '../../../subgraphs/common/local-link.ts'
-import { silentLog } from '../../../subgraphs/common/log.ts'
-import type { Subgraph, SubgraphName } from '../../../subgraphs/common/subgraph.ts'
+import type { Link, LinkContext } from '../../../subgraphs/common/link/link.ts'
+import { localLink } from '../../../subgraphs/common/link/local-link.ts'
+import type { Subgraph, SubgraphName } from '../../../subgraphs/common/link/subgraph.ts'
+import { endableIterator } from '../../../subgraphs/common/process/endable-iterator.ts'
+import { silentLog } from '../../../subgraphs/common/process/log.ts'
 
 const HEAD = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@key", "@inaccessible"])'
 

@@ -1,6 +1,6 @@
 import { type MongoClientOptions, MongoError, MongoServerError, MongoServerSelectionError } from 'mongodb'
-import type { MongoDatabase } from '../../mongodb-url.ts'
-import { Unfit } from '../../opening.ts'
+import type { MongoDatabase } from '../../documents/mongodb-url.ts'
+import { Unfit } from '../../process/opening.ts'
 import { isDuplicateKey } from './failures.ts'
 import { LastingClient } from './lasting-client.ts'
 

@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net'
 import { MongoNetworkTimeoutError } from 'mongodb'
 import { expect, it, onTestFinished } from 'vitest'
-import { onEngine } from '../../../../test/support/engine-url.ts'
+import { onEngine } from '../../../../test/support/engines/engine-url.ts'
+import { MongoProxy } from '../../../../test/support/engines/mongodb-proxy.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
-import { MongoProxy } from '../../../../test/support/mongodb-proxy.ts'
 import { LastingClient } from './lasting-client.ts'
 
 /** What this reaches into of the driver: sockets cannot be had otherwise, and by chance one is met at the wrong moment once in hundreds of outages. */

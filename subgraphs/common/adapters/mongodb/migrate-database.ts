@@ -1,6 +1,6 @@
 import type { Db } from 'mongodb'
-import type { Log } from '../../log.ts'
-import { Unfit } from '../../opening.ts'
+import type { Log } from '../../process/log.ts'
+import { Unfit } from '../../process/opening.ts'
 import { type AnyDocument, type Kind, migrated, newerKind, versionOf } from '../documents/kinds.ts'
 import { type Stored, toStored } from '../documents/stored-value.ts'
 import { toBson } from './bson.ts'

@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { foreignnessOf, type Installation } from '../../installation.ts'
-import { Damaged, Unfit } from '../../opening.ts'
+import { foreignnessOf, type Installation } from '../../identity/installation.ts'
+import { Damaged, Unfit } from '../../process/opening.ts'
 import { FileLock, NewerFile, openingFailureOf, refuseMissingLog, storageFailureOf } from './database.ts'
 import { markOfFile, noteSiblings, type StoreMark } from './store-mark.ts'
 

@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import type { Installation } from '../../installation.ts'
-import { Damaged, Unfit } from '../../opening.ts'
+import type { Installation } from '../../identity/installation.ts'
+import { Damaged, Unfit } from '../../process/opening.ts'
 import { checkMark } from './store-mark.ts'
 
 /** What a file holds, so that no store opens another one's file or a file of a newer version of itself. */

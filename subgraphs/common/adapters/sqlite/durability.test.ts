@@ -9,7 +9,7 @@ import { DatabaseSync } from 'node:sqlite'
 import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { silentLog } from '../../log.ts'
+import { silentLog } from '../../process/log.ts'
 import { openSqliteDocumentStore } from './document-store.ts'
 
 const WRITE_UNTIL_KILLED = fileURLToPath(new URL('./__fixtures__/write-until-killed.ts', import.meta.url))

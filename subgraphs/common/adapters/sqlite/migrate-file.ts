@@ -1,6 +1,6 @@
 import { constants, copyFileSync, renameSync, rmSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import type { Log } from '../../log.ts'
+import type { Log } from '../../process/log.ts'
 import { type AnyDocument, type Kind, migrated, newerKind, versionOf } from '../documents/kinds.ts'
 import { encodeDocument, parseDocument, type StoredObject, toStored, withDates } from '../documents/stored-value.ts'
 import { NewerKind } from './database.ts'

@@ -1,4 +1,4 @@
-import { Lru } from '../../lru.ts'
+import { Lru } from '../../process/lru.ts'
 import { parseDocument, type StoredObject } from '../documents/stored-value.ts'
 
 /** Documents that were parsed lately. A document is handed out once, so that its taker may change it. */

@@ -1,4 +1,4 @@
-import { serveWorker, workerInput } from '../../worker-rpc.ts'
+import { serveWorker, workerInput } from '../../process/worker-rpc.ts'
 import { Connection, orFailure } from './database.ts'
 import { damageSeenAtStart, readEnds } from './file-check.ts'
 

@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite'
-import { foreignnessOf, type Installation } from '../../installation.ts'
+import { foreignnessOf, type Installation } from '../../identity/installation.ts'
 
 /** What a file says of itself. */
 export interface StoreMark extends Installation {

@@ -1,8 +1,8 @@
 import { ServiceUnavailable } from '../../errors.ts'
-import type { Log } from '../../log.ts'
-import { type Damaged, Unfit } from '../../opening.ts'
 import { DuplicateKey } from '../../ports/document-store.ts'
-import { type RemoteError, WorkerClient } from '../../worker-rpc.ts'
+import type { Log } from '../../process/log.ts'
+import { type Damaged, Unfit } from '../../process/opening.ts'
+import { type RemoteError, WorkerClient } from '../../process/worker-rpc.ts'
 import { damaged, type FailureFacts, StorageFailure } from './database.ts'
 
 /** A full disk fails every write; the operator is told this often. */

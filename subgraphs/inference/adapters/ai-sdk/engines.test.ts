@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { VendorCloud } from '../../../../test/support/vendor-cloud.ts'
+import { VendorCloud } from '../../../../test/support/engines/vendor-cloud.ts'
 import {
   ANTHROPIC_WIRE,
   BEDROCK_WIRE,
@@ -9,9 +9,9 @@ import {
   GOOGLE_WIRE,
   MISTRAL_WIRE,
   saying,
-} from '../../../../test/support/vendor-wires.ts'
-import { systemClock } from '../../../common/clock.ts'
+} from '../../../../test/support/engines/vendor-wires.ts'
 import type { KisError } from '../../../common/errors.ts'
+import { systemClock } from '../../../common/process/clock.ts'
 import type { EmbeddingCall, ProtocolObject } from '../../ports/engines.ts'
 import { TIMEOUTS } from '../vendor/limits.ts'
 import { type AiSdkEngineOptions, openAiSdkEngines } from './engines.ts'

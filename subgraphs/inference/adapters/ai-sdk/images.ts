@@ -1,6 +1,6 @@
 import type { LanguageModelV4FilePart } from '@ai-sdk/provider'
 import { refuse } from '../../../common/check.ts'
-import { isDataUri, splitDataUri, typeOfImage } from '../../domain/images.ts'
+import { isDataUri, splitDataUri, typeOfImage } from '../../domain/chat/images.ts'
 import type { Vendor } from './vendors.ts'
 
 /** As much base64 as the beginning of an image needs to tell its type. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { dataUri, GIF } from '../../../../test/support/pictures.ts'
+import { dataUri, GIF } from '../../../../test/support/data/pictures.ts'
 import type { KisError } from '../../../common/errors.ts'
 import type { ChatCall, ProtocolObject } from '../../ports/engines.ts'
 import { callOptionsOf } from './call-options.ts'

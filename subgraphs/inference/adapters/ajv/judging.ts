@@ -1,5 +1,5 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
-import { Lru } from '../../../common/lru.ts'
+import { Lru } from '../../../common/process/lru.ts'
 import type { SchemaFault } from '../../ports/schema-judge.ts'
 import { LinearPattern } from './linear-pattern.ts'
 

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Tokenizer } from '@huggingface/tokenizers'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { systemClock } from '../../../common/clock.ts'
 import { isAbort } from '../../../common/errors.ts'
-import { idSource } from '../../../common/ids.ts'
-import { silentLog } from '../../../common/log.ts'
+import { systemClock } from '../../../common/process/clock.ts'
+import { idSource } from '../../../common/process/ids.ts'
+import { silentLog } from '../../../common/process/log.ts'
 import type { EmbeddingEngine } from '../../ports/engines.ts'
 import { embeddingEngine } from './embedding-engine.ts'
 import { type EmbeddedEngines, openEmbeddedEngines } from './engines.ts'
@@ -178,7 +178,7 @@ describe('a model that fails', () => {
 
   it('fails pending calls when its thread dies, starts again, and gives up for a while when it dies again and again', async () => {
     const file = join(folder, 'mortal.ts')
-    const rpc = new URL('../../../common/worker-rpc.ts', import.meta.url).href
+    const rpc = new URL('../../../common/process/worker-rpc.ts', import.meta.url).href
     writeFileSync(
       file,
       `import { serveWorker } from '${rpc}'
@@ -208,7 +208,7 @@ describe('a model that fails', () => {
     writeFileSync(
       file,
       `import { writeFileSync } from 'node:fs'
-       import { serveWorker } from '${new URL('../../../common/worker-rpc.ts', import.meta.url).href}'
+       import { serveWorker } from '${new URL('../../../common/process/worker-rpc.ts', import.meta.url).href}'
        let running = 0
        serveWorker({
          ready: () => undefined,

@@ -1,8 +1,8 @@
 import './no-telemetry.ts'
-import type { Clock } from '../../../common/clock.ts'
 import { KisError } from '../../../common/errors.ts'
-import type { Log } from '../../../common/log.ts'
-import { WorkerClient } from '../../../common/worker-rpc.ts'
+import type { Clock } from '../../../common/process/clock.ts'
+import type { Log } from '../../../common/process/log.ts'
+import { WorkerClient } from '../../../common/process/worker-rpc.ts'
 import type { EmbedReply, ThreadInput } from './thread.ts'
 
 /** A thread that does not live is started again at most this often in that time; after that, calls fail until the time has passed. */

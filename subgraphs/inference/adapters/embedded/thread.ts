@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { serveWorker, workerInput } from '../../../common/worker-rpc.ts'
+import { serveWorker, workerInput } from '../../../common/process/worker-rpc.ts'
 import { Model, type Reading, vectorOf } from './model.ts'
 import { JobCancelled, StepQueue } from './step-queue.ts'
 

@@ -1,5 +1,5 @@
 import { Tokenizer } from '@huggingface/tokenizers'
-import { Lru } from '../../../common/lru.ts'
+import { Lru } from '../../../common/process/lru.ts'
 
 /** Words whose tokens are remembered; a running text of a million words has about so many different ones. Some 20 MB. */
 const MAX_REMEMBERED = 50_000

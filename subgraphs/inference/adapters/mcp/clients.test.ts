@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { TestMcpServer } from '../../../../test/support/engines/mcp-server.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
-import { TestMcpServer } from '../../../../test/support/mcp-server.ts'
-import { Egress } from '../../../common/egress.ts'
+import { Egress } from '../../../common/egress/egress.ts'
 import { McpFailure } from '../../ports/mcp.ts'
 import { mcpClientsOver } from './clients.ts'
 

@@ -1,6 +1,6 @@
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { ErrorCode } from '@modelcontextprotocol/sdk/types.js'
-import type { Egress } from '../../../common/egress.ts'
+import type { Egress } from '../../../common/egress/egress.ts'
 
 /** Of one answer with all its events; what a model can read of it is far less. */
 const MAX_BYTES = 2 ** 20

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { wav } from '../../../../test/support/sound.ts'
+import { wav } from '../../../../test/support/data/sound.ts'
 import { createAudioReader } from './audio-reader.ts'
 
 /** Two seconds of a tone each, encoded by FFmpeg 7; `unfinished` as a browser records, without a length. */

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest'
-import { systemClock } from '../../../common/clock.ts'
+import { systemClock } from '../../../common/process/clock.ts'
 import { answerJson, FakeVendor } from '../vendor/fake-vendor.ts'
 import { createOpenAiEngines } from './engines.ts'
 

@@ -1,4 +1,4 @@
-import { TRANSCRIPT_DONE } from '../../domain/transcript-events.ts'
+import { TRANSCRIPT_DONE } from '../../domain/transcription/transcript-events.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 
 /** What a streamed answer must have, seen event by event. */

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { endableIterator } from '../../../common/endable-iterator.ts'
 import { KisError } from '../../../common/errors.ts'
+import { endableIterator } from '../../../common/process/endable-iterator.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { EngineErrors } from '../vendor/engine-errors.ts'
 import { IdleWatch } from '../vendor/idle-watch.ts'

@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { errors } from 'undici'
 import { ERRORS, type ErrorCode } from '../../../../schema/errors.ts'
-import type { Clock } from '../../../common/clock.ts'
 import { KisError } from '../../../common/errors.ts'
-import { EngineFailure, type OperatorFault } from '../../domain/engine-failure.ts'
+import type { Clock } from '../../../common/process/clock.ts'
+import { EngineFailure, type OperatorFault } from '../../domain/engines/engine-failure.ts'
 
 /** Longest part of a vendor's message that is passed on, in UTF-16 units. */
 const MAX_MESSAGE_LENGTH = 1_000

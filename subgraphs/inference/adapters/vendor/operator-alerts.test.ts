@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { systemClock } from '../../../common/clock.ts'
-import { type Log, silentLog } from '../../../common/log.ts'
+import { systemClock } from '../../../common/process/clock.ts'
+import { type Log, silentLog } from '../../../common/process/log.ts'
 import { operatorAlerts } from './operator-alerts.ts'
 
 it('tells each kind of fault as an error, once in ten minutes', () => {

@@ -1,6 +1,6 @@
-import type { Clock } from '../../../common/clock.ts'
-import type { Log } from '../../../common/log.ts'
-import type { OperatorFault } from '../../domain/engine-failure.ts'
+import type { Clock } from '../../../common/process/clock.ts'
+import type { Log } from '../../../common/process/log.ts'
+import type { OperatorFault } from '../../domain/engines/engine-failure.ts'
 import type { OnOperatorFault } from './engine-errors.ts'
 
 /** Often enough for whoever watches the log, and no flood where every call fails. */

@@ -1,7 +1,7 @@
 import { isAbsent, refuse } from '../../../common/check.ts'
 import type { Quantities } from '../../ports/billing.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { type ChatRequest, checkChatRequest, outputTokensAsked } from '../chat-request.ts'
+import { type ChatRequest, checkChatRequest, outputTokensAsked } from '../chat/chat-request.ts'
 import { marksIn } from './found-passages.ts'
 import { schemaAt } from './response-schema.ts'
 import type { RunOutcome } from './run.ts'

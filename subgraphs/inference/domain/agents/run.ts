@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../../../../schema/errors.ts'
 import type { Quantities } from '../../ports/billing.ts'
 import type { Passage } from '../../ports/knowledge.ts'
-import type { ToolCall } from '../chat-answer.ts'
+import type { ToolCall } from '../chat/chat-answer.ts'
 
 export const RUN_STATUSES = ['running', 'completed', 'failed', 'cancelled'] as const
 export type RunStatus = (typeof RUN_STATUSES)[number]

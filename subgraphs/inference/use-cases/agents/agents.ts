@@ -1,7 +1,7 @@
 import { refuse } from '../../../common/check.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
+import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
-import { type Principal, requireScope } from '../../../common/principal.ts'
 import {
   type AgentDefinition,
   type AgentInput,
@@ -12,11 +12,11 @@ import {
 } from '../../domain/agents/definition.ts'
 import type { SealHeaders } from '../../domain/agents/mcp-servers.ts'
 import type { Model } from '../../domain/catalog.ts'
-import { permits } from '../../domain/residency.ts'
-import { admit } from '../admit.ts'
-import type { AgentRecord } from '../collections.ts'
+import { permits } from '../../domain/engines/residency.ts'
+import { admit } from '../calls/admit.ts'
 import type { AskContext, Deps } from '../deps.ts'
 import { forgetAgent } from '../forget.ts'
+import type { AgentRecord } from '../tables.ts'
 import { headersPlace } from './mcp-tools.ts'
 import { checkSchemas } from './schema-answers.ts'
 

@@ -1,4 +1,4 @@
-import { endableIterator } from '../../../common/endable-iterator.ts'
+import { endableIterator } from '../../../common/process/endable-iterator.ts'
 import type { AskContext } from '../deps.ts'
 import type { FollowedEvent, RunLog } from './run-log.ts'
 

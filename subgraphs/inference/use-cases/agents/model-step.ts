@@ -1,10 +1,10 @@
 import { KisError } from '../../../common/errors.ts'
-import { choicesOf, firstChoiceDelta, type ToolCall } from '../../domain/chat-answer.ts'
+import { choicesOf, firstChoiceDelta, type ToolCall } from '../../domain/chat/chat-answer.ts'
 import type { Quantities } from '../../ports/billing.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import type { ChatCompletion } from '../create-chat-completion.ts'
+import type { ChatCompletion } from '../calls/create-chat-completion.ts'
+import { streamChatCompletion } from '../calls/stream-chat-completion.ts'
 import type { AskContext, Deps } from '../deps.ts'
-import { streamChatCompletion } from '../stream-chat-completion.ts'
 
 /** What a model said in one step. */
 export interface ModelAnswer {

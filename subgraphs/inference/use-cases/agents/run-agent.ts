@@ -1,7 +1,7 @@
 import { isAbsent } from '../../../common/check.ts'
 import { KisError } from '../../../common/errors.ts'
-import type { RunRecord } from '../collections.ts'
 import type { AskContext } from '../deps.ts'
+import type { RunRecord } from '../tables.ts'
 import type { AgentRuns, RunInput } from './agent-runs.ts'
 import { followed } from './followed.ts'
 import type { FollowedEvent } from './run-log.ts'

@@ -1,10 +1,10 @@
 import type { EventType } from '../../../../schema/events.ts'
-import { type EventData, EventLog, type EventRecord, type Telling } from '../../../common/event-log.ts'
-import type { Log } from '../../../common/log.ts'
+import { type EventData, EventLog, type EventRecord, type Telling } from '../../../common/events/event-log.ts'
+import type { WebhookEvent } from '../../../common/events/webhook-events.ts'
+import type { Log } from '../../../common/process/log.ts'
 import { formatUsd } from '../../../common/usd.ts'
-import type { WebhookEvent } from '../../../common/webhook-events.ts'
 import type { RunStatus } from '../../domain/agents/run.ts'
-import type { Collections, RunRecord, WorkflowRunRecord } from '../collections.ts'
+import type { Collections, RunRecord, WorkflowRunRecord } from '../tables.ts'
 
 /** The ends of an organization's runs, of agents and of workflows, in one order. */
 export type RunEnds = EventLog<Telling>

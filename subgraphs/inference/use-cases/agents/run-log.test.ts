@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest'
 import { eventually } from '../../../../test/support/eventually.ts'
-import { parts, somebody } from '../../testing/parts.ts'
-import type { RunRecord } from '../collections.ts'
+import { parts, somebody } from '../../test-support/parts.ts'
+import type { RunRecord } from '../tables.ts'
 import { type FollowedEvent, RunLog } from './run-log.ts'
 
 type Events = AsyncIterableIterator<FollowedEvent, undefined>

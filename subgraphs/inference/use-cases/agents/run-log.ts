@@ -1,10 +1,10 @@
-import { endableIterator } from '../../../common/endable-iterator.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
-import { Followers } from '../../../common/followers.ts'
-import type { Principal } from '../../../common/principal.ts'
+import { Followers } from '../../../common/events/followers.ts'
+import type { Principal } from '../../../common/identity/principal.ts'
+import { endableIterator } from '../../../common/process/endable-iterator.ts'
 import type { RunEvent } from '../../domain/agents/run.ts'
-import type { RunEventRecord } from '../collections.ts'
 import type { Deps } from '../deps.ts'
+import type { RunEventRecord } from '../tables.ts'
 
 /** Events that a follower reads together. */
 const PAGE_EVENTS = 100

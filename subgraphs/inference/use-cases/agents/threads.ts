@@ -1,8 +1,8 @@
 import { NotFound } from '../../../common/errors.ts'
-import { type Principal, requireScope } from '../../../common/principal.ts'
+import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import type { RunRecord, ThreadRecord } from '../collections.ts'
 import type { AskContext, Deps } from '../deps.ts'
+import type { RunRecord, ThreadRecord } from '../tables.ts'
 
 /** A thread keeps its last messages, and no more text than this; the oldest go first. */
 const MAX_MESSAGES = 100

@@ -1,9 +1,9 @@
 import type { ErrorCode } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
-import { countedUsage } from '../../domain/usage.ts'
+import { countedUsage } from '../../domain/money/usage.ts'
 import type { FoundPassages, PassageQuery } from '../../ports/knowledge.ts'
 import type { CallContext, Deps } from '../deps.ts'
-import { onceForStep } from '../once-for-step.ts'
+import { onceForStep } from '../idempotency/once-for-step.ts'
 
 /** Faults of an engine, which may pass. */
 const PASSING: readonly ErrorCode[] = ['engine_unavailable', 'engine_timeout', 'engine_error']

@@ -10,7 +10,7 @@ import type { NodeRun, WorkflowError, WorkflowEvent } from '../../domain/workflo
 import { renderValue } from '../../domain/workflows/template.ts'
 import type { RunLog } from '../agents/run-log.ts'
 import { meeting } from '../agents/schema-answers.ts'
-import type { WorkflowRunRecord } from '../collections.ts'
+import type { WorkflowRunRecord } from '../tables.ts'
 import { doTask, type TaskContext } from './node-task.ts'
 import { LeftToOthers } from './run-steps.ts'
 

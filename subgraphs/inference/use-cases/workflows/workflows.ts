@@ -1,16 +1,16 @@
 import { checkLength, refuse, textAt } from '../../../common/check.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
+import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
-import { type Principal, requireScope } from '../../../common/principal.ts'
 import { checkAgentCode } from '../../domain/agents/definition.ts'
 import type { ModelKind } from '../../domain/catalog.ts'
 import { schemasOf, type Task, type WorkflowDefinition, workflowDefinition } from '../../domain/workflows/definition.ts'
-import { admit } from '../admit.ts'
 import { getAgent } from '../agents/agents.ts'
 import { checkSchemas } from '../agents/schema-answers.ts'
-import type { WorkflowRecord } from '../collections.ts'
+import { admit } from '../calls/admit.ts'
 import type { AskContext, Deps } from '../deps.ts'
 import { forgetWorkflow } from '../forget.ts'
+import type { WorkflowRecord } from '../tables.ts'
 
 /** Workflows of one organization. */
 const MAX_WORKFLOWS = 1_000

@@ -1,7 +1,7 @@
 import type { Client, estypes } from '@elastic/elasticsearch'
 import { KisError } from '../../../common/errors.ts'
-import { foreignnessOf, type Installation } from '../../../common/installation.ts'
-import type { Log } from '../../../common/log.ts'
+import { foreignnessOf, type Installation } from '../../../common/identity/installation.ts'
+import type { Log } from '../../../common/process/log.ts'
 import type {
   ChunkCandidate,
   ChunkIndex,

@@ -1,5 +1,5 @@
 import type { Client } from '@elastic/elasticsearch'
-import type { Log } from '../../../common/log.ts'
+import type { Log } from '../../../common/process/log.ts'
 import { described } from './client.ts'
 
 export interface ExpungeTimes {

@@ -1,5 +1,5 @@
 import type { Client, estypes } from '@elastic/elasticsearch'
-import { Unfit } from '../../../common/opening.ts'
+import { Unfit } from '../../../common/process/opening.ts'
 import { described, statusOf } from './client.ts'
 import { ADDED_FIELDS, COLLECTIONS_MAPPING, chunksMapping, type IndexNames } from './indices.ts'
 

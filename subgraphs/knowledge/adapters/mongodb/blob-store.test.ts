@@ -1,7 +1,7 @@
 import { type Db, MongoClient, ObjectId } from 'mongodb'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { onEngine } from '../../../../test/support/engine-url.ts'
-import { newDatabaseName } from '../../../../test/support/mongodb.ts'
+import { onEngine } from '../../../../test/support/engines/engine-url.ts'
+import { newDatabaseName } from '../../../../test/support/engines/mongodb.ts'
 import type { BlobStore } from '../../ports/blob-store.ts'
 import { openMongoBlobStore } from './blob-store.ts'
 

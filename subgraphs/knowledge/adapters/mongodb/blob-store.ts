@@ -3,9 +3,9 @@ import { type Collection, GridFSBucket, MongoError, MongoGridFSChunkError, Objec
 import { connectMongo } from '../../../common/adapters/mongodb/connection.ts'
 import { isDuplicateKey, translated } from '../../../common/adapters/mongodb/failures.ts'
 import type { LastingClient } from '../../../common/adapters/mongodb/lasting-client.ts'
+import type { MongoDatabase } from '../../../common/documents/mongodb-url.ts'
 import { ServiceUnavailable } from '../../../common/errors.ts'
-import type { MongoDatabase } from '../../../common/mongodb-url.ts'
-import { untilAborted } from '../../../common/until-aborted.ts'
+import { untilAborted } from '../../../common/process/until-aborted.ts'
 import { BlobDamaged, type BlobStore } from '../../ports/blob-store.ts'
 import { checkKey, checkRange, checkSize, MAX_BLOB_BYTES } from '../blob-arguments.ts'
 

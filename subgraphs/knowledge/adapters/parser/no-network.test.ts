@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { childCommand } from './child-command.ts'
 import { networkIsolation } from './network-isolation.ts'
 
-const ESCAPES = new URL('./testing/escapes.ts', import.meta.url)
+const ESCAPES = new URL('./test-support/escapes.ts', import.meta.url)
 /** Attempts that need a network; undici is only loaded. */
 const BY_NETWORK = ['net', 'net without a scheme', 'http', 'fetch', 'the socket of standard input', 'getBuiltinModule', 'createRequire']
 

@@ -1,5 +1,5 @@
 import { ServiceUnavailable } from '../../../common/errors.ts'
-import type { Log } from '../../../common/log.ts'
+import type { Log } from '../../../common/process/log.ts'
 import { type DocumentParser, type ParsedDocument, ParseFailure } from '../../ports/document-parser.ts'
 import { DEFAULT_LIMITS, type ParserLimits } from './limits.ts'
 import { OLE, READABLE } from './media-types.ts'

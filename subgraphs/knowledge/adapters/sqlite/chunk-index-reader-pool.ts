@@ -1,5 +1,5 @@
 import { ServiceUnavailable } from '../../../common/errors.ts'
-import type { WorkerClient } from '../../../common/worker-rpc.ts'
+import type { WorkerClient } from '../../../common/process/worker-rpc.ts'
 
 /** Calls that wait for a thread: some ten seconds of searches, after which a caller had better be told to come back. */
 const MAX_WAITING = 500

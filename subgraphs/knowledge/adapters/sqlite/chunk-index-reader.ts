@@ -1,6 +1,6 @@
 import { orFailure } from '../../../common/adapters/sqlite/database.ts'
 import { damageSeenAtStart, readEnds } from '../../../common/adapters/sqlite/file-check.ts'
-import { serveWorker, workerInput } from '../../../common/worker-rpc.ts'
+import { serveWorker, workerInput } from '../../../common/process/worker-rpc.ts'
 import type { ChunkQuery, IndexedCollection, IndexedGeneration, StoredChunk } from '../../ports/chunk-index.ts'
 import type { StoredPassage } from './chunk-index-rebuild.ts'
 import { draftOf, findCollection, openReader, tablesOf } from './chunk-index-schema.ts'

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, expect, it } from 'vitest'
-import { silentLog } from '../../../common/log.ts'
+import { silentLog } from '../../../common/process/log.ts'
 import type { ChunkIndex, IndexedChunk, Passage, TermsOf } from '../../ports/chunk-index.ts'
 import { openSqliteChunkIndex } from './chunk-index.ts'
 

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
-import type { RemoteError } from '../../../common/worker-rpc.ts'
+import type { RemoteError } from '../../../common/process/worker-rpc.ts'
 
 /** An expected failure inside a thread; `data` is what crosses to the main thread, where it becomes a `KisError` again. */
 class Refusal extends Error {

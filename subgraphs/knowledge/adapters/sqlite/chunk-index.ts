@@ -4,9 +4,9 @@ import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/documen
 import { checkMark } from '../../../common/adapters/sqlite/store-mark.ts'
 import { StoreFile, startThread } from '../../../common/adapters/sqlite/threads.ts'
 import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
-import type { Installation } from '../../../common/installation.ts'
-import { Damaged, Unfit } from '../../../common/opening.ts'
-import type { WorkerClient } from '../../../common/worker-rpc.ts'
+import type { Installation } from '../../../common/identity/installation.ts'
+import { Damaged, Unfit } from '../../../common/process/opening.ts'
+import type { WorkerClient } from '../../../common/process/worker-rpc.ts'
 import type {
   ChunkCandidate,
   ChunkIndex,

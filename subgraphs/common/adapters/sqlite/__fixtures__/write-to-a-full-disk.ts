@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { KisError } from '../../../errors.ts'
-import { silentLog } from '../../../log.ts'
-import { Unfit } from '../../../opening.ts'
+import { silentLog } from '../../../process/log.ts'
+import { Unfit } from '../../../process/opening.ts'
 import { openSqliteDocumentStore } from '../document-store.ts'
 
 /**

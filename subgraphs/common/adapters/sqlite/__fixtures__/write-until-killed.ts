@@ -1,5 +1,5 @@
 import { writeSync } from 'node:fs'
-import { silentLog } from '../../../log.ts'
+import { silentLog } from '../../../process/log.ts'
 import { openSqliteDocumentStore } from '../document-store.ts'
 
 /** Writes to the file of its argument for as long as it lives, and prints what was acknowledged: `insert <id>` and `count <n>`. */

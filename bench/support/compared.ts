@@ -1,0 +1,46 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Subject } from '../peers.ts'
+import type { Child } from './child.ts'
+import type { Load, Outcome } from './load-process.ts'
+import { cpuMsOfTree } from './process-tree.ts'
+
+const AT_ONCE = 8
+/** A JavaScript engine takes thousands of requests to compile what is hot. */
+const WARM_UP_MS = 8_000
+const ROUND_MS = 4_000
+const ROUNDS = 2
+/** What is written after an answer has left, ledger entries above all, belongs to its cost. */
+const AFTER_MS = 500
+
+export interface Case {
+  readonly subject: Subject
+  /** The request as JSON. */
+  readonly body: string
+}
+
+/** Of one request. */
+export interface Cost {
+  readonly cpuMs: number
+  readonly perSecond: number
+}
+
+/** The same load on each case, turn by turn, once all are warm. */
+export async function compared(load: Child, cases: readonly Case[]): Promise<readonly Cost[]> {
+  const round = ({ subject: { url, headers }, body }: Case, durationMs: number) =>
+    load.ask<Outcome>({ targets: [{ url, headers }], body, durationMs, pace: { atOnce: AT_ONCE } } satisfies Load)
+  for (const each of cases) await round(each, WARM_UP_MS)
+  const sums = cases.map(() => ({ cpuMs: 0, requests: 0, seconds: 0 }))
+  for (let i = 0; i < ROUNDS; i++) {
+    for (const [at, each] of cases.entries()) {
+      await sleep(AFTER_MS)
+      const before = cpuMsOfTree(each.subject.pid)
+      const { requests, seconds } = await round(each, ROUND_MS)
+      await sleep(AFTER_MS)
+      const sum = sums[at]!
+      sum.cpuMs += cpuMsOfTree(each.subject.pid) - before
+      sum.requests += requests
+      sum.seconds += seconds
+    }
+  }
+  return sums.map(({ cpuMs, requests, seconds }) => ({ cpuMs: cpuMs / requests, perSecond: requests / seconds }))
+}

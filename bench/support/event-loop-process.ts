@@ -1,0 +1,40 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { readConfig } from '../../cli/config.ts'
+import { start } from '../../cli/start.ts'
+
+/**
+ * The whole service in this process when the argument is `service`, or nothing when it is `idle`; it tells how late its event loop was
+ * since the question before.
+ */
+
+export interface Started {
+  /** What the operator is told. */
+  readonly lines: readonly string[]
+}
+
+/** In ms. */
+export interface Delay {
+  readonly p50: number
+  readonly p99: number
+  readonly max: number
+}
+
+/** Node's histogram holds the time between two runs of a timer of this period. */
+const RESOLUTION_MS = 5
+
+const lines: string[] = []
+const running = process.argv[2] === 'service' ? await start('all', readConfig(process.env), (line) => lines.push(line)) : undefined
+await running?.ready
+const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+histogram.enable()
+process.on('message', () => {
+  const late = (nanoseconds: number) => Math.max(0, nanoseconds / 1e6 - RESOLUTION_MS)
+  const delay: Delay = { p50: late(histogram.percentile(50)), p99: late(histogram.percentile(99)), max: late(histogram.max) }
+  histogram.reset()
+  process.send!(delay)
+})
+process.on('SIGTERM', async () => {
+  await running?.[Symbol.asyncDispose]()
+  process.exit()
+})
+process.send!({ lines } satisfies Started)

@@ -1,0 +1,58 @@
+import { silentLog } from '../../subgraphs/common/process/log.ts'
+import { openElasticsearchChunkIndex } from '../../subgraphs/knowledge/adapters/elasticsearch/chunk-index.ts'
+import { openSqliteChunkIndex } from '../../subgraphs/knowledge/adapters/sqlite/chunk-index.ts'
+import { fuse } from '../../subgraphs/knowledge/domain/fuse.ts'
+import type { SearchFilter } from '../../subgraphs/knowledge/domain/search-filter.ts'
+import { queryTerms } from '../../subgraphs/knowledge/domain/text-analysis.ts'
+import type { Question } from './eval-passages.ts'
+
+/** Searches an index that is there already, in a process of its own, so that the process's memory is that of searching. Arguments: kind, place, prefix. */
+
+export interface Searches {
+  readonly questions: readonly Question[]
+  /** `vector`: the vectors' leg alone. */
+  readonly mode: 'hybrid' | 'vector'
+  readonly filter: SearchFilter | null
+  /** So many are always under way. */
+  readonly atOnce: number
+}
+
+export interface Searched {
+  /** In ms, of each question. */
+  readonly times: readonly number[]
+  /** Ids of the ten best chunks of each question. */
+  readonly topTens: readonly (readonly string[])[]
+  readonly rssBytes: number
+}
+
+/** As the service asks for, and its model's own figure. */
+const CANDIDATES = 100
+const SPREAD = 0.03
+
+const [kind, place, prefix] = process.argv.slice(2)
+const index =
+  kind === 'sqlite'
+    ? await openSqliteChunkIndex({ file: place!, log: silentLog })
+    : await openElasticsearchChunkIndex({ url: place!, prefix, size: { shards: 1, replicas: 0 }, log: silentLog })
+
+async function run({ questions, mode, filter, atOnce }: Searches): Promise<Searched> {
+  const times: number[] = []
+  const topTens: string[][] = []
+  let next = 0
+  const worker = async () => {
+    for (let i = next++; i < questions.length; i = next++) {
+      const { collectionId, vector, text } = questions[i]!
+      const start = performance.now()
+      const terms = mode === 'hybrid' ? queryTerms(text) : { words: [], grams: [] }
+      const query = { collectionId, vector: Float32Array.from(vector), ...terms, candidates: CANDIDATES, filter }
+      const best = fuse(await index.search(query, new AbortController().signal), { spread: SPREAD, mode, limit: 10 })
+      times[i] = performance.now() - start
+      topTens[i] = best.map(({ chunkId }) => chunkId)
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, worker))
+  return { times, topTens, rssBytes: process.memoryUsage.rss() }
+}
+
+process.on('message', async (searches: Searches) => process.send!(await run(searches)))
+process.on('disconnect', () => process.exit())

@@ -1,0 +1,59 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type Caller, callerOf } from '../../test/support/client.ts'
+import { Child } from './child.ts'
+import type { Delay, Started } from './event-loop-process.ts'
+
+/** The whole service in a process that tells how late its event loop runs. */
+export class WatchedService implements AsyncDisposable {
+  readonly #child: Child
+  readonly #folder: string
+  readonly caller: Caller
+  readonly rest: string
+
+  private constructor(child: Child, folder: string, { lines }: Started) {
+    this.#child = child
+    this.#folder = folder
+    const text = lines.join('\n')
+    this.rest = /^ready (.+)$/m.exec(text)![1]!
+    this.caller = callerOf({ rest: this.rest, graphql: `${this.rest}/graphql` }, /kis_live_\w+/.exec(text)![0])
+  }
+
+  static async start(catalog: string): Promise<WatchedService> {
+    const folder = await mkdtemp(join(tmpdir(), 'kis-bench-watched-'))
+    const KIS_CATALOG = join(folder, 'catalog.yaml')
+    await writeFile(KIS_CATALOG, catalog)
+    // As cli/kis.js has it: without compiled code every thread takes ten megabytes more.
+    const NODE_COMPILE_CACHE = fileURLToPath(new URL('../../node_modules/.cache/compiled', import.meta.url))
+    const env = { PATH: process.env.PATH, PORT: '0', KIS_CATALOG, KIS_DATA_DIR: join(folder, 'data'), NODE_COMPILE_CACHE }
+    const child = new Child('./event-loop-process.ts', ['service'], env)
+    try {
+      return new WatchedService(child, folder, await child.answer<Started>())
+    } catch (error) {
+      await child[Symbol.asyncDispose]()
+      await rm(folder, { recursive: true, force: true })
+      throw error
+    }
+  }
+
+  get pid(): number {
+    return this.#child.pid
+  }
+
+  /** How late the loop was since the question before. */
+  delay(): Promise<Delay> {
+    return this.#child.ask<Delay>({})
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#child[Symbol.asyncDispose]()
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+}
+
+/** `p50 0.1 ms, p99 4.0 ms, longest 12 ms`. */
+export function delayText({ p50, p99, max }: Delay): string {
+  return `p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, longest ${max.toFixed(0)} ms`
+}

@@ -1,0 +1,56 @@
+import { type Call, type JsonObject, ok, type Route } from '../http/route.ts'
+import { PRICE, type PriceData, toPrice } from '../routes/models.ts'
+
+const FACTS = 'inputTokens maxOutputTokens amount isCovered'
+const QUOTE = `query ChatQuote($request: ChatProtocolRequest!) { quoteChatCompletion(request: $request) {
+  ${FACTS} models { ${FACTS} heldInputTokens rateCardVersion model { id ${PRICE} } } } }`
+
+interface Facts {
+  readonly inputTokens: number
+  readonly maxOutputTokens: number
+  readonly amount: string
+  readonly isCovered: boolean
+}
+interface QuoteData extends Facts {
+  readonly models: readonly (Facts & {
+    readonly heldInputTokens: number
+    readonly rateCardVersion: string
+    readonly model: { readonly id: string; readonly price: PriceData | null }
+  })[]
+}
+
+/** What a request of the chat protocol would hold at most. @throws {KisError} what the request itself would be refused with. */
+export async function quoteChat({ ask }: Call, request: JsonObject): Promise<QuoteData> {
+  return (await ask<{ readonly quoteChatCompletion: QuoteData }>(QUOTE, { request })).quoteChatCompletion
+}
+
+const toFacts = ({ inputTokens, maxOutputTokens, amount, isCovered }: Facts) => ({
+  input_tokens: inputTokens,
+  max_output_tokens: maxOutputTokens,
+  amount_usd: amount,
+  is_covered: isCovered,
+})
+
+export const quoteRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/v1/chat/completions/quote',
+    body: 'chat',
+    checkedBehind: true,
+    inference: true,
+    async handle(call) {
+      const quote = await quoteChat(call, call.body)
+      return ok({
+        object: 'chat.completion.quote',
+        ...toFacts(quote),
+        models: quote.models.map(({ model, heldInputTokens, rateCardVersion, ...facts }) => ({
+          id: model.id,
+          ...toFacts(facts),
+          held_input_tokens: heldInputTokens,
+          rate_card_version: rateCardVersion,
+          price: toPrice(model.price),
+        })),
+      })
+    },
+  },
+]

@@ -1,0 +1,43 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import { errorOfFault } from '../../subgraphs/common/link/schema-fault.ts'
+import type { DocumentedOperation, OpenApi } from './openapi.ts'
+
+/** @throws {KisError} the first fault, with its path in the caller's own names. */
+export type Check = (value: unknown) => void
+
+/** Makes the checks of an operation's body and query from its description. */
+export function checksOf({ document }: OpenApi): {
+  readonly body: (operation: DocumentedOperation) => Check | undefined
+  readonly query: (operation: DocumentedOperation) => Check | undefined
+} {
+  const options = { strict: false, validateFormats: false, verbose: true } as const
+  const bodies = new Ajv2020({ ...options, schemas: { openapi: document } })
+  // Queries and forms are text; their numbers are made numbers in place.
+  const texts = new Ajv2020({ ...options, coerceTypes: true, schemas: { openapi: document } })
+
+  return {
+    body: ({ requestBody }) => {
+      const form = requestBody?.content['multipart/form-data']?.schema
+      if (form) return checkWith(texts.compile(absolute(form)), 'body')
+      const schema = requestBody?.content['application/json']?.schema
+      return schema && checkWith(bodies.compile(absolute(schema)), 'body')
+    },
+    query: ({ parameters }) => {
+      const inQuery = parameters.filter((parameter) => parameter.in === 'query')
+      if (inQuery.length === 0) return undefined
+      const properties = Object.fromEntries(inQuery.map(({ name, schema }) => [name, absolute(schema)]))
+      return checkWith(texts.compile({ type: 'object', properties, additionalProperties: false }), 'query')
+    },
+  }
+}
+
+/** The document's own references, seen from outside it. */
+function absolute<T extends { readonly $ref?: string }>(schema: T): T {
+  return schema.$ref ? { ...schema, $ref: `openapi${schema.$ref}` } : schema
+}
+
+function checkWith(isValid: ValidateFunction, where: 'body' | 'query'): Check {
+  return (value) => {
+    if (!isValid(value)) throw errorOfFault(isValid.errors![0]!, `The ${where}`)
+  }
+}

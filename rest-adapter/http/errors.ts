@@ -1,0 +1,55 @@
+import type { FastifyReply } from 'fastify'
+import { ERRORS } from '../../schema/errors.ts'
+import { isAbort, KisError } from '../../subgraphs/common/errors.ts'
+import type { Log } from '../../subgraphs/common/process/log.ts'
+import { rateLimitHeaders } from './rate-limits.ts'
+import type { Dialect } from './route.ts'
+
+/** An error as the chat protocol has it. */
+export function errorBody({ code, message, param, vendorCode }: KisError) {
+  return { error: { message, type: ERRORS[code].type, param, code, ...(vendorCode !== null && { vendor_code: vendorCode }) } }
+}
+
+/** In the words of the clients of the address that was asked. */
+export function sendError(reply: FastifyReply, error: KisError): void {
+  const { routeOptions, rest } = reply.request
+  const dialect = routeOptions.config?.dialect
+  if (error.code === 'invalid_api_key') reply.header('www-authenticate', 'Bearer')
+  const { status, headers, body } = answerTo(error, dialect, rest.id)
+  reply.code(status).headers(headers).send(body)
+}
+
+/** An error as the clients of a route get it. */
+export function answerTo(error: KisError, dialect: Dialect | undefined, requestId: string) {
+  const { retryAfterMs } = error
+  return {
+    status: dialect?.statusOf(error) ?? ERRORS[error.code].status,
+    headers: {
+      'x-should-retry': String(error.shouldRetry),
+      ...rateLimitHeaders(error.rateLimits),
+      ...(retryAfterMs !== null && { 'retry-after-ms': retryAfterMs, 'retry-after': Math.ceil(retryAfterMs / 1000) }),
+      'content-type': 'application/json; charset=utf-8',
+    },
+    body: JSON.stringify(dialect?.errorBody(error, requestId) ?? errorBody(error)),
+  }
+}
+
+/** Whatever was thrown as one of the closed set. A defect is logged, and answered as a bare `internal`. */
+export function kisErrorOf(thrown: unknown, log: Log, requestId: string): KisError {
+  if (thrown instanceof KisError) {
+    if (thrown.code === 'internal') log.error({ err: thrown, requestId }, 'request failed')
+    return thrown
+  }
+  if (isAbort(thrown)) return new KisError('service_unavailable', 'The request was ended before it was answered.')
+  const { code, statusCode } = thrown as { readonly code?: unknown; readonly statusCode?: unknown }
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new KisError('payload_too_large', 'The body is over the size limit of this address.')
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return notJson()
+  if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500)
+    return new KisError('invalid_request', 'The request could not be read.', { cause: thrown })
+  log.error({ err: thrown, requestId }, 'request failed')
+  return new KisError('internal', 'The service failed to answer.')
+}
+
+export function notJson(): KisError {
+  return new KisError('invalid_request', 'Send the body as JSON, with `content-type: application/json`.')
+}

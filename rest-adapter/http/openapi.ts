@@ -1,0 +1,111 @@
+import { readFileSync } from 'node:fs'
+import { parse } from 'yaml'
+
+export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
+
+/** A JSON Schema as far as the adapter and the reference page read it. */
+export interface Schema {
+  readonly $ref?: string
+  readonly type?: string | readonly string[]
+  readonly description?: string
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly required?: readonly string[]
+  readonly items?: Schema
+  readonly allOf?: readonly Schema[]
+  readonly anyOf?: readonly Schema[]
+  readonly enum?: readonly unknown[]
+  readonly const?: unknown
+  readonly default?: unknown
+  readonly [keyword: string]: unknown
+}
+
+export interface Parameter {
+  readonly name: string
+  readonly in: 'query' | 'path' | 'header'
+  readonly required?: boolean
+  readonly description: string
+  readonly schema: Schema
+}
+
+type Content = Readonly<Record<string, { readonly schema: Schema }>>
+
+export interface DocumentedOperation {
+  readonly tags: readonly string[]
+  readonly operationId: string
+  readonly summary: string
+  readonly description?: string
+  readonly parameters: readonly Parameter[]
+  readonly requestBody?: { readonly content: Content }
+  readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: Content }>>
+  /** Empty for what needs no key. */
+  readonly security?: readonly unknown[]
+}
+
+/** An event of `schema/events.yaml`. */
+export interface DocumentedEvent {
+  readonly when: string
+  readonly subject: string
+  readonly subscription: string | null
+  readonly cursor: string
+  readonly data: Schema
+}
+
+export interface OpenApi {
+  /** The document as it is served. */
+  readonly document: Readonly<Record<string, unknown>> & {
+    readonly info: { readonly title: string; readonly description: string }
+    readonly tags: readonly { readonly name: string; readonly description: string }[]
+  }
+  /** What webhooks tell, by type. */
+  readonly events: Readonly<Record<string, DocumentedEvent>>
+  readonly operations: readonly { readonly method: Method; readonly path: string; readonly operation: DocumentedOperation }[]
+  /** What `$ref: '#/…'` names; anything else is given back as it is. */
+  resolve<T extends object>(value: T): T
+}
+
+type PathItem = { readonly parameters?: readonly Parameter[] } & Readonly<Record<string, DocumentedOperation>>
+
+/** Reads `schema/openapi.yaml`, the one description of the REST surface: bodies are checked against it, and readers are shown it. */
+export function readOpenApi(): OpenApi {
+  const read = (file: string) => parse(readFileSync(new URL(`../../schema/${file}`, import.meta.url), 'utf8'), { merge: true })
+  const events = read('events.yaml') as OpenApi['events']
+  const document = { ...read('openapi.yaml'), webhooks: webhooksOf(events) }
+  const resolve = <T extends object>(value: T): T => {
+    const ref = '$ref' in value && typeof value.$ref === 'string' ? value.$ref : undefined
+    if (!ref) return value
+    return ref
+      .slice('#/'.length)
+      .split('/')
+      .reduce((node, key) => node[key], document)
+  }
+  const operations = Object.entries(document.paths as Record<string, PathItem>).flatMap(([path, { parameters: shared = [], ...methods }]) =>
+    Object.entries(methods as Record<string, DocumentedOperation>).map(([method, operation]) => ({
+      method: method.toUpperCase() as Method,
+      path,
+      operation: {
+        ...operation,
+        parameters: [...shared, ...(operation.parameters ?? [])].map(resolve),
+        responses: Object.fromEntries(Object.entries(operation.responses).map(([status, response]) => [status, resolve(response)])),
+      },
+    })),
+  )
+  return { document, events, operations, resolve }
+}
+
+/** The events as OpenAPI tells of what a service sends by itself. */
+function webhooksOf(events: OpenApi['events']) {
+  const webhooks = Object.entries(events).map(([type, { when, subject, data }]) => {
+    const properties = { type: { const: type }, timestamp: { type: 'string', format: 'date-time' }, data }
+    const schema = { type: 'object', required: ['type', 'timestamp', 'data'], properties }
+    const post = {
+      tags: ['Webhooks'],
+      operationId: type,
+      summary: when,
+      description: `Subject: ${subject}`,
+      requestBody: { content: { 'application/json': { schema } } },
+      responses: { '2XX': { description: 'It is taken; any other answer has it sent again.' } },
+    }
+    return [type, { post }]
+  })
+  return Object.fromEntries(webhooks)
+}

@@ -1,0 +1,27 @@
+import type { RateLimit, RateLimits } from '../../schema/errors.ts'
+
+/** To be selected of every answer of inference. */
+export const RATE_LIMITS = 'rateLimits { requests { limit remaining resetMs } tokens { limit remaining resetMs } }'
+
+/** The protocol's headers; none for a limit that the key does not have. */
+export function rateLimitHeaders(rateLimits: RateLimits | null | undefined): Readonly<Record<string, string>> {
+  return { ...headersOf('requests', rateLimits?.requests), ...headersOf('tokens', rateLimits?.tokens) }
+}
+
+function headersOf(what: keyof RateLimits, rate: RateLimit | null | undefined): Readonly<Record<string, string>> {
+  if (!rate) return {}
+  return {
+    [`x-ratelimit-limit-${what}`]: String(rate.limit),
+    [`x-ratelimit-remaining-${what}`]: String(rate.remaining),
+    [`x-ratelimit-reset-${what}`]: durationOf(rate.resetMs),
+  }
+}
+
+/** As Go writes durations: `20ms`, `1.5s`, `6m0s`, `1h0m0s`; nothing is `0s`. */
+export function durationOf(ms: number): string {
+  if (ms > 0 && ms < 1_000) return `${ms}ms`
+  const minutes = Math.floor(ms / 60_000)
+  const seconds = `${(ms % 60_000) / 1_000}s`
+  if (minutes === 0) return seconds
+  return minutes < 60 ? `${minutes}m${seconds}` : `${Math.floor(minutes / 60)}h${minutes % 60}m${seconds}`
+}

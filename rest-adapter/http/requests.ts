@@ -1,0 +1,191 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { InvalidApiKey, KisError } from '../../subgraphs/common/errors.ts'
+import type { IdSource } from '../../subgraphs/common/process/ids.ts'
+import { asksForHealth } from '../../subgraphs/common/server/health.ts'
+import type { Refuse } from '../../subgraphs/common/server/listen.ts'
+import { answerUnreadable } from '../../subgraphs/common/server/unreadable.ts'
+import type { RestDeps, RestParts } from '../main.ts'
+import { answerTo, errorBody, kisErrorOf, notJson, sendError } from './errors.ts'
+import { KeyOwners } from './key-owners.ts'
+import { askGateway, type Dialect, type Route } from './route.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** What the adapter knows of a request before its route does. */
+    rest: RequestState
+  }
+  interface FastifyContextConfig {
+    /** Absent for what needs no key. */
+    readonly route?: Route
+    /** Absent for the chat protocol's own. */
+    readonly dialect?: Dialect
+  }
+}
+
+interface RequestState {
+  readonly id: string
+  readonly startedMs: number
+  /** Without `Bearer`; null when none was sent. */
+  readonly apiKey: string | null
+  /** Aborts when the client is gone. */
+  readonly signal: AbortSignal
+  /** True once the gateway has been asked, and so has judged the key. */
+  keyJudged: boolean
+}
+
+const CLIENT_REQUEST_ID = /^[A-Za-z0-9_-]{1,64}$/
+
+/** What scripts of other origins may read; the rate limits are those of the chat protocol. */
+const EXPOSED_HEADERS = [
+  'x-request-id',
+  'request-id',
+  'x-should-retry',
+  'retry-after',
+  'retry-after-ms',
+  'openai-processing-ms',
+  'openai-version',
+  'x-kis-warning',
+  'idempotent-replayed',
+  'content-disposition',
+  'mcp-session-id',
+  ...['limit', 'remaining', 'reset'].flatMap((fact) => [`x-ratelimit-${fact}-requests`, `x-ratelimit-${fact}-tokens`]),
+].join(', ')
+
+/**
+ * Options of the app itself, for what fails before any route or hook is found. A path's parameter is at most 300 characters: ids have
+ * about 40, models' ids are longer and percent-encoded.
+ */
+export function serverOptions(parts: Pick<RestParts, 'clock' | 'ids' | 'underWay'>) {
+  return {
+    routerOptions: { maxParamLength: 300 },
+    frameworkErrors(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
+      begin(request, reply, parts)
+      sendError(reply, new KisError('unknown_url', 'The request URL is malformed or too long.'))
+    },
+    clientErrorHandler: (error: NodeJS.ErrnoException, socket: Duplex) => answerUnreadable(error, socket, parts.ids('req'), errorBody),
+  }
+}
+
+function begin(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { clock, ids, underWay }: Pick<RestParts, 'clock' | 'ids' | 'underWay'>,
+): void {
+  const { headers } = request
+  const dialect = request.routeOptions.config?.dialect
+  const id = requestIdOf(headers, ids)
+  request.rest = {
+    id,
+    startedMs: clock.now().getTime(),
+    apiKey: keyOf(headers, dialect),
+    signal: underWay.add(reply),
+    keyJudged: false,
+  }
+  reply.headers(headersOfAll(id, dialect))
+}
+
+function requestIdOf(headers: IncomingHttpHeaders, ids: IdSource): string {
+  const clientIds = [headers['x-request-id'], headers['x-client-request-id']]
+  return clientIds.find((id) => typeof id === 'string' && CLIENT_REQUEST_ID.test(id))?.toString() ?? ids('req')
+}
+
+function keyOf(headers: IncomingHttpHeaders, dialect: Dialect | undefined): string | null {
+  const ownKey = dialect?.keyHeader && headers[dialect.keyHeader]
+  return /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? (typeof ownKey === 'string' && ownKey !== '' ? ownKey : null)
+}
+
+/** What every answer has. */
+const headersOfAll = (id: string, dialect: Dialect | undefined) => ({
+  'x-request-id': id,
+  ...(dialect?.requestIdHeader && { [dialect.requestIdHeader]: id }),
+  'access-control-allow-origin': '*',
+  'access-control-expose-headers': EXPOSED_HEADERS,
+})
+
+/** Refuses at the door whatever does not ask for the process's health, in the words of the clients of these routes. */
+export function refuseAtDoor(routes: readonly Route[], { door, ids }: Pick<RestParts, 'door' | 'ids'>): Refuse {
+  const own = routes.filter(({ dialect }) => dialect)
+  return (request, response) => {
+    const path = request.url!.split('?', 1)[0]!
+    const dialect = own.find((route) => route.path === path)?.dialect
+    if (asksForHealth(request)) return false
+    try {
+      response.once('close', door.enter(keyOf(request.headers, dialect)))
+      return false
+    } catch (error) {
+      const id = requestIdOf(request.headers, ids)
+      const { status, headers, body } = answerTo(error as KisError, dialect, id)
+      const all: Record<string, string | number> = { ...headersOfAll(id, dialect), ...headers, 'content-length': Buffer.byteLength(body) }
+      response.writeHead(status, all).end(body)
+      return true
+    }
+  }
+}
+
+/** Everything that holds for all requests: ids, keys, CORS, bodies, errors. */
+export function registerRequestRules(app: FastifyInstance, parts: RestParts): void {
+  const { gateway, clock, config, log, bodies } = parts
+  const owners = new KeyOwners(gateway, clock)
+  app.decorateRequest('rest')
+
+  app.addHook('onRequest', async (request, reply) => {
+    begin(request, reply, parts)
+    if (request.is404) return unknownUrl(request, reply)
+    const { route } = request.routeOptions.config
+    if (!route) return
+    if (!request.rest.apiKey) throw new InvalidApiKey()
+    route.refuse?.(request, config)
+    await bodies.admit(request, reply, () => owners.of(request), request.routeOptions.bodyLimit!)
+  })
+
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text, done) => {
+    if (!request.routeOptions.config.route) return done(null, undefined)
+    try {
+      // An empty body is no body: some clients send the header with every request.
+      done(null, text === '' ? undefined : JSON.parse(text as string))
+    } catch (error) {
+      done(new KisError('invalid_request', `The body is not valid JSON: ${(error as Error).message}`, { cause: error }))
+    }
+  })
+  app.addContentTypeParser('*', (request, payload, done) => {
+    if (request.headers['content-length'] !== '0') return done(notJson())
+    payload.resume()
+    done(null, undefined)
+  })
+
+  app.setNotFoundHandler(unknownUrl)
+  app.setErrorHandler(async (thrown, request, reply) => {
+    const { id, apiKey, keyJudged, signal } = request.rest
+    // A request that was ended from here is told why, not what its end looked like further in.
+    let error = kisErrorOf(signal.reason instanceof KisError ? signal.reason : thrown, log, id)
+    // Who has no valid key learns nothing else: the key comes before the request in the order of checks.
+    if (apiKey && !keyJudged && request.routeOptions.config.route)
+      error = await judgeKey(gateway, request).then(
+        () => error,
+        (judgement) => kisErrorOf(judgement, log, id),
+      )
+    if (request.routeOptions.config.route?.inference) inferenceHeaders(request, reply, clock.now())
+    if (reply.raw.destroyed) log.info({ requestId: id }, 'client left')
+    sendError(reply, error)
+    return reply
+  })
+}
+
+/** @throws {KisError} the gateway does not take the key. */
+async function judgeKey(gateway: RestDeps['gateway'], { rest }: FastifyRequest): Promise<void> {
+  rest.keyJudged = true
+  await askGateway(gateway, { query: '{ __typename }' }, { caller: rest.apiKey, requestId: rest.id, signal: rest.signal })
+}
+
+export async function unknownUrl({ method, url }: FastifyRequest, reply: FastifyReply) {
+  const path = url.split('?', 1)[0]!
+  if (path.startsWith('/v1/') && path.endsWith('/')) return reply.redirect(path.slice(0, -1) + url.slice(path.length), 308)
+  throw new KisError('unknown_url', `Unknown request URL: ${method} ${path}. The reference is at /docs.`)
+}
+
+export function inferenceHeaders({ rest }: FastifyRequest, reply: FastifyReply, now: Date): void {
+  reply.headers({ 'openai-version': '2020-10-01', 'openai-processing-ms': now.getTime() - rest.startedMs })
+}

@@ -1,0 +1,158 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
+import { KisError } from '../../subgraphs/common/errors.ts'
+import type { RestDeps } from '../main.ts'
+import { type Check, checksOf } from './checks.ts'
+import { registerFormParser } from './forms.ts'
+import type { OpenApi } from './openapi.ts'
+import { inferenceHeaders, unknownUrl } from './requests.ts'
+import { askGateway, type Call, type JsonObject, type Route } from './route.ts'
+import { EventStream } from './sse.ts'
+
+/** Objects and lists inside one another; JSON schemas nest some 20 deep, and what is far deeper overflows the stack of who writes it out. */
+const MAX_JSON_DEPTH = 128
+
+/** As long as any call within the service may take; at the end of the process it is cut short. */
+const CLEAN_UP_MS = 10_000
+
+/** A day, the longest that browsers keep a preflight's answer (Chromium: two hours). */
+const PREFLIGHT_MAX_AGE_SECONDS = 86_400
+
+/** Every route of the table, checked by its description, and what its address answers to other methods. */
+export function registerRoutes(app: FastifyInstance, routes: readonly Route[], openapi: OpenApi, deps: RestDeps): void {
+  const checks = checksOf(openapi)
+
+  for (const route of routes) {
+    const operation = openapi.operations.find(({ method, path }) => method === route.method && path === route.path)?.operation
+    if (!operation) throw new Error(`${route.method} ${route.path} is not in schema/openapi.yaml`)
+    const checkBody = checks.body(operation)
+    const checkQuery = checks.query(operation)
+
+    const { chatBodyBytes: chat, uploadBodyBytes: upload, audioBodyBytes: audio, jsonBodyBytes: json } = deps.config
+    const options: RouteOptions = {
+      method: route.method,
+      url: urlOf(route),
+      bodyLimit: { chat, upload, audio, json }[route.body ?? 'json'],
+      config: configOf(route),
+      handler: (request, reply) => answer(route, request, reply, checkBody, checkQuery, deps),
+    }
+    if (route.body !== 'audio') app.route(options)
+    // In a scope of its own: no other route may read forms.
+    else
+      app.register(async (scope) => {
+        registerFormParser(scope)
+        scope.route(options)
+      })
+  }
+  for (const [url, group] of Map.groupBy(routes, urlOf)) registerOtherMethods(app, url, group)
+}
+
+function configOf(route: Route) {
+  return { route, ...(route.dialect && { dialect: route.dialect }) }
+}
+
+/** `/v1/files/{id}` → `/v1/files/:id`. */
+function urlOf({ path, slashes }: Route): string {
+  const url = path.replaceAll(/\{(\w+)\}/g, ':$1')
+  return slashes ? url.replace(/:\w+$/, '*') : url
+}
+
+async function answer(
+  route: Route,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  checkBody: Check | undefined,
+  checkQuery: Check | undefined,
+  { gateway, clock, ids, log }: RestDeps,
+): Promise<FastifyReply> {
+  const { rest } = request
+  const params = request.params as Record<string, string>
+  if (route.slashes) {
+    if (params['*'] === '') return unknownUrl(request, reply)
+    params.id = params['*']!
+  }
+  const query = request.query as JsonObject
+  checkQuery?.(query)
+  const body = checkBody ? bodyOf(request.body) : {}
+  if (!route.checkedBehind) checkBody?.(body)
+
+  const context = { caller: rest.apiKey!, requestId: rest.id, signal: rest.signal }
+  const call: Call = {
+    params,
+    query,
+    body,
+    headers: request.headers,
+    idempotencyKey: request.headers['idempotency-key'] as string | undefined,
+    lastEventId: request.headers['last-event-id'] as string | undefined,
+    context,
+    log,
+    clock,
+    ids,
+    method: request.method,
+    ask(query, variables, names) {
+      rest.keyJudged = true
+      return askGateway(gateway, { query, variables }, context, names)
+    },
+    async cleanUp(query, variables) {
+      const signal = AbortSignal.timeout(CLEAN_UP_MS)
+      await askGateway(gateway, { query, variables }, { ...context, signal }).catch((error: unknown) =>
+        log.warn({ err: error, requestId: rest.id }, 'what the request has left behind could not be cleaned up'),
+      )
+    },
+    subscribe(operation) {
+      rest.keyJudged = true
+      return gateway.subscribe(operation, context)
+    },
+    setHeaders: (headers) => void reply.headers(headers),
+    eventStream: () =>
+      new EventStream(reply, clock, () => {
+        if (route.inference) inferenceHeaders(request, reply, clock.now())
+      }),
+  }
+  const result = await route.handle(call)
+  if (!result) return reply
+  if (route.inference) inferenceHeaders(request, reply, clock.now())
+  return reply
+    .code(result.status)
+    .headers(result.headers ?? {})
+    .send(result.body)
+}
+
+function bodyOf(body: unknown): JsonObject {
+  if (body === undefined)
+    throw new KisError('invalid_request', 'The request has no body. Send a JSON object, with `content-type: application/json`.')
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw new KisError('invalid_type', 'The body must be a JSON object.')
+  if (isDeeper(body, MAX_JSON_DEPTH)) throw new KisError('invalid_request', `The body nests deeper than ${MAX_JSON_DEPTH} levels.`)
+  return body as JsonObject
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1))
+}
+
+/** Answers the methods that an address does not have, and browsers that ask which it has. */
+function registerOtherMethods(app: FastifyInstance, url: string, routes: readonly Route[]): void {
+  const methods: readonly string[] = routes.map(({ method }) => method)
+  const allowed = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS']
+  const allow = allowed.join(', ')
+  const refuse = async (request: FastifyRequest, reply: FastifyReply) => {
+    reply.header('allow', allow)
+    throw new KisError('method_not_allowed', `${request.method} is not allowed here. Allowed: ${allow}.`)
+  }
+  const others = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'].filter((method) => !allowed.includes(method))
+  const dialect = routes[0]?.dialect
+  const config = dialect ? { dialect } : {}
+  app.route({ method: others, url, config, onRequest: refuse, handler: refuse })
+  app.options(url, async ({ headers }, reply) =>
+    reply
+      .code(204)
+      .headers({
+        allow,
+        'access-control-allow-methods': allow,
+        'access-control-allow-headers': headers['access-control-request-headers'] ?? 'authorization, content-type',
+        'access-control-max-age': PREFLIGHT_MAX_AGE_SECONDS,
+      })
+      .send(),
+  )
+}

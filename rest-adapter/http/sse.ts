@@ -1,0 +1,102 @@
+import { once } from 'node:events'
+import type { OutgoingHttpHeaders } from 'node:http'
+import type { FastifyReply } from 'fastify'
+import type { KisError } from '../../subgraphs/common/errors.ts'
+import type { Clock } from '../../subgraphs/common/process/clock.ts'
+import { errorBody } from './errors.ts'
+
+/** Proxies and clients cut connections that are silent for 30 to 60 s. */
+const KEEP_ALIVE_MS = 15_000
+
+/** A client that takes nothing for so long is gone for all we can tell, and must not keep a vendor's work running. */
+const STALL_MS = 30_000
+
+/** Server-sent events on a reply. Its headers leave with the first event, so that a failure before it can still be an ordinary answer. */
+export class EventStream implements Disposable {
+  readonly #reply: FastifyReply
+  readonly #clock: Clock
+  readonly #beforeHeaders: () => void
+  readonly #closed = new AbortController()
+  #lastWriteMs = 0
+
+  constructor(reply: FastifyReply, clock: Clock, beforeHeaders: () => void) {
+    this.#reply = reply
+    this.#clock = clock
+    this.#beforeHeaders = beforeHeaders
+  }
+
+  get isOpen(): boolean {
+    return this.#reply.raw.headersSent
+  }
+
+  /** Without effect once the stream is open. */
+  addHeaders(headers: Readonly<Record<string, string>>): void {
+    if (!this.isOpen) this.#reply.headers(headers)
+  }
+
+  /** Resolves when the client has room for more, or is gone. */
+  async send(...data: readonly string[]): Promise<void> {
+    await this.#write(data.map((item) => `data: ${item}\n\n`).join(''))
+  }
+
+  /** Events of a protocol whose events bear their type as their name too, and a cursor as their id where they have one. None opens the stream. */
+  async sendTyped(...events: readonly { readonly type: string; readonly cursor?: string }[]): Promise<void> {
+    const texts = events.map((event) => {
+      const id = event.cursor === undefined ? '' : `id: ${event.cursor}\n`
+      return `${id}event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
+    })
+    await this.#write(texts.join(''))
+  }
+
+  /** The last event after a failure; a client that is gone hears nothing. */
+  async fail(error: KisError): Promise<void> {
+    await this.send(JSON.stringify(errorBody(error)))
+  }
+
+  end(): void {
+    this[Symbol.dispose]()
+    this.#reply.raw.end()
+  }
+
+  [Symbol.dispose](): void {
+    this.#closed.abort()
+  }
+
+  #open(): void {
+    const reply = this.#reply
+    this.#beforeHeaders()
+    reply.hijack()
+    reply.raw.writeHead(200, {
+      ...(reply.getHeaders() as OutgoingHttpHeaders),
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache',
+      // nginx collects answers into blocks unless told not to.
+      'x-accel-buffering': 'no',
+    })
+    void this.#keepAlive()
+  }
+
+  async #write(text: string): Promise<void> {
+    if (!this.isOpen) this.#open()
+    const { raw } = this.#reply
+    if (raw.destroyed) return
+    this.#lastWriteMs = this.#clock.now().getTime()
+    if (raw.write(text)) return
+    const done = new AbortController()
+    const { signal } = done
+    const stalled = this.#clock.sleep(STALL_MS, signal).then(() => raw.destroy())
+    await Promise.race([once(raw, 'drain', { signal }), once(raw, 'close', { signal }), stalled]).catch(() => raw.destroy())
+    done.abort()
+  }
+
+  async #keepAlive(): Promise<void> {
+    const { signal } = this.#closed
+    for (let waitMs = KEEP_ALIVE_MS; !signal.aborted; ) {
+      await this.#clock.sleep(waitMs, signal).catch(() => undefined)
+      const silentMs = this.#clock.now().getTime() - this.#lastWriteMs
+      // A client that has no room for more is not silent, it is slow.
+      if (silentMs >= KEEP_ALIVE_MS && !signal.aborted && !this.#reply.raw.writableNeedDrain) await this.#write(': keep-alive\n\n')
+      waitMs = silentMs >= KEEP_ALIVE_MS ? KEEP_ALIVE_MS : KEEP_ALIVE_MS - silentMs
+    }
+  }
+}

@@ -1,0 +1,174 @@
+import type { JsonObject } from '../http/route.ts'
+import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
+
+const USAGE = 'usage { promptTokens cachedPromptTokens cacheWritePromptTokens completionTokens totalTokens }'
+const STEP = `kind number model { id } collection { id } query hitCount ${USAGE} cost`
+
+/** What operations select of a run, and of an event. No field leads to another subgraph, so that streams pass the gateway as they stand. */
+export const RUN = `id agentId agentVersion status messages outputText output citations { mark chunkId text fileName collection { id } document { id }
+  file { id } pageStart pageEnd charStart charEnd } steps { ${STEP} } ${USAGE} cost error { code message } threadId startedAt endedAt`
+export const EVENT = `type runId cursor at number textDelta toolCall { id name arguments }
+  search { collection { id } query hits { chunkId fileName pageStart score } } usage { ${STEP} } run { ${RUN} }`
+
+type Reference = { readonly id: string } | null
+
+interface UsageData {
+  readonly promptTokens: number
+  readonly cachedPromptTokens: number
+  readonly cacheWritePromptTokens: number
+  readonly completionTokens: number
+  readonly totalTokens: number
+}
+
+interface StepData {
+  readonly kind: string
+  readonly number: number
+  readonly model: Reference
+  readonly collection: Reference
+  readonly query: string | null
+  readonly hitCount: number | null
+  readonly usage: UsageData | null
+  readonly cost: string
+}
+
+interface CitationData {
+  readonly mark: number
+  readonly chunkId: string
+  readonly text: string
+  readonly fileName: string
+  readonly collection: Reference
+  readonly document: Reference
+  readonly file: Reference
+  readonly pageStart: number | null
+  readonly pageEnd: number | null
+  readonly charStart: number
+  readonly charEnd: number
+}
+
+export interface RunData {
+  readonly id: string
+  readonly agentId: string
+  readonly agentVersion: number
+  readonly status: string
+  readonly messages: readonly JsonObject[]
+  readonly outputText: string | null
+  readonly output: unknown
+  readonly citations: readonly CitationData[]
+  readonly steps: readonly StepData[]
+  readonly usage: UsageData
+  readonly cost: string | null
+  readonly error: { readonly code: string; readonly message: string } | null
+  readonly threadId: string | null
+  readonly startedAt: string
+  readonly endedAt: string | null
+}
+
+export interface RunEventData {
+  readonly type: string
+  readonly runId: string
+  readonly cursor: string
+  readonly at: string
+  readonly number: number | null
+  readonly textDelta: string | null
+  readonly toolCall: JsonObject | null
+  readonly search: {
+    readonly collection: Reference
+    readonly query: string
+    readonly hits: readonly {
+      readonly chunkId: string
+      readonly fileName: string
+      readonly pageStart: number | null
+      readonly score: number
+    }[]
+  } | null
+  readonly usage: StepData | null
+  readonly run: RunData | null
+}
+
+export function toRun(data: RunData) {
+  return {
+    id: data.id,
+    object: 'agent.run',
+    created_at: unixSeconds(data.startedAt),
+    ended_at: unixSecondsOrNull(data.endedAt),
+    agent_id: data.agentId,
+    agent_version: data.agentVersion,
+    status: data.status.toLowerCase(),
+    messages: data.messages,
+    output_text: data.outputText,
+    output: data.output,
+    citations: data.citations.map(toCitation),
+    steps: data.steps.map(toStep),
+    usage: toUsage(data.usage),
+    cost_usd: data.cost,
+    error: data.error && { code: data.error.code.toLowerCase(), message: data.error.message },
+    thread_id: data.threadId,
+  }
+}
+
+/** An event with the parts that its type has. */
+export function toEvent({ type, runId, cursor, at, number, textDelta, toolCall, search, usage, run }: RunEventData) {
+  return {
+    type: type.toLowerCase(),
+    run_id: runId,
+    cursor,
+    created_at: unixSeconds(at),
+    ...(number !== null && { step: number }),
+    ...(textDelta !== null && { delta: textDelta }),
+    ...(toolCall && { tool_call: toolCall }),
+    ...(search && { search: toSearch(search) }),
+    ...(usage && { usage: toStep(usage) }),
+    ...(run && { run: toRun(run) }),
+  }
+}
+
+function toCitation(data: CitationData) {
+  return {
+    mark: data.mark,
+    chunk_id: data.chunkId,
+    text: data.text,
+    page_start: data.pageStart,
+    page_end: data.pageEnd,
+    char_start: data.charStart,
+    char_end: data.charEnd,
+    collection_id: data.collection?.id ?? null,
+    document_id: data.document?.id ?? null,
+    file: { id: data.file?.id ?? null, file_name: data.fileName },
+  }
+}
+
+function toStep({ kind, number, model, collection, query, hitCount, usage, cost }: StepData) {
+  return {
+    kind: kind.toLowerCase(),
+    step: number,
+    model: model?.id ?? null,
+    collection_id: collection?.id ?? null,
+    query,
+    hit_count: hitCount,
+    usage: usage && toUsage(usage),
+    cost_usd: cost,
+  }
+}
+
+function toSearch({ collection, query, hits }: NonNullable<RunEventData['search']>) {
+  return {
+    collection_id: collection?.id ?? null,
+    query,
+    hits: hits.map(({ chunkId, fileName, pageStart, score }) => ({
+      chunk_id: chunkId,
+      file_name: fileName,
+      page_start: pageStart,
+      score,
+    })),
+  }
+}
+
+function toUsage({ promptTokens, cachedPromptTokens, cacheWritePromptTokens, completionTokens, totalTokens }: UsageData) {
+  return {
+    input_tokens: promptTokens,
+    cached_input_tokens: cachedPromptTokens,
+    cache_write_tokens: cacheWritePromptTokens,
+    output_tokens: completionTokens,
+    total_tokens: totalTokens,
+  }
+}

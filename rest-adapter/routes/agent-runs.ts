@@ -1,0 +1,94 @@
+import { NotFound } from '../../subgraphs/common/errors.ts'
+import { factHeaders } from '../chat/chat-operations.ts'
+import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { type Call, deleted, isStream, type JsonObject, ok, type Route } from '../http/route.ts'
+import { EVENT, RUN, type RunData, toEvent, toRun } from './agent-run-objects.ts'
+import { streamEvents } from './run-events.ts'
+
+const START = `mutation RunAgent($input: RunAgentInput!) { runAgent(input: $input) { ${RUN} replayed } }`
+const STREAM = `subscription AgentRun($input: RunAgentInput!) { agentRun(input: $input) { ${EVENT} } }`
+const FOLLOW = `subscription AgentRunEvents($runId: ID!, $after: Cursor) { agentRunEvents(runId: $runId, after: $after) { ${EVENT} } }`
+const GET = `query AgentRunById($id: ID!) { agentRun(id: $id) { ${RUN} } }`
+const LIST = `query AgentRuns($id: ID!, $first: Int!, $after: String, $order: SortOrder) {
+  agent(id: $id) { runs(first: $first, after: $after, order: $order) { edges { node { ${RUN} } } ${PAGE_INFO} } } }`
+const CANCEL = `mutation CancelAgentRun($id: ID!) { cancelAgentRun(id: $id) { ${RUN} } }`
+
+const DELETE = 'mutation DeleteAgentRun($id: ID!) { deleteAgentRun(id: $id) { id } }'
+const DELETE_THREAD = 'mutation DeleteThread($id: ID!) { deleteThread(id: $id) { id } }'
+
+/** The agent and the run stand in the path. */
+const NAMES = { agentId: 'id', runId: 'id', input: 'input', maxCost: 'max_cost_usd' }
+
+function inputOf({ params, body, idempotencyKey }: Call): JsonObject {
+  const { input, messages, thread_id: threadId, keep_thread: keepThread, max_cost_usd: maxCost } = body
+  return { agentId: params.id, input, messages, threadId, keepThread, maxCost, idempotencyKey }
+}
+
+export const agentRunRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/v1/agents/{id}/runs',
+    body: 'chat',
+    async handle(call) {
+      const variables = { input: inputOf(call) }
+      if (isStream(call.body)) {
+        await streamEvents(call, { query: STREAM, variables }, toEvent, NAMES)
+        return undefined
+      }
+      const { runAgent } = await call.ask<{ runAgent: RunData & { readonly replayed: boolean } }>(START, variables, NAMES)
+      return { ...ok(toRun(runAgent)), headers: factHeaders(runAgent) }
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/agents/{id}/runs',
+    async handle({ ask, params, query }) {
+      const variables = { id: params.id, ...pageVariables(query) }
+      const { agent } = await ask<{ agent: { runs: ConnectionData<RunData> } | null }>(LIST, variables, PAGE_NAMES)
+      if (!agent) throw new NotFound('agent', params.id!)
+      return ok(listOf(agent.runs, toRun, idOf))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/runs/{id}',
+    async handle({ ask, params }) {
+      const { agentRun } = await ask<{ agentRun: RunData | null }>(GET, { id: params.id })
+      if (!agentRun) throw new NotFound('run', params.id!)
+      return ok(toRun(agentRun))
+    },
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/runs/{id}',
+    async handle({ ask, params }) {
+      const { deleteAgentRun } = await ask<{ deleteAgentRun: { id: string } }>(DELETE, { id: params.id })
+      return deleted('agent.run', deleteAgentRun.id)
+    },
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/threads/{id}',
+    async handle({ ask, params }) {
+      const { deleteThread } = await ask<{ deleteThread: { id: string } }>(DELETE_THREAD, { id: params.id })
+      return deleted('thread', deleteThread.id)
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/runs/{id}/events',
+    async handle(call) {
+      const variables = { runId: call.params.id, after: call.query.after ?? call.lastEventId }
+      await streamEvents(call, { query: FOLLOW, variables }, toEvent, NAMES)
+      return undefined
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/runs/{id}/cancel',
+    async handle({ ask, params }) {
+      const { cancelAgentRun } = await ask<{ cancelAgentRun: RunData }>(CANCEL, { id: params.id })
+      return ok(toRun(cancelAgentRun))
+    },
+  },
+]

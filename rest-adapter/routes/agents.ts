@@ -1,0 +1,129 @@
+import { NotFound } from '../../subgraphs/common/errors.ts'
+import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
+import { unixSeconds } from '../http/values.ts'
+
+const AGENT = `id code name model { id } instructions collections { id } mcpServers { name url headerNames allowedTools } temperature topP maxOutputTokens responseSchema maxSteps maxCost version
+  createdAt updatedAt`
+
+interface AgentData {
+  readonly id: string
+  readonly code: string
+  readonly name: string
+  readonly model: { readonly id: string } | null
+  readonly instructions: string
+  readonly collections: readonly ({ readonly id: string } | null)[]
+  readonly mcpServers: readonly {
+    readonly name: string
+    readonly url: string
+    readonly headerNames: readonly string[]
+    readonly allowedTools: readonly string[] | null
+  }[]
+  readonly temperature: number | null
+  readonly topP: number | null
+  readonly maxOutputTokens: number | null
+  readonly responseSchema: JsonObject | null
+  readonly maxSteps: number
+  readonly maxCost: string
+  readonly version: number
+  readonly createdAt: string
+  readonly updatedAt: string
+}
+
+const CREATE = `mutation CreateAgent($input: CreateAgentInput!) { createAgent(input: $input) { agent { ${AGENT} } } }`
+const LIST = `query Agents($first: Int!, $after: String, $order: SortOrder) {
+  agents(first: $first, after: $after, order: $order) { edges { node { ${AGENT} } } ${PAGE_INFO} } }`
+const GET = `query Agent($id: ID!) { agent(id: $id) { ${AGENT} } }`
+const UPDATE = `mutation UpdateAgent($input: UpdateAgentInput!) { updateAgent(input: $input) { agent { ${AGENT} } } }`
+const DELETE = 'mutation DeleteAgent($id: ID!) { deleteAgent(id: $id) { id } }'
+
+const NAMES = { maxCost: 'max_cost_usd' }
+
+function toAgent(data: AgentData) {
+  return {
+    id: data.id,
+    object: 'agent',
+    created_at: unixSeconds(data.createdAt),
+    updated_at: unixSeconds(data.updatedAt),
+    code: data.code,
+    name: data.name,
+    model: data.model?.id ?? null,
+    instructions: data.instructions,
+    collection_ids: data.collections.flatMap((collection) => collection?.id ?? []),
+    mcp_servers: data.mcpServers.map(({ name, url, headerNames, allowedTools }) => ({
+      name,
+      url,
+      header_names: headerNames,
+      allowed_tools: allowedTools,
+    })),
+    temperature: data.temperature,
+    top_p: data.topP,
+    max_output_tokens: data.maxOutputTokens,
+    response_schema: data.responseSchema,
+    max_steps: data.maxSteps,
+    max_cost_usd: data.maxCost,
+    version: data.version,
+  }
+}
+
+/** What was left out stays out. */
+function inputOf(body: JsonObject): JsonObject {
+  const { code, name, model, instructions, temperature } = body
+  return {
+    ...{ code, name, model, instructions, temperature },
+    collectionIds: body.collection_ids,
+    mcpServers: (body.mcp_servers as readonly JsonObject[] | null | undefined)?.map(({ allowed_tools: allowedTools, ...server }) => ({
+      ...server,
+      allowedTools,
+    })),
+    topP: body.top_p,
+    maxOutputTokens: body.max_output_tokens,
+    responseSchema: body.response_schema,
+    maxSteps: body.max_steps,
+    maxCost: body.max_cost_usd,
+  }
+}
+
+export const agentRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/v1/agents',
+    async handle({ ask, body }) {
+      const data = await ask<{ createAgent: { agent: AgentData } }>(CREATE, { input: inputOf(body) }, NAMES)
+      return created(toAgent(data.createAgent.agent))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/agents',
+    async handle({ ask, query }) {
+      const data = await ask<{ agents: ConnectionData<AgentData> }>(LIST, pageVariables(query), PAGE_NAMES)
+      return ok(listOf(data.agents, toAgent, idOf))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/agents/{id}',
+    async handle({ ask, params }) {
+      const { agent } = await ask<{ agent: AgentData | null }>(GET, { id: params.id })
+      if (!agent) throw new NotFound('agent', params.id!)
+      return ok(toAgent(agent))
+    },
+  },
+  {
+    method: 'PATCH',
+    path: '/v1/agents/{id}',
+    async handle({ ask, params, body }) {
+      const data = await ask<{ updateAgent: { agent: AgentData } }>(UPDATE, { input: { id: params.id, ...inputOf(body) } }, NAMES)
+      return ok(toAgent(data.updateAgent.agent))
+    },
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/agents/{id}',
+    async handle({ ask, params }) {
+      const data = await ask<{ deleteAgent: { id: string } }>(DELETE, { id: params.id })
+      return deleted('agent', data.deleteAgent.id)
+    },
+  },
+]

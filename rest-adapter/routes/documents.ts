@@ -1,0 +1,109 @@
+import { NotFound } from '../../subgraphs/common/errors.ts'
+import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { type Call, created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
+import { unixSeconds } from '../http/values.ts'
+
+const DOCUMENT = `id collection { id } file { id name } status stage progress { done total } error { code message }
+  warnings { code message pages } pageCount chunkCount language metadata attempts createdAt`
+
+interface DocumentData {
+  readonly id: string
+  readonly collection: { readonly id: string }
+  readonly file: { readonly id: string; readonly name: string }
+  readonly status: string
+  readonly stage: string | null
+  readonly progress: JsonObject | null
+  readonly error: { readonly code: string; readonly message: string } | null
+  readonly warnings: readonly JsonObject[]
+  readonly pageCount: number | null
+  readonly chunkCount: number
+  readonly language: string | null
+  readonly metadata: JsonObject
+  readonly attempts: number
+  readonly createdAt: string
+}
+
+const CREATE = `mutation CreateDocument($input: CreateDocumentInput!) { createDocument(input: $input) { created document { ${DOCUMENT} } } }`
+const LIST = `query Documents($id: ID!, $first: Int!, $after: String, $order: SortOrder, $status: DocumentStatus) {
+  collection(id: $id) { documents(first: $first, after: $after, order: $order, status: $status) { edges { node { ${DOCUMENT} } } ${PAGE_INFO} } } }`
+const GET = `query Document($id: ID!) { document(id: $id) { ${DOCUMENT} } }`
+const RETRY = `mutation RetryDocument($id: ID!) { retryDocument(id: $id) { document { ${DOCUMENT} } } }`
+const DELETE = 'mutation DeleteDocument($id: ID!) { deleteDocument(id: $id) { id } }'
+
+function toDocument(data: DocumentData) {
+  return {
+    id: data.id,
+    object: 'document',
+    created_at: unixSeconds(data.createdAt),
+    collection_id: data.collection.id,
+    file_id: data.file.id,
+    file_name: data.file.name,
+    status: data.status.toLowerCase(),
+    stage: data.stage?.toLowerCase() ?? null,
+    progress: data.progress,
+    error: data.error && { code: data.error.code.toLowerCase(), message: data.error.message },
+    warnings: data.warnings,
+    page_count: data.pageCount,
+    chunk_count: data.chunkCount,
+    language: data.language,
+    metadata: data.metadata,
+    attempts: data.attempts,
+  }
+}
+
+/** The document of the path; one of another collection is as absent there as any other. */
+async function documentOf({ ask, params }: Call): Promise<DocumentData> {
+  const { document } = await ask<{ document: DocumentData | null }>(GET, { id: params.document_id })
+  if (document?.collection.id !== params.id) throw new NotFound('document', params.document_id!)
+  return document!
+}
+
+export const documentRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/v1/collections/{id}/documents',
+    async handle({ ask, params, body }) {
+      const input = { collectionId: params.id, fileId: body.file_id, metadata: body.metadata }
+      const data = await ask<{ createDocument: { created: boolean; document: DocumentData } }>(CREATE, { input })
+      const document = toDocument(data.createDocument.document)
+      return data.createDocument.created ? created(document) : ok(document)
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/collections/{id}/documents',
+    async handle({ ask, params, query }) {
+      const status = query.status === undefined ? {} : { status: (query.status as string).toUpperCase() }
+      const { collection } = await ask<{ collection: { documents: ConnectionData<DocumentData> } | null }>(
+        LIST,
+        { id: params.id, ...status, ...pageVariables(query) },
+        PAGE_NAMES,
+      )
+      if (!collection) throw new NotFound('collection', params.id!)
+      return ok(listOf(collection.documents, toDocument, idOf))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/collections/{id}/documents/{document_id}',
+    handle: async (call) => ok(toDocument(await documentOf(call))),
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/collections/{id}/documents/{document_id}',
+    async handle(call) {
+      const { id } = await documentOf(call)
+      await call.ask(DELETE, { id })
+      return deleted('document', id)
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/collections/{id}/documents/{document_id}/retry',
+    async handle(call) {
+      const { id } = await documentOf(call)
+      const data = await call.ask<{ retryDocument: { document: DocumentData } }>(RETRY, { id })
+      return ok(toDocument(data.retryDocument.document))
+    },
+  },
+]

@@ -1,0 +1,42 @@
+import { type AnswerFacts, factHeaders } from '../chat/chat-operations.ts'
+import { RATE_LIMITS } from '../http/rate-limits.ts'
+import { ok, type Route } from '../http/route.ts'
+
+const embeddings = (form: 'float' | 'base64') => `mutation Embeddings($input: EmbeddingsInput!) {
+  createEmbeddings(input: $input) { model { id } promptTokens replayed ${RATE_LIMITS} data { index embedding: ${form} } } }`
+
+const OPERATIONS = { float: embeddings('float'), base64: embeddings('base64') }
+
+interface EmbeddingsData extends AnswerFacts {
+  readonly model: { readonly id: string } | null
+  readonly promptTokens: number
+  readonly data: readonly { readonly index: number; readonly embedding: readonly number[] | string }[]
+}
+
+export const embeddingRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/v1/embeddings',
+    inference: true,
+    async handle({ ask, body, setHeaders, idempotencyKey }) {
+      const form = (body.encoding_format ?? 'float') as keyof typeof OPERATIONS
+      const input = {
+        model: body.model,
+        input: body.input,
+        encodingFormat: form.toUpperCase(),
+        dimensions: body.dimensions,
+        user: body.user,
+        idempotencyKey,
+      }
+      const { createEmbeddings } = await ask<{ createEmbeddings: EmbeddingsData }>(OPERATIONS[form], { input })
+      const { model, promptTokens, data } = createEmbeddings
+      setHeaders(factHeaders(createEmbeddings))
+      return ok({
+        object: 'list',
+        data: data.map(({ index, embedding }) => ({ object: 'embedding', index, embedding })),
+        model: model?.id ?? body.model,
+        usage: { prompt_tokens: promptTokens, total_tokens: promptTokens },
+      })
+    },
+  },
+]

@@ -1,0 +1,134 @@
+import { Readable } from 'node:stream'
+import { KisError, NotFound } from '../../subgraphs/common/errors.ts'
+import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { type Call, created, deleted, ok, type Route } from '../http/route.ts'
+import { unixSeconds } from '../http/values.ts'
+
+const FILE = 'id name mediaType status checksum sizeBytes createdAt'
+
+interface FileData {
+  readonly id: string
+  readonly name: string
+  readonly mediaType: string
+  readonly status: string
+  readonly checksum: string
+  readonly sizeBytes: number
+  readonly createdAt: string
+}
+
+interface PieceData {
+  readonly content: string
+  readonly length: number
+  readonly file: Pick<FileData, 'name' | 'mediaType' | 'sizeBytes'>
+}
+
+const UPLOAD = `mutation UploadFile($input: UploadFileInput!) { uploadFile(input: $input) { file { ${FILE} } } }`
+const LIST = `query Files($first: Int!, $after: String, $order: SortOrder) {
+  files(first: $first, after: $after, order: $order) { edges { node { ${FILE} } } ${PAGE_INFO} } }`
+const GET = `query File($id: ID!) { file(id: $id) { ${FILE} } }`
+const DELETE = 'mutation DeleteFile($id: ID!) { deleteFile(id: $id) { id } }'
+const CONTENT = `query FileContent($id: ID!, $offset: Float!, $length: Int!) {
+  fileContent(id: $id, offset: $offset, length: $length) { content length file { name mediaType sizeBytes } } }`
+
+/** Bytes of one piece of a download, the most that `fileContent` gives. */
+const PIECE_BYTES = 1024 * 1024
+
+function toFile(data: FileData) {
+  return {
+    id: data.id,
+    object: 'file',
+    created_at: unixSeconds(data.createdAt),
+    file_name: data.name,
+    media_type: data.mediaType,
+    status: data.status.toLowerCase(),
+    checksum: data.checksum,
+    size_bytes: data.sizeBytes,
+  }
+}
+
+async function pieceAt({ ask, params }: Call, offset: number): Promise<PieceData> {
+  const data = await ask<{ fileContent: PieceData }>(CONTENT, { id: params.id, offset, length: PIECE_BYTES })
+  return data.fileContent
+}
+
+async function* bytesOf(call: Call, first: PieceData): AsyncGenerator<Buffer> {
+  let offset = 0
+  for (let piece = first; ; piece = await pieceAt(call, offset)) {
+    offset += piece.length
+    yield Buffer.from(piece.content, 'base64')
+    if (offset >= first.file.sizeBytes) return
+    // Without this a store that lost bytes would be asked for ever.
+    if (piece.length === 0) throw new KisError('internal', 'The file is shorter than its record says.')
+  }
+}
+
+/** RFC 6266 with the name as UTF-8 (RFC 5987) beside a form in ASCII for old clients. */
+function attachment(name: string): string {
+  const ascii = name.replace(/[^\x20-\x7e]|["\\%]/g, '_')
+  // A lone surrogate, which JSON can carry, has no UTF-8.
+  const utf8 = encodeURIComponent(name.toWellFormed()).replace(
+    /['()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+  return `attachment; filename="${ascii}"; filename*=UTF-8''${utf8}`
+}
+
+export const fileRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/v1/files',
+    body: 'upload',
+    refuse({ headers }) {
+      if (headers['content-type']?.toLowerCase().startsWith('multipart/'))
+        throw new KisError('not_offered', 'Files of the chat protocol are not offered. Send JSON with `file_name` and `content_base64`.')
+    },
+    async handle({ ask, body }) {
+      const input = { name: body.file_name, contentBase64: body.content_base64 }
+      const data = await ask<{ uploadFile: { file: FileData } }>(UPLOAD, { input }, { name: 'file_name' })
+      return created({ message: toFile(data.uploadFile.file) })
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/files',
+    async handle({ ask, query }) {
+      const data = await ask<{ files: ConnectionData<FileData> }>(LIST, pageVariables(query), PAGE_NAMES)
+      return ok(listOf(data.files, toFile, idOf))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/files/{id}',
+    async handle({ ask, params }) {
+      const { file } = await ask<{ file: FileData | null }>(GET, { id: params.id })
+      if (!file) throw new NotFound('file', params.id!)
+      return ok(toFile(file))
+    },
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/files/{id}',
+    async handle({ ask, params }) {
+      const data = await ask<{ deleteFile: { id: string } }>(DELETE, { id: params.id })
+      return deleted('file', data.deleteFile.id)
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/files/{id}/content',
+    async handle(call) {
+      const first = await pieceAt(call, 0)
+      const { name, mediaType, sizeBytes } = first.file
+      const headers = {
+        'content-type': mediaType,
+        'content-length': String(sizeBytes),
+        'content-disposition': attachment(name),
+        // A stored page must not run as one of ours.
+        'x-content-type-options': 'nosniff',
+      }
+      // A HEAD request is served by this route too, and must not read the whole file.
+      const bytes = call.method === 'HEAD' ? [] : bytesOf(call, first)
+      return { status: 200, headers, body: Readable.from(bytes, { objectMode: false }) }
+    },
+  },
+]

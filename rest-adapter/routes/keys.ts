@@ -1,0 +1,139 @@
+import { NotFound } from '../../subgraphs/common/errors.ts'
+import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
+import { enumOf, instantOf, scopeOf, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
+
+const KEY = `id name scopes modelAllowlist requestsPerMinute tokensPerMinute
+  spendLimit { amount period spent held resetsAt } last4 expiresAt revokedAt createdAt`
+
+interface KeyData {
+  readonly id: string
+  readonly name: string
+  readonly scopes: readonly string[]
+  readonly modelAllowlist: readonly string[] | null
+  readonly requestsPerMinute: number | null
+  readonly tokensPerMinute: number | null
+  readonly spendLimit: {
+    readonly amount: string
+    readonly period: string
+    readonly spent: string
+    readonly held: string
+    readonly resetsAt: string | null
+  } | null
+  readonly last4: string
+  readonly expiresAt: string | null
+  readonly revokedAt: string | null
+  readonly createdAt: string
+}
+
+interface SecretData {
+  readonly apiKey: KeyData
+  readonly key: string
+}
+
+const CREATE = `mutation CreateApiKey($input: CreateApiKeyInput!) { createApiKey(input: $input) { key apiKey { ${KEY} } } }`
+const LIST = `query ApiKeys($first: Int!, $after: String) {
+  organization { apiKeys(first: $first, after: $after) { edges { node { ${KEY} } } ${PAGE_INFO} } } }`
+const GET = `query ApiKey($id: ID!) { apiKey(id: $id) { ${KEY} } }`
+const UPDATE = `mutation UpdateApiKey($input: UpdateApiKeyInput!) { updateApiKey(input: $input) { apiKey { ${KEY} } } }`
+const ROTATE = `mutation RotateApiKey($id: ID!) { rotateApiKey(id: $id) { key apiKey { ${KEY} } } }`
+const REVOKE = 'mutation RevokeApiKey($id: ID!) { revokeApiKey(id: $id) { apiKey { id } } }'
+
+function toSpendLimit({ amount, period, spent, held, resetsAt }: NonNullable<KeyData['spendLimit']>) {
+  return { amount_usd: amount, period: period.toLowerCase(), spent_usd: spent, held_usd: held, resets_at: unixSecondsOrNull(resetsAt) }
+}
+
+function toKey(data: KeyData) {
+  return {
+    id: data.id,
+    object: 'key',
+    created_at: unixSeconds(data.createdAt),
+    name: data.name,
+    scopes: data.scopes.map(scopeOf),
+    model_allowlist: data.modelAllowlist,
+    spend_limit: data.spendLimit && toSpendLimit(data.spendLimit),
+    requests_per_minute: data.requestsPerMinute,
+    tokens_per_minute: data.tokensPerMinute,
+    last4: data.last4,
+    expires_at: unixSecondsOrNull(data.expiresAt),
+    revoked_at: unixSecondsOrNull(data.revokedAt),
+  }
+}
+
+const NAMES = { 'spendLimit.amount': 'spend_limit.amount_usd' }
+
+const withSecret = ({ apiKey, key }: SecretData) => ({ ...toKey(apiKey), key })
+
+/** What was left out stays out; null is a value. */
+function inputOf({
+  name,
+  scopes,
+  model_allowlist,
+  requests_per_minute,
+  tokens_per_minute,
+  spend_limit,
+  expires_at,
+}: JsonObject): JsonObject {
+  const limit = spend_limit as { readonly amount_usd: string; readonly period: string } | null | undefined
+  return {
+    name,
+    scopes: (scopes as readonly string[] | undefined)?.map(enumOf),
+    modelAllowlist: model_allowlist,
+    requestsPerMinute: requests_per_minute,
+    tokensPerMinute: tokens_per_minute,
+    spendLimit: limit && { amount: limit.amount_usd, period: enumOf(limit.period) },
+    expiresAt: typeof expires_at === 'number' ? instantOf(expires_at) : expires_at,
+  }
+}
+
+export const keyRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/v1/keys',
+    async handle({ ask, body }) {
+      const data = await ask<{ createApiKey: SecretData }>(CREATE, { input: inputOf(body) }, NAMES)
+      return created(withSecret(data.createApiKey))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/keys',
+    async handle({ ask, query }) {
+      const data = await ask<{ organization: { apiKeys: ConnectionData<KeyData> } }>(LIST, pageVariables(query), PAGE_NAMES)
+      return ok(listOf(data.organization.apiKeys, toKey, idOf))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/keys/{id}',
+    async handle({ ask, params }) {
+      const { apiKey } = await ask<{ apiKey: KeyData | null }>(GET, { id: params.id })
+      if (!apiKey) throw new NotFound('key', params.id!)
+      return ok(toKey(apiKey))
+    },
+  },
+  {
+    method: 'PATCH',
+    path: '/v1/keys/{id}',
+    async handle({ ask, params, body }) {
+      const data = await ask<{ updateApiKey: { apiKey: KeyData } }>(UPDATE, { input: { id: params.id, ...inputOf(body) } }, NAMES)
+      return ok(toKey(data.updateApiKey.apiKey))
+    },
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/keys/{id}',
+    async handle({ ask, params }) {
+      const data = await ask<{ revokeApiKey: { apiKey: { id: string } } }>(REVOKE, { id: params.id })
+      return deleted('key', data.revokeApiKey.apiKey.id)
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/keys/{id}/rotate',
+    async handle({ ask, params }) {
+      const data = await ask<{ rotateApiKey: SecretData }>(ROTATE, { id: params.id })
+      return ok(withSecret(data.rotateApiKey))
+    },
+  },
+]

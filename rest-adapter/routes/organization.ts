@@ -1,0 +1,64 @@
+import { ok, type Route } from '../http/route.ts'
+import { enumOf, unixSeconds } from '../http/values.ts'
+
+/** What billing knows of any organization. */
+export const ORGANIZATION = 'id name residencyPolicy lowBalanceThreshold plan { code } createdAt'
+const WITH_QUOTA = `${ORGANIZATION} quota { storageBytes { used limit } vectors { used limit } }`
+
+interface QuotaData {
+  readonly used: number
+  readonly limit: number | null
+}
+
+export interface OrganizationData {
+  readonly id: string
+  readonly name: string
+  readonly residencyPolicy: string
+  readonly lowBalanceThreshold: string | null
+  readonly plan: { readonly code: string }
+  readonly createdAt: string
+  /** Asked of the caller's own organization only. */
+  readonly quota?: { readonly storageBytes: QuotaData; readonly vectors: QuotaData } | null
+}
+
+const GET = `query Organization { organization { ${WITH_QUOTA} } }`
+const UPDATE = `mutation UpdateOrganization($input: UpdateOrganizationInput!) {
+  updateOrganization(input: $input) { organization { ${WITH_QUOTA} } } }`
+
+export function toOrganization({ quota, ...data }: OrganizationData) {
+  return {
+    id: data.id,
+    object: 'organization',
+    created_at: unixSeconds(data.createdAt),
+    name: data.name,
+    residency_policy: data.residencyPolicy.toLowerCase(),
+    low_balance_threshold_usd: data.lowBalanceThreshold,
+    plan: data.plan.code,
+    quota: quota ? { storage_bytes: quota.storageBytes, vectors: quota.vectors } : null,
+  }
+}
+
+export const organizationRoutes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/v1/organization',
+    async handle({ ask }) {
+      const { organization } = await ask<{ organization: OrganizationData }>(GET)
+      return ok(toOrganization(organization))
+    },
+  },
+  {
+    method: 'PATCH',
+    path: '/v1/organization',
+    async handle({ ask, body }) {
+      const policy = body.residency_policy as string | undefined
+      const input = { name: body.name, residencyPolicy: policy && enumOf(policy), lowBalanceThreshold: body.low_balance_threshold_usd }
+      const data = await ask<{ updateOrganization: { organization: OrganizationData } }>(
+        UPDATE,
+        { input },
+        { lowBalanceThreshold: 'low_balance_threshold_usd' },
+      )
+      return ok(toOrganization(data.updateOrganization.organization))
+    },
+  },
+]

@@ -1,0 +1,126 @@
+import type { ExecutionResult } from 'graphql'
+import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
+import { type AnswerFacts, factHeaders, noAnswer } from '../chat/chat-operations.ts'
+import { kisErrorOf } from '../http/errors.ts'
+import { requireForm } from '../http/forms.ts'
+import { RATE_LIMITS } from '../http/rate-limits.ts'
+import { type Answer, type Call, inRestNames, type JsonObject, ok, type Route } from '../http/route.ts'
+import { enumOf } from '../http/values.ts'
+
+const CREATE = `mutation Transcription($input: TranscriptionInput!) {
+  createTranscription(input: $input) { text response subtitles replayed ${RATE_LIMITS} } }`
+const STREAM = `subscription TranscriptionEvents($input: TranscriptionInput!) {
+  transcription(input: $input) { events replayed ${RATE_LIMITS} } }`
+
+interface TranscriptionData extends AnswerFacts {
+  readonly text: string
+  readonly response: JsonObject
+  readonly subtitles: string | null
+}
+
+interface EventData extends AnswerFacts {
+  readonly events: readonly JsonObject[]
+}
+
+const CHUNKING = 'chunking_strategy'
+const NAMES = {
+  contentBase64: 'file',
+  timestampGranularities: 'timestamp_granularities[]',
+  include: 'include[]',
+  'chunking.strategy': `${CHUNKING}[type]`,
+  'chunking.threshold': `${CHUNKING}[threshold]`,
+  'chunking.prefixPaddingMs': `${CHUNKING}[prefix_padding_ms]`,
+  'chunking.silenceDurationMs': `${CHUNKING}[silence_duration_ms]`,
+}
+
+const enumsOf = (values: unknown) => (values as readonly string[] | undefined)?.map(enumOf)
+
+async function inputOf({ body, idempotencyKey }: Call): Promise<JsonObject> {
+  const { model, file, language, prompt, temperature } = body
+  if (!(file instanceof File))
+    throw new KisError('invalid_type', '`file` must be a file: a part of the form with a `filename`.', { param: 'file' })
+  const format = (body.response_format ?? 'json') as string
+  return {
+    model,
+    contentBase64: Buffer.from(await file.arrayBuffer()).toString('base64'),
+    language,
+    prompt,
+    temperature,
+    // A plain text is the protocol's object without the object.
+    responseFormat: enumOf(format === 'text' ? 'json' : format),
+    timestampGranularities: enumsOf(body['timestamp_granularities[]']),
+    include: enumsOf(body['include[]']),
+    chunking: chunkingOf(body),
+    idempotencyKey,
+  }
+}
+
+/** `auto`, or an object: its fields stand in the form each by itself, as the official clients write objects. */
+function chunkingOf(body: JsonObject): JsonObject | undefined {
+  const strategy = body[CHUNKING] ?? body[`${CHUNKING}[type]`]
+  const numbers = {
+    threshold: body[`${CHUNKING}[threshold]`],
+    prefixPaddingMs: body[`${CHUNKING}[prefix_padding_ms]`],
+    silenceDurationMs: body[`${CHUNKING}[silence_duration_ms]`],
+  }
+  if (strategy !== undefined) return { strategy: enumOf(strategy as string), ...numbers }
+  if (Object.values(numbers).some((value) => value !== undefined))
+    throw new KisError('missing_required_parameter', `Missing required parameter: \`${CHUNKING}[type]\`.`, { param: `${CHUNKING}[type]` })
+  return undefined
+}
+
+function plainText(body: string): Answer {
+  return { status: 200, headers: { 'content-type': 'text/plain; charset=utf-8' }, body }
+}
+
+async function transcribe(call: Call): Promise<Answer> {
+  const variables = { input: await inputOf(call) }
+  const { createTranscription: transcription } = await call.ask<{ createTranscription: TranscriptionData }>(CREATE, variables, NAMES)
+  const { text, response, subtitles } = transcription
+  call.setHeaders(factHeaders(transcription))
+  if (subtitles !== null) return plainText(subtitles)
+  return call.body.response_format === 'text' ? plainText(`${text}\n`) : ok(response)
+}
+
+/** Passes the events on as they come. @throws {KisError} the failure came before the first one: nothing has been sent. */
+async function streamEvents(call: Call): Promise<void> {
+  const { eventStream, subscribe, context, log, setHeaders } = call
+  const results = subscribe({ query: STREAM, variables: { input: await inputOf(call) } })
+  // The engine's work must end when the client leaves, not at the next event.
+  context.signal.addEventListener('abort', () => void results.return?.(), { once: true })
+  using stream = eventStream()
+  try {
+    for await (const result of results) {
+      const { events, ...facts } = eventOf(result)
+      if (!stream.isOpen) setHeaders(factHeaders(facts))
+      await stream.send(...events.map((event) => JSON.stringify(event)))
+    }
+    context.signal.throwIfAborted()
+    if (!stream.isOpen) throw noAnswer()
+  } catch (error) {
+    if (!stream.isOpen) throw error
+    await stream.fail(kisErrorOf(error, log, context.requestId))
+  }
+  stream.end()
+}
+
+function eventOf({ data, errors }: ExecutionResult): EventData {
+  if (errors?.length) throw inRestNames(KisError.fromGraphQL(errors[0]!), NAMES)
+  if (!data) throw new ServiceUnavailable('A part of the service')
+  return (data as unknown as { readonly transcription: EventData }).transcription
+}
+
+export const transcriptionRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/v1/audio/transcriptions',
+    body: 'audio',
+    inference: true,
+    refuse: requireForm,
+    async handle(call) {
+      if (call.body.stream !== true) return transcribe(call)
+      await streamEvents(call)
+      return undefined
+    },
+  },
+]

@@ -1,0 +1,66 @@
+import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
+
+export const SUMMARY = `query UsageSummary($groupBy: [UsageDimension!]!, $filter: UsageSummaryFilter) { usageSummary(groupBy: $groupBy, filter: $filter) {
+  since until total { ...Sums } groups { modelId apiKeyId day operation totals { ...Sums } } } }
+  fragment Sums on UsageTotals { calls inputTokens cachedInputTokens cacheWriteTokens outputTokens audioSeconds amount }`
+
+export const SUMMARY_NAMES = {
+  groupBy: 'group_by',
+  'filter.modelId': 'model',
+  'filter.apiKeyId': 'key_id',
+  'filter.since': 'since',
+  'filter.until': 'until',
+  'filter.operation': 'operation',
+}
+
+interface Sums {
+  readonly calls: number
+  readonly inputTokens: number
+  readonly cachedInputTokens: number
+  readonly cacheWriteTokens: number
+  readonly outputTokens: number
+  readonly audioSeconds: number
+  readonly amount: string
+}
+
+export interface UsageSummaryData {
+  readonly since: string
+  readonly until: string
+  readonly total: Sums
+  readonly groups: readonly {
+    readonly modelId: string | null
+    readonly apiKeyId: string | null
+    readonly day: string | null
+    readonly operation: string | null
+    readonly totals: Sums
+  }[]
+}
+
+export function toUsageSummary({ since, until, total, groups }: UsageSummaryData) {
+  return {
+    object: 'usage_summary',
+    since: unixSeconds(since),
+    until: unixSeconds(until),
+    total: toSums(total),
+    data: groups.map(({ modelId, apiKeyId, day, operation, totals }) => ({
+      object: 'usage_group',
+      model: modelId,
+      key_id: apiKeyId,
+      day: unixSecondsOrNull(day),
+      operation: operation?.toLowerCase() ?? null,
+      ...toSums(totals),
+    })),
+  }
+}
+
+function toSums({ calls, inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, audioSeconds, amount }: Sums) {
+  return {
+    calls,
+    input_tokens: inputTokens,
+    cached_input_tokens: cachedInputTokens,
+    cache_write_tokens: cacheWriteTokens,
+    output_tokens: outputTokens,
+    audio_seconds: audioSeconds,
+    amount_usd: amount,
+  }
+}

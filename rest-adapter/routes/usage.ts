@@ -1,0 +1,124 @@
+import { Readable } from 'node:stream'
+import { csvLine } from '../http/csv.ts'
+import { type ConnectionData, listByCursor, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { type Answer, type Call, type JsonObject, ok, type Route } from '../http/route.ts'
+import { instantOf, unixSeconds } from '../http/values.ts'
+import { SUMMARY, SUMMARY_NAMES, toUsageSummary, type UsageSummaryData } from './usage-summary.ts'
+
+const LIST = `query Usage($first: Int!, $after: String, $filter: UsageFilter) { usage(first: $first, after: $after, filter: $filter) {
+  edges { cursor node { id model { id } apiKey { id } operation quantities { unit quantity rate } amount rateCardVersion source requestId at } } ${PAGE_INFO} } }`
+
+/** The most of one page of the gateway. */
+const EXPORT_PAGE_RECORDS = 100
+const QUANTITIES = ['input_tokens', 'cached_input_tokens', 'cache_write_tokens', 'output_tokens', 'audio_milliseconds'] as const
+
+interface UsageRecordData {
+  readonly id: string
+  readonly model: { readonly id: string } | null
+  readonly apiKey: { readonly id: string } | null
+  readonly operation: string
+  readonly quantities: readonly { readonly unit: string; readonly quantity: number; readonly rate: string }[]
+  readonly amount: string
+  readonly rateCardVersion: string
+  readonly source: string
+  readonly requestId: string
+  readonly at: string
+}
+
+const NAMES = { ...PAGE_NAMES, 'filter.modelId': 'model', 'filter.apiKeyId': 'key_id', 'filter.since': 'since', 'filter.until': 'until' }
+
+function toUsageRecord(data: UsageRecordData) {
+  const quantities = new Map(data.quantities.map(({ unit, quantity }) => [unit, quantity]))
+  return {
+    id: data.id,
+    object: 'usage_record',
+    created_at: unixSeconds(data.at),
+    model: data.model?.id ?? null,
+    key_id: data.apiKey?.id ?? null,
+    operation: data.operation.toLowerCase(),
+    input_tokens: quantities.get('INPUT_TOKENS') ?? 0,
+    cached_input_tokens: quantities.get('CACHED_INPUT_TOKENS') ?? 0,
+    cache_write_tokens: quantities.get('CACHE_WRITE_TOKENS') ?? 0,
+    output_tokens: quantities.get('OUTPUT_TOKENS') ?? 0,
+    audio_seconds: (quantities.get('AUDIO_MILLISECONDS') ?? 0) / 1000,
+    amount_usd: data.amount,
+    rates: Object.fromEntries(data.quantities.map(({ unit, rate }) => [unit.toLowerCase(), rate])) as Readonly<Record<string, string>>,
+    rate_card_version: data.rateCardVersion,
+    source: data.source.toLowerCase(),
+    request_id: data.requestId,
+  }
+}
+
+type UsageRecordObject = ReturnType<typeof toUsageRecord>
+
+function filterOf({ model, key_id, since, until }: JsonObject): JsonObject {
+  return {
+    modelId: model,
+    apiKeyId: key_id,
+    since: since === undefined ? undefined : instantOf(since as number),
+    until: until === undefined ? undefined : instantOf(until as number),
+  }
+}
+
+async function pageOf({ ask, query }: Call, page: JsonObject): Promise<ConnectionData<UsageRecordData>> {
+  return (await ask<{ usage: ConnectionData<UsageRecordData> }>(LIST, { ...page, filter: filterOf(query) }, NAMES)).usage
+}
+
+/** Columns of the table, in order. */
+const COLUMNS: readonly (readonly [name: string, of: (record: UsageRecordObject) => string | number | null])[] = [
+  ['id', ({ id }) => id],
+  ['created_at', ({ created_at }) => instantOf(created_at)],
+  ['model', ({ model }) => model],
+  ['key_id', ({ key_id }) => key_id],
+  ['operation', ({ operation }) => operation],
+  ['input_tokens', ({ input_tokens }) => input_tokens],
+  ['cached_input_tokens', ({ cached_input_tokens }) => cached_input_tokens],
+  ['cache_write_tokens', ({ cache_write_tokens }) => cache_write_tokens],
+  ['output_tokens', ({ output_tokens }) => output_tokens],
+  ['audio_seconds', ({ audio_seconds }) => audio_seconds],
+  ['amount_usd', ({ amount_usd }) => amount_usd],
+  ...QUANTITIES.map((unit) => [`${unit}_rate_usd`, ({ rates }: UsageRecordObject) => rates[unit] ?? null] as const),
+  ['rate_card_version', ({ rate_card_version }) => rate_card_version],
+  ['source', ({ source }) => source],
+  ['request_id', ({ request_id }) => request_id],
+]
+
+/** Every record from `after` on as a table. The first page is read before the answer begins, so that what is wrong has its own status. */
+async function exported(call: Call): Promise<Answer> {
+  const first = await pageOf(call, { ...pageVariables(call.query), first: EXPORT_PAGE_RECORDS })
+  const headers = { 'content-type': 'text/csv; charset=utf-8; header=present', 'content-disposition': 'attachment; filename="usage.csv"' }
+  return { status: 200, headers, body: Readable.from(call.method === 'HEAD' ? [] : linesOf(call, first), { objectMode: false }) }
+}
+
+/** One page at a time, read when the client has taken the one before. A page that fails ends the connection, so that nobody takes a part for the whole. */
+async function* linesOf(call: Call, first: ConnectionData<UsageRecordData>): AsyncGenerator<string> {
+  yield csvLine(COLUMNS.map(([name]) => name))
+  for (let page = first; ; ) {
+    const records = page.edges.map(({ node }) => toUsageRecord(node))
+    if (records.length > 0) yield records.map((record) => csvLine(COLUMNS.map(([, of]) => of(record)))).join('')
+    if (!page.pageInfo.hasNextPage) return
+    page = await pageOf(call, { first: EXPORT_PAGE_RECORDS, after: page.edges.at(-1)!.cursor })
+  }
+}
+
+export const usageRoutes: readonly Route[] = [
+  {
+    method: 'GET',
+    path: '/v1/usage',
+    async handle(call) {
+      if (call.query.format === 'csv') return exported(call)
+      return ok(listByCursor(await pageOf(call, pageVariables(call.query)), toUsageRecord))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/usage/summary',
+    async handle({ ask, query }) {
+      const groupBy = typeof query.group_by === 'string' ? query.group_by.toUpperCase().split(',') : []
+      const operation = query.operation as string | undefined
+      const filter = { ...filterOf(query), operation: operation?.toUpperCase() }
+      const { usageSummary } = await ask<{ usageSummary: UsageSummaryData }>(SUMMARY, { groupBy, filter }, SUMMARY_NAMES)
+      return ok(toUsageSummary(usageSummary))
+    },
+  },
+]

@@ -1,0 +1,187 @@
+import { NotFound } from '../../subgraphs/common/errors.ts'
+import { type ConnectionData, idOf, listByCursor, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
+import { enumOf, instantOf, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
+
+const ENDPOINT = 'id url description eventTypes isActive disabledReason disabledAt failingSince previousSecretUntil createdAt'
+const DELIVERY = `id status event { id type subject at data }
+  attempts { at statusCode durationMs error responseStart }`
+
+interface EndpointData {
+  readonly id: string
+  readonly url: string
+  readonly description: string | null
+  readonly eventTypes: readonly string[]
+  readonly isActive: boolean
+  readonly disabledReason: string | null
+  readonly disabledAt: string | null
+  readonly failingSince: string | null
+  readonly previousSecretUntil: string | null
+  readonly createdAt: string
+}
+
+interface SecretData {
+  readonly webhookEndpoint: EndpointData
+  readonly secret: string
+}
+
+interface DeliveryData {
+  readonly id: string
+  readonly status: string
+  readonly event: { readonly id: string; readonly type: string; readonly subject: string; readonly at: string; readonly data: unknown }
+  readonly attempts: readonly {
+    readonly at: string
+    readonly statusCode: number | null
+    readonly durationMs: number
+    readonly error: string | null
+    readonly responseStart: string | null
+  }[]
+}
+
+const CREATE = `mutation CreateWebhook($input: CreateWebhookEndpointInput!) {
+  createWebhookEndpoint(input: $input) { secret webhookEndpoint { ${ENDPOINT} } } }`
+const LIST = `query Webhooks($first: Int!, $after: String) {
+  webhookEndpoints(first: $first, after: $after) { edges { node { ${ENDPOINT} } } ${PAGE_INFO} } }`
+const GET = `query Webhook($id: ID!) { webhookEndpoint(id: $id) { ${ENDPOINT} } }`
+const UPDATE = `mutation UpdateWebhook($input: UpdateWebhookEndpointInput!) { updateWebhookEndpoint(input: $input) { webhookEndpoint { ${ENDPOINT} } } }`
+const DELETE = 'mutation DeleteWebhook($id: ID!) { deleteWebhookEndpoint(id: $id) { webhookEndpoint { id } } }'
+const ROTATE = `mutation RotateWebhook($id: ID!) { rotateWebhookSecret(id: $id) { secret webhookEndpoint { ${ENDPOINT} } } }`
+const PING = `mutation PingWebhook($id: ID!) { pingWebhookEndpoint(id: $id) { delivery { ${DELIVERY} } } }`
+const DELIVERIES = `query WebhookDeliveries($endpointId: ID!, $status: WebhookDeliveryStatus, $first: Int!, $after: String) {
+  webhookDeliveries(endpointId: $endpointId, status: $status, first: $first, after: $after) { edges { cursor node { ${DELIVERY} } } ${PAGE_INFO} } }`
+const REDELIVER = `mutation RedeliverWebhook($input: RedeliverWebhookInput!) { redeliverWebhook(input: $input) { delivery { ${DELIVERY} } } }`
+const REDELIVER_SINCE = `mutation RedeliverWebhooks($input: RedeliverWebhooksSinceInput!) { redeliverWebhooksSince(input: $input) { count next } }`
+
+function toWebhook(data: EndpointData) {
+  return {
+    id: data.id,
+    object: 'webhook',
+    created_at: unixSeconds(data.createdAt),
+    url: data.url,
+    description: data.description,
+    event_types: data.eventTypes,
+    is_active: data.isActive,
+    disabled_reason: data.disabledReason?.toLowerCase() ?? null,
+    disabled_at: unixSecondsOrNull(data.disabledAt),
+    failing_since: unixSecondsOrNull(data.failingSince),
+    previous_secret_until: unixSecondsOrNull(data.previousSecretUntil),
+  }
+}
+
+const withSecret = ({ webhookEndpoint, secret }: SecretData) => ({ ...toWebhook(webhookEndpoint), secret })
+
+function toDelivery({ id, status, event, attempts }: DeliveryData) {
+  return {
+    id,
+    object: 'webhook_delivery',
+    created_at: unixSeconds(event.at),
+    status: status.toLowerCase(),
+    event: { id: event.id, type: event.type, subject: event.subject, timestamp: event.at, data: event.data },
+    attempts: attempts.map(({ at, statusCode, durationMs, error, responseStart }) => ({
+      at: unixSeconds(at),
+      status_code: statusCode,
+      duration_ms: durationMs,
+      error,
+      response_start: responseStart,
+    })),
+  }
+}
+
+/** What was left out stays out; null is a value. */
+function inputOf({ url, event_types, description, is_active }: JsonObject): JsonObject {
+  return { url, eventTypes: event_types, description, isActive: is_active }
+}
+
+export const webhookRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/v1/webhooks',
+    async handle({ ask, body }) {
+      const { isActive: _, ...input } = inputOf(body)
+      const data = await ask<{ createWebhookEndpoint: SecretData }>(CREATE, { input })
+      return created(withSecret(data.createWebhookEndpoint))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/webhooks',
+    async handle({ ask, query }) {
+      const data = await ask<{ webhookEndpoints: ConnectionData<EndpointData> }>(LIST, pageVariables(query), PAGE_NAMES)
+      return ok(listOf(data.webhookEndpoints, toWebhook, idOf))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/webhooks/{id}',
+    async handle({ ask, params }) {
+      const { webhookEndpoint } = await ask<{ webhookEndpoint: EndpointData | null }>(GET, { id: params.id })
+      if (!webhookEndpoint) throw new NotFound('webhook', params.id!)
+      return ok(toWebhook(webhookEndpoint))
+    },
+  },
+  {
+    method: 'PATCH',
+    path: '/v1/webhooks/{id}',
+    async handle({ ask, params, body }) {
+      const data = await ask<{ updateWebhookEndpoint: { webhookEndpoint: EndpointData } }>(UPDATE, {
+        input: { id: params.id, ...inputOf(body) },
+      })
+      return ok(toWebhook(data.updateWebhookEndpoint.webhookEndpoint))
+    },
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/webhooks/{id}',
+    async handle({ ask, params }) {
+      const data = await ask<{ deleteWebhookEndpoint: { webhookEndpoint: { id: string } } }>(DELETE, { id: params.id })
+      return deleted('webhook', data.deleteWebhookEndpoint.webhookEndpoint.id)
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/webhooks/{id}/rotate',
+    async handle({ ask, params }) {
+      const data = await ask<{ rotateWebhookSecret: SecretData }>(ROTATE, { id: params.id })
+      return ok(withSecret(data.rotateWebhookSecret))
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/webhooks/{id}/ping',
+    async handle({ ask, params }) {
+      const data = await ask<{ pingWebhookEndpoint: { delivery: DeliveryData } }>(PING, { id: params.id })
+      return ok(toDelivery(data.pingWebhookEndpoint.delivery))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/webhooks/{id}/deliveries',
+    async handle({ ask, params, query }) {
+      const { status } = query
+      const variables = { endpointId: params.id, ...pageVariables(query), ...(typeof status === 'string' && { status: enumOf(status) }) }
+      const data = await ask<{ webhookDeliveries: ConnectionData<DeliveryData> }>(DELIVERIES, variables, PAGE_NAMES)
+      return ok(listByCursor(data.webhookDeliveries, toDelivery))
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/webhooks/{id}/deliveries/{delivery_id}/redeliver',
+    async handle({ ask, params }) {
+      const data = await ask<{ redeliverWebhook: { delivery: DeliveryData } }>(REDELIVER, {
+        input: { endpointId: params.id, id: params.delivery_id },
+      })
+      return ok(toDelivery(data.redeliverWebhook.delivery))
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/webhooks/{id}/redeliver',
+    async handle({ ask, params, body }) {
+      const { since, after } = body as { readonly since: number; readonly after?: string | null }
+      const data = await ask<{ redeliverWebhooksSince: { count: number; next: string | null } }>(REDELIVER_SINCE, {
+        input: { endpointId: params.id, since: instantOf(since), after },
+      })
+      return ok({ object: 'webhook_redelivery', ...data.redeliverWebhooksSince })
+    },
+  },
+]

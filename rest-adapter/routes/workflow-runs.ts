@@ -1,0 +1,173 @@
+import { NotFound } from '../../subgraphs/common/errors.ts'
+import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { type Call, deleted, isStream, type JsonObject, ok, type Route } from '../http/route.ts'
+import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
+import { streamEvents } from './run-events.ts'
+
+/** No field leads to another subgraph, so that streams pass the gateway as they stand. */
+const RUN = `id workflowId workflowVersion status inputs output nodes { id state output cost error { code message } startedAt endedAt } cost
+  error { code message nodeId } startedAt deadline endedAt`
+const EVENT = `type runId cursor at nodeId index state cost run { ${RUN} }`
+
+interface ErrorData {
+  readonly code: string
+  readonly message: string
+  readonly nodeId?: string | null
+}
+
+interface RunData {
+  readonly id: string
+  readonly workflowId: string
+  readonly workflowVersion: number
+  readonly status: string
+  readonly inputs: JsonObject
+  readonly output: unknown
+  readonly nodes: readonly {
+    readonly id: string
+    readonly state: string
+    readonly output: unknown
+    readonly cost: string
+    readonly error: ErrorData | null
+    readonly startedAt: string | null
+    readonly endedAt: string | null
+  }[]
+  readonly cost: string | null
+  readonly error: ErrorData | null
+  readonly startedAt: string
+  readonly deadline: string
+  readonly endedAt: string | null
+}
+
+interface EventData {
+  readonly type: string
+  readonly runId: string
+  readonly cursor: string
+  readonly at: string
+  readonly nodeId: string | null
+  readonly index: number | null
+  readonly state: string | null
+  readonly cost: string | null
+  readonly run: RunData | null
+}
+
+const START = `mutation RunWorkflow($input: RunWorkflowInput!) { runWorkflow(input: $input) { ${RUN} } }`
+const STREAM = `subscription WorkflowRun($input: RunWorkflowInput!) { workflowRun(input: $input) { ${EVENT} } }`
+const FOLLOW = `subscription WorkflowRunEvents($runId: ID!, $after: Cursor) { workflowRunEvents(runId: $runId, after: $after) { ${EVENT} } }`
+const GET = `query WorkflowRunById($id: ID!) { workflowRun(id: $id) { ${RUN} } }`
+const LIST = `query WorkflowRuns($id: ID!, $first: Int!, $after: String, $order: SortOrder) {
+  workflow(id: $id) { runs(first: $first, after: $after, order: $order) { edges { node { ${RUN} } } ${PAGE_INFO} } } }`
+const CANCEL = `mutation CancelWorkflowRun($id: ID!) { cancelWorkflowRun(id: $id) { ${RUN} } }`
+
+const DELETE = 'mutation DeleteWorkflowRun($id: ID!) { deleteWorkflowRun(id: $id) { id } }'
+
+/** The workflow and the run stand in the path. */
+const NAMES = { workflowId: 'id', runId: 'id', maxCost: 'max_cost_usd' }
+
+function inputOf({ params, body, idempotencyKey }: Call): JsonObject {
+  const { inputs, wait, max_cost_usd: maxCost, max_seconds: maxSeconds } = body
+  return { workflowId: params.id, inputs, wait, maxCost, maxSeconds, idempotencyKey }
+}
+
+function toError(error: ErrorData | null) {
+  return error && { code: error.code.toLowerCase(), message: error.message, ...(error.nodeId !== undefined && { node_id: error.nodeId }) }
+}
+
+function toRun(run: RunData) {
+  return {
+    id: run.id,
+    object: 'workflow.run',
+    created_at: unixSeconds(run.startedAt),
+    deadline: unixSeconds(run.deadline),
+    ended_at: unixSecondsOrNull(run.endedAt),
+    workflow_id: run.workflowId,
+    workflow_version: run.workflowVersion,
+    status: run.status.toLowerCase(),
+    inputs: run.inputs,
+    output: run.output,
+    nodes: run.nodes.map(({ id, state, output, cost, error, startedAt, endedAt }) => ({
+      id,
+      state: state.toLowerCase(),
+      output,
+      cost_usd: cost,
+      error: toError(error),
+      started_at: unixSecondsOrNull(startedAt),
+      ended_at: unixSecondsOrNull(endedAt),
+    })),
+    cost_usd: run.cost,
+    error: toError(run.error),
+  }
+}
+
+function toEvent({ type, runId, cursor, at, nodeId, index, state, cost, run }: EventData) {
+  return {
+    type: type.toLowerCase(),
+    run_id: runId,
+    cursor,
+    created_at: unixSeconds(at),
+    ...(nodeId !== null && { node_id: nodeId }),
+    ...(index !== null && { index }),
+    ...(state !== null && { state: state.toLowerCase() }),
+    ...(cost !== null && { cost_usd: cost }),
+    ...(run && { run: toRun(run) }),
+  }
+}
+
+export const workflowRunRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/v1/workflows/{id}/runs',
+    async handle(call) {
+      const variables = { input: inputOf(call) }
+      if (isStream(call.body)) {
+        await streamEvents(call, { query: STREAM, variables }, toEvent, NAMES)
+        return undefined
+      }
+      const { runWorkflow } = await call.ask<{ runWorkflow: RunData }>(START, variables, NAMES)
+      return ok(toRun(runWorkflow))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/workflows/{id}/runs',
+    async handle({ ask, params, query }) {
+      const variables = { id: params.id, ...pageVariables(query) }
+      const { workflow } = await ask<{ workflow: { runs: ConnectionData<RunData> } | null }>(LIST, variables, PAGE_NAMES)
+      if (!workflow) throw new NotFound('workflow', params.id!)
+      return ok(listOf(workflow.runs, toRun, idOf))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/workflow-runs/{id}',
+    async handle({ ask, params }) {
+      const { workflowRun } = await ask<{ workflowRun: RunData | null }>(GET, { id: params.id })
+      if (!workflowRun) throw new NotFound('run', params.id!)
+      return ok(toRun(workflowRun))
+    },
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/workflow-runs/{id}',
+    async handle({ ask, params }) {
+      const { deleteWorkflowRun } = await ask<{ deleteWorkflowRun: { id: string } }>(DELETE, { id: params.id })
+      return deleted('workflow.run', deleteWorkflowRun.id)
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/workflow-runs/{id}/events',
+    async handle(call) {
+      const variables = { runId: call.params.id, after: call.query.after ?? call.lastEventId }
+      await streamEvents(call, { query: FOLLOW, variables }, toEvent, NAMES)
+      return undefined
+    },
+  },
+  {
+    method: 'POST',
+    path: '/v1/workflow-runs/{id}/cancel',
+    async handle({ ask, params }) {
+      const { cancelWorkflowRun } = await ask<{ cancelWorkflowRun: RunData }>(CANCEL, { id: params.id })
+      return ok(toRun(cancelWorkflowRun))
+    },
+  },
+]

@@ -1,0 +1,77 @@
+import { NotFound } from '../../subgraphs/common/errors.ts'
+import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
+import { unixSeconds } from '../http/values.ts'
+
+const WORKFLOW = 'id code name definition version createdAt updatedAt'
+
+interface WorkflowData {
+  readonly id: string
+  readonly code: string
+  readonly name: string
+  readonly definition: JsonObject
+  readonly version: number
+  readonly createdAt: string
+  readonly updatedAt: string
+}
+
+const CREATE = `mutation CreateWorkflow($input: CreateWorkflowInput!) { createWorkflow(input: $input) { workflow { ${WORKFLOW} } } }`
+const LIST = `query Workflows($first: Int!, $after: String, $order: SortOrder) {
+  workflows(first: $first, after: $after, order: $order) { edges { node { ${WORKFLOW} } } ${PAGE_INFO} } }`
+const GET = `query Workflow($id: ID!) { workflow(id: $id) { ${WORKFLOW} } }`
+const UPDATE = `mutation UpdateWorkflow($input: UpdateWorkflowInput!) { updateWorkflow(input: $input) { workflow { ${WORKFLOW} } } }`
+const DELETE = 'mutation DeleteWorkflow($id: ID!) { deleteWorkflow(id: $id) { id } }'
+
+function toWorkflow({ id, code, name, definition, version, createdAt, updatedAt }: WorkflowData) {
+  const times = { created_at: unixSeconds(createdAt), updated_at: unixSeconds(updatedAt) }
+  return { id, object: 'workflow', ...times, code, name, definition, version }
+}
+
+/** What was left out stays out. */
+function inputOf({ code, name, definition }: JsonObject): JsonObject {
+  return { code, name, definition }
+}
+
+export const workflowRoutes: readonly Route[] = [
+  {
+    method: 'POST',
+    path: '/v1/workflows',
+    async handle({ ask, body }) {
+      const data = await ask<{ createWorkflow: { workflow: WorkflowData } }>(CREATE, { input: inputOf(body) })
+      return created(toWorkflow(data.createWorkflow.workflow))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/workflows',
+    async handle({ ask, query }) {
+      const data = await ask<{ workflows: ConnectionData<WorkflowData> }>(LIST, pageVariables(query), PAGE_NAMES)
+      return ok(listOf(data.workflows, toWorkflow, idOf))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/v1/workflows/{id}',
+    async handle({ ask, params }) {
+      const { workflow } = await ask<{ workflow: WorkflowData | null }>(GET, { id: params.id })
+      if (!workflow) throw new NotFound('workflow', params.id!)
+      return ok(toWorkflow(workflow))
+    },
+  },
+  {
+    method: 'PATCH',
+    path: '/v1/workflows/{id}',
+    async handle({ ask, params, body }) {
+      const data = await ask<{ updateWorkflow: { workflow: WorkflowData } }>(UPDATE, { input: { id: params.id, ...inputOf(body) } })
+      return ok(toWorkflow(data.updateWorkflow.workflow))
+    },
+  },
+  {
+    method: 'DELETE',
+    path: '/v1/workflows/{id}',
+    async handle({ ask, params }) {
+      const data = await ask<{ deleteWorkflow: { id: string } }>(DELETE, { id: params.id })
+      return deleted('workflow', data.deleteWorkflow.id)
+    },
+  },
+]

@@ -1,0 +1,60 @@
+import { KisError } from '../../../common/errors.ts'
+import type { Scope } from '../../../common/identity/principal.ts'
+import type { Clock } from '../../../common/process/clock.ts'
+import { checkForeignId, checkInteger } from '../../checks.ts'
+import { MAX_NANO_USD, toStored } from '../../ledger/domain/money.ts'
+import type { SpendLimit, SpendPeriod } from '../domain/key-spending.ts'
+
+/** Models of one allowlist; larger than any catalog, small enough for every request to carry. */
+const MAX_ALLOWLIST_MODELS = 200
+
+/** GraphQL's 32-bit Int. */
+const MAX_RATE = 2 ** 31 - 1
+
+/** Limits of a key by the minute; null: the plan's alone. */
+export interface KeyRates {
+  readonly requestsPerMinute?: number | null
+  readonly tokensPerMinute?: number | null
+}
+
+/** What is given of them. @throws {KisError} */
+export function checkRatesOfKey({ requestsPerMinute, tokensPerMinute }: KeyRates): KeyRates {
+  return {
+    ...(requestsPerMinute !== undefined && { requestsPerMinute: checkRate(requestsPerMinute, 'requestsPerMinute') }),
+    ...(tokensPerMinute !== undefined && { tokensPerMinute: checkRate(tokensPerMinute, 'tokensPerMinute') }),
+  }
+}
+
+function checkRate(rate: number | null, param: string): number | null {
+  return rate === null ? null : checkInteger(rate, param, 1, MAX_RATE)
+}
+
+export function checkScopes(scopes: readonly Scope[]): readonly Scope[] {
+  if (scopes.length === 0) throw new KisError('invalid_request', 'A key needs at least one scope.', { param: 'scopes' })
+  return [...new Set(scopes)]
+}
+
+export function checkAllowlist(models: readonly string[] | null): readonly string[] | null {
+  if (models && models.length > MAX_ALLOWLIST_MODELS)
+    throw new KisError('array_above_max_length', `An allowlist has at most ${MAX_ALLOWLIST_MODELS} models.`, { param: 'modelAllowlist' })
+  return models && [...new Set(models.map((model) => checkForeignId(model, 'modelAllowlist')))]
+}
+
+export function checkExpiry(expiresAt: Date | null, clock: Clock): Date | null {
+  if (expiresAt && expiresAt <= clock.now()) throw new KisError('unsupported_value', 'The expiry lies in the past.', { param: 'expiresAt' })
+  return expiresAt
+}
+
+export interface SpendLimitInput {
+  /** Nano-USD. */
+  readonly amount: bigint
+  readonly period: SpendPeriod
+}
+
+/** A limit of zero lets nothing through that has a price. */
+export function checkSpendLimit(limit: SpendLimitInput | null): SpendLimit | null {
+  if (!limit) return null
+  if (limit.amount < 0n || limit.amount > MAX_NANO_USD)
+    throw new KisError('unsupported_value', 'A spend limit is 0 to 9,000,000 USD.', { param: 'spendLimit.amount' })
+  return { amount: toStored(limit.amount), period: limit.period }
+}

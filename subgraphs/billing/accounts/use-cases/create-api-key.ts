@@ -1,0 +1,73 @@
+import { KisError } from '../../../common/errors.ts'
+import type { Principal, Scope } from '../../../common/identity/principal.ts'
+import { checkName } from '../../checks.ts'
+import type { BillingDeps } from '../../deps.ts'
+import { requireGrantable } from '../../ledger/domain/grants.ts'
+import {
+  checkAllowlist,
+  checkExpiry,
+  checkRatesOfKey,
+  checkScopes,
+  checkSpendLimit,
+  type KeyRates,
+  type SpendLimitInput,
+} from './api-key-input.ts'
+import { ownKey } from './manage-api-key.ts'
+import { type ApiKeyWithSecret, newApiKey } from './new-api-key.ts'
+import { putSpendLimit, requireSpendable, spendLimitOf } from './spend-limit.ts'
+
+export interface CreateApiKeyInput extends KeyRates {
+  readonly name: string
+  readonly scopes?: readonly Scope[] | null
+  readonly modelAllowlist?: readonly string[] | null
+  readonly expiresAt?: Date | null
+  /** Left out: that of the caller's own key. */
+  readonly spendLimit?: SpendLimitInput | null
+}
+
+/** Keys of one organization that are not revoked: the wallet, which every call writes, has a counter of each. */
+export const MAX_API_KEYS = 1_000
+/** Keys that one may descend from: each hold of a call names them, and a key's charge is counted for each. An organization's own levels are two or three. */
+export const MAX_ANCESTORS = 8
+const DEFAULT_SCOPES: readonly Scope[] = ['inference', 'knowledge:read', 'knowledge:write']
+
+/** Makes a key of the caller's organization, which descends from the caller's, with no more than the caller's own key may do. What is left out of
+ * allowlist, expiry, rates and spend limit is the caller's own. */
+export async function createApiKey(deps: BillingDeps, principal: Principal, input: CreateApiKeyInput): Promise<ApiKeyWithSecret> {
+  const own = await ownKey(deps, principal)
+  const ancestors = [...(own.ancestors ?? []), own._id]
+  if (ancestors.length > MAX_ANCESTORS)
+    throw new KisError(
+      'invalid_request',
+      `A key descends from at most ${MAX_ANCESTORS} others, and the caller's does already: make it with a key nearer to the organization's first.`,
+    )
+  const { modelAllowlist = own.modelAllowlist, expiresAt = own.expiresAt } = input
+  const { requestsPerMinute = own.requestsPerMinute ?? null, tokensPerMinute = own.tokensPerMinute ?? null } = input
+  const created = newApiKey(deps, {
+    organizationId: principal.organizationId,
+    name: checkName(input.name, 'name'),
+    ancestors,
+    scopes: checkScopes(input.scopes ?? DEFAULT_SCOPES),
+    modelAllowlist: checkAllowlist(modelAllowlist),
+    ...checkRatesOfKey({ requestsPerMinute, tokensPerMinute }),
+    expiresAt: checkExpiry(expiresAt, deps.clock),
+  })
+  requireGrantable(principal, own, created.apiKey)
+  const { organizationId } = principal
+  const { apiKeys } = deps.collections
+  const limit =
+    input.spendLimit === undefined ? await spendLimitOf(deps, organizationId, principal.apiKeyId) : checkSpendLimit(input.spendLimit)
+  await requireSpendable(deps, own, created.apiKey, limit)
+  if ((await apiKeys.countDocuments({ organizationId, revokedAt: null })) >= MAX_API_KEYS)
+    throw new KisError('invalid_request', `An organization has at most ${MAX_API_KEYS} keys that are not revoked.`)
+  const { _id } = created.apiKey
+  await apiKeys.insertOne(created.apiKey)
+  try {
+    // Nobody knows the secret before it is limited.
+    if (limit) await putSpendLimit(deps, organizationId, _id, limit)
+  } catch (error) {
+    await apiKeys.findOneAndDelete({ _id })
+    throw error
+  }
+  return created
+}

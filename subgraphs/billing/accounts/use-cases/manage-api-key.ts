@@ -1,0 +1,42 @@
+import { InvalidApiKey, KisError, NotFound } from '../../../common/errors.ts'
+import { type Principal, requireScope } from '../../../common/identity/principal.ts'
+import type { Update } from '../../../common/ports/document-store.ts'
+import type { BillingDeps } from '../../deps.ts'
+import { requireGrantable } from '../../ledger/domain/grants.ts'
+import type { ApiKey } from '../../tables.ts'
+import { isEnded } from './find-principal.ts'
+import { requireSpendable, spendLimitOf } from './spend-limit.ts'
+
+/** The key of the caller's organization, if the caller may manage it. @throws {NotFound} @throws {PermissionDenied} */
+export async function requireManageable(deps: BillingDeps, principal: Principal, id: string): Promise<ApiKey> {
+  const own = await ownKey(deps, principal)
+  const key = await deps.collections.apiKeys.findOne({ _id: id })
+  if (key?.organizationId !== principal.organizationId) throw new NotFound('API key', id, 'id')
+  requireGrantable(principal, own, key)
+  if (id !== principal.apiKeyId) await requireSpendable(deps, own, key, await spendLimitOf(deps, key.organizationId, id))
+  return key
+}
+
+/** The caller's stored key. It decides what the caller may hand out. @throws {InvalidApiKey} @throws {PermissionDenied} */
+export async function ownKey(deps: BillingDeps, principal: Principal): Promise<ApiKey> {
+  requireScope(principal, 'admin')
+  const own = await deps.collections.apiKeys.findOne({ _id: principal.apiKeyId })
+  if (!own || (await isEnded(deps, own))) throw new InvalidApiKey()
+  requireScope({ ...principal, scopes: own.scopes }, 'admin')
+  return own
+}
+
+/** Changes a key that is not revoked. @throws {KisError} `invalid_request`: it is, or was a moment ago. */
+export async function changeLiveKey({ collections }: BillingDeps, key: ApiKey, change: Pick<Update, '$set' | '$inc'>): Promise<ApiKey> {
+  const changed = await collections.apiKeys.findOneAndUpdate({ _id: key._id, revokedAt: null }, { ...change, $unset: { unseen: '' } })
+  if (!changed) throw new KisError('invalid_request', `The API key \`${key._id}\` is revoked.`, { param: 'id' })
+  return changed
+}
+
+/**
+ * A key cannot end itself or a key from which it descends, and cannot take `admin` from itself. Whoever ends a key keeps one that can make others, so an organization is
+ * never locked out by mistake.
+ */
+export function ownKeyError(what: string): KisError {
+  return new KisError('in_use', `A key cannot ${what}: use another admin key, or rotate that one.`, { param: 'id' })
+}

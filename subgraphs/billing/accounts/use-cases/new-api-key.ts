@@ -1,0 +1,33 @@
+import { randomBytes } from 'node:crypto'
+import type { BillingDeps } from '../../deps.ts'
+import type { Grants } from '../../ledger/domain/grants.ts'
+import type { ApiKey } from '../../tables.ts'
+import { apiKeyFrom, digestOf } from '../domain/api-key.ts'
+
+/** A key with its secret, which is known here and then never again. */
+export interface ApiKeyWithSecret {
+  readonly apiKey: ApiKey
+  readonly key: string
+}
+
+export interface NewApiKey extends Grants {
+  readonly organizationId: string
+  readonly name: string
+  readonly ancestors?: readonly string[]
+}
+
+/** Makes the record; storing it is the caller's. */
+export function newApiKey({ ids, clock, pepper }: BillingDeps, { scopes, modelAllowlist, ...rest }: NewApiKey): ApiKeyWithSecret {
+  const { key, ...secret } = newSecret(pepper)
+  return { key, apiKey: { _id: ids('key'), ...rest, scopes, modelAllowlist, ...secret, revokedAt: null, createdAt: clock.now() } }
+}
+
+/** A new secret, and what is kept of it. */
+export function newSecret(pepper: Uint8Array, bytes: Uint8Array = randomBytes(32)) {
+  const key = apiKeyFrom(bytes)
+  return { key, ...keptOf(key, pepper) }
+}
+
+export function keptOf(key: string, pepper: Uint8Array) {
+  return { digest: digestOf(key, pepper), last4: key.slice(-4) }
+}

@@ -1,0 +1,14 @@
+import type { Principal } from '../../../common/identity/principal.ts'
+import type { BillingDeps } from '../../deps.ts'
+import { changeLiveKey, requireManageable } from './manage-api-key.ts'
+import { type ApiKeyWithSecret, newSecret } from './new-api-key.ts'
+import { putInForce } from './rules-in-force.ts'
+
+/** Gives the key a new secret in one write; the old one is refused from then on. */
+export async function rotateApiKey(deps: BillingDeps, principal: Principal, id: string): Promise<ApiKeyWithSecret> {
+  const managed = await requireManageable(deps, principal, id)
+  const { key, ...kept } = newSecret(deps.pepper)
+  const apiKey = await changeLiveKey(deps, managed, { $set: kept, $inc: { rotations: 1 } })
+  await putInForce(deps, managed.organizationId)
+  return { apiKey, key }
+}

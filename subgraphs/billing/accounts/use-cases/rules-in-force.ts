@@ -1,0 +1,30 @@
+import { NotFound, StalePrincipal } from '../../../common/errors.ts'
+import { LET_BEGIN_MS, type Principal } from '../../../common/identity/principal.ts'
+import type { BillingDeps } from '../../deps.ts'
+import { isRunHold } from '../../ledger/domain/wallet.ts'
+import type { WalletDraft } from '../../ledger/domain/wallet-draft.ts'
+
+/**
+ * Puts a change of the organization's rules that is written into force: from here on no hold is placed or dispatched by older ones. Resolves when
+ * also the calls that were let begin before have reached their engines. `more` is changed in the same write of the wallet.
+ */
+export async function putInForce(
+  { collections, writer, clock }: BillingDeps,
+  organizationId: string,
+  more: (wallet: WalletDraft) => void = () => undefined,
+): Promise<void> {
+  // Principals are read after this revision, and so by the rules that it stands for.
+  const organization = await collections.organizations.findOneAndUpdate({ _id: organizationId }, { $inc: { revision: 1 } })
+  if (!organization) throw new NotFound('organization', organizationId)
+  const { wallet } = await writer.change(organizationId, null, (draft) => {
+    more(draft)
+    draft.enforce(organization.revision ?? 0)
+  })
+  const isAnyUnderWay = Object.values(wallet.holds).some((hold) => hold.state === 'dispatched' && !isRunHold(hold))
+  if (isAnyUnderWay) await clock.sleep(LET_BEGIN_MS)
+}
+
+/** @throws {StalePrincipal} the rules have changed since the principal was read. */
+export function requireInForce(wallet: WalletDraft, { revision }: Principal): void {
+  if (revision < wallet.rules) throw new StalePrincipal()
+}

@@ -1,0 +1,80 @@
+import { PermissionDenied } from '../../../common/errors.ts'
+import type { BillingDeps } from '../../deps.ts'
+import { spendersOf } from '../../ledger/domain/wallet.ts'
+import type { ApiKey } from '../../tables.ts'
+import type { SpendLimit } from '../domain/key-spending.ts'
+
+/** Keys that are looked up together, as the port allows. */
+const PAGE_KEYS = 1_000
+/** For so long a revoked key's limit is kept: documents wait for minutes, and behind a large backlog for hours. */
+const REVOKED_LIMIT_MS = 7 * 86_400_000
+/** Limits of revoked keys that the wallet keeps: as many as keys that may end together. */
+const MAX_REVOKED_LIMITS = 1_000
+
+/** The key's limit, from the wallet, where it is judged. */
+export async function spendLimitOf({ collections }: BillingDeps, organizationId: string, apiKeyId: string): Promise<SpendLimit | null> {
+  const wallet = await collections.wallets.findOne({ _id: organizationId })
+  return wallet?.spending[apiKeyId]?.limit ?? null
+}
+
+/** Sets or lifts the limit, in force from the next hold on. What the key has spent in the period counts. */
+export async function putSpendLimit(deps: BillingDeps, organizationId: string, apiKeyId: string, limit: SpendLimit | null): Promise<void> {
+  await deps.writer.change(organizationId, null, (wallet) => {
+    const before = wallet.spending(apiKeyId).limit
+    if (before?.amount !== limit?.amount || before?.period !== limit?.period) wallet.putSpendLimit(apiKeyId, limit)
+  })
+}
+
+/**
+ * Nobody hands out, changes or takes over a key that may spend more than their own. For each limit on the caller's key, or on an ancestor of it, what `of`
+ * spends must count in that limit. If the limit is the caller's own or that of `of`, `wanted` has the same period and no higher amount. @throws {PermissionDenied}
+ */
+export async function requireSpendable(
+  { collections }: BillingDeps,
+  own: ApiKey,
+  of: Pick<ApiKey, '_id' | 'ancestors'>,
+  wanted: SpendLimit | null,
+): Promise<void> {
+  const wallet = await collections.wallets.findOne({ _id: own.organizationId })
+  for (const id of keysCountedFor(own)) {
+    const limit = wallet?.spending[id]?.limit
+    if (!limit) continue
+    const isWithin = wanted?.period === limit.period && wanted.amount <= limit.amount
+    if (!keysCountedFor(of).includes(id) || ((id === own._id || id === of._id) && !isWithin))
+      throw new PermissionDenied('of a spend limit that covers the key')
+  }
+}
+
+function keysCountedFor({ _id, ancestors }: Pick<ApiKey, '_id' | 'ancestors'>): readonly string[] {
+  return spendersOf({ apiKeyId: _id, ...(ancestors && { ancestors }) })
+}
+
+/**
+ * Forgets the counters of revoked keys that have no call under way. Those of limited keys stay for a while, since documents that they had accepted
+ * may still wait to be read at their cost. What stays now, a later revocation forgets.
+ */
+export async function forgetRevokedSpending(deps: BillingDeps, organizationId: string): Promise<void> {
+  const wallet = await deps.collections.wallets.findOne({ _id: organizationId })
+  if (!wallet) return
+  const counted = Object.keys(wallet.spending)
+  const keys = await findKeys(deps, counted)
+  const since = new Date(deps.clock.now().getTime() - REVOKED_LIMIT_MS)
+  const limited = keys.filter(({ _id, revokedAt }) => revokedAt && revokedAt > since && wallet.spending[_id]?.limit)
+  const live = keys.filter(({ revokedAt }) => revokedAt === null)
+  const kept = new Set([...live, ...limited.toSorted(byRevocation).slice(0, MAX_REVOKED_LIMITS)].map(({ _id }) => _id))
+  await deps.writer.change(organizationId, null, (draft) => {
+    for (const id of counted) if (!kept.has(id) && draft.heldBy(id) === 0) draft.dropSpending(id)
+  })
+}
+
+async function findKeys({ collections }: BillingDeps, ids: readonly string[]): Promise<readonly ApiKey[]> {
+  const found: ApiKey[] = []
+  for (let from = 0; from < ids.length; from += PAGE_KEYS)
+    found.push(...(await collections.apiKeys.find({ _id: { $in: ids.slice(from, from + PAGE_KEYS) } }, { limit: PAGE_KEYS })))
+  return found
+}
+
+/** The latest first; of keys that ended together, first those that the others descend from, whose limits bound the others' too. */
+function byRevocation(a: ApiKey, b: ApiKey): number {
+  return b.revokedAt!.getTime() - a.revokedAt!.getTime() || (a.ancestors?.length ?? 0) - (b.ancestors?.length ?? 0)
+}

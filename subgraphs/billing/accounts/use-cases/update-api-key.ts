@@ -1,0 +1,52 @@
+import { type Principal, requireScope, type Scope } from '../../../common/identity/principal.ts'
+import { checkName } from '../../checks.ts'
+import type { BillingDeps } from '../../deps.ts'
+import { requireGrantable } from '../../ledger/domain/grants.ts'
+import type { ApiKey } from '../../tables.ts'
+import {
+  checkAllowlist,
+  checkExpiry,
+  checkRatesOfKey,
+  checkScopes,
+  checkSpendLimit,
+  type KeyRates,
+  type SpendLimitInput,
+} from './api-key-input.ts'
+import { changeLiveKey, ownKey, ownKeyError, requireManageable } from './manage-api-key.ts'
+import { putInForce } from './rules-in-force.ts'
+import { requireSpendable } from './spend-limit.ts'
+
+export interface UpdateApiKeyInput extends KeyRates {
+  readonly id: string
+  readonly name?: string | null
+  readonly scopes?: readonly Scope[] | null
+  /** Null: every model. */
+  readonly modelAllowlist?: readonly string[] | null
+  /** Null: never. */
+  readonly expiresAt?: Date | null
+  /** Null lifts it. */
+  readonly spendLimit?: SpendLimitInput | null
+}
+
+/** Changes what is given of a key. Answers when it is in force. */
+export async function updateApiKey(deps: BillingDeps, principal: Principal, input: UpdateApiKeyInput): Promise<ApiKey> {
+  requireScope(principal, 'admin')
+  const change = {
+    ...(typeof input.name === 'string' && { name: checkName(input.name, 'name') }),
+    ...(input.scopes && { scopes: checkScopes(input.scopes) }),
+    ...(input.modelAllowlist !== undefined && { modelAllowlist: checkAllowlist(input.modelAllowlist) }),
+    ...checkRatesOfKey(input),
+    ...(input.expiresAt !== undefined && { expiresAt: checkExpiry(input.expiresAt, deps.clock) }),
+  }
+  const limit = input.spendLimit === undefined ? undefined : checkSpendLimit(input.spendLimit)
+  const key = await requireManageable(deps, principal, input.id)
+  const own = await ownKey(deps, principal)
+  requireGrantable(principal, own, { ...key, ...change })
+  if (key._id === principal.apiKeyId && change.scopes && !change.scopes.some((scope) => scope === 'admin' || scope === 'operator'))
+    throw ownKeyError('take the scope `admin` from itself')
+  if (limit !== undefined) await requireSpendable(deps, own, key, limit)
+  const changed = await changeLiveKey(deps, key, { $set: change })
+  const isRule = limit !== undefined || Object.keys(change).some((field) => field !== 'name')
+  if (isRule) await putInForce(deps, key.organizationId, (wallet) => limit !== undefined && wallet.putSpendLimit(key._id, limit))
+  return changed
+}

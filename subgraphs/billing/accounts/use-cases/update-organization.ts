@@ -1,0 +1,49 @@
+import { KisError, NotFound } from '../../../common/errors.ts'
+import { type Principal, type ResidencyPolicy, requireScope } from '../../../common/identity/principal.ts'
+import { checkName } from '../../checks.ts'
+import type { BillingDeps } from '../../deps.ts'
+import { MAX_NANO_USD, toStored } from '../../ledger/domain/money.ts'
+import type { Organization } from '../../tables.ts'
+import { checkPlan } from './create-organization.ts'
+import { putInForce } from './rules-in-force.ts'
+
+/** Renames the caller's organization, sets its residency policy or what balance is low; what is not given stays. */
+export async function updateOrganization(
+  deps: BillingDeps,
+  principal: Principal,
+  input: {
+    readonly name?: string | null
+    readonly residencyPolicy?: ResidencyPolicy | null
+    /** Nano-USD; null: none is low. */
+    readonly lowBalanceThreshold?: bigint | null
+  },
+): Promise<Organization> {
+  const { organizationId } = requireScope(principal, 'admin')
+  return change(deps, organizationId, {
+    ...(typeof input.name === 'string' && { name: checkName(input.name, 'name') }),
+    ...(input.residencyPolicy && { residencyPolicy: input.residencyPolicy }),
+    ...(input.lowBalanceThreshold !== undefined && { lowBalanceThreshold: checkThreshold(input.lowBalanceThreshold) }),
+  })
+}
+
+function checkThreshold(threshold: bigint | null): number | null {
+  if (threshold !== null && (threshold <= 0n || threshold > MAX_NANO_USD))
+    throw new KisError('unsupported_value', 'The threshold of a low balance is above 0 and at most 9,000,000 USD.', {
+      param: 'lowBalanceThreshold',
+    })
+  return threshold === null ? null : toStored(threshold)
+}
+
+/** Moves any organization to another plan. For operators. */
+export async function assignPlan(deps: BillingDeps, principal: Principal, organizationId: string, plan: string): Promise<Organization> {
+  requireScope(principal, 'operator')
+  return change(deps, organizationId, { plan: checkPlan(deps, plan) })
+}
+
+/** Answers when a rule that is changed is in force. */
+async function change(deps: BillingDeps, id: string, fields: Partial<Organization>): Promise<Organization> {
+  const organization = await deps.collections.organizations.findOneAndUpdate({ _id: id }, { $set: fields })
+  if (!organization) throw new NotFound('organization', id, 'organizationId')
+  if ('residencyPolicy' in fields || 'plan' in fields) await putInForce(deps, id)
+  return organization
+}

@@ -1,0 +1,34 @@
+import { PermissionDenied } from '../../../common/errors.ts'
+import { hasScope, type Principal, type Scope } from '../../../common/identity/principal.ts'
+
+/** What a key may do. */
+export interface Grants {
+  readonly scopes: readonly Scope[]
+  /** Ids of models; null: every model. */
+  readonly modelAllowlist: readonly string[] | null
+  /** Null: never. */
+  readonly expiresAt: Date | null
+  /** Null or absent: the plan's alone. */
+  readonly requestsPerMinute?: number | null
+  readonly tokensPerMinute?: number | null
+}
+
+/**
+ * Nobody hands out, changes or takes over a key that may do more, or lasts longer, than their own: `own`, as it is stored. @throws {PermissionDenied}
+ * a scope is missing (in practice `operator`), the key may call models or make calls a minute that the caller's may not, or it outlives the caller's.
+ */
+export function requireGrantable(principal: Principal, own: Grants, wanted: Grants): void {
+  for (const scope of wanted.scopes) if (!hasScope({ ...principal, scopes: own.scopes }, scope)) throw new PermissionDenied(scope)
+  const { modelAllowlist } = own
+  if (modelAllowlist && !(wanted.modelAllowlist ?? ['every model']).every((model) => modelAllowlist.includes(model)))
+    throw new PermissionDenied('of a model allowlist that covers the key')
+  if (!isWithin(wanted.expiresAt?.getTime(), own.expiresAt?.getTime()))
+    throw new PermissionDenied('of an expiry that is not before that of the key')
+  if (!isWithin(wanted.requestsPerMinute, own.requestsPerMinute) || !isWithin(wanted.tokensPerMinute, own.tokensPerMinute))
+    throw new PermissionDenied('of rates that cover those of the key')
+}
+
+/** Null and undefined: no bound. */
+function isWithin(wanted: number | null | undefined, own: number | null | undefined): boolean {
+  return own == null || (wanted != null && wanted <= own)
+}

@@ -1,0 +1,169 @@
+import type { StoredValue, Update } from '../../../common/ports/document-store.ts'
+import { type KeySpending, NOTHING_SPENT, type SpendLimit, spendingAfter } from '../../accounts/domain/key-spending.ts'
+import { balanceChange, type LedgerEntry, type NewEntry } from './ledger.ts'
+import type { UsageRecord } from './usage.ts'
+import { balanceOf, type Hold, type PendingEntry, spendersOf, type Wallet } from './wallet.ts'
+
+/** A wallet with changes that are not written yet; several calls may add theirs one after the other. */
+export class WalletDraft {
+  readonly #base: Wallet
+  readonly #copied: ReadonlyMap<string, LedgerEntry>
+  readonly #holds = new Map<string, Hold | null>()
+  readonly #spending = new Map<string, KeySpending | null>()
+  /** What the open holds of each key and its descendants reserve; made when it is first asked for. */
+  #heldByKey: Map<string, number> | undefined
+  readonly #posted: PendingEntry[] = []
+  #openHolds: number
+  #available: number
+  #held: number
+  #nextExpiryAt: Date | undefined
+  #rules: number
+
+  /** `copied` are entries that the pump has copied out of the wallet, as far as the decisions ask for them. */
+  constructor(base: Wallet, copied: ReadonlyMap<string, LedgerEntry>) {
+    this.#base = base
+    this.#copied = copied
+    this.#openHolds = Object.keys(base.holds).length
+    this.#available = base.available
+    this.#held = base.held
+    this.#nextExpiryAt = base.nextExpiryAt
+    this.#rules = base.rules ?? 0
+  }
+
+  /** The revision of the rules in force. */
+  get rules(): number {
+    return this.#rules
+  }
+
+  /** The latest of several changes stands, whichever is written last. */
+  enforce(revision: number): void {
+    this.#rules = Math.max(this.#rules, revision)
+  }
+
+  get available(): number {
+    return this.#available
+  }
+
+  get balance(): number {
+    return balanceOf({ available: this.#available, held: this.#held })
+  }
+
+  get openHolds(): number {
+    return this.#openHolds
+  }
+
+  get pendingEntries(): number {
+    return this.#base.outbox.length + this.#posted.length
+  }
+
+  hold(id: string): Hold | undefined {
+    return this.#holds.has(id) ? (this.#holds.get(id) ?? undefined) : this.#base.holds[id]
+  }
+
+  /** The open holds. */
+  holds(): readonly (readonly [id: string, hold: Hold])[] {
+    const ids = new Set([...Object.keys(this.#base.holds), ...this.#holds.keys()])
+    return [...ids].flatMap((id) => {
+      const hold = this.hold(id)
+      return hold ? [[id, hold] as const] : []
+    })
+  }
+
+  /** An entry of the ledger, wherever it is. The caller has named it before (`WalletWriter.change`). */
+  entry(id: string): LedgerEntry | undefined {
+    const isIt = ({ entry }: PendingEntry) => entry._id === id
+    return this.#copied.get(id) ?? (this.#posted.find(isIt) ?? this.#base.outbox.find(isIt))?.entry
+  }
+
+  /** Opens a hold, or changes an open one. */
+  putHold(id: string, hold: Hold): void {
+    const before = this.hold(id)
+    if (!before) this.#openHolds += 1
+    this.#moveHeld(hold, hold.amount - (before?.amount ?? 0))
+    if (!this.#nextExpiryAt || this.#nextExpiryAt > hold.expiresAt) this.#nextExpiryAt = hold.expiresAt
+    this.#holds.set(id, hold)
+  }
+
+  dropHold(id: string): void {
+    const before = this.hold(id)
+    if (before) {
+      this.#openHolds -= 1
+      this.#moveHeld(before, -before.amount)
+    }
+    this.#holds.set(id, null)
+  }
+
+  spending(apiKeyId: string): KeySpending {
+    return (this.#spending.has(apiKeyId) ? this.#spending.get(apiKeyId) : this.#base.spending[apiKeyId]) ?? NOTHING_SPENT
+  }
+
+  /** Nano-USD that the open holds of the key and its descendants reserve. */
+  heldBy(apiKeyId: string): number {
+    if (!this.#heldByKey) {
+      this.#heldByKey = new Map()
+      for (const [, hold] of this.holds()) this.#moveHeld(hold, hold.amount)
+    }
+    return this.#heldByKey.get(apiKeyId) ?? 0
+  }
+
+  /** Counts what a hold is charged for its key, and for the keys that it descends from. */
+  addSpending(hold: Hold, charged: number, at: Date): void {
+    if (charged === 0) return
+    for (const id of spendersOf(hold)) this.#spending.set(id, spendingAfter(this.spending(id), charged, at))
+  }
+
+  putSpendLimit(apiKeyId: string, limit: SpendLimit | null): void {
+    this.#spending.set(apiKeyId, { ...this.spending(apiKeyId), limit })
+  }
+
+  /** Forgets the key's limit and counters. */
+  dropSpending(apiKeyId: string): void {
+    this.#spending.set(apiKeyId, null)
+  }
+
+  /** Adds an entry, and moves the balances by it. @throws {RangeError} the wallet has not that much: a defect of the caller. */
+  post(entry: NewEntry, usage?: UsageRecord): LedgerEntry {
+    const [available, held] = [this.#available + (entry.postings.wallet ?? 0), this.#held + (entry.postings.held ?? 0)]
+    if (available < 0 || held < 0) throw new RangeError(`the entry ${entry._id} overdraws the wallet ${this.#base._id}`)
+    this.#available = available
+    this.#held = held
+    const before = this.#posted.at(-1)?.entry ?? { sequence: this.#base.sequence, balance: balanceOf(this.#base) }
+    const sequence = before.sequence + 1
+    const posted = { ...entry, organizationId: this.#base._id, sequence, balance: before.balance + balanceChange(entry.postings) }
+    this.#posted.push(usage ? { entry: posted, usage } : { entry: posted })
+    return posted
+  }
+
+  /** Sets the next expiry to the earliest of the open holds. */
+  recomputeNextExpiry(): void {
+    const times = this.holds().map(([, hold]) => hold.expiresAt.getTime())
+    this.#nextExpiryAt = times.length > 0 ? new Date(Math.min(...times)) : undefined
+  }
+
+  #moveHeld(hold: Hold, change: number): void {
+    for (const id of this.#heldByKey ? spendersOf(hold) : []) this.#heldByKey?.set(id, (this.#heldByKey.get(id) ?? 0) + change)
+  }
+
+  /** What makes the stored wallet this one, or null when nothing changed. It is right only for the revision that the draft began with. */
+  update(): Update | null {
+    const expiryMoved = this.#nextExpiryAt?.getTime() !== this.#base.nextExpiryAt?.getTime()
+    const last = this.#posted.at(-1)
+    const rulesChanged = this.#rules !== (this.#base.rules ?? 0)
+    if (!last && !rulesChanged && this.#holds.size === 0 && this.#spending.size === 0 && !expiryMoved) return null
+    const set: Record<string, StoredValue> = { available: this.#available, held: this.#held }
+    const unset: Record<string, ''> = {}
+    for (const [id, hold] of this.#holds) {
+      if (hold) set[`holds.${id}`] = hold
+      else if (this.#base.holds[id]) unset[`holds.${id}`] = ''
+    }
+    for (const [apiKeyId, spending] of this.#spending) {
+      if (spending) set[`spending.${apiKeyId}`] = spending
+      else if (this.#base.spending[apiKeyId]) unset[`spending.${apiKeyId}`] = ''
+    }
+    if (this.#nextExpiryAt) set.nextExpiryAt = this.#nextExpiryAt
+    else unset.nextExpiryAt = ''
+    if (rulesChanged) set.rules = this.#rules
+    if (last) set.sequence = last.entry.sequence
+    return { $set: set, $unset: unset, $inc: { revision: 1 }, ...(last && { $push: { outbox: { $each: this.#posted } } }) }
+  }
+}

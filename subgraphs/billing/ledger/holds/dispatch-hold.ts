@@ -1,0 +1,25 @@
+import { KisError } from '../../../common/errors.ts'
+import type { Principal } from '../../../common/identity/principal.ts'
+import { requireInForce } from '../../accounts/use-cases/rules-in-force.ts'
+import { checkQuantities } from '../../checks.ts'
+import type { BillingDeps } from '../../deps.ts'
+import type { Quantities } from '../domain/money.ts'
+import { type Hold, isRunHold } from '../domain/wallet.ts'
+import { changeHold } from './change-hold.ts'
+import { HoldEnded } from './hold-errors.ts'
+
+/**
+ * Marks the hold as about to reach an engine; `quantities` are charged if nothing more is heard of the call. Repeatable: the first
+ * quantities stand, and the rules are judged again. @throws {HoldEnded} @throws {StalePrincipal} the engine must not be called.
+ */
+export async function dispatchHold(deps: BillingDeps, principal: Principal, id: string, quantities: Quantities): Promise<Hold> {
+  const checkpoint = checkQuantities(quantities, 'quantities')
+  return changeHold(deps, principal.organizationId, id, (hold, wallet) => {
+    requireInForce(wallet, principal)
+    if (isRunHold(hold))
+      throw new KisError('invalid_request', `The hold \`${id}\` is a run's: its calls have holds of their own.`, { param: 'id' })
+    if (hold.state === 'dispatched') return hold
+    if (hold.expiresAt <= deps.clock.now()) throw new HoldEnded(id)
+    return { ...hold, state: 'dispatched', checkpoint }
+  })
+}

@@ -1,0 +1,115 @@
+import { NotFound } from '../../../common/errors.ts'
+import { checkHoldId } from '../../checks.ts'
+import type { BillingDeps } from '../../deps.ts'
+import { endEntryId, usageRecordId } from '../domain/ids.ts'
+import { balanceChange, endPostings, type LedgerEntry } from '../domain/ledger.ts'
+import { MAX_NANO_USD, priceOf, type Quantities, UNITS } from '../domain/money.ts'
+import { fromStoredCard, ratesReached, toStoredRates } from '../domain/rate-card.ts'
+import { type UsageRecord, type UsageSource, usagePosition } from '../domain/usage.ts'
+import { type CallHold, type Hold, isRunHold, runOf } from '../domain/wallet.ts'
+import type { WalletDraft } from '../domain/wallet-draft.ts'
+
+/** How a hold ends: `used` is what its call consumed, null when nothing is charged. */
+export interface Ending {
+  readonly kind: 'settle' | 'void' | 'expire'
+  readonly used: { readonly quantities: Quantities; readonly source: UsageSource } | null
+}
+
+/** How a hold has ended, in nano-USD. */
+export interface HoldOutcome {
+  readonly id: string
+  readonly state: 'settled' | 'voided' | 'expired'
+  readonly charged: bigint
+  readonly absorbed: bigint
+  /** What went back to the wallet. */
+  readonly freed: bigint
+}
+
+const STATES = { settle: 'settled', void: 'voided', expire: 'expired' } as const
+
+/** Ends an open hold, or gives the outcome that it has: the first one stands. @throws {NotFound} no such hold. */
+export async function endHold(deps: BillingDeps, organizationId: string, holdId: string, ending: Ending): Promise<HoldOutcome> {
+  const id = checkHoldId(holdId)
+  const end = endEntryId(organizationId, id)
+  const { value } = await deps.writer.change(organizationId, end, (wallet) => {
+    const first = wallet.entry(end)
+    if (first) return first
+    const hold = wallet.hold(id)
+    if (!hold) throw new NotFound('hold', id, 'id')
+    return endOpenHold(deps, wallet, organizationId, id, hold, ending)
+  })
+  return outcomeOf(id, value)
+}
+
+/** Ends a hold that is open in `wallet` without its caller: one that never reached an engine is freed, one that did is charged by its last checkpoint. */
+export function expireHold(deps: BillingDeps, wallet: WalletDraft, organizationId: string, id: string): void {
+  const hold = wallet.hold(id)!
+  const isCharged = !isRunHold(hold) && hold.state === 'dispatched' && UNITS.some((unit) => hold.checkpoint[unit] > 0)
+  const used = isCharged ? ({ quantities: hold.checkpoint, source: 'estimated' } as const) : null
+  endOpenHold(deps, wallet, organizationId, id, hold, { kind: 'expire', used })
+}
+
+/** Posts the end of a hold that is open in `wallet`. */
+function endOpenHold(
+  { clock, log }: BillingDeps,
+  wallet: WalletDraft,
+  organizationId: string,
+  id: string,
+  hold: Hold,
+  { kind, used }: Ending,
+): LedgerEntry {
+  const at = clock.now()
+  const entry = { _id: endEntryId(organizationId, id), kind, reference: id, ...runOf(hold), at }
+  wallet.dropHold(id)
+  if (isRunHold(hold)) return wallet.post({ ...entry, postings: endPostings(BigInt(hold.amount), 0n, 0n) })
+  const { charged, absorbed } = used ? chargeOf(hold, used.quantities) : { charged: 0n, absorbed: 0n }
+  if (absorbed > 0n) log.warn({ organizationId, holdId: id, absorbedNanoUsd: absorbed.toString() }, 'a call cost more than its hold')
+  wallet.addSpending(hold, Number(charged), at)
+  return wallet.post(
+    { ...entry, postings: endPostings(BigInt(hold.amount) - keptByRun(wallet, hold, charged), charged, absorbed) },
+    used ? usageRecord(organizationId, id, hold, used, Number(charged), at) : undefined,
+  )
+}
+
+/** What the call leaves returns to the hold of its run, while that is open, and so stays held. */
+function keptByRun(wallet: WalletDraft, { runHoldId, amount }: CallHold, charged: bigint): bigint {
+  const run = runHoldId === undefined ? undefined : wallet.hold(runHoldId)
+  if (!run || !isRunHold(run)) return 0n
+  const left = amount - Number(charged)
+  wallet.putHold(runHoldId!, { ...run, amount: run.amount + left })
+  return BigInt(left)
+}
+
+function outcomeOf(id: string, { kind, postings }: LedgerEntry): HoldOutcome {
+  return {
+    id,
+    state: STATES[kind as Ending['kind']],
+    charged: BigInt(-balanceChange(postings)),
+    absorbed: BigInt(-(postings.absorbed ?? 0)),
+    freed: BigInt(postings.wallet ?? 0),
+  }
+}
+
+function chargeOf({ amount, rateCard }: CallHold, quantities: Quantities) {
+  const held = BigInt(amount)
+  const cost = priceOf(quantities, ratesReached(fromStoredCard(rateCard), quantities))
+  const charged = cost < held ? cost : held
+  // Bounded like every amount: a count that is wrong by far must not keep the hold from ending.
+  const absorbed = cost < MAX_NANO_USD ? cost - charged : MAX_NANO_USD - charged
+  return { charged, absorbed }
+}
+
+function usageRecord(
+  organizationId: string,
+  holdId: string,
+  hold: CallHold,
+  { quantities, source }: NonNullable<Ending['used']>,
+  amount: number,
+  at: Date,
+): UsageRecord {
+  const { apiKeyId, modelId, operation, requestId, rateCard, rateCardVersion } = hold
+  const rates = toStoredRates(ratesReached(fromStoredCard(rateCard), quantities))
+  const _id = usageRecordId(organizationId, holdId)
+  const position = usagePosition(at, _id)
+  return { _id, organizationId, position, apiKeyId, modelId, operation, requestId, quantities, rates, rateCardVersion, amount, source, at }
+}

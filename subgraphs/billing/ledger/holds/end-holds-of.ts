@@ -1,0 +1,34 @@
+import { checkForeignId } from '../../checks.ts'
+import type { BillingDeps } from '../../deps.ts'
+import { expireHold } from './end-hold.ts'
+import { walletsByExpiry } from './wallets-by-expiry.ts'
+
+/**
+ * Ends the holds of a process that is gone, of every organization, as if their time were over. Repeatable. Gives how many it has ended.
+ * @throws the first failure, after all organizations have had their turn: some holds may be open still.
+ */
+export async function endHoldsOf(deps: BillingDeps, holder: string): Promise<number> {
+  checkForeignId(holder, 'holder')
+  let ended = 0
+  const failures: unknown[] = []
+  for await (const { _id } of walletsByExpiry(deps.collections, null)) {
+    await endIn(deps, _id, holder).then(
+      (count) => {
+        ended += count
+      },
+      (error) => failures.push(error),
+    )
+  }
+  if (failures.length > 0) throw failures[0]
+  return ended
+}
+
+async function endIn(deps: BillingDeps, organizationId: string, holder: string): Promise<number> {
+  const { value } = await deps.writer.change(organizationId, null, (wallet) => {
+    const left = wallet.holds().filter(([, hold]) => hold.holder === holder)
+    for (const [id] of left) expireHold(deps, wallet, organizationId, id)
+    if (left.length > 0) wallet.recomputeNextExpiry()
+    return left.length
+  })
+  return value
+}

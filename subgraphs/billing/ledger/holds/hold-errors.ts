@@ -1,0 +1,49 @@
+import { KisError } from '../../../common/errors.ts'
+import { formatUsd } from '../../../common/usd.ts'
+import type { SpendLimit } from '../../accounts/domain/key-spending.ts'
+
+/** The id was used before, so that it cannot stand for this call. */
+export class HoldConflict extends KisError {
+  constructor(id: string, what: string) {
+    super('idempotency_conflict', `The hold \`${id}\` ${what}.`, { param: 'id' })
+  }
+}
+
+/** The hold ran out of time, or was resolved: the engine must not be called any more. Another call, with a hold of its own, can succeed. */
+export class HoldEnded extends KisError {
+  constructor(id: string) {
+    super('service_unavailable', `The hold \`${id}\` has ended.`, { retryAfterMs: 0 })
+  }
+}
+
+/** The run may not spend as much as the call could cost. */
+export class RunLimitExceeded extends KisError {
+  constructor() {
+    super('run_limit_exceeded', 'What is left of the most that the run may cost cannot cover the most that its next call may cost.')
+  }
+}
+
+export class InsufficientQuota extends KisError {
+  constructor() {
+    super('insufficient_quota', 'The wallet cannot cover the most that this call may cost. Add credit, or ask for less output.')
+  }
+}
+
+/** The wallet may have enough, but the key may not spend it. */
+export class SpendLimitReached extends KisError {
+  /** `figures`: null when the limit is that of a key from which the caller's descends, whose figures are not the caller's to know. */
+  constructor(resetsAt: Date | null, figures: { readonly limit: SpendLimit; readonly spent: number; readonly held: number } | null) {
+    const which = figures ? figuresOf(figures) : 'the spend limit of a key from which this one descends'
+    const next = resetsAt ? `, until ${resetsAt.toISOString()}` : ''
+    super('insufficient_quota', `The most that this call may cost does not fit ${which}${next}.`)
+  }
+}
+
+function figuresOf({ limit, spent, held }: { readonly limit: SpendLimit; readonly spent: number; readonly held: number }): string {
+  const period = { day: 'a day', month: 'a month', total: 'in total' }[limit.period]
+  return `the key's spend limit of ${usd(limit.amount)} USD ${period}: ${usd(spent)} are spent and ${usd(held)} held by calls under way`
+}
+
+function usd(amount: number): string {
+  return formatUsd(BigInt(amount))
+}

@@ -1,0 +1,174 @@
+import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
+import type { Principal } from '../../../common/identity/principal.ts'
+import { timeOfId } from '../../../common/process/ids.ts'
+import { resetOf, spentIn } from '../../accounts/domain/key-spending.ts'
+import { requireInForce } from '../../accounts/use-cases/rules-in-force.ts'
+import { checkForeignId, checkHoldId, checkQuantities, checkRateCard, checkTtl } from '../../checks.ts'
+import type { BillingDeps } from '../../deps.ts'
+import { endEntryId } from '../domain/ids.ts'
+import { holdPostings, type Postings } from '../domain/ledger.ts'
+import { MAX_NANO_USD, NOTHING, type Quantities, type Rates, toStored } from '../domain/money.ts'
+import { toStoredCard, worstCaseOf } from '../domain/rate-card.ts'
+import type { Operation } from '../domain/usage.ts'
+import {
+  type CallHold,
+  type Hold,
+  isRunHold,
+  MAX_OPEN_HOLDS,
+  MAX_PENDING_ENTRIES,
+  type RunHold,
+  runOf,
+  spendersOf,
+} from '../domain/wallet.ts'
+import type { WalletDraft } from '../domain/wallet-draft.ts'
+import { HoldConflict, HoldEnded, InsufficientQuota, RunLimitExceeded, SpendLimitReached } from './hold-errors.ts'
+
+/** Rates of the units by their names, and the tiers above them. */
+export type RateCardInput = Rates & { readonly version: string; readonly tiers: readonly RateTierInput[] }
+export type RateTierInput = Rates & { readonly aboveInputTokens: number }
+
+export interface PlaceHoldInput {
+  readonly id: string
+  readonly operation: Operation
+  readonly modelId: string
+  readonly requestId: string
+  readonly rateCard: RateCardInput
+  readonly ceiling: Quantities
+  readonly ttlSeconds: number
+  /** The hold of the run that the call is a step of; null or absent: the wallet. */
+  readonly runHoldId?: string | null
+  /** The process that the call ends with; null or absent: another may go on with it. */
+  readonly holder?: string | null
+}
+
+/** An id is made for its one call; an older one is a repeat that nobody waits for. Also the most that clocks may differ. */
+const MAX_ID_AGE_MS = 60_000
+
+/**
+ * Reserves the worst case of a call, in the wallet or in what its run may still spend. Repeatable while the hold is open: the same id and amount
+ * give the same hold.
+ * @throws {InsufficientQuota} @throws {SpendLimitReached} nothing is held. @throws {RunLimitExceeded} nor is it here. @throws {HoldConflict} the id has another amount, or its
+ * hold has ended. @throws {HoldEnded} the run's hold has. @throws {StalePrincipal} nothing is held.
+ */
+export async function placeHold(deps: BillingDeps, principal: Principal, input: PlaceHoldInput): Promise<Hold> {
+  const runHoldId = input.runHoldId == null ? undefined : checkHoldId(input.runHoldId)
+  const now = deps.clock.now()
+  const hold = newHold(input, principal, now)
+  return reserve(deps, principal, input.id, runHoldId ? { ...hold, runHoldId } : hold, (wallet) => {
+    if (!runHoldId) return takeFromWallet(wallet, hold, now)
+    const run = wallet.hold(runHoldId)
+    if (!run || !isRunHold(run)) throw new HoldEnded(runHoldId)
+    if (run.amount < hold.amount) throw new RunLimitExceeded()
+    wallet.putHold(runHoldId, { ...run, amount: run.amount - hold.amount })
+    return {}
+  })
+}
+
+export interface PlaceRunHoldInput {
+  readonly id: string
+  /** Nano-USD. */
+  readonly amount: bigint
+  readonly requestId: string
+  readonly ttlSeconds: number
+  readonly holder?: string | null
+}
+
+/** Reserves the most that a run of several calls may spend. Repeatable until the first of them. @throws as `placeHold`. */
+export async function placeRunHold(deps: BillingDeps, principal: Principal, input: PlaceRunHoldInput): Promise<Hold> {
+  if (input.amount > MAX_NANO_USD) throw new InsufficientQuota()
+  if (input.amount < 0n) throw new KisError('integer_below_min_value', 'The amount of a hold is at least 0.', { param: 'amount' })
+  const now = deps.clock.now()
+  const hold: RunHold = {
+    isRun: true,
+    state: 'placed',
+    amount: toStored(input.amount),
+    expiresAt: new Date(now.getTime() + checkTtl(input.ttlSeconds) * 1_000),
+    ...ofKey(principal),
+    ...heldBy(input),
+    requestId: checkForeignId(input.requestId, 'requestId'),
+  }
+  return reserve(deps, principal, input.id, hold, (wallet) => takeFromWallet(wallet, hold, now))
+}
+
+/** `take` finds the amount and says what of it moves in the ledger. */
+async function reserve(
+  deps: BillingDeps,
+  principal: Principal,
+  holdId: string,
+  hold: Hold,
+  take: (wallet: WalletDraft) => Postings,
+): Promise<Hold> {
+  const { organizationId } = principal
+  const id = checkHoldId(holdId)
+  const now = deps.clock.now()
+  if (Math.abs(now.getTime() - timeOfId(id)!) > MAX_ID_AGE_MS)
+    throw new KisError('invalid_request', `The hold id \`${id}\` was not made within the last 60 s.`, { param: 'id' })
+  const _id = deps.ids('ent')
+  const end = endEntryId(organizationId, id)
+  const { value } = await deps.writer.change(organizationId, end, (wallet) => {
+    const open = wallet.hold(id)
+    if (open?.amount === hold.amount) return open
+    if (open) throw new HoldConflict(id, 'is open with another amount')
+    if (wallet.entry(end)) throw new HoldConflict(id, 'has ended')
+    requireInForce(wallet, principal)
+    if (wallet.openHolds >= MAX_OPEN_HOLDS) throw new ServiceUnavailable('Room for another call of this organization')
+    if (wallet.pendingEntries >= MAX_PENDING_ENTRIES) throw new ServiceUnavailable('The ledger')
+    wallet.post({ _id, kind: 'hold', postings: take(wallet), reference: id, ...runOf(hold), at: now })
+    wallet.putHold(id, hold)
+    return hold
+  })
+  return value
+}
+
+/** What of a hold moves in the ledger. @throws {InsufficientQuota} @throws {SpendLimitReached} */
+export function takeFromWallet(wallet: WalletDraft, hold: Pick<Hold, 'amount' | 'apiKeyId' | 'ancestors'>, now: Date): Postings {
+  const { amount } = hold
+  if (wallet.available < amount) throw new InsufficientQuota()
+  for (const id of spendersOf(hold)) requireWithinLimit(wallet, id, amount, now, id === hold.apiKeyId)
+  return holdPostings(BigInt(amount))
+}
+
+/** The most that the call can cost, in nano-USD. @throws {KisError} the terms are none. */
+export function amountOf({ ceiling, rateCard }: Pick<PlaceHoldInput, 'ceiling' | 'rateCard'>): bigint {
+  return worstCaseOf(checkRateCard(rateCard, 'rateCard'), checkQuantities(ceiling, 'ceiling'))
+}
+
+/**
+ * What the key has spent in its period, what its open holds may still spend, and the new one must fit the limit together, its descendants'
+ * included. The sum may be more than a number holds exactly. `isOwn`: the key is the caller's, who may know its figures. @throws {SpendLimitReached}
+ */
+function requireWithinLimit(wallet: WalletDraft, apiKeyId: string, amount: number, now: Date, isOwn: boolean): void {
+  const spending = wallet.spending(apiKeyId)
+  if (!spending.limit) return
+  const { limit } = spending
+  const [spent, held] = [spentIn(spending, limit.period, now), wallet.heldBy(apiKeyId)]
+  if (BigInt(spent) + BigInt(held) + BigInt(amount) > BigInt(limit.amount))
+    throw new SpendLimitReached(resetOf(limit.period, now), isOwn ? { limit, spent, held } : null)
+}
+
+function ofKey({ apiKeyId, ancestors }: Principal): Pick<Hold, 'apiKeyId' | 'ancestors'> {
+  return ancestors.length > 0 ? { apiKeyId, ancestors } : { apiKeyId }
+}
+
+function heldBy({ holder }: Pick<PlaceHoldInput, 'holder'>): Pick<Hold, 'holder'> {
+  return holder == null ? {} : { holder: checkForeignId(holder, 'holder') }
+}
+
+function newHold(input: PlaceHoldInput, principal: Principal, now: Date): CallHold {
+  const amount = amountOf(input)
+  const ttlSeconds = checkTtl(input.ttlSeconds)
+  if (amount > MAX_NANO_USD) throw new InsufficientQuota()
+  return {
+    state: 'placed',
+    amount: toStored(amount),
+    expiresAt: new Date(now.getTime() + ttlSeconds * 1_000),
+    ...ofKey(principal),
+    ...heldBy(input),
+    modelId: checkForeignId(input.modelId, 'modelId'),
+    operation: input.operation,
+    requestId: checkForeignId(input.requestId, 'requestId'),
+    rateCard: toStoredCard(checkRateCard(input.rateCard, 'rateCard')),
+    rateCardVersion: checkForeignId(input.rateCard.version, 'rateCard.version'),
+    checkpoint: NOTHING,
+  }
+}

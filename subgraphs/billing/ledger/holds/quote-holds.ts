@@ -1,0 +1,50 @@
+import { KisError, NotFound } from '../../../common/errors.ts'
+import type { Principal } from '../../../common/identity/principal.ts'
+import type { BillingDeps } from '../../deps.ts'
+import { MAX_NANO_USD, toStored } from '../domain/money.ts'
+import { WalletDraft } from '../domain/wallet-draft.ts'
+import { amountOf, type PlaceHoldInput, takeFromWallet } from './place-hold.ts'
+
+export interface HoldQuote {
+  /** Nano-USD. */
+  readonly amount: bigint
+  readonly isCovered: boolean
+}
+
+/** Models of one request: one and its fallbacks. */
+const MAX_QUOTES = 64
+
+/**
+ * What each hold would take, and whether the wallet and the key's spend limit, as they are now, cover it alone. Nothing is held, so that a hold
+ * placed later may be refused. @throws {KisError}
+ */
+export async function quoteHolds(
+  { collections, clock }: BillingDeps,
+  { organizationId, ...key }: Principal,
+  holds: readonly Pick<PlaceHoldInput, 'ceiling' | 'rateCard'>[],
+): Promise<readonly HoldQuote[]> {
+  if (holds.length > MAX_QUOTES) throw new KisError('array_above_max_length', `At most ${MAX_QUOTES} holds are quoted.`, { param: 'holds' })
+  const wallet = await collections.wallets.findOne({ _id: organizationId })
+  if (!wallet) throw new NotFound('organization', organizationId)
+  const draft = new WalletDraft(wallet, new Map())
+  return holds.map((hold) => {
+    const amount = amountOf(hold)
+    return { amount, isCovered: amount <= MAX_NANO_USD && isCovered(draft, toStored(amount), key, clock.now()) }
+  })
+}
+
+/** By the rule of the real hold, on a draft that nobody writes. */
+function isCovered(
+  draft: WalletDraft,
+  amount: number,
+  { apiKeyId, ancestors }: Pick<Principal, 'apiKeyId' | 'ancestors'>,
+  now: Date,
+): boolean {
+  try {
+    takeFromWallet(draft, { amount, apiKeyId, ancestors }, now)
+    return true
+  } catch (error) {
+    if (error instanceof KisError && error.code === 'insufficient_quota') return false
+    throw error
+  }
+}

@@ -1,0 +1,26 @@
+import type { BillingDeps } from '../../deps.ts'
+import type { Wallet } from '../domain/wallet.ts'
+import { expireHold } from './end-hold.ts'
+import { walletsByExpiry } from './wallets-by-expiry.ts'
+
+/**
+ * Ends every hold whose time is over, of every organization. Never calls an engine. Runs at once on several processes do no harm.
+ * @throws the first failure, after all have had their turn.
+ */
+export async function reapHolds(deps: BillingDeps, signal: AbortSignal): Promise<void> {
+  const now = deps.clock.now()
+  const failures: unknown[] = []
+  for await (const wallet of walletsByExpiry(deps.collections, now)) {
+    if (signal.aborted) break
+    // A wallet that cannot be written now, because everybody writes it, keeps no other waiting.
+    await reapWallet(deps, wallet, now).catch((error) => failures.push(error))
+  }
+  if (failures.length > 0) throw failures[0]
+}
+
+async function reapWallet(deps: BillingDeps, { _id }: Wallet, now: Date): Promise<void> {
+  await deps.writer.change(_id, null, (wallet) => {
+    for (const [id, hold] of wallet.holds()) if (hold.expiresAt <= now) expireHold(deps, wallet, _id, id)
+    wallet.recomputeNextExpiry()
+  })
+}

@@ -1,0 +1,163 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Principal } from '../../../common/identity/principal.ts'
+import type { DocumentStore } from '../../../common/ports/document-store.ts'
+import { putSpendLimit } from '../../accounts/use-cases/spend-limit.ts'
+import type { BillingDeps } from '../../deps.ts'
+import { audit } from '../../test-support/audit.ts'
+import { STORES } from '../../test-support/stores.ts'
+import { fundedOrganization, ManualClock, openBilling } from '../../test-support/world.ts'
+import { NOTHING, type Quantities, type Rates } from '../domain/money.ts'
+import { checkpointHold } from './checkpoint-hold.ts'
+import { dispatchHold } from './dispatch-hold.ts'
+import { endHoldsOf } from './end-holds-of.ts'
+import { placeHold, placeRunHold } from './place-hold.ts'
+import { reapHolds } from './reap-holds.ts'
+import { settleHold } from './settle-hold.ts'
+import { voidHold } from './void-hold.ts'
+
+const used = (inputTokens: number): Quantities => ({ ...NOTHING, inputTokens })
+const FREE: Rates = { inputTokens: 0n, cachedInputTokens: 0n, cacheWriteTokens: 0n, outputTokens: 0n, audioMilliseconds: 0n }
+const code = (expected: string) => expect.objectContaining({ code: expected })
+
+for (const { name, open } of STORES)
+  describe(`the hold of a run on ${name}`, () => {
+    let store: DocumentStore
+    let clock: ManualClock
+    let deps: BillingDeps
+    beforeAll(async () => {
+      store = await open()
+      clock = new ManualClock()
+      deps = openBilling(store, clock, undefined, true)
+    })
+    afterAll(async () => {
+      await deps.pump[Symbol.asyncDispose]()
+      await store[Symbol.asyncDispose]()
+    })
+
+    const moneyOf = async ({ organizationId }: Principal) => {
+      const { available, held } = (await deps.collections.wallets.findOne({ _id: organizationId }))!
+      return { available, held }
+    }
+    const newRun = async (owner: Principal, amount: bigint, ttlSeconds = 60, holder: string | null = null) => {
+      const id = deps.ids('hold')
+      await placeRunHold(deps, owner, { id, amount, requestId: 'run_1', ttlSeconds, holder })
+      return id
+    }
+    /** One nano-USD a token. */
+    const newCall = async (owner: Principal, runHoldId: string | null, tokens: number, ttlSeconds = 60, holder: string | null = null) => {
+      const id = deps.ids('hold')
+      const rateCard = { version: 'v1', tiers: [], ...FREE, inputTokens: 1_000_000n }
+      const terms = { operation: 'chat_completion', modelId: 'm', requestId: 'run_1', rateCard, ceiling: used(tokens), ttlSeconds } as const
+      await placeHold(deps, owner, { id, ...terms, runHoldId, holder })
+      await dispatchHold(deps, owner, id, used(1))
+      return id
+    }
+
+    it('reserves once for all its calls, which charge what they use and leave the rest to the next', async () => {
+      const owner = await fundedOrganization(deps, 100n)
+      const run = await newRun(owner, 60n)
+      expect(await moneyOf(owner)).toEqual({ available: 40, held: 60 })
+      const first = await newCall(owner, run, 50)
+      expect(await moneyOf(owner)).toEqual({ available: 40, held: 60 })
+      await settleHold(deps, owner, first, used(20), 'provider')
+      expect(await moneyOf(owner)).toEqual({ available: 40, held: 40 })
+      const second = await newCall(owner, run, 40)
+      await voidHold(deps, owner, second)
+      expect(await moneyOf(owner)).toEqual({ available: 40, held: 40 })
+      expect(await voidHold(deps, owner, run)).toMatchObject({ state: 'voided', charged: 0n })
+      expect(await moneyOf(owner)).toEqual({ available: 80, held: 0 })
+      const { usageRecords } = await audit(deps, owner.organizationId)
+      expect(usageRecords.map(({ requestId, amount }) => ({ requestId, amount }))).toEqual([{ requestId: 'run_1', amount: 20 }])
+    })
+
+    it("counts against the key's spend limit whole, and its calls no second time", async () => {
+      const owner = await fundedOrganization(deps, 1_000n)
+      await putSpendLimit(deps, owner.organizationId, owner.apiKeyId, { amount: 100, period: 'day' })
+      const run = await newRun(owner, 80n)
+      await expect(newRun(owner, 21n)).rejects.toEqual(code('insufficient_quota'))
+      const call = await newCall(owner, run, 80)
+      await settleHold(deps, owner, call, used(30), 'provider')
+      await voidHold(deps, owner, run)
+      await expect(newRun(owner, 71n)).rejects.toEqual(code('insufficient_quota'))
+      await newRun(owner, 70n)
+      await audit(deps, owner.organizationId)
+    })
+
+    it('refuses a call that it cannot cover, whatever is in the wallet, and counts those under way together', async () => {
+      const owner = await fundedOrganization(deps, 100n)
+      const run = await newRun(owner, 30n)
+      await newCall(owner, run, 20)
+      await expect(newCall(owner, run, 11)).rejects.toEqual(code('run_limit_exceeded'))
+      await newCall(owner, run, 10)
+      expect(await moneyOf(owner)).toEqual({ available: 70, held: 30 })
+      await audit(deps, owner.organizationId)
+    })
+
+    it('is refused when the wallet cannot cover it', async () => {
+      const owner = await fundedOrganization(deps, 10n)
+      await expect(newRun(owner, 11n)).rejects.toEqual(code('insufficient_quota'))
+      expect(await moneyOf(owner)).toEqual({ available: 10, held: 0 })
+    })
+
+    it('may end before its last call, which then leaves its rest to the wallet', async () => {
+      const owner = await fundedOrganization(deps, 100n)
+      const run = await newRun(owner, 60n)
+      const call = await newCall(owner, run, 50)
+      await voidHold(deps, owner, run)
+      expect(await moneyOf(owner)).toEqual({ available: 50, held: 50 })
+      await expect(newCall(owner, run, 1)).rejects.toEqual(code('service_unavailable'))
+      await settleHold(deps, owner, call, used(20), 'provider')
+      expect(await moneyOf(owner)).toEqual({ available: 80, held: 0 })
+      await audit(deps, owner.organizationId)
+    })
+
+    it('is renewed, and runs out with its calls when nothing more is heard', async () => {
+      const owner = await fundedOrganization(deps, 100n)
+      const run = await newRun(owner, 60n, 20)
+      const call = await newCall(owner, run, 50, 20)
+      clock.advance(15_000)
+      await checkpointHold(deps, owner, run, used(0), 20)
+      await checkpointHold(deps, owner, call, used(3), 20)
+      clock.advance(15_000)
+      await reapHolds(deps, new AbortController().signal)
+      expect(await moneyOf(owner)).toEqual({ available: 40, held: 60 })
+      clock.advance(30_000)
+      await reapHolds(deps, new AbortController().signal)
+      expect(await moneyOf(owner)).toEqual({ available: 97, held: 0 })
+      expect((await audit(deps, owner.organizationId)).openHolds).toEqual([])
+    })
+
+    it('ends with the process that holds it, and so do its calls; what another process or none holds goes on', async () => {
+      const owners = await Promise.all(Array.from({ length: 60 }, () => fundedOrganization(deps, 100n)))
+      const gone = deps.ids('req')
+      for (const owner of owners) {
+        const run = await newRun(owner, 30n, 60, gone)
+        await checkpointHold(deps, owner, await newCall(owner, run, 20, 60, gone), used(3), 60)
+        await newCall(owner, null, 10, 60, 'another')
+        const goesOn = await newRun(owner, 30n)
+        await newCall(owner, goesOn, 5, 60, gone)
+        expect(await moneyOf(owner)).toEqual({ available: 30, held: 70 })
+      }
+      expect(await endHoldsOf(deps, gone)).toBe(3 * owners.length)
+      expect(await endHoldsOf(deps, gone)).toBe(0)
+      for (const owner of owners) {
+        // Three for the first call, one for the dispatch of the second.
+        expect(await moneyOf(owner)).toEqual({ available: 57, held: 39 })
+        expect((await audit(deps, owner.organizationId)).usageRecords.map(({ amount, source }) => [amount, source]).toSorted()).toEqual([
+          [1, 'estimated'],
+          [3, 'estimated'],
+        ])
+      }
+    })
+
+    it('is nobody else\u2019s, and is no call', async () => {
+      const [owner, other] = [await fundedOrganization(deps, 100n), await fundedOrganization(deps, 100n)]
+      const run = await newRun(owner, 60n)
+      await expect(newCall(other, run, 1)).rejects.toEqual(code('service_unavailable'))
+      await expect(dispatchHold(deps, owner, run, used(1))).rejects.toEqual(code('invalid_request'))
+      const call = await newCall(owner, run, 10)
+      await expect(newCall(owner, call, 1)).rejects.toEqual(code('service_unavailable'))
+      await settleHold(deps, owner, run, used(50), 'counted')
+      expect(await moneyOf(owner)).toEqual({ available: 90, held: 10 })
+    })
+  })

@@ -1,0 +1,18 @@
+import type { Principal } from '../../../common/identity/principal.ts'
+import { checkQuantities } from '../../checks.ts'
+import type { BillingDeps } from '../../deps.ts'
+import type { Quantities } from '../domain/money.ts'
+import type { UsageSource } from '../domain/usage.ts'
+import { endHold, type HoldOutcome } from './end-hold.ts'
+
+/** Charges what was used, at most the held amount. Repeatable: the first outcome of the hold stands, also when it is an expiry. */
+export async function settleHold(
+  deps: BillingDeps,
+  { organizationId }: Principal,
+  id: string,
+  quantities: Quantities,
+  source: UsageSource,
+): Promise<HoldOutcome> {
+  const used = { quantities: checkQuantities(quantities, 'quantities'), source }
+  return endHold(deps, organizationId, id, { kind: 'settle', used })
+}

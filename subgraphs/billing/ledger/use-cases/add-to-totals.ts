@@ -1,0 +1,31 @@
+import { ServiceUnavailable } from '../../../common/errors.ts'
+import type { Collections } from '../../tables.ts'
+import { type PostedUsage, totalOf, totalWith, type UsageTotal } from '../domain/usage-total.ts'
+
+/** Writes of one total that other processes may overtake, one after the other. */
+const MAX_ATTEMPTS = 20
+
+/**
+ * Adds records to the totals of their days, each once, whatever is repeated. The records of an organization come by rising sequence, and the
+ * next batch only after the one before is in the totals: so a total that has one record has all before it.
+ */
+export async function addToTotals({ usageTotals }: Pick<Collections, 'usageTotals'>, records: readonly PostedUsage[]): Promise<void> {
+  const byTotal = Map.groupBy(records, ({ usage }) => totalOf(usage)._id)
+  await Promise.all([...byTotal.values()].map((posted) => addToTotal(usageTotals, posted)))
+}
+
+async function addToTotal(totals: Collections['usageTotals'], posted: readonly PostedUsage[]): Promise<void> {
+  const empty = totalOf(posted[0]!.usage)
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
+    const stored: UsageTotal | null = await totals.findOne({ _id: empty._id })
+    const total = totalWith(stored ?? empty, posted)
+    if (total === stored) return
+    if (!stored) {
+      if ((await totals.insertMissing([total])) === 1) return
+      continue
+    }
+    const { calls, amount, quantities, upTo } = total
+    if (await totals.findOneAndUpdate({ _id: total._id, upTo: stored.upTo }, { $set: { calls, amount, quantities, upTo } })) return
+  }
+  throw new ServiceUnavailable('The totals of the usage')
+}

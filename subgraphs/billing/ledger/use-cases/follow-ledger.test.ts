@@ -1,0 +1,145 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Principal } from '../../../common/identity/principal.ts'
+import type { DocumentStore } from '../../../common/ports/document-store.ts'
+import type { BillingDeps } from '../../deps.ts'
+import { STORES } from '../../test-support/stores.ts'
+import { fundedOrganization, ManualClock, openBilling } from '../../test-support/world.ts'
+import { usageRecordId } from '../domain/ids.ts'
+import { NOTHING } from '../domain/money.ts'
+import { placeHold } from '../holds/place-hold.ts'
+import { settleHold } from '../holds/settle-hold.ts'
+import { voidHold } from '../holds/void-hold.ts'
+import { creditWallet } from './credit-wallet.ts'
+import { followUsage } from './follow-usage.ts'
+import { followWallet } from './follow-wallet.ts'
+
+/** One nano-USD a token. */
+const RATE_CARD = {
+  version: 'v1',
+  inputTokens: 1_000_000n,
+  cachedInputTokens: 0n,
+  cacheWriteTokens: 0n,
+  outputTokens: 0n,
+  audioMilliseconds: 0n,
+  tiers: [],
+}
+
+for (const { name, open } of STORES)
+  describe(`followers of the ledger on ${name}`, () => {
+    let store: DocumentStore
+    let processes: readonly BillingDeps[]
+    beforeAll(async () => {
+      store = await open()
+      const clock = new ManualClock()
+      processes = [openBilling(store, clock), openBilling(store, clock)]
+    })
+    afterAll(async () => {
+      for (const { pump } of processes) await pump[Symbol.asyncDispose]()
+      await store[Symbol.asyncDispose]()
+    })
+
+    const use = async (deps: BillingDeps, principal: Principal, tokens: number, end: 'settle' | 'void' = 'settle') => {
+      const id = deps.ids('hold')
+      const call = { modelId: 'm', operation: 'embedding', requestId: 'r', rateCard: RATE_CARD, ttlSeconds: 60 } as const
+      await placeHold(deps, principal, { id, ...call, ceiling: { ...NOTHING, inputTokens: tokens } })
+      if (end === 'void') return voidHold(deps, principal, id)
+      return settleHold(deps, principal, id, { ...NOTHING, inputTokens: tokens }, 'provider')
+    }
+
+    it('hear of each usage record once, in order, from two processes, whenever they come back', async () => {
+      const owner = await fundedOrganization(processes[0]!, 100_000n)
+      const { sequence } = (await processes[0]!.collections.wallets.findOne({ _id: owner.organizationId }))!
+      const charges = Array.from({ length: 40 }, (_, i) => use(processes[i % 2]!, owner, i + 1, i % 5 === 4 ? 'void' : 'settle'))
+      const seen: { readonly amount: number; readonly cursor: string }[] = []
+      let after = String(sequence)
+      // 32 of the 40 are charged; each follower leaves after 3 events.
+      for (let turn = 0; seen.length < 32; turn++) {
+        const events = followUsage(processes[turn % 2]!, owner.organizationId, after)
+        for (let taken = 0; taken < 3 && seen.length < 32; taken++) {
+          const { record, cursor } = (await events.next()).value!
+          seen.push({ amount: record.amount, cursor })
+          after = cursor
+        }
+        await events.return!()
+      }
+      await Promise.all(charges)
+      const cursors = seen.map(({ cursor }) => Number(cursor))
+      expect(cursors).toEqual(cursors.toSorted((a, b) => a - b))
+      expect(new Set(cursors).size).toBe(32)
+      expect(seen.map(({ amount }) => amount).sort((a, b) => a - b)).toEqual(
+        Array.from({ length: 40 }, (_, i) => i + 1).filter((amount) => amount % 5 !== 0),
+      )
+      const again = followUsage(processes[0]!, owner.organizationId, String(sequence))
+      for (const { cursor } of seen) expect((await again.next()).value!.cursor).toBe(cursor)
+      await again.return!()
+    })
+
+    it('hear of what comes after they began, and of nothing of another organization', async () => {
+      const [deps] = processes as [BillingDeps]
+      const [owner, stranger] = [await fundedOrganization(deps, 1_000n), await fundedOrganization(deps, 1_000n)]
+      await use(deps, owner, 1)
+      const events = followUsage(deps, owner.organizationId, null)
+      const first = events.next()
+      await use(deps, stranger, 2)
+      await use(deps, owner, 3)
+      expect((await first).value!.record).toMatchObject({ organizationId: owner.organizationId, amount: 3 })
+      await events.return!()
+    })
+
+    it('stop before an entry that is not copied yet, though a later one is', async () => {
+      const [deps] = processes as [BillingDeps]
+      const owner = await fundedOrganization(deps, 1_000n)
+      const { organizationId } = owner
+      await use(deps, owner, 7)
+      await deps.pump.drain(organizationId)
+      // As a pump leaves it that dies between its inserts.
+      const { entries, usage, wallets } = deps.collections
+      const hold = (await entries.findOneAndDelete({ organizationId, sequence: 2 }))!
+      const end = (await entries.findOne({ organizationId, sequence: 3 }))!
+      const record = (await usage.findOneAndDelete({ _id: usageRecordId(organizationId, hold.reference) }))!
+      await wallets.findOneAndUpdate(
+        { _id: organizationId },
+        { $push: { outbox: { $each: [{ entry: hold }, { entry: end, usage: record }] } } },
+      )
+      const events = followUsage(deps, organizationId, '1')
+      let isCopied = false
+      const first = events.next().then(({ value }) => ({ amount: value?.record.amount, isCopied }))
+      await new Promise((resolve) => setImmediate(resolve))
+      isCopied = true
+      await deps.pump.drain(organizationId)
+      expect(await first).toEqual({ amount: 7, isCopied: true })
+      await events.return!()
+    })
+
+    it('hear of a balance that falls below the threshold and rises again', async () => {
+      const [deps] = processes as [BillingDeps]
+      const owner = await fundedOrganization(deps, 100n)
+      const { organizationId } = owner
+      await deps.collections.organizations.insertOne({
+        _id: organizationId,
+        name: 'A',
+        residencyPolicy: 'unrestricted',
+        plan: 'self-hosted',
+        lowBalanceThreshold: 50,
+        createdAt: new Date(0),
+      })
+      await use(deps, owner, 60)
+      await use(deps, owner, 5)
+      await creditWallet(deps, { kind: 'top_up', organizationId, amount: 100n, reference: 'again' })
+      await deps.pump.drain(organizationId)
+      const events = followWallet(deps, organizationId, '1')
+      expect((await events.next()).value).toMatchObject({ balance: 40, isLow: true, crossed: 'fell' })
+      expect((await events.next()).value).toMatchObject({ balance: 135, isLow: false, crossed: 'rose' })
+      const next = events.next()
+      await use(deps, owner, 10, 'void')
+      await use(deps, owner, 10)
+      expect((await next).value).toMatchObject({ balance: 125, isLow: false, crossed: null })
+      await events.return!()
+    })
+
+    it.each(['-1', '1e3', 'x', '999999'])('refuse the cursor %s', async (after) => {
+      const [deps] = processes as [BillingDeps]
+      const { organizationId } = await fundedOrganization(deps, 10n)
+      await expect(followUsage(deps, organizationId, after).next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
+    })
+  })

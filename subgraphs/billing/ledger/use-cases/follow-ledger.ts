@@ -1,0 +1,59 @@
+import { KisError, NotFound } from '../../../common/errors.ts'
+import type { BillingDeps } from '../../deps.ts'
+import type { LedgerEntry } from '../domain/ledger.ts'
+import { copiedOf } from '../domain/wallet.ts'
+
+/** Entries that are read together. */
+const PAGE_ENTRIES = 100
+
+/**
+ * Events of an organization's ledger after a cursor, or from now on, without end: the ledger is the log. Its sequences have no gaps, and a reader
+ * stops before the first entry that waits in the outbox, so it misses nothing. A cursor is a sequence, and never grows too old.
+ * @throws {KisError} `invalid_request`: the cursor is none of this ledger.
+ */
+export function followLedger<T>(
+  deps: BillingDeps,
+  organizationId: string,
+  after: string | null,
+  eventsOf: (entries: readonly LedgerEntry[]) => Promise<readonly T[]>,
+): AsyncIterableIterator<T, undefined> {
+  let position: number | undefined
+  const begin = startOf(deps, organizationId, after)
+  begin.catch(() => undefined)
+
+  async function read(): Promise<readonly T[]> {
+    position ??= await begin
+    for (;;) {
+      const entries = await entriesAfter(deps, organizationId, position)
+      if (entries.length === 0) return []
+      position = entries.at(-1)!.sequence
+      const events = await eventsOf(entries)
+      if (events.length > 0) return events
+    }
+  }
+  return deps.pump.followers.follow(organizationId, read, () => position!)
+}
+
+async function startOf({ collections }: BillingDeps, organizationId: string, after: string | null): Promise<number> {
+  const wallet = await collections.wallets.findOne({ _id: organizationId })
+  if (!wallet) throw new NotFound('organization', organizationId)
+  if (after === null) return wallet.sequence
+  const position = /^\d{1,15}$/.test(after) ? Number(after) : Number.NaN
+  if (!(position <= wallet.sequence)) throw new KisError('invalid_request', 'This is no cursor of these events.', { param: 'after' })
+  return position
+}
+
+/** The next entries that are copied, with their usage records: what the pump has taken out of the outbox is there whole. */
+export async function entriesAfter(
+  { collections }: Pick<BillingDeps, 'collections'>,
+  organizationId: string,
+  position: number,
+): Promise<readonly LedgerEntry[]> {
+  const wallet = await collections.wallets.findOne({ _id: organizationId })
+  const copied = wallet ? copiedOf(wallet) : 0
+  if (copied <= position) return []
+  return collections.entries.find(
+    { organizationId, sequence: { $gt: position, $lte: copied } },
+    { sort: { sequence: 1 }, limit: PAGE_ENTRIES },
+  )
+}

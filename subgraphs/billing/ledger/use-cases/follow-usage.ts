@@ -1,0 +1,32 @@
+import type { BillingDeps } from '../../deps.ts'
+import { usageRecordId } from '../domain/ids.ts'
+import type { LedgerEntry } from '../domain/ledger.ts'
+import type { UsageRecord } from '../domain/usage.ts'
+import { followLedger } from './follow-ledger.ts'
+
+export interface UsageEvent {
+  readonly record: UsageRecord
+  readonly cursor: string
+}
+
+/** Each usage record once, in the order in which it was charged. */
+export function followUsage(deps: BillingDeps, organizationId: string, after: string | null): AsyncIterableIterator<UsageEvent, undefined> {
+  return followLedger(deps, organizationId, after, (entries) => usageOf(deps, organizationId, entries))
+}
+
+/** What was charged by these entries. Records are copied before their entries, so that an entry's record is there. */
+export async function usageOf(
+  { collections }: Pick<BillingDeps, 'collections'>,
+  organizationId: string,
+  entries: readonly LedgerEntry[],
+): Promise<readonly UsageEvent[]> {
+  const ends = entries.filter(({ kind }) => kind === 'settle' || kind === 'expire')
+  if (ends.length === 0) return []
+  const ids = ends.map(({ reference }) => usageRecordId(organizationId, reference))
+  const records = await collections.usage.find({ _id: { $in: ids } }, { limit: ids.length })
+  const byId = new Map(records.map((record) => [record._id, record]))
+  return ends.flatMap(({ sequence }, i) => {
+    const record = byId.get(ids[i]!)
+    return record ? [{ record, cursor: String(sequence) }] : []
+  })
+}

@@ -1,0 +1,29 @@
+import { describe, expect, it } from 'vitest'
+import { eventually } from '../../../../test/support/eventually.ts'
+import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import type { BillingDeps } from '../../deps.ts'
+import { fundedOrganization, ManualClock, openBilling } from '../../test-support/world.ts'
+
+const CREDIT = 100n
+
+async function copied({ collections }: BillingDeps, organizationId: string): Promise<{ inLedger: number; inOutbox: number }> {
+  const wallet = await collections.wallets.findOne({ _id: organizationId })
+  const entries = await collections.entries.find({ organizationId }, { sort: { sequence: 1 }, limit: 100 })
+  return { inLedger: entries.length, inOutbox: wallet!.outbox.length }
+}
+
+describe('the pump of the outbox', () => {
+  it('copies a single entry out by itself', async () => {
+    const deps = openBilling(new MemoryDocumentStore(), new ManualClock())
+    const { organizationId } = await fundedOrganization(deps, CREDIT)
+    await eventually(async () => (await copied(deps, organizationId)).inOutbox === 0)
+    expect(await copied(deps, organizationId)).toEqual({ inLedger: 1, inOutbox: 0 })
+  })
+
+  it('copies out what waits for others when it is stopped', async () => {
+    const deps = openBilling(new MemoryDocumentStore(), new ManualClock())
+    const owners = await Promise.all([fundedOrganization(deps, CREDIT), fundedOrganization(deps, CREDIT)])
+    await deps.pump[Symbol.asyncDispose]()
+    for (const { organizationId } of owners) expect(await copied(deps, organizationId)).toEqual({ inLedger: 1, inOutbox: 0 })
+  })
+})

@@ -1,0 +1,89 @@
+import { Followers } from '../../../common/events/followers.ts'
+import type { Log } from '../../../common/process/log.ts'
+import type { Collections } from '../../tables.ts'
+import { copiedOf } from '../domain/wallet.ts'
+import { pumpOutbox } from './pump-outbox.ts'
+
+/** Wallets that a start looks at together. */
+const RESUME_PAGE_WALLETS = 100
+
+/** How long entries may wait for others: a call's own are then mostly copied together, and not between the writes that its caller waits for. */
+const WAIT_MS = 50
+/** Entries that wait no longer: every write of the wallet handles them again. */
+const MANY_ENTRIES = 16
+
+/** A run of the pump, and the one that begins after it for whoever came while it was under way. */
+interface Run {
+  current: Promise<void>
+  next?: Promise<void>
+}
+
+/** Empties outboxes: one run at a time per organization, and at most one waiting. */
+export class OutboxPump implements AsyncDisposable {
+  readonly #collections: Collections
+  readonly #log: Log
+  readonly #runs = new Map<string, Run>()
+  /** Of organizations whose entries wait for others. */
+  readonly #timers = new Map<string, NodeJS.Timeout>()
+  /** Told of each run of their organization, after it. */
+  readonly followers = new Followers(async (positions) => {
+    const ids = [...positions.keys()]
+    const wallets = await this.#collections.wallets.find({ _id: { $in: ids } }, { limit: ids.length })
+    return wallets.filter((wallet) => copiedOf(wallet) > positions.get(wallet._id)!).map(({ _id }) => _id)
+  })
+  #closed = false
+
+  constructor(collections: Collections, log: Log) {
+    this.#collections = collections
+    this.#log = log
+  }
+
+  /** Copies out soon; `entries` are in the outbox. Failing is no loss: they stay there for the next write, read or start. */
+  kick(organizationId: string, entries: number): void {
+    if (this.#closed) return
+    const run = () => {
+      this.drain(organizationId).catch((error) => this.#log.warn({ err: error, organizationId }, 'an outbox could not be copied'))
+    }
+    if (entries >= MANY_ENTRIES) run()
+    else if (!this.#timers.has(organizationId)) this.#timers.set(organizationId, setTimeout(run, WAIT_MS))
+  }
+
+  /** Resolves when everything that was posted before the call can be read in the ledger and the usage records. */
+  drain(organizationId: string): Promise<void> {
+    const run = this.#runs.get(organizationId)
+    if (!run) return this.#start(organizationId)
+    // The run under way may have read the wallet before the caller's write.
+    run.next ??= run.current.catch(() => undefined).then(() => this.#start(organizationId))
+    return run.next
+  }
+
+  /** Goes on with what an earlier process left in outboxes. */
+  async resume(signal: AbortSignal): Promise<void> {
+    let after = ''
+    while (!signal.aborted) {
+      const wallets = await this.#collections.wallets.find({ _id: { $gt: after } }, { limit: RESUME_PAGE_WALLETS })
+      for (const wallet of wallets) if (wallet.outbox.length > 0) await this.drain(wallet._id)
+      if (wallets.length < RESUME_PAGE_WALLETS) return
+      after = wallets.at(-1)!._id
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true
+    for (const organizationId of [...this.#timers.keys()]) void this.drain(organizationId).catch(() => undefined)
+    await Promise.allSettled([...this.#runs.values()].map((run) => run.next ?? run.current))
+  }
+
+  #start(organizationId: string): Promise<void> {
+    clearTimeout(this.#timers.get(organizationId))
+    this.#timers.delete(organizationId)
+    const run: Run = {
+      current: pumpOutbox(this.#collections, organizationId).finally(() => {
+        if (!run.next) this.#runs.delete(organizationId)
+        this.followers.tell(organizationId)
+      }),
+    }
+    this.#runs.set(organizationId, run)
+    return run.current
+  }
+}

@@ -1,0 +1,225 @@
+import type { Caller } from '../../../common/identity/principal.ts'
+import { requireScope } from '../../../common/identity/principal.ts'
+import { cursorOf, placeOf } from '../../../common/link/place-cursor.ts'
+import type { Collections } from '../../tables.ts'
+import { usageRecordId } from '../domain/ids.ts'
+import { balanceChange, type LedgerEntry } from '../domain/ledger.ts'
+import { auditEntry, auditWallet, describeSums, type LedgerFault, type LedgerState, NO_ENTRIES, usd } from '../domain/ledger-audit.ts'
+import { UNITS } from '../domain/money.ts'
+import { NO_USAGE, sumOf, sumsOf, sumsOfRecord, totalOf, type UsageSums, type UsageTotal } from '../domain/usage-total.ts'
+import { copiedOf, type Wallet } from '../domain/wallet.ts'
+
+/** Ledger entries of one page. */
+const ENTRIES = 500
+/** Totals and usage records of one page. */
+const TOTALS = 100
+const RECORDS = 1_000
+
+export interface LedgerFinding extends LedgerFault {
+  readonly organizationId: string
+}
+
+export interface LedgerVerification {
+  /** Organizations that this page begins, entries and totals that it has looked at. */
+  readonly organizations: number
+  readonly entries: number
+  readonly totals: number
+  readonly findings: readonly LedgerFinding[]
+  /** Where the next page begins; null: nothing is left. */
+  readonly next: string | null
+}
+
+/** `bigint`s as digits: JSON has none. */
+type Stored<T> = { readonly [K in keyof T]: T[K] extends bigint ? string : T[K] extends object ? Stored<T[K]> : T[K] }
+
+/** One organization after another: first its entries, which end with the wallet, then its totals. `total`: one whose records fill more than a page. */
+type Place =
+  | { readonly at: 'organizations'; readonly after: string }
+  | { readonly at: 'entries'; readonly organizationId: string; readonly state: Stored<LedgerState> }
+  | {
+      readonly at: 'totals'
+      readonly organizationId: string
+      readonly after: string
+      readonly total?: { readonly id: string; readonly upTo: number; readonly after: string; readonly sums: Stored<UsageSums> }
+    }
+
+interface Page extends Omit<LedgerVerification, 'next'> {
+  readonly next: Place | null
+}
+
+type VerifyDeps = { readonly collections: Collections }
+
+const NOTHING = { organizations: 0, entries: 0, totals: 0, findings: [] }
+
+/**
+ * Judges one page of the books by their own laws, over all organizations. Money moves meanwhile: a wallet is compared with its entries at one
+ * sequence number, and a total that grows while it is looked at is left for another time. Repeatable; nothing is changed.
+ * @throws {KisError} `permission_denied`; `invalid_request`: `after` is no place; `service_unavailable`.
+ */
+export async function verifyLedger(deps: VerifyDeps, caller: Caller | null, after: string | null): Promise<LedgerVerification> {
+  requireScope(caller, 'operator')
+  const place: Place = after === null ? { at: 'organizations', after: '' } : placeOf(after, isPlace, 'after')
+  const { next, ...page } = await verifyAt(deps, place)
+  return { ...page, next: next && cursorOf(next) }
+}
+
+async function verifyAt(deps: VerifyDeps, place: Place): Promise<Page> {
+  const { organizations } = deps.collections
+  switch (place.at) {
+    case 'organizations': {
+      const [organization] = await organizations.find({ _id: { $gt: place.after } }, { sort: { _id: 1 }, limit: 1 })
+      if (!organization) return { ...NOTHING, next: null }
+      return { ...(await verifyEntries(deps, organization._id, NO_ENTRIES)), organizations: 1 }
+    }
+    case 'entries': {
+      const { balance, available, held, ...state } = place.state
+      const sums = { balance: BigInt(balance), available: BigInt(available), held: BigInt(held) }
+      return verifyEntries(deps, place.organizationId, { ...state, ...sums })
+    }
+    case 'totals':
+      return verifyTotals(deps, place)
+  }
+}
+
+async function verifyEntries({ collections }: VerifyDeps, organizationId: string, before: LedgerState): Promise<Page> {
+  const totals: Place = { at: 'totals', organizationId, after: '' }
+  // Before the entries: all that is out of its outbox by now is among them, with its usage record and its total.
+  const wallet = await collections.wallets.findOne({ _id: organizationId })
+  if (!wallet) {
+    const lost = { kind: 'wallet', subject: null, expected: 'a wallet', found: null } as const
+    return { ...NOTHING, findings: [{ ...lost, organizationId }], next: totals }
+  }
+  const entries = await collections.entries.find(
+    { organizationId, sequence: { $gt: before.sequence, $lte: copiedOf(wallet) } },
+    { sort: { sequence: 1 }, limit: ENTRIES },
+  )
+  const isLast = entries.length < ENTRIES
+  const faults: LedgerFault[] = []
+  let state = before
+  for (const entry of isLast ? [...entries, ...wallet.outbox.map(({ entry }) => entry)] : entries) {
+    const judged = auditEntry(state, entry)
+    faults.push(...judged.faults)
+    state = judged.after
+  }
+  if (isLast) faults.push(...auditWallet(state, wallet))
+  faults.push(...(await usageFaults(collections, organizationId, entries)))
+  return {
+    ...NOTHING,
+    entries: entries.length,
+    findings: faults.map((fault) => ({ ...fault, organizationId })),
+    next: isLast ? totals : { at: 'entries', organizationId, state: { ...state, ...digitsOf(state) } },
+  }
+}
+
+function digitsOf({ balance, available, held }: LedgerState) {
+  return { balance: String(balance), available: String(available), held: String(held) }
+}
+
+/** Charges without the usage record that explains them, or with another amount, and records that are in no total. */
+async function usageFaults(collections: Collections, organizationId: string, entries: readonly LedgerEntry[]): Promise<LedgerFault[]> {
+  const ends = entries.filter(({ kind }) => kind === 'settle' || kind === 'void' || kind === 'expire')
+  const ids = ends.map(({ reference }) => usageRecordId(organizationId, reference))
+  const records = ids.length === 0 ? [] : await collections.usage.find({ _id: { $in: ids } }, { limit: ids.length })
+  const byId = new Map(records.map((record) => [record._id, record]))
+  const faults = ends.flatMap((entry, i): readonly LedgerFault[] => {
+    const charged = 0 - balanceChange(entry.postings)
+    const record = byId.get(ids[i]!)
+    if (record ? record.amount === charged : charged === 0 && entry.kind !== 'settle') return []
+    return [{ kind: 'usage', subject: ids[i]!, expected: usd(charged), found: record ? usd(record.amount) : null }]
+  })
+  const totals = new Map(records.map((record) => totalOf(record)).map((total) => [total._id, total]))
+  const found = totals.size === 0 ? [] : await collections.usageTotals.find({ _id: { $in: [...totals.keys()] } }, { limit: totals.size })
+  for (const { _id } of found) totals.delete(_id)
+  for (const { _id, modelId, operation, position } of totals.values())
+    faults.push({ kind: 'total', subject: _id, expected: `${operation} by ${modelId} on ${dayOf({ position })}`, found: null })
+  return faults
+}
+
+async function verifyTotals({ collections }: VerifyDeps, place: Extract<Place, { readonly at: 'totals' }>): Promise<Page> {
+  const { organizationId } = place
+  const totals = await collections.usageTotals.find(
+    { organizationId, position: { $gt: place.after } },
+    { sort: { position: 1 }, limit: TOTALS },
+  )
+  // After the totals: the records of what is out of its outbox by now are all there.
+  const wallet = await collections.wallets.findOne({ _id: organizationId })
+  const findings: LedgerFinding[] = []
+  let left = RECORDS
+  let { after } = place
+  for (const [looked, total] of totals.entries()) {
+    if (left === 0) return { ...NOTHING, totals: looked, findings, next: { at: 'totals', organizationId, after } }
+    const begun = place.total?.id === total._id ? place.total : undefined
+    const isSettled = wallet !== null && total.upTo <= copiedOf(wallet) && (begun?.upTo ?? total.upTo) === total.upTo
+    if (isSettled) {
+      const summed = await sumRecords(collections, total, begun ? { after: begun.after, sums: readSums(begun.sums) } : null, left)
+      left = summed.left
+      if (summed.after !== null) {
+        const begunNow = { id: total._id, upTo: total.upTo, after: summed.after, sums: storedSums(summed.sums) }
+        return { ...NOTHING, totals: looked, findings, next: { at: 'totals', organizationId, after, total: begunNow } }
+      }
+      const [expected, found] = [describeSums(summed.sums), describeSums(sumsOf(total))]
+      if (expected !== found && (await isUnchanged(collections, total)))
+        findings.push({ organizationId, kind: 'total', subject: total._id, expected, found })
+    }
+    after = total.position
+  }
+  const next: Place = totals.length < TOTALS ? { at: 'organizations', after: organizationId } : { at: 'totals', organizationId, after }
+  return { ...NOTHING, totals: totals.length, findings, next }
+}
+
+/** Sums the usage records of a total, at most `left` of them; `after` is then where the rest begins. */
+async function sumRecords(
+  { usage }: Collections,
+  total: UsageTotal,
+  begun: { readonly after: string; readonly sums: UsageSums } | null,
+  left: number,
+): Promise<{ readonly sums: UsageSums; readonly after: string | null; readonly left: number }> {
+  const { organizationId, apiKeyId, modelId, operation } = total
+  const day = dayOf(total)
+  // Positions of the day begin with it and a `T`.
+  const range = { ...(begun ? { $gt: begun.after } : { $gte: `${day}T` }), $lt: `${day}U` }
+  const records = await usage.find({ organizationId, apiKeyId, modelId, position: range }, { sort: { position: 1 }, limit: left })
+  const sums = records
+    .filter((record) => record.operation === operation)
+    .reduce((sum, record) => sumOf(sum, sumsOfRecord(record)), begun?.sums ?? NO_USAGE)
+  return { sums, after: records.length === left ? records.at(-1)!.position : null, left: left - records.length }
+}
+
+/** Whether the total is as it was, and no record of it is on its way. The wallet first: what has left the outbox by then is in the total. */
+async function isUnchanged({ wallets, usageTotals }: Collections, { _id, organizationId, upTo }: UsageTotal): Promise<boolean> {
+  const wallet: Wallet | null = await wallets.findOne({ _id: organizationId })
+  if (wallet?.outbox.some(({ usage }) => usage && totalOf(usage)._id === _id)) return false
+  return (await usageTotals.findOne({ _id }))?.upTo === upTo
+}
+
+/** Of a total's position. */
+function dayOf({ position }: Pick<UsageTotal, 'position'>): string {
+  return position.slice(0, 10)
+}
+
+function storedSums({ calls, amount, quantities }: UsageSums): Stored<UsageSums> {
+  const units = UNITS.map((unit) => [unit, String(quantities[unit])])
+  return { calls: String(calls), amount: String(amount), quantities: Object.fromEntries(units) }
+}
+
+function readSums({ calls, amount, quantities }: Stored<UsageSums>): UsageSums {
+  const units = UNITS.map((unit) => [unit, BigInt(quantities[unit])])
+  return { calls: BigInt(calls), amount: BigInt(amount), quantities: Object.fromEntries(units) }
+}
+
+type Fields = Readonly<Record<string, unknown>>
+const isText = (value: unknown) => typeof value === 'string'
+const isDigits = (value: unknown) => typeof value === 'string' && /^-?\d{1,40}$/.test(value)
+const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
+
+function isPlace({ at, after, organizationId, state, total }: Fields): boolean {
+  if (at === 'organizations') return isText(after)
+  if (at === 'totals') return isText(organizationId) && isText(after) && (total === undefined || (isFields(total) && isBegun(total)))
+  const isState = isFields(state) && Number.isSafeInteger(state.sequence) && [state.balance, state.available, state.held].every(isDigits)
+  return at === 'entries' && isText(organizationId) && isState
+}
+
+function isBegun({ id, upTo, after, sums }: Fields): boolean {
+  if (!isText(id) || !Number.isSafeInteger(upTo) || !isText(after) || !isFields(sums) || !isFields(sums.quantities)) return false
+  return [sums.calls, sums.amount, ...UNITS.map((unit) => (sums.quantities as Fields)[unit])].every(isDigits)
+}

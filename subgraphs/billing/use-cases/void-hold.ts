@@ -1,8 +1,0 @@
-import type { Principal } from '../../common/principal.ts'
-import type { BillingDeps } from './deps.ts'
-import { endHold, type HoldOutcome } from './end-hold.ts'
-
-/** Frees the hold and charges nothing. Repeatable: the first outcome of the hold stands, also when it was settled. */
-export async function voidHold(deps: BillingDeps, { organizationId }: Principal, id: string): Promise<HoldOutcome> {
-  return endHold(deps, organizationId, id, { kind: 'void', used: null })
-}

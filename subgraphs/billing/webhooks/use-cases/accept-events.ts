@@ -1,0 +1,90 @@
+import { EVENTS, type EventSource } from '../../../../schema/events.ts'
+import { KisError } from '../../../common/errors.ts'
+import type { WebhookEvent } from '../../../common/events/webhook-events.ts'
+import type { BillingDeps } from '../../deps.ts'
+import { webhookEventId } from '../../ledger/domain/ids.ts'
+import { eventOrder, eventPosition, type WebhookDelivery, type WebhookEndpoint, type WebhookEventRecord } from '../domain/records.ts'
+import { MAX_ENDPOINTS } from './endpoints.ts'
+import { newDelivery, openLane } from './queue-delivery.ts'
+
+/** Events and deliveries are kept for so long, for redelivery and the log; what could not be delivered by then is dropped. 14 days. */
+export const KEPT_MS = 14 * 86_400_000
+/** Clocks of processes differ by up to so much (`common/shared-clock.ts`): what happened just before an endpoint was made may be told too. */
+const CLOCK_TOLERANCE_MS = 2_500
+/** As the port allows. */
+const MAX_INSERTED = 1_000
+
+export interface EventPage {
+  readonly organizationId: string
+  /** Where the feed must be. */
+  readonly after: number | null
+  /** Where it is afterwards. */
+  readonly cursor: number
+  readonly events: readonly WebhookEvent[]
+}
+
+/**
+ * Keeps the events of one page for the endpoints that want them, then moves the feed on. Every id follows from the event, so that a page that was
+ * half kept, or is handed over by two at once, is kept once. False: the feed is elsewhere, and nothing was done.
+ */
+export async function acceptEvents(
+  deps: BillingDeps,
+  source: EventSource,
+  { organizationId, after, cursor, events }: EventPage,
+): Promise<boolean> {
+  const { webhookFeeds, webhookEndpoints, webhookEvents } = deps.collections
+  const feedId = `${source}_${organizationId}`
+  if (!(await webhookFeeds.findOne({ _id: feedId, cursor: after }))) return false
+  if (events.some(({ type }) => EVENTS[type] !== source))
+    throw new KisError('invalid_request', `These are no events of ${source}.`, { param: 'events' })
+  const endpoints = await webhookEndpoints.find({ organizationId }, { limit: MAX_ENDPOINTS })
+  const wanted = events.filter(({ type }) => endpoints.some(({ eventTypes }) => eventTypes.includes(type)))
+  const records = wanted.map((event) => recordOf(deps, organizationId, source, event))
+  await webhookEvents.insertMissing(records)
+  await queueForAll(deps, endpoints, records)
+  return (await webhookFeeds.findOneAndUpdate({ _id: feedId, cursor: after }, { $set: { cursor } })) !== null
+}
+
+function recordOf(
+  { clock }: BillingDeps,
+  organizationId: string,
+  source: EventSource,
+  { type, subject, sequence, at, data }: WebhookEvent,
+): WebhookEventRecord {
+  const _id = webhookEventId(organizationId, source, type, sequence)
+  return {
+    _id,
+    organizationId,
+    type,
+    subject,
+    order: eventOrder(at, _id),
+    position: eventPosition(sequence, type),
+    at,
+    data: JSON.stringify(data),
+    expiresAt: new Date(clock.now().getTime() + KEPT_MS),
+  }
+}
+
+/** Of one subject, the earlier event is written before the later one: a lane is emptied while it is filled, and must not overtake. */
+async function queueForAll(
+  deps: BillingDeps,
+  endpoints: readonly WebhookEndpoint[],
+  records: readonly WebhookEventRecord[],
+): Promise<void> {
+  const rounds: WebhookDelivery[][] = []
+  const lanes = new Map<string, { readonly last: WebhookDelivery; readonly count: number }>()
+  for (const event of records)
+    for (const endpoint of endpoints) {
+      if (!endpoint.isActive || !endpoint.eventTypes.includes(event.type)) continue
+      if (event.at.getTime() < endpoint.createdAt.getTime() - CLOCK_TOLERANCE_MS) continue
+      const delivery = newDelivery(endpoint, event)
+      const round = lanes.get(delivery.queuedIn!)?.count ?? 0
+      rounds[round] = [...(rounds[round] ?? []), delivery]
+      lanes.set(delivery.queuedIn!, { last: delivery, count: round + 1 })
+    }
+  for (const round of rounds)
+    for (let next = 0; next < round.length; next += MAX_INSERTED)
+      await deps.collections.webhookDeliveries.insertMissing(round.slice(next, next + MAX_INSERTED))
+  await Promise.all([...lanes.values()].map(({ last }) => openLane(deps, last)))
+  if (lanes.size > 0) deps.webhooksDue()
+}

@@ -1,0 +1,86 @@
+import { EgressError } from '../../../common/egress/egress.ts'
+import type { BillingDeps } from '../../deps.ts'
+import type { DeliveryAttempt, WebhookEndpoint, WebhookEventRecord } from '../domain/records.ts'
+import { bodyOf, signedHeaders } from '../domain/signature.ts'
+
+/** A receiver that needs longer should take the event, answer, and work afterwards. */
+const ANSWER_MS = 10_000
+/** What of an answer is kept for the log. */
+const MAX_RESPONSE_BYTES = 500
+/** No control characters but those of a text. */
+const NO_TEXT = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffd]/
+
+export interface Outcome {
+  readonly attempt: DeliveryAttempt
+  /** The endpoint wants no more (410). */
+  readonly isGone: boolean
+  /** What the endpoint asks for before the next attempt. */
+  readonly retryAfterMs: number | null
+}
+
+/** One request. A redirect is not followed: it is an answer that is no 2xx, since a body may not go where nobody has registered. @throws the signal's reason. */
+export async function deliver(
+  { egress, pepper, clock }: Pick<BillingDeps, 'egress' | 'pepper' | 'clock'>,
+  endpoint: WebhookEndpoint,
+  event: WebhookEventRecord,
+  signal: AbortSignal,
+): Promise<Outcome> {
+  const at = clock.now()
+  const startedMs = performance.now()
+  const body = bodyOf(event)
+  const outcome = (statusCode: number | null, error: string | null, responseStart: string | null) => ({
+    at,
+    statusCode,
+    durationMs: Math.round(performance.now() - startedMs),
+    error,
+    responseStart,
+  })
+  try {
+    const {
+      status,
+      headers,
+      body: answer,
+    } = await egress.open(
+      {
+        url: endpoint.url,
+        organizationId: endpoint.organizationId,
+        method: 'POST',
+        headers: signedHeaders(pepper, endpoint, event._id, body, at),
+        body,
+        totalMs: ANSWER_MS,
+        maxRedirects: 0,
+      },
+      signal,
+    )
+    const responseStart = await startOf(answer)
+    const isTaken = status >= 200 && status < 300
+    const attempt = outcome(status, isTaken ? null : `The endpoint answered ${status}.`, responseStart)
+    return { attempt, isGone: status === 410, retryAfterMs: waitOf(status, headers['retry-after']) }
+  } catch (error) {
+    signal.throwIfAborted()
+    if (!(error instanceof EgressError)) throw error
+    const text = error.reason === 'unreachable' ? 'The endpoint gave no answer within 10 s, or could not be reached.' : error.message
+    return { attempt: outcome(null, text, null), isGone: false, retryAfterMs: null }
+  }
+}
+
+/** The status is the answer; whatever becomes of its body changes nothing. */
+async function startOf(answer: AsyncIterable<Uint8Array>): Promise<string | null> {
+  const pieces: Uint8Array[] = []
+  try {
+    for await (const piece of answer) {
+      pieces.push(piece)
+      if (pieces.reduce((sum, { length }) => sum + length, 0) >= MAX_RESPONSE_BYTES) break
+    }
+  } catch {
+    // What has come is kept.
+  }
+  // A character that the end has cut is left out.
+  const text = new TextDecoder().decode(Buffer.concat(pieces).subarray(0, MAX_RESPONSE_BYTES)).replace(/\ufffd$/, '')
+  return text === '' || NO_TEXT.test(text) ? null : text
+}
+
+/** Only who is overloaded or away is asked when to come back. */
+function waitOf(status: number, retryAfter: string | undefined): number | null {
+  return (status === 429 || status === 503) && /^\d{1,6}$/.test(retryAfter ?? '') ? Number(retryAfter) * 1_000 : null
+}

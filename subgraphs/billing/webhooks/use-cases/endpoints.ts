@@ -1,0 +1,172 @@
+import { EVENTS, type EventType } from '../../../../schema/events.ts'
+import { KisError, NotFound } from '../../../common/errors.ts'
+import { type Principal, requireScope } from '../../../common/identity/principal.ts'
+import { type Connection, connectionOf, type PageArguments, pageOf } from '../../../common/link/connection.ts'
+import type { BillingDeps } from '../../deps.ts'
+import type { WebhookEndpoint } from '../domain/records.ts'
+import { newNonce, ROTATION_MS, secretOf } from '../domain/signature.ts'
+import { checkDescription, checkEventTypes, checkUrl } from './endpoint-input.ts'
+
+/** Endpoints of an organization: each event is written once for each that wants it. */
+export const MAX_ENDPOINTS = 20
+const ENDPOINT_ID = /^whe_[0-9a-f]{32}$/
+/** Queues that are made due when an endpoint is switched on again; the others are by themselves, within a day. */
+const MAX_WOKEN_LANES = 1_000
+const PAGE_LANES = 100
+
+export interface EndpointInput {
+  readonly url: string
+  readonly eventTypes: readonly string[]
+  readonly description?: string | null
+}
+
+/** The secret is known here, at its rotation, and then never again. */
+export interface EndpointWithSecret {
+  readonly webhookEndpoint: WebhookEndpoint
+  readonly secret: string
+}
+
+/** From here on the endpoint gets the events of its types. @throws {KisError} */
+export async function createEndpoint(deps: BillingDeps, principal: Principal, input: EndpointInput): Promise<EndpointWithSecret> {
+  const { organizationId } = requireScope(principal, 'admin')
+  const { webhookEndpoints } = deps.collections
+  const eventTypes = checkEventTypes(input.eventTypes)
+  const webhookEndpoint: WebhookEndpoint = {
+    _id: deps.ids('whe'),
+    organizationId,
+    url: await checkUrl(deps, organizationId, input.url),
+    description: checkDescription(input.description ?? null),
+    eventTypes,
+    isActive: true,
+    disabledReason: null,
+    disabledAt: null,
+    failingSince: null,
+    nonce: newNonce(),
+    previousNonce: null,
+    previousUntil: null,
+    createdAt: deps.clock.now(),
+  }
+  if ((await webhookEndpoints.countDocuments({ organizationId })) >= MAX_ENDPOINTS)
+    throw new KisError('invalid_request', `An organization has at most ${MAX_ENDPOINTS} webhook endpoints.`)
+  await openFeeds(deps, organizationId, eventTypes)
+  await webhookEndpoints.insertOne(webhookEndpoint)
+  return { webhookEndpoint, secret: secretOf(deps.pepper, webhookEndpoint._id, webhookEndpoint.nonce) }
+}
+
+/** What is left out stays. Switching on takes back that the service has switched it off. @throws {KisError} */
+export async function updateEndpoint(
+  deps: BillingDeps,
+  principal: Principal,
+  {
+    id,
+    isActive,
+    ...input
+  }: Partial<Omit<EndpointInput, 'description'>> & {
+    readonly id: string
+    readonly description?: string | null
+    readonly isActive?: boolean | null
+  },
+): Promise<WebhookEndpoint> {
+  const { organizationId } = requireScope(principal, 'admin')
+  const before = await getEndpoint(deps, principal, id)
+  const eventTypes = input.eventTypes ? checkEventTypes(input.eventTypes) : before.eventTypes
+  const url = input.url ? await checkUrl(deps, organizationId, input.url) : before.url
+  if (isActive && !before.isActive) await checkUrl(deps, organizationId, url)
+  await openFeeds(deps, organizationId, eventTypes)
+  const changed = await deps.collections.webhookEndpoints.findOneAndUpdate(
+    { _id: id, organizationId },
+    {
+      $set: {
+        url,
+        eventTypes,
+        ...(input.description !== undefined && { description: checkDescription(input.description) }),
+        ...(isActive === true && { isActive, disabledReason: null, disabledAt: null, failingSince: null }),
+        ...(isActive === false && before.isActive && { isActive, disabledReason: null, disabledAt: deps.clock.now() }),
+      },
+    },
+  )
+  if (!changed) throw new NotFound('webhook', id, 'id')
+  if (isActive && !before.isActive) await wakeLanes(deps, id)
+  return changed
+}
+
+/** A new secret; the former one signs beside it for a day. @throws {NotFound} */
+export async function rotateSecret(deps: BillingDeps, principal: Principal, id: string): Promise<EndpointWithSecret> {
+  const { nonce: previousNonce, organizationId } = await getEndpoint(deps, principal, id)
+  const nonce = newNonce()
+  const previousUntil = new Date(deps.clock.now().getTime() + ROTATION_MS)
+  const webhookEndpoint = await deps.collections.webhookEndpoints.findOneAndUpdate(
+    { _id: id, organizationId },
+    { $set: { nonce, previousNonce, previousUntil } },
+  )
+  if (!webhookEndpoint) throw new NotFound('webhook', id, 'id')
+  return { webhookEndpoint, secret: secretOf(deps.pepper, id, nonce) }
+}
+
+/** Nothing is sent to it any more, and what was is forgotten. Repeating it is `not_found`. */
+export async function deleteEndpoint({ collections }: BillingDeps, principal: Principal, id: string): Promise<WebhookEndpoint> {
+  const { organizationId } = requireScope(principal, 'admin')
+  const deleted = await collections.webhookEndpoints.findOneAndDelete({ _id: id, organizationId })
+  if (!deleted) throw new NotFound('webhook', id, 'id')
+  await forgetQueue({ collections }, id)
+  return deleted
+}
+
+/** What waits for an endpoint that is gone, and what was sent to it. Repeatable; what is left by a crash is found by the sender. */
+export async function forgetQueue({ collections }: Pick<BillingDeps, 'collections'>, endpointId: string): Promise<void> {
+  while ((await collections.webhookDeliveries.deleteMany({ endpointId })) > 0);
+  while ((await collections.webhookLanes.deleteMany({ endpointId })) > 0);
+}
+
+/** @throws {NotFound} absent, or another organization's. */
+export async function getEndpoint({ collections }: BillingDeps, principal: Principal, id: string): Promise<WebhookEndpoint> {
+  const found = await findEndpoint({ collections }, principal, id)
+  if (!found) throw new NotFound('webhook', id, 'id')
+  return found
+}
+
+export async function findEndpoint(
+  { collections }: Pick<BillingDeps, 'collections'>,
+  principal: Principal,
+  id: string,
+): Promise<WebhookEndpoint | null> {
+  const { organizationId } = requireScope(principal, 'admin')
+  return collections.webhookEndpoints.findOne({ _id: id, organizationId })
+}
+
+/** Newest first. */
+export async function listEndpoints(
+  { collections }: BillingDeps,
+  principal: Principal,
+  args: PageArguments,
+): Promise<Connection<WebhookEndpoint>> {
+  const { organizationId } = requireScope(principal, 'admin')
+  const page = pageOf(args, ENDPOINT_ID)
+  const filter = { organizationId, ...(page.after !== null && { _id: { $lt: page.after } }) }
+  const items = await collections.webhookEndpoints.find(filter, { sort: { _id: -1 }, limit: page.limit })
+  return connectionOf(items, page, ({ _id }) => _id)
+}
+
+/** Feeds stay: an endpoint that is made while the last one is deleted must not find them gone. */
+async function openFeeds({ collections, clock }: BillingDeps, organizationId: string, eventTypes: readonly EventType[]): Promise<void> {
+  const sources = new Set(eventTypes.flatMap((type) => EVENTS[type] ?? []))
+  const since = clock.now()
+  await collections.webhookFeeds.insertMissing(
+    [...sources].map((source) => ({ _id: `${source}_${organizationId}`, source, organizationId, cursor: null, since })),
+  )
+}
+
+async function wakeLanes({ collections, clock, webhooksDue }: BillingDeps, endpointId: string): Promise<void> {
+  const dueAt = clock.now()
+  for (let woken = 0; woken < MAX_WOKEN_LANES; ) {
+    const lanes = await collections.webhookLanes.find(
+      { endpointId, 'job.dueAt': { $gt: dueAt } },
+      { sort: { 'job.dueAt': 1 }, limit: PAGE_LANES },
+    )
+    for (const { _id } of lanes)
+      await collections.webhookLanes.findOneAndUpdate({ _id, 'job.lease': null }, { $set: { 'job.dueAt': dueAt } })
+    woken += PAGE_LANES
+    if (lanes.length < PAGE_LANES) break
+  }
+  webhooksDue()
+}

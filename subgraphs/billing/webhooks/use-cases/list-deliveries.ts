@@ -1,0 +1,48 @@
+import { NotFound } from '../../../common/errors.ts'
+import type { Principal } from '../../../common/identity/principal.ts'
+import { type Connection, connectionOf, type PageArguments, pageOf } from '../../../common/link/connection.ts'
+import type { BillingDeps } from '../../deps.ts'
+import type { DeliveryStatus, WebhookDelivery, WebhookEventRecord } from '../domain/records.ts'
+import { getEndpoint } from './endpoints.ts'
+
+const ORDER = /^\d{4}-[0-9T:.-]+Z_evt_[0-9a-f]{32}$/
+
+/** A delivery with what it delivers. */
+export interface LoggedDelivery {
+  readonly delivery: WebhookDelivery
+  readonly event: WebhookEventRecord
+}
+
+/** Those to one endpoint, newest event first. @throws {NotFound} */
+export async function listDeliveries(
+  deps: BillingDeps,
+  principal: Principal,
+  { endpointId, status, ...args }: PageArguments & { readonly endpointId: string; readonly status?: DeliveryStatus | null },
+): Promise<Connection<LoggedDelivery>> {
+  const page = pageOf(args, ORDER)
+  await getEndpoint(deps, principal, endpointId)
+  const filter = { endpointId, ...(status && { status }), ...(page.after !== null && { order: { $lt: page.after } }) }
+  const deliveries = await deps.collections.webhookDeliveries.find(filter, { sort: { order: -1 }, limit: page.limit })
+  return connectionOf(await withEvents(deps, deliveries), page, ({ delivery }) => delivery.order)
+}
+
+/** @throws {NotFound} */
+export async function getDelivery(deps: BillingDeps, principal: Principal, endpointId: string, id: string): Promise<LoggedDelivery> {
+  await getEndpoint(deps, principal, endpointId)
+  const delivery = await deps.collections.webhookDeliveries.findOne({ _id: id, endpointId })
+  const [logged] = delivery ? await withEvents(deps, [delivery]) : []
+  if (!logged) throw new NotFound('delivery', id, 'id')
+  return logged
+}
+
+/** Events are forgotten after their deliveries; who comes between sees neither. */
+async function withEvents({ collections }: BillingDeps, deliveries: readonly WebhookDelivery[]): Promise<readonly LoggedDelivery[]> {
+  if (deliveries.length === 0) return []
+  const ids = deliveries.map(({ eventId }) => eventId)
+  const events = await collections.webhookEvents.find({ _id: { $in: ids } }, { limit: ids.length })
+  const byId = new Map(events.map((event) => [event._id, event]))
+  return deliveries.flatMap((delivery) => {
+    const event = byId.get(delivery.eventId)
+    return event ? [{ delivery, event }] : []
+  })
+}

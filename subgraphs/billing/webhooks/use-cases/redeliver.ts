@@ -1,0 +1,117 @@
+import { KisError, NotFound } from '../../../common/errors.ts'
+import type { Principal } from '../../../common/identity/principal.ts'
+import { timeOfId } from '../../../common/process/ids.ts'
+import type { BillingDeps } from '../../deps.ts'
+import { webhookLaneId } from '../../ledger/domain/ids.ts'
+import { eventOrder, eventPosition, type WebhookDelivery, type WebhookEndpoint, type WebhookEventRecord } from '../domain/records.ts'
+import { KEPT_MS } from './accept-events.ts'
+import { getEndpoint } from './endpoints.ts'
+import { getDelivery, type LoggedDelivery } from './list-deliveries.ts'
+import { newDelivery, openLane } from './queue-delivery.ts'
+
+/** Events that one call queues again; the answer says where the next goes on. */
+const MAX_REDELIVERED = 100
+const CURSOR = /^\d{4}-[0-9T:.-]+Z(_evt_[0-9a-f]{32})?$/
+
+/** Sends an event to the endpoint once more, under the same id; one that waits is sent now. @throws {KisError} `not_found`; `invalid_request`: the endpoint is off. */
+export async function redeliver(
+  deps: BillingDeps,
+  principal: Principal,
+  { endpointId, id }: { readonly endpointId: string; readonly id: string },
+): Promise<LoggedDelivery> {
+  await requireActive(deps, principal, endpointId)
+  const { delivery, event } = await getDelivery(deps, principal, endpointId, id)
+  await queueAgain(deps, delivery)
+  return { delivery: (await deps.collections.webhookDeliveries.findOne({ _id: id })) ?? delivery, event }
+}
+
+export interface Redelivered {
+  readonly count: number
+  /** For the next call; null: that was all. */
+  readonly next: string | null
+}
+
+/** Sends every event that is kept since a time, and is of the endpoint's types, once more; also those from before the endpoint was made or while it was off. */
+export async function redeliverSince(
+  deps: BillingDeps,
+  principal: Principal,
+  { endpointId, since, after }: { readonly endpointId: string; readonly since: Date; readonly after?: string | null },
+): Promise<Redelivered> {
+  const endpoint = await requireActive(deps, principal, endpointId)
+  if (after != null && !CURSOR.test(after)) throw new KisError('invalid_request', 'This is no cursor of a redelivery.', { param: 'after' })
+  const events = await deps.collections.webhookEvents.find(
+    { organizationId: endpoint.organizationId, order: after == null ? { $gte: since.toISOString() } : { $gt: after } },
+    { sort: { order: 1 }, limit: MAX_REDELIVERED },
+  )
+  const wanted = events.filter(({ type }) => endpoint.eventTypes.includes(type))
+  const lanes = Map.groupBy(
+    wanted.map((event) => newDelivery(endpoint, event)),
+    ({ queuedIn }) => queuedIn,
+  )
+  // Lanes side by side, so that their writes share commits.
+  await Promise.all([...lanes.values()].map((deliveries) => queueInLane(deps, deliveries)))
+  deps.webhooksDue()
+  return { count: wanted.length, next: events.length < MAX_REDELIVERED ? null : events.at(-1)!.order }
+}
+
+/** Sends the endpoint a `ping`, whatever types it wants. */
+export async function pingEndpoint(deps: BillingDeps, principal: Principal, endpointId: string): Promise<LoggedDelivery> {
+  const endpoint = await requireActive(deps, principal, endpointId)
+  const _id = deps.ids('evt')
+  const at = deps.clock.now()
+  const event: WebhookEventRecord = {
+    _id,
+    organizationId: endpoint.organizationId,
+    type: 'ping',
+    subject: endpointId,
+    order: eventOrder(at, _id),
+    position: eventPosition(timeOfId(_id)!, 'ping'),
+    at,
+    data: JSON.stringify({ webhook_id: endpointId }),
+    expiresAt: new Date(at.getTime() + KEPT_MS),
+  }
+  const delivery = newDelivery(endpoint, event)
+  await deps.collections.webhookEvents.insertOne(event)
+  await deps.collections.webhookDeliveries.insertOne(delivery)
+  await openLane(deps, delivery)
+  deps.webhooksDue()
+  return { delivery, event }
+}
+
+async function requireActive(deps: BillingDeps, principal: Principal, endpointId: string): Promise<WebhookEndpoint> {
+  const endpoint = await getEndpoint(deps, principal, endpointId)
+  if (!endpoint.isActive) throw new KisError('invalid_request', 'The webhook is off; switch it on first.', { param: 'id' })
+  return endpoint
+}
+
+/** Queues deliveries of one lane in their order, those that there are already once more. */
+async function queueInLane(deps: BillingDeps, deliveries: readonly WebhookDelivery[]): Promise<void> {
+  const { webhookDeliveries } = deps.collections
+  const ids = deliveries.map(({ _id }) => _id)
+  const known = await webhookDeliveries.find({ _id: { $in: ids } }, { limit: ids.length })
+  if (known.length === 0) await webhookDeliveries.insertMissing(deliveries)
+  else for (const delivery of deliveries) if ((await webhookDeliveries.insertMissing([delivery])) === 0) await setPending(deps, delivery)
+  const [first] = deliveries
+  await openLane(deps, first!)
+  if (known.length > 0) await makeDue(deps, first!)
+}
+
+/** Sends it at once, unless its subject is being sent at this moment. */
+async function queueAgain(deps: BillingDeps, delivery: WebhookDelivery): Promise<void> {
+  const pending = await setPending(deps, delivery)
+  await openLane(deps, pending)
+  await makeDue(deps, pending)
+  deps.webhooksDue()
+}
+
+/** With all its tries before it. */
+async function setPending({ collections }: BillingDeps, { _id, organizationId, endpointId, subject }: WebhookDelivery) {
+  const queuedIn = webhookLaneId(organizationId, endpointId, subject)
+  const changed = await collections.webhookDeliveries.findOneAndUpdate({ _id }, { $set: { status: 'pending', tries: 0, queuedIn } })
+  if (!changed) throw new NotFound('delivery', _id, 'id')
+  return changed
+}
+
+async function makeDue({ collections, clock }: BillingDeps, { queuedIn }: WebhookDelivery): Promise<void> {
+  await collections.webhookLanes.findOneAndUpdate({ _id: queuedIn!, 'job.lease': null }, { $set: { 'job.dueAt': clock.now() } })
+}

@@ -1,0 +1,23 @@
+import type { BillingDeps } from '../../deps.ts'
+
+/** Endpoints that one sweep looks at; the next goes on behind them. */
+const PAGE_ENDPOINTS = 100
+/** Events that may wait for one endpoint: what a receiver that comes back can still work off. */
+export const MAX_WAITING = 100_000
+
+/** Forgets what is too old, and switches off endpoints for which too much waits. `after`: where the last sweep has ended; gives where this one has. */
+export async function sweepWebhooks({ collections, clock, log }: BillingDeps, after: string): Promise<string> {
+  const now = clock.now()
+  while ((await collections.webhookDeliveries.deleteMany({ expiresAt: { $lt: now } })) > 0);
+  while ((await collections.webhookEvents.deleteMany({ expiresAt: { $lt: now } })) > 0);
+  const endpoints = await collections.webhookEndpoints.find({ _id: { $gt: after } }, { limit: PAGE_ENDPOINTS })
+  for (const { _id } of endpoints.filter(({ isActive }) => isActive)) {
+    if ((await collections.webhookDeliveries.countDocuments({ endpointId: _id, status: 'pending' })) <= MAX_WAITING) continue
+    log.warn({ endpointId: _id }, 'a webhook endpoint is switched off: too much waits for it')
+    await collections.webhookEndpoints.findOneAndUpdate(
+      { _id, isActive: true },
+      { $set: { isActive: false, disabledReason: 'backlog', disabledAt: now } },
+    )
+  }
+  return endpoints.length < PAGE_ENDPOINTS ? '' : endpoints.at(-1)!._id
+}

@@ -1,0 +1,219 @@
+import { claimSeen, releaseAllLeases, renewLease } from '../../../common/documents/jobs.ts'
+import { FairPlaces } from '../../../common/process/fair-places.ts'
+import { wakeUp } from '../../../common/process/wake-up.ts'
+import type { BillingDeps } from '../../deps.ts'
+import type { DisabledReason, WebhookDelivery, WebhookEndpoint, WebhookLane } from '../domain/records.ts'
+import { retryWaitMs } from '../domain/retry.ts'
+import { deliver, type Outcome } from './deliver.ts'
+import { mayLeaveTo } from './endpoint-input.ts'
+import { forgetQueue } from './endpoints.ts'
+
+/** Requests of one process to one endpoint at once. */
+const MAX_PER_ENDPOINT = 4
+/** Webhook requests of one process at once: half of all its outgoing requests. Organizations share the places. */
+const MAX_UNDER_WAY = 32
+/** Endpoints with something in their queues that one round looks at. */
+const MAX_LOOKED_AT = 100
+/** Events of one subject that are sent before others have a turn. */
+const MAX_IN_A_ROW = 20
+/** How soon a queue is looked at that nobody has told of. */
+const IDLE_MS = 1_000
+/** An endpoint that has taken nothing for so long is switched off: five days, longer than one event is tried. */
+const MAX_FAILING_MS = 5 * 86_400_000
+/** Attempts that are kept of one delivery. */
+const MAX_ATTEMPTS_KEPT = 20
+
+/**
+ * Sends what is queued. A lane is leased while one of its events is sent, so that its next waits for it, in whatever process; lanes go beside one another.
+ * An event that was sent when its process died is sent again, by the same id.
+ */
+export class WebhookSender {
+  readonly #deps: BillingDeps
+  readonly #wakeUp = wakeUp()
+  readonly #underWay = new Map<Promise<void>, string>()
+  readonly #places = new FairPlaces(MAX_UNDER_WAY)
+  #after = ''
+
+  constructor(deps: BillingDeps) {
+    this.#deps = deps
+  }
+
+  wake(): void {
+    this.#wakeUp.wake()
+  }
+
+  /** Until the signal aborts; then what is under way ends. `isExclusive`: the store belongs to this process alone, so leases found at the start are of workers that are gone. */
+  async run(isExclusive: boolean, signal: AbortSignal): Promise<void> {
+    const { collections, clock, log } = this.#deps
+    if (isExclusive)
+      await releaseAllLeases(collections.webhookLanes, clock).catch((error) =>
+        log.warn({ err: error }, 'leases of webhooks run out by themselves'),
+      )
+    while (!signal.aborted) {
+      await this.sendDue(signal).catch((error) => {
+        if (!signal.aborted) log.warn({ err: error }, 'webhooks could not be sent, and wait')
+      })
+      await this.#wakeUp.wait(IDLE_MS, signal)
+    }
+    await this.idle()
+  }
+
+  /** Begins with what is due, as much as may be under way. Endpoints take turns. */
+  async sendDue(signal: AbortSignal): Promise<void> {
+    const { webhookLanes } = this.#deps.collections
+    const first = this.#after
+    let hasWrapped = false
+    for (let looked = 0; looked < MAX_LOOKED_AT && !this.#places.isFull && !signal.aborted; looked++) {
+      const [lane] = await webhookLanes.find({ endpointId: { $gt: this.#after } }, { sort: { endpointId: 1 }, limit: 1 })
+      if (!lane && (hasWrapped || this.#after === '')) break
+      if (!lane) {
+        hasWrapped = true
+        this.#after = ''
+        continue
+      }
+      if (hasWrapped && lane.endpointId > first) break
+      this.#after = lane.endpointId
+      await this.#sendTo(lane.endpointId, signal)
+    }
+  }
+
+  /** Resolves when nothing is under way. */
+  async idle(): Promise<void> {
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay.keys())
+  }
+
+  async #sendTo(endpointId: string, signal: AbortSignal): Promise<void> {
+    const { collections, clock } = this.#deps
+    const endpoint = await collections.webhookEndpoints.findOne({ _id: endpointId })
+    if (!endpoint) return forgetQueue(this.#deps, endpointId)
+    if (!endpoint.isActive) return
+    const free = MAX_PER_ENDPOINT - [...this.#underWay.values()].filter((id) => id === endpointId).length
+    if (free <= 0) return
+    const now = clock.now()
+    const due = await collections.webhookLanes.find({ endpointId, 'job.dueAt': { $lte: now } }, { sort: { 'job.dueAt': 1 }, limit: free })
+    for (const seen of due) {
+      const leave = this.#places.tryTake(endpoint.organizationId)
+      if (!leave) return
+      const lane = await claimSeen(collections.webhookLanes, seen, now).catch((error) => {
+        leave()
+        throw error
+      })
+      if (!lane) {
+        leave()
+        continue
+      }
+      const work = this.#work(lane, signal).finally(() => {
+        this.#underWay.delete(work)
+        leave()
+        this.wake()
+      })
+      this.#underWay.set(work, endpointId)
+    }
+  }
+
+  /** Never rejects: a lane that could not be given back is due when its lease has run out. */
+  async #work(lane: WebhookLane, signal: AbortSignal): Promise<void> {
+    const { clock, log } = this.#deps
+    try {
+      const waitMs = await this.#empty(lane, signal)
+      if (waitMs === null) return
+      await this.#giveBack(lane, waitMs)
+      if (waitMs > 0 && waitMs < IDLE_MS)
+        clock.sleep(waitMs, signal).then(
+          () => this.wake(),
+          () => undefined,
+        )
+    } catch (error) {
+      if (!signal.aborted) log.error({ err: error, endpointId: lane.endpointId }, 'a webhook could not be sent, and is tried again')
+      // When a defect has ended it, not at once.
+      await this.#giveBack(lane, signal.aborted ? 0 : IDLE_MS).catch(() => undefined)
+    }
+  }
+
+  /** Sends the lane's events in their order. Gives when it is due again; null: it is empty, or somebody else's. */
+  async #empty(lane: WebhookLane, signal: AbortSignal): Promise<number | null> {
+    const { collections, clock } = this.#deps
+    let { revision } = lane
+    for (let sent = 0; sent < MAX_IN_A_ROW; ) {
+      const [head] = await collections.webhookDeliveries.find({ queuedIn: lane._id }, { sort: { position: 1 }, limit: 1 })
+      if (!head) {
+        const { _id, job } = lane
+        if (await collections.webhookLanes.findOneAndDelete({ _id, revision, 'job.lease': job.lease })) return null
+        const current = await collections.webhookLanes.findOne({ _id, 'job.lease': job.lease })
+        if (!current) return null
+        revision = current.revision
+        continue
+      }
+      if (sent++ > 0 && !(await renewLease(collections.webhookLanes, clock, lane))) return null
+      const waitMs = await this.#send(head, signal)
+      if (waitMs !== null) return waitMs
+    }
+    return 0
+  }
+
+  /** Gives how long its subject waits; null: its next event may go. */
+  async #send(delivery: WebhookDelivery, signal: AbortSignal): Promise<number | null> {
+    const { collections, retryBackoffMs } = this.#deps
+    const endpoint = await collections.webhookEndpoints.findOne({ _id: delivery.endpointId })
+    if (!endpoint?.isActive) return IDLE_MS
+    const event = await collections.webhookEvents.findOne({ _id: delivery.eventId })
+    if (!event) {
+      await collections.webhookDeliveries.findOneAndDelete({ _id: delivery._id })
+      return null
+    }
+    if (!(await mayLeaveTo(this.#deps, endpoint.organizationId, endpoint.url))) {
+      await this.#disable(endpoint, 'residency')
+      return IDLE_MS
+    }
+    const outcome = await deliver(this.#deps, endpoint, event, signal)
+    const failures = delivery.tries + 1
+    const isTaken = outcome.attempt.error === null
+    const waitMs = isTaken ? null : retryWaitMs(failures, retryBackoffMs, outcome.retryAfterMs, Math.random())
+    await this.#record(delivery, outcome, isTaken ? 'delivered' : waitMs === null ? 'failed' : 'pending')
+    await this.#judge(endpoint, outcome, isTaken)
+    return waitMs
+  }
+
+  async #record(
+    { _id, tries, attempts, queuedIn }: WebhookDelivery,
+    { attempt }: Outcome,
+    status: WebhookDelivery['status'],
+  ): Promise<void> {
+    const kept = [...attempts, attempt].slice(-MAX_ATTEMPTS_KEPT)
+    await this.#deps.collections.webhookDeliveries.findOneAndUpdate(
+      { _id, queuedIn: queuedIn!, tries },
+      { $set: { status, tries: tries + 1, attempts: kept }, ...(status !== 'pending' && { $unset: { queuedIn: '' } }) },
+    )
+  }
+
+  /** What the outcome says of the endpoint. */
+  async #judge(endpoint: WebhookEndpoint, { attempt, isGone }: Outcome, isTaken: boolean): Promise<void> {
+    const { collections } = this.#deps
+    const { _id, failingSince } = endpoint
+    if (isGone) return this.#disable(endpoint, 'gone')
+    if (isTaken) {
+      if (failingSince) await collections.webhookEndpoints.findOneAndUpdate({ _id }, { $set: { failingSince: null } })
+    } else if (!failingSince) {
+      await collections.webhookEndpoints.findOneAndUpdate({ _id, failingSince: null }, { $set: { failingSince: attempt.at } })
+    } else if (attempt.at.getTime() - failingSince.getTime() > MAX_FAILING_MS) {
+      await this.#disable(endpoint, 'failing')
+    }
+  }
+
+  async #disable({ _id, organizationId }: WebhookEndpoint, reason: DisabledReason): Promise<void> {
+    const { collections, clock, log } = this.#deps
+    log.warn({ endpointId: _id, organizationId, reason }, 'a webhook endpoint is switched off')
+    await collections.webhookEndpoints.findOneAndUpdate(
+      { _id, isActive: true },
+      { $set: { isActive: false, disabledReason: reason, disabledAt: clock.now() } },
+    )
+  }
+
+  async #giveBack({ _id, job }: WebhookLane, waitMs: number): Promise<void> {
+    const { collections, clock } = this.#deps
+    await collections.webhookLanes.findOneAndUpdate(
+      { _id, 'job.lease': job.lease },
+      { $set: { 'job.dueAt': new Date(clock.now().getTime() + waitMs), 'job.lease': null } },
+    )
+  }
+}

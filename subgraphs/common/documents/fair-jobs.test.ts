@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest'
+import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
+import { systemClock } from '../process/clock.ts'
+import { FairPlaces } from '../process/fair-places.ts'
+import { FairJobs, type FairLeasable, JOB_TURNS_INDEX } from './fair-jobs.ts'
+
+interface Work {
+  readonly _id: string
+  readonly organizationId: string
+  readonly job?: FairLeasable
+}
+
+const EARLIER = new Date(Date.now() - 60_000)
+
+function world(places = 1_000) {
+  const works = new MemoryDocumentStore().collection<Work>({
+    name: 'works',
+    indexes: [{ fields: ['job.dueAt'], sparse: true }, JOB_TURNS_INDEX],
+  })
+  let made = 0
+  const add = (organizationId: string, job: Partial<FairLeasable> = {}) =>
+    works.insertOne({
+      _id: `${organizationId}_${made}`,
+      organizationId,
+      job: { kind: 'do', organizationId, lease: null, dueAt: new Date(EARLIER.getTime() + made++), ...job } as FairLeasable,
+    })
+  const places_ = new FairPlaces(places)
+  const jobs = new FairJobs(works, places_, systemClock)
+  /** Organizations in the order of their turns, each giving its place back when `isShort`. */
+  const turns = async (isShort = true) => {
+    const order: string[] = []
+    for (let claimed = await jobs.claim(); claimed; claimed = await jobs.claim()) {
+      order.push(claimed.record._id)
+      if (isShort) claimed.leave()
+    }
+    return order
+  }
+  return { works, add, jobs, turns, places: places_ }
+}
+
+describe('due jobs', () => {
+  it('are claimed organization by organization in turns, each in the order in which its jobs are due', async () => {
+    const { add, turns } = world()
+    for (let i = 0; i < 4; i++) await add('a')
+    await add('b')
+    await add('c')
+    await add('c')
+    await add('d', { dueAt: new Date(Date.now() + 60_000) })
+    expect(await turns()).toEqual(['a_0', 'b_4', 'c_5', 'a_1', 'c_6', 'a_2', 'a_3'])
+  })
+
+  it('of an organization that is new are the next but one, however many jobs another has', async () => {
+    const { add, jobs, turns } = world()
+    for (let i = 0; i < 400; i++) await add('a')
+    for (let i = 0; i < 5; i++) (await jobs.claim())!.leave()
+    await add('b')
+    expect((await turns()).findIndex((id) => id.startsWith('b'))).toBeLessThanOrEqual(1)
+  })
+
+  it('of an organization without room wait, and those of others do not', async () => {
+    const { add, turns, jobs } = world(4)
+    for (let i = 0; i < 5; i++) await add('a')
+    expect((await turns(false)).length).toBe(2)
+    await add('b')
+    const claimed = await jobs.claim()
+    expect(claimed!.record.organizationId).toBe('b')
+    claimed!.leave()
+    expect(await jobs.claim()).toBeNull()
+  })
+
+  it('are claimed once by claims at the same time, each a turn of its own', async () => {
+    const { add, jobs } = world()
+    for (let i = 0; i < 3; i++) await add('a')
+    await add('b')
+    const claims = await Promise.all(Array.from({ length: 6 }, () => jobs.claim()))
+    expect(claims.map((claim) => claim?.record._id)).toEqual(['a_0', 'b_3', 'a_1', 'a_2', undefined, undefined])
+  })
+
+  it('that an earlier version has made are claimed when nobody has a turn', async () => {
+    const { works, add, turns } = world()
+    await works.insertOne({ _id: 'old', organizationId: 'a', job: { kind: 'do', lease: null, dueAt: EARLIER } })
+    await add('b')
+    expect(await turns()).toEqual(['b_0', 'old'])
+  })
+
+  it('of more organizations than one look passes are all found', async () => {
+    const { add, jobs } = world(2)
+    // All but the last have work that is not due.
+    for (let i = 0; i < 250; i++) await add(`org_${String(i).padStart(3, '0')}`, { dueAt: new Date(Date.now() + 60_000) })
+    await add('org_999')
+    const found = []
+    for (let i = 0; i < 3; i++) found.push(await jobs.claim())
+    expect(found.filter(Boolean)).toHaveLength(1)
+  })
+})

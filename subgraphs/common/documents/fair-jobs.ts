@@ -1,0 +1,108 @@
+import type { DocumentCollection, IndexSpec } from '../ports/document-store.ts'
+import type { Clock } from '../process/clock.ts'
+import type { FairPlaces } from '../process/fair-places.ts'
+import { CLAIM_PAGE, claimSeen, type JobRecord, type Leasable } from './jobs.ts'
+
+/** Organizations that one look for work passes; the next look goes on behind them. */
+const MAX_LOOKED_AT = 100
+
+/** Work of an organization. */
+export interface FairLeasable extends Leasable {
+  /** The record's; absent in records of versions without turns. */
+  readonly organizationId?: string
+}
+
+interface FairRecord extends JobRecord {
+  readonly organizationId: string
+  readonly job?: FairLeasable
+}
+
+/** A leased job, and what gives back its place in this process. */
+export interface Claimed<T> {
+  readonly record: T
+  readonly leave: () => void
+}
+
+/** What a collection of such records declares, beside the index on `job.dueAt`. */
+export const JOB_TURNS_INDEX: IndexSpec = { fields: ['job.organizationId', 'job.dueAt'], sparse: true }
+
+/**
+ * Due jobs of one collection, claimed so that organizations take turns: each claim goes to the next organization, after that of the last claim, that has
+ * a due job and may take a place. It costs a read for each organization that is passed, however many jobs they have; processes that share the store take turns each by itself.
+ */
+export class FairJobs<T extends FairRecord> {
+  readonly #records: DocumentCollection<T>
+  readonly #places: FairPlaces
+  readonly #clock: Clock
+  /** The organization of the last turn. */
+  #after = ''
+  /** One claim after the other, or two of them would be of the same turn. */
+  #claiming: Promise<unknown> = Promise.resolve()
+
+  /** `places` may be those of several collections. */
+  constructor(records: DocumentCollection<T>, places: FairPlaces, clock: Clock) {
+    this.#records = records
+    this.#places = places
+    this.#clock = clock
+  }
+
+  /** The next job; null: none is due of an organization that has room. */
+  claim(): Promise<Claimed<T> | null> {
+    const claimed = this.#claiming.then(() => this.#claim())
+    this.#claiming = claimed.catch(() => undefined)
+    return claimed
+  }
+
+  async #claim(): Promise<Claimed<T> | null> {
+    const now = this.#clock.now()
+    const first = this.#after
+    let isSecondRound = first === ''
+    for (let looked = 0; looked < MAX_LOOKED_AT && !this.#places.isFull; looked++) {
+      const [next] = await this.#records.find(
+        { 'job.organizationId': { $gt: this.#after } },
+        { sort: { 'job.organizationId': 1, 'job.dueAt': 1 }, limit: 1 },
+      )
+      if (!next && isSecondRound) break
+      if (!next) {
+        isSecondRound = true
+        this.#after = ''
+        continue
+      }
+      if (isSecondRound && first !== '' && next.organizationId > first) break
+      this.#after = next.organizationId
+      const claimed = next.job!.dueAt <= now && (await this.#claimOf(next.organizationId, now))
+      if (claimed) return claimed
+    }
+    return this.#claimWithoutTurn(now)
+  }
+
+  async #claimOf(organizationId: string, now: Date): Promise<Claimed<T> | null> {
+    const due = { 'job.organizationId': organizationId, 'job.dueAt': { $lte: now } }
+    return this.#firstOf(await this.#records.find(due, { sort: { 'job.dueAt': 1 }, limit: CLAIM_PAGE }), now)
+  }
+
+  /** A version without turns has made it, or still does beside this one. */
+  async #claimWithoutTurn(now: Date): Promise<Claimed<T> | null> {
+    if (this.#places.isFull) return null
+    const due = await this.#records.find({ 'job.dueAt': { $lte: now } }, { sort: { 'job.dueAt': 1 }, limit: CLAIM_PAGE })
+    return this.#firstOf(
+      due.filter(({ job }) => job!.organizationId === undefined),
+      now,
+    )
+  }
+
+  /** The first that no other process claims before. */
+  async #firstOf(due: readonly T[], now: Date): Promise<Claimed<T> | null> {
+    for (const seen of due) {
+      const leave = this.#places.tryTake(seen.organizationId)
+      if (!leave) continue
+      const record = await claimSeen(this.#records, seen, now).catch((error) => {
+        leave()
+        throw error
+      })
+      if (record) return { record, leave }
+      leave()
+    }
+    return null
+  }
+}

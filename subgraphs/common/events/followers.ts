@@ -1,0 +1,113 @@
+import { endableIterator } from '../process/endable-iterator.ts'
+
+/** How soon followers hear of what another process has written; what this one writes they hear at once. */
+const POLL_MS = 300
+/** The same after a while in which nothing came: each look that finds nothing is followed by a longer wait. */
+const MAX_POLL_MS = 1_000
+const SLOWER = 1.2
+/** Subjects of one look, as many as a query of the store may name. */
+const MAX_SUBJECTS = 1_000
+
+/** One that has read all that there was. */
+interface Waiting {
+  readonly subject: string
+  readonly position: number
+  readonly wake: () => void
+}
+
+/** Which of these subjects have something behind the position; at most 1,000 of them. */
+export type LookBehind = (positions: ReadonlyMap<string, number>) => Promise<Iterable<string>>
+
+/**
+ * Those who follow what is written of many subjects, such as runs. One look of the process asks the store for all of them together, so that five hundred
+ * followers cost as many looks as one, and each reads only when there is something to read.
+ */
+export class Followers {
+  readonly #look: LookBehind
+  /** By subject, all that follow it. */
+  readonly #of = new Map<string, Set<() => void>>()
+  readonly #waiting = new Set<Waiting>()
+  #pollMs = POLL_MS
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(look: LookBehind) {
+    this.#look = look
+  }
+
+  /** Something was written in this process. */
+  tell(subject: string): void {
+    for (const notify of this.#of.get(subject) ?? []) notify()
+  }
+
+  /** What `read` gives, again and again, without end: in order, what came since it was last asked. `position` is where it has come to. */
+  follow<T>(subject: string, read: () => Promise<readonly T[]>, position: () => number): AsyncIterableIterator<T, undefined> {
+    let unread: T[] = []
+    let wake = () => {}
+    let isWoken = false
+    let isEnded = false
+    const notify = () => {
+      isWoken = true
+      wake()
+    }
+    const stop = this.#add(subject, notify)
+    return endableIterator<T>(
+      async () => {
+        while (unread.length === 0) {
+          isWoken = false
+          unread = [...(await read())]
+          if (isEnded) return { done: true, value: undefined }
+          if (unread.length > 0 || isWoken) continue
+          await new Promise<void>((resolve) => {
+            const waiting = { subject, position: position(), wake: notify }
+            wake = () => {
+              this.#waiting.delete(waiting)
+              resolve()
+            }
+            this.#wait(waiting)
+          })
+        }
+        return { done: false, value: unread.shift()! }
+      },
+      () => {
+        isEnded = true
+        stop()
+        notify()
+      },
+    )
+  }
+
+  /** Gives what ends it. */
+  #add(subject: string, notify: () => void): () => void {
+    const followers = this.#of.get(subject) ?? new Set()
+    this.#of.set(subject, followers.add(notify))
+    return () => {
+      followers.delete(notify)
+      if (followers.size === 0 && this.#of.get(subject) === followers) this.#of.delete(subject)
+    }
+  }
+
+  #wait(waiting: Waiting): void {
+    this.#waiting.add(waiting)
+    this.#timer ??= setTimeout(() => void this.#poll(), this.#pollMs)
+  }
+
+  async #poll(): Promise<void> {
+    const waiting = [...this.#waiting]
+    let isAny = false
+    try {
+      const positions = new Map<string, number>()
+      for (const { subject, position } of waiting) positions.set(subject, Math.min(position, positions.get(subject) ?? position))
+      const all = [...positions]
+      for (let from = 0; from < all.length; from += MAX_SUBJECTS) {
+        const found = new Set(await this.#look(new Map(all.slice(from, from + MAX_SUBJECTS))))
+        isAny ||= found.size > 0
+        for (const { subject, wake } of waiting) if (found.has(subject)) wake()
+      }
+    } catch {
+      // Each reads by itself, and says what is wrong.
+      for (const { wake } of waiting) wake()
+    }
+    this.#pollMs = isAny ? POLL_MS : Math.min(this.#pollMs * SLOWER, MAX_POLL_MS)
+    this.#timer = this.#waiting.size > 0 ? setTimeout(() => void this.#poll(), this.#pollMs) : undefined
+  }
+}

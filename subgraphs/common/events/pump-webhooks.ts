@@ -1,0 +1,61 @@
+import type { Clock } from '../process/clock.ts'
+import type { Log } from '../process/log.ts'
+import type { WebhookFeed, WebhookInbox, WebhookSource } from './webhook-events.ts'
+
+/** How soon an event is handed over. */
+const ROUND_MS = 500
+/** While the inbox is away, it is asked less and less often. */
+const MAX_PAUSE_MS = 10_000
+/** A part of the service that starts is away for so many rounds. */
+const MAX_QUIET_FAILURES = 5
+/** Pages of one organization in a round, so that a busy one keeps no other waiting. */
+const MAX_PAGES = 10
+
+/**
+ * Hands the events of a source over until the signal aborts. How far it is, is kept by the inbox beside the events: so nothing is lost or kept twice whoever
+ * dies when, and several processes may do the same work without a lease.
+ */
+export async function pumpWebhooks(
+  source: WebhookSource,
+  inbox: WebhookInbox,
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
+  signal: AbortSignal,
+): Promise<void> {
+  for (let failures = 0; !signal.aborted; ) {
+    try {
+      await pumpOnce(source, inbox, signal)
+      failures = 0
+    } catch (error) {
+      if (signal.aborted) return
+      failures++
+      log[failures > MAX_QUIET_FAILURES ? 'warn' : 'info']({ err: error }, 'events could not be handed over for webhooks, and wait')
+    }
+    await clock.sleep(Math.min(ROUND_MS * 2 ** failures, MAX_PAUSE_MS), signal).catch(() => undefined)
+  }
+}
+
+/** One round. */
+export async function pumpOnce(source: WebhookSource, inbox: WebhookInbox, signal: AbortSignal): Promise<void> {
+  for (let after: string | null = null; ; ) {
+    const feeds: readonly WebhookFeed[] = await inbox.feeds(after, signal)
+    if (feeds.length === 0) return
+    after = feeds.at(-1)!.organizationId
+    const ends = await source.ends(feeds.map(({ organizationId }) => organizationId))
+    for (const feed of feeds) if ((ends.get(feed.organizationId) ?? 0) > (feed.cursor ?? 0)) await handOver(source, inbox, feed, signal)
+  }
+}
+
+async function handOver(
+  source: WebhookSource,
+  inbox: WebhookInbox,
+  { organizationId, cursor: from, since }: WebhookFeed,
+  signal: AbortSignal,
+) {
+  let after = from
+  for (let page = 0; page < MAX_PAGES && !signal.aborted; page++) {
+    const { events, cursor } = await source.read(organizationId, after ?? (await source.positionBefore(organizationId, since)))
+    if (cursor === after) return
+    await inbox.accept({ organizationId, after, cursor, events }, signal)
+    after = cursor
+  }
+}

@@ -1,0 +1,32 @@
+import type { ServicePrincipal } from '../identity/principal.ts'
+import { type Link, type LinkContext, request } from '../link/link.ts'
+import type { WebhookInbox } from './webhook-events.ts'
+
+const FEEDS = 'query ($after: ID) { webhookFeeds(after: $after) { organizationId cursor since } }'
+const ACCEPT = 'mutation ($input: AcceptWebhookEventsInput!) { acceptWebhookEvents(input: $input) }'
+
+interface FeedData {
+  readonly organizationId: string
+  readonly cursor: number | null
+  readonly since: string
+}
+
+/** Billing's inbox, for the events of this service. */
+export function inboxOver(link: Link, service: ServicePrincipal['service']): WebhookInbox {
+  const contextOf = (signal: AbortSignal): LinkContext => ({ caller: { service }, requestId: 'webhooks', signal })
+  return {
+    async feeds(after, signal) {
+      const { webhookFeeds } = await request<{ webhookFeeds: readonly FeedData[] }>(
+        link,
+        { query: FEEDS, variables: { after } },
+        contextOf(signal),
+      )
+      return webhookFeeds.map(({ since, ...feed }) => ({ ...feed, since: new Date(since) }))
+    },
+
+    async accept({ events, ...page }, signal) {
+      const input = { ...page, events: events.map(({ at, ...event }) => ({ ...event, at: at.toISOString() })) }
+      await request(link, { query: ACCEPT, variables: { input } }, contextOf(signal))
+    },
+  }
+}

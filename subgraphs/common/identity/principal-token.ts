@@ -1,0 +1,66 @@
+import { jwtVerify, SignJWT } from 'jose'
+import { InvalidApiKey } from '../errors.ts'
+import type { Clock } from '../process/clock.ts'
+import { Lru } from '../process/lru.ts'
+import type { Caller } from './principal.ts'
+
+/** How long a token is good for. Sockets outlive it: it is judged when they open, and the gateway closes them when a key is revoked. */
+const LIFETIME_S = 60
+/** A cached token is given out while at least this much of its life is left. */
+const LEAST_LEFT_MS = 20_000
+/** Distinct callers, or tokens, remembered at once. */
+const MAX_CACHED = 10_000
+/** Clocks of two hosts may differ by this much. */
+const CLOCK_TOLERANCE_S = 30
+
+export interface PrincipalTokens {
+  /** A token that says who calls, for one audience. */
+  sign(caller: Caller, audience: string): Promise<string>
+  /** @throws {InvalidApiKey} missing, forged, expired or for another audience. */
+  verify(token: string | undefined, audience: string): Promise<Caller>
+}
+
+/** Callers as short-lived signed tokens (JWT, HS256), for the way between processes. */
+export function principalTokens(key: Uint8Array, clock: Clock): PrincipalTokens {
+  const signed = new Lru<string, { token: Promise<string>; until: number }>(MAX_CACHED)
+  const verified = new Lru<string, { caller: Caller; until: number }>(MAX_CACHED)
+
+  return {
+    sign(caller, audience) {
+      const cacheKey = `${audience} ${JSON.stringify(caller)}`
+      const now = clock.now().getTime()
+      const known = signed.get(cacheKey)
+      if (known && known.until - now > LEAST_LEFT_MS) return known.token
+      const issued = Math.floor(now / 1000)
+      const token = new SignJWT({ caller })
+        .setProtectedHeader({ alg: 'HS256' })
+        .setAudience(audience)
+        .setIssuedAt(issued)
+        .setExpirationTime(issued + LIFETIME_S)
+        .sign(key)
+      signed.set(cacheKey, { token, until: (issued + LIFETIME_S) * 1000 })
+      return token
+    },
+
+    async verify(token, audience) {
+      if (!token) throw new InvalidApiKey()
+      const now = clock.now()
+      const cacheKey = `${audience} ${token}`
+      const known = verified.get(cacheKey)
+      if (known && known.until > now.getTime()) return known.caller
+      try {
+        const { payload } = await jwtVerify(token, key, {
+          audience,
+          algorithms: ['HS256'],
+          clockTolerance: CLOCK_TOLERANCE_S,
+          currentDate: now,
+        })
+        const caller = payload.caller as Caller
+        verified.set(cacheKey, { caller, until: payload.exp! * 1000 })
+        return caller
+      } catch {
+        throw new InvalidApiKey()
+      }
+    },
+  }
+}

@@ -1,0 +1,64 @@
+import { KisError } from '../errors.ts'
+
+/** The most items of one page, and how many a caller gets who does not say. */
+export const MAX_PAGE_ITEMS = 100
+export const DEFAULT_PAGE_ITEMS = 20
+
+/** Arguments of every list field of the contract. */
+export interface PageArguments {
+  readonly first?: number | null
+  readonly after?: string | null
+}
+
+/** What a list reads from its store: `limit` is one more than the page holds, so that it shows whether there is another. */
+export interface Page {
+  readonly first: number
+  readonly limit: number
+  /** Sort key of the last item seen, or null for the first page. */
+  readonly after: string | null
+}
+
+export interface Connection<T> {
+  readonly edges: readonly { readonly node: T; readonly cursor: string }[]
+  readonly pageInfo: {
+    readonly hasNextPage: boolean
+    readonly hasPreviousPage: boolean
+    readonly startCursor: string | null
+    readonly endCursor: string | null
+  }
+}
+
+/**
+ * The page that the arguments ask for. `keyPattern` is what a sort key of the list looks like, so that a cursor of another list is refused.
+ * @throws {KisError} `integer_below_min_value`, `integer_above_max_value` (param `first`), `invalid_request` (param `after`).
+ */
+export function pageOf({ first, after }: PageArguments, keyPattern: RegExp): Page {
+  const count = first ?? DEFAULT_PAGE_ITEMS
+  if (count < 1) throw new KisError('integer_below_min_value', 'A page holds at least 1 item.', { param: 'first' })
+  if (count > MAX_PAGE_ITEMS)
+    throw new KisError('integer_above_max_value', `A page holds at most ${MAX_PAGE_ITEMS} items.`, { param: 'first' })
+  const page = { first: count, limit: count + 1 }
+  if (after === undefined || after === null) return { ...page, after: null }
+  const key = Buffer.from(after, 'base64url').toString()
+  if (cursorOf(key) !== after || !keyPattern.test(key))
+    throw new KisError('invalid_request', 'The cursor is not one that this list gave.', { param: 'after' })
+  return { ...page, after: key }
+}
+
+/** The Relay connection of `items`, which were read with `page.limit`; the item too many is left out. */
+export function connectionOf<T>(items: readonly T[], page: Page, keyOf: (item: T) => string): Connection<T> {
+  const edges = items.slice(0, page.first).map((node) => ({ node, cursor: cursorOf(keyOf(node)) }))
+  return {
+    edges,
+    pageInfo: {
+      hasNextPage: items.length > page.first,
+      hasPreviousPage: page.after !== null,
+      startCursor: edges[0]?.cursor ?? null,
+      endCursor: edges.at(-1)?.cursor ?? null,
+    },
+  }
+}
+
+function cursorOf(key: string): string {
+  return Buffer.from(key).toString('base64url')
+}

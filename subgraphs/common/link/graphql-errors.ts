@@ -1,0 +1,26 @@
+import { GraphQLError, type GraphQLFormattedError } from 'graphql'
+import { errorCodeOf } from '../../../schema/errors.ts'
+import { cut, KisError } from '../errors.ts'
+import type { Log } from '../process/log.ts'
+
+/**
+ * An error as it leaves a subgraph: one of the closed set with its extensions; GraphQL's own complaints about the operation or its
+ * variables as `INVALID_REQUEST`; everything else is a defect, whose detail stays in the log.
+ */
+export function formatError(error: GraphQLError, log: Log, requestId: string): GraphQLFormattedError {
+  const where = error.path ? { path: error.path } : {}
+  if (errorCodeOf(error.extensions.code)) return { message: error.message, ...where, extensions: error.extensions }
+  const cause = error.originalError
+  if (!cause || (cause instanceof GraphQLError && !error.path)) {
+    const message = cut(error.message)
+    return { message, ...where, extensions: { ...new KisError('invalid_request', message).extensions } }
+  }
+  log.error({ requestId, err: cause, path: error.path?.join('.') }, 'defect in a resolver')
+  const masked = new KisError('internal', 'The service failed to answer; the request id leads to the cause in its log.')
+  return { message: masked.message, ...where, extensions: { ...masked.extensions } }
+}
+
+/** The answer to a request that did not come to be an operation. */
+export function graphqlBody({ message, extensions }: KisError) {
+  return { errors: [{ message, extensions }] }
+}

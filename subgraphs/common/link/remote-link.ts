@@ -1,0 +1,352 @@
+import type { ExecutionResult, GraphQLError } from 'graphql'
+import { type Client, createClient } from 'graphql-ws'
+import { Client as HttpClient, Pool } from 'undici'
+import { WebSocket } from 'ws'
+import { InvalidApiKey, isAbort, ServiceUnavailable } from '../errors.ts'
+import { UnreadEvents } from '../events/unread-events.ts'
+import { systemClock } from '../process/clock.ts'
+import { endableIterator } from '../process/endable-iterator.ts'
+import { Lru } from '../process/lru.ts'
+import { isRefusal, ORDERLY_CLOSE } from '../server/socket-drain.ts'
+import { answerTimeMs, LONG_MS } from './answer-time.ts'
+import { type Endpoint, Endpoints, type Turn } from './endpoints.ts'
+import type { Link, LinkContext, Operation } from './link.ts'
+import type { SharedClock } from './shared-clock.ts'
+
+/** Operations of one process to one replica of another under way at once, over HTTP. A call of a slow model holds its connection. */
+const MAX_CONNECTIONS = 1_024
+/** A connection is made within this, or the replica counts as down. */
+const CONNECT_TIMEOUT_MS = 2_000
+/** An idle connection is closed by this side, before a server that drains closes it: no request meets a connection that is being closed. */
+export const IDLE_CONNECTION_MS = 2_000
+/** A replica that has left any operation without an answer for this long is asked for a sign of life. */
+const SUSPECT_MS = 2_000
+/** A process that says within this that it runs is slow, and not away. */
+const SIGN_OF_LIFE_MS = 2_000
+/** How often a replica that is away is asked for a sign of life. */
+const ASK_AGAIN_MS = 500
+/** An embedding answer of 2,048 vectors of 3,072 floats is 33 MB as base64. */
+const MAX_ANSWER_BYTES = 48 * 1024 * 1024
+/** Frames between services carry chat requests with images, 20 MiB, and files of speech: 25 MiB, which as base64 are 33.4 MiB. */
+export const MAX_SERVICE_FRAME_BYTES = 36 * 1024 * 1024
+/** An idle socket is closed after this; the next operation opens another. */
+const IDLE_SOCKET_MS = 10_000
+/** Sockets to one replica. */
+const MAX_SOCKETS = 10_000
+
+/** Close codes of a server that does not know the caller, or not any more. */
+const REFUSALS: readonly unknown[] = [4401, 4403]
+/** HTTP status of a caller whom the server does not take. */
+const UNAUTHORIZED = 401
+/** Codes of a connection that was not made: what was to go over it has not been sent. */
+const NOT_CONNECTED: readonly unknown[] = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT']
+
+export interface RemoteLinkOptions<Who> {
+  /** Addresses of the replicas, like `http://127.0.0.1:4001`; operations go to their `/graphql`. A host name stands for all its addresses. */
+  readonly urls: readonly string[]
+  /** Named in errors. */
+  readonly what: string
+  /** Value of the `authorization` header, or null for none. Callers with equal keys share a socket, others never do. */
+  authorization(caller: Who): Promise<string | null>
+  socketKey(caller: Who): string
+  /** Goes by the clock of the other side, as its answers show it. Default: none does. */
+  readonly clock?: SharedClock
+  /** By how much answers may take longer than those of a subgraph. Default: 1. */
+  readonly patience?: number
+  /** Headers of every request, a socket's upgrade too, that say which service asks. Default: none. */
+  serviceHeaders?(): Promise<Record<string, string>>
+}
+
+/**
+ * A link to another service: HTTP keep-alive for queries and mutations, graphql-ws for subscriptions, each to the replica with the least under
+ * way. What was not begun, because a replica is gone, starts or drains, goes to the next one; nothing else is ever repeated. A replica that leaves
+ * an operation without an answer for too long, and then gives no sign of life, is asked nothing until it gives one.
+ */
+export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & AsyncDisposable {
+  const { urls, what, authorization } = options
+  const replicas = new Endpoints(urls, (endpoint) => new Replica(endpoint, options))
+  const failure = (cause: unknown): ExecutionResult => {
+    const refused = REFUSALS.includes(codeOf(cause))
+    const { message, extensions } = refused ? new InvalidApiKey() : new ServiceUnavailable(what, { cause })
+    return { errors: [{ message, extensions } as unknown as GraphQLError] }
+  }
+
+  return {
+    async execute(operation, context) {
+      let cause: unknown
+      for await (const turn of replicas.turns()) {
+        try {
+          if (turn.connection.isAway) continue
+          const { result, isMisdated } = await turn.connection.execute(operation, context, await authorization(context.caller))
+          cause = result.errors
+          if (isMisdated) continue
+          if (!isRefusal(result.errors)) return result
+          turn.fail()
+        } catch (error) {
+          if (context.signal.aborted && isAbort(error)) throw error
+          cause = error
+          if (!NOT_CONNECTED.includes(codeOf(error))) break
+          turn.fail()
+        } finally {
+          turn.end()
+        }
+      }
+      throw new ServiceUnavailable(what, { cause })
+    },
+
+    subscribe(operation, context) {
+      const turns = replicas.turns()
+      let turn: Turn<Replica<Who>> | undefined
+      let attempt: Attempt | undefined
+      let cause: unknown
+      let isOver = false
+      const leave = () => {
+        attempt?.dispose()
+        turn?.end()
+        attempt = turn = undefined
+      }
+      return endableIterator<ExecutionResult>(
+        async () => {
+          while (!isOver) {
+            if (!attempt) {
+              turn = (await turns.next()).value ?? undefined
+              if (!turn) {
+                isOver = true
+                return { done: false, value: failure(cause) }
+              }
+              if (isOver) break
+              if (turn.connection.isAway) {
+                leave()
+                continue
+              }
+              attempt = turn.connection.subscribe(operation, context, failure)
+            }
+            const event = await attempt.events.next()
+            if (!attempt.notBegun) return event
+            cause = attempt.notBegun.cause
+            turn?.fail()
+            leave()
+          }
+          leave()
+          return { done: true, value: undefined }
+        },
+        () => {
+          isOver = true
+          leave()
+        },
+        context.signal,
+      )
+    },
+
+    [Symbol.asyncDispose]: () => replicas[Symbol.asyncDispose](),
+  }
+}
+
+/** A subscription at one replica. */
+interface Attempt {
+  readonly events: UnreadEvents
+  /** Set with the last event when the replica has done nothing for the subscription, and why. */
+  readonly notBegun: { readonly cause: unknown } | undefined
+  dispose(): void
+}
+
+/** A socket, and whether its server has accepted the caller. */
+interface Socket {
+  readonly client: Client
+  isConnected: boolean
+}
+
+class Replica<Who> implements AsyncDisposable {
+  readonly #endpoint: Endpoint
+  readonly #options: RemoteLinkOptions<Who>
+  readonly #pool: Pool
+  /** A connection of its own: those of the pool may all be waiting for models. */
+  readonly #signs: HttpClient
+  readonly #sockets = new Lru<string, Socket>(MAX_SOCKETS)
+  readonly #over = new AbortController()
+  #isSuspect = false
+  /** It gives no sign of life. */
+  isAway = false
+
+  constructor(endpoint: Endpoint, options: RemoteLinkOptions<Who>) {
+    this.#endpoint = endpoint
+    this.#options = options
+    this.#pool = new Pool(endpoint.origin, {
+      connections: MAX_CONNECTIONS,
+      connect: { timeout: CONNECT_TIMEOUT_MS },
+      keepAliveTimeout: IDLE_CONNECTION_MS,
+      keepAliveMaxTimeout: IDLE_CONNECTION_MS,
+      headersTimeout: LONG_MS,
+      bodyTimeout: LONG_MS,
+      maxResponseSize: MAX_ANSWER_BYTES,
+    })
+    this.#signs = new HttpClient(endpoint.origin, {
+      connect: { timeout: CONNECT_TIMEOUT_MS },
+      keepAliveTimeout: IDLE_CONNECTION_MS,
+      keepAliveMaxTimeout: IDLE_CONNECTION_MS,
+    })
+  }
+
+  /** `isMisdated`: it was refused because this process's clock was wrong, which it no longer is. */
+  async execute(
+    operation: Operation,
+    { requestId, signal }: LinkContext<unknown>,
+    authorization: string | null,
+  ): Promise<{ readonly result: ExecutionResult; readonly isMisdated: boolean }> {
+    const sentAt = performance.now()
+    const overdue = new AbortController()
+    const timers = [
+      setTimeout(() => void this.#suspect(), SUSPECT_MS),
+      setTimeout(() => overdue.abort(new Error('no answer in time')), answerTimeMs(operation.query) * (this.#options.patience ?? 1)),
+    ]
+    try {
+      const ended = AbortSignal.any([signal, overdue.signal])
+      const request = this.#pool.request({
+        method: 'POST',
+        path: '/graphql',
+        headers: {
+          host: this.#endpoint.host,
+          'content-type': 'application/json',
+          'x-request-id': requestId,
+          ...(authorization && { authorization }),
+          ...(await this.#options.serviceHeaders?.()),
+        },
+        body: JSON.stringify(operation),
+        signal: ended,
+      })
+      const { body, headers, statusCode } = await orAborted(request, ended)
+      const wasSet = this.#options.clock?.observe(new Date(String(headers.date)), sentAt) ?? false
+      const result = JSON.parse(await body.text()) as ExecutionResult
+      if (!result.data && !result.errors) throw new Error('not a GraphQL answer')
+      return { result, isMisdated: wasSet && statusCode === UNAUTHORIZED }
+    } finally {
+      for (const timer of timers) clearTimeout(timer)
+    }
+  }
+
+  /** Asks for signs of life until there is one. */
+  async #suspect(): Promise<void> {
+    if (this.#isSuspect) return
+    this.#isSuspect = true
+    while (!this.#over.signal.aborted) {
+      this.isAway = !(await this.#isAlive())
+      if (!this.isAway) break
+      await systemClock.sleep(ASK_AGAIN_MS, this.#over.signal).catch(() => undefined)
+    }
+    this.#isSuspect = false
+  }
+
+  async #isAlive(): Promise<boolean> {
+    const signal = AbortSignal.any([this.#over.signal, AbortSignal.timeout(SIGN_OF_LIFE_MS)])
+    return this.#signs.request({ method: 'GET', path: '/healthz', headers: { host: this.#endpoint.host }, signal }).then(
+      async ({ body }) => {
+        await body.dump()
+        return true
+      },
+      () => false,
+    )
+  }
+
+  subscribe(operation: Operation, context: LinkContext<Who>, failure: (cause: unknown) => ExecutionResult): Attempt {
+    const socket = this.#socketOf(context.caller)
+    const events = new UnreadEvents(failure)
+    let isBegun = false
+    let notBegun: { cause: unknown } | undefined
+    const dispose = socket.client.subscribe<Record<string, unknown>>(payloadOf(operation, context), {
+      ...events.sink,
+      next: (event) => {
+        isBegun = true
+        events.sink.next(event as ExecutionResult)
+      },
+      error: (error) => {
+        const isRefused = REFUSALS.includes(codeOf(error))
+        if (!isBegun && !isRefused && (!socket.isConnected || codeOf(error) === ORDERLY_CLOSE || isRefusal(error)))
+          notBegun = { cause: error }
+        events.sink.error(error)
+      },
+    })
+    return {
+      events,
+      dispose,
+      get notBegun() {
+        return notBegun
+      },
+    }
+  }
+
+  /** What is under way goes on; idle sockets close by themselves. */
+  retire(): void {
+    this.#over.abort()
+    void this.#pool.close()
+    void this.#signs.close()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#over.abort()
+    await Promise.all([this.#pool.destroy(), this.#signs.destroy()])
+  }
+
+  #socketOf(caller: Who): Socket {
+    const { authorization, socketKey, serviceHeaders } = this.#options
+    const { origin, host } = this.#endpoint
+    const key = socketKey(caller)
+    const known = this.#sockets.get(key)
+    if (known) return known
+    let headers: Record<string, string> = {}
+    const client = createClient({
+      url: async () => {
+        headers = { host, ...(await serviceHeaders?.()) }
+        return `${origin.replace(/^http/, 'ws')}/graphql`
+      },
+      webSocketImpl: class extends WebSocket {
+        constructor(address: string, protocols: string[]) {
+          super(address, protocols, {
+            headers,
+            maxPayload: MAX_SERVICE_FRAME_BYTES,
+            perMessageDeflate: false,
+            handshakeTimeout: CONNECT_TIMEOUT_MS,
+          })
+        }
+      },
+      lazy: true,
+      lazyCloseTimeout: IDLE_SOCKET_MS,
+      // A repeated subscription would be a second call of a model.
+      retryAttempts: 0,
+      connectionParams: async () => ({ authorization: await authorization(caller) }),
+      on: {
+        connected: () => {
+          socket.isConnected = true
+        },
+        closed: () => {
+          if (this.#sockets.get(key) === socket) this.#sockets.delete(key)
+        },
+      },
+    })
+    const socket: Socket = { client, isConnected: false }
+    this.#sockets.set(key, socket)
+    return socket
+  }
+}
+
+function codeOf(error: unknown): unknown {
+  return (error as { readonly code?: unknown } | null)?.code
+}
+
+function payloadOf({ query, variables, operationName }: Operation, { requestId }: LinkContext<unknown>) {
+  return {
+    query,
+    ...(variables && { variables: { ...variables } }),
+    ...(operationName && { operationName }),
+    extensions: { requestId },
+  }
+}
+
+/** What was asked, or the signal's reason at once: a request that waits for a connection does not hear of it. */
+function orAborted<T>(asked: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>()
+  const onAbort = () => reject(signal.reason)
+  if (signal.aborted) onAbort()
+  signal.addEventListener('abort', onAbort, { once: true })
+  asked.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  return promise
+}

@@ -1,0 +1,52 @@
+import { GraphQLScalarType, Kind, type ValueNode } from 'graphql'
+import { KisError } from '../errors.ts'
+import { formatUsd, parseUsd } from '../usd.ts'
+
+function jsonOf(node: ValueNode, variables?: Readonly<Record<string, unknown>> | null): unknown {
+  switch (node.kind) {
+    case Kind.NULL:
+      return null
+    case Kind.INT:
+    case Kind.FLOAT:
+      return Number(node.value)
+    case Kind.LIST:
+      return node.values.map((value) => jsonOf(value, variables))
+    case Kind.OBJECT:
+      return Object.fromEntries(node.fields.map((field) => [field.name.value, jsonOf(field.value, variables)]))
+    case Kind.VARIABLE:
+      return variables?.[node.name.value]
+    default:
+      return node.value
+  }
+}
+
+/** Any JSON value, as it is. */
+const json = (name: string) => new GraphQLScalarType({ name, parseValue: (value) => value, parseLiteral: jsonOf })
+
+const DateTime = new GraphQLScalarType<Date, string>({
+  name: 'DateTime',
+  serialize: (value) => (value as Date).toISOString(),
+  parseValue(value) {
+    const date = typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d/.test(value) ? new Date(value) : undefined
+    if (!date || Number.isNaN(date.getTime()))
+      throw new KisError('invalid_type', 'Expected an instant in ISO 8601, such as 2026-01-31T12:00:00Z.')
+    return date
+  },
+})
+
+/** `bigint` nano-USD inside, a decimal string outside. */
+const USD = new GraphQLScalarType<bigint, string>({
+  name: 'USD',
+  serialize: (value) => formatUsd(value as bigint),
+  parseValue: (value) => parseUsd(value),
+})
+
+/** Resolvers of every scalar of the contract. */
+export const scalars = {
+  DateTime,
+  USD,
+  JSON: json('JSON'),
+  ChatProtocolRequest: json('ChatProtocolRequest'),
+  ChatProtocolResponse: json('ChatProtocolResponse'),
+  ChatProtocolChunk: json('ChatProtocolChunk'),
+}

@@ -1,0 +1,59 @@
+import type { ErrorCode } from '../../../schema/errors.ts'
+import { KisError } from '../errors.ts'
+
+/** JSON Schema keyword → code; any other is `invalid_request`. */
+const CODES: Readonly<Record<string, ErrorCode>> = {
+  required: 'missing_required_parameter',
+  type: 'invalid_type',
+  minimum: 'integer_below_min_value',
+  maximum: 'integer_above_max_value',
+  maxLength: 'string_above_max_length',
+  maxItems: 'array_above_max_length',
+  maxProperties: 'array_above_max_length',
+  enum: 'unsupported_value',
+  const: 'unsupported_value',
+  pattern: 'unsupported_value',
+}
+
+/** A fault as Ajv (with `verbose`) finds it. */
+interface Fault {
+  readonly keyword: string
+  readonly params: Readonly<Record<string, unknown>>
+  readonly instancePath: string
+  readonly message?: string | undefined
+  readonly parentSchema?: object | undefined
+}
+
+/** The fault with its path in the caller's own names; `within` is the path of the value that was judged. */
+export function errorOfFault(
+  { keyword, params, instancePath, message, parentSchema }: Fault,
+  whole: string,
+  within: string | null = null,
+): KisError {
+  const own = (params.missingProperty ?? params.additionalProperty) as string | undefined
+  const path = pathOf(instancePath, own)
+  const param = within && path ? `${within}${path.startsWith('[') ? '' : '.'}${path}` : (path ?? within)
+  const code = CODES[keyword] ?? 'invalid_request'
+  if (param === null) return new KisError(code, `${whole} ${message}.`)
+  if (keyword === 'required') return new KisError(code, `Missing required parameter: \`${param}\`.`, { param })
+  if (keyword === 'additionalProperties') return new KisError(code, `Unknown parameter: \`${param}\`.`, { param })
+  if (keyword === 'enum')
+    return new KisError(
+      code,
+      `\`${param}\` must be one of ${(params.allowedValues as readonly unknown[]).filter((value) => value !== null).join(', ')}.`,
+      { param },
+    )
+  const description = (parentSchema as { readonly description?: unknown } | undefined)?.description
+  const meaning = typeof description === 'string' ? ` (${description.trim().replace(/\.$/, '')})` : ''
+  return new KisError(code, `\`${param}\` ${message}${meaning}.`, { param })
+}
+
+/** `/messages/0/content` and a name in it → `messages[0].content.name`; null for the whole. */
+function pathOf(pointer: string, own: string | undefined): string | null {
+  const keys = pointer
+    .split('/')
+    .slice(1)
+    .map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'))
+  if (own !== undefined) keys.push(own)
+  return keys.map((key, at) => (/^\d+$/.test(key) && at > 0 ? `[${key}]` : at > 0 ? `.${key}` : key)).join('') || null
+}

@@ -1,0 +1,133 @@
+import { expect, it } from 'vitest'
+import { ServiceUnavailable } from '../errors.ts'
+import type { Clock } from './clock.ts'
+import { Opening, Unfit } from './opening.ts'
+
+interface Numbers {
+  next(): Promise<number>
+}
+
+/** Time passes when the test says so; it notes what it was asked to wait. */
+class StepClock implements Clock {
+  readonly waits: number[] = []
+  #wake: (() => void) | undefined
+
+  now(): Date {
+    return new Date(0)
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    this.waits.push(ms)
+    return new Promise((resolve, reject) => {
+      this.#wake = resolve
+      signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
+    })
+  }
+
+  /** Wakes who sleeps, or who will, and lets what follows from it happen. */
+  async step(): Promise<void> {
+    while (!this.#wake) await new Promise(setImmediate)
+    this.#wake()
+    this.#wake = undefined
+    await new Promise(setImmediate)
+  }
+}
+
+function opening<T>(open: () => Promise<T>, more: { readonly after?: Promise<unknown> } = {}) {
+  const clock = new StepClock()
+  const stopping = new AbortController()
+  return { clock, stopping, opening: new Opening({ part: 'number store', open, clock, signal: stopping.signal, ...more }) }
+}
+
+const soon = () => AbortSignal.timeout(30_000)
+
+it('answers service_unavailable until it is open, then what the store answers', async () => {
+  const { promise, resolve } = Promise.withResolvers<Numbers>()
+  const { opening: numbers } = opening(() => promise)
+  const late = numbers.late((it) => it)
+  await expect(late.next()).rejects.toMatchObject({ code: 'service_unavailable', retryAfterMs: expect.any(Number) })
+  resolve({ next: async () => 7 })
+  await numbers.opened
+  expect(await late.next()).toBe(7)
+  // It is no promise, whatever it stands for.
+  expect(await (await Promise.resolve(late)).next()).toBe(7)
+})
+
+it('tries again, tells what the last try found, and opens without anybody asking', async () => {
+  const found = [new Unfit(['it is too old', 'it is full']), new ServiceUnavailable('The store', { cause: new Error('no route') })]
+  const { opening: numbers, clock } = opening(async () => {
+    const error = found.shift()
+    if (error) throw error
+    return 7
+  })
+  expect(await numbers.problems(soon())).toEqual(['number store: it is too old', 'number store: it is full'])
+  await clock.step()
+  expect(await numbers.problems(soon())).toEqual(['number store: no route'])
+  await clock.step()
+  expect(await numbers.opened).toBe(7)
+  expect(await numbers.problems(soon())).toEqual([])
+})
+
+it('waits longer from try to try, up to a bound, and never twice the same', async () => {
+  const { clock, stopping } = opening(() => Promise.reject(new Unfit(['it is not there'])))
+  for (let i = 0; i < 20; i++) await clock.step()
+  stopping.abort()
+  const longest = clock.waits.map((_, i) => Math.min(5_000, 200 * 2 ** i))
+  for (const [i, waitMs] of clock.waits.entries()) {
+    expect(waitMs).toBeGreaterThanOrEqual(longest[i]! / 2)
+    expect(waitMs).toBeLessThanOrEqual(longest[i]!)
+  }
+  expect(new Set(clock.waits).size).toBe(clock.waits.length)
+})
+
+it('ends with what no waiting mends', async () => {
+  const { opening: numbers, clock } = opening(() => Promise.reject(new Error('another process has it')))
+  await expect(numbers.opened).rejects.toThrow('another process has it')
+  expect(clock.waits).toEqual([])
+})
+
+it('does not wait for the first try longer than it is told to', async () => {
+  const { opening: numbers } = opening(() => new Promise<number>(() => undefined))
+  expect(await numbers.problems(AbortSignal.timeout(1))).toEqual(['number store: no answer yet'])
+})
+
+it('begins after what it needs, which is all that is told until then', async () => {
+  const before = Promise.withResolvers<void>()
+  const { opening: numbers } = opening(async () => 7, { after: before.promise })
+  expect(await numbers.problems(soon())).toEqual([])
+  before.resolve()
+  expect(await numbers.opened).toBe(7)
+})
+
+it('says when what is open does not answer', async () => {
+  let isLost = true
+  const { opening: numbers } = opening(async () => ({ ping: async () => (isLost ? Promise.reject(new Error('gone')) : undefined) }))
+  await numbers.opened
+  expect(await numbers.problems(soon())).toEqual(['number store: it does not answer'])
+  isLost = false
+  expect(await numbers.problems(soon())).toEqual([])
+})
+
+it('is ended at once, and closes what a try under way opens later', async () => {
+  const { promise, resolve } = Promise.withResolvers<AsyncDisposable>()
+  const closed = Promise.withResolvers<void>()
+  const begun = Promise.withResolvers<void>()
+  const { opening: store, stopping } = opening(() => {
+    begun.resolve()
+    return promise
+  })
+  await begun.promise
+  stopping.abort(new Error('the service stops'))
+  await expect(store.opened).rejects.toThrow('the service stops')
+  await store[Symbol.asyncDispose]()
+  resolve({ [Symbol.asyncDispose]: async () => closed.resolve() })
+  await closed.promise
+})
+
+it('closes what it opened', async () => {
+  const closed: string[] = []
+  const { opening: store } = opening(async () => ({ [Symbol.asyncDispose]: async () => void closed.push('store') }))
+  await store.opened
+  await store[Symbol.asyncDispose]()
+  expect(closed).toEqual(['store'])
+})

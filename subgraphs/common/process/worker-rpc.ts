@@ -1,0 +1,165 @@
+import { type MessagePort, parentPort, receiveMessageOnPort, type Transferable, Worker, workerData } from 'node:worker_threads'
+import { ServiceUnavailable } from '../errors.ts'
+
+/** A call as it crosses to the thread. */
+interface Call {
+  readonly id: number
+  readonly method: string
+  readonly args: readonly unknown[]
+}
+
+type Reply = { readonly id: number; readonly value: unknown } | { readonly id: number; readonly error: RemoteError }
+
+/** What is left of an error after crossing threads; `name` tells which it was, `data` is the error's own `data`, if it had one. */
+export interface RemoteError {
+  readonly name: string
+  readonly message: string
+  readonly stack: string | undefined
+  readonly data?: unknown
+}
+
+/** Calls waiting for one thread; past it new ones are refused, so that a stalled thread cannot fill the memory. */
+const MAX_PENDING = 20_000
+
+/** Calls functions of a worker thread. A thread that dies fails every pending and later call with `service_unavailable` and tells `onExit`. */
+export class WorkerClient implements AsyncDisposable {
+  readonly #worker: Worker
+  readonly #what: string
+  readonly #pending = new Map<number, { readonly resolve: (value: never) => void; readonly reject: (error: unknown) => void }>()
+  #nextId = 1
+  #gone: unknown
+
+  /** `file` calls `serveWorker` or `serveWorkerInBatches`; `what` names it in errors. */
+  constructor(
+    file: URL,
+    what: string,
+    data: unknown,
+    options: { onExit?: (error: unknown) => void; reviveError?: (error: RemoteError) => Error | undefined } = {},
+  ) {
+    this.#what = what
+    this.#worker = new Worker(file, { workerData: data, name: what })
+    this.#worker.on('message', (replies: readonly Reply[]) => {
+      for (const reply of replies) {
+        const waiting = this.#pending.get(reply.id)
+        if (!waiting) continue
+        this.#pending.delete(reply.id)
+        if ('value' in reply) waiting.resolve(reply.value as never)
+        else waiting.reject(options.reviveError?.(reply.error) ?? Object.assign(new Error(reply.error.message), reply.error))
+      }
+      if (this.#pending.size === 0) this.#worker.unref()
+    })
+    const end = (error: unknown) => {
+      for (const { reject } of this.#pending.values()) reject(new ServiceUnavailable(this.#what, { cause: error }))
+      this.#pending.clear()
+      if (this.#gone) return
+      this.#gone = error
+      options.onExit?.(error)
+    }
+    this.#worker.on('error', end)
+    this.#worker.on('exit', (code) => end(new Error(`${what} thread ended with code ${code}`)))
+    // An idle thread does not keep the process alive; whoever waits for a call does.
+    this.#worker.unref()
+  }
+
+  call<T>(method: string, args: readonly unknown[], transfer: readonly Transferable[] = []): Promise<T> {
+    if (this.#gone) return Promise.reject(new ServiceUnavailable(this.#what, { cause: this.#gone }))
+    if (this.#pending.size >= MAX_PENDING) return Promise.reject(new ServiceUnavailable(this.#what))
+    return new Promise<T>((resolve, reject) => {
+      const id = this.#nextId++
+      // Throws when an argument cannot cross; the call is then not pending.
+      this.#worker.postMessage({ id, method, args } satisfies Call, transfer)
+      if (this.#pending.size === 0) this.#worker.ref()
+      this.#pending.set(id, { resolve, reject })
+    })
+  }
+
+  /** Ends the thread after the calls made so far. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#gone) return
+    const closed = this.call('close', [])
+    // From here on no call is taken: it might come after `close` and never be answered.
+    this.#gone = new Error(`${this.#what} is closed`)
+    await closed.catch(() => undefined)
+    await this.#worker.terminate()
+  }
+}
+
+type Handlers = Readonly<Record<string, (...args: never[]) => unknown>>
+
+function replyOf(id: number, run: () => unknown): Reply {
+  try {
+    return { id, value: run() }
+  } catch (error) {
+    return { id, error: remoteError(error) }
+  }
+}
+
+function remoteError(error: unknown): RemoteError {
+  if (!(error instanceof Error)) return { name: 'Error', message: String(error), stack: undefined }
+  return { name: error.name, message: error.message, stack: error.stack, data: 'data' in error ? error.data : undefined }
+}
+
+/** What a handler of `serveWorker` returns to give memory away instead of having it copied: it cannot use `transfer` any more. */
+export class Moved {
+  readonly value: unknown
+  readonly transfer: readonly Transferable[]
+
+  constructor(value: unknown, transfer: readonly Transferable[]) {
+    this.value = value
+    this.transfer = transfer
+  }
+}
+
+/** In the thread: answers each call by the handler of its name, which may be async. `close` is answered when no handler has it. */
+export function serveWorker(handlers: Handlers): void {
+  port().on('message', async ({ id, method, args }: Call) => {
+    try {
+      const result = await handlerOf(handlers, method)(...(args as never[]))
+      const { value, transfer } = result instanceof Moved ? result : { value: result, transfer: [] }
+      port().postMessage([{ id, value }], transfer)
+    } catch (error) {
+      port().postMessage([{ id, error: remoteError(error) }])
+    }
+  })
+}
+
+/**
+ * In the thread: takes the calls that have come in together, at most `maxBatch`, runs their handlers in order inside `around` (one
+ * transaction, say), and answers them only when `around` has returned. When `around` throws, every call of the batch fails with its error.
+ */
+export function serveWorkerInBatches(handlers: Handlers, around: (run: () => void) => void, maxBatch: number): void {
+  port().on('message', (first: Call) => {
+    const calls = [first]
+    while (calls.length < maxBatch) {
+      const next = receiveMessageOnPort(port()) as { message: Call } | undefined
+      if (!next) break
+      calls.push(next.message)
+    }
+    let replies: Reply[] = []
+    try {
+      around(() => {
+        replies = calls.map(({ id, method, args }) => replyOf(id, () => handlerOf(handlers, method)(...(args as never[]))))
+      })
+    } catch (error) {
+      replies = calls.map(({ id }) => ({ id, error: remoteError(error) }))
+    }
+    port().postMessage(replies)
+  })
+}
+
+function handlerOf(handlers: Handlers, method: string): (...args: never[]) => unknown {
+  const handler = handlers[method]
+  if (handler) return handler
+  if (method === 'close') return () => undefined
+  throw new Error(`no handler ${method}`)
+}
+
+function port(): MessagePort {
+  if (!parentPort) throw new Error('not in a worker thread')
+  return parentPort
+}
+
+/** What the thread was started with. */
+export function workerInput<T>(): T {
+  return workerData as T
+}

@@ -1,0 +1,165 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { KisError, ServiceUnavailable } from '../errors.ts'
+
+/** Smaller bodies are let in unjudged: they cost no more than headers, which are read unjudged too. */
+export const SMALL_BODY_BYTES = 16 * 1024
+/** The largest bodies that fit at once. While a body is passed on, its process holds it several times over. */
+const LARGEST_AT_ONCE = 4
+/** Of these, one organization's: another always has room beside it. */
+const LARGEST_AT_ONCE_OF_ONE = 2
+/** A 25 MiB upload from a fast client takes a second: eight of them that come at once all get in. */
+const WAIT_MS = 10_000
+/** Bodies of one organization that wait; each holds 64 KiB that have come in by then. */
+const MAX_WAITING = 64
+const RETRY_AFTER_MS = 1_000
+
+export interface LargeBodiesOptions {
+  /** The largest body that any route of the process takes. */
+  readonly largestBytes: number
+  /** How long a body may wait for its place. Default: 10 s. */
+  readonly waitMs?: number
+}
+
+/** Room for one body, until it is given back. */
+interface Place {
+  bytes: number
+}
+
+interface Waiter {
+  readonly bytes: number
+  readonly enter: () => void
+}
+
+/**
+ * The bodies above `SMALL_BODY_BYTES` that a process holds at once, from before their first byte is read until they are answered: bounded in all
+ * and for each organization. Who finds no room waits a short time for it; organizations are let in by turns.
+ */
+export class LargeBodies {
+  readonly #waitMs: number
+  readonly #totalBytes: number
+  readonly #bytesOfOne: number
+  #heldBytes = 0
+  readonly #heldBy = new Map<string, number>()
+  /** By organization; whose turn is next comes first. */
+  readonly #queues = new Map<string, Waiter[]>()
+
+  constructor({ largestBytes, waitMs = WAIT_MS }: LargeBodiesOptions) {
+    this.#waitMs = waitMs
+    this.#totalBytes = LARGEST_AT_ONCE * largestBytes
+    this.#bytesOfOne = LARGEST_AT_ONCE_OF_ONE * largestBytes
+  }
+
+  /**
+   * To be awaited before the body is read. `organizationOf` judges the caller; it is asked for large bodies alone.
+   * @param limitBytes of the route: a body without a stated length counts as this large until it has been read.
+   * @throws {KisError} the caller is nobody, or no room was found in time.
+   */
+  async admit(
+    { raw, server }: FastifyRequest,
+    reply: FastifyReply,
+    organizationOf: () => string | Promise<string>,
+    limitBytes: number,
+  ): Promise<void> {
+    const bytes = Math.min(limitBytes, saidBytesOf(raw.headers))
+    if (bytes > SMALL_BODY_BYTES) {
+      const organization = await organizationOf()
+      const place = await this.#enter(organization, bytes, reply)
+      const { socket } = raw
+      const readBefore = socket.bytesRead - raw.readableLength
+      const settle = (heldBytes: number) => this.#settle(organization, place, heldBytes)
+      // A body holds what it was said to have until it is answered; one of unsaid length what has come.
+      if (raw.headers['content-length'] === undefined) raw.once('end', () => settle(Math.min(bytes, socket.bytesRead - readBefore)))
+      reply.raw.once('close', () => settle(0))
+    }
+    // Under `listen` we must send `100 Continue` ourselves; otherwise Node has already sent it.
+    if (raw.headers.expect && server.server.listenerCount('checkContinue') > 0) reply.raw.writeContinue()
+  }
+
+  async #enter(organization: string, bytes: number, { raw }: FastifyReply): Promise<Place> {
+    if (raw.destroyed) throw this.#refusal(organization, bytes)
+    const queue = this.#queues.get(organization)
+    if (!queue && this.#fits(organization, bytes)) return this.#take(organization, bytes)
+    if (queue && queue.length >= MAX_WAITING) throw this.#refusal(organization, bytes)
+    return new Promise((resolve, reject) => {
+      const giveUp = () => {
+        clearTimeout(timer)
+        raw.off('close', giveUp)
+        this.#leave(organization, waiter)
+        reject(this.#refusal(organization, bytes))
+      }
+      const timer = setTimeout(giveUp, this.#waitMs)
+      raw.once('close', giveUp)
+      const waiter: Waiter = {
+        bytes,
+        enter: () => {
+          clearTimeout(timer)
+          raw.off('close', giveUp)
+          resolve(this.#take(organization, bytes))
+        },
+      }
+      this.#queues.set(organization, [...(queue ?? []), waiter])
+    })
+  }
+
+  #fits(organization: string, bytes: number): boolean {
+    return this.#heldBytes + bytes <= this.#totalBytes && (this.#heldBy.get(organization) ?? 0) + bytes <= this.#bytesOfOne
+  }
+
+  #take(organization: string, bytes: number): Place {
+    const place: Place = { bytes: 0 }
+    this.#hold(organization, place, bytes)
+    return place
+  }
+
+  #settle(organization: string, place: Place, bytes: number): void {
+    if (place.bytes === 0) return
+    this.#hold(organization, place, bytes)
+    this.#letIn()
+  }
+
+  #hold(organization: string, place: Place, bytes: number): void {
+    const heldBytes = (this.#heldBy.get(organization) ?? 0) + bytes - place.bytes
+    this.#heldBytes += bytes - place.bytes
+    place.bytes = bytes
+    if (heldBytes > 0) this.#heldBy.set(organization, heldBytes)
+    else this.#heldBy.delete(organization)
+  }
+
+  #leave(organization: string, waiter: Waiter): void {
+    const left = this.#queues.get(organization)?.filter((other) => other !== waiter) ?? []
+    if (left.length > 0) this.#queues.set(organization, left)
+    else this.#queues.delete(organization)
+    this.#letIn()
+  }
+
+  /** One of each organization in turn, as long as any fits. */
+  #letIn(): void {
+    for (let hasEntered = true; hasEntered; ) {
+      hasEntered = false
+      for (const [organization, [first, ...others]] of [...this.#queues]) {
+        if (!first || !this.#fits(organization, first.bytes)) continue
+        this.#queues.delete(organization)
+        if (others.length > 0) this.#queues.set(organization, others)
+        first.enter()
+        hasEntered = true
+      }
+    }
+  }
+
+  #refusal(organization: string, bytes: number): KisError {
+    if ((this.#heldBy.get(organization) ?? 0) + bytes <= this.#bytesOfOne)
+      return new ServiceUnavailable('The place for large requests', { retryAfterMs: RETRY_AFTER_MS })
+    const mebibytes = Math.floor(this.#bytesOfOne / 1024 / 1024)
+    return new KisError(
+      'rate_limit_exceeded',
+      `Your organization has as many large requests under way as it may: ${mebibytes} MiB. Send fewer at once.`,
+      { retryAfterMs: RETRY_AFTER_MS },
+    )
+  }
+}
+
+/** What its headers say of a body; any length where they do not say it. */
+function saidBytesOf(headers: FastifyRequest['raw']['headers']): number {
+  if (headers['transfer-encoding'] !== undefined) return Number.POSITIVE_INFINITY
+  return Number(headers['content-length'] ?? 0)
+}

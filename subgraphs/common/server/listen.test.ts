@@ -1,0 +1,199 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import fastify from 'fastify'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { eventually } from '../../../test/support/eventually.ts'
+import { systemClock } from '../process/clock.ts'
+import { LargeBodies } from './large-bodies.ts'
+import { APP_OPTIONS, listen, type Refuse } from './listen.ts'
+
+/** Longer than a test may take: what waits for the end of the drain fails. */
+const DRAIN_MS = 600_000
+
+async function server({ hasPeers = false } = {}) {
+  const app = fastify(APP_OPTIONS)
+  app.get('/', async () => 'answered')
+  const listening = await listen(app, { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: DRAIN_MS, hasPeers }, [])
+  const connection = async () => {
+    const accepted = once(app.server, 'connection')
+    const socket = connect({ host: '127.0.0.1', port: Number(new URL(listening.url).port) })
+    await accepted
+    return socket
+  }
+  return { listening, connection }
+}
+
+it.each([{ hasPeers: false }, { hasPeers: true }])(
+  'stops though clients hold connections that never had a request: %o',
+  async (options) => {
+    const { listening, connection } = await server(options)
+    const spare = await connection()
+    const used = await connection()
+    used.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n')
+    await once(used, 'data')
+    const ends = [once(spare, 'close'), once(used, 'close')]
+    for (const socket of [spare, used]) socket.resume()
+    await listening[Symbol.asyncDispose]()
+    await Promise.all(ends)
+  },
+)
+
+it('answers the request of a connection that was opened just before the stop', async () => {
+  const { listening, connection } = await server()
+  const late = await connection()
+  const stopped = listening[Symbol.asyncDispose]()
+  late.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n')
+  const answer = await text(late)
+  expect(answer).toContain('answered')
+  expect(answer).toMatch(/^connection: close/im)
+  await stopped
+})
+
+it('refuses before the app hears of a request, also of one that waits to send its body, and keeps the connection', async () => {
+  const app = fastify(APP_OPTIONS)
+  let heard = 0
+  app.addHook('onRequest', async () => void heard++)
+  app.post('/', async () => 'answered')
+  const refuse: Refuse = ({ headers }, response) => {
+    if (headers.authorization === 'good') return false
+    response.writeHead(503, { 'content-length': 7 }).end('refused')
+    return true
+  }
+  await using listening = await listen(
+    app,
+    { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: DRAIN_MS, hasPeers: false, refuse },
+    [],
+  )
+  const socket = connect({ host: '127.0.0.1', port: Number(new URL(listening.url).port) })
+  let received = ''
+  socket.on('data', (data) => {
+    received += data
+  })
+  const post = (headers: string) => socket.write(`POST / HTTP/1.1\r\nhost: a\r\n${headers}\r\n\r\n`)
+  post('content-length: 3')
+  socket.write('abc')
+  await eventually(() => received.endsWith('refused'))
+  post('authorization: good\r\ncontent-length: 0')
+  await eventually(() => received.endsWith('answered'))
+  post('expect: 100-continue\r\ncontent-length: 3')
+  await eventually(() => received.endsWith('refused'))
+  expect(received).not.toContain('100 Continue')
+  expect(heard).toBe(1)
+  socket.destroy()
+})
+
+const PACE = { leastBytesPerSecond: 16 * 1024, bodyWindowMs: 200, answerWindowMs: 200, maxUnreadBytes: 512 * 1024 * 1024, lookMs: 20 }
+/** More than the kernel's buffers take from a client that does not read. */
+const LARGE_ANSWER = 'x'.repeat(32 * 1024 * 1024)
+
+async function pacedServer(options: { readonly pace?: Partial<typeof PACE>; readonly maxConnections?: number } = {}) {
+  const app = fastify(APP_OPTIONS)
+  const bodies = new LargeBodies({ largestBytes: 500_000, waitMs: 30_000 })
+  let closedAnswers = 0
+  app.addHook('onRequest', async (request, reply) => {
+    reply.raw.once('close', () => closedAnswers++)
+    await bodies.admit(request, reply, () => 'org_1', 1_000_000)
+  })
+  app.post('/', { bodyLimit: 1_000_000 }, async () => 'read')
+  app.get('/large', async () => LARGE_ANSWER)
+  app.get('/', async () => 'answered')
+  const pace = { ...PACE, ...options.pace }
+  const listening = await listen(app, { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, hasPeers: false, ...options, pace }, [])
+  onTestFinished(() => listening[Symbol.asyncDispose]())
+  const client = (text: string) => {
+    const socket = connect({ host: '127.0.0.1', port: Number(new URL(listening.url).port) })
+    socket.on('error', () => undefined)
+    socket.write(text)
+    onTestFinished(() => void socket.destroy())
+    return socket
+  }
+  return { client, closedAnswers: () => closedAnswers }
+}
+
+const post = (bytes: number) => `POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${bytes}\r\n\r\n`
+
+describe('a client that is too slow', () => {
+  it.each([
+    ['sends nothing more', 0],
+    ['sends a byte now and then', 20],
+  ])('with a body is told so, and its place is free: it %s', async (_what, everyMs) => {
+    const { client } = await pacedServer()
+    // Two take all the room.
+    const slow = [client(post(500_000)), client(post(500_000))]
+    const trickling = setInterval(() => {
+      if (everyMs > 0) for (const socket of slow) socket.write(' ')
+    }, everyMs || 1_000)
+    onTestFinished(() => clearInterval(trickling))
+    const answers = slow.map(async (socket) => String((await once(socket, 'data'))[0]))
+    const waiting = client(post(400_000))
+    waiting.write(`"${'x'.repeat(400_000 - 2)}"`)
+    const [answer] = await once(waiting, 'data')
+    expect(String(answer)).toContain('200 OK')
+    for (const text of await Promise.all(answers)) expect(text).toContain('The request came in too slowly')
+  })
+
+  it('is heard out while it keeps the least rate', async () => {
+    const { client } = await pacedServer()
+    const steady = client(post(300_002))
+    steady.write('"')
+    let left = 300_000
+    const sending = setInterval(() => {
+      steady.write('x'.repeat(Math.min(left, 3_000)))
+      left -= 3_000
+      if (left > 0) return
+      clearInterval(sending)
+      steady.write('"')
+    }, 10)
+    onTestFinished(() => clearInterval(sending))
+    expect(String((await once(steady, 'data'))[0])).toContain('200 OK')
+  })
+
+  it('and does not read an answer is cut', async () => {
+    const { client, closedAnswers } = await pacedServer()
+    const deaf = client('GET /large HTTP/1.1\r\nhost: a\r\n\r\n')
+    deaf.pause()
+    await eventually(() => closedAnswers() === 1)
+    let bytes = 0
+    for await (const piece of deaf) bytes += piece.length
+    expect(bytes).toBeLessThan(LARGE_ANSWER.length)
+  })
+
+  it('but reads, gets all of a large answer', async () => {
+    // The kernel takes megabytes at a time.
+    const { client } = await pacedServer({ pace: { answerWindowMs: 3_000 } })
+    const reader = client('GET /large HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')
+    let bytes = 0
+    for await (const piece of reader) {
+      bytes += piece.length
+      await new Promise((resolve) => setTimeout(resolve, 2))
+    }
+    expect(bytes).toBeGreaterThan(LARGE_ANSWER.length)
+  })
+
+  it('goes before the others when all together leave too much unread', async () => {
+    const { client, closedAnswers } = await pacedServer({ pace: { answerWindowMs: 600_000, maxUnreadBytes: 70 * 1024 * 1024 } })
+    const deaf = Array.from({ length: 4 }, () => client('GET /large HTTP/1.1\r\nhost: a\r\n\r\n').pause())
+    await eventually(() => closedAnswers() >= 1)
+    expect(closedAnswers()).toBeLessThan(deaf.length)
+  })
+})
+
+it('makes room for a new connection by idle ones', async () => {
+  const { client } = await pacedServer({ maxConnections: 3 })
+  const idle = Array.from({ length: 3 }, () => client('GET / HTTP/1.1\r\nhost: a\r\n\r\n'))
+  for (const socket of idle) await once(socket, 'data')
+  const answered = async () => text(client('GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')).catch(() => '')
+  await eventually(async () => (await answered()).includes('answered'))
+})
+
+it('lets a client that asks first send its body when there is room, and not before', async () => {
+  const { client } = await pacedServer({ pace: { bodyWindowMs: 600_000 } })
+  const filling = [client(post(500_000)), client(post(500_000))]
+  const asking = client(post(400_000).replace('\r\n\r\n', '\r\nexpect: 100-continue\r\n\r\n'))
+  const answer = once(asking, 'data')
+  await text(client('GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n'))
+  expect(asking.bytesRead).toBe(0)
+  filling[0]!.destroy()
+  expect(String((await answer)[0])).toContain('100 Continue')
+})

@@ -1,0 +1,181 @@
+import { lookup } from 'node:dns/promises'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type AddressInfo, Server, type Socket } from 'node:net'
+import type { FastifyInstance } from 'fastify'
+import { KisError } from '../errors.ts'
+import { IDLE_CONNECTION_MS } from '../link/remote-link.ts'
+import type { Clock } from '../process/clock.ts'
+import { SMALL_BODY_BYTES } from './large-bodies.ts'
+import { PACE, Pace, type PaceLimits } from './pace.ts'
+
+/** Other processes have this long to close their idle connections by themselves: more than they wait. */
+const HANDOVER_MS = IDLE_CONNECTION_MS + 500
+/** A connection on which nothing has come in may just have been opened for a request: that has this long to arrive. */
+const SILENT_MS = 500
+const LOOK_MS = 25
+/** What was ended has this long to say so; then its connection is cut. */
+const CUT_MS = 2_000
+
+/** To send the headers of a request; also to send anything at all on a new connection. */
+const HEADERS_TIMEOUT_MS = 10_000
+/** To send a whole request: 28 MiB at 1 Mbit/s take 4 minutes. Who is slower than the least rate is cut sooner. */
+const REQUEST_TIMEOUT_MS = 300_000
+/** How often connections are looked at: are they in time, do they move? */
+const LOOK_AT_CONNECTIONS_MS = 1_000
+/** Above the 10,000 sockets of subscriptions, so that they leave room for requests. An idle connection is 20 KiB or so. */
+const MAX_CONNECTIONS = 16_384
+/** Connections that wait to be taken on, as far as the system allows (`net.core.somaxconn`). What comes beyond is tried again by the client's system, a second later and more. */
+const BACKLOG = 4_096
+/** After an early answer the client may go on sending for this long; if it were cut sooner, it would lose the answer. */
+const LINGER_MS = 5_000
+
+/** How every app of the service is made, beside what is its own. Its routes name the size of their bodies themselves. */
+export const APP_OPTIONS = {
+  forceCloseConnections: 'idle',
+  return503OnClosing: false,
+  bodyLimit: SMALL_BODY_BYTES,
+  requestTimeout: REQUEST_TIMEOUT_MS,
+  http: { headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: LOOK_AT_CONNECTIONS_MS },
+} as const
+
+/** Something under way in a server. */
+export interface Drainable {
+  /** Takes on nothing new; resolves when nothing is under way any more. HTTP requests are waited for without it. */
+  drain?(): Promise<void>
+  /** Ends what is under way, each with an answer. */
+  end(): void
+}
+
+/** Answers a request that is not taken on, and then gives true. False: the request goes on to the app. */
+export type Refuse = (request: IncomingMessage, response: ServerResponse) => boolean
+
+export interface ListenOptions {
+  readonly host: string
+  readonly port: number
+  /** What each answer's `date` shows, for those who go by it. */
+  readonly clock: Clock
+  /** Asked before anything else is done for a request. Default: every request is taken on. */
+  readonly refuse?: Refuse
+  /** How long what is under way may go on after the server has begun to stop. */
+  readonly drainMs: number
+  /** True: other processes keep connections open, and may be sending a request on an idle one while it would be closed here. */
+  readonly hasPeers: boolean
+  /** Default: 16,384 connections at once. Of more, idle ones make room. */
+  readonly maxConnections?: number
+  /** Default: `PACE`, looked at once a second. */
+  readonly pace?: PaceLimits & { readonly lookMs: number }
+}
+
+/**
+ * Listens. Ends connections whose client is too slow; a request that trickles in is answered `request_timeout`. Disposing stops without failing a request: no connection is taken on, each answer says `connection: close`, what is under way goes on for
+ * `drainMs`, then it is ended, and at last cut. The app must have been made with `APP_OPTIONS`.
+ */
+export async function listen(
+  app: FastifyInstance,
+  options: ListenOptions,
+  parts: readonly Drainable[],
+): Promise<{ readonly url: string } & AsyncDisposable> {
+  const {
+    host,
+    port,
+    clock,
+    drainMs,
+    hasPeers,
+    maxConnections = MAX_CONNECTIONS,
+    pace = { ...PACE, lookMs: LOOK_AT_CONNECTIONS_MS },
+  } = options
+  const unanswered = new Set<ServerResponse>()
+  const connections = new Set<Socket>()
+  app.server.on('connection', (socket: Socket) => {
+    connections.add(socket)
+    socket.once('close', () => connections.delete(socket))
+  })
+  let isStopping = false
+  app.server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
+    response.setHeader('date', clock.now().toUTCString())
+    if (isStopping) response.shouldKeepAlive = false
+    unanswered.add(response)
+    response.once('close', () => {
+      unanswered.delete(response)
+      if (!request.complete && !request.socket.destroyed) endWithin(LINGER_MS, request)
+    })
+  })
+  if (options.refuse) refuseFirst(app, options.refuse)
+  // Whoever admits the body says that it may come.
+  app.server.on('checkContinue', (request, response) => app.server.emit('request', request, response))
+  app.server.maxConnections = maxConnections
+  app.server.on('drop', () => app.server.closeIdleConnections())
+  const judge = new Pace(pace)
+  const looking = setInterval(() => {
+    const requests = [...unanswered].map(({ req }) => req)
+    const { slowBodies, slowReaders } = judge.look(requests, connections, performance.now())
+    for (const request of slowBodies) endSlowBody(request)
+    for (const socket of slowReaders) socket.destroy()
+  }, pace.lookMs).unref()
+  app.addHook('onClose', async () => clearInterval(looking))
+  // By name Fastify would open a second server for the other address, with none of this.
+  const address = host === 'localhost' ? (await lookup(host)).address : host
+  await app.listen({ host: address, port, backlog: BACKLOG })
+  const { port: boundPort } = app.server.address() as AddressInfo
+  return {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${boundPort}`,
+    async [Symbol.asyncDispose]() {
+      isStopping = true
+      for (const response of unanswered) response.shouldKeepAlive = false
+      // That of `http.Server` closes idle connections at once.
+      Server.prototype.close.call(app.server)
+      const cut = Promise.withResolvers<void>()
+      const timers = [
+        // Clients open connections in reserve, as after an abort. Node takes one that never had a request for busy, and would wait for it.
+        setTimeout(
+          () => {
+            for (const socket of connections) if (socket.bytesRead === 0) socket.destroy()
+          },
+          hasPeers ? HANDOVER_MS : SILENT_MS,
+        ),
+        setTimeout(() => {
+          for (const part of parts) part.end()
+        }, drainMs),
+        setTimeout(() => {
+          app.server.closeAllConnections()
+          cut.resolve()
+        }, drainMs + CUT_MS),
+      ]
+      const handedOver = hasPeers ? connectionsEnd(app, Math.min(HANDOVER_MS, drainMs)) : undefined
+      await Promise.race([Promise.all([handedOver, ...parts.map((part) => part.drain?.())]), cut.promise])
+      await app.close()
+      for (const timer of timers) clearTimeout(timer)
+    },
+  }
+}
+
+/** What is refused never comes to the app: under overload most of the time would go there. */
+function refuseFirst(app: FastifyInstance, refuse: Refuse): void {
+  const [counting, ...others] = app.server.listeners('request') as ((request: IncomingMessage, response: ServerResponse) => void)[]
+  app.server.removeAllListeners('request')
+  app.server.on('request', (request, response) => {
+    counting!(request, response)
+    if (!refuse(request, response)) for (const listener of others) listener.call(app.server, request, response)
+  })
+}
+
+/** Resolves when no connection is left, at the latest after `withinMs`. */
+async function connectionsEnd(app: FastifyInstance, withinMs: number): Promise<void> {
+  const deadline = performance.now() + withinMs
+  const count = () => new Promise<number>((resolve) => app.server.getConnections((_error, connections) => resolve(connections ?? 0)))
+  while ((await count()) > 0 && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+}
+
+/** Whoever reads the body answers with the error. */
+function endSlowBody(request: IncomingMessage): void {
+  const error = new KisError('request_timeout', 'The request came in too slowly. Send it again over a faster connection.')
+  if (request.listenerCount('error') > 0) request.emit('error', error)
+  else request.destroy()
+}
+
+/** Its socket is cut unless the rest of the request has come by then. */
+function endWithin(ms: number, request: IncomingMessage): void {
+  setTimeout(() => {
+    if (!request.complete) request.socket.destroy()
+  }, ms).unref()
+}

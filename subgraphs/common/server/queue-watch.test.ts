@@ -1,0 +1,139 @@
+import { describe, expect, it, vi } from 'vitest'
+import { silentLog } from '../process/log.ts'
+import { QueueWatch } from './queue-watch.ts'
+
+/** A watch whose time is told, and whose looks are made, by the test. */
+function watched() {
+  let nowMs = 0
+  const warn = vi.fn()
+  const info = vi.fn()
+  const watch = new QueueWatch({ ...silentLog, warn, info } as never, () => nowMs)
+  watch[Symbol.dispose]()
+  return {
+    watch,
+    warn,
+    info,
+    /** So much time passes, with a look in every 20 ms of it. */
+    pass(ms: number) {
+      for (const endMs = nowMs + ms; nowMs < endMs; ) {
+        nowMs += 20
+        watch.look()
+      }
+    },
+    /** The event loop does nothing else for so long. */
+    block(ms: number) {
+      nowMs += ms
+      watch.look()
+    },
+  }
+}
+
+describe('QueueWatch', () => {
+  it('finds no queue in a process that comes to everything in time', () => {
+    const { watch, pass } = watched()
+    pass(10_000)
+    expect([watch.ageMs, watch.stands()]).toEqual([0, false])
+  })
+
+  it('tells how long the oldest that waits has waited', () => {
+    const { watch, pass } = watched()
+    const first = watch.wait()
+    pass(100)
+    const second = watch.wait()
+    pass(100)
+    expect(watch.ageMs).toBe(200)
+    first()
+    expect(watch.ageMs).toBe(100)
+    second()
+    expect(watch.ageMs).toBe(0)
+  })
+
+  it('calls a queue standing when it had old work for 1.5 s, and not a second after it is empty', () => {
+    const { watch, pass } = watched()
+    pass(5_000)
+    const ended = watch.wait()
+    pass(1_700)
+    expect(watch.stands()).toBe(false)
+    pass(200)
+    expect(watch.stands()).toBe(true)
+    ended()
+    pass(1_100)
+    expect(watch.stands()).toBe(false)
+  })
+
+  it('calls one standing that empties between clients who come back together, and none that is seldom there', () => {
+    const often = watched()
+    for (let i = 0; i < 5; i++) {
+      often.block(600)
+      often.pass(400)
+    }
+    expect(often.watch.stands()).toBe(true)
+
+    const seldom = watched()
+    for (let i = 0; i < 5; i++) {
+      seldom.block(600)
+      seldom.pass(1_200)
+    }
+    expect(seldom.watch.stands()).toBe(false)
+  })
+
+  it('does not take one long pause for a queue that stands', () => {
+    const { watch, pass, block } = watched()
+    pass(5_000)
+    block(8_000)
+    pass(100)
+    expect(watch.stands()).toBe(false)
+  })
+
+  it('takes the pauses of a start for no queue', () => {
+    const { watch, pass, block } = watched()
+    for (const pauseMs of [400, 1_800, 350, 900]) {
+      block(pauseMs)
+      pass(100)
+    }
+    for (let request = 0; request < 100; request++) expect(watch.stands()).toBe(false)
+  })
+
+  it('takes an event loop that is always a little late for no queue', () => {
+    const { watch, block } = watched()
+    for (let i = 0; i < 100; i++) block(100)
+    expect(watch.stands()).toBe(false)
+  })
+
+  it('logs what was under way when the event loop was blocked, the newest first, and at most once a second', () => {
+    const { watch, warn, pass, block } = watched()
+    watch.begin('ListModels')
+    pass(100)
+    watch.begin('Search')
+    watch.begin('ListKeys')()
+    block(500)
+    expect(warn).toHaveBeenCalledExactlyOnceWith(
+      { blockedMs: 480, operations: ['Search (500 ms)', 'ListKeys (500 ms)', 'ListModels (600 ms)'], underWay: 2 },
+      'the event loop was blocked',
+    )
+    block(300)
+    expect(warn).toHaveBeenCalledTimes(1)
+    pass(1_000)
+    block(300)
+    expect(warn).toHaveBeenCalledTimes(2)
+  })
+
+  it('warns of nothing while there is nothing to name, as at a start', () => {
+    const { watch, warn, info, pass, block } = watched()
+    block(2_000)
+    expect([warn.mock.calls.length, info.mock.calls.length]).toEqual([0, 1])
+    pass(1_000)
+    watch.begin('Search')
+    block(2_000)
+    expect([warn.mock.calls.length, info.mock.calls.length]).toEqual([1, 1])
+  })
+
+  it('names a real pause', async () => {
+    const warn = vi.fn()
+    using watch = new QueueWatch({ ...silentLog, warn } as never)
+    watch.begin('Slow')
+    for (const until = performance.now() + 400; performance.now() < until; );
+    await vi.waitFor(() => expect(warn).toHaveBeenCalled())
+    expect(warn.mock.calls[0]![0].operations[0]).toMatch(/^Slow \(\d+ ms\)$/)
+  })
+})

@@ -1,0 +1,227 @@
+import fastify, { type FastifyInstance } from 'fastify'
+import { type ExecutionResult, GraphQLError, parse } from 'graphql'
+import { useServer } from 'graphql-ws/use/ws'
+import mercurius from 'mercurius'
+import { WebSocketServer } from 'ws'
+import { ERRORS } from '../../../schema/errors.ts'
+import { KisError } from '../errors.ts'
+import type { PrincipalTokens } from '../identity/principal-token.ts'
+import { formatError, graphqlBody } from '../link/graphql-errors.ts'
+import type { Link, LinkContext, Operation } from '../link/link.ts'
+import { localLink, MAX_TEXT_CHARACTERS } from '../link/local-link.ts'
+import { MAX_SERVICE_FRAME_BYTES } from '../link/remote-link.ts'
+import type { Subgraph } from '../link/subgraph.ts'
+import { nameOf, watchedLink } from '../link/watched-link.ts'
+import type { Clock } from '../process/clock.ts'
+import type { Log } from '../process/log.ts'
+import { healthRoutes } from './health.ts'
+import { LargeBodies } from './large-bodies.ts'
+import { APP_OPTIONS, listen } from './listen.ts'
+import type { QueueWatch } from './queue-watch.ts'
+import { EndedByRestart, ORDERLY_CLOSE, refusal, SocketDrain } from './socket-drain.ts'
+import { refuseUpgrade, Strangers } from './strangers.ts'
+import { answerUnreadable } from './unreadable.ts'
+
+/** Uploads come through here: 25 MiB as base64 and a little more. Plans may allow larger files. */
+const MAX_BODY_BYTES = 48 * 1024 * 1024
+const PATH = '/graphql'
+/** Operations that Mercurius keeps parsed, by number: it keeps up to twice as many, of half a megabyte at most. The gateway's and the services' own are fewer. */
+const MAX_DOCUMENTS = 128
+/** A link that says nothing for this long after connecting is cut. */
+const INIT_TIMEOUT_MS = 3_000
+
+export interface ServeOptions {
+  readonly host: string
+  /** 0: any free port. */
+  readonly port: number
+  readonly clock: Clock
+  readonly drainMs: number
+  /** Until it resolves every operation is refused, for another replica to take it. Default: none is. */
+  readonly opened?: Promise<unknown>
+  /** For `/readyz`. Default: those of the subgraph. */
+  readonly problems?: () => Promise<readonly string[]>
+  readonly tokens: PrincipalTokens
+  /** Is told of the operations under way. Default: nobody is. */
+  readonly watch?: Pick<QueueWatch, 'begin'>
+  readonly log: Log
+}
+
+/**
+ * Serves a subgraph to the other processes: queries and mutations over HTTP by Mercurius, subscriptions by graphql-ws's own server (Mercurius runs
+ * a subscription to its end when its client leaves while `subscribe` is pending: a model would go on billing). Only signed callers are answered.
+ * Disposing drains for `drainMs`.
+ */
+export async function serveSubgraph(
+  subgraph: Subgraph,
+  { host, port, clock, drainMs, opened, problems = () => subgraph.problems(), tokens, watch, log }: ServeOptions,
+): Promise<{ readonly url: string } & AsyncDisposable> {
+  const app = fastify({ ...APP_OPTIONS, clientErrorHandler: (error, socket) => answerUnreadable(error, socket, '', graphqlBody) })
+  const bodies = new LargeBodies({ largestBytes: MAX_BODY_BYTES })
+  const callerOf = (authorization: unknown) =>
+    tokens.verify(typeof authorization === 'string' ? authorization.replace(/^Bearer /, '') : undefined, subgraph.name)
+
+  const drain = new SocketDrain(opened)
+  let hasOpened = !opened
+  opened?.then(
+    () => {
+      hasOpened = true
+    },
+    // The start ends with it.
+    () => undefined,
+  )
+  app.decorateRequest('link', null)
+  app.addHook('onRoute', (route) => {
+    if (route.url === PATH) route.bodyLimit = MAX_BODY_BYTES
+  })
+  // Before the body is read, so that strangers cannot fill the memory.
+  app.addHook('onRequest', async (request, reply) => {
+    if (request.routeOptions.url !== PATH) return
+    if (!hasOpened) return reply.code(503).send({ errors: refusal() })
+    const requestId = String(request.headers['x-request-id'] ?? '')
+    try {
+      const gone = new AbortController()
+      reply.raw.once('close', () => gone.abort())
+      const caller = await callerOf(request.headers.authorization)
+      ;(request as { link?: LinkContext }).link = { caller, requestId, signal: gone.signal }
+      await bodies.admit(request, reply, () => ('service' in caller ? caller.service : caller.organizationId), MAX_BODY_BYTES)
+    } catch (error) {
+      if (!(error instanceof KisError)) throw error
+      return reply.code(ERRORS[error.code].status).send(graphqlBody(error))
+    }
+  })
+  app.addHook('preHandler', async (request, reply) => {
+    if (request.routeOptions.url !== PATH) return
+    const operation = (request.body ?? {}) as Partial<Operation>
+    if (typeof operation.query !== 'string' || operation.query.length > MAX_TEXT_CHARACTERS)
+      return reply.code(400).send(graphqlBody(new KisError('invalid_request', 'The request has no operation, or one that is too long.')))
+    const end = watch?.begin(nameOf(subgraph.name, operation))
+    if (end) reply.raw.once('close', end)
+  })
+  healthRoutes(app, problems, log)
+  await app.register(mercurius, {
+    schema: subgraph.schema,
+    graphiql: false,
+    subscription: false,
+    cache: MAX_DOCUMENTS,
+    graphql: { parseOptions: { noLocation: true } },
+    context: (request) => subgraph.contextOf((request as { link?: LinkContext }).link!) as never,
+    errorFormatter: (result, context) => ({
+      statusCode: 200,
+      response: {
+        data: result.data ?? null,
+        errors: complaints(result.errors ?? []).map((error) =>
+          formatError(error, log, (context as unknown as LinkContext).requestId ?? ''),
+        ) as never,
+      },
+    }),
+  })
+  const link = localLink(subgraph, log)
+  const sockets = serveSubscriptions(app, watch ? watchedLink(link, subgraph.name, watch) : link, callerOf, drain)
+  const server = await listen(app, { host, port, clock, drainMs, hasPeers: true }, [drain])
+  return {
+    url: server.url,
+    async [Symbol.asyncDispose]() {
+      await server[Symbol.asyncDispose]()
+      await sockets.dispose()
+    },
+  }
+}
+
+interface LinkCall {
+  readonly operation: Operation
+  readonly linkContext: LinkContext
+}
+
+interface SocketExtra extends Record<PropertyKey, unknown> {
+  caller?: LinkContext['caller']
+}
+
+function serveSubscriptions(
+  app: FastifyInstance,
+  link: Link,
+  callerOf: (authorization: unknown) => Promise<LinkContext['caller']>,
+  drain: SocketDrain,
+) {
+  const strangers = new Strangers()
+  const wss = new WebSocketServer({ noServer: true, path: PATH, maxPayload: MAX_SERVICE_FRAME_BYTES, perMessageDeflate: false })
+  app.server.on('upgrade', (request, connection, head) => {
+    connection.on('error', () => connection.destroy())
+    if (!wss.shouldHandle(request)) return refuseUpgrade(connection, '404 Not Found')
+    if (strangers.isFull) return refuseUpgrade(connection, '503 Service Unavailable')
+    wss.handleUpgrade(request, connection, head, (socket) => {
+      strangers.enter(connection)
+      wss.emit('connection', socket, request)
+    })
+  })
+  return useServer<Record<string, unknown>, SocketExtra>(
+    {
+      connectionInitWaitTimeout: INIT_TIMEOUT_MS,
+      async onConnect(context) {
+        try {
+          context.extra.caller = await callerOf(context.connectionParams?.authorization)
+        } catch {
+          return false
+        }
+        strangers.know(context.extra.request.socket)
+        if (!drain.takesOn) {
+          context.extra.socket.close(ORDERLY_CLOSE, 'Going away')
+          return false
+        }
+        drain.opened(context)
+        return true
+      },
+      onClose: (context) => drain.closed(context),
+      // The link parses, checks and formats; graphql-ws wants arguments with a document to tell subscriptions from the rest.
+      onSubscribe: (context, _id, { query, variables, operationName, extensions }) => {
+        if (!drain.takesOn) return refusal()
+        const operation = { query, variables: variables ?? undefined, operationName: operationName ?? undefined }
+        const requestId = typeof extensions?.requestId === 'string' ? extensions.requestId : ''
+        const linkContext = { caller: context.extra.caller ?? null, requestId, signal: new AbortController().signal }
+        return {
+          schema: undefined as never,
+          document: parse(query),
+          operationName: operationName ?? null,
+          contextValue: { operation, linkContext },
+        }
+      },
+      execute: async ({ contextValue }) => {
+        const { operation, linkContext } = contextValue as LinkCall
+        return withErrorObjects(await link.execute(operation, linkContext))
+      },
+      subscribe: ({ contextValue }) => {
+        const { operation, linkContext } = contextValue as LinkCall
+        const events = drain.results(link.subscribe(operation, linkContext), () => ({ errors: [asGraphQLError(new EndedByRestart())] }))
+        return {
+          [Symbol.asyncIterator]() {
+            return this
+          },
+          next: async () => {
+            const item = await events.next()
+            return item.done ? item : { done: false, value: withErrorObjects(item.value) }
+          },
+          return: () => events.return!(),
+        } as never
+      },
+    },
+    wss,
+  )
+}
+
+/** graphql-ws calls `toJSON` of each error, and closes the whole socket when there is none. */
+function withErrorObjects(result: ExecutionResult): ExecutionResult {
+  return result.errors ? { ...result, errors: result.errors.map(asGraphQLError) } : result
+}
+
+/** Mercurius wraps what parsing and validation found into one error of its own. */
+function complaints(errors: readonly (GraphQLError | Error)[]): readonly GraphQLError[] {
+  return errors.flatMap((error) => {
+    const found = (error as { originalError?: { errors?: unknown } }).originalError?.errors
+    return Array.isArray(found) ? (found as Error[]).map(asGraphQLError) : [asGraphQLError(error)]
+  })
+}
+
+function asGraphQLError(error: Error): GraphQLError {
+  if (error instanceof GraphQLError) return error
+  const { message, path, extensions } = error as GraphQLError
+  return new GraphQLError(message, { path: path ?? null, extensions: extensions ?? null })
+}

@@ -1,0 +1,59 @@
+import type { ProtocolObject } from '../../ports/engines.ts'
+
+/** Typed views of a completion and of chunks. They are computed only when asked for, and an engine's odd answer gives nulls, never a failure. */
+
+export interface ToolCall {
+  readonly id: string
+  readonly name: string
+  readonly arguments: string
+}
+
+interface Choice {
+  readonly index?: unknown
+  readonly message?: Readonly<Record<string, unknown>> | null
+  readonly delta?: Readonly<Record<string, unknown>> | null
+  readonly finish_reason?: unknown
+}
+
+const FINISH_REASONS = ['stop', 'length', 'tool_calls', 'content_filter', 'function_call']
+
+export function choicesOf({ choices }: ProtocolObject): readonly Choice[] {
+  return Array.isArray(choices) ? choices : []
+}
+
+export function textOf({ message }: Choice): string | null {
+  return textOrNull(message?.content)
+}
+
+export function refusalOf({ message }: Choice): string | null {
+  return textOrNull(message?.refusal)
+}
+
+export function finishReasonOf({ finish_reason }: Choice): string | null {
+  return FINISH_REASONS.includes(finish_reason as string) ? (finish_reason as string) : null
+}
+
+export function toolCallsOf({ message }: Choice): readonly ToolCall[] {
+  if (!Array.isArray(message?.tool_calls)) return []
+  return message.tool_calls.map((call) => ({
+    id: String(call?.id ?? ''),
+    name: String(call?.function?.name ?? ''),
+    arguments: String(call?.function?.arguments ?? ''),
+  }))
+}
+
+/** What the chunks say of the first choice. */
+export function firstChoiceDelta(chunks: readonly ProtocolObject[]): { readonly text: string; readonly finishReason: string | null } {
+  let text = ''
+  let finishReason: string | null = null
+  for (const choice of chunks.flatMap(choicesOf)) {
+    if ((choice.index ?? 0) !== 0) continue
+    text += textOrNull(choice.delta?.content) ?? ''
+    finishReason = finishReasonOf(choice) ?? finishReason
+  }
+  return { text, finishReason }
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
+}

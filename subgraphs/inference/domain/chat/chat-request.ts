@@ -1,0 +1,158 @@
+import { checkBoolean, checkLength, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../../../common/check.ts'
+import type { ProtocolObject } from '../../ports/engines.ts'
+import type { Model } from '../catalog.ts'
+import { checkMessages } from './chat-messages.ts'
+import { checkTools } from './chat-tools.ts'
+import { checkResponseFormat } from './response-format.ts'
+import { checkSampling } from './sampling-fields.ts'
+
+export type Message = ProtocolObject
+
+/** A chat completion request whose known fields have been checked; the others are as they came. */
+export interface ChatRequest extends ProtocolObject {
+  readonly model: string
+  readonly messages: readonly Message[]
+  readonly n?: number | null
+  readonly max_tokens?: number | null
+  readonly max_completion_tokens?: number | null
+}
+
+/** Bounds of the protocol (OpenAI's API reference, "Create chat completion"). */
+const MAX_METADATA = { pairs: 16, keyLength: 64, valueLength: 512 } as const
+const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
+const VERBOSITIES = ['low', 'medium', 'high']
+const MAX_IDENTIFIER_LENGTH = 64
+/** Longer than any model's id; what is not found is repeated in the answer. */
+const MAX_MODEL_LENGTH = 300
+
+/**
+ * Checks what the protocol says of a request; `isStream`: whether it is served as a stream, whatever its own `stream` says.
+ * @throws {KisError} with the path of the first thing that is wrong. Fields that the service does not know pass.
+ */
+export function checkChatRequest(value: unknown, isStream: boolean): ChatRequest {
+  const request = objectAt(value, 'request')
+  if (textAt(request.model, 'model') === '') refuse('missing_required_parameter', 'model', 'You must provide a model.')
+  checkLength(request.model as string, 'model', MAX_MODEL_LENGTH)
+  checkMessages(request.messages)
+  checkSampling(request)
+  checkStream(request, isStream)
+  checkTools(request)
+  checkResponseFormat(request.response_format, request.messages as readonly Message[])
+  checkManner(request)
+  checkBookkeeping(request)
+  checkPriced(request)
+  return request as ChatRequest
+}
+
+/** What the model cannot do. A response format is no such thing: a model that does not know it answers anyway. @throws {KisError} */
+export function checkAgainstModel(request: ChatRequest, model: Model): void {
+  const hasTools = ['tools', 'functions'].find((field) => Array.isArray(request[field]) && (request[field] as unknown[]).length > 0)
+  if (hasTools && !model.supports.has('tools')) refuse('unsupported_value', hasTools, `The model \`${model.id}\` does not call tools.`)
+  if (model.supports.has('vision')) return
+  for (const [index, { content }] of request.messages.entries()) {
+    const image = Array.isArray(content) ? content.findIndex((part) => part.type === 'image_url') : -1
+    if (image >= 0) refuse('unsupported_value', `messages[${index}].content[${image}]`, `The model \`${model.id}\` does not read images.`)
+  }
+}
+
+/** The request as the engine gets it: without a response format, an effort or a cache where the model has none, of which `warn` hears. */
+export function requestFor(model: Model, request: ChatRequest, warn: (field: string) => void): ProtocolObject {
+  return withCache(model, withFormat(model, withEffort(model, request, warn), warn), warn)
+}
+
+function withFormat(model: Model, request: ProtocolObject, warn: (field: string) => void): ProtocolObject {
+  const { response_format: format, ...rest } = request
+  if (isAbsent(format) || model.supports.has('response_schema')) return request
+  if ((format as { type?: unknown }).type !== 'text') warn('response_format')
+  return rest
+}
+
+/** Writing to a vendor's cache has a price of its own, and the catalog's is that of five minutes: nothing is kept longer. */
+function withCache(model: Model, request: ProtocolObject, warn: (field: string) => void): ProtocolObject {
+  const { cache_control: cache, ...rest } = request
+  if (isAbsent(cache)) return request
+  if (model.supports.has('prompt_cache')) return { ...rest, cache_control: { type: 'ephemeral' } }
+  warn('cache_control')
+  return rest
+}
+
+/**
+ * `reasoning_effort_if_supported` is a field of ours, for clients that ask every model alike: vendors refuse a `reasoning_effort` of a model that does
+ * not reason, and only the catalog knows which do. A `reasoning_effort` is sent as it is.
+ */
+function withEffort(model: Model, request: ProtocolObject, warn: (field: string) => void): ProtocolObject {
+  const { reasoning_effort_if_supported: effort, ...rest } = request
+  if (effort === undefined) return request
+  if (isAbsent(effort) || !isAbsent(rest.reasoning_effort)) return rest
+  if (model.supports.has('reasoning')) return { ...rest, reasoning_effort: effort }
+  warn('reasoning_effort')
+  return rest
+}
+
+/** The most output tokens of one choice that the caller wants. */
+export function outputTokensAsked({ max_completion_tokens, max_tokens }: ChatRequest): number | null {
+  return max_completion_tokens ?? max_tokens ?? null
+}
+
+function checkStream(request: ProtocolObject, isStream: boolean): void {
+  checkBoolean(request.stream, 'stream')
+  if (request.stream === true && !isStream) {
+    refuse('invalid_request', 'stream', "'stream' is true: use the subscription `chatCompletion`.")
+  }
+  if (isAbsent(request.stream_options)) return
+  if (!isStream) refuse('invalid_request', 'stream_options', "'stream_options' needs 'stream' to be true.")
+  const { include_usage, include_obfuscation } = objectAt(request.stream_options, 'stream_options')
+  checkBoolean(include_usage, 'stream_options.include_usage')
+  checkBoolean(include_obfuscation, 'stream_options.include_obfuscation')
+}
+
+/** How the answer is to be thought out and worded. */
+function checkManner({ verbosity, prediction, ...rest }: ProtocolObject): void {
+  for (const field of ['reasoning_effort', 'reasoning_effort_if_supported'])
+    if (!isAbsent(rest[field])) checkOneOf(textAt(rest[field], field), field, EFFORTS)
+  if (!isAbsent(verbosity)) checkOneOf(textAt(verbosity, 'verbosity'), 'verbosity', VERBOSITIES)
+  if (!isAbsent(prediction)) checkOneOf(objectAt(prediction, 'prediction').type, 'prediction.type', ['content'])
+}
+
+/** What the engine keeps beside the answer. */
+function checkBookkeeping(request: ProtocolObject): void {
+  for (const field of ['user', 'safety_identifier', 'prompt_cache_key', 'service_tier']) {
+    if (!isAbsent(request[field])) textAt(request[field], field)
+  }
+  if (!isAbsent(request.safety_identifier)) checkLength(request.safety_identifier as string, 'safety_identifier', MAX_IDENTIFIER_LENGTH)
+  checkBoolean(request.store, 'store')
+  checkMetadata(request.metadata)
+}
+
+/** OpenAI's queues above the usual one; `fast` is its newer name of `priority`. */
+const DEARER_TIERS = ['priority', 'fast', 'ultrafast']
+
+/** No price of the catalog is that of a vendor's priority queue, of spoken answers or of searches of the web, which cost more than tokens. */
+function checkPriced({ service_tier, modalities, audio, web_search_options }: ProtocolObject): void {
+  if (DEARER_TIERS.includes(service_tier as string)) {
+    refuse('unsupported_value', 'service_tier', `'service_tier' may not be '${service_tier}': no price of the catalog covers it.`)
+  }
+  if (!isAbsent(modalities)) {
+    for (const [index, modality] of listAt(modalities, 'modalities', 1, 2).entries()) checkOneOf(modality, `modalities[${index}]`, ['text'])
+  }
+  if (!isAbsent(audio)) refuse('unsupported_value', 'audio', 'Answers are text; spoken ones are not offered.')
+  if (!isAbsent(web_search_options)) {
+    refuse(
+      'unsupported_value',
+      'web_search_options',
+      "Searches of the web by the vendor are not offered; give the model a tool for it in 'tools'.",
+    )
+  }
+}
+
+function checkMetadata(value: unknown): void {
+  if (isAbsent(value)) return
+  const pairs = Object.entries(objectAt(value, 'metadata'))
+  if (pairs.length > MAX_METADATA.pairs) {
+    refuse('array_above_max_length', 'metadata', `'metadata' must have at most ${MAX_METADATA.pairs} pairs; it has ${pairs.length}.`)
+  }
+  for (const [key, text] of pairs) {
+    checkLength(key, 'metadata', MAX_METADATA.keyLength)
+    checkLength(textAt(text, `metadata.${key}`), `metadata.${key}`, MAX_METADATA.valueLength)
+  }
+}

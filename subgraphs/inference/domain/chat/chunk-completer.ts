@@ -1,0 +1,93 @@
+import type { ProtocolObject } from '../../ports/engines.ts'
+import { reportedUsage, type Usage } from '../money/usage.ts'
+import { type AnswerNames, endOf, headOf, isIndex, isText, objectOf, usageOf } from './complete-answer.ts'
+import { ToolCallDeltas } from './tool-call-deltas.ts'
+
+interface OpenChoice {
+  readonly calls: ToolCallDeltas
+  isFinished: boolean
+}
+
+/**
+ * Makes the chunks of one streamed answer what the protocol says of all of them together: one `id`, `created` and `model`, a delta with the role first
+ * in each choice, `finish_reason` null until a choice's last, calls of tools by stable indices, and the usage once, in a last chunk without choices.
+ * What the engine said stays as it is; clients of strict types break on what is missing, and count twice what comes twice.
+ */
+export class ChunkCompleter {
+  readonly #names: AnswerNames
+  #head: ProtocolObject | undefined
+  readonly #choices = new Map<number, OpenChoice>()
+  /** Chunks without an id from before the first with one, which have no choices either: reports of a vendor's filter. */
+  #nameless: ProtocolObject[] = []
+  /** The last that came with a usage. */
+  #usageChunk: ProtocolObject | undefined
+
+  constructor(names: AnswerNames) {
+    this.#names = names
+  }
+
+  write(chunks: readonly ProtocolObject[]): readonly ProtocolObject[] {
+    return chunks.flatMap((chunk) => this.#chunk(chunk))
+  }
+
+  /**
+   * The end of an answer that ended well, or `isCut` where the call ended; `counted`: what it used, where the engine said nothing of it. Nothing, if
+   * nothing was said.
+   */
+  end(counted: Usage, isCut = false): readonly ProtocolObject[] {
+    const head = this.#head
+    if (!head) return []
+    const ends = [...this.#choices].flatMap(([index, { calls, isFinished }]) =>
+      isFinished ? [] : [{ ...head, choices: [{ index, delta: {}, logprobs: null, finish_reason: isCut ? 'length' : endOf(calls.any) }] }],
+    )
+    return [...ends, { ...this.#usageChunk, ...head, choices: [], usage: usageOf(this.#usageChunk ?? {}, counted) }]
+  }
+
+  #chunk(chunk: ProtocolObject): readonly ProtocolObject[] {
+    const choices = Array.isArray(chunk.choices) ? chunk.choices : []
+    if (!this.#head && choices.length === 0 && !isText(chunk.id)) {
+      this.#nameless.push(chunk)
+      return []
+    }
+    const before = this.#head ? [] : this.#open(chunk)
+    if (reportedUsage(chunk)) this.#usageChunk = choices.length > 0 ? { usage: chunk.usage } : chunk
+    if (chunk.usage && choices.length === 0) return before
+    const opening: ProtocolObject[] = []
+    const completed = choices.map((choice, position) => this.#choice(objectOf(choice), position, opening))
+    return [...before, ...opening, { ...withoutUsage(chunk), ...this.#head, choices: completed }]
+  }
+
+  #open(chunk: ProtocolObject): readonly ProtocolObject[] {
+    const head = headOf(chunk, 'chat.completion.chunk', this.#names)
+    this.#head = head
+    const waiting = this.#nameless.map((each) => ({ ...withoutUsage(each), ...head, choices: [] }))
+    this.#nameless = []
+    return waiting
+  }
+
+  #choice(choice: ProtocolObject, position: number, opening: ProtocolObject[]): ProtocolObject {
+    const index = isIndex(choice.index) ? (choice.index as number) : position
+    const { role, ...rest } = objectOf(choice.delta)
+    let open = this.#choices.get(index)
+    let delta: ProtocolObject = rest
+    if (!open) {
+      open = { calls: new ToolCallDeltas(this.#names), isFinished: false }
+      this.#choices.set(index, open)
+      if (isText(role)) delta = { role, ...rest }
+      else {
+        const first = { role: 'assistant', content: '', refusal: null }
+        opening.push({ ...this.#head, choices: [{ index, delta: first, logprobs: null, finish_reason: null }] })
+      }
+    }
+    if (Array.isArray(delta.tool_calls)) delta = { ...delta, tool_calls: delta.tool_calls.map((call) => open.calls.write(objectOf(call))) }
+    const finishReason = isText(choice.finish_reason) ? choice.finish_reason : null
+    open.isFinished ||= finishReason !== null
+    return { ...choice, index, delta, finish_reason: finishReason }
+  }
+}
+
+function withoutUsage(chunk: ProtocolObject): ProtocolObject {
+  if (!chunk.usage) return chunk
+  const { usage: _, ...rest } = chunk
+  return rest
+}

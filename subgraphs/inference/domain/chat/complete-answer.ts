@@ -1,0 +1,85 @@
+import type { ProtocolObject } from '../../ports/engines.ts'
+import { reportedUsage, type Usage } from '../money/usage.ts'
+
+/** What names an answer whose engine does not. */
+export interface AnswerNames {
+  /** Makes an id, `chatcmpl-…` for the answer or `call_…` for a call of a tool. */
+  idOf(kind: 'chatcmpl' | 'call'): string
+  readonly model: string
+  /** Unix seconds. */
+  readonly created: number
+}
+
+/**
+ * A completion with every key that the protocol requires. Clients of strict types break on one that is missing; what the engine did say stays as it
+ * is, and `usage`, where it gave none, is what the call is charged by.
+ */
+export function completedAnswer(answer: ProtocolObject, names: AnswerNames, usage: Usage): ProtocolObject {
+  const { choices } = answer
+  return {
+    ...answer,
+    ...headOf(answer, 'chat.completion', names),
+    ...(Array.isArray(choices) && { choices: choices.map((choice, index) => completedChoice(objectOf(choice), index, names)) }),
+    usage: usageOf(answer, usage),
+  }
+}
+
+/** Names of an answer, the same on every chunk of it. */
+export function headOf({ id, created, model }: ProtocolObject, object: string, names: AnswerNames): ProtocolObject {
+  return {
+    id: isText(id) ? id : names.idOf('chatcmpl'),
+    object,
+    created: Number.isSafeInteger(created) && (created as number) > 0 ? created : names.created,
+    model: isText(model) ? model : names.model,
+  }
+}
+
+/** What the engine reports, else what was counted, in the protocol's words, where cached tokens are among the prompt's. */
+export function usageOf({ usage }: ProtocolObject, counted: Usage): ProtocolObject {
+  if (reportedUsage({ usage })) {
+    const { prompt_tokens: prompt, completion_tokens: completion } = usage as Readonly<Record<string, number>>
+    return { total_tokens: prompt! + completion!, ...(usage as ProtocolObject) }
+  }
+  const { inputTokens, cachedInputTokens, outputTokens } = counted.quantities
+  const prompt = inputTokens + cachedInputTokens
+  return { prompt_tokens: prompt, completion_tokens: outputTokens, total_tokens: prompt + outputTokens }
+}
+
+export function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== ''
+}
+
+export function isIndex(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}
+
+export function objectOf(value: unknown): ProtocolObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as ProtocolObject) : {}
+}
+
+/** The word for the end of a choice whose engine gave none. Clients wait for one, and go on after calls of tools by `tool_calls` only. */
+export function endOf(hasCalls: boolean): string {
+  return hasCalls ? 'tool_calls' : 'stop'
+}
+
+function completedChoice(choice: ProtocolObject, position: number, names: AnswerNames): ProtocolObject {
+  const message = objectOf(choice.message)
+  const calls = Array.isArray(message.tool_calls) && message.tool_calls.length > 0 ? message.tool_calls : undefined
+  return {
+    ...choice,
+    index: isIndex(choice.index) ? choice.index : position,
+    message: {
+      ...message,
+      role: message.role ?? 'assistant',
+      content: message.content ?? null,
+      refusal: message.refusal ?? null,
+      ...(calls && { tool_calls: calls.map((call) => completedCall(objectOf(call), names)) }),
+    },
+    logprobs: choice.logprobs ?? null,
+    finish_reason: isText(choice.finish_reason) ? choice.finish_reason : endOf(calls !== undefined),
+  }
+}
+
+function completedCall(call: ProtocolObject, names: AnswerNames): ProtocolObject {
+  return { ...call, id: isText(call.id) ? call.id : names.idOf('call'), type: call.type ?? 'function' }
+}

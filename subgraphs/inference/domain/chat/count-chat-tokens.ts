@@ -1,0 +1,109 @@
+import { KisError } from '../../../common/errors.ts'
+import type { ProtocolObject } from '../../ports/engines.ts'
+import type { Model } from '../catalog.ts'
+import { estimateTokens } from '../money/estimate-tokens.ts'
+import { choicesOf } from './chat-answer.ts'
+import type { ChatRequest } from './chat-request.ts'
+
+/** Role and separators of one message (OpenAI's cookbook, "How to count tokens": 3, and 1 for a name). */
+const TOKENS_PER_MESSAGE = 4
+/** Braces, quotes and commas around one field of a schema. */
+const TOKENS_PER_FIELD = 2
+/** Far deeper than any schema; keeps the walk off the end of the stack. */
+const MAX_DEPTH = 64
+/** Vendors send about one token an event; a longer piece is several tokens in one. */
+const LONGEST_SINGLE_TOKEN = 16
+/** Texts of long words have shorter tokens than this on average (English 4 to 5 units, all other languages fewer). */
+const UNITS_OF_LONG_TOKEN = 8
+
+/** What a request sends to a model: its images, and the tokens of all the rest, estimated from above. */
+export interface InputSize {
+  readonly textTokens: number
+  readonly images: number
+  /** Of the images, those with `detail: low`. */
+  readonly lowImages: number
+}
+
+/** The tokens of a request's input at a model, from above. */
+export function inputTokensOf({ textTokens, images, lowImages }: InputSize, { imageTokens, lowImageTokens }: Model): number {
+  return textTokens + (images - lowImages) * imageTokens + lowImages * lowImageTokens
+}
+
+/** Messages, tools and schema. @throws {KisError} nested too deep. */
+export function inputSizeOf(request: ChatRequest): InputSize {
+  let textTokens = 0
+  let images = 0
+  let lowImages = 0
+  for (const message of request.messages) {
+    textTokens += TOKENS_PER_MESSAGE
+    for (const field in message) {
+      const value = message[field]
+      if (field === 'role') continue
+      if (field !== 'content' || !Array.isArray(value)) textTokens += valueTokens(value, 0)
+      else {
+        for (const part of value) {
+          if (part.type === 'image_url') {
+            images += 1
+            if (part.image_url.detail === 'low') lowImages += 1
+          } else textTokens += valueTokens(part.text ?? part.refusal, 0)
+        }
+      }
+    }
+  }
+  for (const field of ['tools', 'functions', 'response_format', 'tool_choice', 'prediction']) textTokens += valueTokens(request[field], 0)
+  return { textTokens, images, lowImages }
+}
+
+function valueTokens(value: unknown, depth: number): number {
+  if (typeof value === 'string') return estimateTokens(value)
+  if (typeof value !== 'object' || value === null) return value === undefined ? 0 : estimateTokens(String(value))
+  if (depth === MAX_DEPTH) throw new KisError('invalid_request', `The request is nested deeper than ${MAX_DEPTH} levels.`)
+  let tokens = 0
+  for (const field in value) {
+    tokens += TOKENS_PER_FIELD + valueTokens((value as ProtocolObject)[field], depth + 1)
+    if (!Array.isArray(value)) tokens += estimateTokens(field)
+  }
+  return tokens
+}
+
+/** What a stream has written so far. */
+export interface OutputCount {
+  /** Tokens, estimated from above. */
+  tokens: number
+  /** Tokens that it has at least, if each piece is one. */
+  fewest: number
+  /** UTF-16 units. */
+  units: number
+}
+
+/** Adds what one streamed chunk says. */
+export function countChunk(chunk: ProtocolObject, count: OutputCount): void {
+  for (const { delta } of choicesOf(chunk)) {
+    for (const text of textsOf(delta)) {
+      const isSingle = text.length <= LONGEST_SINGLE_TOKEN
+      count.tokens += isSingle ? 1 : estimateTokens(text)
+      count.fewest += isSingle ? 1 : text.length / UNITS_OF_LONG_TOKEN
+      count.units += text.length
+    }
+  }
+}
+
+/** Tokens of a whole answer whose engine reported none. */
+export function countAnswerTokens(completion: ProtocolObject): number {
+  let tokens = 0
+  for (const { message } of choicesOf(completion)) for (const text of textsOf(message)) tokens += estimateTokens(text)
+  return tokens
+}
+
+/** What a model wrote, in a message or a part of one: text, refusal, reasoning (as vLLM and DeepSeek call it) and calls of tools. */
+function textsOf(message: unknown): readonly string[] {
+  const { content, refusal, reasoning_content, reasoning, tool_calls, function_call } = (message ?? {}) as ProtocolObject
+  const texts = [content, refusal, reasoning_content, reasoning, ...callTexts(function_call)]
+  if (Array.isArray(tool_calls)) for (const call of tool_calls) texts.push(...callTexts(call?.function))
+  return texts.filter((text): text is string => typeof text === 'string' && text !== '')
+}
+
+function callTexts(call: unknown): readonly unknown[] {
+  const { name, arguments: text } = (call ?? {}) as ProtocolObject
+  return [name, text]
+}

@@ -1,0 +1,61 @@
+import type { ProtocolObject } from '../../ports/engines.ts'
+import { type AnswerNames, isIndex, isText, objectOf } from './complete-answer.ts'
+
+interface OpenCall {
+  readonly index: number
+  /** As the engine gave it; null where it gave none. */
+  readonly id: string | null
+  isNamed: boolean
+}
+
+/**
+ * The pieces of one choice's calls of tools: the first of each has id, type and name, the others only more of the arguments, all by an index that
+ * stays. Some engines say the same index for every call, none at all, or id and name again with each piece, which clients would join into one.
+ */
+export class ToolCallDeltas {
+  readonly #names: AnswerNames
+  readonly #calls: OpenCall[] = []
+  /** The call that an index of the engine's speaks of. */
+  readonly #byGiven = new Map<unknown, OpenCall>()
+
+  constructor(names: AnswerNames) {
+    this.#names = names
+  }
+
+  get any(): boolean {
+    return this.#calls.length > 0
+  }
+
+  write(piece: ProtocolObject): ProtocolObject {
+    const id = isText(piece.id) ? piece.id : null
+    const { name, ...rest } = objectOf(piece.function)
+    const open = this.#openCall(piece.index, id, isText(name))
+    if (!open) return this.#begin(piece, id)
+    const { id: _id, type: _type, ...more } = piece
+    const isFirstName = isText(name) && !open.isNamed
+    open.isNamed ||= isFirstName
+    return { ...more, index: open.index, ...(piece.function !== undefined && { function: isFirstName ? { name, ...rest } : rest }) }
+  }
+
+  #openCall(given: unknown, id: string | null, isNamed: boolean): OpenCall | undefined {
+    const open = isIndex(given)
+      ? this.#byGiven.get(given)
+      : (this.#calls.find((call) => id !== null && call.id === id) ?? (isNamed ? undefined : this.#calls.at(-1)))
+    // Another id alone is no other call: some engines make one for every piece.
+    const isOther = open !== undefined && isNamed && open.isNamed && id !== null && id !== open.id
+    return isOther ? undefined : open
+  }
+
+  #begin(piece: ProtocolObject, id: string | null): ProtocolObject {
+    const { index: given } = piece
+    const { name, arguments: text = '', ...rest } = objectOf(piece.function)
+    const isFree = isIndex(given) && !this.#calls.some(({ index }) => index === given)
+    const index = isFree ? (given as number) : Math.max(-1, ...this.#calls.map((call) => call.index)) + 1
+    const call: OpenCall = { index, id, isNamed: isText(name) }
+    this.#calls.push(call)
+    this.#byGiven.set(given, call)
+    const type = piece.type ?? 'function'
+    const ours = { ...piece, index, id: id ?? this.#names.idOf('call'), type }
+    return type === 'function' ? { ...ours, function: { ...(isText(name) && { name }), arguments: text, ...rest } } : ours
+  }
+}

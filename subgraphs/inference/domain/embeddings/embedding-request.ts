@@ -1,0 +1,94 @@
+import { checkInteger, checkLength, isAbsent, listAt, refuse, textAt } from '../../../common/check.ts'
+import type { Model } from '../catalog.ts'
+
+export interface EmbeddingRequest {
+  readonly model: string
+  readonly input: readonly string[] | readonly (readonly number[])[]
+  readonly dimensions: number | null
+}
+
+/** The protocol's bound of one request. */
+export const MAX_TEXTS = 2_048
+/** Far above the vocabulary of any tokenizer. */
+const MAX_TOKEN_ID = 2 ** 31 - 1
+/** The protocol's bound of all inputs of one request together. No model takes a longer input alone. */
+const MAX_TOKENS = 300_000
+/** Longer than any model's id; what is not found is repeated in the answer. */
+const MAX_MODEL_LENGTH = 300
+
+/** @throws {KisError} with the path of the first thing that is wrong. */
+export function checkEmbeddingRequest({
+  model,
+  input,
+  dimensions,
+}: {
+  readonly model: unknown
+  readonly input: unknown
+  readonly dimensions?: unknown
+}): EmbeddingRequest {
+  if (textAt(model, 'model') === '') refuse('missing_required_parameter', 'model', 'You must provide a model.')
+  checkLength(model as string, 'model', MAX_MODEL_LENGTH)
+  checkInteger(dimensions, 'dimensions', 1, Number.MAX_SAFE_INTEGER)
+  return { model: model as string, input: inputOf(input), dimensions: isAbsent(dimensions) ? null : (dimensions as number) }
+}
+
+/** What depends on the model. @throws {KisError} */
+export function checkEmbeddingAgainstModel({ input, dimensions }: EmbeddingRequest, model: Model): void {
+  if (typeof input[0] !== 'string' && !model.supports.has('token_input')) {
+    refuse('unsupported_value', 'input', `The model \`${model.id}\` takes texts, not tokens.`)
+  }
+  checkInteger(dimensions, 'dimensions', 1, model.dimensions)
+}
+
+/** Counts that are no exact ones are estimates from above; only what is over a bound by more than their error is refused by them. */
+const COUNT_ERROR = 1.5
+
+/** `paramOf` names an input. @throws {KisError} `context_length_exceeded`: one of them is longer than the model takes. */
+export function checkTokensOfEach(counts: readonly number[], areExact: boolean, model: Model, paramOf: (index: number) => string): void {
+  const most = model.maxTextTokens * (areExact ? 1 : COUNT_ERROR)
+  const tooLong = counts.findIndex((count) => count > most)
+  if (tooLong < 0) return
+  const has = `${areExact ? '' : 'about '}${counts[tooLong]}`
+  refuse(
+    'context_length_exceeded',
+    paramOf(tooLong),
+    `The model \`${model.id}\` takes ${model.maxTextTokens} tokens a text; this one has ${has}.`,
+  )
+}
+
+/** @throws {KisError} `context_length_exceeded`: all inputs of a request together are more than the protocol takes. */
+export function checkTokensOfAll(total: number, areExact: boolean): void {
+  if (total <= MAX_TOKENS * (areExact ? 1 : COUNT_ERROR)) return
+  const has = `${areExact ? '' : 'about '}${total}`
+  refuse('context_length_exceeded', 'input', `A request takes ${MAX_TOKENS} tokens in all its inputs; this one has ${has}.`)
+}
+
+/** The text with the model's prefix for queries, unless it has one of the model's prefixes already. */
+export function withQueryPrefix(text: string, { queryPrefix, passagePrefix }: Model): string {
+  const hasPrefix = (queryPrefix && text.startsWith(queryPrefix)) || (passagePrefix && text.startsWith(passagePrefix))
+  return hasPrefix ? text : queryPrefix + text
+}
+
+function inputOf(input: unknown): EmbeddingRequest['input'] {
+  if (typeof input === 'string') return [nonEmptyText(input, 'input')]
+  if (!isAbsent(input) && !Array.isArray(input))
+    refuse('invalid_type', 'input', "'input' must be a string, an array of strings or arrays of tokens.")
+  const [first] = listAt(input, 'input', 1, MAX_TOKENS)
+  if (typeof first === 'number') return [tokensOf(input, 'input')]
+  const items = listAt(input, 'input', 1, MAX_TEXTS)
+  return typeof first === 'string'
+    ? items.map((item, index) => nonEmptyText(item, `input[${index}]`))
+    : items.map((item, index) => tokensOf(item, `input[${index}]`))
+}
+
+function nonEmptyText(value: unknown, param: string): string {
+  const text = textAt(value, param)
+  return text === '' ? refuse('invalid_request', param, `'${param}' must not be empty.`) : text
+}
+
+function tokensOf(value: unknown, param: string): readonly number[] {
+  const tokens = listAt(value, param, 1, MAX_TOKENS)
+  const bad = tokens.findIndex((token) => !Number.isInteger(token) || (token as number) < 0 || (token as number) > MAX_TOKEN_ID)
+  if (bad >= 0) refuse('invalid_type', `${param}[${bad}]`, `'${param}[${bad}]' must be a token.`)
+  return tokens as readonly number[]
+}

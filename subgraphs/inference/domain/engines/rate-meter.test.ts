@@ -1,0 +1,119 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { full } from '../../../../test/support/soak.ts'
+import { RateMeter } from './rate-meter.ts'
+
+const MINUTE_MS = 60_000
+
+describe('a meter', () => {
+  it('lets exactly the limit pass at once, then one for each part of the minute', () => {
+    const meter = new RateMeter()
+    for (let i = 0; i < 5; i++) {
+      expect(meter.waitMs(1, 5, 0)).toBe(0)
+      meter.take(1, 5, 0)
+    }
+    expect(meter.waitMs(1, 5, 0)).toBe(12_000)
+    expect(meter.waitMs(1, 5, 11_999)).toBe(1)
+    expect(meter.waitMs(1, 5, 12_000)).toBe(0)
+    expect([meter.remaining(5, 12_000), meter.resetMs(5, 12_000)]).toEqual([1, 48_000])
+  })
+
+  it('lets more than the whole limit in when it is empty, and has it paid off afterwards', () => {
+    const meter = new RateMeter()
+    expect(meter.waitMs(150, 100, 0)).toBe(0)
+    meter.take(150, 100, 0)
+    expect([meter.remaining(100, 0), meter.waitMs(1, 100, 0)]).toEqual([0, 30_600])
+    expect(meter.waitMs(150, 100, 0)).toBe(90_000)
+  })
+
+  it('goes by a limit that changes, from what has been taken', () => {
+    const meter = new RateMeter()
+    meter.take(10, 10, 0)
+    expect(meter.remaining(100, 0)).toBe(90)
+    expect(meter.waitMs(1, 5, 0)).toBe(72_000)
+  })
+
+  it('drains nothing while its clock is set back, and drains on from there', () => {
+    const meter = new RateMeter()
+    meter.take(60, 60, 3_600_000)
+    expect(meter.waitMs(1, 60, 0)).toBe(1_000)
+    expect(meter.waitMs(1, 60, 1_000)).toBe(0)
+  })
+})
+
+/** A call that takes, and what it has really used some time later. */
+const calls = fc.array(
+  fc.record({
+    afterMs: fc.integer({ min: 0, max: 20_000 }),
+    amount: fc.integer({ min: 1, max: 400 }),
+    used: fc.integer({ min: 0, max: 400 }),
+  }),
+  { maxLength: 60 },
+)
+
+describe('over any time', () => {
+  it('no more passes than the limit and the pace of that time, less what came back in it, whatever calls used in the end', () => {
+    fc.assert(
+      fc.property(calls, fc.integer({ min: 1, max: 400 }), fc.integer({ min: 0, max: 30_000 }), (asked, limit, lastsMs) => {
+        const meter = new RateMeter()
+        const taken: { readonly at: number; readonly amount: number }[] = []
+        const take = (amount: number, at: number) => {
+          meter.take(amount, limit, at)
+          taken.push({ at, amount })
+        }
+        let underWay: { readonly endsAt: number; readonly correction: number }[] = []
+        let now = 0
+        for (const { afterMs, amount, used } of asked) {
+          now += afterMs
+          for (const { correction } of underWay.filter(({ endsAt }) => endsAt <= now)) take(correction, now)
+          underWay = underWay.filter(({ endsAt }) => endsAt > now)
+          if (amount > limit || meter.waitMs(amount, limit, now) > 0) continue
+          take(amount, now)
+          underWay.push({ endsAt: now + lastsMs, correction: used - amount })
+          let sum = 0
+          for (const { at, amount: part } of taken.toReversed()) {
+            sum += part
+            expect(sum * MINUTE_MS).toBeLessThanOrEqual(limit * (MINUTE_MS + now - at))
+          }
+        }
+      }),
+      { numRuns: full(5_000) },
+    )
+  })
+
+  it('waiting as long as it says is enough, and a millisecond less is not', () => {
+    fc.assert(
+      fc.property(calls, fc.integer({ min: 1, max: 400 }), fc.integer({ min: 1, max: 8 }), (asked, limit, replicas) => {
+        const meter = new RateMeter()
+        let now = 0
+        for (const { afterMs, amount } of asked) {
+          now += afterMs
+          const wait = meter.waitMs(amount * replicas, limit, now)
+          if (wait > 0) expect(meter.waitMs(amount * replicas, limit, now + wait - 1)).toBe(1)
+          now += wait
+          expect(meter.waitMs(amount * replicas, limit, now)).toBe(0)
+          meter.take(amount * replicas, limit, now)
+          expect(meter.resetMs(limit, now + meter.resetMs(limit, now))).toBe(0)
+        }
+      }),
+      { numRuns: full(5_000) },
+    )
+  })
+
+  it('a call whose use is corrected at once leaves what the use alone would have left', () => {
+    fc.assert(
+      fc.property(calls, fc.integer({ min: 1, max: 400 }), (asked, limit) => {
+        const [corrected, exact] = [new RateMeter(), new RateMeter()]
+        let now = 0
+        for (const { afterMs, amount, used } of asked) {
+          now += afterMs
+          corrected.take(amount, limit, now)
+          corrected.take(used - amount, limit, now)
+          exact.take(used, limit, now)
+          expect(corrected.resetMs(limit, now)).toBe(exact.resetMs(limit, now))
+        }
+      }),
+      { numRuns: full(5_000) },
+    )
+  })
+})

@@ -1,0 +1,119 @@
+import { describe, expect, it } from 'vitest'
+import { dataUri, png } from '../../../../test/support/data/pictures.ts'
+import { parseCatalog } from '../../../common/catalog/catalog-file.ts'
+import { parts } from '../../test-support/parts.ts'
+import { catalogOf } from '../catalog.ts'
+import { type ChatRequest, checkChatRequest } from '../chat/chat-request.ts'
+import { countAnswerTokens, countChunk, inputSizeOf, inputTokensOf } from '../chat/count-chat-tokens.ts'
+import { chatCeiling, chatTokensTaken, embeddingCeiling } from './ceiling.ts'
+
+const user = { role: 'user', content: 'Hello' }
+const requestOf = (fields: object) => checkChatRequest({ model: 'chat', messages: [user], ...fields }, false)
+
+describe('what a chat call takes of a limit of tokens', () => {
+  // At most 4,000 tokens of output; the input has 50.
+  it.each<[string, object, number | null, number]>([
+    ['is its input and what it asks for', { max_tokens: 2_000 }, 100_000, 2_050],
+    ["is no more than the model's longest answer", { max_tokens: 9_000 }, 100_000, 4_050],
+    ['is what it asks for also where the limit is smaller', { max_tokens: 2_000 }, 1_000, 2_050],
+    ['counts every choice', { max_tokens: 7, n: 3 }, 100_000, 71],
+    ['is the usual length where it asks for nothing', {}, 100_000, 1_074],
+    ['is the usual length of every choice', { n: 2 }, 100_000, 2_098],
+    ['is what the limit has room for where that is less', {}, 500, 500],
+    ['is its input at least', {}, 40, 50],
+    ['is the usual length without a limit', {}, null, 1_074],
+  ])('%s', (_name, fields, perMinute, tokens) => {
+    const model = { ...parts().deps.catalog.find('chat')!, maxOutputTokens: 4_000, contextWindow: 8_000 }
+    expect(chatTokensTaken(model, requestOf(fields), 50, perMinute)).toBe(tokens)
+  })
+})
+
+describe('the ceiling of a chat call', () => {
+  // The model: a window of 1,000 tokens, at most 100 of output.
+  it.each<[string, object, number]>([
+    ["is the model's own output when nothing is asked", {}, 100],
+    ['follows max_tokens', { max_tokens: 7 }, 7],
+    ['follows max_completion_tokens before max_tokens', { max_tokens: 7, max_completion_tokens: 9 }, 9],
+    ['never goes above what the model gives', { max_tokens: 5_000 }, 100],
+    ['counts every choice', { max_tokens: 7, n: 3 }, 21],
+  ])('%s', (_name, fields, outputTokens) => {
+    const model = parts().deps.catalog.find('chat')!
+    expect(chatCeiling(model, requestOf(fields), 100)).toEqual({
+      inputTokens: 184,
+      cachedInputTokens: 0,
+      cacheWriteTokens: 0,
+      outputTokens,
+      audioMilliseconds: 0,
+    })
+  })
+
+  const modelOf = (fields: string) =>
+    catalogOf(
+      parseCatalog(`engines: { e: { kind: embedded, badge: local } }\nmodels: [{ id: m, engine: e, ${fields} }]`, 'c', {}),
+      new Date(0),
+    ).find('m')!
+
+  it('is the window where only that is known', () => {
+    const model = modelOf('kind: chat, context_window: 500, price: { input: "1", output: "1" }')
+    expect(chatCeiling(model, requestOf({}), 0).outputTokens).toBe(500)
+  })
+
+  it("has no margin where the model's own tokenizer counts", () => {
+    const { catalog } = parts().deps
+    expect(embeddingCeiling(catalog.find('embed')!, 100).inputTokens).toBe(100)
+    expect(embeddingCeiling(catalog.find('embed-far')!, 100).inputTokens).toBe(184)
+  })
+})
+
+describe('input tokens', () => {
+  it('count text, calls, tools and schema, and images by their number', () => {
+    const size = (fields: object) => inputSizeOf(requestOf(fields) as ChatRequest)
+    const base = size({}).textTokens
+    expect(base).toBe(6)
+    const parts = [
+      { type: 'text', text: 'Hello' },
+      { type: 'image_url', image_url: { url: dataUri(png(2, 2, { padding: 9_999 })) } },
+    ]
+    expect(size({ messages: [{ role: 'user', content: parts }] })).toEqual({ textTokens: base, images: 1, lowImages: 0 })
+    const low = { type: 'image_url', image_url: { url: 'https://images.test/a.png', detail: 'low' } }
+    const three = size({ messages: [{ role: 'user', content: [...parts, low, low] }] })
+    expect(three).toEqual({ textTokens: base, images: 3, lowImages: 2 })
+    const [plain, tiled] = ['', 'low_image_tokens: 85, '].map((field) => {
+      const model = `models: [{ id: m, engine: e, kind: chat, max_output_tokens: 1, image_tokens: 1445, ${field}price: { input: "1", output: "1" } }]`
+      return catalogOf(parseCatalog(`engines: { e: { kind: embedded, badge: local } }\n${model}`, 'c', {}), new Date(0)).find('m')!
+    })
+    expect([inputTokensOf(three, plain!), inputTokensOf(three, tiled!)]).toEqual([base + 3 * 1_445, base + 1_445 + 2 * 85])
+    for (const more of [
+      { tools: [{ type: 'function', function: { name: 'look_up', parameters: { type: 'object' } } }] },
+      { response_format: { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } } },
+      {
+        messages: [user, { role: 'assistant', tool_calls: [{ id: 'a', type: 'function', function: { name: 'f', arguments: '{"a":1}' } }] }],
+      },
+    ]) {
+      expect(size(more).textTokens).toBeGreaterThan(base + 10)
+    }
+  })
+
+  it('refuse a schema without a bottom', () => {
+    let schema: object = {}
+    for (let depth = 0; depth < 50_000; depth++) schema = { not: schema }
+    expect(() => inputSizeOf(requestOf({ tools: [{ type: 'function', function: { name: 'a', parameters: schema } }] }))).toThrow('nested')
+  })
+})
+
+it.each<[string, object, number]>([
+  ['a word', { content: 'Hello' }, 1],
+  ['nothing yet', { role: 'assistant', content: '' }, 0],
+  ['reasoning', { reasoning_content: 'so' }, 1],
+  ['a call of a tool', { tool_calls: [{ index: 0, function: { name: 'f', arguments: '' } }] }, 1],
+  ['a whole sentence at once', { content: 'The green tea is brewed at eighty degrees.' }, 13],
+])('counts the tokens of a chunk with %s', (_name, delta, tokens) => {
+  const count = { tokens: 0, fewest: 0, units: 0 }
+  countChunk({ choices: [{ index: 0, delta }] }, count)
+  expect(count.tokens).toBe(tokens)
+})
+
+it('an answer that is not one of the protocol has no tokens', () => {
+  for (const answer of [{}, { choices: null }, { choices: [{}] }, { choices: [{ message: null }] }])
+    expect(countAnswerTokens(answer)).toBe(0)
+})

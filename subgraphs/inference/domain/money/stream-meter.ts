@@ -1,0 +1,64 @@
+import type { ProtocolObject, TokenUsage } from '../../ports/engines.ts'
+import { countChunk, type OutputCount } from '../chat/count-chat-tokens.ts'
+import { countedUsage, providerUsage, reportedUsage, type Usage } from './usage.ts'
+
+/** Billing hears of a stream's progress whenever one of the two is over: the most of its price that a crash can lose. */
+const CHECKPOINT_TOKENS = 64
+const CHECKPOINT_MS = 2_000
+
+/** An engine may send single characters, which are no tokens: an answer is too long when its text is as well. English has 4 to 5 units a token. */
+const UNITS_PER_TOKEN = 4
+
+/** What one stream has used so far. */
+export class StreamMeter {
+  readonly #inputTokens: number
+  readonly #mostOutputTokens: number
+  readonly #written: OutputCount = { tokens: 0, fewest: 0, units: 0 }
+  #reported: TokenUsage | undefined
+  #checkpointTokens = 0
+  #checkpointMs: number
+
+  /** `mostOutputTokens`: for so many money is held. */
+  constructor(inputTokens: number, mostOutputTokens: number, nowMs: number) {
+    this.#inputTokens = inputTokens
+    this.#mostOutputTokens = mostOutputTokens
+    this.#checkpointMs = nowMs
+  }
+
+  /** Counts chunks up to the one that uses up what is held, and gives those. */
+  note(chunks: readonly ProtocolObject[]): readonly ProtocolObject[] {
+    for (const [index, chunk] of chunks.entries()) {
+      countChunk(chunk, this.#written)
+      // Vendors that report on every chunk report the sum so far.
+      this.#reported = reportedUsage(chunk) ?? this.#reported
+      if (this.isSpent) return chunks.slice(0, index + 1)
+    }
+    return chunks
+  }
+
+  /** The engine has surely written more than the request allows, and than is paid for. */
+  get isSpent(): boolean {
+    const most = this.#mostOutputTokens
+    const { fewest, units } = this.#written
+    return (fewest > most && units > most * UNITS_PER_TOKEN) || (this.#reported?.outputTokens ?? 0) > most
+  }
+
+  get isReported(): boolean {
+    return this.#reported !== undefined
+  }
+
+  usage(): Usage {
+    if (this.#reported) return providerUsage(this.#reported)
+    const { tokens } = this.#written
+    return countedUsage(this.#inputTokens, this.isSpent ? Math.min(tokens, this.#mostOutputTokens) : tokens)
+  }
+
+  /** Whether billing should hear of it now; then it counts as told. */
+  takeCheckpoint(nowMs: number): boolean {
+    const tokens = this.#written.tokens - this.#checkpointTokens
+    if (tokens === 0 || (tokens < CHECKPOINT_TOKENS && nowMs - this.#checkpointMs < CHECKPOINT_MS)) return false
+    this.#checkpointTokens = this.#written.tokens
+    this.#checkpointMs = nowMs
+    return true
+  }
+}

@@ -1,0 +1,97 @@
+import { checkLength, checkNumber, isAbsent, refuse, textAt } from '../../../common/check.ts'
+import type { TranscriptionAsk, VoiceActivity } from '../../ports/engines.ts'
+
+/** Bytes of one file; the limit of OpenAI's own transcriptions. */
+export const MAX_AUDIO_BYTES = 25 * 1024 * 1024
+/** Models read the last few hundred tokens of a prompt; this is far above, in UTF-16 units. */
+const MAX_PROMPT_LENGTH = 16_384
+
+/** Pieces and pauses longer than this are no pauses between words. */
+const MAX_VOICE_MS = 60_000
+
+export type TranscriptionFormat = 'json' | 'verbose_json' | 'srt' | 'vtt' | 'diarized_json'
+
+/** How the sound is cut. The numbers are for `server_vad`. */
+export interface ChunkingInput {
+  readonly strategy: 'auto' | 'server_vad'
+  readonly threshold?: number | null
+  readonly prefixPaddingMs?: number | null
+  readonly silenceDurationMs?: number | null
+}
+
+export interface TranscriptionInput {
+  readonly model: string
+  readonly contentBase64: string
+  readonly language?: string | null
+  readonly prompt?: string | null
+  readonly temperature?: number | null
+  readonly responseFormat?: TranscriptionFormat | null
+  readonly timestampGranularities?: readonly ('segment' | 'word')[] | null
+  readonly include?: readonly 'logprobs'[] | null
+  readonly chunking?: ChunkingInput | null
+}
+
+export interface TranscriptionRequest {
+  readonly model: string
+  readonly bytes: Uint8Array
+  readonly format: TranscriptionFormat
+  readonly ask: TranscriptionAsk
+}
+
+/** @throws {KisError} with the name of the first field that is wrong. */
+export function checkTranscriptionRequest(input: TranscriptionInput): TranscriptionRequest {
+  if (textAt(input.model, 'model') === '') refuse('missing_required_parameter', 'model', 'You must provide a model.')
+  const { language, prompt, temperature } = input
+  const format = input.responseFormat ?? 'json'
+  const granularities = input.timestampGranularities ?? []
+  const include = input.include ?? []
+  if (!isAbsent(language) && !/^[a-z]{2,3}$/.test(language))
+    refuse('unsupported_value', 'language', "'language' must be a code of ISO 639, like 'ar' or 'en'.")
+  if (!isAbsent(prompt)) checkLength(prompt, 'prompt', MAX_PROMPT_LENGTH)
+  checkNumber(temperature, 'temperature', 0, 1)
+  if (granularities.length > 0 && format !== 'verbose_json')
+    refuse('invalid_request', 'timestampGranularities', 'Timestamp granularities need the response format `verbose_json`.')
+  if (include.length > 0 && format !== 'json') refuse('invalid_request', 'include', '`include` needs the response format `json`.')
+  return {
+    model: input.model,
+    bytes: bytesOf(input.contentBase64),
+    format,
+    ask: {
+      // Subtitles are written here from the segments, so that their text is the same from every engine.
+      format: format === 'srt' || format === 'vtt' ? 'verbose_json' : format,
+      language: language ?? null,
+      prompt: prompt ?? null,
+      temperature: temperature ?? null,
+      granularities: [...new Set(granularities)],
+      include: [...new Set(include)],
+      chunking: input.chunking ? chunkingOf(input.chunking) : null,
+    },
+  }
+}
+
+function chunkingOf({ strategy, threshold, prefixPaddingMs, silenceDurationMs }: ChunkingInput): TranscriptionAsk['chunking'] {
+  checkNumber(threshold, 'chunking.threshold', 0, 1)
+  checkNumber(prefixPaddingMs, 'chunking.prefixPaddingMs', 0, MAX_VOICE_MS)
+  checkNumber(silenceDurationMs, 'chunking.silenceDurationMs', 0, MAX_VOICE_MS)
+  const given: Omit<VoiceActivity, 'type'> = {
+    ...(!isAbsent(threshold) && { threshold }),
+    ...(!isAbsent(prefixPaddingMs) && { prefix_padding_ms: prefixPaddingMs }),
+    ...(!isAbsent(silenceDurationMs) && { silence_duration_ms: silenceDurationMs }),
+  }
+  if (strategy === 'server_vad') return { type: 'server_vad', ...given }
+  if (Object.keys(given).length > 0)
+    refuse('invalid_request', 'chunking.strategy', 'Threshold, padding and duration need the strategy `server_vad`.')
+  return 'auto'
+}
+
+/** Standard base64, padded or not; its size is judged before anything is decoded. */
+function bytesOf(text: string): Uint8Array {
+  const digits = text.replace(/={1,2}$/, '')
+  const sizeBytes = Math.floor((digits.length * 3) / 4)
+  if (sizeBytes > MAX_AUDIO_BYTES)
+    refuse('payload_too_large', 'contentBase64', `The file has ${sizeBytes} bytes; at most ${MAX_AUDIO_BYTES} are taken.`)
+  if (digits.length % 4 === 1 || /[^A-Za-z0-9+/]/.test(digits))
+    refuse('invalid_request', 'contentBase64', 'The content is not standard base64.')
+  if (sizeBytes === 0) refuse('invalid_request', 'contentBase64', 'The file is empty.')
+  return Buffer.from(digits, 'base64')
+}

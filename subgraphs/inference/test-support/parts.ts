@@ -1,0 +1,158 @@
+import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
+import { FileChecks } from '../../common/adapters/sqlite/file-checks.ts'
+import { parseCatalog } from '../../common/catalog/catalog-file.ts'
+import type { Principal } from '../../common/identity/principal.ts'
+import { SealedTexts } from '../../common/identity/sealed-text.ts'
+import type { DocumentStore } from '../../common/ports/document-store.ts'
+import { type Clock, systemClock } from '../../common/process/clock.ts'
+import { idSource } from '../../common/process/ids.ts'
+import { silentLog } from '../../common/process/log.ts'
+import { answerTo } from '../adapters/ajv/judging.ts'
+import { catalogOf } from '../domain/catalog.ts'
+import { Breaker } from '../domain/engines/breaker.ts'
+import { RetryBudget } from '../domain/engines/retry-budget.ts'
+import type { AudioReader } from '../ports/audio-reader.ts'
+import { SchemaFailure, type SchemaJudge } from '../ports/schema-judge.ts'
+import { runEndsOf } from '../use-cases/agents/run-ends.ts'
+import { CallLimits } from '../use-cases/calls/call-limits.ts'
+import { LoadShedder } from '../use-cases/calls/load-shedding.ts'
+import { Principals } from '../use-cases/calls/principals.ts'
+import type { AskContext, Deps } from '../use-cases/deps.ts'
+import { KeyedCalls } from '../use-cases/idempotency/keyed-calls.ts'
+import { Background } from '../use-cases/runs/background.ts'
+import { SoleHolder, UNKNOWN_HOLDER } from '../use-cases/runs/holder.ts'
+import { openCollections } from '../use-cases/tables.ts'
+import { FakeBilling } from './fake-billing.ts'
+import { FakeEgress } from './fake-egress.ts'
+import { FakeKnowledge } from './fake-knowledge.ts'
+import { FakeMcp } from './fake-mcp.ts'
+import { ScriptedEngine } from './scripted-engine.ts'
+
+/** Prices of 1 and 2 USD per million tokens: an input token is 1,000 nano-USD, an output token 2,000. */
+export const CATALOG = `
+engines:
+  near: { kind: embedded, badge: local }
+  far: { kind: openai, base_url: "http://vendor.test/v1", api_key: "k", badge: cloud }
+  off: { kind: openai, base_url: "http://vendor.test/v1", api_key: "\${ABSENT}", badge: cloud }
+models:
+  - { id: chat, engine: far, engine_model: vendor-chat, kind: chat, supports: [vision, tools, response_schema], context_window: 1000, max_output_tokens: 100, image_tokens: 50, price: { input: "1", cached_input: "0.5", output: "2" } }
+  - { id: plain, engine: near, kind: chat, max_output_tokens: 100, price: { input: "1", output: "2" } }
+  - { id: careful, engine: far, kind: chat, max_output_tokens: 100, price: { input: "1", output: "2" }, fallbacks: [chat, plain] }
+  - { id: embed, engine: near, kind: embedding, dimensions: 4, context_window: 12, query_prefix: "query: ", passage_prefix: "passage: ", cosine_spread: 0.03, price: { input: "1" } }
+  - { id: embed-far, engine: far, kind: embedding, supports: [token_input, dimensions], dimensions: 4, mark_tokens: 0, price: { input: "1" } }
+  - { id: speech, engine: far, engine_model: vendor-speech, kind: transcription, price: { audio: "0.006" } }
+  - { id: speech-live, engine: far, engine_model: vendor-speech, kind: transcription, supports: [streaming], price: { audio: "0.006" } }
+  - { id: speech-tokens, engine: far, kind: transcription, price: { audio: "0.006", input: "6", output: "10" } }
+  - { id: unplugged, engine: off, kind: chat, max_output_tokens: 100, price: { input: "1", output: "2" } }
+`
+
+/** Longer than any test. */
+const FIRST_BYTE_MS = 300_000
+
+export const somebody: Principal = {
+  organizationId: 'org_a',
+  apiKeyId: 'key_a',
+  scopes: ['inference'],
+  modelAllowlist: null,
+  residencyPolicy: 'unrestricted',
+  requestsPerMinute: null,
+  tokensPerMinute: null,
+  revision: 0,
+  ancestors: [],
+  rotations: 0,
+  plan: {
+    code: 'p',
+    storageBytes: null,
+    vectors: null,
+    maxFileBytes: 1,
+    requestsPerMinute: null,
+    tokensPerMinute: null,
+    concurrency: 1_000,
+  },
+}
+
+/** Reads `wav 2500 …` as 2,500 ms of sound, `wav ? …` as sound of unknown length, and nothing else. */
+const fakeAudioReader: AudioReader = {
+  async read(bytes) {
+    const [format, duration] = Buffer.from(bytes).toString().split(' ', 2)
+    return format === 'wav' ? { format, durationMs: duration === '?' ? null : Number(duration) } : null
+  },
+}
+
+/** Without threads. */
+const schemas: SchemaJudge = {
+  check: async (_organizationId, schema) => void judged(JSON.stringify(schema), null),
+  judge: async (_organizationId, schema, json) => judged(JSON.stringify(schema), json),
+}
+
+function judged(schema: string, value: string | null) {
+  const answer = answerTo({ schema, value })
+  if ('failure' in answer) throw new SchemaFailure(answer.failure)
+  return answer.faults
+}
+
+interface PartsOptions {
+  readonly balance?: bigint
+  readonly catalog?: string
+  /** Of an earlier process, after a crash. */
+  readonly billing?: FakeBilling
+  readonly store?: Pick<DocumentStore, 'collection'>
+  readonly clock?: Clock
+  /** No other process has the store. */
+  readonly isExclusive?: boolean
+}
+
+/** Use cases over a wallet and engines in memory. */
+export function parts({
+  balance = 1_000_000_000n,
+  catalog = CATALOG,
+  billing = new FakeBilling(balance),
+  store = new MemoryDocumentStore(),
+  clock = systemClock,
+  isExclusive = true,
+}: PartsOptions = {}) {
+  const knowledge = new FakeKnowledge()
+  const near = new ScriptedEngine()
+  const far = new ScriptedEngine()
+  const egress = new FakeEgress()
+  const mcp = new FakeMcp()
+  const file = parseCatalog(catalog, 'catalog', {})
+  const engines = new Map(
+    Object.entries({ near, far }).map(([name, { chat, embedding, transcription }]) => [
+      name,
+      { chat, embedding, transcription, breaker: new Breaker(), retries: new RetryBudget(), firstByteMs: FIRST_BYTE_MS },
+    ]),
+  )
+  const collections = openCollections(store)
+  const sole = isExclusive ? new SoleHolder({ collections, billing, clock, log: silentLog }) : null
+  const base = {
+    catalog: catalogOf(file, new Date(0)),
+    engines,
+    collections,
+    holder: sole ?? UNKNOWN_HOLDER,
+    files: new FileChecks([]),
+    audio: fakeAudioReader,
+    egress,
+    mcp,
+    schemas,
+    secrets: new SealedTexts(new Uint8Array(32)),
+    billing,
+    principals: new Principals(billing, clock),
+    knowledge,
+    background: new Background(),
+    limits: new CallLimits(systemClock, () => 1),
+    queue: { wait: () => () => undefined },
+    load: new LoadShedder(() => ({ lagMs: 0, utilisation: 0, memory: 0 })),
+    // Nothing in these tests needs a pause to be long.
+    clock: { ...clock, sleep: (_ms: number, signal?: AbortSignal) => systemClock.sleep(1, signal) },
+    ids: idSource(systemClock),
+    log: silentLog,
+  }
+  const runEnds = runEndsOf(collections, silentLog)
+  const deps: Deps = { ...base, keyedCalls: new KeyedCalls(base, isExclusive), runEnds }
+  return { deps, sole, billing, knowledge, near, far, store, egress, mcp }
+}
+
+export function asking(caller: AskContext['caller'] = somebody, signal = new AbortController().signal): AskContext {
+  return { caller, requestId: 'req_1', signal }
+}

@@ -1,0 +1,110 @@
+import { refuse } from '../../../common/check.ts'
+import type { Model } from '../../domain/catalog.ts'
+import { type ChatRequest, checkAgainstModel, checkChatRequest } from '../../domain/chat/chat-request.ts'
+import type { AnswerNames } from '../../domain/chat/complete-answer.ts'
+import { inputSizeOf, inputTokensOf } from '../../domain/chat/count-chat-tokens.ts'
+import { chatCeiling, chatTokensTaken } from '../../domain/money/ceiling.ts'
+import { quantitiesOf } from '../../domain/money/usage.ts'
+import type { ChatCall } from '../../ports/engines.ts'
+import type { AskContext, CallContext, Deps } from '../deps.ts'
+import type { HoldTerms } from '../money/hold.ts'
+import { admit } from './admit.ts'
+import { candidatesOf } from './first-to-answer.ts'
+import type { LimitedCall } from './limited-call.ts'
+import { type RequestWithImages, requestImages } from './request-images.ts'
+
+export interface AdmittedChat {
+  readonly context: CallContext
+  readonly request: ChatRequest
+  /** Asked before money is held for the model: an image that cannot be had costs nothing. @throws {KisError} */
+  readonly requestWithImages: RequestWithImages
+  /** The model and its fallbacks, in order. */
+  readonly models: readonly Model[]
+  /** Tokens of the input, counted. */
+  inputTokensFor(model: Model): number
+  termsFor(model: Model): HoldTerms
+  /** To collect what cannot be honoured. It begins with the model itself, where that is not the one that was asked for. */
+  warningsFor(model: Model): Set<string>
+}
+
+/** One answer's header of warnings stays below 4 KiB. */
+const MAX_WARNINGS = 24
+const FIELD_NAME = /^\w{1,64}$/
+
+/** Counts are estimates from above; only a request that is over the window by more than their error is refused before the engine sees it. */
+const COUNT_ERROR = 1.5
+
+/** `call` is null of what is no call, a quote: nothing is taken of the limits. @throws {KisError} */
+export function admitChat(deps: Deps, ask: AskContext, call: LimitedCall | null, value: unknown, isStream: boolean): AdmittedChat {
+  const { principal, request, model } = admit(deps.catalog, ask.caller, {
+    audience: 'clients',
+    kind: 'chat',
+    modelParam: 'model',
+    check: () => checkChatRequest(value, isStream),
+  })
+  checkAgainstModel(request, model)
+  const requestWithImages = requestImages(deps, { ...ask, caller: principal }, request)
+  const size = inputSizeOf(request)
+  const { textTokens } = size
+  checkWindow(textTokens, model)
+  const inputTokensFor = (each: Model) => inputTokensOf(size, each)
+  const tokens = chatTokensTaken(model, request, inputTokensFor(model), principal.tokensPerMinute)
+  const context = call?.admit(principal, tokens) ?? { ...ask, caller: principal }
+  return {
+    context,
+    request,
+    requestWithImages,
+    models: candidatesOf(deps, principal, model, (fallback) => suits(fallback, request, textTokens)),
+    inputTokensFor,
+    termsFor: (each) => ({
+      operation: 'chat_completion',
+      model: each,
+      ceiling: chatCeiling(each, request, inputTokensFor(each)),
+      atLeast: quantitiesOf(inputTokensFor(each), 0),
+    }),
+    // Ids may hold any character, and a header may not.
+    warningsFor: ({ id }) => new Set(id === model.id ? [] : [`answered_by:${encodeURI(id)}`]),
+  }
+}
+
+function checkWindow(textTokens: number, { id, contextWindow }: Model): void {
+  if (contextWindow === null || textTokens <= contextWindow * COUNT_ERROR) return
+  refuse('context_length_exceeded', 'messages', `The model \`${id}\` takes ${contextWindow} tokens; the messages have about ${textTokens}.`)
+}
+
+/** `warnings` collects what the engine cannot honour, as `seed_not_honored`. */
+export function chatCallOf(model: Model, { requestId, caller }: CallContext, warnings: Set<string>): ChatCall {
+  const { engineModel, maxOutputTokens } = model
+  return {
+    engineModel,
+    requestId,
+    organizationId: caller.organizationId,
+    maxOutputTokens,
+    warn: (field) => noteUnhonored(warnings, field),
+  }
+}
+
+export function noteUnhonored(warnings: Set<string>, field: string): void {
+  // Callers choose the names of unknown fields, and all of it travels in a header.
+  if (warnings.size < MAX_WARNINGS) warnings.add(`${FIELD_NAME.test(field) ? field : 'unknown_field'}_not_honored`)
+}
+
+/** For what the engine leaves unnamed; a caller knows the model by the catalog's name. */
+export function namesFor({ ids, clock }: Deps, { id }: Model): AnswerNames {
+  return {
+    // The protocol's own ids of answers have a hyphen.
+    idOf: (kind) => (kind === 'chatcmpl' ? ids(kind).replace('_', '-') : ids(kind)),
+    model: id,
+    created: Math.floor(clock.now().getTime() / 1_000),
+  }
+}
+
+function suits(model: Model, request: ChatRequest, textTokens: number): boolean {
+  try {
+    checkAgainstModel(request, model)
+    checkWindow(textTokens, model)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest'
+import type { Caller, Principal } from '../../../common/identity/principal.ts'
+import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createEmbeddings } from '../embeddings/create-embeddings.ts'
+import { openEmbedding } from '../embeddings/embed-document.ts'
+import { embedQuery } from '../embeddings/embed-query.ts'
+import { createChatCompletion } from './create-chat-completion.ts'
+import { streamChatCompletion } from './stream-chat-completion.ts'
+
+type Parts = ReturnType<typeof parts>
+
+/** Every way to an engine that costs money. */
+const WAYS: Record<string, (parts: Parts, caller: Caller | null, model: string, isRequestBad: boolean) => Promise<unknown>> = {
+  'a chat completion': ({ deps }, caller, model, bad) =>
+    createChatCompletion(deps, asking(caller), { model, messages: bad ? [] : [{ role: 'user', content: 'a' }] }),
+  'a chat stream': ({ deps }, caller, model, bad) =>
+    streamChatCompletion(deps, asking(caller), { model, messages: bad ? [] : [{ role: 'user', content: 'a' }] }).next(),
+  embeddings: ({ deps }, caller, model, bad) => createEmbeddings(deps, asking(caller), { model, input: bad ? '' : 'a b' }),
+  'a query embedding': ({ deps }, caller, model) => embedQuery(deps, asking(caller), { modelId: model, text: 'a' }),
+  'a document embedding': ({ deps }, caller, model) => openEmbedding(deps, asking(caller), { modelId: model, tokens: 1 }),
+}
+const FOR_SERVICES = ['a query embedding', 'a document embedding']
+
+for (const [way, call] of Object.entries(WAYS)) {
+  describe(way, () => {
+    const isChat = way.includes('chat')
+    const ownModel = isChat ? 'chat' : 'embed-far'
+    const otherKind = isChat ? 'embed' : 'chat'
+    const isForServices = FOR_SERVICES.includes(way)
+    const without = (fields: Partial<Principal>): Principal => ({ ...somebody, ...fields })
+
+    // Everything at once is wrong; mending one thing after the other shows the order of the checks.
+    const steps: [string, Caller | null, string, boolean, string][] = [
+      ['a service that acts for nobody', { service: 'knowledge' }, 'nope', true, 'invalid_api_key'],
+      ['no caller', null, 'nope', true, 'invalid_api_key'],
+      ...(isForServices
+        ? []
+        : ([
+            ['a key without the scope', without({ scopes: ['knowledge:read'] }), 'nope', true, 'permission_denied'],
+            ['a bad request', somebody, 'nope', true, 'invalid_request'],
+          ] as [string, Caller, string, boolean, string][])),
+      ['an unknown model', somebody, 'nope', false, 'model_not_found'],
+      ['a model whose engine is off', somebody, 'unplugged', false, 'model_not_found'],
+      [
+        'a model outside the allowlist, of the wrong kind',
+        without({ modelAllowlist: [], residencyPolicy: 'local_only' }),
+        otherKind,
+        false,
+        'model_not_found',
+      ],
+      ['a model of the wrong kind, outside the policy', without({ residencyPolicy: 'local_only' }), otherKind, false, 'model_not_found'],
+      [
+        'a model outside the policy, without money',
+        without({ residencyPolicy: 'local_only' }),
+        ownModel,
+        false,
+        'residency_policy_violation',
+      ],
+      ['a regional policy and a cloud model', without({ residencyPolicy: 'regional' }), ownModel, false, 'residency_policy_violation'],
+      ...(isForServices
+        ? []
+        : ([['no rate, and no money', without({ tokensPerMinute: 1 }), ownModel, false, 'rate_limit_exceeded']] as [
+            string,
+            Caller,
+            string,
+            boolean,
+            string,
+          ][])),
+      ['no money', somebody, ownModel, false, 'insufficient_quota'],
+    ]
+    it.each(steps)('of %s is refused, and no engine hears of it', async (_name, caller, model, bad, code) => {
+      const under = parts({ balance: 0n })
+      await expect(call(under, caller, model, bad)).rejects.toMatchObject({ code })
+      expect([under.far.chats, under.far.embeds, under.near.chats, under.near.embeds]).toEqual([0, 0, 0, 0])
+      expect(under.billing.writes).toEqual(code === 'insufficient_quota' ? ['placeHold'] : [])
+    })
+  })
+}

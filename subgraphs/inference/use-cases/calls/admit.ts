@@ -1,0 +1,53 @@
+import { KisError, ModelNotFound } from '../../../common/errors.ts'
+import { type Caller, type Principal, requirePrincipal, requireScope } from '../../../common/identity/principal.ts'
+import type { Catalog, Model, ModelKind } from '../../domain/catalog.ts'
+import { isInResidency, isOnAllowlist } from '../../domain/engines/residency.ts'
+
+/** What is judged of a call before money is held. */
+export interface Admission<Request extends { readonly model: string }> {
+  /** `services`: an operation for other services, which act for a principal whose key was judged where the request came in. */
+  readonly audience: 'clients' | 'services'
+  readonly kind: ModelKind
+  /** Name of the argument that holds the model's id. */
+  readonly modelParam: string
+  /** Reads and checks the request without its model. @throws {KisError} */
+  readonly check: () => Request
+}
+
+export interface Admitted<Request> {
+  readonly principal: Principal
+  readonly request: Request
+  readonly model: Model
+}
+
+/**
+ * The way of every billable call up to its hold, always in this order: scope, request, model, kind, residency. So a key without the scope
+ * learns nothing of models, and nobody learns of models outside their allowlist.
+ * @throws {KisError}
+ */
+export function admit<Request extends { readonly model: string }>(
+  catalog: Catalog,
+  caller: Caller | null,
+  { audience, kind, modelParam, check }: Admission<Request>,
+): Admitted<Request> {
+  const principal = audience === 'clients' ? requireScope(caller, 'inference') : requirePrincipal(caller)
+  const request = check()
+  const model = catalog.find(request.model)
+  if (!model?.available || !isOnAllowlist(model, principal)) throw new ModelNotFound(request.model, modelParam)
+  if (model.kind !== kind) {
+    throw new KisError('model_not_found', `The model \`${model.id}\` is of kind ${model.kind}; this operation needs one of kind ${kind}.`, {
+      param: modelParam,
+    })
+  }
+  if (!isInResidency(model, principal)) {
+    const where = principal.residencyPolicy === 'local_only' ? 'local engines' : 'local and regional engines'
+    throw new KisError(
+      'residency_policy_violation',
+      `The organization's residency policy permits ${where} only; \`${model.id}\` is ${model.residency}.`,
+      {
+        param: modelParam,
+      },
+    )
+  }
+  return { principal, request, model }
+}

@@ -1,0 +1,304 @@
+import { describe, expect, it } from 'vitest'
+import { eventually } from '../../../../test/support/eventually.ts'
+import { KisError } from '../../../common/errors.ts'
+import type { Principal } from '../../../common/identity/principal.ts'
+import { systemClock } from '../../../common/process/clock.ts'
+import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { completion, type Step, stream, usage, usageChunk } from '../../test-support/scripted-engine.ts'
+import { createEmbeddings } from '../embeddings/create-embeddings.ts'
+import { embedQuery } from '../embeddings/embed-query.ts'
+import { CallLimits } from './call-limits.ts'
+import { createChatCompletion } from './create-chat-completion.ts'
+import { createTranscription } from './create-transcription.ts'
+import { LoadShedder } from './load-shedding.ts'
+import { streamChatCompletion } from './stream-chat-completion.ts'
+
+const hello = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
+/** The message by count, and what it asks for. */
+const HELLO_TOKENS = 6 + 10
+
+/** Use cases on a clock that the test moves, for a key with limits. */
+function limitedTo(fields: Partial<Principal> & { readonly concurrency?: number }, replicas = 1) {
+  let now = 1_000_000
+  const under = parts()
+  const { concurrency = 1_000, ...limits } = fields
+  const caller: Principal = { ...somebody, ...limits, plan: { ...somebody.plan, concurrency } }
+  const callLimits = new CallLimits({ ...systemClock, now: () => new Date(now) }, () => replicas)
+  return {
+    ...under,
+    deps: { ...under.deps, limits: callLimits },
+    limits: callLimits,
+    caller,
+    ask: (signal?: AbortSignal) => asking(caller, signal),
+    advance(ms: number) {
+      now += ms
+    },
+    get tokensLeft() {
+      return callLimits.stateOf(caller)?.tokens?.remaining
+    },
+  }
+}
+
+describe('requests a minute', () => {
+  it('are answered up to the limit, then refused until exactly the time that is told, and a refusal takes nothing', async () => {
+    const { deps, ask, advance, billing, far } = limitedTo({ requestsPerMinute: 3 })
+    for (const remaining of [2, 1, 0])
+      expect((await createChatCompletion(deps, ask(), hello)).rateLimits).toMatchObject({
+        requests: { limit: 3, remaining, resetMs: (3 - remaining) * 20_000 },
+        tokens: null,
+      })
+    for (let i = 0; i < 3; i++)
+      await expect(createChatCompletion(deps, ask(), hello)).rejects.toMatchObject({
+        code: 'rate_limit_exceeded',
+        retryAfterMs: 20_000,
+        shouldRetry: true,
+        rateLimits: { requests: { limit: 3, remaining: 0, resetMs: 60_000 }, tokens: null },
+      })
+    expect([far.chats, billing.holds.size]).toEqual([3, 3])
+    advance(19_999)
+    await expect(createChatCompletion(deps, ask(), hello)).rejects.toMatchObject({ retryAfterMs: 1 })
+    advance(1)
+    await createChatCompletion(deps, ask(), hello)
+  })
+
+  it('count every operation, but not what a service embeds for itself', async () => {
+    const { deps, ask, limits, caller } = limitedTo({ requestsPerMinute: 10 })
+    const left = () => limits.stateOf(caller)?.requests?.remaining
+    await embedQuery(deps, ask(), { modelId: 'embed', text: 'a' })
+    expect(left()).toBe(10)
+    await createEmbeddings(deps, ask(), { model: 'embed', input: 'a' })
+    await createTranscription(deps, ask(), { model: 'speech', contentBase64: Buffer.from('wav 2500').toString('base64') })
+    for await (const _event of streamChatCompletion(deps, ask(), hello));
+    expect(left()).toBe(7)
+  })
+
+  it('are those of one key', async () => {
+    const { deps, caller } = limitedTo({ requestsPerMinute: 1 })
+    await createChatCompletion(deps, asking(caller), hello)
+    await createChatCompletion(deps, asking({ ...caller, apiKeyId: 'key_b' }), hello)
+    await expect(createChatCompletion(deps, asking(caller), hello)).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
+  })
+
+  it('of a limit that several processes share are parts of it, and what is left is told of all', () => {
+    const processes = [
+      limitedTo({ requestsPerMinute: 6, tokensPerMinute: 600 }, 2),
+      limitedTo({ requestsPerMinute: 6, tokensPerMinute: 600 }, 2),
+    ]
+    for (const { limits, caller } of processes) {
+      for (let i = 0; i < 3; i++) limits.enter(caller, 100).leave()
+      expect(() => limits.enter(caller, 100)).toThrow(KisError)
+      expect(limits.stateOf(caller)).toMatchObject({ requests: { limit: 6, remaining: 0 }, tokens: { limit: 600, remaining: 600 } })
+    }
+  })
+
+  it('of a limit smaller than the number of processes are answered all the same, at its pace', () => {
+    const { limits, caller, advance } = limitedTo({ requestsPerMinute: 1 }, 4)
+    limits.enter(caller, 0)
+    advance(239_999)
+    expect(() => limits.enter(caller, 0)).toThrow(KisError)
+    advance(1)
+    limits.enter(caller, 0)
+  })
+})
+
+describe('tokens a minute', () => {
+  it('are taken for the worst case and corrected by what was used', async () => {
+    const under = limitedTo({ tokensPerMinute: 100 })
+    under.far.completions = ['wait']
+    const gone = new AbortController()
+    const call = createChatCompletion(under.deps, under.ask(gone.signal), hello)
+    await eventually(() => under.far.chats === 1)
+    expect(under.tokensLeft).toBe(100 - HELLO_TOKENS)
+    gone.abort()
+    await expect(call).rejects.toThrow()
+    expect(under.tokensLeft).toBe(100 - 6)
+    under.far.completions = [completion({ usage: usage(20, 5, 4) })]
+    expect((await createChatCompletion(under.deps, under.ask(), hello)).rateLimits).toMatchObject({
+      requests: null,
+      tokens: { limit: 100, remaining: 100 - 6 - 25 },
+    })
+  })
+
+  it('come back whole when the engine fails, or there is no money', async () => {
+    const under = limitedTo({ tokensPerMinute: 100 })
+    under.far.completions = [new KisError('engine_error', 'failed')]
+    await expect(createChatCompletion(under.deps, under.ask(), hello)).rejects.toMatchObject({
+      code: 'engine_error',
+      rateLimits: { tokens: { remaining: 100 } },
+    })
+    under.billing.balance = 0n
+    await expect(createChatCompletion(under.deps, under.ask(), hello)).rejects.toMatchObject({
+      code: 'insufficient_quota',
+      rateLimits: { tokens: { remaining: 100 } },
+    })
+  })
+
+  it('that were used beyond what was taken are paid off before the next call', async () => {
+    const under = limitedTo({ tokensPerMinute: 60 })
+    under.far.completions = [completion({ usage: usage(20, 100) })]
+    await createChatCompletion(under.deps, under.ask(), hello)
+    expect(under.tokensLeft).toBe(0)
+    await expect(createChatCompletion(under.deps, under.ask(), hello)).rejects.toMatchObject({
+      retryAfterMs: (120 - 60 + HELLO_TOKENS) * 1_000,
+    })
+    under.advance((120 - 60 + HELLO_TOKENS) * 1_000)
+    await createChatCompletion(under.deps, under.ask(), hello)
+  })
+
+  it('of an absurd report are a debt of ten minutes, not of years', async () => {
+    const under = limitedTo({ tokensPerMinute: 60 })
+    under.far.completions = [completion({ usage: usage(20, 2 ** 31 - 1) })]
+    await createChatCompletion(under.deps, under.ask(), hello)
+    under.advance(11 * 60_000)
+    await createChatCompletion(under.deps, under.ask(), hello)
+  })
+
+  it('of a request that never fits are refused for good', async () => {
+    const { deps, ask, far, tokensLeft } = limitedTo({ tokensPerMinute: 15 })
+    await expect(createChatCompletion(deps, ask(), hello)).rejects.toMatchObject({
+      code: 'rate_limit_exceeded',
+      shouldRetry: false,
+      retryAfterMs: null,
+      message: expect.stringContaining('16 tokens'),
+    })
+    expect([far.chats, tokensLeft]).toEqual([0, 15])
+  })
+
+  it('of a request without a bound fit into a small limit', async () => {
+    const under = limitedTo({ tokensPerMinute: 30 })
+    under.far.completions = [completion({ usage: usage(6, 4) })]
+    const { max_tokens: _, ...unbounded } = hello
+    await createChatCompletion(under.deps, under.ask(), unbounded)
+    expect(under.tokensLeft).toBe(20)
+  })
+
+  it.each<{ how: string; steps: Step[]; take: number; leaves: boolean; used: number }>([
+    { how: 'comes to its end', steps: [...stream(3), [usageChunk(20, 3)]], take: 99, leaves: false, used: 23 },
+    { how: 'is cut by the engine', steps: [...stream(2), new KisError('engine_error', 'cut')], take: 99, leaves: false, used: 0 },
+    { how: 'is left after its first event', steps: [...stream(2), 'wait'], take: 1, leaves: true, used: 6 + 1 },
+    { how: 'is left before its first event', steps: stream(2), take: 0, leaves: true, used: 0 },
+  ])('of a stream that $how are those that were used, and its place is free', async ({ steps, take, leaves, used }) => {
+    const under = limitedTo({ tokensPerMinute: 100, concurrency: 1 })
+    under.far.steps = steps
+    const events = streamChatCompletion(under.deps, under.ask(), hello)
+    for (let i = 0; i < take; i++) {
+      const item = await events.next().catch(() => ({ done: true, value: undefined }))
+      if (item.done) break
+      if (i === 0) expect(item.value?.rateLimits).toMatchObject({ tokens: { limit: 100, remaining: 100 - HELLO_TOKENS } })
+      else expect(item.value?.rateLimits).toBeNull()
+    }
+    if (leaves) await events.return?.()
+    await eventually(() => under.billing.openHolds === 0)
+    expect(under.tokensLeft).toBe(100 - used)
+    under.far.completions = [completion()]
+    await createChatCompletion(under.deps, under.ask(), hello)
+    expect(under.deps.load.calls).toBe(0)
+  })
+})
+
+describe('calls of one organization at once', () => {
+  it('are refused beyond the plan, whatever their key, and a refusal takes nothing', async () => {
+    const { deps, caller, far, ask, advance } = limitedTo({ concurrency: 2, requestsPerMinute: 4 })
+    far.completions = ['wait']
+    const gone = new AbortController()
+    const other = asking({ ...caller, apiKeyId: 'key_b' }, gone.signal)
+    const waiting = [createChatCompletion(deps, ask(gone.signal), hello), createChatCompletion(deps, other, hello)]
+    await eventually(() => far.chats === 2)
+    await expect(createChatCompletion(deps, ask(), hello)).rejects.toMatchObject({
+      code: 'rate_limit_exceeded',
+      retryAfterMs: 1_000,
+      rateLimits: { requests: { remaining: 3 } },
+    })
+    await expect(embedQuery(deps, ask(), { modelId: 'embed', text: 'a' })).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
+    await expect(
+      createChatCompletion(deps, asking({ ...caller, organizationId: 'org_b', apiKeyId: 'key_c' }, AbortSignal.abort()), hello),
+    ).rejects.toThrow()
+    gone.abort()
+    await Promise.allSettled(waiting)
+    far.completions = [completion()]
+    advance(60_000)
+    for (let i = 0; i < 3; i++) await createChatCompletion(deps, ask(), hello)
+    expect(deps.load.calls).toBe(0)
+  })
+
+  it('are freed by a caller who leaves while money is being held', async () => {
+    const under = limitedTo({ concurrency: 1, tokensPerMinute: 100 })
+    const events = streamChatCompletion(under.deps, under.ask(), hello)
+    const first = events.next()
+    await events.return?.()
+    expect((await first).done).toBe(true)
+    await eventually(() => under.billing.openHolds === 0)
+    await createChatCompletion(under.deps, under.ask(), hello)
+  })
+})
+
+describe('an overloaded process', () => {
+  const calm = { lagMs: 0, utilisation: 0.2, memory: 0.3 }
+  const kinds = ['background', 'embeddings', 'chat'] as const
+  const refused = (load: LoadShedder) =>
+    kinds.filter((kind) => {
+      try {
+        load.check(kind)
+        return false
+      } catch (error) {
+        expect(error).toMatchObject({ code: 'service_unavailable', retryAfterMs: 2_000, shouldRetry: true })
+        return true
+      }
+    })
+
+  it.each([
+    { load: { ...calm, utilisation: 1 }, kinds: [] },
+    { load: { ...calm, lagMs: 5_000 }, kinds: [] },
+    { load: { ...calm, utilisation: 1, lagMs: 150 }, kinds: ['background'] },
+    { load: { ...calm, utilisation: 1, lagMs: 500 }, kinds: ['background', 'embeddings'] },
+    { load: { ...calm, utilisation: 1, lagMs: 1_500 }, kinds: ['background', 'embeddings', 'chat'] },
+    { load: { ...calm, memory: 0.78 }, kinds: ['background'] },
+    { load: { ...calm, memory: 0.9 }, kinds: ['background', 'embeddings', 'chat'] },
+  ])('with $load sheds $kinds, once it has lasted', ({ load: heavy, kinds: shed }) => {
+    using load = new LoadShedder(() => calm)
+    for (let look = 1; look <= 3; look++) {
+      load.note(heavy)
+      expect(refused(load)).toEqual([])
+    }
+    load.note(heavy)
+    expect(refused(load)).toEqual(shed)
+    load.note(calm)
+    expect(refused(load)).toEqual([])
+  })
+
+  it('sheds the least important first as calls become many, and takes them again as they end', () => {
+    using load = new LoadShedder(() => calm)
+    const ends: (() => void)[] = []
+    const fill = (calls: number) => {
+      while (load.calls < calls) ends.push(load.enter('chat'))
+    }
+    fill(1_000)
+    expect(refused(load)).toEqual(['background'])
+    fill(2_000)
+    expect(refused(load)).toEqual(['background', 'embeddings'])
+    fill(4_000)
+    expect(refused(load)).toEqual(['background', 'embeddings', 'chat'])
+    for (const end of [...ends, ...ends]) end()
+    expect([load.calls, refused(load)]).toEqual([0, []])
+  })
+
+  it('refuses a call before it looks at anything else of it', async () => {
+    const { deps, billing } = parts()
+    for (let look = 0; look < 4; look++) deps.load.note({ ...calm, memory: 0.99 })
+    await expect(createChatCompletion(deps, asking(null), 'nonsense')).rejects.toMatchObject({ code: 'service_unavailable' })
+    await expect(streamChatCompletion(deps, asking(null), 'nonsense').next()).rejects.toMatchObject({ code: 'service_unavailable' })
+    expect(billing.writes).toEqual([])
+  })
+
+  it('sees of itself what it needs', async () => {
+    using load = new LoadShedder()
+    const note = load.note.bind(load)
+    const seen = new Promise((resolve) => {
+      load.note = (now) => {
+        note(now)
+        resolve(now)
+      }
+    })
+    expect(await seen).toEqual({ lagMs: expect.any(Number), utilisation: expect.any(Number), memory: expect.any(Number) })
+  })
+})

@@ -1,0 +1,352 @@
+import { describe, expect, it } from 'vitest'
+import { eventually } from '../../../../test/support/eventually.ts'
+import { KisError } from '../../../common/errors.ts'
+import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { completion, type Step, stream, usage, usageChunk } from '../../test-support/scripted-engine.ts'
+import { createChatCompletion } from './create-chat-completion.ts'
+import { type ChatEvent, streamChatCompletion } from './stream-chat-completion.ts'
+
+const hello = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
+/** "Hello" is 2 tokens by count, its message 4 more. */
+const INPUT = 6
+const engineDown = new KisError('engine_unavailable', 'down')
+const engineFailed = new KisError('engine_error', 'failed')
+
+async function all(events: AsyncIterable<ChatEvent>): Promise<ChatEvent[]> {
+  const got: ChatEvent[] = []
+  for await (const event of events) got.push(event)
+  return got
+}
+
+describe('a chat completion', () => {
+  it('is held, dispatched, answered and charged, in this order', async () => {
+    const { deps, billing, far } = parts()
+    const answer = await createChatCompletion(deps, asking(), hello)
+    expect(answer.response).toEqual(far.completions[0])
+    expect(billing.writes).toEqual(['placeHold', 'dispatchHold', 'settleHold'])
+    expect(far.calls).toMatchObject([{ engineModel: 'vendor-chat', requestId: 'req_1', maxOutputTokens: 100 }])
+    expect(far.requests[0]).toBe(hello)
+    // (6 x 1.2 + 64) input tokens at 1,000 nano-USD and 10 output tokens at 2,000.
+    expect(billing.only).toMatchObject({ amount: 92_000n, state: 'settled', charged: 30_000n, used: { source: 'provider' } })
+    expect(billing.only.checkpoint).toMatchObject({ inputTokens: 0, outputTokens: 0 })
+    expect(answer.cost).toBe(30_000n)
+  })
+
+  it.each([
+    { name: 'cached input at its own price', fields: { usage: usage(20, 5, 10) }, charged: 25_000n, source: 'provider' },
+    { name: 'a usage of zero as zero', fields: { usage: usage(0, 0) }, charged: 0n, source: 'provider' },
+    { name: 'what was counted when usage is missing', fields: {}, charged: (6n + 4n * 2n) * 1_000n, source: 'counted' },
+    { name: 'what was counted when usage is null', fields: { usage: null }, charged: 14_000n, source: 'counted' },
+    { name: 'what was counted when usage is nonsense', fields: { usage: usage(-1, 0.5) }, charged: 14_000n, source: 'counted' },
+    { name: 'the hold and no more when usage is above it', fields: { usage: usage(1_000, 1_000) }, charged: 92_000n, source: 'provider' },
+  ])('charges $name', async ({ fields, charged, source }) => {
+    const { deps, billing, far } = parts()
+    far.completions = [completion(fields)]
+    expect((await createChatCompletion(deps, asking(), hello)).cost).toBe(charged)
+    expect(billing.only).toMatchObject({ charged, used: { source } })
+    expect(billing.openHolds).toBe(0)
+  })
+
+  it('that the engine fails costs nothing', async () => {
+    const { deps, billing, far } = parts()
+    far.completions = [engineFailed]
+    await expect(createChatCompletion(deps, asking(), hello)).rejects.toBe(engineFailed)
+    expect(billing.only.state).toBe('voided')
+    expect(far.chats).toBe(1)
+  })
+
+  it('whose caller leaves ends the engine and costs the input', async () => {
+    const { deps, billing, far } = parts()
+    far.completions = ['wait']
+    const leaving = new AbortController()
+    const answer = createChatCompletion(deps, asking(somebody, leaving.signal), hello).catch((error) => error)
+    await eventually(() => far.chats === 1)
+    leaving.abort()
+    expect(await answer).toBeInstanceOf(Error)
+    expect(far.ended).toBe(1)
+    expect(billing.only).toMatchObject({ state: 'settled', charged: BigInt(INPUT) * 1_000n, used: { source: 'counted' } })
+  })
+
+  it('without money reaches no engine', async () => {
+    const { deps, billing, far } = parts({ balance: 91_999n })
+    await expect(createChatCompletion(deps, asking(), hello)).rejects.toMatchObject({ code: 'insufficient_quota' })
+    expect([far.chats, billing.writes]).toEqual([0, ['placeHold']])
+  })
+
+  it.each([
+    ['placeHold', 'lost'],
+    ['placeHold', 'down'],
+    ['dispatchHold', 'lost'],
+    ['dispatchHold', 'down'],
+  ] as const)('is refused when %s is %s: no engine hears of it, and nothing stays held', async (method, fault) => {
+    const { deps, billing, far } = parts()
+    billing.fail(method, fault)
+    await expect(createChatCompletion(deps, asking(), hello)).rejects.toMatchObject({ code: 'service_unavailable' })
+    await deps.background[Symbol.asyncDispose]()
+    expect([far.chats, billing.openHolds, billing.balance]).toEqual([0, 0, 1_000_000_000n])
+  })
+
+  it('is charged once when answers of billing are lost', async () => {
+    const { deps, billing } = parts()
+    billing.fail('settleHold', 'lost', 'down', 'lost')
+    expect((await createChatCompletion(deps, asking(), hello)).cost).toBe(30_000n)
+    expect(billing.balance).toBe(1_000_000_000n - 30_000n)
+  })
+
+  it('is answered for exactly 7 of 200 calls when the money is for 7', async () => {
+    const { deps, billing, far } = parts({ balance: 92_000n * 7n })
+    far.completions = [completion({ usage: usage(70, 10) })]
+    const calls = await Promise.allSettled(Array.from({ length: 200 }, () => createChatCompletion(deps, asking(), hello)))
+    expect(calls.filter(({ status }) => status === 'fulfilled')).toHaveLength(7)
+    expect([far.chats, billing.openHolds, billing.balance]).toEqual([7, 0, 7n * 2_000n])
+  })
+
+  it('goes to a model without response formats without one', async () => {
+    const { deps, near } = parts()
+    const request = { ...hello, model: 'plain', response_format: { type: 'json_schema', json_schema: { name: 'a' } }, extra: [1] }
+    expect((await createChatCompletion(deps, asking(), request)).warnings).toEqual(['response_format_not_honored'])
+    expect(near.requests[0]).toEqual({ ...hello, model: 'plain', extra: [1] })
+  })
+})
+
+describe('an engine that is down', () => {
+  const careful = { ...hello, model: 'careful' }
+
+  it('is asked once more, then its fallbacks in order, each under a hold of its own', async () => {
+    const { deps, billing, far, near } = parts()
+    far.completions = [engineDown]
+    expect((await createChatCompletion(deps, asking(), careful)).modelId).toBe('plain')
+    expect([far.chats, near.chats]).toEqual([4, 1])
+    expect([...billing.holds.values()].map(({ state }) => state)).toEqual([...Array(4).fill('voided'), 'settled'])
+  })
+
+  it('is not stood in for by a model outside the allowlist or the residency policy', async () => {
+    for (const caller of [
+      { ...somebody, modelAllowlist: ['careful'] },
+      { ...somebody, modelAllowlist: ['careful', 'chat'] },
+    ]) {
+      const { deps, far, near, billing } = parts()
+      far.completions = [engineDown]
+      await expect(createChatCompletion(deps, asking(caller), careful)).rejects.toBe(engineDown)
+      expect([near.chats, billing.openHolds]).toEqual([0, 0])
+    }
+  })
+
+  it('is left alone after failures in a row, and the caller is told for how long', async () => {
+    const { deps, far } = parts()
+    far.completions = [engineDown]
+    for (let call = 0; call < 4; call++) await createChatCompletion(deps, asking(), hello).catch(() => undefined)
+    const reached = far.chats
+    await expect(createChatCompletion(deps, asking(), hello)).rejects.toMatchObject({
+      code: 'engine_unavailable',
+      retryAfterMs: expect.any(Number),
+    })
+    expect(far.chats).toBe(reached)
+  })
+
+  it('is not asked again when it answers something else', async () => {
+    const { deps, far } = parts()
+    for (const code of ['invalid_request', 'engine_error', 'engine_timeout'] as const) {
+      far.completions = [new KisError(code, 'no')]
+      const { chats } = far
+      await expect(createChatCompletion(deps, asking(), hello)).rejects.toMatchObject({ code })
+      expect(far.chats).toBe(chats + 1)
+    }
+  })
+})
+
+describe('a stream', () => {
+  it('does nothing before its first event, gives every chunk, and its price last', async () => {
+    const { deps, billing, far } = parts()
+    const events = streamChatCompletion(deps, asking(), hello)
+    await Promise.resolve()
+    expect([billing.writes.length, far.chats]).toEqual([0, 0])
+    const got = await all(events)
+    expect(got.map(({ chunks }) => chunks)).toEqual(far.steps)
+    expect(got.map(({ cost }) => cost)).toEqual([null, null, null, 26_000n])
+    expect(billing.writes).toEqual(['placeHold', 'dispatchHold', 'settleHold'])
+    expect([billing.only.charged, far.ended]).toEqual([26_000n, 0])
+  })
+
+  it.each<{ name: string; steps: Step[]; charged: bigint; source: string }>([
+    { name: 'by count without usage', steps: stream(3), charged: 12_000n, source: 'counted' },
+    { name: 'zero where usage is zero', steps: [...stream(3), [usageChunk(0, 0)]], charged: 0n, source: 'provider' },
+    {
+      name: 'the last of several usages',
+      steps: [[usageChunk(20, 1)], ...stream(1), [usageChunk(20, 2)]],
+      charged: 24_000n,
+      source: 'provider',
+    },
+    { name: 'the hold where usage is above it', steps: [...stream(1), [usageChunk(500, 500)]], charged: 92_000n, source: 'provider' },
+  ])('is charged $name', async ({ steps, charged, source }) => {
+    const { deps, billing, far } = parts()
+    far.steps = steps
+    expect((await all(streamChatCompletion(deps, asking(), hello))).at(-1)?.cost).toBe(charged)
+    expect(billing.only).toMatchObject({ charged, used: { source } })
+  })
+
+  it.each<[string, Step[]]>([
+    ['nothing', []],
+    ['a usage', [[usageChunk(20, 0)]]],
+    ['chunks without choices', [[{ choices: [] }], [{ choices: [], usage: usage(20, 3) }]]],
+  ])('that ends with %s and no answer is a failure, and costs nothing', async (_name, steps) => {
+    const { deps, billing, far } = parts()
+    far.steps = steps
+    await expect(all(streamChatCompletion(deps, asking(), hello))).rejects.toMatchObject({ code: 'engine_error' })
+    expect(billing.only.state).toBe('voided')
+  })
+
+  it('that is refused or fails before its first chunk rejects the first next() and costs nothing', async () => {
+    for (const script of [
+      { openings: [engineFailed], steps: [] },
+      { openings: [], steps: [engineFailed] },
+    ]) {
+      const { deps, billing, far } = parts()
+      Object.assign(far, script)
+      const events = streamChatCompletion(deps, asking(), hello)
+      await expect(events.next()).rejects.toBe(engineFailed)
+      expect(await events.next()).toMatchObject({ done: true })
+      expect(billing.only.state).toBe('voided')
+    }
+    const { deps, far } = parts({ balance: 0n })
+    await expect(streamChatCompletion(deps, asking(), hello).next()).rejects.toMatchObject({ code: 'insufficient_quota' })
+    await expect(streamChatCompletion(deps, asking(), { ...hello, n: 0 }).next()).rejects.toMatchObject({ param: 'n' })
+    expect(far.chats).toBe(0)
+  })
+
+  it('falls back while nothing was sent, and never after', async () => {
+    const { deps, far, near } = parts()
+    far.openings = [engineFailed, engineFailed]
+    const events = await all(streamChatCompletion(deps, asking(), { ...hello, model: 'careful' }))
+    expect([far.chats, near.chats, events.length]).toEqual([2, 1, 4])
+    far.steps = [...stream(1), engineDown]
+    const cut = streamChatCompletion(deps, asking(), { ...hello, model: 'careful' })
+    await cut.next()
+    await expect(cut.next()).rejects.toBe(engineDown)
+    expect(near.chats).toBe(1)
+  })
+
+  it.each<[string, Step[], number, bigint]>([
+    // 4 characters a token is where a piece may be one.
+    ['by the piece', stream(1_000).slice(0, -1), 10, BigInt(INPUT + 10 * 2) * 1_000n],
+    [
+      'by its own report',
+      [...stream(9).slice(0, -1), [{ choices: [{ index: 0, delta: { content: 'more' } }], usage: usage(20, 11) }], ...stream(9)],
+      9,
+      42_000n,
+    ],
+    ['in one piece', [[{ choices: [{ index: 0, delta: { content: 'many words '.repeat(100) } }] }], ...stream(3)], 1, 26_000n],
+  ])('that goes on beyond its `max_tokens`, %s, is cut there with `length`', async (_name, steps, atLeast, charged) => {
+    const { deps, billing, far } = parts()
+    far.steps = [...steps, 'wait']
+    const got = await all(streamChatCompletion(deps, asking(), hello))
+    const chunks = got.flatMap((event) => event.chunks)
+    const texts = chunks.flatMap((chunk) =>
+      (chunk.choices as { delta: { content?: string } }[]).flatMap(({ delta }) => delta.content || []),
+    )
+    expect(texts.length).toBeGreaterThanOrEqual(atLeast)
+    expect(texts.length).toBeLessThanOrEqual(atLeast + 5)
+    expect(chunks.at(-2)).toMatchObject({ choices: [{ finish_reason: 'length' }] })
+    expect([got.at(-1)?.cost, billing.only.charged, billing.openHolds, far.ended]).toEqual([charged, charged, 0, 1])
+  })
+
+  it('of single characters is not taken for one that is too long', async () => {
+    const { deps, far } = parts()
+    const pieces = [...'ten tokens in some forty letters'].map((content) => [{ choices: [{ index: 0, delta: { content } }] }])
+    far.steps = [...pieces, [usageChunk(20, 10)]]
+    const got = await all(streamChatCompletion(deps, asking(), hello))
+    expect(got.flatMap((event) => event.chunks).at(-2)).toMatchObject({ choices: [{ finish_reason: 'stop' }] })
+  })
+
+  it('that is cut costs nothing, or what the vendor had reported', async () => {
+    for (const [steps, expected] of [
+      [[...stream(2), engineFailed], { state: 'voided', charged: 0n }],
+      [[...stream(2), [usageChunk(20, 2)], engineFailed], { state: 'settled', charged: 24_000n }],
+    ] as [Step[], object][]) {
+      const { deps, billing, far } = parts()
+      far.steps = steps
+      await expect(all(streamChatCompletion(deps, asking(), hello))).rejects.toBe(engineFailed)
+      expect(billing.only).toMatchObject(expected)
+    }
+  })
+
+  const LENGTH = 8
+  for (const how of ['return()', 'its signal'] as const) {
+    for (let taken = 0; taken <= LENGTH; taken++) {
+      it(`left by ${how} after ${taken} chunks, while the next is awaited, ends the engine and costs those`, async () => {
+        const { deps, billing, far } = parts()
+        far.steps = [...stream(taken), 'wait']
+        const leaving = new AbortController()
+        const events = streamChatCompletion(deps, asking(somebody, leaving.signal), hello)
+        for (let chunk = 0; chunk < taken; chunk++) await events.next()
+        const pending = events.next()
+        if (taken === 0) await eventually(() => far.chats === 1)
+        if (how === 'return()') await events.return?.()
+        else leaving.abort()
+        expect(await pending).toEqual({ done: true, value: undefined })
+        await eventually(() => billing.openHolds === 0)
+        expect(billing.only).toMatchObject({ state: 'settled', charged: BigInt(INPUT + 2 * taken) * 1_000n, used: { source: 'counted' } })
+        expect(far.ended).toBe(1)
+      })
+    }
+  }
+
+  it('left at any moment of its start leaves nothing held, and no engine running', async () => {
+    for (let ticks = 0; ticks < 12; ticks++) {
+      const { deps, billing, far } = parts()
+      far.openings = ['wait']
+      const events = streamChatCompletion(deps, asking(), hello)
+      const pending = events.next()
+      for (let tick = 0; tick < ticks; tick++) await new Promise((resolve) => setImmediate(resolve))
+      await events.return?.()
+      expect(await pending).toMatchObject({ done: true })
+      await eventually(() => billing.openHolds === 0 && far.ended === far.chats)
+      if (far.chats === 0) expect(billing.balance).toBe(1_000_000_000n)
+    }
+  })
+
+  it('left after its usage has come is charged by it', async () => {
+    const { deps, billing, far } = parts()
+    far.steps = [...stream(1), [usageChunk(20, 9)], 'wait']
+    const events = streamChatCompletion(deps, asking(), hello)
+    await events.next()
+    const rest = events.next()
+    await new Promise(setImmediate)
+    await events.return?.()
+    await rest
+    await eventually(() => billing.openHolds === 0)
+    expect(billing.only).toMatchObject({ charged: 38_000n, used: { source: 'provider' } })
+  })
+
+  it('tells billing of its progress every 64 tokens', async () => {
+    const { deps, billing, far } = parts()
+    far.steps = [...stream(130), 'wait']
+    const events = streamChatCompletion(deps, asking(), { ...hello, max_tokens: 100, n: 2 })
+    for (let chunk = 0; chunk < 130; chunk++) await events.next()
+    await eventually(() => billing.only.checkpoint.outputTokens === 128)
+    expect(billing.writes).toEqual(['placeHold', 'dispatchHold', 'checkpointHold', 'checkpointHold'])
+    await events.return?.()
+  })
+
+  it('tells billing of its progress after 2 s, and a lost checkpoint changes nothing', async () => {
+    const { deps, billing, far } = parts()
+    let nowMs = Date.now()
+    const clock = { ...deps.clock, now: () => new Date(nowMs) }
+    billing.fail('checkpointHold', 'down')
+    far.steps = [...stream(3), [usageChunk(20, 3)]]
+    const events = streamChatCompletion({ ...deps, clock }, asking(), hello)
+    await events.next()
+    nowMs += 2_000
+    await events.next()
+    await eventually(() => billing.writes.includes('checkpointHold'))
+    await all(events)
+    expect(billing.only.charged).toBe(26_000n)
+  })
+
+  it('is charged once when answers of billing are lost', async () => {
+    const { deps, billing } = parts()
+    billing.fail('settleHold', 'lost', 'lost')
+    expect((await all(streamChatCompletion(deps, asking(), hello))).at(-1)?.cost).toBe(26_000n)
+    expect(billing.balance).toBe(1_000_000_000n - 26_000n)
+  })
+})

@@ -1,0 +1,55 @@
+import type { RateLimits } from '../../../../schema/errors.ts'
+import { requestFor } from '../../domain/chat/chat-request.ts'
+import { completedAnswer } from '../../domain/chat/complete-answer.ts'
+import { countAnswerTokens } from '../../domain/chat/count-chat-tokens.ts'
+import { countedUsage, providerUsage, reportedUsage, type Usage } from '../../domain/money/usage.ts'
+import type { ProtocolObject } from '../../ports/engines.ts'
+import { type AskContext, type Deps, engineOf } from '../deps.ts'
+import { billedCall } from '../money/billed-call.ts'
+import { admitChat, chatCallOf, namesFor } from './admit-chat.ts'
+import { firstToAnswer } from './first-to-answer.ts'
+import { type LimitedCall, limited } from './limited-call.ts'
+
+export interface ChatCompletion {
+  /** The engine's object, whole, and what the protocol requires of it. */
+  readonly response: ProtocolObject
+  /** What of the request could not be honoured, such as `seed_not_honored`. */
+  readonly warnings: readonly string[]
+  /** The model that answered. */
+  readonly modelId: string
+  readonly usage: Usage
+  readonly cost: bigint
+  readonly rateLimits: RateLimits | null
+}
+
+/**
+ * Answers one chat request; the answer is given out once it is charged. Who leaves before the end pays for the input. @throws {KisError}
+ */
+export function createChatCompletion(deps: Deps, ask: AskContext, value: unknown): Promise<ChatCompletion> {
+  return limited(deps, ask, 'chat', (limits, asking) => complete(deps, asking, limits, value))
+}
+
+async function complete(deps: Deps, ask: AskContext, limits: LimitedCall, value: unknown): Promise<Omit<ChatCompletion, 'rateLimits'>> {
+  const { context, requestWithImages, models, inputTokensFor, termsFor, warningsFor } = admitChat(deps, ask, limits, value, false)
+  return firstToAnswer(deps, context, models, async (model, endsAt) => {
+    const inputTokens = inputTokensFor(model)
+    const request = await requestWithImages(model)
+    const warnings = warningsFor(model)
+    const call = chatCallOf(model, context, warnings)
+    return billedCall(
+      deps,
+      context,
+      termsFor(model),
+      () => countedUsage(inputTokens, 0),
+      async (signal) => {
+        const answer = await engineOf(deps, model).chat.complete(call, requestFor(model, request, call.warn), signal)
+        const reported = reportedUsage(answer)
+        const usage = reported ? providerUsage(reported) : countedUsage(inputTokens, countAnswerTokens(answer))
+        const response = completedAnswer(answer, namesFor(deps, model), usage)
+        return { value: { response, warnings: [...warnings], modelId: model.id, usage }, usage }
+      },
+      // Images may have been fetched since the attempt began.
+      endsAt - deps.clock.now().getTime(),
+    )
+  })
+}

@@ -1,0 +1,56 @@
+import { endableIterator } from '../../../common/process/endable-iterator.ts'
+
+/** Hands an event to the reader. Resolves when the reader asks for the next one, so that work is never far ahead of it. @throws what the signal aborts with. */
+export type Give<Event> = (event: Event, signal: AbortSignal) => Promise<void>
+
+interface Step<Event> {
+  readonly value: Event
+  readonly isLast: boolean
+}
+
+/**
+ * The events that some work gives while it runs, and what it gives at its end as the last one. It begins with the first `next()`; a failure rejects the `next()` that
+ * it meets. `return()`, and an abort of the signal, abort the work's own signal.
+ */
+export function eventsOf<Event>(
+  signal: AbortSignal,
+  work: (give: Give<Event>, signal: AbortSignal) => Promise<Event>,
+): AsyncIterableIterator<Event, undefined> {
+  const stop = new AbortController()
+  let next = Promise.withResolvers<Step<Event>>()
+  let goOn = () => {}
+  let end: Promise<Step<Event>> | undefined
+  let hasEnded = false
+  let isOver = false
+
+  const give: Give<Event> = (value, until) =>
+    new Promise((resolve, reject) => {
+      if (until.aborted) return reject(until.reason)
+      const onAbort = () => reject(until.reason)
+      until.addEventListener('abort', onAbort, { once: true })
+      goOn = () => {
+        until.removeEventListener('abort', onAbort)
+        resolve()
+      }
+      next.resolve({ value, isLast: false })
+    })
+  const begin = () => {
+    const onEnd = () => {
+      hasEnded = true
+      next.resolve(end!)
+    }
+    end = work(give, stop.signal).then((value) => ({ value, isLast: true }))
+    end.then(onEnd, onEnd)
+  }
+  const pull = async (): Promise<IteratorResult<Event, undefined>> => {
+    if (isOver) return { done: true, value: undefined }
+    next = Promise.withResolvers()
+    if (!end) begin()
+    else if (hasEnded) next.resolve(end)
+    else goOn()
+    const { value, isLast } = await next.promise
+    isOver = isLast
+    return { done: false, value }
+  }
+  return endableIterator(pull, () => stop.abort(), signal)
+}

@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest'
+import type { Caller, Principal } from '../../../common/identity/principal.ts'
+import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createEmbeddings } from '../embeddings/create-embeddings.ts'
+import { embedQuery } from '../embeddings/embed-query.ts'
+import { createChatCompletion } from './create-chat-completion.ts'
+import { createTranscription } from './create-transcription.ts'
+import { streamChatCompletion } from './stream-chat-completion.ts'
+
+type Parts = ReturnType<typeof parts>
+
+const chat = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
+const wav = Buffer.from('wav 2500 ').toString('base64')
+
+/** Every way to an engine that money is held for by its caller's own process. */
+const WAYS: Record<string, (parts: Parts, caller: Caller) => Promise<unknown>> = {
+  'a chat completion': ({ deps }, caller) => createChatCompletion(deps, asking(caller), chat),
+  'a chat stream': async ({ deps }, caller) => {
+    for await (const _ of streamChatCompletion(deps, asking(caller), chat));
+  },
+  embeddings: ({ deps }, caller) => createEmbeddings(deps, asking(caller), { model: 'embed-far', input: 'a b' }),
+  'a query embedding': ({ deps }, caller) => embedQuery(deps, asking(caller), { modelId: 'embed-far', text: 'a' }),
+  'a transcription': ({ deps }, caller) => createTranscription(deps, asking(caller), { model: 'speech', contentBase64: wav }),
+}
+
+describe.each(Object.entries(WAYS))('%s by a caller whose rules were changed', (way, call) => {
+  const changed = (now: Partial<Principal> | null) => {
+    const world = parts()
+    world.billing.rules = 1
+    world.billing.principal = now && { ...somebody, ...now }
+    return world
+  }
+
+  it('is made when the new ones permit it, and counts once', async () => {
+    const world = changed({})
+    const limited = { ...somebody, requestsPerMinute: 10 }
+    world.billing.principal = limited
+    await call(world, limited)
+    expect([world.billing.openHolds, world.deps.load.calls]).toEqual([0, 0])
+    const isRequest = way !== 'a query embedding'
+    expect(world.deps.limits.stateOf(limited)?.requests?.remaining).toBe(isRequest ? 9 : 10)
+    // The next call goes by what is known now.
+    const { length } = world.billing.writes
+    await call(world, limited)
+    expect(world.billing.writes.slice(length)).toEqual(['placeHold', 'dispatchHold', 'settleHold'])
+  })
+
+  it.each<[string, Partial<Principal> | null, string]>([
+    ['another residency policy', { residencyPolicy: 'local_only' }, 'residency_policy_violation'],
+    ['another allowlist', { modelAllowlist: [] }, 'model_not_found'],
+    ['an end of the key', { isEnded: true }, 'invalid_api_key'],
+    ['another secret of the key', { rotations: 1 }, 'invalid_api_key'],
+    ['an end of the organization', null, 'invalid_api_key'],
+  ])('is refused by %s, and no engine hears of it', async (_what, now, code) => {
+    const world = changed(now)
+    await expect(call(world, somebody)).rejects.toMatchObject({ code })
+    const { far, near, billing } = world
+    expect([far.chats + near.chats, far.embedded, far.transcribed, billing.openHolds]).toEqual([0, [], [], 0])
+    expect(world.deps.load.calls).toBe(0)
+  })
+
+  it('is refused when its money was held just before the change', async () => {
+    const world = parts()
+    const { billing, far } = world
+    const place = billing.placeHold
+    billing.placeHold = async (...args) => {
+      await place(...args)
+      billing.rules = 1
+      billing.principal = { ...somebody, residencyPolicy: 'local_only' }
+    }
+    await expect(call(world, somebody)).rejects.toMatchObject({ code: 'residency_policy_violation' })
+    expect([far.chats, far.embedded, far.transcribed, billing.openHolds]).toEqual([0, [], [], 0])
+  })
+})
+
+it('a call that changes overtake again and again is asked to come later', async () => {
+  const world = parts()
+  world.billing.rules = 1
+  world.billing.principalOf = async () => somebody
+  await expect(createChatCompletion(world.deps, asking(), chat)).rejects.toMatchObject({ code: 'service_unavailable', shouldRetry: true })
+  expect(world.billing.openHolds).toBe(0)
+})

@@ -1,0 +1,173 @@
+import { describe, expect, it } from 'vitest'
+import { dataUri, GIF, png } from '../../../../test/support/data/pictures.ts'
+import { eventually } from '../../../../test/support/eventually.ts'
+import { EgressError } from '../../../common/egress/egress.ts'
+import { KisError } from '../../../common/errors.ts'
+import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createChatCompletion } from './create-chat-completion.ts'
+import { streamChatCompletion } from './stream-chat-completion.ts'
+
+const A = 'https://images.test/a.png'
+const B = 'https://images.test/b.gif'
+const imagePart = (url: string, detail?: string) => ({ type: 'image_url', image_url: { url, ...(detail && { detail }) } })
+const requestOf = (...urls: string[]) => ({
+  model: 'chat',
+  messages: [{ role: 'user', content: [{ type: 'text', text: 'what?' }, ...urls.map((url) => imagePart(url))] }],
+})
+const paramOf = (part: number) => `messages[0].content[${part}].image_url.url`
+
+const REGIONAL = `
+engines: { near: { kind: embedded, badge: local }, far: { kind: openai, base_url: "http://vendor.test/v1", badge: regional, fetches_images: true } }
+models: [{ id: chat, engine: far, kind: chat, supports: [vision], max_output_tokens: 100, image_tokens: 50, price: { input: "1", output: "2" } }]`
+
+/** Engines that fetch nothing themselves, and two images at their addresses. */
+function blind(options: Parameters<typeof parts>[0] = {}) {
+  const made = parts(options)
+  made.far.chat.fetchesImages = false
+  made.egress.pages.set(A, png()).set(B, GIF)
+  return made
+}
+
+const CALLS = {
+  async whole({ deps }: ReturnType<typeof parts>, request: unknown, ask = asking()) {
+    await createChatCompletion(deps, ask, request)
+  },
+  async streamed({ deps }: ReturnType<typeof parts>, request: unknown, ask = asking()) {
+    for await (const _ of streamChatCompletion(deps, ask, request));
+  },
+}
+
+describe.each(Object.entries(CALLS))('images of a %s answer', (_name, call) => {
+  it('go by their address to an engine that fetches them', async () => {
+    const made = parts()
+    await call(made, requestOf(A, dataUri(png())))
+    expect(made.far.requests[0]).toMatchObject(requestOf(A, dataUri(png())))
+    expect(made.egress.fetched).toEqual([])
+  })
+
+  it('come with their bytes to one that does not, each address fetched once', async () => {
+    const made = blind()
+    const request = { ...requestOf(A, B, A), messages: [...requestOf(A, B, A).messages, { role: 'user', content: [imagePart(A, 'high')] }] }
+    await call(made, request)
+    const { messages } = made.far.requests[0] as { messages: { content: unknown[] }[] }
+    const [first, second] = [dataUri(png()), dataUri(GIF, 'image/gif')]
+    expect(messages[0]!.content.slice(1)).toEqual([imagePart(first), imagePart(second), imagePart(first)])
+    expect(messages[1]!.content).toEqual([imagePart(first, 'high')])
+    expect(made.egress.fetched.map(({ url }) => url)).toEqual([A, B])
+    expect(made.egress.fetched[0]).toMatchObject({ maxBytes: 10 * 2 ** 20 })
+    expect(made.egress.fetched[0]!.headers).not.toHaveProperty('authorization')
+  })
+
+  it.each([
+    ['nothing answers', new EgressError('unreachable'), 'invalid_request'],
+    ['another status than 200 is answered', 404, 'invalid_request'],
+    ['no image is', Buffer.from('<html>'), 'unsupported_file_type'],
+    ['an image of too many pixels is', png(1, 1, { claims: [60_000, 60_000] }), 'payload_too_large'],
+    ['too many bytes are', new EgressError('too_large'), 'payload_too_large'],
+    ['there is no room to ask', new EgressError('busy'), 'service_unavailable'],
+  ])('where %s at the address: nothing is held and no engine is called', async (_case, page, code) => {
+    const made = blind()
+    made.egress.pages.set(B, page)
+    await expect(call(made, requestOf(A, B))).rejects.toMatchObject({ code, param: code === 'service_unavailable' ? null : paramOf(2) })
+    expect([made.far.chats, made.billing.holds.size]).toEqual([0, 0])
+  })
+
+  it('are looked for at no address that is not public, whoever would fetch it', async () => {
+    for (const made of [parts(), blind()]) {
+      for (const url of [
+        'http://127.0.0.1/',
+        'http://169.254.169.254/latest',
+        'http://a.test:8080/',
+        'http://u:p@a.test/',
+        'https://',
+        'http://LOCALHOST./',
+        'http://metadata.google.internal/',
+        'http://printer.local/',
+      ])
+        await expect(call(made, requestOf(A, url))).rejects.toMatchObject({ code: 'invalid_request', param: paramOf(2) })
+      expect([made.far.chats, made.billing.holds.size, made.egress.fetched]).toEqual([0, 0, []])
+    }
+  })
+
+  it('are looked up before an engine outside the cloud fetches them, and go to none that leads inside or is unknown', async () => {
+    const made = parts({ catalog: REGIONAL })
+    made.egress.pages.set(A, png())
+    await call(made, requestOf(A, `${A}?again`, dataUri(png())))
+    expect([made.far.chats, made.egress.lookups, made.egress.fetched]).toEqual([1, ['images.test'], []])
+    await expect(call(made, requestOf(A, 'https://inside.test/a.png'))).rejects.toMatchObject({
+      code: 'invalid_request',
+      param: paramOf(2),
+      message: 'The image could not be fetched from its address.',
+    })
+    const many = Array.from({ length: 21 }, (_, index) => `https://images${index}.test/`)
+    await expect(call(made, requestOf(...many))).rejects.toMatchObject({ code: 'array_above_max_length' })
+    expect([made.far.chats, made.billing.holds.size]).toEqual([1, 1])
+  })
+
+  it('of an organization whose data stays local come as data: URIs only', async () => {
+    const localCatalog = `
+engines: { near: { kind: embedded, badge: local }, far: { kind: embedded, badge: local } }
+models: [{ id: chat, engine: far, kind: chat, supports: [vision], max_output_tokens: 100, image_tokens: 50, price: { input: "1", output: "2" } }]`
+    const local = asking({ ...somebody, residencyPolicy: 'local_only' })
+    for (const made of [parts({ catalog: localCatalog }), blind({ catalog: localCatalog })]) {
+      const refusal = { code: 'residency_policy_violation', param: paramOf(2) }
+      await expect(call(made, requestOf(dataUri(png()), A), local)).rejects.toMatchObject(refusal)
+      expect([made.far.chats, made.billing.holds.size, made.egress.fetched]).toEqual([0, 0, []])
+      await call(made, requestOf(dataUri(png())), local)
+      expect(made.far.requests).toMatchObject([requestOf(dataUri(png()))])
+    }
+  })
+
+  it('are bounded in number, in bytes together and at once', async () => {
+    const made = blind()
+    const urls = Array.from({ length: 21 }, (_, index) => `https://images.test/${index}`)
+    for (const url of urls) made.egress.pages.set(url, png())
+    await expect(call(made, requestOf(...urls))).rejects.toMatchObject({ code: 'array_above_max_length', param: paramOf(21) })
+    expect(made.egress.fetched).toEqual([])
+    await call(made, requestOf(...urls.slice(1)))
+    expect([made.egress.fetched.length, made.egress.mostRunning]).toEqual([20, 4])
+
+    const large = png(1, 1, { padding: 9 * 2 ** 20 })
+    for (const url of urls) made.egress.pages.set(url, large)
+    await expect(call(made, requestOf(...urls.slice(0, 3)))).rejects.toMatchObject({ code: 'payload_too_large' })
+    await call(made, requestOf(...urls.slice(0, 2)))
+  })
+
+  it('that fail end the fetches of the others', async () => {
+    const made = blind()
+    made.egress.pages.set(A, 'wait').set(B, 500)
+    await expect(call(made, requestOf(A, B))).rejects.toMatchObject({ param: paramOf(2) })
+    await eventually(() => made.egress.running === 0)
+  })
+
+  it('are fetched for nobody who has left, and cost him nothing', async () => {
+    const made = blind()
+    made.egress.pages.set(A, 'wait')
+    const stop = new AbortController()
+    const calling = call(made, requestOf(A), asking(somebody, stop.signal)).catch((error: unknown) => error)
+    await eventually(() => made.egress.running === 1)
+    stop.abort()
+    await calling
+    await eventually(() => made.egress.running === 0)
+    expect([made.far.chats, made.billing.holds.size]).toEqual([0, 0])
+  })
+})
+
+it('images are fetched once for a model and its fallbacks, and not at all for a fallback that is not asked', async () => {
+  const catalog = `
+engines: { near: { kind: embedded, badge: local }, far: { kind: openai, base_url: "http://vendor.test/v1", badge: cloud } }
+models:
+  - { id: chat, engine: far, kind: chat, supports: [vision], max_output_tokens: 100, image_tokens: 50, price: { input: "1", output: "2" }, fallbacks: [second] }
+  - { id: second, engine: near, kind: chat, supports: [vision], max_output_tokens: 100, image_tokens: 50, price: { input: "1", output: "2" } }`
+  const made = parts({ catalog })
+  made.egress.pages.set(A, png())
+  made.near.chat.fetchesImages = false
+  await createChatCompletion(made.deps, asking(), requestOf(A))
+  expect(made.egress.fetched).toEqual([])
+
+  made.far.chat.fetchesImages = false
+  made.far.completions = [new KisError('engine_error', 'down')]
+  const { modelId } = await createChatCompletion(made.deps, asking(), requestOf(A))
+  expect([modelId, made.egress.fetched.length]).toEqual(['second', 1])
+  expect(made.near.requests[0]).toMatchObject(requestOf(dataUri(png())))
+})

@@ -1,0 +1,139 @@
+import { refuse } from '../../../common/check.ts'
+import { EgressError, type EgressFailure } from '../../../common/egress/egress.ts'
+import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
+import type { Model } from '../../domain/catalog.ts'
+import type { ChatRequest } from '../../domain/chat/chat-request.ts'
+import {
+  checkImage,
+  dataUriOf,
+  type ImagePart,
+  imagePartsOf,
+  isDataUri,
+  MAX_IMAGE_BYTES,
+  refuseSize,
+  withImageUrls,
+} from '../../domain/chat/images.ts'
+import { type CallContext, type Deps, engineOf } from '../deps.ts'
+import { withDeadline } from './deadline.ts'
+
+/** Addresses that are fetched for one request; Bedrock takes 20 images. */
+const MAX_FETCHED = 20
+/** Hosts whose addresses are looked up for one request, where an engine in our network fetches the images itself. */
+const MAX_HOSTS = 20
+/** Of all images that are fetched for one request: as much as a request's body may have that brings its images along. */
+const MAX_FETCHED_BYTES = 20 * 2 ** 20
+/** At once for one request, so that one request cannot take every place of the process. */
+const FETCHED_AT_ONCE = 4
+/** All fetches of one request; one alone has 10 s. */
+const FETCH_MS = 20_000
+
+/** The request as the engine of a model takes it: with `data:` URIs in place of addresses, where the engine fetches none itself. */
+export type RequestWithImages = (model: Model) => Promise<ChatRequest>
+
+/**
+ * Judges the addresses of a request's images; nothing is fetched before the result is called, and nothing twice.
+ * @throws {KisError} an address that may not be asked, by us or by an engine in our network; any address, where data may not leave it.
+ */
+export function requestImages(deps: Deps, context: CallContext, request: ChatRequest): RequestWithImages {
+  const images = imagePartsOf(request).filter(({ url }) => !isDataUri(url))
+  for (const { url, param } of images) {
+    if (context.caller.residencyPolicy === 'local_only') {
+      throw new KisError(
+        'residency_policy_violation',
+        "The organization's residency policy permits local engines only; images come as data: URIs, because nothing is fetched from elsewhere.",
+        { param },
+      )
+    }
+    if (!deps.egress.mayAsk(url)) refuseFetch('address', param)
+  }
+  let fetched: Promise<ReadonlyMap<string, string>> | undefined
+  let judged: Promise<void> | undefined
+  return async (model) => {
+    if (images.length === 0) return request
+    if (engineOf(deps, model).chat.fetchesImages) {
+      // A vendor's cloud fetches from outside, where our names lead nowhere.
+      if (model.residency === 'cloud') return request
+      judged ??= judgeHosts(deps, context, images)
+      await judged
+      return request
+    }
+    fetched ??= fetchAll(deps, context, images)
+    return withImageUrls(request, await fetched)
+  }
+}
+
+/** @throws {KisError} an image is at a name that leads inside our network, where the engine that fetches it is. */
+async function judgeHosts({ egress }: Deps, { signal }: CallContext, images: readonly ImagePart[]): Promise<void> {
+  const byHost = new Map(images.map((image) => [new URL(image.url).host, image]))
+  if (byHost.size > MAX_HOSTS)
+    refuse('array_above_max_length', images[0]!.param, `This model's images come from at most ${MAX_HOSTS} hosts a request.`)
+  const judge = async ({ url, param }: ImagePart) => {
+    if (!(await egress.mayReach(url, signal))) refuseFetch('unreachable', param)
+  }
+  await Promise.all([...byHost.values()].map(judge))
+}
+
+/** Data URIs by address. @throws {KisError} the first that fails ends the others. */
+async function fetchAll(deps: Deps, context: CallContext, images: readonly ImagePart[]): Promise<ReadonlyMap<string, string>> {
+  const distinct = new Map<string, ImagePart>()
+  for (const image of images) if (!distinct.has(image.url)) distinct.set(image.url, image)
+  const beyond = [...distinct.values()][MAX_FETCHED]
+  if (beyond) refuse('array_above_max_length', beyond.param, `This model's images come from at most ${MAX_FETCHED} addresses a request.`)
+  const stop = new AbortController()
+  const left = distinct.values()
+  const fetched = new Map<string, string>()
+  let size = 0
+  const late = () => new KisError('invalid_request', 'The images could not be fetched in time.', { param: images[0]!.param })
+  return withDeadline(FETCH_MS, late, context.signal, async (signal) => {
+    const ended = AbortSignal.any([signal, stop.signal])
+    try {
+      const work = async () => {
+        for (const image of left) {
+          const bytes = await fetchImage(deps, context, image, ended)
+          size += bytes.length
+          if (size > MAX_FETCHED_BYTES) {
+            const most = MAX_FETCHED_BYTES / 2 ** 20
+            refuse('payload_too_large', image.param, `The images of a request that are fetched may have at most ${most} MiB together.`)
+          }
+          fetched.set(image.url, dataUriOf(checkImage(bytes, image.param), bytes))
+        }
+      }
+      await Promise.all(Array.from({ length: FETCHED_AT_ONCE }, work))
+    } finally {
+      stop.abort()
+    }
+    return fetched
+  })
+}
+
+async function fetchImage(
+  { egress, log }: Deps,
+  { requestId, caller }: CallContext,
+  { url, param }: ImagePart,
+  signal: AbortSignal,
+): Promise<Buffer> {
+  try {
+    const headers = { accept: 'image/png, image/jpeg, image/gif, image/webp' }
+    const { status, body } = await egress.fetch({ url, organizationId: caller.organizationId, headers, maxBytes: MAX_IMAGE_BYTES }, signal)
+    if (status !== 200) refuse('invalid_request', param, `The image's address answered with status ${status}.`)
+    return body
+  } catch (error) {
+    if (!(error instanceof EgressError)) throw error
+    // The address is the caller's text, which is not logged.
+    log.info(
+      { requestId, reason: error.reason, cause: (error.cause as { readonly code?: unknown } | undefined)?.code },
+      'image not fetched',
+    )
+    return refuseFetch(error.reason, param)
+  }
+}
+
+function refuseFetch(reason: EgressFailure, param: string): never {
+  if (reason === 'too_large') return refuseSize(param)
+  if (reason === 'busy') throw new ServiceUnavailable('Fetching images')
+  const message =
+    reason === 'address'
+      ? 'An image is at an http or https address of a public host on port 80 or 443, without a user name, or in a data: URI.'
+      : 'The image could not be fetched from its address.'
+  return refuse('invalid_request', param, message)
+}

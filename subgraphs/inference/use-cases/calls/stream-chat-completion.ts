@@ -1,0 +1,212 @@
+import { KisError } from '../../../common/errors.ts'
+import { endableIterator } from '../../../common/process/endable-iterator.ts'
+import type { Model } from '../../domain/catalog.ts'
+import { choicesOf } from '../../domain/chat/chat-answer.ts'
+import { requestFor } from '../../domain/chat/chat-request.ts'
+import { ChunkCompleter } from '../../domain/chat/chunk-completer.ts'
+import { StreamMeter } from '../../domain/money/stream-meter.ts'
+import type { Usage } from '../../domain/money/usage.ts'
+import type { ProtocolObject } from '../../ports/engines.ts'
+import { type AskContext, type Deps, engineOf } from '../deps.ts'
+import type { BilledEvent } from '../idempotency/stream-once-for-key.ts'
+import { callTookTooLong, MAX_CALL_MS } from '../money/billed-call.ts'
+import { type OpenHold, openHold } from '../money/hold.ts'
+import { type AdmittedChat, admitChat, chatCallOf, namesFor } from './admit-chat.ts'
+import { withDeadline } from './deadline.ts'
+import { firstToAnswer } from './first-to-answer.ts'
+import { LimitedCall } from './limited-call.ts'
+import { byRulesInForce } from './principals.ts'
+
+/** What arrived together. The last event has the chunk with the usage, usage and cost. */
+export interface ChatEvent extends BilledEvent {
+  readonly chunks: readonly ProtocolObject[]
+  /** With the first event: what of the request could not be honoured, such as `seed_not_honored`. */
+  readonly warnings: readonly string[] | null
+  readonly usage: Usage | null
+  /** With the last event: the model that answered. */
+  readonly modelId?: string
+}
+
+/**
+ * Streams the answer to one chat request. Nothing happens before the first `next()`, which admits, holds and calls the engine: a failure
+ * before the first chunk rejects it. `return()` ends the engine at once; what was produced until then is charged in the background.
+ */
+export function streamChatCompletion(deps: Deps, ask: AskContext, value: unknown): AsyncIterableIterator<ChatEvent, undefined> {
+  const stream = new ChatStream(deps, ask, value)
+  return endableIterator(
+    () => stream.next(),
+    () => stream.leave(),
+    ask.signal,
+  )
+}
+
+/** An engine that was asked, and the money held for it. */
+interface Attempt {
+  readonly hold: OpenHold
+  readonly meter: StreamMeter
+}
+
+interface Answering extends Attempt {
+  readonly modelId: string
+  /** Null once they are told. */
+  warnings: readonly string[] | null
+  readonly chunks: AsyncIterator<readonly ProtocolObject[]>
+  readonly completer: ChunkCompleter
+  /** The first piece is awaited while another model could still answer instead. */
+  first: IteratorResult<readonly ProtocolObject[]> | undefined
+}
+
+class ChatStream {
+  readonly #deps: Deps
+  readonly #ask: AskContext
+  readonly #value: unknown
+  /** Ends the engine: the caller has left, or it takes too long. */
+  readonly #stop = new AbortController()
+  #deadline: NodeJS.Timeout | undefined
+  #isLate = false
+  #call: LimitedCall | undefined
+  #attempt: Attempt | undefined
+  #answering: Answering | undefined
+  #isOver = false
+
+  constructor(deps: Deps, ask: AskContext, value: unknown) {
+    this.#deps = deps
+    this.#ask = { ...ask, signal: this.#stop.signal }
+    this.#value = value
+  }
+
+  async next(): Promise<IteratorResult<ChatEvent, undefined>> {
+    if (this.#isOver) return { done: true, value: undefined }
+    try {
+      this.#answering ??= await this.#start()
+      const { chunks, first } = this.#answering
+      this.#answering.first = undefined
+      for (let item = first ?? (await chunks.next()); !item.done; item = await chunks.next()) {
+        const event = this.#take(item.value, this.#answering)
+        if (event) return { done: false, value: event }
+      }
+      if (this.#isLate) throw callTookTooLong()
+    } catch (error) {
+      this.#end()
+      await this.#resolveFailed().catch(() => undefined)
+      const failure = this.#isLate ? callTookTooLong() : error
+      throw this.#call?.failed(failure) ?? failure
+    }
+    this.#end()
+    const { hold, meter, completer, modelId } = this.#answering
+    const usage = meter.usage()
+    const last = { chunks: completer.end(usage, meter.isSpent), ...this.#toldFirst(this.#answering), usage, modelId }
+    await this.#ask.record?.answered(usage, last)
+    return { done: false, value: { ...last, cost: await hold.resolve(usage) } }
+  }
+
+  /** The caller needs no more. */
+  leave(): void {
+    if (this.#isOver) return
+    this.#end()
+    this.#stop.abort()
+    this.#answering?.chunks.return?.()
+    this.#resolveFailed().catch(() => undefined)
+  }
+
+  #end(): void {
+    this.#isOver = true
+    clearTimeout(this.#deadline)
+    this.#call?.leave()
+  }
+
+  #start(): Promise<Answering> {
+    this.#call = new LimitedCall(this.#deps, this.#ask, 'chat')
+    this.#deadline = setTimeout(() => {
+      this.#isLate = true
+      this.#stop.abort()
+    }, MAX_CALL_MS)
+    return byRulesInForce(this.#deps, this.#ask, async (ask) => {
+      const admitted = admitChat(this.#deps, ask, this.#call!, this.#value, true)
+      return firstToAnswer(this.#deps, admitted.context, admitted.models, (model) => this.#try(model, admitted))
+    })
+  }
+
+  async #try(model: Model, { context, requestWithImages, inputTokensFor, termsFor, warningsFor }: AdmittedChat): Promise<Answering> {
+    const { clock } = this.#deps
+    const request = await requestWithImages(model)
+    const terms = termsFor(model)
+    const hold = await openHold(this.#deps, context, terms)
+    const meter = new StreamMeter(inputTokensFor(model), terms.ceiling.outputTokens, clock.now().getTime())
+    this.#attempt = { hold, meter }
+    try {
+      const warnings = warningsFor(model)
+      const call = chatCallOf(model, context, warnings)
+      const { chat, firstByteMs } = engineOf(this.#deps, model)
+      const begun = await this.#begun(firstByteMs, model, (signal) => chat.stream(call, requestFor(model, request, call.warn), signal))
+      return {
+        modelId: model.id,
+        hold,
+        meter,
+        ...begun,
+        completer: new ChunkCompleter(namesFor(this.#deps, model)),
+        warnings: [...warnings],
+      }
+    } catch (error) {
+      await this.#resolveFailed().catch(() => undefined)
+      throw error
+    }
+  }
+
+  /** The stream with its first piece of an answer. An engine that has none in time is ended, and another may answer. */
+  async #begun(
+    ms: number,
+    { engine }: Model,
+    open: (signal: AbortSignal) => Promise<Answering['chunks']>,
+  ): Promise<Pick<Answering, 'chunks' | 'first'>> {
+    const stop = new AbortController()
+    const onStop = () => stop.abort(this.#stop.signal.reason)
+    if (this.#stop.signal.aborted) onStop()
+    this.#stop.signal.addEventListener('abort', onStop, { once: true })
+    const tooLate = () => new KisError('engine_timeout', `The engine \`${engine}\` did not begin its answer within ${ms / 1_000} s.`)
+    return withDeadline(ms, tooLate, null, async (late) => {
+      late.addEventListener('abort', () => stop.abort(late.reason), { once: true })
+      const chunks = await open(stop.signal)
+      const before: ProtocolObject[] = []
+      for (;;) {
+        const first = await chunks.next()
+        // A stream that is ended looks like one that has come to its end.
+        late.throwIfAborted()
+        // Reports of a filter and of usage come without a choice, and are no answer.
+        if (first.done) throw new KisError('engine_error', `The engine \`${engine}\` gave no answer.`)
+        before.push(...first.value)
+        if (first.value.some((chunk) => choicesOf(chunk).length > 0)) return { chunks, first: { done: false, value: before } }
+      }
+    })
+  }
+
+  /** Undefined for what is not the caller's to see before the end. */
+  #take(given: readonly ProtocolObject[], answering: Answering): ChatEvent | undefined {
+    const { hold, meter, completer } = answering
+    const paid = meter.note(given)
+    if (meter.takeCheckpoint(this.#deps.clock.now().getTime())) hold.checkpoint(meter.usage().quantities)
+    // The next turn finds the end.
+    if (meter.isSpent) answering.chunks.return?.()
+    const chunks = completer.write(paid)
+    if (chunks.length === 0) return undefined
+    return { chunks, ...this.#toldFirst(answering), usage: null, cost: null }
+  }
+
+  #toldFirst(answering: Answering): Pick<ChatEvent, 'warnings' | 'rateLimits'> {
+    const { warnings } = answering
+    answering.warnings = null
+    return { warnings, rateLimits: warnings && (this.#call?.rateLimits ?? null) }
+  }
+
+  /**
+   * A vendor's failure without usage costs nothing; what was produced for a caller who left, or until the deadline, costs its price, unless the
+   * call is made again.
+   */
+  async #resolveFailed(): Promise<void> {
+    if (!this.#attempt) return
+    const { hold, meter } = this.#attempt
+    const { aborted } = this.#stop.signal
+    const isFree = aborted ? this.#ask.record?.isFreeWhenCut : !meter.isReported
+    await hold.resolve(isFree ? null : meter.usage())
+  }
+}

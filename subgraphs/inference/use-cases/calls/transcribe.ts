@@ -1,0 +1,75 @@
+import { refuse } from '../../../common/check.ts'
+import { KisError } from '../../../common/errors.ts'
+import type { Model } from '../../domain/catalog.ts'
+import { estimateTokens } from '../../domain/money/estimate-tokens.ts'
+import { audioLengthOf, heardUsage } from '../../domain/transcription/audio-length.ts'
+import type { TranscriptionRequest } from '../../domain/transcription/transcription-request.ts'
+import type { EngineCall, ProtocolObject, Sound, TranscriptionEngine } from '../../ports/engines.ts'
+import { type AskContext, type Deps, engineOf } from '../deps.ts'
+import { billedCall } from '../money/billed-call.ts'
+import { admit } from './admit.ts'
+import type { LimitedCall } from './limited-call.ts'
+
+/** A file of speech, and who is to write it down. */
+export interface Speech {
+  readonly engine: TranscriptionEngine
+  readonly model: Model
+  readonly call: EngineCall
+  readonly sound: Sound
+  readonly request: TranscriptionRequest
+}
+
+export interface Transcribed {
+  readonly modelId: string
+  readonly audioMilliseconds: number
+  readonly cost: bigint
+}
+
+/** How an engine is asked, and what its answer becomes. */
+export interface Hearing<Value> {
+  /** Gives the protocol's object with the text, as the engine said it. */
+  hear(speech: Speech, signal: AbortSignal): Promise<ProtocolObject>
+  /** `response` has `usage`. @throws {KisError} `engine_error`: nothing is charged. */
+  tell(response: ProtocolObject & { readonly text: string }): Value
+}
+
+/** Admits, holds, has the file heard and charges its length. A caller who leaves pays for the whole file, which the engine has. @throws {KisError} */
+export async function transcribe<Value extends object>(
+  deps: Deps,
+  ask: AskContext,
+  limits: LimitedCall,
+  check: () => TranscriptionRequest,
+  { hear, tell }: Hearing<Value>,
+): Promise<Value & Transcribed> {
+  const { principal, request, model } = admit(deps.catalog, ask.caller, {
+    audience: 'clients',
+    kind: 'transcription',
+    modelParam: 'model',
+    check,
+  })
+  const { bytes } = request
+  const audio = await deps.audio.read(bytes)
+  if (!audio) return refuse('unsupported_file_type', 'contentBase64', 'The file is not sound in flac, mp3, mp4, m4a, ogg, wav or webm.')
+  const length = audioLengthOf(audio, bytes.length, estimateTokens(request.ask.prompt ?? ''), model)
+
+  const { transcription: engine } = engineOf(deps, model)
+  if (!engine) throw new Error(`the engine ${model.engine} has no transcriptions`)
+  const call = { engineModel: model.engineModel, requestId: ask.requestId }
+  // Sound has no tokens: it is one request.
+  const context = limits.admit(principal, 0)
+  return billedCall(
+    deps,
+    context,
+    { operation: 'transcription', model, ceiling: length.ceiling, atLeast: length.own.quantities },
+    () => length.own,
+    async (signal) => {
+      const answer = await hear({ engine, model, call, sound: { bytes, format: audio.format }, request }, signal)
+      if (typeof answer.text !== 'string') throw new KisError('engine_error', 'The engine gave an answer without a text.')
+      const usage = heardUsage(answer, length.own, model)
+      const audioMilliseconds = usage.quantities.audioMilliseconds || length.own.quantities.audioMilliseconds
+      const duration = { type: 'duration', seconds: Math.ceil(audioMilliseconds / 1_000) }
+      const response = { ...answer, text: answer.text, usage: answer.usage ?? duration }
+      return { value: { ...tell(response), modelId: model.id, audioMilliseconds }, usage }
+    },
+  )
+}

@@ -1,0 +1,252 @@
+import { describe, expect, it } from 'vitest'
+import { eventually } from '../../../../test/support/eventually.ts'
+import { KisError } from '../../../common/errors.ts'
+import type { TranscriptionInput } from '../../domain/transcription/transcription-request.ts'
+import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createTranscription } from './create-transcription.ts'
+import { streamTranscription } from './stream-transcription.ts'
+
+/** A minute costs 6,000,000 nano-USD, so a second 100,000. */
+const SECOND = 100_000n
+const ask = (content = 'wav 2500 ', fields: Partial<TranscriptionInput> = {}) => ({
+  model: 'speech',
+  contentBase64: Buffer.from(content).toString('base64'),
+  ...fields,
+})
+
+async function all<Event>(stream: AsyncIterable<Event>): Promise<Event[]> {
+  const events = []
+  for await (const event of stream) events.push(event)
+  return events
+}
+
+describe('a transcription', () => {
+  it.each([
+    ['the seconds in its usage', { usage: { type: 'duration', seconds: 3 }, duration: 2.4 }, 3n * SECOND, 'provider'],
+    ['its duration', { duration: 2.6 }, 260_000n, 'provider'],
+    ['its duration as a text', { duration: '2.6' }, 260_000n, 'provider'],
+    ['the file where the engine says that it is shorter', { duration: 0.001 }, 250_000n, 'counted'],
+    ['the file where usage is in tokens', { usage: { type: 'tokens', input_tokens: 9 } }, 250_000n, 'counted'],
+    ['the file where it says nothing', {}, 250_000n, 'counted'],
+    ['the file where it says nonsense', { usage: { type: 'duration', seconds: -1 }, duration: Number.NaN }, 250_000n, 'counted'],
+    ['at most what is held where it says far too much', { duration: 4_000 }, 350_000n, 'provider'],
+  ])('is charged by %s', async (_name, fields, charged, source) => {
+    const { deps, billing, far } = parts()
+    far.transcript = { text: 'Hello', ...fields }
+    const { text, cost } = await createTranscription(deps, asking(), ask())
+    expect([text, cost, billing.only.charged, billing.only.used?.source]).toEqual(['Hello', charged, charged, source])
+    expect(billing.writes).toEqual(['placeHold', 'dispatchHold', 'settleHold'])
+  })
+
+  it.each([
+    ['its own length and a second', 'wav 2500 ', 350_000n],
+    ['its size at 32 kbit/s and a second, where it says less', `wav 1 ${'x'.repeat(39_994)}`, 11n * SECOND],
+    ['its size where it says nothing', `wav ? ${'x'.repeat(39_994)}`, 11n * SECOND],
+  ])('holds the price of %s', async (_name, content, held) => {
+    const { deps, billing } = parts()
+    await createTranscription(deps, asking(), ask(content))
+    expect(billing.only.amount).toBe(held)
+  })
+
+  it.each([
+    ['its tokens', { usage: { type: 'tokens', input_tokens: 35, output_tokens: 9 } }, 300_000n, 'provider'],
+    ['its length where the engine reports none', {}, 250_000n, 'counted'],
+    ['its length where the tokens cannot be', { usage: { type: 'tokens', input_tokens: -35, output_tokens: 9 } }, 250_000n, 'counted'],
+    ['the longer length where the engine reports that', { duration: 2.6 }, 260_000n, 'provider'],
+    // 64 and 40 tokens of input, 80 of output, and 3.5 s.
+    ['the hold and no more', { usage: { type: 'tokens', input_tokens: 9_000, output_tokens: 9_000 } }, 1_774_000n, 'provider'],
+  ])('by a model that is paid by the token is charged %s', async (_name, fields, charged, source) => {
+    const { deps, billing, far } = parts()
+    far.transcript = { text: 'Hello', ...fields }
+    const { cost } = await createTranscription(deps, asking(), ask(undefined, { model: 'speech-tokens' }))
+    expect([cost, billing.only.charged, billing.only.used?.source, billing.openHolds]).toEqual([charged, charged, source, 0])
+  })
+
+  it('of a file that does not say its length is estimated by its size, and marked so', async () => {
+    const { deps, billing } = parts()
+    const { response } = await createTranscription(deps, asking(), ask(`wav ? ${'x'.repeat(39_994)}`))
+    expect(billing.only).toMatchObject({ charged: 10n * SECOND, used: { source: 'estimated' } })
+    expect(response).toEqual({ text: 'Hello', usage: { type: 'duration', seconds: 10 } })
+  })
+
+  it('asks the engine for segments only where they are needed, and gives its answer whole', async () => {
+    const { deps, far } = parts()
+    far.transcript = {
+      text: 'a',
+      segments: [{ start: 0, end: 3_661.5, text: ' a --> <b>\n\nc' }],
+      extra: 1,
+      usage: { type: 'duration', seconds: 2 },
+    }
+    const results = []
+    for (const responseFormat of ['json', 'verbose_json', 'srt', 'vtt'] as const)
+      results.push(await createTranscription(deps, asking(), ask(undefined, { responseFormat })))
+    expect(far.transcribed.map(({ format }) => format)).toEqual(['json', 'verbose_json', 'verbose_json', 'verbose_json'])
+    expect(results.map(({ subtitles }) => subtitles)).toEqual([
+      null,
+      null,
+      '1\n00:00:00,000 --> 01:01:01,500\na --> <b>\nc\n',
+      'WEBVTT\n\n00:00:00.000 --> 01:01:01.500\na --&gt; &lt;b&gt;\nc\n',
+    ])
+    expect(results.map(({ response }) => response)).toEqual(Array(4).fill(far.transcript))
+  })
+
+  it.each([
+    ['no text', {}],
+    ['no segments', { text: 'a' }],
+    ['a segment that ends before it begins', { text: 'a', segments: [{ start: 2, end: 1, text: 'a' }] }],
+    ['a segment that is none', { text: 'a', segments: [null] }],
+  ])('costs nothing when the engine gives %s', async (_name, transcript) => {
+    const { deps, billing, far } = parts()
+    far.transcript = transcript
+    await expect(createTranscription(deps, asking(), ask(undefined, { responseFormat: 'srt' }))).rejects.toMatchObject({
+      code: 'engine_error',
+    })
+    expect(billing.only.state).toBe('voided')
+  })
+
+  it('costs nothing when the engine fails, and the whole file when the caller leaves', async () => {
+    const { deps, billing, far } = parts()
+    far.transcript = new KisError('engine_unavailable', 'down')
+    await expect(createTranscription(deps, asking(), ask())).rejects.toMatchObject({ code: 'engine_unavailable' })
+    expect(billing.only.state).toBe('voided')
+
+    billing.holds.clear()
+    far.transcript = 'wait'
+    const leaving = new AbortController()
+    const answer = createTranscription(deps, asking(somebody, leaving.signal), ask()).catch((error) => error)
+    await eventually(() => far.transcribed.length === 2)
+    leaving.abort()
+    await answer
+    expect(billing.only).toMatchObject({ state: 'settled', charged: 250_000n })
+    expect(far.ended).toBe(1)
+  })
+
+  it.each<[string, Partial<TranscriptionInput>, string, string]>([
+    ['an empty model', { model: '' }, 'missing_required_parameter', 'model'],
+    ['a model of another kind', { model: 'chat' }, 'model_not_found', 'model'],
+    ['no bytes', { contentBase64: '' }, 'invalid_request', 'contentBase64'],
+    ['what is not base64', { contentBase64: 'd2F2*' }, 'invalid_request', 'contentBase64'],
+    ['base64 of an impossible length', { contentBase64: 'd2F2I' }, 'invalid_request', 'contentBase64'],
+    ['what is not sound', ask('text'), 'unsupported_file_type', 'contentBase64'],
+    ['more than 24 hours', ask('wav 86400001 '), 'invalid_request', 'contentBase64'],
+    ['more than 25 MiB', { contentBase64: 'A'.repeat(34_952_536) }, 'payload_too_large', 'contentBase64'],
+    ['a temperature above 1', { temperature: 1.1 }, 'invalid_request', 'temperature'],
+    ['a language by its name', { language: 'arabic' }, 'unsupported_value', 'language'],
+    ['a threshold above 1', { chunking: { strategy: 'server_vad', threshold: 2 } }, 'invalid_request', 'chunking.threshold'],
+    [
+      'a pause of an hour',
+      { chunking: { strategy: 'server_vad', silenceDurationMs: 3_600_000 } },
+      'invalid_request',
+      'chunking.silenceDurationMs',
+    ],
+    ['numbers for the strategy auto', { chunking: { strategy: 'auto', threshold: 0.5 } }, 'invalid_request', 'chunking.strategy'],
+    ['words without verbose_json', { timestampGranularities: ['word'] }, 'invalid_request', 'timestampGranularities'],
+    ['logprobs with subtitles', { include: ['logprobs'], responseFormat: 'srt' }, 'invalid_request', 'include'],
+  ])('is refused for %s, before anything is held', async (_name, fields, code, param) => {
+    const { deps, billing, far } = parts()
+    await expect(createTranscription(deps, asking(), ask(undefined, fields))).rejects.toMatchObject({ code, param })
+    expect([billing.writes, far.transcribed]).toEqual([[], []])
+  })
+
+  it('is refused outside the allowlist, the residency policy and the wallet', async () => {
+    const { deps, far } = parts({ balance: 1n })
+    const refused = (caller: object) => createTranscription(deps, asking({ ...somebody, ...caller }), ask())
+    await expect(refused({ modelAllowlist: ['chat'] })).rejects.toMatchObject({ code: 'model_not_found' })
+    await expect(refused({ residencyPolicy: 'local_only' })).rejects.toMatchObject({ code: 'residency_policy_violation' })
+    await expect(refused({ scopes: ['knowledge:read'] })).rejects.toMatchObject({ code: 'permission_denied' })
+    await expect(refused({})).rejects.toMatchObject({ code: 'insufficient_quota' })
+    expect(far.transcribed).toEqual([])
+  })
+})
+
+describe('a streamed transcription', () => {
+  const live = (fields: Partial<TranscriptionInput> = {}) => ask(undefined, { model: 'speech-live', ...fields })
+  const delta = (text: string) => ({ type: 'transcript.text.delta', delta: text })
+  const done = (fields: object = {}) => ({ type: 'transcript.text.done', text: 'Hello there', ...fields })
+
+  it('gives what arrived together, at last `done` alone with what it cost, after the charge', async () => {
+    const { deps, billing, far } = parts()
+    far.transcriptSteps = [
+      [delta('Hel'), delta('lo')],
+      [delta(' there'), done()],
+    ]
+    const events = await all(streamTranscription(deps, asking(), live()))
+    const usage = { type: 'duration', seconds: 3 }
+    expect(events.map(({ events }) => events)).toEqual([[delta('Hel'), delta('lo')], [delta(' there')], [done({ usage })]])
+    expect(events.map(({ cost, audioMilliseconds }) => [cost, audioMilliseconds])).toEqual([
+      [null, null],
+      [null, null],
+      [250_000n, 2_500],
+    ])
+    expect(billing.writes).toEqual(['placeHold', 'dispatchHold', 'settleHold'])
+    expect(far.transcribed).toMatchObject([{ format: 'json' }])
+  })
+
+  it('says what is left to the key with its first event only', async () => {
+    const { deps, far } = parts()
+    far.transcriptSteps = [[delta('Hello there')], [done()]]
+    const limited = asking({ ...somebody, requestsPerMinute: 10 })
+    const events = await all(streamTranscription(deps, limited, live()))
+    expect(events.map(({ rateLimits }) => rateLimits?.requests?.remaining)).toEqual([9, undefined])
+  })
+
+  it("is the protocol's events made of the whole answer where the model does not stream", async () => {
+    const { deps, far } = parts()
+    far.transcript = { text: 'Hello', logprobs: [1], usage: { type: 'duration', seconds: 2 } }
+    const events = await all(streamTranscription(deps, asking(), ask()))
+    expect(events.flatMap(({ events }) => events)).toEqual([delta('Hello'), { type: 'transcript.text.done', ...far.transcript }])
+    far.transcript = { text: 'Hello', segments: [{ id: 'a', speaker: 'A', text: 'Hello' }] }
+    const told = await all(streamTranscription(deps, asking(), ask(undefined, { responseFormat: 'diarized_json' })))
+    expect(told.flatMap(({ events }) => events)).toMatchObject([
+      { type: 'transcript.text.segment', speaker: 'A' },
+      { type: 'transcript.text.done', text: 'Hello' },
+    ])
+  })
+
+  it('that was never read reaches nobody', async () => {
+    const { deps, billing, far } = parts()
+    await streamTranscription(deps, asking(), live()).return?.()
+    expect([billing.writes, far.transcribed]).toEqual([[], []])
+  })
+
+  it.each([
+    ['before its first event', 'wait' as const, []],
+    ['in the middle', { text: '' }, [[delta('Hello')], 'wait' as const]],
+    ['while an event waits to be read', { text: '' }, [[delta('Hello')], [delta(' there')], 'wait' as const]],
+  ])('is ended and charged for the file when its caller leaves %s', async (_name, transcript, steps) => {
+    const { deps, billing, far } = parts()
+    far.transcript = transcript
+    far.transcriptSteps = steps
+    const leaving = new AbortController()
+    const events = streamTranscription(deps, asking(somebody, leaving.signal), live())
+    const first = events.next()
+    await (steps.length > 0 ? first : eventually(() => far.transcribed.length === 1))
+    leaving.abort()
+    expect(await events.next()).toEqual({ done: true, value: undefined })
+    await eventually(() => billing.only.state === 'settled')
+    expect(billing.only.charged).toBe(250_000n)
+    expect(far.ended).toBe(1)
+    expect(deps.load.calls).toBe(0)
+  })
+
+  it.each([
+    ['fails', [[delta('Hello')], new KisError('engine_unavailable', 'down')], 'engine_unavailable'],
+    ['ends without its last event', [[delta('Hello')]], 'engine_error'],
+    ['has a last event without a text', [[delta('Hello')], [{ type: 'transcript.text.done' }]], 'engine_error'],
+  ])('costs nothing when the engine %s, after what came before it', async (_name, steps, code) => {
+    const { deps, billing, far } = parts()
+    far.transcriptSteps = steps
+    const events = streamTranscription(deps, asking(), live())
+    expect((await events.next()).value?.events).toEqual([delta('Hello')])
+    await expect(events.next()).rejects.toMatchObject({ code })
+    expect(await events.next()).toEqual({ done: true, value: undefined })
+    expect(billing.only.state).toBe('voided')
+  })
+
+  it.each(['srt', 'vtt', 'verbose_json'] as const)('is refused as %s, before anything is held', async (responseFormat) => {
+    const { deps, billing } = parts()
+    const refused = streamTranscription(deps, asking(), live({ responseFormat })).next()
+    await expect(refused).rejects.toMatchObject({ code: 'invalid_request', param: 'responseFormat' })
+    expect(billing.writes).toEqual([])
+  })
+})

@@ -1,0 +1,79 @@
+import type { RateLimits } from '../../../../schema/errors.ts'
+import {
+  checkEmbeddingAgainstModel,
+  checkEmbeddingRequest,
+  checkTokensOfAll,
+  type EmbeddingRequest,
+  withQueryPrefix,
+} from '../../domain/embeddings/embedding-request.ts'
+import { shortened } from '../../domain/embeddings/vectors.ts'
+import { embeddingCeiling } from '../../domain/money/ceiling.ts'
+import { countedUsage, quantitiesOf } from '../../domain/money/usage.ts'
+import { admit } from '../calls/admit.ts'
+import { type LimitedCall, limited } from '../calls/limited-call.ts'
+import type { AskContext, Deps } from '../deps.ts'
+import { billedCall } from '../money/billed-call.ts'
+import { areExact, countEmbeddingTokens, embedInBatches } from './embed.ts'
+
+export interface Embeddings {
+  /** In the order of the inputs, each of length 1. */
+  readonly vectors: readonly Float32Array[]
+  readonly modelId: string
+  readonly promptTokens: number
+  readonly cost: bigint
+  readonly rateLimits: RateLimits | null
+}
+
+interface EmbeddingsInput {
+  readonly model: unknown
+  readonly input: unknown
+  readonly dimensions?: unknown
+}
+
+/** Embeds texts, or tokens where the model takes them. @throws {KisError} nothing is charged. */
+export function createEmbeddings(deps: Deps, ask: AskContext, input: EmbeddingsInput): Promise<Embeddings> {
+  return limited(deps, ask, 'embeddings', (call, asking) => embed(deps, asking, call, input))
+}
+
+async function embed(deps: Deps, ask: AskContext, call: LimitedCall, input: EmbeddingsInput): Promise<Omit<Embeddings, 'rateLimits'>> {
+  const { principal, request, model } = admit(deps.catalog, ask.caller, {
+    audience: 'clients',
+    kind: 'embedding',
+    modelParam: 'model',
+    check: () => checkEmbeddingRequest(input),
+  })
+  checkEmbeddingAgainstModel(request, model)
+  const isList = Array.isArray(input.input) && typeof input.input[0] !== 'number'
+  const inputs = request.input.map((item) => (typeof item === 'string' ? withQueryPrefix(item, model) : item)) as EmbeddingRequest['input']
+  const counts = await countEmbeddingTokens(deps, model, inputs, (index) => (isList ? `input[${index}]` : 'input'), ask)
+  checkTokensOfAll(sum(counts), areExact(model, inputs))
+  const context = call.admit(principal, sum(counts))
+
+  // A model that shortens its own vectors is asked to; others are cut here.
+  const isEngineShortening = model.supports.has('dimensions') && request.dimensions !== model.dimensions
+  let sent = 0
+  const length = request.dimensions ?? model.dimensions
+  return billedCall(
+    deps,
+    context,
+    {
+      operation: 'embedding',
+      model,
+      ceiling: embeddingCeiling(model, sum(counts)),
+      atLeast: quantitiesOf(sum(counts), 0),
+    },
+    () => countedUsage(sum(counts.slice(0, sent)), 0),
+    async (signal) => {
+      const asked = { dimensions: isEngineShortening ? request.dimensions : null, purpose: 'query' } as const
+      const done = await embedInBatches(deps, context, model, inputs, asked, signal, (count) => {
+        sent = count
+      })
+      const vectors = done.vectors.map((vector) => (vector.length > length ? shortened(vector, length) : vector))
+      return { value: { vectors, modelId: model.id, promptTokens: done.usage.quantities.inputTokens }, usage: done.usage }
+    },
+  )
+}
+
+function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0)
+}

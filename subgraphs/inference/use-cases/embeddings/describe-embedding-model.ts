@@ -1,0 +1,33 @@
+import { listAt } from '../../../common/check.ts'
+import { MAX_TEXTS } from '../../domain/embeddings/embedding-request.ts'
+import { type AskContext, type Deps, engineOf, organizationOf } from '../deps.ts'
+import { admitEmbedding } from './embed-document.ts'
+
+export interface EmbeddingModelFacts {
+  readonly id: string
+  readonly dimensions: number
+  readonly maxTokens: number
+  readonly overheadTokens: number
+  readonly cosineSpread: number | null
+}
+
+/** What a collection needs to know of its embedding model. @throws {KisError} the caller may not use it. */
+export async function describeEmbeddingModel(deps: Deps, ask: AskContext, modelId: string): Promise<EmbeddingModelFacts> {
+  const { model } = admitEmbedding(deps, ask, modelId)
+  const { id, dimensions, maxTextTokens: maxTokens, cosineSpread, markTokens, passagePrefix } = model
+  const [prefixTokens = 0] = passagePrefix
+    ? await engineOf(deps, model).embedding.countTokens([passagePrefix], ask.signal, organizationOf(ask))
+    : []
+  return { id, dimensions, maxTokens, overheadTokens: markTokens + prefixTokens, cosineSpread }
+}
+
+/** Tokens of each text without marks and prefix. @throws {KisError} */
+export async function countTokens(
+  deps: Deps,
+  ask: AskContext,
+  { modelId, texts }: { readonly modelId: string; readonly texts: readonly string[] },
+): Promise<readonly number[]> {
+  const { model } = admitEmbedding(deps, ask, modelId)
+  listAt(texts, 'texts', 0, MAX_TEXTS)
+  return texts.length ? engineOf(deps, model).embedding.countTokens(texts, ask.signal, organizationOf(ask)) : []
+}

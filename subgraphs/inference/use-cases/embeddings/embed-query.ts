@@ -1,0 +1,61 @@
+import { textAt } from '../../../common/check.ts'
+import { requirePrincipal } from '../../../common/identity/principal.ts'
+import { withQueryPrefix } from '../../domain/embeddings/embedding-request.ts'
+import { embeddingCeiling } from '../../domain/money/ceiling.ts'
+import { countedUsage, quantitiesOf } from '../../domain/money/usage.ts'
+import { admit } from '../calls/admit.ts'
+import { type LimitedCall, limited } from '../calls/limited-call.ts'
+import type { AskContext, Deps } from '../deps.ts'
+import { onceForStep } from '../idempotency/once-for-step.ts'
+import { billedCall } from '../money/billed-call.ts'
+import { countEmbeddingTokens, embedInBatches } from './embed.ts'
+
+interface Query {
+  readonly modelId: string
+  readonly text: string
+  /** Of a search that is a step of a run: `run/path`. */
+  readonly step?: string | null
+}
+
+interface QueryEmbedding {
+  readonly vector: Float32Array
+  readonly tokens: number
+  /** Nano-USD. */
+  readonly cost: bigint
+}
+
+/** Embeds one search query for another service, on the searcher's wallet: one of the organization's calls, but not a request of its key. @throws {KisError} */
+export function embedQuery(deps: Deps, ask: AskContext, query: Query): Promise<QueryEmbedding> {
+  const once = (asking: AskContext) => limited(deps, asking, 'chat', (call, admitted) => embed(deps, admitted, call, query))
+  const { step } = query
+  if (step == null) return once(ask)
+  const [runId = '', ...path] = step.split('/')
+  return onceForStep(deps, { ...ask, caller: requirePrincipal(ask.caller) }, { runId, path: path.join('/'), isFree: () => true }, once)
+}
+
+async function embed(deps: Deps, ask: AskContext, call: LimitedCall, { modelId, text }: Query): Promise<QueryEmbedding> {
+  const { principal, model } = admit(deps.catalog, ask.caller, {
+    audience: 'services',
+    kind: 'embedding',
+    modelParam: 'modelId',
+    check: () => ({ model: modelId, text: textAt(text, 'text') }),
+  })
+  const texts = [withQueryPrefix(text, model)]
+  const [tokens = 0] = await countEmbeddingTokens(deps, model, texts, () => 'text', ask)
+  const context = call.admit(principal, null)
+  return billedCall(
+    deps,
+    context,
+    {
+      operation: 'embedding',
+      model,
+      ceiling: embeddingCeiling(model, tokens),
+      atLeast: quantitiesOf(tokens, 0),
+    },
+    () => countedUsage(tokens, 0),
+    async (signal) => {
+      const { vectors, usage } = await embedInBatches(deps, context, model, texts, { dimensions: null, purpose: 'query' }, signal)
+      return { value: { vector: vectors[0]!, tokens: usage.quantities.inputTokens }, usage }
+    },
+  )
+}

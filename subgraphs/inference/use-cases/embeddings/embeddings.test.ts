@@ -1,0 +1,232 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { eventually } from '../../../../test/support/eventually.ts'
+import { KisError } from '../../../common/errors.ts'
+import { shortened } from '../../domain/embeddings/vectors.ts'
+import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { unit } from '../../test-support/scripted-engine.ts'
+import { createEmbeddings } from './create-embeddings.ts'
+import { countTokens, describeEmbeddingModel } from './describe-embedding-model.ts'
+import { closeEmbedding, embedPassages, openEmbedding } from './embed-document.ts'
+import { embedQuery } from './embed-query.ts'
+
+describe('embeddings', () => {
+  it('are made in batches of the engine, in order, under one hold, and charged by its usage', async () => {
+    const { deps, billing, near } = parts()
+    near.vectorOf = (text) => Float32Array.from(text === 'query: c' ? [0, 1, 0, 0] : [1, 0, 0, 0])
+    const { vectors, promptTokens, cost } = await createEmbeddings(deps, asking(), { model: 'embed', input: ['a', 'b', 'c', 'd'] })
+    expect(near.embedded.map(({ length }) => length)).toEqual([3, 1])
+    expect(vectors.map((vector) => vector.indexOf(1))).toEqual([0, 0, 1, 0])
+    expect([promptTokens, cost]).toEqual([40, 16_000n])
+    // Each text is 2 tokens with its prefix and 2 marks; the tokenizer is the model's own, so no margin is held.
+    expect(billing.only.amount).toBe(16_000n)
+    expect(billing.writes).toEqual(['placeHold', 'dispatchHold', 'settleHold'])
+  })
+
+  it.each([
+    ['embed', 'tea', 'query: tea'],
+    ['embed', 'query: tea', 'query: tea'],
+    ['embed', 'passage: tea', 'passage: tea'],
+    ['embed-far', 'tea', 'tea'],
+  ])('%s sees `%s` as `%s`', async (model, input, seen) => {
+    const { deps, near, far } = parts()
+    await createEmbeddings(deps, asking(), { model, input })
+    expect([...near.embedded, ...far.embedded]).toEqual([[seen]])
+  })
+
+  it('are shortened by the engine where the model can, else here, and have length 1', async () => {
+    const { deps, far, near } = parts()
+    near.vectorOf = () => Float32Array.from([0.6, 0, 0.8, 0])
+    for (const model of ['embed', 'embed-far']) {
+      const { vectors } = await createEmbeddings(deps, asking(), { model, input: 'a', dimensions: 2 })
+      expect(vectors[0]).toHaveLength(2)
+      expect(Math.hypot(...vectors[0]!)).toBeCloseTo(1, 6)
+    }
+    expect(far.embeds).toBe(1)
+  })
+
+  it('a shortened vector has length 1, unless it has none', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.double({ min: -1, max: 1, noNaN: true }), { minLength: 2, maxLength: 50 }),
+        fc.integer({ min: 1, max: 50 }),
+        (numbers, length) => {
+          const short = shortened(Float32Array.from(numbers), length)
+          const norm = Math.hypot(...short)
+          expect(short.length).toBe(Math.min(length, numbers.length))
+          expect(norm === 0 || norm < 1e-3 || Math.abs(norm - 1) < 1e-3).toBe(true)
+        },
+      ),
+    )
+  })
+
+  it('take tokens where the model does', async () => {
+    const { deps, far, near } = parts()
+    expect((await createEmbeddings(deps, asking(), { model: 'embed-far', input: [1, 2, 3] })).vectors).toHaveLength(1)
+    expect((await createEmbeddings(deps, asking(), { model: 'embed-far', input: [[1], [2, 3]] })).vectors).toHaveLength(2)
+    expect(far.embedded).toEqual([[[1, 2, 3]], [[1], [2, 3]]])
+    await expect(createEmbeddings(deps, asking(), { model: 'embed', input: [1, 2] })).rejects.toMatchObject({
+      code: 'unsupported_value',
+      param: 'input',
+    })
+    expect(near.embeds).toBe(0)
+  })
+
+  it('leave it to the engine where an estimate is over the limit by no more than its error', async () => {
+    const { deps, far } = parts()
+    await createEmbeddings(deps, asking(), { model: 'embed-far', input: 'word '.repeat(12_000) })
+    await createEmbeddings(deps, asking(), { model: 'embed-far', input: Array(40).fill('word '.repeat(8_000)) })
+    expect(far.embeds).toBe(15)
+  })
+
+  const long = 'a b c d e f g h i j'
+  it.each([
+    ['no model', { input: 'a' }, 'missing_required_parameter', 'model'],
+    ['no input', { model: 'embed' }, 'missing_required_parameter', 'input'],
+    ['input of another type', { model: 'embed', input: 5 }, 'invalid_type', 'input'],
+    ['an empty text', { model: 'embed', input: '' }, 'invalid_request', 'input'],
+    ['an empty list', { model: 'embed', input: [] }, 'invalid_request', 'input'],
+    ['an empty text among others', { model: 'embed', input: ['a', ''] }, 'invalid_request', 'input[1]'],
+    ['a number among texts', { model: 'embed', input: ['a', 1] }, 'invalid_type', 'input[1]'],
+    ['a broken token', { model: 'embed-far', input: [1, 2.5] }, 'invalid_type', 'input[1]'],
+    ['an empty list of tokens', { model: 'embed-far', input: [[1], []] }, 'invalid_request', 'input[1]'],
+    ['2,049 texts', { model: 'embed', input: Array(2_049).fill('a') }, 'array_above_max_length', 'input'],
+    ['a text over the limit', { model: 'embed', input: ['a', long] }, 'context_length_exceeded', 'input[1]'],
+    ['the one text over the limit', { model: 'embed', input: long }, 'context_length_exceeded', 'input'],
+    ['tokens over the limit', { model: 'embed-far', input: [[1], Array(8_193).fill(1)] }, 'context_length_exceeded', 'input[1]'],
+    [
+      '300,001 tokens in all',
+      { model: 'embed-far', input: [...Array(37).fill(Array(8_108).fill(1)), [1, 2, 3, 4, 5]] },
+      'context_length_exceeded',
+      'input',
+    ],
+    [
+      'a text that is far over the limit by estimate',
+      { model: 'embed-far', input: 'word '.repeat(13_000) },
+      'context_length_exceeded',
+      'input',
+    ],
+    ['a model of a name without end', { model: 'm'.repeat(301), input: 'a' }, 'string_above_max_length', 'model'],
+    ['0 dimensions', { model: 'embed', input: 'a', dimensions: 0 }, 'integer_below_min_value', 'dimensions'],
+    ['more dimensions than there are', { model: 'embed', input: 'a', dimensions: 5 }, 'integer_above_max_value', 'dimensions'],
+    ['a model of another kind', { model: 'chat', input: 'a' }, 'model_not_found', 'model'],
+  ] as [string, { model: unknown; input: unknown }, string, string][])('refuse %s', async (_name, input, code, param) => {
+    const { deps, billing, near } = parts()
+    await expect(createEmbeddings(deps, asking(), input)).rejects.toMatchObject({ code, param })
+    expect([billing.writes, near.embeds]).toEqual([[], 0])
+  })
+
+  it.each([
+    ['too short', () => unit(3)],
+    ['too long', () => unit(5)],
+  ])('that come out %s are an error of the engine and cost nothing', async (_name, vectorOf) => {
+    const { deps, billing, near } = parts()
+    near.vectorOf = vectorOf
+    await expect(createEmbeddings(deps, asking(), { model: 'embed', input: 'a' })).rejects.toMatchObject({ code: 'engine_error' })
+    expect(billing.only.state).toBe('voided')
+  })
+
+  it('whose caller leaves cost the batches that were sent', async () => {
+    const { deps, billing, near } = parts()
+    near.embedFailure = 'wait'
+    const leaving = new AbortController()
+    const answer = createEmbeddings(deps, asking(somebody, leaving.signal), { model: 'embed', input: ['a', 'b', 'c', 'd'] }).catch(
+      (error) => error,
+    )
+    await eventually(() => near.embeds === 1)
+    leaving.abort()
+    await answer
+    expect(billing.only).toMatchObject({ state: 'settled', charged: 12_000n, used: { source: 'counted' } })
+  })
+})
+
+describe('a query', () => {
+  it('is embedded with its prefix and charged, for a key that may only search', async () => {
+    const { deps, billing, near } = parts()
+    const searcher = { ...somebody, scopes: ['knowledge:read' as const] }
+    const { vector, tokens } = await embedQuery(deps, asking(searcher), { modelId: 'embed', text: 'green tea' })
+    expect([vector.length, tokens, near.embedded]).toEqual([4, 10, [['query: green tea']]])
+    expect(billing.only).toMatchObject({ state: 'settled', charged: 5_000n })
+  })
+
+  it('is refused with a model outside the allowlist', async () => {
+    const { deps, near } = parts()
+    await expect(
+      embedQuery(deps, asking({ ...somebody, modelAllowlist: ['chat'] }), { modelId: 'embed', text: 'a' }),
+    ).rejects.toMatchObject({ code: 'model_not_found' })
+    expect(near.embeds).toBe(0)
+  })
+})
+
+describe('a document', () => {
+  const batch = { modelId: 'embed', texts: ['a', 'b'], tokensBefore: 0 }
+
+  it('is embedded batch by batch under one hold, and charged once however often it is closed', async () => {
+    const { deps, billing, near } = parts()
+    const holdId = await openEmbedding(deps, asking(), { modelId: 'embed', tokens: 100 })
+    expect(billing.only.amount).toBe(100_000n)
+    const { vectors, tokens } = await embedPassages(deps, asking(), { ...batch, holdId })
+    expect([vectors.length, tokens, near.embedded]).toEqual([2, 20, [['passage: a', 'passage: b']]])
+    await embedPassages(deps, asking(), { ...batch, holdId, tokensBefore: 20 })
+    expect(billing.only.checkpoint.inputTokens).toBe(20)
+    for (let time = 0; time < 2; time++) expect(await closeEmbedding(deps, asking(), { holdId, tokens: 40 })).toBe(40_000n)
+    expect(billing.balance).toBe(1_000_000_000n - 40_000n)
+    const batches = ['checkpointHold', 'dispatchHold', 'checkpointHold', 'dispatchHold']
+    expect(billing.writes).toEqual(['placeHold', 'dispatchHold', ...batches, 'settleHold', 'settleHold'])
+  })
+
+  it("reaches no engine under a hold that has ended, or is not there, or is another organization's", async () => {
+    const { deps, near } = parts()
+    const holdId = await openEmbedding(deps, asking(), { modelId: 'embed', tokens: 100 })
+    const stranger = asking({ ...somebody, organizationId: 'org_b' })
+    await expect(embedPassages(deps, stranger, { ...batch, holdId })).rejects.toMatchObject({ code: 'not_found' })
+    await expect(closeEmbedding(deps, stranger, { holdId, tokens: 1 })).rejects.toMatchObject({ code: 'not_found' })
+    await closeEmbedding(deps, asking(), { holdId, tokens: 0 })
+    await expect(embedPassages(deps, asking(), { ...batch, holdId })).rejects.toMatchObject({ code: 'not_found' })
+    await expect(embedPassages(deps, asking(), { ...batch, holdId: 'hold_x' })).rejects.toMatchObject({ code: 'not_found' })
+    expect(near.embeds).toBe(0)
+  })
+
+  it('is refused in batches of more than 64 passages, or with a passage over the limit', async () => {
+    const { deps } = parts()
+    const open = { modelId: 'embed', holdId: 'hold_x', tokensBefore: 0 }
+    await expect(embedPassages(deps, asking(), { ...open, texts: Array(65).fill('a') })).rejects.toMatchObject({
+      code: 'array_above_max_length',
+      param: 'texts',
+    })
+    await expect(embedPassages(deps, asking(), { ...open, texts: ['a b c d e f g h i j'] })).rejects.toMatchObject({
+      code: 'context_length_exceeded',
+      param: 'texts[0]',
+    })
+  })
+
+  it('keeps its hold when a batch fails, so that the batch can be repeated', async () => {
+    const { deps, billing, near } = parts()
+    const holdId = await openEmbedding(deps, asking(), { modelId: 'embed', tokens: 100 })
+    near.embedFailure = new KisError('engine_unavailable', 'down')
+    await expect(embedPassages(deps, asking(), { ...batch, holdId })).rejects.toMatchObject({ code: 'engine_unavailable' })
+    near.embedFailure = null
+    await embedPassages(deps, asking(), { ...batch, holdId })
+    expect(billing.openHolds).toBe(1)
+  })
+})
+
+it('an embedding model is described with what its marks and prefix take', async () => {
+  const { deps } = parts()
+  expect(await describeEmbeddingModel(deps, asking(), 'embed')).toEqual({
+    id: 'embed',
+    dimensions: 4,
+    maxTokens: 12,
+    overheadTokens: 4,
+    cosineSpread: 0.03,
+  })
+  expect(await describeEmbeddingModel(deps, asking(), 'embed-far')).toMatchObject({
+    maxTokens: 8_192,
+    overheadTokens: 0,
+    cosineSpread: null,
+  })
+  expect(await countTokens(deps, asking(), { modelId: 'embed', texts: ['a', 'b c'] })).toEqual([1, 2])
+  await expect(describeEmbeddingModel(deps, asking({ ...somebody, residencyPolicy: 'local_only' }), 'embed-far')).rejects.toMatchObject({
+    code: 'residency_policy_violation',
+  })
+})

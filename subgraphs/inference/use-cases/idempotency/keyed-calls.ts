@@ -1,0 +1,267 @@
+import { KisError } from '../../../common/errors.ts'
+import { DuplicateKey } from '../../../common/ports/document-store.ts'
+import { sha256 } from '../../domain/idempotency-key.ts'
+import type { CallContext, Deps } from '../deps.ts'
+import { HOLD_TTL_SECONDS, lasting, neverPlaced } from '../money/hold.ts'
+import type { KeyedCall } from '../tables.ts'
+import { Interrupted, type KeyedOutcome, lost, unpackOutcome } from './keyed-outcome.ts'
+import { KeyedRun, LEASE_MS, LEASE_RENEW_MS } from './keyed-run.ts'
+
+/** How long a key stands for its call, from the call's begin. */
+const KEPT_MS = 24 * 3_600_000
+/**
+ * From the end of a lease until billing has resolved the hold for sure. The process was gone at least so long before as a lease is longer than
+ * its renewal, the hold was renewed last before that, and billing looks every 5 s.
+ */
+const HOLD_GRACE_MS = HOLD_TTL_SECONDS * 1_000 - (LEASE_MS - LEASE_RENEW_MS) + 10_000
+/** A call under way may take as long again as it has taken; bounded, because clients wait that long at most, and do not ask at once. */
+const SHORTEST_WAIT_MS = 1_000
+const LONGEST_WAIT_MS = 30_000
+/** Others may free or take the same key meanwhile, each time once. */
+const MAX_TRIES = 3
+/** Calls of a run that are read together. */
+const PAGE_CALLS = 200
+const ALWAYS_FREE = () => true
+
+/** The outcome of an earlier call, with what was charged for it. */
+export interface Recorded {
+  readonly outcome: KeyedOutcome
+  readonly cost: bigint
+}
+
+/** A call that is a step of a run, which another process goes on with when this one is gone. */
+export interface StepClaim {
+  readonly runId: string
+  /** Unique in the run; its first part, up to a `/`, is what the charge is told by. */
+  readonly path: string
+  /** Whether the call is made again by others when it is cut now. */
+  readonly isFree: () => boolean
+}
+
+type OwnDeps = Pick<Deps, 'collections' | 'billing' | 'background' | 'holder' | 'clock' | 'log'>
+
+/** Calls with an idempotency key: who may run one, and what is replayed instead. Disposing it ends those whose callers have left. */
+export class KeyedCalls implements Disposable {
+  readonly #deps: OwnDeps
+  readonly #isExclusive: boolean
+  readonly #running = new Set<string>()
+  readonly #stopping = new AbortController()
+
+  /** `isExclusive`: no other process has these stores, so that a call that does not run here does not run. */
+  constructor(deps: OwnDeps, isExclusive: boolean) {
+    this.#deps = deps
+    this.#isExclusive = isExclusive
+  }
+
+  /** Aborts when the process stops. */
+  get signal(): AbortSignal {
+    return this.#stopping.signal
+  }
+
+  [Symbol.dispose](): void {
+    this.#stopping.abort()
+  }
+
+  /**
+   * The run of the call, which must be ended, or what came of its first one. A key belongs to the API key that sends it.
+   * @throws {KisError} `idempotency_conflict`: the key stands for another request, or its call is under way. `service_unavailable`: whether
+   * it is cannot be known.
+   */
+  async claim(context: CallContext, key: string, digest: string): Promise<KeyedRun | Recorded> {
+    const { apiKeyId, organizationId } = context.caller
+    return this.#claim(context, { _id: `${apiKeyId}:${sha256(key)}`, organizationId, digest }, ALWAYS_FREE)
+  }
+
+  /** The same of a step of a run: one that was cut is made again, and nothing of it is charged. */
+  claimStep(context: CallContext, { runId, path, isFree }: StepClaim): Promise<KeyedRun | Recorded> {
+    const { organizationId } = context.caller
+    const step = { runId, path }
+    // No idempotency key has a space.
+    return this.#claim(context, { _id: `step ${runId} ${path}`, organizationId, digest: '', step }, isFree)
+  }
+
+  /**
+   * What the calls of a run were charged, in nano-USD, by the first part of their paths. Those whose process is gone are ended.
+   * @throws {KisError} `idempotency_conflict`: one is under way.
+   */
+  async chargesOf(context: CallContext, runId: string): Promise<ReadonlyMap<string, bigint>> {
+    const { collections, clock } = this.#deps
+    const charges = new Map<string, bigint>()
+    for (let after = ''; ; ) {
+      const page = await collections.keyedCalls.find({ 'step.runId': runId, _id: { $gt: after } }, { sort: { _id: 1 }, limit: PAGE_CALLS })
+      for (const call of page) {
+        const now = clock.now()
+        if (this.#runs(call, now)) throw underWay(0)
+        const ended = call.state === 'ended' ? null : await this.#takeOver(call, now, context, ALWAYS_FREE)
+        if (ended === undefined) throw underWay(0)
+        if (ended instanceof KeyedRun) await ended.fail(new Interrupted())
+        const cost = ended === null ? BigInt(call.cost!) : ended instanceof KeyedRun ? 0n : ended.cost
+        const [name = ''] = call.step!.path.split('/')
+        charges.set(name, (charges.get(name) ?? 0n) + cost)
+      }
+      if (page.length < PAGE_CALLS) return charges
+      after = page.at(-1)!._id
+    }
+  }
+
+  async #claim(
+    context: CallContext,
+    { _id, organizationId, digest, step }: Pick<KeyedCall, '_id' | 'organizationId' | 'digest' | 'step'>,
+    isFree: () => boolean,
+  ): Promise<KeyedRun | Recorded> {
+    const { collections, clock } = this.#deps
+    const calls = collections.keyedCalls
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      const now = clock.now()
+      const fresh: KeyedCall = {
+        _id,
+        organizationId,
+        digest,
+        state: 'running',
+        token: KeyedRun.newToken(),
+        leaseUntil: later(now, LEASE_MS),
+        holdId: null,
+        outcome: null,
+        cost: null,
+        startedAt: now,
+        expiresAt: later(now, KEPT_MS),
+        ...(step && { step }),
+      }
+      if (await this.#insert(fresh)) return this.#run(fresh, isFree)
+      const found = await calls.findOne({ _id })
+      if (found && found.expiresAt <= now && !this.#runs(found, now)) {
+        await calls.findOneAndDelete({ _id, token: found.token })
+      } else if (found) {
+        if (found.digest !== digest) throw reused()
+        if (found.state === 'ended') return recorded(found)
+        if (this.#runs(found, now)) throw underWay(now.getTime() - found.startedAt.getTime())
+        const taken = await this.#takeOver(found, now, context, isFree)
+        if (taken) return taken
+      }
+    }
+    throw underWay(SHORTEST_WAIT_MS)
+  }
+
+  /**
+   * Charges the answers that are kept of calls whose process was gone before it did so; a repeat gives them. For the one process that has the store.
+   * @throws {KisError} `service_unavailable`: not all are charged. One that cannot be is logged, and keeps no other.
+   */
+  async chargeKept(signal: AbortSignal): Promise<void> {
+    const { collections, log } = this.#deps
+    for (let after = ''; ; ) {
+      const page = await collections.keyedCalls.find({ state: 'answered', _id: { $gt: after } }, { sort: { _id: 1 }, limit: PAGE_CALLS })
+      for (const call of page) {
+        await this.#charge(call, signal).catch((error) => {
+          if (signal.aborted || (error instanceof KisError && error.code === 'service_unavailable')) throw error
+          log.error({ err: error, holdId: call.holdId }, 'an answer that an earlier process has kept is not charged')
+        })
+      }
+      if (page.length < PAGE_CALLS) return
+      after = page.at(-1)!._id
+    }
+  }
+
+  /** Frees the keys whose time is over. At most 1,000 a call; gives how many. */
+  async removeExpired(): Promise<number> {
+    const { collections, clock } = this.#deps
+    return collections.keyedCalls.deleteMany({ expiresAt: { $lte: clock.now() } })
+  }
+
+  async #insert(call: KeyedCall): Promise<boolean> {
+    try {
+      await this.#deps.collections.keyedCalls.insertOne(call)
+      return true
+    } catch (error) {
+      if (error instanceof DuplicateKey) return false
+      throw error
+    }
+  }
+
+  #run(call: KeyedCall, isFree: () => boolean): KeyedRun {
+    this.#running.add(call.token)
+    return new KeyedRun(this.#deps.collections.keyedCalls, call, this.#deps, () => this.#running.delete(call.token), isFree)
+  }
+
+  async #charge(call: KeyedCall, signal: AbortSignal): Promise<void> {
+    const now = this.#deps.clock.now()
+    const context = call.holdId === null || this.#runs(call, now) ? null : await this.#contextOf(call, signal)
+    if (!context) return
+    const ended = await this.#takeOver(call, now, context, ALWAYS_FREE)
+    if (ended instanceof KeyedRun) await ended.fail(new Interrupted())
+  }
+
+  /** For what is written of the call's money. Null: its organization, or its run, is gone. */
+  async #contextOf({ _id, organizationId, step, holdId }: KeyedCall, signal: AbortSignal): Promise<CallContext | null> {
+    const { collections, billing } = this.#deps
+    const run = step && (await collections.workflowRuns.findOne({ _id: step.runId }))
+    const apiKeyId = step ? run?.apiKeyId : _id.split(':', 1)[0]
+    const caller = apiKeyId === undefined ? null : await billing.principalOf(organizationId, apiKeyId, signal)
+    return caller && { caller, requestId: holdId!, signal }
+  }
+
+  #runs({ token, leaseUntil, state }: KeyedCall, now: Date): boolean {
+    return state !== 'ended' && (this.#isExclusive ? this.#running.has(token) : leaseUntil > now)
+  }
+
+  /** How long billing may still charge a call whose process is gone, in milliseconds; after that it says how the call has ended. */
+  #unjudgedMs({ step, state, holdId, leaseUntil, startedAt }: KeyedCall, now: Date): number {
+    if (step || state !== 'running' || !holdId) return 0
+    const { aloneSince } = this.#deps.holder
+    if (aloneSince && startedAt < aloneSince) return 0
+    const ms = leaseUntil.getTime() + HOLD_GRACE_MS - now.getTime()
+    return this.#isExclusive ? Math.min(ms, SHORTEST_WAIT_MS) : ms
+  }
+
+  /** Goes on with a call whose process is gone. Undefined: another was quicker. */
+  async #takeOver(found: KeyedCall, now: Date, context: CallContext, isFree: () => boolean): Promise<KeyedRun | Recorded | undefined> {
+    const { collections, billing } = this.#deps
+    const unjudgedMs = this.#unjudgedMs(found, now)
+    if (unjudgedMs > 0) throw underWay(unjudgedMs)
+    const taken = await collections.keyedCalls.findOneAndUpdate(
+      { _id: found._id, token: found.token },
+      { $set: { token: KeyedRun.newToken(), leaseUntil: later(now, LEASE_MS) } },
+    )
+    if (!taken) return undefined
+    const run = this.#run(taken, isFree)
+    const { holdId } = taken
+    if (!holdId) return run
+    try {
+      if (taken.outcome !== null) {
+        const outcome = await unpackOutcome(taken.outcome)
+        const { quantities, source } = outcome.usage!
+        const { charged, isOwn } = await lasting(context, (bill) => billing.settleHold(holdId, quantities, source, bill))
+        if (isOwn || charged > 0n) {
+          await run.end(charged)
+          return { outcome, cost: charged }
+        }
+        await run.forget()
+        return run
+      }
+      const cost = await lasting(context, (bill) => billing.voidHold(holdId, bill)).catch(neverPlaced)
+      return cost === 0n ? run : { outcome: await run.endCharged(cost, lost(cost)), cost }
+    } catch (error) {
+      run.release()
+      throw error
+    }
+  }
+}
+
+async function recorded(call: KeyedCall): Promise<Recorded> {
+  const cost = BigInt(call.cost!)
+  const outcome = call.outcome === null ? { usage: null, value: null, events: [], failure: lost(cost) } : await unpackOutcome(call.outcome)
+  return { outcome, cost }
+}
+
+export function reused(): KisError {
+  return new KisError('idempotency_conflict', 'This idempotency key was sent with another request before.', { param: 'idempotencyKey' })
+}
+
+function underWay(waitMs: number): KisError {
+  const retryAfterMs = Math.min(LONGEST_WAIT_MS, Math.max(SHORTEST_WAIT_MS, waitMs))
+  const message = 'The first request with this idempotency key is still under way; ask again for its outcome.'
+  return new KisError('idempotency_conflict', message, { param: 'idempotencyKey', retryAfterMs, shouldRetry: true })
+}
+
+function later(date: Date, ms: number): Date {
+  return new Date(date.getTime() + ms)
+}

@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest'
+import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { KisError } from '../../../common/errors.ts'
+import { asking, parts } from '../../test-support/parts.ts'
+import { createChatCompletion } from '../calls/create-chat-completion.ts'
+import type { Deps } from '../deps.ts'
+import { onceForKey } from './once-for-key.ts'
+
+const request = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
+const CHARGE = 30_000n
+
+function chat(deps: Deps, idempotencyKey: string | null = 'k') {
+  return onceForKey(deps, asking(), { operation: 'chat_completion', request, idempotencyKey }, (ask) =>
+    createChatCompletion(deps, ask, request),
+  )
+}
+
+/** The writes of a call with a key: its record, the id of its hold, its answer, its end. */
+const WRITES = ['record', 'hold', 'answer', 'end'] as const
+
+describe('a call with an idempotency key whose store fails', () => {
+  const faults = WRITES.flatMap((write, i) => (['failed', 'lost answer'] as const).map((effect) => ({ write, nth: i + 1, effect })))
+
+  it.each(faults)('at its $write ($effect) is charged at most once, also when it is repeated', async ({ write, nth, effect }) => {
+    const store = new MemoryDocumentStore()
+    const { deps, billing, far } = parts({ store })
+    store.failCall(nth, effect)
+    const isRefused = write === 'record' || write === 'hold'
+    const first = await chat(deps).catch((error: KisError) => error)
+    if (isRefused) expect([first instanceof KisError && first.code, billing.holds.size, far.chats]).toEqual(['service_unavailable', 0, 0])
+    else expect(first).toMatchObject({ cost: CHARGE })
+    expect(await chat(deps)).toMatchObject(isRefused ? { cost: CHARGE } : { cost: CHARGE, replayed: true })
+    expect([far.chats, billing.only.charged, billing.openHolds]).toEqual([1, CHARGE, 0])
+    expect(await chat(deps)).toMatchObject({ cost: CHARGE, replayed: true })
+  })
+
+  it('is refused while the store is away, and a call without a key is not', async () => {
+    const store = new MemoryDocumentStore()
+    const { deps, far } = parts({ store })
+    store.failCall(1, 'failed')
+    expect(await chat(deps, null)).toMatchObject({ cost: CHARGE })
+    await expect(chat(deps)).rejects.toMatchObject({ code: 'service_unavailable', shouldRetry: true })
+    expect(far.chats).toBe(1)
+  })
+
+  it('and whose money cannot be held for sure runs again when billing has said that nothing is held', async () => {
+    const { deps, billing, far } = parts()
+    billing.fail('dispatchHold', 'lost')
+    await expect(chat(deps)).rejects.toMatchObject({ code: 'service_unavailable' })
+    await deps.background[Symbol.asyncDispose]()
+    expect(await chat(deps)).toMatchObject({ cost: CHARGE })
+    expect([far.chats, billing.openHolds]).toEqual([1, 0])
+    expect([...billing.holds.values()].map(({ charged }) => charged)).toEqual([0n, CHARGE])
+  })
+})

@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest'
+import type { Principal } from '../../../common/identity/principal.ts'
+import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createChatCompletion } from '../calls/create-chat-completion.ts'
+import { embedQuery } from '../embeddings/embed-query.ts'
+import { openRunHold } from './hold.ts'
+
+const QUESTION = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
+
+async function running(amount: bigint) {
+  const world = parts()
+  const context = { ...asking(), caller: somebody as Principal }
+  const run = await openRunHold(world.deps, context, amount, false)
+  return { ...world, run, ask: { ...context, runHoldId: run.id } }
+}
+
+describe('the calls of a run', () => {
+  it('are paid out of its hold, each by a hold of its own, and what they leave is free at its end', async () => {
+    const { deps, billing, run, ask } = await running(1_000_000n)
+    const before = billing.balance
+    const chat = await createChatCompletion(deps, ask, QUESTION)
+    await embedQuery(deps, ask, { modelId: 'embed', text: 'hello' })
+    const cost = before - billing.balance
+    expect([...billing.holds.values()].map(({ charged }) => charged)).toEqual([chat.cost, cost - chat.cost])
+    expect(cost).toBeGreaterThan(chat.cost)
+    expect(billing.held).toBe(1_000_000n - cost)
+    expect([...billing.holds.values()].map(({ runHoldId }) => runHoldId)).toEqual([run.id, run.id])
+    expect(await run.end()).toBe(cost)
+    expect(billing.held).toBe(0n)
+  })
+
+  it('are refused, and reach no engine, when their worst case is above what is left', async () => {
+    const { deps, billing, far, ask } = await running(100n)
+    await expect(createChatCompletion(deps, ask, QUESTION)).rejects.toMatchObject({ code: 'run_limit_exceeded' })
+    expect(far.calls).toEqual([])
+    expect(billing.held).toBe(100n)
+  })
+})

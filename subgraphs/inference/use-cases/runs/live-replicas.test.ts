@@ -1,0 +1,60 @@
+import { expect, it } from 'vitest'
+import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { systemClock } from '../../../common/process/clock.ts'
+import { silentLog } from '../../../common/process/log.ts'
+import { openCollections } from '../tables.ts'
+import { LiveReplicas } from './live-replicas.ts'
+
+/** Processes that beat only when the test says so, on a clock that the test moves. */
+function processes() {
+  const store = new MemoryDocumentStore()
+  let now = 1_000_000
+  const clock = { ...systemClock, now: () => new Date(now) }
+  const never = new Promise<never>(() => undefined)
+  return {
+    store,
+    advance(ms: number) {
+      now += ms
+    },
+    start: (opened: Promise<unknown> = never) => new LiveReplicas(openCollections(store).replicas, opened, clock, silentLog),
+  }
+}
+
+it('counts the processes that have said lately that they live', async () => {
+  const { start, advance } = processes()
+  const [first, second] = [start(), start()]
+  expect(first.count).toBe(1)
+  await second.beat()
+  await first.beat()
+  expect([first.count, second.count]).toEqual([2, 1])
+  advance(14_000)
+  await second.beat()
+  expect(second.count).toBe(2)
+  advance(14_000)
+  await second.beat()
+  expect(second.count).toBe(1)
+})
+
+it('keeps its last count while the store is lost', async () => {
+  const { start, store } = processes()
+  const [first, second] = [start(), start()]
+  await second.beat()
+  await first.beat()
+  for (const call of [1, 2, 3]) {
+    store.failCall(call, 'failed')
+    await expect(first.beat()).rejects.toThrow()
+    expect(first.count).toBe(2)
+  }
+})
+
+it('begins by itself when the store is open, and says goodbye', async () => {
+  const { start } = processes()
+  const opened = Promise.withResolvers<void>()
+  const [first, other] = [start(opened.promise), start()]
+  opened.resolve()
+  await opened.promise
+  await first[Symbol.asyncDispose]()
+  await other.beat()
+  expect(other.count).toBe(1)
+  await start()[Symbol.asyncDispose]()
+})

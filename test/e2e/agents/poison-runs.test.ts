@@ -1,0 +1,70 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { testCatalog } from '../../support/catalog.ts'
+import { balancedWallet, callerOf, type Json, newOrganization } from '../../support/client.ts'
+import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
+import { eventually } from '../../support/eventually.ts'
+import { type Service, ServiceProcess, startEmbedded } from '../../support/processes/service.ts'
+
+/** A start on a busy machine, and what runs do then. */
+const SOON_MS = 120_000
+
+describe('a run that ends its process', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'kis-poison-'))
+  const file = join(folder, 'trimmed')
+  const env = { NODE_OPTIONS: `--import=${new URL('../../support/processes/poison.mjs', import.meta.url)}`, KIS_TEST_POISON_FILE: file }
+  const times = () => readFileSync(file, 'utf8').split('\n').length - 1
+  let mock: MockEngine
+  let service: Service
+  beforeAll(async () => {
+    writeFileSync(file, '')
+    mock = await startMockEngine()
+    service = await startEmbedded({ folder, env, catalog: testCatalog(mock.url) })
+  }, SOON_MS)
+  afterAll(async () => {
+    await service?.close()
+    await mock?.[Symbol.asyncDispose]()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  it('twice is not begun again, and those beside it come to their end', { timeout: 3 * SOON_MS }, async () => {
+    const { key } = await newOrganization(callerOf(service, service.key), service)
+    const caller = () => callerOf(service, key)
+    const made = async (node: Json): Promise<string> => {
+      const definition = { nodes: [node], output: null }
+      return (await caller().rest('POST', '/v1/workflows', { code: node.id, name: 'W', definition })).body.id
+    }
+    const begin = async (workflowId: string, inputs: Json) =>
+      (await caller().rest('POST', `/v1/workflows/${workflowId}/runs`, { inputs })).body
+    const runOf = async (id: string): Promise<Json> => (await caller().rest('GET', `/v1/workflow-runs/${id}`)).body
+
+    const beside: string[] = []
+    for (const id of ['a', 'b', 'c'])
+      beside.push((await begin(await made({ id, type: 'chat', model: 'mock-chat', messages: [{ role: 'user', content: 'gate' }] }), {})).id)
+    await eventually(() => mock.chats === beside.length, SOON_MS)
+    const workflowId = await made({ id: 'p', type: 'template', template: '{{ inputs.x | trim }}' })
+    const unanswered = begin(workflowId, { x: 'poison' }).catch(() => null)
+    await eventually(() => times() === 1, SOON_MS)
+    await service.processes.get('all')!.end('SIGKILL')
+    await unanswered
+
+    const second = ServiceProcess.launch([], { ...env, KIS_DATA_DIR: join(folder, 'data'), KIS_CATALOG: join(folder, 'catalog.yaml') })
+    await eventually(() => times() === 2, SOON_MS)
+    await second.end('SIGKILL')
+
+    service = await startEmbedded({ folder, env, catalog: testCatalog(mock.url) })
+    const [poison] = (await caller().rest('GET', `/v1/workflows/${workflowId}/runs`)).body.data
+    await eventually(async () => (await runOf(poison.id)).status !== 'running', SOON_MS)
+    const message = expect.stringMatching(/^The run ended its process twice/)
+    expect(await runOf(poison.id)).toMatchObject({ status: 'failed', cost_usd: '0', error: { code: 'run_limit_exceeded', message } })
+    mock.openGate()
+    for (const id of beside) {
+      await eventually(async () => (await runOf(id)).status !== 'running', SOON_MS)
+      expect(await runOf(id)).toMatchObject({ status: 'completed', error: null })
+    }
+    expect(times()).toBe(2)
+    expect(await balancedWallet(caller())).toMatchObject({ held_usd: '0' })
+  })
+})

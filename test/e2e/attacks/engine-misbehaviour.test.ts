@@ -1,0 +1,282 @@
+import type { ServerResponse } from 'node:http'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { CONFORMANCE_VENDORS, catalogOfVendors } from '../../conformance/vendors.ts'
+import { balancedWallet, type Caller, callerOf, nano, newOrganization } from '../../support/client.ts'
+import { type Answering, VendorCloud } from '../../support/engines/vendor-cloud.ts'
+import { beginning, failing, type Said, saying, type Wire } from '../../support/engines/vendor-wires.ts'
+import { eventually } from '../../support/eventually.ts'
+import { type Service, startEmbedded } from '../../support/processes/service.ts'
+
+/** The table of `docs/engines.md`: what vendors do, what the client sees and what is charged, over every wire. */
+const MODEL = 'kind: chat, max_output_tokens: 1000, price: { input: "1", output: "10" }'
+const catalogOf = (url: string) =>
+  catalogOfVendors(url)
+    .replaceAll('badge: cloud }', 'badge: cloud, idle_seconds: 1, first_byte_seconds: 5 }')
+    .replace(
+      'models:\n',
+      `  spare: { kind: openai, base_url: "${url}/spare/v1", badge: cloud }\nmodels:\n  - { id: careful, engine: openai, ${MODEL}, fallbacks: [spare] }\n  - { id: spare, engine: spare, ${MODEL} }\n`,
+    )
+
+const SAID: Said = { text: ['Once', ' upon', ' a time', ' مرحبا 🌙'] }
+const TEXT = SAID.text!.join('')
+/** 16 uncached tokens at 1,000 nano-USD, 4 cached at 100, 9 out at 10,000. */
+const PRICE = 106_400n
+const messages = [{ role: 'user', content: 'Tell me a story.' }]
+
+const answer =
+  (status: number, type: string, body: string | Buffer, headers: object = {}): Answering =>
+  (response) =>
+    void response.writeHead(status, { 'content-type': type, ...headers }).end(body)
+const json = (body: unknown, status = 200) => answer(status, 'application/json', JSON.stringify(body))
+const stream = (wire: Wire, bytes: Buffer): Answering => answer(200, wire.contentType, bytes)
+const middle = (wire: Wire, then: (response: ServerResponse) => void) => beginning(wire, SAID, 4, then)
+const whole = (wire: Wire, said = SAID) => Buffer.concat(wire.events(said))
+const split =
+  (wire: Wire): Answering =>
+  (response) => {
+    response.socket?.setNoDelay(true)
+    response.writeHead(200, { 'content-type': wire.contentType })
+    const bytes = whole(wire)
+    const next = (at: number) => {
+      response.write(bytes.subarray(at, at + 97))
+      if (at + 97 < bytes.length) setImmediate(next, at + 97)
+      else response.end()
+    }
+    next(0)
+  }
+const endless: Answering = (response) => {
+  response.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: ')
+  const more = () => {
+    while (!response.destroyed && response.write('x'.repeat(1 << 16)));
+    if (!response.destroyed) response.once('drain', more)
+  }
+  more()
+}
+
+interface Row {
+  readonly name: string
+  /** Undefined: the vendor's wire cannot do it. */
+  readonly plain?: (wire: Wire, vendor: string) => Answering | undefined
+  readonly streamed?: (wire: Wire, vendor: string) => Answering | undefined
+  readonly code: string
+}
+
+const isOpenAi = (vendor: string) => vendor === 'openai' || vendor === 'azure'
+
+const FAILURES: readonly Row[] = [
+  {
+    name: 'cuts the connection in the middle',
+    plain: () => (response) => void response.writeHead(200, { 'content-length': 1_000 }).write('{', () => response.destroy()),
+    streamed: (wire) => middle(wire, (response) => void setTimeout(() => response.destroy(), 20)),
+    code: 'engine_error',
+  },
+  { name: 'ends cleanly without its end', streamed: (wire) => middle(wire, (response) => void response.end()), code: 'engine_error' },
+  {
+    name: 'answers garbage',
+    plain: () => answer(200, 'application/json', '<html>'),
+    streamed: (wire) => middle(wire, (response) => void response.end('data: {"choices": [oh no\n\n')),
+    code: 'engine_error',
+  },
+  {
+    name: 'sends an error in the middle',
+    streamed: (wire) => (wire.brokenEvent ? middle(wire, (response) => void response.end(wire.brokenEvent)) : undefined),
+    code: '(engine_error|engine_unavailable|rate_limit_exceeded)',
+  },
+  {
+    name: 'falls silent',
+    plain: () => (response) => void response.writeHead(200, { 'content-type': 'application/json' }).write('{'),
+    streamed: (wire) => middle(wire, () => undefined),
+    code: 'engine_timeout',
+  },
+  {
+    name: 'sends nothing but comments',
+    streamed: (wire) =>
+      wire.contentType === 'text/event-stream'
+        ? middle(wire, (response) => {
+            const dripping = setInterval(() => response.write(': still thinking\n\n'), 100)
+            response.once('close', () => clearInterval(dripping))
+          })
+        : undefined,
+    code: 'engine_timeout',
+  },
+  {
+    name: 'answers 200 with an error',
+    plain: (wire) => json(wire.error(500, 'no').body),
+    streamed: (wire) => json(wire.error(500, 'no').body),
+    code: 'engine_error',
+  },
+  {
+    name: 'answers nothing',
+    plain: () => answer(200, 'application/json', ''),
+    streamed: (wire) => stream(wire, Buffer.alloc(0)),
+    code: 'engine_error',
+  },
+  {
+    name: 'answers without choices, with a usage',
+    plain: (_, vendor) => (isOpenAi(vendor) ? json({ choices: [], usage: { prompt_tokens: 20, completion_tokens: 9 } }) : undefined),
+    streamed: (wire, vendor) =>
+      isOpenAi(vendor)
+        ? stream(wire, Buffer.from('data: {"choices":[],"usage":{"prompt_tokens":20,"completion_tokens":9}}\n\ndata: [DONE]\n\n'))
+        : undefined,
+    code: 'engine_error',
+  },
+  {
+    name: 'sends an event that does not end',
+    streamed: (wire) => (wire.contentType === 'text/event-stream' ? endless : undefined),
+    code: 'engine_error',
+  },
+  {
+    name: 'has retired the model',
+    plain: (wire) => failing(wire, 404, 'gone'),
+    streamed: (wire) => failing(wire, 404, 'gone'),
+    code: 'engine_error',
+  },
+  {
+    name: 'refuses the key of the service',
+    plain: (wire) => failing(wire, 401, 'bad key'),
+    streamed: (wire) => failing(wire, 403, 'bad key'),
+    code: 'engine_unavailable',
+  },
+  {
+    name: 'has no more credit of the service',
+    plain: (wire) => failing(wire, 402, 'Insufficient Balance'),
+    streamed: () =>
+      json({ error: { message: 'You exceeded your current quota', type: 'insufficient_quota', code: 'insufficient_quota' } }, 429),
+    code: 'engine_unavailable',
+  },
+]
+
+const ODD_BUT_RIGHT: readonly { readonly name: string; readonly answering: (wire: Wire) => Answering | undefined }[] = [
+  { name: 'split inside characters', answering: split },
+  ...[
+    ['CRLF', '\r\n'],
+    ['CR', '\r'],
+  ].map(([name, end]) => ({
+    name: `with ${name} at the ends of lines`,
+    answering: (wire: Wire) =>
+      wire.contentType === 'text/event-stream' ? stream(wire, Buffer.from(whole(wire).toString().replaceAll('\n', end!))) : undefined,
+  })),
+]
+
+describe('an engine that misbehaves', () => {
+  let cloud: VendorCloud
+  let service: Service
+  let caller: Caller
+  let before: bigint
+  beforeAll(async () => {
+    cloud = await VendorCloud.start()
+    service = await startEmbedded({ catalog: catalogOf(cloud.url) })
+    caller = await newOrganization(callerOf(service, service.key), service)
+  })
+  afterAll(async () => {
+    await service?.close()
+    await cloud?.[Symbol.asyncDispose]()
+  })
+  beforeEach(async () => {
+    before = await balance()
+  })
+  const balance = async () => nano((await balancedWallet(caller)).balance_usd)
+  /** What was charged, once nothing is held any more. */
+  async function charged(): Promise<bigint> {
+    await eventually(async () => nano((await caller.rest('GET', '/v1/wallet')).body.held_usd) === 0n)
+    return before - (await balance())
+  }
+  const ask = (model: string, isStream: boolean, fields: object = {}) =>
+    caller.rest('POST', '/v1/chat/completions', { model, messages, stream: isStream, max_tokens: 500, ...fields })
+  const eventsOf = (body: string) =>
+    body
+      .split('\n\n')
+      .filter((event) => event.startsWith('data: {'))
+      .map((event) => JSON.parse(event.slice('data: '.length)))
+  // biome-ignore lint/suspicious/noExplicitAny: chunks of many shapes
+  const textOf = (events: readonly any[]) => events.map(({ choices }) => choices?.[0]?.delta?.content ?? '').join('')
+  /** The code of the error, in the answer or at the end of the stream. */
+  // biome-ignore lint/suspicious/noExplicitAny: an answer or a stream
+  const codeOf = (body: any) => (typeof body === 'string' ? eventsOf(body).at(-1) : body)?.error?.code
+
+  describe.each(CONFORMANCE_VENDORS)('$name', ({ name, wire }) => {
+    const model = `${name}-chat`
+
+    it.each(FAILURES)('and $name fails the call, which costs nothing, and the next one is answered', async ({ plain, streamed, code }) => {
+      for (const [isStream, answering] of [
+        [false, plain?.(wire, name)],
+        [true, streamed?.(wire, name)],
+      ] as const) {
+        if (!answering) continue
+        cloud.answering = answering
+        const { status, body } = await ask(model, isStream)
+        expect([isStream, codeOf(body)]).toEqual([isStream, expect.stringMatching(new RegExp(`^${code}$`))])
+        if (status === 200) expect(body).not.toContain('[DONE]')
+        expect(await charged()).toBe(0n)
+      }
+      cloud.answering = saying(wire, SAID)
+      expect((await ask(model, false)).status).toBe(200)
+    })
+
+    it.each(ODD_BUT_RIGHT)('but whose stream is right, $name, is understood', async ({ answering }) => {
+      const odd = answering(wire)
+      if (!odd) return
+      cloud.answering = odd
+      const { body } = await ask(model, true)
+      expect(textOf(eventsOf(body))).toBe(TEXT)
+      expect(await charged()).toBe(PRICE)
+    })
+
+    it('and reports a usage that cannot be is charged what was counted, and one above the hold the hold', async () => {
+      for (const isStream of [false, true]) {
+        before = await balance()
+        cloud.answering = saying(wire, { ...SAID, usage: { input: -20, cached: 0, output: -9, reasoning: 0 } })
+        expect((await ask(model, isStream)).status).toBe(200)
+        const counted = await charged()
+        expect(counted).toBeGreaterThan(0n)
+        expect(counted).toBeLessThan(1_000_000n)
+        before = await balance()
+        cloud.answering = saying(wire, { ...SAID, usage: { input: 1_000_000, cached: 0, output: 1_000_000, reasoning: 0 } })
+        expect((await ask(model, isStream)).status).toBe(200)
+        const held = await charged()
+        // 500 tokens of output, and some 80 of input.
+        expect(held).toBeGreaterThan(5_000_000n)
+        expect(held).toBeLessThan(5_200_000n)
+      }
+    })
+
+    it('and goes on beyond `max_tokens` is cut where the hold ends', async () => {
+      const said = { text: Array(200).fill(' words') }
+      cloud.answering = beginning(wire, said, 150, () => undefined)
+      const { status, body } = await ask(model, true, { max_tokens: 10 })
+      const events = eventsOf(body)
+      expect([status, events.at(-1)?.choices[0]?.finish_reason ?? events.at(-2)?.choices[0]?.finish_reason]).toEqual([200, 'length'])
+      expect(textOf(events).length).toBeLessThan(20 * ' words'.length)
+      await cloud.last.closed
+      const cost = await charged()
+      expect(cost).toBeGreaterThan(100_000n)
+      expect(cost).toBeLessThan(200_000n)
+    })
+  })
+
+  it.each([
+    ['a retired model', 404, 'engine does not have a model of the catalog'],
+    ['a refused key', 401, 'engine refuses the account of the service'],
+    ['no more credit', 402, 'engine refuses the account of the service'],
+  ])('%s is answered for by the fallback, and told to the operator', async (_name, status, alert) => {
+    const { wire } = CONFORMANCE_VENDORS[0]!
+    cloud.answering = (response, received) =>
+      (received.path.startsWith('/spare') ? saying(wire, SAID) : failing(wire, status, 'no'))(response, received)
+    for (const isStream of [false, true]) {
+      const { headers, ...answered } = await ask('careful', isStream)
+      expect([answered.status, headers.get('x-kis-warning')]).toEqual([200, 'answered_by:spare'])
+    }
+    expect(await charged()).toBeGreaterThan(0n)
+    await eventually(() => service.processes.get('all')!.errors.includes(alert))
+  })
+
+  it('fails the run of an agent, which holds and costs nothing', async () => {
+    const agent = await caller.rest('POST', '/v1/agents', { code: 'teller', name: 'Teller', model: 'openai-chat' })
+    for (const answering of [endless, json({ choices: [] })]) {
+      cloud.answering = answering
+      const { body } = await caller.rest('POST', `/v1/agents/${agent.body.id}/runs`, { input: 'Tell me a story.' })
+      expect(JSON.stringify(body)).toContain('engine_error')
+      expect(await charged()).toBe(0n)
+    }
+  })
+})

@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { testCatalog } from '../../support/catalog.ts'
+import { addDocument, base64, type Caller, callerOf, newCollection, newOrganization } from '../../support/client.ts'
+import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
+import { eventually } from '../../support/eventually.ts'
+import { type Service, startEmbedded } from '../../support/processes/service.ts'
+
+/** What a busy machine needs for what takes a second. */
+const DONE_MS = 60_000
+
+describe('two organizations at once', () => {
+  let mock: MockEngine
+  let service: Service
+  let greedy: Caller
+  let modest: Caller
+  beforeAll(async () => {
+    mock = await startMockEngine()
+    service = await startEmbedded({ catalog: testCatalog(mock.url) })
+    const operator = callerOf(service, service.key)
+    greedy = await newOrganization(operator, service, { creditUsd: '500' })
+    modest = await newOrganization(operator, service)
+  }, 60_000)
+  afterAll(async () => {
+    await service?.close()
+    await mock?.[Symbol.asyncDispose]()
+  })
+
+  async function newWorkflow(caller: Caller, content: string): Promise<string> {
+    const nodes = [{ id: 'ask', type: 'chat', model: 'mock-chat', messages: [{ role: 'user', content }] }]
+    const definition = { nodes, output: '{{ nodes.ask.text }}' }
+    const { body } = await caller.rest('POST', '/v1/workflows', { code: `w${Math.random().toString(36).slice(2)}`, name: 'W', definition })
+    return body.id
+  }
+
+  it('one starts 200 long runs by a key with a request a minute: the other’s run begins and ends, and the many can be cancelled', async () => {
+    const { body: made, status: isMade } = await greedy.rest('POST', '/v1/keys', {
+      name: 'slow',
+      scopes: ['agents'],
+      requests_per_minute: 1,
+    })
+    const slow = callerOf(service, made.key)
+    expect([isMade, made.error]).toEqual([201, undefined])
+    const long = await newWorkflow(slow, 'Hello')
+    const started = []
+    for (let i = 0; i < 200; i++) {
+      const { status, body } = await slow.rest('POST', `/v1/workflows/${long}/runs`, {
+        inputs: {},
+        max_seconds: 21_600,
+        max_cost_usd: '0.1',
+      })
+      expect([status, body.error]).toEqual([200, null])
+      started.push(body.id)
+    }
+    const run = await modest.rest('POST', `/v1/workflows/${await newWorkflow(modest, 'Hello')}/runs`, { inputs: {}, wait: true })
+    expect([run.status, run.body.status, run.body.output]).toEqual([200, 'completed', 'Hello from the mock مرحبا'])
+    await Promise.all(started.map((id) => slow.rest('POST', `/v1/workflow-runs/${id}/cancel`)))
+    const statusOf = async (id: string) => (await slow.rest('GET', `/v1/workflow-runs/${id}`)).body.status
+    for (const id of started) await eventually(async () => (await statusOf(id)) !== 'running', DONE_MS)
+    await eventually(async () => Number((await greedy.rest('GET', '/v1/wallet')).body.held_usd) === 0, DONE_MS)
+  }, 240_000)
+
+  it('one has many documents ingested: the other’s is ready before the most of them', async () => {
+    const many = await newCollection(greedy)
+    const text = (i: number) =>
+      Array.from({ length: 6 }, (_, p) => `Passage ${p} of file ${i}. ${'The harbour of Sur was built in 1931. '.repeat(25)}`)
+    const ids: string[] = []
+    for (let i = 0; i < 40; i++) {
+      const file = await greedy.rest('POST', '/v1/files', { file_name: `${i}.md`, content_base64: base64(text(i).join('\n\n')) })
+      const document = await greedy.rest('POST', `/v1/collections/${many.id}/documents`, { file_id: file.body.message.id })
+      ids.push(document.body.id)
+    }
+    const readyOf = () => countReady(greedy, many.id, ids)
+    const collection = await newCollection(modest)
+    const before = await readyOf()
+    expect(await addDocument(modest, collection.id, 'small.md', 'Parking is free.')).toMatchObject({ status: 'ready' })
+    // Two of the first organization's are under way, and a few may have come to their end meanwhile.
+    expect((await readyOf()) - before).toBeLessThan(20)
+  }, 300_000)
+})
+
+async function countReady(caller: Caller, collectionId: string, ids: readonly string[]): Promise<number> {
+  const states = await Promise.all(ids.map((id) => caller.rest('GET', `/v1/collections/${collectionId}/documents/${id}`)))
+  return states.filter(({ body }) => body.status === 'ready').length
+}

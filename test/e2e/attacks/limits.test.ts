@@ -1,0 +1,189 @@
+import OpenAI, { RateLimitError } from 'openai'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { testCatalog } from '../../support/catalog.ts'
+import { type Caller, callerOf, newOrganization } from '../../support/client.ts'
+import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
+import { eventually } from '../../support/eventually.ts'
+import { type Service, startEmbedded } from '../../support/processes/service.ts'
+
+const PLANS =
+  '  narrow: { storage_bytes: 1000, vectors: 3, max_file_bytes: 2000, requests_per_minute: 100, tokens_per_minute: null, concurrency: 2 }\n'
+const hello = (content = 'Hello') => ({ model: 'mock-chat', messages: [{ role: 'user' as const, content }], max_completion_tokens: 100 })
+/** As Go writes durations, the form of the reset headers. */
+const DURATION = /^(\d+h)?(\d+m)?\d+(\.\d+)?m?s$/
+
+function limitsOf(headers: Headers) {
+  return Object.fromEntries([...headers].filter(([name]) => name.startsWith('x-ratelimit-')))
+}
+
+describe('limits of a key, by the official client', () => {
+  let mock: MockEngine
+  let service: Service
+  let admin: Caller
+  let narrow: Caller
+  beforeAll(async () => {
+    mock = await startMockEngine()
+    service = await startEmbedded({ catalog: testCatalog(mock.url) + PLANS })
+    const operator = callerOf(service, service.key)
+    admin = await newOrganization(operator, service)
+    narrow = await newOrganization(operator, service, { plan: 'narrow' })
+  })
+  afterAll(async () => {
+    await service?.close()
+    await mock?.[Symbol.asyncDispose]()
+  })
+  async function keyWith(fields: object): Promise<Caller> {
+    const { status, body } = await admin.rest('POST', '/v1/keys', { name: 'limited', ...fields })
+    expect([status, body]).toMatchObject([201, fields])
+    return callerOf(service, body.key)
+  }
+  const refusalOf = (call: PromiseLike<unknown>): Promise<RateLimitError> =>
+    Promise.resolve(call).then(
+      () => Promise.reject(new Error('it was answered')),
+      (error) => error,
+    )
+
+  it('answers as many requests a minute as it has, says what is left, and refuses the next', async () => {
+    const { openai } = await keyWith({ requests_per_minute: 5 })
+    for (const remaining of ['4', '3', '2', '1', '0']) {
+      const { response } = await openai.chat.completions.create(hello()).withResponse()
+      expect(limitsOf(response.headers)).toEqual({
+        'x-ratelimit-limit-requests': '5',
+        'x-ratelimit-remaining-requests': remaining,
+        'x-ratelimit-reset-requests': expect.stringMatching(DURATION),
+      })
+    }
+    const { chats } = mock
+    const refusal = await refusalOf(openai.chat.completions.create(hello()))
+    expect(refusal).toBeInstanceOf(RateLimitError)
+    expect(refusal).toMatchObject({ status: 429, code: 'rate_limit_exceeded', type: 'rate_limit_error' })
+    const headers = refusal.headers!
+    expect(limitsOf(headers)).toMatchObject({
+      'x-ratelimit-remaining-requests': '0',
+      'x-ratelimit-reset-requests': expect.stringMatching(DURATION),
+    })
+    const retryMs = Number(headers.get('retry-after-ms'))
+    expect(retryMs > 0 && retryMs <= 12_000).toBe(true)
+    expect(headers.get('retry-after')).toBe(String(Math.ceil(retryMs / 1_000)))
+    expect(headers.get('x-should-retry')).toBe('true')
+    expect(mock.chats).toBe(chats)
+  })
+
+  it('is waited for by the client itself', async () => {
+    const { key, openai } = await keyWith({ requests_per_minute: 60 })
+    await Promise.all(Array.from({ length: 60 }, () => openai.embeddings.create({ model: 'mock-embed', input: 'a' })))
+    const statuses: number[] = []
+    const patient = new OpenAI({
+      baseURL: `${service.rest}/v1`,
+      apiKey: key,
+      maxRetries: 3,
+      async fetch(url, init) {
+        const response = await fetch(url, init)
+        statuses.push(response.status)
+        return response
+      },
+    })
+    expect((await patient.chat.completions.create(hello())).usage?.total_tokens).toBe(25)
+    expect(statuses.at(-1)).toBe(200)
+    expect(statuses.slice(0, -1).every((status) => status === 429)).toBe(true)
+  })
+
+  it('tells tokens with every operation, and with the first event of a stream', async () => {
+    const { openai, graphql } = await keyWith({ tokens_per_minute: 300 })
+    const facts = ['limit', 'remaining', 'reset'].map((fact) => `x-ratelimit-${fact}-tokens`)
+    const answers = [
+      openai.chat.completions.create(hello()).asResponse(),
+      openai.embeddings.create({ model: 'mock-embed', input: 'a' }).asResponse(),
+      openai.chat.completions.create({ ...hello(), stream: true }).asResponse(),
+    ]
+    for (const { headers } of await Promise.all(answers)) {
+      expect(Object.keys(limitsOf(headers)).sort()).toEqual([...facts].sort())
+      expect(headers.get(facts[0]!)).toBe('300')
+      expect(Number(headers.get(facts[1]!))).toBeLessThan(300)
+      expect(headers.get('access-control-expose-headers')).toContain(facts[2])
+    }
+    const rateLimits = 'rateLimits { requests { limit } tokens { limit remaining resetMs } }'
+    const asked = await graphql(`mutation ($input: ChatCompletionInput!) { createChatCompletion(input: $input) { ${rateLimits} } }`, {
+      input: { request: hello() },
+    })
+    expect(asked).toEqual({
+      data: {
+        createChatCompletion: {
+          rateLimits: { requests: null, tokens: { limit: 300, remaining: expect.any(Number), resetMs: expect.any(Number) } },
+        },
+      },
+    })
+  })
+
+  it.each([
+    { path: '/v1/messages', body: { model: 'mock-chat', max_tokens: 50, messages: [{ role: 'user', content: 'Hello' }] } },
+    { path: '/v1/responses', body: { model: 'mock-chat', max_output_tokens: 50, input: 'Hello' } },
+  ])('holds for $path, plain and streamed, as well', async ({ path, body }) => {
+    const { rest } = await keyWith({ requests_per_minute: 2 })
+    for (const stream of [false, true]) {
+      const { status, headers } = await rest('POST', path, { ...body, stream })
+      expect([status, headers.get('x-ratelimit-remaining-requests')]).toEqual([200, stream ? '0' : '1'])
+    }
+    const { status, headers } = await rest('POST', path, body)
+    expect([status, headers.get('x-ratelimit-remaining-requests'), headers.get('x-should-retry')]).toEqual([429, '0', 'true'])
+    expect(Number(headers.get('retry-after-ms'))).toBeGreaterThan(0)
+  })
+
+  it('counts a replay by its idempotency key for nothing', async () => {
+    const { key } = await keyWith({ requests_per_minute: 1 })
+    const send = (request: object = hello()) =>
+      fetch(`${service.rest}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'idempotency-key': 'once' },
+        body: JSON.stringify(request),
+      })
+    const answers = [await send(), await send(), await send(hello('Another'))]
+    expect(answers.map(({ status, headers }) => [status, headers.get('idempotent-replayed'), limitsOf(headers)])).toMatchObject([
+      [200, null, { 'x-ratelimit-remaining-requests': '0' }],
+      [200, 'true', { 'x-ratelimit-remaining-requests': '0' }],
+      [409, null, { 'x-ratelimit-remaining-requests': '0' }],
+    ])
+  })
+
+  it('says nothing to a key without limits', async () => {
+    const { response } = await admin.openai.chat.completions.create(hello()).withResponse()
+    expect(limitsOf(response.headers)).toEqual({})
+  })
+
+  it('refuses for good what never fits, in REST and GraphQL, and takes nothing for it', async () => {
+    const caller = await keyWith({ tokens_per_minute: 90 })
+    const refusal = await refusalOf(caller.openai.chat.completions.create(hello()))
+    expect(refusal).toMatchObject({ status: 429, code: 'rate_limit_exceeded' })
+    expect(refusal.headers!.get('x-should-retry')).toBe('false')
+    expect(refusal.headers!.get('retry-after')).toBeNull()
+    expect(limitsOf(refusal.headers!)).toMatchObject({ 'x-ratelimit-remaining-tokens': '90', 'x-ratelimit-reset-tokens': '0s' })
+    const { errors } = await caller.graphql(`mutation ($input: ChatCompletionInput!) { createChatCompletion(input: $input) { id } }`, {
+      input: { request: hello() },
+    })
+    expect(errors).toMatchObject([
+      {
+        extensions: {
+          code: 'RATE_LIMIT_EXCEEDED',
+          shouldRetry: false,
+          rateLimits: { requests: null, tokens: { limit: 90, remaining: 90, resetMs: 0 } },
+        },
+      },
+    ])
+  })
+
+  it('frees the place of a stream that its client aborts, among as many at once as the plan has', async () => {
+    const stops = [new AbortController(), new AbortController()]
+    for (const { signal } of stops) {
+      const stream = await narrow.openai.chat.completions.create({ ...hello('Please hang'), stream: true }, { signal })
+      expect((await stream[Symbol.asyncIterator]().next()).done).toBe(false)
+    }
+    const refusal = await refusalOf(narrow.openai.chat.completions.create(hello()))
+    expect(refusal).toMatchObject({ status: 429, code: 'rate_limit_exceeded' })
+    expect(refusal.message).toContain('2 calls under way')
+    expect(refusal.headers!.get('retry-after-ms')).toBe('1000')
+    expect(limitsOf(refusal.headers!)).toMatchObject({ 'x-ratelimit-limit-requests': '100' })
+    for (const stop of stops) stop.abort()
+    await eventually(async () => (await narrow.rest('POST', '/v1/chat/completions', hello())).status === 200)
+    await eventually(async () => (await narrow.rest('GET', '/v1/wallet')).body.held_usd === '0')
+  })
+})

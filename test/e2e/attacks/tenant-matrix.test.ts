@@ -1,0 +1,476 @@
+import { createHash } from 'node:crypto'
+import type { Client } from 'graphql-ws'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { testCatalog } from '../../support/catalog.ts'
+import { addDocument, type Caller, callerOf, type Json, newOrganization } from '../../support/client.ts'
+import {
+  bodySchemaOf,
+  type GraphQLPlace,
+  graphqlPlaces,
+  innerFields,
+  nameOf,
+  openapi,
+  type RestOperation,
+  type RootField,
+  restPlaces,
+  rootFields,
+  selectionOf,
+} from '../../support/contract.ts'
+import { wav } from '../../support/data/sound.ts'
+import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
+import { WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
+import { eventually } from '../../support/eventually.ts'
+import { onBothEngines } from '../../support/processes/replicas.ts'
+import { type Service, type ServiceOptions, startEmbedded } from '../../support/processes/service.ts'
+import { furnish, markOf, type Possessions, unknownOf } from '../../support/tenant.ts'
+import {
+  ARGUMENTS,
+  BODIES,
+  GRAPHQL_NAMES,
+  GRAPHQL_PLAIN,
+  INNER_DEPTH,
+  type Naming,
+  PATHS,
+  REST_NAMES,
+  REST_PLAIN,
+  REST_PLAIN_OF_ONE,
+  SUBSCRIPTION_ARGUMENTS,
+  WAYS,
+} from '../../support/tenant-places.ts'
+
+/** Selected of what operations give. */
+const DEPTH = 1
+/** Headers that no two answers share. */
+const OF_ONE_ANSWER = new Set(['date', 'x-request-id', 'request-id', 'openai-processing-ms', 'mcp-session-id'])
+/** Subscriptions without an end. */
+const ENDLESS = new Set(['usageRecorded', 'walletChanged', 'documentUpdated'])
+
+const HOW_TO_ADD = 'Say in test/support/tenant-places.ts what it names, or that it names nothing.'
+
+/** What a place of a route names; undefined: nobody has said. */
+function restNamings(operation: RestOperation, at: string): readonly Naming[] | undefined {
+  const name = nameOf(operation)
+  if (at.startsWith('path.')) {
+    const parameter = `{${at.slice('path.'.length)}}`
+    return PATHS[operation.path.slice(0, operation.path.indexOf(parameter) + parameter.length)]
+  }
+  const own = REST_NAMES[`${name} ${at}`]
+  if (own) return own
+  if (REST_PLAIN_OF_ONE.has(`${name} ${at}`)) return []
+  return REST_NAMES[at] ?? (REST_PLAIN.has(at) ? [] : undefined)
+}
+
+const graphqlNamings = ({ coordinate }: GraphQLPlace): readonly Naming[] | undefined =>
+  GRAPHQL_NAMES[coordinate] ?? (GRAPHQL_PLAIN.has(coordinate) ? [] : undefined)
+
+const argumentsOf = ({ operation, name }: RootField) =>
+  (operation === 'subscription' ? SUBSCRIPTION_ARGUMENTS[name] : undefined) ?? ARGUMENTS[name]
+
+describe('the tenant matrix has a row', () => {
+  for (const operation of openapi.operations) {
+    if (operation.operation.security?.length === 0) continue
+    it(`for every place of ${nameOf(operation)}`, () => {
+      const missing = restPlaces(operation).filter(({ at }) => restNamings(operation, at) === undefined)
+      expect(
+        missing.map(({ at }) => `${nameOf(operation)} ${at}`),
+        HOW_TO_ADD,
+      ).toEqual([])
+      if (bodySchemaOf(operation))
+        expect(BODIES, 'Add a valid body to BODIES in test/support/tenant-places.ts.').toHaveProperty(operation.operation.operationId)
+    })
+  }
+  for (const root of rootFields)
+    it(`for every argument of the ${root.operation} ${root.name}`, () => {
+      const places = graphqlPlaces(root.operation, root.field)
+      expect(
+        places.filter((place) => graphqlNamings(place) === undefined).map(({ coordinate }) => coordinate),
+        HOW_TO_ADD,
+      ).toEqual([])
+      if (root.field.args.length > 0 && places.length > 0)
+        expect(argumentsOf(root), `Add valid arguments of ${root.name} to ARGUMENTS in test/support/tenant-places.ts.`).toBeDefined()
+    })
+  for (const { type, field } of innerFields)
+    it(`for every argument of ${type.name}.${field.name}`, () => {
+      const places = graphqlPlaces(type.name, field)
+      expect(
+        places.filter((place) => graphqlNamings(place) === undefined).map(({ coordinate }) => coordinate),
+        HOW_TO_ADD,
+      ).toEqual([])
+      if (places.length > 0)
+        expect(WAYS, `Say in WAYS of test/support/tenant-places.ts how one comes to it.`).toHaveProperty([`${type.name}.${field.name}`])
+    })
+
+  it('for nothing that the contract has no more', () => {
+    const rest = openapi.operations.flatMap((operation) => restPlaces(operation).flatMap(({ at }) => [at, `${nameOf(operation)} ${at}`]))
+    const graphql = [
+      ...rootFields.flatMap(({ operation, field }) => graphqlPlaces(operation, field)),
+      ...innerFields.flatMap(({ type, field }) => graphqlPlaces(type.name, field)),
+    ].map(({ coordinate }) => coordinate)
+    const stale = [...Object.keys(REST_NAMES), ...REST_PLAIN, ...REST_PLAIN_OF_ONE].filter((row) => !rest.includes(row))
+    expect([...stale, ...[...Object.keys(GRAPHQL_NAMES), ...GRAPHQL_PLAIN].filter((row) => !graphql.includes(row))]).toEqual([])
+  })
+})
+
+interface Tenant extends Caller {
+  readonly organizationId: string
+  readonly has: Possessions
+  /** Stands in all of its own texts. */
+  readonly mark: string
+}
+
+function matrix(name: string, start: (options: ServiceOptions) => Promise<Service>): void {
+  describe(`another organization's ids are as unknown ones, ${name}`, () => {
+    let mock: MockEngine
+    let receiver: WebhookReceiver
+    let service: Service
+    let tenants = 0
+    beforeAll(async () => {
+      mock = await startMockEngine()
+      receiver = await WebhookReceiver.start()
+      service = await start({ catalog: testCatalog(mock.url), env: { KIS_EGRESS_ALLOW: receiver.host } })
+    }, 120_000)
+    afterAll(async () => {
+      await service?.close()
+      await mock?.[Symbol.asyncDispose]()
+      await receiver?.[Symbol.asyncDispose]()
+    })
+
+    async function newTenant(): Promise<Tenant> {
+      const caller = await newOrganization(callerOf(service, service.key), service)
+      const tenant = String.fromCharCode(97 + tenants++)
+      return { ...caller, has: await furnish(caller, tenant, receiver), mark: markOf(tenant) }
+    }
+
+    async function send(key: string, method: string, path: string, body: Json, headers: Record<string, string> = {}): Promise<Seen> {
+      const form = path === '/v1/audio/transcriptions' ? formOf(body) : undefined
+      const response = await fetch(`${service.rest}${path}`, {
+        method,
+        headers: {
+          authorization: `Bearer ${key}`,
+          accept: 'application/json, text/event-stream',
+          'x-request-id': 'the-same',
+          ...(body !== undefined && !form && { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body !== undefined && { body: form ?? JSON.stringify(body) }),
+      })
+      return { status: response.status, headers: response.headers, text: await response.text() }
+    }
+    const graphqlRequest = async (key: string, query: string, variables: Json): Promise<Seen> => {
+      const response = await fetch(service.graphql, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ query, variables }),
+      })
+      return { status: response.status, headers: response.headers, text: await response.text() }
+    }
+
+    /** All that an organization can read of its own, once nothing of it changes any more. */
+    async function atRest(tenant: Tenant): Promise<Json> {
+      let last = ''
+      await eventually(async () => {
+        const before = last
+        // Events of what has just been done are delivered within this.
+        await new Promise((resolve) => setTimeout(resolve, before === '' ? 0 : 2_500))
+        const all: Record<string, string> = {}
+        for (const operation of openapi.operations) {
+          if (operation.method !== 'GET' || operation.operation.security?.length === 0 || operation.path.endsWith('/events')) continue
+          const { path } = requestOf(operation, tenant.has)
+          all[path] = (await send(tenant.key, 'GET', path, undefined)).text
+        }
+        last = JSON.stringify(all)
+        return last === before
+      }, 60_000)
+      return JSON.parse(last)
+    }
+
+    /** Both questions are answered alike, and the answers hold nothing of the owner. */
+    async function expectAlike(owner: Tenant, what: string, given: string, asking: (given: string) => Promise<Seen>): Promise<void> {
+      const unknown = unknownOf(given)
+      const [theirs, nobodys] = [await asking(given), await asking(unknown)]
+      expect.soft(plain(theirs, given), what).toEqual(plain(nobodys, unknown))
+      expectNothingOf(owner, theirs, what, given)
+    }
+
+    function expectNothingOf(owner: Tenant, { status, text }: Seen, what: string, given: string): void {
+      const rest = text.replaceAll(given, '')
+      expect.soft(rest, what).not.toContain(owner.mark)
+      // An error may name what else was sent.
+      const others = status < 300 ? idsOf(owner) : []
+      for (const id of others) expect.soft(rest, what).not.toContain(id)
+    }
+
+    it('by REST and MCP', async () => {
+      const [owner, asker] = [await newTenant(), await newTenant()]
+      const narrow: string = (await asker.rest('POST', '/v1/keys', { name: 'narrow', scopes: ['inference'] })).body.key
+      for (const { operation, at, more } of restRows().filter((row) => row.at === 'header.idempotency-key')) {
+        const { path, body, headers } = requestOf(operation, owner.has, at, owner.has.idempotencyKey, undefined, more)
+        const first = await send(owner.key, operation.method, path, body, headers)
+        expect(first.status, `${nameOf(operation)}: ${first.text}`).toBe(200)
+      }
+      const before = await atRest(owner)
+      for (const row of restRows()) {
+        const { operation, at, naming, more } = row
+        const given = owner.has[naming.kind]
+        for (const key of [asker.key, narrow]) {
+          const asking = (id: string, method: string = operation.method) => {
+            const request = requestOf(
+              operation,
+              asker.has,
+              at,
+              naming.as ? naming.as(id, asker.has) : id,
+              row.alsoForeign ? owner.has : undefined,
+              more,
+            )
+            return send(key, method, request.path, request.body, request.headers)
+          }
+          await expectAlike(owner, `${nameOf(operation)} ${at} ${naming.kind}`, given, asking)
+          if (operation.method === 'GET') await expectAlike(owner, `HEAD ${operation.path} ${at}`, given, (id) => asking(id, 'HEAD'))
+        }
+      }
+      for (const operation of openapi.operations.filter((each) => each.method === 'GET' && restPlaces(each).length === 0))
+        expectNothingOf(owner, await send(asker.key, 'GET', requestOf(operation, asker.has).path, undefined), nameOf(operation), '')
+      expect(await atRest(owner)).toEqual(before)
+    }, 300_000)
+
+    it('by GraphQL', async () => {
+      const [owner, asker] = [await newTenant(), await newTenant()]
+      const narrow: string = (await asker.rest('POST', '/v1/keys', { name: 'narrow', scopes: ['inference'] })).body.key
+      for (const { root, place } of graphqlRows().filter(({ place }) => place.at === 'input.idempotencyKey')) {
+        if (root.operation === 'subscription') continue
+        const { query, variables } = operationOf(root, owner.has, place.at, owner.has.idempotencyKey)
+        await graphqlRequest(owner.key, query, variables)
+      }
+      const before = await atRest(owner)
+      const sockets = new Map([asker.key, narrow].map((key) => [key, callerOf(service, key).socket()]))
+      for (const { root, place, naming } of graphqlRows()) {
+        const given = owner.has[naming.kind]
+        for (const key of [asker.key, narrow]) {
+          const asking = (id: string) => {
+            const { query, variables } = operationOf(root, asker.has, place.at, naming.as ? naming.as(id, asker.has) : id)
+            return root.operation === 'subscription'
+              ? transcript(sockets.get(key)!, root, query, variables, asker.has)
+              : graphqlRequest(key, query, variables)
+          }
+          await expectAlike(owner, `${root.operation} ${root.name} ${place.at} ${naming.kind}`, given, asking)
+        }
+      }
+      for (const { type, field } of innerFields)
+        for (const place of graphqlPlaces(type.name, field))
+          for (const naming of graphqlNamings(place) ?? [])
+            await expectAlike(owner, `${type.name}.${field.name}(${place.at})`, owner.has[naming.kind], (id) => {
+              const selected = `${field.name}(${place.at}: ${JSON.stringify(naming.as ? naming.as(id, asker.has) : id)}) ${selectionOf(field.type, INNER_DEPTH)}`
+              return graphqlRequest(
+                asker.key,
+                WAYS[`${type.name}.${field.name}`]!(asker.has).replace('FIELD', () => selected),
+                {},
+              )
+            })
+      await Promise.all([...sockets.values()].map((client) => client.dispose()))
+      expect(await atRest(owner)).toEqual(before)
+    }, 300_000)
+
+    it('for entities and for operations that another has sent', async () => {
+      const [owner, asker] = [await newTenant(), await newTenant()]
+      for (const [typename, kind] of [
+        ['Collection', 'collection'],
+        ['File', 'file'],
+        ['Document', 'document'],
+        ['Agent', 'agent'],
+        ['ApiKey', 'key'],
+        ['Organization', 'organization'],
+      ] as const)
+        await expectAlike(owner, `_entities ${typename}`, owner.has[kind], (id) =>
+          graphqlRequest(asker.key, 'query ($r: [_Any!]!) { _entities(representations: $r) { __typename } }', {
+            r: [{ __typename: typename, id }],
+          }),
+        )
+      const query = `{ collection(id: "${owner.has.collection}") { name } }`
+      const hashOf = (text: string) => createHash('sha256').update(text).digest('hex')
+      const persisted = (key: string, hash: string, text?: string) =>
+        fetch(service.graphql, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+          body: JSON.stringify({ query: text, extensions: { persistedQuery: { version: 1, sha256Hash: hash } } }),
+        }).then(async (response) => ({ status: response.status, headers: response.headers, text: await response.text() }))
+      expect((await persisted(owner.key, hashOf(query), query)).text).toContain(owner.mark)
+      await expectAlike(owner, 'a persisted operation', hashOf(query), (hash) => persisted(asker.key, hash))
+    }, 120_000)
+
+    it('for whoever listens: events, streams and webhooks of one are never told to the other', async () => {
+      const [owner, asker] = [await newTenant(), await newTenant()]
+      const heard: string[] = []
+      const client = asker.socket()
+      const listen = (query: string) =>
+        client.subscribe(
+          { query },
+          { next: (value) => heard.push(JSON.stringify(value)), error: (e) => heard.push(JSON.stringify(e)), complete() {} },
+        )
+      listen('subscription { documentUpdated(after: "0") { documentId document { id collection { id name } file { name } } } }')
+      listen(`subscription { documentUpdated(collectionId: "${owner.has.collection}", after: "0") { documentId } }`)
+      listen('subscription { usageRecorded(after: "0") { cursor record { id requestId } } }')
+      listen('subscription { walletChanged(after: "0") { cursor balance } }')
+      const place = receiver.at('/listening')
+      const types = ['document.updated', 'document.deleted', 'usage.recorded', 'wallet.changed', 'agent_run.ended', 'workflow_run.ended']
+      const known = types.filter((type) => type in openapi.events)
+      place.secret = (await asker.rest('POST', '/v1/webhooks', { url: place.url, event_types: known })).body.secret
+
+      const made = await addDocument(owner, owner.has.collection, 'told.md', `# ${owner.mark}\nA new text.`)
+      await owner.rest('POST', `/v1/agents/${owner.has.agent}/runs`, { input: 'Hello' })
+      await owner.rest('DELETE', `/v1/collections/${owner.has.collection}/documents/${made.id}`)
+      const mine = await addDocument(asker, asker.has.collection, 'mine.md', '# Mine\nA text of mine.')
+      await eventually(() => heard.some((line) => line.includes(mine.id)), 30_000)
+      await eventually(() => place.received.some(({ data }) => data.document_id === mine.id), 30_000)
+      await client.dispose()
+      const all = heard.join('\n') + JSON.stringify(place.received)
+      for (const id of [made.id, made.file_id, ...idsOf(owner)]) expect(all).not.toContain(id)
+      expect(all).not.toContain(owner.mark)
+      expect(place.faults).toEqual([])
+    }, 120_000)
+  })
+}
+
+const idsOf = ({ has }: Tenant) => Object.values(has).filter((id) => id.length > 20)
+
+interface Seen {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+function formOf(body: Json): FormData {
+  const form = new FormData()
+  for (const [name, value] of Object.entries<string>(body)) form.append(name, value)
+  form.append('file', new File([wav(2)], 'sound.wav'))
+  return form
+}
+
+interface RestRow {
+  readonly operation: RestOperation
+  readonly at: string
+  readonly naming: Naming
+  /** The path's other parameters are the owner's too. */
+  readonly alsoForeign: boolean
+  readonly more: object
+}
+
+/** What makes a thing by a code of its own comes last: from then on the code is the asker's too. */
+function restRows(): RestRow[] {
+  const rows = openapi.operations.flatMap((operation) => {
+    const paths = operation.operation.parameters.filter((parameter) => parameter.in === 'path')
+    const streams = plainProperties(operation).has('stream') && operation.path !== '/v1/audio/transcriptions'
+    return restPlaces(operation).flatMap(({ at }) =>
+      (restNamings(operation, at) ?? []).flatMap((naming) =>
+        (at.startsWith('path.') && paths.length > 1 ? [false, true] : [false]).flatMap((alsoForeign) =>
+          (streams ? [{}, { stream: true }] : [{}]).map((more) => ({ operation, at, naming, alsoForeign, more })),
+        ),
+      ),
+    )
+  })
+  return rows.toSorted((a, b) => Number(a.naming.kind.endsWith('Code')) - Number(b.naming.kind.endsWith('Code')))
+}
+
+const plainProperties = (operation: RestOperation) => new Set(Object.keys(bodySchemaOf(operation)?.schema.properties ?? {}))
+
+/** A valid request of what one owns, in which one place is another's. */
+function requestOf(operation: RestOperation, own: Possessions, at?: string, value?: unknown, foreign?: Possessions, more: object = {}) {
+  let { path } = operation
+  for (const parameter of operation.operation.parameters.filter((each) => each.in === 'path')) {
+    const isGiven = at === `path.${parameter.name}`
+    const [naming] = restNamings(operation, `path.${parameter.name}`)!
+    path = path.replace(`{${parameter.name}}`, String(isGiven ? value : (foreign ?? own)[naming!.kind]))
+  }
+  const [where, ...steps] = at?.split('.') ?? []
+  const name = steps.join('.')
+  if (where === 'query') path += `?${name}=${encodeURIComponent(String(value))}`
+  if (operation.operation.operationId === 'summarizeUsage') path += `${path.includes('?') ? '&' : '?'}group_by=model`
+  const made = BODIES[operation.operation.operationId]?.(own)
+  const body: Json = at === 'body' ? value : where === 'body' ? placed(made, name, value) : made
+  // One key is for one request: each operation has its own.
+  const prefix = name === 'idempotency-key' ? `${operation.operation.operationId}${Object.keys(more)}-` : ''
+  const headers: Record<string, string> = where === 'header' ? { [name]: `${prefix}${value}` } : {}
+  return { path, body: body && { ...body, ...more }, headers }
+}
+
+/** The body with a value at `messages[].content[]`. A question that is there beside its other form goes. */
+function placed(body: Json, at: string, value: unknown): Json {
+  const [step, ...rest] = at.split('.')
+  const field = step!.replace('[]', '')
+  if (field === 'messages' && typeof body.input === 'string') delete body.input
+  const inner = rest.length > 0 ? placed({ role: 'user', content: 'Hello' }, rest.join('.'), value) : value
+  return { ...body, [field]: step!.endsWith('[]') ? [inner] : inner }
+}
+
+function graphqlRows() {
+  const rows = rootFields.flatMap((root) =>
+    graphqlPlaces(root.operation, root.field).flatMap((place) => (graphqlNamings(place) ?? []).map((naming) => ({ root, place, naming }))),
+  )
+  return rows.toSorted((a, b) => Number(a.naming.kind.endsWith('Code')) - Number(b.naming.kind.endsWith('Code')))
+}
+
+function operationOf({ operation, name, field }: RootField, own: Possessions, at: string, value: unknown) {
+  const root = { operation, name, field }
+  const variables = structuredClone(argumentsOf(root)!(own))
+  const steps = at.split('.')
+  const last = steps.pop()!
+  let target = variables
+  for (const step of steps) target = target[step] ??= {}
+  target[last] = last === 'idempotencyKey' ? `${operation}-${name}-${value}` : value
+  const given = field.args.filter((argument) => argument.name in variables)
+  const declared = given.map((argument) => `$${argument.name}: ${argument.type}`).join(', ')
+  const passed = given.map((argument) => `${argument.name}: $${argument.name}`).join(', ')
+  return { query: `${operation} Matrix(${declared}) { ${name}(${passed}) ${selectionOf(field.type, DEPTH)} }`, variables }
+}
+
+/** What a subscription says: to its end, or until the asker's own past has been told on the same socket. */
+async function transcript(client: Client, { name }: RootField, query: string, variables: Json, own: Possessions): Promise<Seen> {
+  const said: string[] = []
+  const { promise: ended, resolve } = Promise.withResolvers<void>()
+  const stop = client.subscribe(
+    { query, variables },
+    {
+      next: (value) => said.push(JSON.stringify(value)),
+      error: (error) => {
+        said.push(JSON.stringify(error))
+        resolve()
+      },
+      complete: resolve,
+    },
+  )
+  if (ENDLESS.has(name))
+    client.subscribe(
+      {
+        query: 'subscription ($id: ID) { documentUpdated(collectionId: $id, after: "0") { documentId } }',
+        variables: { id: own.collection },
+      },
+      { next: () => resolve(), error: () => resolve(), complete: resolve },
+    )
+  await ended
+  stop()
+  return { status: 200, headers: new Headers(), text: said.join('\n') }
+}
+
+/** An answer without what it was asked for, and without what no two answers share. What has been made has an id and a time of its own. */
+function plain({ status, headers, text }: Seen, given: string) {
+  const body = text.replaceAll(given, '«given»')
+  const shared = [...headers].filter(([name]) => !OF_ONE_ANSWER.has(name) && !(status < 300 && name === 'content-length'))
+  return { status, headers: Object.fromEntries(shared), body: status < 300 ? withoutNew(withoutMoments(body)) : body }
+}
+
+/** Events show their run as it is when they are told, which is another moment each time. */
+const withoutMoments = (text: string) =>
+  text.replaceAll(/^(data: )?(\{.*\})$/gm, (_line, data: string | undefined, json: string) => {
+    const event = JSON.parse(json, (key, value) => (key === 'run' ? undefined : value))
+    return `${data ?? ''}${JSON.stringify(event)}`
+  })
+
+const withoutNew = (text: string) =>
+  text
+    .replaceAll(/\b[a-z]+_[0-9a-f]{32}\b/g, '«id»')
+    .replaceAll(/\b(?:kis_live|whsec)_[\w+/=]+/g, '«secret»')
+    .replaceAll(/"last4":"\w{4}"/g, '«secret»')
+    .replaceAll(/\b20\d\d-\d\d-\d\dT[\d:.]+Z/g, '«time»')
+    .replaceAll(/\b1[789]\d{8}\b/g, '«time»')
+
+matrix('one process', startEmbedded)
+await onBothEngines('the tenant matrix', (start) => matrix('five processes', (options) => start({ ...options, replicas: {} })))

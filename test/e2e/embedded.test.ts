@@ -1,4 +1,0 @@
-import { startEmbedded } from '../support/service.ts'
-import { endToEnd } from './suite.ts'
-
-endToEnd('one process', startEmbedded)

@@ -1,0 +1,4 @@
+import { startEmbedded } from '../../support/processes/service.ts'
+import { endToEnd } from './suite.ts'
+
+endToEnd('one process', startEmbedded)

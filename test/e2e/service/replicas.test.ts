@@ -1,0 +1,291 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { testCatalog } from '../../support/catalog.ts'
+import {
+  addDocument,
+  balancedWallet,
+  base64,
+  type Caller,
+  callerOf,
+  type Json,
+  nano,
+  newCollection,
+  newOrganization,
+  settled,
+} from '../../support/client.ts'
+import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
+import { eventually } from '../../support/eventually.ts'
+import { onBothEngines } from '../../support/processes/replicas.ts'
+import type { DistributedService } from '../../support/processes/service.ts'
+import { full, soaking } from '../../support/soak.ts'
+
+/** A revoked key is dead everywhere within this: the service's own promise. */
+const REVOKED_MS = 5_000
+/** Of the mock's embeddings. */
+const TOKENS_A_TEXT = 10
+const KILL_EVERY_MS = soaking ? 10_000 : 4_000
+/** An open hold of a process that is gone is resolved by billing within this. */
+const HOLDS_END_MS = 75_000
+
+await onBothEngines('two replicas of each role', (start) => {
+  describe('two replicas of each role', () => {
+    let mock: MockEngine
+    let service: DistributedService
+    let operator: Caller
+    beforeAll(async () => {
+      mock = await startMockEngine()
+      const replicas = { billing: 2, knowledge: 2, inference: 2, gateway: 2, 'rest-adapter': 2 }
+      service = await start({ catalog: testCatalog(mock.url), replicas, env: { KIS_DRAIN_MS: '10000' } })
+      operator = callerOf(service, service.key)
+    }, 180_000)
+    afterAll(async () => {
+      await service?.close()
+      await mock?.[Symbol.asyncDispose]()
+    }, 120_000)
+
+    it('followers at every replica see every change of a document, whichever replica made it', async () => {
+      const caller = await newOrganization(operator, service)
+      const collection = await newCollection(caller, 'mock-embed')
+      // More sockets than replicas, so that each replica has some.
+      const clients = Array.from({ length: 6 }, () => caller.socket())
+      const query = 'subscription { documentUpdated { cursor documentId document { status stage } } }'
+      const followed = clients.map((client) => client.iterate<Json>({ query }))
+      const documents = 5
+      const reading = followed.map(async (events) => {
+        const seen: Json[] = []
+        let ready = 0
+        for await (const { data, errors } of events) {
+          expect(errors).toBeUndefined()
+          seen.push(data.documentUpdated)
+          if (data.documentUpdated.document?.status === 'READY' && ++ready === documents) break
+        }
+        return seen
+      })
+      await new Promise((resolve) => setTimeout(resolve, 1_000))
+      await Promise.all(
+        Array.from({ length: documents }, (_, i) => addDocument(caller, collection.id, `${i}.txt`, `A text about matter ${i}.`)),
+      )
+      const [first, ...others] = await Promise.all(reading)
+      expect(first!.map(({ cursor }) => Number(cursor))).toEqual(first!.map((_, i) => i + 1))
+      for (const seen of others) expect(seen).toEqual(first)
+      await Promise.all(clients.map((client) => client.dispose()))
+    }, 60_000)
+
+    it('a run of an agent is followed and cancelled at any replica, whichever runs it', async () => {
+      const caller = await newOrganization(operator, service)
+      const agent = (await caller.rest('POST', '/v1/agents', { code: 'slow', name: 'Slow', model: 'mock-chat' })).body
+      const cut = new AbortController()
+      const opened = await fetch(`${service.rests[0]}/v1/agents/${agent.id}/runs`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${caller.key}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ input: 'hang', stream: true }),
+        signal: cut.signal,
+      })
+      const { value } = await opened.body!.pipeThrough(new TextDecoderStream()).getReader().read()
+      cut.abort()
+      const runId = /run_[0-9a-f]+/.exec(value!)![0]
+      // More followers than replicas, so that each replica has some.
+      const followers = Array.from({ length: 6 }, async (_, i) => {
+        const answer = await fetch(`${service.rests[i % 2]}/v1/runs/${runId}/events`, {
+          headers: { authorization: `Bearer ${caller.key}` },
+        })
+        return answer.text()
+      })
+      const cancelled = await callerOf({ ...service, rest: service.rests[1]! }, caller.key).rest('POST', `/v1/runs/${runId}/cancel`)
+      expect(cancelled.status).toBe(200)
+      const [first, ...others] = await Promise.all(followers)
+      expect(first).toMatch(/event: run_started[\s\S]*event: done\ndata: .*"status":"cancelled"/)
+      // The first event shows the run as it is when it is read.
+      const eventsOf = (text: string) => text.replace(/^(data: \{"type":"run_started".*?),"run":.*$/m, '$1')
+      for (const other of others) expect(eventsOf(other)).toBe(eventsOf(first!))
+      await eventually(async () => (await caller.rest('GET', '/v1/wallet')).body.held_usd === '0', 30_000)
+      const run = (await caller.rest('GET', `/v1/runs/${runId}`)).body
+      const records = (await caller.rest('GET', '/v1/usage')).body.data.filter(({ request_id }: Json) => request_id === runId)
+      expect(nano(run.cost_usd)).toBe(records.reduce((sum: bigint, { amount_usd }: Json) => sum + nano(amount_usd), 0n))
+      await balancedWallet(caller)
+    }, 60_000)
+
+    it('replicas of inference share the limits of a key', async () => {
+      const admin = await newOrganization(operator, service)
+      const keyWith = async (requests_per_minute: number) =>
+        callerOf(service, (await admin.rest('POST', '/v1/keys', { name: 'limited', requests_per_minute })).body.key)
+      const ask = (caller: Caller) =>
+        caller.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: 'slow' }] })
+      const left = async () => Number((await ask(await keyWith(6))).headers.get('x-ratelimit-remaining-requests'))
+      // Each replica counts what it admits twice, once it knows of the other.
+      await eventually(async () => (await Promise.all(Array.from({ length: 4 }, left))).every((remaining) => remaining === 4), 30_000)
+      const caller = await keyWith(6)
+      const statuses = (await Promise.all(Array.from({ length: 20 }, () => ask(caller)))).map(({ status }) => status)
+      expect(statuses.filter((status) => status === 200)).toHaveLength(6)
+      expect(statuses.filter((status) => status === 429)).toHaveLength(14)
+    }, 60_000)
+
+    it('a key that one replica revokes is dead at all within 5 s', async () => {
+      const admin = await newOrganization(operator, service)
+      const { body: key } = await admin.rest('POST', '/v1/keys', { name: 'short-lived', scopes: ['inference'] })
+      const status = async (rest: string) => (await callerOf({ ...service, rest }, key.key).rest('GET', '/v1/models')).status
+      for (let i = 0; i < 4; i++) for (const rest of service.rests) expect(await status(rest)).toBe(200)
+      expect((await admin.rest('DELETE', `/v1/keys/${key.id}`)).status).toBe(200)
+      await new Promise((resolve) => setTimeout(resolve, REVOKED_MS))
+      for (let i = 0; i < 4; i++) for (const rest of service.rests) expect(await status(rest)).toBe(401)
+    }, 30_000)
+
+    it('no request fails while every process behind the rest-adapter is restarted, half of them at a time', async () => {
+      const caller = await newOrganization(operator, service)
+      const collection = await newCollection(caller, 'mock-embed')
+      await addDocument(caller, collection.id, 'rivers.txt', 'The longest river of Oman is a wadi.')
+      const failures: unknown[] = []
+      const done = { chats: 0, streams: 0, searches: 0, uploads: 0 }
+      let isOver = false
+      const ok = (answer: { status: number; body: Json }) => {
+        if (answer.status >= 300) throw new Error(JSON.stringify(answer.body))
+        return answer.body
+      }
+      const messages = [{ role: 'user' as const, content: 'please be slow' }]
+      const uploaded: string[] = []
+      const kinds: Record<keyof typeof done, () => Promise<unknown>> = {
+        chats: () => caller.openai.chat.completions.create({ model: 'mock-chat', messages }),
+        async streams() {
+          let text = ''
+          for await (const chunk of await caller.openai.chat.completions.create({ model: 'mock-chat', messages, stream: true }))
+            text += chunk.choices[0]?.delta.content ?? ''
+          if (text !== 'Hello from the mock مرحبا') throw new Error(`cut: ${text}`)
+        },
+        async searches() {
+          const hits = ok(await caller.rest('POST', `/v1/collections/${collection.id}/search`, { query: 'river' }))
+          if (hits.data.length === 0) throw new Error('no hit')
+        },
+        async uploads() {
+          const name = `${done.uploads}-${Math.random()}.txt`
+          const file = ok(await caller.rest('POST', '/v1/files', { file_name: name, content_base64: base64(`A text in ${name}.`) }))
+          const document = ok(await caller.rest('POST', `/v1/collections/${collection.id}/documents`, { file_id: file.message.id }))
+          uploaded.push(document.id)
+        },
+      }
+      const work = Object.entries(kinds).flatMap(([kind, run]) =>
+        [1, 2].map(async () => {
+          while (!isOver) {
+            await run().then(
+              () => done[kind as keyof typeof done]++,
+              (error) => failures.push([kind, String(error)]),
+            )
+            // The processes share this machine with those that start.
+            await new Promise((resolve) => setTimeout(resolve, 100))
+          }
+        }),
+      )
+      const restarted = [...service.processes.keys()].filter((name) => !name.startsWith('rest-adapter'))
+      expect(restarted).toHaveLength(8)
+      for (const number of ['1', '2']) {
+        const half = restarted.filter((name) => name.endsWith(number))
+        expect(await Promise.all(half.map((name) => service.restart(name)))).toEqual(half.map(() => 0))
+      }
+      isOver = true
+      await Promise.all(work)
+      expect(failures).toEqual([])
+      for (const count of Object.values(done)) expect(count).toBeGreaterThan(5)
+      for (const id of uploaded) expect(await settled(caller, collection.id, id)).toMatchObject({ status: 'ready' })
+      await eventually(async () => (await caller.rest('GET', '/v1/wallet')).body.held_usd === '0', HOLDS_END_MS)
+      await balancedWallet(caller)
+    }, 300_000)
+
+    it(`${full(2_000)} documents through two workers of which one is killed every few seconds: each ready once, no orphan, embeddings paid once`, async () => {
+      const caller = await newOrganization(operator, service, { creditUsd: '100' })
+      const collection = await newCollection(caller, 'mock-embed-slow')
+      const ids: string[] = []
+      let isUploaded = false
+      const uploading = (async () => {
+        let next = 0
+        await Promise.all(
+          Array.from({ length: 4 }, async () => {
+            while (next < full(2_000)) {
+              const name = `document-${next++}`
+              const text = Array.from(
+                { length: 3 },
+                (_, i) => `# Part ${i} of ${name}\n\n${`${name} speaks of matter ${i}. `.repeat(25)}`,
+              ).join('\n\n')
+              // A worker is being killed meanwhile: what it was asked for and did not answer is asked again.
+              const retried = async (path: string, body: unknown): Promise<Json> => {
+                for (let attempt = 0; ; attempt++) {
+                  const answer = await caller.rest('POST', path, body)
+                  if (answer.status < 300) return answer.body
+                  if (answer.status !== 503 || attempt > 20) throw new Error(JSON.stringify(answer.body))
+                  await new Promise((resolve) => setTimeout(resolve, 250))
+                }
+              }
+              const file = await retried('/v1/files', { file_name: `${name}.md`, content_base64: base64(text) })
+              ids.push((await retried(`/v1/collections/${collection.id}/documents`, { file_id: file.message.id })).id)
+            }
+          }),
+        )
+        isUploaded = true
+      })()
+      const counts = async () =>
+        (
+          await caller.graphql(
+            'query ($id: ID!) { collection(id: $id) { ready: documents(status: READY, first: 1) { edges { node { id } } } documentCount chunkCount } }',
+            { id: collection.id },
+          )
+        ).data?.collection
+      let kills = 0
+      const isDone = async () => {
+        if (!isUploaded) return false
+        const { data } = await caller.graphql(
+          'query ($id: ID!) { collection(id: $id) { queued: documents(status: QUEUED, first: 1) { edges { node { id } } } processing: documents(status: PROCESSING, first: 1) { edges { node { id } } } } }',
+          {
+            id: collection.id,
+          },
+        )
+        return data?.collection.queued.edges.length === 0 && data.collection.processing.edges.length === 0
+      }
+      while (!(await isDone())) {
+        await new Promise((resolve) => setTimeout(resolve, KILL_EVERY_MS))
+        await service.restart(`knowledge-${(kills++ % 2) + 1}`, 'SIGKILL')
+      }
+      await uploading
+      expect(kills).toBeGreaterThan(1)
+      const { chunkCount, documentCount } = await counts()
+      // A file whose upload was repeated is attached once; its first copy has no document.
+      expect(documentCount).toBe(new Set(ids).size)
+      let chunks = 0
+      for (const id of new Set(ids)) {
+        const document = await settled(caller, collection.id, id)
+        expect(document).toMatchObject({ status: 'ready', error: null })
+        chunks += document.chunk_count
+      }
+      expect(chunkCount).toBe(chunks)
+      expect((await caller.rest('GET', '/v1/organization')).body.quota.vectors.used).toBe(chunks)
+      expect(await differences(operator, collection.id)).toEqual([])
+      await eventually(async () => (await caller.rest('GET', '/v1/wallet')).body.held_usd === '0', HOLDS_END_MS)
+      await balancedWallet(caller)
+      const paid = (await embeddingTokens(caller)) / TOKENS_A_TEXT
+      expect(paid).toBeLessThanOrEqual(chunks)
+      // A kill between a batch's answer and its record leaves that batch to the service, for each of the two documents under way.
+      expect(paid).toBeGreaterThanOrEqual(chunks - kills * 2 * 16)
+    }, 3_000_000)
+  })
+})
+
+/** What index and store do not agree on. */
+async function differences(operator: Caller, collectionId: string): Promise<Json[]> {
+  const found: Json[] = []
+  for (let after: string | null = null; ; ) {
+    const { data, errors } = await operator.graphql(
+      'mutation ($input: VerifyIndexInput!) { verifyIndex(input: $input) { next findings { kind documentId generation expected found } } }',
+      { input: { collectionId, after } },
+    )
+    if (errors) throw new Error(JSON.stringify(errors))
+    found.push(...data.verifyIndex.findings)
+    if (!data.verifyIndex.next) return found
+    after = data.verifyIndex.next
+  }
+}
+
+async function embeddingTokens(caller: Caller): Promise<number> {
+  let tokens = 0
+  for (let after = ''; ; ) {
+    const { body } = await caller.rest('GET', `/v1/usage?limit=100${after && `&after=${after}`}`)
+    for (const record of body.data) if (record.operation === 'embedding') tokens += record.input_tokens
+    if (!body.has_more) return tokens
+    after = body.last_id
+  }
+}

@@ -1,0 +1,113 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { testCatalog } from '../../support/catalog.ts'
+import { balancedWallet, callerOf } from '../../support/client.ts'
+import { startMockEngine } from '../../support/engines/mock-engine.ts'
+import { eventually } from '../../support/eventually.ts'
+import { ServiceProcess, startEmbedded } from '../../support/processes/service.ts'
+
+const CLI = fileURLToPath(new URL('../../../cli/kis.js', import.meta.url))
+
+/** Runs a start that is expected to fail, and gives what it said. */
+function failing(args: readonly string[], env: Record<string, string>): Promise<{ code: number; said: string }> {
+  return new Promise((resolve, reject) => {
+    execFile(
+      process.execPath,
+      [CLI, ...args],
+      { env: { PATH: process.env.PATH, PORT: '0', ...env }, timeout: 30_000 },
+      (error, stdout, stderr) => {
+        if (error) resolve({ code: Number(error.code), said: stdout + stderr })
+        else reject(new Error(`it did not fail: ${stdout}`))
+      },
+    )
+  })
+}
+
+describe('start and stop', () => {
+  let folder: string
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'kis-start-'))
+  })
+  afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+  it('tells every problem of the configuration at once, and starts nothing', async () => {
+    const { code, said } = await failing(['start'], {
+      KIS_DATA_DIR: join(folder, 'data'),
+      KIS_LOG_LEVEL: 'loud',
+      KIS_INTROSPECTION: 'maybe',
+      KIS_BOOTSTRAP_API_KEY: 'kis_live_wrong',
+      KIS_RETRY_BACKOFF_MS: 'soon',
+      KIS_MONGODB_URL: 'mongodb://user:s3c/ret@127.0.0.1/kis',
+      KIS_CATALOG: join(folder, 'absent.yaml'),
+    })
+    expect(code).toBe(1)
+    const wrong = ['KIS_LOG_LEVEL', 'KIS_INTROSPECTION', 'KIS_BOOTSTRAP_API_KEY', 'KIS_RETRY_BACKOFF_MS', 'KIS_MONGODB_URL', 'absent.yaml']
+    for (const name of wrong) expect(said.split('\n').filter((line) => line.includes(name)).length, name).toBe(1)
+    expect(said.trim().split('\n')).toHaveLength(wrong.length)
+    expect(said).not.toMatch(/at |s3c/)
+  })
+
+  it('names a variable that it does not know in the log, and starts', async () => {
+    const started = await ServiceProcess.start([], { KIS_DATA_DIR: join(folder, 'data'), KIS_LOG_LEVLE: 'debug' })
+    expect(started.errors).toContain('KIS_LOG_LEVLE is not a setting of this version and is ignored; did you mean KIS_LOG_LEVEL?')
+    expect(await started.end()).toBe(0)
+  })
+
+  it('refuses a role on its own without the secret that all share, and a role that is none', async () => {
+    expect((await failing(['start', 'billing'], { KIS_DATA_DIR: folder })).said).toContain('KIS_SECRET')
+    expect(await failing(['start', 'nonsense'], {})).toMatchObject({ code: 2, said: expect.stringContaining('rest-adapter') })
+  })
+
+  it('refuses a data folder that another process has, which goes on undisturbed', async () => {
+    const service = await startEmbedded()
+    const { code, said } = await failing(['start'], { KIS_DATA_DIR: join(service.folder, 'data') })
+    expect([code, said]).toEqual([1, expect.stringMatching(/another process|in use|locked/i)])
+    expect((await callerOf(service, service.key).rest('GET', '/v1/models')).status).toBe(200)
+    await service.close()
+  })
+
+  it('shows the key until its first use, takes one that is given, and keeps everything over a restart', async () => {
+    const env = { KIS_DATA_DIR: join(folder, 'data') }
+    const first = await ServiceProcess.start([], env)
+    await first.end()
+    const second = await ServiceProcess.start([], env)
+    expect(second.printedKey).toBe(first.printedKey)
+    const caller = callerOf({ rest: second.address!, graphql: '' }, second.printedKey!)
+    const made = await caller.rest('POST', '/v1/collections', {
+      collection_code: 'kept',
+      collection_name: 'Kept',
+      embedding_model: 'e5-small-ar-en',
+    })
+    expect(await second.end()).toBe(0)
+    const third = await ServiceProcess.start([], env)
+    expect(third.printedKey).toBeUndefined()
+    const again = callerOf({ rest: third.address!, graphql: '' }, caller.key)
+    expect((await again.rest('GET', `/v1/collections/${made.body.id}`)).body).toEqual(made.body)
+    await third.end()
+  })
+
+  it('ends what is under way on SIGTERM: the stream gets its end, its engine is told, the books balance', async () => {
+    const mock = await startMockEngine()
+    const options = { folder, catalog: testCatalog(mock.url), env: { KIS_DRAIN_MS: '300' } }
+    const service = await startEmbedded(options)
+    const body = JSON.stringify({ model: 'mock-chat', stream: true, messages: [{ role: 'user', content: 'please hang' }] })
+    const headers = { authorization: `Bearer ${service.key}`, 'content-type': 'application/json' }
+    const response = await fetch(`${service.rest}/v1/chat/completions`, { method: 'POST', headers, body })
+    const reading = response.text().catch(() => 'cut')
+    expect(await service.processes.get('all')!.end('SIGTERM')).toBe(0)
+    const text = await reading
+    expect(text).toContain('Hello')
+    expect(text).toContain('"code":"service_unavailable"')
+    expect(text).not.toContain('[DONE]')
+    await eventually(() => mock.abandoned === 1)
+    const next = await startEmbedded(options)
+    const wallet = await balancedWallet(callerOf(next, service.key))
+    expect(wallet.held_usd).toBe('0')
+    await next.close()
+    await mock[Symbol.asyncDispose]()
+  }, 60_000)
+})

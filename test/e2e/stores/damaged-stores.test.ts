@@ -1,0 +1,415 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { randomFillSync } from 'node:crypto'
+import { once } from 'node:events'
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { testCatalog } from '../../support/catalog.ts'
+import { addDocument, type Caller, callerOf, type Json, newCollection, newOrganization } from '../../support/client.ts'
+import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
+import { eventually } from '../../support/eventually.ts'
+import { kis } from '../../support/processes/cli.ts'
+import { freePorts, ServiceProcess, startEmbedded } from '../../support/processes/service.ts'
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+const TIMEOUT_MS = 120_000
+const STORES = ['billing', 'knowledge', 'blobs', 'inference'] as const
+const DERIVED = 'index'
+
+/** Two folders of two installations, each stopped in order, and what a third one was killed with. */
+let place: string
+let mock: MockEngine
+let key: string
+let caller: Caller
+let collection: Json
+let document: Json
+
+const folderOf = (name: string) => join(place, name, 'data')
+
+/** A service on a copy of a folder, as it starts; `change` damages the copy. */
+async function startOn(name: string, change: (data: string) => void, env: Readonly<Record<string, string>> = {}) {
+  const copy = mkdtempSync(join(place, 'copy-'))
+  const data = join(copy, 'data')
+  cpSync(folderOf(name), data, { recursive: true })
+  change(data)
+  const [port] = await freePorts(1)
+  const address = `http://127.0.0.1:${port}`
+  const launched = ServiceProcess.launch([], {
+    KIS_DATA_DIR: data,
+    KIS_CATALOG: join(place, 'first', 'catalog.yaml'),
+    KIS_RETRY_BACKOFF_MS: '20',
+    PORT: String(port),
+    ...env,
+  })
+  const readiness = async () => {
+    const response = await fetch(`${address}/readyz`).catch(() => undefined)
+    return response && { status: response.status, problems: ((await response.json()) as { problems: string[] }).problems }
+  }
+  /** Ended, ready, or waiting for something. */
+  await eventually(
+    async () => launched.hasEnded || launched.lines.some((line) => line.startsWith('ready ') || line.startsWith('waiting for ')),
+    TIMEOUT_MS,
+  )
+  return {
+    data,
+    launched,
+    address,
+    readiness,
+    graphql: `${address}/graphql`,
+    [Symbol.asyncDispose]: async () => {
+      await launched.end('SIGKILL')
+      rmSync(copy, { recursive: true, force: true })
+    },
+  }
+}
+
+/** What a start says that ends by itself. */
+async function refusal(name: string, change: (data: string) => void, env?: Readonly<Record<string, string>>) {
+  await using started = await startOn(name, change, env)
+  const { launched } = started
+  await eventually(() => launched.hasEnded, TIMEOUT_MS)
+  return { code: await launched.end(), errors: launched.errors.trim().replaceAll(started.data, 'DATA') }
+}
+
+function overwrite(file: string, from: number, bytes: Uint8Array): void {
+  const descriptor = openSync(file, 'r+')
+  writeSync(descriptor, bytes, 0, bytes.length, from)
+  closeSync(descriptor)
+}
+
+const pageSizeOf = (file: string) => readFileSync(file).readUInt16BE(16) || 65_536
+/** All pages but the first: which of them a store reads at once differs. */
+const scramble = (file: string) => {
+  const page = pageSizeOf(file)
+  overwrite(file, page, randomFillSync(new Uint8Array(statSync(file).size - page)))
+}
+
+beforeAll(async () => {
+  place = mkdtempSync(join(tmpdir(), 'kis-damage-'))
+  mock = await startMockEngine()
+  for (const name of ['first', 'second', 'killed']) {
+    const folder = join(place, name)
+    cpSync(ROOT, folder, { recursive: true, filter: (path) => path === ROOT || path === ROOT.slice(0, -1) })
+    const service = await startEmbedded({ catalog: testCatalog(mock.url), folder })
+    const owner = await newOrganization(callerOf(service, service.key), service, { creditUsd: '10' })
+    const made = await newCollection(owner, 'mock-embed')
+    const added = await addDocument(owner, made.id, 'a.txt', 'The sultan keeps his letters in a cedar chest.')
+    await owner.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: 'Good morning' }] })
+    if (name === 'first') {
+      key = service.key
+      caller = owner
+      collection = made
+      document = added
+    }
+    if (name === 'killed') await service.processes.get('all')!.end('SIGKILL')
+    else await service.processes.get('all')!.end()
+  }
+}, TIMEOUT_MS)
+afterAll(async () => {
+  await mock?.[Symbol.asyncDispose]()
+  rmSync(place, { recursive: true, force: true })
+})
+
+it(
+  'a stopped service leaves no log of changes, and a killed one is started again with its own',
+  async () => {
+    expect(readdirSync(folderOf('first')).filter((name) => name.endsWith('-wal'))).toEqual([])
+    expect(readdirSync(folderOf('killed')).filter((name) => name.endsWith('-wal'))).toHaveLength(5)
+    await using again = await startOn('killed', () => {})
+    expect(again.launched.lines.at(-1)).toMatch(/^ready /)
+  },
+  TIMEOUT_MS,
+)
+
+for (const store of STORES)
+  describe(`${store}.sqlite ends the start by name`, { timeout: TIMEOUT_MS }, () => {
+    const name = `${store}.sqlite`
+    const at = (data: string) => join(data, name)
+    const RESTORE = 'Stop the service, and put the data folder back from a backup.'
+
+    it('with a damaged header', async () => {
+      const { code, errors } = await refusal('first', (data) => overwrite(at(data), 0, Buffer.from('not a database at all')))
+      expect([code, errors]).toEqual([1, `DATA/${name} is damaged (file is not a database). ${RESTORE}`])
+    })
+
+    it('with overwritten pages', async () => {
+      const { code, errors } = await refusal('first', (data) => scramble(at(data)))
+      expect(code).toBe(1)
+      expect(errors).toMatch(new RegExp(`DATA/${name} is damaged \\([^]+\\)\\. ${RESTORE}$`))
+    })
+
+    it('cut short', async () => {
+      const { code, errors } = await refusal('first', (data) => truncateSync(at(data), pageSizeOf(at(data)) * 2))
+      expect(code).toBe(1)
+      expect(errors).toMatch(new RegExp(`DATA/${name} is damaged \\([^]+\\)\\. ${RESTORE}$`))
+    })
+
+    it('cut to nothing, or gone', async () => {
+      for (const lose of [(data: string) => truncateSync(at(data)), (data: string) => rmSync(at(data))]) {
+        const { code, errors } = await refusal('first', lose)
+        expect(code).toBe(1)
+        expect(errors).toMatch(new RegExp(`^DATA/${name} is missing, though .* of the same installation are there\\. Put it back`))
+      }
+    })
+
+    it('of another installation', async () => {
+      const { code, errors } = await refusal('first', (data) => cpSync(join(folderOf('second'), name), at(data)))
+      expect(code).toBe(1)
+      expect(errors).toMatch(/was made with another secret|belongs to the installation inst_/)
+    })
+
+    it('of a newer version', async () => {
+      const { code, errors } = await refusal('first', (data) => {
+        using closing = new DisposableStack()
+        const database = new DatabaseSync(at(data))
+        closing.defer(() => database.close())
+        database.exec('PRAGMA user_version=99')
+      })
+      expect(code).toBe(1)
+      expect(errors).toMatch(new RegExp(`^DATA/${name} has schema version 99; this program knows \\d+\\. Start a newer version`))
+    })
+
+    it('without the log that a killed process left, until the operator accepts the loss', async () => {
+      const { code, errors } = await refusal('killed', (data) => rmSync(join(data, `${name}-wal`)))
+      expect(code).toBe(1)
+      expect(errors).toMatch(new RegExp(`^DATA/${name}-wal is missing\\. [^]+ run \`kis accept-loss ${name}-wal\``))
+      const accept = (data: string) => {
+        rmSync(join(data, `${name}-wal`))
+        const said = execFileSync(process.execPath, [join(ROOT, 'cli/kis.js'), 'accept-loss', `${name}-wal`], {
+          env: { ...process.env, KIS_DATA_DIR: data },
+        })
+        expect(String(said)).toContain('is used without')
+      }
+      await using started = await startOn('killed', accept)
+      // What the file alone holds may be nothing, and then it is no store of a service that ran.
+      expect(started.launched.errors).not.toContain('-wal is missing')
+    })
+  })
+
+describe('index.sqlite, which can be made again', { timeout: TIMEOUT_MS }, () => {
+  const at = (data: string) => join(data, `${DERIVED}.sqlite`)
+  for (const { what, folder = 'first', change } of [
+    { what: 'with a damaged header', change: (data: string) => overwrite(at(data), 0, Buffer.from('not a database at all')) },
+    { what: 'with overwritten pages', change: (data: string) => scramble(at(data)) },
+    { what: 'cut short', change: (data: string) => truncateSync(at(data), 8192) },
+    { what: 'gone', change: (data: string) => rmSync(at(data)) },
+    { what: 'of another installation', change: (data: string) => cpSync(join(folderOf('second'), 'index.sqlite'), at(data)) },
+    { what: 'without the log that a killed process left', folder: 'killed', change: (data: string) => rmSync(`${at(data)}-wal`) },
+  ])
+    it(`${what}: the service says so, serves the rest, and is whole after kis reindex, without an embedding`, async () => {
+      await using started = await startOn(folder, change)
+      const { launched, address } = started
+      const waiting = launched.lines.filter((line) => line.startsWith('waiting for ')).at(-1)
+      expect(waiting).toMatch(/chunk index: it is damaged: .*kis reindex/)
+      expect(await started.readiness()).toEqual({ status: 503, problems: ['chunk index: it is damaged'] })
+      expect(launched.errors).toContain('the chunk index cannot be read')
+      if (folder !== 'first') return
+      const again = { ...caller, ...callerOf({ rest: address, graphql: started.graphql }, caller.key) }
+      const search = () => again.rest('POST', `/v1/collections/${collection.id}/search`, { query: 'cedar chest' })
+      expect(await search()).toMatchObject({
+        status: 503,
+        body: { error: { code: 'service_unavailable', message: 'The chunk index is unavailable at the moment: it is damaged.' } },
+      })
+      const operator = callerOf({ rest: address, graphql: started.graphql }, key)
+      const balance = async () => (await operator.rest('GET', '/v1/wallet')).body.balance_usd
+      const before = await balance()
+      const said = await kis(started, key, 'reindex')
+      expect([said.errors, said.code]).toEqual(['', 0])
+      expect(said.lines).toEqual([
+        'the index could not be read: an empty one is in its place, and is filled now',
+        `missing ${collection.id}: no room in the index, made`,
+        `missing ${collection.id} ${document.id} g1: 0 of 1 chunks, put back`,
+        expect.stringMatching(/ 1 chunks: 0 missing, 0 incomplete, 0 extra, 0 being repaired$/),
+      ])
+      await launched.ready()
+      expect((await started.readiness())?.status).toBe(200)
+      expect((await search()).body.data.map((hit: Json) => hit.document_id)).toEqual([document.id])
+      expect(await balance()).toBe(before)
+      if (what !== 'gone')
+        expect(readdirSync(started.data).filter((name) => /^index\.sqlite\.unreadable-[\dTZ-]+$/.test(name))).toHaveLength(1)
+    })
+
+  it('of a newer version ends the start: it is whole', async () => {
+    const { code, errors } = await refusal('first', (data) => {
+      using closing = new DisposableStack()
+      const database = new DatabaseSync(at(data))
+      closing.defer(() => database.close())
+      database.exec('PRAGMA user_version=99')
+    })
+    expect([code, errors]).toEqual([1, expect.stringMatching(/^DATA\/index\.sqlite has schema version 99/)])
+  })
+})
+
+describe('the secret', { timeout: TIMEOUT_MS }, () => {
+  it('that is gone, or another one, ends the start', async () => {
+    const gone = await refusal('first', (data) => rmSync(join(data, 'secret')))
+    expect([gone.code, gone.errors]).toEqual([1, expect.stringMatching(/^DATA\/secret is missing, .* or set KIS_SECRET to the secret/)])
+    for (const { code, errors } of [
+      await refusal('first', (data) => writeFileSync(join(data, 'secret'), 'x'.repeat(64))),
+      await refusal('first', () => {}, { KIS_SECRET: 'another secret, which is long enough to be one' }),
+    ]) {
+      expect(code).toBe(1)
+      expect(errors).toMatch(/^DATA\/billing\.sqlite was made with another secret: .*KIS_SECRET/)
+      expect(errors.split('\n')).toHaveLength(1)
+    }
+  })
+})
+
+describe('while the service runs', { timeout: TIMEOUT_MS }, () => {
+  it('damage that a read meets is logged once, by the file’s name, and keeps /readyz at 503', async () => {
+    // More than a start looks at: only the search meets it.
+    await using started = await startOn('first', () => {})
+    const { launched, address, data } = started
+    const again = callerOf({ rest: address, graphql: started.graphql }, caller.key)
+    const index = join(data, 'index.sqlite')
+    const page = pageSizeOf(index)
+    // Changes of another program, under the eyes of the one that has the file open.
+    overwrite(index, page, randomFillSync(new Uint8Array(statSync(index).size - page)))
+    for (let i = 0; i < 3; i++) {
+      const { status } = await again.rest('POST', `/v1/collections/${collection.id}/search`, { query: 'cedar chest' })
+      expect(status).toBe(503)
+    }
+    expect(await started.readiness()).toEqual({ status: 503, problems: ['chunk index: it is damaged'] })
+    expect(launched.errors.match(/a SQLite file is damaged/g)).toHaveLength(1)
+    expect(launched.errors).toContain(index)
+    expect((await kis(started, key, 'reindex')).code).toBe(0)
+    expect((await started.readiness())?.status).toBe(200)
+  })
+})
+
+/** The command ends well. */
+function works(command: string, args: readonly string[], options: { readonly uid?: number } = {}): boolean {
+  try {
+    execFileSync(command, args, { stdio: 'ignore', ...options })
+    return true
+  } catch {
+    return false
+  }
+}
+
+const NOBODY = 65_534
+const mayBeNobody =
+  process.getuid?.() === 0 &&
+  works(process.execPath, ['-e', `fs.readFileSync(${JSON.stringify(join(ROOT, 'cli/kis.js'))})`], { uid: NOBODY })
+describe.skipIf(!mayBeNobody)(
+  'a file that this user may not write (needs root, and a checkout that others may read)',
+  { timeout: TIMEOUT_MS },
+  () => {
+    /** What a start as `nobody` says, until it has been able to go on after `mend`. */
+    async function asNobody(change: (data: string) => void, mend: (data: string) => void) {
+      const copy = mkdtempSync(join(place, 'nobody-'))
+      const data = join(copy, 'data')
+      cpSync(folderOf('first'), data, { recursive: true })
+      for (const folder of [place, copy]) chmodSync(folder, 0o755)
+      execFileSync('chown', ['-R', String(NOBODY), data])
+      change(data)
+      const [port] = await freePorts(1)
+      const child = spawn(process.execPath, [join(ROOT, 'cli/kis.js'), 'start'], {
+        cwd: ROOT,
+        uid: NOBODY,
+        env: {
+          PATH: process.env.PATH ?? '',
+          KIS_DATA_DIR: data,
+          KIS_CATALOG: join(copy, 'catalog.yaml'),
+          PORT: String(port),
+          HOST: '127.0.0.1',
+        },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      })
+      cpSync(join(place, 'first', 'catalog.yaml'), join(copy, 'catalog.yaml'))
+      chmodSync(join(copy, 'catalog.yaml'), 0o644)
+      let said = ''
+      for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (said += text))
+      const says = (what: RegExp) => eventually(() => child.exitCode !== null || what.test(said), TIMEOUT_MS)
+      await says(/^(ready|waiting for) /m)
+      mend(data)
+      await says(/^ready /m)
+      child.kill('SIGKILL')
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+      return said.replaceAll(data, 'DATA')
+    }
+
+    it('is waited for, and named, and used once that is mended', async () => {
+      const readOnly = (file: string) => chmodSync(file, 0o400)
+      const foreign = (file: string) => chownSync(file, 0, 0)
+      const open = (file: string) => {
+        chownSync(file, NOBODY, NOBODY)
+        chmodSync(file, 0o600)
+      }
+      // Each way for a primary file and for a derived one.
+      for (const { store, close } of [
+        { store: 'billing', close: readOnly },
+        { store: 'knowledge', close: foreign },
+        { store: 'blobs', close: readOnly },
+        { store: 'inference', close: foreign },
+        { store: DERIVED, close: readOnly },
+        { store: DERIVED, close: foreign },
+      ]) {
+        const file = (data: string) => join(data, `${store}.sqlite`)
+        const said = await asNobody(
+          (data) => close(file(data)),
+          (data) => open(file(data)),
+        )
+        expect([store, said]).toEqual([store, expect.stringMatching(new RegExp(`^waiting for .*DATA/${store}\\.sqlite[^]*^ready `, 'm'))])
+      }
+    })
+  },
+)
+
+const mayMount = works('unshare', ['-Urm', 'mount', '-t', 'tmpfs', '-o', 'size=1m', 'none', tmpdir()])
+describe.skipIf(!mayMount)('a full disk (needs unshare, to mount a small one)', { timeout: TIMEOUT_MS }, () => {
+  it('is told in the log, in /readyz and in the error, while it is full, and all is well when it is not', async () => {
+    const folder = mkdtempSync(join(place, 'full-'))
+    const disk = join(folder, 'data')
+    const under = ['unshare', '-Urm', 'sh', '-c', `mkdir -p ${disk} && mount -t tmpfs -o size=24m none ${disk} && exec "$@"`, 'sh']
+    const service = await startEmbedded({ catalog: testCatalog(mock.url), folder, under: () => under })
+    try {
+      const process = service.processes.get('all')!
+      const operator = callerOf(service, service.key)
+      const seen = `/proc/${process.pid}/root${disk}`
+      expect(existsSync(join(seen, 'billing.sqlite'))).toBe(true)
+      const owner = await newOrganization(operator, service, { creditUsd: '10' })
+      const made = await newCollection(owner, 'mock-embed')
+      execFileSync('sh', ['-c', `dd if=/dev/zero of=${seen}/ballast bs=64k 2>/dev/null || true`])
+      const upload = () => owner.rest('POST', `/v1/collections/${made.id}/search`, { query: 'anything' })
+      const chat = () =>
+        owner.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: 'Good morning' }] })
+      let answer = await chat()
+      await eventually(async () => {
+        answer = await chat()
+        return answer.status === 503
+      }, TIMEOUT_MS)
+      expect(answer.body.error).toMatchObject({ code: 'service_unavailable', message: expect.stringContaining('the disk is full') })
+      const ready = await fetch(`${service.rest}/readyz`)
+      expect([ready.status, ((await ready.json()) as Json).problems]).toEqual([
+        503,
+        expect.arrayContaining(['document store: the disk is full']),
+      ])
+      expect(process.errors).toContain('the disk is full')
+      rmSync(join(seen, 'ballast'))
+      await eventually(async () => (await fetch(`${service.rest}/readyz`)).status === 200, TIMEOUT_MS)
+      expect((await chat()).status).toBe(200)
+      expect((await upload()).status).toBe(200)
+    } finally {
+      await service.close()
+    }
+  })
+})

@@ -1,0 +1,130 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { testCatalog } from '../../support/catalog.ts'
+import {
+  addDocument,
+  balancedWallet,
+  base64,
+  type Caller,
+  callerOf,
+  type Json,
+  newCollection,
+  newOrganization,
+  settled,
+} from '../../support/client.ts'
+import { ELASTICSEARCH, testIndices } from '../../support/engines/elasticsearch.ts'
+import { onEngine } from '../../support/engines/engine-url.ts'
+import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
+import { TcpProxy } from '../../support/engines/tcp-proxy.ts'
+import { eventually } from '../../support/eventually.ts'
+import { type Service, startEmbedded } from '../../support/processes/service.ts'
+
+await onEngine(ELASTICSEARCH, 'the service when Elasticsearch is lost', (url) => {
+  describe('the service when Elasticsearch is lost', () => {
+    const { newPrefix, dropAll } = testIndices(url)
+    let mock: MockEngine
+    let proxy: TcpProxy
+    let service: Service
+    let caller: Caller
+    let prefix: string
+    beforeAll(async () => {
+      mock = await startMockEngine()
+      proxy = await TcpProxy.start(url)
+      prefix = newPrefix()
+      const env = { KIS_ELASTICSEARCH_URL: proxy.url, KIS_ELASTICSEARCH_PREFIX: prefix, KIS_ELASTICSEARCH_REPLICAS: '0' }
+      service = await startEmbedded({ catalog: testCatalog(mock.url), env })
+      caller = await newOrganization(callerOf(service, service.key), service)
+    })
+    afterAll(async () => {
+      await service?.close()
+      await proxy?.[Symbol.asyncDispose]()
+      await mock?.[Symbol.asyncDispose]()
+      await dropAll()
+    })
+
+    const readiness = async () => (await fetch(`${service.rest}/readyz`)).status
+    const chat = () =>
+      caller.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: 'Good morning' }] })
+
+    const searchIn = (collection: Json) => () =>
+      caller.rest('POST', `/v1/collections/${collection.id}/search`, { query: 'letters of the sultan' })
+    const foundIn = ({ body }: { readonly body: Json }): string[] => body.data.map((hit: Json) => hit.document_id).sort()
+    /** Attached, and left to the workers. */
+    const attach = async (collection: Json, fileName: string, text: string) => {
+      const uploaded = await caller.rest('POST', '/v1/files', { file_name: fileName, content_base64: base64(text) })
+      const attached = await caller.rest('POST', `/v1/collections/${collection.id}/documents`, { file_id: uploaded.body.message.id })
+      expect([uploaded.status, attached.status]).toEqual([201, 201])
+      return attached.body
+    }
+
+    it('refuses searches only, and forgets what is deleted meanwhile, without a restart', async () => {
+      const collection = await newCollection(caller, 'mock-embed')
+      const kept = await addDocument(caller, collection.id, 'kept.txt', 'The sultan keeps his letters in a cedar chest.')
+      const doomed = await addDocument(caller, collection.id, 'doomed.txt', 'The letters of the sultan went down with the ship.')
+      expect([kept.status, doomed.status]).toEqual(['ready', 'ready'])
+      const search = searchIn(collection)
+      expect(foundIn(await search())).toEqual([kept.id, doomed.id].sort())
+      expect(await readiness()).toBe(200)
+
+      await proxy.stop()
+      const refused = await search()
+      expect([refused.status, refused.body.error?.code]).toEqual([503, 'service_unavailable'])
+      expect([Number(refused.headers.get('retry-after')) > 0, refused.headers.get('x-should-retry')]).toEqual([true, 'true'])
+      expect(await readiness()).toBe(503)
+      expect((await chat()).status).toBe(200)
+      expect((await caller.rest('GET', `/v1/collections/${collection.id}`)).body).toMatchObject({ id: collection.id, document_count: 2 })
+      const waiting = await attach(collection, 'waiting.txt', 'A sultan waits for letters.')
+      // The deletion is written down before the index is asked, so it holds whatever this call answers.
+      expect([200, 503]).toContain((await caller.rest('DELETE', `/v1/collections/${collection.id}/documents/${doomed.id}`)).status)
+
+      await proxy.resume()
+      const answers = await Promise.all(Array.from({ length: 5 }, search))
+      for (const answer of answers) {
+        expect(answer.status).toBe(200)
+        expect(foundIn(answer)).toContain(kept.id)
+        expect(foundIn(answer)).not.toContain(doomed.id)
+      }
+      await eventually(async () => (await readiness()) === 200)
+      expect(await settled(caller, collection.id, waiting.id)).toMatchObject({ status: 'ready' })
+      expect(foundIn(await search())).toEqual([kept.id, waiting.id].sort())
+    }, 60_000)
+
+    it('goes on searching while its disk is full, and does what waited when there is room, without a restart', async () => {
+      const collection = await newCollection(caller, 'mock-embed')
+      const search = searchIn(collection)
+      const kept = await addDocument(caller, collection.id, 'kept.txt', 'The sultan keeps his letters in a cedar chest.')
+      const doomed = await addDocument(caller, collection.id, 'doomed.txt', 'The letters of the sultan went down with the ship.')
+      const isFull = async (value: true | null) => {
+        const headers = { 'content-type': 'application/json' }
+        const body = JSON.stringify({ 'index.blocks.read_only_allow_delete': value })
+        expect((await fetch(`${url}/${prefix}-*/_settings`, { method: 'PUT', headers, body })).status).toBe(200)
+      }
+      await isFull(true)
+      const waiting = await attach(collection, 'waiting.txt', 'A sultan waits for letters.')
+      const collections = { collection_code: 'full', collection_name: 'Full', embedding_model: 'mock-embed' }
+      const refused = await caller.rest('POST', '/v1/collections', collections)
+      expect([refused.status, refused.body.error?.code, Number(refused.headers.get('retry-after')) > 0]).toEqual([
+        503,
+        'service_unavailable',
+        true,
+      ])
+      expect([200, 503]).toContain((await caller.rest('DELETE', `/v1/collections/${collection.id}/documents/${doomed.id}`)).status)
+      expect(foundIn(await search())).toEqual([kept.id])
+      expect(await readiness()).toBe(200)
+      // Longer than a failing engine would be given.
+      const document = async () => (await caller.rest('GET', `/v1/collections/${collection.id}/documents/${waiting.id}`)).body
+      await eventually(async () => (await document()).attempts > 8, 60_000)
+      expect(['queued', 'processing']).toContain((await document()).status)
+
+      await isFull(null)
+      expect(await settled(caller, collection.id, waiting.id)).toMatchObject({ status: 'ready', chunk_count: 1, error: null })
+      expect(foundIn(await search())).toEqual([kept.id, waiting.id].sort())
+      expect((await caller.rest('POST', '/v1/collections', collections)).status).toBe(201)
+      // The embedding that is in the index is charged, and none of those that were not put there.
+      await balancedWallet(caller)
+      const embedded = (await caller.rest('GET', '/v1/usage?limit=100')).body.data.filter(
+        (record: Json) => record.request_id === waiting.id,
+      )
+      expect(embedded).toMatchObject([{ operation: 'embedding', input_tokens: 10 }])
+    }, 120_000)
+  })
+})

@@ -1,0 +1,169 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+import { AGENT_QUESTION, FILES, type FrozenList, SEARCH, WORKFLOW_INPUTS, WORKFLOW_OUTPUT } from '../../frozen/contents.ts'
+import { addDocument, balancedWallet, type Caller, callerOf, type Json } from '../../support/client.ts'
+import { kis } from '../../support/processes/cli.ts'
+import { type Service, startEmbedded } from '../../support/processes/service.ts'
+
+const FROZEN = fileURLToPath(new URL('../../frozen', import.meta.url))
+const ENDING = '.tar.gz'
+const names = readdirSync(FROZEN)
+  .filter((name) => name.endsWith(ENDING))
+  .map((name) => name.slice(0, -ENDING.length))
+
+it('has a frozen folder', () => expect(names).toContain('data-0.1.0'))
+
+for (const name of names) {
+  it(`opens ${name} and serves all that is in it`, async () => {
+    const list: FrozenList = JSON.parse(readFileSync(join(FROZEN, `${name}.json`), 'utf8'))
+    const folder = mkdtempSync(join(tmpdir(), 'kis-frozen-'))
+    const data = join(folder, 'data')
+    mkdirSync(data)
+    execFileSync('tar', ['-xzf', join(FROZEN, `${name}${ENDING}`), '-C', data])
+    const whileRunning = async (env: Record<string, string>, look: (service: Service) => Promise<void>) => {
+      const service = await startEmbedded({ folder, env })
+      try {
+        // None that is new: the operator is known.
+        expect(service.key).toBe('')
+        await look(service)
+      } finally {
+        await service.close()
+      }
+    }
+    try {
+      await whileRunning(clockOf(list), async (service) => {
+        const operator = callerOf(service, list.key)
+        await acceptsBothKeys(service, list)
+        await hasTheMoney(operator, list)
+        await hasTheDocuments(operator, list)
+        await hasTheAgent(operator, list)
+        await hasTheWorkflow(operator, list)
+        const { data: found } = await operator.graphql('{ organizations(first: 100) { edges { node { id name } } } }')
+        expect(found.organizations.edges).toContainEqual({ node: { id: list.other, name: 'other' } })
+        await findsANewDocument(operator, list)
+        await balancedWallet(operator)
+        const { code, lines, errors } = await kis(service, list.key, 'verify', '--json')
+        expect({ code, errors, findings: lines.map((line) => JSON.parse(line)).filter(({ kind }) => kind) }).toEqual({
+          ...{ code: 0, errors: '', findings: [] },
+        })
+      })
+      const marks = readdirSync(data)
+        .filter((file) => file.endsWith('.sqlite'))
+        .map((file) => idsOf(join(data, file)))
+      expect(marks.length).toBeGreaterThan(0)
+      expect(marks).toEqual(marks.map(() => [expect.any(String)]))
+      expect(new Set(marks.flat()).size).toBe(1)
+
+      // By the machine's own clock, which may be years later.
+      await whileRunning({}, (service) => acceptsBothKeys(service, list))
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  }, 120_000)
+}
+
+/** The service lives in the hour of the freezing: runs and threads are kept for 30 days only. */
+function clockOf({ wallet }: FrozenList): Record<string, string> {
+  return {
+    NODE_OPTIONS: `--import=${new URL('../../support/processes/wrong-clock.mjs', import.meta.url)}`,
+    KIS_TEST_CLOCK_WRONG_MS: String((wallet.created_at + 3_600) * 1_000 - Date.now()),
+  }
+}
+
+const got = (caller: Caller, path: string) => answerOf(caller, 'GET', path)
+const posted = (caller: Caller, path: string, body: unknown) => answerOf(caller, 'POST', path, body)
+
+async function answerOf(caller: Caller, method: string, path: string, body?: unknown): Promise<Json> {
+  const answer = await caller.rest(method, path, body)
+  if (answer.status >= 300) throw new Error(`${method} ${path} gave ${answer.status}: ${JSON.stringify(answer.body)}`)
+  return answer.body
+}
+
+async function acceptsBothKeys(service: Service, { key, partner, collection }: FrozenList): Promise<void> {
+  for (const caller of [callerOf(service, key), callerOf(service, partner)]) {
+    expect(await got(caller, `/v1/collections/${collection}`)).toMatchObject({ id: collection })
+    const messages = [{ role: 'user' as const, content: 'Parking is free. Lunch is at noon.\n\nWhen is lunch?' }]
+    // Each door asks billing for the key by itself.
+    const { data, errors } = await caller.graphql('query ($id: ID!) { collection(id: $id) { code } }', { id: collection })
+    expect([data, errors]).toEqual([{ collection: { code: 'frozen' } }, undefined])
+    // Nothing is spent: the money is compared later.
+    expect(await posted(caller, '/v1/chat/completions/quote', { model: 'extractive', messages })).toMatchObject({ is_covered: true })
+  }
+  expect((await callerOf(service, partner).rest('GET', '/v1/wallet')).status).toBe(403)
+}
+
+async function hasTheMoney(operator: Caller, { wallet, usage }: FrozenList): Promise<void> {
+  expect(await got(operator, '/v1/wallet')).toEqual(wallet)
+  const records: Json[] = []
+  for (let after = ''; ; ) {
+    const page = await got(operator, `/v1/usage?limit=10${after && `&after=${after}`}`)
+    records.push(...page.data)
+    if (!page.has_more) break
+    after = page.last_id
+  }
+  expect(new Set(records.map(({ id }) => id)).size).toBe(usage)
+  expect(records.length).toBe(usage)
+  const { data } = await operator.graphql('{ usage(first: 100) { edges { node { id } } } }')
+  expect(data.usage.edges.map(({ node }: Json) => node.id)).toEqual(records.map(({ id }) => id))
+  await balancedWallet(operator)
+}
+
+async function hasTheDocuments(operator: Caller, { collection, documents, top }: FrozenList): Promise<void> {
+  for (const [i, id] of documents.entries()) {
+    const document = await got(operator, `/v1/collections/${collection}/documents/${id}`)
+    expect(document).toMatchObject({ id, status: 'ready', file_name: FILES[i]!.name })
+    expect(await got(operator, `/v1/files/${document.file_id}/content`)).toBe(FILES[i]!.text)
+  }
+  for (const mode of ['hybrid', 'vector', 'lexical']) {
+    const { data } = await posted(operator, `/v1/collections/${collection}/search`, { query: SEARCH, mode })
+    expect([mode, data[0]?.text]).toEqual([mode, top])
+  }
+}
+
+async function hasTheAgent(operator: Caller, { agent, run, output }: FrozenList): Promise<void> {
+  expect(await got(operator, `/v1/agents/${agent}`)).toMatchObject({ id: agent, model: 'extractive' })
+  const old = await got(operator, `/v1/runs/${run}`)
+  expect(old).toMatchObject({ status: 'completed', output_text: output, thread_id: expect.stringMatching(/^thr_/) })
+  const { data } = await operator.graphql('query ($id: ID!) { agentRun(id: $id) { id outputText threadId } }', { id: run })
+  expect(data.agentRun).toEqual({ id: run, outputText: output, threadId: old.thread_id })
+  const next = await posted(operator, `/v1/agents/${agent}/runs`, { input: AGENT_QUESTION, thread_id: old.thread_id })
+  expect(next).toMatchObject({ status: 'completed', output_text: expect.stringContaining(output), thread_id: old.thread_id })
+  // What was said before stands before the question.
+  const asked = (of: Json) => of.steps.find(({ kind }: Json) => kind === 'model').usage.input_tokens
+  expect(asked(next)).toBeGreaterThan(asked(old))
+}
+
+async function hasTheWorkflow(operator: Caller, { workflow, wrun }: FrozenList): Promise<void> {
+  expect(await got(operator, `/v1/workflows/${workflow}`)).toMatchObject({ id: workflow, version: 1 })
+  const old = await got(operator, `/v1/workflow-runs/${wrun}`)
+  expect(old).toMatchObject({ status: 'completed', inputs: WORKFLOW_INPUTS, output: WORKFLOW_OUTPUT })
+  const { data } = await operator.graphql('query ($id: ID!) { workflowRun(id: $id) { id output } }', { id: wrun })
+  expect(data.workflowRun).toEqual({ id: wrun, output: WORKFLOW_OUTPUT })
+  const next = await posted(operator, `/v1/workflows/${workflow}/runs`, { inputs: WORKFLOW_INPUTS, wait: true })
+  expect(next).toMatchObject({ status: 'completed', output: WORKFLOW_OUTPUT })
+}
+
+async function findsANewDocument(operator: Caller, { collection }: FrozenList): Promise<void> {
+  const document = await addDocument(operator, collection, 'harbour.md', '# Harbour\nThe harbour of Sur was built in 1931.')
+  expect(document).toMatchObject({ status: 'ready' })
+  const { data } = await posted(operator, `/v1/collections/${collection}/search`, { query: 'When was the harbour of Sur built?' })
+  expect(data[0]).toMatchObject({ document_id: document.id })
+}
+
+/** Of the installation that a file is marked with. */
+function idsOf(file: string): unknown[] {
+  const database = new DatabaseSync(file, { readOnly: true })
+  try {
+    return database
+      .prepare('SELECT id FROM installation')
+      .all()
+      .map(({ id }) => id)
+  } finally {
+    database.close()
+  }
+}

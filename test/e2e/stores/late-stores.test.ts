@@ -1,0 +1,238 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { MongoClient } from 'mongodb'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { apiKeyFrom } from '../../../subgraphs/billing/accounts/domain/api-key.ts'
+import { testCatalog } from '../../support/catalog.ts'
+import { addDocument, balancedWallet, type Caller, callerOf, newCollection } from '../../support/client.ts'
+import { ELASTICSEARCH, testIndices } from '../../support/engines/elasticsearch.ts'
+import { onEngine } from '../../support/engines/engine-url.ts'
+import { startMockEngine } from '../../support/engines/mock-engine.ts'
+import { dropServiceDatabases, newDatabaseName, withDatabase } from '../../support/engines/mongodb.ts'
+import { MongoProxy, WRONG_PASSWORD } from '../../support/engines/mongodb-proxy.ts'
+import { TcpProxy } from '../../support/engines/tcp-proxy.ts'
+import { eventually } from '../../support/eventually.ts'
+import { freePorts, ServiceProcess, TEST_SECRET } from '../../support/processes/service.ts'
+
+const REFUSED = { status: 503, body: { error: { code: 'service_unavailable' } } }
+/** What a first try of a driver, a wait and the next try take at most, on a busy machine. */
+const RETURN_MS = 60_000
+
+async function readiness(address: string) {
+  const response = await fetch(`${address}/readyz`)
+  const { problems } = (await response.json()) as { problems: string[] }
+  return { status: response.status, problems }
+}
+
+/** The newest line that tells what the process waits for. */
+const waitingOf = ({ lines }: ServiceProcess) => lines.filter((line) => line.startsWith('waiting for ')).at(-1) ?? ''
+
+const chat = (caller: Caller) =>
+  caller.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: 'Good morning' }] })
+
+describe('a start before what it needs', () => {
+  let folder: string
+  let stack: AsyncDisposableStack
+  beforeEach(() => {
+    stack = new AsyncDisposableStack()
+    folder = mkdtempSync(join(tmpdir(), 'kis-late-'))
+    stack.defer(() => rmSync(folder, { recursive: true, force: true }))
+  })
+  afterEach(() => stack.disposeAsync())
+
+  /** Launched on a port that is known before it is ready. */
+  async function launch(args: readonly string[], env: Readonly<Record<string, string>>) {
+    const [port] = await freePorts(1)
+    const launched = ServiceProcess.launch(args, { KIS_DATA_DIR: join(folder, 'data'), PORT: String(port), ...env })
+    stack.defer(async () => void (await launched.end('SIGKILL')))
+    const address = `http://127.0.0.1:${port}`
+    await eventually(async () => (await fetch(`${address}/healthz`).catch(() => undefined))?.status === 200, RETURN_MS)
+    return { launched, address }
+  }
+
+  it('waits for a data folder that cannot be made, and keeps its secret out of what it says', async () => {
+    writeFileSync(join(folder, 'mount'), '')
+    const env = { KIS_DATA_DIR: join(folder, 'mount', 'data'), KIS_SECRET: TEST_SECRET }
+    const { launched, address } = await launch([], env)
+    await eventually(() => /the folder of .*billing\.sqlite cannot be made: ENOTDIR/.test(waitingOf(launched)), RETURN_MS)
+    for (const file of ['inference', 'knowledge', 'blobs', 'index'])
+      expect(waitingOf(launched)).toMatch(new RegExp(`${file}\\.sqlite cannot be made`))
+    expect((await readiness(address)).status).toBe(503)
+    rmSync(join(folder, 'mount'))
+    await launched.ready()
+    expect(launched.address).toBe(address)
+    expect((await readiness(address)).status).toBe(200)
+    expect(await callerOf({ rest: address, graphql: '' }, launched.printedKey!).rest('GET', '/v1/wallet')).toMatchObject({ status: 200 })
+    expect(launched.lines.join('\n') + launched.errors).not.toContain(TEST_SECRET)
+    expect(await launched.end()).toBe(0)
+  }, 120_000)
+
+  it('ends at once on SIGTERM, in good order', async () => {
+    const { launched } = await launch([], { KIS_MONGODB_URL: 'mongodb://user:s3cret@127.0.0.1:1/kis' })
+    await eventually(() => /MongoDB cannot be reached: connect ECONNREFUSED 127\.0\.0\.1:1/.test(waitingOf(launched)), RETURN_MS)
+    expect(await launched.end('SIGTERM')).toBe(0)
+    expect(launched.lines.join('\n') + launched.errors).not.toContain('s3cret')
+    expect(launched.address).toBeUndefined()
+  }, 120_000)
+})
+
+await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch', (mongodb) =>
+  onEngine(ELASTICSEARCH, 'a start before MongoDB and Elasticsearch', (elasticsearch) => {
+    describe('a start before MongoDB and Elasticsearch', () => {
+      const { newPrefix, dropAll } = testIndices(elasticsearch)
+      let stack: AsyncDisposableStack
+      let folder: string
+      let database: string
+      let prefix: string
+      let mongodbProxy: MongoProxy
+      let elasticsearchProxy: TcpProxy
+      let env: Record<string, string>
+      beforeEach(async () => {
+        stack = new AsyncDisposableStack()
+        folder = mkdtempSync(join(tmpdir(), 'kis-late-'))
+        stack.defer(() => rmSync(folder, { recursive: true, force: true }))
+        database = newDatabaseName()
+        prefix = newPrefix()
+        stack.defer(() => dropServiceDatabases(mongodb, database))
+        stack.defer(dropAll)
+        mongodbProxy = stack.use(await MongoProxy.start(mongodb))
+        elasticsearchProxy = stack.use(await TcpProxy.start(elasticsearch))
+        const mock = stack.use(await startMockEngine())
+        env = {
+          KIS_CATALOG: join(folder, 'catalog.yaml'),
+          KIS_SECRET: TEST_SECRET,
+          KIS_RETRY_BACKOFF_MS: '20',
+          KIS_MONGODB_URL: withDatabase(mongodbProxy.through(mongodb), database),
+          KIS_ELASTICSEARCH_URL: elasticsearchProxy.url,
+          KIS_ELASTICSEARCH_PREFIX: prefix,
+          KIS_ELASTICSEARCH_REPLICAS: '0',
+        }
+        writeFileSync(env.KIS_CATALOG!, testCatalog(mock.url))
+      })
+      afterEach(() => stack.disposeAsync())
+
+      async function launch(role: string, port: number): Promise<ServiceProcess> {
+        const launched = ServiceProcess.launch(role === 'all' ? [] : [role], {
+          ...env,
+          KIS_DATA_DIR: join(folder, role),
+          PORT: String(port),
+        })
+        stack.defer(async () => void (await launched.end('SIGKILL')))
+        await eventually(async () => (await fetch(`http://127.0.0.1:${port}/healthz`).catch(() => undefined))?.status === 200, RETURN_MS)
+        return launched
+      }
+
+      it('says everything at once, refuses with a time to come again, and serves when they come, one after the other', async () => {
+        await mongodbProxy.stop()
+        await elasticsearchProxy.stop()
+        const [port] = await freePorts(1)
+        const address = `http://127.0.0.1:${port}`
+        const launched = await launch('all', port!)
+        const nobody = callerOf({ rest: address, graphql: '' }, apiKeyFrom(randomBytes(32)))
+        await eventually(
+          () =>
+            waitingOf(launched).startsWith('waiting for document store: MongoDB cannot be reached: connect ECONNREFUSED') &&
+            waitingOf(launched).includes('; chunk index: Elasticsearch does not answer as such: ConnectionError'),
+          RETURN_MS,
+        )
+        expect(await readiness(address)).toMatchObject({
+          status: 503,
+          problems: expect.arrayContaining(['document store', 'chunk index']),
+        })
+        const refused = await nobody.rest('GET', '/v1/wallet')
+        expect(refused).toMatchObject(REFUSED)
+        expect([Number(refused.headers.get('retry-after')) > 0, refused.headers.get('x-should-retry')]).toEqual([true, 'true'])
+
+        await mongodbProxy.resume()
+        // What MongoDB alone is needed for works: this key is known not to be one.
+        await eventually(async () => (await nobody.rest('GET', '/v1/wallet')).status === 401, RETURN_MS)
+        await eventually(() => /^waiting for chunk index: [^;]*$/.test(waitingOf(launched)), RETURN_MS)
+        expect([launched.address, launched.printedKey]).toEqual([undefined, undefined])
+
+        await elasticsearchProxy.resume()
+        await launched.ready()
+        expect(launched.lines.slice(-2)).toEqual([expect.stringContaining('kis_live_'), `ready ${address}`])
+        expect((await readiness(address)).status).toBe(200)
+        const operator = callerOf({ rest: address, graphql: '' }, launched.printedKey!)
+        expect((await chat(operator)).status).toBe(200)
+        const collection = await newCollection(operator, 'mock-embed')
+        expect(await addDocument(operator, collection.id, 'a.txt', 'The sultan keeps his letters.')).toMatchObject({ status: 'ready' })
+        await balancedWallet(operator)
+        expect(await launched.end()).toBe(0)
+      }, 180_000)
+
+      it('waits for a MongoDB that is too old and an Elasticsearch with foreign indices, then for indexes that are in the way', async () => {
+        mongodbProxy.wireVersion = 8
+        const put = (body: unknown) =>
+          fetch(`${elasticsearch}/${prefix}-collections`, {
+            method: 'PUT',
+            headers: { 'content-type': 'application/json' },
+            body: JSON.stringify(body),
+          })
+        expect((await put({ mappings: { properties: { title: { type: 'text' } } }, settings: { number_of_replicas: 0 } })).status).toBe(200)
+        await using client = new MongoClient(mongodb)
+        const files = client.db(`${database}_knowledge`).collection('files')
+        await files.createIndex({ other: 1 }, { name: 'organizationId_1__id_1' })
+        const [port] = await freePorts(1)
+        const launched = await launch('all', port!)
+        await eventually(() => {
+          const said = waitingOf(launched)
+          return /requires at least 9 \(MongoDB 4\.4\)/.test(said) && /a mapping that is not this service's: dynamic/.test(said)
+        }, RETURN_MS)
+        mongodbProxy.wireVersion = null
+        await eventually(
+          () => /the index organizationId_1__id_1 of files is .*; drop it.*chunk index: in Elasticsearch index/.test(waitingOf(launched)),
+          RETURN_MS,
+        )
+        await files.dropIndex('organizationId_1__id_1')
+        await fetch(`${elasticsearch}/${prefix}-collections`, { method: 'DELETE' })
+        await launched.ready()
+        expect((await readiness(launched.address!)).status).toBe(200)
+        await newCollection(callerOf({ rest: launched.address!, graphql: '' }, launched.printedKey!), 'mock-embed')
+      }, 180_000)
+
+      it('waits with credentials that are wrong, and does not show them', async () => {
+        mongodbProxy.refusal = WRONG_PASSWORD
+        env.KIS_MONGODB_URL = env.KIS_MONGODB_URL!.replace('//', '//kis:s3cret@')
+        const [port] = await freePorts(1)
+        const launched = await launch('billing', port!)
+        await eventually(() => waitingOf(launched).includes('document store: MongoDB does not accept the user of the URL: Auth'), RETURN_MS)
+        expect((await readiness(`http://127.0.0.1:${port}`)).status).toBe(503)
+        expect(JSON.stringify(await readiness(`http://127.0.0.1:${port}`)) + launched.lines.join('\n') + launched.errors).not.toContain(
+          's3cret',
+        )
+        expect(await launched.end()).toBe(0)
+      }, 120_000)
+
+      it('of five processes in the wrong order ends with all of them ready', async () => {
+        await mongodbProxy.stop()
+        await elasticsearchProxy.stop()
+        const roles = ['billing', 'knowledge', 'inference', 'gateway', 'rest-adapter'] as const
+        const ports = await freePorts(roles.length)
+        const addressOf = (role: (typeof roles)[number]) => `http://127.0.0.1:${ports[roles.indexOf(role)]}`
+        for (const role of roles.slice(0, 4)) env[`KIS_${role.toUpperCase()}_URL`] = addressOf(role)
+        const launched = new Map<string, ServiceProcess>()
+        for (const [i, role] of [...roles.entries()].reverse()) {
+          launched.set(role, await launch(role, ports[i]!))
+          if (role === 'gateway')
+            await eventually(() => waitingOf(launched.get('gateway')!) === 'waiting for billing; knowledge; inference', RETURN_MS)
+        }
+        await eventually(
+          () => /^waiting for document store: MongoDB cannot be reached/.test(waitingOf(launched.get('billing')!)),
+          RETURN_MS,
+        )
+        await mongodbProxy.resume()
+        await elasticsearchProxy.resume()
+        for (const each of launched.values()) await each.ready()
+        const service = { rest: addressOf('rest-adapter'), graphql: `${addressOf('gateway')}/graphql` }
+        const operator = callerOf(service, launched.get('billing')!.printedKey!)
+        expect((await chat(operator)).status).toBe(200)
+        const collection = await newCollection(operator, 'mock-embed')
+        expect(await addDocument(operator, collection.id, 'a.txt', 'The sultan keeps his letters.')).toMatchObject({ status: 'ready' })
+        for (const each of launched.values()) expect(await each.end()).toBe(0)
+      }, 300_000)
+    })
+  }),
+)

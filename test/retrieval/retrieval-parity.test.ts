@@ -1,0 +1,76 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { silentLog } from '../../subgraphs/common/process/log.ts'
+import { openElasticsearchChunkIndex } from '../../subgraphs/knowledge/adapters/elasticsearch/chunk-index.ts'
+import { openSqliteChunkIndex } from '../../subgraphs/knowledge/adapters/sqlite/chunk-index.ts'
+import type { ChunkIndex } from '../../subgraphs/knowledge/ports/chunk-index.ts'
+import { EMBEDDING_TIMEOUT_MS, EvalSearch } from '../support/data/eval-search.ts'
+import { evalData } from '../support/data/eval-vectors.ts'
+import { mean } from '../support/data/ndcg.ts'
+import { ELASTICSEARCH, testIndices } from '../support/engines/elasticsearch.ts'
+import { onEngine } from '../support/engines/engine-url.ts'
+
+const data = await evalData()
+const name = 'Elasticsearch beside SQLite over XQuAD'
+const title = data ? name : `${name} (skipped: ../shared/eval is not beside this project)`
+/** 612 questions on two engines, one after another. */
+const TIMEOUT_MS = 120_000
+
+await onEngine(ELASTICSEARCH, name, (url) => {
+  describe.skipIf(!data)(title, () => parity(url))
+})
+
+function parity(url: string): void {
+  const { newPrefix, dropAll } = testIndices(url)
+  let folder: string
+  let sqlite: ChunkIndex
+  let elasticsearch: ChunkIndex
+  let benchmark: EvalSearch
+
+  beforeAll(async () => {
+    benchmark = await EvalSearch.of(data!)
+    folder = await mkdtemp(join(tmpdir(), 'kis-parity-'))
+    sqlite = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
+    const size = { shards: 2, replicas: 0 }
+    elasticsearch = await openElasticsearchChunkIndex({ url, prefix: newPrefix(), size, log: silentLog })
+    await benchmark.fill(sqlite)
+    await benchmark.fill(elasticsearch)
+  }, EMBEDDING_TIMEOUT_MS)
+
+  afterAll(async () => {
+    await elasticsearch?.[Symbol.asyncDispose]()
+    await sqlite?.[Symbol.asyncDispose]()
+    if (folder) await rm(folder, { recursive: true, force: true })
+    await dropAll()
+  })
+
+  for (const [from, pool, mode] of [
+    ['ar', 'ar', 'hybrid'],
+    ['en', 'en', 'hybrid'],
+    ['ar', 'en', 'hybrid'],
+    ['en', 'ar', 'hybrid'],
+    ['ar', 'both', 'hybrid'],
+    ['en', 'both', 'hybrid'],
+    ['ar', 'ar', 'lexical'],
+    ['en', 'en', 'lexical'],
+  ] as const) {
+    it(
+      `finds the same as SQLite for ${from} questions over ${pool} paragraphs in ${mode} mode`,
+      async () => {
+        const theirs = await benchmark.topTens(sqlite, from, pool, mode)
+        const started = performance.now()
+        const ours = await benchmark.topTens(elasticsearch, from, pool, mode)
+        const msEach = (performance.now() - started) / ours.length
+        const overlap = mean(ours.map((found, i) => found.filter((id) => theirs[i]!.includes(id)).length / Math.max(1, theirs[i]!.length)))
+        const [reached, expected] = [benchmark.ndcg(ours, from, pool), benchmark.ndcg(theirs, from, pool)]
+        const figures = `overlap ${overlap.toFixed(4)}, nDCG@10 ${reached.toFixed(4)} beside ${expected.toFixed(4)}, ${msEach.toFixed(1)} ms a search`
+        console.info(`${mode} ${from}→${pool}: ${figures}`)
+        expect(overlap).toBeGreaterThanOrEqual(0.95)
+        expect(Math.abs(reached - expected)).toBeLessThanOrEqual(0.005)
+      },
+      TIMEOUT_MS,
+    )
+  }
+}

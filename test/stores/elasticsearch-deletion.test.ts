@@ -1,0 +1,52 @@
+import { Client } from '@elastic/elasticsearch'
+import { afterAll, expect, it } from 'vitest'
+import { silentLog } from '../../subgraphs/common/process/log.ts'
+import { openElasticsearchChunkIndex } from '../../subgraphs/knowledge/adapters/elasticsearch/chunk-index.ts'
+import { Expunger } from '../../subgraphs/knowledge/adapters/elasticsearch/expunger.ts'
+import type { IndexedChunk } from '../../subgraphs/knowledge/ports/chunk-index.ts'
+import { ELASTICSEARCH, testIndices } from '../support/engines/elasticsearch.ts'
+import { onEngine } from '../support/engines/engine-url.ts'
+import { eventually } from '../support/eventually.ts'
+
+const chunkOf = (documentId: string, ordinal: number): IndexedChunk => ({
+  ...{ chunkId: `chunk_${documentId}_${ordinal}`, ordinal, text: `The harbour, part ${ordinal}.`, headingPath: [], context: '' },
+  ...{ pageStart: null, pageEnd: null, charStart: 0, charEnd: 20, language: 'en', words: ['harbour'], grams: ['har'] },
+  vector: Float32Array.from([1, 0, 0, 0]),
+})
+
+await onEngine(ELASTICSEARCH, 'what is deleted in Elasticsearch', (url) => {
+  const { newPrefix, dropAll } = testIndices(url)
+  afterAll(dropAll)
+
+  it('leaves its segment, however small a part of it it was, and so once more', async () => {
+    const prefix = newPrefix()
+    const index = await openElasticsearchChunkIndex({ url, prefix, size: { shards: 1, replicas: 0 }, log: silentLog })
+    const client = new Client({ node: url })
+    const deleted = async () => (await client.indices.stats({ index: `${prefix}-chunks`, metric: 'docs' }))._all.primaries!.docs!.deleted
+    const put = (documentId: string, count: number) =>
+      index.put(
+        { organizationId: 'org_1', collectionId: 'col_1', documentId, generation: 'g1', attributes: {} },
+        Array.from({ length: count }, (_, i) => chunkOf(documentId, i)),
+      )
+    try {
+      await index.createCollection({ organizationId: 'org_1', collectionId: 'col_1', dimensions: 4 })
+      await put('stays', 250)
+      for (const documentId of ['first', 'second']) await put(documentId, 3)
+      await client.indices.forcemerge({ index: `${prefix}-chunks`, max_num_segments: 1 })
+      using expunger = new Expunger(client, `${prefix}-chunks`, silentLog, { afterMs: 0, everyMs: 500 })
+      for (const documentId of ['first', 'second']) {
+        await index.deleteDocument('col_1', documentId)
+        expect(await deleted()).toBeGreaterThan(0)
+        // The leases that keep it move on every 30 s.
+        await eventually(async () => {
+          expunger.deleted()
+          return (await deleted()) === 0
+        }, 90_000)
+      }
+      expect(await index.ordinals('col_1', 'stays', 'g1')).toHaveLength(250)
+    } finally {
+      await index[Symbol.asyncDispose]()
+      await client.close()
+    }
+  }, 240_000)
+})

@@ -1,0 +1,188 @@
+import { once } from 'node:events'
+import { createServer, request, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import { silentLog } from '../../subgraphs/common/process/log.ts'
+import { openElasticsearchChunkIndex } from '../../subgraphs/knowledge/adapters/elasticsearch/chunk-index.ts'
+import { termMark } from '../../subgraphs/knowledge/adapters/elasticsearch/term-counts.ts'
+import type { ChunkIndex, IndexedChunk, TermsOf } from '../../subgraphs/knowledge/ports/chunk-index.ts'
+import type { Json } from '../support/client.ts'
+import { ELASTICSEARCH, testIndices } from '../support/engines/elasticsearch.ts'
+import { onEngine } from '../support/engines/engine-url.ts'
+
+const collection = { organizationId: 'org_a', collectionId: 'col_a', dimensions: 8 }
+const document = { organizationId: 'org_a', collectionId: 'col_a', documentId: 'doc_1', generation: 'g1', attributes: { language: 'en' } }
+const signal = new AbortController().signal
+const termsOf: TermsOf = async (passages) => passages.map(({ text, context }) => ({ words: `${context} ${text}`.split(' '), grams: [] }))
+
+function chunkOf(ordinal: number, text: string): IndexedChunk {
+  return {
+    chunkId: `chunk-${ordinal}`,
+    ordinal,
+    text,
+    context: 'about',
+    headingPath: ['A', 'B'],
+    pageStart: null,
+    pageEnd: null,
+    charStart: 0,
+    charEnd: text.length,
+    language: 'en',
+    vector: Float32Array.from({ length: 8 }, (_, i) => (i === ordinal % 8 ? 1 : 0)),
+    words: text.split(' '),
+    grams: [],
+  }
+}
+
+async function rebuilt(index: ChunkIndex): Promise<void> {
+  let after: string | null = null
+  do after = (await index.rebuild(after, termsOf, signal)).next
+  while (after !== null)
+}
+
+const found = async (index: ChunkIndex, word: string) => {
+  const query = { collectionId: 'col_a', vector: null, words: [word], grams: [], candidates: 100, filter: null }
+  return (await index.search(query, signal)).map(({ chunkId }) => chunkId).sort()
+}
+
+await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url) => {
+  describe('an index that is rebuilt in Elasticsearch', () => {
+    const { newPrefix, dropAll } = testIndices(url)
+    let server: Server | undefined
+    afterEach(() => server?.close())
+    afterAll(dropAll)
+    const open = (prefix: string, at = url, shards = 1) =>
+      openElasticsearchChunkIndex({ url: at, prefix, size: { shards, replicas: 0 }, log: silentLog })
+    const engine = async (method: string, path: string, body?: unknown): Promise<Json> => {
+      const headers = { 'content-type': 'application/json' }
+      const answer = await fetch(`${url}/${path}`, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
+      expect(answer.ok).toBe(true)
+      return answer.json()
+    }
+    const indicesOf = async (prefix: string) => Object.keys(await engine('GET', `${prefix}-chunks-*`)).sort()
+
+    it('lies in one new index afterwards, of the size that is configured now', async () => {
+      const prefix = newPrefix()
+      await using index = await open(prefix)
+      await index.createCollection(collection)
+      await index.put(document, [chunkOf(0, 'harbour')])
+      await using larger = await open(prefix, url, 3)
+      await rebuilt(larger)
+      expect(await indicesOf(prefix)).toEqual([`${prefix}-chunks-8-2`])
+      const settings = await engine('GET', `${prefix}-chunks-8-2/_settings`)
+      expect(settings[`${prefix}-chunks-8-2`].settings.index.number_of_shards).toBe('3')
+      expect(await engine('GET', `${prefix}-chunks-8-2/_alias`)).toEqual({
+        [`${prefix}-chunks-8-2`]: { aliases: { [`${prefix}-chunks`]: {}, [`${prefix}-chunks-8`]: { is_write_index: true } } },
+      })
+      await index.createCollection({ ...collection, collectionId: 'col_b' })
+      await rebuilt(index)
+      expect(await indicesOf(prefix)).toEqual([`${prefix}-chunks-8-3`])
+      expect([await found(index, 'harbour'), await found(index, 'about')]).toEqual([['chunk-0'], ['chunk-0']])
+    }, 120_000)
+
+    /** The engine, except that the first request whose path ends so waits for `before` and goes to `path`. */
+    async function detour(ending: string, path: string, before: () => Promise<void>): Promise<string> {
+      let isOver = false
+      const { hostname, port } = new URL(url)
+      server = createServer(async (incoming, outgoing) => {
+        let target = incoming.url!
+        if (!isOver && target.split('?')[0]!.endsWith(ending)) {
+          isOver = true
+          await before()
+          target = path
+        }
+        const { method = 'GET', headers } = incoming
+        const upstream = request(
+          { hostname, port, path: target, method, headers: { ...headers, host: `${hostname}:${port}` } },
+          (answer) => {
+            outgoing.writeHead(answer.statusCode!, answer.headers)
+            answer.pipe(outgoing)
+          },
+        )
+        upstream.on('error', () => outgoing.destroy())
+        incoming.pipe(upstream)
+      }).listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    }
+
+    it('has a write that reached the old index after it was copied', async () => {
+      const prefix = newPrefix()
+      await using index = await open(prefix)
+      await index.createCollection(collection)
+      await index.put(document, [chunkOf(0, 'harbour')])
+      let after: string | null = null
+      // A node that does not know yet of the new index sends the write to the old one, which has been copied.
+      const late = await detour('_bulk', `/${prefix}-chunks-8-1/_bulk?refresh=wait_for&routing=col_a`, async () => {
+        for (let i = 0; i < 2; i++) after = (await index.rebuild(after, termsOf, signal)).next
+      })
+      await using writer = await open(prefix, late)
+      await writer.put(document, [chunkOf(1, 'harbour')])
+      while (after !== null) after = (await index.rebuild(after, termsOf, signal)).next
+      expect(await found(index, 'harbour')).toEqual(['chunk-0', 'chunk-1'])
+      expect(await index.ordinals('col_a', 'doc_1', 'g1')).toEqual([0, 1])
+      expect(await indicesOf(prefix)).toEqual([`${prefix}-chunks-8-2`])
+    }, 120_000)
+
+    it('has nothing of a document that was being deleted while it was copied', async () => {
+      const prefix = newPrefix()
+      await using index = await open(prefix)
+      await index.createCollection(collection)
+      await index.put(document, [chunkOf(0, 'harbour')])
+      let after: string | null = null
+      // The deletion had looked at the old index alone; it deletes there what has been copied and replaced since.
+      const slow = await detour('_delete_by_query', `/${prefix}-chunks-8-1/_delete_by_query?refresh=true&routing=col_a`, async () => {
+        for (let i = 0; i < 3; i++) after = (await index.rebuild(after, termsOf, signal)).next
+      })
+      await using deleter = await open(prefix, slow)
+      await deleter.deleteDocument('col_a', 'doc_1')
+      expect(await index.listGenerations('col_a', '', 10)).toEqual([])
+      expect(await found(index, 'harbour')).toEqual([])
+      expect(Object.keys(await engine('GET', `${prefix}-chunks/_alias`))).toEqual([`${prefix}-chunks-8-2`])
+    }, 120_000)
+
+    it('is taken up from the first layout, and has today’s afterwards', async () => {
+      const prefix = newPrefix()
+      const first = `${prefix}-chunks-8-1`
+      {
+        await using index = await open(prefix)
+        await index.createCollection(collection)
+        await index.put(document, [chunkOf(0, 'harbour')])
+      }
+      // As the first layout had it: fields were missing, and the graph had other parameters.
+      const { [first]: made } = await engine('GET', first)
+      const { context: _context, copied: _copied, ...properties } = structuredClone(made.mappings.properties)
+      properties.vector.index_options = { type: 'int8_hnsw', m: 8, ef_construction: 50 }
+      const [{ _id, _source }] = (await engine('POST', `${first}/_search`, { _source: { exclude_vectors: false } })).hits.hits
+      const { context: _kept, ...entry } = _source
+      await engine('DELETE', first)
+      await engine('PUT', first, {
+        settings: { number_of_shards: 1, number_of_replicas: 0, refresh_interval: '200ms' },
+        mappings: { ...made.mappings, properties },
+        aliases: made.aliases,
+      })
+      const words = [`${termMark('col_a')}harbour`]
+      await engine('PUT', `${first}/_doc/${encodeURIComponent(_id)}?routing=col_a&refresh=true`, { ...entry, words, grams: [] })
+
+      await using index = await open(prefix)
+      expect(await found(index, 'harbour')).toEqual(['chunk-0'])
+      await index.put(document, [chunkOf(1, 'harbour')])
+      const contexts: (string | null)[] = []
+      let after: string | null = null
+      do {
+        const step = await index.rebuild(
+          after,
+          (passages) => {
+            contexts.push(...passages.map(({ context }) => context))
+            return termsOf(passages)
+          },
+          signal,
+        )
+        after = step.next
+      } while (after !== null)
+      expect(contexts).toEqual([null, 'about'])
+      expect(await found(index, 'harbour')).toEqual(['chunk-0', 'chunk-1'])
+      const { [`${prefix}-chunks-8-2`]: now } = await engine('GET', `${prefix}-chunks-8-2`)
+      expect(now.mappings).toEqual(made.mappings)
+    }, 120_000)
+  })
+})

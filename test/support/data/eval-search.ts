@@ -1,0 +1,82 @@
+import { fuse, type SearchMode } from '../../../subgraphs/knowledge/domain/fuse.ts'
+import { grams, normaliseForEmbedding, queryTerms, words } from '../../../subgraphs/knowledge/domain/text-analysis.ts'
+import type { ChunkIndex } from '../../../subgraphs/knowledge/ports/chunk-index.ts'
+import { type EvalData, evalVectors, type Language } from './eval-vectors.ts'
+import { mean, ndcgAt10 } from './ndcg.ts'
+
+/** Standard deviation of a question's cosines by e5-small-ar-en, from the model's evaluation. */
+const SPREAD = 0.03
+/** Candidates of each leg, as the service asks for. */
+const CANDIDATES = 100
+/** The first run embeds 1,464 texts, which takes about a minute. */
+export const EMBEDDING_TIMEOUT_MS = 300_000
+
+export type Pool = Language | 'both'
+const POOLS = ['ar', 'en', 'both'] as const
+
+/** The benchmark's paragraphs and questions with their vectors, to be put into any chunk index and searched. */
+export class EvalSearch {
+  readonly #data: EvalData
+  readonly #vectors: readonly Float32Array[]
+
+  private constructor(data: EvalData, vectors: readonly Float32Array[]) {
+    this.#data = data
+    this.#vectors = vectors
+  }
+
+  static async of(data: EvalData): Promise<EvalSearch> {
+    const vectors = await evalVectors([
+      ...data.paragraphs.map(({ text }) => `passage: ${normaliseForEmbedding(text)}`),
+      ...data.questions.map(({ text }) => `query: ${normaliseForEmbedding(text)}`),
+    ])
+    return new EvalSearch(data, vectors)
+  }
+
+  /** A collection for each language and one for both, each named after its pool. */
+  async fill(index: ChunkIndex): Promise<void> {
+    for (const pool of POOLS) {
+      const members = this.#data.paragraphs
+        .map((paragraph, i) => ({ paragraph, vector: this.#vectors[i]! }))
+        .filter(({ paragraph }) => pool === 'both' || paragraph.lang === pool)
+      const chunks = members.map(({ paragraph: { id, lang, text }, vector }, ordinal) => ({
+        chunkId: id,
+        ordinal,
+        text,
+        headingPath: [],
+        context: '',
+        pageStart: null,
+        pageEnd: null,
+        charStart: 0,
+        charEnd: text.length,
+        language: lang,
+        vector,
+        words: words(text),
+        grams: grams(text),
+      }))
+      await index.createCollection({ organizationId: 'org_a', collectionId: pool, dimensions: chunks[0]!.vector.length })
+      await index.put({ organizationId: 'org_a', collectionId: pool, documentId: 'doc', generation: 'g', attributes: {} }, chunks)
+    }
+  }
+
+  /** For each question of a language the ids of the ten best paragraphs. */
+  async topTens(index: ChunkIndex, from: Language, pool: Pool, mode: SearchMode): Promise<readonly (readonly string[])[]> {
+    const signal = new AbortController().signal
+    const found: string[][] = []
+    for (const [i, { lang, text }] of this.#data.questions.entries()) {
+      if (lang !== from) continue
+      const vector = mode === 'lexical' ? null : this.#vectors[this.#data.paragraphs.length + i]!
+      const terms = mode === 'vector' ? { words: [], grams: [] } : queryTerms(text)
+      const query = { collectionId: pool, vector, ...terms, candidates: CANDIDATES, filter: null }
+      const hits = fuse(await index.search(query, signal), { spread: SPREAD, mode, limit: 10 })
+      found.push(hits.map(({ chunkId }) => chunkId))
+    }
+    return found
+  }
+
+  /** Mean over the questions of a language, in the order of `topTens`. */
+  ndcg(topTens: readonly (readonly string[])[], from: Language, pool: Pool): number {
+    const present = new Set(this.#data.paragraphs.filter(({ lang }) => pool === 'both' || lang === pool).map(({ id }) => id))
+    const asked = this.#data.questions.filter(({ lang }) => lang === from)
+    return mean(asked.map(({ paragraph_ids }, i) => ndcgAt10(topTens[i]!, new Set(paragraph_ids.filter((id) => present.has(id))))))
+  }
+}

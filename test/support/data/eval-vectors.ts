@@ -1,0 +1,78 @@
+import '../../../subgraphs/inference/adapters/embedded/no-telemetry.ts'
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Tokenizer } from '@huggingface/tokenizers'
+import * as ort from 'onnxruntime-node'
+
+const ROOT = join(import.meta.dirname, '../../..')
+const MODEL = join(ROOT, 'models/e5-small-ar-en')
+const CACHE = join(ROOT, 'node_modules/.cache/kis-eval')
+const DATA = join(ROOT, '../shared/eval/xquad-dev.json')
+const DIMENSIONS = 384
+const MAX_TOKENS = 512
+const END_OF_TEXT = 2
+
+export type Language = 'ar' | 'en'
+
+export interface EvalData {
+  readonly paragraphs: readonly { readonly id: string; readonly lang: Language; readonly title: string; readonly text: string }[]
+  readonly questions: readonly {
+    readonly id: string
+    readonly lang: Language
+    readonly text: string
+    readonly paragraph_ids: readonly string[]
+  }[]
+}
+
+/** The development half of XQuAD retrieval, or null where the shared folder is not beside the project. `KIS_REQUIRE_SHARED=1` makes that a failure. */
+export async function evalData(): Promise<EvalData | null> {
+  if (existsSync(DATA)) return JSON.parse(await readFile(DATA, 'utf8')) as EvalData
+  if (process.env.KIS_REQUIRE_SHARED === '1') throw new Error(`${DATA} is absent and KIS_REQUIRE_SHARED is set`)
+  return null
+}
+
+/**
+ * One vector of length 1 a text, by the project's own embedding model; `texts` have their prefix already. Kept under `node_modules/.cache`,
+ * keyed by the model's checksum and the texts, because embedding the whole set takes about a minute.
+ */
+export async function evalVectors(texts: readonly string[]): Promise<readonly Float32Array[]> {
+  const model = await readFile(join(MODEL, 'model.onnx'))
+  const key = createHash('sha256').update(model).update(JSON.stringify(texts)).digest('hex')
+  const file = join(CACHE, `${key}.f32`)
+  const flat = existsSync(file) ? await cached(file) : await embedAndKeep(model, texts, file)
+  return texts.map((_, i) => flat.subarray(i * DIMENSIONS, (i + 1) * DIMENSIONS))
+}
+
+async function cached(file: string): Promise<Float32Array> {
+  const bytes = await readFile(file)
+  return new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength))
+}
+
+async function embedAndKeep(model: Buffer, texts: readonly string[], file: string): Promise<Float32Array> {
+  const json = async (name: string) => JSON.parse(await readFile(join(MODEL, name), 'utf8')) as object
+  const tokenizer = new Tokenizer(await json('tokenizer.json'), await json('tokenizer_config.json'))
+  const session = await ort.InferenceSession.create(model, { intraOpNumThreads: 1, interOpNumThreads: 1 })
+  const flat = new Float32Array(texts.length * DIMENSIONS)
+  for (const [i, text] of texts.entries()) {
+    const all = tokenizer.encode(text).ids
+    const ids = all.length > MAX_TOKENS ? [...all.slice(0, MAX_TOKENS - 1), END_OF_TEXT] : all
+    const shape = [1, ids.length]
+    const result = await session.run(
+      {
+        input_ids: new ort.Tensor('int64', BigInt64Array.from(ids, BigInt), shape),
+        attention_mask: new ort.Tensor('int64', new BigInt64Array(ids.length).fill(1n), shape),
+      },
+      ['neutral_embedding'],
+    )
+    flat.set(result.neutral_embedding!.data as Float32Array, i * DIMENSIONS)
+  }
+  await session.release()
+  await mkdir(CACHE, { recursive: true })
+  // Written beside and renamed, so that an interrupted run leaves no half of a file.
+  const partial = `${file}.${process.pid}`
+  await writeFile(partial, new Uint8Array(flat.buffer))
+  await rename(partial, file)
+  return flat
+}

@@ -1,0 +1,91 @@
+import { base64, type Caller, callerOf, type Json, newCollection, settled } from '../client.ts'
+import { type Service, startEmbedded } from '../processes/service.ts'
+import type { EvalData, Language } from './eval-vectors.ts'
+import { mean, ndcgAt10 } from './ndcg.ts'
+
+export type Pool = Language | 'both'
+
+/** Language of the questions, language of the paragraphs, and the nDCG@10 that must be reached. */
+export const DIRECTIONS: readonly (readonly [from: Language, pool: Pool, bar: number])[] = [
+  ['ar', 'ar', 0.97],
+  ['en', 'en', 0.98],
+  ['ar', 'en', 0.83],
+  ['en', 'ar', 0.9],
+  ['ar', 'both', 0.85],
+  ['en', 'both', 0.91],
+]
+
+/** Calls of one client at once; uploads are admitted four at a time. */
+const PARALLEL = 4
+/** Every paragraph is embedded twice, which takes minutes on a busy machine. */
+const INGESTION_MS = 300_000
+
+/** A running service that holds the paragraphs of the retrieval benchmark: one collection for each language and one for both. */
+export class Retrieval implements AsyncDisposable {
+  readonly #data: EvalData
+  readonly #service: Service
+  readonly #caller: Caller
+  readonly #collections = new Map<Pool, string>()
+
+  private constructor(data: EvalData, service: Service) {
+    this.#data = data
+    this.#service = service
+    this.#caller = callerOf(service, service.key)
+  }
+
+  static async start(data: EvalData): Promise<Retrieval> {
+    const started = new Retrieval(data, await startEmbedded())
+    try {
+      await started.#fill()
+      return started
+    } catch (error) {
+      await started[Symbol.asyncDispose]()
+      throw error
+    }
+  }
+
+  /** Mean over all questions of a language. */
+  async ndcg(from: Language, pool: Pool): Promise<number> {
+    const { paragraphs, questions } = this.#data
+    const present = new Set(paragraphs.filter(({ lang }) => pool === 'both' || lang === pool).map(({ id }) => id))
+    const asked = questions.filter(({ lang }) => lang === from)
+    const scores = await inParallel(asked, async ({ text, paragraph_ids }) => {
+      const { body } = await this.#caller.rest('POST', `/v1/collections/${this.#collections.get(pool)}/search`, { query: text })
+      const found = body.data.map((hit: Json) => hit.file.file_name.replace('.txt', ''))
+      return ndcgAt10(found, new Set(paragraph_ids.filter((id) => present.has(id))))
+    })
+    return mean(scores)
+  }
+
+  async #fill(): Promise<void> {
+    for (const pool of ['ar', 'en', 'both'] as const) this.#collections.set(pool, (await newCollection(this.#caller)).id)
+    const attached = await inParallel(this.#data.paragraphs, async ({ id, lang, text }) => {
+      const { body } = await this.#caller.rest('POST', '/v1/files', { file_name: `${id}.txt`, content_base64: base64(text) })
+      const collections = [this.#collections.get(lang)!, this.#collections.get('both')!]
+      return Promise.all(
+        collections.map(async (collection) => {
+          const document = await this.#caller.rest('POST', `/v1/collections/${collection}/documents`, { file_id: body.message.id })
+          return { collection, document: document.body.id as string }
+        }),
+      )
+    })
+    for (const { collection, document } of attached.flat()) {
+      const { status } = await settled(this.#caller, collection, document, INGESTION_MS)
+      if (status !== 'ready') throw new Error(`${document} ${status}`)
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#service.close()
+  }
+}
+
+async function inParallel<T, R>(items: readonly T[], run: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = []
+  let next = 0
+  const worker = async () => {
+    for (let i = next++; i < items.length; i = next++) results[i] = await run(items[i]!)
+  }
+  await Promise.all(Array.from({ length: PARALLEL }, worker))
+  return results
+}

@@ -1,0 +1,447 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { deflateSync } from 'node:zlib'
+import { Document, HeadingLevel, Packer, Paragraph, Table, TableCell, TableRow } from 'docx'
+import fc from 'fast-check'
+import PDFDocument from 'pdfkit'
+import { readZip, writeZip, type ZipEntry } from './zip-file.ts'
+
+export interface FileToRead {
+  readonly name: string
+  readonly bytes: Buffer
+}
+
+/** Documents of others, where this machine has them; they are read and never copied. */
+const CORPUS = new URL('../../../../shared/corpus/', import.meta.url)
+/** Larger seeds take the time of many small ones. */
+const MAX_SEED_BYTES = 400_000
+/** What an archive begins with; the corpus has documents of Word that are none. */
+const ARCHIVE = 'PK\x03\x04'
+const READ = /\.(docx|pdf|html|md|txt|csv|json)$/
+
+/** Small documents of each format, made here, and those of the corpus that are small enough. */
+export async function seedFiles(): Promise<readonly FileToRead[]> {
+  const corpus = existsSync(CORPUS) ? readdirSync(CORPUS).filter((name) => READ.test(name) && name !== 'manifest.json') : []
+  return [
+    { name: 'made.docx', bytes: await madeDocx() },
+    { name: 'made.pdf', bytes: await madePdf() },
+    { name: 'plain.pdf', bytes: PLAIN_PDF },
+    { name: 'made.html', bytes: Buffer.from(HTML) },
+    { name: 'made.md', bytes: Buffer.from(MARKDOWN) },
+    { name: 'made.csv', bytes: Buffer.from('city,people\n"Muscat, old",1\nصور,2\n') },
+    { name: 'made.json', bytes: Buffer.from('{"a":[1,{"b":"صور"},null],"c":"text"}') },
+    { name: 'made.txt', bytes: Buffer.from('\ufeffThe harbour of Sur.\r\n\r\nبني ميناء صور.', 'utf16le') },
+    ...corpus
+      .filter((name) => statSync(new URL(name, CORPUS)).size <= MAX_SEED_BYTES)
+      .map((name) => ({ name, bytes: readFileSync(new URL(name, CORPUS)) })),
+  ]
+}
+
+function madeDocx(): Promise<Buffer> {
+  const row = (...cells: string[]) => new TableRow({ children: cells.map((text) => new TableCell({ children: [new Paragraph(text)] })) })
+  const children = [
+    new Paragraph({ text: 'Report', heading: HeadingLevel.HEADING_1 }),
+    new Paragraph({ text: 'كانت النتائج جيدة للغاية.', bidirectional: true }),
+    new Paragraph({ text: 'First', bullet: { level: 0 } }),
+    new Table({ rows: [row('City', 'People'), row('Sur', '120,000')] }),
+  ]
+  return Packer.toBuffer(new Document({ sections: [{ children }] }))
+}
+
+function madePdf(): Promise<Buffer> {
+  const pdf = new PDFDocument()
+  const pieces: Buffer[] = []
+  pdf.on('data', (piece: Buffer) => pieces.push(piece))
+  const { promise, resolve } = Promise.withResolvers<Buffer>()
+  pdf.on('end', () => resolve(Buffer.concat(pieces)))
+  pdf.text('A report').text('The harbour of Sur was built in 1931. '.repeat(20))
+  pdf.addPage().text('Second page.')
+  pdf.end()
+  return promise
+}
+
+/** Nothing in it is compressed, so that a change of its text is a change of what it says. */
+const PLAIN_PDF = Buffer.from(`%PDF-1.7
+1 0 obj <</Type/Catalog/Pages 2 0 R/Outlines 6 0 R/AcroForm <</Fields[7 0 R]>>/Names <</Dests 8 0 R>>>> endobj
+2 0 obj <</Type/Pages/Kids[3 0 R]/Count 1>> endobj
+3 0 obj <</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>/XObject<</X1 9 0 R>>>>/Annots[7 0 R]>> endobj
+4 0 obj <</Length 66>>
+stream
+BT /F1 12 Tf 50 700 Td (The harbour of Sur) Tj ET /X1 Do q 1 0 0 1 0 0 cm Q
+endstream endobj
+5 0 obj <</Type/Font/Subtype/Type1/BaseFont/Helvetica/ToUnicode 10 0 R>> endobj
+6 0 obj <</Type/Outlines/First 11 0 R/Last 11 0 R/Count 1>> endobj
+7 0 obj <</Type/Annot/Subtype/Widget/FT/Tx/T(name)/V(value)/Rect[0 0 9 9]/Parent 7 0 R>> endobj
+8 0 obj <</Names[(a) [3 0 R /Fit]]/Kids[8 0 R]>> endobj
+9 0 obj <</Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</X1 9 0 R>>>>/Length 6>>
+stream
+/X1 Do
+endstream endobj
+10 0 obj <</Length 120>>
+stream
+/CIDInit /ProcSet findresource begin begincmap 1 begincodespacerange <00> <ff> endcodespacerange 1 beginbfrange <00> <ff> <0000> endbfrange endcmap
+endstream endobj
+11 0 obj <</Title(One)/Parent 6 0 R/Dest[3 0 R /Fit]/Next 11 0 R>> endobj
+trailer <</Size 12/Root 1 0 R/Prev 0>>
+%%EOF`)
+
+const HTML = `<!doctype html><html lang="ar"><head><meta charset="utf-8"><title>Made</title></head><body><nav>menu</nav><h1>Report</h1><p>The <b>harbour</b> of Sur.</p>
+<table><tr><th>City<th>People<tr><td colspan="2">Sur<td rowspan="3">1</table><ul><li>One<li>Two</ul><pre>code</pre><!-- note --><p style="display: none">hidden &amp; gone &#x41;</p></body></html>`
+const MARKDOWN = `# Report\n\nThe *harbour* of **Sur** [link](http://x "t") ![i](y).\n\n- one\n  - two\n\n| City | People |\n|---|---|\n| Sur | 1 |\n\n\`\`\`js\ncode\n\`\`\`\n\n> quote\n\n<div>html</div>\n\n[a]: http://b\n`
+
+/** Any of the seeds with some of it spoiled, in the ways of its format and as bytes. */
+export function spoiledFile(seeds: readonly FileToRead[]): fc.Arbitrary<FileToRead> {
+  return fc.constantFrom(...seeds).chain(({ name, bytes }) => {
+    const own =
+      name.endsWith('.docx') && bytes.toString('latin1', 0, 4) === ARCHIVE
+        ? spoiledDocx(bytes)
+        : name.endsWith('.pdf')
+          ? spoiledPdf(bytes)
+          : spoiledText(bytes, name)
+    return fc
+      .oneof(
+        { arbitrary: own, weight: 5 },
+        { arbitrary: own.chain(spoiledBytes), weight: 1 },
+        { arbitrary: spoiledBytes(bytes), weight: 1 },
+      )
+      .map((spoiled) => ({ name, bytes: spoiled }))
+  })
+}
+
+const at = (length: number) => fc.nat({ max: Math.max(0, length - 1) })
+
+/** Cut, torn, flipped, doubled. */
+function spoiledBytes(bytes: Buffer): fc.Arbitrary<Buffer> {
+  const { length } = bytes
+  return fc.oneof(
+    at(length).map((end) => bytes.subarray(0, end)),
+    fc
+      .tuple(at(length), fc.integer({ min: 1, max: 2_000 }))
+      .map(([from, count]) => Buffer.concat([bytes.subarray(0, from), bytes.subarray(from + count)])),
+    fc.array(fc.tuple(at(length), fc.nat({ max: 255 })), { minLength: 1, maxLength: 30 }).map((changes) => {
+      const copy = Buffer.from(bytes)
+      for (const [place, byte] of changes) if (place < length) copy[place] = byte
+      return copy
+    }),
+    fc
+      .tuple(at(length), at(length), fc.integer({ min: 1, max: 3_000 }))
+      .map(([from, to, count]) => Buffer.concat([bytes.subarray(0, to), bytes.subarray(from, from + count), bytes.subarray(to)])),
+  )
+}
+
+const EVIL_XML = [
+  '<!DOCTYPE w [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;"><!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;">]>',
+  '<!DOCTYPE w [<!ENTITY x SYSTEM "file:///etc/passwd">]>',
+  '<!DOCTYPE w SYSTEM "http://127.0.0.1:1/x.dtd">',
+]
+const XML_PIECES = [
+  ...[
+    '&c;',
+    '&x;',
+    '&#0;',
+    '&#xFFFFFFFF;',
+    '&amp',
+    ']]>',
+    '<![CDATA[',
+    '<!--',
+    '<?xml',
+    '</w:body>',
+    '</w:p>',
+    '<w:p>',
+    '<w:tbl>',
+    '<w:tr>',
+  ],
+  ...[
+    '<w:r><w:t>x</w:t></w:r>',
+    '<w:gridSpan w:val="1000000000"/>',
+    '<w:vMerge/>',
+    '<w:numPr><w:numId w:val="-1"/></w:numPr>',
+    '<w:outlineLvl w:val="99999"/>',
+  ],
+  ...[
+    '<w:sdt><w:sdtContent>',
+    '<w:txbxContent><w:p>',
+    '<mc:AlternateContent><mc:Choice>',
+    '<w:footnoteReference w:id="1"/>',
+    '<w:pStyle w:val="__proto__"/>',
+    '\u0000',
+  ],
+]
+const NAMES = [
+  '../../x',
+  '/etc/passwd',
+  'word/document.xml',
+  'word\\document.xml',
+  '__proto__',
+  'a'.repeat(60_000),
+  '',
+  'word/_rels/document.xml.rels',
+  '[Content_Types].xml',
+]
+
+function spoiledDocx(bytes: Buffer): fc.Arbitrary<Buffer> {
+  const entries = readZip(bytes)
+  const main = entries.findIndex(({ name }) => name === 'word/document.xml')
+  const which = fc.oneof(
+    { arbitrary: fc.constant(Math.max(0, main)), weight: 3 },
+    { arbitrary: fc.nat({ max: entries.length - 1 }), weight: 2 },
+  )
+  const replaced = (index: number, entry: ZipEntry) => writeZip(entries.with(index, entry))
+  const changed = (change: (xml: string, place: number) => string) =>
+    fc.tuple(which, fc.double({ min: 0, max: 1, noNaN: true })).map(([index, share]) => {
+      const xml = entries[index]!.content.toString()
+      return replaced(index, { name: entries[index]!.name, content: Buffer.from(change(xml, Math.floor(xml.length * share))) })
+    })
+  return fc.oneof(
+    fc
+      .constantFrom(...EVIL_XML)
+      .chain((evil) => changed((xml) => xml.replace(/^(<\?xml[^>]*>)?/, `$1${evil}`).replace('<w:t', '<w:t>&c;&x;</w:t><w:t'))),
+    fc.tuple(fc.constantFrom(...XML_PIECES), fc.constantFrom(1, 10, 3_000, 30_000)).chain(([piece, times]) =>
+      changed((xml, place) => {
+        const tag = xml.indexOf('<', place)
+        return xml.slice(0, tag) + piece.repeat(times) + xml.slice(tag)
+      }),
+    ),
+    fc.integer({ min: 1, max: 3_000 }).chain((count) => changed((xml, place) => xml.slice(0, place) + xml.slice(place + count))),
+    fc
+      .constantFrom('0', '-1', '1e9', '99999999999999999999', '__proto__', 'rId1')
+      .chain((value) => changed((xml, place) => xml.slice(0, place) + xml.slice(place).replace(/="[^"]*"/, `="${value}"`))),
+    fc
+      .tuple(
+        which,
+        fc.record(
+          {
+            size: fc.constantFrom(0, 1, 2 ** 31, 2 ** 32 - 1),
+            method: fc.constantFrom(0, 8, 9, 12, 99),
+            flags: fc.constantFrom(0, 1, 8, 0x800),
+          },
+          { requiredKeys: [] },
+        ),
+      )
+      .map(([index, claim]) => replaced(index, { ...entries[index]!, claim })),
+    fc
+      .tuple(which, fc.constantFrom(0, 1, 2 ** 20, 2 ** 32 - 1))
+      .map(([index, packedSize]) => replaced(index, { ...entries[index]!, claim: { packedSize } })),
+    fc.tuple(which, fc.constantFrom(...NAMES)).map(([index, name]) => replaced(index, { ...entries[index]!, name })),
+    which.map((index) => writeZip([...entries, entries[index]!, entries[index]!])),
+    which.map((index) => writeZip(entries.toSpliced(index, 1))),
+    fc
+      .tuple(which, fc.constantFrom(' ', 'a', '<w:p/>', '\u0000'))
+      .map(([index, unit]) => replaced(index, { name: entries[index]!.name, content: Buffer.alloc(20_000_000, unit) })),
+    fc
+      .constant(null)
+      .map(() =>
+        writeZip([...entries, ...Array.from({ length: 3_000 }, (_, i) => ({ name: `word/${i}.xml`, content: Buffer.from('<a/>') }))]),
+      ),
+    fc.constant(null).map(() => writeZip([...entries, { name: 'word/inner.docx', content: bytes }])),
+  )
+}
+
+const PDF_NUMBERS = ['-1', '0', '99999999999', '1e308', '-2147483649', '0.0000000001', '9'.repeat(400)]
+const PDF_PIECES = [
+  ...[
+    '[',
+    '<<',
+    '(',
+    '<',
+    '/',
+    'endobj',
+    'endstream',
+    'stream\n',
+    '% ',
+    '\u0000',
+    'R',
+    ' 0 obj',
+    '>>',
+    '\\(',
+    '/Kids[2 0 R]',
+    '/Parent 3 0 R',
+    '/First 11 0 R',
+  ],
+  ...[
+    'q ',
+    'BT ',
+    '/X1 Do ',
+    '[(a)-1e9(b)]TJ ',
+    '(a)Tj ',
+    '1e9 0 0 1e9 0 0 cm ',
+    'BI /W 99999 /H 99999 ID ',
+    '/Span BMC ',
+    '/F1 1e-9 Tf ',
+    '<0041>Tj ',
+  ],
+]
+const PDF_FILTERS = [
+  '/Filter/FlateDecode',
+  `/Filter[${'/FlateDecode'.repeat(60)}]`,
+  `/Filter[${'/ASCIIHexDecode/RunLengthDecode/LZWDecode/ASCII85Decode'.repeat(10)}]`,
+  '/Filter/JBIG2Decode',
+  '/Filter/JPXDecode',
+  '/Filter/CCITTFaxDecode/DecodeParms<</Columns 99999999 /Rows 99999999>>',
+  '/Filter/FlateDecode/DecodeParms<</Predictor 15/Columns 2147483647>>',
+  '/Filter/Crypt',
+]
+
+/** Read as Latin 1, in which each byte is a character. */
+function spoiledPdf(bytes: Buffer): fc.Arbitrary<Buffer> {
+  const text = bytes.toString('latin1')
+  const share = fc.double({ min: 0, max: 1, noNaN: true })
+  const changed = (pattern: RegExp, replacement: fc.Arbitrary<string>) =>
+    fc.array(fc.tuple(share, replacement), { minLength: 1, maxLength: 4 }).map((changes) => {
+      let made = text
+      for (const [where, value] of changes) {
+        const from = Math.floor(made.length * where)
+        made = made.slice(0, from) + made.slice(from).replace(pattern, () => value)
+      }
+      return Buffer.from(made, 'latin1')
+    })
+  const dictionary = (entries: fc.Arbitrary<string>) =>
+    changed(
+      /<<(?!<)/,
+      entries.map((entry) => `<<${entry}`),
+    )
+  return fc.oneof(
+    changed(/\b\d+\b/, fc.constantFrom(...PDF_NUMBERS)),
+    changed(
+      /\b\d+ 0 R/,
+      fc.nat({ max: 14 }).map((id) => `${id} 0 R`),
+    ),
+    changed(
+      /\/[A-Z][A-Za-z]+/,
+      fc.constantFrom(
+        '/Kids',
+        '/Parent',
+        '/Length',
+        '/Type',
+        '/Pages',
+        '/Page',
+        '/Contents',
+        '/ObjStm',
+        '/XRef',
+        '/Encrypt',
+        '/Prev',
+        '/__proto__',
+      ),
+    ),
+    changed(
+      /[\s]/,
+      fc.tuple(fc.constantFrom(...PDF_PIECES), fc.constantFrom(1, 50, 5_000, 50_000)).map(([piece, times]) => ` ${piece.repeat(times)} `),
+    ),
+    dictionary(fc.constantFrom(...PDF_FILTERS)),
+    dictionary(
+      fc.constantFrom(
+        '/Count 999999999',
+        '/Prev 0',
+        '/Prev 10',
+        '/XRefStm 0',
+        '/Length 99999999999',
+        '/Length -1',
+        '/Encrypt<</Filter/Standard/V 5/R 6/Length 256>>',
+        '/Rotate 7',
+        '/MediaBox[0 0 1e30 1e30]',
+        '/UserUnit 1e30',
+      ),
+    ),
+    fc.constantFrom('BT /F1 12 Tf (a) Tj ET\n', 'q ', '/X1 Do\n', '1 0 0 1 1 1 cm ', '\u0000', '( ').map((unit) => {
+      const data = deflateSync(Buffer.alloc(10_000_000, unit))
+      const packed = data.toString('latin1')
+      return Buffer.from(
+        text
+          .replace(/stream\r?\n[\s\S]*?endstream/, () => `stream\n${packed}\nendstream`)
+          .replace(/<<\s*\/Length \d+/, `<</Filter/FlateDecode/Length ${data.length}`),
+        'latin1',
+      )
+    }),
+    fc.constant(Buffer.concat([bytes, bytes])),
+  )
+}
+
+const TEXT_PIECES = [
+  ...[
+    '<!--',
+    '<',
+    '</',
+    '<div>',
+    '<table><tr><td>',
+    '<b><p>',
+    '<a href="',
+    '&#',
+    '&amp;',
+    '<svg><math>',
+    '<script>',
+    '<!DOCTYPE ',
+    '<li><ul>',
+    '<td colspan=100000 rowspan=100000>',
+    '<template>',
+  ],
+  ...[
+    '[',
+    '](',
+    '![',
+    '*',
+    '_',
+    '**a ',
+    '`',
+    '```\n',
+    '> ',
+    '- ',
+    '  - ',
+    '1. ',
+    '|',
+    '|-',
+    '\\',
+    '#',
+    '~',
+    '<x@y',
+    '[a]: ',
+    '\t',
+    '---\n',
+    '=\n',
+    '$$',
+    '[^1]',
+  ],
+  ...[
+    '{"a":',
+    '[[',
+    '"',
+    ',',
+    '"\n',
+    '\r',
+    '\r\n',
+    '\u0000',
+    '\ufeff',
+    '\u202e',
+    'ﷺ',
+    'ا\u064b',
+    '\u0301',
+    '😀',
+    '\u2028',
+    ' ',
+    '\n',
+    'a\n',
+    'x',
+    '\u001b[',
+  ],
+]
+const CHARSETS = ['utf-8', 'utf-16le', 'utf-7', 'x-user-defined', 'iso-2022-jp', 'windows-1256', 'gb18030', 'nonsense', '']
+
+function spoiledText(bytes: Buffer, name: string): fc.Arbitrary<Buffer> {
+  const pieces = fc.tuple(fc.constantFrom(...TEXT_PIECES), fc.constantFrom(1, 30, 2_000, 60_000))
+  const inserted = fc.array(fc.tuple(at(bytes.length), pieces), { minLength: 1, maxLength: 3 }).map((changes) => {
+    let made = bytes
+    for (const [place, [piece, times]] of changes)
+      made = Buffer.concat([made.subarray(0, place), Buffer.from(piece.repeat(times)), made.subarray(place)])
+    return made
+  })
+  const mixed = fc.array(pieces, { minLength: 2, maxLength: 4 }).map((all) => {
+    const unit = all.map(([piece]) => piece).join('')
+    return Buffer.from(unit.repeat(Math.ceil(200_000 / unit.length)))
+  })
+  const charset = fc.constantFrom(...CHARSETS).map((label) => Buffer.concat([Buffer.from(`<meta charset="${label}">`), bytes]))
+  return fc.oneof(
+    inserted,
+    inserted,
+    mixed,
+    name.endsWith('.html') ? charset : inserted,
+    fc.constant(Buffer.from(bytes.toString(), 'utf16le')),
+  )
+}

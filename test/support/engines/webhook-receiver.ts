@@ -1,0 +1,104 @@
+import { readFileSync } from 'node:fs'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import { Webhook } from 'standardwebhooks'
+import { parse } from 'yaml'
+import type { Json } from '../client.ts'
+
+/** A message as a receiver gets it, after its signature was verified. */
+export interface Received {
+  readonly id: string
+  readonly type: string
+  readonly timestamp: string
+  readonly data: Json
+  /** What it was answered. */
+  readonly status: number
+}
+
+/** What is answered to a message: a status; `silence`: nothing, for good. */
+export type Answering = (message: Omit<Received, 'status'>) => number | 'silence' | Promise<number>
+
+/**
+ * Receivers of webhooks on loopback, one for each path. Every message is verified by the library of Standard Webhooks and checked against `schema/events.yaml`; what does not pass is answered 400 and kept among the `faults`.
+ */
+export class WebhookReceiver implements AsyncDisposable {
+  readonly #server = createServer()
+  readonly #places = new Map<string, Place>()
+  readonly #checks = eventChecks()
+
+  static async start(): Promise<WebhookReceiver> {
+    const receiver = new WebhookReceiver()
+    receiver.#server.on('request', async (request, response) => {
+      const place = receiver.#places.get(request.url!)
+      if (!place) return void response.writeHead(404).end()
+      const pieces: Buffer[] = []
+      for await (const piece of request) pieces.push(piece)
+      await receiver.#take(place, Buffer.concat(pieces).toString(), request.headers as Record<string, string>, response)
+    })
+    await new Promise<void>((resolve) => receiver.#server.listen(0, '127.0.0.1', resolve))
+    return receiver
+  }
+
+  /** For `KIS_EGRESS_ALLOW`. */
+  get host(): string {
+    return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  at(path: string): Place {
+    const place = new Place(`http://${this.host}${path}`)
+    this.#places.set(path, place)
+    return place
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+
+  async #take(place: Place, body: string, headers: Record<string, string>, response: ServerResponse): Promise<void> {
+    const id = headers['webhook-id']!
+    try {
+      const { type, timestamp, data } = new Webhook(place.secret).verify(body, headers) as Omit<Received, 'id' | 'status'>
+      const check = this.#checks.get(type)
+      if (!check?.(data)) throw new Error(`${type}: ${JSON.stringify(check?.errors)}`)
+      const message = { id, type, timestamp, data }
+      const answer = await place.answering(message)
+      if (answer === 'silence') return void place.unanswered.push(message.id)
+      place.received.push({ ...message, status: answer })
+      response
+        .writeHead(answer, { 'content-type': 'text/plain', ...(place.location && { location: place.location }) })
+        .end(`answered ${answer}`)
+    } catch (error) {
+      place.faults.push(error)
+      response.writeHead(400).end()
+    }
+  }
+}
+
+export class Place {
+  readonly url: string
+  secret = ''
+  /** Where answers of 3xx lead. */
+  location = ''
+  answering: Answering = () => 204
+  readonly received: Received[] = []
+  readonly unanswered: string[] = []
+  readonly faults: unknown[] = []
+
+  constructor(url: string) {
+    this.url = url
+  }
+
+  /** Those that were answered 2xx. */
+  get taken(): readonly Received[] {
+    return this.received.filter(({ status }) => status < 300)
+  }
+}
+
+/** What checks the data of an event of `schema/events.yaml`, by type. */
+export function eventChecks(): ReadonlyMap<string, ValidateFunction> {
+  const events = parse(readFileSync(new URL('../../../schema/events.yaml', import.meta.url), 'utf8'), { merge: true })
+  const ajv = new Ajv2020({ allowUnionTypes: true })
+  return new Map(Object.entries<Json>(events).map(([type, { data }]) => [type, ajv.compile(data)]))
+}

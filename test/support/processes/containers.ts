@@ -1,0 +1,206 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFileSync, globSync, linkSync, mkdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parse } from 'yaml'
+
+export const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+
+/** What the tests need of a service in `docker-compose.yml`. */
+export interface ComposeService {
+  readonly image: string
+  readonly build?: string
+  readonly command: readonly string[]
+  readonly environment: Readonly<Record<string, string>>
+  readonly ports?: readonly string[]
+  readonly volumes?: readonly (string | { readonly source: string; readonly target: string; readonly read_only?: boolean })[]
+  readonly networks: readonly string[]
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>
+  readonly profiles?: readonly string[]
+  readonly stop_grace_period?: string
+  readonly restart?: string
+  readonly read_only?: boolean
+  readonly cap_drop?: readonly string[]
+  readonly security_opt?: readonly string[]
+  readonly mem_limit?: string
+  readonly healthcheck?: { readonly test: readonly string[] }
+  readonly container_name?: string
+}
+
+export interface Compose {
+  readonly services: Readonly<Record<string, ComposeService>>
+  readonly networks: Readonly<Record<string, { readonly internal?: boolean }>>
+}
+
+/** The compose file with the variables put in. @throws {Error} one that it requires is missing. */
+export function readCompose(variables: Readonly<Record<string, string>>): Compose {
+  const fill = (node: unknown): unknown => {
+    if (typeof node === 'string') return interpolate(node, variables)
+    if (Array.isArray(node)) return node.map(fill)
+    if (typeof node !== 'object' || node === null) return node
+    return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, fill(value)]))
+  }
+  return fill(parse(readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8'), { merge: true })) as Compose
+}
+
+/** As Compose does, for the forms that the file uses: `$$`, `${NAME:-default}`, `${NAME:?message}`. */
+export function interpolate(text: string, variables: Readonly<Record<string, string>>): string {
+  return text.replace(/\$(?:(\$)|\{(\w+):([-?])([^}]*)\})?/g, (form, dollar, name, kind, rest) => {
+    if (dollar) return '$'
+    if (!name) throw new Error(`a form of interpolation that is not read here: ${text}`)
+    const value = variables[name]
+    if (value) return value
+    if (kind === '?') throw new Error(`required variable ${name} ${rest}`)
+    return form && rest
+  })
+}
+
+/** What the last stage of the `Dockerfile` makes of a container. */
+export interface Image {
+  readonly bases: readonly string[]
+  /** Commands in exec form that its building ends with. */
+  readonly built: readonly (readonly string[])[]
+  readonly environment: Readonly<Record<string, string>>
+  readonly labels: Readonly<Record<string, string>>
+  readonly user: string
+  readonly stopSignal: string
+  readonly port: number
+  readonly healthCheck: readonly string[]
+  readonly entrypoint: readonly string[]
+  readonly command: readonly string[]
+}
+
+export function readDockerfile(): Image {
+  const instructions = readFileSync(join(ROOT, 'Dockerfile'), 'utf8')
+    .replace(/^#.*\n/gm, '')
+    .replace(/\\\n/g, ' ')
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(Boolean)
+  const last = instructions.slice(instructions.findLastIndex((line) => line.startsWith('FROM ')))
+  const argumentsOf = (name: string, among = last) =>
+    among.filter((line) => line.startsWith(`${name} `)).map((line) => line.slice(name.length + 1).trim())
+  const only = (name: string) => argumentsOf(name).at(-1)!
+  const pairs = (name: string) =>
+    Object.fromEntries(
+      [
+        ...argumentsOf(name)
+          .join(' ')
+          .matchAll(/([\w.]+)=(?:"([^"]*)"|(\S+))/g),
+      ].map((match) => [match[1]!, match[2] ?? match[3]!]),
+    )
+  return {
+    bases: argumentsOf('FROM', instructions).map((from) => from.split(' ')[0]!),
+    built: argumentsOf('RUN', instructions).flatMap((run) => (run.startsWith('[') ? [JSON.parse(run)] : [])),
+    environment: pairs('ENV'),
+    labels: pairs('LABEL'),
+    user: only('USER'),
+    stopSignal: only('STOPSIGNAL'),
+    port: Number(only('EXPOSE')),
+    healthCheck: JSON.parse(only('HEALTHCHECK').replace(/^.*?CMD /, '')),
+    entrypoint: JSON.parse(only('ENTRYPOINT')),
+    command: JSON.parse(only('CMD')),
+  }
+}
+
+/** Whether `.dockerignore` lets a path of the project into the image: the last pattern that fits it, or a folder above it, decides. */
+export function reachesImage(path: string): boolean {
+  const steps = path.split('/')
+  const paths = steps.map((_, i) => steps.slice(0, i + 1).join('/'))
+  const last = IGNORE_RULES.findLast(({ pattern }) => paths.some((prefix) => pattern.test(prefix)))
+  return last === undefined || last.isException
+}
+
+const IGNORE_RULES = readFileSync(join(ROOT, '.dockerignore'), 'utf8')
+  .split('\n')
+  .filter((line) => line && !line.startsWith('#'))
+  .map((line) => ({ isException: line.startsWith('!'), pattern: patternOf(line.replace(/^!/, '')) }))
+
+/** `**` is any folders, `*` any characters of one name, its dot too. */
+function patternOf(glob: string): RegExp {
+  const source = glob.replace(/[.+?^$()[\]{}|\\]/g, '\\$&').replace(/\*\*\/|\*/g, (stars) => (stars === '*' ? '[^/]*' : '(?:.*/)?'))
+  return new RegExp(`^${source}$`)
+}
+
+/** Every file of the project that becomes one of the image. */
+export const imageFiles = () => filesUnder(ROOT).filter(reachesImage)
+
+/** Lays the image's `/app` out in a folder: its files, and the packages that `npm ci` leaves there without those for development and optional ones. */
+export function layOutImage(folder: string): void {
+  for (const file of imageFiles()) place(join(ROOT, file), join(folder, file))
+  const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
+    packages: Readonly<Record<string, { readonly dev?: boolean; readonly optional?: boolean; readonly devOptional?: boolean }>>
+  }
+  for (const [path, { dev, optional, devOptional }] of Object.entries(packages)) {
+    if (!path || dev || optional || devOptional) continue
+    for (const file of filesUnder(join(ROOT, path))) place(join(ROOT, path, file), join(folder, path, file))
+  }
+}
+
+/** The same bytes under another name where the file system can do that; there are some hundred megabytes. */
+function place(from: string, to: string): void {
+  mkdirSync(dirname(to), { recursive: true })
+  try {
+    linkSync(from, to)
+  } catch {
+    copyFileSync(from, to)
+  }
+}
+
+/** Their paths from the folder, without packages, history and data. */
+export function filesUnder(folder: string): readonly string[] {
+  return globSync('**', { cwd: folder, withFileTypes: true, exclude: ({ name }) => ['node_modules', '.git', 'data'].includes(name) })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)))
+}
+
+/** How many milliseconds a duration such as `40s` is. */
+export function durationMs(text: string): number {
+  const match = /^(\d+)(ms|s|m)$/.exec(text)
+  if (!match) throw new Error(`not a duration: ${text}`)
+  return Number(match[1]) * { ms: 1, s: 1_000, m: 60_000 }[match[2] as 'ms' | 's' | 'm']
+}
+
+/** A container's process on this machine, with its own environment and nothing else. */
+export class ContainerProcess {
+  readonly #child: ChildProcess
+  readonly #environment: Readonly<Record<string, string>>
+  output = ''
+
+  constructor(command: readonly string[], environment: Readonly<Record<string, string>>, folder: string) {
+    // `node` is the one that runs the tests, as it is the base's in the image.
+    this.#environment = { PATH: `${dirname(process.execPath)}:/usr/bin:/bin`, ...environment }
+    this.#child = spawn(command[0]!, command.slice(1), { cwd: folder, env: this.#environment, stdio: ['ignore', 'pipe', 'pipe'] })
+    for (const stream of [this.#child.stdout!, this.#child.stderr!]) {
+      stream.on('data', (text) => {
+        this.output = (this.output + text).slice(-100_000)
+      })
+    }
+  }
+
+  /** Null while it runs; the signal's name where one ended it. */
+  get exitCode(): number | string | null {
+    return this.#child.exitCode ?? this.#child.signalCode
+  }
+
+  /** Runs a command beside it, as `docker exec` does, and gives its exit code. */
+  run(command: readonly string[], more: Readonly<Record<string, string>> = {}): Promise<number> {
+    return new Promise((resolve) => {
+      execFile(command[0]!, command.slice(1), { env: { ...this.#environment, ...more } }, (error) =>
+        resolve(error ? Number(error.code ?? 1) : 0),
+      )
+    })
+  }
+
+  /** Its exit code, or the signal that ended it: SIGKILL after the grace period, as Docker does. */
+  async stop(signal: string, graceMs: number): Promise<number | string | null> {
+    if (this.exitCode !== null) return this.exitCode
+    const exit = once(this.#child, 'exit')
+    this.#child.kill(signal as NodeJS.Signals)
+    const kill = setTimeout(() => this.#child.kill('SIGKILL'), graceMs)
+    await exit
+    clearTimeout(kill)
+    return this.exitCode
+  }
+}

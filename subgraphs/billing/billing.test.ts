@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { graphql } from 'graphql'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { FileChecks } from '../common/adapters/sqlite/file-checks.ts'
+import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
 import { type Caller, type Principal, SCOPES } from '../common/identity/principal.ts'
 import { PRINCIPAL_FIELDS, type PrincipalAnswer, principalFrom } from '../common/identity/principal-answer.ts'
 import type { DocumentStore } from '../common/ports/document-store.ts'

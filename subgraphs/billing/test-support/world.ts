@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { FileChecks } from '../../common/adapters/sqlite/file-checks.ts'
+import { FileChecks } from '../../common/adapters/sqlite/full-checks.ts'
 import { Egress } from '../../common/egress/egress.ts'
 import type { Plan, Principal, Scope } from '../../common/identity/principal.ts'
 import type { DocumentStore } from '../../common/ports/document-store.ts'

@@ -10,9 +10,9 @@ import { silentLog } from '../common/process/log.ts'
 import { apiKeyFrom } from './accounts/domain/api-key.ts'
 import { MAX_ANCESTORS } from './accounts/use-cases/create-api-key.ts'
 import { type Billing, billingOn } from './billing.ts'
-import { openCollections } from './tables.ts'
 import { STORES } from './test-support/stores.ts'
 import { ManualClock, principalOf, SELF_HOSTED, SMALL_PLAN } from './test-support/world.ts'
+import { openCollections } from './use-cases/tables.ts'
 
 const WEBHOOKS = { egressAllowed: new Set<string>(), retryBackoffMs: 1_000 }
 const GATEWAY: Caller = { service: 'gateway' }

@@ -9,7 +9,7 @@ import type { Installation } from '../common/identity/installation.ts'
 import type { SharedClock } from '../common/link/shared-clock.ts'
 import { type Billing, type BillingRuntime, billingOn } from './billing.ts'
 import { type BillingConfig, billingFiles } from './config.ts'
-import { openCollections } from './tables.ts'
+import { openCollections } from './use-cases/tables.ts'
 
 export type { Billing, BillingRuntime } from './billing.ts'
 

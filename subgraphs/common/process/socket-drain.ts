@@ -1,7 +1,7 @@
 import { type ExecutionResult, GraphQLError } from 'graphql'
 import type { WebSocket } from 'ws'
 import { ServiceUnavailable } from '../errors.ts'
-import { endableIterator } from '../process/endable-iterator.ts'
+import { endableIterator } from './endable-iterator.ts'
 
 /** How often a draining server looks which sockets have nothing under way any more. */
 const LOOK_MS = 25

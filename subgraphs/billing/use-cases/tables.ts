@@ -1,10 +1,10 @@
-import type { ResidencyPolicy, Scope } from '../common/identity/principal.ts'
-import type { DocumentCollection, DocumentStore, IndexSpec } from '../common/ports/document-store.ts'
-import type { LedgerEntry } from './ledger/domain/ledger.ts'
-import type { UsageRecord } from './ledger/domain/usage.ts'
-import type { UsageTotal } from './ledger/domain/usage-total.ts'
-import type { Wallet } from './ledger/domain/wallet.ts'
-import type { WebhookDelivery, WebhookEndpoint, WebhookEventRecord, WebhookFeedRecord, WebhookLane } from './webhooks/domain/records.ts'
+import type { ResidencyPolicy, Scope } from '../../common/identity/principal.ts'
+import type { DocumentCollection, DocumentStore, IndexSpec } from '../../common/ports/document-store.ts'
+import type { LedgerEntry } from '../ledger/domain/ledger.ts'
+import type { UsageRecord } from '../ledger/domain/usage.ts'
+import type { UsageTotal } from '../ledger/domain/usage-total.ts'
+import type { Wallet } from '../ledger/domain/wallet.ts'
+import type { WebhookDelivery, WebhookEndpoint, WebhookEventRecord, WebhookFeedRecord, WebhookLane } from '../webhooks/domain/records.ts'
 
 /** A tenant. */
 export type Organization = {

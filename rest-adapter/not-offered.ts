@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
-import { KisError } from '../../subgraphs/common/errors.ts'
-import { MESSAGES_DIALECT } from '../messages/errors.ts'
+import { KisError } from '../subgraphs/common/errors.ts'
+import { MESSAGES_DIALECT } from './messages/errors.ts'
 
 const AGENTS = 'Make an agent with POST /v1/agents, and ask it with POST /v1/agents/{id}/runs, which can keep the conversation in a thread.'
 

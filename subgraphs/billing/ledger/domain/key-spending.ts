@@ -1,4 +1,4 @@
-import { MAX_NANO_USD } from '../../ledger/domain/money.ts'
+import { MAX_NANO_USD } from './money.ts'
 
 /** Days and months of UTC; `total` never begins anew. */
 export type SpendPeriod = 'day' | 'month' | 'total'

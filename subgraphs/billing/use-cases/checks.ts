@@ -1,7 +1,7 @@
-import { KisError } from '../common/errors.ts'
-import { MAX_NANO_USD, type Quantities, type Rates, UNITS } from './ledger/domain/money.ts'
-import type { RateCard } from './ledger/domain/rate-card.ts'
-import type { RateCardInput } from './ledger/holds/place-hold.ts'
+import { KisError } from '../../common/errors.ts'
+import { MAX_NANO_USD, type Quantities, type Rates, UNITS } from '../ledger/domain/money.ts'
+import type { RateCard } from '../ledger/domain/rate-card.ts'
+import type { RateCardInput } from '../ledger/holds/place-hold.ts'
 
 /** Longest name of an organization or a key, and longest reference of a top-up. */
 const MAX_NAME_CHARACTERS = 100

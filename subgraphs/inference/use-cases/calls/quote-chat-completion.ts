@@ -1,8 +1,8 @@
 import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
 import type { Model } from '../../domain/catalog.ts'
-import { admitChat } from '../calls/admit-chat.ts'
-import { withDeadline } from '../calls/deadline.ts'
+import { withDeadline } from '../deadline.ts'
 import type { AskContext, Deps } from '../deps.ts'
+import { admitChat } from './admit-chat.ts'
 
 /** What one model would cost at most. Amounts are nano-USD. */
 export interface QuotedModel {

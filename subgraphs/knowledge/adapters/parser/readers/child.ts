@@ -2,12 +2,12 @@
  * The process that reads one document: request on standard input, answer on standard output, then it ends. It runs without the service's
  * environment and may read the code it consists of and nothing else, without a network; it is killed when it takes too long or too much.
  */
-import './no-network.ts'
+import '../no-network.ts'
 import { Console } from 'node:console'
-import { ParseFailure } from '../../ports/document-parser.ts'
-import { DOCX, HTML, MARKDOWN, PDF, TEXT } from './media-types.ts'
-import { DocumentBuilder } from './readers/document-builder.ts'
-import { decodeRequest, encodeDocument, encodeFailure, type ParseRequest } from './wire.ts'
+import { ParseFailure } from '../../../ports/document-parser.ts'
+import { DOCX, HTML, MARKDOWN, PDF, TEXT } from '../media-types.ts'
+import { decodeRequest, encodeDocument, encodeFailure, type ParseRequest } from '../wire.ts'
+import { DocumentBuilder } from './document-builder.ts'
 
 // Libraries that print would break the answer on standard output.
 globalThis.console = new Console(process.stderr)
@@ -24,11 +24,11 @@ async function parse({ mediaType, limits }: ParseRequest, file: Uint8Array): Pro
   const builder = new DocumentBuilder(limits)
   let pageCount: number | null = null
   // Readers are loaded when they are needed: pdf.js alone takes longer to load than most texts take to read.
-  if (mediaType === PDF) pageCount = await (await import('./readers/read-pdf.ts')).readPdf(file, builder, limits)
-  else if (mediaType === DOCX) await (await import('./readers/read-docx.ts')).readDocx(file, builder, limits)
-  else if (mediaType === HTML) (await import('./readers/read-html.ts')).readHtml(file, builder)
-  else if (mediaType === MARKDOWN) (await import('./readers/read-markdown.ts')).readMarkdown(file, builder)
-  else if (mediaType === TEXT) (await import('./readers/read-text.ts')).readText(file, builder)
+  if (mediaType === PDF) pageCount = await (await import('./read-pdf.ts')).readPdf(file, builder, limits)
+  else if (mediaType === DOCX) await (await import('./read-docx.ts')).readDocx(file, builder, limits)
+  else if (mediaType === HTML) (await import('./read-html.ts')).readHtml(file, builder)
+  else if (mediaType === MARKDOWN) (await import('./read-markdown.ts')).readMarkdown(file, builder)
+  else if (mediaType === TEXT) (await import('./read-text.ts')).readText(file, builder)
   else throw new ParseFailure('unsupported_type', `Files of type ${mediaType} are not read.`)
   if (builder.isEmpty) {
     throw mediaType === DOCX

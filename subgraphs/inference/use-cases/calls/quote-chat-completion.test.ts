@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
-import { createChatCompletion } from '../calls/create-chat-completion.ts'
+import { createChatCompletion } from './create-chat-completion.ts'
 import { quoteChatCompletion } from './quote-chat-completion.ts'
 
 const hello = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }

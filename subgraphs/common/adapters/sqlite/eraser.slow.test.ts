@@ -8,7 +8,7 @@ import { rawCopies } from '../../../../test/support/data/raw-files.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
 import type { DocumentStore } from '../../ports/document-store.ts'
 import { silentLog } from '../../process/log.ts'
-import { openSqliteDocumentStore } from './document-store.ts'
+import { openSqliteDocumentStore } from './documents/document-store.ts'
 
 const SECRET = 'ZQsecretسرّي'
 /** Long enough for several attempts of the eraser. */

@@ -277,7 +277,7 @@ class Start {
     const blobs = { path: ofKnowledge.blobs, schemaVersion: BLOB_FILE.schemaVersion, isDerived: false }
     const index = { path: ofKnowledge.index, schemaVersion: INDEX_VERSION, isDerived: true }
     return [
-      ...(opens('billing') && !billing.mongodb ? [documents(billingFiles(billing.dataDir).documents)] : []),
+      ...(opens('billing') && !billing.mongodb ? [documents(billingFiles(billing.dataDirectory).documents)] : []),
       ...(opens('knowledge') && !knowledge.mongodb ? [documents(ofKnowledge.documents), blobs] : []),
       ...(opens('knowledge') && !knowledge.elasticsearch ? [index] : []),
       ...(opens('inference') && !inference.mongodb ? [documents(inferenceFiles(inference.dataDirectory).documents)] : []),

@@ -51,7 +51,7 @@ const PING_TIMEOUT_MS = 1_500
 /** Billing on any document store, which it closes at its end. `isExclusive`: no other process has the store, which is in `files`. Background work begins when the store is open. */
 export function billingOn(
   open: () => Promise<DocumentStore>,
-  config: Omit<BillingConfig, 'dataDir' | 'mongodb'>,
+  config: Omit<BillingConfig, 'dataDirectory' | 'mongodb'>,
   {
     installationId,
     clock,

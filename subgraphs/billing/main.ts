@@ -23,9 +23,9 @@ export interface BillingStart extends Omit<BillingRuntime, 'installationId'> {
 
 /** Billing on its own database, which it opens in the background; disposing it closes both. MongoDB's clock is its clock. */
 export function createBilling(config: BillingConfig, { folder, secretFingerprint, ...runtime }: BillingStart): Billing {
-  const { dataDir, mongodb } = config
+  const { dataDirectory, mongodb } = config
   const { clock, ids, log } = runtime
-  const file = billingFiles(dataDir).documents
+  const file = billingFiles(dataDirectory).documents
   const kinds = kindsOf(openCollections)
   let installation: Installation | undefined
   const open = async () => {

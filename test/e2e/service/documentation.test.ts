@@ -5,17 +5,17 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
 const run = promisify(execFile)
-const README = readFileSync(new URL('../../../README.md', import.meta.url), 'utf8')
 /** Inside the project, so that `import 'openai'` finds the package. */
-const SCRIPT = new URL('../../../node_modules/.cache/readme-walk-through.mjs', import.meta.url)
+const SCRIPT = new URL('../../../node_modules/.cache/documentation-example.mjs', import.meta.url)
 
-function block(language: string, holding: string): string {
-  const found = [...README.matchAll(/```(\w+)\n([\s\S]*?)```/g)].find(([, kind, text]) => kind === language && text!.includes(holding))
-  if (!found) throw new Error(`the README has no ${language} block with ${holding}`)
+function block(page: string, language: string, holding: string): string {
+  const text = readFileSync(new URL(`../../../${page}`, import.meta.url), 'utf8')
+  const found = [...text.matchAll(/```(\w+)\n([\s\S]*?)```/g)].find(([, kind, code]) => kind === language && code!.includes(holding))
+  if (!found) throw new Error(`${page} has no ${language} block with ${holding}`)
   return found[2]!
 }
 
-describe('the walk-through of the README', () => {
+describe('the examples of the documentation', () => {
   let service: Service
   beforeAll(async () => {
     service = await startEmbedded()
@@ -26,7 +26,7 @@ describe('the walk-through of the README', () => {
     text.replace(/kis_live_… +# the printed key/, service.key).replaceAll('http://127.0.0.1:4000', service.rest)
 
   it('works when pasted into a shell', async () => {
-    const { stdout, stderr } = await run('bash', ['-euc', here(block('sh', 'COLLECTION='))], { timeout: 60_000 })
+    const { stdout, stderr } = await run('bash', ['-euc', here(block('docs/guide/search.md', 'sh', 'COLLECTION='))], { timeout: 60_000 })
     expect(stderr).toBe('')
     expect(stdout).toContain('leave.md: ready')
     expect(stdout).toContain('travel.md: ready')
@@ -38,7 +38,7 @@ describe('the walk-through of the README', () => {
 
   it('has an agent over two languages that cites what it answers', async () => {
     mkdirSync(new URL('.', SCRIPT), { recursive: true })
-    writeFileSync(SCRIPT, here(block('js', "'/agents'")))
+    writeFileSync(SCRIPT, here(block('docs/guide/agents.md', 'js', "'/agents'")))
     const { stdout } = await run(process.execPath, [SCRIPT.pathname], {
       env: { ...process.env, KIS_API_KEY: service.key },
       timeout: 60_000,
@@ -52,7 +52,7 @@ describe('the walk-through of the README', () => {
 
   it('has a workflow over the same collection that chooses its way', async () => {
     mkdirSync(new URL('.', SCRIPT), { recursive: true })
-    writeFileSync(SCRIPT, here(block('js', "'/workflows'")))
+    writeFileSync(SCRIPT, here(block('docs/guide/workflows.md', 'js', "'/workflows'")))
     const { stdout } = await run(process.execPath, [SCRIPT.pathname], {
       env: { ...process.env, KIS_API_KEY: service.key },
       timeout: 60_000,
@@ -66,7 +66,7 @@ describe('the walk-through of the README', () => {
 
   it('works by Anthropic’s SDK', async () => {
     mkdirSync(new URL('.', SCRIPT), { recursive: true })
-    writeFileSync(SCRIPT, here(block('js', 'import Anthropic')))
+    writeFileSync(SCRIPT, here(block('docs/guide/messages.md', 'js', 'import Anthropic')))
     const { stdout } = await run(process.execPath, [SCRIPT.pathname], {
       env: { ...process.env, KIS_API_KEY: service.key },
       timeout: 60_000,
@@ -77,7 +77,7 @@ describe('the walk-through of the README', () => {
 
   it('works by the official SDK', async () => {
     mkdirSync(new URL('.', SCRIPT), { recursive: true })
-    writeFileSync(SCRIPT, here(block('js', 'import OpenAI')))
+    writeFileSync(SCRIPT, here(block('README.md', 'js', 'import OpenAI')))
     const { stdout } = await run(process.execPath, [SCRIPT.pathname], {
       env: { ...process.env, KIS_API_KEY: service.key },
       timeout: 60_000,

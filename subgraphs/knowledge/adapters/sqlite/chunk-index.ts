@@ -93,7 +93,7 @@ async function opened(
 }
 
 function unreadable(why: string, cause?: unknown): Damaged {
-  return new Damaged(`${why}. Run \`kis reindex\`, which fills an empty index from the stores.`, { cause })
+  return new Damaged(`${why.replace(/\.$/, '')}. Run \`kis reindex\`, which fills an empty index from the stores.`, { cause })
 }
 
 /** Here, where SQLite's error says whether the file is damaged or only closed to this user: from a thread that cannot start, its text is all that comes. */

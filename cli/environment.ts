@@ -1,4 +1,4 @@
-type Environment = Readonly<Record<string, string | undefined>>
+export type Environment = Readonly<Record<string, string | undefined>>
 
 const OWN = /^KIS_/
 /** Of the commands, of the documentation's examples and of the tests; a shell may have them where it starts the service. */

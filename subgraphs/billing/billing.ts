@@ -12,12 +12,12 @@ import { Opening } from '../common/process/opening.ts'
 import { bootstrap } from './accounts/use-cases/bootstrap.ts'
 import { DEFAULT_PLAN } from './accounts/use-cases/create-organization.ts'
 import type { BillingConfig } from './config.ts'
-import type { BillingDeps } from './deps.ts'
 import { reapHolds } from './ledger/holds/reap-holds.ts'
 import { OutboxPump } from './ledger/use-cases/outbox-pump.ts'
 import { WalletWriter } from './ledger/use-cases/wallet-writer.ts'
 import { resolvers } from './resolvers/index.ts'
-import { openCollections } from './tables.ts'
+import type { BillingDeps } from './use-cases/deps.ts'
+import { openCollections } from './use-cases/tables.ts'
 import { ownInbox } from './webhooks/use-cases/feeds.ts'
 import { ledgerSource } from './webhooks/use-cases/ledger-source.ts'
 import { sweepWebhooks } from './webhooks/use-cases/sweep-webhooks.ts'
@@ -51,7 +51,7 @@ const PING_TIMEOUT_MS = 1_500
 /** Billing on any document store, which it closes at its end. `isExclusive`: no other process has the store, which is in `files`. Background work begins when the store is open. */
 export function billingOn(
   open: () => Promise<DocumentStore>,
-  config: Omit<BillingConfig, 'dataDir' | 'mongodb'>,
+  config: Omit<BillingConfig, 'dataDirectory' | 'mongodb'>,
   {
     installationId,
     clock,

@@ -1,5 +1,5 @@
 import { ServiceUnavailable } from '../../../common/errors.ts'
-import type { Collections } from '../../tables.ts'
+import type { Collections } from '../../use-cases/tables.ts'
 import { type PostedUsage, totalOf, totalWith, type UsageTotal } from '../domain/usage-total.ts'
 
 /** Writes of one total that other processes may overtake, one after the other. */

@@ -13,8 +13,8 @@ import {
   refuseSize,
   withImageUrls,
 } from '../../domain/chat/images.ts'
+import { withDeadline } from '../deadline.ts'
 import { type CallContext, type Deps, engineOf } from '../deps.ts'
-import { withDeadline } from './deadline.ts'
 
 /** Addresses that are fetched for one request; Bedrock takes 20 images. */
 const MAX_FETCHED = 20

@@ -1,7 +1,7 @@
 import { refuse } from '../../../common/check.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { Model } from '../../domain/catalog.ts'
-import { estimateTokens } from '../../domain/money/estimate-tokens.ts'
+import { estimateTokens } from '../../domain/tokens/estimate-tokens.ts'
 import { audioLengthOf, heardUsage } from '../../domain/transcription/audio-length.ts'
 import type { TranscriptionRequest } from '../../domain/transcription/transcription-request.ts'
 import type { EngineCall, ProtocolObject, Sound, TranscriptionEngine } from '../../ports/engines.ts'

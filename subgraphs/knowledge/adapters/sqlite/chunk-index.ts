@@ -1,6 +1,6 @@
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { Connection, FileLock, openingFailureOf, storageFailureOf } from '../../../common/adapters/sqlite/database.ts'
-import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/document-store.ts'
+import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/documents/document-store.ts'
 import { checkMark } from '../../../common/adapters/sqlite/store-mark.ts'
 import { StoreFile, startThread } from '../../../common/adapters/sqlite/threads.ts'
 import { KisError, ServiceUnavailable } from '../../../common/errors.ts'

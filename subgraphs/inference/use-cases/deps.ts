@@ -88,7 +88,7 @@ export interface AskContext extends Omit<BillingContext, 'caller'> {
 export interface CallContext extends BillingContext {
   /** Hears what each hold of the call was resolved with. */
   readonly spent?: (usage: Usage) => void
-  /** Hears of each hold of the call before it is placed: of what it is charged in the end. */
+  /** Called before each hold is placed, with a promise of the final charge in nano-USD. */
   readonly charging?: (cost: Promise<bigint>) => void
   readonly record?: CallRecord
 }

@@ -49,7 +49,7 @@ interface CrashPoint {
 
 const CRASH_POINTS: readonly CrashPoint[] = [
   {
-    name: '1 inference, before billing hears of the call',
+    name: '1 inference, before billing receives the call',
     at: ['placeHold', 'request'],
     victim: 'inference-1',
     charge: 'nothing',

@@ -27,5 +27,5 @@ async function addToTotal(totals: Collections['usageTotals'], posted: readonly P
     const { calls, amount, quantities, upTo } = total
     if (await totals.findOneAndUpdate({ _id: total._id, upTo: stored.upTo }, { $set: { calls, amount, quantities, upTo } })) return
   }
-  throw new ServiceUnavailable('The totals of the usage')
+  throw new ServiceUnavailable('The usage summary')
 }

@@ -23,7 +23,7 @@ export interface SentAgentChat {
   readonly idempotencyKey?: string | null
 }
 
-/** Answers a chat request by a run of an agent: its id is that of the answer. Who leaves cancels it, unless there is an idempotency key. @throws {KisError} */
+/** Answers a chat request by a run of an agent, whose id the answer has. If the caller disconnects, the run is cancelled, unless it has an idempotency key. @throws {KisError} */
 export async function completeByAgent(deps: ServedDeps, ask: AskContext, sent: SentAgentChat): Promise<ChatCompletion & Replayable> {
   const { chat, warnings } = read(ask, sent, false)
   const run = await runAgent(deps.runs, ask, inputOf(chat, sent)).catch((error) => {

@@ -23,7 +23,7 @@ export interface ChatCompletion {
 }
 
 /**
- * Answers one chat request; the answer is given out once it is charged. Who leaves before the end pays for the input. @throws {KisError}
+ * Answers one chat request. The answer is returned after it was charged. A caller who disconnects before that pays for the input. @throws {KisError}
  */
 export function createChatCompletion(deps: Deps, ask: AskContext, value: unknown): Promise<ChatCompletion> {
   return limited(deps, ask, 'chat', (limits, asking) => complete(deps, asking, limits, value))

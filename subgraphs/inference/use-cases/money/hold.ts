@@ -23,7 +23,7 @@ export interface HoldTerms {
   readonly operation: HoldRequest['operation']
   readonly model: Model
   readonly ceiling: Quantities
-  /** What the call has used once its engine is at work: what billing charges when it hears of a renewal and no more. */
+  /** What the call has used as soon as its engine works. Billing charges it when nothing but renewals arrive. */
   readonly atLeast: Quantities
   /** Another process goes on with the call when this one is gone. */
   readonly goesOn?: boolean

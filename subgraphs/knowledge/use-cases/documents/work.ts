@@ -174,7 +174,7 @@ async function recordFailure<T extends JobRecord>(
   const isOutage = error instanceof KisError && error.code === 'service_unavailable'
   const outages = isOutage ? (current.outages ?? 0) + 1 : 0
   const failures = isOutage ? current.failures : current.failures + 1
-  // The time of an outage is none of the time that failures have.
+  // Outages do not count against the retry window.
   const firstFailureAt = isOutage ? null : (current.firstFailureAt ?? now)
   log.warn({ err: error, id: record._id, failures, outages }, 'a job failed and is repeated')
   const exhausted = firstFailureAt !== null && (failures > MAX_REPEATS || now.getTime() - firstFailureAt.getTime() > MAX_FAILING_MS)

@@ -7,7 +7,7 @@ import { chat, type Running } from './running.ts'
 /** Holds, refusals and charges. */
 export function wallet(running: Running): void {
   describe('money', () => {
-    it('200 parallel chats on funds for 7: exactly 7 are answered, and the vendor hears of no other', async () => {
+    it('200 parallel chats on funds for 7: exactly 7 are answered, and the vendor receives no other', async () => {
       // What one such call holds is seen while the vendor keeps it waiting.
       const request = chat('please wait at the gate', { max_completion_tokens: 100 })
       const probe = await running.newOrganization()

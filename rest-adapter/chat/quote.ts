@@ -1,5 +1,5 @@
 import { type Call, type JsonObject, ok, type Route } from '../http/route.ts'
-import { PRICE, type PriceData, toPrice } from '../routes/models.ts'
+import { PRICE, type PriceData, toPrice } from './prices.ts'
 
 const FACTS = 'inputTokens maxOutputTokens amount isCovered'
 const QUOTE = `query ChatQuote($request: ChatProtocolRequest!) { quoteChatCompletion(request: $request) {

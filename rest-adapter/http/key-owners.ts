@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { isAbort, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
 import { Lru } from '../../subgraphs/common/process/lru.ts'
-import type { RestDeps } from '../main.ts'
+import type { RestDeps } from './deps.ts'
 import { askGateway } from './route.ts'
 
 /** The gateway judges each call again, so that this decides about nothing but the reading of its body. A revoked key is dead everywhere within 5 s. */

@@ -3,7 +3,6 @@ import { hasScope, type Principal, requirePrincipal, requireScope } from '../../
 import type { PageArguments } from '../../common/link/connection.ts'
 import type { ResolverContext, Resolvers } from '../../common/link/subgraph.ts'
 import { planOf } from '../accounts/use-cases/find-principal.ts'
-import type { BillingDeps } from '../deps.ts'
 import { balanceChange, type LedgerEntry } from '../ledger/domain/ledger.ts'
 import { UNITS } from '../ledger/domain/money.ts'
 import type { UsageRecord } from '../ledger/domain/usage.ts'
@@ -11,7 +10,8 @@ import type { UsageSums } from '../ledger/domain/usage-total.ts'
 import { balanceOf, type Wallet } from '../ledger/domain/wallet.ts'
 import { listApiKeys, listEntries } from '../ledger/use-cases/list-billing.ts'
 import type { UsageGroup } from '../ledger/use-cases/summarize-usage.ts'
-import type { ApiKey, Organization } from '../tables.ts'
+import type { BillingDeps } from '../use-cases/deps.ts'
+import type { ApiKey, Organization } from '../use-cases/tables.ts'
 import { spendLimit } from './spend-limit.ts'
 
 type Context = ResolverContext<BillingDeps>

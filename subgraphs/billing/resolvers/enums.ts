@@ -1,6 +1,6 @@
 import type { Resolvers } from '../../common/link/subgraph.ts'
-import type { BillingDeps } from '../deps.ts'
 import { LEDGER_FINDING_KINDS } from '../ledger/domain/ledger-audit.ts'
+import type { BillingDeps } from '../use-cases/deps.ts'
 
 /** The contract's enum values, and what the code calls them. */
 export const enums: Resolvers<BillingDeps> = {

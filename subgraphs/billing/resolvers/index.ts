@@ -1,5 +1,5 @@
 import type { Resolvers } from '../../common/link/subgraph.ts'
-import type { BillingDeps } from '../deps.ts'
+import type { BillingDeps } from '../use-cases/deps.ts'
 import { entities } from './entities.ts'
 import { enums } from './enums.ts'
 import { Mutation } from './mutation.ts'

@@ -6,7 +6,6 @@ import { revokeApiKey } from '../accounts/use-cases/revoke-api-key.ts'
 import { rotateApiKey } from '../accounts/use-cases/rotate-api-key.ts'
 import { type UpdateApiKeyInput, updateApiKey } from '../accounts/use-cases/update-api-key.ts'
 import { assignPlan, updateOrganization } from '../accounts/use-cases/update-organization.ts'
-import type { BillingDeps } from '../deps.ts'
 import type { Quantities } from '../ledger/domain/money.ts'
 import type { UsageSource } from '../ledger/domain/usage.ts'
 import type { Hold } from '../ledger/domain/wallet.ts'
@@ -17,6 +16,7 @@ import { type PlaceHoldInput, type PlaceRunHoldInput, placeHold, placeRunHold } 
 import { settleHold } from '../ledger/holds/settle-hold.ts'
 import { voidHold } from '../ledger/holds/void-hold.ts'
 import { type Credit, creditWallet } from '../ledger/use-cases/credit-wallet.ts'
+import type { BillingDeps } from '../use-cases/deps.ts'
 
 type Context = ResolverContext<BillingDeps>
 type Id = { readonly id: string }

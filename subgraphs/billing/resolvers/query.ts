@@ -4,11 +4,11 @@ import { requirePrincipal, requireScope, requireService } from '../../common/ide
 import type { PageArguments } from '../../common/link/connection.ts'
 import type { ResolverContext } from '../../common/link/subgraph.ts'
 import { principalOfApiKey, principalOfKey } from '../accounts/use-cases/find-principal.ts'
-import type { BillingDeps } from '../deps.ts'
 import { quoteHolds } from '../ledger/holds/quote-holds.ts'
 import { listOrganizations, listUsage, type UsageFilter } from '../ledger/use-cases/list-billing.ts'
 import { type SummaryInput, summarizeUsage, type UsageDimension } from '../ledger/use-cases/summarize-usage.ts'
 import { verifyLedger } from '../ledger/use-cases/verify-ledger.ts'
+import type { BillingDeps } from '../use-cases/deps.ts'
 
 type Context = ResolverContext<BillingDeps>
 interface Step {

@@ -1,8 +1,8 @@
 import type { ResolverContext } from '../../common/link/subgraph.ts'
-import { NOTHING_SPENT, resetOf, spentIn } from '../accounts/domain/key-spending.ts'
-import type { BillingDeps } from '../deps.ts'
+import { NOTHING_SPENT, resetOf, spentIn } from '../ledger/domain/key-spending.ts'
 import { spendersOf, type Wallet } from '../ledger/domain/wallet.ts'
-import type { ApiKey } from '../tables.ts'
+import type { BillingDeps } from '../use-cases/deps.ts'
+import type { ApiKey } from '../use-cases/tables.ts'
 
 type Context = ResolverContext<BillingDeps>
 

@@ -1,10 +1,10 @@
 import { NotFound } from '../../common/errors.ts'
 import { requireScope } from '../../common/identity/principal.ts'
 import type { ResolverContext, Resolvers } from '../../common/link/subgraph.ts'
-import type { BillingDeps } from '../deps.ts'
 import type { WalletChange } from '../ledger/domain/wallet-change.ts'
 import { followUsage, type UsageEvent } from '../ledger/use-cases/follow-usage.ts'
 import { followWallet } from '../ledger/use-cases/follow-wallet.ts'
+import type { BillingDeps } from '../use-cases/deps.ts'
 
 type Context = ResolverContext<BillingDeps>
 type After = { readonly after?: string | null }

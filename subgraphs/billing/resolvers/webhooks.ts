@@ -3,7 +3,7 @@ import { KisError } from '../../common/errors.ts'
 import { type Caller, requirePrincipal, requireService } from '../../common/identity/principal.ts'
 import type { PageArguments } from '../../common/link/connection.ts'
 import type { ResolverContext, Resolvers } from '../../common/link/subgraph.ts'
-import type { BillingDeps } from '../deps.ts'
+import type { BillingDeps } from '../use-cases/deps.ts'
 import type { DeliveryStatus, WebhookEndpoint } from '../webhooks/domain/records.ts'
 import { acceptEvents, type EventPage } from '../webhooks/use-cases/accept-events.ts'
 import {

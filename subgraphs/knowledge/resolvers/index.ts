@@ -4,7 +4,6 @@ import type { EventRecord } from '../../common/events/event-log.ts'
 import { requirePrincipal, requireScope } from '../../common/identity/principal.ts'
 import { connectionOf, type PageArguments, pageOf } from '../../common/link/connection.ts'
 import type { ResolverContext, Resolvers } from '../../common/link/subgraph.ts'
-import type { SearchMode } from '../domain/fuse.ts'
 import {
   type CollectionRecord,
   DOCUMENT_ERROR_CODES,
@@ -13,17 +12,18 @@ import {
   type FileRecord,
   partsOfChunkId,
 } from '../domain/records.ts'
+import type { SearchMode } from '../domain/search/fuse.ts'
 import type { StoredChunk } from '../ports/chunk-index.ts'
-import { createCollection, deleteCollection, getCollection, updateCollection } from '../use-cases/collections.ts'
+import { rebuildIndex } from '../use-cases/chunk-index/rebuild-index.ts'
 import { usageOf } from '../use-cases/count-usage.ts'
 import type { Deps } from '../use-cases/deps.ts'
-import { documentOf, followDocuments } from '../use-cases/document-events.ts'
-import { createDocument, deleteDocument, getDocument, retryDocument } from '../use-cases/documents.ts'
-import { deleteFile, getFile, readFilePiece, uploadFile } from '../use-cases/files.ts'
-import { rebuildIndex } from '../use-cases/rebuild-index.ts'
-import { searchCollection } from '../use-cases/search-collection.ts'
-import { BLOB_FINDING_KINDS, verifyBlobs } from '../use-cases/verify-blobs.ts'
-import { FINDING_KINDS, type IndexFinding, verifyIndex } from '../use-cases/verify-index.ts'
+import { createCollection, deleteCollection, getCollection, updateCollection } from '../use-cases/documents/collections.ts'
+import { documentOf, followDocuments } from '../use-cases/documents/document-events.ts'
+import { createDocument, deleteDocument, getDocument, retryDocument } from '../use-cases/documents/documents.ts'
+import { deleteFile, getFile, readFilePiece, uploadFile } from '../use-cases/files/files.ts'
+import { searchCollection } from '../use-cases/search/search-collection.ts'
+import { BLOB_FINDING_KINDS, verifyBlobs } from '../use-cases/verify/verify-blobs.ts'
+import { FINDING_KINDS, type IndexFinding, verifyIndex } from '../use-cases/verify/verify-index.ts'
 
 type Context = ResolverContext<Deps>
 type Order = 'asc' | 'desc'

@@ -1,6 +1,6 @@
 import { NotFound, ServiceUnavailable } from '../../../common/errors.ts'
 import { Lru } from '../../../common/process/lru.ts'
-import type { Collections } from '../../tables.ts'
+import type { Collections } from '../../use-cases/tables.ts'
 import type { LedgerEntry } from '../domain/ledger.ts'
 import type { Wallet } from '../domain/wallet.ts'
 import { WalletDraft } from '../domain/wallet-draft.ts'

@@ -1,4 +1,4 @@
-import { InvalidApiKey, KisError, ServiceUnavailable, StalePrincipal } from '../../../common/errors.ts'
+import { InvalidApiKey, KisError, ServiceUnavailable, StalePrincipal, TooBusy } from '../../../common/errors.ts'
 import { type Caller, type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import { Lru } from '../../../common/process/lru.ts'
@@ -96,7 +96,7 @@ export async function byRulesInForce<Ask extends AskContext, Value>(
     } catch (error) {
       const { caller } = asking
       if (!(error instanceof StalePrincipal) || !caller || 'service' in caller) throw error
-      if (tries === MAX_TRIES) throw new ServiceUnavailable('The organization, whose rules are being changed,', { cause: error })
+      if (tries === MAX_TRIES) throw new TooBusy('The rules of this organization are being changed.')
       asking = { ...asking, caller: await principals.now(caller) }
     }
   }

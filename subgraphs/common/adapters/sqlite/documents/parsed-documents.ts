@@ -1,0 +1,22 @@
+import { Lru } from '../../../process/lru.ts'
+import { parseDocument, type StoredObject } from '../../documents/stored-value.ts'
+
+/** Documents that were parsed lately. A document is handed out once, so that its taker may change it. */
+export class ParsedDocuments {
+  readonly #documents: Lru<string, { readonly text: string; readonly document: StoredObject }>
+
+  constructor(limit: number) {
+    this.#documents = new Lru(limit)
+  }
+
+  /** The document of this text; `id` only says where to look. */
+  take(id: string, text: string): StoredObject {
+    const kept = this.#documents.get(id)
+    this.#documents.delete(id)
+    return kept?.text === text ? kept.document : parseDocument(text)
+  }
+
+  keep(id: string, text: string, document: StoredObject): void {
+    this.#documents.set(id, { text, document })
+  }
+}

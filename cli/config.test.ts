@@ -164,7 +164,7 @@ describe('the configuration', () => {
     expect(read({ KIS_CATALOG: catalog, KIS_OWN_ENGINE: 'http://127.0.0.1:1', ...others }).ignored).toEqual([])
   })
 
-  it('knows every variable that the sources read, and the README has each', async () => {
+  it('knows every variable that the sources read, and the documentation has each', async () => {
     const asked = new Set<string>()
     const env: NodeJS.ProcessEnv = new Proxy({ KIS_DATA_DIR: folder, KIS_CATALOG: CATALOG } as NodeJS.ProcessEnv, {
       get(target, name) {
@@ -185,8 +185,8 @@ describe('the configuration', () => {
     }
     expect([...inSources].filter((name) => !OF_COMMANDS.includes(name)).sort()).toEqual(known)
 
-    const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
-    const inTables = [...readme.matchAll(/^\| ((?:`\w+`(?:, )?)+) \|/gm)].flatMap(([, names]) => names!.match(/KIS_[A-Z_]+/g) ?? [])
+    const pages = ['configuration', 'elasticsearch'].map((page) => readFileSync(join(ROOT, `docs/operate/${page}.md`), 'utf8')).join('\n')
+    const inTables = [...pages.matchAll(/^\| ((?:`\w+`(?:, )?)+) \|/gm)].flatMap(([, names]) => names!.match(/KIS_[A-Z_]+/g) ?? [])
     expect(inTables.sort()).toEqual(known)
   })
 })

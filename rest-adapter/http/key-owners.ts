@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
+import { LRUCache } from 'lru-cache'
 import { isAbort, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
-import { Lru } from '../../subgraphs/common/process/lru.ts'
 import type { RestDeps } from './deps.ts'
 import { askGateway } from './route.ts'
 
@@ -17,7 +17,7 @@ const OWNER = '{ organization { id } }'
 export class KeyOwners {
   readonly #gateway: RestDeps['gateway']
   readonly #clock: Clock
-  readonly #known = new Lru<string, { readonly organizationId: string; readonly askedAt: number }>(MAX_KEYS)
+  readonly #known = new LRUCache<string, { readonly organizationId: string; readonly askedAt: number }>({ max: MAX_KEYS })
 
   constructor(gateway: RestDeps['gateway'], clock: Clock) {
     this.#gateway = gateway

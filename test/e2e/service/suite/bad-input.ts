@@ -104,9 +104,10 @@ export function badInput(running: Running): void {
       expect((await balancedWallet(caller)).balance_usd).toBe('10')
     })
 
-    it.each(['nan', 'narrow', 'few', '500', '429'])(
+    it.concurrent.each(['nan', 'narrow', 'few', '500', '429'])(
       'an embedding engine that gives %s fails the document, and nothing of it is kept or charged',
       async (script) => {
+        const caller = await running.newOrganization()
         const own = await newCollection(caller, `mock-embed-${script}`)
         const { balance_usd } = await balancedWallet(caller)
         const document = await addDocument(caller, own.id, 'a.txt', `Some text for ${script}.`)

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { addDocument, type Json, newCollection } from '../../../support/client.ts'
+import { eventually } from '../../../support/eventually.ts'
 import type { Running } from './running.ts'
 
 /** What one organization can see of another. */
@@ -56,11 +57,19 @@ export function tenants(running: Running): void {
 
     const client = theirs.socket()
     const events = client.iterate<Json>({ query: 'subscription { documentUpdated { document { id } } }' })
-    const first = events.next()
-    await new Promise((resolve) => setTimeout(resolve, 300))
+    const seen: string[] = []
+    const reading = (async () => {
+      for await (const { data } of events) seen.push(data!.documentUpdated.document.id)
+    })()
+    const add = async (name: string) => (await addDocument(theirs, own.id, name, `The sparrow of ${name}.`)).id
+    const mine: string[] = []
+    // Only its first event shows that a subscription is open.
+    while (seen.length === 0) mine.push(await add(`${mine.length}.txt`))
     await addDocument(ours, collection.id, 'second.txt', 'Another canary.')
-    const mine = await addDocument(theirs, own.id, 'third.txt', 'Another sparrow.')
-    expect((await first).value.data.documentUpdated.document.id).toBe(mine.id)
+    const last = await add('last.txt')
+    await eventually(() => seen.includes(last))
     await client.dispose()
+    await reading
+    expect([...mine, last]).toEqual(expect.arrayContaining(seen))
   })
 }

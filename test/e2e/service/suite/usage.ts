@@ -22,6 +22,7 @@ export function usage(library: Library): void {
 
   it('has every step in the usage and the wallet', async () => {
     const { caller } = library
+    await caller.rest('POST', '/v1/chat/completions', chat('How much are meals?', { model: 'extractive' }))
     const { body } = await caller.rest('GET', '/v1/usage?limit=100')
     const byModel = new Set(body.data.map((record: Json) => `${record.operation} ${record.model}`))
     expect(byModel).toEqual(new Set(['embedding e5-small-ar-en', 'chat_completion extractive']))

@@ -1,12 +1,12 @@
-import { Lru } from '../../../process/lru.ts'
+import { LRUCache } from 'lru-cache'
 import { parseDocument, type StoredObject } from '../../documents/stored-value.ts'
 
 /** Documents that were parsed lately. A document is handed out once, so that its taker may change it. */
 export class ParsedDocuments {
-  readonly #documents: Lru<string, { readonly text: string; readonly document: StoredObject }>
+  readonly #documents: LRUCache<string, { readonly text: string; readonly document: StoredObject }>
 
   constructor(limit: number) {
-    this.#documents = new Lru(limit)
+    this.#documents = new LRUCache({ max: limit })
   }
 
   /** The document of this text; `id` only says where to look. */

@@ -82,6 +82,7 @@ export function problemsIn(layers: readonly Layer[], files: readonly string[], i
   const layerOf = new Map(files.map((file) => [file, layers.find(({ globs }) => globs.some((glob) => matchesGlob(file, glob)))]))
   const homeless = files.filter((file) => !layerOf.get(file)).map((file) => `${file} belongs to no layer.`)
   const wrong = imports.flatMap(({ from, to, typesOnly }) => {
+    if (NOT_SHIPPED.test(to)) return [`${from} imports ${to}, which is for tests only.`]
     const [layer, other] = [layerOf.get(from), layerOf.get(to)]
     if (!layer || !other) return []
     const own = subgraphOf(from)

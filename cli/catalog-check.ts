@@ -1,11 +1,7 @@
 import { resolve } from 'node:path'
-import {
-  CatalogError,
-  type CatalogFile,
-  type EngineEntry,
-  type ModelEntry,
-  readCatalogFile,
-} from '../subgraphs/common/catalog/catalog-file.ts'
+import { CatalogError, type CatalogFile, readCatalogFile } from '../subgraphs/common/catalog/catalog-file.ts'
+import type { EngineEntry } from '../subgraphs/common/catalog/engine.ts'
+import type { ModelEntry } from '../subgraphs/common/catalog/model.ts'
 import { placesOf } from './variables.ts'
 
 export const CATALOG_USAGE = `kis catalog check    which engines and models of the catalog are on, and why the others are off

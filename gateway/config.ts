@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { type CatalogPlan, DEFAULT_OPERATION_NODES } from '../subgraphs/common/catalog/catalog-file.ts'
+import { type CatalogPlan, DEFAULT_OPERATION_NODES } from '../subgraphs/common/catalog/plan.ts'
 import { ConfigError } from '../subgraphs/common/process/config-error.ts'
 import { type Manifest, readManifest } from './persisted-operations.ts'
 

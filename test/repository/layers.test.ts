@@ -46,6 +46,11 @@ for (const { name, files, expected } of [
     expected: [`${ADAPTER} (adapters) imports values of ${PORT} (ports), where only types are allowed.`],
   },
   {
+    name: 'refuses helpers of tests',
+    files: { [PORT]: "import { fake } from '../test-support/fake.ts'" },
+    expected: [`${PORT} imports subgraphs/a/test-support/fake.ts, which is for tests only.`],
+  },
+  {
     name: 'refuses another subgraph',
     files: { 'subgraphs/b/use-cases/get.ts': "import type { A } from '../../a/use-cases/put.ts'" },
     expected: [`subgraphs/b/use-cases/get.ts imports ${USE_CASE} of another subgraph.`],

@@ -5,6 +5,7 @@ import { HEARTBEAT_MS, releaseAllLeases, renewLease } from '../../../common/docu
 import { KisError } from '../../../common/errors.ts'
 import type { DocumentCollection, StoredDocument } from '../../../common/ports/document-store.ts'
 import { FairPlaces } from '../../../common/process/fair-places.ts'
+import { keepWorking } from '../../../common/process/keep-working.ts'
 import type { WakeUp } from '../../../common/process/wake-up.ts'
 import { type Job, newJob } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
@@ -51,9 +52,6 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
     await releaseAllLeases(store.documents, clock).catch(logged)
     await releaseAllLeases(store.collections, clock).catch(logged)
   }
-  const repeat = async (round: () => Promise<boolean>, pause: () => Promise<void>) => {
-    while (!signal.aborted) if (!(await round().catch(logged))) await pause()
-  }
   const underWay = new Set<Promise<unknown>>()
   const next = jobsOf(deps, options, signal)
   const begin = async () => {
@@ -70,16 +68,16 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
     underWay.add(done)
     return true
   }
+  const keepBeginning = async () => {
+    while (!signal.aborted) if (!(await begin().catch(logged))) await wakeUp.wait(IDLE_MS, signal)
+  }
+  const sweepAllBlobs = async () => {
+    while (await sweepBlobs(deps)) if (signal.aborted) return
+  }
   await Promise.all([
-    repeat(begin, () => wakeUp.wait(IDLE_MS, signal)),
-    repeat(
-      () => deps.events.sweep().then(() => false),
-      () => clock.sleep(EVENT_SWEEP_MS, signal).catch(() => undefined),
-    ),
-    repeat(
-      () => sweepBlobs(deps),
-      () => clock.sleep(SWEEP_MS, signal).catch(() => undefined),
-    ),
+    keepBeginning(),
+    keepWorking(() => deps.events.sweep(), { clock, pauseMs: EVENT_SWEEP_MS, failed: logged }, signal),
+    keepWorking(sweepAllBlobs, { clock, pauseMs: SWEEP_MS, failed: logged }, signal),
   ])
   await Promise.all(underWay)
 }

@@ -30,9 +30,16 @@ declare const billing: Reader<Billing>
 declare const inference: Reader<Inference>
 declare const knowledge: Reader<Knowledge>
 
+/** Variables as they may be given: nothing changes them, and what is undefined is left out. */
+type Given<T> = T extends readonly (infer Item)[]
+  ? readonly Given<Item>[]
+  : T extends object
+    ? { readonly [Key in keyof T]: Given<T[Key]> | (object extends Pick<T, Key> ? undefined : never) }
+    : T
+
 /** `read` is never called: the compiler takes the types from what it would return. */
 function typed<Document>(text: string, _read: () => Document) {
-  return text as OperationText<ResultOf<Document>, VariablesOf<Document>>
+  return text as OperationText<ResultOf<Document>, Given<VariablesOf<Document>>>
 }
 
 /** An operation of clients. */

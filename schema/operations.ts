@@ -16,8 +16,8 @@ interface Scalars {
   readonly Cursor: string
   readonly JSON: unknown
   readonly ChatProtocolRequest: unknown
-  readonly ChatProtocolResponse: unknown
-  readonly ChatProtocolChunk: unknown
+  readonly ChatProtocolResponse: Readonly<Record<string, unknown>>
+  readonly ChatProtocolChunk: Readonly<Record<string, unknown>>
 }
 
 type Reader<Schema extends Gateway | Billing | Inference | Knowledge> = initGraphQLTada<{

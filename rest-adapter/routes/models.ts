@@ -1,3 +1,4 @@
+import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { ModelNotFound } from '../../subgraphs/common/errors.ts'
 import { idOf, wholeList } from '../http/lists.ts'
 import { ok, type Route } from '../http/route.ts'
@@ -15,22 +16,10 @@ export type PriceData = TokenPrices & {
   readonly tiers: readonly (TokenPrices & { readonly aboveInputTokens: number })[]
 }
 
-interface ModelData {
-  readonly id: string
-  readonly kind: string
-  readonly vendor: string
-  readonly residency: string
-  readonly supportsVision: boolean
-  readonly supportsTools: boolean
-  readonly supportsResponseSchema: boolean
-  readonly supportsReasoning: boolean
-  readonly contextWindow: number | null
-  readonly price: PriceData | null
-  readonly createdAt: string
-}
+type ModelData = Selected<'Model', typeof MODEL>
 
-const LIST = `query Models { models { ${MODEL} } }`
-const GET = `query Model($id: ID!) { model(id: $id) { ${MODEL} } }`
+const LIST = gatewayOperation(`query Models { models { ${MODEL} } }`)
+const GET = gatewayOperation(`query Model($id: ID!) { model(id: $id) { ${MODEL} } }`)
 
 function toTokenPrices({ input, cachedInput, cacheWrite, output }: TokenPrices) {
   return { input, cached_input: cachedInput, cache_write: cacheWrite, output }
@@ -70,7 +59,7 @@ export const modelRoutes: readonly Route[] = [
     path: '/v1/models',
     inference: true,
     async handle({ ask }) {
-      const { models } = await ask<{ models: readonly ModelData[] }>(LIST)
+      const { models } = await ask(LIST)
       return ok(wholeList(models.map(toModel), idOf))
     },
   },
@@ -80,7 +69,7 @@ export const modelRoutes: readonly Route[] = [
     slashes: true,
     inference: true,
     async handle({ ask, params }) {
-      const { model } = await ask<{ model: ModelData | null }>(GET, { id: params.id })
+      const { model } = await ask(GET, { id: params.id })
       if (!model) throw new ModelNotFound(params.id!)
       return ok(toModel(model))
     },

@@ -18,8 +18,11 @@ const CLOSE_EMBEDDING = inferenceOperation(
 )
 
 export function inferenceOver(link: Link): Inference {
-  const ask = <Data, Variables>(query: OperationText<Data, Variables>, variables: Variables & Readonly<Record<string, unknown>>, context: CallContext) =>
-    request(link, { query, variables }, context)
+  const ask = <Data, Variables>(
+    query: OperationText<Data, Variables>,
+    variables: Variables & Readonly<Record<string, unknown>>,
+    context: CallContext,
+  ) => request(link, { query, variables }, context)
   return {
     embeddingModel: async (id, context) => (await ask(EMBEDDING_MODEL, { id }, context)).embeddingModel,
     countTokens: async (modelId, texts, context) => (await ask(COUNT_TOKENS, { modelId, texts }, context)).countTokens,

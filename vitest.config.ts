@@ -1,16 +1,26 @@
 import { defineConfig } from 'vitest/config'
 
+/** `npm test` runs the quick suites; `npm run test:all` runs both. test/README.md says what makes a suite long. */
+const LONG = ['**/*.slow.test.ts', 'test/{conformance,e2e,fuzz,repository,retrieval,stores}/**/*.test.ts']
+/** The one end-to-end pass of `npm test`. */
+const END_TO_END = 'test/e2e/service/embedded.test.ts'
+const EXCLUDED = ['**/node_modules/**', '.cache/**']
+
 export default defineConfig({
   // Vite would take graphql's `module` build while the federation packages require its `main`: two copies do not know each other's types.
   resolve: { alias: [{ find: /^graphql$/, replacement: 'graphql/index.js' }] },
   test: {
-    include: ['**/*.test.ts'],
-    exclude: ['node_modules/**', '.cache/**'],
     environment: 'node',
+    reporters: ['default', './test/support/not-run.ts'],
     pool: 'forks',
     // Suites start real processes and engines: two at a time is what a two-core machine serves.
     maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    projects: [
+      { extends: true, test: { name: 'quick', include: ['**/*.test.ts'], exclude: [...EXCLUDED, ...LONG] } },
+      { extends: true, test: { name: 'end-to-end', include: [END_TO_END], exclude: EXCLUDED } },
+      { extends: true, test: { name: 'long', include: LONG, exclude: [...EXCLUDED, END_TO_END] } },
+    ],
   },
 })

@@ -1,11 +1,8 @@
 import { resolve } from 'node:path'
-import {
-  CatalogError,
-  type CatalogFile,
-  type EngineEntry,
-  type ModelEntry,
-  readCatalogFile,
-} from '../subgraphs/common/catalog/catalog-file.ts'
+import { CatalogError, type CatalogFile, readCatalogFile } from '../subgraphs/common/catalog/catalog-file.ts'
+import type { EngineEntry } from '../subgraphs/common/catalog/engine.ts'
+import type { ModelEntry } from '../subgraphs/common/catalog/model.ts'
+import { placesOf } from './variables.ts'
 
 export const CATALOG_USAGE = `kis catalog check    which engines and models of the catalog are on, and why the others are off
     FILE             default: KIS_CATALOG, or catalog.yaml`
@@ -24,7 +21,7 @@ export function checkCatalog(
   env: Readonly<Record<string, string | undefined>>,
 ): { readonly code: 0 | 1; readonly lines: readonly string[] } {
   try {
-    return { code: 0, lines: linesOf(readCatalogFile(resolve(file || env.KIS_CATALOG || 'catalog.yaml'), env)) }
+    return { code: 0, lines: linesOf(readCatalogFile(file ? resolve(file) : placesOf(env).KIS_CATALOG, env)) }
   } catch (error) {
     if (error instanceof CatalogError) return { code: 1, lines: error.problems }
     throw error

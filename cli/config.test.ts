@@ -1,9 +1,11 @@
+import { randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { apiKeyFrom } from '../subgraphs/billing/accounts/domain/api-key.ts'
 import { readConfig } from './config.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -61,6 +63,44 @@ describe('the configuration', () => {
     expect(said.join()).not.toMatch(/hush|hu\/sh/)
   })
 
+  it('asks for the manifest that only-trusted documents need, beside other problems', () => {
+    expect(problems({ KIS_TRUSTED_DOCUMENTS_ONLY: 'on', PORT: 'x' })).toEqual([
+      expect.stringMatching(/^PORT /),
+      'KIS_TRUSTED_DOCUMENTS_ONLY needs KIS_TRUSTED_DOCUMENTS',
+    ])
+  })
+
+  it('gives billing its defaults, and what is set', () => {
+    expect(read({}).settings.billing).toEqual({
+      dataDirectory: folder,
+      mongodb: null,
+      bootstrapApiKey: null,
+      bootstrapCreditNanoUsd: 100_000_000_000n,
+      egressAllowed: new Set(),
+      retryBackoffMs: 1_000,
+    })
+    const key = apiKeyFrom(randomBytes(32))
+    const set = {
+      KIS_BOOTSTRAP_API_KEY: key,
+      KIS_BOOTSTRAP_CREDIT_USD: '0.5',
+      KIS_MONGODB_URL: 'mongodb://127.0.0.1/main',
+      KIS_EGRESS_ALLOW: 'hooks.internal:8080',
+      KIS_RETRY_BACKOFF_MS: '5',
+    }
+    expect(read(set).settings.billing).toEqual({
+      dataDirectory: folder,
+      mongodb: { url: set.KIS_MONGODB_URL, database: 'main_billing' },
+      bootstrapApiKey: key,
+      bootstrapCreditNanoUsd: 500_000_000n,
+      egressAllowed: new Set(['hooks.internal:8080']),
+      retryBackoffMs: 5,
+    })
+  })
+
+  it.each(['-1', '1e3', 'ten', '1.0000000001', '9000000.01'])('refuses %s as credit', (credit) =>
+    expect(problems({ KIS_BOOTSTRAP_CREDIT_USD: credit })).toEqual([expect.stringMatching(/^KIS_BOOTSTRAP_CREDIT_USD /)]),
+  )
+
   it('tells in the same round what a role on its own lacks, and a data folder that keeps no secret', () => {
     expect(problems({ KIS_LOG_LEVEL: 'loud' }, 'billing')).toEqual([
       expect.stringMatching(/^KIS_LOG_LEVEL /),
@@ -84,6 +124,17 @@ describe('the configuration', () => {
     const { port, logLevel, settings } = read({ PORT: '', KIS_LOG_LEVEL: '', KIS_ELASTICSEARCH_URL: '', KIS_SECRET: '' })
     expect([port, logLevel, settings.knowledge.elasticsearch]).toEqual([undefined, 'warn', null])
   })
+
+  it.each([{}, { KIS_DATA_DIR: '', KIS_CATALOG: '' }])(
+    'gives every part one data folder and one catalog where %j leaves them open',
+    (env) => {
+      const { dataDirectory, settings } = readConfig({ KIS_SECRET: 's'.repeat(32), ...env })
+      const { billing, inference, knowledge } = settings
+      const folders = [dataDirectory, billing, inference, knowledge].map((it) => (typeof it === 'string' ? it : it.dataDirectory))
+      expect(new Set(folders)).toEqual(new Set([join(process.cwd(), 'data')]))
+      expect(inference.catalog).toBe(settings.catalog)
+    },
+  )
 
   it('names unknown variables with the nearest known one, beside the problems too', () => {
     const typo = 'KIS_LOG_LEVLE is not a setting of this version and is ignored; did you mean KIS_LOG_LEVEL?'
@@ -113,7 +164,7 @@ describe('the configuration', () => {
     expect(read({ KIS_CATALOG: catalog, KIS_OWN_ENGINE: 'http://127.0.0.1:1', ...others }).ignored).toEqual([])
   })
 
-  it('knows every variable that the sources read, and the README has each', async () => {
+  it('knows every variable that the sources read, and the documentation has each', async () => {
     const asked = new Set<string>()
     const env: NodeJS.ProcessEnv = new Proxy({ KIS_DATA_DIR: folder, KIS_CATALOG: CATALOG } as NodeJS.ProcessEnv, {
       get(target, name) {
@@ -129,13 +180,13 @@ describe('the configuration', () => {
       for (const file of await readdir(join(ROOT, part), { recursive: true })) {
         if (!/\.[jt]s$/.test(file) || /\.test\.ts$|test-support/.test(file)) continue
         const source = readFileSync(join(ROOT, part, file), 'utf8')
-        for (const [, name] of source.matchAll(/(?:\benv\.|['"{,] ?)(KIS_[A-Z_]+)\b/g)) inSources.add(name!)
+        for (const [, name] of source.matchAll(/(?:\benv\.|['"{,] ?|^ +)(KIS_[A-Z_]+)\b/gm)) inSources.add(name!)
       }
     }
     expect([...inSources].filter((name) => !OF_COMMANDS.includes(name)).sort()).toEqual(known)
 
-    const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
-    const inTables = [...readme.matchAll(/^\| ((?:`\w+`(?:, )?)+) \|/gm)].flatMap(([, names]) => names!.match(/KIS_[A-Z_]+/g) ?? [])
+    const pages = ['configuration', 'elasticsearch'].map((page) => readFileSync(join(ROOT, `docs/operate/${page}.md`), 'utf8')).join('\n')
+    const inTables = [...pages.matchAll(/^\| ((?:`\w+`(?:, )?)+) \|/gm)].flatMap(([, names]) => names!.match(/KIS_[A-Z_]+/g) ?? [])
     expect(inTables.sort()).toEqual(known)
   })
 })

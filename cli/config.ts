@@ -1,14 +1,14 @@
-import { resolve } from 'node:path'
-import { type GatewayConfig, readGatewayConfig } from '../gateway/config.ts'
+import { type GatewayConfig, gatewayConfig, readTrustedDocuments } from '../gateway/config.ts'
 import { type RestConfig, restConfig } from '../rest-adapter/config.ts'
-import { type BillingSettings, readBillingConfig } from '../subgraphs/billing/config.ts'
+import type { BillingSettings } from '../subgraphs/billing/config.ts'
 import { type CatalogFile, readCatalogFile } from '../subgraphs/common/catalog/catalog-file.ts'
 import { keptSecret, parseSecret } from '../subgraphs/common/identity/secrets.ts'
 import { ConfigError } from '../subgraphs/common/process/config-error.ts'
-import { type InferenceConfig, readInferenceConfig } from '../subgraphs/inference/config.ts'
-import { type KnowledgeConfig, readKnowledgeConfig } from '../subgraphs/knowledge/config.ts'
+import type { InferenceConfig } from '../subgraphs/inference/config.ts'
+import type { KnowledgeConfig } from '../subgraphs/knowledge/config.ts'
 import { readingOf } from './environment.ts'
 import type { Role } from './start.ts'
+import { placesOf, VARIABLES, type Variables } from './variables.ts'
 
 /** What every role is told by the environment. */
 export interface Config {
@@ -23,7 +23,7 @@ export interface Config {
   readonly drainMs: number
   /** Base addresses of the other roles' replicas, at least one each. */
   readonly urls: Readonly<Record<'billing' | 'knowledge' | 'inference' | 'gateway', readonly string[]>>
-  /** What the parts read for themselves. */
+  /** What each part is given. */
   readonly settings: Settings
   /** A sentence for each variable that looks like one of ours and is none. */
   readonly ignored: readonly string[]
@@ -38,79 +38,111 @@ export interface Settings {
   readonly rest: RestConfig
 }
 
-/** Orchestrators wait 30 s before they kill; ending and charging what is left takes some seconds of that. */
-const DEFAULT_DRAIN_MS = 20_000
-const MAX_DRAIN_MS = 600_000
-const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent']
-
 /**
+ * Reads the environment, the catalog, the manifest of trusted documents and the secret, each once.
  * `role`: the one that starts; one on its own needs `KIS_SECRET`, because every process must have the same.
- * @throws {ConfigError} with every problem of every part, each once, and what is ignored.
+ * @throws {ConfigError} with every problem of all of them, and what is ignored.
  */
 export function readConfig(environment: NodeJS.ProcessEnv, role: Role | 'all' = 'all'): Config {
   const { env, ignored } = readingOf(environment)
-  const problems: string[] = []
-  const part = <T>(read: () => T): T => {
+  const variables = VARIABLES.safeParse(env)
+  const problems = (variables.error?.issues ?? []).map(({ path, message }) => `${String(path[0])} ${message}`)
+  const read = <T>(from: () => T): T | undefined => {
     try {
-      return read()
+      return from()
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error
       problems.push(...error.problems)
-      // Never used: the problem ends the start below.
-      return undefined as T
+      return undefined
     }
   }
-  const urls = (name: string, port: number) => {
-    const addresses = (env[name] ?? `http://127.0.0.1:${port}`).split(',').map((address) => address.trim())
-    if (!addresses.every((address) => URL.canParse(address) && /^https?:/.test(address)))
-      problems.push(`${name} must be an http(s) address, or several with commas between them`)
-    return addresses
-  }
-  const port = env.PORT === undefined ? undefined : Number(env.PORT)
-  if (port !== undefined && !(Number.isInteger(port) && port >= 0 && port <= 65_535)) problems.push('PORT must be a number from 0 to 65535')
-  const logLevel = env.KIS_LOG_LEVEL ?? 'warn'
-  if (!LOG_LEVELS.includes(logLevel)) problems.push(`KIS_LOG_LEVEL must be one of ${LOG_LEVELS.join(', ')}`)
-  const drainMs = Number(env.KIS_DRAIN_MS ?? DEFAULT_DRAIN_MS)
-  if (!(Number.isInteger(drainMs) && drainMs >= 0 && drainMs <= MAX_DRAIN_MS))
-    problems.push(`KIS_DRAIN_MS must be a number from 0 to ${MAX_DRAIN_MS}`)
-  const mcpHosts = (env.KIS_MCP_HOSTS ?? '').split(',').flatMap((host) => host.trim().toLowerCase() || [])
-  if (!mcpHosts.every((host) => URL.parse(`http://${host}`)?.hostname === host))
-    problems.push('KIS_MCP_HOSTS must be names of hosts without ports, with commas between them')
-  const dataDirectory = resolve(env.KIS_DATA_DIR ?? 'data')
-  const secret = part(() => secretOf(env.KIS_SECRET, role, dataDirectory))
-  const catalog = part(() => readCatalogFile(resolve(env.KIS_CATALOG ?? 'catalog.yaml'), env))
-  const config: Config = {
-    host: env.HOST ?? '127.0.0.1',
-    port,
-    dataDirectory,
+  const { KIS_DATA_DIR, KIS_CATALOG } = placesOf(env)
+  const secret = read(() => secretOf(env.KIS_SECRET, role, KIS_DATA_DIR))
+  const catalog = read(() => readCatalogFile(KIS_CATALOG, env))
+  const trustedDocuments = read(() => readTrustedDocuments(env.KIS_TRUSTED_DOCUMENTS))
+  if (!variables.success || !secret || !catalog || !trustedDocuments) throw new ConfigError([...problems, ...ignored()])
+  const values = variables.data
+  return {
+    host: values.HOST,
+    port: values.PORT,
+    dataDirectory: values.KIS_DATA_DIR,
     secret,
-    logLevel,
-    drainMs,
+    logLevel: values.KIS_LOG_LEVEL,
+    drainMs: values.KIS_DRAIN_MS,
     urls: {
-      billing: urls('KIS_BILLING_URL', 4001),
-      knowledge: urls('KIS_KNOWLEDGE_URL', 4002),
-      inference: urls('KIS_INFERENCE_URL', 4003),
-      gateway: urls('KIS_GATEWAY_URL', 4000),
+      billing: values.KIS_BILLING_URL,
+      knowledge: values.KIS_KNOWLEDGE_URL,
+      inference: values.KIS_INFERENCE_URL,
+      gateway: values.KIS_GATEWAY_URL,
     },
     settings: {
       catalog,
-      billing: part(() => readBillingConfig(env)),
-      inference: part(() => readInferenceConfig(env)),
-      knowledge: part(() => readKnowledgeConfig(env)),
-      gateway: part(() => readGatewayConfig(env, catalog?.plans ?? [])),
-      rest: restConfig(catalog && maxFileBytesOf(catalog), new Set(mcpHosts)),
+      billing: billingSettings(values),
+      inference: inferenceConfig(values, catalog),
+      knowledge: knowledgeConfig(values),
+      gateway: gatewayConfig(
+        {
+          introspection: values.KIS_INTROSPECTION === 'on',
+          trustedDocuments,
+          trustedDocumentsOnly: values.KIS_TRUSTED_DOCUMENTS_ONLY === 'on',
+        },
+        catalog.plans,
+      ),
+      rest: restConfig(maxFileBytesOf(catalog), new Set(values.KIS_MCP_HOSTS)),
     },
     ignored: ignored(),
   }
-  // Parts that share a variable find the same problem.
-  if (problems.length) throw new ConfigError([...new Set(problems), ...config.ignored])
-  return config
 }
 
 function secretOf(text: string | undefined, role: Role | 'all', dataDirectory: string): Uint8Array {
   if (text !== undefined) return parseSecret(text)
   if (role === 'all') return keptSecret(dataDirectory)
   throw new ConfigError(['KIS_SECRET is missing: every process of the service needs the same, of at least 32 characters'])
+}
+
+function billingSettings(values: Variables): BillingSettings {
+  return {
+    dataDirectory: values.KIS_DATA_DIR,
+    mongodb: databaseOf(values, 'billing'),
+    bootstrapApiKey: values.KIS_BOOTSTRAP_API_KEY ?? null,
+    bootstrapCreditNanoUsd: values.KIS_BOOTSTRAP_CREDIT_USD,
+    egressAllowed: values.KIS_EGRESS_ALLOW,
+    retryBackoffMs: values.KIS_RETRY_BACKOFF_MS,
+  }
+}
+
+function inferenceConfig(values: Variables, catalog: CatalogFile): InferenceConfig {
+  return {
+    catalog,
+    modelDirectory: new URL('../models/e5-small-ar-en/', import.meta.url),
+    egressAllowed: values.KIS_EGRESS_ALLOW,
+    localMcpServers: values.KIS_LOCAL_MCP_SERVERS,
+    dataDirectory: values.KIS_DATA_DIR,
+    mongodb: databaseOf(values, 'inference'),
+  }
+}
+
+function knowledgeConfig(values: Variables): KnowledgeConfig {
+  const url = values.KIS_ELASTICSEARCH_URL
+  return {
+    dataDirectory: values.KIS_DATA_DIR,
+    retryBackoffMs: values.KIS_RETRY_BACKOFF_MS,
+    mongodb: databaseOf(values, 'knowledge'),
+    elasticsearch:
+      url === undefined
+        ? null
+        : {
+            url,
+            apiKey: values.KIS_ELASTICSEARCH_API_KEY,
+            prefix: values.KIS_ELASTICSEARCH_PREFIX,
+            size: { shards: values.KIS_ELASTICSEARCH_SHARDS, replicas: values.KIS_ELASTICSEARCH_REPLICAS },
+          },
+  }
+}
+
+/** Each subgraph has a database of its own. */
+function databaseOf({ KIS_MONGODB_URL: server }: Variables, subgraph: string) {
+  return server ? { url: server.url, database: `${server.name}_${subgraph}` } : null
 }
 
 /** The largest file that any plan allows. */

@@ -1,7 +1,7 @@
-type Environment = Readonly<Record<string, string | undefined>>
+export type Environment = Readonly<Record<string, string | undefined>>
 
 const OWN = /^KIS_/
-/** Of the commands, of the README's examples and of the tests; a shell may have them where it starts the service. */
+/** Of the commands, of the documentation's examples and of the tests; a shell may have them where it starts the service. */
 const OTHERS = /^KIS_(?:API_KEY$|URL$|SOAK$|TEST_|REQUIRE_|FUZZ_)/
 /** What Kubernetes sets in every container for a service whose name begins with `kis`. */
 const OF_KUBERNETES = { name: /_SERVICE_(?:HOST|PORT)|_PORT_\d+_/, value: /^(?:tcp|udp|sctp):/ }

@@ -11,7 +11,7 @@ ${MAINTENANCE_USAGE}
 
 ${CATALOG_USAGE}
 
-Configuration comes from the environment; the README lists it.`
+Configuration comes from the environment; docs/operate/configuration.md lists it.`
 
 /** After the drain, what was ended is charged and the stores are closed. Then, or at a second signal, the process ends as it is. */
 const CLOSE_MS = 8_000

@@ -7,7 +7,7 @@ import { createRestAdapter } from '../rest-adapter/main.ts'
 import { billingFiles } from '../subgraphs/billing/config.ts'
 import { type Billing, createBilling } from '../subgraphs/billing/main.ts'
 import { DataFolder, type FolderFile } from '../subgraphs/common/adapters/sqlite/data-folder.ts'
-import { DOCUMENT_FILE } from '../subgraphs/common/adapters/sqlite/document-file.ts'
+import { DOCUMENT_FILE } from '../subgraphs/common/adapters/sqlite/documents/document-file.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
 import { secretFingerprintOf } from '../subgraphs/common/identity/installation.ts'
 import type { Caller } from '../subgraphs/common/identity/principal.ts'
@@ -277,7 +277,7 @@ class Start {
     const blobs = { path: ofKnowledge.blobs, schemaVersion: BLOB_FILE.schemaVersion, isDerived: false }
     const index = { path: ofKnowledge.index, schemaVersion: INDEX_VERSION, isDerived: true }
     return [
-      ...(opens('billing') && !billing.mongodb ? [documents(billingFiles(billing.dataDir).documents)] : []),
+      ...(opens('billing') && !billing.mongodb ? [documents(billingFiles(billing.dataDirectory).documents)] : []),
       ...(opens('knowledge') && !knowledge.mongodb ? [documents(ofKnowledge.documents), blobs] : []),
       ...(opens('knowledge') && !knowledge.elasticsearch ? [index] : []),
       ...(opens('inference') && !inference.mongodb ? [documents(inferenceFiles(inference.dataDirectory).documents)] : []),

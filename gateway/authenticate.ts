@@ -1,8 +1,8 @@
+import { LRUCache } from 'lru-cache'
 import { InvalidApiKey, KisError, ServiceUnavailable } from '../subgraphs/common/errors.ts'
 import type { Principal } from '../subgraphs/common/identity/principal.ts'
 import type { LinkContext } from '../subgraphs/common/link/link.ts'
 import type { Clock } from '../subgraphs/common/process/clock.ts'
-import { Lru } from '../subgraphs/common/process/lru.ts'
 
 /** Who an API key is. @throws {InvalidApiKey} unknown, revoked or expired. */
 export type Authenticate = (apiKey: string, context: Pick<LinkContext, 'requestId' | 'signal'>) => Promise<Principal>
@@ -24,8 +24,8 @@ const KEY_SHAPE = /^kis_live_[0-9A-Za-z]{36}$/
 export class Authenticator {
   readonly #authenticate: Authenticate
   readonly #clock: Clock
-  readonly #known = new Lru<string, { readonly principal: Principal; readonly until: number }>(MAX_KEYS)
-  readonly #refused = new Lru<string, number>(MAX_KEYS)
+  readonly #known = new LRUCache<string, { readonly principal: Principal; readonly until: number }>({ max: MAX_KEYS })
+  readonly #refused = new LRUCache<string, number>({ max: MAX_KEYS })
   readonly #lookups = new Map<string, Promise<Principal>>()
 
   constructor(authenticate: Authenticate, clock: Clock) {

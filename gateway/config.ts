@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { type CatalogPlan, DEFAULT_OPERATION_NODES } from '../subgraphs/common/catalog/catalog-file.ts'
+import { type CatalogPlan, DEFAULT_OPERATION_NODES } from '../subgraphs/common/catalog/plan.ts'
 import { ConfigError } from '../subgraphs/common/process/config-error.ts'
 import { type Manifest, readManifest } from './persisted-operations.ts'
 
@@ -19,33 +19,25 @@ export interface GatewayConfig {
 
 const maxBodyBytesFor = (maxFileBytes: number) => Math.ceil((maxFileBytes * 4) / 3) + 64 * 1024
 
-/** `plans` are those of the catalog. @throws {ConfigError} with every value that cannot be used. */
-export function readGatewayConfig(env: NodeJS.ProcessEnv, plans: readonly CatalogPlan[]): GatewayConfig {
-  const problems: string[] = []
-  const isOn = (name: string, byDefault: 'on' | 'off') => {
-    const value = env[name] ?? byDefault
-    if (value !== 'on' && value !== 'off') problems.push(`${name} is "${value}"; it may be "on" or "off"`)
-    return value === 'on'
-  }
-  const config: GatewayConfig = {
-    introspection: isOn('KIS_INTROSPECTION', 'on'),
+/** `plans` are those of the catalog. */
+export function gatewayConfig(
+  settings: Pick<GatewayConfig, 'introspection' | 'trustedDocuments' | 'trustedDocumentsOnly'>,
+  plans: readonly CatalogPlan[],
+): GatewayConfig {
+  return {
+    ...settings,
     // The largest file that any plan allows.
-    maxBodyBytes: maxBodyBytesFor(Math.max(0, ...plans.map(({ maxFileBytes }) => maxFileBytes))),
+    maxBodyBytes: maxBodyBytesFor(Math.max(...plans.map(({ maxFileBytes }) => maxFileBytes))),
     nodesOf: (code) => plans.find((plan) => plan.code === code)?.operationNodes ?? DEFAULT_OPERATION_NODES,
-    trustedDocuments: trustedDocuments(env.KIS_TRUSTED_DOCUMENTS, problems),
-    trustedDocumentsOnly: isOn('KIS_TRUSTED_DOCUMENTS_ONLY', 'off'),
   }
-  if (config.trustedDocumentsOnly && !env.KIS_TRUSTED_DOCUMENTS) problems.push('KIS_TRUSTED_DOCUMENTS_ONLY needs KIS_TRUSTED_DOCUMENTS')
-  if (problems.length > 0) throw new ConfigError(problems)
-  return config
 }
 
-function trustedDocuments(file: string | undefined, problems: string[]): Manifest {
-  if (!file) return new Map()
+/** The operations of a manifest; of none without a file. @throws {ConfigError} it cannot be read. */
+export function readTrustedDocuments(file: string | undefined): Manifest {
+  if (file === undefined) return new Map()
   try {
     return readManifest(readFileSync(file, 'utf8'))
   } catch (error) {
-    problems.push(`KIS_TRUSTED_DOCUMENTS: ${file} cannot be read as a manifest: ${(error as Error).message}`)
-    return new Map()
+    throw new ConfigError([`KIS_TRUSTED_DOCUMENTS: ${file} cannot be read as a manifest: ${(error as Error).message}`])
   }
 }

@@ -1,15 +1,9 @@
 import type { FastifyInstance } from 'fastify'
-import type { Link } from '../subgraphs/common/link/link.ts'
-import type { Clock } from '../subgraphs/common/process/clock.ts'
-import type { IdSource } from '../subgraphs/common/process/ids.ts'
-import type { Log } from '../subgraphs/common/process/log.ts'
-import type { Door } from '../subgraphs/common/server/door.ts'
-import type { LargeBodies } from '../subgraphs/common/server/large-bodies.ts'
+import { EndedByRestart } from '../subgraphs/common/process/socket-drain.ts'
 import type { Drainable, Refuse } from '../subgraphs/common/server/listen.ts'
-import { EndedByRestart } from '../subgraphs/common/server/socket-drain.ts'
 import { chatCompletionRoutes } from './chat/chat-completions.ts'
 import { quoteRoutes } from './chat/quote.ts'
-import type { RestConfig } from './config.ts'
+import type { RestDeps, RestParts } from './http/deps.ts'
 import { registerDocs } from './http/docs-page.ts'
 import { readOpenApi } from './http/openapi.ts'
 import { refuseAtDoor, registerRequestRules, serverOptions } from './http/requests.ts'
@@ -19,6 +13,7 @@ import { UnderWay } from './http/under-way.ts'
 import { mcpRoutes } from './mcp/routes.ts'
 import { RequestsUnderWay } from './mcp/under-way.ts'
 import { messageRoutes } from './messages/routes.ts'
+import { registerNotOffered } from './not-offered.ts'
 import { responseRoutes } from './responses/routes.ts'
 import { agentRunRoutes } from './routes/agent-runs.ts'
 import { agentRoutes } from './routes/agents.ts'
@@ -28,7 +23,6 @@ import { embeddingRoutes } from './routes/embeddings.ts'
 import { fileRoutes } from './routes/files.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { modelRoutes } from './routes/models.ts'
-import { registerNotOffered } from './routes/not-offered.ts'
 import { operatorRoutes } from './routes/operator.ts'
 import { organizationRoutes } from './routes/organization.ts'
 import { searchRoutes } from './routes/search.ts'
@@ -38,23 +32,6 @@ import { walletRoutes } from './routes/wallet.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
 import { workflowRunRoutes } from './routes/workflow-runs.ts'
 import { workflowRoutes } from './routes/workflows.ts'
-
-export interface RestDeps {
-  /** Its caller is the API key without `Bearer`. It judges the key of every operation, `{ __typename }` too. */
-  readonly gateway: Link<string | null>
-  readonly door: Pick<Door, 'enter'>
-  readonly clock: Clock
-  readonly ids: IdSource
-  readonly log: Log
-  readonly config: RestConfig
-  /** Those of the process: whoever else reads bodies in it shares them. */
-  readonly bodies: LargeBodies
-}
-
-/** What the adapter's parts share. */
-export interface RestParts extends RestDeps {
-  readonly underWay: UnderWay
-}
 
 export interface RestAdapter extends Drainable {
   /** To be spread into the options of the app. */

@@ -26,9 +26,9 @@ describe('the contract', () => {
     await promisify(execFile)(process.execPath, [fileURLToPath(new URL('compose.ts', import.meta.url)), '--check'])
   })
 
-  it('names every error code in the README', () => {
-    const readme = read('../README.md')
-    const unnamed = Object.keys(ERRORS).filter((code) => !readme.includes(`\`${code}\``))
+  it('names every error code in docs/errors.md', () => {
+    const page = read('../docs/errors.md')
+    const unnamed = Object.keys(ERRORS).filter((code) => !page.includes(`\`${code}\``))
     expect(unnamed).toEqual([])
   })
 })

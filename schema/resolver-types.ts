@@ -4,9 +4,9 @@
  */
 export const resolverTypes = {
   billing: {
-    ApiKey: 'tables.ts#ApiKey as ApiKeyRecord',
+    ApiKey: 'use-cases/tables.ts#ApiKey as ApiKeyRecord',
     LedgerEntry: 'ledger/domain/ledger.ts#LedgerEntry as Entry',
-    Organization: 'tables.ts#Organization as OrganizationRecord',
+    Organization: 'use-cases/tables.ts#Organization as OrganizationRecord',
     Principal: '../common/identity/principal.ts#Principal as Caller',
     UsageGroup: 'ledger/use-cases/summarize-usage.ts#UsageGroup as Group',
     UsageRecord: 'ledger/domain/usage.ts#UsageRecord as Usage',
@@ -33,7 +33,7 @@ export const resolverTypes = {
     Embeddings: 'resolvers/embeddings.ts#Created',
     Model: 'domain/catalog.ts#Model as CatalogModel',
     Price: 'resolvers/models.ts#UnitPrices',
-    QuotedModel: 'use-cases/money/quote-chat-completion.ts#QuotedModel as Quoted',
+    QuotedModel: 'use-cases/calls/quote-chat-completion.ts#QuotedModel as Quoted',
     Transcription: 'use-cases/calls/create-transcription.ts#Transcription as Transcript',
     TranscriptionEvent: 'use-cases/calls/stream-transcription.ts#TranscriptionEvent as TranscriptEvent',
     Workflow: 'use-cases/tables.ts#WorkflowRecord',
@@ -47,7 +47,7 @@ export const resolverTypes = {
     Collection: 'domain/records.ts#CollectionRecord',
     Document: 'domain/records.ts#DocumentRecord',
     File: 'domain/records.ts#FileRecord',
-    IndexFinding: 'use-cases/verify-index.ts#IndexFinding as Finding',
+    IndexFinding: 'use-cases/verify/verify-index.ts#IndexFinding as Finding',
     Organization: 'resolvers/context.ts#Reference',
   },
 }

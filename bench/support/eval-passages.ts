@@ -1,4 +1,4 @@
-import { grams, normaliseForEmbedding, words } from '../../subgraphs/knowledge/domain/text-analysis.ts'
+import { grams, normaliseForEmbedding, words } from '../../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type { IndexedChunk, IndexedDocument, Terms } from '../../subgraphs/knowledge/ports/chunk-index.ts'
 import { type EvalData, evalVectors } from '../../test/support/data/eval-vectors.ts'
 import { seeded, wordSource } from './words.ts'

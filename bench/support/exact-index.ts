@@ -2,7 +2,7 @@ import { Client, type estypes } from '@elastic/elasticsearch'
 import { attributeTerm } from '../../subgraphs/knowledge/adapters/elasticsearch/attributes.ts'
 import { filterQuery } from '../../subgraphs/knowledge/adapters/elasticsearch/filter.ts'
 import { chunkIdOf, entryId } from '../../subgraphs/knowledge/adapters/elasticsearch/indices.ts'
-import type { SearchFilter } from '../../subgraphs/knowledge/domain/search-filter.ts'
+import type { SearchFilter } from '../../subgraphs/knowledge/domain/search/search-filter.ts'
 import type { Put } from './eval-passages.ts'
 
 /** A `flat` field takes no notice of it; the server wants a number that is at least the hits asked for. */

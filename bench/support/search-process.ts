@@ -1,9 +1,9 @@
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { openElasticsearchChunkIndex } from '../../subgraphs/knowledge/adapters/elasticsearch/chunk-index.ts'
 import { openSqliteChunkIndex } from '../../subgraphs/knowledge/adapters/sqlite/chunk-index.ts'
-import { fuse } from '../../subgraphs/knowledge/domain/fuse.ts'
-import type { SearchFilter } from '../../subgraphs/knowledge/domain/search-filter.ts'
-import { queryTerms } from '../../subgraphs/knowledge/domain/text-analysis.ts'
+import { fuse } from '../../subgraphs/knowledge/domain/search/fuse.ts'
+import type { SearchFilter } from '../../subgraphs/knowledge/domain/search/search-filter.ts'
+import { queryTerms } from '../../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type { Question } from './eval-passages.ts'
 
 /** Searches an index that is there already, in a process of its own, so that the process's memory is that of searching. Arguments: kind, place, prefix. */

@@ -1,6 +1,6 @@
 import { gatewayOperation } from '../../schema/operations.ts'
 import { type Call, type JsonObject, ok, type Route } from '../http/route.ts'
-import { PRICE, type PriceData, toPrice } from '../routes/models.ts'
+import { PRICE, type PriceData, toPrice } from './prices.ts'
 
 const FACTS = 'inputTokens maxOutputTokens amount isCovered'
 const QUOTE = gatewayOperation(`query ChatQuote($request: ChatProtocolRequest!) { quoteChatCompletion(request: $request) {

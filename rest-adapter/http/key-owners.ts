@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify'
+import { LRUCache } from 'lru-cache'
 import { gatewayOperation } from '../../schema/operations.ts'
 import { isAbort, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
-import { Lru } from '../../subgraphs/common/process/lru.ts'
-import type { RestDeps } from '../main.ts'
+import type { RestDeps } from './deps.ts'
 import { askGateway } from './route.ts'
 
 /** The gateway judges each call again, so that this decides about nothing but the reading of its body. A revoked key is dead everywhere within 5 s. */
@@ -18,7 +18,7 @@ const OWNER = gatewayOperation('{ organization { id } }')
 export class KeyOwners {
   readonly #gateway: RestDeps['gateway']
   readonly #clock: Clock
-  readonly #known = new Lru<string, { readonly organizationId: string; readonly askedAt: number }>(MAX_KEYS)
+  readonly #known = new LRUCache<string, { readonly organizationId: string; readonly askedAt: number }>({ max: MAX_KEYS })
 
   constructor(gateway: RestDeps['gateway'], clock: Clock) {
     this.#gateway = gateway

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { KisError } from '../../subgraphs/common/errors.ts'
-import type { RestDeps } from '../main.ts'
 import { type Check, checksOf } from './checks.ts'
+import type { RestDeps } from './deps.ts'
 import { registerFormParser } from './forms.ts'
 import type { OpenApi } from './openapi.ts'
 import { inferenceHeaders, unknownUrl } from './requests.ts'

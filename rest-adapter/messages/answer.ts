@@ -1,6 +1,6 @@
+import { messageCitations } from '../chat/annotations.ts'
 import type { ChargedUsage, ChatAnswer } from '../chat/chat-operations.ts'
 import type { JsonObject } from '../http/route.ts'
-import { messageCitations } from '../routes/annotations.ts'
 import { blockOfCall, blockOfDetail, type ReasoningBlock, unsignedSignature } from './reasoning.ts'
 
 /** What the chat protocol says of how an answer ended, collected from its one choice or from chunks. */

@@ -1,7 +1,7 @@
 import { KisError } from '../../subgraphs/common/errors.ts'
+import { messageCitations } from '../chat/annotations.ts'
 import type { ChargedUsage } from '../chat/chat-operations.ts'
 import type { JsonObject } from '../http/route.ts'
-import { messageCitations } from '../routes/annotations.ts'
 import { type Ending, endOf, messageHead, messageUsage, reasoningTextOf, textBlock, toolUseBlock } from './answer.ts'
 import { blockOfCall, blockOfDetail, unsignedSignature } from './reasoning.ts'
 

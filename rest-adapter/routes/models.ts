@@ -1,39 +1,16 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { ModelNotFound } from '../../subgraphs/common/errors.ts'
+import { PRICE, toPrice } from '../chat/prices.ts'
 import { idOf, wholeList } from '../http/lists.ts'
 import { ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
-const TOKEN_PRICES = 'input cachedInput cacheWrite output'
-/** To be asked of a model. */
-export const PRICE = `price { ${TOKEN_PRICES} audioMinute tiers { aboveInputTokens ${TOKEN_PRICES} } }`
 const MODEL = `id kind vendor residency supportsVision supportsTools supportsResponseSchema supportsReasoning contextWindow ${PRICE} createdAt`
-
-type TokenPrices = Readonly<Record<'input' | 'cachedInput' | 'cacheWrite' | 'output', string | null>>
-
-export type PriceData = TokenPrices & {
-  readonly audioMinute: string | null
-  readonly tiers: readonly (TokenPrices & { readonly aboveInputTokens: number })[]
-}
 
 type ModelData = Selected<'Model', typeof MODEL>
 
 const LIST = gatewayOperation(`query Models { models { ${MODEL} } }`)
 const GET = gatewayOperation(`query Model($id: ID!) { model(id: $id) { ${MODEL} } }`)
-
-function toTokenPrices({ input, cachedInput, cacheWrite, output }: TokenPrices) {
-  return { input, cached_input: cachedInput, cache_write: cacheWrite, output }
-}
-
-export function toPrice(price: PriceData | null) {
-  return (
-    price && {
-      ...toTokenPrices(price),
-      audio_minute: price.audioMinute,
-      tiers: price.tiers.map((tier) => ({ above_input_tokens: tier.aboveInputTokens, ...toTokenPrices(tier) })),
-    }
-  )
-}
 
 function toModel(data: ModelData) {
   return {

@@ -11,7 +11,7 @@ import type { Reference } from '../../subgraphs/inference/resolvers/collections.
 import type { OneEmbedding, Created } from '../../subgraphs/inference/resolvers/embeddings.ts';
 import type { Model as CatalogModel } from '../../subgraphs/inference/domain/catalog.ts';
 import type { UnitPrices } from '../../subgraphs/inference/resolvers/models.ts';
-import type { QuotedModel as Quoted } from '../../subgraphs/inference/use-cases/money/quote-chat-completion.ts';
+import type { QuotedModel as Quoted } from '../../subgraphs/inference/use-cases/calls/quote-chat-completion.ts';
 import type { Transcription as Transcript } from '../../subgraphs/inference/use-cases/calls/create-transcription.ts';
 import type { TranscriptionEvent as TranscriptEvent } from '../../subgraphs/inference/use-cases/calls/stream-transcription.ts';
 import type { WorkflowRecord, WorkflowRunRecord } from '../../subgraphs/inference/use-cases/tables.ts';

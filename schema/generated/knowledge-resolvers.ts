@@ -2,7 +2,7 @@
 import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } from 'graphql';
 import type { ChunkOfDocument, Reference, Context } from '../../subgraphs/knowledge/resolvers/context.ts';
 import type { CollectionRecord, DocumentRecord, FileRecord } from '../../subgraphs/knowledge/domain/records.ts';
-import type { IndexFinding as Finding } from '../../subgraphs/knowledge/use-cases/verify-index.ts';
+import type { IndexFinding as Finding } from '../../subgraphs/knowledge/use-cases/verify/verify-index.ts';
 export type Maybe<T> = T | null | undefined;
 export type InputMaybe<T> = T | null;
 export type Omit<T, K extends keyof T> = Pick<T, Exclude<keyof T, K>>;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { graphql } from 'graphql'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { FileChecks } from '../common/adapters/sqlite/file-checks.ts'
+import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
 import { type Caller, type Principal, SCOPES } from '../common/identity/principal.ts'
 import { PRINCIPAL_FIELDS, type PrincipalAnswer, principalFrom } from '../common/identity/principal-answer.ts'
 import type { DocumentStore } from '../common/ports/document-store.ts'
@@ -10,9 +10,9 @@ import { silentLog } from '../common/process/log.ts'
 import { apiKeyFrom } from './accounts/domain/api-key.ts'
 import { MAX_ANCESTORS } from './accounts/use-cases/create-api-key.ts'
 import { type Billing, billingOn } from './billing.ts'
-import { openCollections } from './tables.ts'
 import { STORES } from './test-support/stores.ts'
 import { ManualClock, principalOf, SELF_HOSTED, SMALL_PLAN } from './test-support/world.ts'
+import { openCollections } from './use-cases/tables.ts'
 
 const WEBHOOKS = { egressAllowed: new Set<string>(), retryBackoffMs: 1_000 }
 const GATEWAY: Caller = { service: 'gateway' }

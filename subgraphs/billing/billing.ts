@@ -1,7 +1,5 @@
 import { openDocuments } from '../common/documents/late-documents.ts'
 import { Egress } from '../common/egress/egress.ts'
-import { isAbort } from '../common/errors.ts'
-import { pumpWebhooks } from '../common/events/pump-webhooks.ts'
 import { type StoringSubgraph, subgraphSchema } from '../common/link/subgraph.ts'
 import type { DocumentStore } from '../common/ports/document-store.ts'
 import type { StoreFiles } from '../common/ports/store-files.ts'
@@ -12,16 +10,13 @@ import { Opening } from '../common/process/opening.ts'
 import { bootstrap } from './accounts/use-cases/bootstrap.ts'
 import { DEFAULT_PLAN } from './accounts/use-cases/create-organization.ts'
 import type { BillingConfig } from './config.ts'
-import type { BillingDeps } from './deps.ts'
-import { reapHolds } from './ledger/holds/reap-holds.ts'
 import { OutboxPump } from './ledger/use-cases/outbox-pump.ts'
 import { WalletWriter } from './ledger/use-cases/wallet-writer.ts'
 import { resolvers } from './resolvers/index.ts'
-import { openCollections } from './tables.ts'
-import { ownInbox } from './webhooks/use-cases/feeds.ts'
-import { ledgerSource } from './webhooks/use-cases/ledger-source.ts'
-import { sweepWebhooks } from './webhooks/use-cases/sweep-webhooks.ts'
+import type { BillingDeps } from './use-cases/deps.ts'
+import { openCollections } from './use-cases/tables.ts'
 import { WebhookSender } from './webhooks/use-cases/webhook-sender.ts'
+import { work } from './work.ts'
 
 /** The billing subgraph. */
 export interface Billing extends StoringSubgraph {
@@ -37,21 +32,13 @@ export interface BillingRuntime {
   readonly log: Log
 }
 
-/** How long after its expiry a hold may still reserve money. */
-const REAP_INTERVAL_MS = 5_000
-/** A clock that went on by so much more than time did was set: by then, holds that are renewed every few seconds would look as if they had run out. */
-const CLOCK_SET_MS = 10_000
-/** Who works under a hold renews it within this: what inference makes its holds last. */
-const RENEWED_WITHIN_MS = 45_000
-/** How often what is too old of webhooks is forgotten. */
-const WEBHOOK_SWEEP_MS = 60_000
 /** `problems()` promises an answer within 2 s. */
 const PING_TIMEOUT_MS = 1_500
 
 /** Billing on any document store, which it closes at its end. `isExclusive`: no other process has the store, which is in `files`. Background work begins when the store is open. */
 export function billingOn(
   open: () => Promise<DocumentStore>,
-  config: Omit<BillingConfig, 'dataDir' | 'mongodb'>,
+  config: Omit<BillingConfig, 'dataDirectory' | 'mongodb'>,
   {
     installationId,
     clock,
@@ -106,53 +93,4 @@ export function billingOn(
       await store[Symbol.asyncDispose]()
     },
   }
-}
-
-async function work(deps: BillingDeps, sender: WebhookSender, isExclusive: boolean, signal: AbortSignal): Promise<void> {
-  const { pump, log } = deps
-  await Promise.all([
-    pump.resume(signal).catch((error) => log.warn({ err: error }, 'outboxes of an earlier run wait for their next write')),
-    keepReaping(deps, signal),
-    sender.run(isExclusive, signal),
-    pumpWebhooks(ledgerSource(deps), ownInbox(deps), deps, signal),
-    keepSweepingWebhooks(deps, signal),
-  ])
-}
-
-async function keepSweepingWebhooks(deps: BillingDeps, signal: AbortSignal): Promise<void> {
-  const { clock, log } = deps
-  for (let after = ''; !signal.aborted; ) {
-    after = await sweepWebhooks(deps, after).catch((error) => {
-      if (!signal.aborted) log.warn({ err: error }, 'old webhooks could not be forgotten')
-      return after
-    })
-    await clock.sleep(WEBHOOK_SWEEP_MS, signal).catch(() => undefined)
-  }
-}
-
-async function keepReaping(deps: BillingDeps, signal: AbortSignal): Promise<void> {
-  const { clock, log } = deps
-  let offset = clockOffset(clock)
-  while (!signal.aborted) {
-    try {
-      const jumpMs = clockOffset(clock) - offset
-      offset += jumpMs
-      if (jumpMs > CLOCK_SET_MS) {
-        log.warn({ jumpMs }, 'the clock was set forward: holds of running calls are given time to be renewed')
-        await clock.sleep(RENEWED_WITHIN_MS, signal)
-        continue
-      }
-      await reapHolds(deps, signal)
-      await clock.sleep(REAP_INTERVAL_MS, signal)
-    } catch (error) {
-      if (isAbort(error)) return
-      log.warn({ err: error }, 'expired holds could not be resolved')
-      await clock.sleep(REAP_INTERVAL_MS, signal).catch(() => undefined)
-    }
-  }
-}
-
-/** Between the clock and time that passes evenly; it changes only when the clock is set. */
-function clockOffset(clock: Clock): number {
-  return clock.now().getTime() - performance.now()
 }

@@ -2,14 +2,14 @@ import { kindsOf } from '../common/adapters/documents/kinds.ts'
 import { openMongoDocumentStore } from '../common/adapters/mongodb/document-store.ts'
 import { claimDatabase } from '../common/adapters/mongodb/store-mark.ts'
 import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
-import { openSqliteDocumentStore } from '../common/adapters/sqlite/document-store.ts'
-import { FileChecks } from '../common/adapters/sqlite/file-checks.ts'
+import { openSqliteDocumentStore } from '../common/adapters/sqlite/documents/document-store.ts'
+import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
 import { ServiceUnavailable } from '../common/errors.ts'
 import type { Installation } from '../common/identity/installation.ts'
 import type { SharedClock } from '../common/link/shared-clock.ts'
 import { type Billing, type BillingRuntime, billingOn } from './billing.ts'
 import { type BillingConfig, billingFiles } from './config.ts'
-import { openCollections } from './tables.ts'
+import { openCollections } from './use-cases/tables.ts'
 
 export type { Billing, BillingRuntime } from './billing.ts'
 
@@ -23,9 +23,9 @@ export interface BillingStart extends Omit<BillingRuntime, 'installationId'> {
 
 /** Billing on its own database, which it opens in the background; disposing it closes both. MongoDB's clock is its clock. */
 export function createBilling(config: BillingConfig, { folder, secretFingerprint, ...runtime }: BillingStart): Billing {
-  const { dataDir, mongodb } = config
+  const { dataDirectory, mongodb } = config
   const { clock, ids, log } = runtime
-  const file = billingFiles(dataDir).documents
+  const file = billingFiles(dataDirectory).documents
   const kinds = kindsOf(openCollections)
   let installation: Installation | undefined
   const open = async () => {

@@ -98,6 +98,14 @@ export class ServiceUnavailable extends KisError {
   }
 }
 
+/** The service works, and takes no more of this at once. */
+export class TooBusy extends KisError {
+  /** `why`: a sentence that says what there is too much of. */
+  constructor(why: string, retryAfterMs = 1_000) {
+    super('service_unavailable', `${why} Repeat the request in a moment.`, { retryAfterMs })
+  }
+}
+
 /** Characters of a message, or of a path in it, that leave the service; what they quote may be as long as the request. */
 const MAX_MESSAGE_CHARACTERS = 500
 

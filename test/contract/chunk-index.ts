@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { SearchFilter } from '../../subgraphs/knowledge/domain/search-filter.ts'
-import { grams, queryTerms, words } from '../../subgraphs/knowledge/domain/text-analysis.ts'
+import type { SearchFilter } from '../../subgraphs/knowledge/domain/search/search-filter.ts'
+import { grams, queryTerms, words } from '../../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type {
   ChunkCandidate,
   ChunkIndex,

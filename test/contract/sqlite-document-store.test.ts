@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openSqliteDocumentStore } from '../../subgraphs/common/adapters/sqlite/document-store.ts'
+import { openSqliteDocumentStore } from '../../subgraphs/common/adapters/sqlite/documents/document-store.ts'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { documentStoreContract } from './document-store.ts'
 

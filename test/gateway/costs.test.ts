@@ -3,7 +3,7 @@ import { buildSchema, type GraphQLSchema, getOperationAST, parse } from 'graphql
 import { describe, expect, it } from 'vitest'
 import { Costs } from '../../gateway/federation/costs.ts'
 import { coerceVariables } from '../../gateway/variables.ts'
-import { DEFAULT_OPERATION_NODES } from '../../subgraphs/common/catalog/catalog-file.ts'
+import { DEFAULT_OPERATION_NODES } from '../../subgraphs/common/catalog/plan.ts'
 import { CONFIG, collect, connect, KEY, startGateway } from './support/start.ts'
 
 const SDL = readFileSync(new URL('../../schema/supergraph.graphql', import.meta.url), 'utf8')

@@ -104,8 +104,8 @@ describe('the compose file', () => {
     }
   })
 
-  it('sets only variables that the configuration reads and the README explains', () => {
-    const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
+  it('sets only variables that the configuration reads and the documentation explains', () => {
+    const pages = ['configuration', 'elasticsearch'].map((page) => readFileSync(join(ROOT, `docs/operate/${page}.md`), 'utf8')).join('\n')
     const configs = imageFiles()
       .filter((file) => file.endsWith('config.ts') || file.endsWith('mongodb-url.ts'))
       .map((file) => readFileSync(join(ROOT, file), 'utf8'))
@@ -113,7 +113,7 @@ describe('the compose file', () => {
     const names = roles.flatMap(([, { environment }]) => Object.keys(environment))
     // Libraries read it: what they leave out in production, such as stacks in answers.
     for (const name of new Set([...names, ...Object.keys(image.environment).filter((name) => name !== 'NODE_ENV')])) {
-      expect([name, new RegExp(`\\b${name}\\b`).test(configs), new RegExp(`^\\|[^|]*\`${name}\``, 'm').test(readme)]).toEqual([
+      expect([name, new RegExp(`\\b${name}\\b`).test(configs), new RegExp(`^\\|[^|]*\`${name}\``, 'm').test(pages)]).toEqual([
         name,
         true,
         true,

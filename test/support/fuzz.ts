@@ -3,7 +3,7 @@ import { soaking } from './soak.ts'
 
 /** How long one suite of fuzzing takes: in CI a little, by `npm run fuzz` seven and a half minutes, which is half an hour for the four suites of the contract. */
 const FUZZ_MS = Number(process.env.KIS_FUZZ_SECONDS ?? (soaking ? 450 : 20)) * 1_000
-/** `npm test` begins with the same seed each time, so that it tells of the code and not of luck. Who asks for more time looks for what is new. */
+/** `npm run test:all` begins with the same seed each time, so that a failure comes from the code and not from luck. A longer run looks for new failures. */
 const isNew = soaking || process.env.KIS_FUZZ_SECONDS !== undefined
 /** Cases made of one seed. They run one after the other, so that a seed alone shows what it found. */
 const CASES_OF_SEED = 25

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { FileChecks } from '../../subgraphs/common/adapters/sqlite/file-checks.ts'
+import { FileChecks } from '../../subgraphs/common/adapters/sqlite/full-checks.ts'
 import { KisError, ModelNotFound, NotFound } from '../../subgraphs/common/errors.ts'
 import { EventLog } from '../../subgraphs/common/events/event-log.ts'
 import type { Principal } from '../../subgraphs/common/identity/principal.ts'

@@ -1,6 +1,6 @@
-import { NOTHING_SPENT, resetOf, spentIn } from '../accounts/domain/key-spending.ts'
+import { NOTHING_SPENT, resetOf, spentIn } from '../ledger/domain/key-spending.ts'
 import { spendersOf, type Wallet } from '../ledger/domain/wallet.ts'
-import type { ApiKey } from '../tables.ts'
+import type { ApiKey } from '../use-cases/tables.ts'
 import type { Context } from './context.ts'
 
 /** Wallets that a request is reading: a list of keys reads its wallet once. */

@@ -1,6 +1,5 @@
 import { expect } from 'vitest'
 import type { DocumentCollection, StoredDocument } from '../../common/ports/document-store.ts'
-import type { BillingDeps } from '../deps.ts'
 import { endEntryId, usageRecordId } from '../ledger/domain/ids.ts'
 import { balanceChange, type LedgerEntry } from '../ledger/domain/ledger.ts'
 import { auditEntry, auditWallet, NO_ENTRIES } from '../ledger/domain/ledger-audit.ts'
@@ -8,6 +7,7 @@ import { MAX_NANO_USD, priceOf } from '../ledger/domain/money.ts'
 import { fromStoredRates } from '../ledger/domain/rate-card.ts'
 import type { UsageRecord } from '../ledger/domain/usage.ts'
 import { NO_USAGE, sumOf, sumsOf, sumsOfRecord, totalOf } from '../ledger/domain/usage-total.ts'
+import type { BillingDeps } from '../use-cases/deps.ts'
 
 const PAGE = 1_000
 

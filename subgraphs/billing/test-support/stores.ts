@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
-import { openSqliteDocumentStore } from '../../common/adapters/sqlite/document-store.ts'
+import { openSqliteDocumentStore } from '../../common/adapters/sqlite/documents/document-store.ts'
 import type { DocumentStore } from '../../common/ports/document-store.ts'
 import { silentLog } from '../../common/process/log.ts'
 

@@ -1,17 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import { FileChecks } from '../../common/adapters/sqlite/file-checks.ts'
+import { FileChecks } from '../../common/adapters/sqlite/full-checks.ts'
 import { Egress } from '../../common/egress/egress.ts'
 import type { Plan, Principal, Scope } from '../../common/identity/principal.ts'
 import type { DocumentStore } from '../../common/ports/document-store.ts'
 import type { Clock } from '../../common/process/clock.ts'
 import { type IdSource, idSource } from '../../common/process/ids.ts'
 import { silentLog } from '../../common/process/log.ts'
-import type { BillingDeps } from '../deps.ts'
 import { emptyWallet } from '../ledger/domain/wallet.ts'
 import { creditWallet } from '../ledger/use-cases/credit-wallet.ts'
 import { OutboxPump } from '../ledger/use-cases/outbox-pump.ts'
 import { WalletWriter } from '../ledger/use-cases/wallet-writer.ts'
-import { openCollections } from '../tables.ts'
+import type { BillingDeps } from '../use-cases/deps.ts'
+import { openCollections } from '../use-cases/tables.ts'
 
 /** What tests of billing build with: a clock that they move, the use cases on a store of theirs, organizations with credit. */
 

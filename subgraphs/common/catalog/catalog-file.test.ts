@@ -76,6 +76,9 @@ describe('a catalog is refused for', () => {
       'engines:\n  a: { kind: oracle, badge: local }\n',
       'c.yaml:2: engines.a.kind: must be one of openai, azure, anthropic,',
     ],
+    ['an engine that is no mapping', 'engines:\n  a: 5\n', 'c.yaml:2: engines.a: must be a mapping'],
+    ['a model that is no mapping', `${ENGINES}models:\n  - null\n`, 'c.yaml:5: models[0]: must be a mapping'],
+    ['an alias that is no text', withModel(`${CHAT}, aliases: [null]`), 'c.yaml:5: models[0].aliases: must hold text'],
     ['an engine without a badge', 'engines:\n  a: { kind: embedded }\n', 'c.yaml:2: engines.a.badge: is missing'],
     ['an engine without an address', 'engines:\n  a: { kind: openai, badge: local }\n', 'c.yaml:2: engines.a.base_url: is missing'],
     [

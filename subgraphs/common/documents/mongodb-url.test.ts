@@ -1,21 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { mongoDatabaseOf } from './mongodb-url.ts'
+import { parseMongoUrl } from './mongodb-url.ts'
 
 describe('KIS_MONGODB_URL', () => {
   it.each([
-    ['mongodb://localhost', 'kis_billing'],
-    ['mongodb://localhost:27017/', 'kis_billing'],
-    ['mongodb://localhost/prod', 'prod_billing'],
-    ['mongodb://a:1,b:2,c:3/prod?replicaSet=rs0&authSource=admin', 'prod_billing'],
-    ['mongodb+srv://user:p%40ss%2Fword@cluster.example.com/?tls=true', 'kis_billing'],
-  ])('%s means the database %s', (url, database) => {
-    const problems: string[] = []
-    expect(mongoDatabaseOf(url, 'billing', problems)).toEqual({ url, database })
-    expect(problems).toEqual([])
-  })
-
-  it('means SQLite when it is absent or empty', () => {
-    expect([mongoDatabaseOf(undefined, 'billing', []), mongoDatabaseOf('', 'billing', [])]).toEqual([null, null])
+    ['mongodb://localhost', 'kis'],
+    ['mongodb://localhost:27017/', 'kis'],
+    ['mongodb://localhost/prod', 'prod'],
+    ['mongodb://a:1,b:2,c:3/prod?replicaSet=rs0&authSource=admin', 'prod'],
+    ['mongodb+srv://user:p%40ss%2Fword@cluster.example.com/?tls=true', 'kis'],
+  ])('%s means databases that begin with %s', (url, name) => {
+    expect(parseMongoUrl(url)).toEqual({ url, name })
   })
 
   it.each([
@@ -27,9 +21,7 @@ describe('KIS_MONGODB_URL', () => {
     'mongodb://localhost/s3cret.name',
     `mongodb://localhost/${'s3cret'.repeat(7)}`,
   ])('%s is a problem that does not quote it', (url) => {
-    const problems: string[] = []
-    expect(mongoDatabaseOf(url, 'billing', problems)).toBeNull()
-    expect(problems).toEqual([expect.stringContaining('KIS_MONGODB_URL')])
-    expect(problems.join()).not.toMatch(/s3c|ret/)
+    expect(() => parseMongoUrl(url)).toThrow(/^(?:is not like|names a database)/)
+    expect(() => parseMongoUrl(url)).not.toThrow(/s3c|ret/)
   })
 })

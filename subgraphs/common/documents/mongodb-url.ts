@@ -11,16 +11,12 @@ const MONGODB_URL = /^mongodb(?:\+srv)?:\/\/(?:[^@/?]+@)?[^@/?]+(?:\/([^@/?]*))?
 const DATABASE_NAME = /^[A-Za-z0-9_-]{1,40}$/
 const DEFAULT_NAME = 'kis'
 
-/** `KIS_MONGODB_URL` and the subgraph's own database `<name>_<subgraph>` there; null when it is not set, or wrong: `problems` then says how. */
-export function mongoDatabaseOf(text: string | undefined, subgraph: string, problems: string[]): MongoDatabase | null {
-  if (!text) return null
+/** The text of `KIS_MONGODB_URL`, and the name that the databases of all subgraphs begin with. @throws {Error} names what is wrong and quotes nothing. */
+export function parseMongoUrl(text: string): { readonly url: string; readonly name: string } {
   const match = MONGODB_URL.exec(text)
-  const name = match?.[1] || DEFAULT_NAME
-  if (match && DATABASE_NAME.test(name)) return { url: text, database: `${name}_${subgraph}` }
-  problems.push(
-    match
-      ? 'KIS_MONGODB_URL names a database that is not 1 to 40 letters, digits, _ or -'
-      : 'KIS_MONGODB_URL is not like mongodb://user:password@host:27017/name, with special characters of the password percent-encoded',
-  )
-  return null
+  if (!match)
+    throw new Error('is not like mongodb://user:password@host:27017/name, with special characters of the password percent-encoded')
+  const name = match[1] || DEFAULT_NAME
+  if (!DATABASE_NAME.test(name)) throw new Error('names a database that is not 1 to 40 letters, digits, _ or -')
+  return { url: text, name }
 }

@@ -67,9 +67,9 @@ export function judgedAddress(text: string, allowed: ReadonlySet<string>): { rea
   return isPlain && isPublicAddress(literal) ? { url, isNamed: false } : null
 }
 
-/** `host:port`, several with commas between them; every entry that is neither goes to the problems. */
-export function parseEgressAllow(text: string | undefined, problems: string[], variable = 'KIS_EGRESS_ALLOW'): ReadonlySet<string> {
-  const entries = (text ?? '').split(',').flatMap((entry) => entry.trim() || [])
+/** `host:port`, several with commas between them. @throws {Error} names every entry that is neither. */
+export function parseEgressAllow(text: string): ReadonlySet<string> {
+  const entries = text.split(',').flatMap((entry) => entry.trim() || [])
   const parsed = entries.map((entry) => {
     const port = Number(/:(\d{1,5})$/.exec(entry)?.[1])
     const url = URL.parse(`http://${entry}`)
@@ -78,6 +78,6 @@ export function parseEgressAllow(text: string | undefined, problems: string[], v
   })
   // What stands before an `@` may be a password.
   const wrong = entries.filter((_, index) => parsed[index] === null).map((entry) => entry.replace(/^.*@/, '…@'))
-  if (wrong.length) problems.push(`${variable} must be host:port, or several with commas between them; these are not: ${wrong.join(', ')}`)
+  if (wrong.length) throw new Error(`must be host:port, or several with commas between them; these are not: ${wrong.join(', ')}`)
   return new Set(parsed.flatMap((entry) => entry ?? []))
 }

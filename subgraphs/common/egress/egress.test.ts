@@ -487,7 +487,7 @@ describe('an answer', () => {
     await expect(world().egress.fetch({ organizationId: 'org_a', url: 'http://public.test/' }, stop.signal)).rejects.toBe(reason)
     const atDns = new AbortController()
     const waiting = new Egress({ resolve: () => new Promise(() => undefined) }).fetch(
-      { organizationId: 'org_a', url: 'http://public.test/' },
+      { organizationId: 'org_a', url: 'http://public.test/', totalMs: 600_000 },
       atDns.signal,
     )
     atDns.abort(reason)

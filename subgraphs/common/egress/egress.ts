@@ -279,6 +279,8 @@ class Exchange {
     this.#onEnd = onEnd
     this.#timer = setTimeout(() => this.end(), totalMs)
     caller.addEventListener('abort', this.#onAbort, { once: true })
+    // A signal that was aborted before now sends no event any more.
+    if (caller.aborted) this.end()
   }
 
   get signal(): AbortSignal {

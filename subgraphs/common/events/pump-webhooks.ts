@@ -1,4 +1,5 @@
 import type { Clock } from '../process/clock.ts'
+import { keepWorking } from '../process/keep-working.ts'
 import type { Log } from '../process/log.ts'
 import type { WebhookFeed, WebhookInbox, WebhookSource } from './webhook-events.ts'
 
@@ -21,17 +22,10 @@ export async function pumpWebhooks(
   { clock, log }: { readonly clock: Clock; readonly log: Log },
   signal: AbortSignal,
 ): Promise<void> {
-  for (let failures = 0; !signal.aborted; ) {
-    try {
-      await pumpOnce(source, inbox, signal)
-      failures = 0
-    } catch (error) {
-      if (signal.aborted) return
-      failures++
-      log[failures > MAX_QUIET_FAILURES ? 'warn' : 'info']({ err: error }, 'events could not be handed over for webhooks, and wait')
-    }
-    await clock.sleep(Math.min(ROUND_MS * 2 ** failures, MAX_PAUSE_MS), signal).catch(() => undefined)
-  }
+  const pauseMs = (failures: number) => Math.min(ROUND_MS * 2 ** failures, MAX_PAUSE_MS)
+  const failed = (error: unknown, failures: number) =>
+    log[failures > MAX_QUIET_FAILURES ? 'warn' : 'info']({ err: error }, 'events could not be handed over for webhooks, and wait')
+  await keepWorking(() => pumpOnce(source, inbox, signal), { clock, pauseMs, failed }, signal)
 }
 
 /** One round. */

@@ -1,7 +1,7 @@
 import { jwtVerify, SignJWT } from 'jose'
+import { LRUCache } from 'lru-cache'
 import { InvalidApiKey } from '../errors.ts'
 import type { Clock } from '../process/clock.ts'
-import { Lru } from '../process/lru.ts'
 import type { Caller } from './principal.ts'
 
 /** How long a token is good for. Sockets outlive it: it is judged when they open, and the gateway closes them when a key is revoked. */
@@ -22,8 +22,8 @@ export interface PrincipalTokens {
 
 /** Callers as short-lived signed tokens (JWT, HS256), for the way between processes. */
 export function principalTokens(key: Uint8Array, clock: Clock): PrincipalTokens {
-  const signed = new Lru<string, { token: Promise<string>; until: number }>(MAX_CACHED)
-  const verified = new Lru<string, { caller: Caller; until: number }>(MAX_CACHED)
+  const signed = new LRUCache<string, { token: Promise<string>; until: number }>({ max: MAX_CACHED })
+  const verified = new LRUCache<string, { caller: Caller; until: number }>({ max: MAX_CACHED })
 
   return {
     sign(caller, audience) {

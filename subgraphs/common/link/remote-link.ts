@@ -1,17 +1,17 @@
 import type { ExecutionResult, GraphQLError } from 'graphql'
 import { type Client, createClient } from 'graphql-ws'
+import { LRUCache } from 'lru-cache'
 import { Client as HttpClient, Pool } from 'undici'
 import { WebSocket } from 'ws'
 import { InvalidApiKey, isAbort, ServiceUnavailable } from '../errors.ts'
-import { UnreadEvents } from '../events/unread-events.ts'
 import { systemClock } from '../process/clock.ts'
 import { endableIterator } from '../process/endable-iterator.ts'
-import { Lru } from '../process/lru.ts'
-import { isRefusal, ORDERLY_CLOSE } from '../server/socket-drain.ts'
+import { isRefusal, ORDERLY_CLOSE } from '../process/socket-drain.ts'
 import { answerTimeMs, LONG_MS } from './answer-time.ts'
 import { type Endpoint, Endpoints, type Turn } from './endpoints.ts'
 import type { Link, LinkContext, Operation } from './link.ts'
 import type { SharedClock } from './shared-clock.ts'
+import { UnreadEvents } from './unread-events.ts'
 
 /** Operations of one process to one replica of another under way at once, over HTTP. A call of a slow model holds its connection. */
 const MAX_CONNECTIONS = 1_024
@@ -162,7 +162,7 @@ class Replica<Who> implements AsyncDisposable {
   readonly #pool: Pool
   /** A connection of its own: those of the pool may all be waiting for models. */
   readonly #signs: HttpClient
-  readonly #sockets = new Lru<string, Socket>(MAX_SOCKETS)
+  readonly #sockets = new LRUCache<string, Socket>({ max: MAX_SOCKETS })
   readonly #over = new AbortController()
   #isSuspect = false
   /** It gives no sign of life. */

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { KisError, ServiceUnavailable } from '../errors.ts'
+import { KisError, TooBusy } from '../errors.ts'
 
 /** Smaller bodies are let in unjudged: they cost no more than headers, which are read unjudged too. */
 export const SMALL_BODY_BYTES = 16 * 1024
@@ -148,7 +148,7 @@ export class LargeBodies {
 
   #refusal(organization: string, bytes: number): KisError {
     if ((this.#heldBy.get(organization) ?? 0) + bytes <= this.#bytesOfOne)
-      return new ServiceUnavailable('The place for large requests', { retryAfterMs: RETRY_AFTER_MS })
+      return new TooBusy('The service holds as many large requests as it can.', RETRY_AFTER_MS)
     const mebibytes = Math.floor(this.#bytesOfOne / 1024 / 1024)
     return new KisError(
       'rate_limit_exceeded',

@@ -50,7 +50,7 @@ it('answers the request of a connection that was opened just before the stop', a
   await stopped
 })
 
-it('refuses before the app hears of a request, also of one that waits to send its body, and keeps the connection', async () => {
+it('refuses a request before the app sees it, even one that waits to send its body, and keeps the connection', async () => {
   const app = fastify(APP_OPTIONS)
   let heard = 0
   app.addHook('onRequest', async () => void heard++)

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto'
-import type { CatalogFile, Feature, ModelEntry, TokenPrices } from '../../common/catalog/catalog-file.ts'
+import type { CatalogFile } from '../../common/catalog/catalog-file.ts'
+import type { Feature, ModelEntry } from '../../common/catalog/model.ts'
+import type { TokenPrices } from '../../common/catalog/price.ts'
 import type { RateCard, Rates } from '../ports/billing.ts'
 
 export type ModelKind = ModelEntry['kind']

@@ -12,7 +12,7 @@ export interface Billing {
   placeHold(hold: HoldRequest, context: BillingContext): Promise<void>
   /** Reserves the most that a run may spend; the holds of its calls are taken out of it. Ended by `endRunHold`. Errors as of `placeHold`. */
   placeRunHold(hold: RunHoldRequest, context: BillingContext): Promise<void>
-  /** Must have resolved before an engine hears of the call. */
+  /** Await it before you call an engine. */
   dispatchHold(id: string, quantities: Quantities, context: BillingContext): Promise<void>
   /** Says that the call goes on: billing resolves the hold `ttlSeconds` from now at the earliest. @throws {KisError} `not_found`: the hold has ended. */
   checkpointHold(id: string, quantities: Quantities, ttlSeconds: number, context: BillingContext): Promise<void>

@@ -15,10 +15,10 @@ import { choicesOf, finishReasonOf, firstChoiceDelta, refusalOf, textOf, toolCal
 import type { Quantities } from '../ports/billing.ts'
 import { completeByAgent, streamByAgent } from '../use-cases/agents/agent-chat.ts'
 import { type ChatCompletion, createChatCompletion } from '../use-cases/calls/create-chat-completion.ts'
+import { type QuotedModel, quoteChatCompletion } from '../use-cases/calls/quote-chat-completion.ts'
 import { type ChatEvent, streamChatCompletion } from '../use-cases/calls/stream-chat-completion.ts'
 import { isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
 import { streamOnceForKey } from '../use-cases/idempotency/stream-once-for-key.ts'
-import { type QuotedModel, quoteChatCompletion } from '../use-cases/money/quote-chat-completion.ts'
 
 export type Quote = readonly QuotedModel[]
 export type Choice = ReturnType<typeof choicesOf>[number]

@@ -1,6 +1,6 @@
 import { KisError, ServiceUnavailable, StalePrincipal } from '../../common/errors.ts'
 import type { Principal } from '../../common/identity/principal.ts'
-import { quantitiesOf } from '../domain/money/usage.ts'
+import { quantitiesOf } from '../domain/tokens/usage.ts'
 import type { Billing, BillingContext, Quantities, RateCard, Rates } from '../ports/billing.ts'
 
 interface Hold {

@@ -1,5 +1,5 @@
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
-import { FileChecks } from '../../common/adapters/sqlite/file-checks.ts'
+import { FileChecks } from '../../common/adapters/sqlite/full-checks.ts'
 import { parseCatalog } from '../../common/catalog/catalog-file.ts'
 import type { Principal } from '../../common/identity/principal.ts'
 import { SealedTexts } from '../../common/identity/sealed-text.ts'

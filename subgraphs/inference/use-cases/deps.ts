@@ -9,7 +9,7 @@ import type { QueueWatch } from '../../common/server/queue-watch.ts'
 import type { Catalog, Model } from '../domain/catalog.ts'
 import type { Breaker } from '../domain/engines/breaker.ts'
 import type { RetryBudget } from '../domain/engines/retry-budget.ts'
-import type { Usage } from '../domain/money/usage.ts'
+import type { Usage } from '../domain/tokens/usage.ts'
 import type { AudioReader } from '../ports/audio-reader.ts'
 import type { Billing, BillingContext } from '../ports/billing.ts'
 import type { ChatEngine, EmbeddingEngine, TranscriptionEngine } from '../ports/engines.ts'
@@ -88,7 +88,7 @@ export interface AskContext extends Omit<BillingContext, 'caller'> {
 export interface CallContext extends BillingContext {
   /** Hears what each hold of the call was resolved with. */
   readonly spent?: (usage: Usage) => void
-  /** Hears of each hold of the call before it is placed: of what it is charged in the end. */
+  /** Called before each hold is placed, with a promise of the final charge in nano-USD. */
   readonly charging?: (cost: Promise<bigint>) => void
   readonly record?: CallRecord
 }

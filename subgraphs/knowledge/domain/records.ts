@@ -1,6 +1,6 @@
 import type { FairLeasable } from '../../common/documents/fair-jobs.ts'
 import type { Telling } from '../../common/events/event-log.ts'
-import type { Outline } from './outline.ts'
+import type { Outline } from './chunking/outline.ts'
 
 /** What the primary store keeps. Field names are the store's; every record names its organization, and is read with it. */
 

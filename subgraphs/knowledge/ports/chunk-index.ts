@@ -1,4 +1,4 @@
-import type { SearchFilter } from '../domain/search-filter.ts'
+import type { SearchFilter } from '../domain/search/search-filter.ts'
 
 /** Made by `domain/text-analysis.ts`; adapters index them as they are. */
 export interface Terms {

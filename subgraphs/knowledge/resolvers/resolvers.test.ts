@@ -3,9 +3,9 @@ import { expect, it } from 'vitest'
 import { base64, contextOf, depsOn, FakeInference, ManualClock, MemoryBlobStore } from '../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
 import type { ChunkIndex } from '../ports/chunk-index.ts'
-import { createCollection } from '../use-cases/collections.ts'
-import { createDocument } from '../use-cases/documents.ts'
-import { uploadFile } from '../use-cases/files.ts'
+import { createCollection } from '../use-cases/documents/collections.ts'
+import { createDocument } from '../use-cases/documents/documents.ts'
+import { uploadFile } from '../use-cases/files/files.ts'
 import { resolvers } from './index.ts'
 
 for (const gone of ['collection', 'file'] as const) {

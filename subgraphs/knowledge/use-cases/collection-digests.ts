@@ -1,5 +1,5 @@
+import { LRUCache } from 'lru-cache'
 import type { Clock } from '../../common/process/clock.ts'
-import { Lru } from '../../common/process/lru.ts'
 import { type CollectionDigest, digestOf } from '../domain/digest.ts'
 import type { CollectionRecord } from '../domain/records.ts'
 import type { KnowledgeStore } from '../ports/knowledge-store.ts'
@@ -22,7 +22,7 @@ interface Kept {
 export class CollectionDigests {
   readonly #store: KnowledgeStore
   readonly #clock: Clock
-  readonly #kept = new Lru<string, Kept>(MAX_KEPT)
+  readonly #kept = new LRUCache<string, Kept>({ max: MAX_KEPT })
 
   constructor(store: KnowledgeStore, clock: Clock) {
     this.#store = store

@@ -5,8 +5,8 @@ import { MemoryDocumentStore } from '../../../test/support/memory-document-store
 import { full } from '../../../test/support/soak.ts'
 import type { DocumentRecord } from '../domain/records.ts'
 import { type KnowledgeStore, knowledgeStore } from '../ports/knowledge-store.ts'
-import { countedVectors } from './count-document.ts'
 import { type Counted, count, usageOf } from './count-usage.ts'
+import { countedVectors } from './documents/count-document.ts'
 
 const ORGANIZATION = 'org_1'
 const LIMIT = 20

@@ -150,7 +150,7 @@ describe('the official Anthropic client', () => {
       expect(await charged()).toBe(28_000n)
     })
 
-    it('hears of a stream that breaks off as an error, after what arrived', async () => {
+    it('receives an error when a stream breaks off, after what had arrived', async () => {
       const pieces: string[] = []
       const stream = client.messages.stream(ask('mock-chat', { messages: [{ role: 'user', content: 'please cut' }] }))
       stream.on('text', (text) => pieces.push(text))

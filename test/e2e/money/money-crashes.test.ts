@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { APIError } from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openCollections } from '../../../subgraphs/billing/tables.ts'
 import { audit } from '../../../subgraphs/billing/test-support/audit.ts'
-import { openSqliteDocumentStore } from '../../../subgraphs/common/adapters/sqlite/document-store.ts'
+import { openCollections } from '../../../subgraphs/billing/use-cases/tables.ts'
+import { openSqliteDocumentStore } from '../../../subgraphs/common/adapters/sqlite/documents/document-store.ts'
 import { silentLog } from '../../../subgraphs/common/process/log.ts'
 import { type BillingOperation, BillingTap, type Phase } from '../../support/billing-tap.ts'
 import { testCatalog } from '../../support/catalog.ts'
@@ -49,7 +49,7 @@ interface CrashPoint {
 
 const CRASH_POINTS: readonly CrashPoint[] = [
   {
-    name: '1 inference, before billing hears of the call',
+    name: '1 inference, before billing receives the call',
     at: ['placeHold', 'request'],
     victim: 'inference-1',
     charge: 'nothing',

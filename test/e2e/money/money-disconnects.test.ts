@@ -105,7 +105,7 @@ describe(`${CALLS} callers of the openai library who leave at any moment`, () =>
       })
       const record = records[0]!
       expect(records, name).toHaveLength(1)
-      // The report of usage comes right behind the last chunk; who leaves there may leave before or after it, and it says what was counted.
+      // The usage comes right behind the last chunk. A caller who disconnects there may have missed it or not, and the test allows both.
       const isReported = usage === 'each' || at === 'never' || (at === 'after' && record.source === 'provider')
       expect(record.source, name).toBe(isReported ? 'provider' : 'counted')
       if (isReported) expect(record.input_tokens, name).toBe(METERED_INPUT_TOKENS)

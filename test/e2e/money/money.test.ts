@@ -38,7 +38,7 @@ describe('money over REST', () => {
   const ask = (caller: Caller, model = 'plain') =>
     caller.openai.chat.completions.create({ model, max_tokens: 5, messages: [{ role: 'user', content: 'hi' }] })
 
-  it('a key spends to its limit and no further, and no engine hears of what is above it', async () => {
+  it('a key spends to its limit and no further, and no engine is called above it', async () => {
     // A call holds what 100 tokens cost at the most, and costs 25.
     const key = await keyWith({ amount_usd: '0.00012', period: 'day' })
     await ask(key)

@@ -1,4 +1,4 @@
 import { startEmbedded } from '../../support/processes/service.ts'
-import { endToEnd } from './suite.ts'
+import { endToEnd } from './suite/index.ts'
 
 endToEnd('one process', startEmbedded)

@@ -1,5 +1,5 @@
 import { onBothEngines } from '../../support/processes/replicas.ts'
-import { endToEnd } from './suite.ts'
+import { endToEnd } from './suite/index.ts'
 
 const NAME = 'two of knowledge and of inference on MongoDB and Elasticsearch'
 

@@ -23,7 +23,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import { addDocument, type Caller, callerOf, type Json, newCollection, newOrganization } from '../../support/client.ts'
+import { type Answer, addDocument, type Caller, callerOf, type Json, newCollection, newOrganization } from '../../support/client.ts'
+import { DamageTable, type Shown } from '../../support/damage-table.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { kis } from '../../support/processes/cli.ts'
@@ -34,13 +35,23 @@ const TIMEOUT_MS = 120_000
 const STORES = ['billing', 'knowledge', 'blobs', 'inference'] as const
 const DERIVED = 'index'
 
+const BACKUP = 'put the data folder back from a backup'
+const table = new DamageTable()
+/** The start ends with code 1: nothing can be asked of it. */
+const ENDED = { readyz: null, call: null, verify: null }
+
 /** Two folders of two installations, each stopped in order, and what a third one was killed with. */
 let place: string
 let mock: MockEngine
-let key: string
-let caller: Caller
-let collection: Json
-let document: Json
+/** Of the installation of each folder. */
+interface Owned {
+  /** The operator's. */
+  readonly key: string
+  readonly caller: Caller
+  readonly collection: Json
+  readonly document: Json
+}
+const owned = new Map<string, Owned>()
 
 const folderOf = (name: string) => join(place, name, 'data')
 
@@ -95,6 +106,18 @@ function overwrite(file: string, from: number, bytes: Uint8Array): void {
   closeSync(descriptor)
 }
 
+/** What a call and `kis verify` say. */
+function shownBy(refused: Answer, verified: Awaited<ReturnType<typeof kis>>): Pick<Shown, 'call' | 'verify'> {
+  const said = [...verified.lines, verified.errors].join(' ')
+  return { call: `${refused.status} ${refused.body.error?.message}`, verify: `code ${verified.code}: ${said}` }
+}
+
+/** `msg` of the first line of a log that matches. */
+function messageOf(log: string, like: RegExp): string {
+  const { msg, file } = JSON.parse(log.split('\n').find((line) => like.test(line))!) as Record<string, string>
+  return file ? `${msg}: ${file}` : msg!
+}
+
 const pageSizeOf = (file: string) => readFileSync(file).readUInt16BE(16) || 65_536
 /** All pages but the first: which of them a store reads at once differs. */
 const scramble = (file: string) => {
@@ -113,17 +136,13 @@ beforeAll(async () => {
     const made = await newCollection(owner, 'mock-embed')
     const added = await addDocument(owner, made.id, 'a.txt', 'The sultan keeps his letters in a cedar chest.')
     await owner.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: 'Good morning' }] })
-    if (name === 'first') {
-      key = service.key
-      caller = owner
-      collection = made
-      document = added
-    }
+    owned.set(name, { key: service.key, caller: owner, collection: made, document: added })
     if (name === 'killed') await service.processes.get('all')!.end('SIGKILL')
     else await service.processes.get('all')!.end()
   }
 }, TIMEOUT_MS)
 afterAll(async () => {
+  table.check()
   await mock?.[Symbol.asyncDispose]()
   rmSync(place, { recursive: true, force: true })
 })
@@ -148,18 +167,21 @@ for (const store of STORES)
     it('with a damaged header', async () => {
       const { code, errors } = await refusal('first', (data) => overwrite(at(data), 0, Buffer.from('not a database at all')))
       expect([code, errors]).toEqual([1, `DATA/${name} is damaged (file is not a database). ${RESTORE}`])
+      table.note(name, 'header overwritten', { ...ENDED, log: errors, repair: BACKUP })
     })
 
     it('with overwritten pages', async () => {
       const { code, errors } = await refusal('first', (data) => scramble(at(data)))
       expect(code).toBe(1)
       expect(errors).toMatch(new RegExp(`DATA/${name} is damaged \\([^]+\\)\\. ${RESTORE}$`))
+      table.note(name, 'pages overwritten', { ...ENDED, log: errors, repair: BACKUP })
     })
 
     it('cut short', async () => {
       const { code, errors } = await refusal('first', (data) => truncateSync(at(data), pageSizeOf(at(data)) * 2))
       expect(code).toBe(1)
       expect(errors).toMatch(new RegExp(`DATA/${name} is damaged \\([^]+\\)\\. ${RESTORE}$`))
+      table.note(name, 'cut short', { ...ENDED, log: errors, repair: BACKUP })
     })
 
     it('cut to nothing, or gone', async () => {
@@ -167,6 +189,7 @@ for (const store of STORES)
         const { code, errors } = await refusal('first', lose)
         expect(code).toBe(1)
         expect(errors).toMatch(new RegExp(`^DATA/${name} is missing, though .* of the same installation are there\\. Put it back`))
+        table.note(name, 'deleted, or empty', { ...ENDED, log: errors, repair: BACKUP })
       }
     })
 
@@ -174,6 +197,7 @@ for (const store of STORES)
       const { code, errors } = await refusal('first', (data) => cpSync(join(folderOf('second'), name), at(data)))
       expect(code).toBe(1)
       expect(errors).toMatch(/was made with another secret|belongs to the installation inst_/)
+      table.note(name, 'of another installation', { ...ENDED, log: errors, repair: 'put the right file back' })
     })
 
     it('of a newer version', async () => {
@@ -185,12 +209,14 @@ for (const store of STORES)
       })
       expect(code).toBe(1)
       expect(errors).toMatch(new RegExp(`^DATA/${name} has schema version 99; this program knows \\d+\\. Start a newer version`))
+      table.note(name, 'of a newer version', { ...ENDED, log: errors, repair: 'start the newer version' })
     })
 
     it('without the log that a killed process left, until the operator accepts the loss', async () => {
       const { code, errors } = await refusal('killed', (data) => rmSync(join(data, `${name}-wal`)))
       expect(code).toBe(1)
       expect(errors).toMatch(new RegExp(`^DATA/${name}-wal is missing\\. [^]+ run \`kis accept-loss ${name}-wal\``))
+      table.note(name, 'log of changes deleted', { ...ENDED, log: errors, repair: `\`kis accept-loss ${name}-wal\`` })
       const accept = (data: string) => {
         rmSync(join(data, `${name}-wal`))
         const said = execFileSync(process.execPath, [join(ROOT, 'cli/kis.js'), 'accept-loss', `${name}-wal`], {
@@ -206,25 +232,31 @@ for (const store of STORES)
 
 describe('index.sqlite, which can be made again', { timeout: TIMEOUT_MS }, () => {
   const at = (data: string) => join(data, `${DERIVED}.sqlite`)
+  // At once: `kis verify` repeats its questions for half a minute, as the index may come back.
   for (const { what, folder = 'first', change } of [
-    { what: 'with a damaged header', change: (data: string) => overwrite(at(data), 0, Buffer.from('not a database at all')) },
-    { what: 'with overwritten pages', change: (data: string) => scramble(at(data)) },
+    { what: 'header overwritten', change: (data: string) => overwrite(at(data), 0, Buffer.from('not a database at all')) },
+    { what: 'pages overwritten', change: (data: string) => scramble(at(data)) },
     { what: 'cut short', change: (data: string) => truncateSync(at(data), 8192) },
-    { what: 'gone', change: (data: string) => rmSync(at(data)) },
+    { what: 'deleted', change: (data: string) => rmSync(at(data)) },
     { what: 'of another installation', change: (data: string) => cpSync(join(folderOf('second'), 'index.sqlite'), at(data)) },
-    { what: 'without the log that a killed process left', folder: 'killed', change: (data: string) => rmSync(`${at(data)}-wal`) },
+    { what: 'log of changes deleted', folder: 'killed', change: (data: string) => rmSync(`${at(data)}-wal`) },
   ])
-    it(`${what}: the service says so, serves the rest, and is whole after kis reindex, without an embedding`, async () => {
+    it.concurrent(`${what}: the service says so, serves the rest, and is whole after kis reindex, without an embedding`, async () => {
       await using started = await startOn(folder, change)
       const { launched, address } = started
       const waiting = launched.lines.filter((line) => line.startsWith('waiting for ')).at(-1)
       expect(waiting).toMatch(/chunk index: it is damaged: .*kis reindex/)
       expect(await started.readiness()).toEqual({ status: 503, problems: ['chunk index: it is damaged'] })
       expect(launched.errors).toContain('the chunk index cannot be read')
-      if (folder !== 'first') return
+      const { key, caller, collection, document } = owned.get(folder)!
       const again = { ...caller, ...callerOf({ rest: address, graphql: started.graphql }, caller.key) }
       const search = () => again.rest('POST', `/v1/collections/${collection.id}/search`, { query: 'cedar chest' })
-      expect(await search()).toMatchObject({
+      const refused = await search()
+      const verified = await kis(started, key, 'verify')
+      const INDEX_CASE = { log: waiting!, readyz: '503 chunk index: it is damaged', repair: '`kis reindex`' }
+      table.note('index.sqlite', what, { ...INDEX_CASE, ...shownBy(refused, verified) }, started.data)
+      if (folder !== 'first') return
+      expect(refused).toMatchObject({
         status: 503,
         body: { error: { code: 'service_unavailable', message: 'The chunk index is unavailable at the moment: it is damaged.' } },
       })
@@ -243,7 +275,7 @@ describe('index.sqlite, which can be made again', { timeout: TIMEOUT_MS }, () =>
       expect((await started.readiness())?.status).toBe(200)
       expect((await search()).body.data.map((hit: Json) => hit.document_id)).toEqual([document.id])
       expect(await balance()).toBe(before)
-      if (what !== 'gone')
+      if (what !== 'deleted')
         expect(readdirSync(started.data).filter((name) => /^index\.sqlite\.unreadable-[\dTZ-]+$/.test(name))).toHaveLength(1)
     })
 
@@ -255,6 +287,7 @@ describe('index.sqlite, which can be made again', { timeout: TIMEOUT_MS }, () =>
       database.exec('PRAGMA user_version=99')
     })
     expect([code, errors]).toEqual([1, expect.stringMatching(/^DATA\/index\.sqlite has schema version 99/)])
+    table.note('index.sqlite', 'of a newer version', { ...ENDED, log: errors, repair: 'start the newer version' })
   })
 })
 
@@ -262,6 +295,7 @@ describe('the secret', { timeout: TIMEOUT_MS }, () => {
   it('that is gone, or another one, ends the start', async () => {
     const gone = await refusal('first', (data) => rmSync(join(data, 'secret')))
     expect([gone.code, gone.errors]).toEqual([1, expect.stringMatching(/^DATA\/secret is missing, .* or set KIS_SECRET to the secret/)])
+    table.note('secret', 'deleted', { ...ENDED, log: gone.errors, repair: 'put the file back, or set `KIS_SECRET` to it' })
     for (const { code, errors } of [
       await refusal('first', (data) => writeFileSync(join(data, 'secret'), 'x'.repeat(64))),
       await refusal('first', () => {}, { KIS_SECRET: 'another secret, which is long enough to be one' }),
@@ -269,6 +303,7 @@ describe('the secret', { timeout: TIMEOUT_MS }, () => {
       expect(code).toBe(1)
       expect(errors).toMatch(/^DATA\/billing\.sqlite was made with another secret: .*KIS_SECRET/)
       expect(errors.split('\n')).toHaveLength(1)
+      table.note('secret', 'another one', { ...ENDED, log: errors, repair: 'put the file back, or set `KIS_SECRET` to it' })
     }
   })
 })
@@ -278,6 +313,7 @@ describe('while the service runs', { timeout: TIMEOUT_MS }, () => {
     // More than a start looks at: only the search meets it.
     await using started = await startOn('first', () => {})
     const { launched, address, data } = started
+    const { key, caller, collection } = owned.get('first')!
     const again = callerOf({ rest: address, graphql: started.graphql }, caller.key)
     const index = join(data, 'index.sqlite')
     const page = pageSizeOf(index)
@@ -290,6 +326,15 @@ describe('while the service runs', { timeout: TIMEOUT_MS }, () => {
     expect(await started.readiness()).toEqual({ status: 503, problems: ['chunk index: it is damaged'] })
     expect(launched.errors.match(/a SQLite file is damaged/g)).toHaveLength(1)
     expect(launched.errors).toContain(index)
+    const refused = await again.rest('POST', `/v1/collections/${collection.id}/search`, { query: 'cedar chest' })
+    const shown = shownBy(refused, await kis(started, key, 'verify'))
+    const log = messageOf(launched.errors, /a SQLite file is damaged/)
+    table.note(
+      'index.sqlite',
+      'pages overwritten while it runs',
+      { log, readyz: '503 chunk index: it is damaged', ...shown, repair: '`kis reindex`' },
+      data,
+    )
     expect((await kis(started, key, 'reindex')).code).toBe(0)
     expect((await started.readiness())?.status).toBe(200)
   })
@@ -340,11 +385,18 @@ describe.skipIf(!mayBeNobody)(
       for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (said += text))
       const says = (what: RegExp) => eventually(() => child.exitCode !== null || what.test(said), TIMEOUT_MS)
       await says(/^(ready|waiting for) /m)
+      const address = `http://127.0.0.1:${port}`
+      const ready = await fetch(`${address}/readyz`)
+      const readyz = `${ready.status} ${((await ready.json()) as { problems: string[] }).problems.join('; ')}`
+      const waits = { rest: address, graphql: `${address}/graphql` }
+      const { caller, collection } = owned.get('first')!
+      const refused = await callerOf(waits, caller.key).rest('POST', `/v1/collections/${collection.id}/search`, { query: 'cedar chest' })
+      const shown = { readyz, call: `${refused.status} ${refused.body.error?.message}` }
       mend(data)
       await says(/^ready /m)
       child.kill('SIGKILL')
       if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
-      return said.replaceAll(data, 'DATA')
+      return { said: said.replaceAll(data, 'DATA'), shown }
     }
 
     it('is waited for, and named, and used once that is mended', async () => {
@@ -364,10 +416,13 @@ describe.skipIf(!mayBeNobody)(
         { store: DERIVED, close: foreign },
       ]) {
         const file = (data: string) => join(data, `${store}.sqlite`)
-        const said = await asNobody(
+        const { said, shown } = await asNobody(
           (data) => close(file(data)),
           (data) => open(file(data)),
         )
+        const log = said.split('\n').find((line) => line.startsWith('waiting for '))!
+        const what = close === readOnly ? 'read-only' : 'of another user'
+        table.note(`${store}.sqlite`, what, { log, ...shown, repair: 'give the file back; no restart' })
         expect([store, said]).toEqual([store, expect.stringMatching(new RegExp(`^waiting for .*DATA/${store}\\.sqlite[^]*^ready `, 'm'))])
       }
     })
@@ -399,11 +454,21 @@ describe.skipIf(!mayMount)('a full disk (needs unshare, to mount a small one)', 
       }, TIMEOUT_MS)
       expect(answer.body.error).toMatchObject({ code: 'service_unavailable', message: expect.stringContaining('the disk is full') })
       const ready = await fetch(`${service.rest}/readyz`)
-      expect([ready.status, ((await ready.json()) as Json).problems]).toEqual([
-        503,
-        expect.arrayContaining(['document store: the disk is full']),
-      ])
+      const said: string[] = ((await ready.json()) as Json).problems
+      expect([ready.status, said]).toEqual([503, expect.arrayContaining(['document store: the disk is full'])])
       expect(process.errors).toContain('the disk is full')
+      const log = messageOf(process.errors, /"msg":"[^"]*the disk is full/)
+      table.note(
+        'each file',
+        'full disk',
+        {
+          log: log.replace(/\w+\.sqlite/, '….sqlite'),
+          readyz: '503 document store: the disk is full',
+          call: `${answer.status} ${answer.body.error.message}`,
+          repair: 'make room; no restart',
+        },
+        disk,
+      )
       rmSync(join(seen, 'ballast'))
       await eventually(async () => (await fetch(`${service.rest}/readyz`)).status === 200, TIMEOUT_MS)
       expect((await chat()).status).toBe(200)

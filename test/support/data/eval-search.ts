@@ -1,5 +1,5 @@
-import { fuse, type SearchMode } from '../../../subgraphs/knowledge/domain/fuse.ts'
-import { grams, normaliseForEmbedding, queryTerms, words } from '../../../subgraphs/knowledge/domain/text-analysis.ts'
+import { fuse, type SearchMode } from '../../../subgraphs/knowledge/domain/search/fuse.ts'
+import { grams, normaliseForEmbedding, queryTerms, words } from '../../../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type { ChunkIndex } from '../../../subgraphs/knowledge/ports/chunk-index.ts'
 import { type EvalData, evalVectors, type Language } from './eval-vectors.ts'
 import { mean, ndcgAt10 } from './ndcg.ts'

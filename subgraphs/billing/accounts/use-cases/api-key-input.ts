@@ -1,9 +1,9 @@
 import { KisError } from '../../../common/errors.ts'
 import type { Scope } from '../../../common/identity/principal.ts'
 import type { Clock } from '../../../common/process/clock.ts'
-import { checkForeignId, checkInteger } from '../../checks.ts'
+import type { SpendLimit, SpendPeriod } from '../../ledger/domain/key-spending.ts'
 import { MAX_NANO_USD, toStored } from '../../ledger/domain/money.ts'
-import type { SpendLimit, SpendPeriod } from '../domain/key-spending.ts'
+import { checkForeignId, checkInteger } from '../../use-cases/checks.ts'
 
 /** Models of one allowlist; larger than any catalog, small enough for every request to carry. */
 const MAX_ALLOWLIST_MODELS = 200

@@ -1,11 +1,11 @@
 import { createHmac } from 'node:crypto'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { randomHex } from '../../../common/process/ids.ts'
-import type { BillingDeps } from '../../deps.ts'
 import { toStored } from '../../ledger/domain/money.ts'
 import { emptyWallet } from '../../ledger/domain/wallet.ts'
 import { creditWallet } from '../../ledger/use-cases/credit-wallet.ts'
-import type { Bootstrap } from '../../tables.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
+import type { Bootstrap } from '../../use-cases/tables.ts'
 import { DEFAULT_PLAN } from './create-organization.ts'
 import { keptOf, newSecret } from './new-api-key.ts'
 

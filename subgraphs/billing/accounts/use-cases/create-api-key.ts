@@ -1,8 +1,8 @@
 import { KisError } from '../../../common/errors.ts'
 import type { Principal, Scope } from '../../../common/identity/principal.ts'
-import { checkName } from '../../checks.ts'
-import type { BillingDeps } from '../../deps.ts'
 import { requireGrantable } from '../../ledger/domain/grants.ts'
+import { checkName } from '../../use-cases/checks.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 import {
   checkAllowlist,
   checkExpiry,

@@ -1,9 +1,9 @@
 import { KisError } from '../../../common/errors.ts'
 import { type Principal, type ResidencyPolicy, requireScope } from '../../../common/identity/principal.ts'
-import { checkName } from '../../checks.ts'
-import type { BillingDeps } from '../../deps.ts'
 import { emptyWallet } from '../../ledger/domain/wallet.ts'
-import type { Organization } from '../../tables.ts'
+import { checkName } from '../../use-cases/checks.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
+import type { Organization } from '../../use-cases/tables.ts'
 import { type ApiKeyWithSecret, newApiKey } from './new-api-key.ts'
 
 export interface CreateOrganizationInput {

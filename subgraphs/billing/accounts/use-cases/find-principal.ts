@@ -1,8 +1,8 @@
 import { InvalidApiKey, ServiceUnavailable } from '../../../common/errors.ts'
 import type { Plan, Principal } from '../../../common/identity/principal.ts'
 import type { Clock } from '../../../common/process/clock.ts'
-import type { BillingDeps } from '../../deps.ts'
-import type { ApiKey, Organization } from '../../tables.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
+import type { ApiKey, Organization } from '../../use-cases/tables.ts'
 import { digestOf, isApiKey } from '../domain/api-key.ts'
 
 /** Who a key is. Text that is no key costs no look into the store. @throws {InvalidApiKey} unknown, revoked or expired: one answer for all. */

@@ -1,9 +1,9 @@
 import { InvalidApiKey, KisError, NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Update } from '../../../common/ports/document-store.ts'
-import type { BillingDeps } from '../../deps.ts'
 import { requireGrantable } from '../../ledger/domain/grants.ts'
-import type { ApiKey } from '../../tables.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
+import type { ApiKey } from '../../use-cases/tables.ts'
 import { isEnded } from './find-principal.ts'
 import { requireSpendable, spendLimitOf } from './spend-limit.ts'
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import type { BillingDeps } from '../../deps.ts'
 import type { Grants } from '../../ledger/domain/grants.ts'
-import type { ApiKey } from '../../tables.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
+import type { ApiKey } from '../../use-cases/tables.ts'
 import { apiKeyFrom, digestOf } from '../domain/api-key.ts'
 
 /** A key with its secret, which is known here and then never again. */

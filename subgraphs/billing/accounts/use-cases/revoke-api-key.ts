@@ -1,6 +1,6 @@
 import type { Principal } from '../../../common/identity/principal.ts'
-import type { BillingDeps } from '../../deps.ts'
-import type { ApiKey } from '../../tables.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
+import type { ApiKey } from '../../use-cases/tables.ts'
 import { MAX_API_KEYS } from './create-api-key.ts'
 import { ownKey, ownKeyError, requireManageable } from './manage-api-key.ts'
 import { putInForce } from './rules-in-force.ts'

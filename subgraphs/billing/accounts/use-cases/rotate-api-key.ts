@@ -1,5 +1,5 @@
 import type { Principal } from '../../../common/identity/principal.ts'
-import type { BillingDeps } from '../../deps.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 import { changeLiveKey, requireManageable } from './manage-api-key.ts'
 import { type ApiKeyWithSecret, newSecret } from './new-api-key.ts'
 import { putInForce } from './rules-in-force.ts'

@@ -1,8 +1,8 @@
 import { NotFound, StalePrincipal } from '../../../common/errors.ts'
 import { LET_BEGIN_MS, type Principal } from '../../../common/identity/principal.ts'
-import type { BillingDeps } from '../../deps.ts'
 import { isRunHold } from '../../ledger/domain/wallet.ts'
 import type { WalletDraft } from '../../ledger/domain/wallet-draft.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 
 /**
  * Puts a change of the organization's rules that is written into force: from here on no hold is placed or dispatched by older ones. Resolves when

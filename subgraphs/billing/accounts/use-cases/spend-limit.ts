@@ -1,8 +1,8 @@
 import { PermissionDenied } from '../../../common/errors.ts'
-import type { BillingDeps } from '../../deps.ts'
+import type { SpendLimit } from '../../ledger/domain/key-spending.ts'
 import { spendersOf } from '../../ledger/domain/wallet.ts'
-import type { ApiKey } from '../../tables.ts'
-import type { SpendLimit } from '../domain/key-spending.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
+import type { ApiKey } from '../../use-cases/tables.ts'
 
 /** Keys that are looked up together, as the port allows. */
 const PAGE_KEYS = 1_000

@@ -1,8 +1,8 @@
 import { type Principal, requireScope, type Scope } from '../../../common/identity/principal.ts'
-import { checkName } from '../../checks.ts'
-import type { BillingDeps } from '../../deps.ts'
 import { requireGrantable } from '../../ledger/domain/grants.ts'
-import type { ApiKey } from '../../tables.ts'
+import { checkName } from '../../use-cases/checks.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
+import type { ApiKey } from '../../use-cases/tables.ts'
 import {
   checkAllowlist,
   checkExpiry,

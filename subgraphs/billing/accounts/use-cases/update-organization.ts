@@ -1,9 +1,9 @@
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { type Principal, type ResidencyPolicy, requireScope } from '../../../common/identity/principal.ts'
-import { checkName } from '../../checks.ts'
-import type { BillingDeps } from '../../deps.ts'
 import { MAX_NANO_USD, toStored } from '../../ledger/domain/money.ts'
-import type { Organization } from '../../tables.ts'
+import { checkName } from '../../use-cases/checks.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
+import type { Organization } from '../../use-cases/tables.ts'
 import { checkPlan } from './create-organization.ts'
 import { putInForce } from './rules-in-force.ts'
 

@@ -1,5 +1,5 @@
 import type { StoredValue, Update } from '../../../common/ports/document-store.ts'
-import { type KeySpending, NOTHING_SPENT, type SpendLimit, spendingAfter } from '../../accounts/domain/key-spending.ts'
+import { type KeySpending, NOTHING_SPENT, type SpendLimit, spendingAfter } from './key-spending.ts'
 import { balanceChange, type LedgerEntry, type NewEntry } from './ledger.ts'
 import type { UsageRecord } from './usage.ts'
 import { balanceOf, type Hold, type PendingEntry, spendersOf, type Wallet } from './wallet.ts'

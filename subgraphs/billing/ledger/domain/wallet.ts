@@ -1,4 +1,4 @@
-import type { KeySpending } from '../../accounts/domain/key-spending.ts'
+import type { KeySpending } from './key-spending.ts'
 import type { LedgerEntry } from './ledger.ts'
 import type { Quantities } from './money.ts'
 import type { StoredRateCard } from './rate-card.ts'

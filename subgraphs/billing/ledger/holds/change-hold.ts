@@ -1,6 +1,6 @@
 import { NotFound } from '../../../common/errors.ts'
-import { checkHoldId } from '../../checks.ts'
-import type { BillingDeps } from '../../deps.ts'
+import { checkHoldId } from '../../use-cases/checks.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 import { endEntryId } from '../domain/ids.ts'
 import type { Hold } from '../domain/wallet.ts'
 import type { WalletDraft } from '../domain/wallet-draft.ts'

@@ -1,6 +1,6 @@
 import { NotFound } from '../../../common/errors.ts'
-import { checkHoldId } from '../../checks.ts'
-import type { BillingDeps } from '../../deps.ts'
+import { checkHoldId } from '../../use-cases/checks.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 import { endEntryId, usageRecordId } from '../domain/ids.ts'
 import { balanceChange, endPostings, type LedgerEntry } from '../domain/ledger.ts'
 import { MAX_NANO_USD, priceOf, type Quantities, UNITS } from '../domain/money.ts'

@@ -1,5 +1,5 @@
-import { checkForeignId } from '../../checks.ts'
-import type { BillingDeps } from '../../deps.ts'
+import { checkForeignId } from '../../use-cases/checks.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 import { expireHold } from './end-hold.ts'
 import { walletsByExpiry } from './wallets-by-expiry.ts'
 

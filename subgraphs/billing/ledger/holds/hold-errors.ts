@@ -1,6 +1,6 @@
 import { KisError } from '../../../common/errors.ts'
 import { formatUsd } from '../../../common/usd.ts'
-import type { SpendLimit } from '../../accounts/domain/key-spending.ts'
+import type { SpendLimit } from '../domain/key-spending.ts'
 
 /** The id was used before, so that it cannot stand for this call. */
 export class HoldConflict extends KisError {

@@ -1,11 +1,11 @@
-import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
+import { KisError, ServiceUnavailable, TooBusy } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { timeOfId } from '../../../common/process/ids.ts'
-import { resetOf, spentIn } from '../../accounts/domain/key-spending.ts'
 import { requireInForce } from '../../accounts/use-cases/rules-in-force.ts'
-import { checkForeignId, checkHoldId, checkQuantities, checkRateCard, checkTtl } from '../../checks.ts'
-import type { BillingDeps } from '../../deps.ts'
+import { checkForeignId, checkHoldId, checkQuantities, checkRateCard, checkTtl } from '../../use-cases/checks.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 import { endEntryId } from '../domain/ids.ts'
+import { resetOf, spentIn } from '../domain/key-spending.ts'
 import { holdPostings, type Postings } from '../domain/ledger.ts'
 import { MAX_NANO_USD, NOTHING, type Quantities, type Rates, toStored } from '../domain/money.ts'
 import { toStoredCard, worstCaseOf } from '../domain/rate-card.ts'
@@ -111,7 +111,8 @@ async function reserve(
     if (open) throw new HoldConflict(id, 'is open with another amount')
     if (wallet.entry(end)) throw new HoldConflict(id, 'has ended')
     requireInForce(wallet, principal)
-    if (wallet.openHolds >= MAX_OPEN_HOLDS) throw new ServiceUnavailable('Room for another call of this organization')
+    if (wallet.openHolds >= MAX_OPEN_HOLDS)
+      throw new TooBusy(`This organization has ${MAX_OPEN_HOLDS} calls under way, the most that it may have.`)
     if (wallet.pendingEntries >= MAX_PENDING_ENTRIES) throw new ServiceUnavailable('The ledger')
     wallet.post({ _id, kind: 'hold', postings: take(wallet), reference: id, ...runOf(hold), at: now })
     wallet.putHold(id, hold)

@@ -1,6 +1,6 @@
 import { KisError, NotFound } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
-import type { BillingDeps } from '../../deps.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 import { MAX_NANO_USD, toStored } from '../domain/money.ts'
 import { WalletDraft } from '../domain/wallet-draft.ts'
 import { amountOf, type PlaceHoldInput, takeFromWallet } from './place-hold.ts'

@@ -1,4 +1,4 @@
-import type { BillingDeps } from '../../deps.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Wallet } from '../domain/wallet.ts'
 import { expireHold } from './end-hold.ts'
 import { walletsByExpiry } from './wallets-by-expiry.ts'

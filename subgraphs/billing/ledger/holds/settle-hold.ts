@@ -1,6 +1,6 @@
 import type { Principal } from '../../../common/identity/principal.ts'
-import { checkQuantities } from '../../checks.ts'
-import type { BillingDeps } from '../../deps.ts'
+import { checkQuantities } from '../../use-cases/checks.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Quantities } from '../domain/money.ts'
 import type { UsageSource } from '../domain/usage.ts'
 import { endHold, type HoldOutcome } from './end-hold.ts'

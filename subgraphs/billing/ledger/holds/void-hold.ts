@@ -1,5 +1,5 @@
 import type { Principal } from '../../../common/identity/principal.ts'
-import type { BillingDeps } from '../../deps.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 import { endHold, type HoldOutcome } from './end-hold.ts'
 
 /** Frees the hold and charges nothing. Repeatable: the first outcome of the hold stands, also when it was settled. */

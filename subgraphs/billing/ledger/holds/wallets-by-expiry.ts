@@ -1,4 +1,4 @@
-import type { Collections } from '../../tables.ts'
+import type { Collections } from '../../use-cases/tables.ts'
 import type { Wallet } from '../domain/wallet.ts'
 
 /** Wallets that are read together; each is one document with its holds. */

@@ -1,5 +1,5 @@
 import { ServiceUnavailable } from '../../../common/errors.ts'
-import type { Collections } from '../../tables.ts'
+import type { Collections } from '../../use-cases/tables.ts'
 import { type PostedUsage, totalOf, totalWith, type UsageTotal } from '../domain/usage-total.ts'
 
 /** Writes of one total that other processes may overtake, one after the other. */
@@ -27,5 +27,5 @@ async function addToTotal(totals: Collections['usageTotals'], posted: readonly P
     const { calls, amount, quantities, upTo } = total
     if (await totals.findOneAndUpdate({ _id: total._id, upTo: stored.upTo }, { $set: { calls, amount, quantities, upTo } })) return
   }
-  throw new ServiceUnavailable('The totals of the usage')
+  throw new ServiceUnavailable('The usage summary')
 }

@@ -1,5 +1,5 @@
 import { KisError, NotFound } from '../../../common/errors.ts'
-import type { BillingDeps } from '../../deps.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { LedgerEntry } from '../domain/ledger.ts'
 import { copiedOf } from '../domain/wallet.ts'
 

@@ -1,4 +1,4 @@
-import type { BillingDeps } from '../../deps.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 import { usageRecordId } from '../domain/ids.ts'
 import type { LedgerEntry } from '../domain/ledger.ts'
 import type { UsageRecord } from '../domain/usage.ts'

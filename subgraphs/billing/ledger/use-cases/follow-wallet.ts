@@ -1,4 +1,4 @@
-import type { BillingDeps } from '../../deps.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { LedgerEntry } from '../domain/ledger.ts'
 import { balanceChanges, type WalletChange } from '../domain/wallet-change.ts'
 import { followLedger } from './follow-ledger.ts'

@@ -1,6 +1,6 @@
 import { type Connection, connectionOf, type PageArguments, pageOf } from '../../../common/link/connection.ts'
-import type { BillingDeps } from '../../deps.ts'
-import type { ApiKey, Organization } from '../../tables.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
+import type { ApiKey, Organization } from '../../use-cases/tables.ts'
 import type { LedgerEntry } from '../domain/ledger.ts'
 import { USAGE_POSITION, type UsageRecord } from '../domain/usage.ts'
 

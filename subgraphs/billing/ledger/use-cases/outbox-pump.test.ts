@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
-import type { BillingDeps } from '../../deps.ts'
 import { fundedOrganization, ManualClock, openBilling } from '../../test-support/world.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 
 const CREDIT = 100n
 

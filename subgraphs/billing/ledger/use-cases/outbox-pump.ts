@@ -1,6 +1,6 @@
 import { Followers } from '../../../common/events/followers.ts'
 import type { Log } from '../../../common/process/log.ts'
-import type { Collections } from '../../tables.ts'
+import type { Collections } from '../../use-cases/tables.ts'
 import { copiedOf } from '../domain/wallet.ts'
 import { pumpOutbox } from './pump-outbox.ts'
 

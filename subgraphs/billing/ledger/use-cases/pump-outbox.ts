@@ -1,4 +1,4 @@
-import type { Collections } from '../../tables.ts'
+import type { Collections } from '../../use-cases/tables.ts'
 import { addToTotals } from './add-to-totals.ts'
 
 /** Documents of one write, as the port allows. */

@@ -1,5 +1,5 @@
 import { KisError } from '../../../common/errors.ts'
-import type { BillingDeps } from '../../deps.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Operation } from '../domain/usage.ts'
 import { NO_USAGE, sumOf, sumsOf, type UsageSums, type UsageTotal } from '../domain/usage-total.ts'
 

@@ -1,7 +1,7 @@
 import type { Caller } from '../../../common/identity/principal.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import { cursorOf, placeOf } from '../../../common/link/place-cursor.ts'
-import type { Collections } from '../../tables.ts'
+import type { Collections } from '../../use-cases/tables.ts'
 import { usageRecordId } from '../domain/ids.ts'
 import { balanceChange, type LedgerEntry } from '../domain/ledger.ts'
 import { auditEntry, auditWallet, describeSums, type LedgerFault, type LedgerState, NO_ENTRIES, usd } from '../domain/ledger-audit.ts'

@@ -1,6 +1,6 @@
+import { LRUCache } from 'lru-cache'
 import { NotFound, ServiceUnavailable } from '../../../common/errors.ts'
-import { Lru } from '../../../common/process/lru.ts'
-import type { Collections } from '../../tables.ts'
+import type { Collections } from '../../use-cases/tables.ts'
 import type { LedgerEntry } from '../domain/ledger.ts'
 import type { Wallet } from '../domain/wallet.ts'
 import { WalletDraft } from '../domain/wallet-draft.ts'
@@ -35,13 +35,13 @@ export class WalletWriter {
   readonly #collections: Collections
   readonly #pump: OutboxPump
   readonly #waiting = new Map<string, Decision[]>()
-  readonly #known: Lru<string, Wallet> | null
+  readonly #known: LRUCache<string, Wallet> | null
 
   /** `isExclusive`: no other process has the store. A wallet is then read once, and after that as it was written. */
   constructor(collections: Collections, pump: OutboxPump, isExclusive: boolean) {
     this.#collections = collections
     this.#pump = pump
-    this.#known = isExclusive ? new Lru(MAX_KNOWN) : null
+    this.#known = isExclusive ? new LRUCache({ max: MAX_KNOWN }) : null
   }
 
   /**

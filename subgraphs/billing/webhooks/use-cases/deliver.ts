@@ -1,5 +1,5 @@
 import { EgressError } from '../../../common/egress/egress.ts'
-import type { BillingDeps } from '../../deps.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { DeliveryAttempt, WebhookEndpoint, WebhookEventRecord } from '../domain/records.ts'
 import { bodyOf, signedHeaders } from '../domain/signature.ts'
 

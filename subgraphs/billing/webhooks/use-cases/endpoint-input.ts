@@ -1,7 +1,7 @@
 import { EVENT_TYPES, type EventType } from '../../../../schema/events.ts'
 import { KisError } from '../../../common/errors.ts'
-import { checkName } from '../../checks.ts'
-import type { BillingDeps } from '../../deps.ts'
+import { checkName } from '../../use-cases/checks.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 
 /** Longer than any receiver's address, short enough for a log. */
 const MAX_URL_CHARACTERS = 2_048

@@ -1,6 +1,6 @@
 import type { EventSource } from '../../../../schema/events.ts'
 import type { WebhookFeed, WebhookInbox } from '../../../common/events/webhook-events.ts'
-import type { BillingDeps } from '../../deps.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 import { acceptEvents } from './accept-events.ts'
 
 /** Feeds that a pump is given together. */

@@ -1,10 +1,10 @@
 import type { WebhookEvent, WebhookSource } from '../../../common/events/webhook-events.ts'
 import { formatUsd } from '../../../common/usd.ts'
-import type { BillingDeps } from '../../deps.ts'
 import type { WalletChange } from '../../ledger/domain/wallet-change.ts'
 import { entriesAfter } from '../../ledger/use-cases/follow-ledger.ts'
 import { type UsageEvent, usageOf } from '../../ledger/use-cases/follow-usage.ts'
 import { walletChangesOf } from '../../ledger/use-cases/follow-wallet.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 
 /** Entries that are looked at together, from the newest back. */
 const PAGE_ENTRIES = 100

@@ -1,7 +1,7 @@
 import { NotFound } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { type Connection, connectionOf, type PageArguments, pageOf } from '../../../common/link/connection.ts'
-import type { BillingDeps } from '../../deps.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { DeliveryStatus, WebhookDelivery, WebhookEventRecord } from '../domain/records.ts'
 import { getEndpoint } from './endpoints.ts'
 

@@ -1,5 +1,5 @@
-import type { BillingDeps } from '../../deps.ts'
 import { webhookDeliveryId, webhookLaneId } from '../../ledger/domain/ids.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { WebhookDelivery, WebhookEndpoint, WebhookEventRecord } from '../domain/records.ts'
 
 /** A delivery that waits for its turn. */

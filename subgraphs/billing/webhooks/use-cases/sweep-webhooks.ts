@@ -1,4 +1,4 @@
-import type { BillingDeps } from '../../deps.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 
 /** Endpoints that one sweep looks at; the next goes on behind them. */
 const PAGE_ENDPOINTS = 100

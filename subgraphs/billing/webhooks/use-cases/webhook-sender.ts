@@ -1,7 +1,7 @@
 import { claimSeen, releaseAllLeases, renewLease } from '../../../common/documents/jobs.ts'
 import { FairPlaces } from '../../../common/process/fair-places.ts'
 import { wakeUp } from '../../../common/process/wake-up.ts'
-import type { BillingDeps } from '../../deps.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { DisabledReason, WebhookDelivery, WebhookEndpoint, WebhookLane } from '../domain/records.ts'
 import { retryWaitMs } from '../domain/retry.ts'
 import { deliver, type Outcome } from './deliver.ts'

@@ -44,7 +44,7 @@ const OPTIONS: MongoClientOptions = {
 const AUTHENTICATION_FAILED = 18
 const UNAUTHORIZED = 13
 
-/** Holds one small document, which each start writes. */
+/** Holds one small document, which each start and each look at the store writes. */
 const STARTS = 'starts'
 
 /** Connects and looks whether the server will do. @throws {Unfit} says in a sentence why it will not. @throws {Error} for a URL that cannot be read. */
@@ -63,11 +63,11 @@ export async function connectMongo({ url, database }: MongoDatabase): Promise<La
 async function checkServer(client: LastingClient, database: string): Promise<void> {
   const { readOnly } = await client.db(database).command({ hello: 1 })
   if (readOnly) throw new Unfit(['MongoDB cannot be used: the server is read-only'])
-  await write(client, database)
+  await tryToWrite(client, database)
 }
 
 /** Only a write tells of missing rights, a full disk, and a majority that is not there. */
-async function write(client: LastingClient, database: string): Promise<void> {
+export async function tryToWrite(client: LastingClient, database: string): Promise<void> {
   const starts = client.db(database).collection<{ _id: string }>(STARTS)
   try {
     await starts.updateOne({ _id: 'last' }, { $set: { at: new Date() } }, { upsert: true })

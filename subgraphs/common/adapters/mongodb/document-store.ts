@@ -6,9 +6,9 @@ import type { Log } from '../../process/log.ts'
 import { Unfit } from '../../process/opening.ts'
 import { untilAborted } from '../../process/until-aborted.ts'
 import { checkSpec } from '../documents/spec.ts'
-import { connectMongo, OPERATION_LIMIT_MS } from './connection.ts'
+import { connectMongo, OPERATION_LIMIT_MS, tryToWrite } from './connection.ts'
 import { MongoCollection } from './document-collection.ts'
-import { translated } from './failures.ts'
+import { isDiskFull, translated } from './failures.ts'
 import { checkSparse, makeIndexes } from './indexes.ts'
 import type { LastingClient } from './lasting-client.ts'
 
@@ -66,9 +66,13 @@ class MongoDocumentStore implements DocumentStore {
   async #answers(): Promise<Date> {
     await this.#ready()
     try {
-      const { localTime } = await this.#client.bounded(() => this.#db.command({ hello: 1 }), OPERATION_LIMIT_MS)
-      return localTime
+      return await this.#client.bounded(async () => {
+        const { localTime } = await this.#db.command({ hello: 1 })
+        await tryToWrite(this.#client, this.#db.databaseName)
+        return localTime
+      }, OPERATION_LIMIT_MS)
     } catch (error) {
+      if (isDiskFull(error)) throw new Unfit([`the disk is full: MongoDB: ${(error as Error).message}`])
       throw translated(error, '', WHAT)
     }
   }

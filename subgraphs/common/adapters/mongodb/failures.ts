@@ -16,6 +16,7 @@ import { ServiceUnavailable } from '../../errors.ts'
 import { DuplicateKey } from '../../ports/document-store.ts'
 
 const DUPLICATE_KEY = 11000
+const OUT_OF_DISK_SPACE = 14031
 
 /** The deployment cannot serve at the moment, or a write's outcome is not known. Names as in mongod's `error_codes.yml`. */
 const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
@@ -40,7 +41,7 @@ const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
   11602, // InterruptedDueToReplStateChange
   13435, // NotPrimaryNoSecondaryOk
   13436, // NotPrimaryOrSecondary
-  14031, // OutOfDiskSpace
+  OUT_OF_DISK_SPACE,
 ])
 
 /** Of a connection that broke just as it was written to: the driver hands the socket's own error on. */
@@ -63,9 +64,13 @@ export function wasNotSent(error: unknown): boolean {
   return error instanceof MongoNetworkError && error.name === 'MongoPoolClearedError'
 }
 
+export function isDiskFull(error: unknown): boolean {
+  return error instanceof MongoServerError && error.code === OUT_OF_DISK_SPACE
+}
+
 /** What the port says instead of a driver's error; an error that is no expected failure is left as it is. */
 export function translated(error: unknown, collection: string, what: string): unknown {
-  if (isUnavailable(error)) return new ServiceUnavailable(what, { cause: error })
+  if (isUnavailable(error)) return new ServiceUnavailable(what, { cause: error, ...(isDiskFull(error) && { why: 'the disk is full' }) })
   return isDuplicateKey(error) ? new DuplicateKey(collection, error) : error
 }
 

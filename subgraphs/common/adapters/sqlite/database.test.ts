@@ -10,8 +10,8 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { silentLog } from '../../process/log.ts'
 import { Unfit } from '../../process/opening.ts'
 import { FileLock, prepareFile } from './database.ts'
-import { DOCUMENT_FILE } from './document-file.ts'
-import { openSqliteDocumentStore } from './document-store.ts'
+import { DOCUMENT_FILE } from './documents/document-file.ts'
+import { openSqliteDocumentStore } from './documents/document-store.ts'
 
 const WRITE_UNTIL_KILLED = fileURLToPath(new URL('./__fixtures__/write-until-killed.ts', import.meta.url))
 

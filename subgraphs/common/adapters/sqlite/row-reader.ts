@@ -1,6 +1,6 @@
 import { serveWorker, workerInput } from '../../process/worker-rpc.ts'
+import { damageSeenAtStart, readEnds } from './damage-at-start.ts'
 import { Connection, orFailure } from './database.ts'
-import { damageSeenAtStart, readEnds } from './file-check.ts'
 
 /** The thread for reads of one file that may take longer than the loop should stand still. */
 

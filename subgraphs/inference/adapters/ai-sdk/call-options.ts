@@ -53,7 +53,7 @@ const JSON_INSTRUCTION = 'Answer with one JSON object and nothing else: no Markd
 const NO_TOOLS_INSTRUCTION = 'Answer without calling a tool.'
 
 /**
- * A request of the protocol as the SDK takes it. What the vendor has no counterpart for is left out, and `call.warn` hears of it.
+ * A request of the protocol as the SDK takes it. Fields without a counterpart at the vendor are left out, each with a call of `call.warn`.
  * @throws {KisError} what cannot be left out without another answer than the one asked for.
  */
 export function callOptionsOf(

@@ -46,7 +46,7 @@ export class JudgeThread implements AsyncDisposable {
     this.#worker.ref()
     try {
       await this.#started.catch((error) => {
-        throw new ServiceUnavailable('The judging of schemas', { cause: error })
+        throw new ServiceUnavailable('The schema check', { cause: error })
       })
       const before = await this.#worker.cpuUsage()
       const answer = this.#next(this.#limits.wallMs, before)

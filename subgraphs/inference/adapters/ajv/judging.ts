@@ -1,5 +1,5 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
-import { Lru } from '../../../common/process/lru.ts'
+import { LRUCache } from 'lru-cache'
 import type { SchemaFault } from '../../ports/schema-judge.ts'
 import { LinearPattern } from './linear-pattern.ts'
 
@@ -19,7 +19,7 @@ const MAX_FAULTS = 10
 const MAX_KEPT = 4
 
 const metaSchemas = new Ajv2020({ strict: false, validateFormats: false })
-const compiled = new Lru<string, ValidateFunction>(MAX_KEPT)
+const compiled = new LRUCache<string, ValidateFunction>({ max: MAX_KEPT })
 
 export function answerTo({ schema, value }: Question): Answer {
   let isValid: ValidateFunction

@@ -111,5 +111,5 @@ export class AjvSchemaJudge implements SchemaJudge, AsyncDisposable {
 }
 
 function unavailable(cause?: unknown): ServiceUnavailable {
-  return new ServiceUnavailable('The judging of schemas', { cause })
+  return new ServiceUnavailable('The schema check', { cause })
 }

@@ -1,5 +1,5 @@
 import { Tokenizer } from '@huggingface/tokenizers'
-import { Lru } from '../../../common/process/lru.ts'
+import { LRUCache } from 'lru-cache'
 
 /** Words whose tokens are remembered; a running text of a million words has about so many different ones. Some 20 MB. */
 const MAX_REMEMBERED = 50_000
@@ -17,7 +17,7 @@ const SPACES = /[\t\n\f\r \u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]+/
  */
 export class WordTokenizer {
   readonly #tokenizer: Tokenizer
-  readonly #remembered = new Lru<string, readonly number[]>(MAX_REMEMBERED)
+  readonly #remembered = new LRUCache<string, readonly number[]>({ max: MAX_REMEMBERED })
 
   /** The parsed `tokenizer.json` and `tokenizer_config.json`. */
   constructor(tokenizer: object, config: object) {

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { isAbort, KisError } from '../../../common/errors.ts'
 import { systemClock } from '../../../common/process/clock.ts'
 import type { ChatEngine, ProtocolObject } from '../../ports/engines.ts'
-import { answerJson, FakeVendor, type Received, startStream } from '../vendor/fake-vendor.ts'
+import { answerJson, FakeVendor, type Received, startStream } from '../../test-support/fake-vendor.ts'
 import { TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
 import { createOpenAiEngines } from './engines.ts'
 

@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest'
 import { systemClock } from '../../../common/process/clock.ts'
-import { answerJson, FakeVendor } from '../vendor/fake-vendor.ts'
+import { answerJson, FakeVendor } from '../../test-support/fake-vendor.ts'
 import { createOpenAiEngines } from './engines.ts'
 
 const CALL = { engineModel: 'vendor-model', requestId: 'req_1', dimensions: null, purpose: 'query' } as const

@@ -1,5 +1,5 @@
 import type { Clock } from '../../../common/process/clock.ts'
-import { estimateTokens } from '../../domain/money/estimate-tokens.ts'
+import { estimateTokens } from '../../domain/tokens/estimate-tokens.ts'
 import type {
   ChatEngine,
   EmbeddingEngine,

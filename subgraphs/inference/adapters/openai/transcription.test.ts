@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../common/process/clock.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { answerJson, FakeVendor, startStream } from '../vendor/fake-vendor.ts'
+import { answerJson, FakeVendor, startStream } from '../../test-support/fake-vendor.ts'
 import { createOpenAiEngines } from './engines.ts'
 
 const CALL = { engineModel: 'vendor-model', requestId: 'req_1' }

@@ -1,4 +1,4 @@
-import { isCount } from '../../domain/money/usage.ts'
+import { isCount } from '../../domain/tokens/usage.ts'
 import type { EngineErrors } from './engine-errors.ts'
 
 export interface EmbeddingAnswer {

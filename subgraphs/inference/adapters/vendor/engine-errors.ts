@@ -25,7 +25,7 @@ const EMPTY_ACCOUNT_TEXT = /credit balance is too low|insufficient balance/i
 const NO_MODEL = /^(model_not_found|model_decommissioned|deploymentnotfound|invalid_model)$/i
 const NO_MODEL_TEXT = /^invalid model\b|model identifier is invalid|model .{0,200}\b(decommissioned|end of its life)/i
 
-/** Hears of what only the operator can mend; `said` is the vendor's own word, without secrets. */
+/** Called with a fault that only the operator can mend. `said`: the vendor's own words, without secrets. */
 export type OnOperatorFault = (fault: OperatorFault, said: string | null) => void
 
 interface VendorError {

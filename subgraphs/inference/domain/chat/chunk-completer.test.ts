@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { countedUsage } from '../money/usage.ts'
+import { countedUsage } from '../tokens/usage.ts'
 import { ChunkCompleter } from './chunk-completer.ts'
 import type { AnswerNames } from './complete-answer.ts'
 

@@ -1,5 +1,5 @@
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { reportedUsage, type Usage } from '../money/usage.ts'
+import { reportedUsage, type Usage } from '../tokens/usage.ts'
 import { type AnswerNames, endOf, headOf, isIndex, isText, objectOf, usageOf } from './complete-answer.ts'
 import { ToolCallDeltas } from './tool-call-deltas.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { countedUsage } from '../money/usage.ts'
+import { countedUsage } from '../tokens/usage.ts'
 import { type AnswerNames, completedAnswer } from './complete-answer.ts'
 
 let made = 0

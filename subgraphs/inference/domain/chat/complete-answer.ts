@@ -1,5 +1,5 @@
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { reportedUsage, type Usage } from '../money/usage.ts'
+import { reportedUsage, type Usage } from '../tokens/usage.ts'
 
 /** What names an answer whose engine does not. */
 export interface AnswerNames {

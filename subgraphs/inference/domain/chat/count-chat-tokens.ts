@@ -1,7 +1,7 @@
 import { KisError } from '../../../common/errors.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { Model } from '../catalog.ts'
-import { estimateTokens } from '../money/estimate-tokens.ts'
+import { estimateTokens } from '../tokens/estimate-tokens.ts'
 import { choicesOf } from './chat-answer.ts'
 import type { ChatRequest } from './chat-request.ts'
 

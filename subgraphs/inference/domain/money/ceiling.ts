@@ -1,7 +1,7 @@
 import type { Quantities } from '../../ports/billing.ts'
 import type { Model } from '../catalog.ts'
 import { type ChatRequest, outputTokensAsked } from '../chat/chat-request.ts'
-import { quantitiesOf } from './usage.ts'
+import { quantitiesOf } from '../tokens/usage.ts'
 
 /** The worst case of a chat call, which is what its hold reserves. */
 export function chatCeiling(model: Model, request: ChatRequest, countedInputTokens: number): Quantities {

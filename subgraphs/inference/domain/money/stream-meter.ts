@@ -1,8 +1,8 @@
 import type { ProtocolObject, TokenUsage } from '../../ports/engines.ts'
 import { countChunk, type OutputCount } from '../chat/count-chat-tokens.ts'
-import { countedUsage, providerUsage, reportedUsage, type Usage } from './usage.ts'
+import { countedUsage, providerUsage, reportedUsage, type Usage } from '../tokens/usage.ts'
 
-/** Billing hears of a stream's progress whenever one of the two is over: the most of its price that a crash can lose. */
+/** A stream reports its usage to billing after this many tokens, or this long. A crash loses at most what came since. */
 const CHECKPOINT_TOKENS = 64
 const CHECKPOINT_MS = 2_000
 

@@ -3,7 +3,7 @@ import type { Audio } from '../../ports/audio-reader.ts'
 import type { Quantities } from '../../ports/billing.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { Model } from '../catalog.ts'
-import { isCount, quantitiesOf, type Usage } from '../money/usage.ts'
+import { isCount, quantitiesOf, type Usage } from '../tokens/usage.ts'
 
 /** 25 MiB last 10 hours at the least rate of speech codecs (Opus: 6 kbit/s, RFC 6716); a file that says more than this says nothing true. */
 const MAX_AUDIO_MS = 24 * 3_600_000

@@ -4,7 +4,7 @@ import { requireScope } from '../../../common/identity/principal.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
 import { type AgentChat, annotationsOf, finishReasonOf, protocolUsage, readAgentChat } from '../../domain/agents/chat-of-agent.ts'
 import { quantitiesOfSteps, type RunOutcome, type RunStep } from '../../domain/agents/run.ts'
-import { providerUsage, type Usage } from '../../domain/money/usage.ts'
+import { providerUsage, type Usage } from '../../domain/tokens/usage.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { noteUnhonored } from '../calls/admit-chat.ts'
 import type { ChatCompletion } from '../calls/create-chat-completion.ts'
@@ -23,7 +23,7 @@ export interface SentAgentChat {
   readonly idempotencyKey?: string | null
 }
 
-/** Answers a chat request by a run of an agent: its id is that of the answer. Who leaves cancels it, unless there is an idempotency key. @throws {KisError} */
+/** Answers a chat request by a run of an agent, whose id the answer has. If the caller disconnects, the run is cancelled, unless it has an idempotency key. @throws {KisError} */
 export async function completeByAgent(deps: ServedDeps, ask: AskContext, sent: SentAgentChat): Promise<ChatCompletion & Replayable> {
   const { chat, warnings } = read(ask, sent, false)
   const run = await runAgent(deps.runs, ask, inputOf(chat, sent)).catch((error) => {

@@ -1,6 +1,6 @@
 import { ERRORS } from '../../../../schema/errors.ts'
 import { isAbsent, refuse, textAt } from '../../../common/check.ts'
-import { isAbort, KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
+import { isAbort, KisError, NotFound, TooBusy } from '../../../common/errors.ts'
 import { tell } from '../../../common/events/event-log.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import { DuplicateKey, type Update } from '../../../common/ports/document-store.ts'
@@ -131,7 +131,7 @@ export class AgentRuns implements AsyncDisposable {
     if (input.responseSchema) await checkSchemas(deps, principal, [{ schema: input.responseSchema, param: SCHEMA_PARAM }], ask.signal)
     const keptMessages = keptFormOf(newMessages)
     const thread = input.threadId == null ? null : await readThread(deps, principal, input.threadId, agent._id)
-    if (this.#stopping.signal.aborted) throw new ServiceUnavailable('Starting a run')
+    if (this.#stopping.signal.aborted) throw new TooBusy('This process is stopping and starts no run.')
     const leave = this.#takePlace(principal)
     try {
       return await this.#begin(ask, input, { principal, keyed, agent, definition, newMessages, keptMessages, thread }, leave)
@@ -146,7 +146,7 @@ export class AgentRuns implements AsyncDisposable {
     const leave = this.#places.tryTake(organizationId)
     if (leave) return leave
     const own = this.#places.heldBy(organizationId)
-    if (own === 0) throw new ServiceUnavailable('Room for another run')
+    if (own === 0) throw new TooBusy('The service runs as many runs as it can.')
     const text = `Rate limit reached: the organization has ${own} runs of agents under way, as many as it may have at the moment.`
     throw new KisError('rate_limit_exceeded', text, { retryAfterMs: FULL_RETRY_MS })
   }

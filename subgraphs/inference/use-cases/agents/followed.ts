@@ -8,14 +8,14 @@ interface Runs<Event extends { readonly type: string }> {
   cancel(ask: AskContext, runId: string): Promise<unknown>
 }
 
-/** A run that has begun; `isFound`: who leaves now can find it again, by its idempotency key. */
+/** A run that has begun. `isFound`: a caller who disconnects can find it again by its idempotency key. */
 interface Begun {
   readonly _id: string
   readonly organizationId: string
   readonly isFound?: boolean
 }
 
-/** Starts a run and follows it. Who leaves before the first event cancels it, for nobody knows its id; afterwards it goes on. */
+/** Starts a run and follows it. If the caller disconnects before the first event, nobody knows its id and it is cancelled. After that it goes on. */
 export function followed<Event extends { readonly type: string }>(
   runs: Runs<Event>,
   ask: AskContext,

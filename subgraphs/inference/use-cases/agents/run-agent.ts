@@ -7,8 +7,8 @@ import { followed } from './followed.ts'
 import type { FollowedEvent } from './run-log.ts'
 
 /**
- * Runs an agent and gives the run as it has ended: completed, or cancelled by another. Who leaves cancels it, unless a repeat can find it by its
- * idempotency key. @throws {KisError} what it failed with, naming the run.
+ * Runs an agent and returns the ended run: completed, or cancelled by another caller. If the caller disconnects, the run is cancelled, unless a
+ * repeat can find it by its idempotency key. @throws {KisError} what it failed with, naming the run.
  */
 export async function runAgent(runs: AgentRuns, ask: AskContext, input: RunInput): Promise<RunRecord & { readonly isReplayed: boolean }> {
   const { run, ended, isReplayed } = await runs.start(ask, input)

@@ -42,7 +42,7 @@ async function world(runs: number) {
   return { here, there, ids, follow, reads: () => reads }
 }
 
-it('is looked at once for all who follow, and each hears of what another process has written', async () => {
+it('is read once for all followers, and each receives what another process has written', async () => {
   const { there, ids, follow, reads } = await world(10)
   const next = Array.from({ length: 500 }, (_, i) => follow(ids[i % ids.length]!))
   // Each has read its first event, and that there is no more.

@@ -4,7 +4,7 @@ import { type ChatRequest, checkAgainstModel, checkChatRequest } from '../../dom
 import type { AnswerNames } from '../../domain/chat/complete-answer.ts'
 import { inputSizeOf, inputTokensOf } from '../../domain/chat/count-chat-tokens.ts'
 import { chatCeiling, chatTokensTaken } from '../../domain/money/ceiling.ts'
-import { quantitiesOf } from '../../domain/money/usage.ts'
+import { quantitiesOf } from '../../domain/tokens/usage.ts'
 import type { ChatCall } from '../../ports/engines.ts'
 import type { AskContext, CallContext, Deps } from '../deps.ts'
 import type { HoldTerms } from '../money/hold.ts'

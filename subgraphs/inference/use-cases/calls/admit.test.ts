@@ -68,7 +68,7 @@ for (const [way, call] of Object.entries(WAYS)) {
           ][])),
       ['no money', somebody, ownModel, false, 'insufficient_quota'],
     ]
-    it.each(steps)('of %s is refused, and no engine hears of it', async (_name, caller, model, bad, code) => {
+    it.each(steps)('of %s is refused, and no engine is called', async (_name, caller, model, bad, code) => {
       const under = parts({ balance: 0n })
       await expect(call(under, caller, model, bad)).rejects.toMatchObject({ code })
       expect([under.far.chats, under.far.embeds, under.near.chats, under.near.embeds]).toEqual([0, 0, 0, 0])

@@ -221,7 +221,7 @@ describe('calls of one organization at once', () => {
     expect(deps.load.calls).toBe(0)
   })
 
-  it('are freed by a caller who leaves while money is being held', async () => {
+  it('are freed when the caller disconnects while the hold is being placed', async () => {
     const under = limitedTo({ concurrency: 1, tokensPerMinute: 100 })
     const events = streamChatCompletion(under.deps, under.ask(), hello)
     const first = events.next()

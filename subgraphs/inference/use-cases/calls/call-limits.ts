@@ -1,8 +1,8 @@
+import { LRUCache } from 'lru-cache'
 import type { RateLimit, RateLimits } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import type { Clock } from '../../../common/process/clock.ts'
-import { Lru } from '../../../common/process/lru.ts'
 import { RateMeter } from '../../domain/engines/rate-meter.ts'
 
 /** Keys whose use is remembered, some 20 MB. The one that was quiet longest is forgotten first, when its meters are empty again. */
@@ -35,7 +35,7 @@ export interface Taken {
 export class CallLimits {
   readonly #clock: Clock
   readonly #replicas: () => number
-  readonly #meters = new Lru<string, Meters>(MAX_KEYS)
+  readonly #meters = new LRUCache<string, Meters>({ max: MAX_KEYS })
   /** Calls under way, by organization. */
   readonly #underWay = new Map<string, number>()
 

@@ -78,7 +78,7 @@ describe('a chat completion', () => {
     ['placeHold', 'down'],
     ['dispatchHold', 'lost'],
     ['dispatchHold', 'down'],
-  ] as const)('is refused when %s is %s: no engine hears of it, and nothing stays held', async (method, fault) => {
+  ] as const)('is refused when %s is %s: no engine is called, and nothing stays held', async (method, fault) => {
     const { deps, billing, far } = parts()
     billing.fail(method, fault)
     await expect(createChatCompletion(deps, asking(), hello)).rejects.toMatchObject({ code: 'service_unavailable' })

@@ -2,7 +2,7 @@ import type { RateLimits } from '../../../../schema/errors.ts'
 import { requestFor } from '../../domain/chat/chat-request.ts'
 import { completedAnswer } from '../../domain/chat/complete-answer.ts'
 import { countAnswerTokens } from '../../domain/chat/count-chat-tokens.ts'
-import { countedUsage, providerUsage, reportedUsage, type Usage } from '../../domain/money/usage.ts'
+import { countedUsage, providerUsage, reportedUsage, type Usage } from '../../domain/tokens/usage.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { type AskContext, type Deps, engineOf } from '../deps.ts'
 import { billedCall } from '../money/billed-call.ts'
@@ -23,7 +23,7 @@ export interface ChatCompletion {
 }
 
 /**
- * Answers one chat request; the answer is given out once it is charged. Who leaves before the end pays for the input. @throws {KisError}
+ * Answers one chat request. The answer is returned after it was charged. A caller who disconnects before that pays for the input. @throws {KisError}
  */
 export function createChatCompletion(deps: Deps, ask: AskContext, value: unknown): Promise<ChatCompletion> {
   return limited(deps, ask, 'chat', (limits, asking) => complete(deps, asking, limits, value))

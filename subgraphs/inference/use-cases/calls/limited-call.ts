@@ -1,7 +1,7 @@
 import type { RateLimits } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
-import type { Usage } from '../../domain/money/usage.ts'
+import type { Usage } from '../../domain/tokens/usage.ts'
 import type { AskContext, CallContext, Deps } from '../deps.ts'
 import type { Taken } from './call-limits.ts'
 import type { Importance } from './load-shedding.ts'

@@ -51,7 +51,7 @@ describe.each(Object.entries(WAYS))('%s by a caller whose rules were changed', (
     ['an end of the key', { isEnded: true }, 'invalid_api_key'],
     ['another secret of the key', { rotations: 1 }, 'invalid_api_key'],
     ['an end of the organization', null, 'invalid_api_key'],
-  ])('is refused by %s, and no engine hears of it', async (_what, now, code) => {
+  ])('is refused by %s, and no engine is called', async (_what, now, code) => {
     const world = changed(now)
     await expect(call(world, somebody)).rejects.toMatchObject({ code })
     const { far, near, billing } = world

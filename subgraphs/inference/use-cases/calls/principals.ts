@@ -1,7 +1,7 @@
-import { InvalidApiKey, KisError, ServiceUnavailable, StalePrincipal } from '../../../common/errors.ts'
+import { LRUCache } from 'lru-cache'
+import { InvalidApiKey, KisError, ServiceUnavailable, StalePrincipal, TooBusy } from '../../../common/errors.ts'
 import { type Caller, type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Clock } from '../../../common/process/clock.ts'
-import { Lru } from '../../../common/process/lru.ts'
 import type { Billing } from '../../ports/billing.ts'
 import type { AskContext, Deps } from '../deps.ts'
 
@@ -23,7 +23,7 @@ interface Found {
 export class Principals {
   readonly #billing: Pick<Billing, 'principalOf'>
   readonly #clock: Clock
-  readonly #found = new Lru<string, Found>(MAX_KEYS)
+  readonly #found = new LRUCache<string, Found>({ max: MAX_KEYS })
   readonly #asking = new Map<string, Promise<Found>>()
 
   constructor(billing: Pick<Billing, 'principalOf'>, clock: Clock) {
@@ -96,7 +96,7 @@ export async function byRulesInForce<Ask extends AskContext, Value>(
     } catch (error) {
       const { caller } = asking
       if (!(error instanceof StalePrincipal) || !caller || 'service' in caller) throw error
-      if (tries === MAX_TRIES) throw new ServiceUnavailable('The organization, whose rules are being changed,', { cause: error })
+      if (tries === MAX_TRIES) throw new TooBusy('The rules of this organization are being changed.')
       asking = { ...asking, caller: await principals.now(caller) }
     }
   }

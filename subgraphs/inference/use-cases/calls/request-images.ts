@@ -1,6 +1,6 @@
 import { refuse } from '../../../common/check.ts'
 import { EgressError, type EgressFailure } from '../../../common/egress/egress.ts'
-import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
+import { KisError, TooBusy } from '../../../common/errors.ts'
 import type { Model } from '../../domain/catalog.ts'
 import type { ChatRequest } from '../../domain/chat/chat-request.ts'
 import {
@@ -13,8 +13,8 @@ import {
   refuseSize,
   withImageUrls,
 } from '../../domain/chat/images.ts'
+import { withDeadline } from '../deadline.ts'
 import { type CallContext, type Deps, engineOf } from '../deps.ts'
-import { withDeadline } from './deadline.ts'
 
 /** Addresses that are fetched for one request; Bedrock takes 20 images. */
 const MAX_FETCHED = 20
@@ -130,7 +130,7 @@ async function fetchImage(
 
 function refuseFetch(reason: EgressFailure, param: string): never {
   if (reason === 'too_large') return refuseSize(param)
-  if (reason === 'busy') throw new ServiceUnavailable('Fetching images')
+  if (reason === 'busy') throw new TooBusy('The service fetches as many images as it can.')
   const message =
     reason === 'address'
       ? 'An image is at an http or https address of a public host on port 80 or 443, without a user name, or in a data: URI.'

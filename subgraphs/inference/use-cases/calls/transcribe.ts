@@ -1,7 +1,7 @@
 import { refuse } from '../../../common/check.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { Model } from '../../domain/catalog.ts'
-import { estimateTokens } from '../../domain/money/estimate-tokens.ts'
+import { estimateTokens } from '../../domain/tokens/estimate-tokens.ts'
 import { audioLengthOf, heardUsage } from '../../domain/transcription/audio-length.ts'
 import type { TranscriptionRequest } from '../../domain/transcription/transcription-request.ts'
 import type { EngineCall, ProtocolObject, Sound, TranscriptionEngine } from '../../ports/engines.ts'
@@ -33,7 +33,7 @@ export interface Hearing<Value> {
   tell(response: ProtocolObject & { readonly text: string }): Value
 }
 
-/** Admits, holds, has the file heard and charges its length. A caller who leaves pays for the whole file, which the engine has. @throws {KisError} */
+/** Admits the call, places a hold, transcribes the file and charges its length. A caller who disconnects pays for the whole file, as the engine has it. @throws {KisError} */
 export async function transcribe<Value extends object>(
   deps: Deps,
   ask: AskContext,

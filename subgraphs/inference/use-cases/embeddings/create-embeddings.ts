@@ -8,7 +8,7 @@ import {
 } from '../../domain/embeddings/embedding-request.ts'
 import { shortened } from '../../domain/embeddings/vectors.ts'
 import { embeddingCeiling } from '../../domain/money/ceiling.ts'
-import { countedUsage, quantitiesOf } from '../../domain/money/usage.ts'
+import { countedUsage, quantitiesOf } from '../../domain/tokens/usage.ts'
 import { admit } from '../calls/admit.ts'
 import { type LimitedCall, limited } from '../calls/limited-call.ts'
 import type { AskContext, Deps } from '../deps.ts'

@@ -1,7 +1,7 @@
 import { checkInteger, listAt, textAt } from '../../../common/check.ts'
 import { requirePrincipal } from '../../../common/identity/principal.ts'
 import type { Model } from '../../domain/catalog.ts'
-import { providerUsage, quantitiesOf } from '../../domain/money/usage.ts'
+import { providerUsage, quantitiesOf } from '../../domain/tokens/usage.ts'
 import { admit } from '../calls/admit.ts'
 import type { AskContext, CallContext, Deps } from '../deps.ts'
 import { HOLD_TTL_SECONDS, holdOf, letBegin, openHold } from '../money/hold.ts'

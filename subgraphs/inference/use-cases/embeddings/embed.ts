@@ -1,8 +1,8 @@
 import { KisError } from '../../../common/errors.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { checkTokensOfEach, type EmbeddingRequest } from '../../domain/embeddings/embedding-request.ts'
-import type { Usage } from '../../domain/money/usage.ts'
-import { countedUsage, providerUsage, quantitiesOf } from '../../domain/money/usage.ts'
+import type { Usage } from '../../domain/tokens/usage.ts'
+import { countedUsage, providerUsage, quantitiesOf } from '../../domain/tokens/usage.ts'
 import type { EmbeddingCall } from '../../ports/engines.ts'
 import { type AskContext, type CallContext, type Deps, engineOf, organizationOf } from '../deps.ts'
 

@@ -1,4 +1,4 @@
-import { isAbort } from '../../../common/errors.ts'
+import { keepWorking } from '../../../common/process/keep-working.ts'
 import type { Deps } from '../deps.ts'
 
 /** A key whose time is over is free at once; this is how long its record may still take room. */
@@ -6,13 +6,9 @@ const SWEEP_INTERVAL_MS = 60_000
 
 /** Removes the records of idempotency keys whose time is over, until the signal aborts. Several processes may do it at once. */
 export async function keepExpiringKeyedCalls({ keyedCalls, clock, log }: Deps, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    try {
-      while ((await keyedCalls.removeExpired()) > 0) signal.throwIfAborted()
-    } catch (error) {
-      if (isAbort(error)) return
-      log.warn({ err: error }, 'idempotency keys whose time is over are still kept')
-    }
-    await clock.sleep(SWEEP_INTERVAL_MS, signal).catch(() => undefined)
+  const round = async () => {
+    while ((await keyedCalls.removeExpired()) > 0) signal.throwIfAborted()
   }
+  const failed = (error: unknown) => log.warn({ err: error }, 'idempotency keys whose time is over are still kept')
+  await keepWorking(round, { clock, pauseMs: SWEEP_INTERVAL_MS, failed }, signal)
 }

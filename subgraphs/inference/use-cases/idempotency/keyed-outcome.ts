@@ -4,7 +4,7 @@ import { gunzip, gzip } from 'node:zlib'
 import type { ErrorCode } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
 import { formatUsd } from '../../../common/usd.ts'
-import type { Usage } from '../../domain/money/usage.ts'
+import type { Usage } from '../../domain/tokens/usage.ts'
 
 /** What came of a call with an idempotency key, as it is replayed. */
 export interface KeyedOutcome {

@@ -1,7 +1,7 @@
 import { ServiceUnavailable } from '../../../common/errors.ts'
 import type { DocumentCollection } from '../../../common/ports/document-store.ts'
 import { randomHex } from '../../../common/process/ids.ts'
-import type { Usage } from '../../domain/money/usage.ts'
+import type { Usage } from '../../domain/tokens/usage.ts'
 import type { CallRecord, Deps } from '../deps.ts'
 import type { KeyedCall } from '../tables.ts'
 import { failureOf, type KeyedOutcome, packOutcome, tooLong } from './keyed-outcome.ts'

@@ -1,6 +1,6 @@
 import { KisError } from '../../../common/errors.ts'
-import type { Usage } from '../../domain/money/usage.ts'
-import { withDeadline } from '../calls/deadline.ts'
+import type { Usage } from '../../domain/tokens/usage.ts'
+import { withDeadline } from '../deadline.ts'
 import type { CallContext, Deps } from '../deps.ts'
 import { type HoldTerms, openHold } from './hold.ts'
 

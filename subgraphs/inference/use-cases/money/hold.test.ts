@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Principal } from '../../../common/identity/principal.ts'
-import { quantitiesOf } from '../../domain/money/usage.ts'
+import { quantitiesOf } from '../../domain/tokens/usage.ts'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
 import { HOLD_TTL_SECONDS, openHold } from './hold.ts'
 

@@ -2,9 +2,9 @@ import type { ErrorCode } from '../../../../schema/errors.ts'
 import { KisError, ServiceUnavailable, StalePrincipal } from '../../../common/errors.ts'
 import { LET_BEGIN_MS } from '../../../common/identity/principal.ts'
 import type { Model } from '../../domain/catalog.ts'
-import { quantitiesOf, type Usage } from '../../domain/money/usage.ts'
+import { quantitiesOf, type Usage } from '../../domain/tokens/usage.ts'
 import type { BillingContext, HoldRequest, Quantities } from '../../ports/billing.ts'
-import { withDeadline } from '../calls/deadline.ts'
+import { withDeadline } from '../deadline.ts'
 import type { CallContext, Deps } from '../deps.ts'
 
 /** Placing and dispatching are one write of the store each. */
@@ -23,7 +23,7 @@ export interface HoldTerms {
   readonly operation: HoldRequest['operation']
   readonly model: Model
   readonly ceiling: Quantities
-  /** What the call has used once its engine is at work: what billing charges when it hears of a renewal and no more. */
+  /** What the call has used as soon as its engine works. Billing charges it when nothing but renewals arrive. */
   readonly atLeast: Quantities
   /** Another process goes on with the call when this one is gone. */
   readonly goesOn?: boolean

@@ -1,6 +1,7 @@
 import type { DocumentCollection } from '../../../common/ports/document-store.ts'
 import { type Clock, systemClock } from '../../../common/process/clock.ts'
 import { randomHex } from '../../../common/process/ids.ts'
+import { keepWorking } from '../../../common/process/keep-working.ts'
 import type { Log } from '../../../common/process/log.ts'
 import type { Replica } from '../tables.ts'
 
@@ -29,7 +30,8 @@ export class LiveReplicas implements AsyncDisposable {
     this.#clock = clock
     opened.then(
       () => {
-        this.#beating = this.#beats(log)
+        const failed = (error: unknown) => log.debug({ err: error }, 'replicas could not be counted')
+        this.#beating = keepWorking(() => this.beat(), { clock, pauseMs: BEAT_MS, failed }, this.#stop.signal)
       },
       // The start ends with it.
       () => undefined,
@@ -58,13 +60,5 @@ export class LiveReplicas implements AsyncDisposable {
     const said = new AbortController()
     await Promise.race([goodbye, systemClock.sleep(GOODBYE_MS, said.signal)])
     said.abort()
-  }
-
-  async #beats(log: Log): Promise<void> {
-    const { signal } = this.#stop
-    while (!signal.aborted) {
-      await this.beat().catch((error) => log.debug({ err: error }, 'replicas could not be counted'))
-      await this.#clock.sleep(BEAT_MS, signal).catch(() => undefined)
-    }
   }
 }

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
-import { countedUsage } from '../../domain/money/usage.ts'
+import { countedUsage } from '../../domain/tokens/usage.ts'
 import type { FoundPassages, PassageQuery } from '../../ports/knowledge.ts'
 import type { CallContext, Deps } from '../deps.ts'
 import { onceForStep } from '../idempotency/once-for-step.ts'

@@ -2,7 +2,7 @@ import { locks } from 'node:worker_threads'
 import { checkDepth, isAbsent, objectAt, refuse } from '../../../common/check.ts'
 import { FairJobs } from '../../../common/documents/fair-jobs.ts'
 import { claimJob, claimSeen, HEARTBEAT_MS, LEASE_MS, releaseAllLeases } from '../../../common/documents/jobs.ts'
-import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
+import { KisError, NotFound, TooBusy } from '../../../common/errors.ts'
 import { tell } from '../../../common/events/event-log.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Update } from '../../../common/ports/document-store.ts'
@@ -138,7 +138,7 @@ export class WorkflowRuns implements AsyncDisposable {
     if (maxCost <= 0n) refuse('unsupported_value', 'input.maxCost', 'The most that a run may cost is above 0.')
     const maxSeconds = Math.min(input.maxSeconds ?? maxSecondsOf(definition), maxSecondsOf(definition))
     if (maxSeconds < 1) refuse('integer_below_min_value', 'input.maxSeconds', "'input.maxSeconds' must be at least 1.")
-    if (this.#stopping.signal.aborted) throw new ServiceUnavailable('Starting a run')
+    if (this.#stopping.signal.aborted) throw new TooBusy('This process is stopping and starts no run.')
     const counted = await this.#countIn(principal)
     try {
       return await this.#insert(principal, ask, { keyed, workflow, definition, inputs, agents, maxCost, maxSeconds })

@@ -1,4 +1,4 @@
-import type { FilterValue } from '../../domain/search-filter.ts'
+import type { FilterValue } from '../../domain/search/search-filter.ts'
 
 /**
  * Attributes as terms of one keyword field: `"file_name"sa b.pdf`. A term is the key in JSON (so that no key runs into its value), one

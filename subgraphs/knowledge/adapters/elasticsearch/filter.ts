@@ -1,5 +1,5 @@
 import type { estypes } from '@elastic/elasticsearch'
-import type { FilterValue, SearchFilter } from '../../domain/search-filter.ts'
+import type { FilterValue, SearchFilter } from '../../domain/search/search-filter.ts'
 import { attributeTerm, endOfType, typePrefix } from './attributes.ts'
 
 type Query = estypes.QueryDslQueryContainer

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { grams, words } from '../../domain/text-analysis.ts'
+import { grams, words } from '../../domain/text/text-analysis.ts'
 import { decodeCounts, encodeCounts, termKey } from './term-counts.ts'
 
 const count = (terms: readonly string[], term: string) => terms.filter((other) => other === term).length

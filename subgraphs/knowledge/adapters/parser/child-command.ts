@@ -11,7 +11,7 @@ const CHILD_CPU_SECONDS = 150
  */
 export function childCommand(
   isolation: readonly string[],
-  code = new URL('./child.ts', import.meta.url),
+  code = new URL('./readers/child.ts', import.meta.url),
 ): { readonly file: string; readonly args: readonly string[]; readonly env: Readonly<Record<string, string>> } {
   const readable = ['./', '../../domain/', '../../ports/', '../../../../node_modules/', '../../../../package.json'].flatMap((path) => {
     // Node asks by the name that it was given and by the one behind links.

@@ -1,5 +1,5 @@
+import { damageSeenAtStart, readEnds } from '../../../common/adapters/sqlite/damage-at-start.ts'
 import { Connection, orFailure } from '../../../common/adapters/sqlite/database.ts'
-import { damageSeenAtStart, readEnds } from '../../../common/adapters/sqlite/file-check.ts'
 import { Moved, serveWorker, workerInput } from '../../../common/process/worker-rpc.ts'
 import { BlobDamaged } from '../../ports/blob-store.ts'
 import { PIECE_BYTES } from './blob-file.ts'

@@ -1,5 +1,5 @@
 import { damaged, FileLock, prepareFile } from '../../../common/adapters/sqlite/database.ts'
-import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/document-store.ts'
+import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/documents/document-store.ts'
 import { StoreFile, startThread } from '../../../common/adapters/sqlite/threads.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
 import type { WorkerClient } from '../../../common/process/worker-rpc.ts'

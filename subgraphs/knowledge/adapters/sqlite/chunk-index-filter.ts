@@ -1,4 +1,4 @@
-import type { FilterValue, SearchFilter } from '../../domain/search-filter.ts'
+import type { FilterValue, SearchFilter } from '../../domain/search/search-filter.ts'
 
 /** A condition over `d`, a document, and `c`, its chunk; everything of the caller's is a parameter. */
 export interface FilterSql {

@@ -1,5 +1,5 @@
+import { damageSeenAtStart, readEnds } from '../../../common/adapters/sqlite/damage-at-start.ts'
 import { orFailure } from '../../../common/adapters/sqlite/database.ts'
-import { damageSeenAtStart, readEnds } from '../../../common/adapters/sqlite/file-check.ts'
 import { serveWorker, workerInput } from '../../../common/process/worker-rpc.ts'
 import type { ChunkQuery, IndexedCollection, IndexedGeneration, StoredChunk } from '../../ports/chunk-index.ts'
 import type { StoredPassage } from './chunk-index-rebuild.ts'

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import type { SearchFilter } from '../../domain/search-filter.ts'
+import type { SearchFilter } from '../../domain/search/search-filter.ts'
 import type { ChunkCandidate, ChunkQuery } from '../../ports/chunk-index.ts'
 import { countsOf } from './chunk-index-counts.ts'
 import { lexicalLeg } from './chunk-index-coverage.ts'

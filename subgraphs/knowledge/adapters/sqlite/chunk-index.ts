@@ -1,6 +1,6 @@
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { Connection, FileLock, openingFailureOf, storageFailureOf } from '../../../common/adapters/sqlite/database.ts'
-import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/document-store.ts'
+import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/documents/document-store.ts'
 import { checkMark } from '../../../common/adapters/sqlite/store-mark.ts'
 import { StoreFile, startThread } from '../../../common/adapters/sqlite/threads.ts'
 import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
@@ -93,7 +93,7 @@ async function opened(
 }
 
 function unreadable(why: string, cause?: unknown): Damaged {
-  return new Damaged(`${why}. Run \`kis reindex\`, which fills an empty index from the stores.`, { cause })
+  return new Damaged(`${why.replace(/\.$/, '')}. Run \`kis reindex\`, which fills an empty index from the stores.`, { cause })
 }
 
 /** Here, where SQLite's error says whether the file is damaged or only closed to this user: from a thread that cannot start, its text is all that comes. */

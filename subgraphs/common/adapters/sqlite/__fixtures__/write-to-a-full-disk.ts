@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { KisError } from '../../../errors.ts'
 import { silentLog } from '../../../process/log.ts'
 import { Unfit } from '../../../process/opening.ts'
-import { openSqliteDocumentStore } from '../document-store.ts'
+import { openSqliteDocumentStore } from '../documents/document-store.ts'
 
 /**
  * Writes to the file of its argument until that fails, prints `full` and the code of the failure, waits for a line, and writes again. At

@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs'
 import { silentLog } from '../../../process/log.ts'
-import { openSqliteDocumentStore } from '../document-store.ts'
+import { openSqliteDocumentStore } from '../documents/document-store.ts'
 
 /** Writes to the file of its argument for as long as it lives, and prints what was acknowledged: `insert <id>` and `count <n>`. */
 

@@ -1,0 +1,39 @@
+// Plain JavaScript, because Node 20 runs it.
+import { spawn } from 'node:child_process'
+import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
+
+export const isNodeTooOld = Number(process.versions.node.split('.')[0]) < 24
+
+const PASSED_ON = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT']
+
+/** The path of the Node 24 that `npm ci` installs as an optional dependency, or null where there is none for this system. */
+export function bundledNode() {
+  const isWindows = process.platform === 'win32'
+  const name = `node-${isWindows ? 'win' : process.platform}-${process.arch}`
+  try {
+    return createRequire(import.meta.url).resolve(`${name}/bin/node${isWindows ? '.exe' : ''}`)
+  } catch {
+    return null
+  }
+}
+
+/** Runs `kis` with these arguments in another Node. Passes signals on to it, and ends as it ends: with its exit code, or by the signal that ended it. */
+export function runIn(node, args) {
+  // A session of its own: a terminal would send Ctrl-C to both processes, and the service takes a second signal as an order to end at once.
+  const child = spawn(node, [fileURLToPath(new URL('launched.js', import.meta.url)), ...args], {
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+    detached: process.platform !== 'win32',
+  })
+  const passOn = (signal) => child.kill(signal)
+  for (const signal of PASSED_ON) process.on(signal, passOn)
+  child.on('error', (error) => {
+    console.error(`Node 24 at ${node} does not start: ${error.message}. Run \`npm ci\` again, or install Node 24 yourself.`)
+    process.exitCode = 1
+  })
+  child.on('exit', (code, signal) => {
+    for (const passed of PASSED_ON) process.off(passed, passOn)
+    if (signal) process.kill(process.pid, signal)
+    else process.exitCode = code
+  })
+}

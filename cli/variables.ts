@@ -1,0 +1,147 @@
+import { resolve } from 'node:path'
+import { z } from 'zod'
+import { isApiKey } from '../subgraphs/billing/accounts/domain/api-key.ts'
+import { MAX_NANO_USD } from '../subgraphs/billing/ledger/domain/money.ts'
+import { parseMongoUrl } from '../subgraphs/common/documents/mongodb-url.ts'
+import { parseEgressAllow } from '../subgraphs/common/egress/egress-address.ts'
+import { parseUsd } from '../subgraphs/common/usd.ts'
+import { type Environment, readingOf } from './environment.ts'
+
+// Every variable that an operator can set, with its default. The variable's name is put before each message. No message quotes a value that may hold
+// a password. The catalog names further variables, for its engines.
+
+/** Orchestrators wait 30 s before they kill; ending and charging what is left takes some seconds of that. */
+const DEFAULT_DRAIN_MS = 20_000
+const MAX_DRAIN_MS = 600_000
+const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
+/** What Elasticsearch takes in the name of an index, short enough for what is put after it. */
+const INDEX_PREFIX = /^[a-z0-9][a-z0-9_-]{0,99}$/
+/** Elasticsearch's own bounds for a cluster of usual size. */
+const MAX_SHARDS = 1_024
+const MAX_REPLICAS = 20
+
+/** Any text is a path, so these always have a value; relative to the folder that the process was started in. */
+const PLACES = z.object({
+  KIS_DATA_DIR: path('data'),
+  KIS_CATALOG: path('catalog.yaml'),
+})
+
+/** The data folder and the catalog, for commands that need no more. */
+export function placesOf(environment: Environment): z.output<typeof PLACES> {
+  return PLACES.parse(readingOf(environment).env)
+}
+
+export const VARIABLES = PLACES.extend({
+  HOST: z.string().default('127.0.0.1'),
+  PORT: whole(0, 65_535, 'must be a number from 0 to 65535').optional(),
+  KIS_LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('warn'),
+  KIS_DRAIN_MS: whole(0, MAX_DRAIN_MS, `must be a number from 0 to ${MAX_DRAIN_MS}`).default(DEFAULT_DRAIN_MS),
+  KIS_SECRET: z.string().optional(),
+  KIS_BILLING_URL: addresses(4001),
+  KIS_KNOWLEDGE_URL: addresses(4002),
+  KIS_INFERENCE_URL: addresses(4003),
+  KIS_GATEWAY_URL: addresses(4000),
+  KIS_MCP_HOSTS: z
+    .string()
+    .default('')
+    .transform((text) => listOf(text.toLowerCase()))
+    .refine(
+      (hosts) => hosts.every((host) => URL.parse(`http://${host}`)?.hostname === host),
+      'must be names of hosts without ports, with commas between them',
+    ),
+  KIS_INTROSPECTION: onOrOff('on'),
+  KIS_TRUSTED_DOCUMENTS: z.string().optional(),
+  KIS_TRUSTED_DOCUMENTS_ONLY: onOrOff('off'),
+  KIS_BOOTSTRAP_API_KEY: z
+    .string()
+    .refine(isApiKey, 'is not a key: `kis_live_` and 36 letters or digits, of which the last six are a checksum')
+    .optional(),
+  KIS_BOOTSTRAP_CREDIT_USD: readBy(creditOf).default(creditOf('100')),
+  KIS_RETRY_BACKOFF_MS: whole(1, Number.MAX_SAFE_INTEGER, 'must be a whole number of milliseconds from 1').default(1_000),
+  KIS_EGRESS_ALLOW: hostsAndPorts(),
+  KIS_LOCAL_MCP_SERVERS: hostsAndPorts(),
+  KIS_MONGODB_URL: readBy(parseMongoUrl).optional(),
+  KIS_ELASTICSEARCH_URL: z.string().refine(isHttpAddress, 'must be an http(s) address').optional(),
+  KIS_ELASTICSEARCH_API_KEY: z.string().optional(),
+  KIS_ELASTICSEARCH_PREFIX: z
+    .string()
+    .refine((prefix) => INDEX_PREFIX.test(prefix), 'must be lower-case letters, digits, - and _, at most 100')
+    .optional(),
+  KIS_ELASTICSEARCH_SHARDS: whole(1, MAX_SHARDS).default(1),
+  KIS_ELASTICSEARCH_REPLICAS: whole(0, MAX_REPLICAS).default(1),
+}).refine((env) => env.KIS_TRUSTED_DOCUMENTS_ONLY !== 'on' || env.KIS_TRUSTED_DOCUMENTS !== undefined, {
+  path: ['KIS_TRUSTED_DOCUMENTS_ONLY'],
+  error: 'needs KIS_TRUSTED_DOCUMENTS',
+  // Beside the problems of other variables too.
+  when: () => true,
+})
+
+export type Variables = z.output<typeof VARIABLES>
+
+function path(byDefault: string) {
+  return z
+    .string()
+    .default(byDefault)
+    .transform((text) => resolve(text))
+}
+
+function whole(least: number, most: number, message = `must be a whole number from ${least} to ${most}`) {
+  return z.coerce.number(message).refine((number) => Number.isSafeInteger(number) && number >= least && number <= most, message)
+}
+
+function onOrOff(byDefault: 'on' | 'off') {
+  return z.enum(['on', 'off'], { error: ({ input }) => `is "${input}"; it may be "on" or "off"` }).default(byDefault)
+}
+
+/** Base addresses of the replicas of one role. */
+function addresses(port: number) {
+  return z
+    .string()
+    .default(`http://127.0.0.1:${port}`)
+    .transform((text) => text.split(',').map((address) => address.trim()))
+    .refine(
+      (all) => all.every((address) => URL.canParse(address) && /^https?:/.test(address)),
+      'must be an http(s) address, or several with commas between them',
+    )
+}
+
+function hostsAndPorts() {
+  return readBy(parseEgressAllow).default(new Set())
+}
+
+/** `read` throws an `Error` with the message. */
+function readBy<T>(read: (text: string) => T) {
+  return z.string().transform((text, { issues }) => {
+    try {
+      return read(text)
+    } catch (error) {
+      issues.push({ code: 'custom', message: (error as Error).message, input: text })
+      return z.NEVER
+    }
+  })
+}
+
+function listOf(text: string): readonly string[] {
+  return text.split(',').flatMap((entry) => entry.trim() || [])
+}
+
+function creditOf(text: string): bigint {
+  const amount = nanoUsdOf(text)
+  if (amount !== undefined && amount >= 0n && amount <= MAX_NANO_USD) return amount
+  throw new Error('is not an amount: 0 to 9000000 with at most 9 decimal places')
+}
+
+function nanoUsdOf(text: string): bigint | undefined {
+  try {
+    return parseUsd(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Also the user and the password must be readable: a `%` in them is written `%25`. */
+function isHttpAddress(url: string): boolean {
+  if (!URL.canParse(url) || !/^https?:/.test(url)) return false
+  const { username, password } = new URL(url)
+  return !/%(?![0-9a-f]{2})/i.test(username + password)
+}

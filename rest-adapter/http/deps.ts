@@ -1,0 +1,25 @@
+import type { Link } from '../../subgraphs/common/link/link.ts'
+import type { Clock } from '../../subgraphs/common/process/clock.ts'
+import type { IdSource } from '../../subgraphs/common/process/ids.ts'
+import type { Log } from '../../subgraphs/common/process/log.ts'
+import type { Door } from '../../subgraphs/common/server/door.ts'
+import type { LargeBodies } from '../../subgraphs/common/server/large-bodies.ts'
+import type { RestConfig } from '../config.ts'
+import type { UnderWay } from './under-way.ts'
+
+export interface RestDeps {
+  /** Its caller is the API key without `Bearer`. It judges the key of every operation, `{ __typename }` too. */
+  readonly gateway: Link<string | null>
+  readonly door: Pick<Door, 'enter'>
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly log: Log
+  readonly config: RestConfig
+  /** Those of the process: whoever else reads bodies in it shares them. */
+  readonly bodies: LargeBodies
+}
+
+/** What the adapter's parts share. */
+export interface RestParts extends RestDeps {
+  readonly underWay: UnderWay
+}

@@ -1,0 +1,30 @@
+import type { FastifyInstance } from 'fastify'
+import { KisError } from '../subgraphs/common/errors.ts'
+import { MESSAGES_DIALECT } from './messages/errors.ts'
+
+const AGENTS = 'Make an agent with POST /v1/agents, and ask it with POST /v1/agents/{id}/runs, which can keep the conversation in a thread.'
+
+const STATELESS = 'Send the whole conversation as `input` of POST /v1/responses, with the `output` of the responses before.'
+
+/** Parts of the chat protocol that are not offered, and what to use instead; after a slash only what is below. */
+const NOT_OFFERED: Readonly<Record<string, string>> = {
+  images: 'Image generation is not offered. Models with `supports_vision` take images as input of POST /v1/chat/completions.',
+  assistants: `Assistants are not offered. ${AGENTS}`,
+  threads: `Threads are not offered. ${AGENTS}`,
+  fine_tuning: 'Fine-tuning is not offered. Put your knowledge into a collection: POST /v1/collections.',
+  'responses/': `Responses are not stored: their answer is all there is of them, and hanging up cancels them. ${STATELESS}`,
+  'messages/batches': 'Batches of messages are not offered. Send each to POST /v1/messages.',
+  conversations: `Conversations are not stored. ${STATELESS}`,
+  completions: 'Text completions are not offered. Use POST /v1/chat/completions.',
+}
+
+export function registerNotOffered(app: FastifyInstance): void {
+  for (const [part, message] of Object.entries(NOT_OFFERED)) {
+    const onRequest = async () => {
+      throw new KisError('not_offered', message)
+    }
+    const config = part.startsWith('messages') ? { dialect: MESSAGES_DIALECT } : {}
+    const urls = part.endsWith('/') ? [`/v1/${part}*`] : [`/v1/${part}`, `/v1/${part}/*`]
+    for (const url of urls) app.all(url, { onRequest, config }, onRequest)
+  }
+}

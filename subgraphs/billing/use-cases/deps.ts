@@ -1,0 +1,32 @@
+import type { Egress } from '../../common/egress/egress.ts'
+import type { Plan } from '../../common/identity/principal.ts'
+import type { StoreFiles } from '../../common/ports/store-files.ts'
+import type { Clock } from '../../common/process/clock.ts'
+import type { IdSource } from '../../common/process/ids.ts'
+import type { Log } from '../../common/process/log.ts'
+import type { OutboxPump } from '../ledger/use-cases/outbox-pump.ts'
+import type { WalletWriter } from '../ledger/use-cases/wallet-writer.ts'
+import type { Collections } from './tables.ts'
+
+/** What the use cases work with. */
+export interface BillingDeps {
+  readonly collections: Collections
+  readonly files: StoreFiles
+  readonly pump: OutboxPump
+  readonly writer: WalletWriter
+  /** The plans of the operator's catalog. */
+  readonly plans: readonly Plan[]
+  /** Secret part of the keys' digests, and of what webhooks are signed with. */
+  readonly pepper: Uint8Array
+  /** The way to the addresses of webhooks. */
+  readonly egress: Pick<Egress, 'mayAsk' | 'mayReach' | 'isNamed' | 'open'>
+  /** The unit in which failed webhooks wait. */
+  readonly retryBackoffMs: number
+  /** Wakes who sends webhooks. */
+  readonly webhooksDue: () => void
+  /** What every store of the installation carries. */
+  readonly installationId: () => Promise<string>
+  readonly clock: Clock
+  readonly ids: IdSource
+  readonly log: Log
+}

@@ -1,0 +1,114 @@
+import type { ResidencyPolicy, Scope } from '../../common/identity/principal.ts'
+import type { DocumentCollection, DocumentStore, IndexSpec } from '../../common/ports/document-store.ts'
+import type { LedgerEntry } from '../ledger/domain/ledger.ts'
+import type { UsageRecord } from '../ledger/domain/usage.ts'
+import type { UsageTotal } from '../ledger/domain/usage-total.ts'
+import type { Wallet } from '../ledger/domain/wallet.ts'
+import type { WebhookDelivery, WebhookEndpoint, WebhookEventRecord, WebhookFeedRecord, WebhookLane } from '../webhooks/domain/records.ts'
+
+/** A tenant. */
+export type Organization = {
+  readonly _id: string
+  readonly name: string
+  readonly residencyPolicy: ResidencyPolicy
+  /** Code of its plan. */
+  readonly plan: string
+  /** Nano-USD; null or absent: no balance is low. */
+  readonly lowBalanceThreshold?: number | null
+  /** Grows with each change of the rules: of the policy, the plan, or what a key may do. Absent: 0. */
+  readonly revision?: number
+  readonly createdAt: Date
+}
+
+export type ApiKey = {
+  readonly _id: string
+  readonly organizationId: string
+  readonly name: string
+  /** The keys that it descends from, its maker last; it is good as long as they all are. Absent: none. */
+  readonly ancestors?: readonly string[]
+  readonly scopes: readonly Scope[]
+  /** Ids of models; null: every model. */
+  readonly modelAllowlist: readonly string[] | null
+  /** Tighter than the plan's; null or absent: the plan's alone. */
+  readonly requestsPerMinute?: number | null
+  readonly tokensPerMinute?: number | null
+  /** HMAC-SHA-256 of the key. */
+  readonly digest: string
+  readonly last4: string
+  /** How often the secret has been replaced. Absent: never. */
+  readonly rotations?: number
+  readonly expiresAt: Date | null
+  readonly revokedAt: Date | null
+  readonly createdAt: Date
+  /** True until the key of the first start was used: so long each start shows it again. */
+  readonly unseen?: boolean
+}
+
+/** What the first start decided, so that a start after a crash goes on with the same. */
+export type Bootstrap = {
+  readonly _id: 'operator'
+  readonly organizationId: string
+  readonly apiKeyId: string
+  /** With the pepper it makes the operator's key. */
+  readonly nonce: string
+  /** Nano-USD of the first credit. */
+  readonly credit: number
+  readonly at: Date
+}
+
+export interface Collections {
+  readonly organizations: DocumentCollection<Organization>
+  readonly apiKeys: DocumentCollection<ApiKey>
+  readonly wallets: DocumentCollection<Wallet>
+  readonly entries: DocumentCollection<LedgerEntry>
+  readonly usage: DocumentCollection<UsageRecord>
+  readonly usageTotals: DocumentCollection<UsageTotal>
+  readonly bootstrap: DocumentCollection<Bootstrap>
+  readonly webhookEndpoints: DocumentCollection<WebhookEndpoint>
+  readonly webhookFeeds: DocumentCollection<WebhookFeedRecord>
+  readonly webhookEvents: DocumentCollection<WebhookEventRecord>
+  readonly webhookDeliveries: DocumentCollection<WebhookDelivery>
+  readonly webhookLanes: DocumentCollection<WebhookLane>
+}
+
+/** By time, with each filter on the way. */
+const USAGE_INDEXES: readonly IndexSpec[] = [
+  { fields: ['organizationId', 'position'] },
+  { fields: ['organizationId', 'apiKeyId', 'position'] },
+  { fields: ['organizationId', 'modelId', 'position'] },
+  { fields: ['organizationId', 'apiKeyId', 'modelId', 'position'] },
+]
+
+export function openCollections(store: Pick<DocumentStore, 'collection'>): Collections {
+  return {
+    organizations: store.collection({ name: 'organizations', indexes: [] }),
+    apiKeys: store.collection({
+      name: 'api_keys',
+      indexes: [{ fields: ['digest'], unique: true }, { fields: ['organizationId'] }, { fields: ['organizationId', 'revokedAt'] }],
+    }),
+    wallets: store.collection({ name: 'wallets', indexes: [{ fields: ['nextExpiryAt'], sparse: true }] }),
+    entries: store.collection({ name: 'ledger_entries', indexes: [{ fields: ['organizationId', 'sequence'], unique: true }] }),
+    usage: store.collection({ name: 'usage_records', indexes: USAGE_INDEXES }),
+    usageTotals: store.collection({ name: 'usage_totals', indexes: USAGE_INDEXES }),
+    bootstrap: store.collection({ name: 'bootstrap', indexes: [] }),
+    webhookEndpoints: store.collection({ name: 'webhook_endpoints', indexes: [{ fields: ['organizationId'] }] }),
+    webhookFeeds: store.collection({ name: 'webhook_feeds', indexes: [{ fields: ['source', 'organizationId'], unique: true }] }),
+    webhookEvents: store.collection({
+      name: 'webhook_events',
+      indexes: [{ fields: ['organizationId', 'order'] }, { fields: ['expiresAt'] }],
+    }),
+    webhookDeliveries: store.collection({
+      name: 'webhook_deliveries',
+      indexes: [
+        { fields: ['endpointId', 'order'] },
+        { fields: ['endpointId', 'status', 'order'] },
+        { fields: ['queuedIn', 'position'], sparse: true },
+        { fields: ['expiresAt'] },
+      ],
+    }),
+    webhookLanes: store.collection({
+      name: 'webhook_lanes',
+      indexes: [{ fields: ['endpointId'] }, { fields: ['endpointId', 'job.dueAt'] }, { fields: ['job.dueAt'] }],
+    }),
+  }
+}

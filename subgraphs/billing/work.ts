@@ -1,0 +1,64 @@
+import { pumpWebhooks } from '../common/events/pump-webhooks.ts'
+import type { Clock } from '../common/process/clock.ts'
+import { keepWorking } from '../common/process/keep-working.ts'
+import { reapHolds } from './ledger/holds/reap-holds.ts'
+import type { BillingDeps } from './use-cases/deps.ts'
+import { ownInbox } from './webhooks/use-cases/feeds.ts'
+import { ledgerSource } from './webhooks/use-cases/ledger-source.ts'
+import { sweepWebhooks } from './webhooks/use-cases/sweep-webhooks.ts'
+import type { WebhookSender } from './webhooks/use-cases/webhook-sender.ts'
+
+/** How long after its expiry a hold may still reserve money. */
+const REAP_INTERVAL_MS = 5_000
+/** A clock that went on by so much more than time did was set: by then, holds that are renewed every few seconds would look as if they had run out. */
+const CLOCK_SET_MS = 10_000
+/** Who works under a hold renews it within this: what inference makes its holds last. */
+const RENEWED_WITHIN_MS = 45_000
+/** How often what is too old of webhooks is forgotten. */
+const WEBHOOK_SWEEP_MS = 60_000
+
+/** Billing's background work, until the signal aborts. `isExclusive`: no other process has the store. */
+export async function work(deps: BillingDeps, sender: WebhookSender, isExclusive: boolean, signal: AbortSignal): Promise<void> {
+  const { pump, log } = deps
+  await Promise.all([
+    pump.resume(signal).catch((error) => log.warn({ err: error }, 'outboxes of an earlier run wait for their next write')),
+    keepReaping(deps, signal),
+    sender.run(isExclusive, signal),
+    pumpWebhooks(ledgerSource(deps), ownInbox(deps), deps, signal),
+    keepSweepingWebhooks(deps, signal),
+  ])
+}
+
+async function keepSweepingWebhooks(deps: BillingDeps, signal: AbortSignal): Promise<void> {
+  const { clock, log } = deps
+  let after = ''
+  const round = async () => {
+    after = await sweepWebhooks(deps, after)
+  }
+  const failed = (error: unknown) => log.warn({ err: error }, 'old webhooks could not be forgotten')
+  await keepWorking(round, { clock, pauseMs: WEBHOOK_SWEEP_MS, failed }, signal)
+}
+
+async function keepReaping(deps: BillingDeps, signal: AbortSignal): Promise<void> {
+  const { clock, log } = deps
+  let offset = clockOffset(clock)
+  const jump = () => {
+    const jumpMs = clockOffset(clock) - offset
+    offset += jumpMs
+    return jumpMs
+  }
+  const round = async () => {
+    for (let jumpMs = jump(); jumpMs > CLOCK_SET_MS; jumpMs = jump()) {
+      log.warn({ jumpMs }, 'the clock was set forward: holds of running calls are given time to be renewed')
+      await clock.sleep(RENEWED_WITHIN_MS, signal)
+    }
+    await reapHolds(deps, signal)
+  }
+  const failed = (error: unknown) => log.warn({ err: error }, 'expired holds could not be resolved')
+  await keepWorking(round, { clock, pauseMs: REAP_INTERVAL_MS, failed }, signal)
+}
+
+/** Between the clock and time that passes evenly; it changes only when the clock is set. */
+function clockOffset(clock: Clock): number {
+  return clock.now().getTime() - performance.now()
+}

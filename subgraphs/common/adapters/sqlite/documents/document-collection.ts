@@ -1,0 +1,159 @@
+import {
+  type CollectionSpec,
+  type DocumentCollection,
+  type Filter,
+  type FindOptions,
+  QueryWouldScan,
+  type StoredDocument,
+  type Update,
+} from '../../../ports/document-store.ts'
+import { meets, type Test, testsOf } from '../../documents/filter.ts'
+import { type Access, chooseIndex, chooseKey } from '../../documents/index-choice.ts'
+import { checkIndexed } from '../../documents/spec.ts'
+import { encodeDocument, parseDocument, type StoredObject, toStored, withDates } from '../../documents/stored-value.ts'
+import { changesOf, seedOf } from '../../documents/update.ts'
+import type { DocumentWriter, Row, Target } from './document-writer.ts'
+import { limited, ordered, type Sql, selectSql } from './query-sql.ts'
+
+/** What a collection needs of its store. */
+export interface StoreAccess {
+  /** Resolves when the table and its indexes are there. */
+  readonly ready: Promise<void>
+  /** On the calling loop: for a few documents by a key or in the order of an index. */
+  readNow(sql: Sql): readonly unknown[][]
+  /** In a thread: for reads that may pass over many entries. */
+  readAside(sql: Sql): Promise<readonly unknown[][]>
+  /** Resolves after the commit. */
+  write<Method extends keyof DocumentWriter>(
+    method: Method,
+    ...args: Parameters<DocumentWriter[Method]>
+  ): Promise<ReturnType<DocumentWriter[Method]>>
+}
+
+/** The port's bound of a page and of `insertMissing` and `deleteMany`. */
+const MAX_DOCUMENTS = 1_000
+/** A page of this many documents takes about a millisecond of the loop; longer ones are read aside. */
+const MAX_READ_NOW = 64
+
+export class SqliteCollection<T extends StoredDocument> implements DocumentCollection<T> {
+  readonly spec: CollectionSpec
+  readonly #store: StoreAccess
+
+  constructor(spec: CollectionSpec, store: StoreAccess) {
+    this.spec = spec
+    this.#store = store
+  }
+
+  async findOne(filter: Filter): Promise<T | null> {
+    const tests = testsOf(filter)
+    const access = this.#accessOf(tests, undefined, filter)
+    const [found] = await this.#read(access, tests, 1, selectSql('doc', this.spec, access))
+    return found ?? null
+  }
+
+  async find(filter: Filter, { sort = {}, limit }: FindOptions): Promise<readonly T[]> {
+    checkCount(limit, 'the limit of a find')
+    const directions = new Set(Object.values(sort))
+    if (directions.size > 1) throw new TypeError('a sort goes one way')
+    const [direction = 1] = directions
+    const tests = testsOf(filter)
+    const access = this.#accessOf(tests, Object.keys(sort), { filter, sort })
+    return this.#read(access, tests, limit, ordered(selectSql('doc', this.spec, access), access, direction))
+  }
+
+  async countDocuments(filter: Filter): Promise<number> {
+    const tests = testsOf(filter)
+    const access = this.#accessOf(tests, undefined, filter)
+    if (access.judged.length > 0) return (await this.#read(access, tests, MAX_DOCUMENTS, selectSql('doc', this.spec, access))).length
+    await this.#store.ready
+    const [row] = await this.#store.readAside(selectSql('count(*)', this.spec, access))
+    return Number(row?.[0])
+  }
+
+  async insertOne(document: T): Promise<void> {
+    const [id, text] = this.#rowOf(document)
+    await this.#store.ready
+    await this.#store.write('insert', this.spec.name, id, text)
+  }
+
+  async insertMissing(documents: readonly T[]): Promise<number> {
+    if (documents.length === 0) return 0
+    checkCount(documents.length, 'the number of documents')
+    const rows = documents.map((document) => this.#rowOf(document))
+    await this.#store.ready
+    return this.#store.write('insertMissing', this.spec.name, rows)
+  }
+
+  async findOneAndUpdate(filter: Filter, update: Update, { upsert = false }: { readonly upsert?: boolean } = {}): Promise<T | null> {
+    const tests = testsOf(filter)
+    const target = this.#targetOf(tests, filter)
+    const changes = changesOf(update)
+    await this.#store.ready
+    return this.#decoded(await this.#store.write('update', this.spec.name, target, changes, upsert ? seedOf(tests) : null))
+  }
+
+  async findOneAndDelete(filter: Filter): Promise<T | null> {
+    const target = this.#targetOf(testsOf(filter), filter)
+    await this.#store.ready
+    return this.#decoded(await this.#store.write('deleteOne', this.spec.name, target))
+  }
+
+  async deleteMany(filter: Filter): Promise<number> {
+    const access = this.#accessOf(testsOf(filter), undefined, filter)
+    const sql = limited(selectSql('id, doc', this.spec, access), MAX_DOCUMENTS)
+    await this.#store.ready
+    return this.#store.write('deleteMany', this.spec.name, { sql, judged: access.judged })
+  }
+
+  #accessOf(tests: readonly Test[], sort: readonly string[] | undefined, query: object): Access {
+    const access = chooseIndex(this.spec, tests, sort)
+    if (!access) throw new QueryWouldScan(this.spec.name, JSON.stringify(query))
+    return access
+  }
+
+  #targetOf(tests: readonly Test[], filter: Filter): Target {
+    const access = chooseKey(this.spec, tests)
+    if (!access) throw new QueryWouldScan(this.spec.name, `a write by ${JSON.stringify(filter)}, which fixes no unique key`)
+    return { sql: selectSql('id, doc', this.spec, access), judged: access.judged }
+  }
+
+  #rowOf(document: T): Row {
+    const stored = toStored(document, this.spec.name) as StoredObject
+    const id = stored._id
+    if (typeof id !== 'string' || id === '') throw new TypeError(`a document of ${this.spec.name} has no string _id`)
+    checkIndexed(this.spec, stored)
+    return [id, encodeDocument(stored)]
+  }
+
+  /** The first `limit` documents of `sql` that meet the tests. */
+  async #read(access: Access, tests: readonly Test[], limit: number, sql: Sql): Promise<readonly T[]> {
+    await this.#store.ready
+    // Judged documents were found by a unique key, so that there are at most 1,000 of them without a limit too.
+    const bounded = access.judged.length > 0 ? sql : limited(sql, limit)
+    const isShort = !access.walks && access.judged.length === 0 && limit <= MAX_READ_NOW
+    const rows = isShort ? this.#store.readNow(bounded) : await this.#store.readAside(bounded)
+    return this.#documentsOf(rows as readonly [string][], access, tests).slice(0, limit)
+  }
+
+  #documentsOf(rows: readonly [text: string][], access: Access, tests: readonly Test[]): readonly T[] {
+    const documents: T[] = []
+    for (const [text] of rows) {
+      const document = parseDocument(text)
+      if (meets(document, tests)) documents.push(withDates(document) as T)
+      // In an index true is 1 and a date its milliseconds, so that documents of another type were found instead of, or between, the right ones.
+      else if (!meets(document, access.served)) throw new TypeError(`an indexed field of ${this.spec.name} holds values of several types`)
+    }
+    return documents
+  }
+
+  #decoded(text: string | null): T | null {
+    return text === null ? null : (withDates(parseDocument(text)) as T)
+  }
+}
+
+/** @throws {RangeError} a defect of the caller. */
+function checkCount(count: number, what: string): void {
+  if (!Number.isInteger(count) || count < 1 || count > MAX_DOCUMENTS) {
+    throw new RangeError(`${what} is ${count}, not 1 to ${MAX_DOCUMENTS}`)
+  }
+}

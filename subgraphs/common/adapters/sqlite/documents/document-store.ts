@@ -1,0 +1,138 @@
+import { isDeepStrictEqual } from 'node:util'
+import { ServiceUnavailable } from '../../../errors.ts'
+import type { Installation } from '../../../identity/installation.ts'
+import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../../ports/document-store.ts'
+import type { Log } from '../../../process/log.ts'
+import { untilAborted } from '../../../process/until-aborted.ts'
+import type { WorkerClient } from '../../../process/worker-rpc.ts'
+import type { Kind } from '../../documents/kinds.ts'
+import { checkSpec } from '../../documents/spec.ts'
+import { Connection, damaged, FileLock, openingFailureOf, prepareFile, storageFailureOf } from '../database.ts'
+import { StoreFile, startRowReader, startThread } from '../threads.ts'
+import { SqliteCollection, type StoreAccess } from './document-collection.ts'
+import { DOCUMENT_FILE } from './document-file.ts'
+import { migrateFile } from './migrate-file.ts'
+
+const WHAT = 'The document store'
+
+export interface SqliteStoreOptions {
+  readonly file: string
+  /** Whose the file must be. Absent: anybody's. */
+  readonly installation?: Installation
+  readonly log: Log
+}
+
+export interface SqliteDocumentStoreOptions extends SqliteStoreOptions {
+  /** What is in it, with the migrations that bring it up to date. Absent: its versions are not looked at. */
+  readonly kinds?: readonly Kind[]
+}
+
+/**
+ * Opens the documents of one SQLite file, and makes it when it is not there. Writes go through one thread, which commits those that wait
+ * together; reads by key run on the calling loop. @throws {Error} the file is in use, damaged, of another kind or installation, or of a newer version.
+ */
+export async function openSqliteDocumentStore({
+  file: path,
+  installation,
+  kinds,
+  log,
+}: SqliteDocumentStoreOptions): Promise<DocumentStore> {
+  await using opening = new AsyncDisposableStack()
+  const lock = opening.use(new FileLock(path))
+  prepareFile(path, { kind: DOCUMENT_FILE, lock, ...(installation && { installation }) })
+  const file = new StoreFile({ path, what: WHAT, log })
+  try {
+    if (kinds) migrate(path, kinds, log)
+    const writer = opening.use(startThread(new URL('./document-writer.ts', import.meta.url), file))
+    await writer.call('ping', [])
+    lock.noteOpen()
+    opening.defer(() => lock.noteClosed())
+    const reader = opening.use(startRowReader(file))
+    const damage = await reader.call<string | null>('damageSeenAtStart', [])
+    if (damage !== null) throw damaged(path, damage)
+    const connection = opening.use(new Connection(path, { readOnly: true }))
+    return new SqliteDocumentStore({ writer, reader, connection, file, closing: opening.move() })
+  } catch (error) {
+    throw file.problemOf(error)
+  }
+}
+
+function migrate(path: string, kinds: readonly Kind[], log: Log): void {
+  try {
+    migrateFile(path, kinds, log)
+  } catch (error) {
+    throw storageFailureOf(error) ? openingFailureOf(path, error) : error
+  }
+}
+
+interface Parts {
+  readonly writer: WorkerClient
+  readonly reader: WorkerClient
+  readonly connection: Connection
+  /** Disposes of the parts above and of the lock, in the right order. */
+  readonly closing: AsyncDisposableStack
+  readonly file: StoreFile
+}
+
+class SqliteDocumentStore implements DocumentStore {
+  readonly #parts: Parts
+  readonly #collections = new Map<string, SqliteCollection<StoredDocument>>()
+  /** Of each collection, that its table and indexes are there. */
+  readonly #made: Promise<void>[] = []
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  collection<T extends StoredDocument>(spec: CollectionSpec): DocumentCollection<T> {
+    let collection = this.#collections.get(spec.name)
+    if (!collection) {
+      checkSpec(spec)
+      const ready = this.#parts.writer.call<void>('createCollection', [spec])
+      // Whoever uses the collection is told; a collection that nobody uses yet must not end the process.
+      ready.catch((error) => this.#parts.file.log.error({ err: error, collection: spec.name }, 'a collection could not be made'))
+      this.#made.push(ready)
+      collection = new SqliteCollection(spec, this.#accessAfter(ready))
+      this.#collections.set(spec.name, collection)
+    }
+    if (!isDeepStrictEqual(collection.spec, spec)) throw new TypeError(`${spec.name} was declared with other indexes`)
+    return collection as unknown as DocumentCollection<T>
+  }
+
+  #accessAfter(ready: Promise<void>): StoreAccess {
+    const { writer, reader } = this.#parts
+    return {
+      ready,
+      readNow: ({ text, parameters }) => this.#readNow(text, parameters),
+      readAside: ({ text, parameters }) => reader.call('all', [text, parameters]),
+      write: (method, ...args) => writer.call(method, args),
+    }
+  }
+
+  async ping(signal: AbortSignal): Promise<Date> {
+    const { file, reader, writer } = this.#parts
+    try {
+      file.checkDamage()
+      this.#readNow('SELECT 1 FROM sqlite_schema', [])
+      await untilAborted(Promise.all([...this.#made, reader.call('readEnds', []), writer.call('ping', [])]), signal)
+      return new Date()
+    } catch (error) {
+      throw file.problemOf(error)
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#parts.closing.disposeAsync()
+  }
+
+  #readNow(text: string, parameters: readonly (string | number)[]): readonly unknown[][] {
+    const { connection, file } = this.#parts
+    if (!connection.database.isOpen) throw new ServiceUnavailable(WHAT)
+    try {
+      return connection.prepare(text).all(...parameters) as unknown as unknown[][]
+    } catch (error) {
+      const failure = storageFailureOf(error)
+      throw failure ? file.failed(failure) : error
+    }
+  }
+}

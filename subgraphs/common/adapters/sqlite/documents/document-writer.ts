@@ -1,0 +1,182 @@
+import { type CollectionSpec, DuplicateKey } from '../../../ports/document-store.ts'
+import { serveWorkerInBatches, workerInput } from '../../../process/worker-rpc.ts'
+import { meets, type Test } from '../../documents/filter.ts'
+import { checkIndexed } from '../../documents/spec.ts'
+import { encodeDocument, parseDocument, type StoredObject } from '../../documents/stored-value.ts'
+import { applyChanges, type Change } from '../../documents/update.ts'
+import { Connection, isUniqueViolation } from '../database.ts'
+import { Eraser } from '../eraser.ts'
+import { GroupCommit } from '../group-commit.ts'
+import { DOCUMENT_FILE } from './document-file.ts'
+import { ParsedDocuments } from './parsed-documents.ts'
+import type { Sql } from './query-sql.ts'
+import { schemaOf, tableOf } from './tables.ts'
+
+/** The thread that writes the documents of one file. It answers a write after the commit that holds it. */
+
+/** `_id` and JSON text of a document. */
+export type Row = readonly [id: string, text: string]
+
+/** Selects the rows that may be written; `judged` says which of them are. */
+export interface Target {
+  readonly sql: Sql
+  readonly judged: readonly Test[]
+}
+
+/** What the store calls. Documents cross as their JSON text. */
+export interface DocumentWriter {
+  createCollection(spec: CollectionSpec): void
+  insert(collection: string, id: string, text: string): void
+  insertMissing(collection: string, rows: readonly Row[]): number
+  /** `seed` is what an upsert starts from. */
+  update(collection: string, target: Target, changes: readonly Change[], seed: StoredObject | null): string | null
+  deleteOne(collection: string, target: Target): string | null
+  deleteMany(collection: string, target: Target): number
+  ping(): void
+  close(): void
+}
+
+/** Writes of one commit: more than usually wait at once. It bounds how long the first of them waits for the others. */
+const MAX_BATCH = 256
+/** Hot documents, wallets mostly, that are not parsed again for each write. */
+const MAX_PARSED = 64
+
+const connection = new Connection(workerInput<{ readonly file: string }>().file, { readOnly: false })
+const commits = new GroupCommit(connection.database)
+const eraser = new Eraser(connection.database, () => commits.isBroken)
+const parsed = new ParsedDocuments(MAX_PARSED)
+const specs = new Map<string, CollectionSpec>()
+let isClosing = false
+
+function specOf(collection: string): CollectionSpec {
+  const spec = specs.get(collection)
+  if (!spec) throw new Error(`the collection ${collection} was not made`)
+  return spec
+}
+
+/** The name is `data` for the other side of the thread, which makes the error anew. */
+function duplicateIn(collection: string, cause?: unknown): DuplicateKey {
+  return Object.assign(new DuplicateKey(collection, cause), { data: collection })
+}
+
+function orDuplicate<T>(collection: string, run: () => T): T {
+  try {
+    return run()
+  } catch (error) {
+    throw isUniqueViolation(error) ? duplicateIn(collection, error) : error
+  }
+}
+
+function insertRow(collection: string, id: string, text: string): void {
+  orDuplicate(collection, () => connection.prepare(`INSERT INTO ${tableOf(specOf(collection))} VALUES (?, ?)`).run(id, text))
+}
+
+function insertFrom(spec: CollectionSpec, seed: StoredObject, changes: readonly Change[]): string {
+  applyChanges(seed, changes, true)
+  const id = seed._id
+  if (typeof id !== 'string' || id === '') throw new TypeError(`an upsert into ${spec.name} names no _id`)
+  checkIndexed(spec, seed)
+  const text = encodeDocument(seed)
+  insertRow(spec.name, id, text)
+  return text
+}
+
+function rowsOf({ sql, judged }: Target): readonly Row[] {
+  const rows = connection.prepare(sql.text).all(...sql.parameters) as unknown as Row[]
+  return judged.length === 0 ? rows : rows.filter(([, text]) => meets(parseDocument(text), judged))
+}
+
+function deleteRow(collection: string, id: string): void {
+  connection.prepare(`DELETE FROM ${tableOf(specOf(collection))} WHERE id = ?`).run(id)
+  eraser.deleted()
+}
+
+const writer: DocumentWriter = {
+  createCollection(spec) {
+    for (const statement of schemaOf(spec)) connection.database.exec(statement)
+    specs.set(spec.name, spec)
+  },
+
+  insert: insertRow,
+
+  insertMissing(collection, rows) {
+    const insert = connection.prepare(`INSERT INTO ${tableOf(specOf(collection))} VALUES (?, ?) ON CONFLICT (id) DO NOTHING`)
+    let inserted = 0
+    let duplicate: DuplicateKey | undefined
+    for (const [id, text] of rows) {
+      try {
+        inserted += Number(insert.run(id, text).changes)
+      } catch (error) {
+        // Each is its own write: one whose other unique key is taken keeps none of the rest out.
+        if (!isUniqueViolation(error)) throw error
+        duplicate = duplicateIn(collection, error)
+      }
+    }
+    if (duplicate) throw duplicate
+    return inserted
+  },
+
+  update(collection, { sql, judged }, changes, seed) {
+    const spec = specOf(collection)
+    const found = connection.prepare(sql.text).get(...sql.parameters) as unknown as Row | undefined
+    if (!found) return seed && insertFrom(spec, seed, changes)
+    const [id, before] = found
+    const document = parsed.take(id, before)
+    if (!meets(document, judged)) {
+      parsed.keep(id, before, document)
+      if (seed) throw duplicateIn(collection)
+      return null
+    }
+    applyChanges(document, changes, false)
+    checkIndexed(spec, document)
+    const after = encodeDocument(document)
+    const update = connection.prepare(`UPDATE ${tableOf(spec)} SET doc = ? WHERE id = ?`)
+    if (after !== before) orDuplicate(collection, () => update.run(after, id))
+    parsed.keep(id, after, document)
+    return after
+  },
+
+  deleteOne(collection, target) {
+    const [found] = rowsOf(target)
+    if (!found) return null
+    deleteRow(collection, found[0])
+    return found[1]
+  },
+
+  deleteMany(collection, target) {
+    const rows = rowsOf(target)
+    for (const [id] of rows) deleteRow(collection, id)
+    return rows.length
+  },
+
+  /** Writes what is there already: that a file can be read says nothing of a full disk. */
+  ping() {
+    connection.database.exec(`PRAGMA user_version=${DOCUMENT_FILE.schemaVersion}`)
+  },
+
+  close() {
+    isClosing = true
+  },
+}
+
+const handlers = Object.fromEntries(
+  Object.entries(writer).map(([name, handler]: [string, (...args: never[]) => unknown]) => [
+    name,
+    (...args: never[]) => commits.write(() => handler(...args)),
+  ]),
+)
+
+serveWorkerInBatches(
+  handlers,
+  (run) => {
+    try {
+      commits.batch(run)
+    } finally {
+      if (isClosing) {
+        eraser[Symbol.dispose]()
+        connection[Symbol.dispose]()
+      }
+    }
+  },
+  MAX_BATCH,
+)

@@ -1,0 +1,85 @@
+import { constants, copyFileSync, renameSync, rmSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+import type { Log } from '../../../process/log.ts'
+import { type AnyDocument, type Kind, migrated, newerKind, versionOf } from '../../documents/kinds.ts'
+import { encodeDocument, parseDocument, type StoredObject, toStored, withDates } from '../../documents/stored-value.ts'
+import { NewerKind } from '../database.ts'
+import { tableOf } from './tables.ts'
+
+/** Documents in memory at once. */
+const PAGE = 256
+const TABLE = 'CREATE TABLE IF NOT EXISTS schema_versions (kind TEXT PRIMARY KEY NOT NULL, version INTEGER NOT NULL) WITHOUT ROWID'
+
+/**
+ * Brings the documents of a file that nobody else has open to the present version of their kinds, all in one transaction, after a copy of the file beside
+ * it; and notes the versions. A file without the note is of version 0.1.0, where each kind has version 1. @throws {NewerKind} nothing is changed.
+ */
+export function migrateFile(file: string, kinds: readonly Kind[], log: Log): void {
+  const database = new DatabaseSync(file)
+  try {
+    const noted = versionsIn(database)
+    for (const kind of kinds) {
+      const problem = newerKind(file, kind, noted.get(kind.name) ?? 1)
+      if (problem) throw new NewerKind(problem)
+    }
+    const isThere = database.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?")
+    const older = kinds.filter((kind) => isThere.get(unquoted(kind)) && (noted.get(kind.name) ?? 1) < versionOf(kind))
+    if (older.length > 0) {
+      const copy = copyBeside(database, file)
+      log.warn(
+        { file, copy, kinds: older.map(({ name }) => name) },
+        'the documents are brought to the version of this program; the copy is as they were',
+      )
+    }
+    const unnoted = kinds.filter((kind) => noted.get(kind.name) !== versionOf(kind))
+    if (unnoted.length === 0) return
+    database.exec('BEGIN IMMEDIATE')
+    database.exec(TABLE)
+    for (const kind of older) migrateKind(database, kind, noted.get(kind.name) ?? 1)
+    const note = database.prepare('INSERT INTO schema_versions VALUES (?, ?) ON CONFLICT (kind) DO UPDATE SET version = excluded.version')
+    for (const kind of unnoted) note.run(kind.name, versionOf(kind))
+    database.exec('COMMIT')
+  } finally {
+    // A transaction that is not committed is undone.
+    database.close()
+  }
+}
+
+function versionsIn(database: DatabaseSync): ReadonlyMap<string, number> {
+  if (!database.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_versions'").get()) return new Map()
+  const rows = database.prepare('SELECT kind, version FROM schema_versions').all() as { kind: string; version: number }[]
+  return new Map(rows.map(({ kind, version }) => [kind, version]))
+}
+
+function migrateKind(database: DatabaseSync, kind: Kind, from: number): void {
+  const table = tableOf(kind)
+  const page = database.prepare(`SELECT id, doc FROM ${table} WHERE id > ? ORDER BY id LIMIT ${PAGE}`)
+  const write = database.prepare(`UPDATE ${table} SET doc = ? WHERE id = ?`)
+  for (let after = ''; ; ) {
+    const rows = page.all(after) as { id: string; doc: string }[]
+    for (const { id, doc } of rows) {
+      const document = withDates(parseDocument(doc)) as AnyDocument
+      write.run(encodeDocument(toStored(migrated(document, kind, from), kind.name) as StoredObject), id)
+    }
+    if (rows.length < PAGE) return
+    after = rows.at(-1)!.id
+  }
+}
+
+/** A copy of all that the file and its log hold. It has its name only once it is whole. */
+function copyBeside(database: DatabaseSync, file: string): string {
+  database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  const copy = `${file}.before-${new Date().toISOString().replaceAll(/[:.]/g, '-')}`
+  try {
+    copyFileSync(file, `${copy}.part`, constants.COPYFILE_FICLONE)
+    renameSync(`${copy}.part`, copy)
+  } catch (error) {
+    rmSync(`${copy}.part`, { force: true })
+    throw error
+  }
+  return copy
+}
+
+function unquoted(kind: Kind): string {
+  return tableOf(kind).replaceAll('"', '')
+}

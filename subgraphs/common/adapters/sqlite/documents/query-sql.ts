@@ -1,0 +1,57 @@
+import type { CollectionSpec } from '../../../ports/document-store.ts'
+import type { RangeOperator, Test } from '../../documents/filter.ts'
+import { type Access, PRIMARY_KEY } from '../../documents/index-choice.ts'
+import { isDate, type StoredScalar } from '../../documents/stored-value.ts'
+import { indexNameOf, keyOf, tableOf } from './tables.ts'
+
+/** A statement and its parameters. The text depends on the shape of the query only, so that prepared statements are found again. */
+export interface Sql {
+  readonly text: string
+  readonly parameters: readonly (string | number)[]
+}
+
+const COMPARISONS: Readonly<Record<RangeOperator, string>> = { gt: '>', gte: '>=', lt: '<', lte: '<=' }
+
+/** `columns` of the documents that `access` reaches, those of `access.judged` still among them. */
+export function selectSql(columns: string, spec: CollectionSpec, access: Access): Sql {
+  // The choice of the index is the adapter's: SQLite has no statistics here, and fails rather than to scan.
+  const by = access.index === PRIMARY_KEY ? 'NOT INDEXED' : `INDEXED BY ${indexNameOf(spec, access.index)}`
+  const conditions = access.served.map((test) => conditionOf(test, access.served))
+  const where = conditions.length > 0 ? ` WHERE ${conditions.map(({ text }) => text).join(' AND ')}` : ''
+  return { text: `SELECT ${columns} FROM ${tableOf(spec)} ${by}${where}`, parameters: conditions.flatMap(({ parameters }) => parameters) }
+}
+
+export function ordered(sql: Sql, access: Access, direction: 1 | -1): Sql {
+  const keys = access.order.map((path) => `${keyOf(path)} ${direction === 1 ? 'ASC' : 'DESC'}`)
+  return { ...sql, text: `${sql.text} ORDER BY ${keys.join(', ')}` }
+}
+
+export function limited(sql: Sql, limit: number): Sql {
+  return { text: `${sql.text} LIMIT ?`, parameters: [...sql.parameters, limit] }
+}
+
+function conditionOf(test: Test, all: readonly Test[]): Sql {
+  const key = keyOf(test.path)
+  if (test.operator === 'in') {
+    return { text: `${key} IN (SELECT value FROM json_each(?))`, parameters: [JSON.stringify(test.values.map(keyValueOf))] }
+  }
+  if (test.value === null) return { text: `${key} IS NULL`, parameters: [] }
+  const parameters = [keyValueOf(test.value)]
+  if (test.operator === 'eq') return { text: `${key} = ?`, parameters }
+  const range = `${key} ${COMPARISONS[test.operator]} ?`
+  // SQLite orders every string after every number; a range is of one type, so its open end stops at the empty string.
+  const isString = typeof test.value === 'string'
+  const closing: readonly RangeOperator[] = isString ? ['gt', 'gte'] : ['lt', 'lte']
+  const isClosed = closing.includes(test.operator) || all.some((other) => other.path === test.path && isOneOf(closing, other.operator))
+  return { text: isClosed ? range : `${range} AND ${key} ${isString ? '>=' : '<'} ''`, parameters }
+}
+
+function isOneOf(operators: readonly RangeOperator[], operator: Test['operator']): boolean {
+  return operators.some((one) => one === operator)
+}
+
+/** As `keyOf` has it in the index. */
+function keyValueOf(value: StoredScalar): string | number {
+  if (isDate(value)) return value.$date
+  return typeof value === 'boolean' ? Number(value) : (value as string | number)
+}

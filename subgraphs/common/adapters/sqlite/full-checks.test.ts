@@ -1,0 +1,66 @@
+import { randomBytes } from 'node:crypto'
+import { closeSync, mkdtempSync, openSync, rmSync, statSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import type { CheckedFile } from '../../ports/store-files.ts'
+import { silentLog } from '../../process/log.ts'
+import { DOCUMENT_FILE } from './documents/document-file.ts'
+import { openSqliteDocumentStore } from './documents/document-store.ts'
+import { FileChecks } from './full-checks.ts'
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'kis-files-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const open = (name: string) => openSqliteDocumentStore({ file: join(folder, name), log: silentLog })
+const itemsOf = (store: Awaited<ReturnType<typeof open>>) =>
+  store.collection<{ _id: string; code: string }>({ name: 'items', indexes: [{ fields: ['code'] }] })
+
+async function made(name: string): Promise<string> {
+  await using store = await open(name)
+  await itemsOf(store).insertMissing(Array.from({ length: 1_000 }, (_, i) => ({ _id: `id_${i}`, code: `c${i}`.repeat(20) })))
+  return join(folder, name)
+}
+
+async function checked(checks: FileChecks): Promise<readonly CheckedFile[]> {
+  const files: CheckedFile[] = []
+  for (let after: string | null = null; ; ) {
+    const step = await checks.check(after)
+    files.push(...step.files)
+    if (step.next === null) return files
+    after = step.next
+  }
+}
+
+it('finds files in order while they are written, and says what is wrong with one of which a page was overwritten', async () => {
+  const whole = await made('a.sqlite')
+  const broken = await made('b.sqlite')
+  const page = 8
+  expect(statSync(broken).size).toBeGreaterThan((page + 1) * DOCUMENT_FILE.pageSize)
+  const descriptor = openSync(broken, 'r+')
+  writeSync(descriptor, randomBytes(DOCUMENT_FILE.pageSize), 0, DOCUMENT_FILE.pageSize, page * DOCUMENT_FILE.pageSize)
+  closeSync(descriptor)
+
+  await using store = await open('a.sqlite')
+  await using checks = new FileChecks([whole, broken])
+  const writing = itemsOf(store).insertOne({ _id: 'later', code: 'later' })
+  const [first, second] = await checked(checks)
+  await writing
+  expect(first).toEqual({ name: 'a.sqlite', problems: [] })
+  expect(second!.name).toBe('b.sqlite')
+  expect(second!.problems.length).toBeGreaterThan(0)
+  expect(second!.problems.length).toBeLessThanOrEqual(20)
+  // Later questions want the file as it is then.
+  await itemsOf(store).insertOne({ _id: 'last', code: 'last' })
+  expect((await checks.check(null)).files).toEqual([first])
+})
+
+it('has nothing to say where there are no files, of what is no file, and takes no foreign cursor', async () => {
+  expect(await new FileChecks([]).check(null)).toEqual({ files: [], next: null })
+  await using checks = new FileChecks([join(folder, 'absent.sqlite')])
+  expect(await checked(checks)).toEqual([{ name: 'absent.sqlite', problems: ['unable to open database file'] }])
+  await expect(checks.check('../secret')).rejects.toMatchObject({ code: 'invalid_request' })
+})

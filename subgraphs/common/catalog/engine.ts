@@ -1,0 +1,152 @@
+import type { z } from 'zod'
+import { flag, mapping, oneOf, optional, reading, text, whole } from './fields.ts'
+
+export type Badge = 'local' | 'regional' | 'cloud'
+
+export const ENGINE_KINDS = ['openai', 'azure', 'anthropic', 'google', 'bedrock', 'mistral', 'cohere', 'embedded'] as const
+export type EngineKind = (typeof ENGINE_KINDS)[number]
+
+/** One engine of the file. A setting that comes out empty is null here. */
+export interface EngineEntry {
+  readonly name: string
+  readonly kind: EngineKind
+  readonly badge: Badge
+  /** Null: the vendor's own address. */
+  readonly baseUrl: string | null
+  readonly apiKey: string | null
+  /** Of `bedrock`: the AWS region, and keys that sign where there is no `apiKey`. */
+  readonly region: string | null
+  readonly accessKeyId: string | null
+  readonly secretAccessKey: string | null
+  readonly sessionToken: string | null
+  /** Of `azure`: the name before `.openai.azure.com`, and the dated version whose addresses name the deployment; null is the v1 API. */
+  readonly resource: string | null
+  readonly apiVersion: string | null
+  /** Most texts of one embeddings call, where the server takes fewer than the protocol's 2,048. */
+  readonly maxBatch: number | null
+  /**
+   * Whether the engine may be given addresses of images to fetch. An engine that is not `cloud` is where a caller's address can lead inside: the
+   * service fetches for it, unless the line of an `openai` engine says otherwise.
+   */
+  readonly fetchesImages: boolean
+  /** Longest waits, in milliseconds; null: the engine's own. For a connection, for the first piece of a streamed answer, between two of its pieces. */
+  readonly connectMs: number | null
+  readonly firstByteMs: number | null
+  readonly idleMs: number | null
+  /** Settings that it needs and that came out empty: they turn it off. */
+  readonly missing: readonly string[]
+  readonly on: boolean
+}
+
+/**
+ * What each kind must be given: one of each inner list's settings, joined by `+` where they only serve together. An engine is refused where the file
+ * names none of them, and off where all that it names are empty.
+ */
+const NEEDS: Readonly<Record<EngineKind, readonly (readonly string[])[]>> = {
+  openai: [['base_url']],
+  azure: [['base_url', 'resource'], ['api_key']],
+  anthropic: [['api_key']],
+  google: [['api_key']],
+  bedrock: [['region'], ['api_key', 'access_key_id+secret_access_key']],
+  mistral: [['api_key']],
+  cohere: [['api_key']],
+  embedded: [],
+}
+/** Settings of these kinds only; every kind takes the others. */
+const KIND_OF_SETTING = {
+  region: 'bedrock',
+  access_key_id: 'bedrock',
+  secret_access_key: 'bedrock',
+  session_token: 'bedrock',
+  resource: 'azure',
+  api_version: 'azure',
+  fetches_images: 'openai',
+} as const satisfies Readonly<Record<string, EngineKind>>
+/** No call takes longer. */
+const MAX_WAIT_SECONDS = 900
+const REGION = /^[a-z0-9-]{1,40}$/
+const RESOURCE = /^[A-Za-z0-9-]{1,64}$/
+
+const SETTING = optional(text())
+const WAIT = optional(whole(1, MAX_WAIT_SECONDS))
+
+export const ENGINE = mapping({
+  kind: oneOf(ENGINE_KINDS),
+  badge: oneOf(['local', 'regional', 'cloud']),
+  base_url: optional(text().refine((url) => url === '' || /^https?:$/.test(URL.parse(url)?.protocol ?? ''), 'is no http or https address')),
+  api_key: SETTING,
+  region: optional(text().refine((name) => name === '' || REGION.test(name), 'is no name of a region, such as eu-central-1')),
+  access_key_id: SETTING,
+  secret_access_key: SETTING,
+  session_token: SETTING,
+  resource: optional(text().refine((name) => name === '' || RESOURCE.test(name), 'is no name of a resource')),
+  api_version: SETTING,
+  max_batch: optional(whole(1, 2_048)),
+  fetches_images: optional(flag()),
+  connect_seconds: WAIT,
+  first_byte_seconds: WAIT,
+  idle_seconds: WAIT,
+}).superRefine((engine, context) => {
+  for (const [setting, kind] of Object.entries(KIND_OF_SETTING))
+    if (engine.kind !== kind && isGiven(engine, setting))
+      context.addIssue({ code: 'custom', path: [setting], message: 'is not a field that the catalog knows' })
+  for (const choices of NEEDS[engine.kind])
+    if (givenOf(engine, choices).length === 0)
+      context.addIssue({
+        code: 'custom',
+        path: [choices[0]!],
+        message: choices.length > 1 ? `is missing, and so is \`${choices[1]}\`` : 'is missing',
+      })
+}, reading('kind'))
+
+type EngineFields = z.output<typeof ENGINE>
+
+export function engineOf(name: string, fields: EngineFields): EngineEntry {
+  const missing = missingOf(fields)
+  return {
+    name,
+    kind: fields.kind,
+    badge: fields.badge,
+    baseUrl: fields.base_url || null,
+    apiKey: fields.api_key || null,
+    region: fields.region || null,
+    accessKeyId: fields.access_key_id || null,
+    secretAccessKey: fields.secret_access_key || null,
+    sessionToken: fields.session_token || null,
+    resource: fields.resource || null,
+    apiVersion: fields.api_version || null,
+    maxBatch: fields.max_batch,
+    fetchesImages: fields.fetches_images ?? fields.badge === 'cloud',
+    connectMs: millisecondsOf(fields.connect_seconds),
+    firstByteMs: millisecondsOf(fields.first_byte_seconds),
+    idleMs: millisecondsOf(fields.idle_seconds),
+    missing,
+    on: missing.length === 0,
+  }
+}
+
+function missingOf(fields: EngineFields): readonly string[] {
+  const missing = NEEDS[fields.kind].flatMap((choices) => {
+    const given = givenOf(fields, choices)
+    return given.some((choice) => choice.split('+').every((setting) => settingOf(fields, setting))) ? [] : given.join(' or ')
+  })
+  // A server of the OpenAI protocol may have no key; one that the file asks for and does not get turns it off.
+  return fields.kind === 'openai' && fields.api_key === '' ? [...missing, 'api_key'] : missing
+}
+
+/** Those that the file names, though they may have come out empty. */
+function givenOf(fields: EngineFields, choices: readonly string[]): readonly string[] {
+  return choices.filter((choice) => choice.split('+').some((setting) => isGiven(fields, setting)))
+}
+
+function isGiven(fields: EngineFields, setting: string): boolean {
+  return (settingOf(fields, setting) ?? null) !== null
+}
+
+function settingOf(fields: EngineFields, setting: string): unknown {
+  return fields[setting as keyof EngineFields]
+}
+
+function millisecondsOf(seconds: number | null): number | null {
+  return seconds && seconds * 1_000
+}

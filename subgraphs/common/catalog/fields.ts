@@ -1,0 +1,105 @@
+import { z } from 'zod'
+import { parseUsd } from '../usd.ts'
+
+// The kinds of fields of the catalog. Each message goes on from the path of its field. A field that is null counts as absent.
+
+/** A message for what is wrong, where a value that is absent `is missing`. */
+function orMissing(message: string) {
+  return { error: ({ input }: { readonly input?: unknown }) => ((input ?? null) === null ? 'is missing' : message) }
+}
+
+/** Its fields and no others. */
+export function mapping<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
+  return z.strictObject(shape, { error: ({ code }) => (code === 'unrecognized_keys' ? undefined : 'must be a mapping') })
+}
+
+export function optional<T extends z.ZodType>(schema: T) {
+  return schema.nullish().transform((value) => value ?? null)
+}
+
+/** Text that must be there and not be empty. */
+export function requiredText() {
+  return z.string(orMissing('must be text')).refine((value) => value !== '', 'is missing')
+}
+
+export function text() {
+  return z.string('must be text')
+}
+
+export function oneOf<const Value extends string>(values: readonly Value[]) {
+  return z.enum(values, orMissing(`must be one of ${values.join(', ')}`))
+}
+
+export function list<Schema extends z.ZodType>(schema: Schema) {
+  return z
+    .array(schema, 'must be a list')
+    .nullish()
+    .transform((items): readonly z.output<Schema>[] => items ?? [])
+}
+
+/** Each problem is the list's own: an entry is named by its text. */
+export function choices<const Value extends string>(values: readonly Value[]) {
+  return list(z.custom<Value>()).superRefine((items, context) => {
+    for (const item of items) if (!values.includes(item)) context.addIssue(`has \`${item}\`, which is none of ${values.join(', ')}`)
+  })
+}
+
+export function names() {
+  return list(z.custom<string>()).superRefine((items, context) => {
+    for (const item of items) if (typeof item !== 'string') context.addIssue('must hold text')
+  })
+}
+
+export function flag() {
+  return z.boolean('must be true or false')
+}
+
+export function whole(least: number, most: number) {
+  const message = `must be a whole number from ${least} to ${most}`
+  return z.number(message).refine((number) => Number.isSafeInteger(number) && number >= least && number <= most, message)
+}
+
+export function aboveZero() {
+  return z.number('must be a number above zero').positive('must be a number above zero')
+}
+
+/** Nano-USD. Quoted, because YAML would read 0.15 as a binary fraction. */
+export function usd() {
+  return optional(readBy(amountOf, 'must be a price in USD as a quoted decimal, such as "0.15", with at most 9 places'))
+}
+
+export function date() {
+  return optional(readBy(dateOf, 'must be a date, such as 2026-01-31'))
+}
+
+/** `read` gives undefined for what it cannot read. */
+function readBy<T>(read: (value: unknown) => T | undefined, message: string) {
+  return z.unknown().transform((value, context): T => {
+    const result = read(value)
+    if (result !== undefined) return result
+    context.addIssue(message)
+    return z.NEVER
+  })
+}
+
+function amountOf(value: unknown): bigint | undefined {
+  try {
+    const amount = parseUsd(value)
+    return amount >= 0n ? amount : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function dateOf(value: unknown): Date | undefined {
+  const date = new Date(String(value))
+  return Number.isNaN(date.getTime()) ? undefined : date
+}
+
+/** Lets a rule over several fields of a mapping run once those are right by themselves, whatever is wrong with the others. */
+export function reading(...fields: readonly PropertyKey[]) {
+  return {
+    when: ({ issues }: z.core.ParsePayload) =>
+      issues.every(({ code, path = [] }) => (path.length === 0 ? code === 'unrecognized_keys' : !fields.includes(path[0]!))),
+  }
+}

@@ -1,0 +1,49 @@
+import type { z } from 'zod'
+import type { Plan } from '../identity/principal.ts'
+import { mapping, optional, whole } from './fields.ts'
+
+/** What an organization may use, and what of it only the gateway judges. */
+export interface CatalogPlan extends Plan {
+  /** Most nodes that the answer to one GraphQL operation may have. */
+  readonly operationNodes: number
+}
+
+/** A list of a hundred runs with all their parts has 8,700; 150,000 held the event loop for 5 s. */
+export const DEFAULT_OPERATION_NODES = 10_000
+
+/** The plan of the bootstrap organization: 10 GiB, a million vectors, files of 25 MiB. */
+export const SELF_HOSTED: CatalogPlan = {
+  code: 'self-hosted',
+  storageBytes: 10 * 1024 ** 3,
+  vectors: 1_000_000,
+  maxFileBytes: 25 * 1024 ** 2,
+  requestsPerMinute: null,
+  tokensPerMinute: null,
+  concurrency: 512,
+  operationNodes: DEFAULT_OPERATION_NODES,
+}
+
+const LIMIT = optional(whole(0, Number.MAX_SAFE_INTEGER))
+
+export const PLAN = mapping({
+  storage_bytes: LIMIT,
+  vectors: LIMIT,
+  max_file_bytes: LIMIT,
+  requests_per_minute: LIMIT,
+  tokens_per_minute: LIMIT,
+  concurrency: LIMIT,
+  operation_nodes: LIMIT,
+})
+
+export function planOf(code: string, fields: z.output<typeof PLAN>): CatalogPlan {
+  return {
+    code,
+    storageBytes: fields.storage_bytes,
+    vectors: fields.vectors,
+    maxFileBytes: fields.max_file_bytes ?? SELF_HOSTED.maxFileBytes,
+    requestsPerMinute: fields.requests_per_minute,
+    tokensPerMinute: fields.tokens_per_minute,
+    concurrency: fields.concurrency ?? SELF_HOSTED.concurrency,
+    operationNodes: fields.operation_nodes ?? DEFAULT_OPERATION_NODES,
+  }
+}

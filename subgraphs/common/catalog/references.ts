@@ -1,0 +1,49 @@
+import type { EngineKind } from './engine.ts'
+import type { ModelEntry } from './model.ts'
+
+/** What names another model, or an engine, or is named. */
+export const REFERENCES: readonly PropertyKey[] = ['id', 'engine', 'kind', 'aliases', 'fallbacks']
+
+/** Kinds of models that these engines do not serve. */
+const KINDS_LACKED: Readonly<Partial<Record<EngineKind, readonly ModelEntry['kind'][]>>> = {
+  anthropic: ['embedding', 'transcription'],
+  google: ['transcription'],
+  bedrock: ['transcription'],
+  mistral: ['transcription'],
+  cohere: ['transcription'],
+  embedded: ['transcription'],
+}
+
+type Referring = Pick<ModelEntry, 'id' | 'engine' | 'kind' | 'aliases' | 'fallbacks'>
+type Report = (path: (string | number)[], message: string) => void
+
+/** Every name leads to one engine or model that can stand where it is named. */
+export function checkReferences(
+  engines: Readonly<Record<string, { readonly kind: EngineKind }>>,
+  models: readonly Referring[],
+  report: Report,
+): void {
+  const byId = new Map<string, Referring>()
+  for (const [index, model] of models.entries()) {
+    if (byId.has(model.id)) report(['models', index, 'id'], `\`${model.id}\` is there twice`)
+    byId.set(model.id, model)
+    const engine = Object.hasOwn(engines, model.engine) ? engines[model.engine]! : null
+    if (!engine) report(['models', index, 'engine'], `there is no engine \`${model.engine}\``)
+    else if (KINDS_LACKED[engine.kind]?.includes(model.kind))
+      report(['models', index, 'kind'], `engines of the kind ${engine.kind} have no models of the kind ${model.kind}`)
+  }
+  const aliased = new Set<string>()
+  for (const [index, model] of models.entries()) {
+    for (const [place, alias] of model.aliases.entries()) {
+      if (byId.has(alias)) report(['models', index, 'aliases', place], `\`${alias}\` is the id of a model`)
+      if (aliased.has(alias)) report(['models', index, 'aliases', place], `\`${alias}\` is there twice`)
+      aliased.add(alias)
+    }
+    for (const [place, id] of model.fallbacks.entries()) {
+      const fallback = byId.get(id)
+      if (!fallback || fallback === model) report(['models', index, 'fallbacks', place], `there is no other model \`${id}\``)
+      else if (model.fallbacks.indexOf(id) < place) report(['models', index, 'fallbacks', place], `\`${id}\` is there twice`)
+      else if (fallback.kind !== model.kind) report(['models', index, 'fallbacks', place], `\`${id}\` is of another kind`)
+    }
+  }
+}

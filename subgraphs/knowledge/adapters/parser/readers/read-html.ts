@@ -1,0 +1,127 @@
+import { type DefaultTreeAdapterTypes, parse } from 'parse5'
+import { decodeText } from '../decode-text.ts'
+import type { DocumentBuilder } from './document-builder.ts'
+import { classesOf, elementsOf, isElement, isHidden, textOf, walk } from './html-tree.ts'
+import { isDataTable, readTable } from './read-html-table.ts'
+import { warnOfReplaced } from './read-text.ts'
+
+type Node = DefaultTreeAdapterTypes.Node
+type Element = DefaultTreeAdapterTypes.Element
+
+/** Browsers look for a page's own charset in its first 1,024 bytes (HTML, section 13.2.3.2). */
+const CHARSET_WITHIN_BYTES = 1024
+
+/** Elements that do not interrupt a line of text; any other begins a block and ends the one before. */
+const INLINE = new Set(
+  'a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark q rp rt ruby s samp small span strike strong sub sup time tt u var wbr'.split(
+    ' ',
+  ),
+)
+
+/** Stands for `<br>` while white space is folded; normalising turns it into a line feed. */
+const LINE_BREAK = '\u2028'
+
+interface Context {
+  readonly element: Element
+  readonly kind: 'heading' | 'list_item' | 'code'
+  readonly level?: number
+  /** Number of an ordered item, before its first text. */
+  marker?: string
+}
+
+/** A page's main content: headings, paragraphs, lists, tables and preformatted text, without navigation, scripts and what is hidden. */
+export function readHtml(bytes: Uint8Array, builder: DocumentBuilder): void {
+  const head = Buffer.from(bytes.subarray(0, CHARSET_WITHIN_BYTES)).toString('latin1')
+  const decoded = decodeText(bytes, /<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{1,40})/i.exec(head)?.[1])
+  warnOfReplaced(decoded, builder)
+  const document = parse(decoded.text)
+  const main = mainContentOf(document)
+  if (!elementsOf(main, 'h1').next().value) {
+    const title = elementsOf(document, 'title').next().value
+    if (title) builder.add('heading', textOf(title), { level: 1 })
+  }
+  readContent(main, builder)
+}
+
+/** The content of HTML that we made ourselves, of a Word document say. */
+export function readHtmlText(html: string, builder: DocumentBuilder): void {
+  readContent(parse(html), builder)
+}
+
+function mainContentOf(document: Node): Node {
+  for (const { node, leaving, skip } of walk(document)) {
+    if (leaving || !isElement(node)) continue
+    const isMain = node.tagName === 'main' || node.attrs.some(({ name, value }) => name === 'role' && value === 'main')
+    if (!isMain) continue
+    if (textOf(node).trim() !== '') return node
+    // What is inside has no text either, however deep it is.
+    skip()
+  }
+  const articles = [...elementsOf(document, 'article')]
+  return articles.length === 1 ? articles[0]! : document
+}
+
+function readContent(root: Node, builder: DocumentBuilder): void {
+  const contexts: Context[] = []
+  let line: string[] = []
+  const flush = () => {
+    const context = contexts.at(-1)
+    const raw = line.join('')
+    line = []
+    const text = context?.kind === 'code' ? raw : foldSpace(raw)
+    if (text.trim() === '') return
+    builder.add(
+      context?.kind ?? 'paragraph',
+      context?.marker ? `${context.marker} ${text.trim()}` : text,
+      context?.level ? { level: context.level } : {},
+    )
+    if (context?.marker) delete context.marker
+  }
+  for (const { node, leaving, skip } of walk(root)) {
+    if (!isElement(node)) {
+      if (node.nodeName === '#text' && 'value' in node)
+        line.push(contexts.at(-1)?.kind === 'code' ? node.value : node.value.replaceAll(LINE_BREAK, ' '))
+      continue
+    }
+    if (leaving) {
+      if (INLINE.has(node.tagName) || node.tagName === 'br') continue
+      flush()
+      if (contexts.at(-1)?.element === node) contexts.pop()
+    } else if (isHidden(node) || isBackLink(node)) skip()
+    else if (node.tagName === 'br') line.push(LINE_BREAK)
+    else if (!INLINE.has(node.tagName)) {
+      flush()
+      if (node.tagName === 'table' && isDataTable(node)) {
+        readTable(node, builder)
+        skip()
+      }
+      const context = contextOf(node)
+      if (context) contexts.push(context)
+    }
+  }
+  flush()
+}
+
+function contextOf(element: Element): Context | undefined {
+  const heading = /^h([1-6])$/.exec(element.tagName)
+  if (heading) return { element, kind: 'heading', level: Number(heading[1]) }
+  if (element.tagName === 'pre') return { element, kind: 'code' }
+  if (element.tagName !== 'li') return undefined
+  const { parentNode: list } = element
+  if (list?.nodeName !== 'ol') return { element, kind: 'list_item' }
+  numbers.set(list, (numbers.get(list) ?? 0) + 1)
+  return { element, kind: 'list_item', marker: `${numbers.get(list)}.` }
+}
+
+/** Items seen of each ordered list: counting siblings anew for each item would be quadratic. */
+const numbers = new WeakMap<object, number>()
+
+/** The arrow from a footnote to its place in the text, as mammoth and Wikipedia write it. */
+function isBackLink(element: Element): boolean {
+  if (element.tagName === 'a') return element.attrs.some(({ name, value }) => name === 'href' && /^#(?:foot|end)note-ref/.test(value))
+  return classesOf(element).includes('mw-cite-backlink')
+}
+
+function foldSpace(text: string): string {
+  return text.replace(/[ \t\n\r\f]+/g, ' ').replace(/ ?\u2028 ?/g, LINE_BREAK)
+}

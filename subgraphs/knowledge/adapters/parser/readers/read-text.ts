@@ -1,0 +1,32 @@
+import { type DecodedText, decodeText } from '../decode-text.ts'
+import type { DocumentBuilder } from './document-builder.ts'
+
+/** Lines longer than this on average are paragraphs that nobody wrapped, each on its own line; shorter ones are wrapped by hand. */
+const UNWRAPPED_CHARS = 120
+
+export const LINE_ENDS = /\r\n?|\n/
+
+/** Plain text: paragraphs between empty lines, or each line one where lines are not wrapped. */
+export function readText(bytes: Uint8Array, builder: DocumentBuilder): void {
+  const decoded = decodeText(bytes)
+  warnOfReplaced(decoded, builder)
+  const lines = decoded.text.split(LINE_ENDS)
+  const filled = lines.filter((line) => line.trim() !== '')
+  const chars = filled.reduce((sum, line) => sum + line.length, 0)
+  if (chars > filled.length * UNWRAPPED_CHARS) {
+    for (const line of filled) builder.add('paragraph', line)
+    return
+  }
+  let paragraph: string[] = []
+  for (const line of [...lines, '']) {
+    if (line.trim() !== '') paragraph.push(line)
+    else if (paragraph.length > 0) {
+      builder.add('paragraph', paragraph.join('\n'))
+      paragraph = []
+    }
+  }
+}
+
+export function warnOfReplaced({ replaced, charset }: DecodedText, builder: DocumentBuilder): void {
+  if (replaced > 0) builder.warn('replaced_characters', `${replaced} characters could not be read as ${charset}.`)
+}

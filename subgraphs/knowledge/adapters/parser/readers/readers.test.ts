@@ -1,0 +1,92 @@
+import { describe, expect, it } from 'vitest'
+import { DEFAULT_LIMITS } from '../limits.ts'
+import { DocumentBuilder } from './document-builder.ts'
+import { readHtml } from './read-html.ts'
+import { readMarkdown } from './read-markdown.ts'
+import { readText } from './read-text.ts'
+
+const LENGTH = 1_000_000
+/** Of computing time. A quadratic reader takes minutes for any of these; a linear one tenths of a second. */
+const MAX_MS = 5_000
+
+const READERS = { readMarkdown, readHtml, readText }
+
+function blocksOf(read: (bytes: Uint8Array, builder: DocumentBuilder) => void, text: string): readonly string[] {
+  const builder = new DocumentBuilder(DEFAULT_LIMITS)
+  read(Buffer.from(text), builder)
+  const { text: whole, blocks } = builder.build('text/plain')
+  return blocks.map(({ kind, charStart, charEnd }) => `${kind}: ${whole.slice(charStart, charEnd)}`)
+}
+
+describe('a megabyte', () => {
+  const repeated = (pump: string) => pump.repeat(LENGTH / pump.length)
+  it.each([
+    ['comments that stay open', repeated('<!--')],
+    ['comments', repeated('<!---->')],
+    ['one heading of space', `# a${repeated(' \t')}b`],
+    ['headings', repeated('# # #\n')],
+    ['marks of headings', repeated('#')],
+    ['an item of space', `*${repeated('\t')}\u2028`],
+    ['space before a table', `|\n${repeated('\t')}x`],
+    ['a table of narrow rows below a wide one', `|${'a|'.repeat(200_000)}\n|-|-|\n${'|a\n'.repeat(200_000)}`],
+    ['fences that stay open', repeated('```\n')],
+    ['quotes of quotes', repeated('> ')],
+    ['emphasis that stays open', repeated('__a ')],
+    ['stars', repeated('**a ')],
+    ['links that stay open', repeated('[](')],
+    ['brackets', repeated('[')],
+    ['backticks', repeated('` ')],
+    ['front matter', `---\n${repeated('title: "\n')}`],
+  ])('of %s is read in linear time as Markdown', (_what, text) => {
+    const begun = process.cpuUsage()
+    blocksOf(readMarkdown, text)
+    expect(process.cpuUsage(begun).user / 1_000).toBeLessThan(MAX_MS)
+  })
+
+  it.each([
+    ['empty main content in main content', '<main>'.repeat(2_000) + '<div>'.repeat(100_000)],
+    ['tables in tables', '<table><tr><td>'.repeat(20_000)],
+    ['a table of narrow rows below a wide one', `<table><tr>${'<th>a'.repeat(100_000)}${'<tr><td>a'.repeat(50_000)}</table>`],
+    ['lists in lists', '<ol><li>a'.repeat(20_000)],
+    ['comments that stay open', repeated('<!--')],
+    ['space', `<p>${repeated(' \n')}x`],
+  ])('of %s is read in linear time as HTML', (_what, text) => {
+    const begun = process.cpuUsage()
+    blocksOf(readHtml, text)
+    expect(process.cpuUsage(begun).user / 1_000).toBeLessThan(MAX_MS)
+  })
+
+  it.each(['\n', ' ', '\r', 'a', 'ا', 'No. '])('of %j is read in linear time, whatever reads it', (pump) => {
+    for (const read of Object.values(READERS)) {
+      const begun = process.cpuUsage()
+      blocksOf(read, repeated(pump))
+      expect(process.cpuUsage(begun).user / 1_000).toBeLessThan(MAX_MS)
+    }
+  })
+})
+
+describe('readMarkdown', () => {
+  it('takes off marks of headings, tables, comments and emphasis', () => {
+    const text = [
+      ...['# One', '## Two ##', '### C#', '#', '#hash', 'a <!-- b', '-->c <!-- open'],
+      ...['', '|a|b|', ' |:-|-:| ', '|1|2|', '', '__strong__ and **bold**, not __ this __ or a__', '', '-\titem'],
+    ].join('\n')
+    expect(blocksOf(readMarkdown, text)).toEqual([
+      'heading: One',
+      'heading: Two',
+      'heading: C#',
+      'paragraph: #hash\na c <!-- open',
+      'table_row: a | b',
+      'table_row: 1 | 2',
+      'paragraph: strong and bold, not __ this __ or a__',
+      'list_item: item',
+    ])
+  })
+})
+
+describe('readHtml', () => {
+  it('reads the first main content that has text', () => {
+    const html = '<main> <div role=main></div></main><p>outside</p><div role=main><p>inside</p></div>'
+    expect(blocksOf(readHtml, html)).toEqual(['paragraph: inside'])
+  })
+})

@@ -1,0 +1,58 @@
+import type { ParsedDocument } from '../../ports/document-parser.ts'
+import { shorten } from './cut-text.ts'
+import { type HeadingPaths, pathOf, type Section } from './heading-paths.ts'
+import type { TokenCounter } from './token-counter.ts'
+
+/** Characters of the heading path that go before a text, the innermost headings first to be kept. */
+const MAX_PATH_CHARS = 240
+/** Characters of a table's header row that go before its rows. */
+const MAX_TABLE_HEADER_CHARS = 240
+
+/** What stands before the text of a chunk that begins with a given block, and its cost. */
+export interface Contexts {
+  textAt(block: number): string
+  tokensAt(block: number): number
+}
+
+/** Counts each distinct context once; one of more than `maxTokens` is left out, so that it never crowds out the text. */
+export async function countContexts(
+  document: ParsedDocument,
+  headings: HeadingPaths,
+  counter: TokenCounter,
+  maxTokens: number,
+): Promise<Contexts> {
+  const texts = contextsOf(document, headings)
+  const distinct = [...new Set(texts)]
+  // The line feed that joins the context to the text is counted with it.
+  const counts = await counter.count(distinct.map((text) => (text === '' ? '' : `${text}\n`)))
+  const tokens = new Map(distinct.map((text, index) => [text, counts[index]!]))
+  const kept = (block: number) => {
+    const text = texts[block]!
+    return tokens.get(text)! <= maxTokens ? text : ''
+  }
+  return { textAt: kept, tokensAt: (block) => tokens.get(kept(block)) ?? 0 }
+}
+
+/** One string for each block, the same object for neighbours that share it: a table may have 100,000 rows. */
+function contextsOf({ blocks }: ParsedDocument, headings: HeadingPaths): readonly string[] {
+  let last: { readonly section: Section | null; readonly tableHeader: string | undefined; readonly text: string } | undefined
+  return blocks.map(({ tableHeader }, index) => {
+    const section = headings.above(index)
+    if (last?.section !== section || last.tableHeader !== tableHeader) {
+      const header = tableHeader ? shorten(tableHeader, MAX_TABLE_HEADER_CHARS) : ''
+      last = { section, tableHeader, text: [innermostOf(pathOf(section)), header].filter((part) => part !== '').join('\n') }
+    }
+    return last?.text ?? ''
+  })
+}
+
+/** The part of a heading path that goes before a text. */
+export function innermostOf(path: readonly string[]): string {
+  let kept = ''
+  for (const name of path.toReversed()) {
+    const longer = kept === '' ? shorten(name, MAX_PATH_CHARS) : `${name} > ${kept}`
+    if (longer.length > MAX_PATH_CHARS) break
+    kept = longer
+  }
+  return kept
+}

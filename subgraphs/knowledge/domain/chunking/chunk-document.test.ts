@@ -1,0 +1,240 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Block, ParsedDocument } from '../../ports/document-parser.ts'
+import { chunkDocument, type DocumentChunk, embeddingTextOf } from './chunk-document.ts'
+
+type Part = Pick<Block, 'kind'> & Partial<Block> & { readonly text: string }
+
+/** A document of these parts, with empty lines between them. */
+function documentOf(parts: readonly Part[]): ParsedDocument {
+  let text = ''
+  const blocks = parts.map(({ text: own, ...facts }): Block => {
+    if (text !== '') text += '\n\n'
+    text += own
+    return { ...facts, charStart: text.length - own.length, charEnd: text.length }
+  })
+  return { mediaType: 'text/plain', text, blocks, pageCount: null, warnings: [] }
+}
+
+/** A token is a word or four characters of one, and each text has two special tokens. */
+const tokensOf = (text: string) => 2 + (text.match(/\S{1,4}/g)?.length ?? 0)
+const countTokens = async (texts: readonly string[]) => texts.map(tokensOf)
+const never = new AbortController().signal
+const chunk = (parts: readonly Part[], options: { targetTokens?: number; capTokens?: number; overheadTokens?: number } = {}) =>
+  chunkDocument(documentOf(parts), { countTokens, signal: never, ...options })
+
+const words = (count: number, word = 'word') => Array.from({ length: count }, () => word).join(' ')
+const textsOf = (chunks: readonly DocumentChunk[]) => chunks.map(({ text }) => text)
+const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' })
+
+const partsArbitrary = fc.array(
+  fc.record({
+    kind: fc.constantFrom('heading', 'paragraph', 'list_item', 'table_row', 'code' as const),
+    level: fc.integer({ min: 1, max: 6 }),
+    tableHeader: fc.option(fc.constant('Name | Value'), { nil: undefined }),
+    text: fc
+      .array(
+        fc.oneof(
+          fc.constantFrom('قال د. أحمد إنه هنا. ', 'One sentence. ', '👩‍👩‍👧 ', 'e\u0301\u0302', '\n', ' ', '؟ '),
+          fc.string({ unit: 'grapheme', maxLength: 30 }),
+        ),
+        { maxLength: 60 },
+      )
+      .map((pieces) => pieces.join('').replaceAll('\n\n', '\n')),
+  }),
+  { maxLength: 25 },
+) as fc.Arbitrary<Part[]>
+
+describe('chunkDocument', () => {
+  it('covers every character of the blocks exactly once, in order, within the cap and between graphemes, whatever the document', async () => {
+    await fc.assert(
+      fc.asyncProperty(partsArbitrary, fc.integer({ min: 12, max: 80 }), async (parts, capTokens) => {
+        const document = documentOf(
+          parts.map(({ tableHeader, level, ...part }) => ({
+            ...part,
+            ...(part.kind === 'heading' && { level }),
+            ...(tableHeader !== undefined && { tableHeader }),
+          })),
+        )
+        const chunks = await chunkDocument(document, {
+          countTokens,
+          capTokens,
+          targetTokens: capTokens / 2,
+          overheadTokens: 2,
+          signal: never,
+        })
+        const covered = new Uint8Array(document.text.length)
+        let last = 0
+        const boundaries = new Set([...segmenter.segment(document.text)].map(({ index }) => index).concat(document.text.length))
+        chunks.forEach((chunk, ordinal) => {
+          expect(chunk.ordinal).toBe(ordinal)
+          expect(document.text.slice(chunk.charStart, chunk.charEnd)).toBe(chunk.text)
+          expect(chunk.text).toMatch(/\S/)
+          expect(chunk.charStart).toBeGreaterThanOrEqual(last)
+          last = chunk.charEnd
+          covered.fill(1, chunk.charStart, chunk.charEnd)
+          expect(chunk.tokens).toBe(tokensOf(embeddingTextOf(chunk)))
+          if ([...segmenter.segment(chunk.text)].length > 1) expect(chunk.tokens).toBeLessThanOrEqual(capTokens - 2)
+          expect(boundaries.has(chunk.charStart) && boundaries.has(chunk.charEnd)).toBe(true)
+        })
+        for (const { charStart, charEnd } of document.blocks) {
+          for (let at = charStart; at < charEnd; at += 1) {
+            if (/\S/.test(document.text[at]!)) expect(covered[at]).toBe(1)
+          }
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('keeps the cap with a tokenizer whose counts do not add up', async () => {
+    const greedy = async (texts: readonly string[]) => texts.map((text) => Math.ceil(text.length ** 1.3 / 8))
+    const document = documentOf(Array.from({ length: 30 }, () => ({ kind: 'paragraph' as const, text: `${words(20)}.` })))
+    const chunks = await chunkDocument(document, { countTokens: greedy, capTokens: 100, targetTokens: 90, signal: never })
+    for (const { tokens } of chunks) expect(tokens).toBeLessThanOrEqual(100)
+    expect(textsOf(chunks).join(' ').split(/\s+/)).toEqual(document.text.split(/\s+/))
+  })
+
+  it('keeps a paragraph whole that fits under the cap, though it is over the target', async () => {
+    const long = `${words(150)}. ${words(150)}.`
+    expect(
+      textsOf(
+        await chunk([
+          { kind: 'paragraph', text: words(100) },
+          { kind: 'paragraph', text: long },
+        ]),
+      ),
+    ).toEqual([words(100), long])
+  })
+
+  it('cuts a paragraph over the cap at the ends of sentences', async () => {
+    const sentence = `Then ${words(60)}.`
+    const chunks = await chunk([{ kind: 'paragraph', text: Array.from({ length: 12 }, () => sentence).join(' ') }])
+    expect(chunks.length).toBeGreaterThan(2)
+    for (const { text } of chunks) expect(text.endsWith('.')).toBe(true)
+  })
+
+  it('starts a chunk at a heading and gives it the path of headings', async () => {
+    const chunks = await chunk([
+      { kind: 'heading', level: 1, text: 'Guide' },
+      { kind: 'heading', level: 2, text: 'Install' },
+      { kind: 'paragraph', text: words(200) },
+      { kind: 'heading', level: 2, text: 'Use' },
+      { kind: 'paragraph', text: words(100) },
+      { kind: 'paragraph', text: words(200) },
+    ])
+    expect(chunks.map(({ headingPath, context }) => ({ headingPath, context }))).toEqual([
+      { headingPath: ['Guide', 'Install'], context: '' },
+      { headingPath: ['Guide', 'Use'], context: 'Guide' },
+      { headingPath: ['Guide', 'Use'], context: 'Guide > Use' },
+    ])
+    expect(embeddingTextOf(chunks[2]!)).toBe(`Guide > Use\n${words(200)}`)
+  })
+
+  it('merges short sections of one parent and not those of another', async () => {
+    const chunks = await chunk(
+      [
+        { kind: 'heading', level: 1, text: 'First' },
+        { kind: 'paragraph', text: words(100) },
+        { kind: 'heading', level: 2, text: 'One' },
+        { kind: 'paragraph', text: words(15) },
+        { kind: 'heading', level: 2, text: 'Two' },
+        { kind: 'paragraph', text: words(15) },
+        { kind: 'heading', level: 1, text: 'Second' },
+        { kind: 'paragraph', text: words(100) },
+      ],
+      { targetTokens: 110 },
+    )
+    expect(chunks.map(({ headingPath }) => headingPath)).toEqual([['First'], ['First'], ['Second']])
+    expect(chunks[1]!.text).toBe(`One\n\n${words(15)}\n\nTwo\n\n${words(15)}`)
+  })
+
+  it('never leaves a heading behind at the end of a chunk', async () => {
+    const chunks = await chunk([
+      { kind: 'paragraph', text: words(40) },
+      { kind: 'heading', level: 1, text: 'Large' },
+      { kind: 'paragraph', text: words(460) },
+    ])
+    expect(textsOf(chunks)).toEqual([words(40), `Large\n\n${words(460)}`])
+  })
+
+  it('puts the header row before rows that are cut off from it, in what is embedded only', async () => {
+    const tableHeader = 'City | People'
+    const rows = Array.from({ length: 60 }, (_, row) => ({
+      kind: 'table_row' as const,
+      tableHeader,
+      text: `City ${row} | ${row} million people`,
+    }))
+    const [first, second] = await chunk([{ kind: 'table_row', text: tableHeader }, ...rows])
+    expect(first!.text.startsWith(tableHeader)).toBe(true)
+    expect(first!.context).toBe('')
+    expect(second!.text.includes(tableHeader)).toBe(false)
+    expect(embeddingTextOf(second!).startsWith(`${tableHeader}\nCity`)).toBe(true)
+  })
+
+  it('tells first and last page, and the language of each chunk', async () => {
+    const chunks = await chunk([
+      { kind: 'paragraph', page: 1, text: words(100, 'كلمة') },
+      { kind: 'paragraph', page: 2, text: words(100, 'كلمة') },
+      { kind: 'paragraph', page: 3, text: words(220) },
+      { kind: 'paragraph', page: 4, text: words(220, '1234') },
+    ])
+    expect(chunks.map(({ pageStart, pageEnd, language }) => [pageStart, pageEnd, language])).toEqual([
+      [1, 2, 'ar'],
+      [3, 3, 'en'],
+      [4, 4, null],
+    ])
+  })
+
+  it.each([
+    { name: 'one word of a megabyte', parts: [{ kind: 'paragraph', text: 'x'.repeat(1_000_000) }] },
+    { name: 'one letter with a megabyte of marks', parts: [{ kind: 'paragraph', text: `e${'\u0301'.repeat(1_000_000)}` }] },
+    {
+      name: '100,000 headings',
+      parts: Array.from({ length: 100_000 }, (_, index) => ({ kind: 'heading', level: (index % 6) + 1, text: `Heading ${index}` })),
+    },
+    { name: '100,000 sentences in one paragraph', parts: [{ kind: 'paragraph', text: 'نعم. '.repeat(100_000) }] },
+    {
+      name: 'a heading and a header row of a megabyte',
+      parts: [
+        { kind: 'heading', level: 1, text: 'h '.repeat(500_000) },
+        { kind: 'table_row', tableHeader: 'c '.repeat(500_000), text: 'cell' },
+      ],
+    },
+  ] as { name: string; parts: Part[] }[])('stays bounded on $name', async ({ parts }) => {
+    const batches: number[] = []
+    const chunks = await chunkDocument(documentOf(parts), {
+      signal: never,
+      countTokens: async (texts) => {
+        batches.push(texts.length)
+        return texts.map(tokensOf)
+      },
+    })
+    expect(Math.max(...batches)).toBeLessThanOrEqual(2_048)
+    for (const { tokens } of chunks) expect(tokens).toBeLessThanOrEqual(480)
+    const length = (texts: readonly string[]) => texts.join('').replace(/\s+/g, '').length
+    expect(length(textsOf(chunks))).toBe(length(parts.map(({ text }) => text)))
+  })
+
+  it('has no chunks without text', async () => {
+    expect(await chunk([])).toEqual([])
+    expect(
+      await chunk([
+        { kind: 'paragraph', text: '' },
+        { kind: 'paragraph', text: ' \n ' },
+      ]),
+    ).toEqual([])
+  })
+
+  it('stops when its signal aborts', async () => {
+    const controller = new AbortController()
+    const work = chunkDocument(documentOf([{ kind: 'paragraph', text: 'Yes. '.repeat(100_000) }]), {
+      signal: controller.signal,
+      countTokens: async (texts) => {
+        controller.abort(new Error('enough'))
+        return texts.map(tokensOf)
+      },
+    })
+    await expect(work).rejects.toThrow('enough')
+  })
+})

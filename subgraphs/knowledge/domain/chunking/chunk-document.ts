@@ -1,0 +1,138 @@
+import type { Block, ParsedDocument } from '../../ports/document-parser.ts'
+import { type Language, languageOf } from '../text/language.ts'
+import { type Contexts, countContexts } from './chunk-context.ts'
+import { fitting, type Piece, piecesOf } from './chunk-pieces.ts'
+import { commonSection, type HeadingPaths, headingPathsOf, isWithin, pathOf } from './heading-paths.ts'
+import { packChunks } from './pack-chunks.ts'
+import { type CountTokens, TokenCounter } from './token-counter.ts'
+
+export interface DocumentChunk {
+  /** From 0, in the order of the text. */
+  readonly ordinal: number
+  /** `document.text.slice(charStart, charEnd)`: what is shown and cited. */
+  readonly text: string
+  readonly charStart: number
+  readonly charEnd: number
+  /** Headings that hold all of the chunk, outermost first, each of at most 200 characters. */
+  readonly headingPath: readonly string[]
+  /** One-based; null in formats without pages. */
+  readonly pageStart: number | null
+  readonly pageEnd: number | null
+  readonly language: Language | null
+  /** Tokens of `embeddingTextOf(chunk)`. */
+  readonly tokens: number
+  /** What a reader of the passage alone would miss, or empty: the headings above it, and the header row of the table that it begins in. */
+  readonly context: string
+}
+
+export interface ChunkingOptions {
+  /** Tokens of each text under the embedding model. Asked for at most 2,048 texts at once. */
+  readonly countTokens: CountTokens
+  /** Tokens up to which paragraphs are put together. Default 256. */
+  readonly targetTokens?: number
+  /** Tokens that the model is given at most, `overheadTokens` included. Default 480, under the 512 that small models take. */
+  readonly capTokens?: number
+  /** Tokens of what the caller puts before each text, the model's passage prefix. Default 0. */
+  readonly overheadTokens?: number
+  readonly signal: AbortSignal
+}
+
+/** The share of a chunk that its context may take. */
+const CONTEXT_SHARE = 1 / 3
+
+/** What is embedded and indexed by words: "It was opened in 1931." is found by what it is about only with the headings above it. */
+export function embeddingTextOf(chunk: Pick<DocumentChunk, 'context' | 'text'>): string {
+  return chunk.context === '' ? chunk.text : `${chunk.context}\n${chunk.text}`
+}
+
+/**
+ * Cuts a document into passages for search. They are in order, do not overlap, and hold together every character of every block but white
+ * space. Cuts are between blocks where possible, else at ends of sentences, else at white space, and never inside a grapheme. No
+ * embedding text is over the cap, except that of a single grapheme. Time and memory grow with the text, whatever it is made of.
+ */
+export async function chunkDocument(document: ParsedDocument, options: ChunkingOptions): Promise<readonly DocumentChunk[]> {
+  const { targetTokens = 256, capTokens = 480, overheadTokens = 0, signal } = options
+  const counter = new TokenCounter(options.countTokens, signal)
+  const headings = headingPathsOf(document)
+  const room = capTokens - overheadTokens
+  const contexts = await countContexts(document, headings, counter, room * CONTEXT_SHARE)
+  const roomAt = (block: number) => room - contexts.tokensAt(block)
+  const pieces = await piecesOf(document, counter, roomAt)
+  const packed = packChunks(document.blocks, pieces, headings, { targetTokens: Math.min(targetTokens, room), roomAt })
+  return finish({ document, headings, contexts, counter, room }, packed)
+}
+
+interface Work {
+  readonly document: ParsedDocument
+  readonly headings: HeadingPaths
+  readonly contexts: Contexts
+  readonly counter: TokenCounter
+  readonly room: number
+}
+
+type Draft = Omit<DocumentChunk, 'ordinal' | 'tokens'>
+
+/** Counts what will be embedded. Tokens of pieces do not add up exactly, so a chunk over the cap is taken apart, which is rare. */
+async function finish(work: Work, packed: readonly (readonly Piece[])[]): Promise<readonly DocumentChunk[]> {
+  const { counter, room } = work
+  const drafts: Draft[] = []
+  for (const pieces of packed) {
+    const draft = draftOf(work, pieces)
+    drafts.push(draft)
+    await counter.breathe(draft.text.length)
+  }
+  const counts = await counter.count(drafts.map(embeddingTextOf))
+  const chunks: DocumentChunk[] = []
+  for (const [index, draft] of drafts.entries()) {
+    const tokens = counts[index]!
+    const smaller = tokens > room ? await takeApart(work, packed[index]!) : []
+    if (smaller.length > 1) {
+      for (const chunk of await finish(work, smaller)) chunks.push({ ...chunk, ordinal: chunks.length })
+    } else chunks.push({ ordinal: chunks.length, ...draft, tokens })
+  }
+  return chunks
+}
+
+async function takeApart({ document, counter }: Work, pieces: readonly Piece[]): Promise<readonly (readonly Piece[])[]> {
+  const middle = Math.ceil(pieces.length / 2)
+  if (pieces.length > 1) return [pieces.slice(0, middle), pieces.slice(middle)]
+  const [piece] = pieces
+  const halves = await fitting(document.text, pieces, counter, Math.max(1, Math.floor(piece!.tokens / 2)))
+  return halves.filter(({ start, end }) => /\S/.test(document.text.slice(start, end))).map((half) => [{ ...half, block: piece!.block }])
+}
+
+function draftOf({ document, headings, contexts }: Work, pieces: readonly Piece[]): Draft {
+  const { text, blocks } = document
+  const first = pieces[0]!
+  const last = pieces.at(-1)!
+  const charStart = first.start + leadingSpace(text.slice(first.start, first.end))
+  const charEnd = first.start + text.slice(first.start, last.end).trimEnd().length
+  const own = text.slice(charStart, charEnd)
+  return {
+    text: own,
+    charStart,
+    charEnd,
+    headingPath: pathOf(sectionOf(blocks, pieces, headings)),
+    pageStart: blocks[first.block]!.page ?? null,
+    pageEnd: blocks[last.block]!.page ?? null,
+    language: languageOf(own),
+    context: contexts.textAt(first.block),
+  }
+}
+
+/** White space at the start, but not a space that carries a mark: the two are one grapheme. */
+function leadingSpace(text: string): number {
+  return /^\s*(?!\p{M})/u.exec(text)?.[0].length ?? 0
+}
+
+/** The innermost section that holds the pieces; headings above the first text hold it, though they are in the chunk themselves. */
+function sectionOf(blocks: readonly Block[], pieces: readonly Piece[], headings: HeadingPaths) {
+  let section = headings.sectionAt(pieces[0]!.block)
+  let onlyHeadings = true
+  for (const { block } of pieces) {
+    const next = headings.sectionAt(block)
+    section = onlyHeadings && isWithin(next, section) ? next : commonSection(section, next)
+    onlyHeadings &&= blocks[block]!.kind === 'heading'
+  }
+  return section
+}

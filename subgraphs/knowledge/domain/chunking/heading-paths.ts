@@ -1,0 +1,62 @@
+import type { ParsedDocument } from '../../ports/document-parser.ts'
+import { shorten } from './cut-text.ts'
+
+/** Characters of a heading in a path; longer ones are paragraphs that someone styled. */
+const MAX_HEADING_CHARS = 200
+
+/** A heading and what stands under it. */
+interface Section {
+  readonly level: number
+  readonly name: string
+  readonly parent: Section | null
+}
+
+/** Which headings hold which blocks. A section's identity is its object. */
+export interface HeadingPaths {
+  /** The section that a block is in; a heading is in its own. */
+  sectionAt(block: number): Section | null
+  /** The section that a block stands under: of a heading, its parent. */
+  above(block: number): Section | null
+}
+
+export function headingPathsOf({ blocks, text }: ParsedDocument): HeadingPaths {
+  let section: Section | null = null
+  const sections = blocks.map((block) => {
+    if (block.kind === 'heading') {
+      const level = block.level ?? 1
+      let parent: Section | null = section
+      while (parent && parent.level >= level) parent = parent.parent
+      section = { level, name: shorten(text.slice(block.charStart, block.charEnd).replaceAll('\n', ' '), MAX_HEADING_CHARS), parent }
+    }
+    return section
+  })
+  return {
+    sectionAt: (block) => sections[block] ?? null,
+    above: (block) => (blocks[block]?.kind === 'heading' ? (sections[block]?.parent ?? null) : (sections[block] ?? null)),
+  }
+}
+
+/** Names from the outermost heading to this one. */
+export function pathOf(section: Section | null): readonly string[] {
+  return chainOf(section).map(({ name }) => name)
+}
+
+/** True when `inner` is `outer` or stands under it; everything stands under null. */
+export function isWithin(inner: Section | null, outer: Section | null): boolean {
+  return outer === null || chainOf(inner).includes(outer)
+}
+
+/** The innermost section that holds both. */
+export function commonSection(a: Section | null, b: Section | null): Section | null {
+  const holders = chainOf(b)
+  return chainOf(a).findLast((section) => holders.includes(section)) ?? null
+}
+
+/** Outermost first; as long as there are levels, six at most. */
+function chainOf(section: Section | null): readonly Section[] {
+  const chain: Section[] = []
+  for (let at = section; at; at = at.parent) chain.push(at)
+  return chain.reverse()
+}
+
+export type { Section }

@@ -1,0 +1,74 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { ChunkCandidate } from '../../ports/chunk-index.ts'
+import { fuse, type SearchMode } from './fuse.ts'
+
+function candidate(chunkId: string, language: string | null, cosine: number | null, wordCoverage = 0, gramCoverage = 0): ChunkCandidate {
+  return { chunkId, documentId: 'doc', generation: 'g', language, cosine, wordCoverage, gramCoverage }
+}
+
+const ids = (candidates: readonly ChunkCandidate[], mode: SearchMode = 'hybrid', spread: number | null = 0.03) =>
+  fuse(candidates, { spread, mode, limit: 10 }).map(({ chunkId }) => chunkId)
+
+describe('fuse', () => {
+  it('lets words reorder the chunks of one language', () => {
+    expect(ids([candidate('a', 'en', 0.85), candidate('b', 'en', 0.84, 0.9, 0.9)])).toEqual(['b', 'a'])
+  })
+
+  it('gives the k-th of a language by the sum the k-th best cosine of that language', () => {
+    const hits = fuse([candidate('a', 'en', 0.85), candidate('b', 'en', 0.84, 0.9, 0.9)], { spread: 0.03, mode: 'hybrid', limit: 10 })
+    expect(hits).toMatchObject([
+      { chunkId: 'b', score: 0.85, lexicalRank: 1, vectorRank: 2 },
+      { chunkId: 'a', score: 0.84, lexicalRank: null, vectorRank: 1 },
+    ])
+  })
+
+  it('never lets words decide between languages', () => {
+    expect(ids([candidate('ar', 'ar', 0.9), candidate('en', 'en', 0.8, 1, 1), candidate('none', null, 0.85, 1, 1)])).toEqual([
+      'ar',
+      'none',
+      'en',
+    ])
+  })
+
+  it('takes the spread from the candidates where the model has none', () => {
+    const close = [candidate('a', 'en', 0.3), candidate('b', 'en', 0.29, 0.5), candidate('c', 'en', -0.9)]
+    expect(ids(close, 'hybrid', null)).toEqual(['b', 'a', 'c'])
+    expect(ids(close, 'hybrid', 0.001)).toEqual(['a', 'b', 'c'])
+    expect(ids([candidate('a', 'en', 0.5), candidate('b', 'en', 0.5, 1)], 'hybrid', null)).toEqual(['b', 'a'])
+  })
+
+  it('leaves out what has no score in the lexical and vector modes', () => {
+    const some = [candidate('a', 'en', 0.9), candidate('b', 'ar', null, 0.1), candidate('c', 'en', 0.5, 0, 0.3)]
+    expect(fuse(some, { spread: 0.03, mode: 'lexical', limit: 10 })).toMatchObject([
+      { chunkId: 'c', score: 0.3, lexicalRank: 1, vectorRank: null },
+      { chunkId: 'b', score: 0.1, lexicalRank: 2, vectorRank: null },
+    ])
+    expect(fuse(some, { spread: 0.03, mode: 'vector', limit: 10 })).toMatchObject([
+      { chunkId: 'a', score: 0.9, lexicalRank: null, vectorRank: 1 },
+      { chunkId: 'c', score: 0.5, lexicalRank: null, vectorRank: 2 },
+    ])
+  })
+
+  it('is the same whatever the order of the candidates, and keeps to the limit', () => {
+    const level = fc.constantFrom(0, 0.25, 0.5)
+    const candidates = fc.uniqueArray(
+      fc.record({ id: fc.nat(99), language: fc.constantFrom('ar', 'en', null), cosine: level, word: level, gram: level }),
+      { selector: ({ id }) => id },
+    )
+    fc.assert(
+      fc.property(
+        candidates,
+        fc.constantFrom<SearchMode>('hybrid', 'vector', 'lexical'),
+        fc.integer({ min: 1, max: 20 }),
+        (drawn, mode, limit) => {
+          const all = drawn.map(({ id, language, cosine, word, gram }) => candidate(`c${id}`, language, cosine, word, gram))
+          const hits = fuse(all, { spread: 0.03, mode, limit })
+          expect(fuse(all.toReversed(), { spread: 0.03, mode, limit })).toEqual(hits)
+          expect(hits.length).toBeLessThanOrEqual(limit)
+          expect(hits.map(({ score }) => score)).toEqual(hits.map(({ score }) => score).sort((a, b) => b - a))
+        },
+      ),
+    )
+  })
+})

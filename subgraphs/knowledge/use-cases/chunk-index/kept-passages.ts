@@ -1,0 +1,105 @@
+import type { DocumentRecord } from '../../domain/records.ts'
+import type { IndexedChunk, IndexedDocument, Terms } from '../../ports/chunk-index.ts'
+import type { Deps } from '../deps.ts'
+import { termsOf } from './rebuild-index.ts'
+
+/**
+ * What the index is given of a document is kept in the blob store too, so that an index that is lost is filled again without an embedding. Sixteen passages,
+ * those with one quotient of ordinal and 16, are a blob: the length of its JSON in 4 bytes, little-endian; the JSON; the vectors, each of 4-byte floats.
+ */
+
+export const PASSAGES_PER_BLOB = 16
+const LENGTH_BYTES = 4
+
+/** Terms are made again. */
+type KeptPassage = Omit<IndexedChunk, 'vector' | keyof Terms>
+
+interface Header {
+  readonly attributes: IndexedDocument['attributes']
+  readonly passages: readonly KeptPassage[]
+}
+
+interface KeptGroup {
+  readonly attributes: IndexedDocument['attributes']
+  readonly passages: readonly (KeptPassage & Pick<IndexedChunk, 'vector'>)[]
+}
+
+/** Where a document's extracted text is kept. */
+export function textKey(documentId: string, generation: string): string {
+  return `${documentId}_${generation}`
+}
+
+/** Begins the keys of all that is kept of an ingestion beside its text. */
+function passagesPrefix(documentId: string, generation: string): string {
+  return `${textKey(documentId, generation)}_`
+}
+
+export function groupOf(ordinal: number): number {
+  return Math.floor(ordinal / PASSAGES_PER_BLOB)
+}
+
+/** Keeps passages of one group, with those of it that were kept before. */
+export async function keepPassages(
+  { blobs }: Pick<Deps, 'blobs'>,
+  document: IndexedDocument,
+  chunks: readonly IndexedChunk[],
+): Promise<void> {
+  const { documentId, generation, attributes } = document
+  const group = groupOf(chunks[0]!.ordinal)
+  const key = passagesPrefix(documentId, generation) + group
+  const isWhole = chunks.length === PASSAGES_PER_BLOB
+  const before = isWhole ? null : await blobs.get(key)
+  const kept = new Map((before ? unpack(before).passages : []).map((passage) => [passage.ordinal, passage]))
+  for (const { words, grams, ...passage } of chunks) kept.set(passage.ordinal, passage)
+  const passages = [...kept.values()].sort((a, b) => a.ordinal - b.ordinal)
+  await blobs.put(key, pack({ attributes, passages }))
+}
+
+/** Forgets what is kept of ingestions before this one. */
+export async function forgetOlder({ blobs }: Pick<Deps, 'blobs'>, { _id, generation }: DocumentRecord): Promise<void> {
+  for (let number = 1; number < generation; number++) {
+    await blobs.delete(textKey(_id, `g${number}`))
+    await blobs.deleteAll(passagesPrefix(_id, `g${number}`))
+  }
+}
+
+/** Puts a ready document into the index again, from what is kept of it. False: not all of it is kept, and a part may have been put. Repeatable. */
+export async function restoreDocument({ blobs, index }: Pick<Deps, 'blobs' | 'index'>, document: DocumentRecord): Promise<boolean> {
+  const { _id: documentId, organizationId, collectionId, liveGeneration: generation, chunkCount } = document
+  if (generation === null) return false
+  for (let group = 0, found = 0; found < chunkCount; group++) {
+    const bytes = await blobs.get(passagesPrefix(documentId, generation) + group)
+    if (!bytes) return false
+    const { attributes, passages } = unpack(bytes)
+    if (passages.length !== Math.min(PASSAGES_PER_BLOB, chunkCount - found)) return false
+    const terms = await termsOf(passages)
+    await index.put(
+      { organizationId, collectionId, documentId, generation, attributes },
+      passages.map((passage, i) => ({ ...passage, ...terms[i]! })),
+    )
+    found += passages.length
+  }
+  return true
+}
+
+function pack({ attributes, passages }: KeptGroup): Uint8Array {
+  const vectors = passages.map(({ vector }) => vector)
+  const header: Header = { attributes, passages: passages.map(({ vector: _, ...passage }) => passage) }
+  const json = Buffer.from(JSON.stringify(header))
+  const length = Buffer.alloc(LENGTH_BYTES)
+  length.writeUInt32LE(json.length)
+  return Buffer.concat([length, json, ...vectors.map((vector) => Buffer.from(vector.buffer, vector.byteOffset, vector.byteLength))])
+}
+
+function unpack(bytes: Uint8Array): KeptGroup {
+  const all = Buffer.from(bytes)
+  const end = LENGTH_BYTES + all.readUInt32LE(0)
+  const { attributes, passages } = JSON.parse(all.toString('utf8', LENGTH_BYTES, end)) as Header
+  // A copy, since floats begin at a multiple of four bytes.
+  const floats = new Float32Array(Uint8Array.from(all.subarray(end)).buffer)
+  const dimensions = floats.length / passages.length
+  return {
+    attributes,
+    passages: passages.map((passage, i) => ({ ...passage, vector: floats.subarray(i * dimensions, (i + 1) * dimensions) })),
+  }
+}

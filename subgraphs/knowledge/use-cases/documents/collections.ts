@@ -1,0 +1,131 @@
+import { KisError, NotFound } from '../../../common/errors.ts'
+import { requireScope } from '../../../common/identity/principal.ts'
+import type { LinkContext } from '../../../common/link/link.ts'
+import { DuplicateKey } from '../../../common/ports/document-store.ts'
+import { requireName } from '../../domain/names.ts'
+import { type CollectionRecord, newJob } from '../../domain/records.ts'
+import type { Deps } from '../deps.ts'
+import { deleteCollectionNow } from './delete-now.ts'
+
+/** A collection's code: short, and fit for a path or a tool's name. */
+const CODE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/
+const MAX_NAME = 200
+const MAX_DESCRIPTION = 2_000
+/** Collections of one organization; each has tables of its own in the embedded index. */
+const MAX_COLLECTIONS = 1_000
+
+export interface CollectionInput {
+  readonly code: string
+  readonly name: string
+  readonly description?: string | null
+}
+
+/** @throws {KisError} `model_not_found`, `residency_policy_violation`, `already_exists`; nothing is kept. */
+export async function createCollection(
+  deps: Deps,
+  context: LinkContext,
+  input: CollectionInput & { readonly embeddingModel: string },
+): Promise<CollectionRecord> {
+  const { store, index, inference, ids, clock } = deps
+  const principal = requireScope(context.caller, 'knowledge:write')
+  const fields = {
+    code: checkedCode(input.code),
+    name: checkedName(input.name),
+    description: checkedDescription(input.description ?? null),
+  }
+  const model = await inference.embeddingModel(input.embeddingModel, { ...context, caller: principal }).catch((error) => {
+    throw error instanceof KisError && error.param
+      ? new KisError(error.code, error.message, { param: 'input.embeddingModel', cause: error })
+      : error
+  })
+  const { organizationId } = principal
+  if ((await store.collections.countDocuments({ organizationId, listed: true })) >= MAX_COLLECTIONS) {
+    throw new KisError('storage_quota_exceeded', `An organization has at most ${MAX_COLLECTIONS} collections.`)
+  }
+  const collection: CollectionRecord = {
+    _id: ids('col'),
+    organizationId,
+    ...fields,
+    embeddingModel: model.id,
+    dimensions: model.dimensions,
+    listed: true,
+    createdAt: clock.now(),
+  }
+  // The index's room comes first: a collection that can be seen can take chunks. Room that no collection uses does no harm.
+  await index.createCollection({ organizationId, collectionId: collection._id, dimensions: model.dimensions })
+  await store.collections.insertOne(collection).catch(async (error) => {
+    // Of any other failure nobody knows whether the collection was recorded.
+    if (error instanceof DuplicateKey) await index.dropCollection(collection._id)
+    throw codeTaken(error, input.code)
+  })
+  return collection
+}
+
+/** Changes what is given. @throws {KisError} `not_found`, `already_exists`. */
+export async function updateCollection(
+  { store }: Pick<Deps, 'store'>,
+  context: LinkContext,
+  { id, code, name, description }: { readonly id: string } & { readonly [field in keyof CollectionInput]?: CollectionInput[field] | null },
+): Promise<CollectionRecord> {
+  const { organizationId } = requireScope(context.caller, 'knowledge:write')
+  const changes = {
+    ...(code != null && { code: checkedCode(code) }),
+    ...(name != null && { name: checkedName(name) }),
+    ...(description !== undefined && { description: checkedDescription(description) }),
+  }
+  if (Object.keys(changes).length === 0) return getCollection(store, organizationId, id)
+  const updated = await store.collections.findOneAndUpdate({ _id: id, organizationId, listed: true }, { $set: changes }).catch((error) => {
+    throw codeTaken(error, code ?? '')
+  })
+  if (!updated) throw new NotFound('collection', id)
+  return updated
+}
+
+/** Hidden at once; its documents, chunks and counts go with it, at the latest by a worker after a crash. */
+export async function deleteCollection(deps: Deps, context: LinkContext, id: string): Promise<void> {
+  const { organizationId } = requireScope(context.caller, 'knowledge:write')
+  const hidden = await deps.store.collections.findOneAndUpdate(
+    { _id: id, organizationId, listed: true },
+    { $set: { listed: false, code: id, job: { ...newJob('delete', organizationId, deps.clock.now()) } } },
+  )
+  if (!hidden) throw new NotFound('collection', id)
+  await deleteCollectionNow(deps, id)
+}
+
+/** @throws {NotFound} also for another organization's. */
+export async function getCollection(
+  store: Deps['store'],
+  organizationId: string,
+  id: string,
+  param: string | null = null,
+): Promise<CollectionRecord> {
+  const collection = await store.collections.findOne({ _id: id, organizationId, listed: true })
+  if (!collection) throw new NotFound('collection', id, param)
+  return collection
+}
+
+function checkedCode(code: string): string {
+  if (CODE.test(code)) return code
+  throw new KisError(
+    'invalid_request',
+    'A collection code has 1 to 64 letters, digits, `_`, `-` or `.`, and begins with a letter or digit.',
+    { param: 'input.code' },
+  )
+}
+
+function checkedName(name: string): string {
+  return requireName(name, MAX_NAME, 'input.name')
+}
+
+function checkedDescription(description: string | null): string | null {
+  if (description === null || description.length <= MAX_DESCRIPTION) return description
+  throw new KisError('string_above_max_length', `A description has at most ${MAX_DESCRIPTION} characters.`, { param: 'input.description' })
+}
+
+function codeTaken(error: unknown, code: string): unknown {
+  if (!(error instanceof DuplicateKey)) return error
+  return new KisError('already_exists', `A collection with code \`${code}\` exists in this organization.`, {
+    param: 'input.code',
+    cause: error,
+  })
+}

@@ -1,0 +1,82 @@
+import { claimJob } from '../../../common/documents/jobs.ts'
+import { tell } from '../../../common/events/event-log.ts'
+import { type CollectionRecord, type DocumentRecord, newJob } from '../../domain/records.ts'
+import { count } from '../count-usage.ts'
+import type { Deps } from '../deps.ts'
+import { detachFile } from '../files/files.ts'
+import { countedChunks, countedVectors } from './count-document.ts'
+import { deletionOf } from './document-events.ts'
+
+/** Documents of a collection deleted in one go, which takes a request a few seconds; workers do the rest. */
+const PAGE = 100
+/** A document that another worker deletes, or that an ingestion is being taken from, is looked at again after this. */
+const WAIT_MS = 1_000
+
+/**
+ * Hides a document from everybody and deletes it. An ingestion that runs loses the record: the new job has no lease, which the old worker's
+ * writes no longer fit.
+ */
+export async function hideAndDelete(
+  deps: Deps,
+  { _id, organizationId, collectionId }: Pick<DocumentRecord, '_id' | 'organizationId' | 'collectionId'>,
+): Promise<void> {
+  const now = deps.clock.now()
+  const event = tell(organizationId, now, deletionOf({ collectionId }))
+  const hidden = await deps.store.documents.findOneAndUpdate(
+    { _id, listed: true },
+    {
+      $set: { listed: false, job: { ...newJob('delete', organizationId, now) }, ...event.$set },
+      $unset: { attachKey: '' },
+      $push: event.$push,
+    },
+  )
+  if (hidden) await deleteDocumentNow(deps, _id)
+}
+
+/** Runs a hidden document's deletion here and now, unless a worker has it already. */
+async function deleteDocumentNow(deps: Deps, id: string): Promise<void> {
+  const document = await claimJob(deps.store.documents, deps.clock, id)
+  if (document?.job?.kind === 'delete') await finishDocumentDeletion(deps, document)
+}
+
+/** Each step may be repeated; the record goes last. */
+export async function finishDocumentDeletion(deps: Deps, document: DocumentRecord): Promise<void> {
+  const { store } = deps
+  await dropContents(deps, document)
+  await count(deps, countedChunks(deps, document), 0)
+  await count(deps, countedVectors(deps, document), 0)
+  await detachFile(store, document.fileId, document._id)
+  await deps.events.drain(document.organizationId)
+  await store.documents.findOneAndDelete({ _id: document._id, 'job.lease': document.job!.lease })
+}
+
+/** What a document has outside the primary store: chunks, extracted texts, kept passages. Repeatable. */
+export async function dropContents({ index, blobs }: Deps, { _id, collectionId }: DocumentRecord): Promise<void> {
+  await index.deleteDocument(collectionId, _id)
+  await blobs.deleteAll(`${_id}_`)
+}
+
+/** Deletes a hidden collection as far as a request may take; workers go on from there. */
+export async function deleteCollectionNow(deps: Deps, id: string): Promise<void> {
+  const collection = await claimJob(deps.store.collections, deps.clock, id)
+  if (collection && (await continueCollectionDeletion(deps, collection))) deps.wake()
+}
+
+/** Deletes a page of documents, and with the last one the collection. Else gives the lease back and says that there is more. */
+export async function continueCollectionDeletion(deps: Deps, { _id, organizationId, job }: CollectionRecord): Promise<boolean> {
+  const { store, index, clock } = deps
+  const lease = { _id, 'job.lease': job!.lease }
+  for (const document of await store.documents.find({ collectionId: _id, listed: true }, { limit: PAGE }))
+    await hideAndDelete(deps, document)
+  // Documents that are hidden already still take their counts and chunks out of the collection.
+  if (await store.documents.findOne({ collectionId: _id })) {
+    const isAnyListed = await store.documents.findOne({ collectionId: _id, listed: true })
+    const dueAt = new Date(clock.now().getTime() + (isAnyListed ? 0 : WAIT_MS))
+    await store.collections.findOneAndUpdate(lease, { $set: { job: { ...newJob('delete', organizationId, dueAt) } } })
+    return true
+  }
+  await index.dropCollection(_id)
+  await store.usage.findOneAndUpdate({ _id: organizationId }, { $unset: { [`chunks.${_id}`]: '' } })
+  await store.collections.findOneAndDelete(lease)
+  return false
+}

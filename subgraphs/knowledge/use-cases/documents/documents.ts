@@ -1,0 +1,153 @@
+import { KisError, NotFound } from '../../../common/errors.ts'
+import { tell, told } from '../../../common/events/event-log.ts'
+import { type Principal, requireScope } from '../../../common/identity/principal.ts'
+import type { LinkContext } from '../../../common/link/link.ts'
+import { DuplicateKey } from '../../../common/ports/document-store.ts'
+import { requireMetadata } from '../../domain/names.ts'
+import { type CollectionRecord, type DocumentRecord, newJob } from '../../domain/records.ts'
+import { usageOf } from '../count-usage.ts'
+import type { Deps } from '../deps.ts'
+import { detachFile, fileOf, getFile } from '../files/files.ts'
+import { getCollection } from './collections.ts'
+import { hideAndDelete } from './delete-now.ts'
+import { snapshotOf } from './document-events.ts'
+
+/** Collections that one file is attached to at once. */
+const MAX_ATTACHMENTS = 1_000
+
+/**
+ * Records the document with its job; a worker does the rest. Attaching twice gives the document that is there.
+ * @throws {KisError} `not_found`; `model_not_found`, `residency_policy_violation`: the key may not use the collection's model;
+ * `storage_quota_exceeded`: no vector is left.
+ */
+export async function createDocument(
+  deps: Deps,
+  context: LinkContext,
+  input: { readonly collectionId: string; readonly fileId: string; readonly metadata?: unknown },
+): Promise<{ readonly document: DocumentRecord; readonly created: boolean }> {
+  const { store, clock, ids } = deps
+  const principal = requireScope(context.caller, 'knowledge:write')
+  const { organizationId, apiKeyId } = principal
+  const metadata = requireMetadata(input.metadata, 'input.metadata')
+  const collection = await getCollection(store, organizationId, input.collectionId, 'input.collectionId')
+  const file = await getFile(store, organizationId, input.fileId, 'input.fileId')
+  const attachKey = `${collection._id}_${file._id}`
+  const there = await store.documents.findOne({ attachKey })
+  if (there) return { document: there, created: false }
+
+  await requireIngestible(deps, principal, collection, context)
+  const _id = ids('doc')
+  const attached = await store.files.findOneAndUpdate(
+    { _id: file._id, organizationId, attachmentCount: { $lt: MAX_ATTACHMENTS } },
+    { $set: { [`attachments.${_id}`]: collection._id }, $inc: { attachmentCount: 1 } },
+  )
+  if (!attached) {
+    await getFile(store, organizationId, file._id, 'input.fileId')
+    throw new KisError('invalid_request', `A file is attached at most ${MAX_ATTACHMENTS} times.`, { param: 'input.fileId' })
+  }
+  const now = clock.now()
+  const fields: Omit<DocumentRecord, 'outbox'> = {
+    _id,
+    organizationId,
+    collectionId: collection._id,
+    fileId: file._id,
+    attachKey,
+    listed: true,
+    apiKeyId,
+    fileName: file.name,
+    metadata,
+    status: 'queued',
+    stage: null,
+    progress: null,
+    error: null,
+    warnings: [],
+    pageCount: null,
+    chunkCount: 0,
+    language: null,
+    attempts: 0,
+    liveGeneration: null,
+    generation: 1,
+    countedVectors: { value: 0, by: _id },
+    countedChunks: { value: 0, by: _id },
+    embedding: null,
+    createdAt: now,
+    job: newJob('ingest', organizationId, now),
+  }
+  const document: DocumentRecord = { ...fields, ...told(organizationId, now, snapshotOf(fields)) }
+  try {
+    await store.documents.insertOne(document)
+  } catch (error) {
+    await detachFile(store, file._id, _id)
+    const other = error instanceof DuplicateKey && (await store.documents.findOne({ attachKey }))
+    if (other) return { document: other, created: false }
+    throw error
+  }
+  // Both may have been deleted meanwhile, and not have seen the document: the collection has listed its documents, the file dropped the attachment.
+  const missing = await missingSource(store, document)
+  if (missing) {
+    await hideAndDelete(deps, document)
+    throw new NotFound(missing, missing === 'file' ? file._id : collection._id, `input.${missing}Id`)
+  }
+  deps.events.kick(organizationId)
+  deps.wake()
+  return { document, created: true }
+}
+
+export async function retryDocument(deps: Deps, context: LinkContext, id: string): Promise<DocumentRecord> {
+  const { store, clock } = deps
+  const principal = requireScope(context.caller, 'knowledge:write')
+  const document = await getDocument(store, principal.organizationId, id)
+  if (document.status !== 'failed') return document
+  await requireIngestible(deps, principal, await getCollection(store, principal.organizationId, document.collectionId), context)
+  const now = clock.now()
+  const change = { status: 'queued', error: null, warnings: [] } as const
+  const event = tell(principal.organizationId, now, snapshotOf({ ...document, ...change }))
+  const queued = await store.documents.findOneAndUpdate(
+    { _id: id, status: 'failed', listed: true },
+    {
+      $set: { ...change, apiKeyId: principal.apiKeyId, job: { ...newJob('ingest', principal.organizationId, now) }, ...event.$set },
+      $push: event.$push,
+      $inc: { generation: 1 },
+    },
+  )
+  if (!queued) return getDocument(store, principal.organizationId, id)
+  deps.events.kick(principal.organizationId)
+  deps.wake()
+  return queued
+}
+
+/** Not found by any search that starts later; its vectors no longer count. */
+export async function deleteDocument(deps: Deps, context: LinkContext, id: string): Promise<void> {
+  const { organizationId } = requireScope(context.caller, 'knowledge:write')
+  await hideAndDelete(deps, await getDocument(deps.store, organizationId, id))
+}
+
+/** @throws {NotFound} also for another organization's, and for one whose collection is being deleted. */
+export async function getDocument(store: Deps['store'], organizationId: string, id: string): Promise<DocumentRecord> {
+  const document = await store.documents.findOne({ _id: id, organizationId, listed: true })
+  if (!document || !(await store.collections.findOne({ _id: document.collectionId, listed: true }))) throw new NotFound('document', id)
+  return document
+}
+
+async function missingSource(store: Deps['store'], document: DocumentRecord): Promise<'collection' | 'file' | null> {
+  if (!(await store.collections.findOne({ _id: document.collectionId, listed: true }))) return 'collection'
+  return (await fileOf(store, document)) ? null : 'file'
+}
+
+/** The key may use the collection's model, and there is room for a vector at least. */
+async function requireIngestible(
+  { store, inference }: Deps,
+  principal: Principal,
+  collection: CollectionRecord,
+  context: LinkContext,
+): Promise<void> {
+  await inference.embeddingModel(collection.embeddingModel, { ...context, caller: principal })
+  const { vectors: limit } = principal.plan
+  const { vectors } = await usageOf(store, principal.organizationId)
+  if (limit !== null && vectors >= limit) {
+    throw new KisError(
+      'storage_quota_exceeded',
+      `The vector quota of the plan is used up: ${vectors} of ${limit} vectors used, at least 1 needed.`,
+    )
+  }
+}

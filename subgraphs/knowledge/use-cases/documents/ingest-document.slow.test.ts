@@ -1,0 +1,415 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  base64,
+  Crash,
+  codeOf,
+  contextOf,
+  depsOn,
+  FakeInference,
+  Life,
+  ManualClock,
+  MemoryBlobStore,
+  PARAGRAPH_WORDS,
+  paragraphs,
+  principal,
+  type World,
+} from '../../../../test/support/knowledge.ts'
+import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { openSqliteDocumentStore } from '../../../common/adapters/sqlite/documents/document-store.ts'
+import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
+import { KisError } from '../../../common/errors.ts'
+import { silentLog } from '../../../common/process/log.ts'
+import { openDocumentParser } from '../../adapters/parser/open-document-parser.ts'
+import { openSqliteBlobStore } from '../../adapters/sqlite/blob-store.ts'
+import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
+import type { DocumentRecord } from '../../domain/records.ts'
+import type { ChunkIndex } from '../../ports/chunk-index.ts'
+import { textKey } from '../chunk-index/kept-passages.ts'
+import { usageOf } from '../count-usage.ts'
+import type { Deps } from '../deps.ts'
+import { deleteFile, uploadFile } from '../files/files.ts'
+import { searchCollection } from '../search/search-collection.ts'
+import { createCollection, deleteCollection } from './collections.ts'
+import { deleteCollectionNow, finishDocumentDeletion } from './delete-now.ts'
+import { createDocument, deleteDocument, getDocument, retryDocument } from './documents.ts'
+import { ingestDocument } from './ingest-document.ts'
+
+const context = contextOf()
+const live = () => new AbortController().signal
+const folder = mkdtempSync(join(tmpdir(), 'kis-ingest-'))
+let index: ChunkIndex
+beforeAll(async () => {
+  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
+})
+afterAll(async () => {
+  await index[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Two batches. */
+const CHUNKS = 20
+const TEXT = paragraphs(CHUNKS)
+const CHUNK_TOKENS = PARAGRAPH_WORDS + 2
+const BATCH_TOKENS = 16 * CHUNK_TOKENS
+
+interface IngestWorld extends World {
+  readonly blobs: MemoryBlobStore
+  readonly inference: FakeInference
+  readonly clock: ManualClock
+}
+
+interface Attached {
+  readonly world: IngestWorld
+  readonly deps: Deps
+  readonly collectionId: string
+  readonly fileId: string
+  readonly id: string
+}
+
+async function attached(text = TEXT, more: Partial<World> = {}): Promise<Attached> {
+  const world = {
+    documents: new MemoryDocumentStore(),
+    blobs: new MemoryBlobStore(),
+    index,
+    inference: new FakeInference(),
+    clock: new ManualClock(),
+    ...more,
+  } as IngestWorld
+  const deps = depsOn(world)
+  const collection = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
+  const file = await uploadFile(deps, context, { name: 'a.txt', contentBase64: base64(text) })
+  const { document } = await createDocument(deps, context, { collectionId: collection._id, fileId: file._id })
+  return { world, deps, collectionId: collection._id, fileId: file._id, id: document._id }
+}
+
+/** One worker's turn on the document. */
+async function workOn(deps: Deps, id: string): Promise<void> {
+  const leased = await claimJob(deps.store.documents, deps.clock, id)
+  if (leased) await ingestDocument(deps, leased, live())
+}
+
+function afterLease({ world }: Attached): void {
+  world.clock.ms += LEASE_MS + 1
+}
+
+const usage = ({ deps }: Attached) => usageOf(deps.store, principal.organizationId)
+
+async function expectReady(one: Attached, chunks = CHUNKS): Promise<void> {
+  const { world, deps, id, collectionId } = one
+  const document = await getDocument(deps.store, principal.organizationId, id)
+  expect(document).toMatchObject({ status: 'ready', stage: null, progress: null, error: null, chunkCount: chunks, embedding: null })
+  expect(document.job).toBeUndefined()
+  const ordinals = await index.ordinals(collectionId, id, document.liveGeneration!)
+  expect(ordinals).toEqual(Array.from({ length: chunks }, (_, i) => i))
+  expect(await usage(one)).toMatchObject({ vectors: chunks, chunks: { [collectionId]: chunks }, marks: {} })
+  expect([...world.blobs.keys.keys()]).toContain(textKey(id, document.liveGeneration!))
+}
+
+/** Nothing is left of the document but, perhaps, its record. */
+async function expectNothingKept(one: Attached): Promise<void> {
+  const { world, deps, id, collectionId } = one
+  for (const generation of ['g1', 'g2', 'g3']) {
+    expect(await index.ordinals(collectionId, id, generation)).toEqual([])
+    expect(world.blobs.keys.has(textKey(id, generation))).toBe(false)
+  }
+  const { vectors, chunks, marks } = await usageOf(deps.store, principal.organizationId)
+  expect({ vectors, chunks: chunks[collectionId] ?? 0, marks }).toEqual({ vectors: 0, chunks: 0, marks: {} })
+}
+
+/** Runs `check` for a death at each call, until a life comes to its end. */
+async function atEveryCall(check: (life: Life) => Promise<void>): Promise<number> {
+  for (const effect of ['failed', 'lost answer'] as const) {
+    for (let call = 1; ; call++) {
+      const life = new Life(call, effect)
+      await check(life).catch((error) => {
+        throw new Error(`after a death at call ${call} (${effect})`, { cause: error })
+      })
+      if (!life.isDead) {
+        if (effect === 'lost answer') return call
+        break
+      }
+    }
+  }
+  return 0
+}
+
+const survived = (error: unknown) => {
+  if (!(error instanceof Crash)) throw error
+}
+
+it('gives the same whatever call a worker dies at: every chunk once, counted once, and paid once but for the batch in work', async () => {
+  await atEveryCall(async (life) => {
+    const one = await attached()
+    await workOn(depsOn(one.world, life), one.id).catch(survived)
+    afterLease(one)
+    await workOn(one.deps, one.id)
+    await expectReady(one)
+    const { inference } = one.world
+    inference.expireHolds()
+    expect(inference.charged).toBeLessThanOrEqual(CHUNKS * CHUNK_TOKENS)
+    // A batch is not charged when its end was not recorded.
+    expect(inference.charged).toBeGreaterThanOrEqual(CHUNKS * CHUNK_TOKENS - (life.isDead ? BATCH_TOKENS : 0))
+    expect(Math.max(...inference.embedded.values())).toBeLessThanOrEqual(2)
+    expect([...inference.embedded.values()].filter((times) => times > 1).length).toBeLessThanOrEqual(16)
+  })
+}, 120_000)
+
+it('takes a new hold for the rest when the first ran out, and goes on where it was', async () => {
+  const one = await attached()
+  const life = new Life()
+  life.onCall = (_call, name) => {
+    if (name === 'index.put' && one.world.inference.batches === 1) one.world.inference.expireHolds()
+  }
+  await workOn(depsOn(one.world, life), one.id)
+  await expectReady(one)
+  expect(one.world.inference.holds.size).toBe(2)
+  expect([...one.world.inference.embedded.values()].every((times) => times === 1)).toBe(true)
+})
+
+it('does not open one hold after another when each has ended at once', async () => {
+  const one = await attached()
+  one.world.inference.embedPassages = async () => {
+    throw new KisError('not_found', 'No hold.')
+  }
+  await workOn(one.deps, one.id)
+  expect(one.world.inference.holds.size).toBe(1)
+  expect(await getDocument(one.deps.store, principal.organizationId, one.id)).toMatchObject({
+    status: 'failed',
+    error: { code: 'embedding_failed' },
+  })
+})
+
+it('a worker that has lost its lease changes nothing, wherever it stood', async () => {
+  for (let call = 1, passed = false; !passed; call++) {
+    const one = await attached()
+    passed = true
+    const life = new Life()
+    life.onCall = async (at) => {
+      if (at !== call) return
+      passed = false
+      afterLease(one)
+      await workOn(one.deps, one.id)
+      await expectReady(one)
+    }
+    await workOn(depsOn(one.world, life), one.id).catch(() => undefined)
+    await expectReady(one)
+  }
+}, 120_000)
+
+it('a worker that has lost its lease and comes to a verdict takes nothing from the one that works', async () => {
+  for (const failing of ['parser.parse', 'inference.embedPassages', 'index.put']) {
+    const one = await attached()
+    const life = new Life()
+    life.onCall = async (_call, name) => {
+      if (name !== failing) return
+      afterLease(one)
+      await workOn(one.deps, one.id)
+      throw new KisError('invalid_request', 'A late verdict.')
+    }
+    await workOn(depsOn(one.world, life), one.id).catch(() => undefined)
+    await expectReady(one)
+  }
+})
+
+it('a deletion at any moment of the ingestion leaves nothing', async () => {
+  for (let call = 1, passed = false; !passed; call++) {
+    const one = await attached()
+    passed = true
+    const life = new Life()
+    life.onCall = async (at) => {
+      if (at !== call) return
+      passed = false
+      await deleteDocument(one.deps, context, one.id)
+    }
+    await workOn(depsOn(one.world, life), one.id).catch(() => undefined)
+    if (passed) await deleteDocument(one.deps, context, one.id)
+    await expectNothingKept(one)
+    expect(await one.deps.store.documents.findOne({ _id: one.id })).toBeNull()
+    await deleteFile(one.deps, context, one.fileId)
+    expect(one.world.blobs.keys.size).toBe(0)
+  }
+}, 120_000)
+
+it('a deletion of the collection at any moment of the ingestion leaves nothing, nor a count below zero', async () => {
+  for (let call = 1, passed = false; !passed; call += 3) {
+    const one = await attached()
+    passed = true
+    const life = new Life()
+    life.onCall = async (at) => {
+      if (at !== call) return
+      passed = false
+      await deleteCollection(one.deps, context, one.collectionId)
+    }
+    await workOn(depsOn(one.world, life), one.id).catch(() => undefined)
+    if (passed) await deleteCollection(one.deps, context, one.collectionId)
+    expect(await one.deps.store.documents.findOne({ _id: one.id })).toBeNull()
+    expect(await one.deps.store.collections.findOne({ _id: one.collectionId })).toBeNull()
+    const { vectors, chunks, marks } = await usage(one)
+    expect({ vectors, chunks: chunks[one.collectionId] ?? 0, marks }).toEqual({ vectors: 0, chunks: 0, marks: {} })
+    await deleteFile(one.deps, context, one.fileId)
+    expect(one.world.blobs.keys.size).toBe(0)
+  }
+}, 120_000)
+
+it('a deletion that crashes at any call is finished by a worker', async () => {
+  await atEveryCall(async (life) => {
+    const one = await attached(paragraphs(2))
+    await workOn(one.deps, one.id)
+    await deleteCollection(depsOn(one.world, life), context, one.collectionId).catch(survived)
+    // A deletion that did not even begin is asked for again.
+    await deleteCollection(one.deps, context, one.collectionId).catch((error) => expect(codeOf(error)).toBe('not_found'))
+    for (let turn = 0; turn < 3; turn++) {
+      afterLease(one)
+      await deleteCollectionNow(one.deps, one.collectionId)
+      const leased = await claimJob(one.deps.store.documents, one.world.clock, one.id)
+      if (leased) await finishDocumentDeletion(one.deps, leased)
+    }
+    expect(await one.deps.store.documents.findOne({ _id: one.id })).toBeNull()
+    expect(await one.deps.store.collections.findOne({ _id: one.collectionId })).toBeNull()
+    expect(await usage(one)).toMatchObject({ vectors: 0, chunks: {}, marks: {} })
+    await deleteFile(one.deps, context, one.fileId)
+    expect(one.world.blobs.keys.size).toBe(0)
+  })
+}, 120_000)
+
+describe('a verdict', () => {
+  const records: Record<string, { readonly text?: string; readonly set?: (one: Attached) => void; readonly caller?: typeof principal }> = {
+    corrupt: { text: '%corrupt' },
+    no_text: { text: '   ' },
+    insufficient_quota: {
+      set: ({ world }) => {
+        world.inference.beforeBatch = (batch) => {
+          if (batch === 2) throw new KisError('insufficient_quota', 'The wallet is empty.')
+        }
+      },
+    },
+    model_not_found: { caller: { ...principal, modelAllowlist: [] } },
+    storage_quota_exceeded: { caller: { ...principal, plan: { ...principal.plan, vectors: CHUNKS - 1 } } },
+  }
+  for (const [code, { text, set, caller }] of Object.entries(records)) {
+    it(`${code} keeps, holds and charges nothing, whatever call its worker dies at`, async () => {
+      await atEveryCall(async (life) => {
+        const one = await attached(text, { accounts: { principalOf: async () => caller ?? principal } })
+        set?.(one)
+        await workOn(depsOn(one.world, life), one.id).catch(survived)
+        afterLease(one)
+        set?.(one)
+        one.world.inference.batches = 0
+        await workOn(one.deps, one.id)
+        const document = await getDocument(one.deps.store, principal.organizationId, one.id)
+        // A batch that was embedded before the crash leaves less to do, so that the engine's second batch may never come.
+        if (code === 'insufficient_quota' && document.status === 'ready') return
+        expect(document).toMatchObject({ status: 'failed', error: { code }, chunkCount: 0, liveGeneration: null, embedding: null })
+        await expectNothingKept(one)
+        if (!life.isDead) {
+          expect(one.world.inference.charged).toBe(0)
+          expect([...one.world.inference.holds.values()].every(({ state }) => state === 'settled')).toBe(true)
+        }
+      })
+    }, 120_000)
+  }
+})
+
+it('a document that brings worker after worker down is poison, in whatever stage it does', async () => {
+  for (const fatal of ['parser.parse', 'index.ordinals', 'inference.embedPassages', 'bytes.put']) {
+    const one = await attached()
+    let starts = 0
+    for (; starts < 10; starts++) {
+      const life = new Life()
+      life.onCall = (_call, name) => {
+        if (name === fatal) throw new Crash(name)
+      }
+      const deps = depsOn(one.world, life)
+      // A process that dies records nothing.
+      await workOn(deps, one.id).catch(survived)
+      afterLease(one)
+      if ((await getDocument(one.deps.store, principal.organizationId, one.id)).status === 'failed') break
+    }
+    expect(await getDocument(one.deps.store, principal.organizationId, one.id)).toMatchObject({ error: { code: 'poison' } })
+    // Beyond those before it was read for the first time.
+    expect(starts).toBeGreaterThanOrEqual(5)
+    expect(starts).toBeLessThanOrEqual(6)
+    await expectNothingKept(one)
+  }
+})
+
+it('does not take deaths between which it got on for poison', async () => {
+  const one = await attached(paragraphs(16 * 5))
+  for (let death = 0; death < 4; death++) {
+    const life = new Life()
+    let puts = 0
+    life.onCall = (_call, name) => {
+      if (name === 'index.put' && ++puts === 2) throw new Crash(name)
+    }
+    await workOn(depsOn(one.world, life), one.id).catch(survived)
+    afterLease(one)
+  }
+  await workOn(one.deps, one.id)
+  await expectReady(one, 80)
+})
+
+it('a failed document can be retried, by two at once, and then is whole', async () => {
+  const one = await attached()
+  one.world.inference.beforeBatch = (batch) => {
+    if (batch === 2) throw new KisError('insufficient_quota', 'The wallet is empty.')
+  }
+  await workOn(one.deps, one.id)
+  expect((await getDocument(one.deps.store, principal.organizationId, one.id)).status).toBe('failed')
+  one.world.inference.beforeBatch = () => {}
+  const retried = await Promise.all([retryDocument(one.deps, context, one.id), retryDocument(one.deps, context, one.id)])
+  expect(retried.map(({ generation, status }) => [generation, status])).toEqual([
+    [2, 'queued'],
+    [2, 'queued'],
+  ])
+  await workOn(one.deps, one.id)
+  await expectReady(one)
+  expect(await index.ordinals(one.collectionId, one.id, 'g1')).toEqual([])
+})
+
+it('a document whose collection or file was deleted while it was recorded goes away by itself', async () => {
+  for (const vanished of ['collections', 'files'] as const) {
+    const one = await attached()
+    const { store } = one.deps
+    if (vanished === 'collections') await store.collections.findOneAndDelete({ _id: one.collectionId })
+    else await store.files.findOneAndDelete({ _id: one.fileId })
+    await workOn(one.deps, one.id).catch(() => undefined)
+    expect(await store.documents.findOne({ _id: one.id })).toBeNull()
+    await expectNothingKept(one)
+  }
+})
+
+it('what an abort makes of a call is no verdict', async () => {
+  const one = await attached()
+  const stopping = new AbortController()
+  one.world.inference.beforeBatch = () => {
+    stopping.abort(new Error('the service stops'))
+    throw new KisError('invalid_request', 'The call was cut off.')
+  }
+  const leased = await claimJob(one.deps.store.documents, one.world.clock, one.id)
+  await expect(ingestDocument(one.deps, leased as DocumentRecord, stopping.signal)).rejects.toThrow()
+  one.world.inference.beforeBatch = () => {}
+  afterLease(one)
+  await workOn(one.deps, one.id)
+  await expectReady(one)
+})
+
+it('works with the embedded stores and the real parser, and is found', async () => {
+  await using stack = new AsyncDisposableStack()
+  const documents = stack.use(await openSqliteDocumentStore({ file: join(folder, 'documents.sqlite'), log: silentLog }))
+  const blobs = stack.use(await openSqliteBlobStore({ file: join(folder, 'blobs.sqlite'), log: silentLog }))
+  const parser = stack.use(await openDocumentParser({ log: silentLog }))
+  const one = await attached(`# Harbours\n\nThe harbour of Sur was rebuilt.\n\n# Kilns\n\n${paragraphs(3, 'kiln')}`, {
+    documents,
+    blobs,
+    parser,
+  } as never)
+  await workOn(one.deps, one.id)
+  const document = await getDocument(one.deps.store, principal.organizationId, one.id)
+  expect(document).toMatchObject({ status: 'ready', language: 'en', attempts: 1 })
+  const search = { collectionId: one.collectionId, query: 'harbour of Sur', limit: 3, mode: 'lexical' as const, filter: null }
+  const { hits } = await searchCollection(one.deps, context, search)
+  expect(hits[0]!.chunk.text).toContain('harbour of Sur')
+}, 60_000)

@@ -1,0 +1,341 @@
+import { createHash } from 'node:crypto'
+import { KisError, StalePrincipal } from '../../../common/errors.ts'
+import { tell } from '../../../common/events/event-log.ts'
+import type { Principal } from '../../../common/identity/principal.ts'
+import type { Update } from '../../../common/ports/document-store.ts'
+import { chunkDocument, type DocumentChunk, embeddingTextOf } from '../../domain/chunking/chunk-document.ts'
+import { type Outline, outlineOf } from '../../domain/chunking/outline.ts'
+import { chunkIdOf, DOCUMENT_ERROR_CODES, type DocumentErrorCode, type DocumentRecord } from '../../domain/records.ts'
+import { documentLanguageOf } from '../../domain/text/language.ts'
+import { grams, normaliseForEmbedding, words } from '../../domain/text/text-analysis.ts'
+import type { IndexedChunk, IndexedDocument } from '../../ports/chunk-index.ts'
+import { type ParsedDocument, ParseFailure } from '../../ports/document-parser.ts'
+import type { CallContext, EmbeddingModel } from '../../ports/inference.ts'
+import { forgetOlder, groupOf, keepPassages, PASSAGES_PER_BLOB, textKey } from '../chunk-index/kept-passages.ts'
+import { count, usageOf } from '../count-usage.ts'
+import type { Deps } from '../deps.ts'
+import { fileOf, readBytes } from '../files/files.ts'
+import { countedChunks, countedVectors } from './count-document.ts'
+import { dropContents, hideAndDelete } from './delete-now.ts'
+import { changeOf } from './document-events.ts'
+
+/** Tokens aimed at: about a paragraph (XQuAD's mean 128 Arabic words are some 230 tokens of e5). */
+const TARGET_TOKENS = 256
+const CAP_TOKENS = 480
+/** Changes of the rules that may overtake one document; beyond, its job is repeated later. */
+const MAX_OVERTAKEN = 10
+/** Starts without any recorded step after which the document may be what brings the service down; the others that ran may be it, too. */
+const SUSPECT_STARTS = 2
+/** Further starts, alone in its process, after which it is. */
+const MAX_STARTS_ALONE = 3
+
+/** The verdict on a document: trying again gives the same. */
+class Verdict extends Error {
+  readonly code: DocumentErrorCode
+  constructor(code: DocumentErrorCode, message: string, cause?: unknown) {
+    super(message, { cause })
+    this.code = code
+  }
+}
+
+/** Another worker, or a deletion, has the document now: stop without a trace. */
+export class LeaseLost extends Error {}
+
+/** True when the ingestion must run alone in its process, so that it takes no other document down with it, nor is blamed for another. */
+export function isSuspect({ job }: DocumentRecord): boolean {
+  return job!.starts >= SUSPECT_STARTS
+}
+
+/**
+ * Runs a leased document's ingestion to its end, from wherever an interrupted one left off: parsing and chunking give the same again,
+ * chunks that are in the index are not embedded again, and the hold of the embedding goes on. The generation goes live in one write. `gotOn` is called when
+ * a step is recorded, after which the document is no suspect.
+ * @throws {LeaseLost} @throws {unknown} a failure that a repeat may mend; everything done so far is kept for it.
+ */
+export async function ingestDocument(deps: Deps, leased: DocumentRecord, signal: AbortSignal, gotOn = () => {}): Promise<void> {
+  const run = new Ingestion(deps, leased, signal, gotOn)
+  try {
+    try {
+      await run.toTheEnd()
+    } catch (error) {
+      // What an abort makes of a call is no verdict.
+      const verdict = signal.aborted ? undefined : verdictOf(error)
+      if (!verdict) throw error
+      await run.fail(verdict)
+    }
+  } catch (error) {
+    // The last write may have come after those of a deletion.
+    const record = await deps.store.documents.findOne({ _id: leased._id })
+    if (!record?.listed) await dropContents(deps, leased)
+    throw error
+  }
+}
+
+/** Ends a leased document's ingestion as failed. @throws what the clean-up met; it may be repeated. */
+export async function failDocument(deps: Deps, leased: DocumentRecord, code: DocumentErrorCode, message: string): Promise<void> {
+  await new Ingestion(deps, leased, new AbortController().signal, () => {}).fail(new Verdict(code, message))
+}
+
+function verdictOf(error: unknown): Verdict | undefined {
+  if (error instanceof Verdict) return error
+  if (error instanceof ParseFailure) return new Verdict(error.code, error.message, error)
+  if (!(error instanceof KisError) || error.shouldRetry) return undefined
+  const code = DOCUMENT_ERROR_CODES.find((known) => known === error.code)
+  return new Verdict(code ?? 'embedding_failed', error.message, error)
+}
+
+/** What parsing tells of the whole document. */
+interface Facts {
+  readonly mediaType: string
+  readonly language: string | null
+}
+
+class Ingestion {
+  readonly #deps: Deps
+  readonly #signal: AbortSignal
+  readonly #gotOn: () => void
+  #document: DocumentRecord
+
+  constructor(deps: Deps, leased: DocumentRecord, signal: AbortSignal, gotOn: () => void) {
+    this.#deps = deps
+    this.#document = leased
+    this.#signal = signal
+    this.#gotOn = gotOn
+  }
+
+  get #generation(): string {
+    return `g${this.#document.generation}`
+  }
+
+  /** Writes under the lease and tells who listens. @throws {LeaseLost} */
+  async #write(set: Update['$set'], more: Omit<Update, '$set'> = {}): Promise<void> {
+    const { store, events, clock } = this.#deps
+    const { _id, organizationId, job, attempts } = this.#document
+    const change = changeOf(this.#document, { ...set, ...(more.$inc?.attempts && { attempts: attempts + more.$inc.attempts }) })
+    const told = change && tell(organizationId, clock.now(), change)
+    const update = { ...more, $set: { ...set, ...told?.$set }, ...(told && { $push: told.$push }) }
+    const written = await store.documents.findOneAndUpdate({ _id, 'job.lease': job!.lease }, update)
+    if (!written) throw new LeaseLost()
+    this.#document = written
+    if (set?.['job.starts'] === 0) this.#gotOn()
+    if (told) events.kick(organizationId)
+  }
+
+  async toTheEnd(): Promise<void> {
+    const { store, blobs, inference } = this.#deps
+    if (this.#document.job!.starts >= SUSPECT_STARTS + MAX_STARTS_ALONE)
+      throw new Verdict(
+        'poison',
+        `The service ended ${this.#document.job!.starts} times while it processed the document, the last ${MAX_STARTS_ALONE} times nothing else.`,
+      )
+    await this.#write(
+      { status: 'processing', stage: 'parsing', progress: { done: 0, total: 1 }, error: null },
+      { $inc: { attempts: 1, 'job.starts': 1 } },
+    )
+    const { _id, organizationId, collectionId } = this.#document
+    const collection = await store.collections.findOne({ _id: collectionId, organizationId, listed: true })
+    const file = await fileOf(store, this.#document)
+    if (!collection || !file) {
+      // Deleted while the document was being recorded, and whoever recorded it has died.
+      await hideAndDelete(this.#deps, this.#document)
+      throw new LeaseLost()
+    }
+    const context = await this.#context()
+    const model = await inference.embeddingModel(collection.embeddingModel, context)
+
+    const parsed = await this.#deps.parser.parse(await readBytes(this.#deps, file), file.name, this.#signal)
+    const { pageCount } = parsed
+    const warnings = parsed.warnings.map(({ code, message, pages }) => ({ code, message, pages }))
+    await this.#write({ stage: 'chunking', progress: { done: 0, total: 1 }, pageCount, warnings })
+    const chunks = await this.#chunk(parsed, model, context)
+    const isFirst = this.#document.countedVectors.value === 0
+    await this.#reserve(chunks.length, context.caller)
+    // That a document can be read and cut is a step, but only once.
+    if (isFirst) await this.#write({ 'job.starts': 0 })
+    const language = documentLanguageOf(parsed.text)
+    await this.#embed(model, chunks, { mediaType: parsed.mediaType, language })
+
+    await this.#write({ stage: 'indexing', progress: { done: 0, total: 1 } })
+    const text = Buffer.from(parsed.text)
+    await blobs.put(textKey(_id, this.#generation), text)
+    if (this.#document.embedding) {
+      await this.#close(this.#document.embedding.tokens, context)
+      await this.#write({ embedding: null })
+    }
+    const textSha256 = createHash('sha256').update(text).digest('hex')
+    await this.#goLive({ chunkCount: chunks.length, language, textSha256 }, outlineOf(parsed))
+  }
+
+  /** The principal of the key that attached the document, as it is now. Who pays in its place takes over the bill, with the limits of its own key, never the rules. */
+  async #context(): Promise<CallContext & { caller: Principal }> {
+    const { organizationId, apiKeyId, payer, _id } = this.#document
+    const owner = await this.#deps.accounts.principalOf(organizationId, apiKeyId, this.#signal)
+    if (!owner) throw new LeaseLost()
+    if (!payer) return { caller: owner, requestId: _id, signal: this.#signal }
+    const paying = await this.#deps.accounts.principalOf(payer.organizationId, payer.apiKeyId, this.#signal)
+    if (!paying) throw new LeaseLost()
+    return { caller: { ...owner, ...payer, ancestors: paying.ancestors, revision: paying.revision }, requestId: _id, signal: this.#signal }
+  }
+
+  async #chunk(parsed: ParsedDocument, model: EmbeddingModel, context: CallContext): Promise<readonly DocumentChunk[]> {
+    const chunks = await chunkDocument(parsed, {
+      countTokens: (texts) => this.#deps.inference.countTokens(model.id, texts, context),
+      targetTokens: Math.min(TARGET_TOKENS, model.maxTokens),
+      capTokens: Math.min(CAP_TOKENS, model.maxTokens),
+      overheadTokens: model.overheadTokens,
+      signal: this.#signal,
+    })
+    if (chunks.length === 0) throw new Verdict('no_text', 'The file holds no text.')
+    return chunks
+  }
+
+  async #reserve(vectors: number, principal: Principal): Promise<void> {
+    const outcome = await count(this.#deps, countedVectors(this.#deps, this.#document), vectors, principal.plan.vectors)
+    if (outcome === 'lost') throw new LeaseLost()
+    if (outcome === 'over_limit') {
+      const { vectors: used } = await usageOf(this.#deps.store, this.#document.organizationId)
+      throw new Verdict(
+        'storage_quota_exceeded',
+        `The vector quota of the plan does not cover this document: ${used} of ${principal.plan.vectors} vectors used, ${vectors} needed.`,
+      )
+    }
+  }
+
+  /** Embeds and stores the chunks that are not in the index yet. */
+  async #embed(model: EmbeddingModel, chunks: readonly DocumentChunk[], facts: Facts): Promise<void> {
+    const { index } = this.#deps
+    const document = this.#indexedDocument(facts)
+    const there = new Set(await index.ordinals(document.collectionId, document.documentId, document.generation))
+    const missing = chunks.filter((chunk) => !there.has(chunk.ordinal))
+    await this.#write({ stage: 'embedding', progress: { done: there.size, total: chunks.length } })
+    for (let next = 0, overtaken = 0; next < missing.length; ) {
+      this.#signal.throwIfAborted()
+      // Embedded, kept, indexed and recorded together: what a crash may have to do again.
+      const group = groupOf(missing[next]!.ordinal)
+      const batch = missing.slice(next, next + PASSAGES_PER_BLOB).filter(({ ordinal }) => groupOf(ordinal) === group)
+      const texts = batch.map((chunk) => normaliseForEmbedding(embeddingTextOf(chunk)))
+      const found = this.#document.embedding
+      const embedded = await this.#embedBatch(model, missing.slice(next), texts).catch(async (error: unknown) => {
+        // The rules were changed since they were read: by the new ones the batch may do.
+        if (error instanceof StalePrincipal && ++overtaken < MAX_OVERTAKEN) return null
+        if (!found || !isNotFound(error)) throw error
+        // The hold ran out while nobody worked; billing has charged what was done under it. The rest gets a new one.
+        await this.#write({ embedding: null })
+        return null
+      })
+      if (!embedded) continue
+      const { holdId, tokens } = embedded
+      const indexed = batch.map((chunk, i) => this.#indexed(chunk, texts[i]!, embedded.vectors[i]!))
+      await keepPassages(this.#deps, document, indexed)
+      await index.put(document, indexed)
+      next += batch.length
+      // A step is done: starts and failures before it tell nothing about the rest.
+      await this.#write({
+        progress: { done: there.size + next, total: chunks.length },
+        embedding: { holdId, tokens },
+        'job.starts': 0,
+        'job.failures': 0,
+        'job.firstFailureAt': null,
+      })
+    }
+  }
+
+  /** By the rules of now: the document may be hours under way. Gives the hold, and the tokens used under it. */
+  async #embedBatch(model: EmbeddingModel, left: readonly DocumentChunk[], texts: readonly string[]) {
+    const context = await this.#context()
+    const { holdId, tokens } = this.#document.embedding ?? (await this.#open(model, left, context))
+    const embedded = await this.#deps.inference.embedPassages({ holdId, modelId: model.id, texts, tokensBefore: tokens }, context)
+    return { holdId, vectors: embedded.vectors, tokens: tokens + embedded.tokens }
+  }
+
+  async #open(model: EmbeddingModel, chunks: readonly DocumentChunk[], context: CallContext): Promise<{ holdId: string; tokens: number }> {
+    const total = chunks.reduce((sum, chunk) => sum + chunk.tokens + model.overheadTokens, 0)
+    const embedding = { holdId: await this.#deps.inference.openEmbedding(model.id, total, context), tokens: 0 }
+    await this.#write({ embedding })
+    return embedding
+  }
+
+  #indexed(chunk: DocumentChunk, text: string, vector: Float32Array): IndexedChunk {
+    const { ordinal, headingPath, context, pageStart, pageEnd, charStart, charEnd, language } = chunk
+    const chunkId = chunkIdOf(this.#document._id, this.#generation, ordinal)
+    return {
+      chunkId,
+      ordinal,
+      text: chunk.text,
+      headingPath,
+      context,
+      pageStart,
+      pageEnd,
+      charStart,
+      charEnd,
+      language,
+      vector,
+      words: words(text),
+      grams: grams(text),
+    }
+  }
+
+  #indexedDocument({ mediaType, language }: Facts): IndexedDocument {
+    const { _id: documentId, organizationId, collectionId, fileName, createdAt, metadata } = this.#document
+    const attributes = {
+      file_name: fileName,
+      media_type: mediaType,
+      language,
+      created_at: createdAt.getTime(),
+      ...Object.fromEntries(Object.entries(metadata).map(([key, value]) => [`metadata.${key}`, value])),
+    }
+    return { organizationId, collectionId, documentId, generation: this.#generation, attributes }
+  }
+
+  /** Charges the tokens of the embedding under way. A hold that has ended by itself has been charged already. */
+  async #close(tokens: number, context: CallContext): Promise<void> {
+    await this.#deps.inference.closeEmbedding(this.#document.embedding!.holdId, tokens, context).catch((error: unknown) => {
+      if (!isNotFound(error)) throw error
+    })
+  }
+
+  async #goLive(
+    facts: { readonly chunkCount: number; readonly language: string | null; readonly textSha256: string },
+    { title, headings }: Outline,
+  ): Promise<void> {
+    const { chunkCount } = facts
+    const { index } = this.#deps
+    const { collectionId, _id } = this.#document
+    await index.deleteDocument(collectionId, _id, this.#generation)
+    await forgetOlder(this.#deps, this.#document)
+    // A worker that lost its lease and did not know it yet may have cleaned up after this one.
+    const { length } = await index.ordinals(collectionId, _id, this.#generation)
+    if (length !== chunkCount) throw new Error(`${_id} has ${length} of ${chunkCount} chunks in the index`)
+    if ((await count(this.#deps, countedChunks(this.#deps, this.#document), chunkCount)) === 'lost') throw new LeaseLost()
+    await this.#write(
+      {
+        status: 'ready',
+        stage: null,
+        progress: null,
+        liveGeneration: this.#generation,
+        ...facts,
+        outline: { title, headings },
+      },
+      { $unset: { job: '', payer: '' } },
+    )
+  }
+
+  /** Nothing of a failed document is kept, held or charged but its record and reason. */
+  async fail(verdict: Verdict): Promise<void> {
+    await this.#write({ liveGeneration: null, chunkCount: 0 })
+    if (this.#document.embedding) {
+      await this.#close(0, await this.#context())
+      await this.#write({ embedding: null })
+    }
+    await dropContents(this.#deps, this.#document)
+    for (const counted of [countedChunks(this.#deps, this.#document), countedVectors(this.#deps, this.#document)]) {
+      if ((await count(this.#deps, counted, 0)) === 'lost') throw new LeaseLost()
+    }
+    const error = { code: verdict.code, message: verdict.message }
+    await this.#write({ status: 'failed', stage: null, progress: null, error }, { $unset: { job: '' } })
+  }
+}
+
+function isNotFound(error: unknown): boolean {
+  return error instanceof KisError && error.code === 'not_found'
+}

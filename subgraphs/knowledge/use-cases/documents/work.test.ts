@@ -1,0 +1,302 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { eventually } from '../../../../test/support/eventually.ts'
+import {
+  base64,
+  contextOf,
+  depsOn,
+  FakeInference,
+  Life,
+  MemoryBlobStore,
+  paragraphs,
+  plainParser,
+  principal,
+} from '../../../../test/support/knowledge.ts'
+import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { FairJobs } from '../../../common/documents/fair-jobs.ts'
+import { claimJob, LEASE_MS, releaseAllLeases, renewLease } from '../../../common/documents/jobs.ts'
+import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
+import { systemClock } from '../../../common/process/clock.ts'
+import { FairPlaces } from '../../../common/process/fair-places.ts'
+import { silentLog } from '../../../common/process/log.ts'
+import { wakeUp } from '../../../common/process/wake-up.ts'
+import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
+import type { ChunkIndex } from '../../ports/chunk-index.ts'
+import type { DocumentParser } from '../../ports/document-parser.ts'
+import { usageOf } from '../count-usage.ts'
+import type { Deps } from '../deps.ts'
+import { uploadFile } from '../files/files.ts'
+import { createCollection, deleteCollection } from './collections.ts'
+import { createDocument, getDocument } from './documents.ts'
+import { work } from './work.ts'
+
+const context = contextOf()
+const folder = mkdtempSync(join(tmpdir(), 'kis-work-'))
+let index: ChunkIndex
+beforeAll(async () => {
+  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
+})
+afterAll(async () => {
+  await index[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+function newWorld() {
+  return { documents: new MemoryDocumentStore(), blobs: new MemoryBlobStore(), index, inference: new FakeInference(), clock: systemClock }
+}
+
+async function attach(deps: Deps, count: number) {
+  const collection = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
+  const ids: string[] = []
+  for (let i = 0; i < count; i++) {
+    const file = await uploadFile(deps, context, { name: `${i}.txt`, contentBase64: base64(paragraphs(1, `about${i}n`)) })
+    ids.push((await createDocument(deps, context, { collectionId: collection._id, fileId: file._id })).document._id)
+  }
+  return { collectionId: collection._id, ids }
+}
+
+/** Workers of one process; disposing stops them. */
+function startWork(deps: Deps, exclusive = false) {
+  const waking = wakeUp()
+  const stopping = new AbortController()
+  const working = work(deps, waking, { exclusive, backoffMs: 1 }, stopping.signal)
+  // Retries are due within milliseconds; nobody wakes workers for them.
+  const impatience = setInterval(waking.wake, 5)
+  return {
+    stopping,
+    async [Symbol.asyncDispose]() {
+      stopping.abort(new Error('the service stops'))
+      await working
+      clearInterval(impatience)
+    },
+  }
+}
+
+const engineDown = () => new KisError('engine_unavailable', 'The engine does not answer.')
+const documentOf = (deps: Deps, id: string) => getDocument(deps.store, principal.organizationId, id)
+const isSettled = async (deps: Deps, ids: readonly string[]) =>
+  (await Promise.all(ids.map((id) => documentOf(deps, id)))).every(({ status }) => status === 'ready' || status === 'failed')
+
+it('two processes do each job once', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const { ids } = await attach(deps, 20)
+  {
+    await using _first = startWork(depsOn(world))
+    await using _second = startWork(depsOn(world))
+    await eventually(() => isSettled(deps, ids))
+  }
+  for (const id of ids) expect(await documentOf(deps, id)).toMatchObject({ status: 'ready', attempts: 1 })
+  expect([...world.inference.embedded.values()]).toEqual(ids.map(() => 1))
+  expect((await usageOf(deps.store, principal.organizationId)).vectors).toBe(20)
+}, 60_000)
+
+it('begins with the document of another organization at once, however many and long those of the first are', async () => {
+  const first = Promise.withResolvers<void>()
+  const parser: DocumentParser = {
+    ...plainParser,
+    async parse(bytes, name, signal) {
+      if (!Buffer.from(bytes).toString().includes('another')) await first.promise
+      return plainParser.parse(bytes, name, signal)
+    },
+  }
+  const accounts = { principalOf: async (organizationId: string, apiKeyId: string) => ({ ...principal, organizationId, apiKeyId }) }
+  const deps = depsOn({ ...newWorld(), parser, accounts })
+  const { ids } = await attach(deps, 12)
+  const other = contextOf({ ...principal, organizationId: 'org_2', apiKeyId: 'key_2' })
+  const collection = await createCollection(deps, other, { code: 'c', name: 'C', embeddingModel: 'embed' })
+  const file = await uploadFile(deps, other, { name: 'a.txt', contentBase64: base64(paragraphs(1, 'another')) })
+  const { document } = await createDocument(deps, other, { collectionId: collection._id, fileId: file._id })
+  await using _process = startWork(deps)
+  try {
+    await eventually(async () => (await getDocument(deps.store, 'org_2', document._id)).status === 'ready')
+    const states = await Promise.all(ids.map(async (id) => (await documentOf(deps, id)).status))
+    expect(states.filter((status) => status === 'processing')).toHaveLength(2)
+  } finally {
+    first.resolve()
+  }
+  await eventually(() => isSettled(deps, ids))
+}, 60_000)
+
+it('gives a lease back when it stops, and the next process goes on at once', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const { ids } = await attach(deps, 1)
+  let cutOff = (_error: Error) => {}
+  let isEmbedding = false
+  world.inference.beforeBatch = () => {
+    isEmbedding = true
+    return new Promise((_resolve, reject) => {
+      cutOff = reject
+    })
+  }
+  const first = startWork(depsOn(world))
+  await eventually(() => isEmbedding)
+  first.stopping.signal.addEventListener('abort', () => cutOff(new Error('aborted')))
+  await first[Symbol.asyncDispose]()
+  const { job, status } = await documentOf(deps, ids[0]!)
+  expect(job).toMatchObject({ lease: null, starts: 0, failures: 0 })
+  expect(job!.dueAt <= systemClock.now()).toBe(true)
+  expect(status).toBe('processing')
+  world.inference.beforeBatch = () => {}
+  await using _second = startWork(deps)
+  await eventually(() => isSettled(deps, ids))
+  expect((await documentOf(deps, ids[0]!)).status).toBe('ready')
+})
+
+it('finds the document that brings the service down by running it alone, and blames none that died beside it', async () => {
+  const world = newWorld()
+  const { ids } = await attach(depsOn(world), 3)
+  let besides = 0
+  const diedBeside: number[] = []
+  world.inference.beforeBatch = async () => {
+    besides++
+    await new Promise((resolve) => setTimeout(resolve, 30))
+    besides--
+  }
+  for (let deaths = 0; deaths < 20; deaths++) {
+    const life = new Life()
+    const parser: DocumentParser = {
+      ...plainParser,
+      async parse(...args) {
+        const parsed = await plainParser.parse(...args)
+        if (!parsed.text.startsWith('about0')) return parsed
+        await new Promise((resolve) => setTimeout(resolve, 10))
+        diedBeside.push(besides)
+        return life.end()
+      },
+    }
+    await using _process = startWork(depsOn({ ...world, parser }, life), true)
+    await eventually(async () => life.isDead || (await isSettled(depsOn(world), ids)))
+    if (!life.isDead) break
+  }
+  const [fatal, ...others] = await Promise.all(ids.map((id) => documentOf(depsOn(world), id)))
+  expect(fatal).toMatchObject({ status: 'failed', error: { code: 'poison' } })
+  expect(others).toMatchObject([{ status: 'ready' }, { status: 'ready' }])
+  expect(diedBeside).toHaveLength(5)
+  expect(diedBeside.slice(2)).toEqual([0, 0, 0])
+})
+
+it('stops also when the signal comes while a job is claimed', async () => {
+  const world = newWorld()
+  const { ids } = await attach(depsOn(world), 1)
+  const life = new Life()
+  const deps = depsOn(world, life)
+  const running = { stop: () => {} }
+  life.onCall = (_call, name) => {
+    if (name === 'documents.findOneAndUpdate') running.stop()
+  }
+  const process = startWork(deps)
+  running.stop = () => process.stopping.abort(new Error('the service stops'))
+  await process[Symbol.asyncDispose]()
+  expect(world.inference.batches).toBe(0)
+  expect((await documentOf(depsOn(world), ids[0]!)).job).toMatchObject({ lease: null })
+})
+
+it('repeats a transient failure six times, and then the document fails', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const { ids } = await attach(deps, 1)
+  world.inference.beforeBatch = () => {
+    throw engineDown()
+  }
+  await using _process = startWork(deps)
+  await eventually(() => isSettled(deps, ids))
+  expect(world.inference.batches).toBe(7)
+  expect(await documentOf(deps, ids[0]!)).toMatchObject({
+    status: 'failed',
+    attempts: 7,
+    error: { code: 'embedding_failed' },
+    chunkCount: 0,
+  })
+  expect([...world.inference.holds.values()].every(({ state, charged }) => state === 'settled' && charged === 0)).toBe(true)
+  expect(await usageOf(deps.store, principal.organizationId)).toMatchObject({ vectors: 0, marks: {} })
+})
+
+it('a transient failure that ends leaves no trace', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const { ids } = await attach(deps, 1)
+  world.inference.beforeBatch = (batch) => {
+    if (batch <= 6) throw engineDown()
+  }
+  await using _process = startWork(deps)
+  await eventually(() => isSettled(deps, ids))
+  expect(await documentOf(deps, ids[0]!)).toMatchObject({ status: 'ready', error: null, attempts: 7 })
+})
+
+it('waits for a part of the service as long as it is not there, and takes none of that for a failure', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const { ids } = await attach(deps, 1)
+  world.inference.beforeBatch = (batch) => {
+    if (batch <= 8) throw new ServiceUnavailable('Billing')
+    if (batch <= 14) throw engineDown()
+  }
+  await using _process = startWork(deps)
+  await eventually(() => isSettled(deps, ids))
+  expect(await documentOf(deps, ids[0]!)).toMatchObject({ status: 'ready', error: null, attempts: 15 })
+})
+
+it('a collection of many documents is hidden at once and deleted to the end, by the request and the workers', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const { collectionId, ids } = await attach(deps, 150)
+  await deleteCollection(deps, context, collectionId)
+  await expect(documentOf(deps, ids.at(-1)!)).rejects.toMatchObject({ code: 'not_found' })
+  await using _process = startWork(deps)
+  await eventually(async () => (await deps.store.collections.findOne({ _id: collectionId })) === null)
+  expect(await deps.store.documents.findOne({ collectionId })).toBeNull()
+  expect(await usageOf(deps.store, principal.organizationId)).toMatchObject({ vectors: 0, chunks: {}, marks: {} })
+})
+
+it('makes the leases of an earlier process due, and leaves jobs that wait for another time', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const { ids } = await attach(deps, 45)
+  const later = new Date(systemClock.now().getTime() + LEASE_MS)
+  const waiting = ids.at(-1)!
+  await deps.store.documents.findOneAndUpdate({ _id: waiting }, { $set: { 'job.dueAt': later } })
+  for (const id of ids.slice(0, -1)) expect(await claimJob(deps.store.documents, systemClock, id)).not.toBeNull()
+  for (const id of ids) expect(await claimJob(deps.store.documents, systemClock, id)).toBeNull()
+  await releaseAllLeases(deps.store.documents, systemClock)
+  for (const id of ids.slice(0, -1)) expect((await documentOf(deps, id)).job).toMatchObject({ lease: null })
+  expect((await documentOf(deps, waiting)).job!.dueAt).toEqual(later)
+})
+
+it('a job is claimed by one of many, and renewed by its holder only', async () => {
+  const deps = depsOn(newWorld())
+  const { ids } = await attach(deps, 3)
+  const processes = Array.from({ length: 10 }, () => new FairJobs(deps.store.documents, new FairPlaces(4), systemClock))
+  const claims = await Promise.all(processes.map((jobs) => jobs.claim()))
+  const claimed = claims.flatMap((claim) => (claim ? [claim.record] : []))
+  expect(claimed.map(({ _id }) => _id).sort()).toEqual(ids.toSorted())
+  expect(await renewLease(deps.store.documents, systemClock, claimed[0]!)).toBe(true)
+  const { job } = claimed[1]!
+  expect(await renewLease(deps.store.documents, systemClock, { ...claimed[0]!, job: job! })).toBe(false)
+})
+
+it('runs a suspect alone only until it has got on', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const { collectionId, ids } = await attach(deps, 2)
+  const file = await uploadFile(deps, context, { name: 'long.txt', contentBase64: base64(paragraphs(40, 'long')) })
+  const suspect = (await createDocument(deps, context, { collectionId, fileId: file._id })).document._id
+  await deps.store.documents.findOneAndUpdate({ _id: suspect }, { $set: { 'job.starts': 2, 'job.dueAt': new Date(0) } })
+  const held = Promise.withResolvers<void>()
+  let suspectBatches = 0
+  const { inference } = world
+  const embed = inference.embedPassages.bind(inference)
+  inference.embedPassages = async (asked) => {
+    if (asked.texts.some((text) => text.includes('long')) && ++suspectBatches === 2) await held.promise
+    return embed(asked)
+  }
+  await using _working = startWork(deps)
+  await eventually(async () => suspectBatches === 2 && (await isSettled(deps, ids)))
+  expect((await documentOf(deps, suspect)).status).toBe('processing')
+  held.resolve()
+  await eventually(() => isSettled(deps, [suspect]))
+  expect((await documentOf(deps, suspect)).status).toBe('ready')
+})

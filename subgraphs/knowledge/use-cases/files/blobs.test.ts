@@ -1,0 +1,149 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import {
+  base64,
+  Crash,
+  codeOf,
+  contextOf,
+  depsOn,
+  Life,
+  ManualClock,
+  MemoryBlobStore,
+  principal,
+  type World,
+} from '../../../../test/support/knowledge.ts'
+import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { full } from '../../../../test/support/soak.ts'
+import { usageOf } from '../count-usage.ts'
+import type { Deps } from '../deps.ts'
+import { sweepBlobs } from './blobs.ts'
+import { deleteFile, readFilePiece, uploadFile } from './files.ts'
+
+const context = contextOf()
+const HOUR_MS = 3_600_000
+
+interface FileWorld extends World {
+  readonly blobs: MemoryBlobStore
+  readonly clock: ManualClock
+}
+
+function newWorld(): FileWorld {
+  const unused = {} as never
+  return { documents: new MemoryDocumentStore(), blobs: new MemoryBlobStore(), index: unused, inference: unused, clock: new ManualClock() }
+}
+
+const upload = (deps: Deps, text: string) => uploadFile(deps, context, { name: 'a.txt', contentBase64: base64(text) })
+
+async function filesOf({ store }: Deps) {
+  return store.files.find({ organizationId: principal.organizationId }, { limit: 1_000 })
+}
+
+/** Once the sweep has run: each content that a file has is there, is counted once, and nothing else is. */
+async function expectSettled(world: FileWorld): Promise<void> {
+  const deps = depsOn(world)
+  // Two rounds: what the first releases is looked at again.
+  for (let round = 0; round < 2; round++) {
+    world.clock.ms += HOUR_MS
+    await sweepBlobs(deps)
+  }
+  const files = await filesOf(deps)
+  for (const file of files)
+    expect((await readFilePiece(deps, context, { id: file._id, offset: 0, length: 100 })).bytes).toHaveLength(file.sizeBytes)
+  const contents = new Map(files.map(({ sha256, sizeBytes }) => [sha256, sizeBytes]))
+  expect(world.blobs.keys.size).toBe(contents.size)
+  const { storageBytes } = await usageOf(deps.store, principal.organizationId)
+  expect(storageBytes).toBe([...contents.values()].reduce((sum, size) => sum + size, 0))
+  const blobs = await deps.store.blobs.find({ _id: { $gte: '' } }, { limit: 1_000 })
+  expect(blobs.map(({ _id }) => _id.slice(-64)).sort()).toEqual([...contents.keys()].sort())
+  for (const blob of blobs) {
+    const uses = files.filter(({ sha256 }) => blob._id.endsWith(sha256)).map(({ _id }) => _id)
+    expect(blob).toMatchObject({ referenceCount: uses.length, dying: false })
+    expect(blob.references).toEqual(Object.fromEntries(uses.map((id) => [id, 0])))
+    expect(blob.pendingAt).toBeUndefined()
+  }
+  for (const file of files) await deleteFile(deps, context, file._id)
+  expect(await usageOf(deps.store, principal.organizationId)).toMatchObject({ storageBytes: 0, marks: {} })
+  expect(world.blobs.keys.size).toBe(0)
+  expect(await deps.store.blobs.find({ _id: { $gte: '' } }, { limit: 1_000 })).toEqual([])
+}
+
+it('stores and counts the same content once, and takes it along with its last file', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const [first, second] = await Promise.all([upload(deps, 'same'), upload(deps, 'same'), upload(deps, 'other')])
+  expect((await usageOf(deps.store, principal.organizationId)).storageBytes).toBe(9)
+  await Promise.all([deleteFile(deps, context, first._id), deleteFile(deps, context, second._id)])
+  expect((await usageOf(deps.store, principal.organizationId)).storageBytes).toBe(5)
+  expect(world.blobs.keys.size).toBe(1)
+  await expectSettled(world)
+})
+
+it('ends with one copy of each content and its count, whatever uploads and deletions run in parallel and crash', async () => {
+  const step = fc.record({
+    kind: fc.constantFrom('upload' as const, 'delete' as const, 'sweep' as const),
+    text: fc.constantFrom('one', 'another'),
+    diesAt: fc.oneof(fc.constant(Number.POSITIVE_INFINITY), fc.integer({ min: 1, max: 16 })),
+    effect: fc.constantFrom('failed' as const, 'lost answer' as const),
+  })
+  const acceptable = (reason: unknown) => reason instanceof Crash || ['not_found', 'service_unavailable'].includes(codeOf(reason))
+  await fc.assert(
+    fc.asyncProperty(fc.scheduler(), fc.array(step, { minLength: 1, maxLength: 6 }), async (scheduler, steps) => {
+      const world = newWorld()
+      const there = await upload(depsOn(world), 'one')
+      const run = async ({ kind, text, diesAt, effect }: (typeof steps)[number]) => {
+        const life = new Life(diesAt, effect)
+        life.onCall = () => scheduler.schedule(Promise.resolve())
+        const deps = depsOn(world, life)
+        if (kind === 'upload') await upload(deps, text)
+        else if (kind === 'delete') await deleteFile(deps, context, there._id)
+        else await sweepBlobs(deps)
+      }
+      const results = await scheduler.waitFor(Promise.allSettled(steps.map(run)))
+      for (const result of results) if (result.status === 'rejected' && !acceptable(result.reason)) throw result.reason
+      await expectSettled(world)
+    }),
+    { numRuns: full(5_000) },
+  )
+}, 120_000)
+
+it('counts once what two upload at the same time, also when the later one dies with its mark set', async () => {
+  const world = newWorld()
+  const life = new Life(6)
+  life.onCall = async (call, name) => {
+    if (call !== 5) return
+    expect(name).toBe('usage.findOneAndUpdate')
+    await upload(depsOn(world), 'same')
+  }
+  await upload(depsOn(world), 'other')
+  await expect(upload(depsOn(world, life), 'same')).rejects.toBeInstanceOf(Crash)
+  await expectSettled(world)
+})
+
+it('keeps nothing of an upload that the quota does not cover, and says by how much', async () => {
+  const world = newWorld()
+  const deps = depsOn(world)
+  const small = { ...principal, plan: { ...principal.plan, storageBytes: 5 } }
+  await upload(deps, 'abc')
+  const refused = uploadFile(deps, contextOf(small), { name: 'b.txt', contentBase64: base64('defg') })
+  await expect(refused).rejects.toMatchObject({
+    code: 'storage_quota_exceeded',
+    message: expect.stringMatching(/3 of 5 bytes used, 4 needed/),
+  })
+  // The same content again needs nothing.
+  await uploadFile(deps, contextOf(small), { name: 'c.txt', contentBase64: base64('abc') })
+  await expectSettled(world)
+})
+
+it('refuses an upload that the sweep took for interrupted, rather than to keep a file without bytes', async () => {
+  const world = newWorld()
+  const life = new Life()
+  const deps = depsOn(world, life)
+  life.onCall = async (_call, name) => {
+    if (name !== 'files.insertOne') return
+    world.clock.ms += HOUR_MS
+    await sweepBlobs(depsOn(world))
+  }
+  expect(await upload(deps, 'abc').catch(codeOf)).toBe('service_unavailable')
+  expect(await filesOf(deps)).toEqual([])
+  await expectSettled(world)
+})

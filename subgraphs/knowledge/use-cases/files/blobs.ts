@@ -1,0 +1,134 @@
+import { createHash } from 'node:crypto'
+import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
+import type { Principal } from '../../../common/identity/principal.ts'
+import { DuplicateKey } from '../../../common/ports/document-store.ts'
+import type { BlobRecord, CountedNumber } from '../../domain/records.ts'
+import { type Counted, count, usageOf } from '../count-usage.ts'
+import type { Deps } from '../deps.ts'
+
+type BlobDeps = Pick<Deps, 'store' | 'blobs' | 'clock' | 'ids' | 'log'>
+
+/** An upload or deletion that began longer ago was interrupted: it takes seconds. */
+const STALE_REFERENCE_MS = 10 * 60_000
+const SWEEP_PAGE = 100
+/** A blob of the same content that is being deleted is waited for, and helped with, this often. */
+const MAX_TRIES = 10
+
+/** A blob for a file that is about to be recorded: stored and counted once for all files of this content. Ends with `confirmBlob` or `releaseBlob`. */
+export async function referBlob(deps: BlobDeps, principal: Principal, fileId: string, bytes: Uint8Array): Promise<BlobRecord> {
+  const { organizationId, plan } = principal
+  const blob = await referTo(deps, organizationId, fileId, bytes)
+  if (blob.counted.value > 0 || bytes.length === 0) return blob
+  await deps.blobs.put(blob.bytesKey, bytes)
+  const outcome = await count(deps, countedBlob(deps, blob), bytes.length, plan.storageBytes)
+  if (outcome === 'counted') return blob
+  await releaseBlob(deps, blob._id, fileId)
+  if (outcome === 'lost') throw new ServiceUnavailable('The file storage')
+  const { storageBytes } = await usageOf(deps.store, organizationId)
+  throw new KisError(
+    'storage_quota_exceeded',
+    `The storage quota of the plan does not cover this file: ${storageBytes} of ${plan.storageBytes} bytes used, ${bytes.length} needed.`,
+  )
+}
+
+async function referTo(deps: BlobDeps, organizationId: string, fileId: string, bytes: Uint8Array): Promise<BlobRecord> {
+  const { store, clock, ids } = deps
+  const _id = blobId(organizationId, createHash('sha256').update(bytes).digest('hex'))
+  for (let attempt = 0; attempt < MAX_TRIES; attempt++) {
+    const now = clock.now()
+    const bytesKey = ids('file')
+    try {
+      const blob = await store.blobs.findOneAndUpdate(
+        { _id, dying: false },
+        {
+          $set: { pendingAt: now, [`references.${fileId}`]: now.getTime() },
+          $inc: { referenceCount: 1 },
+          $setOnInsert: { organizationId, sizeBytes: bytes.length, bytesKey, counted: { value: 0, by: bytesKey } },
+        },
+        { upsert: true },
+      )
+      return blob!
+    } catch (error) {
+      if (!(error instanceof DuplicateKey)) throw error
+      const dying = await store.blobs.findOne({ _id, dying: true })
+      if (dying) await removeBlob(deps, dying)
+    }
+  }
+  throw new ServiceUnavailable('The file storage')
+}
+
+/** The file of the reference is recorded. False when the sweep took the upload for interrupted: then the file has no bytes. */
+export async function confirmBlob({ store }: BlobDeps, { _id }: BlobRecord, fileId: string): Promise<boolean> {
+  const reference = `references.${fileId}`
+  return (await store.blobs.findOneAndUpdate({ _id, [reference]: { $gt: 0 } }, { $set: { [reference]: 0 } })) !== null
+}
+
+/** Marks the blob for the sweep before its file is deleted, so that a crash in between leaves nothing behind. */
+export async function expectRelease({ store, clock }: BlobDeps, id: string, fileId: string): Promise<void> {
+  const now = clock.now()
+  const reference = `references.${fileId}`
+  await store.blobs.findOneAndUpdate({ _id: id, [reference]: { $gte: 0 } }, { $set: { pendingAt: now, [reference]: now.getTime() } })
+}
+
+/** Ends one file's reference; the last one takes the bytes and their count along. Repeatable. */
+export async function releaseBlob(deps: BlobDeps, id: string, fileId: string): Promise<void> {
+  const { store, clock } = deps
+  await store.blobs.findOneAndUpdate(
+    { _id: id, [`references.${fileId}`]: { $gte: 0 } },
+    { $unset: { [`references.${fileId}`]: '' }, $inc: { referenceCount: -1 }, $set: { pendingAt: clock.now() } },
+  )
+  await removeUnused(deps, id)
+}
+
+async function removeUnused(deps: BlobDeps, id: string): Promise<void> {
+  const { store } = deps
+  const blob = await store.blobs.findOne({ _id: id })
+  if (!blob || blob.referenceCount > 0) return
+  await count(deps, countedBlob(deps, blob), 0)
+  const dying = await store.blobs.findOneAndUpdate({ _id: id, referenceCount: 0, 'counted.value': 0 }, { $set: { dying: true } })
+  if (dying) await removeBlob(deps, dying)
+}
+
+/** The bytes go before the record that knows where they are. */
+async function removeBlob({ store, blobs }: BlobDeps, { _id, bytesKey }: BlobRecord): Promise<void> {
+  await blobs.delete(bytesKey)
+  await store.blobs.findOneAndDelete({ _id, bytesKey })
+}
+
+/** Finishes what crashes have interrupted: references whose file was never recorded, or is gone. Says whether there may be more. */
+export async function sweepBlobs(deps: BlobDeps): Promise<boolean> {
+  const { store, clock } = deps
+  const staleBefore = clock.now().getTime() - STALE_REFERENCE_MS
+  const pending = await store.blobs.find({ pendingAt: { $lte: new Date(staleBefore) } }, { sort: { pendingAt: 1 }, limit: SWEEP_PAGE })
+  for (const blob of pending) {
+    for (const [fileId, since] of Object.entries(blob.references)) {
+      if (since === 0) continue
+      if (await store.files.findOne({ _id: fileId })) await confirmBlob(deps, blob, fileId)
+      else await releaseBlob(deps, blob._id, fileId)
+    }
+    await count(deps, countedBlob(deps, blob), null)
+    await removeUnused(deps, blob._id)
+    // Whatever began since has set another time.
+    await store.blobs.findOneAndUpdate({ _id: blob._id, pendingAt: blob.pendingAt! }, { $unset: { pendingAt: '' } })
+  }
+  return pending.length === SWEEP_PAGE
+}
+
+export function blobId(organizationId: string, sha256: string): string {
+  return `${organizationId}_${sha256}`
+}
+
+function countedBlob({ store }: BlobDeps, { _id, organizationId }: BlobRecord): Counted {
+  return {
+    organizationId,
+    subject: `blob_${_id.slice(-64)}`,
+    total: 'storageBytes',
+    exclusive: false,
+    current: async () => (await store.blobs.findOne({ _id }))?.counted,
+    write: async (number: CountedNumber, before: CountedNumber) => {
+      // Nothing is uncounted that a new reference needs again.
+      const guard = number.value < before.value ? { referenceCount: 0 } : {}
+      return (await store.blobs.findOneAndUpdate({ _id, 'counted.by': before.by, ...guard }, { $set: { counted: { ...number } } })) !== null
+    },
+  }
+}

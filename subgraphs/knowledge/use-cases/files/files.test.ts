@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest'
+import { contextOf, depsOn, ManualClock, MemoryBlobStore, principal } from '../../../../test/support/knowledge.ts'
+import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { uploadFile } from './files.ts'
+
+/** Just above what an upload may have without a place. */
+const LARGE = Buffer.alloc(1_000_000, 'a').toString('base64')
+
+/** A store that keeps every content waiting until `open`. */
+class GatedBlobs extends MemoryBlobStore {
+  readonly gate = Promise.withResolvers<void>()
+  override async put(...args: Parameters<MemoryBlobStore['put']>): Promise<void> {
+    await this.gate.promise
+    return super.put(...args)
+  }
+}
+
+it('refuses nobody an upload while another organization has many large ones under way, and stores all of them', async () => {
+  const unused = {} as never
+  const blobs = new GatedBlobs()
+  const deps = depsOn({ documents: new MemoryDocumentStore(), blobs, index: unused, inference: unused, clock: new ManualClock() })
+  const plan = { ...principal.plan, maxFileBytes: 10_000_000, storageBytes: 1_000_000_000 }
+  const upload = (organizationId: string, name: string, contentBase64: string) =>
+    uploadFile(deps, contextOf({ ...principal, organizationId, plan }), { name, contentBase64 })
+
+  const many = Array.from({ length: 8 }, (_, i) => upload('org_many', `${i}.txt`, LARGE))
+  const others = [upload('org_other', 'large.txt', LARGE), upload('org_other', 'small.txt', 'YQ==')]
+  blobs.gate.resolve()
+  expect(await Promise.all([...many, ...others].map(async (file) => (await file).name))).toEqual([
+    ...many.map((_, i) => `${i}.txt`),
+    'large.txt',
+    'small.txt',
+  ])
+})

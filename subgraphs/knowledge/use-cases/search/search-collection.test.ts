@@ -1,0 +1,184 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import {
+  base64,
+  contextOf,
+  depsOn,
+  FakeInference,
+  ManualClock,
+  MemoryBlobStore,
+  paragraphs,
+  principal,
+  vectorOf,
+} from '../../../../test/support/knowledge.ts'
+import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { claimJob } from '../../../common/documents/jobs.ts'
+import type { Principal } from '../../../common/identity/principal.ts'
+import { silentLog } from '../../../common/process/log.ts'
+import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
+import { chunkIdOf } from '../../domain/records.ts'
+import { grams, words } from '../../domain/text/text-analysis.ts'
+import type { ChunkIndex, IndexedChunk } from '../../ports/chunk-index.ts'
+import { createCollection } from '../documents/collections.ts'
+import { createDocument } from '../documents/documents.ts'
+import { ingestDocument } from '../documents/ingest-document.ts'
+import { uploadFile } from '../files/files.ts'
+import { searchCollection } from './search-collection.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'kis-search-'))
+let index: ChunkIndex
+beforeAll(async () => {
+  index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
+})
+afterAll(async () => {
+  await index[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function newCollection(through: ChunkIndex = index) {
+  const inference = new FakeInference()
+  const deps = depsOn({
+    documents: new MemoryDocumentStore(),
+    blobs: new MemoryBlobStore(),
+    index: through,
+    inference,
+    clock: new ManualClock(),
+  })
+  const { _id: collectionId } = await createCollection(deps, contextOf(), { code: 'c', name: 'C', embeddingModel: 'embed' })
+  const attach = async (text: string, name = 'a.txt', metadata: Record<string, string> = {}) => {
+    const file = await uploadFile(deps, contextOf(), { name, contentBase64: base64(text) })
+    return (await createDocument(deps, contextOf(), { collectionId, fileId: file._id, metadata })).document._id
+  }
+  const ingested = async (...args: Parameters<typeof attach>) => {
+    const id = await attach(...args)
+    const leased = await claimJob(deps.store.documents, deps.clock, id)
+    await ingestDocument(deps, leased!, new AbortController().signal)
+    return id
+  }
+  const search = async (query: string, more: Partial<Parameters<typeof searchCollection>[2]> = {}, caller: Principal = principal) => {
+    const asked = { collectionId, query, limit: 10, mode: 'hybrid', filter: null, ...more } as const
+    return (await searchCollection(deps, contextOf(caller), asked)).hits
+  }
+  return { deps, inference, collectionId, attach, ingested, search }
+}
+
+/** Chunks that only the index knows. */
+async function indexed(collectionId: string, documentId: string, generation: string, texts: readonly string[]): Promise<void> {
+  const chunks = texts.map(
+    (text, ordinal): IndexedChunk => ({
+      chunkId: chunkIdOf(documentId, generation, ordinal),
+      ordinal,
+      text,
+      headingPath: [],
+      context: '',
+      pageStart: null,
+      pageEnd: null,
+      charStart: 0,
+      charEnd: text.length,
+      language: 'en',
+      vector: vectorOf(text),
+      words: words(text),
+      grams: grams(text),
+    }),
+  )
+  await index.put({ organizationId: principal.organizationId, collectionId, documentId, generation, attributes: {} }, chunks)
+}
+
+const modes = ['hybrid', 'vector', 'lexical'] as const
+
+it('gives no chunk of a document that is in process, hidden, of an earlier generation, or unknown', async () => {
+  const { deps, collectionId, attach, ingested, search } = await newCollection()
+  const ready = await ingested('The harbour of Sur was rebuilt.')
+  const waiting = await attach('The harbour of Muscat.', 'b.txt')
+  const hidden = await ingested('The harbour of Salalah.', 'c.txt')
+  await deps.store.documents.findOneAndUpdate({ _id: hidden }, { $set: { listed: false } })
+  await indexed(collectionId, waiting, 'g1', ['The harbour harbour harbour.'])
+  await indexed(collectionId, ready, 'g0', ['The harbour as it was.'])
+  await indexed(collectionId, `doc_${'0'.repeat(32)}`, 'g1', ['The harbour of nobody.'])
+  for (const mode of modes) {
+    const hits = await search('harbour', { mode })
+    expect(hits.map(({ document }) => document._id)).toEqual([ready])
+    expect(hits[0]!.chunk.text).toBe('The harbour of Sur was rebuilt.')
+  }
+})
+
+it('gives no chunk of another organization, even if the index does', async () => {
+  const other = await newCollection()
+  await other.ingested('The harbour of others.')
+  const leaks: Partial<ChunkIndex> = {
+    search: (query, signal) => index.search({ ...query, collectionId: other.collectionId }, signal),
+    get: (_own, ids) => index.get(other.collectionId, ids),
+  }
+  const leaking = new Proxy(index, {
+    get: (target, key: keyof ChunkIndex) => leaks[key] ?? (target[key] as (...args: never) => unknown).bind(target),
+  })
+  const { search, deps } = await newCollection(leaking)
+  // The foreign document is even in the same store.
+  for (const document of await other.deps.store.documents.find({ collectionId: other.collectionId, listed: true }, { limit: 10 }))
+    await deps.store.documents.insertOne({ ...document, organizationId: 'org_2' })
+  for (const mode of modes) expect(await search('harbour', { mode })).toEqual([])
+})
+
+it('finds ready documents behind one in process that holds all the places', async () => {
+  const { collectionId, attach, ingested, search } = await newCollection()
+  const ready = await ingested('The harbour of Sur was rebuilt after a storm in the year of the flood.')
+  const waiting = await attach('Being read.', 'b.txt')
+  await indexed(
+    collectionId,
+    waiting,
+    'g1',
+    Array.from({ length: 250 }, (_, i) => `harbour harbour ${i}`),
+  )
+  for (const mode of modes) expect((await search('harbour', { mode })).map(({ document }) => document._id)).toEqual([ready])
+})
+
+it('gives the best first, with the ranks of the legs that the mode has', async () => {
+  const { ingested, search, inference } = await newCollection()
+  await ingested(`${paragraphs(3, 'kiln')}\n\n${'harbour kiln0x1 '.repeat(65)}`)
+  const legs = { hybrid: [true, true], vector: [false, true], lexical: [true, false] } as const
+  for (const mode of modes) {
+    const hits = await search('harbour', { mode })
+    const scores = hits.map(({ ranked }) => ranked.score)
+    expect(scores).toEqual(scores.toSorted((a, b) => b - a))
+    expect(hits[0]!.chunk.text).toContain('harbour')
+    expect([hits[0]!.ranked.lexicalRank !== null, hits[0]!.ranked.vectorRank !== null]).toEqual(legs[mode])
+  }
+  expect(await search('harbour', { limit: 1 })).toHaveLength(1)
+  inference.embedQuery = async () => {
+    throw new Error('no query is embedded for a search by words')
+  }
+  expect(await search('harbour', { mode: 'lexical' })).not.toEqual([])
+})
+
+it('filters by the facts of the file and by metadata', async () => {
+  const { ingested, search } = await newCollection()
+  const first = await ingested('The harbour of Sur.', 'first.txt', { year: '1931' })
+  const second = await ingested('The harbour of Muscat.', 'second.txt')
+  const found = async (filter: unknown) => (await search('harbour', { filter })).map(({ document }) => document._id)
+  expect(await found({ file_name: 'second.txt' })).toEqual([second])
+  expect(await found({ 'metadata.year': '1931' })).toEqual([first])
+  expect(await found({ op: 'not', filter: { document_id: first } })).toEqual([second])
+  expect(await found({ language: 'ar' })).toEqual([])
+})
+
+it('refuses a key that may not use the model, in every mode, and a foreign collection', async () => {
+  const { ingested, search } = await newCollection()
+  await ingested('The harbour of Sur.')
+  for (const mode of modes) {
+    await expect(search('harbour', { mode }, { ...principal, modelAllowlist: ['other'] })).rejects.toMatchObject({
+      code: 'model_not_found',
+    })
+    await expect(search('harbour', { mode }, { ...principal, organizationId: 'org_2' })).rejects.toMatchObject({ code: 'not_found' })
+  }
+})
+
+it('refuses a query without anything in it and a limit out of range', async () => {
+  const { search } = await newCollection()
+  for (const query of ['', '  ', 'ـــ'])
+    await expect(search(query)).rejects.toMatchObject({ code: 'invalid_request', param: 'input.query' })
+  await expect(search('x'.repeat(8_193))).rejects.toMatchObject({ code: 'string_above_max_length' })
+  await expect(search('x', { limit: 0 })).rejects.toMatchObject({ code: 'integer_below_min_value' })
+  await expect(search('x', { limit: 51 })).rejects.toMatchObject({ code: 'integer_above_max_value' })
+})

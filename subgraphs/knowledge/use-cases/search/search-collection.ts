@@ -1,0 +1,123 @@
+import { KisError, ModelNotFound } from '../../../common/errors.ts'
+import { type Principal, requireScope } from '../../../common/identity/principal.ts'
+import type { LinkContext } from '../../../common/link/link.ts'
+import type { CollectionRecord, DocumentRecord } from '../../domain/records.ts'
+import { fuse, type RankedChunk, type SearchMode } from '../../domain/search/fuse.ts'
+import { parseSearchFilter } from '../../domain/search/parse-search-filter.ts'
+import type { SearchFilter } from '../../domain/search/search-filter.ts'
+import { normaliseForEmbedding, queryTerms } from '../../domain/text/text-analysis.ts'
+import type { StoredChunk } from '../../ports/chunk-index.ts'
+import type { CallContext } from '../../ports/inference.ts'
+import type { Deps } from '../deps.ts'
+import { getCollection } from '../documents/collections.ts'
+
+/** Candidates of each leg: enough for fusion to find what both legs know, few enough to score one by one. */
+const CANDIDATES = 100
+/** Documents in process that a search looks past when they hold the places of ready ones; two workers have one each, most of the time. */
+const MAX_PASSED = 8
+const MAX_QUERY = 8_192
+const MAX_LIMIT = 50
+
+export interface SearchHit {
+  readonly chunk: StoredChunk
+  readonly document: DocumentRecord
+  readonly ranked: RankedChunk
+}
+
+export interface SearchAnswer {
+  readonly hits: readonly SearchHit[]
+  /** Nano-USD that the embedding of the query was charged. */
+  readonly cost: bigint
+}
+
+/**
+ * The most relevant chunks, best first. Every candidate is checked against the primary store before it is ranked: the index may know
+ * chunks of documents that are deleted, replaced or not ready.
+ * @throws {KisError} `model_not_found`: the key may not use the collection's model; `insufficient_quota`; `service_unavailable`.
+ */
+export async function searchCollection(
+  deps: Deps,
+  context: LinkContext & Pick<CallContext, 'runHoldId' | 'step'>,
+  input: {
+    readonly collectionId: string
+    readonly query: string
+    readonly limit: number
+    readonly mode: SearchMode
+    readonly filter: unknown
+  },
+): Promise<SearchAnswer> {
+  const { store, index, inference } = deps
+  const principal = requireScope(context.caller, 'knowledge:read')
+  const { query, limit, mode } = input
+  const text = normaliseForEmbedding(query)
+  if (text.trim() === '') throw new KisError('invalid_request', 'The query must not be empty.', { param: 'input.query' })
+  if (query.length > MAX_QUERY)
+    throw new KisError('string_above_max_length', `A query has at most ${MAX_QUERY} characters.`, { param: 'input.query' })
+  if (limit < 1) throw new KisError('integer_below_min_value', 'The limit is at least 1.', { param: 'input.limit' })
+  if (limit > MAX_LIMIT) throw new KisError('integer_above_max_value', `The limit is at most ${MAX_LIMIT}.`, { param: 'input.limit' })
+  const filter = parseSearchFilter(input.filter ?? null)
+  const collection = await getCollection(store, principal.organizationId, input.collectionId)
+  requireModel(principal, collection)
+
+  const caller = { ...context, caller: principal }
+  const [model, embedded] =
+    mode === 'lexical'
+      ? [null, null]
+      : await Promise.all([
+          inference.embeddingModel(collection.embeddingModel, caller),
+          inference.embedQuery(collection.embeddingModel, text, caller),
+        ])
+  const { vector, cost } = embedded ?? { vector: null, cost: 0n }
+  const terms = mode === 'vector' ? { words: [], grams: [] } : queryTerms(query)
+  const findLive = async (filter: SearchFilter | null) => {
+    const asked = { collectionId: collection._id, vector, ...terms, candidates: CANDIDATES, filter }
+    const candidates = await index.search(asked, context.signal)
+    const ids = [...new Set(candidates.map(({ documentId }) => documentId))]
+    const documents = await readyDocuments(deps, collection, ids)
+    const live = candidates.filter(({ documentId, generation }) => documents.get(documentId)?.liveGeneration === generation)
+    return { documents, live, unready: ids.filter((id) => !documents.has(id)) }
+  }
+  let found = await findLive(filter)
+  // A document that is being ingested may hold all the places of the ready ones.
+  const passed: string[] = []
+  while (found.live.length < limit && found.unready.length > 0 && passed.length < MAX_PASSED) {
+    passed.push(...found.unready.slice(0, MAX_PASSED - passed.length))
+    found = await findLive(without(passed, filter))
+  }
+  const { documents, live } = found
+  const ranked = fuse(live, { spread: model?.cosineSpread ?? null, mode, limit })
+  const chunks = new Map(
+    (
+      await index.get(
+        collection._id,
+        ranked.map(({ chunkId }) => chunkId),
+      )
+    ).map((chunk) => [chunk.chunkId, chunk]),
+  )
+  const hits = ranked.flatMap((rank) => {
+    const chunk = chunks.get(rank.chunkId)
+    return chunk ? [{ chunk, document: documents.get(chunk.documentId)!, ranked: rank }] : []
+  })
+  return { hits, cost }
+}
+
+function without(documentIds: readonly string[], filter: SearchFilter | null): SearchFilter {
+  const others: SearchFilter = { op: 'not', filter: { op: 'in', field: 'document_id', values: documentIds } }
+  return filter ? { op: 'and', filters: [filter, others] } : others
+}
+
+/** The same answer for every mode: also words alone are the collection's content. */
+function requireModel({ modelAllowlist }: Principal, { embeddingModel }: CollectionRecord): void {
+  if (modelAllowlist !== null && !modelAllowlist.includes(embeddingModel)) throw new ModelNotFound(embeddingModel, 'collection')
+}
+
+async function readyDocuments(
+  { store }: Deps,
+  { _id: collectionId, organizationId }: CollectionRecord,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, DocumentRecord>> {
+  if (ids.length === 0) return new Map()
+  const filter = { _id: { $in: ids }, collectionId, organizationId, listed: true, status: 'ready' }
+  const documents = await store.documents.find(filter, { limit: ids.length })
+  return new Map(documents.map((document) => [document._id, document]))
+}

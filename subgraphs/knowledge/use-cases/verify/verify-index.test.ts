@@ -1,0 +1,335 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, it } from 'vitest'
+import {
+  base64,
+  codeOf,
+  contextOf,
+  DIMENSIONS,
+  depsOn,
+  FakeInference,
+  Life,
+  ManualClock,
+  MemoryBlobStore,
+  paragraphs,
+  principal,
+  vectorOf,
+  type World,
+} from '../../../../test/support/knowledge.ts'
+import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import { claimJob } from '../../../common/documents/jobs.ts'
+import { KisError } from '../../../common/errors.ts'
+import type { Principal } from '../../../common/identity/principal.ts'
+import { silentLog } from '../../../common/process/log.ts'
+import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
+import { chunkIdOf, type DocumentRecord, newJob } from '../../domain/records.ts'
+import type { ChunkIndex } from '../../ports/chunk-index.ts'
+import type { CallContext } from '../../ports/inference.ts'
+import type { Deps } from '../deps.ts'
+import { createCollection } from '../documents/collections.ts'
+import { createDocument, deleteDocument, getDocument } from '../documents/documents.ts'
+import { ingestDocument } from '../documents/ingest-document.ts'
+import { uploadFile } from '../files/files.ts'
+import { searchCollection } from '../search/search-collection.ts'
+import { type IndexFinding, type IndexVerification, verifyIndex } from './verify-index.ts'
+
+const operator: Principal = {
+  ...principal,
+  organizationId: 'org_operator',
+  apiKeyId: 'key_operator',
+  ancestors: ['key_first'],
+  scopes: ['admin', 'operator'],
+}
+const context = contextOf()
+const live = () => new AbortController().signal
+const folder = mkdtempSync(join(tmpdir(), 'kis-verify-'))
+const opened: ChunkIndex[] = []
+afterAll(async () => {
+  for (const index of opened) await index[Symbol.asyncDispose]()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+/** Who asked for embeddings, beside what the fake does. */
+class WatchedInference extends FakeInference {
+  readonly callers: Principal[] = []
+  override async embedPassages(input: Parameters<FakeInference['embedPassages']>[0], context?: CallContext) {
+    this.callers.push(context!.caller)
+    return super.embedPassages(input)
+  }
+}
+
+async function newWorld() {
+  const index = await openSqliteChunkIndex({ file: join(folder, `${opened.length}.sqlite`), log: silentLog })
+  opened.push(index)
+  const inference = new WatchedInference()
+  const accounts = { principalOf: async (organizationId: string) => (organizationId === operator.organizationId ? operator : principal) }
+  const world: World = {
+    documents: new MemoryDocumentStore(),
+    blobs: new MemoryBlobStore(),
+    index,
+    inference,
+    accounts,
+    clock: new ManualClock(),
+  }
+  const deps = depsOn(world)
+  const { _id: collectionId, organizationId } = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
+  const attach = async (text: string, name: string) => {
+    const file = await uploadFile(deps, context, { name, contentBase64: base64(text) })
+    return (await createDocument(deps, context, { collectionId, fileId: file._id })).document._id
+  }
+  const ingest = async (id: string) => ingestDocument(deps, (await claimJob(deps.store.documents, deps.clock, id))!, live())
+  const add = async (text: string, name = 'a.txt') => {
+    const id = await attach(text, name)
+    await ingest(id)
+    return id
+  }
+  /** Chunks behind the service's back. */
+  const put = (documentId: string, generation: string, chunks: number, collection = collectionId) =>
+    index.put(
+      { organizationId, collectionId: collection, documentId, generation, attributes: {} },
+      Array.from({ length: chunks }, (_, ordinal) => chunkOf(documentId, generation, ordinal)),
+    )
+  const record = (id: string) => getDocument(deps.store, organizationId, id)
+  return { world, deps, index, inference, collectionId, organizationId, attach, ingest, add, put, record }
+}
+
+function chunkOf(documentId: string, generation: string, ordinal: number) {
+  return {
+    chunkId: chunkIdOf(documentId, generation, ordinal),
+    ordinal,
+    text: 'harbour',
+    headingPath: [],
+    context: '',
+    pageStart: null,
+    pageEnd: null,
+    charStart: 0,
+    charEnd: 7,
+    language: 'en',
+    vector: vectorOf('harbour'),
+    words: ['harbour'],
+    grams: [],
+  }
+}
+
+/** Every page, as the operator's tool goes through them. */
+async function verify(deps: Deps, { repair = false, collectionId }: { repair?: boolean; collectionId?: string } = {}) {
+  const findings: IndexFinding[] = []
+  const total = { collections: 0, documents: 0, chunks: 0, pages: 0 }
+  let after: string | null = null
+  do {
+    const page: IndexVerification = await verifyIndex(deps, contextOf(operator), { repair, after, ...(collectionId && { collectionId }) })
+    findings.push(...page.findings)
+    total.collections += page.collections
+    total.documents += page.documents
+    total.chunks += page.chunks
+    total.pages++
+    after = page.next
+  } while (after !== null)
+  return { findings, ...total }
+}
+
+const shortly = ({ findings }: { readonly findings: readonly IndexFinding[] }) =>
+  findings.map(({ kind, documentId, generation, expected, found }) => [kind, documentId, generation, expected, found])
+
+it('finds nothing where nothing is wrong, and counts what it has looked at', async () => {
+  const { deps, add } = await newWorld()
+  await add(paragraphs(3))
+  await add(paragraphs(2, 'other'), 'b.txt')
+  expect(await verify(deps)).toMatchObject({ findings: [], collections: 1, documents: 2, chunks: 5 })
+})
+
+it('looks at every document once, however many there are, and finds each difference among them', async () => {
+  const { deps, collectionId, put, add, record } = await newWorld()
+  const { _id: _, job: _job, ...ready } = { ...(await record(await add('harbour'))), attachKey: 'x' }
+  const ids = Array.from({ length: 330 }, (_, i) => `doc_${i.toString(16).padStart(32, '0')}`)
+  for (const [i, id] of ids.entries()) {
+    await deps.store.documents.insertOne({ ...ready, _id: id, attachKey: id, liveGeneration: 'g2', generation: 2 })
+    if (i % 10 !== 3) await put(id, 'g2', 1)
+    if (i % 3 === 0) await put(id, 'g1', 2)
+    if (i % 50 === 7) await put(id.replace('doc_0', 'doc_1'), 'g1', 1)
+  }
+  const { findings, documents } = await verify(deps, { collectionId })
+  expect(documents).toBe(331)
+  const of = (kind: string) => findings.filter((finding) => finding.kind === kind).map(({ documentId }) => documentId)
+  expect(of('missing')).toEqual(ids.filter((_, i) => i % 10 === 3))
+  expect(of('extra').sort()).toEqual([
+    ...ids.filter((_, i) => i % 3 === 0),
+    ...ids.filter((_, i) => i % 50 === 7).map((id) => id.replace('doc_0', 'doc_1')),
+  ])
+  expect(findings).toHaveLength(of('missing').length + of('extra').length)
+})
+
+it('says of each document what the index lacks and what it has too much', async () => {
+  const { deps, index, collectionId, add, put } = await newWorld()
+  const lost = await add(paragraphs(3))
+  const partly = await add(paragraphs(4, 'part'), 'b.txt')
+  const older = await add(paragraphs(2, 'older'), 'c.txt')
+  const failed = await add('%corrupt', 'd.txt')
+  const gone = `doc_${'0'.repeat(32)}`
+  await index.deleteDocument(collectionId, lost)
+  await index.deleteDocument(collectionId, partly)
+  await put(partly, 'g1', 3)
+  await put(older, 'g0', 2)
+  await put(failed, 'g1', 1)
+  await put(gone, 'g7', 1)
+  const expected = [
+    ['extra', gone, 'g7', 0, 1],
+    ['extra', older, 'g0', 0, 2],
+    ['extra', failed, 'g1', 0, 1],
+    ['missing', lost, 'g1', 3, 0],
+    ['incomplete', partly, 'g1', 4, 3],
+  ]
+  expect(shortly(await verify(deps))).toEqual(expected)
+  expect(shortly(await verify(deps, { collectionId }))).toEqual(expected)
+})
+
+it('finds collections that only one side knows', async () => {
+  const { deps, index, collectionId, put } = await newWorld()
+  const foreign = `col_${'0'.repeat(32)}`
+  await index.createCollection({ organizationId: 'org_1', collectionId: foreign, dimensions: DIMENSIONS })
+  expect((await verify(deps)).findings).toEqual([])
+  await put('doc_x', 'g1', 2, foreign)
+  await index.dropCollection(collectionId)
+  const { findings } = await verify(deps, { repair: true })
+  expect(findings.map(({ kind, collectionId, documentId, found, repaired }) => [kind, collectionId, documentId, found, repaired])).toEqual([
+    ['missing', collectionId, null, null, true],
+    ['extra', foreign, null, 2, true],
+  ])
+  expect((await verify(deps)).findings).toEqual([])
+  expect([await index.hasCollection(collectionId), await index.hasCollection(foreign)]).toEqual([true, false])
+})
+
+it('takes nothing for a difference that is under way', async () => {
+  const { deps, index, collectionId, attach, add, put } = await newWorld()
+  const queued = await attach(paragraphs(3), 'a.txt')
+  await put(queued, 'g1', 2)
+  const hidden = await add(paragraphs(2, 'hidden'), 'b.txt')
+  await deps.store.documents.findOneAndUpdate(
+    { _id: hidden },
+    { $set: { listed: false, job: { ...newJob('delete', principal.organizationId, new Date(0)) } } },
+  )
+  const dropped = await createCollection(deps, context, { code: 'd', name: 'D', embeddingModel: 'embed' })
+  await deps.store.collections.findOneAndUpdate({ _id: dropped._id }, { $set: { listed: false } })
+  await put('doc_y', 'g1', 1, dropped._id)
+  expect(await verify(deps, { repair: true })).toMatchObject({ findings: [], collections: 1, documents: 1 })
+  expect(await index.ordinals(collectionId, queued, 'g1')).toEqual([0, 1])
+})
+
+it('takes nothing for missing that became ready, or was deleted, after it had read the index', async () => {
+  const { world, deps, attach, ingest, add, index, collectionId } = await newWorld()
+  const late = await attach(paragraphs(2), 'a.txt')
+  const doomed = await add(paragraphs(2, 'doomed'), 'b.txt')
+  await index.deleteDocument(collectionId, doomed)
+  const life = new Life()
+  life.onCall = async (_, name) => {
+    if (name === 'documents.find' && (await deps.store.documents.findOne({ _id: late }))?.status === 'queued') await ingest(late)
+    if (name === 'index.ordinals' && (await deps.store.documents.findOne({ _id: doomed }))) await deleteDocument(deps, context, doomed)
+  }
+  expect((await verify(depsOn(world, life), { repair: true })).findings).toEqual([])
+})
+
+it('repairs to nothing missing and nothing extra, at the expense of whoever asked for it and by the rules of the owner', async () => {
+  const { deps, index, inference, collectionId, add, put, ingest, record } = await newWorld()
+  const kept = await add(paragraphs(2, 'kept'), 'k.txt')
+  const lost = await add(paragraphs(3), 'a.txt')
+  const gone = `doc_${'0'.repeat(32)}`
+  await index.deleteDocument(collectionId, lost)
+  await deps.blobs.deleteAll(`${lost}_g1_`)
+  await put(gone, 'g1', 1)
+  const paidBefore = inference.callers.length
+  const found = async () => {
+    const { hits } = await searchCollection(deps, context, { collectionId, query: 'matter0x1', limit: 10, mode: 'lexical', filter: null })
+    return hits.some(({ document }) => document._id === lost)
+  }
+
+  const { findings } = await verify(deps, { repair: true })
+  expect(findings.map(({ kind, documentId, repaired }) => [kind, documentId, repaired])).toEqual([
+    ['extra', gone, true],
+    ['missing', lost, true],
+  ])
+  expect(await index.listGenerations(collectionId, '', 10)).toMatchObject([{ documentId: kept }])
+  expect(shortly(await verify(deps, { repair: true }))).toEqual([['repairing', lost, 'g1', 3, null]])
+  expect(await found()).toBe(false)
+
+  await ingest(lost)
+  expect(await verify(deps)).toMatchObject({ findings: [], chunks: 5 })
+  expect(await found()).toBe(true)
+  expect(await record(lost)).toMatchObject({ status: 'ready', liveGeneration: 'g2', chunkCount: 3 })
+  expect(await record(lost)).not.toHaveProperty('payer')
+  expect([...new Set(inference.embedded.values())].sort()).toEqual([1, 2])
+  const { organizationId, apiKeyId, ancestors } = operator
+  expect(inference.callers.slice(0, paidBefore)).toEqual(Array(paidBefore).fill(principal))
+  expect(inference.callers.slice(paidBefore)).toEqual([{ ...principal, organizationId, apiKeyId, ancestors }])
+})
+
+it('puts back what is kept of documents, without an embedding, a bounded number of passages a page', async () => {
+  const { deps, index, inference, collectionId, add, record } = await newWorld()
+  const lost = await add(paragraphs(35), 'a.txt')
+  const cut = await add(paragraphs(3, 'cut'), 'b.txt')
+  const before = await index.get(collectionId, [`${lost.replace('doc_', 'chunk_')}_g1_34`])
+  await index.deleteDocument(collectionId, lost)
+  await index.deleteDocument(collectionId, cut)
+  await deps.blobs.deleteAll(`${cut}_g1_`)
+  const paidBefore = inference.callers.length
+  const { findings } = await verify(deps, { repair: true })
+  expect(findings).toMatchObject([
+    { documentId: lost, repaired: true, restored: true },
+    { documentId: cut, repaired: true },
+  ])
+  expect(findings[1]).not.toHaveProperty('restored')
+  expect(inference.callers).toHaveLength(paidBefore)
+  expect(await record(lost)).toMatchObject({ status: 'ready', liveGeneration: 'g1', chunkCount: 35 })
+  expect(await index.listGenerations(collectionId, '', 10)).toMatchObject([{ documentId: lost, chunks: 35, lastOrdinal: 34 }])
+  expect(await index.get(collectionId, [`${lost.replace('doc_', 'chunk_')}_g1_34`])).toEqual(before)
+  const search = { collectionId, query: 'matter34x1', limit: 10, mode: 'hybrid', filter: null } as const
+  expect((await searchCollection(deps, context, search)).hits[0]?.document._id).toBe(lost)
+})
+
+it('puts back into the queue what a repair has failed on, and nothing else that has failed', async () => {
+  const { deps, index, inference, collectionId, add, ingest, record } = await newWorld()
+  const lost = await add(paragraphs(2))
+  await add('%corrupt', 'b.txt')
+  await index.deleteDocument(collectionId, lost)
+  await deps.blobs.deleteAll(`${lost}_g1_`)
+  await verify(deps, { repair: true })
+  inference.beforeBatch = () => {
+    throw new KisError('insufficient_quota', 'The wallet is empty.')
+  }
+  await ingest(lost)
+  expect((await record(lost)).status).toBe('failed')
+  expect(shortly(await verify(deps))).toEqual([['missing', lost, null, null, 0]])
+  inference.beforeBatch = () => {}
+  await verify(deps, { repair: true })
+  await ingest(lost)
+  expect((await verify(deps)).findings).toEqual([])
+  expect((await record(lost)).liveGeneration).toBe('g3')
+})
+
+it('changes nothing of a document that has changed since it was looked at', async () => {
+  const { world, deps, index, collectionId, add, record } = await newWorld()
+  const lost = await add(paragraphs(2))
+  await index.deleteDocument(collectionId, lost)
+  await deps.blobs.deleteAll(`${lost}_g1_`)
+  const life = new Life()
+  let before: DocumentRecord | undefined
+  life.onCall = async (_, name) => {
+    if (name !== 'documents.findOneAndUpdate' || before) return
+    before = await record(lost)
+    // Another repair was quicker.
+    await verify(deps, { repair: true })
+  }
+  const { findings } = await verify(depsOn(world, life), { repair: true })
+  expect(findings).toMatchObject([{ kind: 'missing', documentId: lost, repaired: false }])
+  expect((await record(lost)).generation).toBe(before!.generation + 1)
+})
+
+it('is for operators, of collections that are there, and goes by its own cursors', async () => {
+  const { deps } = await newWorld()
+  const refusal = (caller: Principal, more: { after?: string; collectionId?: string } = {}) =>
+    verifyIndex(deps, contextOf(caller), { repair: false, ...more }).then(() => 'none', codeOf)
+  expect(await refusal({ ...principal, scopes: ['admin'] })).toBe('permission_denied')
+  expect(await refusal(operator, { collectionId: 'col_none' })).toBe('not_found')
+  for (const after of ['', 'x', Buffer.from('{"at":"index"}').toString('base64url'), Buffer.from('[]').toString('base64url')])
+    expect(await refusal(operator, { after })).toBe('invalid_request')
+})

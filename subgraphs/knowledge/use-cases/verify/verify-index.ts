@@ -1,0 +1,245 @@
+import { NotFound } from '../../../common/errors.ts'
+import { requireScope } from '../../../common/identity/principal.ts'
+import type { LinkContext } from '../../../common/link/link.ts'
+import { cursorOf, placeOf } from '../../../common/link/place-cursor.ts'
+import { belongs, isInRepair, isWhole } from '../../domain/index-differences.ts'
+import type { CollectionRecord, DocumentRecord } from '../../domain/records.ts'
+import type { IndexedGeneration } from '../../ports/chunk-index.ts'
+import { restoreDocument } from '../chunk-index/kept-passages.ts'
+import type { Deps } from '../deps.ts'
+import { type Payer, requeueDocument } from '../documents/requeue-document.ts'
+
+/** Documents of one page: when the index has lost them all, each costs it a question of its own, some milliseconds. */
+const PAGE = 100
+/** Passages that one page puts back; the next page goes on. Some seconds. */
+const MAX_RESTORED = 4_096
+
+export const FINDING_KINDS = ['missing', 'incomplete', 'extra', 'repairing'] as const
+export type FindingKind = (typeof FINDING_KINDS)[number]
+
+/** What the index and the store do not agree on. */
+export interface IndexFinding {
+  readonly kind: FindingKind
+  readonly collectionId: string
+  /** Null: the collection as a whole. */
+  readonly documentId: string | null
+  readonly generation: string | null
+  /** Chunks that should be there and that are; null where nobody knows. */
+  readonly expected: number | null
+  readonly found: number | null
+  /** This call has mended it, or has put the document back into the queue. */
+  readonly repaired: boolean
+  /** The document's passages were put back from what is kept of them: nothing was embedded. */
+  readonly restored?: boolean
+}
+
+export interface IndexVerification {
+  /** Collections of the store that this page begins, documents and chunks that it has looked at. */
+  readonly collections: number
+  readonly documents: number
+  readonly chunks: number
+  readonly findings: readonly IndexFinding[]
+  /** Where the next page begins; null: nothing is left. */
+  readonly next: string | null
+}
+
+type VerifyDeps = Pick<Deps, 'store' | 'blobs' | 'index' | 'clock' | 'events' | 'wake'>
+
+/** First the collections of the store, one after another, by pages of documents; then those that only the index has. */
+type Place =
+  | { readonly at: 'collections'; readonly after: string }
+  | { readonly at: 'documents'; readonly collectionId: string; readonly after: string }
+  | { readonly at: 'index'; readonly after: string }
+
+interface Page extends Omit<IndexVerification, 'next'> {
+  readonly next: Place | null
+}
+
+const NOTHING = { collections: 0, documents: 0, chunks: 0, findings: [] }
+
+/**
+ * Compares one page of the index with the store, over all organizations. What is being ingested or deleted meanwhile is no difference.
+ * With `repair` chunks that belong to nothing are deleted, and chunks that are missing are put back from what is kept of them; documents of which
+ * not all is kept are ingested again at the operator's expense. Repeatable.
+ * @throws {KisError} `permission_denied`; `not_found`: `collectionId` is no collection; `invalid_request`: `after` is no place; `service_unavailable`.
+ */
+export async function verifyIndex(
+  deps: VerifyDeps,
+  context: LinkContext,
+  input: { readonly collectionId?: string | null; readonly repair: boolean; readonly after?: string | null },
+): Promise<IndexVerification> {
+  const { organizationId, apiKeyId } = requireScope(context.caller, 'operator')
+  const repairAs = input.repair ? { organizationId, apiKeyId } : null
+  const only = input.collectionId ?? null
+  const { next, ...page } = await verifyAt(
+    deps,
+    input.after == null ? firstOf(only) : placeOf(input.after, isPlace, 'input.after'),
+    repairAs,
+  )
+  const isOver = next === null || (only !== null && next.at !== 'documents')
+  return { ...page, next: isOver ? null : cursorOf(next) }
+}
+
+function firstOf(only: string | null): Place {
+  return only === null ? { at: 'collections', after: '' } : { at: 'documents', collectionId: only, after: '' }
+}
+
+function isPlace({ at, after, collectionId }: Readonly<Record<string, unknown>>): boolean {
+  if (typeof after !== 'string') return false
+  return at === 'documents' ? typeof collectionId === 'string' : at === 'collections' || at === 'index'
+}
+
+async function verifyAt(deps: VerifyDeps, place: Place, repairAs: Payer | null): Promise<Page> {
+  const { store } = deps
+  switch (place.at) {
+    case 'collections': {
+      const after = place.after === '' ? {} : { _id: { $gt: place.after } }
+      const [collection] = await store.collections.find(after, { sort: { _id: 1 }, limit: 1 })
+      if (!collection) return { ...NOTHING, next: { at: 'index', after: '' } }
+      // One that is being deleted goes by itself.
+      if (!collection.listed) return { ...NOTHING, next: { at: 'collections', after: collection._id } }
+      return verifyDocuments(deps, collection, '', repairAs)
+    }
+    case 'documents': {
+      const collection = await store.collections.findOne({ _id: place.collectionId, listed: true })
+      if (collection) return verifyDocuments(deps, collection, place.after, repairAs)
+      if (place.after === '') throw new NotFound('collection', place.collectionId, 'input.collectionId')
+      return { ...NOTHING, next: { at: 'collections', after: place.collectionId } }
+    }
+    case 'index':
+      return verifyForeign(deps, place.after, repairAs)
+  }
+}
+
+async function verifyDocuments(deps: VerifyDeps, collection: CollectionRecord, after: string, repairAs: Payer | null): Promise<Page> {
+  const { store, index } = deps
+  const collectionId = collection._id
+  const room = after === '' ? await verifyRoom(deps, collection, repairAs !== null) : []
+  // The index first: what it has was in the store before.
+  const indexed = await index.listGenerations(collectionId, after, PAGE)
+  const listed = await store.documents.find(
+    { collectionId, listed: true, ...(after === '' ? {} : { _id: { $gt: after } }) },
+    { sort: { _id: 1 }, limit: PAGE },
+  )
+  // The page ends where both lists are known up to.
+  const ends = [indexed.length === PAGE ? lastWhole(indexed) : null, listed.length === PAGE ? listed.at(-1)!._id : null]
+  const end = ends.reduce((a, b) => (a === null || (b !== null && b < a) ? b : a))
+  const within = (last: string | null) => ({
+    entries: indexed.filter(({ documentId }) => last === null || documentId <= last),
+    documents: listed.filter(({ _id }) => last === null || _id <= last),
+  })
+  const known = within(end)
+  const { gaps, stoppedAt } = await gapsOf(deps, known.documents, known.entries, repairAs)
+  const last = stoppedAt ?? end
+  const { entries, documents } = within(last)
+  return {
+    collections: after === '' ? 1 : 0,
+    documents: documents.length,
+    chunks: entries.reduce((sum, { chunks }) => sum + chunks, 0),
+    findings: [...room, ...(await extras(deps, collectionId, entries, repairAs !== null)), ...gaps],
+    next: last === null ? { at: 'collections', after: collectionId } : { at: 'documents', collectionId, after: last },
+  }
+}
+
+/** The last document before the page's end cuts one off; with more generations than a page holds, that one all the same. */
+function lastWhole(entries: readonly IndexedGeneration[]): string {
+  const cut = entries.at(-1)!.documentId
+  return entries.findLast(({ documentId }) => documentId !== cut)?.documentId ?? cut
+}
+
+async function verifyRoom({ store, index }: VerifyDeps, collection: CollectionRecord, repair: boolean): Promise<readonly IndexFinding[]> {
+  const { _id: collectionId, organizationId, dimensions } = collection
+  if (await index.hasCollection(collectionId)) return []
+  // It may have been deleted since.
+  if (!(await store.collections.findOne({ _id: collectionId, listed: true }))) return []
+  if (repair) await index.createCollection({ organizationId, collectionId, dimensions })
+  return [{ kind: 'missing', collectionId, documentId: null, generation: null, expected: null, found: null, repaired: repair }]
+}
+
+/** Chunks of documents that are gone, or of ingestions that are over. */
+async function extras(
+  { store, index }: VerifyDeps,
+  collectionId: string,
+  entries: readonly IndexedGeneration[],
+  repair: boolean,
+): Promise<readonly IndexFinding[]> {
+  const ids = [...new Set(entries.map(({ documentId }) => documentId))]
+  const found = ids.length === 0 ? [] : await store.documents.find({ _id: { $in: ids }, collectionId }, { limit: ids.length })
+  const documents = new Map(found.map((document) => [document._id, document]))
+  const foreign = entries.filter((entry) => !belongs(documents.get(entry.documentId), entry))
+  if (repair) for (const { documentId, generation } of foreign) await index.deleteGeneration(collectionId, documentId, generation)
+  return foreign.map(({ documentId, generation, chunks }) => ({
+    kind: 'extra',
+    collectionId,
+    documentId,
+    generation,
+    expected: 0,
+    found: chunks,
+    repaired: repair,
+  }))
+}
+
+/** Documents that searches should find and do not, or not all of. `stoppedAt`: the last one looked at, if a repair has done enough for one page. */
+async function gapsOf(
+  deps: VerifyDeps,
+  documents: readonly DocumentRecord[],
+  entries: readonly IndexedGeneration[],
+  repairAs: Payer | null,
+): Promise<{ readonly gaps: readonly IndexFinding[]; readonly stoppedAt: string | null }> {
+  const findings: IndexFinding[] = []
+  let restoredPassages = 0
+  for (const document of documents) {
+    if (restoredPassages >= MAX_RESTORED) return { gaps: findings, stoppedAt: findings.at(-1)!.documentId }
+    const { _id: documentId, collectionId, liveGeneration: generation } = document
+    const described = { collectionId, documentId, generation, expected: document.chunkCount || null }
+    if (isInRepair(document)) {
+      findings.push({ kind: 'repairing', ...described, found: null, repaired: false })
+      continue
+    }
+    const isReady = document.status === 'ready'
+    // A repair that failed has left nothing in the index.
+    if (!isReady && !document.payer) continue
+    const entry = entries.find((entry) => entry.documentId === documentId && entry.generation === generation)
+    if (isReady && isWhole(document, entry)) continue
+    const found = isReady ? await confirmedGap(deps, document) : 0
+    if (found === null) continue
+    const restored = repairAs !== null && isReady && (await restoreDocument(deps, document))
+    if (restored) restoredPassages += document.chunkCount
+    const repaired = restored || (repairAs !== null && (await requeueDocument(deps, document, repairAs)))
+    findings.push({ kind: found === 0 ? 'missing' : 'incomplete', ...described, found, repaired, ...(restored && { restored }) })
+  }
+  return { gaps: findings, stoppedAt: null }
+}
+
+/** How many chunks of a ready document are there; null: all of them, or it is not the same document any more. */
+async function confirmedGap({ store, index }: VerifyDeps, document: DocumentRecord): Promise<number | null> {
+  const { _id, collectionId, liveGeneration } = document
+  // It may have become ready after the index was listed.
+  const ordinals = await index.ordinals(collectionId, _id, liveGeneration!)
+  if (isWhole(document, { chunks: ordinals.length, lastOrdinal: ordinals.at(-1) ?? -1 })) return null
+  const again = await store.documents.findOne({ _id, listed: true, status: 'ready', liveGeneration })
+  return again ? ordinals.length : null
+}
+
+/** Collections of which only the index knows. */
+async function verifyForeign({ store, index }: VerifyDeps, after: string, repairAs: Payer | null): Promise<Page> {
+  const indexed = await index.listCollections(after, PAGE)
+  const ids = indexed.map(({ collectionId }) => collectionId)
+  const known = ids.length === 0 ? [] : await store.collections.find({ _id: { $in: ids } }, { limit: ids.length })
+  const foreign = indexed.filter(({ collectionId }) => !known.some(({ _id }) => _id === collectionId))
+  if (repairAs) for (const { collectionId } of foreign) await index.dropCollection(collectionId)
+  return {
+    ...NOTHING,
+    chunks: foreign.reduce((sum, { chunks }) => sum + chunks, 0),
+    findings: foreign.map(({ collectionId, chunks }) => ({
+      kind: 'extra',
+      collectionId,
+      documentId: null,
+      generation: null,
+      expected: 0,
+      found: chunks,
+      repaired: repairAs !== null,
+    })),
+    next: indexed.length === PAGE ? { at: 'index', after: ids.at(-1)! } : null,
+  }
+}

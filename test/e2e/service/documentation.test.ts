@@ -1,0 +1,230 @@
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { Webhook } from 'standardwebhooks'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { checkCatalog } from '../../../cli/catalog-check.ts'
+import { callerOf, newCollection } from '../../support/client.ts'
+import { wav } from '../../support/data/sound.ts'
+import { type MockEngine, startMockEngine, TRANSCRIPT_DELTAS } from '../../support/engines/mock-engine.ts'
+import { WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
+import { type Service, startEmbedded } from '../../support/processes/service.ts'
+
+const run = promisify(execFile)
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+/** Inside the project, so that `import 'openai'` finds the package. */
+const SCRIPTS = join(ROOT, 'node_modules/.cache/documentation')
+const EXECUTABLE = ['sh', 'js', 'ts', 'graphql', 'json']
+
+/** Every example of the README and the guide: its page, its language, and a text that only this block has. */
+const EXAMPLES = {
+  start: ['README.md', 'sh', 'npm start'],
+  tests: ['README.md', 'sh', 'npm test'],
+  chat: ['README.md', 'sh', '/chat/completions'],
+  openai: ['README.md', 'js', 'import OpenAI'],
+  search: ['docs/guide/search.md', 'sh', 'COLLECTION='],
+  agent: ['docs/guide/agents.md', 'js', "'/agents'"],
+  workflow: ['docs/guide/workflows.md', 'js', "'/workflows'"],
+  messages: ['docs/guide/messages.md', 'js', 'import Anthropic'],
+  responses: ['docs/guide/responses.md', 'js', 'responses.create'],
+  idempotency: ['docs/guide/idempotency.md', 'js', 'order-4711'],
+  quote: ['docs/guide/quotes.md', 'sh', '/quote'],
+  speech: ['docs/guide/speech.md', 'js', 'transcriptions.create'],
+  webhooks: ['docs/guide/events.md', 'sh', '/webhooks'],
+  verifying: ['docs/guide/events.md', 'js', 'standardwebhooks'],
+  mcp: ['docs/guide/mcp.md', 'json', 'mcpServers'],
+  query: ['docs/guide/graphql.md', 'graphql', 'collection(id'],
+} as const satisfies Readonly<Record<string, readonly [page: string, language: string, holding: string]>>
+
+function blocksOf(page: string): readonly { readonly language: string; readonly code: string }[] {
+  const text = readFileSync(join(ROOT, page), 'utf8')
+  return [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```/gm)].map(([, language, code]) => ({ language: language!, code: code! }))
+}
+
+function example(name: keyof typeof EXAMPLES): string {
+  const [page, language, holding] = EXAMPLES[name]
+  const found = blocksOf(page).find((block) => block.language === language && block.code.includes(holding))
+  if (!found) throw new Error(`${page} has no ${language} block with ${holding}`)
+  return found.code
+}
+
+describe('the examples of the documentation', () => {
+  let service: Service
+  let vendor: MockEngine
+  let receiver: WebhookReceiver
+  beforeAll(async () => {
+    vendor = await startMockEngine()
+    receiver = await WebhookReceiver.start()
+    service = await startEmbedded({
+      env: { OPENAI_API_KEY: 'sk-mock', OPENAI_BASE_URL: vendor.url, KIS_EGRESS_ALLOW: receiver.host },
+    })
+  }, 60_000)
+  afterAll(async () => {
+    await service?.close()
+    await receiver?.[Symbol.asyncDispose]()
+    await vendor?.[Symbol.asyncDispose]()
+    rmSync(SCRIPTS, { recursive: true, force: true })
+  })
+
+  const here = (text: string) => text.replace(/kis_live_… +# .*/, service.key).replaceAll('http://127.0.0.1:4000', service.rest)
+
+  /** No rc file of the machine is read: what it has in it is no part of the example. */
+  const shell = async (script: string) => {
+    const { BASH_ENV: _, ...env } = process.env
+    return run('bash', ['--norc', '--noprofile', '-euc', here(script)], { env, timeout: 60_000 })
+  }
+
+  const node = async (name: keyof typeof EXAMPLES, script = example(name)) => {
+    mkdirSync(SCRIPTS, { recursive: true })
+    const file = join(SCRIPTS, `${name}.mjs`)
+    writeFileSync(file, here(script))
+    const { stdout } = await run(process.execPath, [file], { env: { ...process.env, KIS_API_KEY: service.key }, timeout: 60_000 })
+    return stdout
+  }
+
+  it('are all named here', () => {
+    const guide = readdirSync(join(ROOT, 'docs/guide')).map((file) => `docs/guide/${file}`)
+    const blocks = ['README.md', ...guide].flatMap((page) => blocksOf(page).map((block) => ({ page, ...block })))
+    const unnamed = blocks.filter(
+      ({ page, language, code }) =>
+        EXECUTABLE.includes(language) &&
+        !Object.values(EXAMPLES).some(([where, kind, holding]) => where === page && kind === language && code.includes(holding)),
+    )
+    expect(unnamed).toEqual([])
+  })
+
+  it('answer a first question by curl', async () => {
+    const { stdout } = await shell(example('chat'))
+    expect(JSON.parse(stdout).choices[0].message.content).toContain('Lunch is at noon.')
+  })
+
+  it('answer a first question by the official SDK', async () => {
+    const stdout = await node('openai')
+    expect(stdout).toContain("'e5-small-ar-en'")
+    expect(stdout).toContain('[ 384, 384 ]')
+    expect(stdout).toContain('Receipts are due in May.')
+  }, 90_000)
+
+  it('walk through documents and search when pasted into a shell', async () => {
+    const { stdout, stderr } = await shell(example('search'))
+    expect(stderr).toBe('')
+    expect(stdout).toContain('leave.md: ready')
+    expect(stdout).toContain('travel.md: ready')
+    expect(stdout).toContain('ثلاثون يوماً')
+    expect(stdout).toMatch(/“Meals are reimbursed up to 60 dollars a day.” — \[\d\] travel\.md/)
+    expect(stdout).toMatch(/chat_completion extractive 0\.\d+/)
+    expect(stdout.trim().split('\n').at(-1)).toMatch(/^99\.9\d+$/)
+  }, 90_000)
+
+  it('have an agent over two languages that cites what it answers', async () => {
+    const stdout = await node('agent')
+    expect(stdout).toMatch(/ثلاثون يوماً .*\[#\d\]/)
+    expect(stdout).toContain("file_name: 'إجازات.md'")
+    expect(stdout).toMatch(/\[ 'search 0\.\d+', 'model 0\.\d+' \] 0\.\d+/)
+    expect(stdout).toMatch(/60 dollars .*\[#\d\] travel\.md \[ 'travel\.md' \]/)
+  }, 90_000)
+
+  it('have a workflow over the same collection that chooses its way', async () => {
+    const stdout = await node('workflow')
+    expect(stdout).toMatch(/^completed \{/)
+    expect(stdout).toMatch(/For the finance team: .*60 dollars/)
+    expect(stdout).toContain('passages: [ 2, 2 ]')
+    expect(stdout).toMatch(/'find done 0\.\d+',\s+'ask done 0\.\d+',\s+'about done 0',\s+'finance done 0'\s+\] 0\.\d+/)
+  }, 90_000)
+
+  it('work by Anthropic’s SDK', async () => {
+    expect(await node('messages')).toMatch(/Lunch is at noon\..* \d+ end_turn\n/)
+  }, 90_000)
+
+  it('work by the Responses API', async () => {
+    expect(await node('responses')).toMatch(/Lunch is at noon\..* \d+\n/)
+  }, 90_000)
+
+  it('repeat a call under the same key without a second answer', async () => {
+    expect(await node('idempotency')).toMatch(/^true\n.*Lunch is at noon\./)
+  }, 90_000)
+
+  it('quote a call', async () => {
+    const { stdout } = await shell(example('quote'))
+    expect(JSON.parse(stdout)).toMatchObject({ is_covered: true })
+  })
+
+  it('stream a transcription', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'kis-documentation-'))
+    try {
+      const file = join(folder, 'meeting.wav')
+      writeFileSync(file, wav(2.5))
+      expect(await node('speech', example('speech').replace('meeting.wav', file))).toBe(TRANSCRIPT_DELTAS.join(''))
+    } finally {
+      rmSync(folder, { recursive: true, force: true })
+    }
+  })
+
+  it('register a webhook, send it a test event and show what was sent', async () => {
+    const { stdout } = await shell(example('webhooks').replace('https://partner.example/hooks', receiver.at('/hooks').url))
+    expect(stdout).toBe('webhook_delivery\nlist\n')
+  })
+
+  it('verify the message of a webhook', async () => {
+    const secret = `whsec_${Buffer.from('a secret for this test alone').toString('base64')}`
+    const body = JSON.stringify({ type: 'ping', timestamp: new Date().toISOString(), data: {} })
+    const sentAt = new Date()
+    const headers = {
+      'webhook-id': 'evt_1',
+      'webhook-timestamp': `${Math.floor(sentAt.getTime() / 1_000)}`,
+      'webhook-signature': new Webhook(secret).sign('evt_1', sentAt, body),
+    }
+    const use = `\nconsole.log(verify(...${JSON.stringify([secret, body, headers])}).type)`
+    expect(await node('verifying', example('verifying') + use)).toBe('ping\n')
+  })
+
+  it('connect a client of MCP', async () => {
+    const { url, headers } = JSON.parse(here(example('mcp')).replace('<API_KEY>', service.key)).mcpServers.knowledge
+    const client = new Client({ name: 'test', version: '1' })
+    try {
+      await client.connect(
+        new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }) as Parameters<Client['connect']>[0],
+      )
+      expect((await client.listTools()).tools).toBeInstanceOf(Array)
+    } finally {
+      await client.close()
+    }
+  })
+
+  it('query documents, models and money at once', async () => {
+    const caller = callerOf(service, service.key)
+    const { id } = await newCollection(caller)
+    const { data, errors } = await caller.graphql(example('query'), { id })
+    expect(errors).toBeUndefined()
+    expect(data.collection).toMatchObject({ chunkCount: 0, embeddingModel: { id: 'e5-small-ar-en' } })
+  })
+})
+
+describe('the parts of a catalog that the documentation shows', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'kis-documentation-'))
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+  it.each(['docs/guide/speech.md', 'docs/operate/compose.md', 'docs/money.md'])('are read by the service: %s', (page) => {
+    const blocks = blocksOf(page).filter(({ language }) => language === 'yaml')
+    expect(blocks).toHaveLength(1)
+    const { code } = blocks[0]!
+    const priced = `engines: { own: { kind: openai, base_url: "http://own:8000/v1", badge: local } }
+models:
+  - id: own
+    engine: own
+    kind: chat
+    context_window: 1000000
+    max_output_tokens: 10
+    ${code}`
+    const file = join(folder, page.replaceAll('/', '-'))
+    writeFileSync(file, code.startsWith('engines:') ? code : priced)
+    const { code: exit, lines } = checkCatalog(file, {})
+    expect(lines.join('\n')).not.toMatch(/ off/)
+    expect(exit).toBe(0)
+  })
+})

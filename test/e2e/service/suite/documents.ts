@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest'
+import { addDocument, balancedWallet, newCollection, settled } from '../../../support/client.ts'
+import type { Running } from './running.ts'
+
+/** The life of a document and of its collection. */
+export function documents(running: Running): void {
+  it('attaching twice gives one document; an attached file is in use; a deleted document is not found', async () => {
+    const caller = await running.newOrganization()
+    const collection = await newCollection(caller)
+    const document = await addDocument(caller, collection.id, 'tea.txt', 'Green tea is brewed at eighty degrees.')
+    const again = await caller.rest('POST', `/v1/collections/${collection.id}/documents`, { file_id: document.file_id })
+    expect([again.status, again.body.id]).toEqual([200, document.id])
+    expect((await caller.rest('DELETE', `/v1/files/${document.file_id}`)).body.error.code).toBe('in_use')
+    const search = async () => (await caller.rest('POST', `/v1/collections/${collection.id}/search`, { query: 'green tea' })).body.data
+    expect(await search()).toHaveLength(1)
+    expect((await caller.rest('DELETE', `/v1/collections/${collection.id}/documents/${document.id}`)).body).toMatchObject({
+      deleted: true,
+    })
+    expect(await search()).toEqual([])
+    expect((await caller.rest('DELETE', `/v1/files/${document.file_id}`)).status).toBe(200)
+    const { quota } = (await caller.rest('GET', '/v1/organization')).body
+    expect([quota.vectors.used, quota.storage_bytes.used]).toEqual([0, 0])
+  })
+
+  it('a failed document starts again by retry', async () => {
+    const caller = await running.newOrganization({ creditUsd: '0' })
+    const collection = await newCollection(caller)
+    const document = await addDocument(caller, collection.id, 'a.txt', 'Something to embed.')
+    expect(document).toMatchObject({ status: 'failed', error: { code: 'insufficient_quota' } })
+    await running.operator.rest('POST', `/v1/organizations/${caller.organizationId}/top-ups`, { amount_usd: '1', reference: 'r' })
+    expect((await caller.rest('POST', `/v1/collections/${collection.id}/documents/${document.id}/retry`)).status).toBe(200)
+    expect(await settled(caller, collection.id, document.id)).toMatchObject({ status: 'ready', error: null, attempts: 2 })
+    await balancedWallet(caller)
+  })
+
+  it('deleting a collection takes its documents along and leaves the files', async () => {
+    const caller = await running.newOrganization()
+    const collection = await newCollection(caller, 'e5-small-ar-en', 'gone')
+    const document = await addDocument(caller, collection.id, 'a.txt', 'A text that stays as a file.')
+    expect((await caller.rest('DELETE', `/v1/collections/${collection.id}`)).status).toBe(200)
+    expect((await caller.rest('GET', `/v1/collections/${collection.id}`)).status).toBe(404)
+    expect((await caller.rest('GET', `/v1/files/${document.file_id}`)).status).toBe(200)
+    expect((await caller.rest('GET', '/v1/organization')).body.quota.vectors.used).toBe(0)
+    await newCollection(caller, 'e5-small-ar-en', 'gone')
+    expect((await caller.rest('DELETE', `/v1/files/${document.file_id}`)).status).toBe(200)
+  })
+}

@@ -1,0 +1,140 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { MongoClient } from 'mongodb'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { testCatalog } from '../../support/catalog.ts'
+import { type Caller, callerOf, newOrganization } from '../../support/client.ts'
+import { DamageTable, type Shown } from '../../support/damage-table.ts'
+import { ELASTICSEARCH, testIndices } from '../../support/engines/elasticsearch.ts'
+import { onEngine } from '../../support/engines/engine-url.ts'
+import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
+import { dropServiceDatabases, newDatabaseName, withDatabase } from '../../support/engines/mongodb.ts'
+import { DISK_FULL, MongoProxy, NO_PRIMARY, NO_RIGHTS, type Refusal } from '../../support/engines/mongodb-proxy.ts'
+import { eventually } from '../../support/eventually.ts'
+import { type Service, startEmbedded } from '../../support/processes/service.ts'
+
+const TIMEOUT_MS = 120_000
+const ENDED = { readyz: null, call: null, verify: null }
+
+/** What a start says that ends by itself. */
+async function refusal(env: Readonly<Record<string, string>>, mock: MockEngine, folder?: string): Promise<string> {
+  const started = startEmbedded({ catalog: testCatalog(mock.url), env, ...(folder && { folder }) })
+  const failure = await started.then(
+    async (service) => {
+      await service.close()
+      return new Error('it started')
+    },
+    (error: Error) => error,
+  )
+  return failure.message
+}
+
+await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB that is full, closed or another’s', (url) => {
+  describe('a MongoDB that is full, closed or another’s', { timeout: TIMEOUT_MS }, () => {
+    const database = newDatabaseName()
+    const table = new DamageTable()
+    let mock: MockEngine
+    let proxy: MongoProxy
+    let service: Service
+    let folder: string
+    let caller: Caller
+    let env: Readonly<Record<string, string>>
+    beforeAll(async () => {
+      mock = await startMockEngine()
+      proxy = await MongoProxy.start(url)
+      env = { KIS_MONGODB_URL: withDatabase(proxy.through(url), database) }
+      folder = mkdtempSync(join(tmpdir(), 'kis-test-'))
+      service = await startEmbedded({ catalog: testCatalog(mock.url), env, folder })
+      caller = await newOrganization(callerOf(service, service.key), service)
+    }, TIMEOUT_MS)
+    afterAll(async () => {
+      table.check()
+      await service?.close()
+      await proxy?.[Symbol.asyncDispose]()
+      await mock?.[Symbol.asyncDispose]()
+      await dropServiceDatabases(url, database)
+      rmSync(folder, { recursive: true, force: true })
+    })
+
+    const readiness = async () => {
+      const response = await fetch(`${service.rest}/readyz`)
+      return { status: response.status, problems: ((await response.json()) as { problems: string[] }).problems }
+    }
+    const chat = () =>
+      caller.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: 'Good morning' }] })
+
+    it.each<{ what: string; refused: Refusal; problem: string; repair: string }>([
+      { what: 'full disk', refused: DISK_FULL, problem: 'document store: the disk is full', repair: 'make room; no restart' },
+      { what: 'read-only', refused: NO_PRIMARY, problem: 'document store', repair: 'make it writable; no restart' },
+      { what: 'no rights to write', refused: NO_RIGHTS, problem: 'document store', repair: 'give the user its rights; no restart' },
+    ])(
+      '$what while it runs: /readyz and the call say so, and all is well once it is mended',
+      async ({ what, refused, problem, repair }) => {
+        expect((await chat()).status).toBe(200)
+        const calls = mock.chats
+        proxy.refusal = refused
+        try {
+          const answer = await chat()
+          expect([answer.status, answer.body.error?.code]).toEqual([503, 'service_unavailable'])
+          const { status, problems } = await readiness()
+          expect([status, problems]).toEqual([503, expect.arrayContaining([problem])])
+          expect(mock.chats).toBe(calls)
+          const shown: Shown = { log: 'not ready', readyz: `503 ${problem}`, call: `503 ${answer.body.error.message}`, repair }
+          table.note('MongoDB', what, shown)
+        } finally {
+          proxy.refusal = null
+        }
+        await eventually(async () => (await readiness()).status === 200, TIMEOUT_MS)
+        await eventually(async () => (await chat()).status === 200, TIMEOUT_MS)
+      },
+    )
+
+    it('is not used by another installation, nor by a program that it is too new for', async () => {
+      const other = await refusal(env, mock)
+      expect(other).toMatch(/The database .* in MongoDB (belongs to the installation|was made with another secret)/)
+      table.note(
+        'MongoDB',
+        'of another installation',
+        { ...ENDED, log: lastLine(other), repair: 'name another database in `KIS_MONGODB_URL`' },
+        database,
+      )
+      await using client = new MongoClient(url)
+      const versions = client.db(`${database}_billing`).collection<{ _id: string; version: number }>('schema_versions')
+      await versions.updateOne({ _id: 'wallets' }, { $set: { version: 99 } })
+      await service.close()
+      const newer = await refusal(env, mock, folder)
+      expect(newer).toMatch(/has documents of the kind wallets in version 99; this program knows \d+/)
+      table.note('MongoDB', 'of a newer version', { ...ENDED, log: lastLine(newer), repair: 'start the newer version' }, database)
+    })
+  })
+})
+
+await onEngine(ELASTICSEARCH, 'an Elasticsearch that is another’s', (url) => {
+  describe('an Elasticsearch that is another’s', { timeout: TIMEOUT_MS }, () => {
+    const { newPrefix, dropAll } = testIndices(url)
+    const table = new DamageTable()
+    afterAll(async () => {
+      table.check()
+      await dropAll()
+    })
+
+    it('ends the start by the names of both installations', async () => {
+      await using mock = await startMockEngine()
+      const prefix = newPrefix()
+      const env = { KIS_ELASTICSEARCH_URL: url, KIS_ELASTICSEARCH_PREFIX: prefix, KIS_ELASTICSEARCH_REPLICAS: '0' }
+      const first = await startEmbedded({ catalog: testCatalog(mock.url), env })
+      await first.close()
+      const said = await refusal(env, mock)
+      expect(said).toMatch(/in Elasticsearch belongs to the installation inst_/)
+      table.note(
+        'Elasticsearch',
+        'of another installation',
+        { ...ENDED, log: lastLine(said), repair: 'set another `KIS_ELASTICSEARCH_PREFIX`' },
+        prefix,
+      )
+    })
+  })
+})
+
+const lastLine = (said: string) => said.trim().split('\n').at(-1)!

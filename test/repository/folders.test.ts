@@ -1,0 +1,15 @@
+import { execFileSync } from 'node:child_process'
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+/** More than this do not fit on one screen of a file list. */
+const MAX_FILES = 25
+
+it('no folder holds more than 25 files', () => {
+  const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], { cwd: ROOT, encoding: 'utf8' })
+  const counts = new Map<string, number>()
+  for (const file of files.trimEnd().split('\n')) counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1)
+  expect([...counts].filter(([, count]) => count > MAX_FILES)).toEqual([])
+})

@@ -1,0 +1,77 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { expect } from 'vitest'
+
+const FILE = new URL('../../docs/operate/damage-cases.md', import.meta.url)
+const HEAD = '| store | what happened | the start, or the log | `/readyz` | a call | `kis verify` | what repairs it |'
+
+/** What a damaged store shows, in the words of the service; null: there is nothing to ask, as no process runs. */
+export interface Shown {
+  readonly log: string
+  readonly readyz: string | null
+  readonly call: string | null
+  /** Absent: the test does not ask, as the command repeats its questions until the store is back. */
+  readonly verify?: string | null
+  /** A command, or what the operator does. */
+  readonly repair: string
+}
+
+/**
+ * The table of `docs/operate/damage-cases.md`. Each case that a test has seen must stand there as it was seen. With `KIS_WRITE_DOCS=1` it is
+ * written there instead.
+ */
+export class DamageTable {
+  readonly #seen = new Map<string, string>()
+
+  /** `place` of the case, such as a data folder, is written as DATA; ids, ports and times as `…`. */
+  note(store: string, what: string, { log, readyz, call, verify, repair }: Shown, place?: string): void {
+    const cells = [log, readyz, call, verify].map((said) => (said == null ? (said === null ? 'none' : '–') : `\`${steady(said, place)}\``))
+    const start = `| ${store} | ${what} | `
+    this.#seen.set(start, `${start}${[...cells, repair].join(' | ')} |`)
+  }
+
+  /** @throws {AssertionError} the page says otherwise. */
+  check(): void {
+    if (process.env.KIS_WRITE_DOCS) {
+      this.#write()
+      return
+    }
+    const rows = readFileSync(FILE, 'utf8').split('\n')
+    for (const [start, row] of this.#seen) expect(rows.find((line) => line.startsWith(start))).toBe(row)
+  }
+
+  #write(): void {
+    const page = readFileSync(FILE, 'utf8')
+    const text = page.split(HEAD)[0]!
+    const kept = new Map(
+      page
+        .split('\n')
+        .filter((line) => /^\| [a-zA-Z]/.test(line) && line !== HEAD)
+        .map((line) => [startOf(line), line]),
+    )
+    const rows = [...new Map([...kept, ...this.#seen]).values()]
+    writeFileSync(FILE, `${[text + HEAD, HEAD.replaceAll(/[^|]+/g, '---'), ...rows.sort()].join('\n')}\n`)
+  }
+}
+
+function startOf(line: string): string {
+  const [, store, what] = line.split('|')
+  return `|${store}|${what}| `
+}
+
+/** What is the same at every run, on one line, and safe in a cell. */
+function steady(said: string, place?: string): string {
+  return (
+    (place ? said.replaceAll(place, 'DATA') : said)
+      .trim()
+      .replaceAll(/\s+/g, ' ')
+      // How damage shows depends on which bytes were hit, and the counts on how far the service had come.
+      .replaceAll(/is damaged \([^)]*\)/g, 'is damaged (…)')
+      .replaceAll(/(cannot be read|damaged index\.sqlite): (file|database|vtable|unable)[^.]*?(?=\. | files:)/g, '$1: …')
+      .replaceAll(/\d+ (organizations|entries|totals)/g, '… $1')
+      .replaceAll(/\b(inst|col|doc|file|org|req)_[0-9a-z]+/gi, '$1_…')
+      .replaceAll(/kis-?test-?\w+/g, 'kis')
+      .replaceAll(/127\.0\.0\.1:\d+/g, 'HOST')
+      .replaceAll('|', '\\|')
+      .replaceAll('`', "'")
+  )
+}

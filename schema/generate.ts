@@ -1,6 +1,6 @@
 /**
- * Generates the types of the contract into `generated/`: for each subgraph its resolvers' types and its schema as `gql.tada` reads it, and the
- * schema of the gateway. With `--check` it only says which files are stale.
+ * Generates the types of the contract: into `generated/` each subgraph's schema and the gateway's, as `gql.tada` reads them, and into the
+ * resolvers of each subgraph `generated.ts`, their types. With `--check` it only says which files are stale.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { Supergraph } from '@apollo/federation-internals'
@@ -23,7 +23,7 @@ function schemaTypes(schema: GraphQLSchema): string {
 }
 
 async function resolversOf(subgraph: keyof typeof resolverTypes, sdl: DocumentNode): Promise<string> {
-  const folder = `../../subgraphs/${subgraph}`
+  const folder = '..'
   const enums = sdl.definitions.flatMap((type) =>
     type.kind === 'EnumTypeDefinition' ? [[type.name.value, innerValues(type)] as const] : [],
   )
@@ -80,7 +80,7 @@ for (const subgraph of ['billing', 'inference', 'knowledge'] as const) {
     StringValue: (_node, key) => (key === 'description' ? null : undefined),
   })
   files.push([`${subgraph}.ts`, schemaTypes(buildSubgraphSchema({ typeDefs: sdl }))])
-  files.push([`${subgraph}-resolvers.ts`, await resolversOf(subgraph, sdl)])
+  files.push([`../../subgraphs/${subgraph}/resolvers/generated.ts`, await resolversOf(subgraph, sdl)])
 }
 for (const [file, text] of files) {
   if (!isCheck) writeFileSync(new URL(`generated/${file}`, import.meta.url), text)

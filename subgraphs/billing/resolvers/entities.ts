@@ -1,4 +1,3 @@
-import type { Resolvers } from '../../../schema/generated/billing-resolvers.ts'
 import { NotFound } from '../../common/errors.ts'
 import { hasScope, type Principal, requirePrincipal, requireScope } from '../../common/identity/principal.ts'
 import { planOf } from '../accounts/use-cases/find-principal.ts'
@@ -9,6 +8,7 @@ import { balanceOf } from '../ledger/domain/wallet.ts'
 import { listApiKeys, listEntries } from '../ledger/use-cases/list-billing.ts'
 import type { BillingDeps } from '../use-cases/deps.ts'
 import type { ApiKey } from '../use-cases/tables.ts'
+import type { Resolvers } from './generated.ts'
 import { spendLimit } from './spend-limit.ts'
 
 /** What another subgraph points to: the caller's own, or for an operator anybody's; otherwise it looks absent. */

@@ -1,5 +1,5 @@
-import type { Resolvers } from '../../../schema/generated/billing-resolvers.ts'
 import { entities } from './entities.ts'
+import type { Resolvers } from './generated.ts'
 import { Mutation } from './mutation.ts'
 import { Query } from './query.ts'
 import { Subscription, WalletChanged } from './subscription.ts'

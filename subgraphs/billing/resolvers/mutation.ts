@@ -1,4 +1,3 @@
-import type { MutationResolvers } from '../../../schema/generated/billing-resolvers.ts'
 import { requirePrincipal, requireScope, requireService } from '../../common/identity/principal.ts'
 import { createApiKey } from '../accounts/use-cases/create-api-key.ts'
 import { createOrganization } from '../accounts/use-cases/create-organization.ts'
@@ -14,6 +13,7 @@ import { placeHold, placeRunHold } from '../ledger/holds/place-hold.ts'
 import { settleHold } from '../ledger/holds/settle-hold.ts'
 import { voidHold } from '../ledger/holds/void-hold.ts'
 import { creditWallet } from '../ledger/use-cases/credit-wallet.ts'
+import type { MutationResolvers } from './generated.ts'
 
 function answer(id: string, { state, amount }: Hold) {
   return { id, state, amount: BigInt(amount) }

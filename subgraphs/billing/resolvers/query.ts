@@ -1,4 +1,3 @@
-import type { QueryResolvers } from '../../../schema/generated/billing-resolvers.ts'
 import { verifyFiles } from '../../common/documents/verify-files.ts'
 import { NotFound } from '../../common/errors.ts'
 import { requirePrincipal, requireScope, requireService } from '../../common/identity/principal.ts'
@@ -7,6 +6,7 @@ import { quoteHolds } from '../ledger/holds/quote-holds.ts'
 import { listOrganizations, listUsage } from '../ledger/use-cases/list-billing.ts'
 import { summarizeUsage } from '../ledger/use-cases/summarize-usage.ts'
 import { verifyLedger } from '../ledger/use-cases/verify-ledger.ts'
+import type { QueryResolvers } from './generated.ts'
 
 export const Query: QueryResolvers = {
   async organization(_parent, _args, { deps, caller }) {

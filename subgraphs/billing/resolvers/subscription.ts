@@ -1,9 +1,9 @@
-import type { SubscriptionResolvers, WalletChangedResolvers } from '../../../schema/generated/billing-resolvers.ts'
 import { NotFound } from '../../common/errors.ts'
 import { requireScope } from '../../common/identity/principal.ts'
 import type { WalletChange } from '../ledger/domain/wallet-change.ts'
 import { followUsage, type UsageEvent } from '../ledger/use-cases/follow-usage.ts'
 import { followWallet } from '../ledger/use-cases/follow-wallet.ts'
+import type { SubscriptionResolvers, WalletChangedResolvers } from './generated.ts'
 
 export const Subscription: SubscriptionResolvers = {
   usageRecorded: {

@@ -1,5 +1,4 @@
 import type { EventSource } from '../../../schema/events.ts'
-import type { MutationResolvers, QueryResolvers, Resolvers } from '../../../schema/generated/billing-resolvers.ts'
 import { KisError } from '../../common/errors.ts'
 import { type Caller, requirePrincipal, requireService } from '../../common/identity/principal.ts'
 import { acceptEvents } from '../webhooks/use-cases/accept-events.ts'
@@ -14,6 +13,7 @@ import {
 import { listFeeds } from '../webhooks/use-cases/feeds.ts'
 import { listDeliveries } from '../webhooks/use-cases/list-deliveries.ts'
 import { pingEndpoint, redeliver, redeliverSince } from '../webhooks/use-cases/redeliver.ts'
+import type { MutationResolvers, QueryResolvers, Resolvers } from './generated.ts'
 
 /** Services hand over their own events and no others. */
 function sourceOf(caller: Caller | null): EventSource {

@@ -1,3 +1,12 @@
+import { requireScope } from '../../common/identity/principal.ts'
+import { quantitiesOfSteps, type RunOutcome, type RunStep } from '../domain/agents/run.ts'
+import { runAgent, startAndFollow } from '../use-cases/agents/run-agent.ts'
+import { type FollowedEvent, fromJson } from '../use-cases/agents/run-log.ts'
+import { deleteThread } from '../use-cases/agents/threads.ts'
+import type { RunRecord } from '../use-cases/tables.ts'
+import { findAgent } from './agents.ts'
+import { chatUsage } from './chat.ts'
+import type { Context } from './context.ts'
 import type {
   AgentRunErrorResolvers,
   AgentRunEventResolvers,
@@ -8,16 +17,7 @@ import type {
   MutationResolvers,
   QueryResolvers,
   SubscriptionResolvers,
-} from '../../../schema/generated/inference-resolvers.ts'
-import { requireScope } from '../../common/identity/principal.ts'
-import { quantitiesOfSteps, type RunOutcome, type RunStep } from '../domain/agents/run.ts'
-import { runAgent, startAndFollow } from '../use-cases/agents/run-agent.ts'
-import { type FollowedEvent, fromJson } from '../use-cases/agents/run-log.ts'
-import { deleteThread } from '../use-cases/agents/threads.ts'
-import type { RunRecord } from '../use-cases/tables.ts'
-import { findAgent } from './agents.ts'
-import { chatUsage } from './chat.ts'
-import type { Context } from './context.ts'
+} from './generated.ts'
 
 export type Run = RunRecord & { readonly isReplayed?: boolean }
 export type Search = Extract<FollowedEvent['event'], { readonly type: 'search' }>

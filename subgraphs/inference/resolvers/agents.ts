@@ -1,4 +1,3 @@
-import type { AgentResolvers, MutationResolvers, QueryResolvers } from '../../../schema/generated/inference-resolvers.ts'
 import { NotFound } from '../../common/errors.ts'
 import { type Principal, requireScope } from '../../common/identity/principal.ts'
 import { connectionOf, type PageArguments, pageOf } from '../../common/link/connection.ts'
@@ -6,6 +5,7 @@ import { type AgentDefinition, readDefinition } from '../domain/agents/definitio
 import { createAgent, deleteAgent, getAgent, updateAgent } from '../use-cases/agents/agents.ts'
 import type { ServedDeps } from '../use-cases/deps.ts'
 import type { AgentRecord } from '../use-cases/tables.ts'
+import type { AgentResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
 
 export type ListArguments = PageArguments & { readonly order?: 'asc' | 'desc' | null }
 

@@ -1,13 +1,3 @@
-import type {
-  ChatChoiceResolvers,
-  ChatCompletionEventResolvers,
-  ChatCompletionQuoteResolvers,
-  ChatCompletionResolvers,
-  MutationResolvers,
-  QueryResolvers,
-  QuotedModelResolvers,
-  SubscriptionResolvers,
-} from '../../../schema/generated/inference-resolvers.ts'
 import { refuse } from '../../common/check.ts'
 import { requireScope } from '../../common/identity/principal.ts'
 import { isAgentModel } from '../domain/agents/chat-of-agent.ts'
@@ -19,6 +9,16 @@ import { type QuotedModel, quoteChatCompletion } from '../use-cases/calls/quote-
 import { type ChatEvent, streamChatCompletion } from '../use-cases/calls/stream-chat-completion.ts'
 import { isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
 import { streamOnceForKey } from '../use-cases/idempotency/stream-once-for-key.ts'
+import type {
+  ChatChoiceResolvers,
+  ChatCompletionEventResolvers,
+  ChatCompletionQuoteResolvers,
+  ChatCompletionResolvers,
+  MutationResolvers,
+  QueryResolvers,
+  QuotedModelResolvers,
+  SubscriptionResolvers,
+} from './generated.ts'
 
 export type Quote = readonly QuotedModel[]
 export type Choice = ReturnType<typeof choicesOf>[number]

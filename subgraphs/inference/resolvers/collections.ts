@@ -1,7 +1,7 @@
-import type { CollectionResolvers } from '../../../schema/generated/inference-resolvers.ts'
 import { requireScope } from '../../common/identity/principal.ts'
 import { describeCollection } from '../domain/agents/describe-collection.ts'
 import { SEARCH_PARAMETERS } from '../domain/agents/search-tools.ts'
+import type { CollectionResolvers } from './generated.ts'
 
 export interface Reference {
   readonly id: string

@@ -1,14 +1,9 @@
-import type {
-  EmbeddingResolvers,
-  EmbeddingsResolvers,
-  EncodingFormat,
-  MutationResolvers,
-} from '../../../schema/generated/inference-resolvers.ts'
 import { base64Of } from '../domain/embeddings/vectors.ts'
 import { createEmbeddings, type Embeddings } from '../use-cases/embeddings/create-embeddings.ts'
 import { closeEmbedding, embedPassages, openEmbedding } from '../use-cases/embeddings/embed-document.ts'
 import { embedQuery } from '../use-cases/embeddings/embed-query.ts'
 import { isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
+import type { EmbeddingResolvers, EmbeddingsResolvers, EncodingFormat, MutationResolvers } from './generated.ts'
 
 export type Created = Embeddings & { readonly format: EncodingFormat }
 export interface OneEmbedding {

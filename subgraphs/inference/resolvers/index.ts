@@ -1,4 +1,3 @@
-import type { Resolvers } from '../../../schema/generated/inference-resolvers.ts'
 import { verifyFiles } from '../../common/documents/verify-files.ts'
 import {
   AgentRunErrorFields,
@@ -24,6 +23,7 @@ import {
 } from './chat.ts'
 import { CollectionFields } from './collections.ts'
 import { EmbeddingFields, EmbeddingsFields, embeddingMutations } from './embeddings.ts'
+import type { Resolvers } from './generated.ts'
 import { ModelFields, modelQueries, PriceFields } from './models.ts'
 import { TranscriptionEventFields, TranscriptionFields, transcriptionMutations, transcriptionSubscriptions } from './transcriptions.ts'
 import {

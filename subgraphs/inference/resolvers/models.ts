@@ -1,8 +1,8 @@
-import type { ModelResolvers, PriceResolvers, QueryResolvers } from '../../../schema/generated/inference-resolvers.ts'
 import { requireScope } from '../../common/identity/principal.ts'
 import type { Model } from '../domain/catalog.ts'
 import { isOffered } from '../domain/engines/residency.ts'
 import { countTokens, describeEmbeddingModel } from '../use-cases/embeddings/describe-embedding-model.ts'
+import type { ModelResolvers, PriceResolvers, QueryResolvers } from './generated.ts'
 
 export type UnitPrices = Model['price']
 

@@ -1,14 +1,9 @@
-import type {
-  MutationResolvers,
-  SubscriptionResolvers,
-  TranscriptionEventResolvers,
-  TranscriptionResolvers,
-} from '../../../schema/generated/inference-resolvers.ts'
 import { textDeltaOf } from '../domain/transcription/transcript-events.ts'
 import { createTranscription } from '../use-cases/calls/create-transcription.ts'
 import { streamTranscription, type TranscriptionEvent } from '../use-cases/calls/stream-transcription.ts'
 import { isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
 import { streamOnceForKey } from '../use-cases/idempotency/stream-once-for-key.ts'
+import type { MutationResolvers, SubscriptionResolvers, TranscriptionEventResolvers, TranscriptionResolvers } from './generated.ts'
 
 export const transcriptionMutations: MutationResolvers = {
   createTranscription(_parent, { input }, { deps, ...ask }) {

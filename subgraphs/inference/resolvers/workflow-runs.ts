@@ -1,3 +1,11 @@
+import { isAbsent } from '../../common/check.ts'
+import { requireScope } from '../../common/identity/principal.ts'
+import type { NodeRun, WorkflowEvent } from '../domain/workflows/run.ts'
+import { followed } from '../use-cases/agents/followed.ts'
+import type { FollowedEvent } from '../use-cases/agents/run-log.ts'
+import type { AskContext, ServedDeps } from '../use-cases/deps.ts'
+import type { WorkflowRunRecord } from '../use-cases/tables.ts'
+import type { Context } from './context.ts'
 import type {
   MutationResolvers,
   QueryResolvers,
@@ -7,15 +15,7 @@ import type {
   WorkflowRunErrorResolvers,
   WorkflowRunEventResolvers,
   WorkflowRunResolvers,
-} from '../../../schema/generated/inference-resolvers.ts'
-import { isAbsent } from '../../common/check.ts'
-import { requireScope } from '../../common/identity/principal.ts'
-import type { NodeRun, WorkflowEvent } from '../domain/workflows/run.ts'
-import { followed } from '../use-cases/agents/followed.ts'
-import type { FollowedEvent } from '../use-cases/agents/run-log.ts'
-import type { AskContext, ServedDeps } from '../use-cases/deps.ts'
-import type { WorkflowRunRecord } from '../use-cases/tables.ts'
-import type { Context } from './context.ts'
+} from './generated.ts'
 import { findWorkflow } from './workflows.ts'
 
 export type NodeOfRun = NodeRun & { readonly id: string }

@@ -1,4 +1,3 @@
-import type { MutationResolvers, QueryResolvers, WorkflowResolvers } from '../../../schema/generated/inference-resolvers.ts'
 import { NotFound } from '../../common/errors.ts'
 import { type Principal, requireScope } from '../../common/identity/principal.ts'
 import { connectionOf, pageOf } from '../../common/link/connection.ts'
@@ -6,6 +5,7 @@ import type { ServedDeps } from '../use-cases/deps.ts'
 import type { WorkflowRecord } from '../use-cases/tables.ts'
 import { createWorkflow, deleteWorkflow, getWorkflow, updateWorkflow } from '../use-cases/workflows/workflows.ts'
 import { idRange } from './agents.ts'
+import type { MutationResolvers, QueryResolvers, WorkflowResolvers } from './generated.ts'
 
 export const workflowQueries: QueryResolvers = {
   workflow: (_parent, { id }, { deps, caller }) => findWorkflow(deps, requireScope(caller, 'agents'), id),

@@ -1,4 +1,3 @@
-import type { Resolvers, SortOrder } from '../../../schema/generated/knowledge-resolvers.ts'
 import { verifyFiles } from '../../common/documents/verify-files.ts'
 import { NotFound } from '../../common/errors.ts'
 import type { EventRecord } from '../../common/events/event-log.ts'
@@ -15,6 +14,7 @@ import { searchCollection } from '../use-cases/search/search-collection.ts'
 import { verifyBlobs } from '../use-cases/verify/verify-blobs.ts'
 import { verifyIndex } from '../use-cases/verify/verify-index.ts'
 import type { Context } from './context.ts'
+import type { Resolvers, SortOrder } from './generated.ts'
 
 /** A page of records by id, which is by the time of their making. */
 function idRange({ order }: { readonly order: SortOrder }, after: string | null) {

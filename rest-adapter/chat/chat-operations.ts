@@ -1,13 +1,18 @@
 import type { ExecutionResult } from 'graphql'
 import type { RateLimits } from '../../schema/errors.ts'
+import { type DataOf, gatewayOperation } from '../../schema/operations.ts'
 import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
 import { RATE_LIMITS, rateLimitHeaders } from '../http/rate-limits.ts'
 import { type Call, inRestNames, type JsonObject } from '../http/route.ts'
 
 const USAGE = 'usage { promptTokens cachedPromptTokens cacheWritePromptTokens completionTokens totalTokens }'
 const FACTS = `warnings replayed ${USAGE} ${RATE_LIMITS}`
-const CREATE = `mutation ChatCompletion($input: ChatCompletionInput!) { createChatCompletion(input: $input) { response ${FACTS} } }`
-const STREAM = `subscription ChatCompletionChunks($input: ChatCompletionInput!) { chatCompletion(input: $input) { chunks ${FACTS} } }`
+const CREATE = gatewayOperation(
+  `mutation ChatCompletion($input: ChatCompletionInput!) { createChatCompletion(input: $input) { response ${FACTS} } }`,
+)
+const STREAM = gatewayOperation(
+  `subscription ChatCompletionChunks($input: ChatCompletionInput!) { chatCompletion(input: $input) { chunks ${FACTS} } }`,
+)
 
 export interface AnswerFacts {
   /** Of a stream, with its first event. */
@@ -44,7 +49,7 @@ export interface ChatEvent extends AnswerFacts {
 /** Answers one request of the chat protocol. @throws {KisError} */
 export async function completeChat({ ask, setHeaders, idempotencyKey }: Call, request: JsonObject): Promise<ChatAnswer> {
   const input = { request, idempotencyKey }
-  const { createChatCompletion: answer } = await ask<{ readonly createChatCompletion: ChatAnswer }>(CREATE, { input })
+  const { createChatCompletion: answer } = await ask(CREATE, { input })
   setHeaders(factHeaders(answer))
   return answer
 }
@@ -69,7 +74,7 @@ export async function* streamChat(
 function eventOf({ data, errors }: ExecutionResult): ChatEvent {
   if (errors?.length) throw inRestNames(KisError.fromGraphQL(errors[0]!))
   if (!data) throw new ServiceUnavailable('A part of the service')
-  return (data as unknown as { readonly chatCompletion: ChatEvent }).chatCompletion
+  return (data as DataOf<typeof STREAM>).chatCompletion
 }
 
 /** What every answer of a model says beside itself, as far as it has it. */

@@ -1,9 +1,10 @@
+import { gatewayOperation } from '../../schema/operations.ts'
 import { type Call, type JsonObject, ok, type Route } from '../http/route.ts'
 import { PRICE, type PriceData, toPrice } from './prices.ts'
 
 const FACTS = 'inputTokens maxOutputTokens amount isCovered'
-const QUOTE = `query ChatQuote($request: ChatProtocolRequest!) { quoteChatCompletion(request: $request) {
-  ${FACTS} models { ${FACTS} heldInputTokens rateCardVersion model { id ${PRICE} } } } }`
+const QUOTE = gatewayOperation(`query ChatQuote($request: ChatProtocolRequest!) { quoteChatCompletion(request: $request) {
+  ${FACTS} models { ${FACTS} heldInputTokens rateCardVersion model { id ${PRICE} } } } }`)
 
 interface Facts {
   readonly inputTokens: number
@@ -21,7 +22,7 @@ interface QuoteData extends Facts {
 
 /** What a request of the chat protocol would hold at most. @throws {KisError} what the request itself would be refused with. */
 export async function quoteChat({ ask }: Call, request: JsonObject): Promise<QuoteData> {
-  return (await ask<{ readonly quoteChatCompletion: QuoteData }>(QUOTE, { request })).quoteChatCompletion
+  return (await ask(QUOTE, { request })).quoteChatCompletion
 }
 
 const toFacts = ({ inputTokens, maxOutputTokens, amount, isCovered }: Facts) => ({

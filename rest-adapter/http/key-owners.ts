@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
+import { gatewayOperation } from '../../schema/operations.ts'
 import { isAbort, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
 import type { RestDeps } from './deps.ts'
@@ -11,7 +12,7 @@ const MAX_KEYS = 10_000
 /** As long as the gateway itself waits for a judgement. */
 const TIMEOUT_MS = 2_000
 
-const OWNER = '{ organization { id } }'
+const OWNER = gatewayOperation('{ organization { id } }')
 
 /** Whose a key is, remembered for seconds: asked before a large body is read. */
 export class KeyOwners {
@@ -34,7 +35,7 @@ export class KeyOwners {
     rest.keyJudged = true
     const timeout = AbortSignal.timeout(TIMEOUT_MS)
     const signal = AbortSignal.any([rest.signal, timeout])
-    const asking = askGateway<{ organization: { id: string } }>(this.#gateway, { query: OWNER }, { caller: apiKey, requestId, signal })
+    const asking = askGateway(this.#gateway, { query: OWNER }, { caller: apiKey, requestId, signal })
     const { organization } = await asking.catch((error) => {
       throw timeout.aborted && isAbort(error) ? new ServiceUnavailable('Authentication', { cause: error }) : error
     })

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { gatewayOperation } from '../../schema/operations.ts'
 import { InvalidApiKey, KisError } from '../../subgraphs/common/errors.ts'
 import type { IdSource } from '../../subgraphs/common/process/ids.ts'
 import { asksForHealth } from '../../subgraphs/common/server/health.ts'
@@ -177,7 +178,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
 /** @throws {KisError} the gateway does not take the key. */
 async function judgeKey(gateway: RestDeps['gateway'], { rest }: FastifyRequest): Promise<void> {
   rest.keyJudged = true
-  await askGateway(gateway, { query: '{ __typename }' }, { caller: rest.apiKey, requestId: rest.id, signal: rest.signal })
+  await askGateway(gateway, { query: gatewayOperation('{ __typename }') }, { caller: rest.apiKey, requestId: rest.id, signal: rest.signal })
 }
 
 export async function unknownUrl({ method, url }: FastifyRequest, reply: FastifyReply) {

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
+import type { OperationText } from '../../schema/operations.ts'
 import { checkBoolean } from '../../subgraphs/common/check.ts'
 import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
 import type { Link, LinkContext, Operation } from '../../subgraphs/common/link/link.ts'
@@ -32,9 +33,9 @@ export interface Call {
   /** The header `Last-Event-ID`, by which clients of server-sent events go on after a cut. */
   readonly lastEventId: string | undefined
   /** Runs one operation at the gateway. `names` translates the paths of inputs in its errors. @throws {KisError} the gateway's first error. */
-  ask<Data>(query: string, variables?: JsonObject, names?: ParamNames): Promise<Data>
+  ask<Data>(query: OperationText<Data, never>, variables?: JsonObject, names?: ParamNames): Promise<Data>
   /** Runs one operation for the caller also when the client is gone, for a bounded time; a failure is logged. */
-  cleanUp(query: string, variables: JsonObject): Promise<void>
+  cleanUp(query: OperationText<unknown, never>, variables: JsonObject): Promise<void>
   /** Starts a subscription at the gateway. */
   subscribe(operation: Operation): ReturnType<Link['subscribe']>
   /** Its signal aborts when the client is gone, or the process is about to stop. */
@@ -87,7 +88,7 @@ export const deleted = (object: string, id: string): Answer => ok({ id, object, 
 /** Runs one operation over the link, with the paths in its errors in the caller's own names. */
 export async function askGateway<Data>(
   gateway: Link<string | null>,
-  operation: Operation,
+  operation: Operation & { readonly query: OperationText<Data, never> },
   context: LinkContext<string | null>,
   names: ParamNames = {},
 ): Promise<Data> {

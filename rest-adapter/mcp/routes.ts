@@ -6,6 +6,7 @@ import {
   JSONRPCMessageSchema,
   SUPPORTED_PROTOCOL_VERSIONS,
 } from '@modelcontextprotocol/sdk/types.js'
+import { gatewayOperation } from '../../schema/operations.ts'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import type { Answer, Call, Route } from '../http/route.ts'
 import { MCP_DIALECT } from './errors.ts'
@@ -34,7 +35,7 @@ export function mcpRoutes(underWay: RequestsUnderWay): readonly Route[] {
 async function answer(call: Call, underWay: RequestsUnderWay): Promise<Answer | undefined> {
   const { headers, context, ids } = call
   // Every message is judged by its key first: who has none learns nothing of the protocol's state.
-  await call.ask('{ __typename }')
+  await call.ask(gatewayOperation('{ __typename }'))
   const message = messageOf(call)
   const version = headers['mcp-protocol-version']
   if (version !== undefined && !SUPPORTED_PROTOCOL_VERSIONS.includes(String(version)))

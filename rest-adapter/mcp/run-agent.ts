@@ -1,6 +1,7 @@
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import type { ExecutionResult } from 'graphql'
 import { errorCodeOf } from '../../schema/errors.ts'
+import { type DataOf, gatewayOperation } from '../../schema/operations.ts'
 import { textAt } from '../../subgraphs/common/check.ts'
 import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
 import { type Call, inRestNames, type JsonObject } from '../http/route.ts'
@@ -8,8 +9,8 @@ import { EVENT, type RunData, type RunEventData, toRun } from '../routes/agent-r
 import { resultOf, sourceLine } from './passages.ts'
 import type { Named } from './tools.ts'
 
-const RUN = `subscription McpAgentRun($input: RunAgentInput!) { agentRun(input: $input) { ${EVENT} } }`
-const CANCEL = 'mutation McpCancelRun($id: ID!) { cancelAgentRun(id: $id) { id } }'
+const RUN = gatewayOperation(`subscription McpAgentRun($input: RunAgentInput!) { agentRun(input: $input) { ${EVENT} } }`)
+const CANCEL = gatewayOperation('mutation McpCancelRun($id: ID!) { cancelAgentRun(id: $id) { id } }')
 
 /**
  * Runs an agent to its end. Nobody can fetch the answer of a call that is gone, so that whoever cancels it or leaves cancels the run.
@@ -49,7 +50,7 @@ export async function runAgent(
 function eventOf({ data, errors }: ExecutionResult): RunEventData {
   if (errors?.length) throw inRestNames(KisError.fromGraphQL(errors[0]!))
   if (!data) throw new ServiceUnavailable('A part of the service')
-  return (data as unknown as { readonly agentRun: RunEventData }).agentRun
+  return (data as DataOf<typeof RUN>).agentRun
 }
 
 function progressOf({ type, runId, number, toolCall, search }: RunEventData): string | undefined {

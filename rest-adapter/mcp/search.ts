@@ -1,7 +1,7 @@
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import { checkInteger, isAbsent, textAt } from '../../subgraphs/common/check.ts'
 import type { Call, JsonObject } from '../http/route.ts'
-import { type HitData, SEARCH, toSearchResult } from '../routes/search.ts'
+import { SEARCH, toSearchResult } from '../routes/search.ts'
 import { NOTICE, resultOf, sourceLine } from './passages.ts'
 import type { CollectionData } from './tools.ts'
 
@@ -13,7 +13,7 @@ const MAX_PASSAGES = 20
 export async function searchCollection(call: Call, { id }: CollectionData, { query, limit, filter }: JsonObject): Promise<CallToolResult> {
   if (!isAbsent(limit)) checkInteger(limit, 'limit', 1, MAX_PASSAGES)
   const input = { collectionId: id, query: textAt(query, 'query'), limit: limit ?? DEFAULT_PASSAGES, filter }
-  const { searchCollection: found } = await call.ask<{ readonly searchCollection: { readonly hits: readonly HitData[] } }>(SEARCH, {
+  const { searchCollection: found } = await call.ask(SEARCH, {
     input,
   })
   const { hits } = found

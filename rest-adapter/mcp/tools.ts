@@ -1,4 +1,5 @@
 import { ErrorCode, type ListToolsResult, McpError, type Tool } from '@modelcontextprotocol/sdk/types.js'
+import { gatewayOperation, type OperationText } from '../../schema/operations.ts'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import type { ConnectionData } from '../http/lists.ts'
 import type { Call } from '../http/route.ts'
@@ -14,9 +15,9 @@ interface Kind<Item extends Named> {
   /** Before the code or, where that is no name of a tool, the id. */
   readonly prefix: string
   readonly id: RegExp
-  readonly list: string
-  readonly byId: string
-  readonly byCode: string
+  readonly list: OperationText<{ readonly items: Page<Item> }, never>
+  readonly byId: OperationText<{ readonly item: Item | null }, never>
+  readonly byCode: OperationText<{ readonly item: Item | null }, never>
   toTool(item: Item, name: string): Tool
 }
 
@@ -28,7 +29,7 @@ export interface Named {
 
 export interface CollectionData extends Named {
   /** Null when the collection has gone meanwhile. */
-  readonly searchTool: { readonly description: string; readonly parameters: Tool['inputSchema'] } | null
+  readonly searchTool: { readonly description: string; readonly parameters: unknown } | null
 }
 
 type Page<Item> = ConnectionData<Item> & { readonly pageInfo: { readonly endCursor: string | null } }
@@ -41,14 +42,17 @@ const READ_ONLY = { readOnlyHint: true, openWorldHint: false } as const
 const SEARCHES: Kind<CollectionData> = {
   prefix: 'search_',
   id: /^col_[0-9a-f]{32}$/,
-  list: `query McpCollections($first: Int!, $after: String) { items: collections(first: $first, after: $after) { edges { node { ${COLLECTION} } } ${PAGE} } }`,
-  byId: `query McpCollection($name: ID!) { item: collection(id: $name) { ${COLLECTION} } }`,
-  byCode: `query McpCollectionByCode($name: String!) { item: collectionByCode(code: $name) { ${COLLECTION} } }`,
+  list: gatewayOperation(
+    `query McpCollections($first: Int!, $after: String) { items: collections(first: $first, after: $after) { edges { node { ${COLLECTION} } } ${PAGE} } }`,
+  ),
+  byId: gatewayOperation(`query McpCollection($name: ID!) { item: collection(id: $name) { ${COLLECTION} } }`),
+  byCode: gatewayOperation(`query McpCollectionByCode($name: String!) { item: collectionByCode(code: $name) { ${COLLECTION} } }`),
   toTool: ({ name: title, searchTool }, name) => ({
     name,
     title,
     description: searchTool?.description ?? '',
-    inputSchema: searchTool?.parameters ?? { type: 'object' },
+    // Inference makes it: a JSON Schema of an object.
+    inputSchema: (searchTool?.parameters ?? { type: 'object' }) as Tool['inputSchema'],
     annotations: READ_ONLY,
   }),
 }
@@ -56,9 +60,11 @@ const SEARCHES: Kind<CollectionData> = {
 const AGENTS: Kind<Named> = {
   prefix: 'run_agent_',
   id: /^agt_[0-9a-f]{32}$/,
-  list: `query McpAgents($first: Int!, $after: String) { items: agents(first: $first, after: $after) { edges { node { ${AGENT} } } ${PAGE} } }`,
-  byId: `query McpAgent($name: ID!) { item: agent(id: $name) { ${AGENT} } }`,
-  byCode: `query McpAgentByCode($name: ID!) { item: agent(id: $name) { ${AGENT} } }`,
+  list: gatewayOperation(
+    `query McpAgents($first: Int!, $after: String) { items: agents(first: $first, after: $after) { edges { node { ${AGENT} } } ${PAGE} } }`,
+  ),
+  byId: gatewayOperation(`query McpAgent($name: ID!) { item: agent(id: $name) { ${AGENT} } }`),
+  byCode: gatewayOperation(`query McpAgentByCode($name: ID!) { item: agent(id: $name) { ${AGENT} } }`),
   toTool: ({ name: title }, name) => ({
     name,
     title,
@@ -102,7 +108,7 @@ export async function findTool(call: Call, name: string): Promise<FoundTool> {
 }
 
 async function pageOf<Item extends Named>(call: Call, kind: Kind<Item>, first: number, after: string | null) {
-  const data = await ifAllowed(call.ask<{ readonly items: Page<Item> }>(kind.list, { first, after }))
+  const data = await ifAllowed(call.ask(kind.list, { first, after }))
   if (!data) return { items: [], next: null }
   const { edges, pageInfo } = data.items
   return { items: edges.map(({ node }) => kind.toTool(node, nameOf(kind, node))), next: pageInfo.hasNextPage ? pageInfo.endCursor : null }
@@ -114,7 +120,7 @@ async function find<Item extends Named>(call: Call, kind: Kind<Item>, name: stri
   const isId = kind.id.test(rest)
   if (!isId && (!PLAIN.test(rest) || name.length > MAX_NAME)) return null
   const given = isId ? rest : kind === (AGENTS as unknown) ? `agent/${rest}` : rest
-  const data = await ifAllowed(call.ask<{ readonly item: Item | null }>(isId ? kind.byId : kind.byCode, { name: given }))
+  const data = await ifAllowed(call.ask(isId ? kind.byId : kind.byCode, { name: given }))
   return data?.item ?? null
 }
 

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../http/route.ts'
+import type { Selected } from '../../schema/operations.ts'
 import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
 const USAGE = 'usage { promptTokens cachedPromptTokens cacheWritePromptTokens completionTokens totalTokens }'
@@ -10,80 +10,12 @@ export const RUN = `id agentId agentVersion status messages outputText output ci
 export const EVENT = `type runId cursor at number textDelta toolCall { id name arguments }
   search { collection { id } query hits { chunkId fileName pageStart score } } usage { ${STEP} } run { ${RUN} }`
 
-type Reference = { readonly id: string } | null
+type UsageData = RunData['usage']
+type StepData = RunData['steps'][number]
+type CitationData = RunData['citations'][number]
+export type RunData = Selected<'AgentRun', typeof RUN>
 
-interface UsageData {
-  readonly promptTokens: number
-  readonly cachedPromptTokens: number
-  readonly cacheWritePromptTokens: number
-  readonly completionTokens: number
-  readonly totalTokens: number
-}
-
-interface StepData {
-  readonly kind: string
-  readonly number: number
-  readonly model: Reference
-  readonly collection: Reference
-  readonly query: string | null
-  readonly hitCount: number | null
-  readonly usage: UsageData | null
-  readonly cost: string
-}
-
-interface CitationData {
-  readonly mark: number
-  readonly chunkId: string
-  readonly text: string
-  readonly fileName: string
-  readonly collection: Reference
-  readonly document: Reference
-  readonly file: Reference
-  readonly pageStart: number | null
-  readonly pageEnd: number | null
-  readonly charStart: number
-  readonly charEnd: number
-}
-
-export interface RunData {
-  readonly id: string
-  readonly agentId: string
-  readonly agentVersion: number
-  readonly status: string
-  readonly messages: readonly JsonObject[]
-  readonly outputText: string | null
-  readonly output: unknown
-  readonly citations: readonly CitationData[]
-  readonly steps: readonly StepData[]
-  readonly usage: UsageData
-  readonly cost: string | null
-  readonly error: { readonly code: string; readonly message: string } | null
-  readonly threadId: string | null
-  readonly startedAt: string
-  readonly endedAt: string | null
-}
-
-export interface RunEventData {
-  readonly type: string
-  readonly runId: string
-  readonly cursor: string
-  readonly at: string
-  readonly number: number | null
-  readonly textDelta: string | null
-  readonly toolCall: JsonObject | null
-  readonly search: {
-    readonly collection: Reference
-    readonly query: string
-    readonly hits: readonly {
-      readonly chunkId: string
-      readonly fileName: string
-      readonly pageStart: number | null
-      readonly score: number
-    }[]
-  } | null
-  readonly usage: StepData | null
-  readonly run: RunData | null
-}
+export type RunEventData = Selected<'AgentRunEvent', typeof EVENT>
 
 export function toRun(data: RunData) {
   return {

@@ -1,20 +1,23 @@
+import { gatewayOperation } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
 import { factHeaders } from '../chat/chat-operations.ts'
-import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
 import { type Call, deleted, isStream, type JsonObject, ok, type Route } from '../http/route.ts'
-import { EVENT, RUN, type RunData, toEvent, toRun } from './agent-run-objects.ts'
+import { EVENT, RUN, toEvent, toRun } from './agent-run-objects.ts'
 import { streamEvents } from './run-events.ts'
 
-const START = `mutation RunAgent($input: RunAgentInput!) { runAgent(input: $input) { ${RUN} replayed } }`
-const STREAM = `subscription AgentRun($input: RunAgentInput!) { agentRun(input: $input) { ${EVENT} } }`
-const FOLLOW = `subscription AgentRunEvents($runId: ID!, $after: Cursor) { agentRunEvents(runId: $runId, after: $after) { ${EVENT} } }`
-const GET = `query AgentRunById($id: ID!) { agentRun(id: $id) { ${RUN} } }`
-const LIST = `query AgentRuns($id: ID!, $first: Int!, $after: String, $order: SortOrder) {
-  agent(id: $id) { runs(first: $first, after: $after, order: $order) { edges { node { ${RUN} } } ${PAGE_INFO} } } }`
-const CANCEL = `mutation CancelAgentRun($id: ID!) { cancelAgentRun(id: $id) { ${RUN} } }`
+const START = gatewayOperation(`mutation RunAgent($input: RunAgentInput!) { runAgent(input: $input) { ${RUN} replayed } }`)
+const STREAM = gatewayOperation(`subscription AgentRun($input: RunAgentInput!) { agentRun(input: $input) { ${EVENT} } }`)
+const FOLLOW = gatewayOperation(
+  `subscription AgentRunEvents($runId: ID!, $after: Cursor) { agentRunEvents(runId: $runId, after: $after) { ${EVENT} } }`,
+)
+const GET = gatewayOperation(`query AgentRunById($id: ID!) { agentRun(id: $id) { ${RUN} } }`)
+const LIST = gatewayOperation(`query AgentRuns($id: ID!, $first: Int!, $after: String, $order: SortOrder) {
+  agent(id: $id) { runs(first: $first, after: $after, order: $order) { edges { node { ${RUN} } } ${PAGE_INFO} } } }`)
+const CANCEL = gatewayOperation(`mutation CancelAgentRun($id: ID!) { cancelAgentRun(id: $id) { ${RUN} } }`)
 
-const DELETE = 'mutation DeleteAgentRun($id: ID!) { deleteAgentRun(id: $id) { id } }'
-const DELETE_THREAD = 'mutation DeleteThread($id: ID!) { deleteThread(id: $id) { id } }'
+const DELETE = gatewayOperation('mutation DeleteAgentRun($id: ID!) { deleteAgentRun(id: $id) { id } }')
+const DELETE_THREAD = gatewayOperation('mutation DeleteThread($id: ID!) { deleteThread(id: $id) { id } }')
 
 /** The agent and the run stand in the path. */
 const NAMES = { agentId: 'id', runId: 'id', input: 'input', maxCost: 'max_cost_usd' }
@@ -35,7 +38,7 @@ export const agentRunRoutes: readonly Route[] = [
         await streamEvents(call, { query: STREAM, variables }, toEvent, NAMES)
         return undefined
       }
-      const { runAgent } = await call.ask<{ runAgent: RunData & { readonly replayed: boolean } }>(START, variables, NAMES)
+      const { runAgent } = await call.ask(START, variables, NAMES)
       return { ...ok(toRun(runAgent)), headers: factHeaders(runAgent) }
     },
   },
@@ -44,7 +47,7 @@ export const agentRunRoutes: readonly Route[] = [
     path: '/v1/agents/{id}/runs',
     async handle({ ask, params, query }) {
       const variables = { id: params.id, ...pageVariables(query) }
-      const { agent } = await ask<{ agent: { runs: ConnectionData<RunData> } | null }>(LIST, variables, PAGE_NAMES)
+      const { agent } = await ask(LIST, variables, PAGE_NAMES)
       if (!agent) throw new NotFound('agent', params.id!)
       return ok(listOf(agent.runs, toRun, idOf))
     },
@@ -53,7 +56,7 @@ export const agentRunRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/runs/{id}',
     async handle({ ask, params }) {
-      const { agentRun } = await ask<{ agentRun: RunData | null }>(GET, { id: params.id })
+      const { agentRun } = await ask(GET, { id: params.id })
       if (!agentRun) throw new NotFound('run', params.id!)
       return ok(toRun(agentRun))
     },
@@ -62,7 +65,7 @@ export const agentRunRoutes: readonly Route[] = [
     method: 'DELETE',
     path: '/v1/runs/{id}',
     async handle({ ask, params }) {
-      const { deleteAgentRun } = await ask<{ deleteAgentRun: { id: string } }>(DELETE, { id: params.id })
+      const { deleteAgentRun } = await ask(DELETE, { id: params.id })
       return deleted('agent.run', deleteAgentRun.id)
     },
   },
@@ -70,7 +73,7 @@ export const agentRunRoutes: readonly Route[] = [
     method: 'DELETE',
     path: '/v1/threads/{id}',
     async handle({ ask, params }) {
-      const { deleteThread } = await ask<{ deleteThread: { id: string } }>(DELETE_THREAD, { id: params.id })
+      const { deleteThread } = await ask(DELETE_THREAD, { id: params.id })
       return deleted('thread', deleteThread.id)
     },
   },
@@ -87,7 +90,7 @@ export const agentRunRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/runs/{id}/cancel',
     async handle({ ask, params }) {
-      const { cancelAgentRun } = await ask<{ cancelAgentRun: RunData }>(CANCEL, { id: params.id })
+      const { cancelAgentRun } = await ask(CANCEL, { id: params.id })
       return ok(toRun(cancelAgentRun))
     },
   },

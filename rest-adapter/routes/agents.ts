@@ -1,41 +1,20 @@
+import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
-import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
 import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
 const AGENT = `id code name model { id } instructions collections { id } mcpServers { name url headerNames allowedTools } temperature topP maxOutputTokens responseSchema maxSteps maxCost version
   createdAt updatedAt`
 
-interface AgentData {
-  readonly id: string
-  readonly code: string
-  readonly name: string
-  readonly model: { readonly id: string } | null
-  readonly instructions: string
-  readonly collections: readonly ({ readonly id: string } | null)[]
-  readonly mcpServers: readonly {
-    readonly name: string
-    readonly url: string
-    readonly headerNames: readonly string[]
-    readonly allowedTools: readonly string[] | null
-  }[]
-  readonly temperature: number | null
-  readonly topP: number | null
-  readonly maxOutputTokens: number | null
-  readonly responseSchema: JsonObject | null
-  readonly maxSteps: number
-  readonly maxCost: string
-  readonly version: number
-  readonly createdAt: string
-  readonly updatedAt: string
-}
+type AgentData = Selected<'Agent', typeof AGENT>
 
-const CREATE = `mutation CreateAgent($input: CreateAgentInput!) { createAgent(input: $input) { agent { ${AGENT} } } }`
-const LIST = `query Agents($first: Int!, $after: String, $order: SortOrder) {
-  agents(first: $first, after: $after, order: $order) { edges { node { ${AGENT} } } ${PAGE_INFO} } }`
-const GET = `query Agent($id: ID!) { agent(id: $id) { ${AGENT} } }`
-const UPDATE = `mutation UpdateAgent($input: UpdateAgentInput!) { updateAgent(input: $input) { agent { ${AGENT} } } }`
-const DELETE = 'mutation DeleteAgent($id: ID!) { deleteAgent(id: $id) { id } }'
+const CREATE = gatewayOperation(`mutation CreateAgent($input: CreateAgentInput!) { createAgent(input: $input) { agent { ${AGENT} } } }`)
+const LIST = gatewayOperation(`query Agents($first: Int!, $after: String, $order: SortOrder) {
+  agents(first: $first, after: $after, order: $order) { edges { node { ${AGENT} } } ${PAGE_INFO} } }`)
+const GET = gatewayOperation(`query Agent($id: ID!) { agent(id: $id) { ${AGENT} } }`)
+const UPDATE = gatewayOperation(`mutation UpdateAgent($input: UpdateAgentInput!) { updateAgent(input: $input) { agent { ${AGENT} } } }`)
+const DELETE = gatewayOperation('mutation DeleteAgent($id: ID!) { deleteAgent(id: $id) { id } }')
 
 const NAMES = { maxCost: 'max_cost_usd' }
 
@@ -89,7 +68,7 @@ export const agentRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/agents',
     async handle({ ask, body }) {
-      const data = await ask<{ createAgent: { agent: AgentData } }>(CREATE, { input: inputOf(body) }, NAMES)
+      const data = await ask(CREATE, { input: inputOf(body) }, NAMES)
       return created(toAgent(data.createAgent.agent))
     },
   },
@@ -97,7 +76,7 @@ export const agentRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/agents',
     async handle({ ask, query }) {
-      const data = await ask<{ agents: ConnectionData<AgentData> }>(LIST, pageVariables(query), PAGE_NAMES)
+      const data = await ask(LIST, pageVariables(query), PAGE_NAMES)
       return ok(listOf(data.agents, toAgent, idOf))
     },
   },
@@ -105,7 +84,7 @@ export const agentRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/agents/{id}',
     async handle({ ask, params }) {
-      const { agent } = await ask<{ agent: AgentData | null }>(GET, { id: params.id })
+      const { agent } = await ask(GET, { id: params.id })
       if (!agent) throw new NotFound('agent', params.id!)
       return ok(toAgent(agent))
     },
@@ -114,7 +93,7 @@ export const agentRoutes: readonly Route[] = [
     method: 'PATCH',
     path: '/v1/agents/{id}',
     async handle({ ask, params, body }) {
-      const data = await ask<{ updateAgent: { agent: AgentData } }>(UPDATE, { input: { id: params.id, ...inputOf(body) } }, NAMES)
+      const data = await ask(UPDATE, { input: { id: params.id, ...inputOf(body) } }, NAMES)
       return ok(toAgent(data.updateAgent.agent))
     },
   },
@@ -122,7 +101,7 @@ export const agentRoutes: readonly Route[] = [
     method: 'DELETE',
     path: '/v1/agents/{id}',
     async handle({ ask, params }) {
-      const data = await ask<{ deleteAgent: { id: string } }>(DELETE, { id: params.id })
+      const data = await ask(DELETE, { id: params.id })
       return deleted('agent', data.deleteAgent.id)
     },
   },

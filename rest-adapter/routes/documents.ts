@@ -1,34 +1,22 @@
+import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
-import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
-import { type Call, created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
+import { idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { type Call, created, deleted, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
 const DOCUMENT = `id collection { id } file { id name } status stage progress { done total } error { code message }
   warnings { code message pages } pageCount chunkCount language metadata attempts createdAt`
 
-interface DocumentData {
-  readonly id: string
-  readonly collection: { readonly id: string }
-  readonly file: { readonly id: string; readonly name: string }
-  readonly status: string
-  readonly stage: string | null
-  readonly progress: JsonObject | null
-  readonly error: { readonly code: string; readonly message: string } | null
-  readonly warnings: readonly JsonObject[]
-  readonly pageCount: number | null
-  readonly chunkCount: number
-  readonly language: string | null
-  readonly metadata: JsonObject
-  readonly attempts: number
-  readonly createdAt: string
-}
+type DocumentData = Selected<'Document', typeof DOCUMENT>
 
-const CREATE = `mutation CreateDocument($input: CreateDocumentInput!) { createDocument(input: $input) { created document { ${DOCUMENT} } } }`
-const LIST = `query Documents($id: ID!, $first: Int!, $after: String, $order: SortOrder, $status: DocumentStatus) {
-  collection(id: $id) { documents(first: $first, after: $after, order: $order, status: $status) { edges { node { ${DOCUMENT} } } ${PAGE_INFO} } } }`
-const GET = `query Document($id: ID!) { document(id: $id) { ${DOCUMENT} } }`
-const RETRY = `mutation RetryDocument($id: ID!) { retryDocument(id: $id) { document { ${DOCUMENT} } } }`
-const DELETE = 'mutation DeleteDocument($id: ID!) { deleteDocument(id: $id) { id } }'
+const CREATE = gatewayOperation(
+  `mutation CreateDocument($input: CreateDocumentInput!) { createDocument(input: $input) { created document { ${DOCUMENT} } } }`,
+)
+const LIST = gatewayOperation(`query Documents($id: ID!, $first: Int!, $after: String, $order: SortOrder, $status: DocumentStatus) {
+  collection(id: $id) { documents(first: $first, after: $after, order: $order, status: $status) { edges { node { ${DOCUMENT} } } ${PAGE_INFO} } } }`)
+const GET = gatewayOperation(`query Document($id: ID!) { document(id: $id) { ${DOCUMENT} } }`)
+const RETRY = gatewayOperation(`mutation RetryDocument($id: ID!) { retryDocument(id: $id) { document { ${DOCUMENT} } } }`)
+const DELETE = gatewayOperation('mutation DeleteDocument($id: ID!) { deleteDocument(id: $id) { id } }')
 
 function toDocument(data: DocumentData) {
   return {
@@ -53,7 +41,7 @@ function toDocument(data: DocumentData) {
 
 /** The document of the path; one of another collection is as absent there as any other. */
 async function documentOf({ ask, params }: Call): Promise<DocumentData> {
-  const { document } = await ask<{ document: DocumentData | null }>(GET, { id: params.document_id })
+  const { document } = await ask(GET, { id: params.document_id })
   if (document?.collection.id !== params.id) throw new NotFound('document', params.document_id!)
   return document!
 }
@@ -64,7 +52,7 @@ export const documentRoutes: readonly Route[] = [
     path: '/v1/collections/{id}/documents',
     async handle({ ask, params, body }) {
       const input = { collectionId: params.id, fileId: body.file_id, metadata: body.metadata }
-      const data = await ask<{ createDocument: { created: boolean; document: DocumentData } }>(CREATE, { input })
+      const data = await ask(CREATE, { input })
       const document = toDocument(data.createDocument.document)
       return data.createDocument.created ? created(document) : ok(document)
     },
@@ -74,11 +62,7 @@ export const documentRoutes: readonly Route[] = [
     path: '/v1/collections/{id}/documents',
     async handle({ ask, params, query }) {
       const status = query.status === undefined ? {} : { status: (query.status as string).toUpperCase() }
-      const { collection } = await ask<{ collection: { documents: ConnectionData<DocumentData> } | null }>(
-        LIST,
-        { id: params.id, ...status, ...pageVariables(query) },
-        PAGE_NAMES,
-      )
+      const { collection } = await ask(LIST, { id: params.id, ...status, ...pageVariables(query) }, PAGE_NAMES)
       if (!collection) throw new NotFound('collection', params.id!)
       return ok(listOf(collection.documents, toDocument, idOf))
     },
@@ -102,7 +86,7 @@ export const documentRoutes: readonly Route[] = [
     path: '/v1/collections/{id}/documents/{document_id}/retry',
     async handle(call) {
       const { id } = await documentOf(call)
-      const data = await call.ask<{ retryDocument: { document: DocumentData } }>(RETRY, { id })
+      const data = await call.ask(RETRY, { id })
       return ok(toDocument(data.retryDocument.document))
     },
   },

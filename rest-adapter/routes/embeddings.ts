@@ -1,17 +1,13 @@
-import { type AnswerFacts, factHeaders } from '../chat/chat-operations.ts'
+import { gatewayOperation } from '../../schema/operations.ts'
+import { factHeaders } from '../chat/chat-operations.ts'
 import { RATE_LIMITS } from '../http/rate-limits.ts'
 import { ok, type Route } from '../http/route.ts'
 
-const embeddings = (form: 'float' | 'base64') => `mutation Embeddings($input: EmbeddingsInput!) {
-  createEmbeddings(input: $input) { model { id } promptTokens replayed ${RATE_LIMITS} data { index embedding: ${form} } } }`
+const embeddings = <const Form extends string>(form: Form) =>
+  gatewayOperation(`mutation Embeddings($input: EmbeddingsInput!) {
+  createEmbeddings(input: $input) { model { id } promptTokens replayed ${RATE_LIMITS} data { index embedding: ${form} } } }`)
 
 const OPERATIONS = { float: embeddings('float'), base64: embeddings('base64') }
-
-interface EmbeddingsData extends AnswerFacts {
-  readonly model: { readonly id: string } | null
-  readonly promptTokens: number
-  readonly data: readonly { readonly index: number; readonly embedding: readonly number[] | string }[]
-}
 
 export const embeddingRoutes: readonly Route[] = [
   {
@@ -28,7 +24,7 @@ export const embeddingRoutes: readonly Route[] = [
         user: body.user,
         idempotencyKey,
       }
-      const { createEmbeddings } = await ask<{ createEmbeddings: EmbeddingsData }>(OPERATIONS[form], { input })
+      const { createEmbeddings } = await ask(OPERATIONS[form], { input })
       const { model, promptTokens, data } = createEmbeddings
       setHeaders(factHeaders(createEmbeddings))
       return ok({

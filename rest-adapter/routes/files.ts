@@ -1,20 +1,13 @@
 import { Readable } from 'node:stream'
+import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { KisError, NotFound } from '../../subgraphs/common/errors.ts'
-import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
 import { type Call, created, deleted, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
 const FILE = 'id name mediaType status checksum sizeBytes createdAt'
 
-interface FileData {
-  readonly id: string
-  readonly name: string
-  readonly mediaType: string
-  readonly status: string
-  readonly checksum: string
-  readonly sizeBytes: number
-  readonly createdAt: string
-}
+type FileData = Selected<'File', typeof FILE>
 
 interface PieceData {
   readonly content: string
@@ -22,13 +15,13 @@ interface PieceData {
   readonly file: Pick<FileData, 'name' | 'mediaType' | 'sizeBytes'>
 }
 
-const UPLOAD = `mutation UploadFile($input: UploadFileInput!) { uploadFile(input: $input) { file { ${FILE} } } }`
-const LIST = `query Files($first: Int!, $after: String, $order: SortOrder) {
-  files(first: $first, after: $after, order: $order) { edges { node { ${FILE} } } ${PAGE_INFO} } }`
-const GET = `query File($id: ID!) { file(id: $id) { ${FILE} } }`
-const DELETE = 'mutation DeleteFile($id: ID!) { deleteFile(id: $id) { id } }'
-const CONTENT = `query FileContent($id: ID!, $offset: Float!, $length: Int!) {
-  fileContent(id: $id, offset: $offset, length: $length) { content length file { name mediaType sizeBytes } } }`
+const UPLOAD = gatewayOperation(`mutation UploadFile($input: UploadFileInput!) { uploadFile(input: $input) { file { ${FILE} } } }`)
+const LIST = gatewayOperation(`query Files($first: Int!, $after: String, $order: SortOrder) {
+  files(first: $first, after: $after, order: $order) { edges { node { ${FILE} } } ${PAGE_INFO} } }`)
+const GET = gatewayOperation(`query File($id: ID!) { file(id: $id) { ${FILE} } }`)
+const DELETE = gatewayOperation('mutation DeleteFile($id: ID!) { deleteFile(id: $id) { id } }')
+const CONTENT = gatewayOperation(`query FileContent($id: ID!, $offset: Float!, $length: Int!) {
+  fileContent(id: $id, offset: $offset, length: $length) { content length file { name mediaType sizeBytes } } }`)
 
 /** Bytes of one piece of a download, the most that `fileContent` gives. */
 const PIECE_BYTES = 1024 * 1024
@@ -47,7 +40,7 @@ function toFile(data: FileData) {
 }
 
 async function pieceAt({ ask, params }: Call, offset: number): Promise<PieceData> {
-  const data = await ask<{ fileContent: PieceData }>(CONTENT, { id: params.id, offset, length: PIECE_BYTES })
+  const data = await ask(CONTENT, { id: params.id, offset, length: PIECE_BYTES })
   return data.fileContent
 }
 
@@ -84,7 +77,7 @@ export const fileRoutes: readonly Route[] = [
     },
     async handle({ ask, body }) {
       const input = { name: body.file_name, contentBase64: body.content_base64 }
-      const data = await ask<{ uploadFile: { file: FileData } }>(UPLOAD, { input }, { name: 'file_name' })
+      const data = await ask(UPLOAD, { input }, { name: 'file_name' })
       return created({ message: toFile(data.uploadFile.file) })
     },
   },
@@ -92,7 +85,7 @@ export const fileRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/files',
     async handle({ ask, query }) {
-      const data = await ask<{ files: ConnectionData<FileData> }>(LIST, pageVariables(query), PAGE_NAMES)
+      const data = await ask(LIST, pageVariables(query), PAGE_NAMES)
       return ok(listOf(data.files, toFile, idOf))
     },
   },
@@ -100,7 +93,7 @@ export const fileRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/files/{id}',
     async handle({ ask, params }) {
-      const { file } = await ask<{ file: FileData | null }>(GET, { id: params.id })
+      const { file } = await ask(GET, { id: params.id })
       if (!file) throw new NotFound('file', params.id!)
       return ok(toFile(file))
     },
@@ -109,7 +102,7 @@ export const fileRoutes: readonly Route[] = [
     method: 'DELETE',
     path: '/v1/files/{id}',
     async handle({ ask, params }) {
-      const data = await ask<{ deleteFile: { id: string } }>(DELETE, { id: params.id })
+      const data = await ask(DELETE, { id: params.id })
       return deleted('file', data.deleteFile.id)
     },
   },

@@ -1,43 +1,28 @@
+import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
-import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
 import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
 import { enumOf, instantOf, scopeOf, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
 const KEY = `id name scopes modelAllowlist requestsPerMinute tokensPerMinute
   spendLimit { amount period spent held resetsAt } last4 expiresAt revokedAt createdAt`
 
-interface KeyData {
-  readonly id: string
-  readonly name: string
-  readonly scopes: readonly string[]
-  readonly modelAllowlist: readonly string[] | null
-  readonly requestsPerMinute: number | null
-  readonly tokensPerMinute: number | null
-  readonly spendLimit: {
-    readonly amount: string
-    readonly period: string
-    readonly spent: string
-    readonly held: string
-    readonly resetsAt: string | null
-  } | null
-  readonly last4: string
-  readonly expiresAt: string | null
-  readonly revokedAt: string | null
-  readonly createdAt: string
-}
+type KeyData = Selected<'ApiKey', typeof KEY>
 
 interface SecretData {
   readonly apiKey: KeyData
   readonly key: string
 }
 
-const CREATE = `mutation CreateApiKey($input: CreateApiKeyInput!) { createApiKey(input: $input) { key apiKey { ${KEY} } } }`
-const LIST = `query ApiKeys($first: Int!, $after: String) {
-  organization { apiKeys(first: $first, after: $after) { edges { node { ${KEY} } } ${PAGE_INFO} } } }`
-const GET = `query ApiKey($id: ID!) { apiKey(id: $id) { ${KEY} } }`
-const UPDATE = `mutation UpdateApiKey($input: UpdateApiKeyInput!) { updateApiKey(input: $input) { apiKey { ${KEY} } } }`
-const ROTATE = `mutation RotateApiKey($id: ID!) { rotateApiKey(id: $id) { key apiKey { ${KEY} } } }`
-const REVOKE = 'mutation RevokeApiKey($id: ID!) { revokeApiKey(id: $id) { apiKey { id } } }'
+const CREATE = gatewayOperation(
+  `mutation CreateApiKey($input: CreateApiKeyInput!) { createApiKey(input: $input) { key apiKey { ${KEY} } } }`,
+)
+const LIST = gatewayOperation(`query ApiKeys($first: Int!, $after: String) {
+  organization { apiKeys(first: $first, after: $after) { edges { node { ${KEY} } } ${PAGE_INFO} } } }`)
+const GET = gatewayOperation(`query ApiKey($id: ID!) { apiKey(id: $id) { ${KEY} } }`)
+const UPDATE = gatewayOperation(`mutation UpdateApiKey($input: UpdateApiKeyInput!) { updateApiKey(input: $input) { apiKey { ${KEY} } } }`)
+const ROTATE = gatewayOperation(`mutation RotateApiKey($id: ID!) { rotateApiKey(id: $id) { key apiKey { ${KEY} } } }`)
+const REVOKE = gatewayOperation('mutation RevokeApiKey($id: ID!) { revokeApiKey(id: $id) { apiKey { id } } }')
 
 function toSpendLimit({ amount, period, spent, held, resetsAt }: NonNullable<KeyData['spendLimit']>) {
   return { amount_usd: amount, period: period.toLowerCase(), spent_usd: spent, held_usd: held, resets_at: unixSecondsOrNull(resetsAt) }
@@ -91,7 +76,7 @@ export const keyRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/keys',
     async handle({ ask, body }) {
-      const data = await ask<{ createApiKey: SecretData }>(CREATE, { input: inputOf(body) }, NAMES)
+      const data = await ask(CREATE, { input: inputOf(body) }, NAMES)
       return created(withSecret(data.createApiKey))
     },
   },
@@ -99,7 +84,7 @@ export const keyRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/keys',
     async handle({ ask, query }) {
-      const data = await ask<{ organization: { apiKeys: ConnectionData<KeyData> } }>(LIST, pageVariables(query), PAGE_NAMES)
+      const data = await ask(LIST, pageVariables(query), PAGE_NAMES)
       return ok(listOf(data.organization.apiKeys, toKey, idOf))
     },
   },
@@ -107,7 +92,7 @@ export const keyRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/keys/{id}',
     async handle({ ask, params }) {
-      const { apiKey } = await ask<{ apiKey: KeyData | null }>(GET, { id: params.id })
+      const { apiKey } = await ask(GET, { id: params.id })
       if (!apiKey) throw new NotFound('key', params.id!)
       return ok(toKey(apiKey))
     },
@@ -116,7 +101,7 @@ export const keyRoutes: readonly Route[] = [
     method: 'PATCH',
     path: '/v1/keys/{id}',
     async handle({ ask, params, body }) {
-      const data = await ask<{ updateApiKey: { apiKey: KeyData } }>(UPDATE, { input: { id: params.id, ...inputOf(body) } }, NAMES)
+      const data = await ask(UPDATE, { input: { id: params.id, ...inputOf(body) } }, NAMES)
       return ok(toKey(data.updateApiKey.apiKey))
     },
   },
@@ -124,7 +109,7 @@ export const keyRoutes: readonly Route[] = [
     method: 'DELETE',
     path: '/v1/keys/{id}',
     async handle({ ask, params }) {
-      const data = await ask<{ revokeApiKey: { apiKey: { id: string } } }>(REVOKE, { id: params.id })
+      const data = await ask(REVOKE, { id: params.id })
       return deleted('key', data.revokeApiKey.apiKey.id)
     },
   },
@@ -132,7 +117,7 @@ export const keyRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/keys/{id}/rotate',
     async handle({ ask, params }) {
-      const data = await ask<{ rotateApiKey: SecretData }>(ROTATE, { id: params.id })
+      const data = await ask(ROTATE, { id: params.id })
       return ok(withSecret(data.rotateApiKey))
     },
   },

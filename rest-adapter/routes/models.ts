@@ -1,27 +1,16 @@
+import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { ModelNotFound } from '../../subgraphs/common/errors.ts'
-import { PRICE, type PriceData, toPrice } from '../chat/prices.ts'
+import { PRICE, toPrice } from '../chat/prices.ts'
 import { idOf, wholeList } from '../http/lists.ts'
 import { ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
 const MODEL = `id kind vendor residency supportsVision supportsTools supportsResponseSchema supportsReasoning contextWindow ${PRICE} createdAt`
 
-interface ModelData {
-  readonly id: string
-  readonly kind: string
-  readonly vendor: string
-  readonly residency: string
-  readonly supportsVision: boolean
-  readonly supportsTools: boolean
-  readonly supportsResponseSchema: boolean
-  readonly supportsReasoning: boolean
-  readonly contextWindow: number | null
-  readonly price: PriceData | null
-  readonly createdAt: string
-}
+type ModelData = Selected<'Model', typeof MODEL>
 
-const LIST = `query Models { models { ${MODEL} } }`
-const GET = `query Model($id: ID!) { model(id: $id) { ${MODEL} } }`
+const LIST = gatewayOperation(`query Models { models { ${MODEL} } }`)
+const GET = gatewayOperation(`query Model($id: ID!) { model(id: $id) { ${MODEL} } }`)
 
 function toModel(data: ModelData) {
   return {
@@ -47,7 +36,7 @@ export const modelRoutes: readonly Route[] = [
     path: '/v1/models',
     inference: true,
     async handle({ ask }) {
-      const { models } = await ask<{ models: readonly ModelData[] }>(LIST)
+      const { models } = await ask(LIST)
       return ok(wholeList(models.map(toModel), idOf))
     },
   },
@@ -57,7 +46,7 @@ export const modelRoutes: readonly Route[] = [
     slashes: true,
     inference: true,
     async handle({ ask, params }) {
-      const { model } = await ask<{ model: ModelData | null }>(GET, { id: params.id })
+      const { model } = await ask(GET, { id: params.id })
       if (!model) throw new ModelNotFound(params.id!)
       return ok(toModel(model))
     },

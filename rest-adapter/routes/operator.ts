@@ -1,16 +1,23 @@
-import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { gatewayOperation } from '../../schema/operations.ts'
+import { idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
 import { created, ok, type Route } from '../http/route.ts'
 import { enumOf } from '../http/values.ts'
-import { ORGANIZATION, type OrganizationData, toOrganization } from './organization.ts'
-import { LEDGER_ENTRY, type LedgerEntryData, toLedgerEntry } from './wallet.ts'
+import { ORGANIZATION, toOrganization } from './organization.ts'
+import { LEDGER_ENTRY, toLedgerEntry } from './wallet.ts'
 
-const CREATE = `mutation CreateOrganization($input: CreateOrganizationInput!) {
-  createOrganization(input: $input) { key organization { ${ORGANIZATION} } } }`
-const LIST = `query Organizations($first: Int!, $after: String) {
-  organizations(first: $first, after: $after) { edges { node { ${ORGANIZATION} } } ${PAGE_INFO} } }`
-const ASSIGN_PLAN = `mutation AssignPlan($input: AssignPlanInput!) { assignPlan(input: $input) { organization { ${ORGANIZATION} } } }`
-const TOP_UP = `mutation TopUpWallet($input: TopUpWalletInput!) { topUpWallet(input: $input) { entry { ${LEDGER_ENTRY} } } }`
-const ADJUST = `mutation AdjustWallet($input: AdjustWalletInput!) { adjustWallet(input: $input) { entry { ${LEDGER_ENTRY} } } }`
+const CREATE = gatewayOperation(`mutation CreateOrganization($input: CreateOrganizationInput!) {
+  createOrganization(input: $input) { key organization { ${ORGANIZATION} } } }`)
+const LIST = gatewayOperation(`query Organizations($first: Int!, $after: String) {
+  organizations(first: $first, after: $after) { edges { node { ${ORGANIZATION} } } ${PAGE_INFO} } }`)
+const ASSIGN_PLAN = gatewayOperation(
+  `mutation AssignPlan($input: AssignPlanInput!) { assignPlan(input: $input) { organization { ${ORGANIZATION} } } }`,
+)
+const TOP_UP = gatewayOperation(
+  `mutation TopUpWallet($input: TopUpWalletInput!) { topUpWallet(input: $input) { entry { ${LEDGER_ENTRY} } } }`,
+)
+const ADJUST = gatewayOperation(
+  `mutation AdjustWallet($input: AdjustWalletInput!) { adjustWallet(input: $input) { entry { ${LEDGER_ENTRY} } } }`,
+)
 
 const NAMES = { organizationId: 'id', amount: 'amount_usd' }
 
@@ -21,7 +28,7 @@ export const operatorRoutes: readonly Route[] = [
     async handle({ ask, body }) {
       const policy = body.residency_policy as string | undefined
       const input = { name: body.name, plan: body.plan, residencyPolicy: policy && enumOf(policy) }
-      const data = await ask<{ createOrganization: { organization: OrganizationData; key: string } }>(CREATE, { input })
+      const data = await ask(CREATE, { input })
       const { organization, key } = data.createOrganization
       return created({ ...toOrganization(organization), key })
     },
@@ -30,7 +37,7 @@ export const operatorRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/organizations',
     async handle({ ask, query }) {
-      const data = await ask<{ organizations: ConnectionData<OrganizationData> }>(LIST, pageVariables(query), PAGE_NAMES)
+      const data = await ask(LIST, pageVariables(query), PAGE_NAMES)
       return ok(listOf(data.organizations, toOrganization, idOf))
     },
   },
@@ -39,7 +46,7 @@ export const operatorRoutes: readonly Route[] = [
     path: '/v1/organizations/{id}',
     async handle({ ask, params, body }) {
       const input = { organizationId: params.id, plan: body.plan }
-      const data = await ask<{ assignPlan: { organization: OrganizationData } }>(ASSIGN_PLAN, { input }, NAMES)
+      const data = await ask(ASSIGN_PLAN, { input }, NAMES)
       return ok(toOrganization(data.assignPlan.organization))
     },
   },
@@ -48,7 +55,7 @@ export const operatorRoutes: readonly Route[] = [
     path: '/v1/organizations/{id}/top-ups',
     async handle({ ask, params, body }) {
       const input = { organizationId: params.id, amount: body.amount_usd, reference: body.reference }
-      const data = await ask<{ topUpWallet: { entry: LedgerEntryData } }>(TOP_UP, { input }, NAMES)
+      const data = await ask(TOP_UP, { input }, NAMES)
       return created(toLedgerEntry(data.topUpWallet.entry))
     },
   },
@@ -57,7 +64,7 @@ export const operatorRoutes: readonly Route[] = [
     path: '/v1/organizations/{id}/adjustments',
     async handle({ ask, params, body }) {
       const input = { organizationId: params.id, amount: body.amount_usd, reference: body.reference }
-      const data = await ask<{ adjustWallet: { entry: LedgerEntryData } }>(ADJUST, { input }, NAMES)
+      const data = await ask(ADJUST, { input }, NAMES)
       return created(toLedgerEntry(data.adjustWallet.entry))
     },
   },

@@ -1,3 +1,4 @@
+import { gatewayOperation } from '../../schema/operations.ts'
 import { ok, type Route } from '../http/route.ts'
 import { enumOf, unixSeconds } from '../http/values.ts'
 
@@ -21,9 +22,9 @@ export interface OrganizationData {
   readonly quota?: { readonly storageBytes: QuotaData; readonly vectors: QuotaData } | null
 }
 
-const GET = `query Organization { organization { ${WITH_QUOTA} } }`
-const UPDATE = `mutation UpdateOrganization($input: UpdateOrganizationInput!) {
-  updateOrganization(input: $input) { organization { ${WITH_QUOTA} } } }`
+const GET = gatewayOperation(`query Organization { organization { ${WITH_QUOTA} } }`)
+const UPDATE = gatewayOperation(`mutation UpdateOrganization($input: UpdateOrganizationInput!) {
+  updateOrganization(input: $input) { organization { ${WITH_QUOTA} } } }`)
 
 export function toOrganization({ quota, ...data }: OrganizationData) {
   return {
@@ -43,7 +44,7 @@ export const organizationRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/organization',
     async handle({ ask }) {
-      const { organization } = await ask<{ organization: OrganizationData }>(GET)
+      const { organization } = await ask(GET)
       return ok(toOrganization(organization))
     },
   },
@@ -53,11 +54,7 @@ export const organizationRoutes: readonly Route[] = [
     async handle({ ask, body }) {
       const policy = body.residency_policy as string | undefined
       const input = { name: body.name, residencyPolicy: policy && enumOf(policy), lowBalanceThreshold: body.low_balance_threshold_usd }
-      const data = await ask<{ updateOrganization: { organization: OrganizationData } }>(
-        UPDATE,
-        { input },
-        { lowBalanceThreshold: 'low_balance_threshold_usd' },
-      )
+      const data = await ask(UPDATE, { input }, { lowBalanceThreshold: 'low_balance_threshold_usd' })
       return ok(toOrganization(data.updateOrganization.organization))
     },
   },

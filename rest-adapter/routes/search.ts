@@ -1,8 +1,10 @@
+import { gatewayOperation } from '../../schema/operations.ts'
 import { wholeList } from '../http/lists.ts'
 import { ok, type Route } from '../http/route.ts'
 
-export const SEARCH = `query Search($input: SearchInput!) { searchCollection(input: $input) { hits { score lexicalRank vectorRank
-  chunk { id text headingPath pageStart pageEnd charStart charEnd document { id } file { id name } } } } }`
+export const SEARCH =
+  gatewayOperation(`query Search($input: SearchInput!) { searchCollection(input: $input) { hits { score lexicalRank vectorRank
+  chunk { id text headingPath pageStart pageEnd charStart charEnd document { id } file { id name } } } } }`)
 
 export interface HitData {
   readonly score: number
@@ -46,7 +48,7 @@ export const searchRoutes: readonly Route[] = [
     async handle({ ask, params, body }) {
       const mode = (body.mode as string | undefined)?.toUpperCase()
       const input = { collectionId: params.id, query: body.query, limit: body.limit, mode, filter: body.filter }
-      const { searchCollection } = await ask<{ searchCollection: { hits: readonly HitData[] } }>(SEARCH, { input })
+      const { searchCollection } = await ask(SEARCH, { input })
       return ok(wholeList(searchCollection.hits.map(toSearchResult), ({ chunk_id }) => chunk_id))
     },
   },

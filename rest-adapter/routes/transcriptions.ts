@@ -1,26 +1,17 @@
 import type { ExecutionResult } from 'graphql'
+import { type DataOf, gatewayOperation } from '../../schema/operations.ts'
 import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
-import { type AnswerFacts, factHeaders, noAnswer } from '../chat/chat-operations.ts'
+import { factHeaders, noAnswer } from '../chat/chat-operations.ts'
 import { kisErrorOf } from '../http/errors.ts'
 import { requireForm } from '../http/forms.ts'
 import { RATE_LIMITS } from '../http/rate-limits.ts'
 import { type Answer, type Call, inRestNames, type JsonObject, ok, type Route } from '../http/route.ts'
 import { enumOf } from '../http/values.ts'
 
-const CREATE = `mutation Transcription($input: TranscriptionInput!) {
-  createTranscription(input: $input) { text response subtitles replayed ${RATE_LIMITS} } }`
-const STREAM = `subscription TranscriptionEvents($input: TranscriptionInput!) {
-  transcription(input: $input) { events replayed ${RATE_LIMITS} } }`
-
-interface TranscriptionData extends AnswerFacts {
-  readonly text: string
-  readonly response: JsonObject
-  readonly subtitles: string | null
-}
-
-interface EventData extends AnswerFacts {
-  readonly events: readonly JsonObject[]
-}
+const CREATE = gatewayOperation(`mutation Transcription($input: TranscriptionInput!) {
+  createTranscription(input: $input) { text response subtitles replayed ${RATE_LIMITS} } }`)
+const STREAM = gatewayOperation(`subscription TranscriptionEvents($input: TranscriptionInput!) {
+  transcription(input: $input) { events replayed ${RATE_LIMITS} } }`)
 
 const CHUNKING = 'chunking_strategy'
 const NAMES = {
@@ -75,7 +66,7 @@ function plainText(body: string): Answer {
 
 async function transcribe(call: Call): Promise<Answer> {
   const variables = { input: await inputOf(call) }
-  const { createTranscription: transcription } = await call.ask<{ createTranscription: TranscriptionData }>(CREATE, variables, NAMES)
+  const { createTranscription: transcription } = await call.ask(CREATE, variables, NAMES)
   const { text, response, subtitles } = transcription
   call.setHeaders(factHeaders(transcription))
   if (subtitles !== null) return plainText(subtitles)
@@ -104,10 +95,10 @@ async function streamEvents(call: Call): Promise<void> {
   stream.end()
 }
 
-function eventOf({ data, errors }: ExecutionResult): EventData {
+function eventOf({ data, errors }: ExecutionResult): DataOf<typeof STREAM>['transcription'] {
   if (errors?.length) throw inRestNames(KisError.fromGraphQL(errors[0]!), NAMES)
   if (!data) throw new ServiceUnavailable('A part of the service')
-  return (data as unknown as { readonly transcription: EventData }).transcription
+  return (data as DataOf<typeof STREAM>).transcription
 }
 
 export const transcriptionRoutes: readonly Route[] = [

@@ -1,8 +1,10 @@
+import { gatewayOperation } from '../../schema/operations.ts'
 import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
-export const SUMMARY = `query UsageSummary($groupBy: [UsageDimension!]!, $filter: UsageSummaryFilter) { usageSummary(groupBy: $groupBy, filter: $filter) {
+export const SUMMARY =
+  gatewayOperation(`query UsageSummary($groupBy: [UsageDimension!]!, $filter: UsageSummaryFilter) { usageSummary(groupBy: $groupBy, filter: $filter) {
   since until total { ...Sums } groups { modelId apiKeyId day operation totals { ...Sums } } } }
-  fragment Sums on UsageTotals { calls inputTokens cachedInputTokens cacheWriteTokens outputTokens audioSeconds amount }`
+  fragment Sums on UsageTotals { calls inputTokens cachedInputTokens cacheWriteTokens outputTokens audioSeconds amount }`)
 
 export const SUMMARY_NAMES = {
   groupBy: 'group_by',

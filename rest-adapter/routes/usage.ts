@@ -1,12 +1,14 @@
 import { Readable } from 'node:stream'
+import { gatewayOperation } from '../../schema/operations.ts'
 import { csvLine } from '../http/csv.ts'
 import { type ConnectionData, listByCursor, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
 import { type Answer, type Call, type JsonObject, ok, type Route } from '../http/route.ts'
 import { instantOf, unixSeconds } from '../http/values.ts'
-import { SUMMARY, SUMMARY_NAMES, toUsageSummary, type UsageSummaryData } from './usage-summary.ts'
+import { SUMMARY, SUMMARY_NAMES, toUsageSummary } from './usage-summary.ts'
 
-const LIST = `query Usage($first: Int!, $after: String, $filter: UsageFilter) { usage(first: $first, after: $after, filter: $filter) {
-  edges { cursor node { id model { id } apiKey { id } operation quantities { unit quantity rate } amount rateCardVersion source requestId at } } ${PAGE_INFO} } }`
+const LIST =
+  gatewayOperation(`query Usage($first: Int!, $after: String, $filter: UsageFilter) { usage(first: $first, after: $after, filter: $filter) {
+  edges { cursor node { id model { id } apiKey { id } operation quantities { unit quantity rate } amount rateCardVersion source requestId at } } ${PAGE_INFO} } }`)
 
 /** The most of one page of the gateway. */
 const EXPORT_PAGE_RECORDS = 100
@@ -61,7 +63,7 @@ function filterOf({ model, key_id, since, until }: JsonObject): JsonObject {
 }
 
 async function pageOf({ ask, query }: Call, page: JsonObject): Promise<ConnectionData<UsageRecordData>> {
-  return (await ask<{ usage: ConnectionData<UsageRecordData> }>(LIST, { ...page, filter: filterOf(query) }, NAMES)).usage
+  return (await ask(LIST, { ...page, filter: filterOf(query) }, NAMES)).usage
 }
 
 /** Columns of the table, in order. */
@@ -117,7 +119,7 @@ export const usageRoutes: readonly Route[] = [
       const groupBy = typeof query.group_by === 'string' ? query.group_by.toUpperCase().split(',') : []
       const operation = query.operation as string | undefined
       const filter = { ...filterOf(query), operation: operation?.toUpperCase() }
-      const { usageSummary } = await ask<{ usageSummary: UsageSummaryData }>(SUMMARY, { groupBy, filter }, SUMMARY_NAMES)
+      const { usageSummary } = await ask(SUMMARY, { groupBy, filter }, SUMMARY_NAMES)
       return ok(toUsageSummary(usageSummary))
     },
   },

@@ -1,28 +1,15 @@
-import { type ConnectionData, listByCursor, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { gatewayOperation, type Selected } from '../../schema/operations.ts'
+import { listByCursor, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
 import { ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
 export const LEDGER_ENTRY = 'id kind amount held balance reference at'
 
-export interface LedgerEntryData {
-  readonly id: string
-  readonly kind: string
-  readonly amount: string
-  readonly held: string
-  readonly balance: string
-  readonly reference: string
-  readonly at: string
-}
+export type LedgerEntryData = Selected<'LedgerEntry', typeof LEDGER_ENTRY>
 
-interface WalletOwnerData {
-  readonly id: string
-  readonly createdAt: string
-  readonly wallet: { readonly balance: string; readonly held: string; readonly available: string }
-}
-
-const WALLET = 'query Wallet { organization { id createdAt wallet { balance held available } } }'
-const ENTRIES = `query LedgerEntries($first: Int!, $after: String) {
-  organization { wallet { entries(first: $first, after: $after) { edges { cursor node { ${LEDGER_ENTRY} } } ${PAGE_INFO} } } } }`
+const WALLET = gatewayOperation('query Wallet { organization { id createdAt wallet { balance held available } } }')
+const ENTRIES = gatewayOperation(`query LedgerEntries($first: Int!, $after: String) {
+  organization { wallet { entries(first: $first, after: $after) { edges { cursor node { ${LEDGER_ENTRY} } } ${PAGE_INFO} } } } }`)
 
 export function toLedgerEntry(data: LedgerEntryData) {
   return {
@@ -42,7 +29,7 @@ export const walletRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/wallet',
     async handle({ ask }) {
-      const { organization } = await ask<{ organization: WalletOwnerData }>(WALLET)
+      const { organization } = await ask(WALLET)
       const { id, createdAt, wallet } = organization
       return ok({
         // An organization has one wallet, which therefore goes by its id.
@@ -59,11 +46,7 @@ export const walletRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/wallet/entries',
     async handle({ ask, query }) {
-      const data = await ask<{ organization: { wallet: { entries: ConnectionData<LedgerEntryData> } } }>(
-        ENTRIES,
-        pageVariables(query),
-        PAGE_NAMES,
-      )
+      const data = await ask(ENTRIES, pageVariables(query), PAGE_NAMES)
       return ok(listByCursor(data.organization.wallet.entries, toLedgerEntry))
     },
   },

@@ -1,5 +1,6 @@
+import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
-import { type ConnectionData, idOf, listByCursor, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { idOf, listByCursor, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
 import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
 import { enumOf, instantOf, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
@@ -7,50 +8,37 @@ const ENDPOINT = 'id url description eventTypes isActive disabledReason disabled
 const DELIVERY = `id status event { id type subject at data }
   attempts { at statusCode durationMs error responseStart }`
 
-interface EndpointData {
-  readonly id: string
-  readonly url: string
-  readonly description: string | null
-  readonly eventTypes: readonly string[]
-  readonly isActive: boolean
-  readonly disabledReason: string | null
-  readonly disabledAt: string | null
-  readonly failingSince: string | null
-  readonly previousSecretUntil: string | null
-  readonly createdAt: string
-}
+type EndpointData = Selected<'WebhookEndpoint', typeof ENDPOINT>
 
 interface SecretData {
   readonly webhookEndpoint: EndpointData
   readonly secret: string
 }
 
-interface DeliveryData {
-  readonly id: string
-  readonly status: string
-  readonly event: { readonly id: string; readonly type: string; readonly subject: string; readonly at: string; readonly data: unknown }
-  readonly attempts: readonly {
-    readonly at: string
-    readonly statusCode: number | null
-    readonly durationMs: number
-    readonly error: string | null
-    readonly responseStart: string | null
-  }[]
-}
+type DeliveryData = Selected<'WebhookDelivery', typeof DELIVERY>
 
-const CREATE = `mutation CreateWebhook($input: CreateWebhookEndpointInput!) {
-  createWebhookEndpoint(input: $input) { secret webhookEndpoint { ${ENDPOINT} } } }`
-const LIST = `query Webhooks($first: Int!, $after: String) {
-  webhookEndpoints(first: $first, after: $after) { edges { node { ${ENDPOINT} } } ${PAGE_INFO} } }`
-const GET = `query Webhook($id: ID!) { webhookEndpoint(id: $id) { ${ENDPOINT} } }`
-const UPDATE = `mutation UpdateWebhook($input: UpdateWebhookEndpointInput!) { updateWebhookEndpoint(input: $input) { webhookEndpoint { ${ENDPOINT} } } }`
-const DELETE = 'mutation DeleteWebhook($id: ID!) { deleteWebhookEndpoint(id: $id) { webhookEndpoint { id } } }'
-const ROTATE = `mutation RotateWebhook($id: ID!) { rotateWebhookSecret(id: $id) { secret webhookEndpoint { ${ENDPOINT} } } }`
-const PING = `mutation PingWebhook($id: ID!) { pingWebhookEndpoint(id: $id) { delivery { ${DELIVERY} } } }`
-const DELIVERIES = `query WebhookDeliveries($endpointId: ID!, $status: WebhookDeliveryStatus, $first: Int!, $after: String) {
-  webhookDeliveries(endpointId: $endpointId, status: $status, first: $first, after: $after) { edges { cursor node { ${DELIVERY} } } ${PAGE_INFO} } }`
-const REDELIVER = `mutation RedeliverWebhook($input: RedeliverWebhookInput!) { redeliverWebhook(input: $input) { delivery { ${DELIVERY} } } }`
-const REDELIVER_SINCE = `mutation RedeliverWebhooks($input: RedeliverWebhooksSinceInput!) { redeliverWebhooksSince(input: $input) { count next } }`
+const CREATE = gatewayOperation(`mutation CreateWebhook($input: CreateWebhookEndpointInput!) {
+  createWebhookEndpoint(input: $input) { secret webhookEndpoint { ${ENDPOINT} } } }`)
+const LIST = gatewayOperation(`query Webhooks($first: Int!, $after: String) {
+  webhookEndpoints(first: $first, after: $after) { edges { node { ${ENDPOINT} } } ${PAGE_INFO} } }`)
+const GET = gatewayOperation(`query Webhook($id: ID!) { webhookEndpoint(id: $id) { ${ENDPOINT} } }`)
+const UPDATE = gatewayOperation(
+  `mutation UpdateWebhook($input: UpdateWebhookEndpointInput!) { updateWebhookEndpoint(input: $input) { webhookEndpoint { ${ENDPOINT} } } }`,
+)
+const DELETE = gatewayOperation('mutation DeleteWebhook($id: ID!) { deleteWebhookEndpoint(id: $id) { webhookEndpoint { id } } }')
+const ROTATE = gatewayOperation(
+  `mutation RotateWebhook($id: ID!) { rotateWebhookSecret(id: $id) { secret webhookEndpoint { ${ENDPOINT} } } }`,
+)
+const PING = gatewayOperation(`mutation PingWebhook($id: ID!) { pingWebhookEndpoint(id: $id) { delivery { ${DELIVERY} } } }`)
+const DELIVERIES =
+  gatewayOperation(`query WebhookDeliveries($endpointId: ID!, $status: WebhookDeliveryStatus, $first: Int!, $after: String) {
+  webhookDeliveries(endpointId: $endpointId, status: $status, first: $first, after: $after) { edges { cursor node { ${DELIVERY} } } ${PAGE_INFO} } }`)
+const REDELIVER = gatewayOperation(
+  `mutation RedeliverWebhook($input: RedeliverWebhookInput!) { redeliverWebhook(input: $input) { delivery { ${DELIVERY} } } }`,
+)
+const REDELIVER_SINCE = gatewayOperation(
+  `mutation RedeliverWebhooks($input: RedeliverWebhooksSinceInput!) { redeliverWebhooksSince(input: $input) { count next } }`,
+)
 
 function toWebhook(data: EndpointData) {
   return {
@@ -98,7 +86,7 @@ export const webhookRoutes: readonly Route[] = [
     path: '/v1/webhooks',
     async handle({ ask, body }) {
       const { isActive: _, ...input } = inputOf(body)
-      const data = await ask<{ createWebhookEndpoint: SecretData }>(CREATE, { input })
+      const data = await ask(CREATE, { input })
       return created(withSecret(data.createWebhookEndpoint))
     },
   },
@@ -106,7 +94,7 @@ export const webhookRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/webhooks',
     async handle({ ask, query }) {
-      const data = await ask<{ webhookEndpoints: ConnectionData<EndpointData> }>(LIST, pageVariables(query), PAGE_NAMES)
+      const data = await ask(LIST, pageVariables(query), PAGE_NAMES)
       return ok(listOf(data.webhookEndpoints, toWebhook, idOf))
     },
   },
@@ -114,7 +102,7 @@ export const webhookRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/webhooks/{id}',
     async handle({ ask, params }) {
-      const { webhookEndpoint } = await ask<{ webhookEndpoint: EndpointData | null }>(GET, { id: params.id })
+      const { webhookEndpoint } = await ask(GET, { id: params.id })
       if (!webhookEndpoint) throw new NotFound('webhook', params.id!)
       return ok(toWebhook(webhookEndpoint))
     },
@@ -123,7 +111,7 @@ export const webhookRoutes: readonly Route[] = [
     method: 'PATCH',
     path: '/v1/webhooks/{id}',
     async handle({ ask, params, body }) {
-      const data = await ask<{ updateWebhookEndpoint: { webhookEndpoint: EndpointData } }>(UPDATE, {
+      const data = await ask(UPDATE, {
         input: { id: params.id, ...inputOf(body) },
       })
       return ok(toWebhook(data.updateWebhookEndpoint.webhookEndpoint))
@@ -133,7 +121,7 @@ export const webhookRoutes: readonly Route[] = [
     method: 'DELETE',
     path: '/v1/webhooks/{id}',
     async handle({ ask, params }) {
-      const data = await ask<{ deleteWebhookEndpoint: { webhookEndpoint: { id: string } } }>(DELETE, { id: params.id })
+      const data = await ask(DELETE, { id: params.id })
       return deleted('webhook', data.deleteWebhookEndpoint.webhookEndpoint.id)
     },
   },
@@ -141,7 +129,7 @@ export const webhookRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/webhooks/{id}/rotate',
     async handle({ ask, params }) {
-      const data = await ask<{ rotateWebhookSecret: SecretData }>(ROTATE, { id: params.id })
+      const data = await ask(ROTATE, { id: params.id })
       return ok(withSecret(data.rotateWebhookSecret))
     },
   },
@@ -149,7 +137,7 @@ export const webhookRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/webhooks/{id}/ping',
     async handle({ ask, params }) {
-      const data = await ask<{ pingWebhookEndpoint: { delivery: DeliveryData } }>(PING, { id: params.id })
+      const data = await ask(PING, { id: params.id })
       return ok(toDelivery(data.pingWebhookEndpoint.delivery))
     },
   },
@@ -159,7 +147,7 @@ export const webhookRoutes: readonly Route[] = [
     async handle({ ask, params, query }) {
       const { status } = query
       const variables = { endpointId: params.id, ...pageVariables(query), ...(typeof status === 'string' && { status: enumOf(status) }) }
-      const data = await ask<{ webhookDeliveries: ConnectionData<DeliveryData> }>(DELIVERIES, variables, PAGE_NAMES)
+      const data = await ask(DELIVERIES, variables, PAGE_NAMES)
       return ok(listByCursor(data.webhookDeliveries, toDelivery))
     },
   },
@@ -167,7 +155,7 @@ export const webhookRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/webhooks/{id}/deliveries/{delivery_id}/redeliver',
     async handle({ ask, params }) {
-      const data = await ask<{ redeliverWebhook: { delivery: DeliveryData } }>(REDELIVER, {
+      const data = await ask(REDELIVER, {
         input: { endpointId: params.id, id: params.delivery_id },
       })
       return ok(toDelivery(data.redeliverWebhook.delivery))
@@ -178,7 +166,7 @@ export const webhookRoutes: readonly Route[] = [
     path: '/v1/webhooks/{id}/redeliver',
     async handle({ ask, params, body }) {
       const { since, after } = body as { readonly since: number; readonly after?: string | null }
-      const data = await ask<{ redeliverWebhooksSince: { count: number; next: string | null } }>(REDELIVER_SINCE, {
+      const data = await ask(REDELIVER_SINCE, {
         input: { endpointId: params.id, since: instantOf(since), after },
       })
       return ok({ object: 'webhook_redelivery', ...data.redeliverWebhooksSince })

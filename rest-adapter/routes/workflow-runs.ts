@@ -1,5 +1,6 @@
+import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
-import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
 import { type Call, deleted, isStream, type JsonObject, ok, type Route } from '../http/route.ts'
 import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 import { streamEvents } from './run-events.ts'
@@ -15,50 +16,21 @@ interface ErrorData {
   readonly nodeId?: string | null
 }
 
-interface RunData {
-  readonly id: string
-  readonly workflowId: string
-  readonly workflowVersion: number
-  readonly status: string
-  readonly inputs: JsonObject
-  readonly output: unknown
-  readonly nodes: readonly {
-    readonly id: string
-    readonly state: string
-    readonly output: unknown
-    readonly cost: string
-    readonly error: ErrorData | null
-    readonly startedAt: string | null
-    readonly endedAt: string | null
-  }[]
-  readonly cost: string | null
-  readonly error: ErrorData | null
-  readonly startedAt: string
-  readonly deadline: string
-  readonly endedAt: string | null
-}
+type RunData = Selected<'WorkflowRun', typeof RUN>
 
-interface EventData {
-  readonly type: string
-  readonly runId: string
-  readonly cursor: string
-  readonly at: string
-  readonly nodeId: string | null
-  readonly index: number | null
-  readonly state: string | null
-  readonly cost: string | null
-  readonly run: RunData | null
-}
+type EventData = Selected<'WorkflowRunEvent', typeof EVENT>
 
-const START = `mutation RunWorkflow($input: RunWorkflowInput!) { runWorkflow(input: $input) { ${RUN} } }`
-const STREAM = `subscription WorkflowRun($input: RunWorkflowInput!) { workflowRun(input: $input) { ${EVENT} } }`
-const FOLLOW = `subscription WorkflowRunEvents($runId: ID!, $after: Cursor) { workflowRunEvents(runId: $runId, after: $after) { ${EVENT} } }`
-const GET = `query WorkflowRunById($id: ID!) { workflowRun(id: $id) { ${RUN} } }`
-const LIST = `query WorkflowRuns($id: ID!, $first: Int!, $after: String, $order: SortOrder) {
-  workflow(id: $id) { runs(first: $first, after: $after, order: $order) { edges { node { ${RUN} } } ${PAGE_INFO} } } }`
-const CANCEL = `mutation CancelWorkflowRun($id: ID!) { cancelWorkflowRun(id: $id) { ${RUN} } }`
+const START = gatewayOperation(`mutation RunWorkflow($input: RunWorkflowInput!) { runWorkflow(input: $input) { ${RUN} } }`)
+const STREAM = gatewayOperation(`subscription WorkflowRun($input: RunWorkflowInput!) { workflowRun(input: $input) { ${EVENT} } }`)
+const FOLLOW = gatewayOperation(
+  `subscription WorkflowRunEvents($runId: ID!, $after: Cursor) { workflowRunEvents(runId: $runId, after: $after) { ${EVENT} } }`,
+)
+const GET = gatewayOperation(`query WorkflowRunById($id: ID!) { workflowRun(id: $id) { ${RUN} } }`)
+const LIST = gatewayOperation(`query WorkflowRuns($id: ID!, $first: Int!, $after: String, $order: SortOrder) {
+  workflow(id: $id) { runs(first: $first, after: $after, order: $order) { edges { node { ${RUN} } } ${PAGE_INFO} } } }`)
+const CANCEL = gatewayOperation(`mutation CancelWorkflowRun($id: ID!) { cancelWorkflowRun(id: $id) { ${RUN} } }`)
 
-const DELETE = 'mutation DeleteWorkflowRun($id: ID!) { deleteWorkflowRun(id: $id) { id } }'
+const DELETE = gatewayOperation('mutation DeleteWorkflowRun($id: ID!) { deleteWorkflowRun(id: $id) { id } }')
 
 /** The workflow and the run stand in the path. */
 const NAMES = { workflowId: 'id', runId: 'id', maxCost: 'max_cost_usd' }
@@ -122,7 +94,7 @@ export const workflowRunRoutes: readonly Route[] = [
         await streamEvents(call, { query: STREAM, variables }, toEvent, NAMES)
         return undefined
       }
-      const { runWorkflow } = await call.ask<{ runWorkflow: RunData }>(START, variables, NAMES)
+      const { runWorkflow } = await call.ask(START, variables, NAMES)
       return ok(toRun(runWorkflow))
     },
   },
@@ -131,7 +103,7 @@ export const workflowRunRoutes: readonly Route[] = [
     path: '/v1/workflows/{id}/runs',
     async handle({ ask, params, query }) {
       const variables = { id: params.id, ...pageVariables(query) }
-      const { workflow } = await ask<{ workflow: { runs: ConnectionData<RunData> } | null }>(LIST, variables, PAGE_NAMES)
+      const { workflow } = await ask(LIST, variables, PAGE_NAMES)
       if (!workflow) throw new NotFound('workflow', params.id!)
       return ok(listOf(workflow.runs, toRun, idOf))
     },
@@ -140,7 +112,7 @@ export const workflowRunRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/workflow-runs/{id}',
     async handle({ ask, params }) {
-      const { workflowRun } = await ask<{ workflowRun: RunData | null }>(GET, { id: params.id })
+      const { workflowRun } = await ask(GET, { id: params.id })
       if (!workflowRun) throw new NotFound('run', params.id!)
       return ok(toRun(workflowRun))
     },
@@ -149,7 +121,7 @@ export const workflowRunRoutes: readonly Route[] = [
     method: 'DELETE',
     path: '/v1/workflow-runs/{id}',
     async handle({ ask, params }) {
-      const { deleteWorkflowRun } = await ask<{ deleteWorkflowRun: { id: string } }>(DELETE, { id: params.id })
+      const { deleteWorkflowRun } = await ask(DELETE, { id: params.id })
       return deleted('workflow.run', deleteWorkflowRun.id)
     },
   },
@@ -166,7 +138,7 @@ export const workflowRunRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/workflow-runs/{id}/cancel',
     async handle({ ask, params }) {
-      const { cancelWorkflowRun } = await ask<{ cancelWorkflowRun: RunData }>(CANCEL, { id: params.id })
+      const { cancelWorkflowRun } = await ask(CANCEL, { id: params.id })
       return ok(toRun(cancelWorkflowRun))
     },
   },

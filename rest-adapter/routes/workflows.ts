@@ -1,26 +1,23 @@
+import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
-import { type ConnectionData, idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
 import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
 const WORKFLOW = 'id code name definition version createdAt updatedAt'
 
-interface WorkflowData {
-  readonly id: string
-  readonly code: string
-  readonly name: string
-  readonly definition: JsonObject
-  readonly version: number
-  readonly createdAt: string
-  readonly updatedAt: string
-}
+type WorkflowData = Selected<'Workflow', typeof WORKFLOW>
 
-const CREATE = `mutation CreateWorkflow($input: CreateWorkflowInput!) { createWorkflow(input: $input) { workflow { ${WORKFLOW} } } }`
-const LIST = `query Workflows($first: Int!, $after: String, $order: SortOrder) {
-  workflows(first: $first, after: $after, order: $order) { edges { node { ${WORKFLOW} } } ${PAGE_INFO} } }`
-const GET = `query Workflow($id: ID!) { workflow(id: $id) { ${WORKFLOW} } }`
-const UPDATE = `mutation UpdateWorkflow($input: UpdateWorkflowInput!) { updateWorkflow(input: $input) { workflow { ${WORKFLOW} } } }`
-const DELETE = 'mutation DeleteWorkflow($id: ID!) { deleteWorkflow(id: $id) { id } }'
+const CREATE = gatewayOperation(
+  `mutation CreateWorkflow($input: CreateWorkflowInput!) { createWorkflow(input: $input) { workflow { ${WORKFLOW} } } }`,
+)
+const LIST = gatewayOperation(`query Workflows($first: Int!, $after: String, $order: SortOrder) {
+  workflows(first: $first, after: $after, order: $order) { edges { node { ${WORKFLOW} } } ${PAGE_INFO} } }`)
+const GET = gatewayOperation(`query Workflow($id: ID!) { workflow(id: $id) { ${WORKFLOW} } }`)
+const UPDATE = gatewayOperation(
+  `mutation UpdateWorkflow($input: UpdateWorkflowInput!) { updateWorkflow(input: $input) { workflow { ${WORKFLOW} } } }`,
+)
+const DELETE = gatewayOperation('mutation DeleteWorkflow($id: ID!) { deleteWorkflow(id: $id) { id } }')
 
 function toWorkflow({ id, code, name, definition, version, createdAt, updatedAt }: WorkflowData) {
   const times = { created_at: unixSeconds(createdAt), updated_at: unixSeconds(updatedAt) }
@@ -37,7 +34,7 @@ export const workflowRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/workflows',
     async handle({ ask, body }) {
-      const data = await ask<{ createWorkflow: { workflow: WorkflowData } }>(CREATE, { input: inputOf(body) })
+      const data = await ask(CREATE, { input: inputOf(body) })
       return created(toWorkflow(data.createWorkflow.workflow))
     },
   },
@@ -45,7 +42,7 @@ export const workflowRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/workflows',
     async handle({ ask, query }) {
-      const data = await ask<{ workflows: ConnectionData<WorkflowData> }>(LIST, pageVariables(query), PAGE_NAMES)
+      const data = await ask(LIST, pageVariables(query), PAGE_NAMES)
       return ok(listOf(data.workflows, toWorkflow, idOf))
     },
   },
@@ -53,7 +50,7 @@ export const workflowRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/workflows/{id}',
     async handle({ ask, params }) {
-      const { workflow } = await ask<{ workflow: WorkflowData | null }>(GET, { id: params.id })
+      const { workflow } = await ask(GET, { id: params.id })
       if (!workflow) throw new NotFound('workflow', params.id!)
       return ok(toWorkflow(workflow))
     },
@@ -62,7 +59,7 @@ export const workflowRoutes: readonly Route[] = [
     method: 'PATCH',
     path: '/v1/workflows/{id}',
     async handle({ ask, params, body }) {
-      const data = await ask<{ updateWorkflow: { workflow: WorkflowData } }>(UPDATE, { input: { id: params.id, ...inputOf(body) } })
+      const data = await ask(UPDATE, { input: { id: params.id, ...inputOf(body) } })
       return ok(toWorkflow(data.updateWorkflow.workflow))
     },
   },
@@ -70,7 +67,7 @@ export const workflowRoutes: readonly Route[] = [
     method: 'DELETE',
     path: '/v1/workflows/{id}',
     async handle({ ask, params }) {
-      const data = await ask<{ deleteWorkflow: { id: string } }>(DELETE, { id: params.id })
+      const data = await ask(DELETE, { id: params.id })
       return deleted('workflow', data.deleteWorkflow.id)
     },
   },

@@ -35,20 +35,20 @@ export function probe(): { subgraph: Subgraph; seen: Seen } {
   const seen: Seen = { callers: [], requestIds: [], aborted: 0, opened: 0, ended: 0 }
   const subgraph: Subgraph = {
     name: 'inference',
-    schema: subgraphSchema<null>('inference', {
+    schema: subgraphSchema('inference', {
       Query: {
-        async model(_parent, { id }: { id: string }, { caller, requestId, signal }: ResolverContext<null>) {
+        async model(_parent: unknown, { id }: { id: string }, { caller, requestId, signal }: ResolverContext<null>) {
           seen.callers.push(caller)
           seen.requestIds.push(requestId)
           if (id === 'refused') throw new KisError('insufficient_quota', 'No money.', { param: 'id' })
           if (id === 'defect') throw new Error('secret detail')
           if (id === 'slow') await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(void seen.aborted++)))
-          return { id, kind: 'CHAT', vendor: 'probe', residency: 'LOCAL', createdAt: new Date(0) }
+          return { id, kind: 'chat', vendor: 'probe', residency: 'local', createdAt: new Date(0) }
         },
       },
       Subscription: {
         chatCompletion: {
-          subscribe(_parent, { input }: { input: { request: { model: string; count: number } } }) {
+          subscribe(_parent: unknown, { input }: { input: { request: { model: string; count: number } } }) {
             const { model, count } = input.request
             seen.opened++
             let given = 0

@@ -1,10 +1,7 @@
-import type { ResolverContext } from '../../common/link/subgraph.ts'
 import { NOTHING_SPENT, resetOf, spentIn } from '../ledger/domain/key-spending.ts'
 import { spendersOf, type Wallet } from '../ledger/domain/wallet.ts'
-import type { BillingDeps } from '../use-cases/deps.ts'
 import type { ApiKey } from '../use-cases/tables.ts'
-
-type Context = ResolverContext<BillingDeps>
+import type { Context } from './context.ts'
 
 /** Wallets that a request is reading: a list of keys reads its wallet once. */
 const reads = new WeakMap<Context, Map<string, Promise<Wallet | null>>>()

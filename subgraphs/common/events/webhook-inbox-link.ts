@@ -1,26 +1,17 @@
+import { billingOperation } from '../../../schema/operations.ts'
 import type { ServicePrincipal } from '../identity/principal.ts'
 import { type Link, type LinkContext, request } from '../link/link.ts'
 import type { WebhookInbox } from './webhook-events.ts'
 
-const FEEDS = 'query ($after: ID) { webhookFeeds(after: $after) { organizationId cursor since } }'
-const ACCEPT = 'mutation ($input: AcceptWebhookEventsInput!) { acceptWebhookEvents(input: $input) }'
-
-interface FeedData {
-  readonly organizationId: string
-  readonly cursor: number | null
-  readonly since: string
-}
+const FEEDS = billingOperation('query ($after: ID) { webhookFeeds(after: $after) { organizationId cursor since } }')
+const ACCEPT = billingOperation('mutation ($input: AcceptWebhookEventsInput!) { acceptWebhookEvents(input: $input) }')
 
 /** Billing's inbox, for the events of this service. */
 export function inboxOver(link: Link, service: ServicePrincipal['service']): WebhookInbox {
   const contextOf = (signal: AbortSignal): LinkContext => ({ caller: { service }, requestId: 'webhooks', signal })
   return {
     async feeds(after, signal) {
-      const { webhookFeeds } = await request<{ webhookFeeds: readonly FeedData[] }>(
-        link,
-        { query: FEEDS, variables: { after } },
-        contextOf(signal),
-      )
+      const { webhookFeeds } = await request(link, { query: FEEDS, variables: { after } }, contextOf(signal))
       return webhookFeeds.map(({ since, ...feed }) => ({ ...feed, since: new Date(since) }))
     },
 

@@ -1,4 +1,5 @@
 import type { ExecutionResult } from 'graphql'
+import type { OperationText } from '../../../schema/operations.ts'
 import { KisError, ServiceUnavailable } from '../errors.ts'
 import type { Caller } from '../identity/principal.ts'
 
@@ -33,8 +34,18 @@ export interface Link<Who = Caller | null> {
   subscribe(operation: Operation, context: LinkContext<Who>): AsyncIterableIterator<ExecutionResult>
 }
 
+/** An operation whose text the compiler knows, with its variables. */
+export interface TypedOperation<Data, Variables> {
+  readonly query: OperationText<Data, Variables>
+  readonly variables: Variables & Readonly<Record<string, unknown>>
+}
+
 /** Executes and gives `data`. @throws {KisError} the first error of the answer. */
-export async function request<Data, Who = Caller | null>(link: Link<Who>, operation: Operation, context: LinkContext<Who>): Promise<Data> {
+export async function request<Data, Variables, Who = Caller | null>(
+  link: Link<Who>,
+  operation: TypedOperation<Data, Variables>,
+  context: LinkContext<Who>,
+): Promise<Data> {
   const { data, errors } = await link.execute(operation, context)
   if (errors?.length) throw KisError.fromGraphQL(errors[0]!)
   if (!data) throw new ServiceUnavailable('A part of the service')

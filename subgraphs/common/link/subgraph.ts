@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { buildSubgraphSchema } from '@apollo/subgraph'
 import { type GraphQLSchema, isInputObjectType, isObjectType, parse, valueFromAST } from 'graphql'
+import { innerValues } from '../../../schema/inner-values.ts'
 import type { LinkContext } from './link.ts'
 import { scalars } from './scalars.ts'
 
@@ -27,24 +28,15 @@ export interface StoringSubgraph extends Subgraph {
   readonly opened: Promise<unknown>
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: graphql-js hands over parents and arguments that it has checked against the SDL; resolvers name their shapes
-type Checked = any
-type FieldResolver<Deps> = (parent: Checked, args: Checked, context: ResolverContext<Deps>) => unknown
-interface SubscriptionField<Deps> {
-  /** Gives a hand-made iterator, never an async generator, whose `return()` would wait. */
-  readonly subscribe: (parent: Checked, args: Checked, context: ResolverContext<Deps>) => AsyncIterable<unknown>
-  readonly resolve?: FieldResolver<Deps>
-}
-
-/** Field resolvers by type; for an enum, the inner value of each SDL value. */
-export type Resolvers<Deps> = Record<string, Record<string, FieldResolver<Deps> | SubscriptionField<Deps> | string>>
-
-/** The executable schema of `schema/<name>.graphql`. */
-export function subgraphSchema<Deps>(name: SubgraphName, resolvers: Resolvers<Deps>): GraphQLSchema {
+/** The executable schema of `schema/<name>.graphql`. `resolvers` are of the type that is generated for the subgraph; scalars and enums are given here. */
+export function subgraphSchema(name: SubgraphName, resolvers: object): GraphQLSchema {
   const typeDefs = parse(readFileSync(new URL(`../../../schema/${name}.graphql`, import.meta.url), 'utf8'))
   const declared = new Set(typeDefs.definitions.flatMap((node) => (node.kind === 'ScalarTypeDefinition' ? [node.name.value] : [])))
   const ownScalars = Object.fromEntries(Object.entries(scalars).filter(([scalar]) => declared.has(scalar)))
-  const schema = buildSubgraphSchema({ typeDefs, resolvers: { ...ownScalars, ...resolvers } as never })
+  const enums = Object.fromEntries(
+    typeDefs.definitions.flatMap((node) => (node.kind === 'EnumTypeDefinition' ? [[node.name.value, innerValues(node)]] : [])),
+  )
+  const schema = buildSubgraphSchema({ typeDefs, resolvers: { ...ownScalars, ...enums, ...resolvers } })
   coerceDefaults(schema)
   return schema
 }

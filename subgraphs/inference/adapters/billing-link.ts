@@ -1,22 +1,23 @@
+import { billingOperation, type OperationText } from '../../../schema/operations.ts'
 import { KisError, ServiceUnavailable, StalePrincipal } from '../../common/errors.ts'
-import { PRINCIPAL_FIELDS, type PrincipalAnswer, principalFrom } from '../../common/identity/principal-answer.ts'
+import { PRINCIPAL_FIELDS, principalFrom } from '../../common/identity/principal-answer.ts'
 import { type Link, request } from '../../common/link/link.ts'
 import type { Clock } from '../../common/process/clock.ts'
 import { formatUsd, parseUsd } from '../../common/usd.ts'
 import type { Billing, BillingContext, Quantities, RateCard, Rates } from '../ports/billing.ts'
 
-const PRINCIPAL_OF_KEY = `query ($organizationId: ID!, $apiKeyId: ID!) {
+const PRINCIPAL_OF_KEY = billingOperation(`query ($organizationId: ID!, $apiKeyId: ID!) {
   principalOfKey(organizationId: $organizationId, apiKeyId: $apiKeyId) { ${PRINCIPAL_FIELDS} }
-}`
-const QUOTE = 'query ($holds: [QuoteHoldInput!]!) { quoteHolds(holds: $holds) { amount isCovered } }'
-const PLACE = 'mutation ($input: PlaceHoldInput!) { placeHold(input: $input) { id } }'
-const PLACE_RUN = 'mutation ($input: PlaceRunHoldInput!) { placeRunHold(input: $input) { id } }'
-const DISPATCH = 'mutation ($input: HoldQuantitiesInput!) { dispatchHold(input: $input) { id } }'
-const CHECKPOINT = 'mutation ($input: CheckpointHoldInput!) { checkpointHold(input: $input) { id } }'
-const SETTLE = 'mutation ($input: SettleHoldInput!) { settleHold(input: $input) { charged state } }'
-const VOID = 'mutation ($id: ID!) { voidHold(id: $id) { charged } }'
-const END_HOLDS_OF = 'mutation ($holder: ID!) { endHoldsOf(holder: $holder) }'
-const END_RUN = 'mutation ($id: ID!) { voidHold(id: $id) { freed } }'
+}`)
+const QUOTE = billingOperation('query ($holds: [QuoteHoldInput!]!) { quoteHolds(holds: $holds) { amount isCovered } }')
+const PLACE = billingOperation('mutation ($input: PlaceHoldInput!) { placeHold(input: $input) { id } }')
+const PLACE_RUN = billingOperation('mutation ($input: PlaceRunHoldInput!) { placeRunHold(input: $input) { id } }')
+const DISPATCH = billingOperation('mutation ($input: HoldQuantitiesInput!) { dispatchHold(input: $input) { id } }')
+const CHECKPOINT = billingOperation('mutation ($input: CheckpointHoldInput!) { checkpointHold(input: $input) { id } }')
+const SETTLE = billingOperation('mutation ($input: SettleHoldInput!) { settleHold(input: $input) { charged state } }')
+const VOID = billingOperation('mutation ($id: ID!) { voidHold(id: $id) { charged } }')
+const END_HOLDS_OF = billingOperation('mutation ($holder: ID!) { endHoldsOf(holder: $holder) }')
+const END_RUN = billingOperation('mutation ($id: ID!) { voidHold(id: $id) { freed } }')
 
 /**
  * Opening a hold is two small writes. When billing has answered nothing at all for this long, to nobody, it is stopped or cut off, and who waits to begin
@@ -32,9 +33,13 @@ export function billingOver(link: Link, clock: Clock): Billing {
   /** When billing last answered anybody, by `performance.now()`. */
   let heardAt = Number.NEGATIVE_INFINITY
 
-  async function once<Data>(query: string, variables: Readonly<Record<string, unknown>>, context: BillingContext): Promise<Data> {
+  async function once<Data, Variables>(
+    query: OperationText<Data, Variables>,
+    variables: Variables & Readonly<Record<string, unknown>>,
+    context: BillingContext,
+  ): Promise<Data> {
     try {
-      const data = await request<Data>(link, { query, variables }, context)
+      const data = await request(link, { query, variables }, context)
       heardAt = performance.now()
       return data
     } catch (error) {
@@ -43,7 +48,11 @@ export function billingOver(link: Link, clock: Clock): Billing {
     }
   }
 
-  async function unlessSilent<Data>(query: string, variables: Readonly<Record<string, unknown>>, context: BillingContext): Promise<Data> {
+  async function unlessSilent<Data, Variables>(
+    query: OperationText<Data, Variables>,
+    variables: Variables & Readonly<Record<string, unknown>>,
+    context: BillingContext,
+  ): Promise<Data> {
     const stop = new AbortController()
     const onAbort = () => stop.abort(context.signal.reason)
     if (context.signal.aborted) onAbort()
@@ -68,10 +77,14 @@ export function billingOver(link: Link, clock: Clock): Billing {
     }
   }
 
-  async function untilAnswered<Data>(query: string, variables: Readonly<Record<string, unknown>>, context: BillingContext): Promise<Data> {
+  async function untilAnswered<Data, Variables>(
+    query: OperationText<Data, Variables>,
+    variables: Variables & Readonly<Record<string, unknown>>,
+    context: BillingContext,
+  ): Promise<Data> {
     for (let delayMs = FIRST_DELAY_MS; ; delayMs = Math.min(delayMs * 2, LONGEST_DELAY_MS)) {
       try {
-        return await once<Data>(query, variables, context)
+        return await once(query, variables, context)
       } catch (error) {
         if (isAnswer(error)) throw error
         // The work is done and may have been charged: the caller must not have it done again.
@@ -84,7 +97,7 @@ export function billingOver(link: Link, clock: Clock): Billing {
 
   return {
     async principalOf(organizationId, apiKeyId, signal) {
-      const { principalOfKey } = await request<{ principalOfKey: PrincipalAnswer | null }>(
+      const { principalOfKey } = await request(
         link,
         { query: PRINCIPAL_OF_KEY, variables: { organizationId, apiKeyId } },
         { caller: { service: 'inference' }, requestId: apiKeyId, signal },
@@ -94,18 +107,14 @@ export function billingOver(link: Link, clock: Clock): Billing {
 
     async quoteHolds(holds, context) {
       const inputs = holds.map(({ rateCard, ceiling }) => ({ rateCard: rateCardInput(rateCard), ceiling: quantitiesInput(ceiling) }))
-      const { quoteHolds } = await once<{ quoteHolds: readonly { amount: string; isCovered: boolean }[] }>(
-        QUOTE,
-        { holds: inputs },
-        context,
-      )
+      const { quoteHolds } = await once(QUOTE, { holds: inputs }, context)
       return quoteHolds.map(({ amount, isCovered }) => ({ amount: parseUsd(amount), isCovered }))
     },
 
     async placeHold({ id, operation, modelId, rateCard, ceiling, ttlSeconds, holder }, context) {
       const input = {
         id,
-        operation: operation.toUpperCase(),
+        operation: operation.toUpperCase() as Uppercase<typeof operation>,
         modelId,
         requestId: context.requestId,
         rateCard: rateCardInput(rateCard),
@@ -134,18 +143,18 @@ export function billingOver(link: Link, clock: Clock): Billing {
     },
 
     async settleHold(id, quantities, source, context) {
-      const input = { id, quantities: quantitiesInput(quantities), source: source.toUpperCase() }
-      const { settleHold } = await untilAnswered<{ settleHold: { charged: string; state: string } }>(SETTLE, { input }, context)
+      const input = { id, quantities: quantitiesInput(quantities), source: source.toUpperCase() as Uppercase<typeof source> }
+      const { settleHold } = await untilAnswered(SETTLE, { input }, context)
       return { charged: parseUsd(settleHold.charged), isOwn: settleHold.state === 'SETTLED' }
     },
 
     async endRunHold(id, context) {
-      const { voidHold } = await untilAnswered<{ voidHold: { freed: string } }>(END_RUN, { id }, context)
+      const { voidHold } = await untilAnswered(END_RUN, { id }, context)
       return parseUsd(voidHold.freed)
     },
 
     async voidHold(id, context) {
-      const { voidHold } = await untilAnswered<{ voidHold: { charged: string } }>(VOID, { id }, context)
+      const { voidHold } = await untilAnswered(VOID, { id }, context)
       return parseUsd(voidHold.charged)
     },
 

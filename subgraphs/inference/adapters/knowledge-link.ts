@@ -1,47 +1,34 @@
+import { knowledgeOperation, type OperationText } from '../../../schema/operations.ts'
 import { KisError, NotFound } from '../../common/errors.ts'
 import { type Link, request } from '../../common/link/link.ts'
 import { parseUsd } from '../../common/usd.ts'
 import type { BillingContext } from '../ports/billing.ts'
-import type { CollectionDescription, Knowledge, Passage } from '../ports/knowledge.ts'
+import type { Knowledge, Passage } from '../ports/knowledge.ts'
 
-const DESCRIBE = `query ($id: ID!) { collection(id: $id) { id code name description chunkCount contents {
-  documentCount examinedCount languages { language documentCount } titles { title fileName } headings oldestAt newestAt } } }`
-const CONTENT = `query ($id: ID!, $offset: Float!, $length: Int!) {
-  fileContent(id: $id, offset: $offset, length: $length) { content length file { sizeBytes } } }`
+const DESCRIBE = knowledgeOperation(`query ($id: ID!) { collection(id: $id) { id code name description chunkCount contents {
+  documentCount examinedCount languages { language documentCount } titles { title fileName } headings oldestAt newestAt } } }`)
+const CONTENT = knowledgeOperation(`query ($id: ID!, $offset: Float!, $length: Int!) {
+  fileContent(id: $id, offset: $offset, length: $length) { content length file { sizeBytes } } }`)
 /** The most that `fileContent` gives. */
 const PIECE_BYTES = 1_048_576
-const SEARCH = `query ($input: SearchInput!, $runHoldId: ID, $step: String) {
+const SEARCH = knowledgeOperation(`query ($input: SearchInput!, $runHoldId: ID, $step: String) {
   searchCollection(input: $input, runHoldId: $runHoldId, step: $step) {
     cost
     hits { score chunk { id text headingPath pageStart pageEnd charStart charEnd document { id } file { id name } } }
   }
-}`
-
-interface Piece {
-  readonly content: string
-  readonly length: number
-  readonly file: { readonly sizeBytes: number }
-}
-
-interface Hit {
-  readonly score: number
-  readonly chunk: Pick<Passage, 'text' | 'headingPath' | 'pageStart' | 'pageEnd' | 'charStart' | 'charEnd'> & {
-    readonly id: string
-    readonly document: { readonly id: string }
-    readonly file: { readonly id: string; readonly name: string }
-  }
-}
+}`)
 
 /** Knowledge behind a link. */
 export function knowledgeOver(link: Link): Knowledge {
-  const ask = <Data>(query: string, variables: Readonly<Record<string, unknown>>, context: BillingContext) =>
-    request<Data>(link, { query, variables }, context)
+  const ask = <Data, Variables>(
+    query: OperationText<Data, Variables>,
+    variables: Variables & Readonly<Record<string, unknown>>,
+    context: BillingContext,
+  ) => request(link, { query, variables }, context)
 
   return {
     async describe(collectionIds, context) {
-      const found = await Promise.all(
-        collectionIds.map((id) => ask<{ collection: CollectionDescription | null }>(DESCRIBE, { id }, context)),
-      )
+      const found = await Promise.all(collectionIds.map((id) => ask(DESCRIBE, { id }, context)))
       return found.flatMap(({ collection }) => collection ?? [])
     },
 
@@ -51,7 +38,7 @@ export function knowledgeOver(link: Link): Knowledge {
         runHoldId: context.runHoldId,
         step: step && `${step.runId}/${step.path}`,
       }
-      const { searchCollection } = await ask<{ searchCollection: { cost: string; hits: readonly Hit[] } }>(SEARCH, variables, context)
+      const { searchCollection } = await ask(SEARCH, variables, context)
       const passages = searchCollection.hits.map(({ score, chunk: { id, document, file, ...place } }): Passage => {
         return { chunkId: id, collectionId, documentId: document.id, fileId: file.id, fileName: file.name, ...place, score }
       })
@@ -62,7 +49,7 @@ export function knowledgeOver(link: Link): Knowledge {
       const pieces: Buffer[] = []
       for (let offset = 0; ; ) {
         const variables = { id, offset, length: PIECE_BYTES }
-        const { fileContent } = await ask<{ fileContent: Piece }>(CONTENT, variables, context).catch((error) => {
+        const { fileContent } = await ask(CONTENT, variables, context).catch((error) => {
           throw error instanceof KisError && error.code === 'not_found' ? new NotFound('file', id, param) : error
         })
         const { sizeBytes } = fileContent.file

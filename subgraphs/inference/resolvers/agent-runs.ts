@@ -1,106 +1,105 @@
 import { requireScope } from '../../common/identity/principal.ts'
-import type { ResolverContext } from '../../common/link/subgraph.ts'
-import { type Citation, quantitiesOfSteps, RUN_STATUSES, type RunError, type RunOutcome, type RunStep } from '../domain/agents/run.ts'
-import type { RunInput } from '../use-cases/agents/agent-runs.ts'
+import { quantitiesOfSteps, type RunOutcome, type RunStep } from '../domain/agents/run.ts'
 import { runAgent, startAndFollow } from '../use-cases/agents/run-agent.ts'
 import { type FollowedEvent, fromJson } from '../use-cases/agents/run-log.ts'
 import { deleteThread } from '../use-cases/agents/threads.ts'
-import type { ServedDeps } from '../use-cases/deps.ts'
 import type { RunRecord } from '../use-cases/tables.ts'
 import { findAgent } from './agents.ts'
 import { chatUsage } from './chat.ts'
+import type { Context } from './context.ts'
+import type {
+  AgentRunErrorResolvers,
+  AgentRunEventResolvers,
+  AgentRunResolvers,
+  AgentRunStepResolvers,
+  AgentSearchResolvers,
+  CitationResolvers,
+  MutationResolvers,
+  QueryResolvers,
+  SubscriptionResolvers,
+} from './generated.ts'
 
-type Context = ResolverContext<ServedDeps>
-interface Input {
-  readonly input: RunInput
+export type Run = RunRecord & { readonly isReplayed?: boolean }
+export type Search = Extract<FollowedEvent['event'], { readonly type: 'search' }>
+
+export const agentRunQueries: QueryResolvers = {
+  agentRun: (_parent, { id }, context) => findRun(context, id),
 }
 
-export const agentRunQueries = {
-  agentRun: (_parent: unknown, { id }: { id: string }, context: Context) => findRun(context, id),
-}
-
-export const agentRunMutations = {
-  runAgent: (_parent: unknown, { input }: Input, { deps, ...ask }: Context) => {
+export const agentRunMutations: MutationResolvers = {
+  runAgent: (_parent, { input }, { deps, ...ask }) => {
     requireScope(ask.caller, 'agents')
     return runAgent(deps.runs, ask, input)
   },
-  cancelAgentRun: (_parent: unknown, { id }: { id: string }, { deps, ...ask }: Context) => {
+  cancelAgentRun: (_parent, { id }, { deps, ...ask }) => {
     requireScope(ask.caller, 'agents')
     return deps.runs.cancel(ask, id)
   },
-  async deleteAgentRun(_parent: unknown, { id }: { id: string }, { deps, ...ask }: Context) {
+  async deleteAgentRun(_parent, { id }, { deps, ...ask }) {
     await deps.runs.delete(ask, id)
     return { id }
   },
-  async deleteThread(_parent: unknown, { id }: { id: string }, { deps, ...ask }: Context) {
+  async deleteThread(_parent, { id }, { deps, ...ask }) {
     await deleteThread(deps, ask, id)
     return { id }
   },
 }
 
-export const agentRunSubscriptions = {
+export const agentRunSubscriptions: SubscriptionResolvers = {
   agentRun: {
-    subscribe: (_parent: unknown, { input }: Input, { deps, ...ask }: Context) => startAndFollow(deps.runs, ask, input),
+    subscribe: (_parent, { input }, { deps, ...ask }) => startAndFollow(deps.runs, ask, input),
     resolve: (event: FollowedEvent) => event,
   },
   agentRunEvents: {
-    subscribe: (_parent: unknown, { runId, after }: { runId: string; after?: string | null }, { deps, caller }: Context) =>
+    subscribe: (_parent, { runId, after }, { deps, caller }) =>
       deps.runs.log.followFor(requireScope(caller, 'agents'), runId, after ?? null),
     resolve: (event: FollowedEvent) => event,
   },
 }
 
-const EVENT_TYPES = ['run_started', 'step_started', 'text_delta', 'tool_call', 'search', 'usage', 'done'] as const
-const STEP_KINDS = ['model', 'search', 'cut'] as const
-
-export const AgentRunStatusValues = enumOf(RUN_STATUSES)
-export const AgentRunEventTypeValues = enumOf(EVENT_TYPES)
-export const AgentRunStepKindValues = enumOf(STEP_KINDS)
-
-export const AgentRunFields = {
-  id: ({ _id }: RunRecord) => _id,
-  agent: ({ agentId }: RunRecord, _args: unknown, { deps, caller }: Context) => findAgent(deps, requireScope(caller, 'agents'), agentId),
-  messages: ({ input }: RunRecord) => JSON.parse(input),
-  outputText: (run: RunRecord) => outcomeOf(run)?.text ?? null,
-  output: (run: RunRecord) => outcomeOf(run)?.output ?? null,
-  citations: (run: RunRecord) => outcomeOf(run)?.citations ?? [],
+export const AgentRunFields: AgentRunResolvers = {
+  id: ({ _id }) => _id,
+  agent: ({ agentId }, _args, { deps, caller }) => findAgent(deps, requireScope(caller, 'agents'), agentId),
+  messages: ({ input }) => JSON.parse(input),
+  outputText: (run) => outcomeOf(run)?.text ?? null,
+  output: (run) => outcomeOf(run)?.output ?? null,
+  citations: (run) => outcomeOf(run)?.citations ?? [],
   steps: stepsOf,
-  usage: (run: RunRecord) => chatUsage(quantitiesOfSteps(stepsOf(run))),
-  replayed: ({ isReplayed }: RunRecord & { readonly isReplayed?: boolean }) => isReplayed === true,
-  cost: ({ cost }: RunRecord) => (cost === null ? null : BigInt(cost)),
+  usage: (run) => chatUsage(quantitiesOfSteps(stepsOf(run))),
+  replayed: ({ isReplayed }) => isReplayed === true,
+  cost: ({ cost }) => (cost === null ? null : BigInt(cost)),
 }
 
-export const AgentRunErrorFields = {
-  code: ({ code }: RunError) => code.toUpperCase(),
+export const AgentRunErrorFields: AgentRunErrorResolvers = {
+  code: ({ code }) => code.toUpperCase(),
 }
 
-export const AgentRunStepFields = {
-  model: (step: RunStep, _args: unknown, { deps }: Context) => (step.kind === 'model' ? (deps.catalog.find(step.modelId) ?? null) : null),
-  collection: (step: RunStep) => (step.kind === 'search' ? { id: step.collectionId } : null),
-  hitCount: (step: RunStep) => (step.kind === 'search' ? step.hits : null),
-  usage: (step: RunStep) => (step.kind === 'model' ? chatUsage(step.quantities) : null),
+export const AgentRunStepFields: AgentRunStepResolvers = {
+  model: (step, _args, { deps }) => (step.kind === 'model' ? (deps.catalog.find(step.modelId) ?? null) : null),
+  collection: (step) => (step.kind === 'search' ? { id: step.collectionId } : null),
+  hitCount: (step) => (step.kind === 'search' ? step.hits : null),
+  usage: (step) => (step.kind === 'model' ? chatUsage(step.quantities) : null),
 }
 
-export const CitationFields = {
-  collection: ({ collectionId }: Citation) => ({ id: collectionId }),
-  document: ({ documentId }: Citation) => ({ id: documentId }),
-  file: ({ fileId }: Citation) => ({ id: fileId }),
+export const CitationFields: CitationResolvers = {
+  collection: ({ collectionId }) => ({ id: collectionId }),
+  document: ({ documentId }) => ({ id: documentId }),
+  file: ({ fileId }) => ({ id: fileId }),
 }
 
-export const AgentSearchFields = {
-  collection: ({ collectionId }: { readonly collectionId: string }) => ({ id: collectionId }),
+export const AgentSearchFields: AgentSearchResolvers = {
+  collection: ({ collectionId }) => ({ id: collectionId }),
 }
 
-export const AgentRunEventFields = {
-  type: ({ event }: FollowedEvent) => event.type,
-  cursor: ({ sequence }: FollowedEvent) => String(sequence),
-  number: ({ event }: FollowedEvent) => (event.type === 'usage' ? event.step.number : 'number' in event ? event.number : null),
-  textDelta: ({ event }: FollowedEvent) => (event.type === 'text_delta' ? event.text : null),
-  toolCall: ({ event }: FollowedEvent) => (event.type === 'tool_call' ? event : null),
-  search: ({ event }: FollowedEvent) => (event.type === 'search' ? event : null),
-  usage: ({ event }: FollowedEvent) => (event.type === 'usage' ? event.step : null),
-  run: ({ event, runId }: FollowedEvent, _args: unknown, context: Context) =>
-    event.type === 'run_started' || event.type === 'done' ? findRun(context, runId) : null,
+export const AgentRunEventFields: AgentRunEventResolvers = {
+  type: ({ event }) => event.type,
+  cursor: ({ sequence }) => String(sequence),
+  number: ({ event }) => (event.type === 'usage' ? event.step.number : 'number' in event ? event.number : null),
+  textDelta: ({ event }) => (event.type === 'text_delta' ? event.text : null),
+  toolCall: ({ event }) => (event.type === 'tool_call' ? event : null),
+  search: ({ event }) => (event.type === 'search' ? event : null),
+  usage: ({ event }) => (event.type === 'usage' ? event.step : null),
+  run: ({ event, runId }, _args, context) => (event.type === 'run_started' || event.type === 'done' ? findRun(context, runId) : null),
 }
 
 /** Null also for another organization's. */
@@ -115,9 +114,4 @@ function outcomeOf({ outcome }: RunRecord): RunOutcome | null {
 
 function stepsOf({ steps }: RunRecord): readonly RunStep[] {
   return fromJson(steps)
-}
-
-/** `{ RUNNING: 'running' }`: enum values are lower case inside. */
-export function enumOf<T extends string>(values: readonly T[]) {
-  return Object.fromEntries(values.map((value) => [value.toUpperCase(), value]))
 }

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import type { OperationText } from '../../../schema/operations.ts'
 import { KisError } from '../../common/errors.ts'
 import { type Principal, SCOPES, type Scope } from '../../common/identity/principal.ts'
 import { type LinkContext, request } from '../../common/link/link.ts'
@@ -34,7 +35,7 @@ function served(scripts: readonly (readonly Step[])[] = []) {
   }
   const link = localLink(subgraph, silentLog)
   const ask = async (query: string, variables: object = {}, context: LinkContext = asking(owner)) => {
-    const data = await request<Record<string, unknown>>(link, { query, variables: { ...variables } }, context)
+    const data = await request(link, { query: query as OperationText<unknown, unknown>, variables: { ...variables } }, context)
     return JSON.parse(JSON.stringify(data)) as Record<string, unknown>
   }
   const create = async (input: object = {}) => {

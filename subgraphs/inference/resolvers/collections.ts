@@ -1,14 +1,17 @@
 import { requireScope } from '../../common/identity/principal.ts'
-import type { ResolverContext } from '../../common/link/subgraph.ts'
 import { describeCollection } from '../domain/agents/describe-collection.ts'
 import { SEARCH_PARAMETERS } from '../domain/agents/search-tools.ts'
-import type { ServedDeps } from '../use-cases/deps.ts'
+import type { CollectionResolvers } from './generated.ts'
 
-export const CollectionFields = {
-  async searchTool({ id }: { id: string }, _args: unknown, { deps, ...ask }: ResolverContext<ServedDeps>) {
+export interface Reference {
+  readonly id: string
+}
+
+export const CollectionFields: CollectionResolvers = {
+  async searchTool({ id }, _args, { deps, ...ask }) {
     const caller = requireScope(ask.caller, 'knowledge:read')
     const [collection] = await deps.knowledge.describe([id], { ...ask, caller })
     return collection ? { description: describeCollection(collection), parameters: SEARCH_PARAMETERS } : null
   },
-  __resolveReference: ({ id }: { id: string }) => ({ id }),
+  __resolveReference: ({ id }) => ({ id }),
 }

@@ -1,21 +1,16 @@
 import { verifyFiles } from '../../common/documents/verify-files.ts'
-import type { ResolverContext, Resolvers } from '../../common/link/subgraph.ts'
-import type { ServedDeps } from '../use-cases/deps.ts'
 import {
   AgentRunErrorFields,
   AgentRunEventFields,
-  AgentRunEventTypeValues,
   AgentRunFields,
-  AgentRunStatusValues,
   AgentRunStepFields,
-  AgentRunStepKindValues,
   AgentSearchFields,
   agentRunMutations,
   agentRunQueries,
   agentRunSubscriptions,
   CitationFields,
 } from './agent-runs.ts'
-import { AgentFields, agentMutations, agentQueries, SortOrderValues } from './agents.ts'
+import { AgentFields, agentMutations, agentQueries } from './agents.ts'
 import {
   ChatChoiceFields,
   ChatCompletionEventFields,
@@ -24,37 +19,25 @@ import {
   chatMutations,
   chatQueries,
   chatSubscriptions,
-  FinishReasonValues,
   QuotedModelFields,
 } from './chat.ts'
 import { CollectionFields } from './collections.ts'
-import { EmbeddingFields, EmbeddingsFields, EncodingFormatValues, embeddingMutations } from './embeddings.ts'
-import { ModelFields, ModelKindValues, modelQueries, PriceFields, ResidencyValues } from './models.ts'
-import {
-  ChunkingStrategyValues,
-  TimestampGranularityValues,
-  TranscriptionEventFields,
-  TranscriptionFactValues,
-  TranscriptionFields,
-  TranscriptionFormatValues,
-  transcriptionMutations,
-  transcriptionSubscriptions,
-} from './transcriptions.ts'
+import { EmbeddingFields, EmbeddingsFields, embeddingMutations } from './embeddings.ts'
+import type { Resolvers } from './generated.ts'
+import { ModelFields, modelQueries, PriceFields } from './models.ts'
+import { TranscriptionEventFields, TranscriptionFields, transcriptionMutations, transcriptionSubscriptions } from './transcriptions.ts'
 import {
   WorkflowNodeRunFields,
-  WorkflowNodeStateValues,
   WorkflowRunErrorFields,
   WorkflowRunEventFields,
-  WorkflowRunEventTypeValues,
   WorkflowRunFields,
-  WorkflowRunStatusValues,
   workflowRunMutations,
   workflowRunQueries,
   workflowRunSubscriptions,
 } from './workflow-runs.ts'
 import { WorkflowFields, workflowMutations, workflowQueries } from './workflows.ts'
 
-export const resolvers: Resolvers<ServedDeps> = {
+export const resolvers: Resolvers = {
   Query: {
     ...modelQueries,
     ...chatQueries,
@@ -62,8 +45,7 @@ export const resolvers: Resolvers<ServedDeps> = {
     ...agentRunQueries,
     ...workflowQueries,
     ...workflowRunQueries,
-    verifyInferenceFiles: (_: unknown, { after }: { readonly after?: string | null }, { deps, caller }: ResolverContext<ServedDeps>) =>
-      verifyFiles(deps.files, caller, after ?? null),
+    verifyInferenceFiles: (_parent, { after }, { deps, caller }) => verifyFiles(deps.files, caller, after ?? null),
   },
   Mutation: {
     ...chatMutations,
@@ -79,39 +61,24 @@ export const resolvers: Resolvers<ServedDeps> = {
   AgentRun: AgentRunFields,
   AgentRunError: AgentRunErrorFields,
   AgentRunEvent: AgentRunEventFields,
-  AgentRunEventType: AgentRunEventTypeValues,
-  AgentRunStatus: AgentRunStatusValues,
   AgentRunStep: AgentRunStepFields,
-  AgentRunStepKind: AgentRunStepKindValues,
   AgentSearch: AgentSearchFields,
   ChatChoice: ChatChoiceFields,
   ChatCompletion: ChatCompletionFields,
   ChatCompletionQuote: ChatCompletionQuoteFields,
   ChatCompletionEvent: ChatCompletionEventFields,
-  ChunkingStrategy: ChunkingStrategyValues,
   Citation: CitationFields,
   Collection: CollectionFields,
   Embedding: EmbeddingFields,
   Embeddings: EmbeddingsFields,
-  EncodingFormat: EncodingFormatValues,
-  FinishReason: FinishReasonValues,
   Model: ModelFields,
-  ModelKind: ModelKindValues,
   Price: PriceFields,
   QuotedModel: QuotedModelFields,
-  Residency: ResidencyValues,
-  SortOrder: SortOrderValues,
-  TimestampGranularity: TimestampGranularityValues,
   Transcription: TranscriptionFields,
   TranscriptionEvent: TranscriptionEventFields,
-  TranscriptionFact: TranscriptionFactValues,
-  TranscriptionFormat: TranscriptionFormatValues,
   Workflow: WorkflowFields,
   WorkflowNodeRun: WorkflowNodeRunFields,
-  WorkflowNodeState: WorkflowNodeStateValues,
   WorkflowRun: WorkflowRunFields,
   WorkflowRunError: WorkflowRunErrorFields,
   WorkflowRunEvent: WorkflowRunEventFields,
-  WorkflowRunEventType: WorkflowRunEventTypeValues,
-  WorkflowRunStatus: WorkflowRunStatusValues,
 }

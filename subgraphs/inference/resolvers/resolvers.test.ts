@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import type { OperationText } from '../../../schema/operations.ts'
 import { type LinkContext, request } from '../../common/link/link.ts'
 import { localLink } from '../../common/link/local-link.ts'
 import { type Subgraph, subgraphSchema } from '../../common/link/subgraph.ts'
@@ -18,7 +19,7 @@ function served() {
   }
   const link = localLink(subgraph, silentLog)
   const ask = async (query: string, variables: object = {}, context: LinkContext = asking()) => {
-    const data = await request<Record<string, unknown>>(link, { query, variables: { ...variables } }, context)
+    const data = await request(link, { query: query as OperationText<unknown, unknown>, variables: { ...variables } }, context)
     return JSON.parse(JSON.stringify(data)) as Record<string, unknown>
   }
   return { ...under, link, ask }

@@ -1,17 +1,15 @@
 import { NotFound } from '../../common/errors.ts'
 import { type Principal, requireScope } from '../../common/identity/principal.ts'
 import { connectionOf, pageOf } from '../../common/link/connection.ts'
-import type { ResolverContext } from '../../common/link/subgraph.ts'
 import type { ServedDeps } from '../use-cases/deps.ts'
 import type { WorkflowRecord } from '../use-cases/tables.ts'
-import { createWorkflow, deleteWorkflow, getWorkflow, updateWorkflow, type WorkflowInput } from '../use-cases/workflows/workflows.ts'
-import { idRange, type ListArguments } from './agents.ts'
+import { createWorkflow, deleteWorkflow, getWorkflow, updateWorkflow } from '../use-cases/workflows/workflows.ts'
+import { idRange } from './agents.ts'
+import type { MutationResolvers, QueryResolvers, WorkflowResolvers } from './generated.ts'
 
-type Context = ResolverContext<ServedDeps>
-
-export const workflowQueries = {
-  workflow: (_parent: unknown, { id }: { id: string }, { deps, caller }: Context) => findWorkflow(deps, requireScope(caller, 'agents'), id),
-  async workflows(_parent: unknown, args: ListArguments, { deps, caller }: Context) {
+export const workflowQueries: QueryResolvers = {
+  workflow: (_parent, { id }, { deps, caller }) => findWorkflow(deps, requireScope(caller, 'agents'), id),
+  async workflows(_parent, args, { deps, caller }) {
     const { organizationId } = requireScope(caller, 'agents')
     const page = pageOf(args, /^wfl_/)
     const { filter, sort } = idRange(args, page.after)
@@ -20,29 +18,29 @@ export const workflowQueries = {
   },
 }
 
-export const workflowMutations = {
-  async createWorkflow(_parent: unknown, { input }: { input: WorkflowInput }, { deps, ...ask }: Context) {
+export const workflowMutations: MutationResolvers = {
+  async createWorkflow(_parent, { input }, { deps, ...ask }) {
     return { workflow: await createWorkflow(deps, ask, input) }
   },
-  async updateWorkflow(_parent: unknown, { input }: { input: WorkflowInput & { readonly id: string } }, { deps, ...ask }: Context) {
+  async updateWorkflow(_parent, { input }, { deps, ...ask }) {
     return { workflow: await updateWorkflow(deps, ask, input) }
   },
-  async deleteWorkflow(_parent: unknown, { id }: { id: string }, { deps, ...ask }: Context) {
+  async deleteWorkflow(_parent, { id }, { deps, ...ask }) {
     await deleteWorkflow(deps, ask, id)
     return { id }
   },
 }
 
-export const WorkflowFields = {
-  id: ({ _id }: WorkflowRecord) => _id,
-  definition: ({ definition }: WorkflowRecord) => JSON.parse(definition),
-  async runs({ _id, organizationId }: WorkflowRecord, args: ListArguments, { deps }: Context) {
+export const WorkflowFields: WorkflowResolvers = {
+  id: ({ _id }) => _id,
+  definition: ({ definition }) => JSON.parse(definition),
+  async runs({ _id, organizationId }, args, { deps }) {
     const page = pageOf(args, /^wfr_/)
     const { filter, sort } = idRange(args, page.after)
     const runs = await deps.collections.workflowRuns.find({ organizationId, workflowId: _id, ...filter }, { sort, limit: page.limit })
     return connectionOf(runs, page, (run) => run._id)
   },
-  __resolveReference: ({ id }: { id: string }, { deps, caller }: Context) => findWorkflow(deps, requireScope(caller, 'agents'), id),
+  __resolveReference: ({ id }, { deps, caller }) => findWorkflow(deps, requireScope(caller, 'agents'), id),
 }
 
 /** Null when it is absent, deleted or another organization's. */

@@ -1,15 +1,16 @@
-import { PRINCIPAL_FIELDS, type PrincipalAnswer, principalFrom } from '../../common/identity/principal-answer.ts'
+import { billingOperation } from '../../../schema/operations.ts'
+import { PRINCIPAL_FIELDS, principalFrom } from '../../common/identity/principal-answer.ts'
 import { type Link, request } from '../../common/link/link.ts'
 import type { Accounts } from '../ports/accounts.ts'
 
-const PRINCIPAL_OF_KEY = `query ($organizationId: ID!, $apiKeyId: ID!) {
+const PRINCIPAL_OF_KEY = billingOperation(`query ($organizationId: ID!, $apiKeyId: ID!) {
   principalOfKey(organizationId: $organizationId, apiKeyId: $apiKeyId) { ${PRINCIPAL_FIELDS} }
-}`
+}`)
 
 export function accountsOver(link: Link): Accounts {
   return {
     async principalOf(organizationId, apiKeyId, signal) {
-      const { principalOfKey } = await request<{ principalOfKey: PrincipalAnswer | null }>(
+      const { principalOfKey } = await request(
         link,
         { query: PRINCIPAL_OF_KEY, variables: { organizationId, apiKeyId } },
         { caller: { service: 'knowledge' }, requestId: apiKeyId, signal },

@@ -1,31 +1,39 @@
+import { inferenceOperation, type OperationText } from '../../../schema/operations.ts'
 import { type Link, request } from '../../common/link/link.ts'
 import { parseUsd } from '../../common/usd.ts'
-import type { CallContext, EmbeddingModel, Inference } from '../ports/inference.ts'
+import type { CallContext, Inference } from '../ports/inference.ts'
 
-const EMBEDDING_MODEL = 'query ($id: ID!) { embeddingModel(id: $id) { id dimensions maxTokens overheadTokens cosineSpread } }'
-const COUNT_TOKENS = 'query ($modelId: ID!, $texts: [String!]!) { countTokens(modelId: $modelId, texts: $texts) }'
-const EMBED_QUERY = `mutation ($modelId: ID!, $text: String!, $runHoldId: ID, $step: String) {
-  embedQuery(modelId: $modelId, text: $text, runHoldId: $runHoldId, step: $step) { vector cost } }`
-const OPEN_EMBEDDING = 'mutation ($modelId: ID!, $tokens: Int!) { openEmbedding(modelId: $modelId, tokens: $tokens) { holdId } }'
-const EMBED_PASSAGES = 'mutation ($input: EmbedPassagesInput!) { embedPassages(input: $input) { vectors tokens } }'
-const CLOSE_EMBEDDING = 'mutation ($holdId: ID!, $tokens: Int!) { closeEmbedding(holdId: $holdId, tokens: $tokens) { charged } }'
+const EMBEDDING_MODEL = inferenceOperation(
+  'query ($id: ID!) { embeddingModel(id: $id) { id dimensions maxTokens overheadTokens cosineSpread } }',
+)
+const COUNT_TOKENS = inferenceOperation('query ($modelId: ID!, $texts: [String!]!) { countTokens(modelId: $modelId, texts: $texts) }')
+const EMBED_QUERY = inferenceOperation(`mutation ($modelId: ID!, $text: String!, $runHoldId: ID, $step: String) {
+  embedQuery(modelId: $modelId, text: $text, runHoldId: $runHoldId, step: $step) { vector cost } }`)
+const OPEN_EMBEDDING = inferenceOperation(
+  'mutation ($modelId: ID!, $tokens: Int!) { openEmbedding(modelId: $modelId, tokens: $tokens) { holdId } }',
+)
+const EMBED_PASSAGES = inferenceOperation('mutation ($input: EmbedPassagesInput!) { embedPassages(input: $input) { vectors tokens } }')
+const CLOSE_EMBEDDING = inferenceOperation(
+  'mutation ($holdId: ID!, $tokens: Int!) { closeEmbedding(holdId: $holdId, tokens: $tokens) { charged } }',
+)
 
 export function inferenceOver(link: Link): Inference {
-  const ask = <Data>(query: string, variables: Record<string, unknown>, context: CallContext) =>
-    request<Data>(link, { query, variables }, context)
+  const ask = <Data, Variables>(
+    query: OperationText<Data, Variables>,
+    variables: Variables & Readonly<Record<string, unknown>>,
+    context: CallContext,
+  ) => request(link, { query, variables }, context)
   return {
-    embeddingModel: async (id, context) => (await ask<{ embeddingModel: EmbeddingModel }>(EMBEDDING_MODEL, { id }, context)).embeddingModel,
-    countTokens: async (modelId, texts, context) =>
-      (await ask<{ countTokens: number[] }>(COUNT_TOKENS, { modelId, texts }, context)).countTokens,
+    embeddingModel: async (id, context) => (await ask(EMBEDDING_MODEL, { id }, context)).embeddingModel,
+    countTokens: async (modelId, texts, context) => (await ask(COUNT_TOKENS, { modelId, texts }, context)).countTokens,
     async embedQuery(modelId, text, context) {
       const variables = { modelId, text, runHoldId: context.runHoldId, step: context.step }
-      const { embedQuery } = await ask<{ embedQuery: { vector: string; cost: string } }>(EMBED_QUERY, variables, context)
+      const { embedQuery } = await ask(EMBED_QUERY, variables, context)
       return { vector: vectorOf(embedQuery.vector), cost: parseUsd(embedQuery.cost) }
     },
-    openEmbedding: async (modelId, tokens, context) =>
-      (await ask<{ openEmbedding: { holdId: string } }>(OPEN_EMBEDDING, { modelId, tokens }, context)).openEmbedding.holdId,
+    openEmbedding: async (modelId, tokens, context) => (await ask(OPEN_EMBEDDING, { modelId, tokens }, context)).openEmbedding.holdId,
     async embedPassages(input, context) {
-      const { embedPassages } = await ask<{ embedPassages: { vectors: string[]; tokens: number } }>(EMBED_PASSAGES, { input }, context)
+      const { embedPassages } = await ask(EMBED_PASSAGES, { input }, context)
       return { vectors: embedPassages.vectors.map(vectorOf), tokens: embedPassages.tokens }
     },
     closeEmbedding: async (holdId, tokens, context) => void (await ask(CLOSE_EMBEDDING, { holdId, tokens }, context)),

@@ -14,13 +14,16 @@ const CLOCK_TOLERANCE_MS = 2_500
 /** As the port allows. */
 const MAX_INSERTED = 1_000
 
+/** An event as a service hands it over. */
+type HandedEvent = Omit<WebhookEvent, 'type' | 'data'> & { readonly type: string; readonly data: unknown }
+
 export interface EventPage {
   readonly organizationId: string
   /** Where the feed must be. */
   readonly after: number | null
   /** Where it is afterwards. */
   readonly cursor: number
-  readonly events: readonly WebhookEvent[]
+  readonly events: readonly HandedEvent[]
 }
 
 /**
@@ -30,19 +33,25 @@ export interface EventPage {
 export async function acceptEvents(
   deps: BillingDeps,
   source: EventSource,
-  { organizationId, after, cursor, events }: EventPage,
+  { organizationId, after, cursor, events: handed }: EventPage,
 ): Promise<boolean> {
   const { webhookFeeds, webhookEndpoints, webhookEvents } = deps.collections
   const feedId = `${source}_${organizationId}`
   if (!(await webhookFeeds.findOne({ _id: feedId, cursor: after }))) return false
-  if (events.some(({ type }) => EVENTS[type] !== source))
-    throw new KisError('invalid_request', `These are no events of ${source}.`, { param: 'events' })
+  const events = handed.filter((event) => isEventOf(source, event))
+  if (events.length < handed.length) throw new KisError('invalid_request', `These are no events of ${source}.`, { param: 'events' })
   const endpoints = await webhookEndpoints.find({ organizationId }, { limit: MAX_ENDPOINTS })
   const wanted = events.filter(({ type }) => endpoints.some(({ eventTypes }) => eventTypes.includes(type)))
   const records = wanted.map((event) => recordOf(deps, organizationId, source, event))
   await webhookEvents.insertMissing(records)
   await queueForAll(deps, endpoints, records)
   return (await webhookFeeds.findOneAndUpdate({ _id: feedId, cursor: after }, { $set: { cursor } })) !== null
+}
+
+function isEventOf(source: EventSource, event: HandedEvent): event is WebhookEvent {
+  return (
+    (EVENTS as Readonly<Record<string, EventSource | null>>)[event.type] === source && typeof event.data === 'object' && event.data !== null
+  )
 }
 
 function recordOf(

@@ -61,8 +61,10 @@ export async function updateEndpoint(
     id,
     isActive,
     ...input
-  }: Partial<Omit<EndpointInput, 'description'>> & {
+  }: {
     readonly id: string
+    readonly url?: string | null
+    readonly eventTypes?: readonly string[] | null
     readonly description?: string | null
     readonly isActive?: boolean | null
   },

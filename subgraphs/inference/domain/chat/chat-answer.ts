@@ -15,7 +15,8 @@ interface Choice {
   readonly finish_reason?: unknown
 }
 
-const FINISH_REASONS = ['stop', 'length', 'tool_calls', 'content_filter', 'function_call']
+const FINISH_REASONS = ['stop', 'length', 'tool_calls', 'content_filter', 'function_call'] as const
+type FinishReason = (typeof FINISH_REASONS)[number]
 
 export function choicesOf({ choices }: ProtocolObject): readonly Choice[] {
   return Array.isArray(choices) ? choices : []
@@ -29,8 +30,8 @@ export function refusalOf({ message }: Choice): string | null {
   return textOrNull(message?.refusal)
 }
 
-export function finishReasonOf({ finish_reason }: Choice): string | null {
-  return FINISH_REASONS.includes(finish_reason as string) ? (finish_reason as string) : null
+export function finishReasonOf({ finish_reason }: Choice): FinishReason | null {
+  return FINISH_REASONS.find((reason) => reason === finish_reason) ?? null
 }
 
 export function toolCallsOf({ message }: Choice): readonly ToolCall[] {
@@ -43,9 +44,9 @@ export function toolCallsOf({ message }: Choice): readonly ToolCall[] {
 }
 
 /** What the chunks say of the first choice. */
-export function firstChoiceDelta(chunks: readonly ProtocolObject[]): { readonly text: string; readonly finishReason: string | null } {
+export function firstChoiceDelta(chunks: readonly ProtocolObject[]): { readonly text: string; readonly finishReason: FinishReason | null } {
   let text = ''
-  let finishReason: string | null = null
+  let finishReason: FinishReason | null = null
   for (const choice of chunks.flatMap(choicesOf)) {
     if ((choice.index ?? 0) !== 0) continue
     text += textOrNull(choice.delta?.content) ?? ''

@@ -1,4 +1,5 @@
 import { checkLength, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../../../common/check.ts'
+import type { ProtocolObject } from '../../ports/engines.ts'
 import { checkImageUrl } from './images.ts'
 
 /** OpenAI's own bound of one request. */
@@ -20,7 +21,7 @@ const MAX_NAME_LENGTH = 64
 const IMAGE_DETAILS = ['auto', 'low', 'high']
 
 /** Checks the messages of a chat request, which stand at `param`. @throws {KisError} with a path such as `messages[0].content[1].image_url.url`. */
-export function checkMessages(value: unknown, param = 'messages'): void {
+export function checkMessages(value: unknown, param = 'messages'): asserts value is readonly ProtocolObject[] {
   for (const [index, message] of listAt(value, param, 1, MAX_MESSAGES).entries()) checkMessage(message, `${param}[${index}]`)
 }
 

@@ -49,7 +49,7 @@ export interface RunInput {
   /** The question as text. */
   readonly input?: string | null
   /** Instead of it, a conversation in messages of the chat protocol whose last is the question. */
-  readonly messages?: readonly ProtocolObject[] | null
+  readonly messages?: readonly unknown[] | null
   /** A conversation that the service keeps: its messages come first, and the question and the answer are added to it. */
   readonly threadId?: string | null
   /** Keeps the conversation in a new thread. */

@@ -26,8 +26,8 @@ interface Current {
   readonly rateLimits: RateLimits | null
 }
 
-export function isReplayed({ replayed }: Replayable): boolean {
-  return replayed === true
+export function isReplayed(answer: object): boolean {
+  return 'replayed' in answer && answer.replayed === true
 }
 
 /**

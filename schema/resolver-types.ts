@@ -1,0 +1,53 @@
+/**
+ * What the resolvers of each subgraph hand to each other for the types of the contract: the records of its domain. A type that is not named here
+ * is resolved from an object with the fields of the SDL.
+ */
+export const resolverTypes = {
+  billing: {
+    ApiKey: 'use-cases/tables.ts#ApiKey as ApiKeyRecord',
+    LedgerEntry: 'ledger/domain/ledger.ts#LedgerEntry as Entry',
+    Organization: 'use-cases/tables.ts#Organization as OrganizationRecord',
+    Principal: '../common/identity/principal.ts#Principal as Caller',
+    UsageGroup: 'ledger/use-cases/summarize-usage.ts#UsageGroup as Group',
+    UsageRecord: 'ledger/domain/usage.ts#UsageRecord as Usage',
+    UsageTotals: 'ledger/domain/usage-total.ts#UsageSums',
+    Wallet: 'ledger/domain/wallet.ts#Wallet as WalletRecord',
+    WalletChanged: 'ledger/domain/wallet-change.ts#WalletChange',
+    WebhookDelivery: 'webhooks/use-cases/list-deliveries.ts#LoggedDelivery',
+    WebhookEndpoint: 'webhooks/domain/records.ts#WebhookEndpoint as Endpoint',
+  },
+  inference: {
+    Agent: 'resolvers/agents.ts#AgentView',
+    AgentRun: 'resolvers/agent-runs.ts#Run',
+    AgentRunError: 'domain/agents/run.ts#RunError',
+    AgentRunEvent: 'use-cases/agents/run-log.ts#FollowedEvent',
+    AgentRunStep: 'domain/agents/run.ts#RunStep',
+    AgentSearch: 'resolvers/agent-runs.ts#Search',
+    ChatChoice: 'resolvers/chat.ts#Choice',
+    ChatCompletion: 'use-cases/calls/create-chat-completion.ts#ChatCompletion as Completion',
+    ChatCompletionEvent: 'use-cases/calls/stream-chat-completion.ts#ChatEvent',
+    ChatCompletionQuote: 'resolvers/chat.ts#Quote',
+    Citation: 'domain/agents/run.ts#Citation as Cited',
+    Collection: 'resolvers/collections.ts#Reference',
+    Embedding: 'resolvers/embeddings.ts#OneEmbedding',
+    Embeddings: 'resolvers/embeddings.ts#Created',
+    Model: 'domain/catalog.ts#Model as CatalogModel',
+    Price: 'resolvers/models.ts#UnitPrices',
+    QuotedModel: 'use-cases/calls/quote-chat-completion.ts#QuotedModel as Quoted',
+    Transcription: 'use-cases/calls/create-transcription.ts#Transcription as Transcript',
+    TranscriptionEvent: 'use-cases/calls/stream-transcription.ts#TranscriptionEvent as TranscriptEvent',
+    Workflow: 'use-cases/tables.ts#WorkflowRecord',
+    WorkflowNodeRun: 'resolvers/workflow-runs.ts#NodeOfRun',
+    WorkflowRun: 'use-cases/tables.ts#WorkflowRunRecord',
+    WorkflowRunError: 'domain/workflows/run.ts#WorkflowError',
+    WorkflowRunEvent: 'resolvers/workflow-runs.ts#Followed',
+  },
+  knowledge: {
+    Chunk: 'resolvers/context.ts#ChunkOfDocument',
+    Collection: 'domain/records.ts#CollectionRecord',
+    Document: 'domain/records.ts#DocumentRecord',
+    File: 'domain/records.ts#FileRecord',
+    IndexFinding: 'use-cases/verify/verify-index.ts#IndexFinding as Finding',
+    Organization: 'resolvers/context.ts#Reference',
+  },
+}

@@ -18,7 +18,12 @@ const SHORT_TEXTS: Readonly<Record<string, string>> = {
     'the first 1,000 characters of a message',
 }
 /** Too large for recheck; every repeat in them has a bound, and they are timed like the others. */
-const TIMED_ALONE = ['__(?=\\S)((?:', 'prompt is too long|', '!?\\[([^[\\]\\n]{0,1000})\\]\\(', '^([^\\s:`|*#<>"\'-][^:`|*<>"\']{0,160}?\\.']
+const TIMED_ALONE = [
+  '__(?=\\S)((?:',
+  'prompt is too long|',
+  '!?\\[([^[\\]\\n]{0,1000})\\]\\(',
+  '^([^\\s:`|*#<>"\'-][^:`|*<>"\']{0,160}?\\.',
+]
 /** Made of constants of the product. By file. */
 const MADE = ['subgraphs/billing/accounts/domain/api-key.ts', 'subgraphs/common/link/answer-time.ts']
 

@@ -186,7 +186,7 @@ for (const [what, input, code, param] of [
   })
 }
 
-it('cancels the run of a client that leaves', async () => {
+it('cancels the run when its client disconnects', async () => {
   const { ask, create, billing, far } = served([['wait']])
   await create()
   const left = new AbortController()

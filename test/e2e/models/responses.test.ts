@@ -125,7 +125,7 @@ describe('the Responses API, by the official client', () => {
     expect(await charged()).toBe(await lastAmount())
   })
 
-  it('streams, and a client that leaves stops the engine and pays for what was produced', async () => {
+  it('streams; when the client disconnects, the engine stops and the client pays for what was produced', async () => {
     const whole = responseOf(await eventsOf({ model: 'mock-chat', input: question }))
     expect(whole).toMatchObject({ status: 'completed', usage: { total_tokens: 25 } })
     const before = await charged()

@@ -80,7 +80,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB that is full, closed or anothe
           const { status, problems } = await readiness()
           expect([status, problems]).toEqual([503, expect.arrayContaining([problem])])
           expect(mock.chats).toBe(calls)
-          const shown: Shown = { log: 'not ready', readyz: `503 ${problem}`, call: `503 ${answer.body.error.message}`, repair }
+          const shown: Shown = { log: 'not ready', readyz: `503 ${problem}`, call: '503 service_unavailable', repair }
           table.note('MongoDB', what, shown)
         } finally {
           proxy.refusal = null

@@ -244,7 +244,12 @@ describe('index.sqlite, which can be made again', { timeout: TIMEOUT_MS }, () =>
     it.concurrent(`${what}: the service says so, serves the rest, and is whole after kis reindex, without an embedding`, async () => {
       await using started = await startOn(folder, change)
       const { launched, address } = started
-      const waiting = launched.lines.filter((line) => line.startsWith('waiting for ')).at(-1)
+      // The other parts may still be opening when the first line is printed.
+      await eventually(async () => (await started.readiness())?.problems.join() === 'chunk index: it is damaged', TIMEOUT_MS)
+      const waitingLines = () =>
+        launched.lines.filter((line) => line.startsWith('waiting for ') && line.includes('chunk index: it is damaged'))
+      await eventually(() => waitingLines().length > 0, TIMEOUT_MS)
+      const waiting = waitingLines().at(-1)
       expect(waiting).toMatch(/chunk index: it is damaged: .*kis reindex/)
       expect(await started.readiness()).toEqual({ status: 503, problems: ['chunk index: it is damaged'] })
       expect(launched.errors).toContain('the chunk index cannot be read')

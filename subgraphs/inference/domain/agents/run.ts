@@ -3,8 +3,7 @@ import type { Quantities } from '../../ports/billing.ts'
 import type { Passage } from '../../ports/knowledge.ts'
 import type { ToolCall } from '../chat/chat-answer.ts'
 
-export const RUN_STATUSES = ['running', 'completed', 'failed', 'cancelled'] as const
-export type RunStatus = (typeof RUN_STATUSES)[number]
+export type RunStatus = 'running' | 'completed' | 'failed' | 'cancelled'
 
 /** A line of a run's receipt: a call of a model, or a search with the embedding of its query. Nano-USD. */
 export type RunStep =

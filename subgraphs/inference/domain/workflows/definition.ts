@@ -59,8 +59,7 @@ export type BranchTask = NodeFields & {
 export type MapTask = NodeFields & { readonly type: 'map'; readonly over: unknown; readonly node: Task; readonly at_once?: number }
 
 export type WorkflowNode = (Task | BranchTask | MapTask) & { readonly id: string; readonly after?: readonly string[] }
-export const NODE_TYPES = ['agent', 'chat', 'search', 'transcribe', 'template', 'branch', 'map'] as const
-export type NodeType = (typeof NODE_TYPES)[number]
+export type NodeType = 'agent' | 'chat' | 'search' | 'transcribe' | 'template' | 'branch' | 'map'
 
 /** As `schema/workflow.schema.json` describes it. */
 export interface WorkflowDefinition {

@@ -1,8 +1,7 @@
 import type { ErrorCode } from '../../../../schema/errors.ts'
 import type { RunError, RunStatus } from '../agents/run.ts'
 
-export const NODE_STATES = ['pending', 'running', 'done', 'failed', 'skipped'] as const
-export type NodeState = (typeof NODE_STATES)[number]
+export type NodeState = 'pending' | 'running' | 'done' | 'failed' | 'skipped'
 
 /** Where a node of a run stands. */
 export type NodeRun = {

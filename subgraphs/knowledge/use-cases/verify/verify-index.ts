@@ -14,8 +14,7 @@ const PAGE = 100
 /** Passages that one page puts back; the next page goes on. Some seconds. */
 const MAX_RESTORED = 4_096
 
-export const FINDING_KINDS = ['missing', 'incomplete', 'extra', 'repairing'] as const
-export type FindingKind = (typeof FINDING_KINDS)[number]
+export type FindingKind = 'missing' | 'incomplete' | 'extra' | 'repairing'
 
 /** What the index and the store do not agree on. */
 export interface IndexFinding {

@@ -88,8 +88,6 @@ export interface AskContext extends Omit<BillingContext, 'caller'> {
 export interface CallContext extends BillingContext {
   /** Hears what each hold of the call was resolved with. */
   readonly spent?: (usage: Usage) => void
-  /** Called before each hold is placed, with a promise of the final charge in nano-USD. */
-  readonly charging?: (cost: Promise<bigint>) => void
   readonly record?: CallRecord
 }
 

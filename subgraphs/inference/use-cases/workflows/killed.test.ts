@@ -102,7 +102,7 @@ function born(store: MemoryDocumentStore, billing: FakeBilling, life: Life, isEx
   world.knowledge.cost = 0n
   world.far.transcript = { text: 'heard' }
   world.knowledge.files.set('file_1', Buffer.from('wav 2500 x'))
-  return { ...world, runs: new WorkflowRuns(world.deps, Promise.resolve(), isExclusive) }
+  return { ...world, runs: new WorkflowRuns(world.deps, world.ofRuns) }
 }
 
 describe('a run of models, an agent, a map and sound whose process is killed', () => {

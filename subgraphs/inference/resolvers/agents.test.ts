@@ -188,7 +188,7 @@ for (const [what, input, code, param] of [
 
 it('cancels the run when its client disconnects', async () => {
   const { ask, create, billing, deps, far } = served([['wait']])
-  await create()
+  const { id: agentId } = await create()
   const left = new AbortController()
   const run = ask(
     'mutation ($input: RunAgentInput!) { runAgent(input: $input) { status } }',
@@ -198,7 +198,7 @@ it('cancels the run when its client disconnects', async () => {
   await expect.poll(() => far.chats).toBe(1)
   left.abort()
   await expect(run).rejects.toMatchObject({ code: 'service_unavailable' })
-  const runs = () => deps.collections.runs.find({ organizationId: 'org_a' }, { limit: 2 })
+  const runs = () => deps.collections.runs.find({ organizationId: 'org_a', agentId }, { limit: 2 })
   await expect.poll(runs).toMatchObject([{ status: 'cancelled' }])
   expect(billing.held).toBe(0n)
 })

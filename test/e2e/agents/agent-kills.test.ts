@@ -88,7 +88,7 @@ describe('a run of an agent whose service is killed', () => {
       ...['run_started', 'usage', 'tool_call', 'search', 'usage', 'usage', 'done'],
     ])
     const last = told.slice(types.lastIndexOf('step_started'))
-    expect(last.map(({ text_delta }) => text_delta ?? '').join('')).toBe('Thirty days.')
+    expect(last.map(({ delta }) => delta ?? '').join('')).toBe('Thirty days.')
     await eventually(async () => (await caller().rest('GET', '/v1/wallet')).body.held_usd === '0', ENDED_MS)
     await balancedWallet(caller())
   })

@@ -103,12 +103,12 @@ export function serveSockets(parts: SocketParts, limits: SocketLimits): Sockets 
     execute: ({ contextValue, variableValues }) => {
       const { prepared, context, end } = contextValue as Call
       const result = single(() => operations.execute(prepared, variableValues ?? {}, context), end)
-      return drain.results(result, () => operations.failed(new EndedByRestart(), context.requestId)) as never
+      return drain.results(result, () => operations.failed(new EndedByRestart(), context.requestId))
     },
     subscribe: ({ contextValue, variableValues }) => {
       const { prepared, context, end } = contextValue as Call
       const events = operations.subscribe(prepared, variableValues ?? {}, context, end)
-      return drain.results(events, () => operations.failed(new EndedByRestart(), context.requestId)) as never
+      return drain.results(events, () => operations.failed(new EndedByRestart(), context.requestId))
     },
   })
   const stopping = new AbortController()

@@ -58,7 +58,7 @@ export function coerceVariables(
   for (const { variable, type: typeNode, defaultValue } of variableDefinitions) {
     const name = variable.name.value
     // Validation has let through nothing but variables of input types.
-    const type = typeFromAST(schema, typeNode as never) as GraphQLInputType
+    const type = typeFromAST(schema, typeNode) as GraphQLInputType
     if (!Object.hasOwn(inputs, name)) {
       if (defaultValue) coerced[name] = valueFromAST(defaultValue, type)
       else if (isNonNullType(type)) complain(`Variable "$${name}" of required type "${type}" was not provided.`)

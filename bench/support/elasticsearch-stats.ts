@@ -45,9 +45,8 @@ export class ElasticsearchStats implements AsyncDisposable {
     const { _all } = await this.#client.indices.stats({ index: this.#pattern, metric: ['store', 'segments', 'dense_vector'] })
     const { store, segments } = _all.total!
     // The client's types lack it.
-    const { off_heap: offHeap } = (
-      _all.total as unknown as { readonly dense_vector: { readonly off_heap: Readonly<Record<string, number>> } }
-    ).dense_vector
+    const { off_heap: offHeap } = (_all.total as { readonly dense_vector: { readonly off_heap: Readonly<Record<string, number>> } })
+      .dense_vector
     const { total_veq_size_bytes: quantised = 0, total_vex_size_bytes: graph = 0 } = offHeap
     return { diskBytes: store!.size_in_bytes, segments: segments!.count, searchedVectorBytes: quantised + graph }
   }

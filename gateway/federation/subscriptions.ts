@@ -110,6 +110,7 @@ export class FederatedSubscriptions {
       ...services,
       [primary.serviceName]: {
         process: async (options) =>
+          // The types differ only in which fields may be absent.
           options.request.query === primary.operation ? (event as never) : services[primary.serviceName]!.process(options),
       },
     }

@@ -58,7 +58,7 @@ export class KisError extends Error {
       param: typeof extensions.param === 'string' ? extensions.param : null,
       retryAfterMs: typeof extensions.retryAfterMs === 'number' ? extensions.retryAfterMs : null,
       vendorCode: typeof extensions.vendorCode === 'string' ? extensions.vendorCode : null,
-      rateLimits: isObject(extensions.rateLimits) ? (extensions.rateLimits as unknown as RateLimits) : null,
+      rateLimits: isObject(extensions.rateLimits) ? (extensions.rateLimits as RateLimits) : null,
       ...(typeof extensions.shouldRetry === 'boolean' && { shouldRetry: extensions.shouldRetry }),
     })
   }

@@ -68,6 +68,7 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & As
   const failure = (cause: unknown): ExecutionResult => {
     const refused = REFUSALS.includes(codeOf(cause))
     const { message, extensions } = refused ? new InvalidApiKey() : new ServiceUnavailable(what, { cause })
+    // A result is plain JSON, also where no other process made it.
     return { errors: [{ message, extensions } as unknown as GraphQLError] }
   }
 

@@ -76,6 +76,7 @@ export class Opening<T> implements AsyncDisposable {
    */
   late<P extends Port<P>>(pick: (value: T) => P): P {
     let target: Methods | undefined
+    // The proxy answers to every name, so it has each method of `P`.
     return new Proxy<Methods>(
       {},
       {
@@ -83,6 +84,7 @@ export class Opening<T> implements AsyncDisposable {
           // What has a `then` would be taken for a promise.
           if (name === 'then') return undefined
           methods[name] ??= (...args) => {
+            // `Port<P>` allows nothing but methods that give promises; their arguments are passed on unseen.
             target ??= this.#value && (pick(this.#value.it) as unknown as Methods)
             return target ? target[name]!(...args) : Promise.reject(new ServiceUnavailable(`The ${this.#part}`))
           }

@@ -43,6 +43,7 @@ export class WorkerClient implements AsyncDisposable {
         const waiting = this.#pending.get(reply.id)
         if (!waiting) continue
         this.#pending.delete(reply.id)
+        // The thread's handler decides the type, which `call<T>` names.
         if ('value' in reply) waiting.resolve(reply.value as never)
         else waiting.reject(options.reviveError?.(reply.error) ?? Object.assign(new Error(reply.error.message), reply.error))
       }
@@ -114,7 +115,7 @@ export class Moved {
 export function serveWorker(handlers: Handlers): void {
   port().on('message', async ({ id, method, args }: Call) => {
     try {
-      const result = await handlerOf(handlers, method)(...(args as never[]))
+      const result = await handlerOf(handlers, method)(...args)
       const { value, transfer } = result instanceof Moved ? result : { value: result, transfer: [] }
       port().postMessage([{ id, value }], transfer)
     } catch (error) {
@@ -138,7 +139,7 @@ export function serveWorkerInBatches(handlers: Handlers, around: (run: () => voi
     let replies: Reply[] = []
     try {
       around(() => {
-        replies = calls.map(({ id, method, args }) => replyOf(id, () => handlerOf(handlers, method)(...(args as never[]))))
+        replies = calls.map(({ id, method, args }) => replyOf(id, () => handlerOf(handlers, method)(...args)))
       })
     } catch (error) {
       replies = calls.map(({ id }) => ({ id, error: remoteError(error) }))
@@ -147,8 +148,9 @@ export function serveWorkerInBatches(handlers: Handlers, around: (run: () => voi
   })
 }
 
-function handlerOf(handlers: Handlers, method: string): (...args: never[]) => unknown {
-  const handler = handlers[method]
+function handlerOf(handlers: Handlers, method: string): (...args: readonly unknown[]) => unknown {
+  // The two sides agree on the arguments of each method, as with any call to another process.
+  const handler = handlers[method] as ((...args: readonly unknown[]) => unknown) | undefined
   if (handler) return handler
   if (method === 'close') return () => undefined
   throw new Error(`no handler ${method}`)

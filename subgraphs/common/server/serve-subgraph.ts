@@ -104,14 +104,12 @@ export async function serveSubgraph(
     subscription: false,
     cache: MAX_DOCUMENTS,
     graphql: { parseOptions: { noLocation: true } },
-    context: (request) => subgraph.contextOf((request as { link?: LinkContext }).link!) as never,
+    context: (request) => subgraph.contextOf((request as { link?: LinkContext }).link!),
     errorFormatter: (result, context) => ({
       statusCode: 200,
       response: {
         data: result.data ?? null,
-        errors: complaints(result.errors ?? []).map((error) =>
-          formatError(error, log, (context as unknown as LinkContext).requestId ?? ''),
-        ) as never,
+        errors: complaints(result.errors ?? []).map((error) => formatError(error, log, (context as Partial<LinkContext>).requestId ?? '')),
       },
     }),
   })
@@ -178,6 +176,7 @@ function serveSubscriptions(
         const requestId = typeof extensions?.requestId === 'string' ? extensions.requestId : ''
         const linkContext = { caller: context.extra.caller ?? null, requestId, signal: new AbortController().signal }
         return {
+          // `execute` and `subscribe` below do without it.
           schema: undefined as never,
           document: parse(query),
           operationName: operationName ?? null,
@@ -191,7 +190,7 @@ function serveSubscriptions(
       subscribe: ({ contextValue }) => {
         const { operation, linkContext } = contextValue as LinkCall
         const events = drain.results(link.subscribe(operation, linkContext), () => ({ errors: [asGraphQLError(new EndedByRestart())] }))
-        return {
+        const results: AsyncIterableIterator<ExecutionResult, undefined> = {
           [Symbol.asyncIterator]() {
             return this
           },
@@ -200,7 +199,8 @@ function serveSubscriptions(
             return item.done ? item : { done: false, value: withErrorObjects(item.value) }
           },
           return: () => events.return!(),
-        } as never
+        }
+        return results
       },
     },
     wss,

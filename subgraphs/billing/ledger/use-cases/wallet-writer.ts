@@ -106,6 +106,7 @@ export class WalletWriter {
       if (draft.pendingEntries > 0) this.#pump.kick(organizationId, draft.pendingEntries)
       for (const [i, verdict] of verdicts.entries()) {
         if ('error' in verdict) batch[i]!.reject(verdict.error)
+        // Of the type that this decision's `resolve` takes: its own `decide` returned it.
         else batch[i]!.resolve({ value: verdict.value as never, wallet: written })
       }
       return written

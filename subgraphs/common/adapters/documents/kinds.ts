@@ -24,6 +24,7 @@ export function kindsOf(
   declare({
     collection<T extends StoredDocument>({ name }: CollectionSpec) {
       names.add(name)
+      // A declaration only passes the collection on; nothing here uses it.
       return undefined as unknown as ReturnType<typeof this.collection<T>>
     },
   })

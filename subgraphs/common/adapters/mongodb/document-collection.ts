@@ -133,6 +133,7 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
     await this.#store.ready()
     try {
       const repeated = () => operation().catch((error) => (wasNotSent(error) ? operation() : Promise.reject(error)))
+      // TypeScript does not resolve a conditional type while `R` is open.
       return (await this.#store.client.bounded(repeated, OPERATION_LIMIT_MS)) as never
     } catch (error) {
       throw translated(error, this.spec.name, this.#store.what)

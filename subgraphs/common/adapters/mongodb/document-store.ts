@@ -52,6 +52,7 @@ class MongoDocumentStore implements DocumentStore {
       this.#collections.set(spec.name, collection)
     }
     if (!isDeepStrictEqual(collection.spec, spec)) throw new TypeError(`${spec.name} was declared with other indexes`)
+    // The map holds collections of every type; the caller who declares the collection knows its type.
     return collection as unknown as DocumentCollection<T>
   }
 

@@ -78,7 +78,7 @@ async function made(make: () => Promise<unknown>, wanted: WantedIndex, spec: Col
 
 async function indexesOf(collection: Collection): Promise<readonly FoundIndex[]> {
   try {
-    return (await collection.listIndexes().toArray()) as unknown as FoundIndex[]
+    return (await collection.listIndexes().toArray()) as FoundIndex[]
   } catch (error) {
     if (error instanceof MongoServerError && error.code === NAMESPACE_NOT_FOUND) return []
     throw error

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { DatabaseSync, type SQLInputValue, type StatementResultingChanges } from 'node:sqlite'
 import type { Installation } from '../../identity/installation.ts'
 import { Damaged, Unfit } from '../../process/opening.ts'
 import { checkMark } from './store-mark.ts'
@@ -243,10 +243,17 @@ export function prepareFile(file: string, { kind, lock, installation }: FileOpti
   lock.noteClosed()
 }
 
+/** A statement that gives each row as an array of its columns. The caller names the row's type, which its SQL text decides. */
+interface ArrayStatement {
+  all<Row extends readonly unknown[]>(...parameters: SQLInputValue[]): Row[]
+  get<Row extends readonly unknown[]>(...parameters: SQLInputValue[]): Row | undefined
+  run(...parameters: SQLInputValue[]): StatementResultingChanges
+}
+
 /** A connection to a prepared file. A commit on it is on the disk when it returns. */
 export class Connection implements Disposable {
   readonly database: DatabaseSync
-  readonly #statements = new Map<string, StatementSync>()
+  readonly #statements = new Map<string, ArrayStatement>()
 
   constructor(file: string, options: { readonly readOnly: boolean }) {
     this.database = new DatabaseSync(file, { readOnly: options.readOnly, timeout: BUSY_TIMEOUT_MS })
@@ -258,13 +265,15 @@ export class Connection implements Disposable {
   }
 
   /** The prepared statement of this text, which gives its rows as arrays. To be run to its end before it is used again. */
-  prepare(text: string): StatementSync {
+  prepare(text: string): ArrayStatement {
     let statement = this.#statements.get(text)
     if (!statement) {
       // Texts come from call sites, not from data; should that fail, starting anew bounds the memory.
       if (this.#statements.size >= MAX_STATEMENTS) this.#statements.clear()
-      statement = this.database.prepare(text)
-      statement.setReturnArrays(true)
+      const prepared = this.database.prepare(text)
+      prepared.setReturnArrays(true)
+      // Node's types do not follow `setReturnArrays`.
+      statement = prepared as unknown as ArrayStatement
       this.#statements.set(text, statement)
     }
     return statement

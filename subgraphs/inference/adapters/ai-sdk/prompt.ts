@@ -16,7 +16,6 @@ import type { Vendor } from './vendors.ts'
 type Assistant = Extract<LanguageModelV4Message, { role: 'assistant' }>['content']
 type Part = LanguageModelV4TextPart | LanguageModelV4FilePart
 
-/** As the request's check has left them. */
 interface Message {
   readonly role: string
   readonly content?: string | readonly ContentPart[] | null
@@ -49,6 +48,7 @@ export function promptOf(vendor: Vendor, messages: readonly ProtocolObject[]): L
   /** Names of the tools by call, because a result names only the call. */
   const toolNames = new Map<string, string>()
   for (const [index, value] of messages.entries()) {
+    // The request's check has made sure of these fields.
     const message = value as unknown as Message
     const param = `messages[${index}]`
     switch (message.role) {

@@ -35,6 +35,7 @@ export class VendorFetch implements AsyncDisposable {
     const headersTimeout = isStream ? this.#timeouts.streamHeadersMs : this.#timeouts.headersMs
     const dispatcher = this.#agent.compose((dispatch) => (options, handler) => dispatch({ ...options, headersTimeout }, handler))
     const send = (input: string | URL, init: RequestInit) => this.#send(input, init, dispatcher, maxBytes)
+    // undici's `fetch` and Node's have types of their own; the SDK calls it with a URL and plain options only.
     return send as unknown as Fetch
   }
 

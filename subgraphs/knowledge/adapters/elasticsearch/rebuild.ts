@@ -59,9 +59,8 @@ function placeOf(after: string | null): Place {
     const place = JSON.parse(Buffer.from(after, 'base64url').toString()) as Partial<Record<string, unknown>>
     const isKey = place.after === null || (Array.isArray(place.after) && place.after.length === ORDER.length)
     const isCounted = Number.isInteger(place.dimensions)
-    if (place.at === 'retire' || (place.at === 'begin' && isCounted)) return place as unknown as Place
-    if ((place.at === 'copy' || place.at === 'check') && isCounted && Number.isInteger(place.number) && isKey)
-      return place as unknown as Place
+    if (place.at === 'retire' || (place.at === 'begin' && isCounted)) return place as Place
+    if ((place.at === 'copy' || place.at === 'check') && isCounted && Number.isInteger(place.number) && isKey) return place as Place
   } catch {
     // Refused below.
   }
@@ -252,6 +251,7 @@ function pageAfter(after: Key | null, size: number, filter: estypes.QueryDslQuer
 }
 
 function lastKey(hits: readonly estypes.SearchHit[]): Key {
+  // One value for each field of `ORDER`.
   return hits.at(-1)!.sort as unknown as Key
 }
 

@@ -18,7 +18,7 @@ type Row = readonly [size: number, position: number | null, bytes: Uint8Array | 
 function read(key: string, offset: number, length: number): Uint8Array<ArrayBuffer> | null {
   const first = Math.floor(offset / PIECE_BYTES)
   const last = Math.floor((offset + length - 1) / PIECE_BYTES)
-  const rows = connection.prepare(SELECT).all(first, last, key) as unknown as readonly Row[]
+  const rows = connection.prepare(SELECT).all<Row>(first, last, key)
   const [found] = rows
   if (!found) return null
   const [size] = found

@@ -22,9 +22,7 @@ function deleteBlob(key: string): void {
 }
 
 function deleteBlobs(prefix: string): void {
-  const keys = connection.prepare('SELECT key FROM blob WHERE key >= ? AND key < ?').all(prefix, `${prefix}\u{10ffff}`) as unknown as [
-    string,
-  ][]
+  const keys = connection.prepare('SELECT key FROM blob WHERE key >= ? AND key < ?').all<[string]>(prefix, `${prefix}\u{10ffff}`)
   for (const [key] of keys) deleteBlob(key)
 }
 

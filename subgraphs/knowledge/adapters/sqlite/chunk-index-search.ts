@@ -78,7 +78,7 @@ function eligibleChunks(db: DatabaseSync, tables: Tables, filter: SearchFilter):
   return new Set(ids?.split(',').map(Number) ?? [])
 }
 
-interface Row {
+type Row = {
   readonly id: number
   readonly chunkId: string
   readonly documentId: string
@@ -96,5 +96,5 @@ function readRows(db: DatabaseSync, tables: Tables, ids: ReadonlySet<number>): R
        FROM json_each(?) wanted CROSS JOIN ${tables.chunks} c ON c.id = wanted.value JOIN ${tables.documents} d ON d.id = c.document`,
     )
     .all(JSON.stringify([...ids].sort((a, b) => a - b)))
-  return rows as unknown as Row[]
+  return rows as Row[]
 }

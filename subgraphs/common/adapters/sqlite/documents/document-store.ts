@@ -96,6 +96,7 @@ class SqliteDocumentStore implements DocumentStore {
       this.#collections.set(spec.name, collection)
     }
     if (!isDeepStrictEqual(collection.spec, spec)) throw new TypeError(`${spec.name} was declared with other indexes`)
+    // The map holds collections of every type; the caller who declares the collection knows its type.
     return collection as unknown as DocumentCollection<T>
   }
 
@@ -129,7 +130,7 @@ class SqliteDocumentStore implements DocumentStore {
     const { connection, file } = this.#parts
     if (!connection.database.isOpen) throw new ServiceUnavailable(WHAT)
     try {
-      return connection.prepare(text).all(...parameters) as unknown as unknown[][]
+      return connection.prepare(text).all(...parameters)
     } catch (error) {
       const failure = storageFailureOf(error)
       throw failure ? file.failed(failure) : error

@@ -82,7 +82,7 @@ function insertFrom(spec: CollectionSpec, seed: StoredObject, changes: readonly 
 }
 
 function rowsOf({ sql, judged }: Target): readonly Row[] {
-  const rows = connection.prepare(sql.text).all(...sql.parameters) as unknown as Row[]
+  const rows = connection.prepare(sql.text).all<Row>(...sql.parameters)
   return judged.length === 0 ? rows : rows.filter(([, text]) => meets(parseDocument(text), judged))
 }
 
@@ -118,7 +118,7 @@ const writer: DocumentWriter = {
 
   update(collection, { sql, judged }, changes, seed) {
     const spec = specOf(collection)
-    const found = connection.prepare(sql.text).get(...sql.parameters) as unknown as Row | undefined
+    const found = connection.prepare(sql.text).get<Row>(...sql.parameters)
     if (!found) return seed && insertFrom(spec, seed, changes)
     const [id, before] = found
     const document = parsed.take(id, before)

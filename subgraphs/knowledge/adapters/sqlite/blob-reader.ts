@@ -9,7 +9,10 @@ import { PIECE_BYTES } from './blob-file.ts'
 const { file } = workerInput<{ readonly file: string }>()
 const connection = new Connection(file, { readOnly: true })
 
-/** One statement, so that all rows are of one state of the file. A blob without pieces in the range gives one row without bytes. */
+/**
+ * One statement, so that all rows belong to the same state of the file. A blob without pieces in the range gives one
+ * row without bytes.
+ */
 const SELECT = `
   SELECT size, position, bytes FROM blob LEFT JOIN piece ON piece.blob = blob.number AND position BETWEEN ? AND ?
   WHERE key = ? ORDER BY position`

@@ -25,7 +25,7 @@ serveWorker({
   close: () => db.close(),
 })
 
-/** One state of the file for all that `run` reads. */
+/** Everything that `run` reads is of the same state of the file. */
 function inSnapshot<T>(run: () => T): T {
   return orFailure(() => {
     db.exec('BEGIN')

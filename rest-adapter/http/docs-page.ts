@@ -4,13 +4,13 @@ import { ERRORS } from '../../schema/errors.ts'
 import { STYLE, WALK_THROUGH } from './docs-text.ts'
 import type { DocumentedEvent, DocumentedOperation, OpenApi, Schema } from './openapi.ts'
 
-/** The page runs nothing and loads nothing. */
+/** The page runs no script and loads nothing. */
 const CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/** Objects inside objects are shown to this depth; the contract's own go to 4. */
+/** How deep nested objects are shown. The contract's own go to 4. */
 const MAX_DEPTH = 4
 
-/** `/docs`, `/v1/openapi.json`, `/v1/workflow.schema.json` and `/`, for anyone. */
+/** Serves `/docs`, `/v1/openapi.json`, `/v1/workflow.schema.json` and `/`, without a key. */
 export function registerDocs(app: FastifyInstance, openapi: OpenApi): void {
   const json = JSON.stringify(openapi.document)
   const page = pageOf(openapi)
@@ -27,7 +27,7 @@ function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 }
 
-/** A description: paragraphs, and code between backticks. */
+/** Writes a description as HTML: paragraphs, and code for what is in backticks. */
 function prose(text = ''): string {
   const inline = (part: string) => escaped(part).replace(/`([^`]+)`/g, '<code>$1</code>')
   return text
@@ -46,7 +46,7 @@ function table(heads: readonly string[], rows: readonly string[]): string {
   return `<div class="wide"><table><tr>${heads.map((head) => `<th>${head}</th>`).join('')}</tr>\n${rows.join('\n')}</table></div>`
 }
 
-/** A schema with its references and `allOf` made one. */
+/** The schema with its references resolved and its `allOf` merged. */
 function flat(schema: Schema, openapi: OpenApi): Schema {
   const own = openapi.resolve(schema)
   if (!own.allOf) return { ...own, ...(schema.description !== undefined && { description: schema.description }) }
@@ -59,7 +59,7 @@ function flat(schema: Schema, openapi: OpenApi): Schema {
   }
 }
 
-/** What a value may be, in words: `integer, 1 to 100, default 20`. */
+/** Describes a value in words: `integer, 1 to 100, default 20`. */
 function kindOf(schema: Schema): string {
   const { type, minimum, maximum, maxLength, maxItems } = schema
   const limits = [
@@ -74,7 +74,7 @@ function kindOf(schema: Schema): string {
   return [kind, ...limits.filter(Boolean)].join(', ')
 }
 
-/** One row a field, those of inner objects after their owner with its path before them. */
+/** One row for each field. The fields of an inner object follow it, with its path before their names. */
 function fieldRows(schema: Schema, openapi: OpenApi, path = '', depth = 0): readonly string[] {
   const { properties = {}, required = [] } = flat(schema, openapi)
   return Object.entries(properties).flatMap(([name, property]) => {

@@ -11,7 +11,10 @@ import type { ApiKey } from '../use-cases/tables.ts'
 import type { Resolvers } from './generated.ts'
 import { spendLimit } from './spend-limit.ts'
 
-/** What another subgraph points to: the caller's own, or for an operator anybody's; otherwise it looks absent. */
+/**
+ * Hides what other subgraphs refer to from strangers: only the caller's own organization and operators see it; for
+ * others it does not exist.
+ */
 function visible<T>(principal: Principal, entity: T | null, organizationIdOf: (entity: T) => string): T | null {
   return entity && (organizationIdOf(entity) === principal.organizationId || hasScope(principal, 'operator')) ? entity : null
 }
@@ -23,7 +26,7 @@ async function findUsageRecord({ collections, pump }: BillingDeps, organizationI
   return collections.usage.findOne({ _id: id })
 }
 
-/** Others' keys are shown to who may manage them. */
+/** Other keys are shown only to callers who may manage them. */
 function isShown(principal: Principal, apiKeyId: string): boolean {
   return apiKeyId === principal.apiKeyId || hasScope(principal, 'admin')
 }

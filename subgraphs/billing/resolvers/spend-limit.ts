@@ -3,7 +3,7 @@ import { spendersOf, type Wallet } from '../ledger/domain/wallet.ts'
 import type { ApiKey } from '../use-cases/tables.ts'
 import type { Context } from './context.ts'
 
-/** Wallets that a request is reading: a list of keys reads its wallet once. */
+/** Wallets read during a request, so that a list of keys reads its wallet once. */
 const reads = new WeakMap<Context, Map<string, Promise<Wallet | null>>>()
 
 function walletOf(context: Context, organizationId: string): Promise<Wallet | null> {
@@ -16,7 +16,7 @@ function walletOf(context: Context, organizationId: string): Promise<Wallet | nu
   return read
 }
 
-/** The key's limit with how far it is used, or null. */
+/** The key's limit, with its current use; null: it has none. */
 export async function spendLimit({ _id, organizationId }: ApiKey, _args: object, context: Context) {
   const wallet = await walletOf(context, organizationId)
   const { limit, ...spending } = wallet?.spending[_id] ?? NOTHING_SPENT

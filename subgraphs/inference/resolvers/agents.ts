@@ -9,7 +9,7 @@ import type { AgentResolvers, MutationResolvers, QueryResolvers } from './genera
 
 export type ListArguments = PageArguments & { readonly order?: 'asc' | 'desc' | null }
 
-/** An agent with what its definition says. */
+/** An agent with the fields of its definition. */
 export interface AgentView extends Omit<AgentRecord, 'definition'> {
   readonly definition: AgentDefinition
 }
@@ -60,7 +60,7 @@ export const AgentFields: AgentResolvers = {
   __resolveReference: ({ id }, { deps, caller }) => findAgent(deps, requireScope(caller, 'agents'), id),
 }
 
-/** Null when it is absent, deleted or another organization's. */
+/** Null: it does not exist, is deleted, or belongs to another organization. */
 export async function findAgent(deps: ServedDeps, principal: Principal, id: string): Promise<AgentView | null> {
   try {
     return viewOf(await getAgent(deps, principal, id))
@@ -74,7 +74,7 @@ function viewOf(agent: AgentRecord): AgentView {
   return { ...agent, definition: readDefinition(agent.definition) }
 }
 
-/** A page of records by id, which is by the time of their making. */
+/** A page of records by id, and so by creation time. */
 export function idRange({ order }: ListArguments, after: string | null) {
   const descending = (order ?? 'desc') === 'desc'
   return {

@@ -43,7 +43,7 @@ export const WorkflowFields: WorkflowResolvers = {
   __resolveReference: ({ id }, { deps, caller }) => findWorkflow(deps, requireScope(caller, 'agents'), id),
 }
 
-/** Null when it is absent, deleted or another organization's. */
+/** Null: it does not exist, is deleted, or belongs to another organization. */
 export async function findWorkflow(deps: ServedDeps, principal: Principal, id: string): Promise<WorkflowRecord | null> {
   try {
     return await getWorkflow(deps, principal, id)

@@ -29,7 +29,7 @@ import { FakeKnowledge } from './fake-knowledge.ts'
 import { FakeMcp } from './fake-mcp.ts'
 import { ScriptedEngine } from './scripted-engine.ts'
 
-/** Prices of 1 and 2 USD per million tokens: an input token is 1,000 nano-USD, an output token 2,000. */
+/** Prices of 1 and 2 USD per million tokens: an input token costs 1,000 nano-USD, an output token 2,000. */
 export const CATALOG = `
 engines:
   near: { kind: embedded, badge: local }
@@ -72,7 +72,7 @@ export const somebody: Principal = {
   },
 }
 
-/** Reads `wav 2500 …` as 2,500 ms of sound, `wav ? …` as sound of unknown length, and nothing else. */
+/** Reads `wav 2500 …` as 2,500 ms of audio, `wav ? …` as audio of unknown length, and nothing else. */
 const fakeAudioReader: AudioReader = {
   async read(bytes) {
     const [format, duration] = Buffer.from(bytes).toString().split(' ', 2)
@@ -99,7 +99,7 @@ interface PartsOptions {
   readonly billing?: FakeBilling
   readonly store?: Pick<DocumentStore, 'collection'>
   readonly clock?: Clock
-  /** No other process has the store. */
+  /** No other process uses the store. */
   readonly isExclusive?: boolean
 }
 
@@ -144,7 +144,7 @@ export function parts({
     limits: new CallLimits(systemClock, () => 1),
     queue: { wait: () => () => undefined },
     load: new LoadShedder(() => ({ lagMs: 0, utilisation: 0, memory: 0 })),
-    // Nothing in these tests needs a pause to be long.
+    // These tests need no long pauses.
     clock: { ...clock, sleep: (_ms: number, signal?: AbortSignal) => systemClock.sleep(1, signal) },
     ids: idSource(systemClock),
     log: silentLog,

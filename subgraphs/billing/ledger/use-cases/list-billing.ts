@@ -24,7 +24,7 @@ export async function listApiKeys({ collections }: BillingDeps, organizationId: 
   return connectionOf(items, page, ({ _id }) => _id)
 }
 
-/** An organization's ledger, newest first, with everything that was posted before the call. */
+/** An organization's ledger, newest first, with everything posted before the call. */
 export async function listEntries(deps: BillingDeps, organizationId: string, args: PageArguments): Promise<Connection<LedgerEntry>> {
   const page = pageOf(args, SEQUENCE)
   await deps.pump.drain(organizationId)
@@ -40,7 +40,7 @@ export interface UsageFilter {
   readonly until?: Date | null
 }
 
-/** An organization's usage records, newest first, with those of every call that was settled before. */
+/** An organization's usage records, newest first, with every call settled before this one. */
 export async function listUsage(
   deps: BillingDeps,
   organizationId: string,

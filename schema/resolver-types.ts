@@ -43,11 +43,11 @@ export const resolverTypes = {
     WorkflowRunEvent: 'resolvers/workflow-runs.ts#Followed',
   },
   knowledge: {
-    Chunk: 'resolvers/context.ts#ChunkOfDocument',
+    Chunk: 'resolvers/search.ts#ChunkOfDocument',
     Collection: 'domain/records.ts#CollectionRecord',
     Document: 'domain/records.ts#DocumentRecord',
     File: 'domain/records.ts#FileRecord',
     IndexFinding: 'use-cases/verify/verify-index.ts#IndexFinding as Finding',
-    Organization: 'resolvers/context.ts#Reference',
+    Organization: 'resolvers/organizations.ts#Reference',
   },
 }

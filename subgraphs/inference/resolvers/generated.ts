@@ -3,7 +3,7 @@ import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } f
 import type { AgentView } from '../resolvers/agents.ts';
 import type { Run, Search } from '../resolvers/agent-runs.ts';
 import type { RunError, RunStep, Citation as Cited } from '../domain/agents/run.ts';
-import type { FollowedEvent } from '../use-cases/agents/run-log.ts';
+import type { FollowedEvent } from '../use-cases/runs/run-log.ts';
 import type { Choice, Quote } from '../resolvers/chat.ts';
 import type { ChatCompletion as Completion } from '../use-cases/calls/create-chat-completion.ts';
 import type { ChatEvent } from '../use-cases/calls/stream-chat-completion.ts';

@@ -1,9 +1,9 @@
 import { isAbsent } from '../../common/check.ts'
 import { requireScope } from '../../common/identity/principal.ts'
 import type { NodeRun, WorkflowEvent } from '../domain/workflows/run.ts'
-import { followed } from '../use-cases/agents/followed.ts'
-import type { FollowedEvent } from '../use-cases/agents/run-log.ts'
 import type { AskContext, ServedDeps } from '../use-cases/deps.ts'
+import { followed } from '../use-cases/runs/followed.ts'
+import type { FollowedEvent } from '../use-cases/runs/run-log.ts'
 import { findWorkflowRun } from '../use-cases/workflows/read-runs.ts'
 import { findWorkflow } from '../use-cases/workflows/workflows.ts'
 import type {

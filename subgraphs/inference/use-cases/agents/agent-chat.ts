@@ -11,11 +11,11 @@ import type { ChatCompletion } from '../calls/create-chat-completion.ts'
 import type { ChatEvent } from '../calls/stream-chat-completion.ts'
 import type { AskContext, ServedDeps } from '../deps.ts'
 import type { Replayable } from '../idempotency/once-for-key.ts'
+import { type FollowedEvent, fromJson } from '../runs/run-log.ts'
 import type { RunRecord } from '../tables.ts'
 import type { RunInput } from './agent-runs.ts'
 import { versionOf } from './agents.ts'
 import { failureOf, runAgent } from './run-agent.ts'
-import { type FollowedEvent, fromJson } from './run-log.ts'
 
 /** A chat request whose model is an agent. */
 export interface SentAgentChat {

@@ -6,9 +6,9 @@ import type { RunStep } from '../../domain/agents/run.ts'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
 import { calls, type Step, says } from '../../test-support/scripted-engine.ts'
 import { forgetDeletedAgents } from '../forget.ts'
+import { type FollowedEvent, fromJson } from '../runs/run-log.ts'
 import { AgentRuns, type RunInput } from './agent-runs.ts'
 import { createAgent, deleteAgent, getAgent, updateAgent, versionOf } from './agents.ts'
-import { type FollowedEvent, fromJson } from './run-log.ts'
 import { deleteThread } from './threads.ts'
 
 const owner: Principal = { ...somebody, scopes: ['agents'] }

@@ -1,10 +1,10 @@
 import { isAbsent } from '../../../common/check.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { AskContext } from '../deps.ts'
+import { followed } from '../runs/followed.ts'
+import type { FollowedEvent } from '../runs/run-log.ts'
 import type { RunRecord } from '../tables.ts'
 import type { AgentRuns, RunInput } from './agent-runs.ts'
-import { followed } from './followed.ts'
-import type { FollowedEvent } from './run-log.ts'
 
 /**
  * Runs an agent and returns the ended run: completed, or cancelled by another caller. If the caller disconnects, the run is cancelled, unless a

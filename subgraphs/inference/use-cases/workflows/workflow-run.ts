@@ -8,11 +8,11 @@ import { gatesOf, waitsOf } from '../../domain/workflows/graph.ts'
 import { jsonLength, RenderBudget } from '../../domain/workflows/render-budget.ts'
 import type { NodeRun, WorkflowError, WorkflowEvent } from '../../domain/workflows/run.ts'
 import { renderValue } from '../../domain/workflows/template.ts'
-import type { RunLog } from '../agents/run-log.ts'
 import { meeting } from '../agents/schema-answers.ts'
+import type { RunLog } from '../runs/run-log.ts'
+import { LeftToOthers } from '../runs/run-steps.ts'
 import type { WorkflowRunRecord } from '../tables.ts'
 import { doTask, type TaskContext } from './node-task.ts'
-import { LeftToOthers } from './run-steps.ts'
 
 /** Nodes of one run at once. */
 const MAX_AT_ONCE = 4

@@ -4,10 +4,10 @@ import { eventLogSource } from '../../../common/events/event-log-source.ts'
 import type { WebhookEvent } from '../../../common/events/webhook-events.ts'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
 import { says } from '../../test-support/scripted-engine.ts'
+import { AgentRuns } from '../agents/agent-runs.ts'
+import { createAgent } from '../agents/agents.ts'
 import { WorkflowRuns } from '../workflows/workflow-runs.ts'
 import { createWorkflow } from '../workflows/workflows.ts'
-import { AgentRuns } from './agent-runs.ts'
-import { createAgent } from './agents.ts'
 import { webhookEventOf } from './run-ends.ts'
 
 const owner = { ...somebody, scopes: ['agents' as const] }

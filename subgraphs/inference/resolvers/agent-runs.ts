@@ -77,6 +77,7 @@ export const AgentRunErrorFields: AgentRunErrorResolvers = {
 export const AgentRunStepFields: AgentRunStepResolvers = {
   model: (step, _args, { deps }) => (step.kind === 'model' ? (deps.catalog.find(step.modelId) ?? null) : null),
   collection: (step) => (step.kind === 'search' ? { id: step.collectionId } : null),
+  query: (step) => (step.kind === 'search' ? step.query : null),
   hitCount: (step) => (step.kind === 'search' ? step.hits : null),
   usage: (step) => (step.kind === 'model' ? chatUsage(step.quantities) : null),
 }

@@ -778,7 +778,7 @@ export type SubscriptionResolvers<ContextType = Context, ParentType extends Reso
 
 export type SortOrderResolvers = { ASC: 'asc', DESC: 'desc' };
 
-export type CollectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Collection'] = ResolversParentTypes['Collection'], FederationReferenceType extends FederationReferenceTypes['Collection'] = FederationReferenceTypes['Collection']> = {
+export type CollectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Collection'] = ResolversParentTypes['Collection'], FederationReferenceType extends FederationReferenceTypes['Collection'] = FederationReferenceTypes['Collection']> = Needed<ParentType, {
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Collection']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   code?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -792,7 +792,7 @@ export type CollectionResolvers<ContextType = Context, ParentType extends Resolv
   chunkCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   contents?: Resolver<ResolversTypes['CollectionDigest'], ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
-};
+}>;
 
 export type CollectionDigestResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CollectionDigest'] = ResolversParentTypes['CollectionDigest']> = {
   documentCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
@@ -816,7 +816,7 @@ export type DigestTitleResolvers<ContextType = Context, ParentType extends Resol
 
 export type FileStatusResolvers = { UPLOADED: 'uploaded' };
 
-export type FileResolvers<ContextType = Context, ParentType extends ResolversParentTypes['File'] = ResolversParentTypes['File'], FederationReferenceType extends FederationReferenceTypes['File'] = FederationReferenceTypes['File']> = {
+export type FileResolvers<ContextType = Context, ParentType extends ResolversParentTypes['File'] = ResolversParentTypes['File'], FederationReferenceType extends FederationReferenceTypes['File'] = FederationReferenceTypes['File']> = Needed<ParentType, {
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['File']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -825,13 +825,13 @@ export type FileResolvers<ContextType = Context, ParentType extends ResolversPar
   sizeBytes?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
   status?: Resolver<ResolversTypes['FileStatus'], ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
-};
+}>;
 
 export type DocumentStatusResolvers = { QUEUED: 'queued', PROCESSING: 'processing', READY: 'ready', FAILED: 'failed' };
 
 export type IngestionStageResolvers = { PARSING: 'parsing', CHUNKING: 'chunking', EMBEDDING: 'embedding', INDEXING: 'indexing' };
 
-export type DocumentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Document'] = ResolversParentTypes['Document'], FederationReferenceType extends FederationReferenceTypes['Document'] = FederationReferenceTypes['Document']> = {
+export type DocumentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Document'] = ResolversParentTypes['Document'], FederationReferenceType extends FederationReferenceTypes['Document'] = FederationReferenceTypes['Document']> = Needed<ParentType, {
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Document']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   collection?: Resolver<ResolversTypes['Collection'], ParentType, ContextType>;
@@ -847,7 +847,7 @@ export type DocumentResolvers<ContextType = Context, ParentType extends Resolver
   metadata?: Resolver<ResolversTypes['JSON'], ParentType, ContextType>;
   attempts?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
-};
+}>;
 
 export type ProgressResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Progress'] = ResolversParentTypes['Progress']> = {
   done?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
@@ -867,7 +867,7 @@ export type DocumentWarningResolvers<ContextType = Context, ParentType extends R
   pages?: Resolver<ReadonlyArray<ResolversTypes['Int']>, ParentType, ContextType>;
 };
 
-export type ChunkResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Chunk'] = ResolversParentTypes['Chunk'], FederationReferenceType extends FederationReferenceTypes['Chunk'] = FederationReferenceTypes['Chunk']> = {
+export type ChunkResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Chunk'] = ResolversParentTypes['Chunk'], FederationReferenceType extends FederationReferenceTypes['Chunk'] = FederationReferenceTypes['Chunk']> = Needed<ParentType, {
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Chunk']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   text?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -878,7 +878,7 @@ export type ChunkResolvers<ContextType = Context, ParentType extends ResolversPa
   pageEnd?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   charStart?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   charEnd?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-};
+}>;
 
 export type SearchModeResolvers = { HYBRID: 'hybrid', VECTOR: 'vector', LEXICAL: 'lexical' };
 
@@ -941,7 +941,7 @@ export type IndexVerificationResolvers<ContextType = Context, ParentType extends
 
 export type IndexFindingKindResolvers = { MISSING: 'missing', INCOMPLETE: 'incomplete', EXTRA: 'extra', REPAIRING: 'repairing' };
 
-export type IndexFindingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['IndexFinding'] = ResolversParentTypes['IndexFinding']> = {
+export type IndexFindingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['IndexFinding'] = ResolversParentTypes['IndexFinding']> = Needed<ParentType, {
   kind?: Resolver<ResolversTypes['IndexFindingKind'], ParentType, ContextType>;
   collectionId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   documentId?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
@@ -950,7 +950,7 @@ export type IndexFindingResolvers<ContextType = Context, ParentType extends Reso
   found?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   repaired?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   restored?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
-};
+}>;
 
 export type BlobVerificationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['BlobVerification'] = ResolversParentTypes['BlobVerification']> = {
   blobs?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
@@ -983,11 +983,11 @@ export type ModelResolvers<ContextType = Context, ParentType extends ResolversPa
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
 };
 
-export type OrganizationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Organization'] = ResolversParentTypes['Organization'], FederationReferenceType extends FederationReferenceTypes['Organization'] = FederationReferenceTypes['Organization']> = {
+export type OrganizationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Organization'] = ResolversParentTypes['Organization'], FederationReferenceType extends FederationReferenceTypes['Organization'] = FederationReferenceTypes['Organization']> = Needed<ParentType, {
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Organization']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   quota?: Resolver<Maybe<ResolversTypes['QuotaUsage']>, ParentType, ContextType>;
-};
+}>;
 
 export type QuotaUsageResolvers<ContextType = Context, ParentType extends ResolversParentTypes['QuotaUsage'] = ResolversParentTypes['QuotaUsage']> = {
   storageBytes?: Resolver<ResolversTypes['QuotaAmount'], ParentType, ContextType>;
@@ -1090,3 +1090,5 @@ export type Resolvers<ContextType = Context> = {
   DocumentEdge?: DocumentEdgeResolvers<ContextType>;
 };
 
+
+type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference'>>>;

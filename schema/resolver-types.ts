@@ -20,7 +20,7 @@ export const resolverTypes = {
     Agent: 'resolvers/agents.ts#AgentView',
     AgentRun: 'resolvers/agent-runs.ts#Run',
     AgentRunError: 'domain/agents/run.ts#RunError',
-    AgentRunEvent: 'use-cases/agents/run-log.ts#FollowedEvent',
+    AgentRunEvent: 'use-cases/runs/run-log.ts#FollowedEvent',
     AgentRunStep: 'domain/agents/run.ts#RunStep',
     AgentSearch: 'resolvers/agent-runs.ts#Search',
     ChatChoice: 'resolvers/chat.ts#Choice',

@@ -37,7 +37,7 @@ import { AgentRuns } from './use-cases/agents/agent-runs.ts'
 import { CallLimits } from './use-cases/calls/call-limits.ts'
 import { LoadShedder } from './use-cases/calls/load-shedding.ts'
 import { Principals } from './use-cases/calls/principals.ts'
-import type { Deps, Engine, ServedDeps } from './use-cases/deps.ts'
+import type { Engine, RunDeps, ServedDeps } from './use-cases/deps.ts'
 import { keepExpiringKeyedCalls } from './use-cases/idempotency/expire-keyed-calls.ts'
 import { KeyedCalls } from './use-cases/idempotency/keyed-calls.ts'
 import { Background } from './use-cases/runs/background.ts'
@@ -129,7 +129,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     log,
   }
   const runEnds = stack.use(runEndsOf(collections, log))
-  const deps: Deps = { ...base, keyedCalls: stack.use(new KeyedCalls(base, mongodb === null)), runEnds }
+  const deps: RunDeps = { ...base, keyedCalls: stack.use(new KeyedCalls(base, mongodb === null)), runEnds }
   const ofRuns = { opened: store.opened, isExclusive: mongodb === null, suspects: new Suspects(clock) }
   const runs = stack.use(new AgentRuns(deps, ofRuns))
   const workflowRuns = stack.use(new WorkflowRuns(deps, ofRuns))

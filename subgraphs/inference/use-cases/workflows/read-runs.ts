@@ -1,14 +1,14 @@
 import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
-import type { AskContext, Deps } from '../deps.ts'
+import type { AskContext, Ports } from '../deps.ts'
 import type { WorkflowRecord, WorkflowRunRecord } from '../tables.ts'
 
 const RUN_ID = /^wfr_/
 
 /** A run of the caller's organization; null when there is none. */
 export async function findWorkflowRun(
-  { collections }: Pick<Deps, 'collections'>,
+  { collections }: Pick<Ports, 'collections'>,
   { caller }: AskContext,
   id: string,
 ): Promise<WorkflowRunRecord | null> {
@@ -18,7 +18,7 @@ export async function findWorkflowRun(
 
 /** The runs of a workflow that the caller has been given. */
 export async function listWorkflowRuns(
-  { collections }: Pick<Deps, 'collections'>,
+  { collections }: Pick<Ports, 'collections'>,
   { _id, organizationId }: Pick<WorkflowRecord, '_id' | 'organizationId'>,
   page: OrderedPage,
 ): Promise<Connection<WorkflowRunRecord>> {

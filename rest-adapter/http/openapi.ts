@@ -106,7 +106,7 @@ function webhooksOf(events: OpenApi['events']) {
       summary: when,
       description: `Subject: ${subject}`,
       requestBody: { content: { 'application/json': { schema } } },
-      responses: { '2XX': { description: 'It is taken; any other answer has it sent again.' } },
+      responses: { '2XX': { description: 'Accepted. After any other answer the event is sent again.' } },
     }
     return [type, { post }]
   })

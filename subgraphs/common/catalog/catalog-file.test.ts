@@ -84,7 +84,7 @@ describe('a catalog is refused for', () => {
     [
       'an address of another protocol',
       'engines:\n  a: { kind: openai, badge: local, base_url: "ftp://a" }\n',
-      'c.yaml:2: engines.a.base_url: is no http',
+      'c.yaml:2: engines.a.base_url: is not an http',
     ],
     [
       'a wait of nothing',
@@ -110,7 +110,7 @@ describe('a catalog is refused for', () => {
     [
       'a region that would be another host',
       'engines:\n  a: { kind: bedrock, badge: cloud, region: "x.test/", api_key: "k" }\n',
-      'c.yaml:2: engines.a.region: is no name of a region',
+      'c.yaml:2: engines.a.region: is not the name of a region',
     ],
     [
       'a setting of another kind',

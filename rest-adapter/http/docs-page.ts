@@ -113,8 +113,8 @@ ${answers.join('\n')}
 
 function eventHtml(type: string, { when, subject, subscription, cursor, data }: DocumentedEvent, openapi: OpenApi): string {
   return `<details id="event-${type}"><summary><code>${escaped(type)}</code> <span>${escaped(when)}</span></summary>
-${prose(`Subject, whose events keep their order: ${subject}`)}
-${subscription === null ? '' : prose(`The same by GraphQL: subscription \`${subscription}\`. Cursor: ${cursor}`)}
+${prose(`Subject (the events of one subject arrive in order): ${subject}`)}
+${subscription === null ? '' : prose(`GraphQL subscription: \`${subscription}\`. Its cursor: ${cursor}`)}
 <h4>Data</h4>${table(['Field', 'Kind', 'Meaning'], fieldRows(data, openapi))}</details>`
 }
 
@@ -138,13 +138,13 @@ ${prose(info.description)}
 ${WALK_THROUGH.map(({ title, command }) => `<h3>${escaped(title)}</h3><pre>${escaped(command)}</pre>`).join('\n')}
 ${sections.join('\n')}
 <section><h2 id="Events">Events</h2>
-${prose('What webhooks send, and what can be followed by GraphQL subscriptions as well. The body is `{"type", "timestamp", "data"}`.')}
+${prose('Webhooks send these events with the body `{"type", "timestamp", "data"}`. GraphQL subscriptions send the same, except `ping`.')}
 ${Object.entries(openapi.events)
   .map(([type, event]) => eventHtml(type, event, openapi))
   .join('\n')}</section>
 <section><h2 id="Errors">Errors</h2>
-${prose('Every error has the body `{"error": {"message", "type", "param", "code"}}`. A field marked • is always there.')}
-${table(['Code', 'Status', 'Type', 'Repeat helps'], errors)}</section>
+${prose('Every error has the body `{"error": {"message", "type", "param", "code"}}`. In the tables above, a field marked • is always present.')}
+${table(['Code', 'Status', 'Type', 'Retry'], errors)}</section>
 </main></body></html>
 `
 }

@@ -106,7 +106,7 @@ function webhooksOf(events: OpenApi['events']) {
       summary: when,
       description: `Subject: ${subject}`,
       requestBody: { content: { 'application/json': { schema } } },
-      responses: { '2XX': { description: 'Accepted. After any other answer the event is sent again.' } },
+      responses: { '2XX': { description: 'You accepted the event. After any other answer the service sends it again.' } },
     }
     return [type, { post }]
   })

@@ -101,7 +101,7 @@ function problemsOf(issue: z.core.$ZodIssue): readonly { readonly path: Path; re
   return issue.keys.map((key) => ({ path: [...path, key], message: 'is not a field that the catalog knows' }))
 }
 
-/** The line of the node at the path, or of the nearest node around it. */
+/** The line of the node at the path. If there is none, the line of the nearest node around it. */
 function lineOf(document: Document, lines: LineCounter, path: Path): number {
   for (let length = path.length; length >= 0; length--) {
     const node = length ? document.getIn(path.slice(0, length), true) : document.contents

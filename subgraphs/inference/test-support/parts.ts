@@ -13,7 +13,6 @@ import { Breaker } from '../domain/engines/breaker.ts'
 import { RetryBudget } from '../domain/engines/retry-budget.ts'
 import type { AudioReader } from '../ports/audio-reader.ts'
 import { SchemaFailure, type SchemaJudge } from '../ports/schema-judge.ts'
-import { runEndsOf } from '../use-cases/agents/run-ends.ts'
 import { CallLimits } from '../use-cases/calls/call-limits.ts'
 import { LoadShedder } from '../use-cases/calls/load-shedding.ts'
 import { Principals } from '../use-cases/calls/principals.ts'
@@ -21,6 +20,8 @@ import type { AskContext, Deps } from '../use-cases/deps.ts'
 import { KeyedCalls } from '../use-cases/idempotency/keyed-calls.ts'
 import { Background } from '../use-cases/runs/background.ts'
 import { SoleHolder, UNKNOWN_HOLDER } from '../use-cases/runs/holder.ts'
+import { runEndsOf } from '../use-cases/runs/run-ends.ts'
+import { Suspects } from '../use-cases/runs/suspects.ts'
 import { openCollections } from '../use-cases/tables.ts'
 import { FakeBilling } from './fake-billing.ts'
 import { FakeEgress } from './fake-egress.ts'
@@ -150,7 +151,9 @@ export function parts({
   }
   const runEnds = runEndsOf(collections, silentLog)
   const deps: Deps = { ...base, keyedCalls: new KeyedCalls(base, isExclusive), runEnds }
-  return { deps, sole, billing, knowledge, near, far, store, egress, mcp }
+  /** What runs of one process are made with. */
+  const ofRuns = { opened: Promise.resolve(), isExclusive, suspects: new Suspects(base.clock) }
+  return { deps, ofRuns, sole, billing, knowledge, near, far, store, egress, mcp }
 }
 
 export function asking(caller: AskContext['caller'] = somebody, signal = new AbortController().signal): AskContext {

@@ -1,6 +1,6 @@
 import { KisError } from '../../../common/errors.ts'
-import type { SpendLimit } from '../../ledger/domain/key-spending.ts'
-import { spendersOf } from '../../ledger/domain/wallet.ts'
+import { NOTHING_SPENT, resetOf, type SpendLimit, spentIn } from '../../ledger/domain/key-spending.ts'
+import { spendersOf, type Wallet } from '../../ledger/domain/wallet.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { ApiKey } from '../../use-cases/tables.ts'
 
@@ -17,6 +17,21 @@ const MAX_REVOKED_LIMITS = 1_000
 export async function spendLimitOf({ collections }: BillingDeps, organizationId: string, apiKeyId: string): Promise<SpendLimit | null> {
   const wallet = await collections.wallets.findOne({ _id: organizationId })
   return wallet?.spending[apiKeyId]?.limit ?? null
+}
+
+/** How far a key's limit is used; null when it has none. Amounts are in nano-USD. */
+export function describeSpendLimit({ clock }: Pick<BillingDeps, 'clock'>, wallet: Wallet, apiKeyId: string) {
+  const { limit, ...spending } = wallet.spending[apiKeyId] ?? NOTHING_SPENT
+  if (!limit) return null
+  const now = clock.now()
+  const held = Object.values(wallet.holds).reduce((sum, hold) => (spendersOf(hold).includes(apiKeyId) ? sum + hold.amount : sum), 0)
+  return {
+    amount: BigInt(limit.amount),
+    period: limit.period,
+    spent: BigInt(spentIn({ limit, ...spending }, limit.period, now)),
+    held: BigInt(held),
+    resetsAt: resetOf(limit.period, now),
+  }
 }
 
 /** Sets or removes the limit, in force from the next hold on. What the key has already spent in the period counts. */

@@ -1,7 +1,8 @@
 import { EVENTS, type EventType } from '../../../../schema/events.ts'
+import { listById } from '../../../common/documents/list-by-id.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
-import { type Connection, connectionOf, type PageArguments, pageOf } from '../../../common/link/connection.ts'
+import type { Connection, PageArguments } from '../../../common/link/connection.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { WebhookEndpoint } from '../domain/records.ts'
 import { newNonce, ROTATION_MS, secretOf } from '../domain/signature.ts'
@@ -156,13 +157,10 @@ export async function findEndpoint(
 export async function listEndpoints(
   { collections }: BillingDeps,
   principal: Principal,
-  args: PageArguments,
+  page: PageArguments,
 ): Promise<Connection<WebhookEndpoint>> {
   const { organizationId } = requireScope(principal, 'admin')
-  const page = pageOf(args, ENDPOINT_ID)
-  const filter = { organizationId, ...(page.after !== null && { _id: { $lt: page.after } }) }
-  const items = await collections.webhookEndpoints.find(filter, { sort: { _id: -1 }, limit: page.limit })
-  return connectionOf(items, page, ({ _id }) => _id)
+  return listById(collections.webhookEndpoints, { organizationId }, page, ENDPOINT_ID)
 }
 
 /** Feeds stay: an endpoint may be created while the last one is being deleted, and needs them. */

@@ -213,7 +213,7 @@ function isNotFound(error: unknown): boolean {
 function transportError(error: unknown): KisError {
   if (error instanceof KisError) return error
   const { statusCode = 500, message } = error as { statusCode?: number; message: string }
-  if (statusCode === 413) return new KisError('payload_too_large', 'The body is larger than this service takes.')
+  if (statusCode === 413) return new KisError('payload_too_large', 'The body exceeds the size limit of this service.')
   if (statusCode < 500) return new KisError('invalid_request', message)
   return new KisError('internal', 'The service failed to answer.', { cause: error })
 }

@@ -179,7 +179,10 @@ function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDra
     if (!drain.takesOn) return refusal()
     const underWay = registry.begin(connection)
     if (!underWay) {
-      const tooMany = new KisError('rate_limit_exceeded', 'This key has as many operations under way over sockets as it may.')
+      const tooMany = new KisError(
+        'rate_limit_exceeded',
+        'This key has reached its limit of concurrent operations over WebSockets. Wait until one of them ends.',
+      )
       return operations.failed(tooMany, requestId).errors!
     }
     let leave = () => {}

@@ -11,6 +11,7 @@ import { eventLogSource } from '../common/events/event-log-source.ts'
 import { pumpWebhooks } from '../common/events/pump-webhooks.ts'
 import { inboxOver } from '../common/events/webhook-inbox-link.ts'
 import { SealedTexts } from '../common/identity/sealed-text.ts'
+import { AnswerBudget } from '../common/link/answer-budget.ts'
 import type { Link } from '../common/link/link.ts'
 import { type StoringSubgraph, subgraphSchema } from '../common/link/subgraph.ts'
 import type { Clock } from '../common/process/clock.ts'
@@ -32,6 +33,7 @@ import { type InferenceConfig, inferenceFiles } from './config.ts'
 import { catalogOf } from './domain/catalog.ts'
 import { Breaker } from './domain/engines/breaker.ts'
 import { RetryBudget } from './domain/engines/retry-budget.ts'
+import type { Context } from './resolvers/context.ts'
 import { resolvers } from './resolvers/index.ts'
 import { AgentRuns } from './use-cases/agents/agent-runs.ts'
 import { runEndsOf, webhookEventOf } from './use-cases/agents/run-ends.ts'
@@ -146,7 +148,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     name: 'inference',
     schema: subgraphSchema('inference', resolvers),
     opened: store.opened,
-    contextOf: ({ caller, requestId, signal }) => ({ deps: served, caller, requestId, signal }),
+    contextOf: ({ caller, requestId, signal }): Context => ({ deps: served, caller, requestId, signal, budget: new AnswerBudget() }),
     async problems() {
       const found = await Promise.all([store.problems(AbortSignal.timeout(PING_TIMEOUT_MS)), embedded?.problems() ?? []])
       return found.flat()

@@ -45,13 +45,13 @@ export function pageOf({ first, after }: PageArguments, keyPattern: RegExp): Pag
   return { ...page, after: key }
 }
 
-/** The Relay connection of `items`, which were read with `page.limit`; the item too many is left out. */
-export function connectionOf<T>(items: readonly T[], page: Page, keyOf: (item: T) => string): Connection<T> {
+/** The Relay connection of `items`, which were read with `page.limit`; the item too many is left out. `isCut`: fewer were read, and others follow. */
+export function connectionOf<T>(items: readonly T[], page: Page, keyOf: (item: T) => string, isCut = false): Connection<T> {
   const edges = items.slice(0, page.first).map((node) => ({ node, cursor: cursorOf(keyOf(node)) }))
   return {
     edges,
     pageInfo: {
-      hasNextPage: items.length > page.first,
+      hasNextPage: isCut || items.length > page.first,
       hasPreviousPage: page.after !== null,
       startCursor: edges[0]?.cursor ?? null,
       endCursor: edges.at(-1)?.cursor ?? null,

@@ -1,4 +1,5 @@
 import { requireScope } from '../../common/identity/principal.ts'
+import type { AnswerBudget } from '../../common/link/answer-budget.ts'
 import { quantitiesOfSteps, type RunOutcome, type RunStep } from '../domain/agents/run.ts'
 import { runAgent, startAndFollow } from '../use-cases/agents/run-agent.ts'
 import { type FollowedEvent, fromJson } from '../use-cases/agents/run-log.ts'
@@ -60,10 +61,10 @@ export const agentRunSubscriptions: SubscriptionResolvers = {
 export const AgentRunFields: AgentRunResolvers = {
   id: ({ _id }) => _id,
   agent: ({ agentId }, _args, { deps, caller }) => findAgent(deps, requireScope(caller, 'agents'), agentId),
-  messages: ({ input }) => JSON.parse(input),
-  outputText: (run) => outcomeOf(run)?.text ?? null,
-  output: (run) => outcomeOf(run)?.output ?? null,
-  citations: (run) => outcomeOf(run)?.citations ?? [],
+  messages: ({ input }, _args, { budget }) => JSON.parse(budget.taken(input)),
+  outputText: (run, _args, { budget }) => outcomeOf(run, budget)?.text ?? null,
+  output: (run, _args, { budget }) => outcomeOf(run, budget)?.output ?? null,
+  citations: (run, _args, { budget }) => outcomeOf(run, budget)?.citations ?? [],
   steps: stepsOf,
   usage: (run) => chatUsage(quantitiesOfSteps(stepsOf(run))),
   replayed: ({ isReplayed }) => isReplayed === true,
@@ -108,8 +109,8 @@ function findRun({ deps, caller }: Context, id: string): Promise<RunRecord | nul
   return deps.collections.runs.findOne({ _id: id, organizationId })
 }
 
-function outcomeOf({ outcome }: RunRecord): RunOutcome | null {
-  return outcome === null ? null : JSON.parse(outcome)
+function outcomeOf({ outcome }: RunRecord, budget: AnswerBudget): RunOutcome | null {
+  return outcome === null ? null : JSON.parse(budget.taken(outcome))
 }
 
 function stepsOf({ steps }: RunRecord): readonly RunStep[] {

@@ -1,13 +1,11 @@
 import { NotFound } from '../../common/errors.ts'
 import { type Principal, requireScope } from '../../common/identity/principal.ts'
-import { connectionOf, type PageArguments, pageOf } from '../../common/link/connection.ts'
 import { type AgentDefinition, readDefinition } from '../domain/agents/definition.ts'
 import { createAgent, deleteAgent, getAgent, updateAgent } from '../use-cases/agents/agents.ts'
 import type { ServedDeps } from '../use-cases/deps.ts'
 import type { AgentRecord } from '../use-cases/tables.ts'
 import type { AgentResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
-
-export type ListArguments = PageArguments & { readonly order?: 'asc' | 'desc' | null }
+import { longRecordsById } from './long-records-by-id.ts'
 
 /** An agent with what its definition says. */
 export interface AgentView extends Omit<AgentRecord, 'definition'> {
@@ -16,12 +14,10 @@ export interface AgentView extends Omit<AgentRecord, 'definition'> {
 
 export const agentQueries: QueryResolvers = {
   agent: (_parent, { id }, { deps, caller }) => findAgent(deps, requireScope(caller, 'agents'), id),
-  async agents(_parent, args, { deps, caller }) {
+  async agents(_parent, args, { deps, caller, budget }) {
     const { organizationId } = requireScope(caller, 'agents')
-    const page = pageOf(args, /^agt_/)
-    const { filter, sort } = idRange(args, page.after)
-    const agents = await deps.collections.agents.find({ organizationId, listed: true, ...filter }, { sort, limit: page.limit })
-    return connectionOf(agents.map(viewOf), page, ({ _id }) => _id)
+    const page = await longRecordsById(deps.collections.agents, { organizationId, listed: true }, args, /^agt_/, budget)
+    return { ...page, edges: page.edges.map(({ node, cursor }) => ({ node: viewOf(node), cursor })) }
   },
 }
 
@@ -42,7 +38,7 @@ export const AgentFields: AgentResolvers = {
   id: ({ _id }) => _id,
   name: ({ definition }) => definition.name,
   model: ({ definition }, _args, { deps }) => deps.catalog.find(definition.modelId) ?? null,
-  instructions: ({ definition }) => definition.instructions,
+  instructions: ({ definition }, _args, { budget }) => budget.taken(definition.instructions),
   collections: ({ definition }) => definition.collectionIds.map((id) => ({ id })),
   mcpServers: ({ definition }) => definition.mcpServers,
   temperature: ({ definition }) => definition.sampling.temperature ?? null,
@@ -51,12 +47,8 @@ export const AgentFields: AgentResolvers = {
   responseSchema: ({ definition }) => definition.responseSchema,
   maxSteps: ({ definition }) => definition.maxSteps,
   maxCost: ({ definition }) => definition.maxCost,
-  async runs({ _id, organizationId }, args, { deps }) {
-    const page = pageOf(args, /^run_/)
-    const { filter, sort } = idRange(args, page.after)
-    const runs = await deps.collections.runs.find({ organizationId, agentId: _id, ...filter }, { sort, limit: page.limit })
-    return connectionOf(runs, page, (run) => run._id)
-  },
+  runs: ({ _id, organizationId }, args, { deps, budget }) =>
+    longRecordsById(deps.collections.runs, { organizationId, agentId: _id }, args, /^run_/, budget),
   __resolveReference: ({ id }, { deps, caller }) => findAgent(deps, requireScope(caller, 'agents'), id),
 }
 
@@ -72,13 +64,4 @@ export async function findAgent(deps: ServedDeps, principal: Principal, id: stri
 
 function viewOf(agent: AgentRecord): AgentView {
   return { ...agent, definition: readDefinition(agent.definition) }
-}
-
-/** A page of records by id, which is by the time of their making. */
-export function idRange({ order }: ListArguments, after: string | null) {
-  const descending = (order ?? 'desc') === 'desc'
-  return {
-    filter: after === null ? {} : { _id: descending ? { $lt: after } : { $gt: after } },
-    sort: { _id: descending ? (-1 as const) : (1 as const) },
-  }
 }

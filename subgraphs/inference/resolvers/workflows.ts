@@ -1,20 +1,16 @@
 import { NotFound } from '../../common/errors.ts'
 import { type Principal, requireScope } from '../../common/identity/principal.ts'
-import { connectionOf, pageOf } from '../../common/link/connection.ts'
 import type { ServedDeps } from '../use-cases/deps.ts'
 import type { WorkflowRecord } from '../use-cases/tables.ts'
 import { createWorkflow, deleteWorkflow, getWorkflow, updateWorkflow } from '../use-cases/workflows/workflows.ts'
-import { idRange } from './agents.ts'
 import type { MutationResolvers, QueryResolvers, WorkflowResolvers } from './generated.ts'
+import { longRecordsById } from './long-records-by-id.ts'
 
 export const workflowQueries: QueryResolvers = {
   workflow: (_parent, { id }, { deps, caller }) => findWorkflow(deps, requireScope(caller, 'agents'), id),
-  async workflows(_parent, args, { deps, caller }) {
+  workflows(_parent, args, { deps, caller, budget }) {
     const { organizationId } = requireScope(caller, 'agents')
-    const page = pageOf(args, /^wfl_/)
-    const { filter, sort } = idRange(args, page.after)
-    const workflows = await deps.collections.workflows.find({ organizationId, listed: true, ...filter }, { sort, limit: page.limit })
-    return connectionOf(workflows, page, ({ _id }) => _id)
+    return longRecordsById(deps.collections.workflows, { organizationId, listed: true }, args, /^wfl_/, budget)
   },
 }
 
@@ -33,13 +29,9 @@ export const workflowMutations: MutationResolvers = {
 
 export const WorkflowFields: WorkflowResolvers = {
   id: ({ _id }) => _id,
-  definition: ({ definition }) => JSON.parse(definition),
-  async runs({ _id, organizationId }, args, { deps }) {
-    const page = pageOf(args, /^wfr_/)
-    const { filter, sort } = idRange(args, page.after)
-    const runs = await deps.collections.workflowRuns.find({ organizationId, workflowId: _id, ...filter }, { sort, limit: page.limit })
-    return connectionOf(runs, page, (run) => run._id)
-  },
+  definition: ({ definition }, _args, { budget }) => JSON.parse(budget.taken(definition)),
+  runs: ({ _id, organizationId }, args, { deps, budget }) =>
+    longRecordsById(deps.collections.workflowRuns, { organizationId, workflowId: _id }, args, /^wfr_/, budget),
   __resolveReference: ({ id }, { deps, caller }) => findWorkflow(deps, requireScope(caller, 'agents'), id),
 }
 

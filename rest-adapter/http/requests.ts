@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { gatewayOperation } from '../../schema/operations.ts'
 import { InvalidApiKey, KisError } from '../../subgraphs/common/errors.ts'
 import type { IdSource } from '../../subgraphs/common/process/ids.ts'
+import { parseBoundedJson } from '../../subgraphs/common/server/bounded-json.ts'
 import { asksForHealth } from '../../subgraphs/common/server/health.ts'
 import type { Refuse } from '../../subgraphs/common/server/listen.ts'
 import { answerUnreadable } from '../../subgraphs/common/server/unreadable.ts'
@@ -146,9 +147,13 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     if (!request.routeOptions.config.route) return done(null, undefined)
     try {
       // An empty body is no body: some clients send the header with every request.
-      done(null, text === '' ? undefined : JSON.parse(text as string))
+      done(null, text === '' ? undefined : parseBoundedJson(text as string))
     } catch (error) {
-      done(new KisError('invalid_request', `The body is not valid JSON: ${(error as Error).message}`, { cause: error }))
+      done(
+        error instanceof KisError
+          ? error
+          : new KisError('invalid_request', `The body is not valid JSON: ${(error as Error).message}`, { cause: error }),
+      )
     }
   })
   app.addContentTypeParser('*', (request, payload, done) => {

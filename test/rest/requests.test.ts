@@ -189,6 +189,16 @@ describe('requests by REST', () => {
     expect(await errorOf(await adapter.fetch('/v1/collections', { body }))).toMatchObject({ status: 413, code: 'payload_too_large' })
   })
 
+  it.each(['/v1/chat/completions', '/v1/messages', '/v1/collections', '/mcp'])(
+    'refuses a body of more values than any request needs with 413 on %s, and asks for nothing but the key',
+    async (path) => {
+      await using adapter = await startAdapter()
+      for (const body of [{ a: Array(700_000).fill([]) }, Object.fromEntries(Array.from({ length: 110_000 }, (_, i) => [i, 0]))])
+        expect((await adapter.fetch(path, { body })).status).toBe(413)
+      expect(adapter.gateway.asked).toEqual([])
+    },
+  )
+
   it('refuses an upload while its organization has as many under way as it may, and says when to come back', async () => {
     let release = () => {}
     const held = new Promise<void>((resolve) => {

@@ -17,7 +17,7 @@ import type { Federation } from './federation/federation.ts'
 import { type Operations, type SubscriptionContext, single } from './operations.ts'
 import type { PersistedOperations } from './persisted-operations.ts'
 import { requestIdOf } from './request-id.ts'
-import { type Connection, messageRate, type SocketLimits, SocketRegistry } from './socket-registry.ts'
+import { type Connection, messageRate, PUBLIC_SOCKETS, type SocketLimits, SocketRegistry } from './socket-registry.ts'
 import { runOnSocket } from './socket-transport.ts'
 
 /** A client that says nothing for this long after connecting is cut. */
@@ -29,8 +29,8 @@ const LOOK_MS = 1_000
 /** A client that leaves more than this unread for this long is cut. Each operation waits for its last message to be sent, so that this bounds the memory. */
 const MAX_UNREAD_BYTES = 256 * 1024
 const MAX_UNREAD_MS = 10_000
-/** Sockets of this process, with and without a key. */
-const MAX_SOCKETS = 10_000
+/** Sockets of this process, with and without a key: those with one leave room for the others. */
+const MAX_SOCKETS = PUBLIC_SOCKETS.sockets + 1_000
 
 /** Close codes: 44xx are graphql-ws's own where it has one, else the HTTP status with a 4 before it. */
 const CLOSE = {
@@ -40,7 +40,7 @@ const CLOSE = {
   forbidden: [4403, 'Forbidden'],
   tooSlow: [4413, 'Too much left unread'],
   tooManyMessages: [4429, 'Too many messages'],
-  tooManySockets: [4429, 'Too many sockets of this key'],
+  tooManySockets: [4429, 'Too many sockets of this key or organization'],
 } as const
 
 export interface SocketParts {
@@ -94,9 +94,7 @@ export function serveSockets(parts: SocketParts, limits: SocketLimits): Sockets 
     onClose: (context) => {
       const { connection } = context.extra
       drain.closed(context)
-      if (!connection) return
-      registry.connections.delete(connection)
-      for (const operation of connection.operations) operation.abort()
+      if (connection) registry.delete(connection)
     },
     onSubscribe: beginner(parts, registry, drain),
     // Also a single result comes as an iterator, because graphql-ws tells nobody but an iterator that the client gave up.
@@ -149,11 +147,11 @@ function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry
     const credentials = connectionParams?.authorization ?? connectionParams?.Authorization ?? request.headers.authorization
     if (typeof credentials !== 'string') return refuse(CLOSE.unauthorized)
     try {
-      const { apiKeyId } = await authenticator.principalOf(credentials, ids('req'))
+      const owner = await authenticator.principalOf(credentials, ids('req'))
       // The client may have left meanwhile, and then nobody would take it out of the registry.
       if (socket.readyState !== socket.OPEN) return false
       if (!drain.takesOn) return refuse(CLOSE.goingAway)
-      const connection = registry.add(socket, credentials, apiKeyId)
+      const connection = registry.add(socket, credentials, owner)
       if (!connection) return refuse(CLOSE.tooManySockets)
       extra.connection = connection
       strangers.know(request.socket)

@@ -15,6 +15,7 @@ import { KisError } from '../subgraphs/common/errors.ts'
 import type { Principal } from '../subgraphs/common/identity/principal.ts'
 import type { IdSource } from '../subgraphs/common/process/ids.ts'
 import type { Log } from '../subgraphs/common/process/log.ts'
+import { endTinyPieces } from '../subgraphs/common/server/body-pieces.ts'
 import { checkJsonSize } from '../subgraphs/common/server/bounded-json.ts'
 import type { Door } from '../subgraphs/common/server/door.ts'
 import { asksForHealth } from '../subgraphs/common/server/health.ts'
@@ -79,6 +80,7 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
       contexts.set(request, context)
       await bodies.admit(request, reply, () => context.caller.organizationId, maxBodyBytes)
     },
+    preParsing: endTinyPieces,
     preHandler: async (request) => putTextOf(request, parts.persisted, contexts.get(request)!.caller),
     errorHandler: (error, request, reply) => {
       if (isNotFound(error)) return reply.header('cache-control', 'private, no-cache, must-revalidate').send({ errors: [mask(error, '')] })

@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { gatewayOperation } from '../../schema/operations.ts'
 import { InvalidApiKey, KisError } from '../../subgraphs/common/errors.ts'
 import type { IdSource } from '../../subgraphs/common/process/ids.ts'
+import { endTinyPieces } from '../../subgraphs/common/server/body-pieces.ts'
 import { parseBoundedJson } from '../../subgraphs/common/server/bounded-json.ts'
 import { asksForHealth } from '../../subgraphs/common/server/health.ts'
 import type { Refuse } from '../../subgraphs/common/server/listen.ts'
@@ -142,6 +143,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     await bodies.admit(request, reply, () => owners.of(request), request.routeOptions.bodyLimit!)
   })
 
+  app.addHook('preParsing', endTinyPieces)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text, done) => {
     if (!request.routeOptions.config.route) return done(null, undefined)

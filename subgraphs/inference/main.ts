@@ -5,13 +5,13 @@ import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/documents/document-store.ts'
 import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
 import type { EngineEntry, EngineKind } from '../common/catalog/engine.ts'
+import { AnswerBudget } from '../common/documents/answer-budget.ts'
 import { openDocuments } from '../common/documents/late-documents.ts'
 import { Egress } from '../common/egress/egress.ts'
 import { eventLogSource } from '../common/events/event-log-source.ts'
 import { pumpWebhooks } from '../common/events/pump-webhooks.ts'
 import { inboxOver } from '../common/events/webhook-inbox-link.ts'
 import { SealedTexts } from '../common/identity/sealed-text.ts'
-import { AnswerBudget } from '../common/link/answer-budget.ts'
 import type { Link } from '../common/link/link.ts'
 import { type StoringSubgraph, subgraphSchema } from '../common/link/subgraph.ts'
 import type { Clock } from '../common/process/clock.ts'
@@ -36,7 +36,6 @@ import { RetryBudget } from './domain/engines/retry-budget.ts'
 import type { Context } from './resolvers/context.ts'
 import { resolvers } from './resolvers/index.ts'
 import { AgentRuns } from './use-cases/agents/agent-runs.ts'
-import { runEndsOf, webhookEventOf } from './use-cases/agents/run-ends.ts'
 import { CallLimits } from './use-cases/calls/call-limits.ts'
 import { LoadShedder } from './use-cases/calls/load-shedding.ts'
 import { Principals } from './use-cases/calls/principals.ts'
@@ -46,6 +45,8 @@ import { KeyedCalls } from './use-cases/idempotency/keyed-calls.ts'
 import { Background } from './use-cases/runs/background.ts'
 import { SoleHolder, UNKNOWN_HOLDER } from './use-cases/runs/holder.ts'
 import { LiveReplicas } from './use-cases/runs/live-replicas.ts'
+import { runEndsOf, webhookEventOf } from './use-cases/runs/run-ends.ts'
+import { Suspects } from './use-cases/runs/suspects.ts'
 import { openCollections } from './use-cases/tables.ts'
 import { WorkflowRuns } from './use-cases/workflows/workflow-runs.ts'
 
@@ -131,8 +132,9 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   }
   const runEnds = stack.use(runEndsOf(collections, log))
   const deps: Deps = { ...base, keyedCalls: stack.use(new KeyedCalls(base, mongodb === null)), runEnds }
-  const runs = stack.use(new AgentRuns(deps, store.opened))
-  const workflowRuns = stack.use(new WorkflowRuns(deps, store.opened, mongodb === null))
+  const ofRuns = { opened: store.opened, isExclusive: mongodb === null, suspects: new Suspects(clock) }
+  const runs = stack.use(new AgentRuns(deps, ofRuns))
+  const workflowRuns = stack.use(new WorkflowRuns(deps, ofRuns))
   const served: ServedDeps = { ...deps, runs, workflowRuns }
   working = store.opened.then(
     () =>

@@ -1,23 +1,20 @@
-import { NotFound } from '../../common/errors.ts'
-import { type Principal, requireScope } from '../../common/identity/principal.ts'
 import { type AgentDefinition, readDefinition } from '../domain/agents/definition.ts'
-import { createAgent, deleteAgent, getAgent, updateAgent } from '../use-cases/agents/agents.ts'
-import type { ServedDeps } from '../use-cases/deps.ts'
+import { createAgent, deleteAgent, findAgent, listAgents, updateAgent } from '../use-cases/agents/agents.ts'
+import { listRuns } from '../use-cases/agents/read-runs.ts'
+import type { AskContext, ServedDeps } from '../use-cases/deps.ts'
 import type { AgentRecord } from '../use-cases/tables.ts'
 import type { AgentResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
-import { longRecordsById } from './long-records-by-id.ts'
 
-/** An agent with what its definition says. */
+/** An agent with the fields of its definition. */
 export interface AgentView extends Omit<AgentRecord, 'definition'> {
   readonly definition: AgentDefinition
 }
 
 export const agentQueries: QueryResolvers = {
-  agent: (_parent, { id }, { deps, caller }) => findAgent(deps, requireScope(caller, 'agents'), id),
-  async agents(_parent, args, { deps, caller, budget }) {
-    const { organizationId } = requireScope(caller, 'agents')
-    const page = await longRecordsById(deps.collections.agents, { organizationId, listed: true }, args, /^agt_/, budget)
-    return { ...page, edges: page.edges.map(({ node, cursor }) => ({ node: viewOf(node), cursor })) }
+  agent: (_parent, { id }, { deps, ...ask }) => findView(deps, ask, id),
+  async agents(_parent, args, { deps, budget, ...ask }) {
+    const { edges, pageInfo } = await listAgents(deps, ask, args, budget)
+    return { edges: edges.map(({ node, cursor }) => ({ node: viewOf(node), cursor })), pageInfo }
   },
 }
 
@@ -47,19 +44,14 @@ export const AgentFields: AgentResolvers = {
   responseSchema: ({ definition }) => definition.responseSchema,
   maxSteps: ({ definition }) => definition.maxSteps,
   maxCost: ({ definition }) => definition.maxCost,
-  runs: ({ _id, organizationId }, args, { deps, budget }) =>
-    longRecordsById(deps.collections.runs, { organizationId, agentId: _id }, args, /^run_/, budget),
-  __resolveReference: ({ id }, { deps, caller }) => findAgent(deps, requireScope(caller, 'agents'), id),
+  runs: (agent, args, { deps, budget }) => listRuns(deps, agent, args, budget),
+  __resolveReference: ({ id }, { deps, ...ask }) => findView(deps, ask, id),
 }
 
-/** Null when it is absent, deleted or another organization's. */
-export async function findAgent(deps: ServedDeps, principal: Principal, id: string): Promise<AgentView | null> {
-  try {
-    return viewOf(await getAgent(deps, principal, id))
-  } catch (error) {
-    if (error instanceof NotFound) return null
-    throw error
-  }
+/** Null: it does not exist, is deleted, or belongs to another organization. */
+export async function findView(deps: ServedDeps, ask: AskContext, id: string): Promise<AgentView | null> {
+  const agent = await findAgent(deps, ask, id)
+  return agent && viewOf(agent)
 }
 
 function viewOf(agent: AgentRecord): AgentView {

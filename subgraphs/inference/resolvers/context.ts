@@ -1,4 +1,4 @@
-import type { AnswerBudget } from '../../common/link/answer-budget.ts'
+import type { AnswerBudget } from '../../common/documents/answer-budget.ts'
 import type { ResolverContext } from '../../common/link/subgraph.ts'
 import type { ServedDeps } from '../use-cases/deps.ts'
 

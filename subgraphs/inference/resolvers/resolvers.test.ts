@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { OperationText } from '../../../schema/operations.ts'
-import { AnswerBudget } from '../../common/link/answer-budget.ts'
+import { AnswerBudget } from '../../common/documents/answer-budget.ts'
 import { type LinkContext, request } from '../../common/link/link.ts'
 import { localLink } from '../../common/link/local-link.ts'
 import { type Subgraph, subgraphSchema } from '../../common/link/subgraph.ts'

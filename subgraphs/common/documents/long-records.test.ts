@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { pageOf } from '../link/connection.ts'
 import { AnswerBudget } from './answer-budget.ts'
-import { pageOf } from './connection.ts'
 import { longRecordsPage } from './long-records.ts'
 
 const MEBI = 1024 * 1024

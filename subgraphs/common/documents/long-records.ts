@@ -1,5 +1,5 @@
+import { type Connection, connectionOf, type Page } from '../link/connection.ts'
 import { type AnswerBudget, charactersOf } from './answer-budget.ts'
-import { type Connection, connectionOf, type Page } from './connection.ts'
 
 /** Records that are read at once: of the longest (4 million characters) these are 16 MB. */
 const READ_AT_ONCE = 4

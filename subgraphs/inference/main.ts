@@ -5,6 +5,7 @@ import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/documents/document-store.ts'
 import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
 import type { EngineEntry, EngineKind } from '../common/catalog/engine.ts'
+import { AnswerBudget } from '../common/documents/answer-budget.ts'
 import { openDocuments } from '../common/documents/late-documents.ts'
 import { Egress } from '../common/egress/egress.ts'
 import { eventLogSource } from '../common/events/event-log-source.ts'
@@ -32,6 +33,7 @@ import { type InferenceConfig, inferenceFiles } from './config.ts'
 import { catalogOf } from './domain/catalog.ts'
 import { Breaker } from './domain/engines/breaker.ts'
 import { RetryBudget } from './domain/engines/retry-budget.ts'
+import type { Context } from './resolvers/context.ts'
 import { resolvers } from './resolvers/index.ts'
 import { AgentRuns } from './use-cases/agents/agent-runs.ts'
 import { CallLimits } from './use-cases/calls/call-limits.ts'
@@ -148,7 +150,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     name: 'inference',
     schema: subgraphSchema('inference', resolvers),
     opened: store.opened,
-    contextOf: ({ caller, requestId, signal }) => ({ deps: served, caller, requestId, signal }),
+    contextOf: ({ caller, requestId, signal }): Context => ({ deps: served, caller, requestId, signal, budget: new AnswerBudget() }),
     async problems() {
       const found = await Promise.all([store.problems(AbortSignal.timeout(PING_TIMEOUT_MS)), embedded?.problems() ?? []])
       return found.flat()

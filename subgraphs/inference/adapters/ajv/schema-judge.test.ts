@@ -48,6 +48,16 @@ const ATTACKS: readonly [string, object, string][] = [
 ]
 
 describe('AjvSchemaJudge', () => {
+  it.each([
+    ['at its root', { $async: true, type: 'string' }],
+    ['where it refers to', { properties: { a: { $ref: '#/$defs/a' } }, $defs: { a: { $async: true, type: 'string' } } }],
+  ])('judges nothing by a schema that asks for promises %s, and goes on', async (_where, schema) => {
+    const judge = judgeWith()
+    await expect(judge.judge('org_a', schema, '5', signal)).rejects.toThrow(SchemaFailure)
+    expect(await judge.judge('org_a', { type: 'string' }, '5', signal)).toHaveLength(1)
+    expect(await judge.judge('org_b', { type: 'string' }, '"a"', signal)).toEqual([])
+  })
+
   it('gives the first ten faults with their places, none for a value that meets the schema', async () => {
     const judge = judgeWith()
     const schema = { type: 'array', items: { type: 'number', description: 'A year.' } }

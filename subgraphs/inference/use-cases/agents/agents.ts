@@ -1,4 +1,5 @@
 import { refuse } from '../../../common/check.ts'
+import type { AnswerBudget } from '../../../common/documents/answer-budget.ts'
 import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
@@ -120,9 +121,10 @@ export async function listAgents(
   { collections }: Pick<Ports, 'collections'>,
   { caller }: AskContext,
   page: OrderedPage,
+  budget: AnswerBudget,
 ): Promise<Connection<AgentRecord>> {
   const { organizationId } = requireScope(caller, 'agents')
-  return listById(collections.agents, { organizationId, listed: true }, page, AGENT_ID)
+  return listById(collections.agents, { organizationId, listed: true }, page, AGENT_ID, budget)
 }
 
 /** What the agent was in that version. */

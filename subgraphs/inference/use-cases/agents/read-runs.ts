@@ -1,3 +1,4 @@
+import type { AnswerBudget } from '../../../common/documents/answer-budget.ts'
 import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
@@ -17,6 +18,7 @@ export async function listRuns(
   { collections }: Pick<Ports, 'collections'>,
   { _id, organizationId }: Pick<AgentRecord, '_id' | 'organizationId'>,
   page: OrderedPage,
+  budget: AnswerBudget,
 ): Promise<Connection<RunRecord>> {
-  return listById(collections.runs, { organizationId, agentId: _id }, page, RUN_ID)
+  return listById(collections.runs, { organizationId, agentId: _id }, page, RUN_ID, budget)
 }

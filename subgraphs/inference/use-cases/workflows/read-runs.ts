@@ -1,3 +1,4 @@
+import type { AnswerBudget } from '../../../common/documents/answer-budget.ts'
 import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
@@ -21,6 +22,7 @@ export async function listWorkflowRuns(
   { collections }: Pick<Ports, 'collections'>,
   { _id, organizationId }: Pick<WorkflowRecord, '_id' | 'organizationId'>,
   page: OrderedPage,
+  budget: AnswerBudget,
 ): Promise<Connection<WorkflowRunRecord>> {
-  return listById(collections.workflowRuns, { organizationId, workflowId: _id }, page, RUN_ID)
+  return listById(collections.workflowRuns, { organizationId, workflowId: _id }, page, RUN_ID, budget)
 }

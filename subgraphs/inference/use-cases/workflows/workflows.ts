@@ -1,4 +1,5 @@
 import { checkLength, refuse, textAt } from '../../../common/check.ts'
+import type { AnswerBudget } from '../../../common/documents/answer-budget.ts'
 import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
@@ -125,9 +126,10 @@ export async function listWorkflows(
   { collections }: Pick<Ports, 'collections'>,
   { caller }: AskContext,
   page: OrderedPage,
+  budget: AnswerBudget,
 ): Promise<Connection<WorkflowRecord>> {
   const { organizationId } = requireScope(caller, 'agents')
-  return listById(collections.workflows, { organizationId, listed: true }, page, WORKFLOW_ID)
+  return listById(collections.workflows, { organizationId, listed: true }, page, WORKFLOW_ID, budget)
 }
 
 /** What the workflow was in that version. */

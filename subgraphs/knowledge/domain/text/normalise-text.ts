@@ -1,5 +1,8 @@
-/** Letters of the two Arabic presentation blocks; U+FEFF, the byte order mark, is no letter and goes with the invisible characters. */
-const PRESENTATION_FORM = /[\ufb50-\ufdff\ufe70-\ufefe]/g
+/**
+ * Letters of the two Arabic presentation blocks. The signs that stand for a sentence, as ﷺ, are none; U+FEFF, the byte order mark, is none
+ * either and goes with the invisible characters.
+ */
+const PRESENTATION_FORM = /[\ufb50-\ufdf9\ufdfc\ufdfe-\ufdff\ufe70-\ufefe]/g
 
 /** An isolated mark decomposes to a carrier (space or tatweel) with the mark; in running text the carrier would tear the word apart. */
 const CARRIED_MARKS = /^[ \u0640](?=\p{M}+$)/u

@@ -10,9 +10,10 @@ import { directionCounts } from './logical-order.ts'
 import { type PageBlock, paragraphsOf } from './paragraphs.ts'
 import { checkPdfStreams } from './pdf-streams.ts'
 import { openPdf } from './pdfjs.ts'
-import { repeatedRowsOf } from './repeated-rows.ts'
+import { areStamped, repeatedRowsOf } from './repeated-rows.ts'
 import { type Row, rowsOf } from './rows.ts'
 import { partsOf } from './tables.ts'
+import { isLegible, isUnknown } from './text-quality.ts'
 import { framesOf } from './text-runs.ts'
 
 /** Pages named in a warning's message; all of them are in `pages`. */
@@ -24,6 +25,8 @@ interface Page {
   /** Rows of upright text, then those of text that runs another way. */
   readonly frames: readonly (readonly Row[])[]
   readonly isRtl: boolean
+  /** The share of its glyphs of which nothing is known. */
+  readonly unknown: number
 }
 
 /** Text of each page in the order in which it is read, made into headings, paragraphs and rows of tables. Gives the number of pages. */
@@ -35,22 +38,42 @@ export async function readPdf(bytes: Uint8Array, builder: DocumentBuilder, limit
   const pages = await pagesOf(pdf, limits)
   const repeated = repeatedRowsOf(pages)
   const headings = await headingsOf(pdf, allRowsOf(pages))
+  const isScan = areStamped(pages)
   const empty: number[] = []
+  const illegible: number[] = []
   for (const page of pages) {
     await setImmediate()
-    const blocks = page.frames.flatMap((rows) =>
-      blocksOf(
-        rows.filter((row) => !repeated.again.has(row)),
-        { isRtl: page.isRtl, headings, noHeadings: repeated.first },
-      ),
-    )
-    if (!blocks.some(({ text }) => /\p{L}/u.test(text))) empty.push(page.number)
+    const rows = page.frames.map((all) => all.filter((row) => !repeated.again.has(row)))
+    const own = rows.map((all) => all.filter((row) => !repeated.first.has(row)))
+    if (isScan || !hasLetters(own)) {
+      empty.push(page.number)
+      continue
+    }
+    const blocks = rows.flatMap((all) => blocksOf(all, { isRtl: page.isRtl, headings, noHeadings: repeated.first }))
+    if (!isLegible(blocks.map(({ text }) => text).join(' '), page.unknown)) illegible.push(page.number)
     else for (const { kind, text, ...facts } of blocks) builder.add(kind, text, { page: page.number, ...facts })
   }
+  sayWhatIsMissing(builder, total, empty, illegible)
+  return total
+}
+
+/** @throws {ParseFailure} `no_text`: nothing was read. */
+function sayWhatIsMissing(builder: DocumentBuilder, total: number, empty: readonly number[], illegible: readonly number[]): void {
   if (empty.length === total)
     throw new ParseFailure('no_text', 'The PDF has no text: its pages are pictures or drawings, which are not read.')
+  if (empty.length + illegible.length === total)
+    throw new ParseFailure('no_text', 'The text of the PDF cannot be read: its fonts do not say which letters their glyphs stand for.')
   if (empty.length > 0) builder.warn('pages_without_text', `${empty.length} of ${total} pages have no text: ${listOf(empty)}.`, empty)
-  return total
+  if (illegible.length > 0) {
+    const message = `${illegible.length} of ${total} pages cannot be read: ${listOf(illegible)}. Their fonts do not say which letters their glyphs stand for.`
+    builder.warn('pages_unreadable', message, illegible)
+  }
+}
+
+function hasLetters(frames: readonly (readonly Row[])[]): boolean {
+  return frames.some((rows) =>
+    rows.some(({ segments }) => segments.some(({ glyphs }) => glyphs.some((glyph) => /\p{L}|[\ue000-\uf8ff\ufffd]/u.test(glyph)))),
+  )
 }
 
 async function pagesOf(pdf: PDFDocumentProxy, limits: ParserLimits): Promise<readonly Page[]> {
@@ -78,10 +101,12 @@ async function pageOf(pdf: PDFDocumentProxy, number: number, brackets: Brackets)
     const frames = found.map(({ runs }) => rowsOf(brackets.corrected(runs)))
     const lines = frames.flatMap((rows) => rows.map(({ segments }) => segments.flatMap(({ glyphs }) => [...glyphs, ' '])))
     const { rtl, ltr } = directionCounts(lines.flat())
-    return { number, height: found[0]?.height ?? 0, frames, isRtl: rtl > ltr }
+    const glyphs = found.flatMap(({ runs }) => runs.flatMap((run) => run.glyphs))
+    const unknown = glyphs.filter(isUnknown).length / glyphs.length
+    return { number, height: found[0]?.height ?? 0, frames, isRtl: rtl > ltr, unknown }
   } catch (error) {
     if (error instanceof ParseFailure) throw error
-    return { number, height: 0, frames: [], isRtl: false }
+    return { number, height: 0, frames: [], isRtl: false, unknown: 0 }
   }
 }
 

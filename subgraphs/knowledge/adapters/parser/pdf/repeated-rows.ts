@@ -105,5 +105,14 @@ function keyOf({ segments }: Row): string {
     .trim()
 }
 
-/** A number alone, or between dashes or brackets; figures are `#` by then. */
-const PAGE_NUMBER = /^[-–—([|\s]*(?:#|[ivxl]{1,6})[-–—)\]|\s]*$/i
+/** A number alone, between dashes or brackets, or after "page"; figures are `#` by then. */
+const PAGE_NUMBER = /^[-–—([|\s]*(?:(?:page|p\.|صفحة) ?)?(?:#|[ivxl]{1,6})(?: ?(?:of|من|\/) ?#)?[-–—)\]|\s]*$/i
+
+/** The longest text of a page that may be a stamp. */
+const MAX_STAMP_CHARS = 100
+
+/** Whether all pages that have text have the same little one but for its numbers: a stamp on scans. */
+export function areStamped(pages: readonly PageRows[]): boolean {
+  const texts = pages.map(({ frames }) => frames.flat().map(keyOf).join(' ')).filter((text) => text !== '')
+  return texts.length > 1 && texts[0]!.length <= MAX_STAMP_CHARS && texts.every((text) => text === texts[0])
+}

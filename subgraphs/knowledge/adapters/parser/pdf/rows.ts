@@ -94,10 +94,9 @@ function joinsLine(lines: readonly Line[], run: TextRun): boolean {
 }
 
 function segmentsOf(runs: readonly TextRun[]): readonly Segment[] {
-  const sorted = runs.toSorted((a, b) => placeOf(a) - placeOf(b))
   const segments: { x0: number; x1: number; glyphs: string[]; pieces: Piece[]; size: number; bold: number }[] = []
   let previous: TextRun | undefined
-  for (const run of sorted) {
+  for (const run of withMarks(runs)) {
     if (previous && isRepeat(previous, run)) continue
     const open = segments.at(-1)
     const size = previous ? Math.min(previous.size, run.size) : run.size
@@ -108,7 +107,7 @@ function segmentsOf(runs: readonly TextRun[]): readonly Segment[] {
       segments.push({ x0: run.x0, x1: run.x1, glyphs: [...glyphs], pieces: [{ x0: run.x0, x1: run.x1, glyphs }], size: run.size, bold })
     } else {
       const isApart = gap > WORD_GAP * size || previous?.glyphs.at(-1) === ' ' || run.glyphs[0] === ' '
-      const glyphs = isApart && !isOnlyMarks(run) ? [' ', ...trimmed(run.glyphs)] : trimmed(run.glyphs)
+      const glyphs = isApart ? [' ', ...trimmed(run.glyphs)] : trimmed(run.glyphs)
       for (const glyph of glyphs) open.glyphs.push(glyph)
       open.pieces.push({ x0: run.x0, x1: run.x1, glyphs })
       open.x1 = Math.max(open.x1, run.x1)
@@ -120,9 +119,32 @@ function segmentsOf(runs: readonly TextRun[]): readonly Segment[] {
   return segments.map(({ bold, ...segment }) => ({ ...segment, isBold: bold > segment.glyphs.length * ALL_BOLD }))
 }
 
-/** Where a run stands in its line. A mark that is placed by itself stands on its letter, and before it when seen from the left. */
-function placeOf(run: TextRun): number {
-  return isOnlyMarks(run) ? run.x0 - run.size / 2 : run.x0
+/** Puts marks that are placed by themselves to the letters above which they stand: before them, as seen from the left. */
+function withMarks(runs: readonly TextRun[]): readonly TextRun[] {
+  const marks = runs.filter(isOnlyMarks)
+  const sorted = runs.filter((run) => !isOnlyMarks(run)).toSorted((a, b) => a.x0 - b.x0)
+  if (marks.length === 0 || sorted.length === 0) return sorted.length > 0 ? sorted : runs
+  const glyphs = sorted.map((run) => [...run.glyphs])
+  // From the right, so that what is put in moves no place that is still looked for.
+  for (const mark of marks.toSorted((a, b) => b.x0 - a.x0)) {
+    const at = Math.max(0, lastStartingBefore(sorted, mark.x0 + mark.size * SAME_PLACE))
+    const { x0, x1, glyphs: letters } = sorted[at]!
+    const share = x1 > x0 ? (mark.x0 - x0) / (x1 - x0) : 0
+    const place = Math.min(letters.length, Math.max(0, Math.floor(share * letters.length)))
+    glyphs[at]!.splice(place, 0, ...mark.glyphs)
+  }
+  return sorted.map((run, index) => ({ ...run, glyphs: glyphs[index]! }))
+}
+
+function lastStartingBefore(sorted: readonly TextRun[], x: number): number {
+  let low = 0
+  let high = sorted.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (sorted[middle]!.x0 <= x) low = middle + 1
+    else high = middle
+  }
+  return low - 1
 }
 
 function isOnlyMarks({ glyphs }: TextRun): boolean {

@@ -43,13 +43,13 @@ export function partsOf(rows: readonly Row[], isRtl: boolean): readonly (TablePa
   }
   for (let at = 0; at < rows.length; ) {
     const end = endOfCandidate(rows, at)
-    const found = end > at + 1 ? tableOf(rows.slice(at, end), isRtl) : undefined
+    const found = end > at + 1 ? tableOf(rows, at, end, isRtl) : undefined
     lines.push(...rows.slice(at, found ? at + found.titles : Math.max(end, at + 1)))
     if (found) {
       flush()
       parts.push(found.table)
     }
-    at = Math.max(end, at + 1)
+    at = found?.end ?? Math.max(end, at + 1)
   }
   flush()
   return parts
@@ -84,14 +84,22 @@ interface Line {
   readonly cells: readonly string[]
 }
 
-/** `titles` are the rows above it that stand across its columns. */
-function tableOf(rows: readonly Row[], isRtl: boolean): { readonly table: TablePart; readonly titles: number } | undefined {
+interface Found {
+  readonly table: TablePart
+  /** The rows above it that stand across its columns. */
+  readonly titles: number
+  readonly end: number
+}
+
+function tableOf(all: readonly Row[], from: number, to: number, isRtl: boolean): Found | undefined {
+  const rows = all.slice(from, to)
   const full = rows.filter((row) => cellsOf(row) > 1)
   const several = full.filter(({ segments }) => segments.length >= LEAST_CELLS).length
   if (full.length < LEAST_ROWS && several < 2) return undefined
   const borders = bordersOf(withMostCells(full))
   if (borders.length === 0 || borders.length >= MAX_COLUMNS) return undefined
-  const parted = rows.map((row) => ({ ...row, segments: row.segments.flatMap((segment) => partedAt(segment, borders)) }))
+  const end = endOfLastRow(all, to, borders, isRtl)
+  const parted = all.slice(from, end).map((row) => ({ ...row, segments: row.segments.flatMap((segment) => partedAt(segment, borders)) }))
   const titles = titlesAbove(parted, borders)
   const lines = parted.slice(titles).map(({ y, size, segments }): Line => {
     const columns = Array.from({ length: borders.length + 1 }, (): Segment[] => [])
@@ -104,7 +112,19 @@ function tableOf(rows: readonly Row[], isRtl: boolean): { readonly table: TableP
   const merged = mergedRows(lines)
   const headerRows = headerRowsOf(merged)
   const header = headerRows > 0 ? stacked(merged.slice(0, headerRows)) : undefined
-  return { table: { kind: 'table', header, rows: merged.slice(headerRows) }, titles }
+  return { table: { kind: 'table', header, rows: merged.slice(headerRows) }, titles, end }
+}
+
+/** Lines below that go on with a cell of the last row: each in one column, which is not the first. */
+function endOfLastRow(rows: readonly Row[], to: number, borders: readonly number[], isRtl: boolean): number {
+  let end = to
+  for (; end < rows.length && end < to + MAX_LINES_BETWEEN; end += 1) {
+    const { y, size, segments } = rows[end]!
+    const [segment] = segments
+    if (segments.length > 1 || !segment || y - rows[end - 1]!.y > CELL_LEADING * size || isAcross(segment, borders)) break
+    if (columnOf(segment, borders) === (isRtl ? borders.length : 0)) break
+  }
+  return end
 }
 
 /** Rows that show the columns best: half of them, those with most cells. */

@@ -3,7 +3,7 @@ import { ParseFailure } from '../../../ports/document-parser.ts'
 import type { GlyphItem, GlyphStyle } from './pdfjs.ts'
 
 /** Pieces of text that a page may have. A page of 2,000 words, each letter placed by itself, has 12,000. */
-const MAX_RUNS = 200_000
+const MAX_RUNS = 100_000
 /** The slope up to which a line counts as level: a scan is seldom straight. */
 const MAX_SLOPE_RADIANS = 0.1
 
@@ -40,7 +40,7 @@ export async function framesOf(page: PDFPageProxy): Promise<readonly Frame[]> {
       if (!item.glyphs?.some((glyph) => glyph.trim() !== '')) continue
       count += 1
       if (count > MAX_RUNS) {
-        await reader.cancel(new Error('too many'))
+        reader.cancel(new Error('too many')).catch(() => undefined)
         throw new ParseFailure('limit_exceeded', `Page ${page.pageNumber} has more than ${MAX_RUNS} pieces of text.`)
       }
       const { turn, run } = placed(item, item.glyphs, view, bold.get(item.fontName) ?? false)

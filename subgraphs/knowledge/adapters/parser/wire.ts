@@ -20,7 +20,12 @@ const FAILURES: readonly ParseFailureCode[] = [
   'limit_exceeded',
   'timeout',
 ]
-const WARNINGS: readonly ParsedDocument['warnings'][number]['code'][] = ['pages_without_text', 'replaced_characters', 'structure_lost']
+const WARNINGS: readonly ParsedDocument['warnings'][number]['code'][] = [
+  'pages_without_text',
+  'pages_unreadable',
+  'replaced_characters',
+  'structure_lost',
+]
 
 /** Kind (index), start, end, level or 0, page or 0, table header (index) or -1: short, because a table may have 100,000 rows. */
 type PackedBlock = readonly [kind: number, start: number, end: number, level: number, page: number, header: number]

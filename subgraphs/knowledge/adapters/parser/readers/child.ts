@@ -3,6 +3,7 @@
  * environment and may read the code it consists of and nothing else, without a network; it is killed when it takes too long or too much.
  */
 import '../no-network.ts'
+import '../pdf/worker-glyphs.ts'
 import { Console } from 'node:console'
 import { ParseFailure } from '../../../ports/document-parser.ts'
 import { DOCX, HTML, MARKDOWN, PDF, TEXT } from '../media-types.ts'
@@ -24,7 +25,7 @@ async function parse({ mediaType, limits }: ParseRequest, file: Uint8Array): Pro
   const builder = new DocumentBuilder(limits)
   let pageCount: number | null = null
   // Readers are loaded when they are needed: pdf.js alone takes longer to load than most texts take to read.
-  if (mediaType === PDF) pageCount = await (await import('./read-pdf.ts')).readPdf(file, builder, limits)
+  if (mediaType === PDF) pageCount = await (await import('../pdf/read-pdf.ts')).readPdf(file, builder, limits)
   else if (mediaType === DOCX) await (await import('./read-docx.ts')).readDocx(file, builder, limits)
   else if (mediaType === HTML) (await import('./read-html.ts')).readHtml(file, builder)
   else if (mediaType === MARKDOWN) (await import('./read-markdown.ts')).readMarkdown(file, builder)

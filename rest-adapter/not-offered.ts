@@ -6,7 +6,9 @@ const AGENTS = 'Make an agent with POST /v1/agents, and ask it with POST /v1/age
 
 const STATELESS = 'Send the whole conversation as `input` of POST /v1/responses, with the `output` of the responses before.'
 
-/** Parts of the chat protocol that are not offered, and what to use instead; after a slash only what is below. */
+/**
+ * Parts of the chat protocol that are not offered, and what to use instead. A final slash stands for everything below.
+ */
 const NOT_OFFERED: Readonly<Record<string, string>> = {
   images: 'Image generation is not offered. Models with `supports_vision` take images as input of POST /v1/chat/completions.',
   assistants: `Assistants are not offered. ${AGENTS}`,

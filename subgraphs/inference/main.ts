@@ -34,7 +34,6 @@ import { Breaker } from './domain/engines/breaker.ts'
 import { RetryBudget } from './domain/engines/retry-budget.ts'
 import { resolvers } from './resolvers/index.ts'
 import { AgentRuns } from './use-cases/agents/agent-runs.ts'
-import { runEndsOf, webhookEventOf } from './use-cases/agents/run-ends.ts'
 import { CallLimits } from './use-cases/calls/call-limits.ts'
 import { LoadShedder } from './use-cases/calls/load-shedding.ts'
 import { Principals } from './use-cases/calls/principals.ts'
@@ -44,6 +43,8 @@ import { KeyedCalls } from './use-cases/idempotency/keyed-calls.ts'
 import { Background } from './use-cases/runs/background.ts'
 import { SoleHolder, UNKNOWN_HOLDER } from './use-cases/runs/holder.ts'
 import { LiveReplicas } from './use-cases/runs/live-replicas.ts'
+import { runEndsOf, webhookEventOf } from './use-cases/runs/run-ends.ts'
+import { Suspects } from './use-cases/runs/suspects.ts'
 import { openCollections } from './use-cases/tables.ts'
 import { WorkflowRuns } from './use-cases/workflows/workflow-runs.ts'
 
@@ -129,8 +130,9 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   }
   const runEnds = stack.use(runEndsOf(collections, log))
   const deps: Deps = { ...base, keyedCalls: stack.use(new KeyedCalls(base, mongodb === null)), runEnds }
-  const runs = stack.use(new AgentRuns(deps, store.opened))
-  const workflowRuns = stack.use(new WorkflowRuns(deps, store.opened, mongodb === null))
+  const ofRuns = { opened: store.opened, isExclusive: mongodb === null, suspects: new Suspects(clock) }
+  const runs = stack.use(new AgentRuns(deps, ofRuns))
+  const workflowRuns = stack.use(new WorkflowRuns(deps, ofRuns))
   const served: ServedDeps = { ...deps, runs, workflowRuns }
   working = store.opened.then(
     () =>

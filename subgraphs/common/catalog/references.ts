@@ -1,7 +1,7 @@
 import type { EngineKind } from './engine.ts'
 import type { ModelEntry } from './model.ts'
 
-/** What names another model, or an engine, or is named. */
+/** Fields that refer to a model or an engine, or are referred to. */
 export const REFERENCES: readonly PropertyKey[] = ['id', 'engine', 'kind', 'aliases', 'fallbacks']
 
 /** Kinds of models that these engines do not serve. */
@@ -17,7 +17,7 @@ const KINDS_LACKED: Readonly<Partial<Record<EngineKind, readonly ModelEntry['kin
 type Referring = Pick<ModelEntry, 'id' | 'engine' | 'kind' | 'aliases' | 'fallbacks'>
 type Report = (path: (string | number)[], message: string) => void
 
-/** Every name leads to one engine or model that can stand where it is named. */
+/** Checks that every reference leads to exactly one suitable engine or model. */
 export function checkReferences(
   engines: Readonly<Record<string, { readonly kind: EngineKind }>>,
   models: readonly Referring[],

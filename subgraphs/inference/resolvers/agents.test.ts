@@ -22,7 +22,7 @@ afterEach(async () => {
 
 function served(scripts: readonly (readonly Step[])[] = []) {
   const under = parts({ balance: 10_000_000_000n })
-  const runs = new AgentRuns(under.deps, Promise.resolve())
+  const runs = new AgentRuns(under.deps, under.ofRuns)
   open.push(runs)
   under.far.streams.push(...scripts)
   under.knowledge.add('col_ports', ['The harbour of Sur was built in 1931.'])
@@ -187,8 +187,8 @@ for (const [what, input, code, param] of [
 }
 
 it('cancels the run when its client disconnects', async () => {
-  const { ask, create, billing, far } = served([['wait']])
-  await create()
+  const { ask, create, billing, deps, far } = served([['wait']])
+  const { id: agentId } = await create()
   const left = new AbortController()
   const run = ask(
     'mutation ($input: RunAgentInput!) { runAgent(input: $input) { status } }',
@@ -197,7 +197,9 @@ it('cancels the run when its client disconnects', async () => {
   )
   await expect.poll(() => far.chats).toBe(1)
   left.abort()
-  expect(await run).toEqual({ runAgent: { status: 'CANCELLED' } })
+  await expect(run).rejects.toMatchObject({ code: 'service_unavailable' })
+  const runs = () => deps.collections.runs.find({ organizationId: 'org_a', agentId }, { limit: 2 })
+  await expect.poll(runs).toMatchObject([{ status: 'cancelled' }])
   expect(billing.held).toBe(0n)
 })
 

@@ -93,7 +93,7 @@ function firstChoice(response: ChatCompletion['response']): Choice | undefined {
   return choices.find(({ index }) => index === 0) ?? choices[0]
 }
 
-/** In the protocol's words, where tokens of the cache are among the prompt's. */
+/** Usage as the protocol writes it, with cached tokens included in the prompt's. */
 export function chatUsage({ inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens }: Quantities) {
   const promptTokens = inputTokens + cachedInputTokens + cacheWriteTokens
   return {

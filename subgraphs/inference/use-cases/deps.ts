@@ -17,13 +17,13 @@ import type { Knowledge } from '../ports/knowledge.ts'
 import type { McpClients } from '../ports/mcp.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
 import type { AgentRuns } from './agents/agent-runs.ts'
-import type { RunEnds } from './agents/run-ends.ts'
 import type { CallLimits } from './calls/call-limits.ts'
 import type { LoadShedder } from './calls/load-shedding.ts'
 import type { Principals } from './calls/principals.ts'
 import type { KeyedCalls } from './idempotency/keyed-calls.ts'
 import type { Background } from './runs/background.ts'
 import type { Holder } from './runs/holder.ts'
+import type { RunEnds } from './runs/run-ends.ts'
 import type { Collections } from './tables.ts'
 import type { WorkflowRuns } from './workflows/workflow-runs.ts'
 
@@ -88,8 +88,6 @@ export interface AskContext extends Omit<BillingContext, 'caller'> {
 export interface CallContext extends BillingContext {
   /** Hears what each hold of the call was resolved with. */
   readonly spent?: (usage: Usage) => void
-  /** Called before each hold is placed, with a promise of the final charge in nano-USD. */
-  readonly charging?: (cost: Promise<bigint>) => void
   readonly record?: CallRecord
 }
 

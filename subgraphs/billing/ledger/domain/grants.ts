@@ -8,14 +8,16 @@ export interface Grants {
   readonly modelAllowlist: readonly string[] | null
   /** Null: never. */
   readonly expiresAt: Date | null
-  /** Null or absent: the plan's alone. */
+  /** Null or absent: only the plan's limit applies. */
   readonly requestsPerMinute?: number | null
   readonly tokensPerMinute?: number | null
 }
 
 /**
- * Nobody hands out, changes or takes over a key that may do more, or lasts longer, than their own: `own`, as it is stored. @throws {PermissionDenied}
- * a scope is missing (in practice `operator`), the key may call models or make calls a minute that the caller's may not, or it outlives the caller's.
+ * Ensures that nobody hands out, changes or takes over a key that may do more, or lives longer, than their own stored
+ * key `own`.
+ * @throws {PermissionDenied} a scope is missing (in practice `operator`), the key could call other models or make more
+ * calls a minute, or it would outlive the caller's key
  */
 export function requireGrantable(principal: Principal, own: Grants, wanted: Grants): void {
   for (const scope of wanted.scopes) if (!hasScope({ ...principal, scopes: own.scopes }, scope)) throw new PermissionDenied(scope)
@@ -28,7 +30,7 @@ export function requireGrantable(principal: Principal, own: Grants, wanted: Gran
     throw new PermissionDenied('of rates that cover those of the key')
 }
 
-/** Null and undefined: no bound. */
+/** Null and undefined: no limit. */
 function isWithin(wanted: number | null | undefined, own: number | null | undefined): boolean {
   return own == null || (wanted != null && wanted <= own)
 }

@@ -6,10 +6,13 @@ import type { BillingDeps } from '../../use-cases/deps.ts'
 /** Longer than any receiver's address, short enough for a log. */
 const MAX_URL_CHARACTERS = 2_048
 
-/** Longer than the egress waits for DNS, so that a silent one is its answer and no error. */
+/** Longer than the egress waits for DNS, so that a silent DNS gives an answer, not an abort. */
 const REACH_MS = 10_000
 
-/** @throws {KisError} `unsupported_value`: the address may not be asked, or only by https, or leads to no public host; `residency_policy_violation`. */
+/**
+ * @throws {KisError} `unsupported_value`: the address is not allowed, or only by https, or has no public host
+ * @throws {KisError} `residency_policy_violation`: the organization's policy forbids it
+ */
 export async function checkUrl(deps: Pick<BillingDeps, 'egress' | 'collections'>, organizationId: string, url: string): Promise<string> {
   const { egress } = deps
   const param = 'url'
@@ -30,7 +33,7 @@ export async function checkUrl(deps: Pick<BillingDeps, 'egress' | 'collections'>
   return url
 }
 
-/** Whether events may go there by the organization's policy as it is now. */
+/** Whether the organization's current policy allows events to go there. */
 export async function mayLeaveTo(
   { egress, collections }: Pick<BillingDeps, 'egress' | 'collections'>,
   organizationId: string,

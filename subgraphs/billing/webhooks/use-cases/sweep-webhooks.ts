@@ -1,11 +1,14 @@
 import type { BillingDeps } from '../../use-cases/deps.ts'
 
-/** Endpoints that one sweep looks at; the next goes on behind them. */
+/** Endpoints that one sweep checks. The next sweep continues after them. */
 const PAGE_ENDPOINTS = 100
-/** Events that may wait for one endpoint: what a receiver that comes back can still work off. */
+/** Events that may wait for one endpoint: as many as a receiver that comes back can still process. */
 export const MAX_WAITING = 100_000
 
-/** Forgets what is too old, and switches off endpoints for which too much waits. `after`: where the last sweep has ended; gives where this one has. */
+/**
+ * Deletes what is too old, and switches off endpoints for which too much waits. `after` is where the last sweep ended.
+ * Gives where this one ended.
+ */
 export async function sweepWebhooks({ collections, clock, log }: BillingDeps, after: string): Promise<string> {
   const now = clock.now()
   while ((await collections.webhookDeliveries.deleteMany({ expiresAt: { $lt: now } })) > 0);

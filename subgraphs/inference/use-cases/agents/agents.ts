@@ -1,6 +1,8 @@
 import { refuse } from '../../../common/check.ts'
+import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
+import type { Connection } from '../../../common/link/connection.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import {
   type AgentDefinition,
@@ -22,6 +24,7 @@ import { checkSchemas } from './schema-answers.ts'
 
 /** Agents of one organization. */
 const MAX_AGENTS = 1_000
+const AGENT_ID = /^agt_/
 /** Changes of one agent that may overtake a change that is being made. */
 const MAX_ATTEMPTS = 5
 
@@ -102,6 +105,24 @@ export async function getAgent({ collections }: Deps, { organizationId }: Princi
   const agent = await collections.agents.findOne(code === undefined ? { _id: id, organizationId, listed: true } : { organizationId, code })
   if (!agent?.listed) throw new NotFound('agent', id, param)
   return agent
+}
+
+/** Null when it is absent, deleted or another organization's. */
+export async function findAgent(deps: Deps, ask: AskContext, id: string): Promise<AgentRecord | null> {
+  return getAgent(deps, requireScope(ask.caller, 'agents'), id).catch((error) => {
+    if (error instanceof NotFound) return null
+    throw error
+  })
+}
+
+/** The caller's organization's. */
+export async function listAgents(
+  { collections }: Pick<Deps, 'collections'>,
+  { caller }: AskContext,
+  page: OrderedPage,
+): Promise<Connection<AgentRecord>> {
+  const { organizationId } = requireScope(caller, 'agents')
+  return listById(collections.agents, { organizationId, listed: true }, page, AGENT_ID)
 }
 
 /** What the agent was in that version. */

@@ -23,32 +23,33 @@ export async function readThread({ collections }: Deps, { organizationId }: Prin
   return { messages: JSON.parse(thread.messages) }
 }
 
-interface EndedRun {
-  readonly run: RunRecord
-  readonly newMessages: readonly ProtocolObject[]
-  /** The thread is made; else one that is not there was deleted, and stays so. */
-  readonly beginsThread: boolean
-}
-
-/** Adds what was asked and answered, after what runs that ended before have added. */
+/**
+ * Adds what was asked and answered, after what runs that ended before have added; once for each run. `beginsThread`: the thread is made; else one that is
+ * not there was deleted, and stays so.
+ */
 export async function addToThread(
-  { collections, clock }: Deps,
-  { run: { threadId, organizationId, agentId }, newMessages, beginsThread }: EndedRun,
+  { collections, clock }: Pick<Deps, 'collections' | 'clock'>,
+  { _id: runId, threadId, organizationId, agentId, input }: RunRecord,
+  beginsThread: boolean,
   answered: string,
 ): Promise<void> {
   if (threadId === null) return
+  const newMessages: readonly ProtocolObject[] = JSON.parse(input)
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     const thread = await collections.threads.findOne({ _id: threadId, organizationId })
+    if (thread?.added?.includes(runId)) return
+    const added = [...(thread?.added ?? []), runId].slice(-MAX_ATTEMPTS)
     const before: readonly ProtocolObject[] = thread ? JSON.parse(thread.messages) : []
     const messages = JSON.stringify(newest([...before, ...newMessages, { role: 'assistant', content: answered }]))
     const updatedAt = clock.now()
     const expiresAt = new Date(updatedAt.getTime() + KEPT_MS)
     if (thread) {
       const guard = { _id: threadId, revision: thread.revision }
-      if (await collections.threads.findOneAndUpdate(guard, { $set: { messages, updatedAt, expiresAt }, $inc: { revision: 1 } })) return
+      if (await collections.threads.findOneAndUpdate(guard, { $set: { messages, added, updatedAt, expiresAt }, $inc: { revision: 1 } }))
+        return
     } else {
       if (!beginsThread) return
-      const made: ThreadRecord = { _id: threadId, organizationId, agentId, messages, revision: 1, updatedAt, expiresAt }
+      const made: ThreadRecord = { _id: threadId, organizationId, agentId, messages, revision: 1, added, updatedAt, expiresAt }
       if ((await collections.threads.insertMissing([made])) === 1) return
     }
   }

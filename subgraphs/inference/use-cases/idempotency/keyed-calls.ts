@@ -193,7 +193,8 @@ export class KeyedCalls implements Disposable {
   /** For what is written of the call's money. Null: its organization, or its run, is gone. */
   async #contextOf({ _id, organizationId, step, holdId }: KeyedCall, signal: AbortSignal): Promise<CallContext | null> {
     const { collections, billing } = this.#deps
-    const run = step && (await collections.workflowRuns.findOne({ _id: step.runId }))
+    const ofRun = step && { _id: step.runId }
+    const run = ofRun && ((await collections.workflowRuns.findOne(ofRun)) ?? (await collections.runs.findOne(ofRun)))
     const apiKeyId = step ? run?.apiKeyId : _id.split(':', 1)[0]
     const caller = apiKeyId === undefined ? null : await billing.principalOf(organizationId, apiKeyId, signal)
     return caller && { caller, requestId: holdId!, signal }

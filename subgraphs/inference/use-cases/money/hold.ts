@@ -82,12 +82,10 @@ export interface OpenRunHold {
   leaveFor(seconds: number): Promise<void>
 }
 
-/** Reserves the most that a run may spend, in nano-USD. `goesOn`: another process goes on with it when this one is gone. @throws as `openHold`. */
-export async function openRunHold(deps: Deps, context: CallContext, amount: bigint, goesOn: boolean): Promise<OpenRunHold> {
-  // It is no call of the run.
-  const { charging: _, ...own } = context
-  const hold = await open(deps, own, NOTHING, async (id, opening, placed) => {
-    await deps.billing.placeRunHold({ id, amount, ttlSeconds: HOLD_TTL_SECONDS, holder: goesOn ? null : deps.holder.id }, opening)
+/** Reserves the most that a run may spend, in nano-USD. Another process goes on with it when this one is gone. @throws as `openHold`. */
+export async function openRunHold(deps: Deps, context: CallContext, amount: bigint): Promise<OpenRunHold> {
+  const hold = await open(deps, context, NOTHING, async (id, opening, placed) => {
+    await deps.billing.placeRunHold({ id, amount, ttlSeconds: HOLD_TTL_SECONDS, holder: null }, opening)
     placed()
   })
   return runHoldOf(deps, context, hold, amount)
@@ -129,9 +127,6 @@ async function open(
 ): Promise<OpenHold> {
   const id = deps.ids('hold')
   await context.record?.holding(id)
-  const charge = Promise.withResolvers<bigint>()
-  charge.promise.catch(() => undefined)
-  context.charging?.(charge.promise)
   const waited = deps.queue.wait()
   let isPlaced = false
   const placed = () => {
@@ -151,26 +146,16 @@ async function open(
     const isStale = error instanceof StalePrincipal
     if ((isStale && !isPlaced) || (error instanceof KisError && REFUSED.includes(error.code))) {
       context.record?.holdEnded(0n)
-      charge.resolve(0n)
       throw error
     }
     const freed = freeQuietly(deps, context, id)
-    charge.resolve(freed)
     // The call is made again: its record knows one hold at a time.
     if (isStale) await freed.catch(() => undefined)
     throw error instanceof KisError || context.signal.aborted ? error : new ServiceUnavailable('Billing', { cause: error })
   } finally {
     waited()
   }
-  const hold = holdOf(deps, context, id, used)
-  return {
-    ...hold,
-    resolve(usage) {
-      const outcome = hold.resolve(usage)
-      charge.resolve(outcome)
-      return outcome
-    },
-  }
+  return holdOf(deps, context, id, used)
 }
 
 /** An open hold, dispatched where it is a call's, renewed until it is resolved or left; `used` is what the first renewal tells of it. */

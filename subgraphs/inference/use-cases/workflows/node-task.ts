@@ -13,7 +13,7 @@ import { judgeAnswer, MAX_SCHEMA_TRIES, meeting, schemaFailed, schemaFaults, sch
 import { createChatCompletion } from '../calls/create-chat-completion.ts'
 import { createTranscription } from '../calls/create-transcription.ts'
 import type { CallContext, Deps } from '../deps.ts'
-import type { RunSteps } from './run-steps.ts'
+import type { RunSteps } from '../runs/run-steps.ts'
 
 const DEFAULT_PASSAGES = 8
 

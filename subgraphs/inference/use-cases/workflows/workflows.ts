@@ -1,6 +1,8 @@
 import { checkLength, refuse, textAt } from '../../../common/check.ts'
+import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
+import type { Connection } from '../../../common/link/connection.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { checkAgentCode } from '../../domain/agents/definition.ts'
 import type { ModelKind } from '../../domain/catalog.ts'
@@ -14,6 +16,7 @@ import type { WorkflowRecord } from '../tables.ts'
 
 /** Workflows of one organization. */
 const MAX_WORKFLOWS = 1_000
+const WORKFLOW_ID = /^wfl_/
 /** Changes of one workflow that may overtake a change that is being made. */
 const MAX_ATTEMPTS = 5
 const MAX_NAME = 200
@@ -107,6 +110,24 @@ export async function getWorkflow(
   const workflow = await collections.workflows.findOne(code === undefined ? { _id: id, organizationId } : { organizationId, code })
   if (!workflow?.listed) throw new NotFound('workflow', id, param)
   return workflow
+}
+
+/** Null when it is absent, deleted or another organization's. */
+export async function findWorkflow(deps: Deps, ask: AskContext, id: string): Promise<WorkflowRecord | null> {
+  return getWorkflow(deps, requireScope(ask.caller, 'agents'), id).catch((error) => {
+    if (error instanceof NotFound) return null
+    throw error
+  })
+}
+
+/** The caller's organization's. */
+export async function listWorkflows(
+  { collections }: Pick<Deps, 'collections'>,
+  { caller }: AskContext,
+  page: OrderedPage,
+): Promise<Connection<WorkflowRecord>> {
+  const { organizationId } = requireScope(caller, 'agents')
+  return listById(collections.workflows, { organizationId, listed: true }, page, WORKFLOW_ID)
 }
 
 /** What the workflow was in that version. */

@@ -1,0 +1,26 @@
+import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
+import { requireScope } from '../../../common/identity/principal.ts'
+import type { Connection } from '../../../common/link/connection.ts'
+import type { AskContext, Deps } from '../deps.ts'
+import type { WorkflowRecord, WorkflowRunRecord } from '../tables.ts'
+
+const RUN_ID = /^wfr_/
+
+/** A run of the caller's organization; null when there is none. */
+export async function findWorkflowRun(
+  { collections }: Pick<Deps, 'collections'>,
+  { caller }: AskContext,
+  id: string,
+): Promise<WorkflowRunRecord | null> {
+  const { organizationId } = requireScope(caller, 'agents')
+  return collections.workflowRuns.findOne({ _id: id, organizationId })
+}
+
+/** The runs of a workflow that the caller has been given. */
+export async function listWorkflowRuns(
+  { collections }: Pick<Deps, 'collections'>,
+  { _id, organizationId }: Pick<WorkflowRecord, '_id' | 'organizationId'>,
+  page: OrderedPage,
+): Promise<Connection<WorkflowRunRecord>> {
+  return listById(collections.workflowRuns, { organizationId, workflowId: _id }, page, RUN_ID)
+}

@@ -17,7 +17,7 @@ export function acceptLoss(name: string, env: NodeJS.ProcessEnv, say: (line: str
   const file = join(placesOf(env).KIS_DATA_DIR, name.slice(0, -'-wal'.length))
   if (!existsSync(file)) throw new Error(`${file} is not there. KIS_DATA_DIR names the data folder.`)
   using lock = new FileLock(file)
-  if (!lock.missingLog) throw new Error(`${name} is not missing: nothing was done.`)
+  if (!lock.missingLog) throw new Error(`${name} is not missing, so nothing was done.`)
   lock.acceptLoss()
-  say(`${file} is used without ${name} from the next start on. Run \`kis verify\` then: it says what does not fit together.`)
+  say(`${file} will be used without ${name} from the next start on. Run \`kis verify\` after it: it reports what no longer fits together.`)
 }

@@ -19,7 +19,7 @@ export async function reindex(service: Service, { json }: { readonly json: boole
       { after },
     )
     if (step.replaced) {
-      say(json ? JSON.stringify({ replaced: true }) : 'the index could not be read: an empty one is in its place, and is filled now')
+      say(json ? JSON.stringify({ replaced: true }) : 'the index could not be read; an empty one has replaced it, and is now being filled')
       return true
     }
     chunks += step.chunks

@@ -30,7 +30,7 @@ export function serviceOf(env: NodeJS.ProcessEnv): Service {
   if (!apiKey) problems.push('KIS_API_KEY is missing: the API key of an operator')
   const addresses = (env.KIS_GATEWAY_URL ?? 'http://127.0.0.1:4000').split(',').map((address) => address.trim())
   if (!addresses.every((address) => URL.canParse(address) && /^https?:/.test(address)))
-    problems.push('KIS_GATEWAY_URL must be an http(s) address, or several with commas between them')
+    problems.push('KIS_GATEWAY_URL must be an http(s) address, or several separated by commas')
   if (problems.length) throw new Error(problems.join('\n'))
   return {
     async ask<Data>(query: string, variables: Readonly<Record<string, unknown>>): Promise<Data> {

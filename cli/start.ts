@@ -156,7 +156,7 @@ class Start {
     for (const path of keepPrivate(this.#config.dataDirectory))
       this.#log.warn(
         { path },
-        'other users of this machine may read this; take it from them (chmod go-rwx), or name a data folder of the service alone',
+        'other users of this machine can read this; restrict it (chmod go-rwx), or use a data folder for the service alone',
       )
     await this.#lookAtFolder()
     const listening = await this.#run()
@@ -460,7 +460,7 @@ async function installationOf(billing: Link): Promise<string> {
   const error = errors?.[0] && KisError.fromGraphQL(errors[0])
   // Version 0.1.0 does not know this query.
   if (error?.code === 'internal')
-    throw new Unfit(['billing does not say which installation it is: start it in this version first'], { cause: error })
+    throw new Unfit(['billing runs an older version, which cannot say which installation it is: upgrade billing first'], { cause: error })
   if (error) throw error
   return (data as { installationId: string }).installationId
 }

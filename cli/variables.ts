@@ -47,7 +47,7 @@ export const VARIABLES = PLACES.extend({
     .transform((text) => listOf(text.toLowerCase()))
     .refine(
       (hosts) => hosts.every((host) => URL.parse(`http://${host}`)?.hostname === host),
-      'must be names of hosts without ports, with commas between them',
+      'must be host names without ports, separated by commas',
     ),
   KIS_INTROSPECTION: onOrOff('on'),
   KIS_TRUSTED_DOCUMENTS: z.string().optional(),
@@ -57,7 +57,7 @@ export const VARIABLES = PLACES.extend({
     .refine(isApiKey, 'is not a key: `kis_live_` and 36 letters or digits, of which the last six are a checksum')
     .optional(),
   KIS_BOOTSTRAP_CREDIT_USD: readBy(creditOf).default(creditOf('100')),
-  KIS_RETRY_BACKOFF_MS: whole(1, Number.MAX_SAFE_INTEGER, 'must be a whole number of milliseconds from 1').default(1_000),
+  KIS_RETRY_BACKOFF_MS: whole(1, Number.MAX_SAFE_INTEGER, 'must be a whole number of milliseconds, at least 1').default(1_000),
   KIS_EGRESS_ALLOW: hostsAndPorts(),
   KIS_LOCAL_MCP_SERVERS: hostsAndPorts(),
   KIS_MONGODB_URL: readBy(parseMongoUrl).optional(),
@@ -101,7 +101,7 @@ function addresses(port: number) {
     .transform((text) => text.split(',').map((address) => address.trim()))
     .refine(
       (all) => all.every((address) => URL.canParse(address) && /^https?:/.test(address)),
-      'must be an http(s) address, or several with commas between them',
+      'must be an http(s) address, or several separated by commas',
     )
 }
 

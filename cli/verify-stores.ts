@@ -52,7 +52,7 @@ export async function verifyFiles(service: Service, form: Form, say: Say): Promi
       }
     }
   }
-  const text = checked === 0 ? 'files: none; the database servers look after theirs' : `files: ${checked} checked, ${damaged} damaged`
+  const text = checked === 0 ? 'files: none; the database servers check their own' : `files: ${checked} checked, ${damaged} damaged`
   tell({ part: 'files', files: checked, damaged }, text)
   return damaged === 0
 }

@@ -15,6 +15,8 @@ import { KisError } from '../subgraphs/common/errors.ts'
 import type { Principal } from '../subgraphs/common/identity/principal.ts'
 import type { IdSource } from '../subgraphs/common/process/ids.ts'
 import type { Log } from '../subgraphs/common/process/log.ts'
+import { endTinyPieces } from '../subgraphs/common/server/body-pieces.ts'
+import { checkJsonSize } from '../subgraphs/common/server/bounded-json.ts'
 import type { Door } from '../subgraphs/common/server/door.ts'
 import { asksForHealth } from '../subgraphs/common/server/health.ts'
 import type { LargeBodies } from '../subgraphs/common/server/large-bodies.ts'
@@ -61,6 +63,16 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
   await apollo.start()
   const answer = fastifyApolloHandler(apollo, { context: async (request: FastifyRequest) => contexts.get(request)! })
 
+  const parseJson = app.getDefaultJsonParser('error', 'error')
+  app.removeContentTypeParser('application/json')
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text, done) => {
+    try {
+      checkJsonSize(text as string)
+    } catch (error) {
+      return done(error as KisError)
+    }
+    return parseJson(request, text as string, done)
+  })
   app.route({
     method: ['GET', 'POST'],
     url: '/graphql',
@@ -71,6 +83,7 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
       contexts.set(request, context)
       await bodies.admit(request, reply, () => context.caller.organizationId, maxBodyBytes)
     },
+    preParsing: endTinyPieces,
     preHandler: async (request) => putTextOf(request, parts.persisted, contexts.get(request)!.caller),
     errorHandler: (error, request, reply) => {
       if (isNotFound(error)) return reply.header('cache-control', 'private, no-cache, must-revalidate').send({ errors: [mask(error, '')] })
@@ -213,7 +226,7 @@ function isNotFound(error: unknown): boolean {
 function transportError(error: unknown): KisError {
   if (error instanceof KisError) return error
   const { statusCode = 500, message } = error as { statusCode?: number; message: string }
-  if (statusCode === 413) return new KisError('payload_too_large', 'The body is larger than this service takes.')
+  if (statusCode === 413) return new KisError('payload_too_large', 'The body exceeds the size limit of this service.')
   if (statusCode < 500) return new KisError('invalid_request', message)
   return new KisError('internal', 'The service failed to answer.', { cause: error })
 }

@@ -57,7 +57,8 @@ export class PersistedOperations {
       if (text === undefined) throw notFound()
       return text
     }
-    if (sha256(query) !== id) throw new KisError('invalid_request', 'The SHA-256 that was sent is not that of the text.')
+    if (sha256(query) !== id)
+      throw new KisError('invalid_request', 'The SHA-256 does not match the text. Send the hash of the text that you send.')
     if (query.length <= MAX_TEXT_CHARACTERS && !this.#trustedOnly)
       this.#sent.set(`${organizationId} ${id}`, query, ENTRY_BYTES + query.length, organizationId)
     return query
@@ -68,7 +69,7 @@ export class PersistedOperations {
    */
   requireOpen(hash: string, caller: Principal): void {
     if (!this.#trustedOnly || this.#trustedHashes.has(hash) || hasScope(caller, 'operator')) return
-    throw new KisError('permission_denied', 'This service runs the operations of its own manifest only.')
+    throw new KisError('permission_denied', 'This service only runs the operations of its manifest. Send the id of one of them.')
   }
 }
 

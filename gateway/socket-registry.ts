@@ -1,9 +1,13 @@
 import type { WebSocket } from 'ws'
+import type { Principal } from '../subgraphs/common/identity/principal.ts'
 import { MAX_SERVICE_FRAME_BYTES } from '../subgraphs/common/link/remote-link.ts'
 import type { Clock } from '../subgraphs/common/process/clock.ts'
+import { FairPlaces } from '../subgraphs/common/process/fair-places.ts'
 
-/** Limits of one API key over sockets. */
+/** Limits of the keys of one door over sockets. */
 export interface SocketLimits {
+  /** Of all keys. An organization may open another while it has fewer than are free, however many keys it has. */
+  readonly sockets: number
   /** Largest message from a client, in bytes. */
   readonly maxFrameBytes: number
   readonly socketsPerKey: number
@@ -16,6 +20,7 @@ export interface SocketLimits {
 
 /** The burst lets a key start, and end, all its operations at once. */
 export const PUBLIC_SOCKETS: SocketLimits = {
+  sockets: 10_000,
   maxFrameBytes: 1024 * 1024,
   socketsPerKey: 20,
   operationsPerKey: 50,
@@ -25,12 +30,16 @@ export const PUBLIC_SOCKETS: SocketLimits = {
 
 /** Sockets of the service's own processes carry the calls of many clients, which were limited where they came in. */
 export const SERVICE_SOCKETS: SocketLimits = {
+  sockets: Number.POSITIVE_INFINITY,
   maxFrameBytes: MAX_SERVICE_FRAME_BYTES,
   socketsPerKey: Number.POSITIVE_INFINITY,
   operationsPerKey: Number.POSITIVE_INFINITY,
   messagesPerSecond: Number.POSITIVE_INFINITY,
   messageBurst: Number.POSITIVE_INFINITY,
 }
+
+/** Whose a socket is. */
+type Owner = Pick<Principal, 'apiKeyId' | 'organizationId'>
 
 /** A socket whose key was accepted. */
 export interface Connection {
@@ -40,6 +49,8 @@ export interface Connection {
   readonly apiKeyId: string
   /** Aborting one ends that operation. */
   readonly operations: Set<AbortController>
+  /** Gives its place back. */
+  readonly leave: () => void
   /** When the client was first seen to leave too much unread, in milliseconds since 1970; undefined while it reads. */
   slowSince: number | undefined
 }
@@ -48,17 +59,28 @@ export interface Connection {
 export class SocketRegistry {
   readonly connections = new Set<Connection>()
   readonly #limits: SocketLimits
+  readonly #places: FairPlaces
 
   constructor(limits: SocketLimits) {
     this.#limits = limits
+    this.#places = new FairPlaces(limits.sockets)
   }
 
-  /** Undefined when the key has as many sockets as it may have. */
-  add(socket: WebSocket, credentials: string, apiKeyId: string): Connection | undefined {
+  /** Undefined when the key, or its organization, has as many sockets as it may. */
+  add(socket: WebSocket, credentials: string, { apiKeyId, organizationId }: Owner): Connection | undefined {
     if (this.#of(apiKeyId).length >= this.#limits.socketsPerKey) return undefined
-    const connection: Connection = { socket, credentials, apiKeyId, operations: new Set(), slowSince: undefined }
+    const leave = this.#places.tryTake(organizationId)
+    if (!leave) return undefined
+    const connection: Connection = { socket, credentials, apiKeyId, operations: new Set(), leave, slowSince: undefined }
     this.connections.add(connection)
     return connection
+  }
+
+  /** Its socket is closed. */
+  delete(connection: Connection): void {
+    this.connections.delete(connection)
+    connection.leave()
+    for (const operation of connection.operations) operation.abort()
   }
 
   /**

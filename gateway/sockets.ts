@@ -17,7 +17,7 @@ import type { Federation } from './federation/federation.ts'
 import { type Operations, type SubscriptionContext, single } from './operations.ts'
 import type { PersistedOperations } from './persisted-operations.ts'
 import { requestIdOf } from './request-id.ts'
-import { type Connection, messageRate, type SocketLimits, SocketRegistry } from './socket-registry.ts'
+import { type Connection, messageRate, PUBLIC_SOCKETS, type SocketLimits, SocketRegistry } from './socket-registry.ts'
 import { runOnSocket } from './socket-transport.ts'
 
 /** A client that sends nothing for this long after connecting is disconnected. */
@@ -32,8 +32,8 @@ const LOOK_MS = 1_000
  */
 const MAX_UNREAD_BYTES = 256 * 1024
 const MAX_UNREAD_MS = 10_000
-/** Sockets of this process, with or without an accepted key. */
-const MAX_SOCKETS = 10_000
+/** Sockets of this process, with and without a key: those with one leave room for the others. */
+const MAX_SOCKETS = PUBLIC_SOCKETS.sockets + 1_000
 
 /** Close codes: graphql-ws's own 44xx where it has one, else 4 followed by the HTTP status. */
 const CLOSE = {
@@ -43,7 +43,7 @@ const CLOSE = {
   forbidden: [4403, 'Forbidden'],
   tooSlow: [4413, 'Too much left unread'],
   tooManyMessages: [4429, 'Too many messages'],
-  tooManySockets: [4429, 'Too many sockets of this key'],
+  tooManySockets: [4429, 'Too many sockets of this key or organization'],
 } as const
 
 export interface SocketParts {
@@ -97,9 +97,7 @@ export function serveSockets(parts: SocketParts, limits: SocketLimits): Sockets 
     onClose: (context) => {
       const { connection } = context.extra
       drain.closed(context)
-      if (!connection) return
-      registry.connections.delete(connection)
-      for (const operation of connection.operations) operation.abort()
+      if (connection) registry.delete(connection)
     },
     onSubscribe: beginner(parts, registry, drain),
     // A single result is an iterator, too: graphql-ws tells only an iterator that the client has cancelled.
@@ -152,11 +150,11 @@ function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry
     const credentials = connectionParams?.authorization ?? connectionParams?.Authorization ?? request.headers.authorization
     if (typeof credentials !== 'string') return refuse(CLOSE.unauthorized)
     try {
-      const { apiKeyId } = await authenticator.principalOf(credentials, ids('req'))
+      const owner = await authenticator.principalOf(credentials, ids('req'))
       // If the client has left meanwhile, nothing would remove it from the registry.
       if (socket.readyState !== socket.OPEN) return false
       if (!drain.takesOn) return refuse(CLOSE.goingAway)
-      const connection = registry.add(socket, credentials, apiKeyId)
+      const connection = registry.add(socket, credentials, owner)
       if (!connection) return refuse(CLOSE.tooManySockets)
       extra.connection = connection
       strangers.know(request.socket)
@@ -179,7 +177,10 @@ function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDra
     if (!drain.takesOn) return refusal()
     const underWay = registry.begin(connection)
     if (!underWay) {
-      const tooMany = new KisError('rate_limit_exceeded', 'This key has as many operations under way over sockets as it may.')
+      const tooMany = new KisError(
+        'rate_limit_exceeded',
+        'This key has reached its limit of concurrent operations over WebSockets. Wait until one of them ends.',
+      )
       return operations.failed(tooMany, requestId).errors!
     }
     let leave = () => {}

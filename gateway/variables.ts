@@ -4,6 +4,7 @@ import {
   type GraphQLInputType,
   type GraphQLSchema,
   getNullableType,
+  isEnumType,
   isInputObjectType,
   isListType,
   isNonNullType,
@@ -20,6 +21,8 @@ const MAX_COMPLAINTS = 10
 const MAX_ITEMS = 2_048
 /** Characters of one text: four times the longest that the contract takes outside of JSON and files. */
 const MAX_CHARACTERS = 1_048_576
+/** Characters of a field's name or an enum's value. The schema's own have at most 40. graphql-js compares them letter by letter to suggest similar ones. */
+const MAX_NAME_CHARACTERS = 200
 /** The field with a file's content, which the body limit and the plan bound. */
 const CONTENT = 'contentBase64'
 /** Scalars that take any JSON value. */
@@ -93,6 +96,7 @@ function checkSize(value: unknown, givenType: GraphQLInputType, path: Path): voi
     checkSize(value, type.ofType, path)
   } else if (isInputObjectType(type)) {
     if (typeof value !== 'object' || value === null) return
+    for (const name of Object.keys(value)) checkName(name, path, 'The name of a field')
     for (const { name, type: fieldType } of Object.values(type.getFields())) {
       const field = (value as Variables)[name]
       if (field !== undefined && field !== null) checkSize(field, fieldType, [...path, name])
@@ -105,6 +109,8 @@ function checkSize(value: unknown, givenType: GraphQLInputType, path: Path): voi
       textOf(path),
       `'${textOf(path)}' must be of type ${type.name}; it is ${Array.isArray(value) ? 'a list' : 'an object'}.`,
     )
+  } else if (typeof value === 'string' && isEnumType(type)) {
+    checkName(value, path, `A value of ${type.name}`)
   } else if (typeof value === 'string' && value.length > MAX_CHARACTERS && !isContent(path)) {
     refuse(
       'string_above_max_length',
@@ -112,6 +118,12 @@ function checkSize(value: unknown, givenType: GraphQLInputType, path: Path): voi
       `'${textOf(path)}' must have at most ${MAX_CHARACTERS} characters; it has ${value.length}.`,
     )
   }
+}
+
+function checkName(name: string, path: Path, what: string): void {
+  if (name.length <= MAX_NAME_CHARACTERS) return
+  const text = `${what} in '${textOf(path)}' must have at most ${MAX_NAME_CHARACTERS} characters; one has ${name.length}.`
+  refuse('invalid_request', textOf(path), text)
 }
 
 /** True for the content of a file: a field of an input, not a variable of the same name. */

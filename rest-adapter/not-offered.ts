@@ -14,7 +14,7 @@ const NOT_OFFERED: Readonly<Record<string, string>> = {
   assistants: `Assistants are not offered. ${AGENTS}`,
   threads: `Threads are not offered. ${AGENTS}`,
   fine_tuning: 'Fine-tuning is not offered. Put your knowledge into a collection: POST /v1/collections.',
-  'responses/': `Responses are not stored: their answer is all there is of them, and hanging up cancels them. ${STATELESS}`,
+  'responses/': `Responses are not stored, so you cannot fetch them later. To cancel one, disconnect. ${STATELESS}`,
   'messages/batches': 'Batches of messages are not offered. Send each to POST /v1/messages.',
   conversations: `Conversations are not stored. ${STATELESS}`,
   completions: 'Text completions are not offered. Use POST /v1/chat/completions.',

@@ -42,7 +42,7 @@ export function kisErrorOf(thrown: unknown, log: Log, requestId: string): KisErr
   }
   if (isAbort(thrown)) return new KisError('service_unavailable', 'The request was ended before it was answered.')
   const { code, statusCode } = thrown as { readonly code?: unknown; readonly statusCode?: unknown }
-  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new KisError('payload_too_large', 'The body is over the size limit of this address.')
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new KisError('payload_too_large', 'The body exceeds the size limit of this address.')
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return notJson()
   if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500)
     return new KisError('invalid_request', 'The request could not be read.', { cause: thrown })

@@ -22,7 +22,7 @@ export function registerFormParser(app: FastifyInstance): void {
     for (const name of new Set(form.keys())) {
       const values = form.getAll(name)
       if (!name.endsWith('[]') && values.length > 1)
-        throw new KisError('invalid_request', `\`${name}\` is there more than once.`, { param: name })
+        throw new KisError('invalid_request', `\`${name}\` was sent more than once.`, { param: name })
       fields.set(name, name.endsWith('[]') ? values : values[0])
     }
     return Object.fromEntries(fields)

@@ -4,6 +4,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { gatewayOperation } from '../../schema/operations.ts'
 import { InvalidApiKey, KisError } from '../../subgraphs/common/errors.ts'
 import type { IdSource } from '../../subgraphs/common/process/ids.ts'
+import { endTinyPieces } from '../../subgraphs/common/server/body-pieces.ts'
+import { parseBoundedJson } from '../../subgraphs/common/server/bounded-json.ts'
 import { asksForHealth } from '../../subgraphs/common/server/health.ts'
 import type { Refuse } from '../../subgraphs/common/server/listen.ts'
 import { answerUnreadable } from '../../subgraphs/common/server/unreadable.ts'
@@ -141,14 +143,19 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     await bodies.admit(request, reply, () => owners.of(request), request.routeOptions.bodyLimit!)
   })
 
+  app.addHook('preParsing', endTinyPieces)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text, done) => {
     if (!request.routeOptions.config.route) return done(null, undefined)
     try {
       // An empty body counts as no body: some clients always send the header.
-      done(null, text === '' ? undefined : JSON.parse(text as string))
+      done(null, text === '' ? undefined : parseBoundedJson(text as string))
     } catch (error) {
-      done(new KisError('invalid_request', `The body is not valid JSON: ${(error as Error).message}`, { cause: error }))
+      done(
+        error instanceof KisError
+          ? error
+          : new KisError('invalid_request', `The body is not valid JSON: ${(error as Error).message}`, { cause: error }),
+      )
     }
   })
   app.addContentTypeParser('*', (request, payload, done) => {

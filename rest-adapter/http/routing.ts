@@ -98,7 +98,7 @@ async function answer(
     async cleanUp(query, variables) {
       const signal = AbortSignal.timeout(CLEAN_UP_MS)
       await askGateway(gateway, { query, variables }, { ...context, signal }).catch((error: unknown) =>
-        log.warn({ err: error, requestId: rest.id }, 'what the request has left behind could not be cleaned up'),
+        log.warn({ err: error, requestId: rest.id }, 'the clean-up after a request has failed'),
       )
     },
     subscribe(operation) {

@@ -23,6 +23,6 @@ export function refuseForeignHosts({ headers, socket }: FastifyRequest, { mcpHos
 function foreign(header: string, value: string): KisError {
   return new KisError(
     'permission_denied',
-    `The ${header} \`${value.slice(0, 200)}\` is not one of this service. Name it in \`KIS_MCP_HOSTS\`.`,
+    `The ${header} \`${value.slice(0, 200)}\` is not one of this service. If it should be, add it to \`KIS_MCP_HOSTS\`.`,
   )
 }

@@ -36,7 +36,7 @@ export function serverOf(call: Call, exchange: Exchange): Server {
           const progressToken = _meta?.progressToken
           if (progressToken === undefined) return
           const told = sendNotification({ method: 'notifications/progress', params: { progressToken, progress, message } })
-          told.catch((error: unknown) => call.log.info({ err: error, requestId: call.context.requestId }, 'progress was not told'))
+          told.catch((error: unknown) => call.log.info({ err: error, requestId: call.context.requestId }, 'progress could not be sent'))
         }
         return runAgent(call, tool.agent, given, AbortSignal.any([signal, call.context.signal]), onProgress)
       })

@@ -158,6 +158,7 @@ function readCursor(cursor: string | undefined): { readonly section: Section; re
   if (cursor === undefined) return { section: 'collections', after: null }
   const [name, after] = cursor.split(':', 2)
   const section = SECTIONS.find((known) => known === name)
-  if (section === undefined || after === undefined) throw new McpError(ErrorCode.InvalidParams, 'This is no cursor of a list of tools.')
+  if (section === undefined || after === undefined)
+    throw new McpError(ErrorCode.InvalidParams, 'The cursor does not come from a list of tools. Leave it out to begin anew.')
   return { section, after: after || null }
 }

@@ -134,7 +134,7 @@ export class MessageEvents {
 
   #openCall(call: JsonObject, at: number, name: unknown): readonly MessageEvent[] {
     if (at < this.#calls)
-      throw new KisError('engine_error', 'The engine mixed the pieces of its calls of tools, which this stream cannot tell.')
+      throw new KisError('engine_error', 'The engine mixed the pieces of several tool calls, which this stream cannot represent.')
     this.#calls = at + 1
     this.#ending.hasToolCalls = true
     const signature = blockOfCall(call)

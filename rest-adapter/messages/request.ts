@@ -27,8 +27,8 @@ const WITHOUT_EFFECT = new Set(['service_tier', 'diagnostics', 'betas', 'user_pr
 /** Fields that change the answer, so leaving them out would mislead the caller. */
 const REFUSED: Readonly<Record<string, string>> = {
   container: 'Containers are not offered.',
-  mcp_servers: 'Servers of tools are not called from here; give their tools in `tools` and call them yourself.',
-  inference_geo: 'Where a request is processed is set by the residency policy of the organization.',
+  mcp_servers: 'MCP servers are not called from here. Pass their tools in `tools`, and call them yourself.',
+  inference_geo: 'The residency policy of the organization decides where a request is processed.',
 }
 /** Fields in inference's warnings → the caller's fields. */
 const OWN_FIELDS: Readonly<Record<string, string>> = {

@@ -42,20 +42,21 @@ function partOf(value: unknown, path: string, takesImages: boolean): Part {
     case 'refusal':
       return { part: { type: 'refusal', refusal: textAt(given.refusal, `${path}.refusal`) }, path }
     case 'input_image':
-      if (!takesImages) refuse('unsupported_value', `${path}.type`, 'Images are taken in messages of the user and in outputs of functions.')
+      if (!takesImages)
+        refuse('unsupported_value', `${path}.type`, 'Images are only accepted in messages of the user and in outputs of functions.')
       return { part: imageOf(given, path), path }
     default:
       return refuse(
         'unsupported_value',
         `${path}.type`,
-        `Content of the type '${type}' is not taken. ${ELSEWHERE.get(type) ?? "Types: 'input_text', 'input_image', 'output_text', 'refusal'."}`,
+        `Content of the type '${type}' is not accepted. ${ELSEWHERE.get(type) ?? "Types: 'input_text', 'input_image', 'output_text', 'refusal'."}`,
       )
   }
 }
 
 function imageOf({ image_url: url, file_id: fileId, detail }: JsonObject, path: string): JsonObject {
   if (!isAbsent(fileId) && isAbsent(url)) {
-    refuse('unsupported_value', `${path}.file_id`, 'Images are not taken by file: send `image_url`, a public address or a data: URI.')
+    refuse('unsupported_value', `${path}.file_id`, 'Images are not accepted by file id. Send `image_url`, a public address or a data: URI.')
   }
   return { type: 'image_url', image_url: { url: textAt(url, `${path}.image_url`), ...(!isAbsent(detail) && { detail }) } }
 }

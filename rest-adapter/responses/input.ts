@@ -47,14 +47,14 @@ function addItem(messages: MessageList, value: unknown, path: string): void {
       refuse(
         'unsupported_value',
         `${path}.type`,
-        'No item is stored here: send the item itself, not its id. With `store: false` clients send items themselves.',
+        'Items are not stored. Send the item itself, not its id, as clients do with `store: false`.',
       )
       break
     default:
       refuse(
         'unsupported_value',
         `${path}.type`,
-        `Items of the type '${type}' are not taken: they belong to tools that run elsewhere. Types: 'message', 'function_call', 'function_call_output', 'reasoning'.`,
+        `Items of the type '${type}' are not accepted: they belong to tools that run elsewhere. Types: 'message', 'function_call', 'function_call_output', 'reasoning'.`,
       )
   }
 }

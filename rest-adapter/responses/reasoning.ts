@@ -1,4 +1,5 @@
 import { isAbsent, listAt, objectAt, textAt } from '../../subgraphs/common/check.ts'
+import { parseBoundedJson } from '../../subgraphs/common/server/bounded-json.ts'
 import type { JsonObject } from '../http/route.ts'
 
 /** What an engine wants back besides the text of its reasoning. */
@@ -45,7 +46,8 @@ function textOf(parts: unknown, path: string): string {
 function stateOf(encrypted: string | null | undefined): ReasoningState {
   if (!encrypted?.startsWith(PREFIX)) return { details: [], calls: {} }
   try {
-    const { details, calls } = JSON.parse(Buffer.from(encrypted.slice(PREFIX.length), 'base64url').toString()) as Partial<ReasoningState>
+    const text = Buffer.from(encrypted.slice(PREFIX.length), 'base64url').toString()
+    const { details, calls } = parseBoundedJson(text) as Partial<ReasoningState>
     return { details: Array.isArray(details) ? details : [], calls: typeof calls === 'object' && calls !== null ? calls : {} }
   } catch {
     return { details: [], calls: {} }

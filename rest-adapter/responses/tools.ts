@@ -8,7 +8,7 @@ const AS_FUNCTION = 'Describe it as a function, and run it on your side.'
 /** Tools that OpenAI runs itself, and what to do instead. */
 const HOSTED = new Map([
   ['file_search', 'Search with POST /v1/collections/{id}/search, by yourself or by a function, and send what it finds as input.'],
-  ['image_generation', 'No model here makes images.'],
+  ['image_generation', 'No model here generates images.'],
 ])
 
 /**

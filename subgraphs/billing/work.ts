@@ -24,7 +24,9 @@ const WEBHOOK_SWEEP_MS = 60_000
 export async function work(deps: BillingDeps, sender: WebhookSender, isExclusive: boolean, signal: AbortSignal): Promise<void> {
   const { pump, log } = deps
   await Promise.all([
-    pump.resume(signal).catch((error) => log.warn({ err: error }, 'outboxes of an earlier run wait for their next write')),
+    pump
+      .resume(signal)
+      .catch((error) => log.warn({ err: error }, 'outboxes of an earlier run could not be emptied; the next write of each wallet does it')),
     keepReaping(deps, signal),
     sender.run(isExclusive, signal),
     pumpWebhooks(ledgerSource(deps), ownInbox(deps), deps, signal),
@@ -38,7 +40,7 @@ async function keepSweepingWebhooks(deps: BillingDeps, signal: AbortSignal): Pro
   const round = async () => {
     after = await sweepWebhooks(deps, after)
   }
-  const failed = (error: unknown) => log.warn({ err: error }, 'old webhooks could not be forgotten')
+  const failed = (error: unknown) => log.warn({ err: error }, 'old webhook data could not be deleted')
   await keepWorking(round, { clock, pauseMs: WEBHOOK_SWEEP_MS, failed }, signal)
 }
 
@@ -57,7 +59,7 @@ async function keepReaping(deps: BillingDeps, signal: AbortSignal): Promise<void
     }
     await reapHolds(deps, signal)
   }
-  const failed = (error: unknown) => log.warn({ err: error }, 'expired holds could not be resolved')
+  const failed = (error: unknown) => log.warn({ err: error }, 'expired holds could not be ended')
   await keepWorking(round, { clock, pauseMs: REAP_INTERVAL_MS, failed }, signal)
 }
 

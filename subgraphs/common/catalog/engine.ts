@@ -80,13 +80,15 @@ const WAIT = optional(whole(1, MAX_WAIT_SECONDS))
 export const ENGINE = mapping({
   kind: oneOf(ENGINE_KINDS),
   badge: oneOf(['local', 'regional', 'cloud']),
-  base_url: optional(text().refine((url) => url === '' || /^https?:$/.test(URL.parse(url)?.protocol ?? ''), 'is no http or https address')),
+  base_url: optional(
+    text().refine((url) => url === '' || /^https?:$/.test(URL.parse(url)?.protocol ?? ''), 'is not an http or https address'),
+  ),
   api_key: SETTING,
-  region: optional(text().refine((name) => name === '' || REGION.test(name), 'is no name of a region, such as eu-central-1')),
+  region: optional(text().refine((name) => name === '' || REGION.test(name), 'is not the name of a region, such as eu-central-1')),
   access_key_id: SETTING,
   secret_access_key: SETTING,
   session_token: SETTING,
-  resource: optional(text().refine((name) => name === '' || RESOURCE.test(name), 'is no name of a resource')),
+  resource: optional(text().refine((name) => name === '' || RESOURCE.test(name), 'is not the name of a resource')),
   api_version: SETTING,
   max_batch: optional(whole(1, 2_048)),
   fetches_images: optional(flag()),

@@ -41,7 +41,7 @@ export function list<Schema extends z.ZodType>(schema: Schema) {
 /** Reports each problem for the whole list, naming the entry by its text. */
 export function choices<const Value extends string>(values: readonly Value[]) {
   return list(z.custom<Value>()).superRefine((items, context) => {
-    for (const item of items) if (!values.includes(item)) context.addIssue(`has \`${item}\`, which is none of ${values.join(', ')}`)
+    for (const item of items) if (!values.includes(item)) context.addIssue(`has \`${item}\`, which is not one of ${values.join(', ')}`)
   })
 }
 

@@ -32,6 +32,6 @@ async function declared(open: () => Promise<DocumentStore>, declare: (store: Dec
     return store
   } catch (error) {
     await store[Symbol.asyncDispose]()
-    throw signal.aborted ? new Unfit([`its indexes were not made within ${INDEXES_TIMEOUT_MS / 1_000} s`], { cause: error }) : error
+    throw signal.aborted ? new Unfit([`its indexes were not created within ${INDEXES_TIMEOUT_MS / 1_000} s`], { cause: error }) : error
   }
 }

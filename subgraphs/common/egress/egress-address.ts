@@ -94,6 +94,6 @@ export function parseEgressAllow(text: string): ReadonlySet<string> {
   })
   // What precedes an `@` may be a password.
   const wrong = entries.filter((_, index) => parsed[index] === null).map((entry) => entry.replace(/^.*@/, '…@'))
-  if (wrong.length) throw new Error(`must be host:port, or several with commas between them; these are not: ${wrong.join(', ')}`)
+  if (wrong.length) throw new Error(`must be host:port, or several separated by commas; these are not: ${wrong.join(', ')}`)
   return new Set(parsed.flatMap((entry) => entry ?? []))
 }

@@ -187,7 +187,7 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
     const head = await this.#heads.findOne({ _id: organizationId })
     if (!head) return []
     if (position < head.forgotten)
-      this.#log.error({ organizationId, position, forgotten: head.forgotten }, 'events were forgotten before they were read')
+      this.#log.error({ organizationId, position, forgotten: head.forgotten }, 'events were deleted before they were read')
     return this.#after(head, Math.max(position, head.forgotten))
   }
 
@@ -201,7 +201,7 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
     const last = head?.sequence ?? 0
     if (after === null) return last
     const position = /^\d{1,15}$/.test(after) ? Number(after) : Number.NaN
-    if (!(position <= last)) throw new KisError('invalid_request', 'This is no cursor of these events.', { param: 'after' })
+    if (!(position <= last)) throw new KisError('invalid_request', 'The cursor does not come from these events.', { param: 'after' })
     return position
   }
 
@@ -212,7 +212,7 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
     if (position < head.forgotten)
       throw new KisError(
         'invalid_request',
-        `The events after this cursor are no longer kept; the oldest that is has the cursor ${head.forgotten + 1}.`,
+        `The events after this cursor are no longer kept. The oldest kept event has the cursor ${head.forgotten + 1}.`,
         {
           param: 'after',
         },

@@ -24,7 +24,10 @@ export async function pumpWebhooks(
 ): Promise<void> {
   const pauseMs = (failures: number) => Math.min(ROUND_MS * 2 ** failures, MAX_PAUSE_MS)
   const failed = (error: unknown, failures: number) =>
-    log[failures > MAX_QUIET_FAILURES ? 'warn' : 'info']({ err: error }, 'events could not be handed over for webhooks, and wait')
+    log[failures > MAX_QUIET_FAILURES ? 'warn' : 'info'](
+      { err: error },
+      'events could not be delivered to the webhook inbox; they are tried again',
+    )
   await keepWorking(() => pumpOnce(source, inbox, signal), { clock, pauseMs, failed }, signal)
 }
 

@@ -60,7 +60,7 @@ export interface ServicePrincipal {
 export type Caller = Principal | ServicePrincipal
 
 const INSIDE_ONE_ORGANIZATION: readonly Scope[] = ['inference', 'knowledge:read', 'knowledge:write', 'agents', 'billing:read', 'admin']
-/** Whoever may run an agent or a workflow may let it call its models and search its collections. */
+/** A key that may run an agent or a workflow may let it call its models and search its collections. */
 const LENT_TO_RUNS: readonly Scope[] = ['inference', 'knowledge:read']
 
 export function hasScope(principal: Principal, scope: Scope): boolean {

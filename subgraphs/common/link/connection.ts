@@ -49,13 +49,16 @@ export function pageOf({ first, after }: PageArguments, keyPattern: RegExp): Pag
   return { ...page, after: key }
 }
 
-/** Gives the Relay connection of `items`, which were read with `page.limit`. The extra item is left out. */
-export function connectionOf<T>(items: readonly T[], page: Page, keyOf: (item: T) => string): Connection<T> {
+/**
+ * Gives the Relay connection of `items`, which were read with `page.limit`. The extra item is left out. `isCut`: fewer
+ * were read, and more follow.
+ */
+export function connectionOf<T>(items: readonly T[], page: Page, keyOf: (item: T) => string, isCut = false): Connection<T> {
   const edges = items.slice(0, page.first).map((node) => ({ node, cursor: cursorOf(keyOf(node)) }))
   return {
     edges,
     pageInfo: {
-      hasNextPage: items.length > page.first,
+      hasNextPage: isCut || items.length > page.first,
       hasPreviousPage: page.after !== null,
       startCursor: edges[0]?.cursor ?? null,
       endCursor: edges.at(-1)?.cursor ?? null,

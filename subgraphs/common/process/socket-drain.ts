@@ -103,7 +103,7 @@ export function refusal(): readonly GraphQLError[] {
 /** Ends an operation for which a stopping server cannot wait any longer. */
 export class EndedByRestart extends ServiceUnavailable {
   constructor() {
-    super('The service, which restarts,')
+    super('The service', { why: 'it is restarting' })
   }
 }
 

@@ -150,11 +150,11 @@ export class LargeBodies {
 
   #refusal(organization: string, bytes: number): KisError {
     if ((this.#heldBy.get(organization) ?? 0) + bytes <= this.#bytesOfOne)
-      return new TooBusy('The service holds as many large requests as it can.', RETRY_AFTER_MS)
+      return new TooBusy('The service is processing as many large requests as it can.', RETRY_AFTER_MS)
     const mebibytes = Math.floor(this.#bytesOfOne / 1024 / 1024)
     return new KisError(
       'rate_limit_exceeded',
-      `Your organization has as many large requests under way as it may: ${mebibytes} MiB. Send fewer at once.`,
+      `Your organization has reached its limit of ${mebibytes} MiB in concurrent large requests. Send fewer at once.`,
       { retryAfterMs: RETRY_AFTER_MS },
     )
   }

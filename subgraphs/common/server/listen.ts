@@ -183,7 +183,7 @@ async function connectionsEnd(app: FastifyInstance, withinMs: number): Promise<v
 
 /** The code that reads the body answers with the error. */
 function endSlowBody(request: IncomingMessage): void {
-  const error = new KisError('request_timeout', 'The request came in too slowly. Send it again over a faster connection.')
+  const error = new KisError('request_timeout', 'The request arrived too slowly. Send it again over a faster connection.')
   if (request.listenerCount('error') > 0) request.emit('error', error)
   else request.destroy()
 }

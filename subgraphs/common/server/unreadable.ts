@@ -10,7 +10,7 @@ const LINGER_MS = 2_000
 
 /** By the codes of Node's HTTP parser. */
 const ERROR_OF: Readonly<Record<string, () => KisError>> = {
-  HPE_HEADER_OVERFLOW: () => new KisError('headers_too_large', 'The headers of the request are over 16 KiB.'),
+  HPE_HEADER_OVERFLOW: () => new KisError('headers_too_large', 'The headers of the request exceed 16 KiB. Send fewer or shorter ones.'),
   ERR_HTTP_REQUEST_TIMEOUT: () => new KisError('request_timeout', 'The request did not arrive in time.'),
 }
 

@@ -1,3 +1,4 @@
+import type { AnswerBudget } from '../../common/documents/answer-budget.ts'
 import { requireScope } from '../../common/identity/principal.ts'
 import { quantitiesOfSteps, type RunOutcome, type RunStep } from '../domain/agents/run.ts'
 import { findRun } from '../use-cases/agents/read-runs.ts'
@@ -60,10 +61,10 @@ export const agentRunSubscriptions: SubscriptionResolvers = {
 export const AgentRunFields: AgentRunResolvers = {
   id: ({ _id }) => _id,
   agent: ({ agentId }, _args, { deps, ...ask }) => findView(deps, ask, agentId),
-  messages: ({ input }) => JSON.parse(input),
-  outputText: (run) => outcomeOf(run)?.text ?? null,
-  output: (run) => outcomeOf(run)?.output ?? null,
-  citations: (run) => outcomeOf(run)?.citations ?? [],
+  messages: ({ input }, _args, { budget }) => JSON.parse(budget.taken(input)),
+  outputText: (run, _args, { budget }) => outcomeOf(run, budget)?.text ?? null,
+  output: (run, _args, { budget }) => outcomeOf(run, budget)?.output ?? null,
+  citations: (run, _args, { budget }) => outcomeOf(run, budget)?.citations ?? [],
   steps: stepsOf,
   usage: (run) => chatUsage(quantitiesOfSteps(stepsOf(run))),
   replayed: ({ isReplayed }) => isReplayed === true,
@@ -104,8 +105,8 @@ export const AgentRunEventFields: AgentRunEventResolvers = {
     event.type === 'run_started' || event.type === 'done' ? findRun(deps, ask, runId) : null,
 }
 
-function outcomeOf({ outcome }: RunRecord): RunOutcome | null {
-  return outcome === null ? null : JSON.parse(outcome)
+function outcomeOf({ outcome }: RunRecord, budget: AnswerBudget): RunOutcome | null {
+  return outcome === null ? null : JSON.parse(budget.taken(outcome))
 }
 
 function stepsOf({ steps }: RunRecord): readonly RunStep[] {

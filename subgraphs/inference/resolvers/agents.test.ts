@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { OperationText } from '../../../schema/operations.ts'
+import { AnswerBudget } from '../../common/documents/answer-budget.ts'
 import { KisError } from '../../common/errors.ts'
 import { type Principal, SCOPES, type Scope } from '../../common/identity/principal.ts'
 import { type LinkContext, request } from '../../common/link/link.ts'
@@ -29,7 +30,7 @@ function served(scripts: readonly (readonly Step[])[] = []) {
   const subgraph: Subgraph = {
     name: 'inference',
     schema: subgraphSchema('inference', resolvers),
-    contextOf: (context) => ({ deps: { ...under.deps, runs }, ...context }),
+    contextOf: (context) => ({ deps: { ...under.deps, runs }, ...context, budget: new AnswerBudget() }),
     problems: async () => [],
     [Symbol.asyncDispose]: async () => undefined,
   }

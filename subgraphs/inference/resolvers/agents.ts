@@ -12,8 +12,8 @@ export interface AgentView extends Omit<AgentRecord, 'definition'> {
 
 export const agentQueries: QueryResolvers = {
   agent: (_parent, { id }, { deps, ...ask }) => findView(deps, ask, id),
-  async agents(_parent, args, { deps, ...ask }) {
-    const { edges, pageInfo } = await listAgents(deps, ask, args)
+  async agents(_parent, args, { deps, budget, ...ask }) {
+    const { edges, pageInfo } = await listAgents(deps, ask, args, budget)
     return { edges: edges.map(({ node, cursor }) => ({ node: viewOf(node), cursor })), pageInfo }
   },
 }
@@ -35,7 +35,7 @@ export const AgentFields: AgentResolvers = {
   id: ({ _id }) => _id,
   name: ({ definition }) => definition.name,
   model: ({ definition }, _args, { deps }) => deps.catalog.find(definition.modelId) ?? null,
-  instructions: ({ definition }) => definition.instructions,
+  instructions: ({ definition }, _args, { budget }) => budget.taken(definition.instructions),
   collections: ({ definition }) => definition.collectionIds.map((id) => ({ id })),
   mcpServers: ({ definition }) => definition.mcpServers,
   temperature: ({ definition }) => definition.sampling.temperature ?? null,
@@ -44,7 +44,7 @@ export const AgentFields: AgentResolvers = {
   responseSchema: ({ definition }) => definition.responseSchema,
   maxSteps: ({ definition }) => definition.maxSteps,
   maxCost: ({ definition }) => definition.maxCost,
-  runs: (agent, args, { deps }) => listRuns(deps, agent, args),
+  runs: (agent, args, { deps, budget }) => listRuns(deps, agent, args, budget),
   __resolveReference: ({ id }, { deps, ...ask }) => findView(deps, ask, id),
 }
 

@@ -27,7 +27,7 @@ export const chatQueries: QueryResolvers = {
   quoteChatCompletion(_parent, { request }, { deps, ...ask }) {
     requireScope(ask.caller, 'inference')
     if (isAgentModel(request))
-      refuse('unsupported_value', 'model', 'The run of an agent holds the most that the agent may cost; there is no quote of it.')
+      refuse('unsupported_value', 'model', 'A run of an agent reserves the most that the agent may cost, so there is no quote for it.')
     return quoteChatCompletion(deps, ask, request)
   },
 }

@@ -51,14 +51,14 @@ export const workflowRunSubscriptions: SubscriptionResolvers = {
 export const WorkflowRunFields: WorkflowRunResolvers = {
   id: ({ _id }) => _id,
   workflow: ({ workflowId }, _args, { deps, ...ask }) => findWorkflow(deps, ask, workflowId),
-  inputs: ({ inputs }) => JSON.parse(inputs),
-  output: ({ output }) => parsed(output),
+  inputs: ({ inputs }, _args, { budget }) => JSON.parse(budget.taken(inputs)),
+  output: ({ output }, _args, { budget }) => parsed(budget.taken(output)),
   nodes: ({ nodes }) => Object.entries(nodes).map(([id, node]) => ({ id, ...node })),
   cost: ({ cost }) => (cost === null ? null : BigInt(cost)),
 }
 
 export const WorkflowNodeRunFields: WorkflowNodeRunResolvers = {
-  output: ({ output }) => parsed(output),
+  output: ({ output }, _args, { budget }) => parsed(budget.taken(output)),
   cost: ({ cost }) => BigInt(cost),
 }
 

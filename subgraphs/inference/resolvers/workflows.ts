@@ -4,7 +4,7 @@ import type { MutationResolvers, QueryResolvers, WorkflowResolvers } from './gen
 
 export const workflowQueries: QueryResolvers = {
   workflow: (_parent, { id }, { deps, ...ask }) => findWorkflow(deps, ask, id),
-  workflows: (_parent, args, { deps, ...ask }) => listWorkflows(deps, ask, args),
+  workflows: (_parent, args, { deps, budget, ...ask }) => listWorkflows(deps, ask, args, budget),
 }
 
 export const workflowMutations: MutationResolvers = {
@@ -22,7 +22,7 @@ export const workflowMutations: MutationResolvers = {
 
 export const WorkflowFields: WorkflowResolvers = {
   id: ({ _id }) => _id,
-  definition: ({ definition }) => JSON.parse(definition),
-  runs: (workflow, args, { deps }) => listWorkflowRuns(deps, workflow, args),
+  definition: ({ definition }, _args, { budget }) => JSON.parse(budget.taken(definition)),
+  runs: (workflow, args, { deps, budget }) => listWorkflowRuns(deps, workflow, args, budget),
   __resolveReference: ({ id }, { deps, ...ask }) => findWorkflow(deps, ask, id),
 }

@@ -16,7 +16,7 @@ import { SchemaFailure, type SchemaJudge } from '../ports/schema-judge.ts'
 import { CallLimits } from '../use-cases/calls/call-limits.ts'
 import { LoadShedder } from '../use-cases/calls/load-shedding.ts'
 import { Principals } from '../use-cases/calls/principals.ts'
-import type { AskContext, Deps } from '../use-cases/deps.ts'
+import type { AskContext, RunDeps } from '../use-cases/deps.ts'
 import { KeyedCalls } from '../use-cases/idempotency/keyed-calls.ts'
 import { Background } from '../use-cases/runs/background.ts'
 import { SoleHolder, UNKNOWN_HOLDER } from '../use-cases/runs/holder.ts'
@@ -150,7 +150,7 @@ export function parts({
     log: silentLog,
   }
   const runEnds = runEndsOf(collections, silentLog)
-  const deps: Deps = { ...base, keyedCalls: new KeyedCalls(base, isExclusive), runEnds }
+  const deps: RunDeps = { ...base, keyedCalls: new KeyedCalls(base, isExclusive), runEnds }
   /** What runs of one process are made with. */
   const ofRuns = { opened: Promise.resolve(), isExclusive, suspects: new Suspects(base.clock) }
   return { deps, ofRuns, sole, billing, knowledge, near, far, store, egress, mcp }

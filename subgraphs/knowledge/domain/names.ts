@@ -8,7 +8,7 @@ export function requireName(value: string, maxLength: number, param: string): st
   const name = value.trim().normalize('NFC')
   if (name.length === 0) throw new KisError('invalid_request', 'A name must not be empty.', { param })
   if (name.length > maxLength) throw new KisError('string_above_max_length', `A name has at most ${maxLength} characters.`, { param })
-  if (/\p{Cc}/u.test(name)) throw new KisError('invalid_request', 'A name must not hold control characters.', { param })
+  if (/\p{Cc}/u.test(name)) throw new KisError('invalid_request', 'A name must not contain control characters.', { param })
   return name
 }
 
@@ -22,7 +22,7 @@ const MAX_FILE_NAME = 255
 export function requireFileName(value: string, param: string): string {
   const name = requireName(value, MAX_FILE_NAME, param)
   if (/[/\\]/.test(name) || name === '.' || name === '..') {
-    throw new KisError('invalid_request', 'A file name must not hold a path.', { param })
+    throw new KisError('invalid_request', 'A file name must not contain a path.', { param })
   }
   return name
 }

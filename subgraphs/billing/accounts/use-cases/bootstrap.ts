@@ -48,7 +48,7 @@ export async function bootstrap(deps: BillingDeps, settings: BootstrapSettings):
   ])
   const key = await apiKeys.findOne({ _id: apiKeyId })
   if (settings.apiKey !== null && key?.digest !== kept.digest)
-    deps.log.warn({ apiKeyId }, 'KIS_BOOTSTRAP_API_KEY is not the operator key of the first start any more, and is ignored')
+    deps.log.warn({ apiKeyId }, 'KIS_BOOTSTRAP_API_KEY is ignored: the operator key of the first start is another one, or was replaced')
   return settings.apiKey === null && key?.unseen && key.digest === made.digest ? made.key : null
 }
 

@@ -38,7 +38,7 @@ const DEFAULT_SCOPES: readonly Scope[] = ['inference', 'knowledge:read', 'knowle
  * Creates a key in the caller's organization, as a descendant of the caller's key and with no more rights. An
  * allowlist, expiry, rate or spend limit that is left out is that of the caller's key.
  * @throws {KisError} `invalid_request`, `unsupported_value` and others: the input is wrong, or there are too many keys
- * @throws {PermissionDenied} the new key could do more than the caller's
+ * @throws {KisError} `permission_denied`: the new key could do more than the caller's
  */
 export async function createApiKey(deps: BillingDeps, principal: Principal, input: CreateApiKeyInput): Promise<ApiKeyWithSecret> {
   const own = await ownKey(deps, principal)
@@ -46,7 +46,7 @@ export async function createApiKey(deps: BillingDeps, principal: Principal, inpu
   if (ancestors.length > MAX_ANCESTORS)
     throw new KisError(
       'invalid_request',
-      `A key descends from at most ${MAX_ANCESTORS} others, and the caller's does already: make it with a key nearer to the organization's first.`,
+      `A key has at most ${MAX_ANCESTORS} ancestors, and yours has that many. Create the key with one that is closer to the organization's first key.`,
     )
   const { modelAllowlist = own.modelAllowlist, expiresAt = own.expiresAt } = input
   const { requestsPerMinute = own.requestsPerMinute ?? null, tokensPerMinute = own.tokensPerMinute ?? null } = input

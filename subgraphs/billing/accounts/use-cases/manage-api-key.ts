@@ -10,7 +10,7 @@ import { requireSpendable, spendLimitOf } from './spend-limit.ts'
 /**
  * Gives a key of the caller's organization.
  * @throws {NotFound} the organization has no such key
- * @throws {PermissionDenied} the caller may not manage it
+ * @throws {KisError} `permission_denied`: the caller may not manage it
  */
 export async function requireManageable(deps: BillingDeps, principal: Principal, id: string): Promise<ApiKey> {
   const own = await ownKey(deps, principal)
@@ -24,7 +24,7 @@ export async function requireManageable(deps: BillingDeps, principal: Principal,
 /**
  * Gives the caller's stored key, which limits what the caller may hand out.
  * @throws {InvalidApiKey} the key was revoked or has expired
- * @throws {PermissionDenied} the caller may not manage keys
+ * @throws {PermissionDenied} the caller lacks the scope `admin`
  */
 export async function ownKey(deps: BillingDeps, principal: Principal): Promise<ApiKey> {
   requireScope(principal, 'admin')

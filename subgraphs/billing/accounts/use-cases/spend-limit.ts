@@ -1,4 +1,4 @@
-import { PermissionDenied } from '../../../common/errors.ts'
+import { KisError } from '../../../common/errors.ts'
 import { NOTHING_SPENT, resetOf, type SpendLimit, spentIn } from '../../ledger/domain/key-spending.ts'
 import { spendersOf, type Wallet } from '../../ledger/domain/wallet.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
@@ -46,7 +46,7 @@ export async function putSpendLimit(deps: BillingDeps, organizationId: string, a
  * Ensures that nobody hands out, changes or takes over a key that may spend more than their own. For each limit on the
  * caller's key or an ancestor of it, spending of the key `of` must count in that limit. If the limit is on the caller's
  * key or on `of`, `wanted` must have the same period and no higher amount.
- * @throws {PermissionDenied} the key could spend more
+ * @throws {KisError} `permission_denied`: the key could spend more
  */
 export async function requireSpendable(
   { collections }: BillingDeps,
@@ -60,7 +60,7 @@ export async function requireSpendable(
     if (!limit) continue
     const isWithin = wanted?.period === limit.period && wanted.amount <= limit.amount
     if (!keysCountedFor(of).includes(id) || ((id === own._id || id === of._id) && !isWithin))
-      throw new PermissionDenied('of a spend limit that covers the key')
+      throw new KisError('permission_denied', 'The key must not be able to spend more than your own key.')
   }
 }
 

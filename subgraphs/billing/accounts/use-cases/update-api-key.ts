@@ -31,7 +31,7 @@ export interface UpdateApiKeyInput extends KeyRates {
 /**
  * Changes the given fields of a key. Resolves once they are in force.
  * @throws {NotFound} the organization has no such key
- * @throws {PermissionDenied} the key could do more than the caller's
+ * @throws {KisError} `permission_denied`: the key could do more than the caller's
  * @throws {KisError} `invalid_request`: it is revoked; `in_use`: it would lose its own scope `admin`
  */
 export async function updateApiKey(deps: BillingDeps, principal: Principal, input: UpdateApiKeyInput): Promise<ApiKey> {

@@ -21,7 +21,10 @@ export class HoldEnded extends KisError {
 /** The run may not spend as much as the call could cost. */
 export class RunLimitExceeded extends KisError {
   constructor() {
-    super('run_limit_exceeded', 'What is left of the most that the run may cost cannot cover the most that its next call may cost.')
+    super(
+      'run_limit_exceeded',
+      'The next call of the run may cost more than what is left of its cost limit. Raise the limit, or ask for less output.',
+    )
   }
 }
 

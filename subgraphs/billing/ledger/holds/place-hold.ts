@@ -122,7 +122,7 @@ async function reserve(
     if (wallet.entry(end)) throw new HoldConflict(id, 'has ended')
     requireInForce(wallet, principal)
     if (wallet.openHolds >= MAX_OPEN_HOLDS)
-      throw new TooBusy(`This organization has ${MAX_OPEN_HOLDS} calls under way, the most that it may have.`)
+      throw new TooBusy(`This organization has reached its limit of ${MAX_OPEN_HOLDS} concurrent calls.`)
     if (wallet.pendingEntries >= MAX_PENDING_ENTRIES) throw new ServiceUnavailable('The ledger')
     wallet.post({ _id, kind: 'hold', postings: take(wallet), reference: id, ...runOf(hold), at: now })
     wallet.putHold(id, hold)

@@ -40,7 +40,8 @@ async function startOf({ collections }: BillingDeps, organizationId: string, aft
   if (!wallet) throw new NotFound('organization', organizationId)
   if (after === null) return wallet.sequence
   const position = /^\d{1,15}$/.test(after) ? Number(after) : Number.NaN
-  if (!(position <= wallet.sequence)) throw new KisError('invalid_request', 'This is no cursor of these events.', { param: 'after' })
+  if (!(position <= wallet.sequence))
+    throw new KisError('invalid_request', 'The cursor does not come from these events.', { param: 'after' })
   return position
 }
 

@@ -46,7 +46,7 @@ export async function acceptEvents(
   const feedId = `${source}_${organizationId}`
   if (!(await webhookFeeds.findOne({ _id: feedId, cursor: after }))) return false
   const events = handed.filter((event) => isEventOf(source, event))
-  if (events.length < handed.length) throw new KisError('invalid_request', `These are no events of ${source}.`, { param: 'events' })
+  if (events.length < handed.length) throw new KisError('invalid_request', `Not all of these are events of ${source}.`, { param: 'events' })
   const endpoints = await webhookEndpoints.find({ organizationId }, { limit: MAX_ENDPOINTS })
   const wanted = events.filter(({ type }) => endpoints.some(({ eventTypes }) => eventTypes.includes(type)))
   const records = wanted.map((event) => recordOf(deps, organizationId, source, event))

@@ -25,7 +25,7 @@ export async function checkUrl(deps: Pick<BillingDeps, 'egress' | 'collections'>
   if (!(await mayLeaveTo(deps, organizationId, url)))
     throw new KisError(
       'residency_policy_violation',
-      'Events of an organization that is `local_only` go to hosts that the operator has named, and no others.',
+      'Events of a `local_only` organization may only go to hosts that the operator has named.',
       { param },
     )
   if (!(await egress.mayReach(url, AbortSignal.timeout(REACH_MS))))
@@ -46,10 +46,10 @@ export async function mayLeaveTo(
 
 export function checkEventTypes(types: readonly string[]): readonly EventType[] {
   const known: readonly string[] = EVENT_TYPES
-  if (types.length === 0) throw new KisError('invalid_request', 'An endpoint wants events of at least one type.', { param: 'eventTypes' })
+  if (types.length === 0) throw new KisError('invalid_request', 'An endpoint needs at least one event type.', { param: 'eventTypes' })
   types.forEach((type, i) => {
     if (!known.includes(type))
-      throw new KisError('unsupported_value', `There are no events \`${type}\`; there are ${known.join(', ')}.`, {
+      throw new KisError('unsupported_value', `There is no event type \`${type}\`. The types are ${known.join(', ')}.`, {
         param: `eventTypes[${i}]`,
       })
   })

@@ -44,7 +44,8 @@ export async function redeliverSince(
   { endpointId, since, after }: { readonly endpointId: string; readonly since: Date; readonly after?: string | null },
 ): Promise<Redelivered> {
   const endpoint = await requireActive(deps, principal, endpointId)
-  if (after != null && !CURSOR.test(after)) throw new KisError('invalid_request', 'This is no cursor of a redelivery.', { param: 'after' })
+  if (after != null && !CURSOR.test(after))
+    throw new KisError('invalid_request', 'The cursor does not come from a redelivery.', { param: 'after' })
   const events = await deps.collections.webhookEvents.find(
     { organizationId: endpoint.organizationId, order: after == null ? { $gte: since.toISOString() } : { $gt: after } },
     { sort: { order: 1 }, limit: MAX_REDELIVERED },

@@ -16,7 +16,7 @@ export async function sweepWebhooks({ collections, clock, log }: BillingDeps, af
   const endpoints = await collections.webhookEndpoints.find({ _id: { $gt: after } }, { limit: PAGE_ENDPOINTS })
   for (const { _id } of endpoints.filter(({ isActive }) => isActive)) {
     if ((await collections.webhookDeliveries.countDocuments({ endpointId: _id, status: 'pending' })) <= MAX_WAITING) continue
-    log.warn({ endpointId: _id }, 'a webhook endpoint is switched off: too much waits for it')
+    log.warn({ endpointId: _id }, 'a webhook endpoint was switched off: too many events wait for it')
     await collections.webhookEndpoints.findOneAndUpdate(
       { _id, isActive: true },
       { $set: { isActive: false, disabledReason: 'backlog', disabledAt: now } },

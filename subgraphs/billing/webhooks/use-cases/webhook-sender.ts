@@ -50,11 +50,11 @@ export class WebhookSender {
     const { collections, clock, log } = this.#deps
     if (isExclusive)
       await releaseAllLeases(collections.webhookLanes, clock).catch((error) =>
-        log.warn({ err: error }, 'leases of webhooks run out by themselves'),
+        log.warn({ err: error }, 'leases of webhooks could not be released; they expire by themselves'),
       )
     while (!signal.aborted) {
       await this.sendDue(signal).catch((error) => {
-        if (!signal.aborted) log.warn({ err: error }, 'webhooks could not be sent, and wait')
+        if (!signal.aborted) log.warn({ err: error }, 'webhooks could not be sent; they are tried again')
       })
       await this.#wakeUp.wait(IDLE_MS, signal)
     }
@@ -127,7 +127,7 @@ export class WebhookSender {
           () => undefined,
         )
     } catch (error) {
-      if (!signal.aborted) log.error({ err: error, endpointId: lane.endpointId }, 'a webhook could not be sent, and is tried again')
+      if (!signal.aborted) log.error({ err: error, endpointId: lane.endpointId }, 'a webhook could not be sent; it is tried again')
       // After a defect, not at once.
       await this.#giveBack(lane, signal.aborted ? 0 : IDLE_MS).catch(() => undefined)
     }

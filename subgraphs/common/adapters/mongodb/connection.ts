@@ -102,7 +102,7 @@ function clientOf(url: string): LastingClient {
   } catch {
     // The driver's message may quote parts of the URL, and even of the password if its special characters are not
     // encoded.
-    throw new Error('The MongoDB URL is none that the driver reads; special characters of user name and password are percent-encoded in it')
+    throw new Error('The driver cannot read the MongoDB URL; percent-encode special characters in the user name and the password')
   }
 }
 

@@ -22,7 +22,7 @@ const OUT_OF_DISK_SPACE = 14031
 const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
   6, // HostUnreachable
   7, // HostNotFound
-  13, // Unauthorized: rights were right at the start
+  13, // Unauthorized: the user had the rights at the start
   18, // AuthenticationFailed: as above
   50, // MaxTimeMSExpired
   64, // WriteConcernTimeout

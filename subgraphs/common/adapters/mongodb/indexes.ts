@@ -60,7 +60,9 @@ export async function makeIndexes(db: Db, spec: CollectionSpec, what: string): P
       if (found.some((one) => shown(one) === shown(wanted))) continue
       const other = found.find((one) => one.name === wanted.name || said(one.key) === said(wanted.key))
       if (other)
-        problems.push(`the index ${other.name} of ${spec.name} is ${shown(other)}, not ${shown(wanted)}; drop it, and it is made anew`)
+        problems.push(
+          `the index ${other.name} of ${spec.name} is ${shown(other)}, not ${shown(wanted)}; drop it, and the service creates it again`,
+        )
       else problems.push(...(await made(() => collection.createIndexes([{ ...wanted }]), wanted, spec)))
     }
   } catch (error) {
@@ -76,7 +78,7 @@ async function made(make: () => Promise<unknown>, wanted: WantedIndex, spec: Col
     return []
   } catch (error) {
     if (!(error instanceof MongoServerError) || translated(error, spec.name, '') instanceof KisError) throw error
-    return [`the index ${shown(wanted)} of ${spec.name} could not be made: ${error.message}`]
+    return [`the index ${shown(wanted)} of ${spec.name} could not be created: ${error.message}`]
   }
 }
 

@@ -45,8 +45,8 @@ async function migrateKind(db: Db, kind: Kind, from: number, log: Log): Promise<
   await versions.updateOne({ _id: kind.name }, { $setOnInsert: { version: from } }, { upsert: true })
   const isFree = { $or: [{ migratingUntil: { $exists: false } }, { migratingUntil: { $lt: new Date() } }] }
   const taken = await versions.findOneAndUpdate({ _id: kind.name, version: from, ...isFree }, { $set: { migratingUntil: until() } })
-  if (!taken) throw new Unfit([`another process brings the documents of the kind ${kind.name} to version ${versionOf(kind)}`])
-  log.warn({ kind: kind.name, from, to: versionOf(kind) }, 'documents are brought to the version of this program')
+  if (!taken) throw new Unfit([`another process is migrating the documents of the kind ${kind.name} to version ${versionOf(kind)}`])
+  log.warn({ kind: kind.name, from, to: versionOf(kind) }, 'migrating the documents to the version of this program')
   const documents = db.collection<AnyDocument>(kind.name)
   for (let after = ''; ; ) {
     const page = (await documents

@@ -94,7 +94,7 @@ export function makeFolderOf(file: string): void {
   try {
     mkdirSync(dirname(file), { recursive: true })
   } catch (error) {
-    throw new Unfit([`the folder of ${file} cannot be made: ${(error as Error).message}`], { cause: error })
+    throw new Unfit([`the folder of ${file} cannot be created: ${(error as Error).message}`], { cause: error })
   }
 }
 

@@ -72,7 +72,7 @@ export function startThread(
   }
   const { log, path, what } = file
   const onExit = (error: unknown) =>
-    log.error({ err: error, file: path, script: script.pathname }, 'a thread of a SQLite file ended: restart')
+    log.error({ err: error, file: path, script: script.pathname }, 'a thread of a SQLite file has ended: restart the service')
   return new WorkerClient(script, what, { file: path }, { reviveError, onExit })
 }
 

@@ -102,7 +102,7 @@ export function passWarnings(warnings: readonly SharedV4Warning[], call: ChatCal
 
 /** Refuses fields whose absence would change the answer. */
 function refuseOthers({ n, modalities, function_call: functionCall }: ProtocolObject): void {
-  if (!isAbsent(n) && n !== 1) refuse('unsupported_value', 'n', 'This model gives one choice a request.')
+  if (!isAbsent(n) && n !== 1) refuse('unsupported_value', 'n', 'This model gives only one choice for each request.')
   if (Array.isArray(modalities) && modalities.some((modality) => modality !== 'text'))
     refuse('unsupported_value', 'modalities', 'This model answers with text only.')
   if (!isAbsent(functionCall))

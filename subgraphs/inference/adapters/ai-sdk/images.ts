@@ -27,6 +27,6 @@ export function imageOf(
   }
   if (!vendor.fetchesImages) refuse('unsupported_value', param, 'This model takes images as data: URIs, not from an address.')
   const url = URL.parse(image.url)
-  if (!url) return refuse('invalid_request', param, `'${param}' is no address.`)
+  if (!url) return refuse('invalid_request', param, `'${param}' is not an address.`)
   return { type: 'file', mediaType: 'image/*', data: { type: 'url', url }, ...options }
 }

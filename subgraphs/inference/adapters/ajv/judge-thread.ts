@@ -74,7 +74,7 @@ export class JudgeThread implements AsyncDisposable {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     const { cpuMs, heapMb } = this.#limits
     const until = performance.now() + wallMs
-    const tooLong = () => new SchemaFailure(`Judging by it takes longer than ${cpuMs} ms.`)
+    const tooLong = () => new SchemaFailure(`Checking a value against it takes longer than ${cpuMs} ms.`)
     const look = async () => {
       if (performance.now() >= until) return reject(tooLong())
       if (!before) return
@@ -84,7 +84,11 @@ export class JudgeThread implements AsyncDisposable {
     // A thread that has just ended cannot be measured. Its events say why it ended.
     const timer = setInterval(() => look().catch(() => undefined), before ? Math.min(cpuMs, wallMs) / 4 : wallMs)
     const onError = (error: NodeJS.ErrnoException) =>
-      reject(error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? new SchemaFailure(`Judging by it takes more than ${heapMb} MB of memory.`) : error)
+      reject(
+        error.code === 'ERR_WORKER_OUT_OF_MEMORY'
+          ? new SchemaFailure(`Checking a value against it takes more than ${heapMb} MB of memory.`)
+          : error,
+      )
     const onExit = () => reject(new Error('the thread has ended'))
     this.#worker.once('message', resolve).once('error', onError).once('exit', onExit)
     return promise.finally(() => {

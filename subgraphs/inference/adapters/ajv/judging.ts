@@ -29,7 +29,7 @@ export function answerTo({ schema, value }: Question): Answer {
   try {
     isValid = compiled.get(schema) ?? compile(JSON.parse(schema))
   } catch (error) {
-    return { failure: `It is no JSON Schema (2020-12) that can be judged by here: ${(error as Error).message}.` }
+    return { failure: `It is not a JSON Schema (2020-12) that this service supports: ${(error as Error).message}.` }
   }
   compiled.set(schema, isValid)
   try {
@@ -37,7 +37,7 @@ export function answerTo({ schema, value }: Question): Answer {
   } catch (error) {
     // A schema that refers to itself without end, or a value nested a hundred thousand levels deep. Both overflow the
     // stack.
-    return { failure: `The value cannot be judged by it: ${(error as Error).message}.` }
+    return { failure: `The value cannot be checked against it: ${(error as Error).message}.` }
   }
   return {
     faults: isValid.errors!.slice(0, MAX_FAULTS).map(({ keyword, params, instancePath, message, parentSchema }) => ({
@@ -67,5 +67,8 @@ function compile(schema: object): ValidateFunction {
     addUsedSchema: false,
     code: { regExp: Object.assign((source: string) => new LinearPattern(source), { code: 'linear' }) },
   } as const
-  return new Ajv2020(options).compile(schema)
+  const isValid = new Ajv2020(options).compile(schema)
+  // Ajv's own keyword: the function would give a promise, which holds for every value, and whose rejection ends the thread.
+  if ('$async' in isValid) throw new Error('there is no keyword "$async"')
+  return isValid
 }

@@ -84,7 +84,7 @@ export class EngineErrors {
       })
     }
     if (status === 429)
-      return new KisError('rate_limit_exceeded', `${this.#engine} takes no more requests at the moment.`, { retryAfterMs, vendorCode })
+      return new KisError('rate_limit_exceeded', `${this.#engine} accepts no more requests at the moment.`, { retryAfterMs, vendorCode })
     if (status === 408 || status === 504)
       return new EngineFailure('engine_timeout', `${this.#engine} did not finish in time.`, {
         retryAfterMs,
@@ -140,11 +140,11 @@ export class EngineErrors {
 
   /** For a compressed answer, although we ask for none. Decompressed, it could have any size. */
   packed(): KisError {
-    return this.invalidAnswer('gave an answer that is packed')
+    return this.invalidAnswer('gave an answer that is compressed')
   }
 
   busy(): KisError {
-    return new KisError('engine_unavailable', `${this.#engine} has too many calls at once.`, { retryAfterMs: 1_000 })
+    return new KisError('engine_unavailable', `${this.#engine} has too many concurrent calls.`, { retryAfterMs: 1_000 })
   }
 
   /** For a failure of the connection. `answering`: the answer had begun. */

@@ -3,7 +3,7 @@ import type { Log } from '../../../common/process/log.ts'
 import type { OperatorFault } from '../../domain/engines/engine-failure.ts'
 import type { OnOperatorFault } from './engine-errors.ts'
 
-/** Often enough for whoever watches the log, without flooding it when every call fails. */
+/** Often enough to be noticed in the log, without flooding it when every call fails. */
 const REPEAT_MS = 600_000
 
 /** Operators search for these texts, so do not change them. */

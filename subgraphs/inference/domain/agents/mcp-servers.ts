@@ -78,9 +78,9 @@ function headersAt(value: unknown, param: string): Headers {
   const entries = Object.entries(objectAt(value, param))
   if (entries.length > MAX_HEADERS) refuse('array_above_max_length', param, `A server has at most ${MAX_HEADERS} headers.`)
   for (const [name, text] of entries) {
-    if (!HEADER_NAME.test(name))
-      refuse('invalid_request', param, 'The name of a header has 1 to 64 letters, digits and signs, as HTTP has it.')
-    if (OWN_HEADER.test(name)) refuse('unsupported_value', `${param}.${name}`, `The header \`${name}\` is the protocol's own.`)
+    if (!HEADER_NAME.test(name)) refuse('invalid_request', param, 'The name of a header has 1 to 64 of the characters that HTTP allows.')
+    if (OWN_HEADER.test(name))
+      refuse('unsupported_value', `${param}.${name}`, `The header \`${name}\` belongs to the protocol. Leave it out.`)
     checkLength(textAt(text, `${param}.${name}`), `${param}.${name}`, MAX_HEADER_VALUE)
     if (!HEADER_VALUE.test(text as string))
       refuse('unsupported_value', `${param}.${name}`, 'The value of a header is visible ASCII, with spaces inside it only.')

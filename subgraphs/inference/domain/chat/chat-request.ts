@@ -147,11 +147,7 @@ function checkPriced({ service_tier, modalities, audio, web_search_options }: Pr
   }
   if (!isAbsent(audio)) refuse('unsupported_value', 'audio', 'Answers are text; spoken ones are not offered.')
   if (!isAbsent(web_search_options)) {
-    refuse(
-      'unsupported_value',
-      'web_search_options',
-      "Searches of the web by the vendor are not offered; give the model a tool for it in 'tools'.",
-    )
+    refuse('unsupported_value', 'web_search_options', "Web search by the vendor is not offered. Give the model a tool for it in 'tools'.")
   }
 }
 

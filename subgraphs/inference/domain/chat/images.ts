@@ -85,7 +85,7 @@ function bytesOf(uri: string, param: string): Buffer {
   // URLs, which vendors do not.
   const isWhole =
     base64.length % 4 === 0 && bytes.length === Buffer.byteLength(base64, 'base64') && !base64.includes('-') && !base64.includes('_')
-  if (!isWhole) refuse('invalid_request', param, 'The image is no well-formed base64.')
+  if (!isWhole) refuse('invalid_request', param, 'The image is not well-formed base64.')
   return bytes
 }
 
@@ -97,7 +97,7 @@ export function splitDataUri(uri: string, param: string): { readonly type: strin
   const comma = uri.slice(0, MAX_HEAD_LENGTH).indexOf(',')
   const [type = '', ...parameters] = uri.slice('data:'.length, Math.max(comma, 0)).toLowerCase().split(';')
   if (comma < 0 || parameters.at(-1) !== 'base64')
-    return refuse('invalid_request', param, "The image is no data: URI such as 'data:image/png;base64,…'.")
+    return refuse('invalid_request', param, "The image is not a data: URI such as 'data:image/png;base64,…'.")
   return { type, base64: uri.slice(comma + 1) }
 }
 
@@ -154,7 +154,7 @@ export function dataUriOf(type: ImageType, bytes: Buffer): string {
 }
 
 function refuseType(param: string): never {
-  return refuse('unsupported_file_type', param, 'The image is not one in png, jpeg, gif or webp.')
+  return refuse('unsupported_file_type', param, 'The image is not a png, jpeg, gif or webp.')
 }
 
 export function refuseSize(param: string): never {

@@ -94,7 +94,7 @@ class StrictSchema {
       this.check(each, `${param}.properties.${shortened(name)}`, levels, depth + 1)
     }
     for (const name of names)
-      refuse('invalid_request', `${param}.required`, `'${param}.required' names '${shortened(String(name))}', which is no property.`)
+      refuse('invalid_request', `${param}.required`, `'${param}.required' names '${shortened(String(name))}', which is not a property.`)
   }
 
   #checkValues({ enum: values, const: constant }: Schema, param: string): void {

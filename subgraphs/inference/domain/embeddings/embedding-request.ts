@@ -58,7 +58,7 @@ export function checkTokensOfEach(counts: readonly number[], areExact: boolean, 
   refuse(
     'context_length_exceeded',
     paramOf(tooLong),
-    `The model \`${model.id}\` takes ${model.maxTextTokens} tokens a text; this one has ${has}.`,
+    `The model \`${model.id}\` takes ${model.maxTextTokens} tokens for each text; this one has ${has}.`,
   )
 }
 

@@ -58,7 +58,7 @@ function checkNode(definition: WorkflowDefinition, byId: ReadonlyMap<string, Wor
     const other = byId.get(nodeId)
     if (!other) throw new Misplaced(at, `There is no node \`${nodeId}\`.`)
     if (chosen === null) continue
-    if (other.type !== 'branch') throw new Misplaced(at, `The node \`${nodeId}\` is no branch and has no cases.`)
+    if (other.type !== 'branch') throw new Misplaced(at, `The node \`${nodeId}\` is not a branch, so it has no cases.`)
     if (!casesOf(other).includes(chosen)) throw new Misplaced(at, `The branch \`${nodeId}\` has no case \`${chosen}\`.`)
   }
   for (const placed of templatesOf(node, path)) checkPaths(definition, byId, placed, false)
@@ -76,7 +76,7 @@ function checkPaths(
   isOfItem: boolean,
 ): void {
   for (const { root, steps } of pathsOf(expression)) {
-    if ((root === 'item' || root === 'index') && !isOfItem) throw new Misplaced(path, `\`${root}\` is known in the node of a map only.`)
+    if ((root === 'item' || root === 'index') && !isOfItem) throw new Misplaced(path, `\`${root}\` is only known in the node of a map.`)
     if (root === 'inputs') checkInput(inputs, steps, path)
     if (root !== 'nodes') continue
     const node = byId.get(nameOf(steps[0]))

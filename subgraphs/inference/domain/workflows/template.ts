@@ -61,7 +61,7 @@ export function* expressionsOf(template: unknown, path: string, depth = 0): Gene
     else if (typeof template === 'string')
       for (const part of partsOf(template)) if (typeof part !== 'string') yield { expression: part, path }
   } catch (error) {
-    if (error instanceof SyntaxError) throw new Misplaced(path, `This is no expression: ${error.message}.`)
+    if (error instanceof SyntaxError) throw new Misplaced(path, `This is not an expression: ${error.message}.`)
     throw error
   }
   if (reference !== null || typeof template !== 'object' || template === null) return

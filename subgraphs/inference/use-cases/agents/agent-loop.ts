@@ -17,7 +17,7 @@ import type { Model } from '../../domain/catalog.ts'
 import type { ToolCall } from '../../domain/chat/chat-answer.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { FoundPassages, Passage, PassageQuery } from '../../ports/knowledge.ts'
-import type { CallContext, Deps } from '../deps.ts'
+import type { CallContext, With } from '../deps.ts'
 import { type McpTools, type OutsideTool, openMcpTools } from './mcp-tools.ts'
 import type { ModelAnswer } from './model-step.ts'
 import { judgeAnswer, MAX_SCHEMA_TRIES, schemaFailed, schemaFaults, schemaOrder } from './schema-answers.ts'
@@ -60,12 +60,12 @@ export interface AskedStep {
 }
 
 /** An agent's run from its question to its answer: the model is asked again with what it searched for, until it answers or meets a cap. @throws {KisError} */
-export async function runAgentLoop(deps: Deps, input: LoopInput): Promise<RunOutcome> {
+export async function runAgentLoop(deps: With<'principals'>, input: LoopInput): Promise<RunOutcome> {
   return new AgentLoop(deps, input).run()
 }
 
 class AgentLoop {
-  readonly #deps: Deps
+  readonly #deps: With<'principals'>
   readonly #input: LoopInput
   readonly #calls: LoopCalls
   readonly #shown = new ShownPassages()
@@ -78,7 +78,7 @@ class AgentLoop {
   #searches = 0
   #outsideCalls = 0
 
-  constructor(deps: Deps, input: LoopInput) {
+  constructor(deps: With<'principals'>, input: LoopInput) {
     this.#deps = deps
     this.#input = input
     this.#messages = [...input.messages]

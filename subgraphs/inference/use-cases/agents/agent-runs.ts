@@ -7,7 +7,7 @@ import type { RunEvent } from '../../domain/agents/run.ts'
 import { checkMessages } from '../../domain/chat/chat-messages.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { byRulesInForce } from '../calls/principals.ts'
-import type { AskContext, Deps } from '../deps.ts'
+import type { AskContext, RunDeps } from '../deps.ts'
 import { forgetDeletedAgents } from '../forget.ts'
 import type { RunKind } from '../runs/run-kind.ts'
 import type { RunLog } from '../runs/run-log.ts'
@@ -49,11 +49,11 @@ export interface RunInput {
 
 /** Runs of agents. */
 export class AgentRuns extends Runs<RunRecord, RunEvent> {
-  readonly #deps: Deps
+  readonly #deps: RunDeps
   /** What runs that begin here are given, until they are worked on. */
   readonly #given: Map<string, GivenToRun>
 
-  constructor(deps: Deps, options: RunsOptions) {
+  constructor(deps: RunDeps, options: RunsOptions) {
     const given = new Map<string, GivenToRun>()
     super(deps, agentKind(deps, given), options)
     this.#deps = deps
@@ -105,7 +105,7 @@ export class AgentRuns extends Runs<RunRecord, RunEvent> {
   }
 }
 
-function agentKind(deps: Deps, given: ReadonlyMap<string, GivenToRun>): RunKind<RunRecord, RunEvent> {
+function agentKind(deps: RunDeps, given: ReadonlyMap<string, GivenToRun>): RunKind<RunRecord, RunEvent> {
   return {
     noun: 'agent',
     table: 'runs',

@@ -1,6 +1,6 @@
 import { isAbort, KisError } from '../../../common/errors.ts'
 import type { RunError, RunEvent, RunOutcome, RunStep } from '../../domain/agents/run.ts'
-import type { Deps } from '../deps.ts'
+import type { KeyedDeps } from '../deps.ts'
 import { endOf } from '../runs/run-ends.ts'
 import type { AtEnd, EndFields, RunEnd, RunUnderWay, RunWork } from '../runs/run-kind.ts'
 import { type RunLog, toJson } from '../runs/run-log.ts'
@@ -15,14 +15,14 @@ import { addToThread } from './threads.ts'
 
 /** The work on one run of an agent in one process. */
 export class AgentWork implements RunWork<RunEvent> {
-  readonly #deps: Deps
+  readonly #deps: KeyedDeps
   readonly #run: RunRecord
   readonly #log: RunLog<RunEvent>
   #given: GivenToRun | null
   #telling: RunTelling | undefined
 
   /** `given`: null where another process has begun the run. */
-  constructor(deps: Deps, run: RunRecord, log: RunLog<RunEvent>, given: GivenToRun | null) {
+  constructor(deps: KeyedDeps, run: RunRecord, log: RunLog<RunEvent>, given: GivenToRun | null) {
     this.#deps = deps
     this.#run = run
     this.#log = log

@@ -1,6 +1,6 @@
 import { tell } from '../../../common/events/event-log.ts'
 import type { RunEvent } from '../../domain/agents/run.ts'
-import type { Deps } from '../deps.ts'
+import type { RunDeps } from '../deps.ts'
 import { endOf } from '../runs/run-ends.ts'
 import { RunLog, toJson } from '../runs/run-log.ts'
 import { stepsTold } from './agent-work.ts'
@@ -8,7 +8,7 @@ import { stepsTold } from './agent-work.ts'
 const MAX_SWEPT = 100
 
 /** Ends runs that an earlier version has left: it kept nothing that another process could go on with. */
-export async function endRunsOfEarlierVersions(deps: Pick<Deps, 'collections' | 'clock' | 'runEnds'>): Promise<void> {
+export async function endRunsOfEarlierVersions(deps: Pick<RunDeps, 'collections' | 'clock' | 'runEnds'>): Promise<void> {
   const { runs } = deps.collections
   const now = deps.clock.now()
   const left = await runs.find({ leaseUntil: { $lt: now } }, { sort: { leaseUntil: 1 }, limit: MAX_SWEPT })

@@ -5,7 +5,7 @@ import type { Quantities } from '../../ports/billing.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { ChatCompletion } from '../calls/create-chat-completion.ts'
 import { type ChatEvent, streamChatCompletion } from '../calls/stream-chat-completion.ts'
-import type { AskContext, CallRecord, Deps } from '../deps.ts'
+import type { AskContext, CallDeps, CallRecord } from '../deps.ts'
 
 /** What a model said in one step. */
 export interface ModelAnswer {
@@ -22,7 +22,12 @@ export interface ModelAnswer {
 }
 
 /** Calls the model once; `onText` receives its text as it comes. The context's record keeps the whole answer. @throws {KisError} */
-export async function askModel(deps: Deps, ask: AskContext, request: ProtocolObject, onText: (text: string) => void): Promise<ModelAnswer> {
+export async function askModel(
+  deps: CallDeps,
+  ask: AskContext,
+  request: ProtocolObject,
+  onText: (text: string) => void,
+): Promise<ModelAnswer> {
   const answer = new Answer()
   const asking = ask.record ? { ...ask, record: new AnswerRecord(ask.record, answer) } : ask
   for await (const { chunks, usage, cost, modelId } of streamChatCompletion(deps, asking, request)) {

@@ -1,6 +1,6 @@
 import { type AgentDefinition, readDefinition, storedDefinition } from '../../domain/agents/definition.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import type { Deps } from '../deps.ts'
+import type { Ports } from '../deps.ts'
 import type { RunGivenRecord } from '../tables.ts'
 
 /** UTF-16 characters of one piece: at most 12 MB of UTF-8, below the 16 MB of a document of the store. */
@@ -21,7 +21,7 @@ export interface GivenToRun {
 }
 
 export async function keepGiven(
-  { collections, clock }: Pick<Deps, 'collections' | 'clock'>,
+  { collections, clock }: Pick<Ports, 'collections' | 'clock'>,
   runId: string,
   given: GivenToRun,
 ): Promise<void> {
@@ -36,7 +36,7 @@ export async function keepGiven(
 }
 
 /** Null: the run has ended, and what it was given is forgotten. */
-export async function readGiven({ collections }: Pick<Deps, 'collections'>, runId: string): Promise<GivenToRun | null> {
+export async function readGiven({ collections }: Pick<Ports, 'collections'>, runId: string): Promise<GivenToRun | null> {
   const pieces = await collections.runGiven.find({ runId }, { sort: { piece: 1 }, limit: MAX_PIECES })
   if (pieces.length === 0) return null
   const given = JSON.parse(pieces.map(({ text }) => text).join(''))
@@ -44,11 +44,11 @@ export async function readGiven({ collections }: Pick<Deps, 'collections'>, runI
 }
 
 /** Repeatable. */
-export async function forgetGiven({ collections }: Pick<Deps, 'collections'>, runId: string): Promise<void> {
+export async function forgetGiven({ collections }: Pick<Ports, 'collections'>, runId: string): Promise<void> {
   await collections.runGiven.deleteMany({ runId })
 }
 
 /** Of runs that were never begun, at most 1,000 a call. */
-export async function removeExpiredGiven({ collections, clock }: Pick<Deps, 'collections' | 'clock'>): Promise<void> {
+export async function removeExpiredGiven({ collections, clock }: Pick<Ports, 'collections' | 'clock'>): Promise<void> {
   await collections.runGiven.deleteMany({ expiresAt: { $lt: clock.now() } })
 }

@@ -1,7 +1,7 @@
 import { NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import type { AskContext, Deps } from '../deps.ts'
+import type { AskContext, Ports } from '../deps.ts'
 import type { RunRecord, ThreadRecord } from '../tables.ts'
 
 /** A thread keeps its last messages, and no more text than this; the oldest go first. */
@@ -17,7 +17,12 @@ interface Thread {
 }
 
 /** @throws {NotFound} also for another organization's, and for another agent's. */
-export async function readThread({ collections }: Deps, { organizationId }: Principal, threadId: string, agentId: string): Promise<Thread> {
+export async function readThread(
+  { collections }: Ports,
+  { organizationId }: Principal,
+  threadId: string,
+  agentId: string,
+): Promise<Thread> {
   const thread = await collections.threads.findOne({ _id: threadId, organizationId })
   if (thread?.agentId !== agentId) throw new NotFound('thread', threadId, 'input.threadId')
   return { messages: JSON.parse(thread.messages) }
@@ -28,7 +33,7 @@ export async function readThread({ collections }: Deps, { organizationId }: Prin
  * not there was deleted, and stays so.
  */
 export async function addToThread(
-  { collections, clock }: Pick<Deps, 'collections' | 'clock'>,
+  { collections, clock }: Pick<Ports, 'collections' | 'clock'>,
   { _id: runId, threadId, organizationId, agentId, input }: RunRecord,
   beginsThread: boolean,
   answered: string,
@@ -57,13 +62,13 @@ export async function addToThread(
 }
 
 /** Its runs stay; those under way do not make it again. @throws {NotFound} */
-export async function deleteThread({ collections }: Pick<Deps, 'collections'>, { caller }: AskContext, id: string): Promise<void> {
+export async function deleteThread({ collections }: Pick<Ports, 'collections'>, { caller }: AskContext, id: string): Promise<void> {
   const { organizationId } = requireScope(caller, 'agents')
   if (!(await collections.threads.findOneAndDelete({ _id: id, organizationId }))) throw new NotFound('thread', id, 'id')
 }
 
 /** Forgets threads whose time is over, at most 1,000 a call. */
-export async function removeExpiredThreads({ collections, clock }: Pick<Deps, 'collections' | 'clock'>): Promise<void> {
+export async function removeExpiredThreads({ collections, clock }: Pick<Ports, 'collections' | 'clock'>): Promise<void> {
   await collections.threads.deleteMany({ expiresAt: { $lt: clock.now() } })
 }
 

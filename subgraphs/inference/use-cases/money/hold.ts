@@ -5,7 +5,7 @@ import type { Model } from '../../domain/catalog.ts'
 import { quantitiesOf, type Usage } from '../../domain/tokens/usage.ts'
 import type { BillingContext, HoldRequest, Quantities } from '../../ports/billing.ts'
 import { withDeadline } from '../deadline.ts'
-import type { CallContext, Deps } from '../deps.ts'
+import type { CallContext, HoldDeps, Ports } from '../deps.ts'
 
 /** Placing and dispatching are one write of the store each. */
 const OPEN_TIMEOUT_MS = 10_000
@@ -49,7 +49,11 @@ export interface OpenHold {
  * Reserves a call's worst case, in the wallet or in what its run may still spend. Once it resolves, an engine may be called and `resolve` must be.
  * @throws {KisError} nothing stays held: what may have been placed is voided.
  */
-export function openHold(deps: Deps, context: CallContext, { operation, model, ceiling, atLeast, goesOn }: HoldTerms): Promise<OpenHold> {
+export function openHold(
+  deps: HoldDeps,
+  context: CallContext,
+  { operation, model, ceiling, atLeast, goesOn }: HoldTerms,
+): Promise<OpenHold> {
   const { billing, holder } = deps
   const terms = { operation, modelId: model.id, rateCard: model.rateCard, ceiling, ttlSeconds: HOLD_TTL_SECONDS }
   return open(deps, context, atLeast, async (id, opening, placed) => {
@@ -61,7 +65,7 @@ export function openHold(deps: Deps, context: CallContext, { operation, model, c
 }
 
 /** Has billing say that an engine may be called, at once. @throws {StalePrincipal} not by these rules. @throws {KisError} */
-export async function letBegin({ billing }: Pick<Deps, 'billing'>, id: string, used: Quantities, context: BillingContext): Promise<void> {
+export async function letBegin({ billing }: Pick<Ports, 'billing'>, id: string, used: Quantities, context: BillingContext): Promise<void> {
   for (;;) {
     const askedAt = performance.now()
     await billing.dispatchHold(id, used, context)
@@ -83,7 +87,7 @@ export interface OpenRunHold {
 }
 
 /** Reserves the most that a run may spend, in nano-USD. Another process goes on with it when this one is gone. @throws as `openHold`. */
-export async function openRunHold(deps: Deps, context: CallContext, amount: bigint): Promise<OpenRunHold> {
+export async function openRunHold(deps: HoldDeps, context: CallContext, amount: bigint): Promise<OpenRunHold> {
   const hold = await open(deps, context, NOTHING, async (id, opening, placed) => {
     await deps.billing.placeRunHold({ id, amount, ttlSeconds: HOLD_TTL_SECONDS, holder: null }, opening)
     placed()
@@ -92,7 +96,7 @@ export async function openRunHold(deps: Deps, context: CallContext, amount: bigi
 }
 
 /** Goes on with the hold of a run whose process is gone. Null: it has expired, or was never placed. @throws {KisError} billing did not say. */
-export async function adoptRunHold(deps: Deps, context: CallContext, id: string, amount: bigint): Promise<OpenRunHold | null> {
+export async function adoptRunHold(deps: HoldDeps, context: CallContext, id: string, amount: bigint): Promise<OpenRunHold | null> {
   try {
     await withDeadline(
       OPEN_TIMEOUT_MS,
@@ -107,7 +111,7 @@ export async function adoptRunHold(deps: Deps, context: CallContext, id: string,
   return runHoldOf(deps, context, holdOf(deps, context, id, NOTHING), amount)
 }
 
-function runHoldOf(deps: Deps, context: CallContext, { id, leave }: OpenHold, amount: bigint): OpenRunHold {
+function runHoldOf(deps: HoldDeps, context: CallContext, { id, leave }: OpenHold, amount: bigint): OpenRunHold {
   const end = async () => {
     leave()
     return amount - (await deps.background.track(lasting(context, (bill) => deps.billing.endRunHold(id, bill))))
@@ -120,7 +124,7 @@ function runHoldOf(deps: Deps, context: CallContext, { id, leave }: OpenHold, am
 }
 
 async function open(
-  deps: Deps,
+  deps: HoldDeps,
   context: CallContext,
   used: Quantities,
   place: (id: string, context: CallContext, placed: () => void) => Promise<void>,
@@ -159,7 +163,7 @@ async function open(
 }
 
 /** An open hold, dispatched where it is a call's, renewed until it is resolved or left; `used` is what the first renewal tells of it. */
-export function holdOf({ billing, background, log }: Deps, context: CallContext, id: string, used: Quantities): OpenHold {
+export function holdOf({ billing, background, log }: HoldDeps, context: CallContext, id: string, used: Quantities): OpenHold {
   let latest: Quantities | undefined
   let known = used
   let isTelling = false
@@ -208,7 +212,7 @@ export function holdOf({ billing, background, log }: Deps, context: CallContext,
 }
 
 /** Gives what was charged for what may have been placed. */
-function freeQuietly({ billing, background, log }: Deps, context: CallContext, id: string): Promise<bigint> {
+function freeQuietly({ billing, background, log }: HoldDeps, context: CallContext, id: string): Promise<bigint> {
   const freed = background.track(lasting(context, (bill) => billing.voidHold(id, bill)))
   const charged = freed.catch(neverPlaced)
   tellRecord(context, charged)

@@ -3,7 +3,7 @@ import { Followers } from '../../../common/events/followers.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
 import type { RunEvent, RunStatus } from '../../domain/agents/run.ts'
-import type { Deps } from '../deps.ts'
+import type { Ports } from '../deps.ts'
 import type { RunBase, RunEventRecord } from '../tables.ts'
 import { LeftToOthers } from './run-steps.ts'
 
@@ -31,12 +31,12 @@ export interface FollowedEvent<Event = RunEvent> {
 /** Events of runs of one kind: written by the process that runs them, followed by any. The last one is `done`. */
 export class RunLog<Event extends RunEventBase = RunEvent> {
   readonly #runs: 'runs' | 'workflowRuns'
-  readonly #deps: Pick<Deps, 'collections' | 'clock'>
+  readonly #deps: Pick<Ports, 'collections' | 'clock'>
   readonly #followers: Followers
   /** By API key. */
   readonly #followed = new Map<string, number>()
 
-  constructor(deps: Pick<Deps, 'collections' | 'clock'>, runs: 'runs' | 'workflowRuns') {
+  constructor(deps: Pick<Ports, 'collections' | 'clock'>, runs: 'runs' | 'workflowRuns') {
     this.#deps = deps
     this.#runs = runs
     this.#followers = new Followers(async (positions) => {
@@ -148,7 +148,7 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
 export class RunEventWriter<Event extends RunEventBase> {
   /** What was written before, by processes that had the run. */
   readonly before: readonly Event[]
-  readonly #deps: Pick<Deps, 'collections' | 'clock'>
+  readonly #deps: Pick<Ports, 'collections' | 'clock'>
   readonly #organizationId: string
   readonly #runId: string
   readonly #written: () => void
@@ -157,7 +157,7 @@ export class RunEventWriter<Event extends RunEventBase> {
   #writing: Promise<void> | undefined
 
   constructor(
-    deps: Pick<Deps, 'collections' | 'clock'>,
+    deps: Pick<Ports, 'collections' | 'clock'>,
     organizationId: string,
     runId: string,
     before: readonly Event[],

@@ -1,5 +1,5 @@
 import { KisError } from '../../../common/errors.ts'
-import type { CallContext, Deps } from '../deps.ts'
+import type { CallContext, KeyedDeps } from '../deps.ts'
 import { adoptRunHold, lasting, neverPlaced, type OpenRunHold, openRunHold } from '../money/hold.ts'
 import type { RunBase } from '../tables.ts'
 
@@ -9,7 +9,7 @@ const SETTLING_LOOK_MS = 100
 /** What the hold of a waiting run lasts beyond the run's time, so that the process that ends it finds it. */
 const LATE_HOLD_SECONDS = 60
 
-type MoneyDeps = Deps
+type MoneyDeps = KeyedDeps
 
 /** The hold that the process before had, or another of what the run may still cost. `write` keeps which one in the run's record. @throws {KisError} */
 export async function reserveAgain(

@@ -2,7 +2,7 @@ import type { ErrorCode } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
 import { countedUsage } from '../../domain/tokens/usage.ts'
 import type { FoundPassages, PassageQuery } from '../../ports/knowledge.ts'
-import type { CallContext, Deps } from '../deps.ts'
+import type { CallContext, KeyedDeps } from '../deps.ts'
 import { onceForStep } from '../idempotency/once-for-step.ts'
 
 /** Faults of an engine, which may pass. */
@@ -58,7 +58,7 @@ interface RunStepsOptions {
 
 /** The paid calls of one run, each made once whoever runs it. */
 export class RunSteps {
-  readonly #deps: Deps
+  readonly #deps: KeyedDeps
   readonly #runId: string
   readonly #context: CallContext
   /** By node, in nano-USD. */
@@ -75,7 +75,7 @@ export class RunSteps {
   /**
    * The context's signal ends the run's calls; aborted by `LeftToOthers`, they are free.
    */
-  constructor(deps: Deps, runId: string, context: CallContext, { waits, isAwaited, putOff, calling }: RunStepsOptions) {
+  constructor(deps: KeyedDeps, runId: string, context: CallContext, { waits, isAwaited, putOff, calling }: RunStepsOptions) {
     this.#waits = new Map(Object.entries(waits))
     this.#waitedFor = isAwaited ? LEFT : WAITED_FOR
     this.#passing = isAwaited ? [] : PASSING

@@ -3,7 +3,7 @@ import { KisError } from '../../../common/errors.ts'
 import { tell } from '../../../common/events/event-log.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import type { Update } from '../../../common/ports/document-store.ts'
-import type { CallContext, Deps } from '../deps.ts'
+import type { CallContext, RunDeps } from '../deps.ts'
 import type { OpenRunHold } from '../money/hold.ts'
 import type { RunBase } from '../tables.ts'
 import type { RunEnd, RunKind, RunWork } from './run-kind.ts'
@@ -36,14 +36,14 @@ interface Options {
 
 /** One run in the process that has leased it, from there to its end or until the process gives it back. */
 export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
-  readonly #deps: Deps
+  readonly #deps: RunDeps
   readonly #kind: RunKind<Run, Event>
   readonly #log: RunLog<Event>
   readonly #run: Run
   readonly #work: RunWork<Event>
   readonly #options: Options
 
-  constructor(deps: Deps, kind: RunKind<Run, Event>, log: RunLog<Event>, run: Run, options: Options) {
+  constructor(deps: RunDeps, kind: RunKind<Run, Event>, log: RunLog<Event>, run: Run, options: Options) {
     this.#deps = deps
     this.#kind = kind
     this.#log = log

@@ -8,7 +8,7 @@ import { FairPlaces } from '../../../common/process/fair-places.ts'
 import { randomHex } from '../../../common/process/ids.ts'
 import { keepWorking } from '../../../common/process/keep-working.ts'
 import { checkIdempotencyKey, requestDigest, sha256 } from '../../domain/idempotency-key.ts'
-import type { AskContext, CallContext, Deps } from '../deps.ts'
+import type { AskContext, CallContext, RunDeps } from '../deps.ts'
 import { reused } from '../idempotency/keyed-calls.ts'
 import { type OpenRunHold, openRunHold } from '../money/hold.ts'
 import type { RunBase } from '../tables.ts'
@@ -84,7 +84,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
   readonly log: RunLog<Event>
   /** Resolves when runs can begin: the store is open, and leases of processes that are gone are released. Never rejects. */
   readonly ready: Promise<void>
-  readonly #deps: Deps
+  readonly #deps: RunDeps
   readonly #kind: RunKind<Run, Event>
   readonly #suspects: Suspects
   readonly #running = new Map<string, Running>()
@@ -97,7 +97,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
   /** Undefined while the store has not opened: a stop does not wait for that. */
   #background: Promise<unknown> | undefined
 
-  constructor(deps: Deps, kind: RunKind<Run, Event>, { opened, isExclusive, suspects }: RunsOptions) {
+  constructor(deps: RunDeps, kind: RunKind<Run, Event>, { opened, isExclusive, suspects }: RunsOptions) {
     this.#deps = deps
     this.#kind = kind
     this.#suspects = suspects

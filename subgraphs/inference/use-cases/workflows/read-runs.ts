@@ -1,14 +1,15 @@
+import type { AnswerBudget } from '../../../common/documents/answer-budget.ts'
 import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
-import type { AskContext, Deps } from '../deps.ts'
+import type { AskContext, Ports } from '../deps.ts'
 import type { WorkflowRecord, WorkflowRunRecord } from '../tables.ts'
 
 const RUN_ID = /^wfr_/
 
 /** A run of the caller's organization; null when there is none. */
 export async function findWorkflowRun(
-  { collections }: Pick<Deps, 'collections'>,
+  { collections }: Pick<Ports, 'collections'>,
   { caller }: AskContext,
   id: string,
 ): Promise<WorkflowRunRecord | null> {
@@ -18,9 +19,10 @@ export async function findWorkflowRun(
 
 /** The runs of a workflow that the caller has been given. */
 export async function listWorkflowRuns(
-  { collections }: Pick<Deps, 'collections'>,
+  { collections }: Pick<Ports, 'collections'>,
   { _id, organizationId }: Pick<WorkflowRecord, '_id' | 'organizationId'>,
   page: OrderedPage,
+  budget: AnswerBudget,
 ): Promise<Connection<WorkflowRunRecord>> {
-  return listById(collections.workflowRuns, { organizationId, workflowId: _id }, page, RUN_ID)
+  return listById(collections.workflowRuns, { organizationId, workflowId: _id }, page, RUN_ID, budget)
 }

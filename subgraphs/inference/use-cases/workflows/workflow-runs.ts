@@ -6,7 +6,7 @@ import type { NodeRun, WorkflowEvent } from '../../domain/workflows/run.ts'
 import { getAgent, modelOf } from '../agents/agents.ts'
 import { checkBySchema } from '../agents/schema-answers.ts'
 import { byRulesInForce } from '../calls/principals.ts'
-import type { AskContext, Deps } from '../deps.ts'
+import type { AskContext, RunDeps } from '../deps.ts'
 import { forgetDeletedWorkflows } from '../forget.ts'
 import type { RunKind } from '../runs/run-kind.ts'
 import { type Begun, keyedAs, Runs, type RunsOptions } from '../runs/runs.ts'
@@ -37,11 +37,11 @@ export interface WorkflowRunInput {
 
 /** Runs of workflows. */
 export class WorkflowRuns extends Runs<WorkflowRunRecord, WorkflowEvent> {
-  readonly #deps: Deps
+  readonly #deps: RunDeps
   /** Starts under way that are not counted yet, by organization. */
   readonly #starting = new Map<string, number>()
 
-  constructor(deps: Deps, options: RunsOptions) {
+  constructor(deps: RunDeps, options: RunsOptions) {
     super(deps, workflowKind(deps), options)
     this.#deps = deps
   }
@@ -114,7 +114,7 @@ export class WorkflowRuns extends Runs<WorkflowRunRecord, WorkflowEvent> {
   }
 }
 
-function workflowKind(deps: Deps): RunKind<WorkflowRunRecord, WorkflowEvent> {
+function workflowKind(deps: RunDeps): RunKind<WorkflowRunRecord, WorkflowEvent> {
   return {
     noun: 'workflow',
     table: 'workflowRuns',
@@ -141,7 +141,11 @@ function inputsOf(value: unknown): string {
 }
 
 /** The models are those that the caller may use, and the agents there, each with its version. */
-async function pinnedAgents(deps: Deps, caller: Principal, definition: WorkflowDefinition): Promise<Readonly<Record<string, PinnedAgent>>> {
+async function pinnedAgents(
+  deps: RunDeps,
+  caller: Principal,
+  definition: WorkflowDefinition,
+): Promise<Readonly<Record<string, PinnedAgent>>> {
   const pinned: Record<string, PinnedAgent> = {}
   for (const { task } of tasksOf(definition)) {
     if (task.type === 'chat') modelOf(deps, { caller }, task.model, 'input.workflowId')

@@ -1,6 +1,6 @@
 import { NotFound } from '../../../common/errors.ts'
 import type { WorkflowError, WorkflowEvent } from '../../domain/workflows/run.ts'
-import type { Deps } from '../deps.ts'
+import type { KeyedDeps } from '../deps.ts'
 import { workflowEndOf } from '../runs/run-ends.ts'
 import type { AtEnd, EndFields, RunEnd, RunUnderWay, RunWork } from '../runs/run-kind.ts'
 import type { WorkflowRunRecord } from '../tables.ts'
@@ -10,10 +10,10 @@ import { workflowVersionOf } from './workflows.ts'
 
 /** The work on one run of a workflow in one process. */
 export class WorkflowWork implements RunWork<WorkflowEvent> {
-  readonly #deps: Deps
+  readonly #deps: KeyedDeps
   readonly #record: WorkflowRunRecord
 
-  constructor(deps: Deps, record: WorkflowRunRecord) {
+  constructor(deps: KeyedDeps, record: WorkflowRunRecord) {
     this.#deps = deps
     this.#record = record
   }

@@ -89,7 +89,7 @@ export async function openElasticsearchChunkIndex(options: ElasticsearchOptions)
 async function make(client: Client, request: estypes.IndicesCreateRequest, name = request.index): Promise<void> {
   if (await answerOf(client.indices.exists({ index: name }))) return
   await answerOf(client.indices.create(request, { ignore: [400] }))
-  if (!(await answerOf(client.indices.exists({ index: name })))) throw failureOf(400, `index ${request.index} cannot be made`)
+  if (!(await answerOf(client.indices.exists({ index: name })))) throw failureOf(400, `index ${request.index} cannot be created`)
 }
 
 /** Updates indices of earlier layouts to what is written now. */
@@ -146,7 +146,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     await answerOf(created)
     const found = await this.#collection(collectionId)
     if (found?.organization_id === organizationId && found.dimensions === dimensions) return
-    throw new KisError('invalid_request', `Collection ${collectionId} is there with ${found?.dimensions} dimensions.`)
+    throw new KisError('invalid_request', `Collection ${collectionId} exists with ${found?.dimensions} dimensions.`)
   }
 
   async dropCollection(collectionId: string): Promise<void> {

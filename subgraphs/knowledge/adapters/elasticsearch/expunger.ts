@@ -68,8 +68,7 @@ export class Expunger implements Disposable {
       )
     } catch (error) {
       this.#isWanted = true
-      if (!this.#closing.signal.aborted)
-        this.#log.warn({ error: described(error) }, 'what was deleted is still in segments of Elasticsearch')
+      if (!this.#closing.signal.aborted) this.#log.warn({ error: described(error) }, 'deleted data is still in segments of Elasticsearch')
     }
     this.#isRunning = false
     this.#notBefore = performance.now() + this.#times.everyMs

@@ -239,7 +239,7 @@ async function everyIndex({ client, names }: Pick<Parts, 'client' | 'names'>) {
 /** Applies all actions, or none if the aliases have changed: then another rebuild was here. */
 async function move(client: Client, actions: estypes.IndicesUpdateAliasesAction[]): Promise<void> {
   const { acknowledged } = await answerOf(client.indices.updateAliases({ actions }, { ignore: [404] }))
-  if (acknowledged === false) throw failureOf(503, 'not every node knows yet of an alias that was moved')
+  if (acknowledged === false) throw failureOf(503, 'not every node knows the moved alias yet')
 }
 
 function pageAfter(after: Key | null, size: number, filter: estypes.QueryDslQueryContainer[] = []) {

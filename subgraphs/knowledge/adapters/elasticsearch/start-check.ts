@@ -53,7 +53,7 @@ async function wrongMappings(client: Client, names: IndexNames): Promise<readonl
   try {
     const indices = await client.indices.getMapping({ index: [...names.patterns], ignore_unavailable: true })
     return Object.entries(indices).flatMap(([index, { mappings }]) => {
-      if (index === names.allChunks || names.isChunks(index)) return [`index ${index} is there where an alias belongs`]
+      if (index === names.allChunks || names.isChunks(index)) return [`index ${index} exists where an alias belongs`]
       const parts = names.partsOf(index)
       const expected = index === names.collections ? COLLECTIONS_MAPPING : parts && chunksMapping(parts.dimensions)
       if (!expected) return []

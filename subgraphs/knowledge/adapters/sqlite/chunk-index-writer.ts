@@ -87,7 +87,7 @@ function createCollection(organizationId: string, collectionId: string, dimensio
   const found = findCollection(db, collectionId)
   if (found) {
     if (found.dimensions === dimensions && found.organizationId === organizationId) return
-    refuse('invalid_request', `Collection ${collectionId} is there with ${found.dimensions} dimensions.`)
+    refuse('invalid_request', `Collection ${collectionId} exists with ${found.dimensions} dimensions.`)
   }
   makeCollection(organizationId, collectionId, dimensions)
 }

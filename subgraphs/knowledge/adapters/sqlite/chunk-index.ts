@@ -222,7 +222,7 @@ class SqliteChunkIndex implements ChunkIndex {
     this.#file = new StoreFile({ path, what: WHAT, log })
     this.#opened = await opened({ ...this.#options, isLost: false }, this.#lock, this.#file)
     if (this.#opened instanceof Damaged) throw new ServiceUnavailable(WHAT, { cause: this.#opened })
-    log.warn({ file: path, aside }, 'an empty chunk index is in the place of one that could not be read')
+    log.warn({ file: path, aside }, 'an empty chunk index has replaced one that could not be read')
     return true
   }
 

@@ -92,7 +92,7 @@ class SqliteDocumentStore implements DocumentStore {
       checkSpec(spec)
       const ready = this.#parts.writer.call<void>('createCollection', [spec])
       // Users of the collection get the error. If nobody uses it yet, the error must not end the process.
-      ready.catch((error) => this.#parts.file.log.error({ err: error, collection: spec.name }, 'a collection could not be made'))
+      ready.catch((error) => this.#parts.file.log.error({ err: error, collection: spec.name }, 'a collection could not be created'))
       this.#made.push(ready)
       collection = new SqliteCollection(spec, this.#accessAfter(ready))
       this.#collections.set(spec.name, collection)

@@ -30,7 +30,7 @@ export function migrateFile(file: string, kinds: readonly Kind[], log: Log): voi
       const copy = copyBeside(database, file)
       log.warn(
         { file, copy, kinds: older.map(({ name }) => name) },
-        'the documents are brought to the version of this program; the copy is as they were',
+        'migrating the documents to the version of this program; the copy keeps them as they were',
       )
     }
     const unnoted = kinds.filter((kind) => noted.get(kind.name) !== versionOf(kind))

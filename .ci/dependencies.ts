@@ -22,6 +22,7 @@ export type Lock = Readonly<Record<string, LockedPackage>>
 /** Licences that ask for no more than their notice. */
 const ALLOWED = new Set([
   'MIT',
+  'MIT-0',
   'Apache-2.0',
   'BSD-2-Clause',
   'BSD-3-Clause',

@@ -10,6 +10,16 @@ export interface Block {
   readonly page?: number
   /** Text of the header row, of table rows below one. */
   readonly tableHeader?: string
+  /** Where a reader finds it in formats that count otherwise than by pages. */
+  readonly location?: BlockLocation
+}
+
+/** Cells of a sheet (`Sales!`, `A2`, `D2`), rows of a file (`row `, `2`, `2`), or times of a recording (``, `00:01:05`, `00:01:09`). */
+export interface BlockLocation {
+  /** What start and end belong to, as it is written before them; empty when there is one of it. */
+  readonly within: string
+  readonly start: string
+  readonly end: string
 }
 
 export interface ParsedDocument {

@@ -12,7 +12,6 @@ const STYLES = ["p[style-name='Title'] => h1:fresh", "p[style-name='Subtitle'] =
 /** A Word document through mammoth's HTML. Mammoth reads the archive through our reader, which has checked it, and opens no file or link. */
 export async function readDocx(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   const archive = new ZipArchive(bytes, limits)
-  await archive.checkLimits()
   try {
     const { value: html } = await mammoth.convertToHtml({ file: fileOf(archive) } as unknown as Input, {
       styleMap: STYLES,

@@ -29,7 +29,7 @@ export interface ParsedDocument {
   readonly blocks: readonly Block[]
   readonly pageCount: number | null
   readonly warnings: readonly {
-    readonly code: 'pages_without_text' | 'replaced_characters' | 'structure_lost'
+    readonly code: 'pages_without_text' | 'replaced_characters' | 'structure_lost' | 'attachments_not_read'
     readonly message: string
     readonly pages: readonly number[]
   }[]
@@ -40,8 +40,8 @@ export type ParseFailureCode = 'empty' | 'corrupt' | 'password_required' | 'no_t
 /** A verdict on the file: parsing it again gives the same. */
 export class ParseFailure extends Error {
   readonly code: ParseFailureCode
-  constructor(code: ParseFailureCode, message: string) {
-    super(message)
+  constructor(code: ParseFailureCode, message: string, options?: ErrorOptions) {
+    super(message, options)
     this.name = 'ParseFailure'
     this.code = code
   }

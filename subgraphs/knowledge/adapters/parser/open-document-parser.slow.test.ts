@@ -3,6 +3,7 @@ import { deflateRawSync, deflateSync } from 'node:zlib'
 import { Document, HeadingLevel, Packer, Paragraph, Table, TableCell, TableRow } from 'docx'
 import PDFDocument, { type PDFDocumentOptions } from 'pdfkit'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { seedFiles } from '../../../../test/support/data/spoiled-files.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import type { DocumentParser, ParsedDocument } from '../../ports/document-parser.ts'
 import type { ParserLimits } from './limits.ts'
@@ -218,6 +219,13 @@ describe('formats', () => {
     expect(outlineOf(await parse('one\r\ntwo\r\n\r\n \r\nthree', 'a.txt'))).toEqual(['paragraph: one\ntwo', 'paragraph: three'])
     const long = 'A long line. '.repeat(20).trim()
     expect(outlineOf(await parse(`${long}\n${long}`, 'a.txt'))).toEqual([`paragraph: ${long}`, `paragraph: ${long}`])
+  })
+
+  it('reads every format in the child, without what it may not have', async () => {
+    const seeds = (await seedFiles()).filter(({ name }) => name.startsWith('made.'))
+    const read = await Promise.all(seeds.map(async ({ name, bytes }) => [name, (await parse(bytes, name)).text] as const))
+    expect(read.length).toBeGreaterThan(15)
+    for (const [name, text] of read) expect(`${name}: ${text}`).toMatch(/صور|Sur|harbour|Harbour|1931|النتائج/)
   })
 
   it('warns of characters that had to be replaced', async () => {

@@ -20,7 +20,12 @@ const FAILURES: readonly ParseFailureCode[] = [
   'limit_exceeded',
   'timeout',
 ]
-const WARNINGS: readonly ParsedDocument['warnings'][number]['code'][] = ['pages_without_text', 'replaced_characters', 'structure_lost']
+const WARNINGS: readonly ParsedDocument['warnings'][number]['code'][] = [
+  'pages_without_text',
+  'replaced_characters',
+  'structure_lost',
+  'attachments_not_read',
+]
 
 /** Kind (index), start, end, level or 0, page or 0, table header and location (indexes) or -1: short, because a table may have 100,000 rows. */
 type PackedBlock = readonly [kind: number, start: number, end: number, level: number, page: number, header: number, location: number]

@@ -60,3 +60,8 @@ export const FORMAT_LIST = Object.values(FORMATS).join(', ')
 export function isReadable(mediaType: string): boolean {
   return Object.hasOwn(FORMATS, mediaType)
 }
+
+/** Sound, which workflows transcribe; no document is made of it. */
+export function isSound(mediaType: string): boolean {
+  return mediaType.startsWith('audio/')
+}

@@ -119,5 +119,5 @@ class ChildDocumentParser implements DocumentParser {
 function refuseUnreadable(bytes: Uint8Array, mediaType: string): void {
   if (bytes.length === 0) throw new ParseFailure('empty', 'The file is empty.')
   if (mediaType === ENCRYPTED_OFFICE) throw new ParseFailure('password_required', 'The document opens with a password only.')
-  if (!isReadable(mediaType)) throw new ParseFailure('unsupported_type', `The file is none of the formats that are read: ${FORMAT_LIST}.`)
+  if (!isReadable(mediaType)) throw new ParseFailure('unsupported_type', `The service cannot read this file. It reads: ${FORMAT_LIST}.`)
 }

@@ -28,6 +28,16 @@ const OLE_ENTRIES: readonly (readonly [entry: string, mediaType: string])[] = [
 /** Archives by what their first entry, `mimetype`, says; templates say more behind it. */
 const DECLARED: readonly string[] = [ODT, ODS, ODP, EPUB]
 
+/** Sound by its first bytes: what transcriptions take. */
+const SOUND: readonly (readonly [magic: RegExp, mediaType: string])[] = [
+  [/^RIFF[\s\S]{4}WAVE/, 'audio/wav'],
+  [/^fLaC/, 'audio/flac'],
+  [/^OggS/, 'audio/ogg'],
+  [/^(?:ID3|\xff[\xe2-\xe7\xf2-\xf7\xfa-\xfb])/, 'audio/mpeg'],
+  [/^[\s\S]{4}ftyp/, 'audio/mp4'],
+  [/^\x1aE\xdf\xa3/, 'audio/webm'],
+]
+
 /** What a damaged archive is taken for, so that its reader can say what is wrong with it. */
 const ARCHIVE_KINDS: Readonly<Record<string, string>> = {
   docx: DOCX,
@@ -48,6 +58,8 @@ export function sniffMediaType(bytes: Uint8Array, fileName: string): string {
   if (startsWith(head, '\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1')) return oleType(bytes)
   if (startsWith(head, 'PK\x03\x04') || startsWith(head, 'PK\x05\x06')) return archiveType(bytes, extension)
   if (extension === 'pdf' && latin1(head.subarray(0, PDF_HEADER_WITHIN)).includes('%PDF-')) return PDF
+  const [, sound] = SOUND.find(([magic]) => magic.test(latin1(head.subarray(0, 16)))) ?? []
+  if (sound) return sound
   if (looksBinary(head)) return UNKNOWN
   return sniffText(head, extension)
 }

@@ -1,6 +1,7 @@
 import { burn } from '@kenjiuno/msgreader/lib/Burner.js'
 import { TypeEnum } from '@kenjiuno/msgreader/lib/Reader.js'
 import { describe, expect, it } from 'vitest'
+import { sniffMediaType } from '../sniff.ts'
 import { declaredZip, outline, read, zip } from '../test-support/reading.ts'
 
 const REL = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
@@ -311,6 +312,15 @@ describe('what a text is', () => {
   ])('tells %j, called %s, to be %s', async (content, name, mediaType) => {
     expect(await read(content, name)).toMatchObject({ mediaType })
   })
+})
+
+it.each([
+  ['RIFF\0\0\0\0WAVEfmt ', 'audio/wav'],
+  ['ID3\x04\0', 'audio/mpeg'],
+  ['\0\0\0\x18ftypM4A ', 'audio/mp4'],
+  ['\x89PNG\r\n\x1a\n\0', 'application/octet-stream'],
+])('tells sound from other bytes: %j', (content, mediaType) => {
+  expect(sniffMediaType(Buffer.from(content, 'latin1'), 'a')).toBe(mediaType)
 })
 
 describe('damage', () => {

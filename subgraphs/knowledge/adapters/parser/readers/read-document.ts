@@ -10,7 +10,7 @@ type Reader = (bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits
 const READERS: Readonly<Record<string, () => Promise<Reader>>> = {
   [types.PDF]: async () => (await import('./read-pdf.ts')).readPdf,
   [types.DOCX]: async () => (await import('./read-docx.ts')).readDocx,
-  [types.DOC]: async () => (await import('./read-doc.ts')).readDoc,
+  [types.DOC]: async () => (await import('../word/read-doc.ts')).readDoc,
   [types.ODT]: async () => (await import('../open-document/read-odt.ts')).readOdt,
   [types.RTF]: async () => (await import('../rtf/read-rtf.ts')).readRtf,
   [types.XLSX]: async () => (await import('../sheets/read-xlsx.ts')).readXlsx,

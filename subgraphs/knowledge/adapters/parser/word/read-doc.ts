@@ -1,6 +1,6 @@
 import WordExtractor from 'word-extractor'
 import { ParseFailure } from '../../../ports/document-parser.ts'
-import type { DocumentBuilder } from './document-builder.ts'
+import type { DocumentBuilder } from '../readers/document-builder.ts'
 
 /** A document of Word 97 to 2003: its paragraphs, rows of tables, notes, text boxes, and headers once. Of headings and lists the format's reader tells nothing. */
 export async function readDoc(bytes: Uint8Array, builder: DocumentBuilder): Promise<void> {

@@ -3,25 +3,27 @@ import { decodeText } from './decode-text.ts'
 import { shapeOf } from './delimited.ts'
 
 /** Kinds of text that nothing in them tells apart from plain text. */
-const EXTENSIONS: Readonly<Record<string, string>> = {
-  md: MARKDOWN,
-  markdown: MARKDOWN,
-  html: HTML,
-  htm: HTML,
-  xhtml: HTML,
-  csv: CSV,
-  tsv: TSV,
-  tab: TSV,
-  xml: XML,
-  json: JSON_TEXT,
-  jsonl: JSON_TEXT,
-  ndjson: JSON_TEXT,
-  ...Object.fromEntries(
-    'bash bat c cc conf cpp cs css dart ex go gradle graphql h hpp hs ini java jl js jsx kt less lua m mjs php pl proto ps1 py r rb rs scala scss sh sql svelte swift toml ts tsx vb vue yaml yml zig'
-      .split(' ')
-      .map((extension) => [extension, SOURCE]),
-  ),
-}
+const EXTENSIONS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    md: MARKDOWN,
+    markdown: MARKDOWN,
+    html: HTML,
+    htm: HTML,
+    xhtml: HTML,
+    csv: CSV,
+    tsv: TSV,
+    tab: TSV,
+    xml: XML,
+    json: JSON_TEXT,
+    jsonl: JSON_TEXT,
+    ndjson: JSON_TEXT,
+    ...Object.fromEntries(
+      'bash bat c cc conf cpp cs css dart ex go gradle graphql h hpp hs ini java jl js jsx kt less lua m mjs php pl proto ps1 py r rb rs scala scss sh sql svelte swift toml ts tsx vb vue yaml yml zig'
+        .split(' ')
+        .map((extension) => [extension, SOURCE]),
+    ),
+  }),
+)
 
 /** Lines that a table without a name that says so must have, all of the same number of cells. */
 const LEAST_TABLE_LINES = 5
@@ -48,7 +50,7 @@ export function sniffText(head: Uint8Array, extension: string): string {
   if (SUBRIP.test(text)) return SRT
   const mail = mailType(text, extension)
   if (mail) return mail
-  const kind = EXTENSIONS[extension]
+  const kind = EXTENSIONS.get(extension)
   if (/^\s*<\?xml\b|^\s*<!DOCTYPE\s/i.test(text) || (/^\s*</.test(text) && !kind)) {
     const markup = markupType(text, extension)
     if (markup) return markup
@@ -76,14 +78,26 @@ function mailType(text: string, extension: string): string | undefined {
 
 /** HTML of any writing, or XML; undefined for a text that only begins with a tag. */
 function markupType(text: string, extension: string): string | undefined {
-  const root =
-    /^\s*(?:<\?[^>]{0,500}>\s*|<!--[\s\S]{0,2000}?-->\s*|<!doctype[^>[]{0,500}(?:\[[^\]]{0,5000}\]\s*)?>\s*){0,20}<([A-Za-z_][\w:.-]{0,80})/i.exec(
-      text,
-    )?.[1]
+  const root = rootOf(text)
   if (root && /^(?:html|head|body)$/i.test(root)) return HTML
   if (/^\s*<!doctype html/i.test(text)) return HTML
   if (!/^\s*<\?xml\b/i.test(text)) return undefined
-  return EXTENSIONS[extension] === HTML ? HTML : XML
+  return EXTENSIONS.get(extension) === HTML ? HTML : XML
+}
+
+/** The name of the first element, behind what may stand before it. */
+function rootOf(text: string): string | undefined {
+  let at = 0
+  for (;;) {
+    while (/\s/.test(text[at] ?? '')) at += 1
+    const end = text.startsWith('<!--', at) ? '-->' : text.startsWith('<?', at) ? '?>' : text.startsWith('<!', at) ? '>' : undefined
+    if (end === undefined) return /^<([A-Za-z_][\w:.-]{0,80})/.exec(text.slice(at, at + 100))?.[1]
+    const close = text.indexOf(end, at)
+    const subset = end === '>' ? text.indexOf('[', at) : -1
+    const next = subset >= 0 && subset < close ? text.indexOf(']>', at) + 1 : close
+    if (next <= 0) return undefined
+    at = next + end.length
+  }
 }
 
 function tableType(text: string): string | undefined {

@@ -39,15 +39,17 @@ const SOUND: readonly (readonly [magic: RegExp, mediaType: string])[] = [
 ]
 
 /** What a damaged archive is taken for, so that its reader can say what is wrong with it. */
-const ARCHIVE_KINDS: Readonly<Record<string, string>> = {
-  docx: DOCX,
-  xlsx: XLSX,
-  pptx: PPTX,
-  odt: ODT,
-  ods: ODS,
-  odp: ODP,
-  epub: EPUB,
-}
+const ARCHIVE_KINDS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    docx: DOCX,
+    xlsx: XLSX,
+    pptx: PPTX,
+    odt: ODT,
+    ods: ODS,
+    odp: ODP,
+    epub: EPUB,
+  }),
+)
 
 /** The media type by the bytes and, between kinds of text, by the extension. Bounded: reads the head and an archive's directory. */
 export function sniffMediaType(bytes: Uint8Array, fileName: string): string {
@@ -73,7 +75,7 @@ function oleType(bytes: Uint8Array): string {
 
 function archiveType(bytes: Uint8Array, extension: string): string {
   const names = namesIn(bytes)
-  if (!names) return ARCHIVE_KINDS[extension] ?? UNKNOWN
+  if (!names) return ARCHIVE_KINDS.get(extension) ?? UNKNOWN
   const declared = /^mimetype([\w./+-]{1,100})/.exec(latin1(bytes.subarray(30, 140)))?.[1] ?? ''
   const [, office] = OFFICE_PARTS.find(([part]) => names.some((name) => part.test(name))) ?? []
   return DECLARED.find((mediaType) => declared.startsWith(mediaType)) ?? office ?? UNKNOWN

@@ -9,6 +9,7 @@ export type Numbering =
   | 'arabicAlpha'
   | 'arabicAbjad'
   | 'hindiNumbers'
+  | 'arabicIndic'
   | 'ordinal'
   | 'none'
 
@@ -35,7 +36,8 @@ const MAX_IN_LETTERS = 3_999
 
 export function formatNumber(number: number, numbering: Numbering): string {
   if (numbering === 'none') return ''
-  if (numbering === 'hindiNumbers') return String(number).replace(/\d/g, (digit) => String.fromCharCode(0x660 + Number(digit)))
+  if (numbering === 'arabicIndic') return inDigits(number, 0x660)
+  if (numbering === 'hindiNumbers') return inDigits(number, 0x966)
   if (numbering === 'decimalZero') return String(number).padStart(2, '0')
   if (number < 1 || number > MAX_IN_LETTERS) return String(number)
   if (numbering === 'ordinal') return number + ordinalEndingOf(number)
@@ -68,4 +70,8 @@ function ordinalEndingOf(number: number): string {
   const tens = number % 100
   if (tens >= 11 && tens <= 13) return 'th'
   return ['th', 'st', 'nd', 'rd'][number % 10] ?? 'th'
+}
+
+function inDigits(number: number, zero: number): string {
+  return String(number).replace(/\d/g, (digit) => String.fromCharCode(zero + Number(digit)))
 }

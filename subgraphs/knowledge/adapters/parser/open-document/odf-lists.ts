@@ -22,7 +22,7 @@ const NUMBERINGS: Readonly<Record<string, Numbering>> = {
   A: 'upperLetter',
   i: 'lowerRoman',
   I: 'upperRoman',
-  '١, ٢, ٣, ...': 'hindiNumbers',
+  '١, ٢, ٣, ...': 'arabicIndic',
   'أ, ب, ت, ...': 'arabicAlpha',
   'أ, ب, ج, ...': 'arabicAbjad',
 }

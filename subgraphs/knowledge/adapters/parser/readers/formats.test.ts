@@ -309,6 +309,8 @@ describe('what a text is', () => {
     ['Subject: to change\nThe price: high\n', 'a.txt', 'text/plain'],
     ['From here on it is text of 2024\nand more', 'a.txt', 'text/plain'],
     ['# Title\n\n{"a": 1}', 'a.md', 'text/markdown'],
+    ['words', 'a.constructor', 'text/plain'],
+    ['{\\rtf1 a\\constructor b}', 'a', 'application/rtf'],
   ])('tells %j, called %s, to be %s', async (content, name, mediaType) => {
     expect(await read(content, name)).toMatchObject({ mediaType })
   })

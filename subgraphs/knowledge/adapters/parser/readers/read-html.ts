@@ -19,6 +19,9 @@ const INLINE = new Set(
   ),
 )
 
+const META_CHARSET = /<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{1,40})/i
+const XML_CHARSET = /^<\?xml[^>]{0,100} encoding=["']([\w-]{1,40})/
+
 /** Elements that are never closed. */
 const VOID = new Set('area base br col embed hr img input link meta source track wbr'.split(' '))
 
@@ -36,7 +39,7 @@ interface Context {
 /** A page's main content: headings, paragraphs, lists, tables and preformatted text, without navigation, scripts and what is hidden. */
 export function readHtml(bytes: Uint8Array, builder: DocumentBuilder): void {
   const head = Buffer.from(bytes.subarray(0, CHARSET_WITHIN_BYTES)).toString('latin1')
-  const decoded = decodeText(bytes, /(?:<meta[^>]{0,200}charset|^<\?xml[^>]{0,200}encoding)\s*=\s*["']?([\w-]{1,40})/i.exec(head)?.[1])
+  const decoded = decodeText(bytes, (META_CHARSET.exec(head) ?? XML_CHARSET.exec(head))?.[1])
   warnOfReplaced(decoded, builder)
   readHtmlPage(
     /^(?:\u00ef\u00bb\u00bf)?\s*<\?xml|http:\/\/www\.w3\.org\/1999\/xhtml/.test(head) ? asHtml(decoded.text) : decoded.text,
@@ -134,14 +137,19 @@ function contextOf(element: Element): Context | undefined {
   const first = integerOf(list, 'start') ?? (isReversed ? itemsOf(list) : 1)
   const number = given ?? (before === undefined ? first : before + (isReversed ? -1 : 1))
   numbers.set(list, number)
-  return { element, kind: 'list_item', marker: `${formatNumber(number, NUMBERINGS[attributeOf(list, 'type') ?? ''] ?? 'decimal')}.` }
+  return { element, kind: 'list_item', marker: `${formatNumber(number, NUMBERINGS.get(attributeOf(list, 'type') ?? '') ?? 'decimal')}.` }
 }
 
 /** The last number of each ordered list: counting siblings anew for each item would be quadratic. */
 const numbers = new WeakMap<object, number>()
 
 /** What `type` of a list means (HTML, section 4.4.5). */
-const NUMBERINGS: Readonly<Record<string, Numbering>> = { a: 'lowerLetter', A: 'upperLetter', i: 'lowerRoman', I: 'upperRoman' }
+const NUMBERINGS: ReadonlyMap<string, Numbering> = new Map([
+  ['a', 'lowerLetter'],
+  ['A', 'upperLetter'],
+  ['i', 'lowerRoman'],
+  ['I', 'upperRoman'],
+])
 
 function integerOf(element: Element, name: string): number | undefined {
   const value = Number.parseInt(attributeOf(element, name) ?? '', 10)
@@ -156,7 +164,7 @@ function itemsOf(list: Element): number {
   return list.childNodes.filter((child) => isElement(child) && child.tagName === 'li').length
 }
 
-/** The arrow from a footnote to its place in the text, as mammoth and Wikipedia write it. */
+/** The arrow from a footnote to its place in the text, as converters and Wikipedia write it. */
 function isBackLink(element: Element): boolean {
   if (element.tagName === 'a') return element.attrs.some(({ name, value }) => name === 'href' && /^#(?:foot|end)note-ref/.test(value))
   return classesOf(element).includes('mw-cite-backlink')

@@ -36,8 +36,7 @@ function timeOf(times: RegExpExecArray, group: number): string {
 /** Without marks of place and style; WebVTT's mark of who speaks becomes a name. */
 function plain(text: string): string {
   return text
-    .replace(/<v(?:\.[^<>\s]{0,50})?\s+([^<>]{1,100})>/g, '$1: ')
-    .replace(/<[^<>]{0,200}>/g, '')
+    .replace(/<[^<>]{0,200}>/g, (tag) => (/^<v[. \t]/.test(tag) ? `${tag.slice(tag.indexOf(' ') + 1, -1)}: ` : ''))
     .replace(/\{\\[^{}]{0,100}\}/g, '')
     .replaceAll('&amp;', '&')
     .replaceAll('&lt;', '<')

@@ -13,25 +13,27 @@ const NOT_TEXT = new Set(
 /** Optional groups that are text, which programs that do not know them leave out. */
 const OPTIONAL_TEXT = new Set(['shptxt', 'fldrslt', 'footnote', 'endnote'])
 const HEADERS = new Set(['header', 'headerl', 'headerr', 'headerf', 'footer', 'footerl', 'footerr', 'footerf'])
-const CHARACTERS: Readonly<Record<string, string>> = {
-  tab: '\t',
-  line: '\u2028',
-  nbsp: '\u00a0',
-  nbhyphen: '\u2011',
-  emdash: '—',
-  endash: '–',
-  bullet: '•',
-  lquote: '‘',
-  rquote: '’',
-  ldblquote: '“',
-  rdblquote: '”',
-  emspace: ' ',
-  enspace: ' ',
-  zwnj: '\u200c',
-  zwj: '\u200d',
-  ltrmark: '\u200e',
-  rtlmark: '\u200f',
-}
+const CHARACTERS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    tab: '\t',
+    line: '\u2028',
+    nbsp: '\u00a0',
+    nbhyphen: '\u2011',
+    emdash: '—',
+    endash: '–',
+    bullet: '•',
+    lquote: '‘',
+    rquote: '’',
+    ldblquote: '“',
+    rdblquote: '”',
+    emspace: ' ',
+    enspace: ' ',
+    zwnj: '\u200c',
+    zwj: '\u200d',
+    ltrmark: '\u200e',
+    rtlmark: '\u200f',
+  }),
+)
 /** Programs nest a dozen. */
 const MAX_DEPTH = 500
 
@@ -159,7 +161,7 @@ class RtfReader {
   }
 
   #layOut(name: string, value: number | undefined): void {
-    const character = CHARACTERS[name]
+    const character = CHARACTERS.get(name)
     if (character !== undefined) this.#addText(character)
     else if (this.#group.aside !== null) {
       if (name === 'par') this.#addText(' ')

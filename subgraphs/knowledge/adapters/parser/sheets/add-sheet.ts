@@ -63,7 +63,7 @@ function addTable(
   const header = goesOn ? before : headerRows > 0 ? { columns, text: rows.slice(0, headerRows).map(lineOf).join('\n') } : undefined
   for (const [index, row] of rows.entries()) {
     const location = locationOf(row.number, columns[0]!, columns.at(-1)!)
-    builder.add('table_row', lineOf(row).replace(/[ |]+$/, ''), {
+    builder.add('table_row', withoutEmptyEnd(lineOf(row)), {
       location,
       ...(header && index >= headerRows && { tableHeader: header.text }),
     })
@@ -94,6 +94,13 @@ function headerRowsOf(rows: readonly SheetRow[], columns: number): number {
 function looksLikeHeader({ cells }: SheetRow, columns: number): boolean {
   const texts = cells.filter(({ isText }) => isText).length
   return cells.length * 2 >= columns && texts * 2 >= cells.length && cells.every(({ text }) => text.length <= MAX_HEADER_CELL_CHARS)
+}
+
+/** Without the cells at its end that are empty. */
+function withoutEmptyEnd(line: string): string {
+  let end = line.length
+  while (line[end - 1] === ' ' || line[end - 1] === '|') end -= 1
+  return line.slice(0, end)
 }
 
 /** `A`, `Z`, `AA` of 0, 25, 26. */

@@ -8,13 +8,19 @@ import { type Cost, compared } from './support/compared.ts'
 import type { Load, Outcome } from './support/load-process.ts'
 import { p50AndP99, quantile } from './support/quantile.ts'
 
-/** Streams begun each second at each target while the time to the first byte is taken: about a fifth of a core. */
+/**
+ * Streams begun each second at each target while the time to the first byte is measured. They use about a fifth of a
+ * core.
+ */
 const PER_SECOND = 50
-/** A stream costs LiteLLM ten times as much, and its queue is not to be measured. */
+/** A stream costs LiteLLM ten times as much, and its queue is not what we measure. */
 const PER_SECOND_WITH_PEERS = 10
 const FIRST_BYTE_MS = 15_000
 
-/** Chat through the whole embedded service with full billing, turn by turn with the same load on the engine itself and on peers. */
+/**
+ * Chat through the whole embedded service with full billing, in turns with the same load on the engine itself and on
+ * peers.
+ */
 export async function benchChat({ peers }: BenchOptions): Promise<BenchRow[]> {
   await using engine = new Child('./engine-process.ts')
   await using load = new Child('./load-process.ts')
@@ -84,7 +90,7 @@ function added(times: readonly number[], bound: readonly number[]): string {
   return `p50 ${by(0.5)} ms, p99 ${by(0.99)} ms`
 }
 
-/** The engine's figures, and those of peers with ours as a multiple of them. */
+/** The engine's figures, and those of peers with our cost as a multiple of theirs. */
 function besideOf(ours: Cost, costs: readonly Cost[], subjects: readonly Subject[]): string {
   const texts = costs.map((cost, i) => {
     const text = `${subjects[i]!.name} ${textOf(cost)}`

@@ -10,14 +10,14 @@ import { cpuMsOfTree, residentBytesOfTree } from './support/process-tree.ts'
 
 const MEBIBYTE = 1024 * 1024
 const SAMPLE_MS = 20
-/** Whoever has no answer by then has shown enough. */
+/** A request without an answer by then has shown enough. */
 const GIVE_UP_MS = 180_000
 
-/** One request, the dearest that we know of its scope. */
+/** The most expensive request that we know for one scope. */
 interface Dearest {
   readonly scope: string
   readonly what: string
-  /** Gives the status and the size of the answer in bytes; `caller` has the scope alone. */
+  /** Gives the status and the size of the answer in bytes. `caller` has only this scope. */
   ask(caller: Caller, ready: Ready): Promise<Asked>
 }
 
@@ -28,7 +28,7 @@ interface Asked {
 
 interface Ready {
   readonly service: Service
-  /** Has every scope of the same organization. */
+  /** Has every scope, in the same organization. */
   readonly admin: Caller
   readonly collection: string
 }
@@ -137,7 +137,7 @@ const REQUESTS: readonly Dearest[] = [
   { scope: 'admin', what: 'a list of 100 keys', ask: (caller) => rest(caller, 'GET', '/v1/keys?limit=100') },
 ]
 
-/** What the dearest request that we know of each scope takes of the service. */
+/** Measures what the most expensive request of each scope costs the service. */
 export async function benchDearest(): Promise<BenchRow[]> {
   await using engine = await startMockEngine()
   const service = await startEmbedded({ catalog: testCatalog(engine.url), env: { KIS_LOG_LEVEL: 'error' } })

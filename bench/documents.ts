@@ -7,7 +7,7 @@ const PARAGRAPHS_PER_PAGE = 5
 const SENTENCES_PER_PARAGRAPH = 6
 const WORDS_PER_SENTENCE = 15
 
-/** The paragraphs of so many pages, page by page. */
+/** The paragraphs of this many pages, page by page. */
 function pagesOf(pages: number, scripts: readonly Script[]): readonly (readonly string[])[] {
   const word = wordSource(seeded(pages), scripts)
   const many = <T>(length: number, make: () => T) => Array.from({ length }, make)
@@ -16,12 +16,12 @@ function pagesOf(pages: number, scripts: readonly Script[]): readonly (readonly 
   return many(pages, () => many(PARAGRAPHS_PER_PAGE, paragraph))
 }
 
-/** Arabic and English. */
+/** A text file in Arabic and English. */
 export function txtOf(pages: number): Buffer {
   return Buffer.from(pagesOf(pages, ['en', 'ar']).flat().join('\n\n'))
 }
 
-/** Arabic and English, with a heading on each page. */
+/** A Word file in Arabic and English, with a heading on each page. */
 export async function docxOf(pages: number): Promise<Buffer> {
   const children = pagesOf(pages, ['en', 'ar']).flatMap((paragraphs, i) => [
     new Paragraph({ text: `Page ${i + 1}`, heading: HeadingLevel.HEADING_1 }),
@@ -30,7 +30,7 @@ export async function docxOf(pages: number): Promise<Buffer> {
   return Packer.toBuffer(new Document({ sections: [{ children }] }))
 }
 
-/** English only: the fonts that every reader has hold no Arabic. */
+/** A PDF in English only: the fonts that every reader has contain no Arabic. */
 export function pdfOf(pages: number): Promise<Buffer> {
   const pdf = new PDFDocument()
   const pieces: Buffer[] = []

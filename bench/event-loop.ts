@@ -8,13 +8,13 @@ import type { Delay, Started } from './support/event-loop-process.ts'
 import { delayText, WatchedService } from './support/watched-service.ts'
 
 const PAGES = 100
-/** Embedded by the service's own model, which takes about a tenth of a second for each. */
+/** The service's own model embeds them, at about a tenth of a second each. */
 const SEARCHED_PAGES = 10
 const QUESTION = 'How many days of paid leave do I get?'
 
 /**
- * How late the service's event loop runs while it reads, chunks and indexes three long documents, and is searched without a pause. Their
- * embeddings come from a mock at once, so that indexing gets more to do than the embedded model could give it.
+ * Measures how late the service's event loop runs while it ingests three long documents and is searched without a
+ * pause. A mock returns their embeddings at once, so that indexing is busier than with the embedded model.
  */
 export async function benchEventLoop(): Promise<BenchRow[]> {
   await using engine = await startMockEngine()
@@ -46,7 +46,7 @@ export async function benchEventLoop(): Promise<BenchRow[]> {
   ]
 }
 
-/** One search after the other; gives their number. */
+/** Searches one after the other, and gives their number. */
 async function searchUntil(caller: Caller, collection: string, isOver: () => boolean): Promise<number> {
   let searches = 0
   while (!isOver()) {

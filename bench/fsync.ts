@@ -2,10 +2,13 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 
 const WRITES = 200
-/** What a small commit of SQLite's log writes: a page and its header. */
+/** What SQLite writes to its log for a small commit: a page and its header. */
 const BYTES = Buffer.alloc(4_120, 1)
 
-/** In ms: appending a page to a file of the folder and syncing it, time after time. Below that no durable write can be. */
+/**
+ * Appends a page to a file in the folder and syncs it, again and again. Gives the times in ms: no durable write can be
+ * faster.
+ */
 export async function fsyncTimes(folder: string): Promise<readonly number[]> {
   const file = await open(join(folder, 'fsync'), 'a')
   try {

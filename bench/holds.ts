@@ -13,7 +13,7 @@ import { fsyncTimes } from './fsync.ts'
 import type { BenchRow } from './row.ts'
 import { p50AndP99 } from './support/quantile.ts'
 
-/** Calls of one organization that are under way at once. */
+/** Running calls of the organization at any time. */
 const AT_ONCE = 64
 const WARM_UP_MS = 2_000
 const MEASURED_MS = 4_000
@@ -28,7 +28,7 @@ const RATE_CARD = {
 }
 const used = (inputTokens: number) => ({ inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, audioMilliseconds: 0 })
 
-/** The ledger alone on SQLite: holds of one wallet that are placed and settled, with their entries and usage records. */
+/** The ledger alone on SQLite: holds of one wallet are placed and settled, with their entries and usage records. */
 export async function benchHolds(): Promise<BenchRow[]> {
   const folder = await mkdtemp(join(tmpdir(), 'kis-bench-holds-'))
   try {
@@ -40,7 +40,7 @@ export async function benchHolds(): Promise<BenchRow[]> {
     const before = process.cpuUsage()
     const start = performance.now()
     const holds = await placeAndSettle(deps, owner, MEASURED_MS)
-    // What waits in the outbox is part of the work.
+    // Entries that wait in the outbox are part of the work.
     await pump.drain(owner.organizationId)
     const seconds = (performance.now() - start) / 1_000
     const { user, system } = process.cpuUsage(before)
@@ -57,7 +57,7 @@ export async function benchHolds(): Promise<BenchRow[]> {
   }
 }
 
-/** For so long; gives their number. */
+/** Places and settles holds for this long, and gives their number. */
 async function placeAndSettle(deps: BillingDeps, owner: Principal, durationMs: number): Promise<number> {
   const end = performance.now() + durationMs
   let holds = 0

@@ -10,7 +10,10 @@ import { cpuMsOfTree } from './support/process-tree.ts'
 const PAGES = 200
 const MODEL = new URL('../models/e5-small-ar-en/', import.meta.url)
 
-/** Parsing and chunking, without embedding: parser processes and tokenizer are the service's own, and each file is read by a new process. */
+/**
+ * Parsing and chunking, without embedding. It uses the service's own parser processes and tokenizer, and a new process
+ * for each file.
+ */
 export async function benchIngestion(): Promise<BenchRow[]> {
   const json = async (name: string) => JSON.parse(await readFile(new URL(name, MODEL), 'utf8')) as object
   const tokenizer = new WordTokenizer(await json('tokenizer.json'), await json('tokenizer_config.json'))

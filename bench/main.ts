@@ -16,7 +16,7 @@ import { benchStart } from './start.ts'
 import { killDescendants } from './support/process-tree.ts'
 import { benchPrompts } from './support/prompts.ts'
 
-/** Names that `npm run bench -- <name>…` takes, in the order of a whole run. */
+/** Names for `npm run bench -- <name>…`, in the order of a whole run. */
 const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<readonly BenchRow[]>>> = {
   chat: benchChat,
   prompts: benchPrompts,
@@ -46,7 +46,7 @@ if (unknown.length > 0) {
   )
   process.exit(2)
 }
-// Who is told to stop leaves nothing running; otherwise each measurement ends what it has started.
+// On a signal, end every child process. Otherwise each measurement ends its own.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => {
     killDescendants()
@@ -56,6 +56,6 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 if (peers) console.log(`${PEERS_HAVE_LESS}\n`)
 console.log('| what | measured | bar | beside |\n|---|---|---|---|')
 for (const name of asked) {
-  // As they come: a whole run takes some ten minutes.
+  // Printed one by one: a whole run takes about ten minutes.
   for (const { what, figure, bar, beside } of await BENCHES[name]!({ peers })) console.log(`| ${what} | ${figure} | ${bar} | ${beside} |`)
 }

@@ -12,7 +12,10 @@ const ALONE_MS = 30_000
 const BESIDE_MS = 90_000
 const MEBIBYTE = 1024 * 1024
 
-/** The chats, searches and documents of one organization, alone and while another goes through every attack that we know, without a pause. */
+/**
+ * Chats, searches and documents of one organization: alone, and while another organization runs every attack that we
+ * know without a pause.
+ */
 export async function benchNeighbours(): Promise<BenchRow[]> {
   await using engine = await startMockEngine()
   const service = await startEmbedded({ catalog: testCatalog(engine.url), env: { KIS_LOG_LEVEL: 'error' } })

@@ -11,11 +11,14 @@ const CAPACITY_MS = 8_000
 const OVERLOAD_MS = 15_000
 const TIMES = 4
 const CONNECTIONS = 2_000
-/** Of one more client, which has time to look at the clock: the load itself is late in hearing its answers. */
+/** For one more client that measures precisely: the process that makes the load reads its answers late. */
 const LOOKS_A_SECOND = 50
 const MEBIBYTE = 1024 * 1024
 
-/** Chats begun at four times the rate that the service can answer: what it still answers, how long a refusal takes, what stays in memory. */
+/**
+ * Begins chats at four times the rate that the service can answer. Measures what it still answers, how long a refusal
+ * takes, and how much memory stays in use.
+ */
 export async function benchOverload(): Promise<BenchRow[]> {
   await using engine = new Child('./engine-process.ts')
   await using load = new Child('./load-process.ts')

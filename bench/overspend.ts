@@ -7,17 +7,23 @@ import type { BenchRow } from './row.ts'
 
 const CALLS = 1_000
 const CREDIT_USD = '1'
-/** The most that the model writes, so that a call costs nearly what was held for it: half of the calls would overspend the wallet. */
+/**
+ * The model writes the most that was asked for, so a call costs nearly its hold: half of the calls would overspend the
+ * wallet.
+ */
 const OUTPUT_TOKENS = 1_000
-/** Nano-USD, by the prices of the test catalog's `mock-chat`. */
+/** In nano-USD, by the prices of `mock-chat` in the test catalog. */
 const CHARGE = BigInt(METERED_INPUT_TOKENS) * 1_000n + BigInt(OUTPUT_TOKENS) * 2_000n
-/** More than the default plan lets in at once, so that only the wallet refuses. */
+/** More than the default plan admits at once, so that only the wallet refuses. */
 const CROWD =
   '  crowd: { storage_bytes: 1000, vectors: 3, max_file_bytes: 2000, requests_per_minute: null, tokens_per_minute: null, concurrency: 5000 }\n'
 const ALL_JUDGED_MS = 60_000
 const HOLDS_LEFT_MS = 60_000
 
-/** A thousand calls at once on a wallet that can pay half of them: what the vendor has made against what the wallet had. */
+/**
+ * A thousand calls at once on a wallet that can pay half of them. Compares what the vendor has made with what the
+ * wallet had.
+ */
 export async function benchOverspend(): Promise<BenchRow[]> {
   await using engine = await MeteredEngine.start()
   const service = await startEmbedded({ catalog: testCatalog(engine.url) + CROWD })
@@ -34,7 +40,7 @@ export async function benchOverspend(): Promise<BenchRow[]> {
       refused++
       codes.add(body.error.code)
     })
-    // Nobody that begins ends before everybody is judged: all holds are open together.
+    // No call ends before each is admitted or refused, so all holds are open together.
     await eventually(() => refused + engine.calls.size === CALLS, ALL_JUDGED_MS)
     const held = await heldOf()
     for (const call of engine.calls.values()) call.allow(2)

@@ -9,7 +9,7 @@ import { freePorts } from '../test/support/processes/service.ts'
 import type { Target } from './support/load-process.ts'
 import { portkeyProgram, pythonWithLitellm } from './support/peer-install.ts'
 
-/** Who is measured, and under which process its CPU and memory are counted. */
+/** A program to measure, and the process whose CPU and memory count. */
 export interface Subject extends Target {
   readonly name: string
   readonly pid: number
@@ -17,17 +17,17 @@ export interface Subject extends Target {
 
 export interface Peer extends Subject, AsyncDisposable {}
 
-/** LiteLLM imports for half a minute on a busy machine. */
+/** LiteLLM takes half a minute to start on a busy machine. */
 const READY_MS = 180_000
-/** Then it is ended by force. */
+/** After this time it is killed. */
 const END_MS = 10_000
 const MAX_ERRORS_CHARS = 4_000
 
-/** What a reader of the figures has to know. */
+/** A note for readers of the figures. */
 export const PEERS_HAVE_LESS = `Peers run with less: LiteLLM knows one master key and Portkey none; neither has a wallet, a ledger, usage records or a database here,
 while ours checks a key, holds the worst case, settles and posts each call durably.`
 
-/** LiteLLM and Portkey in front of the same engine, in this order. */
+/** Starts LiteLLM and Portkey in front of the same engine, in this order. */
 export async function startPeers(engineUrl: string): Promise<readonly Peer[]> {
   const litellm = await startLitellm(engineUrl)
   try {
@@ -42,14 +42,14 @@ async function startLitellm(engineUrl: string): Promise<Peer> {
   const python = await pythonWithLitellm()
   const folder = await mkdtemp(join(tmpdir(), 'kis-bench-litellm-'))
   const [port] = await freePorts(1)
-  // It refuses one that could be guessed.
+  // LiteLLM refuses keys that are easy to guess.
   const key = `sk-${randomBytes(32).toString('hex')}`
   const model = { model_name: 'mock-chat', litellm_params: { model: 'openai/mock-chat', api_base: engineUrl, api_key: 'none' } }
-  // JSON is YAML.
+  // JSON is valid YAML.
   await writeFile(join(folder, 'config.yaml'), JSON.stringify({ model_list: [model], general_settings: { master_key: key } }))
   const program = ['-c', 'from litellm.proxy.proxy_cli import run_server; run_server()']
   const options = ['--config', 'config.yaml', '--host', '127.0.0.1', '--port', String(port), '--num_workers', '1', '--telemetry', 'False']
-  // By itself it fetches the price list of all models.
+  // Otherwise it downloads the price list of all models.
   const env = { LITELLM_MODE: 'PRODUCTION', LITELLM_LOCAL_MODEL_COST_MAP: 'True' }
   return started(
     'LiteLLM',
@@ -71,11 +71,11 @@ async function startPortkey(engineUrl: string): Promise<Peer> {
 }
 
 interface Place {
-  /** Its working folder, which goes with it. */
+  /** Its working folder, which is deleted with it. */
   readonly folder: string
   readonly env: Readonly<Record<string, string>>
   readonly port: number
-  /** Path that answers 200 when it serves. */
+  /** The path that answers 200 once it serves. */
   readonly health: string
 }
 

@@ -1,4 +1,4 @@
-/** One line of the report: a figure, the bar that it is held to, and what was measured beside it in the same run. */
+/** One line of the report: a figure, its limit, and what was measured beside it in the same run. */
 export interface BenchRow {
   readonly what: string
   readonly figure: string
@@ -7,6 +7,6 @@ export interface BenchRow {
 }
 
 export interface BenchOptions {
-  /** Measure LiteLLM and Portkey in the same run; they are installed where they are not. */
+  /** Also measures LiteLLM and Portkey in the same run, and installs them if needed. */
   readonly peers: boolean
 }

@@ -20,10 +20,10 @@ import type { Searched, Searches } from './support/search-process.ts'
 const QUESTIONS = 200
 /** The first searches of a process compile its code and open its connections. */
 const WARM_UP = 30
-/** Each index answers so many, turn by turn, so that what else the machine does falls on all alike. */
+/** Searches of one index before the next one's turn, so that other load on the machine affects all alike. */
 const PER_TURN = 20
 const AT_ONCE = 4
-/** Puts under way at once, as ingestion's workers have them. */
+/** Concurrent puts, as in ingestion. */
 const PUTS_AT_ONCE = 4
 const RECALL_BAR = 0.97
 const FILTER: SearchFilter = { op: 'eq', field: 'metadata.shelf', value: 3 }
@@ -32,7 +32,7 @@ const VECTOR = { mode: 'vector', filter: null, atOnce: 1 } as const
 const HYBRID = { mode: 'hybrid', filter: null, atOnce: 1 } as const
 const BYTES_PER_MB = 1e6
 
-/** What is measured, turn by turn. The two indices are searched by a process each. */
+/** The indexes to compare. Each is searched by a process of its own. */
 interface Sides {
   readonly elasticsearch: Child
   readonly sqlite: Child
@@ -43,11 +43,14 @@ interface Sides {
 interface Layout {
   readonly name: string
   readonly collections: readonly CollectionSize[]
-  /** What is asked, each of these by itself. */
+  /** The kinds of searches, each measured separately. */
   readonly asked: readonly { readonly name: string; readonly collectionIds: readonly string[] }[]
 }
 
-/** Elasticsearch beside its own exact search and beside the embedded index, on the same 200,000 chunks: several collections, then one. */
+/**
+ * Compares Elasticsearch with its own exact search and with the embedded index, on the same 200,000 chunks: in several
+ * collections, then in one.
+ */
 export async function benchSearchElasticsearch(): Promise<BenchRow[]> {
   const url = process.env[ELASTICSEARCH]
   const data = await evalData()
@@ -61,7 +64,10 @@ export async function benchSearchElasticsearch(): Promise<BenchRow[]> {
   return rows
 }
 
-/** Half of it is there more than once, as a document is that several people upload: equal vectors are what graphs of vectors find hardest. */
+/**
+ * Half of the chunks exist more than once, as when several people upload the same document. Equal vectors are hardest
+ * for graphs of vectors.
+ */
 function several(): Layout {
   const own = (name: string, count: number, chunks: number, seed: number, hasReal = false) =>
     Array.from({ length: count }, (_, i) => ({ collectionId: `${name}-${i}`, chunks: full(chunks), seed: seed + i, hasReal }))
@@ -129,7 +135,7 @@ async function benchLayout(url: string, passages: EvalPassages, { name, collecti
   }
 }
 
-/** Writes the collections with four puts at once; in ms, without making the passages. */
+/** Writes the collections with four concurrent puts. Gives the time in ms, without making the passages. */
 async function fill(opened: ChunkIndex, passages: EvalPassages, collections: readonly CollectionSize[]): Promise<number> {
   await using index = opened
   let ms = 0
@@ -152,7 +158,7 @@ async function fill(opened: ChunkIndex, passages: EvalPassages, collections: rea
   return ms
 }
 
-/** The vectors' leg, and the same among the chunks that a filter lets through. */
+/** Recall of the vector search, with and without a filter. */
 async function recallOf(sides: Sides, what: string, questions: readonly Question[]): Promise<BenchRow> {
   const vectors = await search(sides, { ...VECTOR, questions })
   const filtered = await search(sides, { ...VECTOR, questions, filter: FILTER })
@@ -202,7 +208,7 @@ interface Answers {
   readonly exactTimes: readonly number[]
 }
 
-/** The same questions to all, and to the exact search one by one. */
+/** Asks all of them the same questions, and the exact search one by one. */
 async function search({ elasticsearch, sqlite, exact, stats }: Sides, searches: Searches): Promise<Answers> {
   const turns: { readonly elasticsearch: Searched; readonly sqlite: Searched }[] = []
   const exactTens: (readonly string[])[] = []
@@ -225,7 +231,7 @@ async function search({ elasticsearch, sqlite, exact, stats }: Sides, searches: 
   return { elasticsearch: joined('elasticsearch'), sqlite: joined('sqlite'), exactTens, exactTimes }
 }
 
-/** Share of what the exact search found; a small collection may have nothing that passes the filter. */
+/** Share of what the exact search found. In a small collection, possibly nothing passes the filter. */
 function recall(found: readonly (readonly string[])[], exact: readonly (readonly string[])[]): string {
   if (exact.flat().length === 0) return 'nothing to find'
   const shared = exact.reduce((sum, ids, i) => sum + ids.filter((id) => found[i]!.includes(id)).length, 0)
@@ -245,7 +251,7 @@ function ratio(value: number): string {
   return `${value.toFixed(2)} times`
 }
 
-/** What else the machine does moves all times. */
+/** The machine's load, which affects all times. */
 function load(): string {
   return `load ${loadavg()[0]!.toFixed(1)} on ${availableParallelism()} cores`
 }

@@ -23,7 +23,10 @@ interface Question {
   readonly vector: Float32Array
 }
 
-/** Hybrid search in the embedded index, without embedding the query: one collection of `chunks`, and the same chunks in five. */
+/**
+ * Hybrid search in the embedded index, without embedding the query: in one collection of `chunks`, and with the same
+ * chunks in five.
+ */
 export async function benchSearch({ chunks = 50_000 }: { readonly chunks?: number } = {}): Promise<BenchRow[]> {
   const folder = await mkdtemp(join(tmpdir(), 'kis-bench-search-'))
   try {
@@ -34,7 +37,7 @@ export async function benchSearch({ chunks = 50_000 }: { readonly chunks?: numbe
     await fill(index, 'one', corpus)
     for (const [i, collectionId] of five.entries()) await fill(index, collectionId, corpus.slice((i * chunks) / 5, ((i + 1) * chunks) / 5))
 
-    // Questions are words of one of the passages, as people's are.
+    // As people do, questions use words of one of the passages.
     const questions = Array.from({ length: QUERIES }, (_, i): Question => {
       const from = corpus[Math.floor(random() * chunks)]!.text.split(' ')
       const text = Array.from({ length: WORDS_PER_QUERY }, () => from[Math.floor(random() * from.length)]).join(' ')
@@ -68,7 +71,7 @@ async function hybrid(index: ChunkIndex, { collectionId, text, vector }: Questio
   return fuse(await index.search(query, new AbortController().signal), { spread: SPREAD, mode: 'hybrid', limit: 10 })
 }
 
-/** Each way of answering, turn by turn, so that what else the machine does falls on all alike. */
+/** Takes turns, so that other load on the machine affects all alike. */
 async function measured(questions: readonly Question[], ways: readonly ((question: Question) => Promise<unknown>)[]): Promise<string[]> {
   const times = ways.map((): number[] => [])
   for (const question of questions) {
@@ -85,7 +88,7 @@ async function measured(questions: readonly Question[], ways: readonly ((questio
   })
 }
 
-/** What a search without an index has to do at least: every cosine, one after another, over float32 in memory. */
+/** The least work of a search without an index: every cosine, one after another, over float32 in memory. */
 function plainScan(corpus: readonly IndexedChunk[]): (query: Float32Array) => number {
   const all = new Float32Array(corpus.length * DIMENSIONS)
   for (const [i, { vector }] of corpus.entries()) all.set(vector, i * DIMENSIONS)

@@ -8,14 +8,14 @@ import type { Arrived, Streams } from './support/streams-process.ts'
 import { delayText, WatchedService } from './support/watched-service.ts'
 
 const STREAMS = 500
-/** Of 20 chunks, a second apart: all are open together for ten seconds. */
+/** 20 chunks, one each second: all streams are open together for ten seconds. */
 const CHUNKS = 20
 const PER_SECOND = 50
 const BODY = JSON.stringify({ model: 'mock-chat', stream: true, messages: [{ role: 'user', content: 'slow' }] })
-/** How often memory is looked at. */
+/** How often memory is measured. */
 const SAMPLE_MS = 250
 
-/** Many clients that read long answers: memory, what arrives, and how late the event loop runs meanwhile. */
+/** Many clients read long answers. Measures memory, what arrives, and how late the event loop runs. */
 export async function benchSlowStreams({ peers }: BenchOptions): Promise<BenchRow[]> {
   await using engine = new Child('./engine-process.ts')
   await using load = new Child('./streams-process.ts')

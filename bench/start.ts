@@ -9,7 +9,7 @@ import { quantile } from './support/quantile.ts'
 
 const ROUNDS = 3
 
-/** From starting the process to its line `ready`, which is looked for every 20 ms. */
+/** The time from starting the process to its line `ready`, checked every 20 ms. */
 export async function benchStart(): Promise<BenchRow[]> {
   const cold: number[] = []
   const warm: number[] = []

@@ -3,12 +3,13 @@ import { join } from 'node:path'
 import { FileLock } from '../subgraphs/common/adapters/sqlite/database.ts'
 import { placesOf } from './variables.ts'
 
-/** What may be done without. */
+/** Only a log may be given up. */
 const LOG = /^[a-z]+\.sqlite-wal$/
 
 /**
- * Lets the next start go on without a log of changes that is gone: what was in it is lost. The service must not run.
- * @throws {Error} nothing is missing, the service runs, or the storage fails.
+ * Lets the next start go on without a missing log of changes. What was only in the log is lost. The service must be
+ * stopped.
+ * @throws {Error} no such log is missing, the service runs, or the storage fails
  */
 export function acceptLoss(name: string, env: NodeJS.ProcessEnv, say: (line: string) => void): void {
   if (!LOG.test(name))
@@ -16,7 +17,7 @@ export function acceptLoss(name: string, env: NodeJS.ProcessEnv, say: (line: str
   const file = join(placesOf(env).KIS_DATA_DIR, name.slice(0, -'-wal'.length))
   if (!existsSync(file)) throw new Error(`${file} is not there. KIS_DATA_DIR names the data folder.`)
   using lock = new FileLock(file)
-  if (!lock.missingLog) throw new Error(`${name} is not missing: nothing was done.`)
+  if (!lock.missingLog) throw new Error(`${name} is not missing, so nothing was done.`)
   lock.acceptLoss()
-  say(`${file} is used without ${name} from the next start on. Run \`kis verify\` then: it says what does not fit together.`)
+  say(`${file} will be used without ${name} from the next start on. Run \`kis verify\` after it: it reports what no longer fits together.`)
 }

@@ -6,7 +6,10 @@ import { type Link, type LinkContext, request } from '../subgraphs/common/link/l
 
 const PRINCIPAL_OF_API_KEY = billingOperation(`query ($apiKey: String!) { principalOfApiKey(apiKey: $apiKey) { ${PRINCIPAL_FIELDS} } }`)
 
-/** Asks billing who a key is. @throws {InvalidApiKey} nobody, or not any more. */
+/**
+ * Asks billing for the principal of a key.
+ * @throws {InvalidApiKey} the key is unknown, revoked or expired
+ */
 export function authenticateBy(billing: Link): (apiKey: string, context: Pick<LinkContext, 'requestId' | 'signal'>) => Promise<Principal> {
   return async (apiKey, { requestId, signal }) => {
     const { principalOfApiKey } = await request(

@@ -7,7 +7,7 @@ export const isNodeTooOld = Number(process.versions.node.split('.')[0]) < 24
 
 const PASSED_ON = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT']
 
-/** The path of the Node 24 that `npm ci` installs as an optional dependency, or null where there is none for this system. */
+/** The path of the Node 24 that `npm ci` installs as an optional dependency; null if there is none for this system. */
 export function bundledNode() {
   const isWindows = process.platform === 'win32'
   const name = `node-${isWindows ? 'win' : process.platform}-${process.arch}`
@@ -18,9 +18,12 @@ export function bundledNode() {
   }
 }
 
-/** Runs `kis` with these arguments in another Node. Passes signals on to it, and ends as it ends: with its exit code, or by the signal that ended it. */
+/**
+ * Runs `kis` with these arguments in another Node. Passes signals on to it, and ends in the same way: with its exit
+ * code, or by the signal that ended it.
+ */
 export function runIn(node, args) {
-  // A session of its own: a terminal would send Ctrl-C to both processes, and the service takes a second signal as an order to end at once.
+  // In a session of its own: a terminal would send Ctrl-C to both processes, and a second signal ends the service at once.
   const child = spawn(node, [fileURLToPath(new URL('launched.js', import.meta.url)), ...args], {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
     detached: process.platform !== 'win32',

@@ -7,7 +7,7 @@ import { placesOf } from './variables.ts'
 export const CATALOG_USAGE = `kis catalog check    which engines and models of the catalog are on, and why the others are off
     FILE             default: KIS_CATALOG, or catalog.yaml`
 
-/** Runs `kis catalog check`. Undefined: the arguments are none of its; else the exit code. */
+/** Runs `kis catalog check`. Gives the exit code; undefined when the arguments are for another command. */
 export function catalogCheck([command, verb, file, ...others]: readonly string[], env: NodeJS.ProcessEnv): number | undefined {
   if (command !== 'catalog' || verb !== 'check' || others.length > 0) return undefined
   const { code, lines } = checkCatalog(file, env)
@@ -15,7 +15,10 @@ export function catalogCheck([command, verb, file, ...others]: readonly string[]
   return code
 }
 
-/** What was found, and 0; or 1 and every problem of a catalog that the service would not start with. An engine that is off is no problem. */
+/**
+ * Prints the catalog's contents and gives 0, or prints every problem that keeps the service from starting and gives 1.
+ * An engine that is off is no problem.
+ */
 export function checkCatalog(
   file: string | undefined,
   env: Readonly<Record<string, string | undefined>>,
@@ -44,7 +47,7 @@ function factsOf({ kind, aliases, fallbacks }: ModelEntry): string {
   return [kind, ...aliases.map((alias) => `alias ${alias}`), ...fallbacks.map((id) => `falls back to ${id}`)].join(', ')
 }
 
-/** Names the settings and not their values, which may be keys. */
+/** Names the settings but not their values, which may be keys. */
 function stateOf({ on, missing }: EngineEntry): string {
   return on ? 'on' : `off: ${missing.map((setting) => `\`${setting}\``).join(' and ')} came out empty`
 }

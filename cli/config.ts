@@ -10,22 +10,22 @@ import { readingOf } from './environment.ts'
 import type { Role } from './start.ts'
 import { placesOf, VARIABLES, type Variables } from './variables.ts'
 
-/** What every role is told by the environment. */
+/** What every role reads from the environment. */
 export interface Config {
   readonly host: string
-  /** 0: any free port, as tests want it. Undefined: the role's own. */
+  /** 0: any free port. Undefined: the default of the role. */
   readonly port: number | undefined
   readonly dataDirectory: string
-  /** `KIS_SECRET`, or what is made and kept in the data folder. */
+  /** `KIS_SECRET`, or a secret that is created and kept in the data folder. */
   readonly secret: Uint8Array
   readonly logLevel: string
-  /** How long requests under way may go on after SIGTERM, before they are ended. */
+  /** How long running requests may go on after SIGTERM before they are ended. */
   readonly drainMs: number
-  /** Base addresses of the other roles' replicas, at least one each. */
+  /** Base addresses of the other roles' replicas; each role has at least one. */
   readonly urls: Readonly<Record<'billing' | 'knowledge' | 'inference' | 'gateway', readonly string[]>>
-  /** What each part is given. */
+  /** The settings of each part. */
   readonly settings: Settings
-  /** A sentence for each variable that looks like one of ours and is none. */
+  /** A sentence for each variable that looks like one of ours but is unknown. */
   readonly ignored: readonly string[]
 }
 
@@ -39,9 +39,9 @@ export interface Settings {
 }
 
 /**
- * Reads the environment, the catalog, the manifest of trusted documents and the secret, each once.
- * `role`: the one that starts; one on its own needs `KIS_SECRET`, because every process must have the same.
- * @throws {ConfigError} with every problem of all of them, and what is ignored.
+ * Reads the environment, the catalog, the manifest of trusted documents and the secret, each once. `role` is the one to
+ * start. A single role needs `KIS_SECRET`, because all processes must have the same.
+ * @throws {ConfigError} something is wrong; it lists every problem, and the ignored variables
  */
 export function readConfig(environment: NodeJS.ProcessEnv, role: Role | 'all' = 'all'): Config {
   const { env, ignored } = readingOf(environment)
@@ -140,7 +140,7 @@ function knowledgeConfig(values: Variables): KnowledgeConfig {
   }
 }
 
-/** Each subgraph has a database of its own. */
+/** Each subgraph has its own database. */
 function databaseOf({ KIS_MONGODB_URL: server }: Variables, subgraph: string) {
   return server ? { url: server.url, database: `${server.name}_${subgraph}` } : null
 }

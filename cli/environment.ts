@@ -1,16 +1,19 @@
 export type Environment = Readonly<Record<string, string | undefined>>
 
 const OWN = /^KIS_/
-/** Of the commands, of the documentation's examples and of the tests; a shell may have them where it starts the service. */
+/**
+ * Variables of the commands, of the documentation's examples and of the tests. A shell may have them set when it starts
+ * the service.
+ */
 const OTHERS = /^KIS_(?:API_KEY$|URL$|SOAK$|TEST_|REQUIRE_|FUZZ_)/
-/** What Kubernetes sets in every container for a service whose name begins with `kis`. */
+/** Kubernetes sets these in every container for a service whose name begins with `kis`. */
 const OF_KUBERNETES = { name: /_SERVICE_(?:HOST|PORT)|_PORT_\d+_/, value: /^(?:tcp|udp|sctp):/ }
-/** A slip or two; also `KIS_` before a name that has none. */
+/** A typing mistake or two, or a missing `KIS_`. */
 const MAX_DISTANCE = 4
 
 /**
- * The environment as the parts read it: an empty variable is one that is not set. What was read is what the service knows, so `ignored` is to be
- * called when all have read; it gives a sentence for each `KIS_` variable that is set and that nobody has read.
+ * Wraps the environment so that it notes which variables are read. An empty variable counts as not set. Call `ignored`
+ * after all parts have read theirs: it gives a sentence for each `KIS_` variable that is set but was never read.
  */
 export function readingOf(environment: Environment): { readonly env: Environment; ignored(): readonly string[] } {
   const known = new Set<string>()
@@ -40,7 +43,7 @@ function nearestOf(name: string, known: Iterable<string>): string | undefined {
   return distances.filter(({ distance }) => distance <= MAX_DISTANCE).sort((a, b) => a.distance - b.distance)[0]?.candidate
 }
 
-/** Letters to put in, leave out or change (Levenshtein), row by row of the table. */
+/** Letters to insert, delete or replace (Levenshtein), row by row of the table. */
 function distanceOf(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j)
   for (let i = 1; i <= a.length; i++) {

@@ -8,12 +8,12 @@ if (node) {
   runIn(node, process.argv.slice(2))
 } else {
   await import('./require-node.js')
-  // A start compiles some 700 files; kept, that is half a second less for the next one. Not in the system's temporary folder, where another
-  // user of the machine could put code of theirs. A folder that cannot be written is no failure: nothing is kept then.
-  // In the environment, so that threads find it too: one that strips types itself takes ten megabytes for that and keeps them.
+  // A start compiles about 700 files. Keeping the result makes the next start half a second faster. Not in the system's
+  // temporary folder, where another user of the machine could place code. If the folder cannot be written, nothing is
+  // kept. Set in the environment for threads, each of which would otherwise use ten megabytes to strip types itself.
   process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url))
   module.enableCompileCache()
-  // The process notes who started it now, while the rest loads.
+  // Loads first, because the process must note its parent while the rest loads.
   await import('./npm-parent.ts')
   const { main } = await import('./main.ts')
   await main(process.argv.slice(2))

@@ -1,4 +1,5 @@
-// What `bundled-node.js` starts. When the process that started it is killed by SIGKILL, only the end of their channel tells: it then ends as by SIGTERM.
+// Started by `bundled-node.js`. If that process is killed by SIGKILL, only the end of their channel shows it. This one
+// then ends as after SIGTERM.
 process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
 process.channel?.unref()
 await import('./kis.js')

@@ -13,7 +13,10 @@ ${CATALOG_USAGE}
 
 Configuration comes from the environment; docs/operate/configuration.md lists it.`
 
-/** After the drain, what was ended is charged and the stores are closed. Then, or at a second signal, the process ends as it is. */
+/**
+ * After the drain, charges of ended calls are settled and the stores are closed within this time. Then, or at a second
+ * signal, the process exits.
+ */
 const CLOSE_MS = 8_000
 
 export async function main(args: readonly string[]): Promise<void> {

@@ -13,10 +13,13 @@ kis accept-loss LOG  start again without a log of changes that is gone (billing.
 kis reindex          build the chunk index anew while the service runs, then verify it
     --json           lines of JSON instead of text`
 
-/** What is wrong with the arguments. */
+/** An error in the arguments. */
 class Usage extends Error {}
 
-/** Runs a command, most of them against the running service. Undefined: it is none of these; else the exit code: 0 in order, 1 differences remain, 2 it could not be done. */
+/**
+ * Runs a maintenance command, most of them against the running service. Gives the exit code: 0 all in order, 1
+ * differences remain, 2 it failed; undefined when the command is unknown.
+ */
 export async function maintain([command, ...args]: readonly string[], env: NodeJS.ProcessEnv): Promise<number | undefined> {
   try {
     if (command === 'verify') {

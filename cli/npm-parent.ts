@@ -1,16 +1,19 @@
 import { readFileSync } from 'node:fs'
 
-/** How often it looks. */
+/** How often the parent is checked. */
 const LOOK_MS = 500
 
 /**
- * npm starts a script by a shell, gives its own signals to that shell and none to what runs in it; and killed by SIGKILL it gives none at all.
- * Under a shell that stays between (Debian's does, bash does not), nobody would tell the service that it has been ended.
+ * npm starts a script through a shell and sends its signals only to that shell; when npm is killed by SIGKILL, it sends
+ * none. If the shell stays in between (Debian's does, bash does not), the service would not notice that npm has ended.
  */
 const parent = process.ppid
 const npm = isShellOfNpm(parent) ? parentOf(parent) : null
 
-/** Calls back once, when the npm that started this process has ended. Without npm it never does. On Windows a process cannot see that its parent has ended. */
+/**
+ * Calls back once, when the npm that started this process has ended. Never without npm, nor on Windows, where a process
+ * cannot see that its parent has ended.
+ */
 export function whenNpmIsGone(callback: () => void): void {
   if (process.env.npm_lifecycle_event === undefined || process.platform === 'win32') return
   const timer = setInterval(() => {
@@ -20,17 +23,17 @@ export function whenNpmIsGone(callback: () => void): void {
   }, LOOK_MS).unref()
 }
 
-/** npm's variables are in the environment of its shell and not in its own. */
+/** npm sets its variables in the environment of its shell, not in its own. */
 function isShellOfNpm(pid: number): boolean {
   return readOf(pid, 'environ').includes('npm_lifecycle_event=')
 }
 
 function parentOf(pid: number): number | null {
-  // `pid (name) state parent …`; the name may have spaces and brackets.
+  // `pid (name) state parent …`. The name may contain spaces and brackets.
   return Number(readOf(pid, 'stat').split(') ').at(-1)?.split(' ')[1]) || null
 }
 
-/** Empty where there is no /proc, as on macOS, and once the process is gone. */
+/** Empty without /proc, as on macOS, and after the process has ended. */
 function readOf(pid: number, file: 'environ' | 'stat'): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'latin1')

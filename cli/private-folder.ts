@@ -1,15 +1,15 @@
 import { chmodSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** What the service itself puts into a data folder. */
+/** Files that the service itself puts into a data folder. */
 const OWN_FILE =
   /^(?:secret|[a-z]+\.sqlite(?:-wal|-shm|-journal)?|[a-z]+\.sqlite\.lock(?:-journal)?|[a-z]+\.sqlite\.(?:unreadable|before)-[\dTZ-]+(?:-wal|\.part)?)$/
 const GROUP_AND_OTHERS = 0o077
 
 /**
- * From here on this process makes folders that only its user enters, and files that only he reads: texts, sealed secrets, the ledger. To be called
- * before any thread starts. A data folder of an earlier start is mended, unless it also holds something else: then only our files are. Gives what
- * is still open to others of this machine. Windows has no such modes.
+ * Makes every new folder and file of this process private to its user: they hold texts, sealed secrets and the ledger.
+ * Call it before any thread starts. It also closes an existing data folder, or only our own files if the folder holds
+ * others. Gives what other users of this machine can still read. Does nothing on Windows, which has no such modes.
  */
 export function keepPrivate(folder: string): readonly string[] {
   if (process.platform === 'win32') return []
@@ -22,7 +22,7 @@ export function keepPrivate(folder: string): readonly string[] {
   return isClosed(folder, isOurs ? 0o700 : null) ? open : [folder, ...open]
 }
 
-/** Null: the path does not exist, or cannot be read; then the stores report it when they open. */
+/** Null: the path does not exist or cannot be read. The stores report this when they open. */
 function namesIn(folder: string): readonly string[] | null {
   try {
     return readdirSync(folder)
@@ -31,7 +31,10 @@ function namesIn(folder: string): readonly string[] | null {
   }
 }
 
-/** Closes it with `mode` (null: leaves it) and says whether it is closed to others. A file may be gone by then: SQLite has removed it. */
+/**
+ * Sets `mode` (null: leaves it), and gives whether others are kept out. A file may vanish meanwhile: SQLite removes
+ * some.
+ */
 function isClosed(path: string, mode: number | null): boolean {
   const bits = statSync(path, { throwIfNoEntry: false })?.mode ?? 0
   if ((bits & GROUP_AND_OTHERS) === 0) return true

@@ -1,12 +1,12 @@
 import type { Service } from './service.ts'
 
 const REBUILD_INDEX = 'mutation ($after: String) { rebuildIndex(after: $after) { chunks next replaced } }'
-/** Chunks between two lines that say how far it is. */
+/** Chunks between two lines of progress. */
 const TOLD_EVERY = 10_000
 
 /**
- * Builds the chunk index anew while the service runs. Interrupted, it is done again from the start, which does no harm. True: the index could not be read,
- * and an empty one is in its place, which `verify` with `repair` fills.
+ * Rebuilds the chunk index while the service runs. If it is interrupted, run it again: it starts anew. True: the index
+ * could not be read and was replaced by an empty one, which `verify` with `repair` fills.
  */
 export async function reindex(service: Service, { json }: { readonly json: boolean }, say: (line: string) => void): Promise<boolean> {
   const tell = (chunks: number, isOver: boolean) =>
@@ -19,7 +19,7 @@ export async function reindex(service: Service, { json }: { readonly json: boole
       { after },
     )
     if (step.replaced) {
-      say(json ? JSON.stringify({ replaced: true }) : 'the index could not be read: an empty one is in its place, and is filled now')
+      say(json ? JSON.stringify({ replaced: true }) : 'the index could not be read; an empty one has replaced it, and is now being filled')
       return true
     }
     chunks += step.chunks

@@ -1,4 +1,5 @@
-// Plain JavaScript, so that an old Node can say what is wrong instead of failing on the syntax of what it would load.
+// Plain JavaScript, so that an old Node can print what is wrong instead of failing on the syntax of the files that it
+// would load.
 import { isNodeTooOld } from './bundled-node.js'
 
 if (isNodeTooOld) {

@@ -1,29 +1,36 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { KisError, ServiceUnavailable } from '../subgraphs/common/errors.ts'
 
-/** Nobody is there; a part of the service that is away makes the rest answer for it. */
+/** The service does not answer at all. When only a part is down, the rest still answers. */
 export class NoAnswer extends ServiceUnavailable {}
 
-/** The running service, asked with an API key over its GraphQL. */
+/** The running service, called with an API key over GraphQL. */
 export interface Service {
-  /** The operation must be one that may be repeated. @throws {KisError} what the service answers. @throws {Error} it does not answer. */
+  /**
+   * The operation must be safe to repeat.
+   * @throws {KisError} the service answered with this error
+   * @throws {NoAnswer} the service does not answer
+   */
   ask<Data>(query: string, variables: Readonly<Record<string, unknown>>): Promise<Data>
 }
 
-/** Deleting what a large index has too much takes minutes; everything else, seconds. */
+/** Deleting surplus entries of a large index takes minutes; everything else takes seconds. */
 const ANSWER_TIMEOUT_MS = 600_000
-/** A service that is busy, or restarts, is asked again this often, and then waited for half a minute in all. */
+/** Tries while the service is busy or restarts: half a minute in all. */
 const MAX_TRIES = 6
 const FIRST_WAIT_MS = 1_000
 
-/** Reads `KIS_API_KEY`, and where the gateway is. @throws {Error} with every problem at once. */
+/**
+ * Reads `KIS_API_KEY` and the address of the gateway.
+ * @throws {Error} one of them is wrong; it lists every problem
+ */
 export function serviceOf(env: NodeJS.ProcessEnv): Service {
   const problems: string[] = []
   const { KIS_API_KEY: apiKey } = env
   if (!apiKey) problems.push('KIS_API_KEY is missing: the API key of an operator')
   const addresses = (env.KIS_GATEWAY_URL ?? 'http://127.0.0.1:4000').split(',').map((address) => address.trim())
   if (!addresses.every((address) => URL.canParse(address) && /^https?:/.test(address)))
-    problems.push('KIS_GATEWAY_URL must be an http(s) address, or several with commas between them')
+    problems.push('KIS_GATEWAY_URL must be an http(s) address, or several separated by commas')
   if (problems.length) throw new Error(problems.join('\n'))
   return {
     async ask<Data>(query: string, variables: Readonly<Record<string, unknown>>): Promise<Data> {

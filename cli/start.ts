@@ -53,26 +53,26 @@ const PORTS: Readonly<Record<Role | 'all', number>> = {
   'rest-adapter': 4010,
 }
 
-/** A part that does not answer within this is not ready. */
+/** A part that does not answer within this time is not ready. */
 const READY_TIMEOUT_MS = 2_000
-/** How often a start that waits for something looks whether it is there. */
+/** How often a waiting start checks again. */
 const LOOK_MS = 250
 
-/** The gateway waits for subgraphs itself, for one after the other. */
+/** The gateway itself waits for subgraphs, one after the other. */
 const GATEWAY_PATIENCE = 4
 
-/** With which the rest-adapter's sockets say at the gateway whose they are. */
+/** Carries the token by which the rest-adapter's sockets identify themselves to the gateway. */
 const SERVICE_HEADER = 'x-kis-service'
 
-/** A started role. Disposing it answers what is under way, then closes what it opened, in the reverse order. */
+/** A started role. Disposing it finishes running requests, then closes what it opened, in reverse order. */
 export interface Running extends AsyncDisposable {
-  /** Resolves when `ready` was said; rejects with what no waiting mends. */
+  /** Resolves when `ready` was printed. Rejects when waiting cannot help. */
   readonly ready: Promise<void>
 }
 
-/** A role that listens, and may not be able to serve yet. */
+/** A role that listens but may not be able to serve yet. */
 interface Listening {
-  /** `ready <address>`. */
+  /** The line `ready <address>`. */
   readonly ready: string
   problems(): Promise<readonly string[]>
   readonly stores?: readonly StoringSubgraph[]
@@ -80,8 +80,8 @@ interface Listening {
 }
 
 /**
- * Resolves when the role listens. `say` gets the lines of standard output: what it waits for, all of it, whenever that has changed; then the key of
- * the operator, if it is to be shown; `ready <address>` last.
+ * Starts a role. Resolves when it listens. `say` gets the lines of standard output: what the role waits for, whenever
+ * that changes; then the operator's key, if it is to be shown; last `ready <address>`.
  */
 export async function start(role: Role | 'all', config: Config, say: (line: string) => void): Promise<Running> {
   await using stack = new AsyncDisposableStack()
@@ -111,7 +111,7 @@ async function untilReady({ ready, problems, stores = [], billing }: Listening, 
   say(ready)
 }
 
-/** One start: what every role needs is made once, on first use. */
+/** One start. What several roles need is created once, on first use. */
 class Start {
   readonly #role: Role | 'all'
   readonly #config: Config
@@ -121,10 +121,13 @@ class Start {
   readonly #settings: Settings
   readonly #watch: QueueWatch
   readonly #door: Door
-  /** What gateway and rest-adapter hold at once, in one process together. */
+  /** Bodies held by the gateway and the rest-adapter together, if they share the process. */
   readonly #bodies: LargeBodies
   readonly #folder: DataFolder
-  /** Asks billing whose its store is; undefined: this process itself names a new installation. */
+  /**
+   * Asks billing for the installation that its store belongs to. Undefined: this process itself names a new
+   * installation.
+   */
   #askInstallation: (() => Promise<string>) | undefined
   #tokensOfAll: PrincipalTokens | undefined
 
@@ -153,19 +156,23 @@ class Start {
     for (const path of keepPrivate(this.#config.dataDirectory))
       this.#log.warn(
         { path },
-        'other users of this machine may read this; take it from them (chmod go-rwx), or name a data folder of the service alone',
+        'other users of this machine can read this; restrict it (chmod go-rwx), or use a data folder for the service alone',
       )
     await this.#lookAtFolder()
     const listening = await this.#run()
     const { stores = [] } = listening
     Promise.all(stores.map(({ opened }) => opened))
-      // What keeps a store from opening is told by its `problems`; a disk that is full at this very moment is tried again by the next start.
+      // Problems that keep a store from opening are reported by its `problems`. If the disk is full just now, the next
+      // start tries again.
       .then(() => this.#folder.noteSiblings())
       .catch(() => undefined)
     return listening
   }
 
-  /** Before anything begins to work on stores that are not to be used. What may be mended later is waited for when they are opened. */
+  /**
+   * Checks the data folder before anything works on stores that must not be used. Problems that can pass are waited for
+   * when the stores open.
+   */
   async #lookAtFolder(): Promise<void> {
     const { mongodb } = this.#settings.billing
     if (mongodb || !['all', 'billing'].includes(this.#role)) return
@@ -243,7 +250,7 @@ class Start {
     const billing = this.#billing()
     const billingLink = this.#local(billing)
     if (this.#settings.billing.mongodb) this.#askInstallation = () => installationOf(billingLink)
-    // Each of the two asks the other; nothing is asked before both are there.
+    // The two call each other. Nothing is called before both exist.
     const toKnowledge = laterLink()
     const inference = await this.#inference(billingLink, toKnowledge.link)
     const inferenceLink = this.#local(inference)
@@ -268,7 +275,7 @@ class Start {
     return { ready, problems, stores: [billing, inference, knowledge], billing }
   }
 
-  /** Those of SQLite that this process opens. */
+  /** The SQLite files that this process opens. */
   #files(): readonly FolderFile[] {
     const { billing, knowledge, inference } = this.#settings
     const opens = (role: Role) => this.#role === 'all' || this.#role === role
@@ -333,7 +340,7 @@ class Start {
     )
   }
 
-  /** A socket of the rest-adapter carries many clients' streams, so it is not held to one key's limits. */
+  /** A socket of the rest-adapter carries the streams of many clients, so the limits of one key do not apply. */
   async #isService({ headers }: IncomingMessage): Promise<boolean> {
     const token = headers[SERVICE_HEADER]
     return typeof token === 'string' && 'service' in (await this.#tokens().verify(token, 'gateway'))
@@ -364,7 +371,7 @@ class Start {
       remoteLink<Caller | null>({
         urls: this.#config.urls[name],
         what: name,
-        // Everyone goes by billing.
+        // All processes follow billing's clock.
         ...(name === 'billing' && { clock: this.#basics.clock }),
         authorization: async (caller) => caller && `Bearer ${await tokens.sign(caller, name)}`,
         socketKey: (caller) => JSON.stringify(caller),
@@ -400,7 +407,7 @@ class Start {
     return `ready ${server.url}`
   }
 
-  /** Billing's first answer sets this process's clock, and nothing is dated before. */
+  /** Sets this process's clock by billing's first answer. Nothing gets a date before. */
   #clockOf(billing: Link): { readonly opened: Promise<unknown>; problems(): readonly string[] } {
     const stopping = new AbortController()
     this.#stack.defer(() => stopping.abort())
@@ -416,7 +423,7 @@ class Start {
       }
     }
     const opened = asked()
-    // At the end of the process nobody waits for it any more.
+    // When the process ends, nobody waits for it any more.
     opened.catch(() => undefined)
     return { opened, problems: () => (isSet ? [] : ['billing: no answer yet']) }
   }
@@ -443,19 +450,22 @@ class Start {
   }
 }
 
-/** @throws {KisError} @throws {Unfit} billing does not answer, or not yet: whoever opens a store tries again. */
+/**
+ * @throws {KisError}
+ * @throws {Unfit} billing does not answer, or not yet; the opening of the store is tried again
+ */
 async function installationOf(billing: Link): Promise<string> {
   const context = { caller: { service: 'knowledge' } as Caller, requestId: 'installation', signal: AbortSignal.timeout(READY_TIMEOUT_MS) }
   const { data, errors } = await billing.execute({ query: '{ installationId }' }, context)
   const error = errors?.[0] && KisError.fromGraphQL(errors[0])
-  // Version 0.1.0 does not know the question.
+  // Version 0.1.0 does not know this query.
   if (error?.code === 'internal')
-    throw new Unfit(['billing does not say which installation it is: start it in this version first'], { cause: error })
+    throw new Unfit(['billing runs an older version, which cannot say which installation it is: upgrade billing first'], { cause: error })
   if (error) throw error
   return (data as { installationId: string }).installationId
 }
 
-/** A link to a part that is made later. */
+/** A link to a part that is created later. */
 function laterLink(): { readonly link: Link; set(target: Link): void } {
   let target: Link | undefined
   const set = (link: Link) => {
@@ -468,7 +478,7 @@ function laterLink(): { readonly link: Link; set(target: Link): void } {
   return { link, set }
 }
 
-/** A gateway that asks for a key is there. */
+/** Checks that a gateway answers, if only to ask for a key. */
 async function answers(gateway: Link<string | null>): Promise<readonly string[]> {
   const context = { caller: null, requestId: 'ready', signal: AbortSignal.timeout(READY_TIMEOUT_MS) }
   return gateway.execute({ query: '{ __typename }' }, context).then(

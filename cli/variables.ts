@@ -7,26 +7,26 @@ import { parseEgressAllow } from '../subgraphs/common/egress/egress-address.ts'
 import { parseUsd } from '../subgraphs/common/usd.ts'
 import { type Environment, readingOf } from './environment.ts'
 
-// Every variable that an operator can set, with its default. The variable's name is put before each message. No message quotes a value that may hold
-// a password. The catalog names further variables, for its engines.
+// Every variable that an operator can set, with its default. Each message follows the variable's name. No message
+// quotes a value that may hold a password. The catalog names more variables, for its engines.
 
-/** Orchestrators wait 30 s before they kill; ending and charging what is left takes some seconds of that. */
+/** Orchestrators wait 30 s before they kill. Ending and charging the rest takes some seconds of that. */
 const DEFAULT_DRAIN_MS = 20_000
 const MAX_DRAIN_MS = 600_000
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
-/** What Elasticsearch takes in the name of an index, short enough for what is put after it. */
+/** Characters that Elasticsearch accepts in an index name, short enough for what is appended. */
 const INDEX_PREFIX = /^[a-z0-9][a-z0-9_-]{0,99}$/
-/** Elasticsearch's own bounds for a cluster of usual size. */
+/** Elasticsearch's own limit for a cluster of usual size. */
 const MAX_SHARDS = 1_024
 const MAX_REPLICAS = 20
 
-/** Any text is a path, so these always have a value; relative to the folder that the process was started in. */
+/** Any text is a path, so these always have a value. Relative paths start at the working directory. */
 const PLACES = z.object({
   KIS_DATA_DIR: path('data'),
   KIS_CATALOG: path('catalog.yaml'),
 })
 
-/** The data folder and the catalog, for commands that need no more. */
+/** The data folder and the catalog, for commands that need nothing else. */
 export function placesOf(environment: Environment): z.output<typeof PLACES> {
   return PLACES.parse(readingOf(environment).env)
 }
@@ -47,7 +47,7 @@ export const VARIABLES = PLACES.extend({
     .transform((text) => listOf(text.toLowerCase()))
     .refine(
       (hosts) => hosts.every((host) => URL.parse(`http://${host}`)?.hostname === host),
-      'must be names of hosts without ports, with commas between them',
+      'must be host names without ports, separated by commas',
     ),
   KIS_INTROSPECTION: onOrOff('on'),
   KIS_TRUSTED_DOCUMENTS: z.string().optional(),
@@ -57,7 +57,7 @@ export const VARIABLES = PLACES.extend({
     .refine(isApiKey, 'is not a key: `kis_live_` and 36 letters or digits, of which the last six are a checksum')
     .optional(),
   KIS_BOOTSTRAP_CREDIT_USD: readBy(creditOf).default(creditOf('100')),
-  KIS_RETRY_BACKOFF_MS: whole(1, Number.MAX_SAFE_INTEGER, 'must be a whole number of milliseconds from 1').default(1_000),
+  KIS_RETRY_BACKOFF_MS: whole(1, Number.MAX_SAFE_INTEGER, 'must be a whole number of milliseconds, at least 1').default(1_000),
   KIS_EGRESS_ALLOW: hostsAndPorts(),
   KIS_LOCAL_MCP_SERVERS: hostsAndPorts(),
   KIS_MONGODB_URL: readBy(parseMongoUrl).optional(),
@@ -72,7 +72,7 @@ export const VARIABLES = PLACES.extend({
 }).refine((env) => env.KIS_TRUSTED_DOCUMENTS_ONLY !== 'on' || env.KIS_TRUSTED_DOCUMENTS !== undefined, {
   path: ['KIS_TRUSTED_DOCUMENTS_ONLY'],
   error: 'needs KIS_TRUSTED_DOCUMENTS',
-  // Beside the problems of other variables too.
+  // Report this beside the problems of other variables.
   when: () => true,
 })
 
@@ -101,7 +101,7 @@ function addresses(port: number) {
     .transform((text) => text.split(',').map((address) => address.trim()))
     .refine(
       (all) => all.every((address) => URL.canParse(address) && /^https?:/.test(address)),
-      'must be an http(s) address, or several with commas between them',
+      'must be an http(s) address, or several separated by commas',
     )
 }
 
@@ -139,7 +139,7 @@ function nanoUsdOf(text: string): bigint | undefined {
   }
 }
 
-/** Also the user and the password must be readable: a `%` in them is written `%25`. */
+/** The user and the password must be decodable: write `%` as `%25`. */
 function isHttpAddress(url: string): boolean {
   if (!URL.canParse(url) || !/^https?:/.test(url)) return false
   const { username, password } = new URL(url)

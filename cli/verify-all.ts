@@ -8,8 +8,9 @@ type Part = (service: Service, options: VerifyOptions, say: (line: string) => vo
 const STORES: Readonly<Record<string, Part>> = { files: verifyFiles, ledger: verifyLedger, blobs: verifyBlobs }
 
 /**
- * Verifies one part after another; of one collection the index alone. A part that the service cannot read is said, and the others go on.
- * Gives the exit code: 0 in order, 1 differences remain, 2 a part could not be verified.
+ * Verifies one part after another; with a collection, only its index. If the service cannot read a part, this is
+ * printed and the next one follows. Gives the exit code: 0 all in order, 1 differences remain, 2 a part could not be
+ * verified.
  */
 export async function verifyAll(service: Service, options: VerifyOptions, output: Pick<Console, 'log' | 'error'>): Promise<number> {
   let code = 0

@@ -1,9 +1,9 @@
 import type { Service } from './service.ts'
 
-/** Where lines go, and in which form. */
+/** Prints a line. */
 type Say = (line: string) => void
 interface Form {
-  /** Lines of JSON instead of text. */
+  /** Prints lines of JSON instead of text. */
   readonly json: boolean
 }
 
@@ -11,7 +11,7 @@ interface Page {
   readonly next: string | null
 }
 
-/** Each page of an operation, to its end. */
+/** Fetches every page of an operation. */
 async function* pagesOf<T extends Page>(service: Service, field: string, selection: string): AsyncGenerator<T> {
   const query = `query ($after: String) { ${field}(after: $after) { ${selection} next } }`
   for (let after: string | null = null; ; ) {
@@ -22,7 +22,7 @@ async function* pagesOf<T extends Page>(service: Service, field: string, selecti
   }
 }
 
-/** Says each line once: several pages may find the same. */
+/** Prints each line once: several pages may report the same. */
 function teller({ json }: Form, say: Say) {
   const told = new Set<string>()
   return (finding: object, text: string) => {
@@ -38,7 +38,7 @@ interface FilesPage extends Page {
   readonly files: readonly { readonly name: string; readonly problems: readonly string[] }[]
 }
 
-/** SQLite's own check of every file. True: all are in order. */
+/** Runs SQLite's own check of every file. True: all are in order. */
 export async function verifyFiles(service: Service, form: Form, say: Say): Promise<boolean> {
   const tell = teller(form, say)
   let checked = 0
@@ -52,7 +52,7 @@ export async function verifyFiles(service: Service, form: Form, say: Say): Promi
       }
     }
   }
-  const text = checked === 0 ? 'files: none; the database servers look after theirs' : `files: ${checked} checked, ${damaged} damaged`
+  const text = checked === 0 ? 'files: none; the database servers check their own' : `files: ${checked} checked, ${damaged} damaged`
   tell({ part: 'files', files: checked, damaged }, text)
   return damaged === 0
 }
@@ -70,7 +70,7 @@ interface LedgerPage extends Page {
   }[]
 }
 
-/** The ledger by its own laws. True: none is broken. */
+/** Checks the ledger against its own rules. True: none is broken. */
 export async function verifyLedger(service: Service, form: Form, say: Say): Promise<boolean> {
   const tell = teller(form, say)
   const counts = { organizations: 0, entries: 0, totals: 0, findings: 0 }
@@ -102,7 +102,7 @@ interface BlobsPage extends Page {
   }[]
 }
 
-/** Stored bytes against their checksums. True: all are there. */
+/** Checks stored bytes against their checksums. True: all are there. */
 export async function verifyBlobs(service: Service, form: Form, say: Say): Promise<boolean> {
   const tell = teller(form, say)
   const counts = { blobs: 0, texts: 0, missing: 0, damaged: 0 }

@@ -4,9 +4,9 @@ import type { Service } from './service.ts'
 
 export interface VerifyOptions {
   readonly repair: boolean
-  /** Undefined: all of them. */
+  /** Undefined: all collections. */
   readonly collectionId: string | undefined
-  /** Lines of JSON instead of text. */
+  /** Prints lines of JSON instead of text. */
   readonly json: boolean
 }
 
@@ -38,14 +38,14 @@ const VERIFY_INDEX = `mutation ($input: VerifyIndexInput!) {
   }
 }`
 
-/** How often documents that are ingested again are looked at. */
+/** How often documents that are being ingested again are checked. */
 const LOOK_MS = 1_000
-/** When none of them has come to its end for this long, nobody waits any more: six failures of one take up to half an hour. */
+/** When no document finishes for this long, waiting stops. Six failures of one document take up to half an hour. */
 const STALLED_MS = 35 * 60_000
 
 /**
- * Compares the index with the store, says what differs, and with `repair` waits until what is ingested again has come to its end.
- * True: nothing differs any more.
+ * Compares the index with the store and prints the differences. With `repair` it mends them, and waits until documents
+ * that are ingested again have finished. True: no difference remains.
  */
 export async function verify(
   service: Service,
@@ -97,7 +97,7 @@ async function pass(
   }
 }
 
-/** Waits for the documents that are ingested again, then looks at everything once more; nothing is repaired twice. */
+/** Waits for the documents that are ingested again, then compares everything once more without repairing. */
 async function afterRepair(
   service: Service,
   { requeued }: Pass,

@@ -4,23 +4,37 @@ import type { Principal } from '../subgraphs/common/identity/principal.ts'
 import type { LinkContext } from '../subgraphs/common/link/link.ts'
 import type { Clock } from '../subgraphs/common/process/clock.ts'
 
-/** Who an API key is. @throws {InvalidApiKey} unknown, revoked or expired. */
+/**
+ * Gives the principal that an API key stands for.
+ * @throws {InvalidApiKey} the key is unknown, revoked or expired
+ */
 export type Authenticate = (apiKey: string, context: Pick<LinkContext, 'requestId' | 'signal'>) => Promise<Principal>
 
-/** How long an answer is believed. With the second between two looks at open sockets, a revoked key is dead within 5 s everywhere. */
+/**
+ * How long an accepted key is trusted without asking billing again. Open sockets are checked every second, so a revoked
+ * key stops working everywhere within 5 s.
+ */
 const PRINCIPAL_TTL_MS = 3_500
-/** A key that was refused may have been made since: asked again sooner, yet not at every attempt. */
+/**
+ * How long a refusal is trusted. Shorter, because the key may have been created since; not zero, so that repeated
+ * attempts do not each cost a lookup.
+ */
 const REFUSAL_TTL_MS = 1_000
-/** Keys remembered, and as many refused ones, apart from each other: guesses do not push out keys in use. */
+/**
+ * Accepted keys remembered, and as many refused keys. They are counted separately, so that guesses do not push out keys
+ * in use.
+ */
 const MAX_KEYS = 10_000
-/** Distinct keys asked for at once; a flood of invented ones is shed here. */
+/** Distinct keys being looked up at once. Beyond it a flood of invented keys is refused here. */
 const MAX_LOOKUPS = 1_000
-/** A lookup is one read. Billing that is stopped is noticed by callers within this, as it is by calls under way. */
+/** A lookup is one read. Callers notice within this time that billing is stopped. */
 const LOOKUP_TIMEOUT_MS = 2_000
-/** Billing judges the checksum too; this spares the way there for what cannot be a key. */
+/** Billing also checks the checksum. This avoids the call for text that cannot be a key. */
 const KEY_SHAPE = /^kis_live_[0-9A-Za-z]{36}$/
 
-/** API keys → principals, remembered for seconds; lookups of one key under way are shared. */
+/**
+ * Turns API keys into principals. Answers are remembered for seconds, and concurrent lookups of one key share one call.
+ */
 export class Authenticator {
   readonly #authenticate: Authenticate
   readonly #clock: Clock
@@ -33,7 +47,11 @@ export class Authenticator {
     this.#clock = clock
   }
 
-  /** `credentials`: the key as the client sent it, with or without `Bearer`. @throws {InvalidApiKey} @throws {ServiceUnavailable} */
+  /**
+   * `credentials` is the key as the client sent it, with or without `Bearer`.
+   * @throws {InvalidApiKey} the key is missing, malformed, unknown, revoked or expired
+   * @throws {ServiceUnavailable} billing does not answer, or too many keys are being looked up
+   */
   async principalOf(credentials: string | null | undefined, requestId: string): Promise<Principal> {
     const apiKey = credentials?.replace(/^bearer\s+/i, '') ?? ''
     const now = this.#clock.now().getTime()
@@ -51,7 +69,7 @@ export class Authenticator {
   }
 
   async #ask(apiKey: string, requestId: string, askedAt: number): Promise<Principal> {
-    // Not the signal of the one who asks: others wait for the same answer.
+    // Not the signal of the first caller: others wait for the same answer.
     const signal = AbortSignal.timeout(LOOKUP_TIMEOUT_MS)
     try {
       const principal = await this.#authenticate(apiKey, { requestId, signal })
@@ -68,7 +86,9 @@ export class Authenticator {
   }
 }
 
-/** True until the time has come; not when a clock that was set back makes it further off than it can be. */
+/**
+ * True while `until` is in the future. False when it is further off than `ttlMs`, because the clock was then set back.
+ */
 function isAhead(until: number, now: number, ttlMs: number): boolean {
   return until > now && until - now <= ttlMs
 }

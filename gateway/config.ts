@@ -3,23 +3,28 @@ import { type CatalogPlan, DEFAULT_OPERATION_NODES } from '../subgraphs/common/c
 import { ConfigError } from '../subgraphs/common/process/config-error.ts'
 import { type Manifest, readManifest } from './persisted-operations.ts'
 
-/** What an operator can set of the gateway. */
+/** Settings of the gateway that an operator can change. */
 export interface GatewayConfig {
   /** Whether callers with a key may read the schema (`KIS_INTROSPECTION`, `on` unless set to `off`). */
   readonly introspection: boolean
-  /** Largest body of POST /graphql, in bytes: the largest file as base64 and 64 KiB for the rest of the operation. */
+  /** Largest body of POST /graphql, in bytes: the largest file as base64, plus 64 KiB for the rest of the operation. */
   readonly maxBodyBytes: number
-  /** Most nodes that one answer may have, by the code of the caller's plan. */
+  /** Most nodes that one answer may have, for the plan with this code. */
   nodesOf(plan: string): number
-  /** Operations by the ids that clients call them by (`KIS_TRUSTED_DOCUMENTS`, the path of a manifest; default: none). */
+  /**
+   * Operations by the ids that clients call them by (`KIS_TRUSTED_DOCUMENTS`: the path of a manifest; default: none).
+   */
   readonly trustedDocuments: Manifest
-  /** Whether callers without the scope `operator` may run these only (`KIS_TRUSTED_DOCUMENTS_ONLY`, `off` unless set to `on`). */
+  /**
+   * Whether callers without the scope `operator` may run only these (`KIS_TRUSTED_DOCUMENTS_ONLY`, `off` unless set to
+   * `on`).
+   */
   readonly trustedDocumentsOnly: boolean
 }
 
 const maxBodyBytesFor = (maxFileBytes: number) => Math.ceil((maxFileBytes * 4) / 3) + 64 * 1024
 
-/** `plans` are those of the catalog. */
+/** `plans`: the plans of the catalog. */
 export function gatewayConfig(
   settings: Pick<GatewayConfig, 'introspection' | 'trustedDocuments' | 'trustedDocumentsOnly'>,
   plans: readonly CatalogPlan[],
@@ -32,7 +37,10 @@ export function gatewayConfig(
   }
 }
 
-/** The operations of a manifest; of none without a file. @throws {ConfigError} it cannot be read. */
+/**
+ * Reads the operations of a manifest. Without a file there are none.
+ * @throws {ConfigError} the file cannot be read, or is no manifest
+ */
 export function readTrustedDocuments(file: string | undefined): Manifest {
   if (file === undefined) return new Map()
   try {

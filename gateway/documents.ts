@@ -17,40 +17,45 @@ import type { Federation } from './federation/federation.ts'
 import type { Requirement } from './federation/requirements.ts'
 import { limitsRule, MAX_TOKENS } from './limits.ts'
 
-/** Bytes of operations that are kept parsed and checked: some thousands, far more than a service and its frontends have. */
+/**
+ * Bytes of operations kept parsed and validated. Enough for thousands, far more than a service and its frontends have.
+ */
 const MAX_KEPT_BYTES = 48 * 1024 * 1024
-/** Characters of an operation's text. Ten times the longest that a frontend writes; graphql-js reads a block string of 4 million for a second. */
+/**
+ * Characters of an operation's text: ten times the longest that a frontend writes. graphql-js takes a second to read a
+ * block string of 4 million.
+ */
 export const MAX_TEXT_CHARACTERS = 262_144
-/** Locations would hold every token of the text; errors leave without them. */
+/** Locations would keep every token of the text in memory. Errors leave without them anyway. */
 export const PARSE_OPTIONS = { maxTokens: MAX_TOKENS, noLocation: true }
-/** After this many complaints about one document the rest is not looked for. */
+/** Validation of one document stops after this many errors. */
 const MAX_COMPLAINTS = 20
 
-/** An operation that may run. */
+/** An operation that has been parsed and validated. */
 export interface Prepared {
   readonly document: DocumentNode
   readonly operation: OperationDefinitionNode
   readonly operationName: string | undefined
-  /** SHA-256 of the text, in hexadecimal: key of plans. */
+  /** SHA-256 of the text, in hexadecimal. Plans are cached by it. */
   readonly hash: string
-  /** What the caller must be allowed to. */
+  /** The scopes that the caller needs. */
   readonly requirements: readonly Requirement[]
 }
 
 interface Checked extends Pick<Prepared, 'document' | 'hash'> {
-  /** Bytes that it holds. */
+  /** Bytes of memory that it takes. */
   readonly weight: number
-  /** By operation name, `''` for the one without. */
+  /** By operation name; `''` for an operation without a name. */
   readonly requirements: Readonly<Record<string, readonly Requirement[]>>
 }
 
-/** Operation texts, parsed and checked against schema and limits once each. */
+/** Parses each operation text once, and checks it against the schema and the limits. */
 export class Documents {
   readonly #federation: Pick<Federation, 'schema' | 'requirements'>
   readonly #rules
   readonly #introspection: boolean
   readonly #kept = new WeighedCache<Checked>(MAX_KEPT_BYTES)
-  /** What has been prepared and is not kept, until nobody has it any more. */
+  /** Documents that were prepared but are not kept. They live as long as something else refers to them. */
   readonly #checked = new WeakMap<DocumentNode, Checked>()
 
   constructor(federation: Pick<Federation, 'schema' | 'requirements'>, introspection: boolean) {
@@ -59,7 +64,10 @@ export class Documents {
     this.#rules = [...specifiedRules, limitsRule, ...(introspection ? [] : [NoSchemaIntrospectionCustomRule])]
   }
 
-  /** The operation, or what is wrong with it. `parsed`: the text parsed, where that has been done. @throws {KisError} the text is too long. */
+  /**
+   * Gives the operation, or what is wrong with it. `parsed` is the parsed text, if the caller has it already.
+   * @throws {KisError} `operation_too_complex`: the text is too long
+   */
   prepare(query: string, operationName: string | undefined, parsed?: DocumentNode): Prepared | readonly GraphQLError[] {
     checkText(query)
     const hash = sha256(query)
@@ -70,12 +78,15 @@ export class Documents {
     return [new GraphQLError(operationName ? `There is no operation "${operationName}".` : 'Name the operation to run: there are several.')]
   }
 
-  /** The document of a text that is kept, by the text's SHA-256. */
+  /** The kept document of the text with this SHA-256. */
   documentOf(hash: string): DocumentNode | undefined {
     return this.#kept.get(hash)?.document
   }
 
-  /** Keeps an operation that has run without an error, so that failing ones hold nothing; `owner`: whose it is. */
+  /**
+   * Keeps an operation that has run without an error, so that failing operations take no memory. `owner` is the
+   * organization that it counts against.
+   */
   keep({ document, hash }: Prepared, owner: string): void {
     const checked = this.#checked.get(document)
     if (!checked) return
@@ -83,7 +94,10 @@ export class Documents {
     this.#kept.set(hash, checked, checked.weight, owner)
   }
 
-  /** The text parsed, or what is wrong with it. @throws {KisError} the text is too long. */
+  /**
+   * Gives the parsed text, or what is wrong with it.
+   * @throws {KisError} `operation_too_complex`: the text is too long
+   */
   check(query: string, parsed?: DocumentNode): Checked | readonly GraphQLError[] {
     checkText(query)
     try {
@@ -101,14 +115,15 @@ export class Documents {
       this.#checked.set(document, checked)
       return checked
     } catch (error) {
-      // Not only `parse`: `validate` throws on `@include(if: $x)` at the root of a subscription (graphql-js 16, SingleFieldSubscriptionsRule).
+      // Not only `parse` throws: `validate` does on `@include(if: $x)` at the root of a subscription
+      // (SingleFieldSubscriptionsRule of graphql-js 16).
       if (error instanceof GraphQLError) return [error]
       throw error
     }
   }
 }
 
-/** @throws {KisError} the operation's text is longer than is read. */
+/** @throws {KisError} `operation_too_complex`: the text is longer than `MAX_TEXT_CHARACTERS` */
 export function checkText(query: string): void {
   if (query.length <= MAX_TEXT_CHARACTERS) return
   throw new KisError(

@@ -3,9 +3,12 @@ import { endableIterator } from '../subgraphs/common/process/endable-iterator.ts
 import type { Authenticator } from './authenticate.ts'
 import { type Operations, type Results, single } from './operations.ts'
 
-/** The gateway as a link, for parts of the same process. The caller is the API key as the client sent it, or null when there was none. */
+/**
+ * The gateway as a link, for parts of the same process. The caller is the API key as the client sent it, or null when
+ * it sent none.
+ */
 export function gatewayLink(operations: Operations, authenticator: Authenticator): Link<string | null> {
-  /** The operation with its caller, or the result that says why it may not run. */
+  /** Gives the operation with its caller, or the result that says why it may not run. */
   async function admit({ query, operationName }: Operation, { caller: credentials, requestId, signal }: LinkContext<string | null>) {
     try {
       const caller = await authenticator.principalOf(credentials, requestId)
@@ -37,7 +40,7 @@ export function gatewayLink(operations: Operations, authenticator: Authenticator
         async () => {
           starting ??= start()
           events ??= await starting
-          // Ended while the key was being judged: nothing may begin.
+          // It ended while the key was being checked, so nothing may start.
           return ended ? { done: true, value: undefined } : events.next()
         },
         () => {

@@ -15,6 +15,8 @@ import { KisError } from '../subgraphs/common/errors.ts'
 import type { Principal } from '../subgraphs/common/identity/principal.ts'
 import type { IdSource } from '../subgraphs/common/process/ids.ts'
 import type { Log } from '../subgraphs/common/process/log.ts'
+import { endTinyPieces } from '../subgraphs/common/server/body-pieces.ts'
+import { checkJsonSize } from '../subgraphs/common/server/bounded-json.ts'
 import type { Door } from '../subgraphs/common/server/door.ts'
 import { asksForHealth } from '../subgraphs/common/server/health.ts'
 import type { LargeBodies } from '../subgraphs/common/server/large-bodies.ts'
@@ -27,10 +29,10 @@ import type { OperationContext, Operations } from './operations.ts'
 import { type OperationReference, PERSISTED_QUERY_NOT_FOUND, type PersistedOperations } from './persisted-operations.ts'
 import { requestIdOf } from './request-id.ts'
 
-/** Apollo Server's keys of documents end with the SHA-256 of the text. */
+/** Apollo Server's document keys end with the SHA-256 of the text, in hexadecimal. */
 const SHA256_DIGITS = 64
 
-/** `isService`: it comes from a process of this service, whose operations are its own. */
+/** `isService`: the caller is a process of this service, which may run any operation. */
 interface HttpContext extends OperationContext {
   readonly isService: boolean
 }
@@ -50,7 +52,10 @@ export interface HttpParts {
   readonly bodies: LargeBodies
 }
 
-/** GET (queries) and POST /graphql. Apollo Server speaks GraphQL over HTTP; the operation itself goes the way of all operations. */
+/**
+ * Serves GET (queries) and POST /graphql. Apollo Server handles GraphQL over HTTP; `Operations` runs the operation, as
+ * for every transport.
+ */
 export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise<AsyncDisposable> {
   const { mask, log, maxBodyBytes, bodies } = parts
   const contexts = new WeakMap<FastifyRequest, HttpContext>()
@@ -58,16 +63,27 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
   await apollo.start()
   const answer = fastifyApolloHandler(apollo, { context: async (request: FastifyRequest) => contexts.get(request)! })
 
+  const parseJson = app.getDefaultJsonParser('error', 'error')
+  app.removeContentTypeParser('application/json')
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text, done) => {
+    try {
+      checkJsonSize(text as string)
+    } catch (error) {
+      return done(error as KisError)
+    }
+    return parseJson(request, text as string, done)
+  })
   app.route({
     method: ['GET', 'POST'],
     url: '/graphql',
     bodyLimit: maxBodyBytes,
-    // Before the body is read, so that strangers cannot fill the memory.
+    // Before the body is read, so that callers without a key cannot fill the memory.
     onRequest: async (request, reply) => {
       const context = await contextOf(parts, request, reply)
       contexts.set(request, context)
       await bodies.admit(request, reply, () => context.caller.organizationId, maxBodyBytes)
     },
+    preParsing: endTinyPieces,
     preHandler: async (request) => putTextOf(request, parts.persisted, contexts.get(request)!.caller),
     errorHandler: (error, request, reply) => {
       if (isNotFound(error)) return reply.header('cache-control', 'private, no-cache, must-revalidate').send({ errors: [mask(error, '')] })
@@ -85,7 +101,7 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
   return { [Symbol.asyncDispose]: () => apollo.stop() }
 }
 
-/** Refuses at the door whatever does not ask for the process's health, as an answer of GraphQL. */
+/** Refuses requests that the door does not let in, all but health checks, with an answer of GraphQL. */
 export function refuseAtDoor({ door, ids, mask }: Pick<HttpParts, 'door' | 'ids' | 'mask'>): Refuse {
   return (request, response) => {
     if (asksForHealth(request)) return false
@@ -128,10 +144,10 @@ function apolloServer({ documents, operations, persisted, federation, mask, log 
       }),
       stop: async () => undefined,
     },
-    // The executor above checks every operation against schema and limits, as it does for sockets and the local link.
+    // Our executor checks every operation against the schema and the limits, as for sockets and the local link.
     dangerouslyDisableValidation: true,
     parseOptions: PARSE_OPTIONS,
-    // Its own would keep what fails too.
+    // Apollo's own store would also keep failing operations.
     documentStore: {
       get: async (key) => documents.documentOf(key.slice(-SHA256_DIGITS)),
       set: async () => undefined,
@@ -141,7 +157,7 @@ function apolloServer({ documents, operations, persisted, federation, mask, log 
     includeStacktraceInErrorResponses: false,
     csrfPrevention: true,
     allowBatchedHttpRequests: false,
-    // `putTextOf` does it, as sockets do.
+    // `putTextOf` does this, as for sockets.
     persistedQueries: false,
     stopOnTerminationSignals: false,
     nodeEnv: 'production',
@@ -165,7 +181,10 @@ async function contextOf({ authenticator, ids, isService }: HttpParts, request: 
   return { caller, requestId, signal: gone.signal, isService: await isService(request.raw) }
 }
 
-/** Puts the text of a persisted operation where Apollo Server looks for it. @throws {KisError} the text is longer than is read. */
+/**
+ * Puts the text of a persisted operation where Apollo Server looks for it.
+ * @throws {KisError} `operation_too_complex`: the text is too long
+ */
 function putTextOf(request: FastifyRequest, persisted: PersistedOperations, caller: Principal): void {
   if (request.method === 'GET') {
     const [path, search = ''] = request.url.split('?', 2)
@@ -180,10 +199,10 @@ function putTextOf(request: FastifyRequest, persisted: PersistedOperations, call
   }
   const body = request.body as OperationReference | null | undefined
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return
-  // Apollo Server parses before it asks us.
+  // Apollo Server parses the text before it calls us.
   if (typeof body.query === 'string') checkText(body.query)
   if (body.documentId === undefined && !body.extensions?.persistedQuery) return
-  // Clients also write null for the text that they do not send.
+  // Some clients send null for a text that they leave out.
   if (body.query !== undefined && body.query !== null && typeof body.query !== 'string')
     throw new KisError('invalid_type', '`query` must be a text.', { param: 'query' })
   const { extensions: _extensions, documentId: _documentId, ...rest } = body
@@ -194,7 +213,7 @@ function parsedOrNull(json: string | null): unknown {
   try {
     return json === null ? null : JSON.parse(json)
   } catch {
-    // Apollo Server says what is wrong with it.
+    // Apollo Server reports what is wrong with it.
     return null
   }
 }
@@ -203,11 +222,11 @@ function isNotFound(error: unknown): boolean {
   return error instanceof GraphQLError && error.extensions.code === PERSISTED_QUERY_NOT_FOUND
 }
 
-/** What Fastify or our own hooks refuse before Apollo Server is asked, as one of the closed set. */
+/** Turns what Fastify or our own hooks refuse, before Apollo Server runs, into a KisError. */
 function transportError(error: unknown): KisError {
   if (error instanceof KisError) return error
   const { statusCode = 500, message } = error as { statusCode?: number; message: string }
-  if (statusCode === 413) return new KisError('payload_too_large', 'The body is larger than this service takes.')
+  if (statusCode === 413) return new KisError('payload_too_large', 'The body exceeds the size limit of this service.')
   if (statusCode < 500) return new KisError('invalid_request', message)
   return new KisError('internal', 'The service failed to answer.', { cause: error })
 }

@@ -3,17 +3,20 @@ import type { Clock } from '../subgraphs/common/process/clock.ts'
 import type { IdSource } from '../subgraphs/common/process/ids.ts'
 import { type Authenticator, isRefusal } from './authenticate.ts'
 
-/** How often keys with something under way are judged; together with the time for which an answer about a key is trusted, this ends everything of a revoked key within 5 s. */
+/**
+ * How often keys with running operations are checked. Together with the time for which an accepted key is trusted,
+ * everything of a revoked key ends within 5 s.
+ */
 const LOOK_MS = 1_000
 
-/** What goes on for long for a key. */
+/** A long-running operation of a key. */
 export interface Watched {
-  /** What forbids the key, as it is now, to go on with it; undefined: nothing. */
+  /** The reason why this caller may no longer run it; undefined if it may. */
   judge(caller: Principal): Error | undefined
   end(why: Error): void
 }
 
-/** Ends what is under way for keys that are revoked, run out or may not ask for it any more. */
+/** Ends running operations of keys that are revoked, expire or lose a needed scope. */
 export class KeyWatch implements AsyncDisposable {
   readonly #authenticator: Authenticator
   readonly #clock: Clock
@@ -30,7 +33,7 @@ export class KeyWatch implements AsyncDisposable {
     this.#looking = this.#keepLooking()
   }
 
-  /** Gives a function; call it when the operation is over. */
+  /** Starts to watch. Call the returned function when the operation is over. */
   watch(credentials: string, watched: Watched): () => void {
     const ofKey = this.#underWay.get(credentials) ?? new Set()
     this.#underWay.set(credentials, ofKey.add(watched))
@@ -61,7 +64,7 @@ export class KeyWatch implements AsyncDisposable {
         if (why) watched.end(why)
       }
     } catch (error) {
-      // When nobody can say, it goes on: the key's next operation is refused anyway.
+      // When billing does not answer, the operation goes on. The key's next operation is refused anyway.
       if (isRefusal(error)) for (const watched of ofKey) watched.end(error as Error)
     }
   }

@@ -1,13 +1,16 @@
 import { type ASTNode, type ASTVisitor, GraphQLError, Kind, type SelectionSetNode, type ValidationContext } from 'graphql'
 import { KisError } from '../subgraphs/common/errors.ts'
 
-/** Most lexical tokens of one document; graphql-js stops reading there. */
+/** Most lexical tokens of one document. graphql-js stops reading there. */
 export const MAX_TOKENS = 2_000
 
-/** Characters of an alias, which each item of a list repeats in the answer. */
+/** Characters of an alias. Each item of a list repeats it in the answer. */
 const MAX_ALIAS_CHARACTERS = 100
 
-/** What one operation may ask at most, fragments expanded. The deepest list of the schema, documents of collections, needs 8 levels. */
+/**
+ * Limits of one operation with its fragments expanded. The deepest list of the schema, documents of collections, needs
+ * 8 levels.
+ */
 const LIMITS = { depth: 10, aliases: 15, rootFields: 20, directives: 20 }
 type Size = typeof LIMITS
 
@@ -27,14 +30,15 @@ export function limitsRule(context: ValidationContext): ASTVisitor {
     context.reportError(new GraphQLError(message, { nodes, extensions: { ...extensions } }))
   }
 
-  /** `rootFields` is the number of fields of this very set. */
+  /** `rootFields` counts the fields of this set alone. */
   function sizeOf({ selections }: SelectionSetNode): Size {
     const size = { ...NOTHING }
     for (const selection of selections) {
       size.directives += selection.directives?.length ?? 0
       if (selection.kind === Kind.FIELD) {
         const below = selection.selectionSet ? sizeOf(selection.selectionSet) : NOTHING
-        // Names with two underscores are the introspection's; graphql-js bounds its depth by MaxIntrospectionDepthRule.
+        // Names with two underscores belong to the introspection. MaxIntrospectionDepthRule of graphql-js bounds its
+        // depth.
         if (!selection.name.value.startsWith('__')) size.depth = Math.max(size.depth, below.depth + 1)
         size.aliases += below.aliases + (selection.alias ? 1 : 0)
         size.directives += below.directives
@@ -50,7 +54,7 @@ export function limitsRule(context: ValidationContext): ASTVisitor {
     return size
   }
 
-  /** Measured once each, so that fragments which spread one another twice do not cost 2ⁿ steps. */
+  /** Measures each fragment once, so that fragments that spread one another twice do not cost 2ⁿ steps. */
   function sizeOfFragment(name: string): Size {
     let size = measured.get(name)
     if (!size) {

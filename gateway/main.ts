@@ -22,13 +22,16 @@ import { type Manifest, PersistedOperations } from './persisted-operations.ts'
 import { PUBLIC_SOCKETS, SERVICE_SOCKETS } from './socket-registry.ts'
 import { serveSockets } from './sockets.ts'
 
-/** A subgraph that does not answer within this is named by `problems()`. */
+/** `problems()` names a subgraph that does not answer within this time. */
 const PROBLEM_TIMEOUT_MS = 2_000
 
 export interface GatewayOptions {
   readonly links: Readonly<Record<SubgraphName, Link>>
   readonly authenticate: Authenticate
-  /** Whether a socket comes from a process of this service, which is then held to that door's limits instead of one key's. Default: none does. */
+  /**
+   * Whether a socket comes from a process of this service. It then gets the limits of services instead of those of one
+   * key. Default: never.
+   */
   readonly isService?: (request: IncomingMessage) => Promise<boolean>
   /** `schema/supergraph.graphql`. */
   readonly supergraphSdl: string
@@ -36,20 +39,23 @@ export interface GatewayOptions {
   readonly clock: Clock
   readonly log: Log
   readonly config: GatewayConfig
-  /** Those of the process: whoever else reads bodies in it shares them. */
+  /** Shared with everything else in the process that reads bodies. */
   readonly bodies: LargeBodies
 }
 
 export interface Gateway extends AsyncDisposable {
-  /** For parts of the same process. The caller is the API key as the client sent it, or null when there was none. */
+  /** For parts of the same process. The caller is the API key as the client sent it, or null when it sent none. */
   readonly link: Link<string | null>
-  /** Serves `/graphql`: GET, POST and graphql-ws. Gives the sockets. */
+  /** Serves `/graphql` by GET, POST and graphql-ws. Gives the sockets, for `listen` to drain. */
   register(app: FastifyInstance): Promise<readonly Drainable[]>
-  /** For `listen`, where the app has nothing else than the gateway, or for `/graphql`. */
+  /** Pass it to `listen`, for the whole app if it serves only the gateway, else for `/graphql`. */
   readonly refuse: Refuse
   /** Names of the subgraphs that do not answer; empty when ready. */
   problems(): Promise<readonly string[]>
-  /** Whether something is served while these are away: if a load balancer drained every gateway for one subgraph, nothing would be. */
+  /**
+   * Whether the gateway can still serve something without these subgraphs. If a load balancer drained every gateway
+   * because of one subgraph, nothing would be served.
+   */
   serves(problems: readonly string[]): boolean
 }
 
@@ -96,7 +102,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
         if (request.url?.split('?')[0] !== '/graphql') return refuseUpgrade(connection, '404 Not Found')
         return ((await isService(request)) ? serviceSockets : sockets).upgrade(request, connection, head)
       })
-      // Node's server waits for open sockets to end by themselves.
+      // Node's server waits for open sockets, which do not end by themselves.
       app.addHook('preClose', async () => {
         await Promise.all([sockets[Symbol.asyncDispose](), serviceSockets[Symbol.asyncDispose]()])
       })
@@ -127,10 +133,10 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   }
 }
 
-/** @throws {Error} with every trusted document that this supergraph does not answer. */
+/** @throws {Error} the supergraph cannot answer some of the trusted documents; the message names each */
 function checkManifest(manifest: Manifest, documents: Documents): void {
   const problems = [...manifest].flatMap(([id, text]) => {
-    // Without a name: which of several operations runs is the request's business.
+    // Without a name: the request decides which of several operations runs.
     const checked = documents.check(text)
     return 'document' in checked ? [] : [`trusted document ${id}: ${checked.map(({ message }) => message).join(' ')}`]
   })

@@ -4,10 +4,10 @@ import { cut, isAbort, KisError } from '../subgraphs/common/errors.ts'
 import type { Log } from '../subgraphs/common/process/log.ts'
 import { PERSISTED_QUERY_NOT_FOUND } from './persisted-operations.ts'
 
-/** An error as it leaves the gateway, whichever door it leaves by. Repeating it changes nothing. */
+/** Turns an error into one that may leave the gateway, for every transport. Masking twice changes nothing. */
 export type Mask = (error: unknown, requestId: string) => GraphQLError
 
-/** Codes by which Apollo says that the request is wrong, none of which is in the closed set. */
+/** Apollo's codes for a wrong request. None is a code of ours. */
 const COMPLAINTS: ReadonlySet<unknown> = new Set([
   'BAD_REQUEST',
   'BAD_USER_INPUT',
@@ -16,13 +16,13 @@ const COMPLAINTS: ReadonlySet<unknown> = new Set([
   'INVALID_GRAPHQL',
   'OPERATION_RESOLUTION_FAILURE',
 ])
-/** As graphql-js writes it, `that` included. */
+/** The text of graphql-js, with its typo `that`. */
 const TOO_MANY_TOKENS = /^Syntax Error: Document contains more that \d+ tokens/
 
 export function createMask(log: Log): Mask {
   return (error, requestId) => {
     const { message: text = 'The service failed to answer.', path = null, extensions = {} } = (error ?? {}) as Partial<GraphQLError>
-    // A complaint quotes what it complains of, which may be as long as the request.
+    // The message may quote the request, and be as long.
     const message = cut(text)
     if (errorCodeOf(extensions.code)) {
       const known = KisError.fromGraphQL({ message, extensions }).extensions
@@ -47,7 +47,10 @@ function complaint(code: ErrorCode, message: string, path: GraphQLError['path'] 
   return new GraphQLError(message, { path: path ?? null, extensions: { ...new KisError(code, message).extensions } })
 }
 
-/** What graphql-js says of an operation or its variables has no path, and no cause but itself; what a resolver failed at has one of them. */
+/**
+ * True for an error of graphql-js itself about an operation or its variables: it has no path, and no cause but itself.
+ * What a resolver throws has one of them.
+ */
 function isOfGraphql({ path, originalError }: GraphQLError): boolean {
   return !path && (!originalError || originalError instanceof GraphQLError)
 }

@@ -11,17 +11,17 @@ import type { KeyWatch, Watched } from './key-watch.ts'
 import type { Mask } from './mask.ts'
 import { coerceVariables, InvalidVariables } from './variables.ts'
 
-/** Errors of one answer; a page of a hundred items that all fail has as many. */
+/** Errors of one answer. A page of a hundred items that all fail has as many. */
 const MAX_ERRORS = 100
 
 export type OperationContext = LinkContext<Principal>
 export interface SubscriptionContext extends OperationContext {
-  /** The caller's key as the client sent it; judged again while something is under way. */
+  /** The caller's key as the client sent it. It is checked again while the operation runs. */
   readonly credentials: string
 }
 export type Results = AsyncIterableIterator<ExecutionResult, undefined>
 
-/** The one way that every operation goes, whichever door it came by: checked, executed, its errors masked. */
+/** The one path for every operation, whichever transport it came by: check, execute, mask errors. */
 export class Operations {
   readonly #documents: Documents
   readonly #federation: Federation
@@ -43,7 +43,7 @@ export class Operations {
     this.#config = config
   }
 
-  /** The operation, or the result that says what is wrong with it. */
+  /** Gives the operation, or the result that says what is wrong with it. */
   prepare(query: string, operationName: string | undefined, requestId: string, parsed?: DocumentNode): Prepared | ExecutionResult {
     try {
       const prepared = this.#documents.prepare(query, operationName, parsed)
@@ -53,11 +53,11 @@ export class Operations {
     }
   }
 
-  /** A query or mutation. Rejects only when the signal aborts. */
+  /** Runs a query or mutation. Rejects only when the signal aborts. */
   async execute(prepared: Prepared, variables: Variables, context: OperationContext): Promise<ExecutionResult> {
     context.signal.throwIfAborted()
     if (prepared.operation.operation === 'subscription') {
-      return this.failed(new KisError('invalid_request', 'A subscription needs the WebSocket at this address.'), context.requestId)
+      return this.failed(new KisError('invalid_request', 'Subscriptions run over WebSocket. Open one at this address.'), context.requestId)
     }
     try {
       const answer = await this.#federation.execute(prepared, this.#judge(prepared, variables, context), context)
@@ -71,8 +71,9 @@ export class Operations {
   }
 
   /**
-   * Gives the iterator at once; its `return()` ends the upstream at once, also while a `next()` is pending. A failure is the last result, never a
-   * rejection; so is the refusal of a key that is revoked meanwhile, or loses a scope that the operation needs. `ended` is called once, however it ends.
+   * Gives the iterator at once. Its `return()` ends the upstream at once, even while a `next()` is pending. A failure
+   * is the last result, never a rejection; so is the refusal of a key that is revoked meanwhile or loses a needed
+   * scope. `ended` is called once, however the subscription ends.
    */
   subscribe(prepared: Prepared, variables: Variables, context: SubscriptionContext, ended: () => void = () => undefined): Results {
     let events: UpstreamEvents | undefined
@@ -116,13 +117,18 @@ export class Operations {
     return { errors: errors.map((each) => this.#mask(each, requestId)) }
   }
 
-  /** Of an operation without an error the document and the plan are kept, of another nothing. */
+  /** Keeps the document and the plan of an operation that ran without an error. Drops those of any other. */
   #learn(prepared: Prepared, { errors }: ExecutionResult, { caller }: OperationContext): void {
     if (!errors?.length) this.#documents.keep(prepared, caller.organizationId)
     else if (this.#documents.documentOf(prepared.hash) === undefined) this.#federation.forget(prepared)
   }
 
-  /** The variables to run it with. @throws {PermissionDenied} @throws {InvalidVariables} @throws {KisError} */
+  /**
+   * Gives the variables to run it with.
+   * @throws {PermissionDenied} the caller lacks a scope that the operation needs
+   * @throws {InvalidVariables} a variable does not fit its type
+   * @throws {KisError} `operation_too_complex`: the answer may have too many nodes
+   */
   #judge(prepared: Prepared, variables: Variables, { caller }: OperationContext): Variables {
     const denial = denialOf(prepared, caller)
     if (denial) throw denial
@@ -131,7 +137,7 @@ export class Operations {
     return coerced
   }
 
-  /** @throws {KisError} the answer may have more nodes than the caller's plan allows. */
+  /** @throws {KisError} `operation_too_complex`: the answer may have more nodes than the caller's plan allows */
   #requireAffordable(prepared: Prepared, variables: Variables, { plan }: Principal): void {
     const allowed = this.#config.nodesOf(plan.code)
     const { nodes, dearest } = this.#federation.costOf(prepared, variables)
@@ -142,14 +148,16 @@ export class Operations {
     )
   }
 
-  /** `extensions` stay inside: Apollo's executor puts there what it found wrong with subgraphs' values. */
+  /** Drops `extensions`: Apollo's executor puts there what it found wrong with the subgraphs' values. */
   #masked({ data, errors = [] }: ExecutionResult, requestId: string): ExecutionResult {
     const told = errors.slice(0, MAX_ERRORS).map((error) => this.#mask(error, requestId))
     return { ...(data !== undefined && { data }), ...(told.length > 0 && { errors: told }) }
   }
 }
 
-/** Says which scope the caller lacks for something that the operation selects. Nothing of such an operation runs. */
+/**
+ * Gives the error for the first scope that the operation needs and the caller lacks. Nothing of such an operation runs.
+ */
 function denialOf({ requirements }: Prepared, caller: Principal): PermissionDenied | undefined {
   for (const { anyOf } of requirements) {
     const missing = anyOf.map((scopes) => scopes.find((scope) => !hasScope(caller, scope as Scope)))
@@ -158,7 +166,7 @@ function denialOf({ requirements }: Prepared, caller: Principal): PermissionDeni
   return undefined
 }
 
-/** One result as an iterator. */
+/** Makes an iterator of one result. */
 export function single(result: () => Promise<ExecutionResult>, ended: () => void = () => undefined): Results {
   let given = false
   return endableIterator<ExecutionResult>(async () => {

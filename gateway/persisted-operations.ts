@@ -4,16 +4,18 @@ import { KisError } from '../subgraphs/common/errors.ts'
 import { hasScope, type Principal } from '../subgraphs/common/identity/principal.ts'
 import { WeighedCache } from '../subgraphs/common/link/weighed-cache.ts'
 
-/** For the texts that clients have sent with their hash, in bytes: one a character, and `ENTRY_BYTES` a text. */
+/**
+ * Bytes for the texts that clients have sent with their hash: one for each character, and `ENTRY_BYTES` for each text.
+ */
 const MAX_SENT_BYTES = 16 * 1024 * 1024
 const ENTRY_BYTES = 512
-/** Of one text: longer ones hold data. */
+/** Characters of one text. Longer ones contain data. */
 const MAX_TEXT_CHARACTERS = 16_384
 
-/** Operations that the operator's frontends are known to use, by the ids that they are called by. */
+/** Operations of the operator's own frontends, by the ids that clients call them by. */
 export type Manifest = ReadonlyMap<string, string>
 
-/** What clients may say instead of an operation's text. */
+/** What clients may send instead of an operation's text. */
 export interface OperationReference {
   readonly query?: string | null | undefined
   readonly documentId?: unknown
@@ -21,9 +23,10 @@ export interface OperationReference {
 }
 
 /**
- * Operation texts that are called by an id: the trusted documents of the operator's manifest, and those that clients have sent before with
- * their SHA-256 (automatic persisted queries, Apollo's protocol). Each process knows what was sent to it: who meets another sends the text again. What
- * one organization has sent is known to no other: which questions are asked, and about what, is its own affair.
+ * Operation texts that clients call by an id: the trusted documents of the operator's manifest, and texts that clients
+ * sent before with their SHA-256 (automatic persisted queries, Apollo's protocol). Each process knows only what was
+ * sent to it; a client that reaches another one sends the text again. Texts are kept per organization, because they
+ * show which questions it asks.
  */
 export class PersistedOperations {
   readonly #manifest: Manifest
@@ -31,7 +34,7 @@ export class PersistedOperations {
   readonly #trustedHashes: ReadonlySet<string>
   readonly #sent = new WeighedCache<string>(MAX_SENT_BYTES)
 
-  /** `trustedOnly`: texts that are not in the manifest are for operators and services only. */
+  /** `trustedOnly`: only operators and services may run texts that are not in the manifest. */
   constructor(manifest: Manifest, trustedOnly: boolean) {
     this.#manifest = manifest
     this.#trustedOnly = trustedOnly
@@ -42,7 +45,10 @@ export class PersistedOperations {
     return this.#manifest
   }
 
-  /** The operation's text. @throws {GraphQLError} the id is not known to the caller's organization, or is another text's. */
+  /**
+   * Gives the operation's text.
+   * @throws {GraphQLError} the id is unknown to the caller's organization, or belongs to another text
+   */
   textOf({ query, documentId, extensions }: OperationReference, { organizationId }: Pick<Principal, 'organizationId'>): string {
     const id = idOf(documentId, extensions)
     if (id === undefined) return query ?? ''
@@ -51,20 +57,23 @@ export class PersistedOperations {
       if (text === undefined) throw notFound()
       return text
     }
-    if (sha256(query) !== id) throw new KisError('invalid_request', 'The SHA-256 that was sent is not that of the text.')
+    if (sha256(query) !== id)
+      throw new KisError('invalid_request', 'The SHA-256 does not match the text. Send the hash of the text that you send.')
     if (query.length <= MAX_TEXT_CHARACTERS && !this.#trustedOnly)
       this.#sent.set(`${organizationId} ${id}`, query, ENTRY_BYTES + query.length, organizationId)
     return query
   }
 
-  /** @throws {KisError} the text with this SHA-256 is not among those that callers without the scope `operator` may run. */
+  /**
+   * @throws {KisError} `permission_denied`: callers without the scope `operator` may not run the text with this SHA-256
+   */
   requireOpen(hash: string, caller: Principal): void {
     if (!this.#trustedOnly || this.#trustedHashes.has(hash) || hasScope(caller, 'operator')) return
-    throw new KisError('permission_denied', 'This service runs the operations of its own manifest only.')
+    throw new KisError('permission_denied', 'This service only runs the operations of its manifest. Send the id of one of them.')
   }
 }
 
-/** `documentId` of the GraphQL over HTTP draft, with or without `sha256:`, or Apollo's extension. */
+/** The `documentId` of the GraphQL over HTTP draft, with or without `sha256:`, or the hash of Apollo's extension. */
 function idOf(documentId: unknown, extensions: OperationReference['extensions']): string | undefined {
   if (typeof documentId === 'string') return documentId.replace(/^sha256:/, '')
   const persisted = extensions?.persistedQuery as { readonly version?: unknown; readonly sha256Hash?: unknown } | null | undefined
@@ -78,7 +87,7 @@ function sha256(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }
 
-/** The code by which clients know that they must send the text. */
+/** The code that tells clients to send the text. */
 export const PERSISTED_QUERY_NOT_FOUND = 'PERSISTED_QUERY_NOT_FOUND'
 
 function notFound(): GraphQLError {
@@ -86,8 +95,9 @@ function notFound(): GraphQLError {
 }
 
 /**
- * Reads a manifest: Apollo's (`apollo-persisted-query-manifest`, version 1), or an object of texts by id, as Relay writes it.
- * @throws {Error} it is neither.
+ * Reads a manifest: Apollo's (`apollo-persisted-query-manifest`, version 1), or an object of texts by id, as Relay
+ * writes it.
+ * @throws {Error} it is neither
  */
 export function readManifest(text: string): Manifest {
   const value = JSON.parse(text) as Readonly<Record<string, unknown>> | null

@@ -1,21 +1,26 @@
 import type { WebSocket } from 'ws'
+import type { Principal } from '../subgraphs/common/identity/principal.ts'
 import { MAX_SERVICE_FRAME_BYTES } from '../subgraphs/common/link/remote-link.ts'
 import type { Clock } from '../subgraphs/common/process/clock.ts'
+import { FairPlaces } from '../subgraphs/common/process/fair-places.ts'
 
-/** What one API key may do over sockets at once. */
+/** Limits of the keys of one door over sockets. */
 export interface SocketLimits {
-  /** Largest message of a client, in bytes. */
+  /** Of all keys. An organization may open another while it has fewer than are free, however many keys it has. */
+  readonly sockets: number
+  /** Largest message from a client, in bytes. */
   readonly maxFrameBytes: number
   readonly socketsPerKey: number
-  /** Subscriptions, queries and mutations under way. */
+  /** Running subscriptions, queries and mutations. */
   readonly operationsPerKey: number
-  /** Messages of one socket per second, in the long run; `messageBurst` may come at once. */
+  /** Sustained rate of messages of one socket. `messageBurst` messages may come at once. */
   readonly messagesPerSecond: number
   readonly messageBurst: number
 }
 
-/** A burst: every operation that a key may have under way is started, and ended, at once. */
+/** The burst lets a key start, and end, all its operations at once. */
 export const PUBLIC_SOCKETS: SocketLimits = {
+  sockets: 10_000,
   maxFrameBytes: 1024 * 1024,
   socketsPerKey: 20,
   operationsPerKey: 50,
@@ -23,8 +28,9 @@ export const PUBLIC_SOCKETS: SocketLimits = {
   messageBurst: 120,
 }
 
-/** Sockets of the service's own processes carry the calls of many clients; how many is judged where they came in. */
+/** Sockets of the service's own processes carry the calls of many clients, which were limited where they came in. */
 export const SERVICE_SOCKETS: SocketLimits = {
+  sockets: Number.POSITIVE_INFINITY,
   maxFrameBytes: MAX_SERVICE_FRAME_BYTES,
   socketsPerKey: Number.POSITIVE_INFINITY,
   operationsPerKey: Number.POSITIVE_INFINITY,
@@ -32,36 +38,55 @@ export const SERVICE_SOCKETS: SocketLimits = {
   messageBurst: Number.POSITIVE_INFINITY,
 }
 
+/** Whose a socket is. */
+type Owner = Pick<Principal, 'apiKeyId' | 'organizationId'>
+
 /** A socket whose key was accepted. */
 export interface Connection {
   readonly socket: WebSocket
-  /** As the client sent it; judged again while the socket is open. */
+  /** As the client sent it. It is checked again while the socket is open. */
   readonly credentials: string
   readonly apiKeyId: string
-  /** Ends the operations under way. */
+  /** Aborting one ends that operation. */
   readonly operations: Set<AbortController>
-  /** When the client was first seen to leave too much unread, in milliseconds since 1970. */
+  /** Gives its place back. */
+  readonly leave: () => void
+  /** When the client was first seen to leave too much unread, in milliseconds since 1970; undefined while it reads. */
   slowSince: number | undefined
 }
 
-/** The open sockets whose key was accepted, and what is under way on them. */
+/** The open sockets whose key was accepted, and their running operations. */
 export class SocketRegistry {
   readonly connections = new Set<Connection>()
   readonly #limits: SocketLimits
+  readonly #places: FairPlaces
 
   constructor(limits: SocketLimits) {
     this.#limits = limits
+    this.#places = new FairPlaces(limits.sockets)
   }
 
-  /** Undefined when the key has as many sockets as it may. */
-  add(socket: WebSocket, credentials: string, apiKeyId: string): Connection | undefined {
+  /** Undefined when the key, or its organization, has as many sockets as it may. */
+  add(socket: WebSocket, credentials: string, { apiKeyId, organizationId }: Owner): Connection | undefined {
     if (this.#of(apiKeyId).length >= this.#limits.socketsPerKey) return undefined
-    const connection: Connection = { socket, credentials, apiKeyId, operations: new Set(), slowSince: undefined }
+    const leave = this.#places.tryTake(organizationId)
+    if (!leave) return undefined
+    const connection: Connection = { socket, credentials, apiKeyId, operations: new Set(), leave, slowSince: undefined }
     this.connections.add(connection)
     return connection
   }
 
-  /** Undefined when the key has as many operations under way as it may. Whoever begins one deletes it from `operations` at its end. */
+  /** Its socket is closed. */
+  delete(connection: Connection): void {
+    this.connections.delete(connection)
+    connection.leave()
+    for (const operation of connection.operations) operation.abort()
+  }
+
+  /**
+   * Undefined when the key runs as many operations as it may. The caller deletes the controller from `operations` at
+   * the end.
+   */
   begin(connection: Connection): AbortController | undefined {
     const underWay = this.#of(connection.apiKeyId).reduce((sum, { operations }) => sum + operations.size, 0)
     if (underWay >= this.#limits.operationsPerKey) return undefined
@@ -70,7 +95,7 @@ export class SocketRegistry {
     return operation
   }
 
-  /** Ends what is under way at once, without waiting for the client to agree to the close. */
+  /** Ends the running operations at once, without waiting for the client to answer the close frame. */
   close(connection: Connection, code: number, reason: string): void {
     for (const operation of connection.operations) operation.abort()
     connection.socket.close(code, reason)
@@ -81,7 +106,10 @@ export class SocketRegistry {
   }
 }
 
-/** Gives false for a message above the rate: a bucket that fills by `messagesPerSecond` and holds `messageBurst`. */
+/**
+ * Gives a function that returns false for a message above the rate: a token bucket that fills by `messagesPerSecond`
+ * and holds `messageBurst`.
+ */
 export function messageRate({ messagesPerSecond, messageBurst }: SocketLimits, clock: Clock): () => boolean {
   let left = messageBurst
   let at = clock.now().getTime()

@@ -2,14 +2,15 @@ import type { Server } from 'graphql-ws'
 import type { WebSocket } from 'ws'
 import type { Log } from '../subgraphs/common/process/log.ts'
 
-/** A client that does not answer a ping before the next one is cut. */
+/** A client that does not answer a ping before the next one is disconnected. */
 const PING_MS = 12_000
 /** graphql-ws's code for a failure of the server. */
 const INTERNAL_ERROR = 4500
 
 /**
- * Runs graphql-ws's server on one socket. Its own `use/ws` does the same, but prints what a client did wrong to the console, where anybody
- * could fill the log. A message counts as sent when it has left the process, so that an operation waits for a slow client.
+ * Runs graphql-ws's server on one socket. graphql-ws's own `use/ws` does the same but prints clients' mistakes to the
+ * console, so that anybody could fill the log. A message counts as sent when it has left the process, so an operation
+ * waits for a slow client.
  */
 export function runOnSocket<Extra>(server: Server<Extra>, socket: WebSocket, extra: Extra, log: Log): void {
   const closed = server.opened(
@@ -18,7 +19,7 @@ export function runOnSocket<Extra>(server: Server<Extra>, socket: WebSocket, ext
       send: (text) =>
         new Promise((resolve) => {
           if (socket.readyState !== socket.OPEN) return resolve()
-          // What cannot be sent has nobody to go to: `close` says so and ends what is under way.
+          // If a message cannot be sent, the client is gone: `close` reports it and ends the operations.
           socket.send(text, () => resolve())
         }),
       close: (code, reason) => socket.close(code, reason),
@@ -33,7 +34,7 @@ export function runOnSocket<Extra>(server: Server<Extra>, socket: WebSocket, ext
     extra,
   )
   const stopPinging = ping(socket)
-  // `ws` closes the socket itself, with the code that fits: 1009 for a message that is too long.
+  // `ws` closes the socket itself with the right code, such as 1009 for a message that is too long.
   socket.on('error', (error) => log.debug({ err: error }, 'a client broke the WebSocket protocol'))
   socket.once('close', (code, reason) => {
     stopPinging()

@@ -17,22 +17,25 @@ import type { Federation } from './federation/federation.ts'
 import { type Operations, type SubscriptionContext, single } from './operations.ts'
 import type { PersistedOperations } from './persisted-operations.ts'
 import { requestIdOf } from './request-id.ts'
-import { type Connection, messageRate, type SocketLimits, SocketRegistry } from './socket-registry.ts'
+import { type Connection, messageRate, PUBLIC_SOCKETS, type SocketLimits, SocketRegistry } from './socket-registry.ts'
 import { runOnSocket } from './socket-transport.ts'
 
-/** A client that says nothing for this long after connecting is cut. */
+/** A client that sends nothing for this long after connecting is disconnected. */
 const INIT_TIMEOUT_MS = 3_000
-/** After a close frame the client has this long to answer it; then the connection is cut. */
+/** How long a client has to answer a close frame before it is disconnected. */
 const CLOSE_TIMEOUT_MS = 1_000
-/** How often open sockets are looked at: is the key still good, does the client read? */
+/** How often open sockets are checked: is the key still valid, does the client read? */
 const LOOK_MS = 1_000
-/** A client that leaves more than this unread for this long is cut. Each operation waits for its last message to be sent, so that this bounds the memory. */
+/**
+ * A client that leaves more than this unread for this long is disconnected. Each operation waits until its last message
+ * is sent, so this bounds the memory.
+ */
 const MAX_UNREAD_BYTES = 256 * 1024
 const MAX_UNREAD_MS = 10_000
-/** Sockets of this process, with and without a key. */
-const MAX_SOCKETS = 10_000
+/** Sockets of this process, with and without a key: those with one leave room for the others. */
+const MAX_SOCKETS = PUBLIC_SOCKETS.sockets + 1_000
 
-/** Close codes: 44xx are graphql-ws's own where it has one, else the HTTP status with a 4 before it. */
+/** Close codes: graphql-ws's own 44xx where it has one, else 4 followed by the HTTP status. */
 const CLOSE = {
   goingAway: [ORDERLY_CLOSE, 'Going away'],
   tryAgainLater: [1013, 'Try again later'],
@@ -40,7 +43,7 @@ const CLOSE = {
   forbidden: [4403, 'Forbidden'],
   tooSlow: [4413, 'Too much left unread'],
   tooManyMessages: [4429, 'Too many messages'],
-  tooManySockets: [4429, 'Too many sockets of this key'],
+  tooManySockets: [4429, 'Too many sockets of this key or organization'],
 } as const
 
 export interface SocketParts {
@@ -54,7 +57,7 @@ export interface SocketParts {
   readonly log: Log
 }
 
-/** What belongs to one socket; `connection` once its key was accepted. */
+/** The state of one socket. `connection` is set once its key is accepted. */
 interface Extra {
   readonly socket: WebSocket
   readonly request: IncomingMessage
@@ -73,7 +76,7 @@ export interface Sockets extends AsyncDisposable, Drainable {
   upgrade(request: IncomingMessage, connection: Duplex, head: Buffer): void
 }
 
-/** graphql-ws (`graphql-transport-ws`) for queries, mutations and subscriptions. */
+/** Serves queries, mutations and subscriptions by graphql-ws (`graphql-transport-ws`). */
 export function serveSockets(parts: SocketParts, limits: SocketLimits): Sockets {
   const { operations, clock, log } = parts
   const registry = new SocketRegistry(limits)
@@ -94,21 +97,19 @@ export function serveSockets(parts: SocketParts, limits: SocketLimits): Sockets 
     onClose: (context) => {
       const { connection } = context.extra
       drain.closed(context)
-      if (!connection) return
-      registry.connections.delete(connection)
-      for (const operation of connection.operations) operation.abort()
+      if (connection) registry.delete(connection)
     },
     onSubscribe: beginner(parts, registry, drain),
-    // Also a single result comes as an iterator, because graphql-ws tells nobody but an iterator that the client gave up.
+    // A single result is an iterator, too: graphql-ws tells only an iterator that the client has cancelled.
     execute: ({ contextValue, variableValues }) => {
       const { prepared, context, end } = contextValue as Call
       const result = single(() => operations.execute(prepared, variableValues ?? {}, context), end)
-      return drain.results(result, () => operations.failed(new EndedByRestart(), context.requestId)) as never
+      return drain.results(result, () => operations.failed(new EndedByRestart(), context.requestId))
     },
     subscribe: ({ contextValue, variableValues }) => {
       const { prepared, context, end } = contextValue as Call
       const events = operations.subscribe(prepared, variableValues ?? {}, context, end)
-      return drain.results(events, () => operations.failed(new EndedByRestart(), context.requestId)) as never
+      return drain.results(events, () => operations.failed(new EndedByRestart(), context.requestId))
     },
   })
   const stopping = new AbortController()
@@ -149,11 +150,11 @@ function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry
     const credentials = connectionParams?.authorization ?? connectionParams?.Authorization ?? request.headers.authorization
     if (typeof credentials !== 'string') return refuse(CLOSE.unauthorized)
     try {
-      const { apiKeyId } = await authenticator.principalOf(credentials, ids('req'))
-      // The client may have left meanwhile, and then nobody would take it out of the registry.
+      const owner = await authenticator.principalOf(credentials, ids('req'))
+      // If the client has left meanwhile, nothing would remove it from the registry.
       if (socket.readyState !== socket.OPEN) return false
       if (!drain.takesOn) return refuse(CLOSE.goingAway)
-      const connection = registry.add(socket, credentials, apiKeyId)
+      const connection = registry.add(socket, credentials, owner)
       if (!connection) return refuse(CLOSE.tooManySockets)
       extra.connection = connection
       strangers.know(request.socket)
@@ -176,7 +177,10 @@ function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDra
     if (!drain.takesOn) return refusal()
     const underWay = registry.begin(connection)
     if (!underWay) {
-      const tooMany = new KisError('rate_limit_exceeded', 'This key has as many operations under way over sockets as it may.')
+      const tooMany = new KisError(
+        'rate_limit_exceeded',
+        'This key has reached its limit of concurrent operations over WebSockets. Wait until one of them ends.',
+      )
       return operations.failed(tooMany, requestId).errors!
     }
     let leave = () => {}
@@ -218,11 +222,11 @@ function limitMessages(socket: WebSocket, limits: SocketLimits, clock: Clock): v
   })
 }
 
-/** Looks at the open sockets until the signal aborts. */
+/** Checks the open sockets until the signal aborts. */
 async function watch({ authenticator, clock, ids }: SocketParts, registry: SocketRegistry, signal: AbortSignal): Promise<void> {
   const judge = (connection: Connection) =>
     authenticator.principalOf(connection.credentials, ids('req')).catch((error) => {
-      // When nobody can say, the socket stays: its next operation is refused anyway.
+      // When billing does not answer, the socket stays open. Its next operation is refused anyway.
       if (isRefusal(error)) registry.close(connection, ...CLOSE.forbidden)
     })
   while (!signal.aborted) {

@@ -4,6 +4,7 @@ import {
   type GraphQLInputType,
   type GraphQLSchema,
   getNullableType,
+  isEnumType,
   isInputObjectType,
   isListType,
   isNonNullType,
@@ -14,13 +15,15 @@ import {
 import { checkDepth, refuse } from '../subgraphs/common/check.ts'
 import type { Variables } from './federation/request-context.ts'
 
-/** After this many complaints about the variables of one operation the rest is not looked for. */
+/** The check of one operation's variables stops after this many errors. */
 const MAX_COMPLAINTS = 10
-/** Items of one list; the contract's longest have 2,048. What is inside a scalar of JSON is judged by the subgraph. */
+/** Items of one list. The contract's longest lists have 2,048. The subgraph checks what is inside a JSON scalar. */
 const MAX_ITEMS = 2_048
 /** Characters of one text: four times the longest that the contract takes outside of JSON and files. */
 const MAX_CHARACTERS = 1_048_576
-/** The content of files, which the largest body and the plan bound. */
+/** Characters of a field's name or an enum's value. The schema's own have at most 40. graphql-js compares them letter by letter to suggest similar ones. */
+const MAX_NAME_CHARACTERS = 200
+/** The field with a file's content, which the body limit and the plan bound. */
 const CONTENT = 'contentBase64'
 /** Scalars that take any JSON value. */
 const ANY_JSON: ReadonlySet<string> = new Set(['JSON', 'ChatProtocolRequest'])
@@ -38,9 +41,10 @@ export class InvalidVariables extends Error {
 }
 
 /**
- * The operation's variables as its types take them, with defaults. graphql-js does the same, but without a bound, and prints the whole value in
- * each complaint. `suggestions`: whether complaints may name what the schema has.
- * @throws {InvalidVariables} @throws {KisError} a list, a text or the nesting is above its bound.
+ * Coerces the operation's variables to their types, with defaults. graphql-js does the same, but without bounds, and
+ * prints the whole value in each error. `suggestions`: whether errors may name what the schema has.
+ * @throws {InvalidVariables} a variable does not fit its type
+ * @throws {KisError} `invalid_request`: a list, a text or the nesting exceeds its bound
  */
 export function coerceVariables(
   schema: GraphQLSchema,
@@ -52,13 +56,13 @@ export function coerceVariables(
   const coerced: Record<string, unknown> = {}
   const complain = (message: string) => {
     complaints.push(new GraphQLError(message))
-    // From within graphql-js, which goes on otherwise.
+    // Stops graphql-js, which would go on.
     if (complaints.length === MAX_COMPLAINTS) throw new InvalidVariables(complaints)
   }
   for (const { variable, type: typeNode, defaultValue } of variableDefinitions) {
     const name = variable.name.value
-    // Validation has let through nothing but variables of input types.
-    const type = typeFromAST(schema, typeNode as never) as GraphQLInputType
+    // Validation has passed, so each variable has an input type.
+    const type = typeFromAST(schema, typeNode) as GraphQLInputType
     if (!Object.hasOwn(inputs, name)) {
       if (defaultValue) coerced[name] = valueFromAST(defaultValue, type)
       else if (isNonNullType(type)) complain(`Variable "$${name}" of required type "${type}" was not provided.`)
@@ -81,7 +85,7 @@ export function coerceVariables(
   return coerced
 }
 
-/** Everything that is judged before coercion, whose cost grows with it. Fields that the type has not are left to coercion, which names them. */
+/** Checks sizes before coercion, whose cost grows with them. Coercion reports fields that the type does not have. */
 function checkSize(value: unknown, givenType: GraphQLInputType, path: Path): void {
   const type = getNullableType(givenType)
   if (isListType(type) && Array.isArray(value)) {
@@ -92,6 +96,7 @@ function checkSize(value: unknown, givenType: GraphQLInputType, path: Path): voi
     checkSize(value, type.ofType, path)
   } else if (isInputObjectType(type)) {
     if (typeof value !== 'object' || value === null) return
+    for (const name of Object.keys(value)) checkName(name, path, 'The name of a field')
     for (const { name, type: fieldType } of Object.values(type.getFields())) {
       const field = (value as Variables)[name]
       if (field !== undefined && field !== null) checkSize(field, fieldType, [...path, name])
@@ -104,6 +109,8 @@ function checkSize(value: unknown, givenType: GraphQLInputType, path: Path): voi
       textOf(path),
       `'${textOf(path)}' must be of type ${type.name}; it is ${Array.isArray(value) ? 'a list' : 'an object'}.`,
     )
+  } else if (typeof value === 'string' && isEnumType(type)) {
+    checkName(value, path, `A value of ${type.name}`)
   } else if (typeof value === 'string' && value.length > MAX_CHARACTERS && !isContent(path)) {
     refuse(
       'string_above_max_length',
@@ -113,7 +120,13 @@ function checkSize(value: unknown, givenType: GraphQLInputType, path: Path): voi
   }
 }
 
-/** The content of a file, a field of an input; a variable may have its name. */
+function checkName(name: string, path: Path, what: string): void {
+  if (name.length <= MAX_NAME_CHARACTERS) return
+  const text = `${what} in '${textOf(path)}' must have at most ${MAX_NAME_CHARACTERS} characters; one has ${name.length}.`
+  refuse('invalid_request', textOf(path), text)
+}
+
+/** True for the content of a file: a field of an input, not a variable of the same name. */
 const isContent = (path: Path) => path.length > 1 && path.at(-1) === CONTENT
 
 /** `input.tags[0]` */

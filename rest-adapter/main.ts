@@ -34,16 +34,16 @@ import { workflowRunRoutes } from './routes/workflow-runs.ts'
 import { workflowRoutes } from './routes/workflows.ts'
 
 export interface RestAdapter extends Drainable {
-  /** To be spread into the options of the app. */
+  /** Spread these into the options of the app. */
   readonly serverOptions: ReturnType<typeof serverOptions>
   /**
-   * Adds `/v1/*`, `/docs` and `/` to an app, and answers every address that nothing else of the app answers: the app must not have a
-   * handler of its own for what is not found.
+   * Adds `/v1/*`, `/docs` and `/` to an app, and answers every address without a route: the app must not have a
+   * not-found handler of its own.
    */
   register(app: FastifyInstance): Promise<void>
-  /** For `listen`. */
+  /** Pass it to `listen`. */
   readonly refuse: Refuse
-  /** Ends every request under way with `service_unavailable`, streams by an error event. */
+  /** Ends every running request with `service_unavailable`, streams by an error event. */
   end(): void
 }
 
@@ -72,14 +72,18 @@ export const restRoutes: readonly Route[] = [
   ...mcpRoutes(new RequestsUnderWay()),
 ]
 
-/** The REST surface: HTTP of the chat protocol in, operations of the gateway out. It knows nothing else of the service. */
+/**
+ * The REST API: takes HTTP of the chat protocol, asks operations of the gateway. It depends on nothing else of the
+ * service.
+ */
 export function createRestAdapter(given: RestDeps): RestAdapter {
   const deps: RestParts = { ...given, underWay: new UnderWay() }
   const openapi = readOpenApi()
   return {
     serverOptions: serverOptions(deps),
     async register(app) {
-      // Node answers an expectation that it does not know by itself, without a body; it may as well be left unmet (RFC 9110, section 10.1.1).
+      // Without this, Node answers an unknown expectation itself, without a body. A server may ignore it (RFC 9110,
+      // section 10.1.1).
       app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
       await app.register(async (scope) => {
         registerRequestRules(scope, deps)

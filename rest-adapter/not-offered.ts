@@ -6,13 +6,15 @@ const AGENTS = 'Make an agent with POST /v1/agents, and ask it with POST /v1/age
 
 const STATELESS = 'Send the whole conversation as `input` of POST /v1/responses, with the `output` of the responses before.'
 
-/** Parts of the chat protocol that are not offered, and what to use instead; after a slash only what is below. */
+/**
+ * Parts of the chat protocol that are not offered, and what to use instead. A final slash stands for everything below.
+ */
 const NOT_OFFERED: Readonly<Record<string, string>> = {
   images: 'Image generation is not offered. Models with `supports_vision` take images as input of POST /v1/chat/completions.',
   assistants: `Assistants are not offered. ${AGENTS}`,
   threads: `Threads are not offered. ${AGENTS}`,
   fine_tuning: 'Fine-tuning is not offered. Put your knowledge into a collection: POST /v1/collections.',
-  'responses/': `Responses are not stored: their answer is all there is of them, and hanging up cancels them. ${STATELESS}`,
+  'responses/': `Responses are not stored, so you cannot fetch them later. To cancel one, disconnect. ${STATELESS}`,
   'messages/batches': 'Batches of messages are not offered. Send each to POST /v1/messages.',
   conversations: `Conversations are not stored. ${STATELESS}`,
   completions: 'Text completions are not offered. Use POST /v1/chat/completions.',

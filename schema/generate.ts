@@ -69,7 +69,18 @@ async function resolversOf(subgraph: keyof typeof resolverTypes, sdl: DocumentNo
       avoidOptionals: { defaultValue: true },
     },
   })
-  return `${HEAD}${content}`
+  return `${HEAD}${Object.keys(resolverTypes[subgraph]).reduce(withNeededResolvers, content)}${NEEDED}`
+}
+
+/** Codegen makes every resolver optional. This makes those required whose field the record does not have. */
+const NEEDED = `
+type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference'>>>;
+`
+
+function withNeededResolvers(code: string, type: string): string {
+  const declaration = new RegExp(`^(export type ${type}Resolvers<.*> = )\\{\\n([^]*?)\\n\\};$`, 'm')
+  if (!declaration.test(code)) throw new Error(`codegen wrote no resolvers of the type ${type}`)
+  return code.replace(declaration, '$1Needed<ParentType, {\n$2\n}>;')
 }
 
 const files: [file: string, text: string][] = [

@@ -20,7 +20,7 @@ export const resolverTypes = {
     Agent: 'resolvers/agents.ts#AgentView',
     AgentRun: 'resolvers/agent-runs.ts#Run',
     AgentRunError: 'domain/agents/run.ts#RunError',
-    AgentRunEvent: 'use-cases/agents/run-log.ts#FollowedEvent',
+    AgentRunEvent: 'use-cases/runs/run-log.ts#FollowedEvent',
     AgentRunStep: 'domain/agents/run.ts#RunStep',
     AgentSearch: 'resolvers/agent-runs.ts#Search',
     ChatChoice: 'resolvers/chat.ts#Choice',
@@ -43,11 +43,11 @@ export const resolverTypes = {
     WorkflowRunEvent: 'resolvers/workflow-runs.ts#Followed',
   },
   knowledge: {
-    Chunk: 'resolvers/context.ts#ChunkOfDocument',
+    Chunk: 'resolvers/search.ts#ChunkOfDocument',
     Collection: 'domain/records.ts#CollectionRecord',
     Document: 'domain/records.ts#DocumentRecord',
     File: 'domain/records.ts#FileRecord',
     IndexFinding: 'use-cases/verify/verify-index.ts#IndexFinding as Finding',
-    Organization: 'resolvers/context.ts#Reference',
+    Organization: 'resolvers/organizations.ts#Reference',
   },
 }

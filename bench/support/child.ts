@@ -2,7 +2,9 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 
-/** A script of this folder in a process of its own, so that its CPU is not counted to what is measured. It answers one message at a time. */
+/**
+ * Runs a script of this folder in its own process, so that its CPU does not count. It answers one message at a time.
+ */
 export class Child implements AsyncDisposable {
   readonly #process: ChildProcess
 
@@ -14,7 +16,10 @@ export class Child implements AsyncDisposable {
     return this.#process.pid!
   }
 
-  /** The next message of the child. @throws {Error} it ended instead. */
+  /**
+   * Gives the next message of the child.
+   * @throws {Error} the child ended first
+   */
   async answer<Answer>(): Promise<Answer> {
     const over = new AbortController()
     try {

@@ -5,11 +5,11 @@ import type { Load, Outcome } from './load-process.ts'
 import { cpuMsOfTree } from './process-tree.ts'
 
 const AT_ONCE = 8
-/** A JavaScript engine takes thousands of requests to compile what is hot. */
+/** A JavaScript engine compiles its hot code only after thousands of requests. */
 const WARM_UP_MS = 8_000
 const ROUND_MS = 4_000
 const ROUNDS = 2
-/** What is written after an answer has left, ledger entries above all, belongs to its cost. */
+/** What is written after an answer was sent, mainly ledger entries, is part of its cost. */
 const AFTER_MS = 500
 
 export interface Case {
@@ -18,13 +18,13 @@ export interface Case {
   readonly body: string
 }
 
-/** Of one request. */
+/** The cost of one request. */
 export interface Cost {
   readonly cpuMs: number
   readonly perSecond: number
 }
 
-/** The same load on each case, turn by turn, once all are warm. */
+/** Puts the same load on each case in turns, after all are warm. */
 export async function compared(load: Child, cases: readonly Case[]): Promise<readonly Cost[]> {
   const round = ({ subject: { url, headers }, body }: Case, durationMs: number) =>
     load.ask<Outcome>({ targets: [{ url, headers }], body, durationMs, pace: { atOnce: AT_ONCE } } satisfies Load)

@@ -6,11 +6,14 @@ const LOOK_EVERY_MS = 500
 export interface IndexFigures {
   readonly diskBytes: number
   readonly segments: number
-  /** Of the vectors and their graph, which a search wants in the page cache: without the floats, which only the last candidates are compared with. */
+  /**
+   * Bytes of the vectors and their graph, which a search wants in the page cache. Without the floats, with which only
+   * the last candidates are compared.
+   */
   readonly searchedVectorBytes: number
 }
 
-/** What a server tells of itself and of the indices of one pattern. */
+/** Reads a server's statistics, its own and those of the indices of one pattern. */
 export class ElasticsearchStats implements AsyncDisposable {
   readonly #client: Client
   readonly #pattern: string
@@ -21,7 +24,7 @@ export class ElasticsearchStats implements AsyncDisposable {
     this.#pattern = pattern
   }
 
-  /** Waits until no merge is under way; in ms. */
+  /** Waits until no merge is running. Gives the time in ms. */
   async settled(): Promise<number> {
     const start = performance.now()
     for (;;) {
@@ -36,7 +39,7 @@ export class ElasticsearchStats implements AsyncDisposable {
     this.#heapUsed.push(Object.values(nodes).reduce((sum, { jvm }) => sum + jvm!.mem!.heap_used_in_bytes!, 0))
   }
 
-  /** Least (about what is live) and most of all looks, garbage and other indices included. */
+  /** The least and the most of all samples, with garbage and other indices. The least is about what is in use. */
   get heapUsed(): { readonly least: number; readonly most: number } {
     return { least: Math.min(...this.#heapUsed), most: Math.max(...this.#heapUsed) }
   }
@@ -44,10 +47,9 @@ export class ElasticsearchStats implements AsyncDisposable {
   async figures(): Promise<IndexFigures> {
     const { _all } = await this.#client.indices.stats({ index: this.#pattern, metric: ['store', 'segments', 'dense_vector'] })
     const { store, segments } = _all.total!
-    // The client's types lack it.
-    const { off_heap: offHeap } = (
-      _all.total as unknown as { readonly dense_vector: { readonly off_heap: Readonly<Record<string, number>> } }
-    ).dense_vector
+    // The client's types lack `dense_vector`.
+    const { off_heap: offHeap } = (_all.total as { readonly dense_vector: { readonly off_heap: Readonly<Record<string, number>> } })
+      .dense_vector
     const { total_veq_size_bytes: quantised = 0, total_vex_size_bytes: graph = 0 } = offHeap
     return { diskBytes: store!.size_in_bytes, segments: segments!.count, searchedVectorBytes: quantised + graph }
   }

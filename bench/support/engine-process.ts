@@ -4,8 +4,9 @@ import { text } from 'node:stream/consumers'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * A vendor of the chat protocol that costs next to nothing: it answers at once. A stream has 20 chunks with text, each written in a turn of
- * its own; `paced` as the last message lets 5 ms pass between two, `slow` a second. Tells its address to the process that started it.
+ * A vendor of the chat protocol that answers at once and costs next to nothing. A stream has 20 chunks of text, each
+ * written in its own turn of the event loop. If the last message is `paced`, 5 ms pass between two chunks; if it is
+ * `slow`, a second. Sends its address to the process that started it.
  */
 
 const CHUNKS = 20

@@ -6,7 +6,7 @@ import { seeded, wordSource } from './words.ts'
 export interface CollectionSize {
   readonly collectionId: string
   readonly chunks: number
-  /** Collections with one seed have the same noise as far as they go. */
+  /** Collections with the same seed have the same noise, up to the shorter one's length. */
   readonly seed: number
   /** Whether the benchmark's passages come first. */
   readonly hasReal: boolean
@@ -14,7 +14,7 @@ export interface CollectionSize {
 
 export interface Question {
   readonly collectionId: string
-  /** Plain numbers, as a message to another process has them. */
+  /** Plain numbers, as messages between processes carry them. */
   readonly vector: readonly number[]
   readonly text: string
 }
@@ -29,12 +29,13 @@ const SENTENCES = 20_000
 const WORDS_PER_SENTENCE = 26
 const SENTENCES_PER_CHUNK = 5
 const WORDS_PER_QUESTION = 8
-/** Every tenth document stands on one shelf, which a filter can ask for. */
+/** One document in ten has a given shelf, to filter by. */
 const SHELVES = 10
 /**
- * A noise vector is a real passage's, moved along so many differences of real ones (by this deviation in each, so that it stays in the
- * directions that texts take), and by this length in any direction. Among 50,000 the cosines to a
- * question are .87 for the nearest, .84 for the tenth and .69 in the middle; among the real passages alone .87, .79 and .74.
+ * How a noise vector is made: a real passage's vector, moved along this many differences between real ones (with this
+ * deviation, so that it keeps the directions of texts), and by this length in a random direction. Among 50,000 the
+ * cosines to a question are .87 for the nearest, .84 for the tenth and .69 for the median; among the real passages
+ * alone .87, .79 and .74.
  */
 const DIFFERENCES = 8
 const ALONG_EACH = 0.19
@@ -44,7 +45,10 @@ interface Sentence extends Terms {
   readonly text: string
 }
 
-/** Collections of any size: the benchmark's real passages, and noise made of their vectors, with made-up texts as common as Zipf's law has them. */
+/**
+ * Collections of any size: the benchmark's real passages, and noise made from their vectors, with invented texts whose
+ * words follow Zipf's law.
+ */
 export class EvalPassages {
   readonly #data: EvalData
   readonly #passages: readonly Float32Array[]
@@ -72,7 +76,7 @@ export class EvalPassages {
     return this.#passages[0]!.length
   }
 
-  /** The same each time, document by document. */
+  /** Gives the same documents each time. */
   *documents({ collectionId, chunks, seed, hasReal }: CollectionSize): Generator<Put> {
     const random = seeded(seed)
     for (let from = 0; from < chunks; from += CHUNKS_PER_DOCUMENT) {
@@ -90,7 +94,7 @@ export class EvalPassages {
     }
   }
 
-  /** Vectors of real questions; texts are words of one of the passages, as people's are. */
+  /** Gives vectors of real questions. As people do, their texts use words of one of the passages. */
   questions(collectionIds: readonly string[], count: number): readonly Question[] {
     const random = seeded(count)
     return Array.from({ length: count }, (_, i) => {
@@ -121,7 +125,7 @@ export class EvalPassages {
     }
   }
 
-  /** Terms are made word by word, so those of the sentences one after another are those of the text. */
+  /** Terms are made word by word, so the terms of the sentences are those of the text. */
   #noiseText(random: () => number): Sentence {
     const of = Array.from({ length: SENTENCES_PER_CHUNK }, () => this.#sentences[Math.floor(random() * SENTENCES)]!)
     return {
@@ -133,7 +137,7 @@ export class EvalPassages {
 
   #noiseVector(random: () => number): Float32Array {
     const any = () => this.#passages[Math.floor(random() * this.#passages.length)]!
-    // The sum of three even numbers is nearly normal, of deviation 1/2.
+    // The sum of three uniform numbers is nearly normal, with deviation 1/2.
     const normal = () => 2 * (random() + random() + random() - 1.5)
     const base = any()
     const inAnyDirection = IN_ANY_DIRECTION / Math.sqrt(base.length)

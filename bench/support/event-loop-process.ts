@@ -3,12 +3,12 @@ import { readConfig } from '../../cli/config.ts'
 import { start } from '../../cli/start.ts'
 
 /**
- * The whole service in this process when the argument is `service`, or nothing when it is `idle`; it tells how late its event loop was
- * since the question before.
+ * Runs the whole service in this process if the argument is `service`, or nothing if it is `idle`. Reports how late its
+ * event loop ran since the last question.
  */
 
 export interface Started {
-  /** What the operator is told. */
+  /** The lines that the service prints. */
   readonly lines: readonly string[]
 }
 
@@ -19,7 +19,7 @@ export interface Delay {
   readonly max: number
 }
 
-/** Node's histogram holds the time between two runs of a timer of this period. */
+/** Node's histogram contains the time between two runs of a timer with this period. */
 const RESOLUTION_MS = 5
 
 const lines: string[] = []

@@ -5,10 +5,13 @@ import { chunkIdOf, entryId } from '../../subgraphs/knowledge/adapters/elasticse
 import type { SearchFilter } from '../../subgraphs/knowledge/domain/search/search-filter.ts'
 import type { Put } from './eval-passages.ts'
 
-/** A `flat` field takes no notice of it; the server wants a number that is at least the hits asked for. */
+/** A `flat` field ignores it, but the server requires a number of at least the hits asked for. */
 const NUM_CANDIDATES = 100
 
-/** Elasticsearch's own exact search: the same vectors as floats without a graph (`flat`), every one that the filter lets through compared. */
+/**
+ * Elasticsearch's own exact search: the same vectors as floats without a graph (`flat`). It compares every vector that
+ * passes the filter.
+ */
 export class ExactIndex implements AsyncDisposable {
   readonly #client: Client
   readonly #index: string

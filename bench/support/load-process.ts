@@ -1,9 +1,9 @@
 import { Pool } from 'undici'
 
-/** Makes chat requests, as many at once or a second as asked for, and tells what came of them. */
+/** Makes chat requests, at a given concurrency or rate, and reports the results. */
 
 export interface Target {
-  /** Of the chat completions. */
+  /** The URL of the chat completions. */
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
 }
@@ -13,23 +13,29 @@ export interface Load {
   /** The request as JSON. */
   readonly body: string
   readonly durationMs: number
-  /** `atOnce`: so many are always under way, at the first target. `perSecond`: so many are begun at each target, however long they take. */
+  /**
+   * `atOnce`: this many requests run at any time, at the first target. `perSecond`: this many begin at each target,
+   * however long they take.
+   */
   readonly pace: { readonly atOnce: number } | { readonly perSecond: number }
 }
 
 export interface Outcome {
   readonly requests: number
   readonly seconds: number
-  /** In ms, of the requests of each target: until the first byte of the body. */
+  /** Time to the first byte of the body in ms, by target and request. */
   readonly firstByteMs: readonly (readonly number[])[]
 }
 
-/** Sockets to a target; a paced load has far fewer requests under way. */
+/** Sockets to a target. A paced load has far fewer running requests. */
 const CONNECTIONS = 64
 
 type Send = () => Promise<number>
 
-/** A request that resolves at its end with the time to its first byte. @throws {Error} the answer is not the expected one. */
+/**
+ * Gives a function that makes a request, and resolves at its end with the time to its first byte.
+ * @throws {Error} the answer is not the expected one
+ */
 function sender({ url, headers: own }: Target, body: string): Send {
   const { origin, pathname } = new URL(url)
   const pool = new Pool(origin, { connections: CONNECTIONS })
@@ -63,7 +69,7 @@ async function run({ targets, body, durationMs, pace }: Load): Promise<Outcome> 
     await Promise.all(Array.from({ length: pace.atOnce }, worker))
   } else {
     const underWay: Promise<void>[] = []
-    // Turn by turn, so that what else the machine does falls on all targets alike.
+    // Takes turns, so that other load on the machine affects all targets alike.
     const everyMs = 1_000 / pace.perSecond / targets.length
     for (let i = 0; i * everyMs < durationMs; i++) {
       await new Promise((resolve) => setTimeout(resolve, Math.max(0, start + i * everyMs - performance.now())))

@@ -1,24 +1,24 @@
 import { Pool } from 'undici'
 
-/** Begins chat requests at a fixed rate, however long they take, and tells how each was answered. */
+/** Begins chat requests at a fixed rate, however long they take, and reports how each was answered. */
 
 export interface OverloadLoad {
-  /** Of the chat completions. */
+  /** The URL of the chat completions. */
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   /** The request as JSON. */
   readonly body: string
   readonly durationMs: number
   readonly perSecond: number
-  /** As many requests are under way at most. More would wait in this process, and its queue is not to be measured. */
+  /** Most running requests. More would wait in this process, and its queue is not what we measure. */
   readonly connections: number
 }
 
 export interface OverloadOutcome {
   readonly seconds: number
-  /** Requests that were due and not begun, because every connection was waiting for an answer. */
+  /** Requests that were due but could not begin, because every connection was waiting for an answer. */
   readonly unsent: number
-  /** By status; 0: the connection failed. In ms, until the last byte of the answer. */
+  /** Time to the last byte of the answer in ms, by status. Status 0: the connection failed. */
   readonly timesMs: Readonly<Record<number, readonly number[]>>
 }
 
@@ -41,13 +41,13 @@ async function run({ url, headers, body, durationMs, perSecond, connections }: O
       await answer.body.dump()
       status = answer.statusCode
     } catch {
-      // Counted as 0.
+      // Counted as status 0.
     }
     timesMs[status] ??= []
     timesMs[status]!.push(performance.now() - startMs)
     underWay--
   }
-  // Connections are made before: a process takes on one in each turn of its event loop, and that is not what is asked here.
+  // Connect first: a process accepts one connection in each turn of its event loop, and that is not what we measure.
   const warm = Array.from({ length: connections }, async () => {
     const { body } = await pool.request({ method: 'GET', path: '/healthz' })
     await body.dump()

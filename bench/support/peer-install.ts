@@ -6,14 +6,17 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 
 const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'kis-bench')
-/** LiteLLM with its proxy is some hundred packages, which take minutes on a busy machine. */
+/** LiteLLM with its proxy is about a hundred packages, which take minutes on a busy machine. */
 const INSTALL_MS = 15 * 60_000
-/** An index that does not answer is noticed soon. */
+/** Notice soon when a package index does not answer. */
 const RETRIES = ['--retries', '1', '--timeout', '15']
 
 const run = promisify(execFile)
 
-/** The Python that has LiteLLM: below 1.109, whose newest releases ask for certificates that not every index has yet. */
+/**
+ * Gives the Python with LiteLLM. Below 1.109: the newest releases need certificates that not every package index has
+ * yet.
+ */
 export async function pythonWithLitellm(): Promise<string> {
   const place = await installed('litellm-below-1.109', async (folder) => {
     await run('python3', ['-m', 'venv', folder], { timeout: INSTALL_MS })
@@ -23,14 +26,17 @@ export async function pythonWithLitellm(): Promise<string> {
   return join(place, 'bin', 'python')
 }
 
-/** As the default install has it every stream is answered 500 (Portkey's issues 1389 and 1550); these versions work. */
+/**
+ * With the versions of the default install every stream is answered 500 (Portkey's issues 1389 and 1550). These
+ * versions work.
+ */
 const PORTKEY = {
   private: true,
   dependencies: { '@portkey-ai/gateway': '1.15.2' },
   overrides: { '@hono/node-server': '1.13.5', '@hono/node-ws': '1.0.4', hono: '4.9.7' },
 }
 
-/** Portkey's program. */
+/** Gives Portkey's program. */
 export async function portkeyProgram(): Promise<string> {
   const place = await installed('portkey-1.15.2', async (folder) => {
     await mkdir(folder, { recursive: true })
@@ -50,11 +56,14 @@ export async function portkeyProgram(): Promise<string> {
   return join(place, 'node_modules/@portkey-ai/gateway/build/start-server.js')
 }
 
-/** A folder that `install` fills, once a machine. @throws {Error} it cannot be, and why. */
+/**
+ * Gives a folder that `install` fills, once for each machine.
+ * @throws {Error} the install failed; the message says why
+ */
 async function installed(name: string, install: (folder: string) => Promise<void>): Promise<string> {
   const place = join(CACHE, name)
   if (existsSync(place)) return place
-  // Made beside its place, and moved there whole: an install that was cut off is not taken for one.
+  // Install beside the final place, then move, so that an interrupted install does not count.
   const building = `${place}-${process.pid}`
   console.error(`Installing ${name} into ${CACHE}, which takes some minutes.`)
   try {

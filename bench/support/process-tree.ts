@@ -1,24 +1,28 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 
-/** Length of a tick in procfs: USER_HZ is 100 on every Linux that Node runs on (proc(5)). */
+/** The tick of procfs: USER_HZ is 100 on every Linux that Node runs on (proc(5)). */
 const MS_PER_TICK = 10
-/** Of all Linux that Node runs on, but some arm64 with pages of 64 KB. */
+/** On every Linux that Node runs on, except some arm64 with pages of 64 KB. */
 const BYTES_PER_PAGE = 4_096
 
 /**
- * CPU time in ms of a process, its threads, its living descendants and those of its children that have ended. Unlike wall time it hardly
- * depends on what else the machine does. @throws {Error} the system has no procfs.
+ * CPU time in ms of a process, its threads, its living descendants, and its children that have ended. Unlike wall time
+ * it hardly depends on other load.
+ * @throws {Error} the system has no procfs
  */
 export function cpuMsOfTree(pid: number): number {
   return treeOf(pid).reduce((sum, { ticks }) => sum + ticks, 0) * MS_PER_TICK
 }
 
-/** Resident memory of a process and its living descendants; pages that they share count in each. @throws {Error} the system has no procfs. */
+/**
+ * Resident memory in bytes of a process and its living descendants. Shared pages count in each.
+ * @throws {Error} the system has no procfs
+ */
 export function residentBytesOfTree(pid: number): number {
   return treeOf(pid).reduce((sum, { pages }) => sum + pages, 0) * BYTES_PER_PAGE
 }
 
-/** Ends every descendant of this process at once, however it was started. */
+/** Kills every descendant of this process, however it was started. */
 export function killDescendants(): void {
   for (const { pid } of treeOf(process.pid)) {
     if (pid === process.pid) continue
@@ -33,9 +37,9 @@ export function killDescendants(): void {
 interface Stat {
   readonly pid: number
   readonly parent: number
-  /** utime, stime, and both of the children that were waited for: fields 14 to 17 of proc(5). */
+  /** User and system time, and both of the children that were waited for: fields 14 to 17 in proc(5). */
   readonly ticks: number
-  /** rss: field 24. */
+  /** Resident memory: field 24. */
   readonly pages: number
 }
 
@@ -46,7 +50,7 @@ function treeOf(pid: number): readonly Stat[] {
     .filter((name) => /^\d+$/.test(name))
     .flatMap((name) => statOf(Number(name)) ?? [])
   const inTree = new Set([pid])
-  // Children have been found when a round adds none; parents may have greater ids than their children.
+  // Repeat until a round adds none: a parent may have a greater id than its child.
   for (let size = 0; size !== inTree.size; ) {
     size = inTree.size
     for (const stat of stats) if (inTree.has(stat.parent)) inTree.add(stat.pid)
@@ -58,7 +62,7 @@ function treeOf(pid: number): readonly Stat[] {
 function statOf(pid: number): Stat | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The second field is the command in brackets, which may hold spaces; the third is first here.
+    // The second field is the command in brackets, which may contain spaces. Begin with the third.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0)
     return { pid, parent: Number(fields[1]), ticks, pages: Number(fields[21]) }

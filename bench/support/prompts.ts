@@ -10,11 +10,11 @@ import { seeded, wordSource } from './words.ts'
 
 const SHORT_CHARS = 1_000
 const LONG_CHARS = 100_000
-/** So few that each prompt is alone with the event loop. */
+/** So few that no two prompts overlap. */
 const PER_SECOND = 5
 const ALONE_MS = 10_000
 
-/** What a long prompt costs, and how long it keeps the event loop from everybody else. */
+/** Measures what a long prompt costs, and how long it blocks the event loop. */
 export async function benchPrompts(): Promise<BenchRow[]> {
   await using engine = new Child('./engine-process.ts')
   await using load = new Child('./load-process.ts')

@@ -6,26 +6,29 @@ import type { SearchFilter } from '../../subgraphs/knowledge/domain/search/searc
 import { queryTerms } from '../../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type { Question } from './eval-passages.ts'
 
-/** Searches an index that is there already, in a process of its own, so that the process's memory is that of searching. Arguments: kind, place, prefix. */
+/**
+ * Searches an existing index in a process of its own, to measure the memory of searching. Arguments: kind, place,
+ * prefix.
+ */
 
 export interface Searches {
   readonly questions: readonly Question[]
-  /** `vector`: the vectors' leg alone. */
+  /** `vector`: the vector search alone. */
   readonly mode: 'hybrid' | 'vector'
   readonly filter: SearchFilter | null
-  /** So many are always under way. */
+  /** Searches running at any time. */
   readonly atOnce: number
 }
 
 export interface Searched {
-  /** In ms, of each question. */
+  /** In ms, for each question. */
   readonly times: readonly number[]
-  /** Ids of the ten best chunks of each question. */
+  /** Ids of the ten best chunks for each question. */
   readonly topTens: readonly (readonly string[])[]
   readonly rssBytes: number
 }
 
-/** As the service asks for, and its model's own figure. */
+/** As the service asks for, with its model's own figure. */
 const CANDIDATES = 100
 const SPREAD = 0.03
 

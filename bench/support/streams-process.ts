@@ -1,7 +1,7 @@
 import { Pool } from 'undici'
 import type { Target } from './load-process.ts'
 
-/** Opens streams that last, and counts what arrives of each. */
+/** Opens long streams, and counts what arrives of each. */
 
 export interface Streams {
   readonly target: Target
@@ -12,13 +12,13 @@ export interface Streams {
 }
 
 export interface Arrived {
-  /** Streams that ended as they should. */
+  /** Streams that ended as expected. */
   readonly whole: number
-  /** With text, of all streams together. */
+  /** Chunks with text, of all streams together. */
   readonly chunks: number
-  /** Most that were open at once. */
+  /** The most streams open at once. */
   readonly atOnce: number
-  /** What became of the first that did not. */
+  /** How the first of the others failed; null: none did. */
   readonly failure: string | null
 }
 

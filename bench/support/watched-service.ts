@@ -6,7 +6,7 @@ import { type Caller, callerOf } from '../../test/support/client.ts'
 import { Child } from './child.ts'
 import type { Delay, Started } from './event-loop-process.ts'
 
-/** The whole service in a process that tells how late its event loop runs. */
+/** The whole service in its own process, which reports how late its event loop runs. */
 export class WatchedService implements AsyncDisposable {
   readonly #child: Child
   readonly #folder: string
@@ -25,7 +25,7 @@ export class WatchedService implements AsyncDisposable {
     const folder = await mkdtemp(join(tmpdir(), 'kis-bench-watched-'))
     const KIS_CATALOG = join(folder, 'catalog.yaml')
     await writeFile(KIS_CATALOG, catalog)
-    // As cli/kis.js has it: without compiled code every thread takes ten megabytes more.
+    // As in cli/kis.js: without compiled code every thread takes ten megabytes more.
     const NODE_COMPILE_CACHE = fileURLToPath(new URL('../../node_modules/.cache/compiled', import.meta.url))
     const env = { PATH: process.env.PATH, PORT: '0', KIS_CATALOG, KIS_DATA_DIR: join(folder, 'data'), NODE_COMPILE_CACHE }
     const child = new Child('./event-loop-process.ts', ['service'], env)
@@ -42,7 +42,7 @@ export class WatchedService implements AsyncDisposable {
     return this.#child.pid
   }
 
-  /** How late the loop was since the question before. */
+  /** How late the loop ran since the last question. */
   delay(): Promise<Delay> {
     return this.#child.ask<Delay>({})
   }

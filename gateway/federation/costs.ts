@@ -24,38 +24,39 @@ import { KisError } from '../../subgraphs/common/errors.ts'
 import type { Prepared } from '../documents.ts'
 import type { Variables } from './request-context.ts'
 
-/** Items of a list of objects of which the schema says nothing; `compose.ts` lets none of ours through. */
+/** Items of a list of objects for which the schema gives no size. `compose.ts` refuses such lists in our own schema. */
 const ASSUMED_SIZE = 10
-/** Fields of one operation with fragments expanded; two thousand tokens can spread fragments into far more. */
+/** Fields of one operation with its fragments expanded. Two thousand tokens can expand to far more. */
 const MAX_FIELDS = 5_000
 
-/** `@listSize` of a field. */
+/** The arguments of a field's `@listSize`. */
 interface ListSize {
   readonly assumedSize?: number
   readonly slicingArguments?: readonly string[]
   readonly sizedFields?: readonly string[]
 }
 
-/** What one operation may give at most. */
+/** The most that one operation may return. */
 export interface Cost {
   readonly nodes: number
-  /** The root field, as the answer has it, that gives most of them, and how many. */
+  /** The root field that returns most of them, under its name in the answer, and how many. */
   readonly dearest: { readonly name: string; readonly nodes: number }
 }
 
-/** Fields that one place of the answer is made of. */
+/** The fields that are merged into one field of the answer. */
 interface Place {
   readonly type: GraphQLNamedType
   readonly nodes: FieldNode[]
 }
 
 /**
- * What an operation may cost at most, by the supergraph's `@listSize` and `@cost` (IBM's cost specification, as Apollo's routers read it): each object
- * of the answer is a node, as many as its list was asked for; a weight stands instead where the schema gives one.
+ * Counts the most nodes that an operation may return. It reads the `@listSize` and `@cost` of the supergraph (IBM's
+ * cost specification, as Apollo's routers apply it): each object of the answer is one node, a list has as many as were
+ * asked for, and a weight replaces the count where the schema gives one.
  */
 export class Costs {
   readonly #lists = new Map<string, ListSize>()
-  /** By type or `Type.field`. */
+  /** By type name, or by `Type.field`. */
   readonly #weights = new Map<string, number>()
 
   constructor(supergraphSdl: string) {
@@ -66,7 +67,10 @@ export class Costs {
     }
   }
 
-  /** The variables have been coerced. @throws {KisError} it has more fields than are looked at. */
+  /**
+   * The variables must be coerced.
+   * @throws {KisError} `operation_too_complex`: it has more than `MAX_FIELDS` fields
+   */
   of({ document, operation }: Prepared, schema: GraphQLSchema, variables: Variables): Cost {
     const fragments = new Map(
       document.definitions.flatMap((each) => (each.kind === Kind.FRAGMENT_DEFINITION ? [[each.name.value, each] as const] : [])),
@@ -74,7 +78,10 @@ export class Costs {
     const root = schema.getRootType(operation.operation)!
     let fields = 0
 
-    /** Notes the fields of a selection under the names that the answer has them by, as execution merges them; of every type that a value may be of. */
+    /**
+     * Collects the fields of a selection by their names in the answer, as execution merges them, for every type that a
+     * value may have.
+     */
     const collect = ({ selections }: SelectionSetNode, type: GraphQLNamedType, places: Map<string, Place>, spread: Set<string>): void => {
       for (const selection of selections) {
         if (!isAsked(selection, variables)) continue
@@ -93,7 +100,10 @@ export class Costs {
       }
     }
 
-    /** Nodes below one object; `sized`: how many items those of its lists have whose parent was sliced. */
+    /**
+     * Counts the nodes below one object. `sized` gives the size of those of its lists that a slicing argument of the
+     * parent limits.
+     */
     const nodesOf = (places: Map<string, Place>, sized: Sized | undefined, noted?: (name: string, nodes: number) => void): number => {
       let sum = 0
       for (const [key, { type, nodes }] of places) {
@@ -110,7 +120,7 @@ export class Costs {
     const nodesOfField = (parent: GraphQLNamedType, nodes: readonly FieldNode[], sized: Sized | undefined): number => {
       const name = nodes[0]!.name.value
       const field = isObjectType(parent) || isInterfaceType(parent) ? parent.getFields()[name] : undefined
-      // Of introspection, whose answer is as long as the schema.
+      // A field of the introspection: its answer is as long as the schema.
       if (!field) return 0
       const coordinate = `${parent.name}.${name}`
       const type = getNamedType(field.type)
@@ -149,7 +159,10 @@ interface Sized {
   readonly size: number
 }
 
-/** How many items the field is asked for: by its greatest slicing argument, given or by default, else as the schema assumes. */
+/**
+ * How many items the field is asked for: the greatest of its slicing arguments, given or by default; else the size that
+ * the schema assumes.
+ */
 function sizeOf(
   { assumedSize, slicingArguments = [] }: ListSize,
   field: GraphQLField<unknown, unknown>,

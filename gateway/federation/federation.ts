@@ -14,8 +14,9 @@ import { FederatedSubscriptions, type UpstreamEvents } from './subscriptions.ts'
 export type { UpstreamEvents }
 
 /**
- * The supergraph, executed by @apollo/gateway over our links. Everything that knows Apollo's federation packages is in this folder: they may
- * change with any version, and `test/gateway/federation-contract.test.ts` says when they do. Errors in results are unmasked.
+ * The supergraph, executed by @apollo/gateway over our links. Everything that depends on Apollo's federation packages
+ * is in this folder: they may change with any version, and `test/gateway/federation-contract.test.ts` fails when they
+ * do. Errors in results are not masked yet.
  */
 export class Federation implements AsyncDisposable {
   /** What clients see: without `@inaccessible`, `_entities` and `_service`. */
@@ -44,7 +45,9 @@ export class Federation implements AsyncDisposable {
     this.#subscriptions = subscriptions
   }
 
-  /** @throws {Error} the supergraph names a subgraph that has no link, or a directive of security that is not enforced. */
+  /**
+   * @throws {Error} the supergraph names a subgraph without a link, or has a security directive that is not enforced
+   */
   static async load(supergraphSdl: string, links: Readonly<Record<string, Link>>, log: Log): Promise<Federation> {
     const services: ServiceMap = {}
     const requirements = new Requirements(supergraphSdl)
@@ -66,22 +69,25 @@ export class Federation implements AsyncDisposable {
     return new Federation(schema, requirements, new Costs(loadableSdl), plans, gateway, subscriptions)
   }
 
-  /** What the operation, or one event of it, may give at most. The variables have been coerced. @throws {KisError} it is beyond counting. */
+  /**
+   * The most that the operation, or one of its events, may return. The variables must be coerced.
+   * @throws {KisError} `operation_too_complex`: it has too many fields to count
+   */
   costOf(prepared: Prepared, variables: Variables): Cost {
     return this.#costs.of(prepared, this.schema, variables)
   }
 
-  /** A query or mutation. The variables have been coerced. */
+  /** Runs a query or mutation. The variables must be coerced. */
   execute(prepared: Prepared, variables: Variables, context: LinkContext): Promise<ExecutionResult> {
     return this.#gateway.executor(requestContextOf(this.schema, prepared, variables, context))
   }
 
-  /** Lets go of the operation's plan. */
+  /** Drops the cached plan of the operation. */
   forget(prepared: Prepared): void {
     this.#plans.forget(prepared)
   }
 
-  /** The variables have been coerced. */
+  /** Starts a subscription. The variables must be coerced. */
   subscribe(prepared: Prepared, variables: Variables, context: LinkContext): UpstreamEvents {
     return this.#subscriptions.subscribe(prepared, variables, context)
   }

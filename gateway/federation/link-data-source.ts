@@ -2,7 +2,10 @@ import type { GraphQLDataSource } from '@apollo/gateway'
 import type { GraphQLFormattedError } from 'graphql'
 import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
 
-/** A subgraph as Apollo's executor asks it: over our link, with the caller, request id and signal of the operation under way. */
+/**
+ * A subgraph as a data source of Apollo's executor. It calls our link with the caller, the request id and the signal of
+ * the running operation.
+ */
 export function linkDataSource(link: Link): GraphQLDataSource {
   return {
     async process({ request, context }) {
@@ -21,7 +24,10 @@ export function linkDataSource(link: Link): GraphQLDataSource {
 
 type Answer = Awaited<ReturnType<GraphQLDataSource['process']>>
 
-/** Each distinct representation once, and the positions at which it stood; undefined when all are distinct. The JS gateway does not do this. */
+/**
+ * Gives each distinct representation once, with the positions at which it stood; undefined when all are distinct. The
+ * JS gateway does not deduplicate them itself.
+ */
 function uniqueOf(
   representations: readonly unknown[],
 ): { values: readonly unknown[]; positions: readonly (readonly number[])[] } | undefined {
@@ -44,7 +50,7 @@ function fanOut({ data, errors }: Answer, positions: readonly (readonly number[]
     const entities: unknown[] = []
     if (Array.isArray(received)) {
       received.forEach((entity, index) => {
-        // Apollo's executor writes into what it gets, so that no two places may share an object.
+        // Apollo's executor writes into what it gets, so two places must not share an object.
         positions[index]?.forEach((position, copy) => {
           entities[position] = copy === 0 ? entity : structuredClone(entity)
         })

@@ -1,2 +1,3 @@
-// @apollo/gateway reads this when a gateway is made and would report its environment to Apollo. Imported before everything of Apollo's.
+// @apollo/gateway reads this when a gateway is created, and would otherwise report its environment to Apollo. Import
+// this file before anything of Apollo's.
 process.env.APOLLO_TELEMETRY_DISABLED = '1'

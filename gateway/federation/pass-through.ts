@@ -11,9 +11,9 @@ import {
 } from 'graphql'
 
 /**
- * Whether the answer to `fetched` is the answer to `asked` as it stands, so that shaping it anew would change nothing: the same fields in the
- * same order under the same names; no fragment, no `@include` or `@skip`; only object types, whose fields are all public when they can be asked
- * for, and enums without inaccessible values. Token streams ask this way, and then cost half.
+ * Whether the answer to `fetched` can be passed on unchanged as the answer to `asked`. True when both have the same
+ * fields in the same order under the same names, without fragments, `@include` or `@skip`, and with only object types
+ * and enums that have nothing inaccessible. Token streams ask this way, and then cost half as much.
  */
 export function passesThrough(
   asked: SelectionSetNode,

@@ -3,12 +3,14 @@ import type { QueryPlan } from '@apollo/query-planner'
 import { WeighedCache } from '../../subgraphs/common/link/weighed-cache.ts'
 import type { Prepared } from '../documents.ts'
 
-/** Bytes of plans; that of an operation has a few kilobytes. */
+/** Bytes of plans. A plan has a few kilobytes. */
 const MAX_KEPT_BYTES = 32 * 1024 * 1024
-/** A plan holds this many bytes for each character of its JSON: objects beside their texts. */
+/** Memory that a plan takes for each character of its JSON, because of the objects around its texts. */
 const BYTES_PER_CHARACTER = 4
 
-/** What @apollo/gateway keeps plans in, before it runs them; plans of operations that fail are let go of again. */
+/**
+ * The cache in which @apollo/gateway puts plans before it runs them. Plans of operations that fail are dropped again.
+ */
 export class PlanCache {
   #plans = new WeighedCache<QueryPlan>(MAX_KEPT_BYTES)
 
@@ -17,7 +19,8 @@ export class PlanCache {
   }
 
   async set(key: string, plan: QueryPlan): Promise<void> {
-    // Apollo does not say whose it is, so that an owner is a sixteenth of all operations.
+    // Apollo does not say whose plan it is, so the first digit of the hash stands for an owner: a sixteenth of all
+    // operations.
     this.#plans.set(key, plan, JSON.stringify(plan).length * BYTES_PER_CHARACTER, key.slice(0, 1))
   }
 

@@ -6,7 +6,7 @@ import type { Prepared } from '../documents.ts'
 export type Variables = Readonly<Record<string, unknown>>
 export type RequestContext = Parameters<typeof executeQueryPlan>[2]
 
-/** As much of Apollo Server's request context as Apollo's executor reads. */
+/** The part of Apollo Server's request context that Apollo's executor reads. */
 export function requestContextOf(
   schema: GraphQLSchema,
   { document, hash, operation, operationName }: Prepared,
@@ -24,7 +24,7 @@ export function requestContextOf(
     operationName: operationName ?? null,
     queryHash: hash,
     context,
-    // The executor notes paths of errors here; without the object an error of a subgraph would be a TypeError.
+    // The executor notes the paths of errors here. Without the object, an error of a subgraph would become a TypeError.
     metrics: {},
   }
   return read as RequestContext

@@ -13,29 +13,30 @@ import {
   visitWithTypeInfo,
 } from 'graphql'
 
-/** Lists of scopes of which one must be held whole; empty: a key is enough. */
+/** Alternatives: the caller needs all scopes of one of these lists. Empty: any valid key will do. */
 export interface Requirement {
-  /** `Type.field`, or the type. */
+  /** `Type.field`, or the name of a type. */
   readonly coordinate: string
   readonly anyOf: readonly (readonly string[])[]
 }
 
-/** Directives of authorization that are enforced here, under the names that the supergraph gives them. */
+/** Authorization directives that are enforced here, by their names in the supergraph. */
 const ENFORCED: readonly string[] = ['authenticated', 'requiresScopes']
-/** What @apollo/gateway enforces by itself. */
+/** Security directive that @apollo/gateway enforces itself. */
 const ENFORCED_BY_APOLLO = 'inaccessible'
 const LINK_OF_ENFORCED = /(url: "https:\/\/specs\.apollo\.dev\/(?:authenticated|requiresScopes)\/[^"]+"), for: SECURITY/g
 
 /**
- * What the supergraph's `@authenticated` and `@requiresScopes` ask of who selects what. @apollo/gateway refuses a supergraph with them, because
- * it does not enforce them; `Operations` does, for every door, so that it may be given `loadableSdl`. The subgraphs judge again.
+ * What the supergraph's `@authenticated` and `@requiresScopes` demand for a selection. @apollo/gateway refuses a
+ * supergraph with these directives because it does not enforce them. `Operations` does, for every transport; so the
+ * gateway is given `loadableSdl`, which lacks them. The subgraphs check again.
  */
 export class Requirements {
-  /** The supergraph as @apollo/gateway takes it. */
+  /** The supergraph without the directives that @apollo/gateway refuses. */
   readonly loadableSdl: string
   readonly #byCoordinate = new Map<string, Requirement>()
 
-  /** @throws {Error} the supergraph has a directive of security that is not enforced here. */
+  /** @throws {Error} the supergraph has a security directive that is not enforced here */
   constructor(supergraphSdl: string) {
     const supergraph = parse(supergraphSdl)
     for (const { url, isRenamed } of securityLinks(supergraph)) {
@@ -52,7 +53,7 @@ export class Requirements {
     }
   }
 
-  /** Of all that one operation and its fragments select, with `@skip` and `@include` left out of account. */
+  /** The requirements of everything that one operation and its fragments select, ignoring `@skip` and `@include`. */
   of(operation: DocumentNode, schema: GraphQLSchema): readonly Requirement[] {
     const met = new Set<Requirement>()
     const meet = (coordinate: string) => {
@@ -65,7 +66,7 @@ export class Requirements {
         const parent = types.getParentType()
         const type = getNamedType(types.getType())
         if (!parent || !type) return
-        // Whichever type the value turns out to be of, its field is read.
+        // The value may turn out to be of any of these types.
         for (const { name: owner } of [parent, ...(isAbstractType(parent) ? schema.getPossibleTypes(parent) : [])])
           meet(`${owner}.${name.value}`)
         meet(type.name)
@@ -82,7 +83,7 @@ export class Requirements {
       if (!ENFORCED.includes(name.value)) continue
       const alternatives = (args?.find((argument) => argument.name.value === 'scopes')?.value as ListValueNode | undefined)?.values ?? []
       const anyOf = alternatives.map((scopes) => (scopes as ListValueNode).values.map((scope) => (scope as StringValueNode).value))
-      // Both on one field: the scopes say more.
+      // With both directives on one field, the scopes include the rest.
       if (anyOf.length > 0 || !this.#byCoordinate.has(coordinate)) this.#byCoordinate.set(coordinate, { coordinate, anyOf })
     }
   }

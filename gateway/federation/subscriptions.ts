@@ -8,17 +8,23 @@ import { passesThrough } from './pass-through.ts'
 import { requestContextOf, type Variables } from './request-context.ts'
 
 interface Plan {
-  /** What is subscribed to, in one subgraph. */
+  /** The fetch to subscribe to, in one subgraph. */
   readonly primary: FetchNode
-  /** What to do with each event: `primary` first, answered by the event itself, then what other subgraphs add. Null when the event is the answer. */
+  /**
+   * The plan to run for each event: `primary` first, answered by the event itself, then what other subgraphs add. Null
+   * when the event is already the answer.
+   */
   readonly perEvent: QueryPlan | null
   readonly operationContext: ReturnType<typeof buildOperationContext>
 }
 
-/** Events as they come from upstream, completed. Whoever hands them on makes an iterator of them that ends at once. */
+/**
+ * Events from upstream, completed by the other subgraphs. `next()` and `end()` are enough here: the caller wraps them
+ * into an iterator.
+ */
 export interface UpstreamEvents {
   next(): Promise<IteratorResult<ExecutionResult, undefined>>
-  /** Ends the upstream at once, also while a `next()` is pending. */
+  /** Ends the upstream at once, even while a `next()` is pending. */
   end(): void
 }
 
@@ -30,16 +36,16 @@ interface Parts {
 }
 
 /**
- * Subscriptions over a supergraph, which @apollo/gateway plans but does not execute. The one fetch that the plan begins with is subscribed to
- * upstream; each event then becomes an ordinary plan in which that fetch is answered from memory, so that Apollo's own executor fetches
- * entities, places errors and shapes the result.
+ * Subscriptions over a supergraph, which @apollo/gateway plans but does not execute. This class subscribes upstream to
+ * the first fetch of the plan. Each event then becomes an ordinary plan in which that fetch is answered from memory, so
+ * that Apollo's own executor fetches entities, places errors and shapes the result.
  */
 export class FederatedSubscriptions {
   readonly #parts: Parts
   readonly #planner: QueryPlanner
   readonly #api: Schema
   readonly #supergraph: GraphQLSchema
-  /** By operation name, for as long as the document is kept. */
+  /** By operation name, as long as the document is kept. */
   readonly #plans = new WeakMap<DocumentNode, Map<string, Plan>>()
 
   constructor(parts: Parts) {
@@ -50,7 +56,7 @@ export class FederatedSubscriptions {
     this.#supergraph = supergraph.schema.toGraphQLJSSchema()
   }
 
-  /** Nothing is asked before the first `next()`, which rejects when there is no plan. */
+  /** Asks nothing before the first `next()`, which rejects when the operation cannot be planned. */
   subscribe(prepared: Prepared, variables: Variables, context: LinkContext): UpstreamEvents {
     let upstream: AsyncIterator<ExecutionResult> | undefined
     let next: UpstreamEvents['next'] = async () => {
@@ -103,13 +109,14 @@ export class FederatedSubscriptions {
     variables: Variables,
     context: LinkContext,
   ): Promise<ExecutionResult> {
-    // Without data the operation itself failed: there is nothing to complete.
+    // Without data the operation itself failed, so there is nothing to complete.
     if (!perEvent || event.data === undefined) return event
     const { schema, services } = this.#parts
     const fromMemory: ServiceMap = {
       ...services,
       [primary.serviceName]: {
         process: async (options) =>
+          // The types differ only in which fields may be absent.
           options.request.query === primary.operation ? (event as never) : services[primary.serviceName]!.process(options),
       },
     }

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../http/route.ts'
 
-/** What an answer cites, as the chat protocol has it: `{type, <type>: {…}}`. */
+/** The citations of an answer, as the chat protocol writes them: `{type, <type>: {…}}`. */
 function citedIn(annotations: unknown): readonly { readonly type: string; readonly cited: JsonObject }[] {
   if (!Array.isArray(annotations)) return []
   return (annotations as readonly (JsonObject | null)[]).flatMap((annotation) => {
@@ -10,7 +10,7 @@ function citedIn(annotations: unknown): readonly { readonly type: string; readon
   })
 }
 
-/** As the Responses API has them, which tells of a file where its citation stands, and no more. */
+/** Citations as the Responses API writes them. Of a file it gives only the position of the citation. */
 export function responseAnnotations(annotations: unknown): readonly JsonObject[] {
   return citedIn(annotations).map(({ type, cited }) => {
     if (type !== 'file_citation') return { type, ...cited }
@@ -18,7 +18,10 @@ export function responseAnnotations(annotations: unknown): readonly JsonObject[]
   })
 }
 
-/** As the Messages API has them. Of web pages it wants what no vendor of the chat protocol tells; those are left out. */
+/**
+ * Citations as the Messages API writes them. Web pages are left out: the API requires fields that no vendor of the chat
+ * protocol sends.
+ */
 export function messageCitations(annotations: unknown): readonly JsonObject[] {
   const files: unknown[] = []
   return citedIn(annotations).flatMap(({ type, cited }) => {

@@ -7,7 +7,10 @@ function asksForUsage({ stream_options }: JsonObject): boolean {
   return (stream_options as { readonly include_usage?: unknown } | null | undefined)?.include_usage === true
 }
 
-/** Passes the chunks on as they come. @throws {KisError} the failure came before the first chunk: nothing has been sent. */
+/**
+ * Passes the chunks on as they come.
+ * @throws {KisError} the request failed before the first chunk, so nothing has been sent
+ */
 async function streamChunks(call: Call): Promise<void> {
   const { eventStream, body, context, log } = call
   const includeUsage = asksForUsage(body)

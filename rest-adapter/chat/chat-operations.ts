@@ -15,18 +15,18 @@ const STREAM = gatewayOperation(
 )
 
 export interface AnswerFacts {
-  /** Of a stream, with its first event. */
+  /** In a stream, comes with the first event. */
   readonly rateLimits?: RateLimits | null
-  /** The answer of an earlier call with the same idempotency key. */
+  /** True: this is the answer of an earlier call with the same idempotency key. */
   readonly replayed?: boolean
 }
 
-/** As it was charged: reported by the engine or, where that reports none, counted by the service. */
+/** Usage as charged: the engine's report or, without one, the service's own count. In tokens. */
 export interface ChargedUsage {
   readonly promptTokens: number
-  /** Among the prompt's. */
+  /** Included in `promptTokens`. */
   readonly cachedPromptTokens: number
-  /** Among the prompt's, too. */
+  /** Included in `promptTokens`. */
   readonly cacheWritePromptTokens: number
   readonly completionTokens: number
   readonly totalTokens: number
@@ -40,13 +40,16 @@ export interface ChatAnswer extends AnswerFacts {
 
 export interface ChatEvent extends AnswerFacts {
   readonly chunks: readonly JsonObject[]
-  /** With the first event. */
+  /** Comes with the first event. */
   readonly warnings?: readonly string[] | null
-  /** With the last event. */
+  /** Comes with the last event. */
   readonly usage?: ChargedUsage | null
 }
 
-/** Answers one request of the chat protocol. @throws {KisError} */
+/**
+ * Answers one request of the chat protocol.
+ * @throws {KisError} the first error of the gateway
+ */
 export async function completeChat({ ask, setHeaders, idempotencyKey }: Call, request: JsonObject): Promise<ChatAnswer> {
   const input = { request, idempotencyKey }
   const { createChatCompletion: answer } = await ask(CREATE, { input })
@@ -54,17 +57,20 @@ export async function completeChat({ ask, setHeaders, idempotencyKey }: Call, re
   return answer
 }
 
-/** Streams the answer to one request of the chat protocol; nothing happens before the first `next()`. @throws {KisError} */
+/**
+ * Streams the answer to one request of the chat protocol. Nothing happens before the first `next()`.
+ * @throws {KisError} the first error of the gateway
+ */
 export async function* streamChat(
   { subscribe, context, setHeaders, idempotencyKey }: Call,
   request: JsonObject,
 ): AsyncGenerator<ChatEvent, void> {
   const events = subscribe({ query: STREAM, variables: { input: { request, idempotencyKey } } })
-  // The vendor's work must end when the client leaves, not at the next chunk.
+  // Ends the vendor's work when the client leaves, not at the next chunk.
   context.signal.addEventListener('abort', () => void events.return?.(), { once: true })
   for await (const result of events) {
     const event = eventOf(result)
-    // They come with the first event.
+    // The facts come with the first event.
     if (event.warnings) setHeaders(factHeaders(event))
     yield event
   }
@@ -77,17 +83,17 @@ function eventOf({ data, errors }: ExecutionResult): ChatEvent {
   return (data as DataOf<typeof STREAM>).chatCompletion
 }
 
-/** What every answer of a model says beside itself, as far as it has it. */
+/** The headers of every answer of a model, for the facts that are known. */
 export function factHeaders({ rateLimits, replayed }: AnswerFacts): Readonly<Record<string, string>> {
   return { ...rateLimitHeaders(rateLimits), ...(replayed && { 'idempotent-replayed': 'true' }) }
 }
 
-/** One header for all that the engine could not honour. */
+/** One header that names everything that the engine could not honour. */
 export function warningHeader(warnings: readonly string[] | null | undefined): Readonly<Record<string, string>> {
   return warnings?.length ? { 'x-kis-warning': warnings.join(', ') } : {}
 }
 
-/** A stream that ended before its first chunk. */
+/** The error for a stream that ended before its first chunk. */
 export function noAnswer(): KisError {
   return new KisError('engine_error', 'The engine gave no answer.')
 }

@@ -1,5 +1,5 @@
 const TOKEN_PRICES = 'input cachedInput cacheWrite output'
-/** To be asked of a model. */
+/** The fields of a model's price. */
 export const PRICE = `price { ${TOKEN_PRICES} audioMinute tiers { aboveInputTokens ${TOKEN_PRICES} } }`
 
 type TokenPrices = Readonly<Record<'input' | 'cachedInput' | 'cacheWrite' | 'output', string | null>>

@@ -20,7 +20,10 @@ interface QuoteData extends Facts {
   })[]
 }
 
-/** What a request of the chat protocol would hold at most. @throws {KisError} what the request itself would be refused with. */
+/**
+ * Gives the most that a request of the chat protocol would hold.
+ * @throws {KisError} the error with which the request itself would be refused
+ */
 export async function quoteChat({ ask }: Call, request: JsonObject): Promise<QuoteData> {
   return (await ask(QUOTE, { request })).quoteChatCompletion
 }

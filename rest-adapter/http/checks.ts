@@ -2,17 +2,17 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { errorOfFault } from '../../subgraphs/common/link/schema-fault.ts'
 import type { DocumentedOperation, OpenApi } from './openapi.ts'
 
-/** @throws {KisError} the first fault, with its path in the caller's own names. */
+/** @throws {KisError} `invalid_request`: the first fault, with its path in the caller's own names */
 export type Check = (value: unknown) => void
 
-/** Makes the checks of an operation's body and query from its description. */
+/** Builds the checks of an operation's body and query from its description. */
 export function checksOf({ document }: OpenApi): {
   readonly body: (operation: DocumentedOperation) => Check | undefined
   readonly query: (operation: DocumentedOperation) => Check | undefined
 } {
   const options = { strict: false, validateFormats: false, verbose: true } as const
   const bodies = new Ajv2020({ ...options, schemas: { openapi: document } })
-  // Queries and forms are text; their numbers are made numbers in place.
+  // Queries and forms are text. This check turns their numbers into numbers, in place.
   const texts = new Ajv2020({ ...options, coerceTypes: true, schemas: { openapi: document } })
 
   return {
@@ -31,7 +31,7 @@ export function checksOf({ document }: OpenApi): {
   }
 }
 
-/** The document's own references, seen from outside it. */
+/** Makes references inside the document absolute. */
 function absolute<T extends { readonly $ref?: string }>(schema: T): T {
   return schema.$ref ? { ...schema, $ref: `openapi${schema.$ref}` } : schema
 }

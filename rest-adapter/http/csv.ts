@@ -1,8 +1,8 @@
 type Value = string | number | null
 
 /**
- * One line of RFC 4180. Text that a spreadsheet would take for a formula begins with an apostrophe, which it then shows as text
- * (OWASP, CSV injection); numbers cannot be formulas.
+ * Writes one line as in RFC 4180. Text that a spreadsheet would take for a formula gets a leading apostrophe, which
+ * makes it plain text (OWASP, CSV injection). Numbers cannot be formulas.
  */
 export function csvLine(values: readonly Value[]): string {
   return `${values.map(fieldOf).join(',')}\r\n`

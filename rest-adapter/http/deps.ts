@@ -8,18 +8,20 @@ import type { RestConfig } from '../config.ts'
 import type { UnderWay } from './under-way.ts'
 
 export interface RestDeps {
-  /** Its caller is the API key without `Bearer`. It judges the key of every operation, `{ __typename }` too. */
+  /**
+   * The caller is the API key without `Bearer`. The gateway checks the key of every operation, `{ __typename }` too.
+   */
   readonly gateway: Link<string | null>
   readonly door: Pick<Door, 'enter'>
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
   readonly config: RestConfig
-  /** Those of the process: whoever else reads bodies in it shares them. */
+  /** Shared with everything else in the process that reads bodies. */
   readonly bodies: LargeBodies
 }
 
-/** What the adapter's parts share. */
+/** What the parts of the adapter share. */
 export interface RestParts extends RestDeps {
   readonly underWay: UnderWay
 }

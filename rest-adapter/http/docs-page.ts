@@ -4,13 +4,13 @@ import { ERRORS } from '../../schema/errors.ts'
 import { STYLE, WALK_THROUGH } from './docs-text.ts'
 import type { DocumentedEvent, DocumentedOperation, OpenApi, Schema } from './openapi.ts'
 
-/** The page runs nothing and loads nothing. */
+/** The page runs no script and loads nothing. */
 const CONTENT_SECURITY_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/** Objects inside objects are shown to this depth; the contract's own go to 4. */
+/** How deep nested objects are shown. The contract's own go to 4. */
 const MAX_DEPTH = 4
 
-/** `/docs`, `/v1/openapi.json`, `/v1/workflow.schema.json` and `/`, for anyone. */
+/** Serves `/docs`, `/v1/openapi.json`, `/v1/workflow.schema.json` and `/`, without a key. */
 export function registerDocs(app: FastifyInstance, openapi: OpenApi): void {
   const json = JSON.stringify(openapi.document)
   const page = pageOf(openapi)
@@ -27,7 +27,7 @@ function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 }
 
-/** A description: paragraphs, and code between backticks. */
+/** Writes a description as HTML: paragraphs, and code for what is in backticks. */
 function prose(text = ''): string {
   const inline = (part: string) => escaped(part).replace(/`([^`]+)`/g, '<code>$1</code>')
   return text
@@ -46,7 +46,7 @@ function table(heads: readonly string[], rows: readonly string[]): string {
   return `<div class="wide"><table><tr>${heads.map((head) => `<th>${head}</th>`).join('')}</tr>\n${rows.join('\n')}</table></div>`
 }
 
-/** A schema with its references and `allOf` made one. */
+/** The schema with its references resolved and its `allOf` merged. */
 function flat(schema: Schema, openapi: OpenApi): Schema {
   const own = openapi.resolve(schema)
   if (!own.allOf) return { ...own, ...(schema.description !== undefined && { description: schema.description }) }
@@ -59,7 +59,7 @@ function flat(schema: Schema, openapi: OpenApi): Schema {
   }
 }
 
-/** What a value may be, in words: `integer, 1 to 100, default 20`. */
+/** Describes a value in words: `integer, 1 to 100, default 20`. */
 function kindOf(schema: Schema): string {
   const { type, minimum, maximum, maxLength, maxItems } = schema
   const limits = [
@@ -74,7 +74,7 @@ function kindOf(schema: Schema): string {
   return [kind, ...limits.filter(Boolean)].join(', ')
 }
 
-/** One row a field, those of inner objects after their owner with its path before them. */
+/** One row for each field. The fields of an inner object follow it, with its path before their names. */
 function fieldRows(schema: Schema, openapi: OpenApi, path = '', depth = 0): readonly string[] {
   const { properties = {}, required = [] } = flat(schema, openapi)
   return Object.entries(properties).flatMap(([name, property]) => {
@@ -113,8 +113,8 @@ ${answers.join('\n')}
 
 function eventHtml(type: string, { when, subject, subscription, cursor, data }: DocumentedEvent, openapi: OpenApi): string {
   return `<details id="event-${type}"><summary><code>${escaped(type)}</code> <span>${escaped(when)}</span></summary>
-${prose(`Subject, whose events keep their order: ${subject}`)}
-${subscription === null ? '' : prose(`The same by GraphQL: subscription \`${subscription}\`. Cursor: ${cursor}`)}
+${prose(`Subject (the events of one subject arrive in order): ${subject}`)}
+${subscription === null ? '' : prose(`GraphQL subscription: \`${subscription}\`. Its cursor: ${cursor}`)}
 <h4>Data</h4>${table(['Field', 'Kind', 'Meaning'], fieldRows(data, openapi))}</details>`
 }
 
@@ -138,13 +138,13 @@ ${prose(info.description)}
 ${WALK_THROUGH.map(({ title, command }) => `<h3>${escaped(title)}</h3><pre>${escaped(command)}</pre>`).join('\n')}
 ${sections.join('\n')}
 <section><h2 id="Events">Events</h2>
-${prose('What webhooks send, and what can be followed by GraphQL subscriptions as well. The body is `{"type", "timestamp", "data"}`.')}
+${prose('Webhooks send these events with the body `{"type", "timestamp", "data"}`. GraphQL subscriptions send the same, except `ping`.')}
 ${Object.entries(openapi.events)
   .map(([type, event]) => eventHtml(type, event, openapi))
   .join('\n')}</section>
 <section><h2 id="Errors">Errors</h2>
-${prose('Every error has the body `{"error": {"message", "type", "param", "code"}}`. A field marked • is always there.')}
-${table(['Code', 'Status', 'Type', 'Repeat helps'], errors)}</section>
+${prose('Every error has the body `{"error": {"message", "type", "param", "code"}}`. In the tables above, a field marked • is always present.')}
+${table(['Code', 'Status', 'Type', 'Retry'], errors)}</section>
 </main></body></html>
 `
 }

@@ -1,4 +1,4 @@
-/** From nothing to an answer, in calls that can be pasted one after the other. */
+/** From nothing to an answer, as commands to paste one after the other. */
 export const WALK_THROUGH: readonly { readonly title: string; readonly command: string }[] = [
   {
     title: 'First call: which models may this key use?',

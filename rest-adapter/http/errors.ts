@@ -5,12 +5,12 @@ import type { Log } from '../../subgraphs/common/process/log.ts'
 import { rateLimitHeaders } from './rate-limits.ts'
 import type { Dialect } from './route.ts'
 
-/** An error as the chat protocol has it. */
+/** The body of an error in the chat protocol. */
 export function errorBody({ code, message, param, vendorCode }: KisError) {
   return { error: { message, type: ERRORS[code].type, param, code, ...(vendorCode !== null && { vendor_code: vendorCode }) } }
 }
 
-/** In the words of the clients of the address that was asked. */
+/** Sends the error in the format of the route's clients. */
 export function sendError(reply: FastifyReply, error: KisError): void {
   const { routeOptions, rest } = reply.request
   const dialect = routeOptions.config?.dialect
@@ -19,7 +19,7 @@ export function sendError(reply: FastifyReply, error: KisError): void {
   reply.code(status).headers(headers).send(body)
 }
 
-/** An error as the clients of a route get it. */
+/** The answer to an error, in the format of the route's clients. */
 export function answerTo(error: KisError, dialect: Dialect | undefined, requestId: string) {
   const { retryAfterMs } = error
   return {
@@ -34,7 +34,7 @@ export function answerTo(error: KisError, dialect: Dialect | undefined, requestI
   }
 }
 
-/** Whatever was thrown as one of the closed set. A defect is logged, and answered as a bare `internal`. */
+/** Turns anything thrown into a KisError. A defect is logged, and becomes a bare `internal`. */
 export function kisErrorOf(thrown: unknown, log: Log, requestId: string): KisError {
   if (thrown instanceof KisError) {
     if (thrown.code === 'internal') log.error({ err: thrown, requestId }, 'request failed')
@@ -42,7 +42,7 @@ export function kisErrorOf(thrown: unknown, log: Log, requestId: string): KisErr
   }
   if (isAbort(thrown)) return new KisError('service_unavailable', 'The request was ended before it was answered.')
   const { code, statusCode } = thrown as { readonly code?: unknown; readonly statusCode?: unknown }
-  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new KisError('payload_too_large', 'The body is over the size limit of this address.')
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return new KisError('payload_too_large', 'The body exceeds the size limit of this address.')
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return notJson()
   if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500)
     return new KisError('invalid_request', 'The request could not be read.', { cause: thrown })

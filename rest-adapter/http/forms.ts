@@ -2,19 +2,19 @@ import { MIMEType } from 'node:util'
 import type { FastifyInstance } from 'fastify'
 import { KisError } from '../../subgraphs/common/errors.ts'
 
-/** Parts of one form; the largest that any route takes has some ten. */
+/** Parts of one form. The largest form of any route has about ten. */
 const MAX_PARTS = 100
-/** Headers of one part: a name, a file's name, a type. */
+/** Bytes of the headers of one part: a name, a file name, a type. */
 const MAX_HEADER_BYTES = 16 * 1024
 
-/** Reads `multipart/form-data` whole: fields by name as texts, files as `File`, names that end in `[]` as lists. */
+/** Reads `multipart/form-data` as a whole: fields by name as text, files as `File`, names that end in `[]` as lists. */
 export function registerFormParser(app: FastifyInstance): void {
   app.addContentTypeParser('multipart/form-data', { parseAs: 'buffer' }, async (request: unknown, body: unknown) => {
     const { headers } = request as { readonly headers: Readonly<Record<string, string>> }
     const bytes = body as Buffer<ArrayBuffer>
     const contentType = headers['content-type']!
     checkParts(bytes, contentType)
-    // The platform's own parser; it asks for the whole body, which the route's size limit bounds.
+    // Node's own parser. It needs the whole body, which the route's size limit bounds.
     const form = await new Response(bytes, { headers: { 'content-type': contentType } }).formData().catch((cause) => {
       throw new KisError('invalid_request', 'The body is not a form: check its parts and the boundary of its content type.', { cause })
     })
@@ -22,18 +22,21 @@ export function registerFormParser(app: FastifyInstance): void {
     for (const name of new Set(form.keys())) {
       const values = form.getAll(name)
       if (!name.endsWith('[]') && values.length > 1)
-        throw new KisError('invalid_request', `\`${name}\` is there more than once.`, { param: name })
+        throw new KisError('invalid_request', `\`${name}\` was sent more than once.`, { param: name })
       fields.set(name, name.endsWith('[]') ? values : values[0])
     }
     return Object.fromEntries(fields)
   })
 }
 
-/** @throws {KisError} more parts or headers than the parser should have to read: it takes seconds for a body that is nothing else. */
+/**
+ * Checks that the parser is fast enough: it takes seconds for a body of nothing but parts.
+ * @throws {KisError} `invalid_request`: the form has too many parts, or headers that are too long
+ */
 function checkParts(bytes: Buffer, contentType: string): void {
   const delimiter = `\r\n--${boundaryOf(contentType)}`
   let parts = 0
-  // The first delimiter is at the very start, without a line before it.
+  // The first delimiter is at the very start, without a line break before it.
   for (let at = 0; at >= 0; at = bytes.indexOf(delimiter, at + 1)) {
     const end = bytes.indexOf('\r\n\r\n', at)
     if (++parts > MAX_PARTS + 1) throw new KisError('invalid_request', `The form has more than ${MAX_PARTS} parts.`)
@@ -42,7 +45,9 @@ function checkParts(bytes: Buffer, contentType: string): void {
   }
 }
 
-/** By the rules of the WHATWG's MIME types, as the parser reads it: the two must not look for different delimiters. */
+/**
+ * Reads the boundary by the WHATWG's rules of MIME types, as the parser does: both must look for the same delimiter.
+ */
 function boundaryOf(contentType: string): string {
   try {
     return new MIMEType(contentType).params.get('boundary') ?? ''
@@ -51,7 +56,7 @@ function boundaryOf(contentType: string): string {
   }
 }
 
-/** Refuses what is no form before its body is read. */
+/** Refuses a request that is not a form before its body is read. */
 export function requireForm({ headers }: { readonly headers: { readonly 'content-type'?: string | undefined } }): void {
   if (!headers['content-type']?.toLowerCase().startsWith('multipart/form-data'))
     throw new KisError('invalid_request', 'Send the body as a form, with `content-type: multipart/form-data`.')

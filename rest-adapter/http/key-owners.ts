@@ -6,15 +6,18 @@ import type { Clock } from '../../subgraphs/common/process/clock.ts'
 import type { RestDeps } from './deps.ts'
 import { askGateway } from './route.ts'
 
-/** The gateway judges each call again, so that this decides about nothing but the reading of its body. A revoked key is dead everywhere within 5 s. */
+/**
+ * How long an owner is remembered. The gateway checks each call again, so a remembered key only decides whether a body
+ * is read. A revoked key stops working everywhere within 5 s.
+ */
 const TTL_MS = 3_500
 const MAX_KEYS = 10_000
-/** As long as the gateway itself waits for a judgement. */
+/** As long as the gateway itself waits for this answer. */
 const TIMEOUT_MS = 2_000
 
 const OWNER = gatewayOperation('{ organization { id } }')
 
-/** Whose a key is, remembered for seconds: asked before a large body is read. */
+/** Finds the organization of a key before a large body is read, and remembers it for seconds. */
 export class KeyOwners {
   readonly #gateway: RestDeps['gateway']
   readonly #clock: Clock
@@ -25,12 +28,12 @@ export class KeyOwners {
     this.#clock = clock
   }
 
-  /** @throws {KisError} the gateway does not take the key, or says nothing. */
+  /** @throws {KisError} the gateway refuses the key, or does not answer */
   async of({ rest }: FastifyRequest): Promise<string> {
     const { apiKey, id: requestId } = rest
     const now = this.#clock.now().getTime()
     const known = this.#known.get(apiKey!)
-    // A clock that was set back makes none of them younger.
+    // Absolute, because a clock that was set back must not make an answer last longer.
     if (known && Math.abs(now - known.askedAt) < TTL_MS) return known.organizationId
     rest.keyJudged = true
     const timeout = AbortSignal.timeout(TIMEOUT_MS)

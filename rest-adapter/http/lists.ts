@@ -1,6 +1,6 @@
 import type { JsonObject } from './route.ts'
 
-/** What list operations select beside their nodes. */
+/** Selected by every list operation beside its nodes. */
 export const PAGE_INFO = 'pageInfo { hasNextPage }'
 
 export interface ConnectionData<Node> {
@@ -8,12 +8,12 @@ export interface ConnectionData<Node> {
   readonly pageInfo: { readonly hasNextPage: boolean }
 }
 
-/** What errors call the arguments of lists. */
+/** Names of list arguments in errors. */
 export const PAGE_NAMES = { first: 'limit' }
 
 /**
- * Arguments of a list operation from a checked query. A cursor is base64url of an item's sort key, and in most lists that key is the id.
- * `after` may be an id or a cursor: ids have an underscore, which base64url never makes of the keys' characters.
+ * Turns a checked query into the arguments of a list operation. A cursor is the base64url of an item's sort key, which
+ * in most lists is its id. `after` may be an id or a cursor: ids have an underscore, which no cursor has.
  */
 export function pageVariables({ limit, after, order }: JsonObject): JsonObject {
   return {
@@ -31,12 +31,15 @@ export function listOf<Node, Item>({ edges, pageInfo }: ConnectionData<Node>, to
   )
 }
 
-/** A list whose sort key is not the id, so that `last_id` is the cursor of the last item: what `after` takes on the next page. */
+/**
+ * A list whose sort key is not the id. `last_id` is the cursor of the last item, to be sent as `after` for the next
+ * page.
+ */
 export function listByCursor<Node, Item extends { readonly id: string }>(connection: ConnectionData<Node>, toItem: (node: Node) => Item) {
   return { ...listOf(connection, toItem, idOf), last_id: connection.edges.at(-1)?.cursor ?? null }
 }
 
-/** A list that is all on one page, unless more is said to follow. */
+/** A list on a single page, unless the caller says that more follows. */
 export function wholeList<Item>(data: readonly Item[], idOf: (item: Item) => string, hasMore = false) {
   const first = data[0]
   const last = data.at(-1)

@@ -3,7 +3,7 @@ import { parse } from 'yaml'
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE'
 
-/** A JSON Schema as far as the adapter and the reference page read it. */
+/** The part of JSON Schema that the adapter and the reference page read. */
 export interface Schema {
   readonly $ref?: string
   readonly type?: string | readonly string[]
@@ -37,11 +37,11 @@ export interface DocumentedOperation {
   readonly parameters: readonly Parameter[]
   readonly requestBody?: { readonly content: Content }
   readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: Content }>>
-  /** Empty for what needs no key. */
+  /** Empty: no key is needed. */
   readonly security?: readonly unknown[]
 }
 
-/** An event of `schema/events.yaml`. */
+/** An event type of `schema/events.yaml`. */
 export interface DocumentedEvent {
   readonly when: string
   readonly subject: string
@@ -51,21 +51,24 @@ export interface DocumentedEvent {
 }
 
 export interface OpenApi {
-  /** The document as it is served. */
+  /** The document as served. */
   readonly document: Readonly<Record<string, unknown>> & {
     readonly info: { readonly title: string; readonly description: string }
     readonly tags: readonly { readonly name: string; readonly description: string }[]
   }
-  /** What webhooks tell, by type. */
+  /** The events of webhooks, by type. */
   readonly events: Readonly<Record<string, DocumentedEvent>>
   readonly operations: readonly { readonly method: Method; readonly path: string; readonly operation: DocumentedOperation }[]
-  /** What `$ref: '#/…'` names; anything else is given back as it is. */
+  /** Gives what `$ref: '#/…'` points to; anything else unchanged. */
   resolve<T extends object>(value: T): T
 }
 
 type PathItem = { readonly parameters?: readonly Parameter[] } & Readonly<Record<string, DocumentedOperation>>
 
-/** Reads `schema/openapi.yaml`, the one description of the REST surface: bodies are checked against it, and readers are shown it. */
+/**
+ * Reads `schema/openapi.yaml`, the only description of the REST API. Bodies are checked against it, and the reference
+ * page is made from it.
+ */
 export function readOpenApi(): OpenApi {
   const read = (file: string) => parse(readFileSync(new URL(`../../schema/${file}`, import.meta.url), 'utf8'), { merge: true })
   const events = read('events.yaml') as OpenApi['events']
@@ -92,7 +95,7 @@ export function readOpenApi(): OpenApi {
   return { document, events, operations, resolve }
 }
 
-/** The events as OpenAPI tells of what a service sends by itself. */
+/** The events in the form that OpenAPI has for webhooks. */
 function webhooksOf(events: OpenApi['events']) {
   const webhooks = Object.entries(events).map(([type, { when, subject, data }]) => {
     const properties = { type: { const: type }, timestamp: { type: 'string', format: 'date-time' }, data }
@@ -103,7 +106,7 @@ function webhooksOf(events: OpenApi['events']) {
       summary: when,
       description: `Subject: ${subject}`,
       requestBody: { content: { 'application/json': { schema } } },
-      responses: { '2XX': { description: 'It is taken; any other answer has it sent again.' } },
+      responses: { '2XX': { description: 'You accepted the event. After any other answer the service sends it again.' } },
     }
     return [type, { post }]
   })

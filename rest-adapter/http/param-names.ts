@@ -1,15 +1,15 @@
-/** A GraphQL input's path, or its first segment → what REST calls it, where that is not the same in snake case. */
+/** Path of a GraphQL input, or its first segment → its name in REST, if that differs from its snake case. */
 export type ParamNames = Readonly<Record<string, string>>
 
-/** What a header carries, on whichever route. */
+/** Inputs that come in a header, on every route. */
 const HEADERS: ParamNames = { idempotencyKey: 'Idempotency-Key' }
 
 /**
- * `input.embeddingModel` → `embedding_model`; `input.request.messages[0].content` → `messages[0].content`. Only our own first segment
- * changes: what follows it lies inside the caller's data.
+ * `input.embeddingModel` → `embedding_model`; `input.request.messages[0].content` → `messages[0].content`. Only the
+ * first segment is ours to rename: the rest lies in the caller's data.
  */
 export function restParam(param: string, names: ParamNames): string {
-  // Arguments of operations that only wrap the caller's input.
+  // Arguments that only wrap the caller's input.
   const path = param.replace(/^input\.(?=.)/, '').replace(/^request\.(?=.)/, '')
   if (Object.hasOwn(names, path)) return names[path]!
   if (Object.hasOwn(HEADERS, path)) return HEADERS[path]!

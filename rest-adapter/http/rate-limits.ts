@@ -1,9 +1,9 @@
 import type { RateLimit, RateLimits } from '../../schema/errors.ts'
 
-/** To be selected of every answer of inference. */
+/** Selected by every operation of inference. */
 export const RATE_LIMITS = 'rateLimits { requests { limit remaining resetMs } tokens { limit remaining resetMs } }'
 
-/** The protocol's headers; none for a limit that the key does not have. */
+/** The headers of the chat protocol. A limit that the key does not have gets none. */
 export function rateLimitHeaders(rateLimits: RateLimits | null | undefined): Readonly<Record<string, string>> {
   return { ...headersOf('requests', rateLimits?.requests), ...headersOf('tokens', rateLimits?.tokens) }
 }
@@ -17,7 +17,7 @@ function headersOf(what: keyof RateLimits, rate: RateLimit | null | undefined): 
   }
 }
 
-/** As Go writes durations: `20ms`, `1.5s`, `6m0s`, `1h0m0s`; nothing is `0s`. */
+/** Writes a duration as Go does: `20ms`, `1.5s`, `6m0s`, `1h0m0s`; zero is `0s`. */
 export function durationOf(ms: number): string {
   if (ms > 0 && ms < 1_000) return `${ms}ms`
   const minutes = Math.floor(ms / 60_000)

@@ -4,6 +4,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { gatewayOperation } from '../../schema/operations.ts'
 import { InvalidApiKey, KisError } from '../../subgraphs/common/errors.ts'
 import type { IdSource } from '../../subgraphs/common/process/ids.ts'
+import { endTinyPieces } from '../../subgraphs/common/server/body-pieces.ts'
+import { parseBoundedJson } from '../../subgraphs/common/server/bounded-json.ts'
 import { asksForHealth } from '../../subgraphs/common/server/health.ts'
 import type { Refuse } from '../../subgraphs/common/server/listen.ts'
 import { answerUnreadable } from '../../subgraphs/common/server/unreadable.ts'
@@ -14,13 +16,13 @@ import { askGateway, type Dialect, type Route } from './route.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** What the adapter knows of a request before its route does. */
+    /** What the adapter knows about a request before its route runs. */
     rest: RequestState
   }
   interface FastifyContextConfig {
-    /** Absent for what needs no key. */
+    /** Absent: the address needs no key. */
     readonly route?: Route
-    /** Absent for the chat protocol's own. */
+    /** Absent: the chat protocol. */
     readonly dialect?: Dialect
   }
 }
@@ -28,17 +30,17 @@ declare module 'fastify' {
 interface RequestState {
   readonly id: string
   readonly startedMs: number
-  /** Without `Bearer`; null when none was sent. */
+  /** Without `Bearer`. Null: none was sent. */
   readonly apiKey: string | null
-  /** Aborts when the client is gone. */
+  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal
-  /** True once the gateway has been asked, and so has judged the key. */
+  /** True once the gateway was asked, which checks the key. */
   keyJudged: boolean
 }
 
 const CLIENT_REQUEST_ID = /^[A-Za-z0-9_-]{1,64}$/
 
-/** What scripts of other origins may read; the rate limits are those of the chat protocol. */
+/** Headers that scripts of other origins may read. The rate limits are those of the chat protocol. */
 const EXPOSED_HEADERS = [
   'x-request-id',
   'request-id',
@@ -55,8 +57,8 @@ const EXPOSED_HEADERS = [
 ].join(', ')
 
 /**
- * Options of the app itself, for what fails before any route or hook is found. A path's parameter is at most 300 characters: ids have
- * about 40, models' ids are longer and percent-encoded.
+ * Options of the app itself, for errors before any route or hook runs. A path parameter has at most 300 characters: ids
+ * have about 40, ids of models are longer and percent-encoded.
  */
 export function serverOptions(parts: Pick<RestParts, 'clock' | 'ids' | 'underWay'>) {
   return {
@@ -97,7 +99,7 @@ function keyOf(headers: IncomingHttpHeaders, dialect: Dialect | undefined): stri
   return /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? (typeof ownKey === 'string' && ownKey !== '' ? ownKey : null)
 }
 
-/** What every answer has. */
+/** The headers of every answer. */
 const headersOfAll = (id: string, dialect: Dialect | undefined) => ({
   'x-request-id': id,
   ...(dialect?.requestIdHeader && { [dialect.requestIdHeader]: id }),
@@ -105,7 +107,7 @@ const headersOfAll = (id: string, dialect: Dialect | undefined) => ({
   'access-control-expose-headers': EXPOSED_HEADERS,
 })
 
-/** Refuses at the door whatever does not ask for the process's health, in the words of the clients of these routes. */
+/** Refuses requests that the door does not let in, all but health checks, in the format of the route's clients. */
 export function refuseAtDoor(routes: readonly Route[], { door, ids }: Pick<RestParts, 'door' | 'ids'>): Refuse {
   const own = routes.filter(({ dialect }) => dialect)
   return (request, response) => {
@@ -125,7 +127,7 @@ export function refuseAtDoor(routes: readonly Route[], { door, ids }: Pick<RestP
   }
 }
 
-/** Everything that holds for all requests: ids, keys, CORS, bodies, errors. */
+/** Registers the rules for all requests: ids, keys, CORS, bodies, errors. */
 export function registerRequestRules(app: FastifyInstance, parts: RestParts): void {
   const { gateway, clock, config, log, bodies } = parts
   const owners = new KeyOwners(gateway, clock)
@@ -141,14 +143,19 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     await bodies.admit(request, reply, () => owners.of(request), request.routeOptions.bodyLimit!)
   })
 
+  app.addHook('preParsing', endTinyPieces)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, text, done) => {
     if (!request.routeOptions.config.route) return done(null, undefined)
     try {
-      // An empty body is no body: some clients send the header with every request.
-      done(null, text === '' ? undefined : JSON.parse(text as string))
+      // An empty body counts as no body: some clients always send the header.
+      done(null, text === '' ? undefined : parseBoundedJson(text as string))
     } catch (error) {
-      done(new KisError('invalid_request', `The body is not valid JSON: ${(error as Error).message}`, { cause: error }))
+      done(
+        error instanceof KisError
+          ? error
+          : new KisError('invalid_request', `The body is not valid JSON: ${(error as Error).message}`, { cause: error }),
+      )
     }
   })
   app.addContentTypeParser('*', (request, payload, done) => {
@@ -160,9 +167,9 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
   app.setNotFoundHandler(unknownUrl)
   app.setErrorHandler(async (thrown, request, reply) => {
     const { id, apiKey, keyJudged, signal } = request.rest
-    // A request that was ended from here is told why, not what its end looked like further in.
+    // The signal's reason explains the end better than the error that it caused further in.
     let error = kisErrorOf(signal.reason instanceof KisError ? signal.reason : thrown, log, id)
-    // Who has no valid key learns nothing else: the key comes before the request in the order of checks.
+    // Without a valid key a client learns nothing else: the key is checked before the request.
     if (apiKey && !keyJudged && request.routeOptions.config.route)
       error = await judgeKey(gateway, request).then(
         () => error,
@@ -175,7 +182,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
   })
 }
 
-/** @throws {KisError} the gateway does not take the key. */
+/** @throws {KisError} the gateway refuses the key */
 async function judgeKey(gateway: RestDeps['gateway'], { rest }: FastifyRequest): Promise<void> {
   rest.keyJudged = true
   await askGateway(gateway, { query: gatewayOperation('{ __typename }') }, { caller: rest.apiKey, requestId: rest.id, signal: rest.signal })

@@ -16,7 +16,7 @@ export type JsonObject = Readonly<Record<string, unknown>>
 
 export interface Answer {
   readonly status: number
-  /** An object becomes JSON; a stream is sent as it is. */
+  /** An object is sent as JSON, a stream as it is. */
   readonly body: unknown
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -25,37 +25,45 @@ export interface Answer {
 export interface Call {
   readonly params: Readonly<Record<string, string>>
   readonly query: JsonObject
-  /** Empty for routes without a body. */
+  /** Empty on routes without a body. */
   readonly body: JsonObject
   readonly headers: IncomingHttpHeaders
   /** The header `Idempotency-Key`, for calls of models. */
   readonly idempotencyKey: string | undefined
-  /** The header `Last-Event-ID`, by which clients of server-sent events go on after a cut. */
+  /** The header `Last-Event-ID`, with which a client of server-sent events resumes after a disconnect. */
   readonly lastEventId: string | undefined
-  /** Runs one operation at the gateway. `names` translates the paths of inputs in its errors. @throws {KisError} the gateway's first error. */
+  /**
+   * Runs one operation at the gateway. `names` translates the paths of inputs in its errors.
+   * @throws {KisError} the first error of the gateway
+   */
   ask<Data>(query: OperationText<Data, never>, variables?: JsonObject, names?: ParamNames): Promise<Data>
-  /** Runs one operation for the caller also when the client is gone, for a bounded time; a failure is logged. */
+  /**
+   * Runs one operation for the caller even after the client has left, for at most `CLEAN_UP_MS`. A failure is logged.
+   */
   cleanUp(query: OperationText<unknown, never>, variables: JsonObject): Promise<void>
   /** Starts a subscription at the gateway. */
   subscribe(operation: Operation): ReturnType<Link['subscribe']>
-  /** Its signal aborts when the client is gone, or the process is about to stop. */
+  /** Its signal aborts when the client disconnects, or the process is about to stop. */
   readonly context: LinkContext<string>
   readonly log: Log
   readonly clock: Clock
   readonly ids: IdSource
-  /** `HEAD` on routes of `GET`. */
+  /** `HEAD` on a route of `GET`. */
   readonly method: string
-  /** Sets headers of the answer, or of the stream that has not begun yet. */
+  /** Sets headers of the answer, or of the stream if it has not begun. */
   setHeaders(headers: Readonly<Record<string, string>>): void
-  /** Answers with server-sent events, once one is sent. */
+  /** Answers with server-sent events. The answer begins with the first event. */
   eventStream(): EventStream
 }
 
-/** How clients of another protocol than the chat protocol meet a route: where else their key stands, and what errors look like. */
+/**
+ * How a route differs for clients of another protocol than the chat protocol: where their key is, and what errors look
+ * like.
+ */
 export interface Dialect {
-  /** Holds the key without `Bearer`, where there is no `Authorization: Bearer`. */
+  /** The header with the key (no `Bearer`) if there is no `Authorization: Bearer`. */
   readonly keyHeader?: string
-  /** Bears the request's id beside `x-request-id`. */
+  /** Also carries the request id, beside `x-request-id`. */
   readonly requestIdHeader?: string
   statusOf(error: KisError): number
   errorBody(error: KisError, requestId: string): unknown
@@ -65,19 +73,19 @@ export interface Route {
   readonly method: Method
   /** As in `schema/openapi.yaml`. */
   readonly path: string
-  /** The path's last parameter may hold slashes. */
+  /** The last parameter of the path may contain slashes. */
   readonly slashes?: boolean
-  /** Which limit its body has; default `json`. `audio` is a form, all others are JSON. */
+  /** The size limit of the body; default `json`. `audio` is a form, all others are JSON. */
   readonly body?: 'chat' | 'upload' | 'audio' | 'json'
-  /** The body is only looked at as far as this route needs, because the gateway's side checks it whole. */
+  /** The gateway's side checks the whole body. The route checks only what it needs itself. */
   readonly checkedBehind?: boolean
-  /** Carries the headers of the chat protocol. */
+  /** Answers carry the headers of the chat protocol. */
   readonly inference?: boolean
-  /** Default: that of the chat protocol. */
+  /** Default: the chat protocol. */
   readonly dialect?: Dialect
-  /** Refuses a request by its headers, before its body is read. */
+  /** Refuses a request by its headers, before the body is read. */
   readonly refuse?: (request: FastifyRequest, config: RestConfig) => void
-  /** `undefined`: the route has answered by itself. */
+  /** `undefined`: the route has already answered. */
   readonly handle: (call: Call) => Promise<Answer | undefined>
 }
 
@@ -85,7 +93,7 @@ export const ok = (body: unknown): Answer => ({ status: 200, body })
 export const created = (body: unknown): Answer => ({ status: 201, body })
 export const deleted = (object: string, id: string): Answer => ok({ id, object, deleted: true })
 
-/** Runs one operation over the link, with the paths in its errors in the caller's own names. */
+/** Runs one operation over the link. Paths in its errors are in the caller's own names. */
 export async function askGateway<Data>(
   gateway: Link<string | null>,
   operation: Operation & { readonly query: OperationText<Data, never> },
@@ -102,13 +110,13 @@ export function inRestNames(error: KisError, names: ParamNames = {}): KisError {
   return error.param === null ? error : withParam(error, restParam(error.param, names))
 }
 
-/** The same error about a field that its reader knows by this name. */
+/** The same error, for the field by its name in the caller's request. */
 export function withParam(error: KisError, param: string, message: string = error.message): KisError {
   const { code, retryAfterMs, vendorCode, shouldRetry, rateLimits } = error
   return new KisError(code, message, { param, retryAfterMs, vendorCode, shouldRetry, rateLimits, cause: error })
 }
 
-/** Of a request that inference checks: this field alone decides between an answer and a stream. */
+/** Whether the caller wants a stream. Inference checks the rest of the request. */
 export function isStream({ stream }: JsonObject): boolean {
   checkBoolean(stream, 'stream')
   return stream === true

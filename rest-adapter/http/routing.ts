@@ -8,16 +8,19 @@ import { inferenceHeaders, unknownUrl } from './requests.ts'
 import { askGateway, type Call, type JsonObject, type Route } from './route.ts'
 import { EventStream } from './sse.ts'
 
-/** Objects and lists inside one another; JSON schemas nest some 20 deep, and what is far deeper overflows the stack of who writes it out. */
+/**
+ * Nesting of objects and lists. JSON schemas nest some 20 deep. JSON that is far deeper overflows the stack when it is
+ * written out.
+ */
 const MAX_JSON_DEPTH = 128
 
-/** As long as any call within the service may take; at the end of the process it is cut short. */
+/** As long as any call inside the service may take. The end of the process cuts it short. */
 const CLEAN_UP_MS = 10_000
 
-/** A day, the longest that browsers keep a preflight's answer (Chromium: two hours). */
+/** A day, the longest that any browser caches a preflight (Chromium: two hours). */
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400
 
-/** Every route of the table, checked by its description, and what its address answers to other methods. */
+/** Registers every route with the checks of its description, and answers the other methods of its address. */
 export function registerRoutes(app: FastifyInstance, routes: readonly Route[], openapi: OpenApi, deps: RestDeps): void {
   const checks = checksOf(openapi)
 
@@ -36,7 +39,7 @@ export function registerRoutes(app: FastifyInstance, routes: readonly Route[], o
       handler: (request, reply) => answer(route, request, reply, checkBody, checkQuery, deps),
     }
     if (route.body !== 'audio') app.route(options)
-    // In a scope of its own: no other route may read forms.
+    // In a scope of its own, so that no other route reads forms.
     else
       app.register(async (scope) => {
         registerFormParser(scope)
@@ -50,7 +53,7 @@ function configOf(route: Route) {
   return { route, ...(route.dialect && { dialect: route.dialect }) }
 }
 
-/** `/v1/files/{id}` → `/v1/files/:id`. */
+/** `/v1/files/{id}` → `/v1/files/:id` */
 function urlOf({ path, slashes }: Route): string {
   const url = path.replaceAll(/\{(\w+)\}/g, ':$1')
   return slashes ? url.replace(/:\w+$/, '*') : url
@@ -95,7 +98,7 @@ async function answer(
     async cleanUp(query, variables) {
       const signal = AbortSignal.timeout(CLEAN_UP_MS)
       await askGateway(gateway, { query, variables }, { ...context, signal }).catch((error: unknown) =>
-        log.warn({ err: error, requestId: rest.id }, 'what the request has left behind could not be cleaned up'),
+        log.warn({ err: error, requestId: rest.id }, 'the clean-up after a request has failed'),
       )
     },
     subscribe(operation) {
@@ -131,7 +134,7 @@ function isDeeper(value: unknown, levels: number): boolean {
   return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1))
 }
 
-/** Answers the methods that an address does not have, and browsers that ask which it has. */
+/** Answers methods that an address does not have, and preflights. */
 function registerOtherMethods(app: FastifyInstance, url: string, routes: readonly Route[]): void {
   const methods: readonly string[] = routes.map(({ method }) => method)
   const allowed = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS']

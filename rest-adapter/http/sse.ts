@@ -5,13 +5,16 @@ import type { KisError } from '../../subgraphs/common/errors.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
 import { errorBody } from './errors.ts'
 
-/** Proxies and clients cut connections that are silent for 30 to 60 s. */
+/** Proxies and clients close connections that are silent for 30 to 60 s. */
 const KEEP_ALIVE_MS = 15_000
 
-/** A client that takes nothing for so long is gone for all we can tell, and must not keep a vendor's work running. */
+/** A client that reads nothing for this long counts as gone, so that it cannot keep a vendor's work running. */
 const STALL_MS = 30_000
 
-/** Server-sent events on a reply. Its headers leave with the first event, so that a failure before it can still be an ordinary answer. */
+/**
+ * Server-sent events as the answer to a request. Headers are sent with the first event, so that an earlier failure can
+ * still be an ordinary answer.
+ */
 export class EventStream implements Disposable {
   readonly #reply: FastifyReply
   readonly #clock: Clock
@@ -29,17 +32,20 @@ export class EventStream implements Disposable {
     return this.#reply.raw.headersSent
   }
 
-  /** Without effect once the stream is open. */
+  /** Has no effect once the stream is open. */
   addHeaders(headers: Readonly<Record<string, string>>): void {
     if (!this.isOpen) this.#reply.headers(headers)
   }
 
-  /** Resolves when the client has room for more, or is gone. */
+  /** Resolves when the client has room for more, or has left. */
   async send(...data: readonly string[]): Promise<void> {
     await this.#write(data.map((item) => `data: ${item}\n\n`).join(''))
   }
 
-  /** Events of a protocol whose events bear their type as their name too, and a cursor as their id where they have one. None opens the stream. */
+  /**
+   * Sends events named by their type, with their cursor as id if they have one. Without events it only opens the
+   * stream.
+   */
   async sendTyped(...events: readonly { readonly type: string; readonly cursor?: string }[]): Promise<void> {
     const texts = events.map((event) => {
       const id = event.cursor === undefined ? '' : `id: ${event.cursor}\n`
@@ -48,7 +54,7 @@ export class EventStream implements Disposable {
     await this.#write(texts.join(''))
   }
 
-  /** The last event after a failure; a client that is gone hears nothing. */
+  /** Sends the last event after a failure. Does nothing if the client has left. */
   async fail(error: KisError): Promise<void> {
     await this.send(JSON.stringify(errorBody(error)))
   }
@@ -70,7 +76,7 @@ export class EventStream implements Disposable {
       ...(reply.getHeaders() as OutgoingHttpHeaders),
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-cache',
-      // nginx collects answers into blocks unless told not to.
+      // Otherwise nginx buffers the answer.
       'x-accel-buffering': 'no',
     })
     void this.#keepAlive()
@@ -94,7 +100,7 @@ export class EventStream implements Disposable {
     for (let waitMs = KEEP_ALIVE_MS; !signal.aborted; ) {
       await this.#clock.sleep(waitMs, signal).catch(() => undefined)
       const silentMs = this.#clock.now().getTime() - this.#lastWriteMs
-      // A client that has no room for more is not silent, it is slow.
+      // A client without room for more is slow, not silent.
       if (silentMs >= KEEP_ALIVE_MS && !signal.aborted && !this.#reply.raw.writableNeedDrain) await this.#write(': keep-alive\n\n')
       waitMs = silentMs >= KEEP_ALIVE_MS ? KEEP_ALIVE_MS : KEEP_ALIVE_MS - silentMs
     }

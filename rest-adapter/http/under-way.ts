@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify'
 
-/** The requests that are not answered yet, each with a signal that aborts when its client is gone before it has its answer. */
+/** The unanswered requests, each with a signal that aborts when its client leaves before the answer is complete. */
 export class UnderWay {
   readonly #requests = new Set<AbortController>()
 
@@ -14,7 +14,7 @@ export class UnderWay {
     return ended.signal
   }
 
-  /** Ends them all: each is answered with this reason, in its stream where that has begun. */
+  /** Ends them all. Each is answered with this error, inside its stream if that has begun. */
   end(reason: Error): void {
     for (const request of this.#requests) request.abort(reason)
   }

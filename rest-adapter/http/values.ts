@@ -1,4 +1,4 @@
-/** GraphQL's instant → Unix seconds. */
+/** GraphQL's instant → Unix seconds */
 export function unixSeconds(instant: string): number {
   return Math.floor(Date.parse(instant) / 1000)
 }
@@ -7,17 +7,17 @@ export function unixSecondsOrNull(instant: string | null): number | null {
   return instant === null ? null : unixSeconds(instant)
 }
 
-/** Unix seconds → GraphQL's instant. */
+/** Unix seconds → GraphQL's instant */
 export function instantOf(seconds: number): string {
   return new Date(seconds * 1000).toISOString()
 }
 
-/** `KNOWLEDGE_READ` → `knowledge:read`: the only values of the contract that have a colon by REST are scopes. */
+/** `KNOWLEDGE_READ` → `knowledge:read`. Scopes are the only enum values with a colon in REST. */
 export function scopeOf(value: string): string {
   return value.toLowerCase().replace('_', ':')
 }
 
-/** `knowledge:read` → `KNOWLEDGE_READ`. */
+/** `knowledge:read` → `KNOWLEDGE_READ` */
 export function enumOf(value: string): string {
   return value.toUpperCase().replace(':', '_')
 }

@@ -2,12 +2,12 @@ import { ERRORS } from '../../schema/errors.ts'
 import type { KisError } from '../../subgraphs/common/errors.ts'
 import type { Dialect } from '../http/route.ts'
 
-/** JSON-RPC 2.0, section 5.1; the last of these is the first that is left to servers. */
+/** From JSON-RPC 2.0, section 5.1. The last of these is the first code that servers may define. */
 const INVALID_REQUEST = -32600
 const INTERNAL = -32603
 const SERVER_ERROR = -32000
 
-/** An error of the transport: the request that it belongs to, if it was one, has not been read. `data` keeps what is ours. */
+/** An error of the transport, without a request id: the request has not been read. `data` holds our own fields. */
 function jsonRpcError({ code, message, param, retryAfterMs }: KisError) {
   const { status } = ERRORS[code]
   return {
@@ -21,7 +21,7 @@ function jsonRpcError({ code, message, param, retryAfterMs }: KisError) {
   }
 }
 
-/** Clients of the Model Context Protocol. */
+/** The dialect of Model Context Protocol clients. */
 export const MCP_DIALECT: Dialect = {
   statusOf: ({ code }) => ERRORS[code].status,
   errorBody: jsonRpcError,

@@ -3,17 +3,19 @@ import type { JSONRPCMessage, JSONRPCRequest } from '@modelcontextprotocol/sdk/t
 import { type Answer, type Call, ok } from '../http/route.ts'
 import type { EventStream } from '../http/sse.ts'
 
-/** Notifications that a client has not taken yet; a stalled one is cut off long before, and a run has not many more. */
+/**
+ * Notifications that a client has not read. A stalled client is disconnected long before, and a run has not many more.
+ */
 const MAX_WAITING = 1_000
 
 /**
- * One request and what is said until its response: the transport of a server that lives as long as the request. The answer is JSON unless
- * something comes before it.
+ * The transport of one request and everything sent until its response. Its server lives as long as the request. The
+ * answer is JSON, unless something is sent before the response.
  */
 export class Exchange implements Transport {
   onmessage?: Transport['onmessage']
   onclose?: () => void
-  /** Resolves when the response, if there is to be one, has been given; undefined: it was streamed. */
+  /** Resolves with the response, or without one if there is to be none; undefined: it was streamed. */
   readonly answered: Promise<Answer | undefined>
   readonly #call: Call
   readonly #resolve: (answer: Answer | undefined) => void
@@ -35,7 +37,10 @@ export class Exchange implements Transport {
     this.onmessage?.(request)
   }
 
-  /** Answers with events, so that a connection without an answer yet is not taken for dead; not to clients that take JSON alone. */
+  /**
+   * Switches to server-sent events, so that the open connection does not look dead. Not for clients that accept only
+   * JSON.
+   */
   stream(): void {
     if (this.#stream || !/\btext\/event-stream\b|\*\/\*/.test(this.#call.headers.accept ?? '')) return
     this.#stream = this.#call.eventStream()
@@ -55,7 +60,7 @@ export class Exchange implements Transport {
     this.#end()
   }
 
-  /** Ends it without a response, as one that was cancelled. */
+  /** Ends the exchange without a response, as for a cancelled request. */
   async close(): Promise<void> {
     if (!this.#isOver) {
       this.#isOver = true
@@ -65,7 +70,7 @@ export class Exchange implements Transport {
     this.onclose?.()
   }
 
-  /** One after the other, each when the client has room for it. */
+  /** Sends one after the other, each when the client has room for it. */
   #send(...data: readonly string[]): Promise<void> {
     this.#waiting += 1
     this.#sending = this.#sending.then(async () => {

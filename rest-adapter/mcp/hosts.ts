@@ -2,14 +2,15 @@ import type { FastifyRequest } from 'fastify'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import type { RestConfig } from '../config.ts'
 
-/** What browsers call this machine, and nobody else can be called. */
+/** Names that always mean this machine to a browser. */
 const LOOPBACK = /^(localhost|.+\.localhost|127(\.\d{1,3}){3}|\[::1\])$/
 const LOOPBACK_ADDRESS = /^(::ffff:)?127\.|^::1$/
 
 /**
- * Refuses pages of other sites, which a browser names in `origin`, and names of others that lead here (DNS rebinding), in `host`. Only what
- * comes by this machine's own interface or where the operator has named the service's hosts can be judged by the latter.
- * @throws {KisError} `permission_denied`.
+ * Refuses web pages of other sites, which the browser names in `origin`, and host names of others that resolve to this
+ * machine (DNS rebinding), in `host`. `host` can be checked only on the loopback interface, or where the operator has
+ * named the service's hosts.
+ * @throws {KisError} `permission_denied`: the page or the host name is not one of the service's
  */
 export function refuseForeignHosts({ headers, socket }: FastifyRequest, { mcpHosts }: RestConfig): void {
   const isOurs = (hostname: string | undefined) => hostname !== undefined && (LOOPBACK.test(hostname) || mcpHosts.has(hostname))
@@ -22,6 +23,6 @@ export function refuseForeignHosts({ headers, socket }: FastifyRequest, { mcpHos
 function foreign(header: string, value: string): KisError {
   return new KisError(
     'permission_denied',
-    `The ${header} \`${value.slice(0, 200)}\` is not one of this service. Name it in \`KIS_MCP_HOSTS\`.`,
+    `The ${header} \`${value.slice(0, 200)}\` is not one of this service. If it should be, add it to \`KIS_MCP_HOSTS\`.`,
   )
 }

@@ -34,7 +34,7 @@ export function mcpRoutes(underWay: RequestsUnderWay): readonly Route[] {
 
 async function answer(call: Call, underWay: RequestsUnderWay): Promise<Answer | undefined> {
   const { headers, context, ids } = call
-  // Every message is judged by its key first: who has none learns nothing of the protocol's state.
+  // The key is checked before every message, so that a caller without one learns nothing about the protocol's state.
   await call.ask(gatewayOperation('{ __typename }'))
   const message = messageOf(call)
   const version = headers['mcp-protocol-version']
@@ -54,7 +54,7 @@ async function answer(call: Call, underWay: RequestsUnderWay): Promise<Answer | 
   using _request = underWay.add(context.caller, session, message.id, () => void server.close())
   exchange.receive(message)
   const answered = await exchange.answered
-  // A session is nothing but a name, by which requests can be cancelled: it needs no memory and never ends.
+  // A session is only a name by which requests can be cancelled. It needs no memory and never ends.
   if (!answered || !InitializeRequestSchema.safeParse(message).success) return answered
   return { ...answered, headers: { [SESSION_HEADER]: ids('mcp') } }
 }

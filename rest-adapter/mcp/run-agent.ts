@@ -13,9 +13,10 @@ const RUN = gatewayOperation(`subscription McpAgentRun($input: RunAgentInput!) {
 const CANCEL = gatewayOperation('mutation McpCancelRun($id: ID!) { cancelAgentRun(id: $id) { id } }')
 
 /**
- * Runs an agent to its end. Nobody can fetch the answer of a call that is gone, so that whoever cancels it or leaves cancels the run.
- * @param onProgress what happens, in words; not the answer's text.
- * @throws {KisError}
+ * Runs an agent to its end. If the client cancels the call or leaves, the run is cancelled, because nobody could fetch
+ * its answer.
+ * @param onProgress gets what happens, in words, without the answer's text
+ * @throws {KisError} the run failed, or the gateway refused it
  */
 export async function runAgent(
   call: Call,

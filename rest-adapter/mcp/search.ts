@@ -5,11 +5,14 @@ import { SEARCH, toSearchResult } from '../routes/search.ts'
 import { NOTICE, resultOf, sourceLine } from './passages.ts'
 import type { CollectionData } from './tools.ts'
 
-/** As the tool's description says. */
+/** As the description of the tool says. */
 const DEFAULT_PASSAGES = 8
 const MAX_PASSAGES = 20
 
-/** Searches one collection. @throws {KisError} with the argument's name. */
+/**
+ * Searches one collection.
+ * @throws {KisError} the arguments are wrong, by their names in the tool, or the search failed
+ */
 export async function searchCollection(call: Call, { id }: CollectionData, { query, limit, filter }: JsonObject): Promise<CallToolResult> {
   if (!isAbsent(limit)) checkInteger(limit, 'limit', 1, MAX_PASSAGES)
   const input = { collectionId: id, query: textAt(query, 'query'), limit: limit ?? DEFAULT_PASSAGES, filter }

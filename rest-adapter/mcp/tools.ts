@@ -4,15 +4,15 @@ import { KisError } from '../../subgraphs/common/errors.ts'
 import type { ConnectionData } from '../http/lists.ts'
 import type { Call } from '../http/route.ts'
 
-/** Tools on a page; many clients read the first page alone. */
+/** Tools on a page. Many clients read only the first page. */
 const PAGE_TOOLS = 50
-/** The longest name of a tool that models' vendors take. */
+/** The longest tool name that the models' vendors accept. */
 const MAX_NAME = 64
 const PLAIN = /^[A-Za-z0-9_-]+$/
 
-/** Every kind of tool: an object that can be found by its code and its id. */
+/** A kind of tool: objects that can be found by their code and their id. */
 interface Kind<Item extends Named> {
-  /** Before the code or, where that is no name of a tool, the id. */
+  /** Precedes the code in the tool's name, or the id if the code cannot be part of a name. */
   readonly prefix: string
   readonly id: RegExp
   readonly list: OperationText<{ readonly items: Page<Item> }, never>
@@ -28,7 +28,7 @@ export interface Named {
 }
 
 export interface CollectionData extends Named {
-  /** Null when the collection has gone meanwhile. */
+  /** Null when the collection was deleted meanwhile. */
   readonly searchTool: { readonly description: string; readonly parameters: unknown } | null
 }
 
@@ -51,7 +51,7 @@ const SEARCHES: Kind<CollectionData> = {
     name,
     title,
     description: searchTool?.description ?? '',
-    // Inference makes it: a JSON Schema of an object.
+    // Inference makes this JSON Schema of an object.
     inputSchema: (searchTool?.parameters ?? { type: 'object' }) as Tool['inputSchema'],
     annotations: READ_ONLY,
   }),
@@ -83,7 +83,11 @@ const AGENTS: Kind<Named> = {
 
 export type FoundTool = { readonly kind: 'search'; readonly collection: CollectionData } | { readonly kind: 'agent'; readonly agent: Named }
 
-/** A page of what the key may use: collections with `knowledge:read`, then agents with `agents`; newest first. @throws {KisError} @throws {McpError} this is no cursor. */
+/**
+ * Gives a page of what the key may use: collections with `knowledge:read`, then agents with `agents`; newest first.
+ * @throws {KisError} the gateway's error
+ * @throws {McpError} the cursor is not valid
+ */
 export async function listTools(call: Call, cursor: string | undefined): Promise<ListToolsResult> {
   const { section, after } = readCursor(cursor)
   const tools: Tool[] = []
@@ -98,7 +102,7 @@ export async function listTools(call: Call, cursor: string | undefined): Promise
   return { tools, ...(next && { nextCursor: writeCursor('agents', next) }) }
 }
 
-/** @throws {McpError} there is none of this name, as far as the key can see. */
+/** @throws {McpError} the key can see no tool of this name */
 export async function findTool(call: Call, name: string): Promise<FoundTool> {
   const collection = await find(call, SEARCHES, name)
   if (collection) return { kind: 'search', collection }
@@ -124,13 +128,16 @@ async function find<Item extends Named>(call: Call, kind: Kind<Item>, name: stri
   return data?.item ?? null
 }
 
-/** The code, where it is a name of a tool and no id; so each name leads to one thing, whatever else there is. */
+/**
+ * The code, if it can be part of a tool's name and does not look like an id; else the id. So each name leads to one
+ * object.
+ */
 function nameOf<Item extends Named>({ prefix, id: form }: Kind<Item>, { id, code }: Named): string {
   const name = prefix + code
   return PLAIN.test(code) && !form.test(code) && name.length <= MAX_NAME ? name : prefix + id
 }
 
-/** Null for what lies beyond the key's scopes: for it there is no such thing. */
+/** Null when the key lacks the scope: for such a key the objects do not exist. */
 async function ifAllowed<Data>(answer: Promise<Data>): Promise<Data | null> {
   try {
     return await answer
@@ -151,6 +158,7 @@ function readCursor(cursor: string | undefined): { readonly section: Section; re
   if (cursor === undefined) return { section: 'collections', after: null }
   const [name, after] = cursor.split(':', 2)
   const section = SECTIONS.find((known) => known === name)
-  if (section === undefined || after === undefined) throw new McpError(ErrorCode.InvalidParams, 'This is no cursor of a list of tools.')
+  if (section === undefined || after === undefined)
+    throw new McpError(ErrorCode.InvalidParams, 'The cursor does not come from a list of tools. Leave it out to begin anew.')
   return { section, after: after || null }
 }

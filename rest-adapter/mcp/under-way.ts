@@ -1,10 +1,12 @@
 import type { RequestId } from '@modelcontextprotocol/sdk/types.js'
 
-/** Requests that wait for their response, by which a notification that came on another connection cancels them. In this process alone. */
+/**
+ * Requests without a response yet. A notification on another connection can cancel them. Only those of this process.
+ */
 export class RequestsUnderWay {
   readonly #cancels = new Map<string, () => void>()
 
-  /** Another request under the same name takes its place: ids must not be used twice. Disposing forgets it. */
+  /** Replaces an earlier request with the same id: clients must not reuse ids. Disposing removes it. */
   add(apiKey: string, session: string, id: RequestId, cancel: () => void): Disposable {
     const name = nameOf(apiKey, session, id)
     this.#cancels.set(name, cancel)

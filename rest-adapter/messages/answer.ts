@@ -3,10 +3,10 @@ import type { ChargedUsage, ChatAnswer } from '../chat/chat-operations.ts'
 import type { JsonObject } from '../http/route.ts'
 import { blockOfCall, blockOfDetail, type ReasoningBlock, unsignedSignature } from './reasoning.ts'
 
-/** What the chat protocol says of how an answer ended, collected from its one choice or from chunks. */
+/** How an answer ended, as the chat protocol says in its one choice or in chunks. */
 export interface Ending {
   finishReason: unknown
-  /** Of the stop texts the one that was met, as vLLM calls it; the protocol itself does not tell. */
+  /** The stop text that was met, in vLLM's field. The protocol itself does not say. */
   stopText: unknown
   refusal: string
   hasToolCalls: boolean
@@ -19,7 +19,7 @@ const STOP_REASONS: Readonly<Record<string, string>> = {
   content_filter: 'refusal',
 }
 
-/** A completion of the chat protocol as a message. `newId` names what the engine left without an id. */
+/** Turns a completion of the chat protocol into a message. `newId` names calls that the engine left without an id. */
 export function messageOf({ response, usage }: ChatAnswer, hidesThinking: boolean, newId: () => string): JsonObject {
   const { id, model, choices } = response as JsonObject & { readonly choices?: readonly JsonObject[] }
   const choice = (Array.isArray(choices) ? choices[0] : undefined) ?? {}
@@ -73,7 +73,10 @@ export function endOf({ finishReason, stopText, refusal, hasToolCalls }: Ending)
   }
 }
 
-/** What was charged, in disjoint buckets. `reported`: the engine's own, which alone knows its thinking. */
+/**
+ * The charged usage in the API's disjoint counts. `reported` is the engine's own report, the only source for thinking
+ * tokens.
+ */
 export function messageUsage(charged: ChargedUsage, reported: unknown): JsonObject {
   const { promptTokens, cachedPromptTokens, cacheWritePromptTokens, completionTokens } = charged
   const { completion_tokens_details: details } = (reported ?? {}) as { readonly completion_tokens_details?: JsonObject | null }
@@ -88,7 +91,7 @@ export function messageUsage(charged: ChargedUsage, reported: unknown): JsonObje
   }
 }
 
-/** Text of a model's reasoning, as vLLM and DeepSeek or OpenRouter call it. */
+/** The text of a model's reasoning, in the fields of vLLM and DeepSeek, or of OpenRouter. */
 export function reasoningTextOf({ reasoning_content: content, reasoning }: JsonObject): string {
   const text = content ?? reasoning
   return typeof text === 'string' ? text : ''
@@ -108,7 +111,7 @@ function hidden(block: ReasoningBlock): ReasoningBlock {
   return block.type === 'thinking' ? { ...block, thinking: '' } : block
 }
 
-/** An object, as the API has it; what a model wrote instead of one is shown as it is. */
+/** The arguments as an object, as the API requires. Other text of the model goes into an object as it is. */
 function inputOf(text: unknown): JsonObject {
   if (typeof text !== 'string' || text.trim() === '') return {}
   try {

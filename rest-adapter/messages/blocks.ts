@@ -4,10 +4,10 @@ import type { JsonObject } from '../http/route.ts'
 const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp']
 const MAX_TEXTS = 4_096
 
-/** What can be sent instead of a block that has no counterpart in the chat protocol. */
+/** The hint for blocks without a counterpart in the chat protocol. */
 export const NOT_TAKEN = 'Send text, images, thinking, tool calls and their results, and documents as text.'
 
-/** An image as a part of the chat protocol's content. */
+/** An image as a content part of the chat protocol. */
 export function imagePartOf({ source }: JsonObject, path: string): JsonObject {
   const { type, media_type, data, url } = objectAt(source, `${path}.source`)
   switch (textAt(type, `${path}.source.type`)) {
@@ -21,13 +21,13 @@ export function imagePartOf({ source }: JsonObject, path: string): JsonObject {
   }
 }
 
-/** The texts of a text, or of a list of blocks that hold nothing else: text, search results, documents that are text. */
+/** The texts of a string, or of a list of blocks that contain only text: text, search results, text documents. */
 export function textsOf(content: unknown, path: string): readonly string[] {
   if (typeof content === 'string') return content === '' ? [] : [content]
   return listAt(content, path, 0, MAX_TEXTS).map((block, index) => textOf(objectAt(block, `${path}[${index}]`), `${path}[${index}]`))
 }
 
-/** @throws {KisError} the block holds something else than text. */
+/** @throws {KisError} `invalid_request`: the block contains something other than text */
 export function textOf(block: JsonObject, path: string): string {
   switch (textAt(block.type, `${path}.type`)) {
     case 'text':

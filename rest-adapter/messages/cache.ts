@@ -1,8 +1,8 @@
 import type { JsonObject } from '../http/route.ts'
 
 /**
- * Whether anything of a request is to be kept in the vendor's cache. The chat protocol's field is for the whole request: the vendor marks the end
- * of it, which is where clients have one of their marks, and finds the others' beginnings by itself.
+ * Whether the request asks to cache anything. The chat protocol has one field for the whole request: the vendor marks
+ * its end, which is where clients put one of their marks, and finds earlier prefixes itself.
  */
 export function asksForCache({ cache_control, system, tools, messages }: JsonObject): boolean {
   return isMark(cache_control) || hasMark(system) || hasMark(tools) || listOf(messages).some((message) => hasMark(message?.content))

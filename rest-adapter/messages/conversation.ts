@@ -3,35 +3,35 @@ import type { JsonObject } from '../http/route.ts'
 import { imagePartOf, NOT_TAKEN, textOf, textsOf } from './blocks.ts'
 import { ReasoningOfMessage } from './reasoning.ts'
 
-/** The Messages API's own bound is 100,000; inference's, of what comes of them, is lower. */
+/** The Messages API's own bound. Inference has a lower one for the messages that result. */
 const MAX_MESSAGES = 100_000
-/** More blocks than any message has; pictures are bounded by the body. */
+/** More blocks than any message has. The size of the body bounds images. */
 const MAX_BLOCKS = 4_096
 
-/** Where a message of the chat protocol comes from: its own path, and those of the parts of its content. */
+/** Where a message of the chat protocol comes from: its path, and the paths of its content parts. */
 interface Origin {
   readonly path: string
   readonly parts: readonly string[]
 }
 
-/** The messages of one request as the chat protocol has them, which know where they come from. */
+/** The messages of one request in the chat protocol, with their origin in the caller's request. */
 export class Conversation {
   readonly messages: JsonObject[] = []
   readonly #origins: Origin[] = []
 
-  /** @throws {KisError} with a path of the caller's own. */
+  /** @throws {KisError} `invalid_request`, with a path in the caller's request */
   constructor(system: unknown, messages: unknown) {
     this.#addSystem(system, 'system')
     for (const [index, message] of listAt(messages, 'messages', 1, MAX_MESSAGES).entries()) this.#add(message, `messages[${index}]`)
   }
 
-  /** `messages[3].content[1].text` of the chat protocol → the same place in the caller's request. */
+  /** `messages[3].content[1].text` of the chat protocol → the same place in the caller's request */
   pathOf(param: string): string {
     const [, index, part, rest = ''] = /^messages\[(\d+)\](?:\.content(?:\[(\d+)\])?)?(.*)$/s.exec(param) ?? []
     const origin = this.#origins[Number(index)]
     if (!origin) return param
     if (part !== undefined) return origin.parts[Number(part)] ?? origin.path
-    // What follows names parts of the chat protocol's objects, such as calls of tools.
+    // The rest names fields of the chat protocol, such as calls of tools.
     return rest.startsWith('.') || rest === '' ? origin.path : param
   }
 
@@ -61,7 +61,10 @@ export class Conversation {
     }
   }
 
-  /** Results of tools are messages of their own, right after the calls; what else the user says comes after them. */
+  /**
+   * Results of tools become messages of their own, right after the calls. The rest of the user's message comes after
+   * them.
+   */
   #addUser(blocks: readonly Block[], path: string): void {
     const content = new UserContent()
     for (const each of blocks) {
@@ -70,12 +73,15 @@ export class Conversation {
     }
     const { parts, paths } = content
     const [only] = parts
-    // A single text goes as a string, which every engine takes.
+    // A single text goes as a string, which every engine accepts.
     if (parts.length === 1 && only?.type === 'text') this.#push({ role: 'user', content: only.text }, path, paths)
     else if (parts.length > 0) this.#push({ role: 'user', content: parts }, path, paths)
   }
 
-  /** Results hold text only in the chat protocol: their pictures go to the user's message, which says whose they are. */
+  /**
+   * Results hold only text in the chat protocol. Their images go to the user's message, which says which call they
+   * belong to.
+   */
   #addResult({ block, path }: Block, user: UserContent): void {
     const id = textAt(block.tool_use_id, `${path}.tool_use_id`)
     checkBoolean(block.is_error, `${path}.is_error`)
@@ -133,7 +139,7 @@ interface Block {
   readonly path: string
 }
 
-/** Parts of a user's message, with the path that each comes from. */
+/** The parts of a user's message, each with its path in the caller's request. */
 class UserContent {
   readonly parts: JsonObject[] = []
   readonly paths: string[] = []

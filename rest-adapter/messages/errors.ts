@@ -2,14 +2,19 @@ import { ERRORS, type ErrorCode } from '../../schema/errors.ts'
 import type { KisError } from '../../subgraphs/common/errors.ts'
 import type { Dialect } from '../http/route.ts'
 
-/** Codes whose status is another one in the Messages API, which tells an empty wallet and an overload from a limit by the status alone. */
+/**
+ * Codes with another status in the Messages API, where the status alone tells an empty wallet and an overload from a
+ * rate limit.
+ */
 const STATUSES: Partial<Readonly<Record<ErrorCode, number>>> = {
   insufficient_quota: 402,
   engine_unavailable: 529,
   service_unavailable: 529,
 }
 
-/** The API's error types by status; any other below 500 is an `invalid_request_error`, any other from there on an `api_error`. */
+/**
+ * The API's error types by status. Other statuses below 500 are an `invalid_request_error`, the rest an `api_error`.
+ */
 const TYPES: Readonly<Record<number, string>> = {
   401: 'authentication_error',
   402: 'billing_error',
@@ -22,7 +27,7 @@ const TYPES: Readonly<Record<number, string>> = {
   529: 'overloaded_error',
 }
 
-/** An error as the Messages API has it. `details` keeps what is ours: the code and, where there is one, the path of what is wrong. */
+/** An error as the Messages API writes it. `details` holds our own fields: the code and, if there is one, the path. */
 export function messagesErrorBody(error: KisError, requestId: string) {
   const { code, message, param, vendorCode } = error
   const status = messagesStatusOf(error)
@@ -38,7 +43,7 @@ function messagesStatusOf({ code }: KisError): number {
   return STATUSES[code] ?? ERRORS[code].status
 }
 
-/** Clients of the Messages API, as Anthropic's SDKs are. */
+/** The dialect of Messages API clients, such as Anthropic's SDKs. */
 export const MESSAGES_DIALECT: Dialect = {
   keyHeader: 'x-api-key',
   requestIdHeader: 'request-id',

@@ -12,14 +12,17 @@ export interface MessageEvent extends JsonObject {
 interface OpenBlock {
   readonly index: number
   readonly kind: 'text' | 'thinking' | 'tool_use'
-  /** The call's place among those of the answer. */
+  /** The call's position among the calls of the answer. */
   readonly call: number | null
 }
 
-/** Before the first chunk nothing is known of the usage: the events at the end say it, for the whole message. */
+/** Before the first chunk no usage is known. The last events give it, for the whole message. */
 const NO_USAGE: ChargedUsage = { promptTokens: 0, cachedPromptTokens: 0, cacheWritePromptTokens: 0, completionTokens: 0, totalTokens: 0 }
 
-/** Makes the events of one message of the chunks of the chat protocol: one block after the other, each closed before the next begins. */
+/**
+ * Turns chunks of the chat protocol into the events of one message: block after block, each closed before the next
+ * begins.
+ */
 export class MessageEvents {
   readonly #hidesThinking: boolean
   readonly #newId: () => string
@@ -28,17 +31,20 @@ export class MessageEvents {
   #blocks = 0
   #open: OpenBlock | null = null
   #calls = 0
-  /** Signed pieces of reasoning that are written, by their index: chunks may repeat all that came before. */
+  /** Indexes of the signed reasoning pieces already written. A chunk may repeat all earlier ones. */
   readonly #signed = new Set<number>()
   #reported: unknown = null
 
-  /** @param newId names calls that the engine left without an id. */
+  /** @param newId names calls that the engine left without an id */
   constructor(hidesThinking: boolean, newId: () => string) {
     this.#hidesThinking = hidesThinking
     this.#newId = newId
   }
 
-  /** What one chunk adds. @throws {KisError} the engine went back to a call that had ended. */
+  /**
+   * The events of one chunk.
+   * @throws {KisError} the engine continued a call that had ended
+   */
   write(chunk: JsonObject): readonly MessageEvent[] {
     if (chunk.usage) this.#reported = chunk.usage
     const events = this.#isStarted ? [] : this.#start(chunk)
@@ -58,7 +64,7 @@ export class MessageEvents {
     ]
   }
 
-  /** The end, with what was charged. */
+  /** The last events, with the charged usage. */
   end(usage: ChargedUsage): readonly MessageEvent[] {
     const { stop_reason, stop_sequence, stop_details } = endOf(this.#ending)
     return [
@@ -86,7 +92,7 @@ export class MessageEvents {
     return [...this.#enter('text', textBlock('')), this.#delta({ type: 'text_delta', text })]
   }
 
-  /** What the text of the open block cites. */
+  /** The citations of the open block's text. */
   #citations(annotations: unknown): readonly MessageEvent[] {
     if (this.#open?.kind !== 'text') return []
     return messageCitations(annotations).map((citation) => this.#delta({ type: 'citations_delta', citation }))
@@ -107,7 +113,7 @@ export class MessageEvents {
       this.#signed.add(index)
       if (block.type === 'redacted_thinking') events.push(...this.#whole({ ...block }))
       else {
-        // The text came before, unless the vendor gives the signature alone.
+        // The text came earlier, unless the vendor sends the signature alone.
         events.push(...this.#enter('thinking', { type: 'thinking', thinking: '', signature: '' }))
         events.push(this.#delta({ type: 'signature_delta', signature: block.signature }))
         events.push(...this.#close(true))
@@ -128,7 +134,7 @@ export class MessageEvents {
 
   #openCall(call: JsonObject, at: number, name: unknown): readonly MessageEvent[] {
     if (at < this.#calls)
-      throw new KisError('engine_error', 'The engine mixed the pieces of its calls of tools, which this stream cannot tell.')
+      throw new KisError('engine_error', 'The engine mixed the pieces of several tool calls, which this stream cannot represent.')
     this.#calls = at + 1
     this.#ending.hasToolCalls = true
     const signature = blockOfCall(call)
@@ -136,7 +142,7 @@ export class MessageEvents {
     return [...before, ...this.#close(), this.#begin('tool_use', toolUseBlock(call.id ?? this.#newId(), name, {}), at)]
   }
 
-  /** Goes on with the open block of this kind, or begins one. */
+  /** Continues the open block of this kind, or begins one. */
   #enter(kind: 'text' | 'thinking', block: JsonObject): readonly MessageEvent[] {
     if (this.#open?.kind === kind) return []
     return [...this.#close(), this.#begin(kind, block, null)]
@@ -149,7 +155,7 @@ export class MessageEvents {
     return { type: 'content_block_start', index, content_block }
   }
 
-  /** A block that comes in one piece. */
+  /** Writes a block that comes in one piece. */
   #whole(content_block: JsonObject): readonly MessageEvent[] {
     const before = this.#close()
     const index = this.#blocks

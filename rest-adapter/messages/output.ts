@@ -2,22 +2,25 @@ import { checkOneOf, isAbsent, objectAt, textAt } from '../../subgraphs/common/c
 import type { JsonObject } from '../http/route.ts'
 
 const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max']
-/** Far deeper than any schema; keeps the walk off the end of the stack. */
+/** Far deeper than any schema. Keeps the walk from overflowing the stack. */
 const MAX_DEPTH = 64
 
 export interface Output {
-  /** The chat protocol's `response_format`. */
+  /** `response_format` of the chat protocol. */
   readonly format: JsonObject | null
   readonly effort: string | null
 }
 
-/** `output_format` is the name that `output_config.format` had before. @throws {KisError} */
+/**
+ * `output_format` is the older name of `output_config.format`.
+ * @throws {KisError} `invalid_request`: a field has a wrong value
+ */
 export function outputOf(body: JsonObject): Output {
   const config = isAbsent(body.output_config) ? {} : objectAt(body.output_config, 'output_config')
   const path = isAbsent(config.format) ? 'output_format' : 'output_config.format'
   const format = config.format ?? body.output_format
   if (!isAbsent(config.effort)) checkOneOf(config.effort, 'output_config.effort', EFFORTS)
-  // The chat protocol's greatest effort is `xhigh`.
+  // The greatest effort of the chat protocol is `xhigh`.
   const effort = config.effort === 'max' ? 'xhigh' : ((config.effort ?? null) as string | null)
   if (isAbsent(format)) return { format: null, effort }
   const { type, schema } = objectAt(format, path)
@@ -30,8 +33,8 @@ export function outputOf(body: JsonObject): Output {
 }
 
 /**
- * Whether every object of a schema names all its properties as required and allows no others, which the chat protocol wants of a strict one and
- * the Messages API does not. An answer to any other schema is held to it as far as the engine does so by itself.
+ * Whether every object of a schema requires all its properties and allows no others. The chat protocol demands this of
+ * a strict schema, the Messages API does not. With any other schema, only the engine itself holds the answer to it.
  */
 export function isClosed(schema: unknown, depth = 0): boolean {
   if (typeof schema !== 'object' || schema === null) return true

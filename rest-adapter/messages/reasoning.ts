@@ -1,15 +1,19 @@
 import type { JsonObject } from '../http/route.ts'
 
 /**
- * Reasoning that a vendor wants back, in the two opaque fields that clients of the Messages API return unchanged: a thinking block's `signature`
- * and a redacted block's `data`. The chat protocol's objects say which engine signed it, and theirs have no place for that: the kind of the
- * engine stands before the signature. Anthropic's own stand bare, so that a conversation can begin here and go on there, or the other way round.
+ * Reasoning to send back to the vendor travels in the two opaque fields that clients of the Messages API return
+ * unchanged: `signature` of a thinking block and `data` of a redacted block. The chat protocol also says which engine
+ * signed it. These fields have no place for that, so the engine's kind precedes the signature. Anthropic's signatures
+ * have no prefix, so that a conversation can move between Anthropic and this service.
  */
 const SEPARATOR = ':'
 const BARE = 'anthropic'
-/** In the engine's place: a model's reasoning that nobody signed, which some engines want back to go on after calls of tools. */
+/** In place of an engine: reasoning that nobody signed. Some engines want it back to continue after calls of tools. */
 const UNSIGNED = 'unsigned'
-/** In the engine's place: Gemini's signature of one call of a tool, which comes before the call in a redacted block of its own. */
+/**
+ * In place of an engine: Gemini's signature of one call of a tool. It precedes the call, in a redacted block of its
+ * own.
+ */
 const CALL = 'google-call'
 
 export interface ReasoningBlock {
@@ -19,7 +23,7 @@ export interface ReasoningBlock {
   readonly data?: string
 }
 
-/** One of the chat protocol's `reasoning_details`; null for a piece that no vendor signed. */
+/** The block for one of the chat protocol's `reasoning_details`; null when no vendor signed it. */
 export function blockOfDetail(detail: unknown): ReasoningBlock | null {
   const { text, signature, data, format } = (detail ?? {}) as JsonObject
   const kind = typeof format === 'string' ? format : BARE
@@ -33,7 +37,7 @@ export function unsignedSignature(): string {
   return marked(UNSIGNED, '')
 }
 
-/** The signature of one call, where the call of the chat protocol bears one. */
+/** The block with the signature of one call, if the chat protocol's call has one. */
 export function blockOfCall(call: unknown): ReasoningBlock | null {
   const { extra_content: extra } = (call ?? {}) as {
     readonly extra_content?: { readonly google?: { readonly thought_signature?: unknown } }
@@ -42,7 +46,10 @@ export function blockOfCall(call: unknown): ReasoningBlock | null {
   return typeof signature === 'string' ? { type: 'redacted_thinking', data: marked(CALL, signature) } : null
 }
 
-/** What the reasoning blocks of one assistant message add to the chat protocol's message, and the signatures of the calls that follow them. */
+/**
+ * Collects what the reasoning blocks of one assistant message add to the chat protocol's message, and the signatures of
+ * the calls that follow them.
+ */
 export class ReasoningOfMessage {
   readonly #details: JsonObject[] = []
   #unsigned = ''
@@ -61,7 +68,7 @@ export class ReasoningOfMessage {
     else this.#details.push({ type: 'reasoning.encrypted', data: value, format: kind, index: this.#details.length })
   }
 
-  /** For the next call of a tool, once. */
+  /** Gives the signature for the next call of a tool, once. */
   takeCallSignature(): JsonObject {
     const signature = this.#callSignature
     this.#callSignature = null
@@ -80,7 +87,7 @@ function marked(kind: string, value: string): string {
   return kind === BARE ? value : `${kind}${SEPARATOR}${value}`
 }
 
-/** Signatures are base64, so that a colon is ours. */
+/** Signatures are base64, so a colon can only be ours. */
 function split(value: string): readonly [kind: string, value: string] {
   const at = value.indexOf(SEPARATOR)
   return at < 0 ? [BARE, value] : [value.slice(0, at), value.slice(at + 1)]

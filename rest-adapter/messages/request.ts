@@ -7,14 +7,14 @@ import { Conversation } from './conversation.ts'
 import { outputOf } from './output.ts'
 import { toolChoiceOf, toolsOf } from './tools.ts'
 
-/** One request of the Messages API as the chat protocol has it. */
+/** One request of the Messages API, translated to the chat protocol. */
 export interface Translation {
   readonly request: JsonObject
-  /** Fields that have no counterpart and were left out, as `context_management_not_honored`. */
+  /** Fields without a counterpart that were left out, as `context_management_not_honored`. */
   readonly warnings: readonly string[]
-  /** The caller wants thinking signed, but not shown. */
+  /** The caller wants signed thinking without its text. */
   readonly hidesThinking: boolean
-  /** An error about the chat protocol's request, in the names of the caller's. */
+  /** Translates an error about the chat protocol's request to the caller's names. */
   inOwnNames(error: KisError): KisError
 }
 
@@ -22,15 +22,15 @@ const TRANSLATED = new Set([
   ...['model', 'messages', 'system', 'max_tokens', 'stream', 'stop_sequences', 'temperature', 'top_p', 'top_k', 'metadata'],
   ...['tools', 'tool_choice', 'thinking', 'output_config', 'output_format', 'cache_control'],
 ])
-/** They ask for bookkeeping, caching and queues, and change nothing of the answer. */
+/** Fields for bookkeeping, caching and queues, which do not change the answer. */
 const WITHOUT_EFFECT = new Set(['service_tier', 'diagnostics', 'betas', 'user_profile_id', 'workspace_id'])
-/** A caller would take the answer for one that was made with them. */
+/** Fields that change the answer, so leaving them out would mislead the caller. */
 const REFUSED: Readonly<Record<string, string>> = {
   container: 'Containers are not offered.',
-  mcp_servers: 'Servers of tools are not called from here; give their tools in `tools` and call them yourself.',
-  inference_geo: 'Where a request is processed is set by the residency policy of the organization.',
+  mcp_servers: 'MCP servers are not called from here. Pass their tools in `tools`, and call them yourself.',
+  inference_geo: 'The residency policy of the organization decides where a request is processed.',
 }
-/** What a warning of inference says about a field is said about ours. */
+/** Fields in inference's warnings → the caller's fields. */
 const OWN_FIELDS: Readonly<Record<string, string>> = {
   stop: 'stop_sequences',
   max_completion_tokens: 'max_tokens',
@@ -40,14 +40,17 @@ const OWN_FIELDS: Readonly<Record<string, string>> = {
   parallel_tool_calls: 'tool_choice',
   user: 'metadata',
 }
-/** All of them travel in one header. */
+/** All warnings go into one header. */
 const MAX_WARNINGS = 24
-/** The API's least. */
+/** The API's minimum, in tokens. */
 const MIN_BUDGET = 1_024
-/** OpenAI's bound of an end user's id; a longer one is as good by its hash. */
+/** OpenAI's bound for the id of an end user. Of a longer one we send a hash. */
 const MAX_USER_LENGTH = 64
 
-/** @param isCount for `count_tokens`, which asks for no answer and so names no bound of it. @throws {KisError} */
+/**
+ * @param isCount the request is for `count_tokens`, which needs no `max_tokens`
+ * @throws {KisError} `invalid_request`: a field has a wrong value, or asks for what is not offered
+ */
 export function chatRequestOf(body: JsonObject, isCount = false): Translation {
   for (const [field, message] of Object.entries(REFUSED))
     if (!isEmpty(body[field])) refuse('unsupported_value', field, `'${field}' cannot be honoured. ${message}`)
@@ -84,7 +87,7 @@ export function chatRequestOf(body: JsonObject, isCount = false): Translation {
   }
 }
 
-/** `response_format_not_honored` → `output_config_not_honored`. */
+/** `response_format_not_honored` → `output_config_not_honored` */
 export function ownWarning(warning: string): string {
   const field = /^(\w+)_not_honored$/.exec(warning)?.[1]
   return field !== undefined && Object.hasOwn(OWN_FIELDS, field) ? `${OWN_FIELDS[field]}_not_honored` : warning
@@ -94,7 +97,7 @@ function inOwnNames(error: KisError, conversation: Conversation): KisError {
   const { param, message } = error
   if (param === null) return error
   const own = ownPath(param, conversation)
-  // Messages quote the path that they are about; in prose the same word means itself.
+  // Messages quote the path. The same word without quotes is prose.
   const text = ["'", '`'].reduce((left, quote) => left.replaceAll(`${quote}${param}${quote}`, `${quote}${own}${quote}`), message)
   return withParam(error, own, text)
 }
@@ -122,7 +125,7 @@ function unknownFields(body: JsonObject): readonly string[] {
     .slice(0, MAX_WARNINGS)
 }
 
-/** Callers choose the names of unknown fields, and this travels in a header. */
+/** Callers choose the names of unknown fields, and the names go into a header. */
 function named(field: string): string {
   return /^\w{1,64}$/.test(field) ? field : 'unknown_field'
 }
@@ -148,7 +151,9 @@ interface Thinking {
   readonly isHidden: boolean
 }
 
-/** A budget of tokens becomes the effort that is nearest to its share of the answer's bound: the chat protocol knows efforts only. */
+/**
+ * Turns a budget of tokens into the effort nearest to its share of `max_tokens`: the chat protocol knows only efforts.
+ */
 function thinkingOf(value: unknown, maxTokens: number | null | undefined): Thinking {
   if (isAbsent(value)) return { isOff: false, effort: null, isHidden: false }
   const { type, budget_tokens: budget, display } = objectAt(value, 'thinking')
@@ -156,7 +161,7 @@ function thinkingOf(value: unknown, maxTokens: number | null | undefined): Think
   if (!isAbsent(display)) checkOneOf(display, 'thinking.display', ['summarized', 'omitted'])
   const isHidden = display === 'omitted'
   if (type === 'disabled') return { isOff: true, effort: null, isHidden }
-  // The API's own default effort.
+  // The API's default effort.
   if (type !== 'enabled') return { isOff: false, effort: 'high', isHidden }
   if (isAbsent(budget))
     refuse('missing_required_parameter', 'thinking.budget_tokens', "Missing required parameter: 'thinking.budget_tokens'.")

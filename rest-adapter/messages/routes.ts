@@ -12,7 +12,7 @@ function warningsOf({ warnings }: Translation, given: readonly string[] | null |
   return warningHeader([...new Set([...warnings, ...(given ?? []).map(ownWarning)])])
 }
 
-/** Translates and runs, with the paths in errors in the caller's own names. */
+/** Runs a translated request. Paths in its errors are in the caller's own names. */
 async function inOwnNames<Result>({ inOwnNames: named }: Translation, run: () => Promise<Result>): Promise<Result> {
   try {
     return await run()
@@ -21,7 +21,10 @@ async function inOwnNames<Result>({ inOwnNames: named }: Translation, run: () =>
   }
 }
 
-/** Passes the events on as they come. @throws {KisError} the failure came before the first chunk: nothing has been sent. */
+/**
+ * Passes the events on as they come.
+ * @throws {KisError} the request failed before the first chunk, so nothing has been sent
+ */
 async function streamMessage(call: Call, translation: Translation): Promise<void> {
   const { eventStream, context, log, ids } = call
   const writer = new MessageEvents(translation.hidesThinking, () => ids('fc'))

@@ -2,10 +2,13 @@ import { checkBoolean, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } 
 import type { JsonObject } from '../http/route.ts'
 import { isClosed } from './output.ts'
 
-/** The chat protocol's bound, which inference checks, is lower. */
+/** Inference checks the chat protocol's bound, which is lower. */
 const MAX_TOOLS = 1_024
 
-/** The tools as functions of the chat protocol, in their order. @throws {KisError} */
+/**
+ * The tools as functions of the chat protocol, in the same order.
+ * @throws {KisError} `invalid_request`: a tool is wrong, or of a kind that is not offered
+ */
 export function toolsOf(value: unknown): readonly JsonObject[] {
   return isAbsent(value) ? [] : listAt(value, 'tools', 0, MAX_TOOLS).map((tool, index) => toolOf(tool, `tools[${index}]`))
 }
@@ -33,7 +36,7 @@ function toolOf(value: unknown, path: string): JsonObject {
 
 const CHOICES: Readonly<Record<string, string>> = { auto: 'auto', any: 'required', none: 'none' }
 
-/** @throws {KisError} */
+/** @throws {KisError} `invalid_request`: the choice is wrong */
 export function toolChoiceOf(value: unknown): JsonObject {
   if (isAbsent(value)) return {}
   const { type, name, disable_parallel_tool_use: isSingle } = objectAt(value, 'tool_choice')

@@ -1,7 +1,7 @@
 import { isAbsent, listAt, objectAt, refuse, textAt } from '../../subgraphs/common/check.ts'
 import type { JsonObject } from '../http/route.ts'
 
-/** A part of the chat protocol, and where it comes from. */
+/** A part of the chat protocol, and its path in the caller's request. */
 export interface Part {
   readonly part: JsonObject
   readonly path: string
@@ -10,20 +10,23 @@ export interface Part {
 /** More parts than any message has. */
 const MAX_PARTS = 2_048
 
-/** Parts that are of this API, but of no engine's here, and what to do instead. */
+/** Parts of this API that no engine takes, and what to do instead. */
 const ELSEWHERE = new Map([
   ['input_file', 'Send its text as `input_text`; or upload it by POST /v1/files, attach it to a collection and search that.'],
   ['input_audio', 'Send what POST /v1/audio/transcriptions makes of it.'],
 ])
 
-/** @param takesImages whether a message of this kind may have any. @throws {KisError} with a path such as `input[0].content[1].image_url`. */
+/**
+ * @param takesImages whether a message of this kind may contain images
+ * @throws {KisError} `invalid_request`, with a path such as `input[0].content[1].image_url`
+ */
 export function partsOf(value: unknown, path: string, takesImages: boolean): readonly Part[] {
   if (typeof value === 'string') return [{ part: { type: 'text', text: value }, path }]
   if (!isAbsent(value) && !Array.isArray(value)) refuse('invalid_type', path, `'${path}' must be a string or an array of content parts.`)
   return listAt(value, path, 1, MAX_PARTS).map((each, index) => partOf(each, `${path}[${index}]`, takesImages))
 }
 
-/** One text as a string, which every engine takes; anything else as a list. */
+/** A single text becomes a string, which every engine accepts; anything else stays a list. */
 export function contentOf(parts: readonly Part[]): string | readonly JsonObject[] {
   const [first, ...others] = parts
   return first && others.length === 0 && first.part.type === 'text' ? (first.part.text as string) : parts.map(({ part }) => part)
@@ -39,20 +42,21 @@ function partOf(value: unknown, path: string, takesImages: boolean): Part {
     case 'refusal':
       return { part: { type: 'refusal', refusal: textAt(given.refusal, `${path}.refusal`) }, path }
     case 'input_image':
-      if (!takesImages) refuse('unsupported_value', `${path}.type`, 'Images are taken in messages of the user and in outputs of functions.')
+      if (!takesImages)
+        refuse('unsupported_value', `${path}.type`, 'Images are only accepted in messages of the user and in outputs of functions.')
       return { part: imageOf(given, path), path }
     default:
       return refuse(
         'unsupported_value',
         `${path}.type`,
-        `Content of the type '${type}' is not taken. ${ELSEWHERE.get(type) ?? "Types: 'input_text', 'input_image', 'output_text', 'refusal'."}`,
+        `Content of the type '${type}' is not accepted. ${ELSEWHERE.get(type) ?? "Types: 'input_text', 'input_image', 'output_text', 'refusal'."}`,
       )
   }
 }
 
 function imageOf({ image_url: url, file_id: fileId, detail }: JsonObject, path: string): JsonObject {
   if (!isAbsent(fileId) && isAbsent(url)) {
-    refuse('unsupported_value', `${path}.file_id`, 'Images are not taken by file: send `image_url`, a public address or a data: URI.')
+    refuse('unsupported_value', `${path}.file_id`, 'Images are not accepted by file id. Send `image_url`, a public address or a data: URI.')
   }
   return { type: 'image_url', image_url: { url: textAt(url, `${path}.image_url`), ...(!isAbsent(detail) && { detail }) } }
 }

@@ -4,17 +4,20 @@ import { contentOf, type Part, partsOf } from './content.ts'
 import type { MessageOrigin } from './params.ts'
 import { type ReasoningState, reasoningOf } from './reasoning.ts'
 
-/** The conversation as messages of the chat protocol, each with the place where it comes from. */
+/** The conversation as messages of the chat protocol, each with its origin. */
 export interface Conversation {
   readonly messages: readonly JsonObject[]
   readonly origins: readonly MessageOrigin[]
 }
 
-/** Twice the messages of a chat request: what a model says in one turn (reasoning, text, calls) is several items and one message. */
+/**
+ * Twice the messages of a chat request: one turn of the model (reasoning, text, calls) is several items but one
+ * message.
+ */
 const MAX_ITEMS = 4_096
 const ROLES = ['user', 'assistant', 'system', 'developer']
 
-/** @throws {KisError} with a path in the request, such as `input[2].call_id`. */
+/** @throws {KisError} `invalid_request`, with a path in the request such as `input[2].call_id` */
 export function conversationOf(instructions: unknown, input: unknown): Conversation {
   const messages = new MessageList()
   if (!isAbsent(instructions)) messages.addText('system', textAt(instructions, 'instructions'), 'instructions')
@@ -25,7 +28,7 @@ export function conversationOf(instructions: unknown, input: unknown): Conversat
 
 function addItem(messages: MessageList, value: unknown, path: string): void {
   const item = objectAt(value, path)
-  // Messages may come without their type, all other items say it.
+  // Only messages may leave out their type.
   const type = isAbsent(item.type) && !isAbsent(item.role) ? 'message' : textAt(item.type, `${path}.type`)
   switch (type) {
     case 'message':
@@ -44,14 +47,14 @@ function addItem(messages: MessageList, value: unknown, path: string): void {
       refuse(
         'unsupported_value',
         `${path}.type`,
-        'No item is stored here: send the item itself, not its id. With `store: false` clients send items themselves.',
+        'Items are not stored. Send the item itself, not its id, as clients do with `store: false`.',
       )
       break
     default:
       refuse(
         'unsupported_value',
         `${path}.type`,
-        `Items of the type '${type}' are not taken: they belong to tools that run elsewhere. Types: 'message', 'function_call', 'function_call_output', 'reasoning'.`,
+        `Items of the type '${type}' are not accepted: they belong to tools that run elsewhere. Types: 'message', 'function_call', 'function_call_output', 'reasoning'.`,
       )
   }
 }
@@ -78,7 +81,7 @@ class MessageList {
     this.#push({ role, content: contentOf(parts), ...rest }, path, parts, [])
   }
 
-  /** What the model said last, until someone else speaks: the chat protocol has all of it in one message. */
+  /** The model's current turn, until someone else speaks. The chat protocol puts all of it into one message. */
   turn(path: string): AssistantTurn {
     this.#turn ??= new AssistantTurn(path)
     return this.#turn
@@ -92,7 +95,7 @@ class MessageList {
   #endTurn(): void {
     const turn = this.#turn
     this.#turn = undefined
-    // Reasoning that came to nothing (a response that ended for its bound) is no message.
+    // Reasoning without an answer (a response that met its bound) makes no message.
     if (turn && !turn.isEmpty) this.#push(turn.message(), turn.path, turn.parts, turn.callPaths)
   }
 
@@ -104,7 +107,7 @@ class MessageList {
 }
 
 class AssistantTurn {
-  /** Of its first item. */
+  /** The path of its first item. */
   readonly path: string
   readonly parts: Part[] = []
   readonly callPaths: string[] = []

@@ -1,17 +1,17 @@
 import type { JsonObject } from '../http/route.ts'
 import { encryptedContentOf, type ReasoningState } from './reasoning.ts'
 
-/** Where an item stands in the output, and where its events go. */
+/** An item's position in the output, and where its events go. */
 export interface Place {
   readonly id: string
-  /** From 0. */
+  /** Counts from 0. */
   readonly index: number
   readonly emit: (type: string, fields: JsonObject) => void
 }
 
 export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
 
-/** One item of a response's output, which grows and is closed once. */
+/** One item of a response's output. It grows, and is closed once. */
 export abstract class OutputItem {
   readonly #place: Place
   #status: ItemStatus = 'in_progress'
@@ -28,7 +28,7 @@ export abstract class OutputItem {
     return this.#status === 'in_progress'
   }
 
-  /** As the output has it. */
+  /** The item as the output contains it. */
   get object(): JsonObject {
     return { id: this.id, ...this.fields(), status: this.#status }
   }
@@ -45,7 +45,7 @@ export abstract class OutputItem {
     this.#place.emit('response.output_item.done', { output_index: this.#place.index, item: this.object })
   }
 
-  /** An event about what is in the item. */
+  /** Emits an event about the content of the item. */
   protected emit(type: string, fields: JsonObject): void {
     this.#place.emit(type, { item_id: this.id, output_index: this.#place.index, ...fields })
   }
@@ -65,7 +65,7 @@ interface RefusalPart {
   refusal: string
 }
 
-/** What the model says: text, or why it will not. */
+/** Text of the model, or its refusal. */
 export class MessageItem extends OutputItem {
   readonly #parts: (TextPart | RefusalPart)[] = []
 
@@ -80,7 +80,7 @@ export class MessageItem extends OutputItem {
     if (delta !== '') this.emit('response.output_text.delta', { content_index: this.#parts.length - 1, delta, logprobs })
   }
 
-  /** What the text that is there cites. */
+  /** Adds citations of the text so far. */
   addAnnotations(annotations: readonly JsonObject[]): void {
     const part = this.#parts.at(-1)
     if (part?.type !== 'output_text') return
@@ -122,7 +122,7 @@ export class MessageItem extends OutputItem {
   }
 }
 
-/** A function that the model wants called. */
+/** A call of a function that the model asks for. */
 export class FunctionCallItem extends OutputItem {
   readonly callId: string
   #name: string
@@ -134,7 +134,7 @@ export class FunctionCallItem extends OutputItem {
     this.#name = name
   }
 
-  /** Of engines that tell it late. */
+  /** For engines that send the name late. */
   addName(name: string): void {
     if (this.#name === '') this.#name = name
   }
@@ -153,7 +153,7 @@ export class FunctionCallItem extends OutputItem {
   }
 }
 
-/** How the two forms of a reasoning's text are called. */
+/** Names of the two forms of reasoning text. */
 const FORMS = {
   text: { part: 'reasoning_text', added: 'content_part.added', delta: 'reasoning_text.delta', index: 'content_index' },
   summary: {
@@ -164,7 +164,7 @@ const FORMS = {
   },
 } as const
 
-/** What the model thinks, as far as its engine tells, and what the engine wants back of it. */
+/** The model's reasoning, as far as the engine shows it, and what the engine wants back of it. */
 export class ReasoningItem extends OutputItem {
   readonly #form: (typeof FORMS)[keyof typeof FORMS]
   readonly #details: unknown[] = []

@@ -1,7 +1,7 @@
 import type { ChargedUsage } from '../chat/chat-operations.ts'
 import type { JsonObject } from '../http/route.ts'
 
-/** Everything of a response that does not come from the model: what it is, and the settings that it was made by. */
+/** The fields of a response that do not come from the model: what it is, and its settings. */
 export function settingsOf(body: JsonObject): JsonObject {
   const text = (body.text ?? {}) as JsonObject
   const reasoning = (body.reasoning ?? {}) as JsonObject
@@ -17,7 +17,7 @@ export function settingsOf(body: JsonObject): JsonObject {
     prompt_cache_key: body.prompt_cache_key ?? null,
     reasoning: { effort: reasoning.effort ?? null, summary: reasoning.summary ?? reasoning.generate_summary ?? null },
     safety_identifier: body.safety_identifier ?? null,
-    // `auto` leaves it to the vendor, whose word for it is the chunk's.
+    // With `auto` the vendor decides, and names its choice in a chunk.
     service_tier: body.service_tier === 'auto' ? 'default' : (body.service_tier ?? 'default'),
     store: false,
     temperature: body.temperature ?? null,
@@ -35,7 +35,10 @@ export function settingsOf(body: JsonObject): JsonObject {
   }
 }
 
-/** @param reported `usage` of the chat protocol, where the engine gave one. @param charged what the call cost, once it is known. */
+/**
+ * @param reported `usage` of the chat protocol, if the engine sent one
+ * @param charged the charged usage, once it is known
+ */
 export function usageOf(reported: JsonObject | null, charged: ChargedUsage | null) {
   const { prompt_tokens_details: input, completion_tokens_details: output } = (reported ?? {}) as Record<
     string,

@@ -5,15 +5,15 @@ import { withParam } from '../http/route.ts'
 export interface MessageOrigin {
   /** `input[3]`, or `instructions`. */
   readonly path: string
-  /** Its content where that is one text. */
+  /** The path of its content, if that is one text. */
   readonly content: string
-  /** Its parts, where the content is a list. */
+  /** The paths of its parts, if the content is a list. */
   readonly parts: readonly string[]
-  /** Its calls of tools. */
+  /** The paths of its calls of tools. */
   readonly calls: readonly string[]
 }
 
-/** Chat field → field of a response's request; of several the first that a path begins with. */
+/** Field of the chat request → field of the caller's request. The first that a path begins with counts. */
 const FIELDS: readonly (readonly [string, string])[] = [
   ['messages', 'input'],
   ['max_completion_tokens', 'max_output_tokens'],
@@ -34,12 +34,15 @@ const CALL_FIELDS: readonly (readonly [string, string])[] = [
   ['.function', ''],
 ]
 
-/** `messages[2].tool_calls[0].function.name` → `input[3].name`: a path in the chat request as the caller's own request has it. */
+/**
+ * `messages[2].tool_calls[0].function.name` → `input[3].name`: translates a path of the chat request to the caller's
+ * request.
+ */
 export function responsesParam(param: string, origins: readonly MessageOrigin[]): string {
   const [, index, rest = ''] = /^messages\[(\d+)\](.*)$/s.exec(param) ?? []
   const origin = index === undefined ? undefined : origins[Number(index)]
   if (origin) return inMessage(origin, rest)
-  // Tools are flat here: what the chat protocol has inside `function` stands beside the type.
+  // Tools are flat here: the fields that the chat protocol puts inside `function` are beside the type.
   return renamed(param, FIELDS).replace(/^((?:tools|tool_choice\.tools)\[\d+\])\.function(?=\.|$)/, '$1')
 }
 
@@ -58,7 +61,7 @@ function renamed(path: string, names: readonly (readonly [string, string])[]): s
   return path
 }
 
-/** An error of the chat request in the names of the request that was translated to it; its text quotes them. */
+/** Translates an error about the chat request to the names of the caller's request, in its text too. */
 export function inResponsesNames(error: KisError, origins: readonly MessageOrigin[]): KisError {
   const { param, message } = error
   if (param === null) return error
@@ -66,7 +69,7 @@ export function inResponsesNames(error: KisError, origins: readonly MessageOrigi
   return withParam(error, responsesParam(param, origins), named)
 }
 
-/** `reasoning_effort_not_honored` → `reasoning.effort_not_honored`. */
+/** `reasoning_effort_not_honored` → `reasoning.effort_not_honored` */
 export function inResponsesWarning(warning: string): string {
   const field = /^(\w+)_not_honored$/.exec(warning)?.[1]
   return field === undefined ? warning : `${renamed(field, FIELDS)}_not_honored`

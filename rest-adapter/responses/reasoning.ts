@@ -1,32 +1,36 @@
 import { isAbsent, listAt, objectAt, textAt } from '../../subgraphs/common/check.ts'
+import { parseBoundedJson } from '../../subgraphs/common/server/bounded-json.ts'
 import type { JsonObject } from '../http/route.ts'
 
-/** What an engine wants back beside the text of its reasoning. */
+/** What an engine wants back besides the text of its reasoning. */
 export interface ReasoningState {
-  /** Signed pieces, as `reasoning_details` of the chat protocol has them. */
+  /** Signed pieces, as in `reasoning_details` of the chat protocol. */
   readonly details: readonly unknown[]
-  /** `extra_content` of calls of tools, by the call's id. */
+  /** `extra_content` of calls of tools, by the id of the call. */
   readonly calls: Readonly<Record<string, unknown>>
 }
 
-/** Tells what was made here from what another service has encrypted. */
+/** Marks what was made here, as opposed to what another service has encrypted. */
 const PREFIX = 'kis1.'
 const MAX_PARTS = 2_048
 
 /**
- * What goes into `encrypted_content`, or null when an engine wants nothing back. It holds no secret: vendors sign or encrypt what it holds, and the
- * chat protocol shows it as it is.
+ * Gives the `encrypted_content`, or null when the engine wants nothing back. It holds no secret: the vendor has signed
+ * or encrypted its parts, and the chat protocol shows them as they are.
  */
 export function encryptedContentOf({ details, calls }: ReasoningState): string | null {
   if (details.length === 0 && Object.keys(calls).length === 0) return null
   return PREFIX + Buffer.from(JSON.stringify({ details, calls })).toString('base64url')
 }
 
-/** The text and the state of a reasoning item. State that was not made here helps no engine here, and is left out. @throws {KisError} */
+/**
+ * Gives the text and the state of a reasoning item. State of another service is left out: it helps no engine here.
+ * @throws {KisError} `invalid_request`: the item is malformed
+ */
 export function reasoningOf(item: JsonObject, path: string): ReasoningState & { readonly text: string } {
   const { encrypted_content: encrypted } = item
   if (!isAbsent(encrypted)) textAt(encrypted, `${path}.encrypted_content`)
-  // One of the two has it, as the caller had asked for it.
+  // One of the two holds the text, depending on what the caller asked for.
   const text = textOf(item.content, `${path}.content`) || textOf(item.summary, `${path}.summary`)
   return { text, ...stateOf(encrypted as string | null | undefined) }
 }
@@ -42,7 +46,8 @@ function textOf(parts: unknown, path: string): string {
 function stateOf(encrypted: string | null | undefined): ReasoningState {
   if (!encrypted?.startsWith(PREFIX)) return { details: [], calls: {} }
   try {
-    const { details, calls } = JSON.parse(Buffer.from(encrypted.slice(PREFIX.length), 'base64url').toString()) as Partial<ReasoningState>
+    const text = Buffer.from(encrypted.slice(PREFIX.length), 'base64url').toString()
+    const { details, calls } = parseBoundedJson(text) as Partial<ReasoningState>
     return { details: Array.isArray(details) ? details : [], calls: typeof calls === 'object' && calls !== null ? calls : {} }
   } catch {
     return { details: [], calls: {} }

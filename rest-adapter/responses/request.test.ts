@@ -327,7 +327,7 @@ describe('the other fields', () => {
     { fields: { conversation: {} }, param: 'conversation', says: 'as `input`' },
     { fields: { prompt: { id: 'p' } }, param: 'prompt', says: '`instructions`' },
     { fields: { background: true }, param: 'background', says: '`stream`' },
-    { fields: { context_management: [] }, param: 'context_management', says: 'leave out' },
+    { fields: { context_management: [] }, param: 'context_management', says: 'not truncated' },
     { fields: { moderation: { model: 'm' } }, param: 'moderation', says: 'Nothing is moderated' },
     { fields: { reasoning: { mode: 'pro' } }, param: 'reasoning.mode', says: 'standard' },
     ...['web_search', 'file_search', 'computer_use_preview', 'code_interpreter', 'mcp', 'image_generation', 'custom', 'constructor'].map(

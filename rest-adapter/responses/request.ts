@@ -4,12 +4,12 @@ import { conversationOf } from './input.ts'
 import type { MessageOrigin } from './params.ts'
 import { chatToolChoiceOf, chatToolsOf } from './tools.ts'
 
-/** A request for a response as a request of the chat protocol. */
+/** A request for a response, translated to the chat protocol. */
 export interface TranslatedRequest {
   readonly request: JsonObject
   /** For the paths in errors. */
   readonly origins: readonly MessageOrigin[]
-  /** What has no effect here, as `truncation_not_honored`. */
+  /** Fields without effect here, as `truncation_not_honored`. */
   readonly warnings: readonly string[]
 }
 
@@ -18,25 +18,28 @@ const NOT_OFFERED: Readonly<Record<string, string>> = {
   previous_response_id: 'Responses are not stored: send the whole conversation as `input`, with the `output` of the responses before.',
   conversation: 'Conversations are not stored: send the whole conversation as `input`.',
   prompt: 'Prompts are not stored: send `instructions` and `input`.',
-  background: 'Responses are made while the client waits: leave it out, and use `stream` for long ones.',
-  context_management: 'Conversations are not shortened here: leave out of `input` what is no longer needed.',
-  moderation: 'Nothing is moderated here: judge input and output by a call of your own.',
+  background: 'Responses are not made in the background. Leave it out, and use `stream` for long ones.',
+  context_management: 'Conversations are not truncated. Leave what is no longer needed out of `input`.',
+  moderation: 'Nothing is moderated here. Check input and output with a call of your own.',
 }
 
-/** Fields that the chat protocol has by the same name. `metadata` is not among them: it is for stored answers there, and comes back from here. */
+/**
+ * Fields with the same name in the chat protocol. Not `metadata`: there it is for stored answers, here the response
+ * returns it.
+ */
 const SAME = ['model', 'temperature', 'top_p', 'user', 'safety_identifier', 'prompt_cache_key', 'prompt_cache_retention', 'service_tier']
-/** Fields that are translated, come back as they are, or ask for what happens anyway. */
+/** Fields that are translated, returned as they are, or ask for what happens anyway. */
 const OTHERS = [
   ...['input', 'instructions', 'tools', 'tool_choice', 'parallel_tool_calls', 'max_output_tokens', 'text', 'reasoning', 'include'],
   ...['top_logprobs', 'metadata', 'stream', 'stream_options', 'store', 'max_tool_calls', 'truncation'],
 ]
 const KNOWN = new Set([...SAME, ...OTHERS, ...Object.keys(NOT_OFFERED)])
 
-/** Callers choose the names of unknown fields, and all of it travels in a header. */
+/** Callers choose the names of unknown fields, and all go into one header. */
 const MAX_WARNINGS = 16
 const FIELD_NAME = /^[a-z_]{1,64}$/
 
-/** @throws {KisError} in the names of the request. */
+/** @throws {KisError} an error in the names of the caller's request */
 export function translateRequest(body: JsonObject): TranslatedRequest {
   for (const [field, instead] of Object.entries(NOT_OFFERED)) {
     if (!isAbsent(body[field]) && body[field] !== false) refuse('unsupported_value', field, `'${field}' is not offered. ${instead}`)
@@ -54,7 +57,7 @@ export function translateRequest(body: JsonObject): TranslatedRequest {
   return { request, origins, warnings: warningsOf(body) }
 }
 
-/** Whether the text shall come as a summary of the reasoning, which is what clients of this API show. */
+/** Whether to send the text as a summary of the reasoning, the form that clients of this API show. */
 export function asksForSummary({ reasoning }: JsonObject): boolean {
   const { summary, generate_summary: older } = (reasoning ?? {}) as JsonObject
   return !isAbsent(summary ?? older)
@@ -67,7 +70,7 @@ function asksForLogprobs({ include, top_logprobs: top }: JsonObject): boolean {
 function toolFieldsOf({ tools: given, tool_choice: choice, parallel_tool_calls: parallel }: JsonObject): JsonObject {
   const tools = chatToolsOf(given)
   const toolChoice = chatToolChoiceOf(choice)
-  // Many clients always send these two, which vendors refuse without tools.
+  // Many clients always send these two. Vendors refuse them without tools.
   if (tools.length === 0) return isAbsent(toolChoice) || toolChoice === 'auto' || toolChoice === 'none' ? {} : { tool_choice: toolChoice }
   return {
     tools,
@@ -81,7 +84,7 @@ function textFieldsOf(text: JsonObject | null | undefined): JsonObject {
   const { type, name, description, schema, strict } = (format ?? {}) as JsonObject
   const jsonSchema = { name, schema, ...(!isAbsent(description) && { description }), ...(!isAbsent(strict) && { strict }) }
   return {
-    // Plain text is what comes anyway.
+    // Plain text is the default.
     ...(!isAbsent(format) && type !== 'text' && { response_format: { type, ...(type === 'json_schema' && { json_schema: jsonSchema }) } }),
     ...(!isAbsent(verbosity) && { verbosity }),
   }

@@ -13,7 +13,10 @@ function writerOf(call: Call, first: JsonObject): ResponseWriter {
   return new ResponseWriter(idsOf(call, first), call.body, first, call.clock.now().getTime())
 }
 
-/** Ids of what is answered. A repeat with the same idempotency key is given the first answer again, which then has the same ids. */
+/**
+ * The ids of the response and its items. A repeat with the same idempotency key gets the first answer, with the same
+ * ids.
+ */
 function idsOf({ ids, idempotencyKey }: Call, { id, created }: JsonObject): IdSource {
   if (idempotencyKey === undefined) return ids
   let made = 0
@@ -43,7 +46,10 @@ async function createResponse(call: Call, translated: TranslatedRequest): Promis
   return { ...ok(writer.end(usage, call.clock.now().getTime())), headers: warningsOf(translated, warnings) }
 }
 
-/** Sends the events as they come about. @throws {KisError} the failure came before the first one: nothing has been sent. */
+/**
+ * Sends the events as they come.
+ * @throws {KisError} the request failed before the first event, so nothing has been sent
+ */
 async function streamResponse(call: Call, translated: TranslatedRequest): Promise<void> {
   const { eventStream, context, log, clock } = call
   let writer: ResponseWriter | undefined

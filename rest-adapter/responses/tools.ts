@@ -1,17 +1,20 @@
 import { isAbsent, listAt, objectAt, refuse, textAt } from '../../subgraphs/common/check.ts'
 import type { JsonObject } from '../http/route.ts'
 
-/** OpenAI's own bound of one request. */
+/** OpenAI's bound for one request. */
 const MAX_TOOLS = 128
 
 const AS_FUNCTION = 'Describe it as a function, and run it on your side.'
 /** Tools that OpenAI runs itself, and what to do instead. */
 const HOSTED = new Map([
   ['file_search', 'Search with POST /v1/collections/{id}/search, by yourself or by a function, and send what it finds as input.'],
-  ['image_generation', 'No model here makes images.'],
+  ['image_generation', 'No model here generates images.'],
 ])
 
-/** The tools of the chat protocol; none when there are none. @throws {KisError} a tool that is no function. */
+/**
+ * The tools as functions of the chat protocol.
+ * @throws {KisError} `invalid_request`: a tool is not a function
+ */
 export function chatToolsOf(tools: unknown): readonly JsonObject[] {
   if (isAbsent(tools)) return []
   return listAt(tools, 'tools', 0, MAX_TOOLS).map((value, index) => {
@@ -30,7 +33,10 @@ export function chatToolsOf(tools: unknown): readonly JsonObject[] {
   })
 }
 
-/** The choice of the chat protocol. @throws {KisError} a choice of anything but functions. */
+/**
+ * The choice in the chat protocol.
+ * @throws {KisError} `invalid_request`: the choice is for something other than functions
+ */
 export function chatToolChoiceOf(choice: unknown): unknown {
   if (isAbsent(choice) || typeof choice === 'string') return choice
   const { type, name, mode, tools } = objectAt(choice, 'tool_choice')

@@ -27,33 +27,36 @@ interface Choice {
   readonly finish_reason?: unknown
 }
 
-/** Why a response is not whole, by the chat protocol's word for its end. */
+/** The chat protocol's word for the end → why the response is incomplete. */
 const INCOMPLETE = new Map<unknown, string>([
   ['length', 'max_output_tokens'],
   ['content_filter', 'content_filter'],
 ])
 
-/** Makes a response of the chat protocol's chunks, and the events that tell of it. */
+/** Turns chunks of the chat protocol into a response and its events. */
 export class ResponseWriter {
   readonly #ids: IdSource
   readonly #settings: JsonObject
   readonly #head: { readonly id: string; readonly object: 'response'; readonly created_at: number }
   readonly #reasoningForm: 'text' | 'summary'
   readonly #items: OutputItem[] = []
-  /** By the chat protocol's index, each with the id that the engine gave it. */
+  /** By the index in the chat protocol, each with the engine's id. */
   readonly #calls = new Map<unknown, { readonly engineId: unknown; readonly item: FunctionCallItem }>()
   #model: unknown
   #serviceTier: unknown
-  /** Signed pieces of reasoning that are written, by their index: chunks may repeat all that came before. */
+  /** Indexes of the signed reasoning pieces already written. A chunk may repeat all earlier ones. */
   readonly #signed = new Set<unknown>()
-  /** The one that grew last: it is the one that an end too early cuts. */
+  /** The item that grew last. An early end cuts it off. */
   #last: OutputItem | undefined
   #finishReason: string | null = null
   #reported: JsonObject | null = null
   #events: ResponseEvent[] = []
   #sequenceNumber = 0
 
-  /** @param body the caller's request. @param first the first chunk, which knows when the answer began, and of which model. */
+  /**
+   * @param body the caller's request
+   * @param first the first chunk, which says when the answer began and which model gives it
+   */
   constructor(ids: IdSource, body: JsonObject, { created, model }: JsonObject, nowMs: number) {
     this.#ids = ids
     this.#settings = settingsOf(body)
@@ -70,7 +73,7 @@ export class ResponseWriter {
   write({ model, service_tier: tier, usage, choices }: JsonObject): void {
     if (typeof model === 'string') this.#model = model
     if (typeof tier === 'string') this.#serviceTier = tier
-    // Vendors that report on every chunk report the sum so far.
+    // Vendors that report usage in every chunk report the sum so far.
     if (typeof usage === 'object' && usage !== null) this.#reported = usage as JsonObject
     for (const choice of (Array.isArray(choices) ? choices : []) as readonly (Choice | null)[]) {
       if (!choice || (choice.index ?? 0) !== 0) continue
@@ -79,7 +82,7 @@ export class ResponseWriter {
     }
   }
 
-  /** The answer is over. Gives the response. */
+  /** Ends the response, and gives it. */
   end(charged: ChargedUsage | null, nowMs: number): JsonObject {
     const reason = INCOMPLETE.get(this.#finishReason)
     if (!reason && this.#items.length === 0) this.#message().addText('', [])
@@ -92,14 +95,14 @@ export class ResponseWriter {
     return response
   }
 
-  /** The answer broke off. Its usage is what the engine had reported: without a report a failed call costs nothing. */
+  /** Ends a response that failed. Its usage is the engine's report: without one a failed call costs nothing. */
   fail({ code, message, param }: KisError): void {
     this.#closeAll(false)
     const error = { code, message, param, type: ERRORS[code].type }
     this.#emit('response.failed', { response: this.#response({ status: 'failed', error, usage: usageOf(this.#reported, null) }) })
   }
 
-  /** The events since the last call. */
+  /** Gives the events since the last call. */
   take(): readonly ResponseEvent[] {
     const events = this.#events
     this.#events = []
@@ -108,7 +111,7 @@ export class ResponseWriter {
 
   #grow(delta: JsonObject, logprobs: readonly JsonObject[]): void {
     const { content, annotations, refusal, reasoning_content, reasoning, reasoning_details: details, tool_calls: calls } = delta
-    // vLLM and DeepSeek have the one name, OpenRouter and newer vLLM the other.
+    // vLLM and DeepSeek use the first name, OpenRouter and newer vLLM the second.
     const thought = reasoning_content ?? reasoning
     if (typeof thought === 'string' && thought !== '') this.#reasoning().addText(thought)
     if (Array.isArray(details)) this.#sign(details)
@@ -124,7 +127,10 @@ export class ResponseWriter {
     for (const [position, detail] of details.entries()) this.#signed.add(detail?.index ?? position)
   }
 
-  /** A call's pieces come under its index, between those of others. Some servers give each whole call the index 0, but an id of its own. */
+  /**
+   * The pieces of a call have its index, and may come between those of others. Some servers send each call in one
+   * piece, all with index 0 but with ids of their own.
+   */
   #call({ index = 0, id, function: called, extra_content: extra }: ToolCallDelta): void {
     const name = typeof called?.name === 'string' ? called.name : ''
     const known = this.#calls.get(index)
@@ -144,7 +150,7 @@ export class ResponseWriter {
     return item
   }
 
-  /** Whether a call can be answered by this id; not every engine gives one to each. */
+  /** Whether a call can be answered by this id. Not every engine gives each call one. */
   #isFree(id: unknown): id is string {
     return typeof id === 'string' && id !== '' && !this.#items.some((item) => item instanceof FunctionCallItem && item.callId === id)
   }
@@ -157,7 +163,7 @@ export class ResponseWriter {
     return this.#speech(ReasoningItem) ?? this.#add('rs', (place) => new ReasoningItem(place, this.#reasoningForm))
   }
 
-  /** The open item, if it is of this kind; any other that is no call has come to its end. */
+  /** Gives the open item if it is of this kind. Any other open item that is not a call is closed. */
   #speech<Item extends OutputItem>(kind: new (...args: never[]) => Item): Item | undefined {
     const open = this.#items.find((item): item is Item => item.isOpen && item instanceof kind)
     if (!open) this.#closeSpeech()
@@ -205,7 +211,7 @@ function seconds(ms: number): number {
   return Math.floor(ms / 1_000)
 }
 
-/** A whole completion as the one chunk that would have brought it. */
+/** A whole completion as the single chunk of an equivalent stream. */
 export function chunkOf(completion: JsonObject): JsonObject {
   const choices = (Array.isArray(completion.choices) ? completion.choices : []) as readonly JsonObject[]
   return {

@@ -4,7 +4,10 @@ import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 const USAGE = 'usage { promptTokens cachedPromptTokens cacheWritePromptTokens completionTokens totalTokens }'
 const STEP = `kind number model { id } collection { id } query hitCount ${USAGE} cost`
 
-/** What operations select of a run, and of an event. No field leads to another subgraph, so that streams pass the gateway as they stand. */
+/**
+ * The fields selected of a run and of an event. None leads to another subgraph, so that the gateway passes streams on
+ * unchanged.
+ */
 export const RUN = `id agentId agentVersion status messages outputText output citations { mark chunkId text fileName collection { id } document { id }
   file { id } pageStart pageEnd charStart charEnd } steps { ${STEP} } ${USAGE} cost error { code message } threadId startedAt endedAt`
 export const EVENT = `type runId cursor at number textDelta toolCall { id name arguments }
@@ -38,7 +41,7 @@ export function toRun(data: RunData) {
   }
 }
 
-/** An event with the parts that its type has. */
+/** An event, with the fields of its type. */
 export function toEvent({ type, runId, cursor, at, number, textDelta, toolCall, search, usage, run }: RunEventData) {
   return {
     type: type.toLowerCase(),

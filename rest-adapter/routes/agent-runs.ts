@@ -19,7 +19,7 @@ const CANCEL = gatewayOperation(`mutation CancelAgentRun($id: ID!) { cancelAgent
 const DELETE = gatewayOperation('mutation DeleteAgentRun($id: ID!) { deleteAgentRun(id: $id) { id } }')
 const DELETE_THREAD = gatewayOperation('mutation DeleteThread($id: ID!) { deleteThread(id: $id) { id } }')
 
-/** The agent and the run stand in the path. */
+/** The agent and the run are in the path. */
 const NAMES = { agentId: 'id', runId: 'id', input: 'input', maxCost: 'max_cost_usd' }
 
 function inputOf({ params, body, idempotencyKey }: Call): JsonObject {

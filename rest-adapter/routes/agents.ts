@@ -45,7 +45,7 @@ function toAgent(data: AgentData) {
   }
 }
 
-/** What was left out stays out. */
+/** Fields that were left out stay out. */
 function inputOf(body: JsonObject): JsonObject {
   const { code, name, model, instructions, temperature } = body
   return {

@@ -36,7 +36,7 @@ function toCollection(data: CollectionData) {
   }
 }
 
-/** The fields that creation and change have in common; what was left out stays out. */
+/** The fields that can be both created and changed. Fields that were left out stay out. */
 function inputOf({ collection_code, collection_name, description }: JsonObject): JsonObject {
   return { code: collection_code, name: collection_name, description }
 }

@@ -39,7 +39,7 @@ function toDocument(data: DocumentData) {
   }
 }
 
-/** The document of the path; one of another collection is as absent there as any other. */
+/** Finds the document of the path. One of another collection is not found. */
 async function documentOf({ ask, params }: Call): Promise<DocumentData> {
   const { document } = await ask(GET, { id: params.document_id })
   if (document?.collection.id !== params.id) throw new NotFound('document', params.document_id!)

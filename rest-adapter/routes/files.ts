@@ -23,7 +23,7 @@ const DELETE = gatewayOperation('mutation DeleteFile($id: ID!) { deleteFile(id: 
 const CONTENT = gatewayOperation(`query FileContent($id: ID!, $offset: Float!, $length: Int!) {
   fileContent(id: $id, offset: $offset, length: $length) { content length file { name mediaType sizeBytes } } }`)
 
-/** Bytes of one piece of a download, the most that `fileContent` gives. */
+/** Bytes of one piece of a download: the most that `fileContent` gives. */
 const PIECE_BYTES = 1024 * 1024
 
 function toFile(data: FileData) {
@@ -50,15 +50,15 @@ async function* bytesOf(call: Call, first: PieceData): AsyncGenerator<Buffer> {
     offset += piece.length
     yield Buffer.from(piece.content, 'base64')
     if (offset >= first.file.sizeBytes) return
-    // Without this a store that lost bytes would be asked for ever.
+    // Without this, a store that has lost bytes would be asked forever.
     if (piece.length === 0) throw new KisError('internal', 'The file is shorter than its record says.')
   }
 }
 
-/** RFC 6266 with the name as UTF-8 (RFC 5987) beside a form in ASCII for old clients. */
+/** Writes the header as in RFC 6266: the name in UTF-8 (RFC 5987), and in ASCII for old clients. */
 function attachment(name: string): string {
   const ascii = name.replace(/[^\x20-\x7e]|["\\%]/g, '_')
-  // A lone surrogate, which JSON can carry, has no UTF-8.
+  // JSON can carry a lone surrogate, which UTF-8 cannot.
   const utf8 = encodeURIComponent(name.toWellFormed()).replace(
     /['()*]/g,
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
@@ -116,10 +116,10 @@ export const fileRoutes: readonly Route[] = [
         'content-type': mediaType,
         'content-length': String(sizeBytes),
         'content-disposition': attachment(name),
-        // A stored page must not run as one of ours.
+        // A stored page must not run as one of our own.
         'x-content-type-options': 'nosniff',
       }
-      // A HEAD request is served by this route too, and must not read the whole file.
+      // HEAD requests also come here. They must not read the whole file.
       const bytes = call.method === 'HEAD' ? [] : bytesOf(call, first)
       return { status: 200, headers, body: Readable.from(bytes, { objectMode: false }) }
     },

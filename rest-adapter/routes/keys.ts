@@ -49,7 +49,7 @@ const NAMES = { 'spendLimit.amount': 'spend_limit.amount_usd' }
 
 const withSecret = ({ apiKey, key }: SecretData) => ({ ...toKey(apiKey), key })
 
-/** What was left out stays out; null is a value. */
+/** Fields that were left out stay out; null is a value. */
 function inputOf({
   name,
   scopes,

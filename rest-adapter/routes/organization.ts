@@ -2,7 +2,7 @@ import { gatewayOperation } from '../../schema/operations.ts'
 import { ok, type Route } from '../http/route.ts'
 import { enumOf, unixSeconds } from '../http/values.ts'
 
-/** What billing knows of any organization. */
+/** The fields that billing has for any organization. */
 export const ORGANIZATION = 'id name residencyPolicy lowBalanceThreshold plan { code } createdAt'
 const WITH_QUOTA = `${ORGANIZATION} quota { storageBytes { used limit } vectors { used limit } }`
 
@@ -18,7 +18,7 @@ export interface OrganizationData {
   readonly lowBalanceThreshold: string | null
   readonly plan: { readonly code: string }
   readonly createdAt: string
-  /** Asked of the caller's own organization only. */
+  /** Only asked for the caller's own organization. */
   readonly quota?: { readonly storageBytes: QuotaData; readonly vectors: QuotaData } | null
 }
 

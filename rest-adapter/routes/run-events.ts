@@ -5,7 +5,10 @@ import { errorBody, kisErrorOf } from '../http/errors.ts'
 import type { ParamNames } from '../http/param-names.ts'
 import { type Call, inRestNames } from '../http/route.ts'
 
-/** Sends a run's events as they come, each under its type and with its cursor as its id. @throws {KisError} nothing has been sent. */
+/**
+ * Sends a run's events as they come, named by their type, with their cursor as id.
+ * @throws {KisError} the request failed before the first event, so nothing has been sent
+ */
 export async function streamEvents<Data>(
   { subscribe, context, eventStream, log }: Call,
   operation: Operation,
@@ -18,7 +21,7 @@ export async function streamEvents<Data>(
   try {
     for await (const result of events) await stream.sendTyped(toEvent(eventOf<Data>(result, names)))
     context.signal.throwIfAborted()
-    // A run that had ended before the cursor has nothing more to tell.
+    // A run that ended before the cursor has no more events.
     if (!stream.isOpen) await stream.sendTyped()
   } catch (error) {
     if (!stream.isOpen) throw error

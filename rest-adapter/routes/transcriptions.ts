@@ -37,7 +37,7 @@ async function inputOf({ body, idempotencyKey }: Call): Promise<JsonObject> {
     language,
     prompt,
     temperature,
-    // A plain text is the protocol's object without the object.
+    // `text` is the protocol's object without its JSON.
     responseFormat: enumOf(format === 'text' ? 'json' : format),
     timestampGranularities: enumsOf(body['timestamp_granularities[]']),
     include: enumsOf(body['include[]']),
@@ -46,7 +46,9 @@ async function inputOf({ body, idempotencyKey }: Call): Promise<JsonObject> {
   }
 }
 
-/** `auto`, or an object: its fields stand in the form each by itself, as the official clients write objects. */
+/**
+ * `auto` or an object. In the form each field of the object is a field of its own, as the official clients write it.
+ */
 function chunkingOf(body: JsonObject): JsonObject | undefined {
   const strategy = body[CHUNKING] ?? body[`${CHUNKING}[type]`]
   const numbers = {
@@ -73,11 +75,14 @@ async function transcribe(call: Call): Promise<Answer> {
   return call.body.response_format === 'text' ? plainText(`${text}\n`) : ok(response)
 }
 
-/** Passes the events on as they come. @throws {KisError} the failure came before the first one: nothing has been sent. */
+/**
+ * Passes the events on as they come.
+ * @throws {KisError} the request failed before the first event, so nothing has been sent
+ */
 async function streamEvents(call: Call): Promise<void> {
   const { eventStream, subscribe, context, log, setHeaders } = call
   const results = subscribe({ query: STREAM, variables: { input: await inputOf(call) } })
-  // The engine's work must end when the client leaves, not at the next event.
+  // Ends the engine's work when the client leaves, not at the next event.
   context.signal.addEventListener('abort', () => void results.return?.(), { once: true })
   using stream = eventStream()
   try {

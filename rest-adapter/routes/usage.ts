@@ -10,7 +10,7 @@ const LIST =
   gatewayOperation(`query Usage($first: Int!, $after: String, $filter: UsageFilter) { usage(first: $first, after: $after, filter: $filter) {
   edges { cursor node { id model { id } apiKey { id } operation quantities { unit quantity rate } amount rateCardVersion source requestId at } } ${PAGE_INFO} } }`)
 
-/** The most of one page of the gateway. */
+/** Largest page of the gateway. */
 const EXPORT_PAGE_RECORDS = 100
 const QUANTITIES = ['input_tokens', 'cached_input_tokens', 'cache_write_tokens', 'output_tokens', 'audio_milliseconds'] as const
 
@@ -85,14 +85,20 @@ const COLUMNS: readonly (readonly [name: string, of: (record: UsageRecordObject)
   ['request_id', ({ request_id }) => request_id],
 ]
 
-/** Every record from `after` on as a table. The first page is read before the answer begins, so that what is wrong has its own status. */
+/**
+ * Exports every record after `after` as a table. The first page is read before the answer begins, so that an error can
+ * have its own status.
+ */
 async function exported(call: Call): Promise<Answer> {
   const first = await pageOf(call, { ...pageVariables(call.query), first: EXPORT_PAGE_RECORDS })
   const headers = { 'content-type': 'text/csv; charset=utf-8; header=present', 'content-disposition': 'attachment; filename="usage.csv"' }
   return { status: 200, headers, body: Readable.from(call.method === 'HEAD' ? [] : linesOf(call, first), { objectMode: false }) }
 }
 
-/** One page at a time, read when the client has taken the one before. A page that fails ends the connection, so that nobody takes a part for the whole. */
+/**
+ * Reads one page at a time, once the client has taken the one before. If a page fails, the connection ends without
+ * completing the answer, so that a part cannot pass for the whole.
+ */
 async function* linesOf(call: Call, first: ConnectionData<UsageRecordData>): AsyncGenerator<string> {
   yield csvLine(COLUMNS.map(([name]) => name))
   for (let page = first; ; ) {

@@ -32,7 +32,7 @@ export const walletRoutes: readonly Route[] = [
       const { organization } = await ask(WALLET)
       const { id, createdAt, wallet } = organization
       return ok({
-        // An organization has one wallet, which therefore goes by its id.
+        // An organization has one wallet, so its id serves for the wallet.
         id,
         object: 'wallet',
         created_at: unixSeconds(createdAt),

@@ -75,7 +75,7 @@ function toDelivery({ id, status, event, attempts }: DeliveryData) {
   }
 }
 
-/** What was left out stays out; null is a value. */
+/** Fields that were left out stay out; null is a value. */
 function inputOf({ url, event_types, description, is_active }: JsonObject): JsonObject {
   return { url, eventTypes: event_types, description, isActive: is_active }
 }

@@ -5,7 +5,7 @@ import { type Call, deleted, isStream, type JsonObject, ok, type Route } from '.
 import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 import { streamEvents } from './run-events.ts'
 
-/** No field leads to another subgraph, so that streams pass the gateway as they stand. */
+/** No field leads to another subgraph, so that the gateway passes streams on unchanged. */
 const RUN = `id workflowId workflowVersion status inputs output nodes { id state output cost error { code message } startedAt endedAt } cost
   error { code message nodeId } startedAt deadline endedAt`
 const EVENT = `type runId cursor at nodeId index state cost run { ${RUN} }`
@@ -32,7 +32,7 @@ const CANCEL = gatewayOperation(`mutation CancelWorkflowRun($id: ID!) { cancelWo
 
 const DELETE = gatewayOperation('mutation DeleteWorkflowRun($id: ID!) { deleteWorkflowRun(id: $id) { id } }')
 
-/** The workflow and the run stand in the path. */
+/** The workflow and the run are in the path. */
 const NAMES = { workflowId: 'id', runId: 'id', maxCost: 'max_cost_usd' }
 
 function inputOf({ params, body, idempotencyKey }: Call): JsonObject {

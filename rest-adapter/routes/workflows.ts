@@ -24,7 +24,7 @@ function toWorkflow({ id, code, name, definition, version, createdAt, updatedAt 
   return { id, object: 'workflow', ...times, code, name, definition, version }
 }
 
-/** What was left out stays out. */
+/** Fields that were left out stay out. */
 function inputOf({ code, name, definition }: JsonObject): JsonObject {
   return { code, name, definition }
 }

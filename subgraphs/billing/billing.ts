@@ -20,22 +20,25 @@ import { work } from './work.ts'
 
 /** The billing subgraph. */
 export interface Billing extends StoringSubgraph {
-  /** The operator's key, to be shown on standard output once there is one; null: it was used already, or the operator brought it. */
+  /** The operator's key, to print on standard output; null: it was used already, or the operator brought it. */
   readonly bootstrapKey: Promise<string | null>
 }
 
 export interface BillingRuntime {
-  /** The installation that the store belongs to, which the other subgraphs ask for. */
+  /** The installation that the store belongs to. The other subgraphs ask for it. */
   readonly installationId: () => Promise<string>
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
 }
 
-/** `problems()` promises an answer within 2 s. */
+/** Below the 2 s in which `problems()` must answer. */
 const PING_TIMEOUT_MS = 1_500
 
-/** Billing on any document store, which it closes at its end. `isExclusive`: no other process has the store, which is in `files`. Background work begins when the store is open. */
+/**
+ * Billing on any document store, which it closes at its end. `isExclusive`: no other process uses the store, whose
+ * files are `files`. Background work begins when the store is open.
+ */
 export function billingOn(
   open: () => Promise<DocumentStore>,
   config: Omit<BillingConfig, 'dataDirectory' | 'mongodb'>,

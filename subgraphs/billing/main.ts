@@ -21,7 +21,10 @@ export interface BillingStart extends Omit<BillingRuntime, 'installationId'> {
   readonly secretFingerprint: string
 }
 
-/** Billing on its own database, which it opens in the background; disposing it closes both. MongoDB's clock is its clock. */
+/**
+ * Billing on its own database, which it opens in the background. Disposing it closes both. With MongoDB it follows that
+ * server's clock.
+ */
 export function createBilling(config: BillingConfig, { folder, secretFingerprint, ...runtime }: BillingStart): Billing {
   const { dataDirectory, mongodb } = config
   const { clock, ids, log } = runtime

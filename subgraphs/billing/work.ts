@@ -10,18 +10,23 @@ import type { WebhookSender } from './webhooks/use-cases/webhook-sender.ts'
 
 /** How long after its expiry a hold may still reserve money. */
 const REAP_INTERVAL_MS = 5_000
-/** A clock that went on by so much more than time did was set: by then, holds that are renewed every few seconds would look as if they had run out. */
+/**
+ * If the clock advances this much more than real time, it was set. By then holds that are renewed every few seconds
+ * would look expired.
+ */
 const CLOCK_SET_MS = 10_000
-/** Who works under a hold renews it within this: what inference makes its holds last. */
+/** Holds in use are renewed within this time: inference's time to live for its holds. */
 const RENEWED_WITHIN_MS = 45_000
-/** How often what is too old of webhooks is forgotten. */
+/** How often old webhook data is deleted. */
 const WEBHOOK_SWEEP_MS = 60_000
 
-/** Billing's background work, until the signal aborts. `isExclusive`: no other process has the store. */
+/** Billing's background work, until the signal aborts. `isExclusive`: no other process uses the store. */
 export async function work(deps: BillingDeps, sender: WebhookSender, isExclusive: boolean, signal: AbortSignal): Promise<void> {
   const { pump, log } = deps
   await Promise.all([
-    pump.resume(signal).catch((error) => log.warn({ err: error }, 'outboxes of an earlier run wait for their next write')),
+    pump
+      .resume(signal)
+      .catch((error) => log.warn({ err: error }, 'outboxes of an earlier run could not be emptied; the next write of each wallet does it')),
     keepReaping(deps, signal),
     sender.run(isExclusive, signal),
     pumpWebhooks(ledgerSource(deps), ownInbox(deps), deps, signal),
@@ -35,7 +40,7 @@ async function keepSweepingWebhooks(deps: BillingDeps, signal: AbortSignal): Pro
   const round = async () => {
     after = await sweepWebhooks(deps, after)
   }
-  const failed = (error: unknown) => log.warn({ err: error }, 'old webhooks could not be forgotten')
+  const failed = (error: unknown) => log.warn({ err: error }, 'old webhook data could not be deleted')
   await keepWorking(round, { clock, pauseMs: WEBHOOK_SWEEP_MS, failed }, signal)
 }
 
@@ -54,11 +59,11 @@ async function keepReaping(deps: BillingDeps, signal: AbortSignal): Promise<void
     }
     await reapHolds(deps, signal)
   }
-  const failed = (error: unknown) => log.warn({ err: error }, 'expired holds could not be resolved')
+  const failed = (error: unknown) => log.warn({ err: error }, 'expired holds could not be ended')
   await keepWorking(round, { clock, pauseMs: REAP_INTERVAL_MS, failed }, signal)
 }
 
-/** Between the clock and time that passes evenly; it changes only when the clock is set. */
+/** The difference between the clock and evenly passing time. It changes only when the clock is set. */
 function clockOffset(clock: Clock): number {
   return clock.now().getTime() - performance.now()
 }

@@ -1,12 +1,12 @@
 import type { ErrorCode } from '../../schema/errors.ts'
 import { KisError } from './errors.ts'
 
-/** Refuses a request; `param` is the path of what is wrong with it. */
+/** Refuses a request. `param` is the path of the wrong value. */
 export function refuse(code: ErrorCode, param: string, message: string): never {
   throw new KisError(code, message, { param })
 }
 
-/** Absent and null are the same throughout the protocol. */
+/** Absent and null mean the same throughout the protocol. */
 export function isAbsent(value: unknown): value is null | undefined {
   return value === null || value === undefined
 }
@@ -23,10 +23,10 @@ export function textAt(value: unknown, param: string): string {
   return value
 }
 
-/** What is nested deeper is nobody's data, and would exhaust the stack of whoever walks through it. */
+/** No real data is nested deeper, and walking through it would exhaust the stack. */
 const MAX_DEPTH = 64
 
-/** @throws {KisError} the JSON value is nested deeper than 64 levels. */
+/** @throws {KisError} `invalid_request`: the JSON value is nested deeper than 64 levels */
 export function checkDepth(value: unknown, param: string, depth = 0): void {
   if (depth > MAX_DEPTH) refuse('invalid_request', param, `'${param}' is nested deeper than ${MAX_DEPTH} levels.`)
   if (typeof value !== 'object' || value === null) return

@@ -1,19 +1,20 @@
 import { ERRORS, type ErrorCode, type ErrorExtensions, errorCodeOf, type RateLimits } from '../../schema/errors.ts'
 
 export interface ErrorDetail {
-  /** Path of the offending input in the caller's own request. */
+  /** Path of the wrong input in the caller's own request. */
   readonly param?: string | null
   readonly retryAfterMs?: number | null
   readonly vendorCode?: string | null
   readonly cause?: unknown
-  /** Replaces the code's own answer to "can a repeat help?". */
+  /** Overrides whether a repeat can help; default: as the code says. */
   readonly shouldRetry?: boolean
   readonly rateLimits?: RateLimits | null
 }
 
 /**
- * An expected failure, one of the closed set. graphql-js copies `extensions` of a thrown error into its answer, so that a
- * resolver only throws. Anything else that is thrown is a defect and leaves the service as a bare `internal`.
+ * An expected failure, with a code of `schema/errors.ts`. graphql-js copies `extensions` of a thrown error into its
+ * answer, so a resolver only needs to throw. Anything else thrown is a defect, and leaves the service as a bare
+ * `internal`.
  */
 export class KisError extends Error {
   readonly code: ErrorCode
@@ -21,7 +22,7 @@ export class KisError extends Error {
   readonly retryAfterMs: number | null
   readonly vendorCode: string | null
   readonly shouldRetry: boolean
-  /** What the caller's key has left, where the call was limited: known only at the call's end, and so added then. */
+  /** What the caller's key has left of its limits. Added at the end of a limited call, when it is known. */
   rateLimits: RateLimits | null
 
   constructor(code: ErrorCode, message: string, detail: ErrorDetail = {}) {
@@ -48,7 +49,7 @@ export class KisError extends Error {
     }
   }
 
-  /** The error that another process sent as GraphQL; one outside the closed set becomes `internal`. */
+  /** Restores the error that another process sent over GraphQL. One with an unknown code becomes `internal`. */
   static fromGraphQL(error: { readonly message: string; readonly extensions?: Readonly<Record<string, unknown>> | undefined }): KisError {
     const extensions = (error.extensions ?? {}) as Partial<Record<keyof StaleExtensions, unknown>>
     const code = errorCodeOf(extensions.code)
@@ -58,13 +59,13 @@ export class KisError extends Error {
       param: typeof extensions.param === 'string' ? extensions.param : null,
       retryAfterMs: typeof extensions.retryAfterMs === 'number' ? extensions.retryAfterMs : null,
       vendorCode: typeof extensions.vendorCode === 'string' ? extensions.vendorCode : null,
-      rateLimits: isObject(extensions.rateLimits) ? (extensions.rateLimits as unknown as RateLimits) : null,
+      rateLimits: isObject(extensions.rateLimits) ? (extensions.rateLimits as RateLimits) : null,
       ...(typeof extensions.shouldRetry === 'boolean' && { shouldRetry: extensions.shouldRetry }),
     })
   }
 }
 
-/** One text for missing, malformed, unknown, revoked and expired keys, so that none tells which keys exist. */
+/** The same text for missing, malformed, unknown, revoked and expired keys, so that nobody learns which keys exist. */
 export class InvalidApiKey extends KisError {
   constructor() {
     super('invalid_api_key', 'Incorrect API key provided. Send a valid key as `Authorization: Bearer <API_KEY>`.')
@@ -77,7 +78,7 @@ export class PermissionDenied extends KisError {
   }
 }
 
-/** Absent, or another organization's: the two look the same. */
+/** The object does not exist, or belongs to another organization: both look the same. */
 export class NotFound extends KisError {
   constructor(kind: string, id: string, param: string | null = null) {
     super('not_found', `No ${kind} with id \`${id}\` in this organization.`, { param })
@@ -92,13 +93,13 @@ export class ModelNotFound extends KisError {
 }
 
 export class ServiceUnavailable extends KisError {
-  /** `why`: what the caller may know of the reason, such as `the disk is full`. */
+  /** `why`: the part of the reason that the caller may know, such as `the disk is full`. */
   constructor(what: string, { why, ...detail }: ErrorDetail & { readonly why?: string } = {}) {
     super('service_unavailable', `${what} is unavailable at the moment${why ? `: ${why}` : ''}.`, { retryAfterMs: 1_000, ...detail })
   }
 }
 
-/** The service works, and takes no more of this at once. */
+/** The service works, but cannot take more of this at the moment. */
 export class TooBusy extends KisError {
   /** `why`: a sentence that says what there is too much of. */
   constructor(why: string, retryAfterMs = 1_000) {
@@ -106,17 +107,17 @@ export class TooBusy extends KisError {
   }
 }
 
-/** Characters of a message, or of a path in it, that leave the service; what they quote may be as long as the request. */
+/** Longest message, or path in it, that leaves the service. What it quotes may be as long as the request. */
 const MAX_MESSAGE_CHARACTERS = 500
 
-/** The message as it may leave the service. */
+/** Shortens a message to what may leave the service. */
 export function cut(message: string): string {
   return message.length > MAX_MESSAGE_CHARACTERS ? `${message.slice(0, MAX_MESSAGE_CHARACTERS - 1)}…` : message
 }
 
 /**
- * The principal of a call was read before its organization's rules were changed; whoever reads it again may ask again. Between services only:
- * clients are told `service_unavailable`.
+ * The rules of the organization have changed since the principal of this call was read. Read it again and repeat the
+ * call. Only between services: clients get `service_unavailable`.
  */
 export class StalePrincipal extends ServiceUnavailable {
   constructor() {
@@ -136,7 +137,7 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null
 }
 
-/** True for the error that an aborted signal makes, of Node, undici and `signal.throwIfAborted()` alike. */
+/** True for the error of an aborted signal, whether from Node, undici or `signal.throwIfAborted()`. */
 export function isAbort(error: unknown): boolean {
   return error instanceof Error && (error.name === 'AbortError' || (error as { code?: unknown }).code === 'ABORT_ERR')
 }

@@ -2,7 +2,10 @@ import { KisError } from './errors.ts'
 
 const NANO = 1_000_000_000n
 
-/** `"0.0015"` → 1_500_000n nano-USD. @throws {KisError} `invalid_type` unless a decimal string with at most 9 places and 12 digits before them. */
+/**
+ * `"0.0015"` → 1_500_000n nano-USD.
+ * @throws {KisError} `invalid_type`: it is not a decimal string with at most 12 digits before the point and 9 after it
+ */
 export function parseUsd(value: unknown): bigint {
   const match = typeof value === 'string' ? /^(-?)(\d{1,12})(?:\.(\d{1,9}))?$/.exec(value) : null
   if (!match) throw new KisError('invalid_type', 'Expected an amount in USD as a decimal string with at most 9 places, such as "12.50".')
@@ -10,7 +13,7 @@ export function parseUsd(value: unknown): bigint {
   return match[1] ? -amount : amount
 }
 
-/** 1_500_000n nano-USD → `"0.0015"`; no trailing zeros. */
+/** 1_500_000n nano-USD → `"0.0015"`, without trailing zeros. */
 export function formatUsd(nanoUsd: bigint): string {
   const digits = (nanoUsd < 0n ? -nanoUsd : nanoUsd).toString().padStart(10, '0')
   const fraction = digits.slice(-9).replace(/0+$/, '')

@@ -6,13 +6,18 @@ export interface InferenceConfig {
   readonly catalog: Pick<CatalogFile, 'engines' | 'models'>
   /** Folder of the embedded embedding model. */
   readonly modelDirectory: URL
-  /** `host:port`s that are asked for images, and as MCP servers, although they are not public. */
+  /**
+   * Entries `host:port` from which images may be fetched, and which may be MCP servers, although they are not public.
+   */
   readonly egressAllowed: ReadonlySet<string>
-  /** `host:port`s of MCP servers in the operator's own hands, which organizations may use whose data must not leave them. */
+  /**
+   * Entries `host:port` of MCP servers that the operator runs. Organizations may use them even if their data must not
+   * leave.
+   */
   readonly localMcpServers: ReadonlySet<string>
   /** Folder of the SQLite file. */
   readonly dataDirectory: string
-  /** Where the documents are instead, or null. */
+  /** The MongoDB database with the documents; null: they are in the SQLite file. */
   readonly mongodb: MongoDatabase | null
 }
 

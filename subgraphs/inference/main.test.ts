@@ -66,7 +66,9 @@ it('serves what needs no store while that cannot be opened, and says that it wai
   const file = join(place, 'mount')
   writeFileSync(file, '')
   await using inference = await createInference({ ...configOf(catalog), dataDirectory: join(file, 'data') }, runtime)
-  expect(await inference.problems()).toEqual([expect.stringMatching(/^document store: the folder of .*inference\.sqlite cannot be made/)])
+  expect(await inference.problems()).toEqual([
+    expect.stringMatching(/^document store: the folder of .*inference\.sqlite cannot be created/),
+  ])
   const { data } = await localLink(inference, silentLog).execute({ query: '{ models { id } }' }, asking())
   expect(JSON.parse(JSON.stringify(data))).toEqual({ models: [{ id: 'a' }] })
   rmSync(file)

@@ -5,6 +5,7 @@ import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
 import { openSqliteDocumentStore } from '../common/adapters/sqlite/documents/document-store.ts'
 import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
 import type { EngineEntry, EngineKind } from '../common/catalog/engine.ts'
+import { AnswerBudget } from '../common/documents/answer-budget.ts'
 import { openDocuments } from '../common/documents/late-documents.ts'
 import { Egress } from '../common/egress/egress.ts'
 import { eventLogSource } from '../common/events/event-log-source.ts'
@@ -32,18 +33,20 @@ import { type InferenceConfig, inferenceFiles } from './config.ts'
 import { catalogOf } from './domain/catalog.ts'
 import { Breaker } from './domain/engines/breaker.ts'
 import { RetryBudget } from './domain/engines/retry-budget.ts'
+import type { Context } from './resolvers/context.ts'
 import { resolvers } from './resolvers/index.ts'
 import { AgentRuns } from './use-cases/agents/agent-runs.ts'
-import { runEndsOf, webhookEventOf } from './use-cases/agents/run-ends.ts'
 import { CallLimits } from './use-cases/calls/call-limits.ts'
 import { LoadShedder } from './use-cases/calls/load-shedding.ts'
 import { Principals } from './use-cases/calls/principals.ts'
-import type { Deps, Engine, ServedDeps } from './use-cases/deps.ts'
+import type { Engine, RunDeps, ServedDeps } from './use-cases/deps.ts'
 import { keepExpiringKeyedCalls } from './use-cases/idempotency/expire-keyed-calls.ts'
 import { KeyedCalls } from './use-cases/idempotency/keyed-calls.ts'
 import { Background } from './use-cases/runs/background.ts'
 import { SoleHolder, UNKNOWN_HOLDER } from './use-cases/runs/holder.ts'
 import { LiveReplicas } from './use-cases/runs/live-replicas.ts'
+import { runEndsOf, webhookEventOf } from './use-cases/runs/run-ends.ts'
+import { Suspects } from './use-cases/runs/suspects.ts'
 import { openCollections } from './use-cases/tables.ts'
 import { WorkflowRuns } from './use-cases/workflows/workflow-runs.ts'
 
@@ -128,9 +131,10 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     log,
   }
   const runEnds = stack.use(runEndsOf(collections, log))
-  const deps: Deps = { ...base, keyedCalls: stack.use(new KeyedCalls(base, mongodb === null)), runEnds }
-  const runs = stack.use(new AgentRuns(deps, store.opened))
-  const workflowRuns = stack.use(new WorkflowRuns(deps, store.opened, mongodb === null))
+  const deps: RunDeps = { ...base, keyedCalls: stack.use(new KeyedCalls(base, mongodb === null)), runEnds }
+  const ofRuns = { opened: store.opened, isExclusive: mongodb === null, suspects: new Suspects(clock) }
+  const runs = stack.use(new AgentRuns(deps, ofRuns))
+  const workflowRuns = stack.use(new WorkflowRuns(deps, ofRuns))
   const served: ServedDeps = { ...deps, runs, workflowRuns }
   working = store.opened.then(
     () =>
@@ -146,7 +150,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     name: 'inference',
     schema: subgraphSchema('inference', resolvers),
     opened: store.opened,
-    contextOf: ({ caller, requestId, signal }) => ({ deps: served, caller, requestId, signal }),
+    contextOf: ({ caller, requestId, signal }): Context => ({ deps: served, caller, requestId, signal, budget: new AnswerBudget() }),
     async problems() {
       const found = await Promise.all([store.problems(AbortSignal.timeout(PING_TIMEOUT_MS)), embedded?.problems() ?? []])
       return found.flat()

@@ -4,20 +4,23 @@ import type { MongoDatabase } from '../common/documents/mongodb-url.ts'
 export interface KnowledgeConfig {
   /** Folder of the embedded stores. */
   readonly dataDirectory: string
-  /** First step of the backoff of a job that failed: the n-th failure waits up to 2^n of it. Default 1,000. */
+  /**
+   * First step of the backoff of a failed job, in milliseconds: after the n-th failure it waits up to 2^n of it.
+   * Default: 1,000.
+   */
   readonly retryBackoffMs: number
-  /** Where documents and file bytes are; null: in files of the data folder. */
+  /** The MongoDB database with documents and bytes; null: they are in files of the data folder. */
   readonly mongodb: MongoDatabase | null
-  /** Where the chunk index is; null: in a file of the data folder. */
+  /** The Elasticsearch with the chunk index; null: it is in a file of the data folder. */
   readonly elasticsearch: ElasticsearchConfig | null
 }
 
 export interface ElasticsearchConfig {
-  /** May carry `user:password@`; it goes into no log and no error. */
+  /** May contain `user:password@`. It goes into no log and no error. */
   readonly url: string
   readonly apiKey: string | undefined
   readonly prefix: string | undefined
-  /** Of each index that is made from now on. */
+  /** For indices created from now on. */
   readonly size: { readonly shards: number; readonly replicas: number }
 }
 

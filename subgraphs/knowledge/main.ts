@@ -33,7 +33,7 @@ import type { Deps } from './use-cases/deps.ts'
 import { webhookEventOf } from './use-cases/documents/document-events.ts'
 import { work } from './use-cases/documents/work.ts'
 
-/** `problems()` promises an answer within 2 s. */
+/** Below the 2 s in which `problems()` must answer. */
 const PING_TIMEOUT_MS = 1_500
 
 export interface KnowledgeLinks {
@@ -50,7 +50,7 @@ export interface KnowledgeRuntime {
   readonly after?: Promise<unknown>
 }
 
-/** Opens its stores in the background, and starts the workers when all are open and `after` has resolved. */
+/** Opens its stores in the background, and starts the workers once all are open and `after` has resolved. */
 export async function createKnowledge(
   config: KnowledgeConfig,
   links: KnowledgeLinks,
@@ -62,7 +62,7 @@ export async function createKnowledge(
   const stopping = new AbortController()
   const { signal } = stopping
   const kinds = kindsOf(knowledgeStore)
-  // A server is looked at before it is known whose it must be, so that its own problems are told first.
+  // A server is checked before its installation is known, so that its own problems are reported first.
   const own = async () => (await folder.look()).installation
   const { store: documents, collections } = openDocuments(knowledgeStore, {
     async open() {

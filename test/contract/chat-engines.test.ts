@@ -1,6 +1,7 @@
-import { expect } from 'vitest'
+import { expect, it } from 'vitest'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { type AiSdkEngineOptions, openAiSdkEngines } from '../../subgraphs/inference/adapters/ai-sdk/engines.ts'
+import { VENDORS } from '../../subgraphs/inference/adapters/ai-sdk/vendors.ts'
 import { azureAddresses } from '../../subgraphs/inference/adapters/openai/azure.ts'
 import { createOpenAiEngines } from '../../subgraphs/inference/adapters/openai/engines.ts'
 import type { VendorCloud } from '../support/engines/vendor-cloud.ts'
@@ -359,3 +360,8 @@ const CASES: readonly ChatEngineCase[] = [
 ]
 
 for (const engineCase of CASES) chatEngineSuite(engineCase)
+
+it('has a case of every vendor', () => {
+  const names = CASES.map(({ name }) => name)
+  expect(Object.keys(VENDORS).filter((kind) => !names.includes(kind))).toEqual([])
+})

@@ -1,31 +1,30 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { SearchFilter } from '../../subgraphs/knowledge/domain/search/search-filter.ts'
 import { grams, queryTerms, words } from '../../subgraphs/knowledge/domain/text/text-analysis.ts'
-import type {
-  ChunkCandidate,
-  ChunkIndex,
-  ChunkQuery,
-  IndexedChunk,
-  IndexedDocument,
-  Passage,
-  RebuildStep,
-  TermsOf,
-} from '../../subgraphs/knowledge/ports/chunk-index.ts'
+import type { ChunkIndex, ChunkQuery } from '../../subgraphs/knowledge/ports/chunk-index.ts'
+import {
+  ATTRIBUTES,
+  COLLECTION,
+  chunkId,
+  chunkOf,
+  DIMENSIONS,
+  documentOf,
+  dot,
+  idsOf,
+  type OpenedCollection,
+  OTHER,
+  openCollection,
+  sorted,
+  TEXTS,
+  unitVector,
+  withWords,
+} from '../support/data/chunks.ts'
+import { rebuildContract } from './chunk-index-rebuild.ts'
 
-const DIMENSIONS = 24
 /** An int8 component is off by at most 1/254 of the largest, so a cosine of 24 components is right to two places. */
 const COSINE_TOLERANCE = 0.02
 /** Lucene keeps the length of a passage in one byte, which is exact for short ones only. */
 const COVERAGE_TOLERANCE = 0.01
-
-const TEXTS = [
-  'The old library keeps the letters of the sultan in a cedar chest',
-  'Letters from the harbour arrive on Tuesdays and are read aloud',
-  'تحفظ المكتبة القديمة رسائل السلطان في صندوق من خشب الأرز',
-  'وصلت السفينة إلى الميناء محملة بالتوابل والحرير في عام 1453',
-  'Spices and silk came with the ship to the harbour in 1453',
-  'مدرسة الطب في المدينة بنيت قبل ٣٠٠ عام',
-] as const
 
 /** What every chunk index must do. `open` gives an empty one; `atomicWrites` says whether a call is seen whole or not at all. */
 export function chunkIndexContract(
@@ -34,18 +33,16 @@ export function chunkIndexContract(
   { atomicWrites }: { readonly atomicWrites: boolean },
 ): void {
   describe(`${name} as a chunk index`, () => {
+    let collection: OpenedCollection
     let index: ChunkIndex
     const signal = new AbortController().signal
-
     beforeEach(async () => {
-      index = await open()
-      await index.createCollection({ organizationId: 'org_a', collectionId: COLLECTION, dimensions: DIMENSIONS })
+      collection = await openCollection(open, 100)
+      index = collection.index
     })
-    afterEach(() => index[Symbol.asyncDispose]())
-
-    const search = (query: Partial<ChunkQuery>) =>
-      index.search({ collectionId: COLLECTION, vector: null, words: [], grams: [], candidates: 100, filter: null, ...query }, signal)
-    const searchText = (text: string, query: Partial<ChunkQuery> = {}) => search({ ...queryTerms(text), ...query })
+    afterEach(() => collection[Symbol.asyncDispose]())
+    const search = (query: Partial<ChunkQuery>) => collection.search(query)
+    const searchText = (text: string, query?: Partial<ChunkQuery>) => collection.searchText(text, query)
 
     it('gives the cosine and both coverages of every candidate as the formulas say', async () => {
       const chunks = TEXTS.map((text, i) => chunkOf(text, i))
@@ -287,38 +284,6 @@ export function chunkIndexContract(
       )
     })
 
-    describe('with a filter', () => {
-      beforeEach(async () => {
-        await index.put({ ...documentOf('doc_1'), attributes: ATTRIBUTES.doc_1 }, [
-          { ...chunkOf('sultan', 0), pageStart: 1, pageEnd: 3 },
-          { ...chunkOf('sultan', 1), pageStart: 4, pageEnd: 4 },
-        ])
-        await index.put({ ...documentOf('doc_2'), attributes: ATTRIBUTES.doc_2 }, [chunkOf('sultan', 0, 'doc_2')])
-      })
-
-      for (const [title, filter, expected] of FILTERS) {
-        it(`finds ${expected.join(', ') || 'nothing'} for ${title}`, async () => {
-          const wanted = expected.map((short) => chunkId(`doc_${short[0]}`, 'g1', Number(short[2]))).sort()
-          expect(idsOf(await searchText('sultan', { filter }))).toEqual(wanted)
-          expect(idsOf(await search({ vector: unitVector(9), filter }))).toEqual(wanted)
-        })
-      }
-
-      it('finds as many as asked for, however rare the chunks are that it lets through', async () => {
-        const many = Array.from({ length: 250 }, (_, i) => chunkOf('sultan harbour', i, 'doc_3'))
-        await index.put(documentOf('doc_3'), many)
-        const filter: SearchFilter = { op: 'eq', field: 'file_name', value: 'a b.pdf' }
-        const found = await searchText('sultan', { vector: many[0]!.vector, candidates: 2, filter })
-        expect(idsOf(found)).toEqual([chunkId('doc_1', 'g1', 0), chunkId('doc_1', 'g1', 1)])
-      })
-
-      it('takes the attributes of the last write of a document', async () => {
-        await index.put({ ...documentOf('doc_2'), attributes: { file_name: 'renamed.txt' } }, [chunkOf('sultan', 0, 'doc_2')])
-        const filter: SearchFilter = { op: 'eq', field: 'file_name', value: 'renamed.txt' }
-        expect(idsOf(await searchText('sultan', { filter }))).toEqual([chunkId('doc_2', 'g1', 0)])
-      })
-    })
-
     it('serves searches while writes go on, and keeps every write', async () => {
       const put = (d: number) =>
         index.put(
@@ -351,168 +316,6 @@ export function chunkIndexContract(
       expect([...seen].filter((count) => count !== 40)).toEqual([])
     })
 
-    describe('built anew', () => {
-      const texts = Array.from({ length: 600 }, (_, i) => `${TEXTS[i % TEXTS.length]} ${i}`)
-      const question = 'letters of the sultan 77'
-      const same: TermsOf = async (passages) => passages.map(({ text }) => ({ words: words(text), grams: grams(text) }))
-      const rebuilt = async (termsOf: TermsOf, between: (step: number) => unknown = () => undefined) => {
-        let chunks = 0
-        let after: string | null = null
-        for (let count = 0; ; count++) {
-          await between(count)
-          const step: RebuildStep = await index.rebuild(after, termsOf, signal)
-          chunks += step.chunks
-          if (step.next === null) return chunks
-          after = step.next
-        }
-      }
-      const putAll = async (document: IndexedDocument, chunks: readonly IndexedChunk[]) => {
-        for (let i = 0; i < chunks.length; i += 256) await index.put(document, chunks.slice(i, i + 256))
-      }
-      const state = async () => ({
-        collections: await index.listCollections('', 100),
-        generations: await index.listGenerations(COLLECTION, '', 100),
-        found: sorted(await searchText(question, { vector: unitVector(5), candidates: 1000 })),
-        chunks: await index.get(
-          COLLECTION,
-          texts.map((_, i) => chunkId('doc_1', 'g1', i)),
-        ),
-      })
-
-      it('has what it had, at every step, also when others were broken off before', async () => {
-        const chunks = texts.map((text, i) => ({
-          ...chunkOf(text, i),
-          headingPath: ['كتاب', 'II'],
-          context: i % 2 ? '' : 'Context',
-          pageStart: 1,
-          pageEnd: 2,
-        }))
-        await putAll({ ...documentOf('doc_1'), attributes: ATTRIBUTES.doc_1 }, chunks)
-        await index.put(documentOf('doc_2'), [chunkOf('sultan', 0, 'doc_2')])
-        await index.deleteDocument(COLLECTION, 'doc_2')
-        await index.createCollection({ organizationId: 'org_b', collectionId: OTHER, dimensions: 8 })
-        const theirs = { organizationId: 'org_b', collectionId: OTHER, documentId: 'doc_1', generation: 'g1', attributes: {} }
-        await index.put(theirs, [{ ...chunkOf('sultan', 0), vector: unitVector(0, 8) }])
-        const before = await state()
-
-        for (const steps of [1, 2, 5]) {
-          let after: string | null = null
-          for (let i = 0; i < steps; i++) after = (await index.rebuild(after, same, signal)).next
-        }
-        const seen: Passage[] = []
-        const watched: TermsOf = (passages) => {
-          seen.push(...passages.map(({ text, headingPath, context }) => ({ text, headingPath, context })))
-          return same(passages)
-        }
-        await rebuilt(watched, async () => expect((await state()).found).toEqual(before.found))
-        expect(await state()).toEqual(before)
-        const passages = [...chunks, { text: 'sultan', headingPath: [], context: '' }]
-        const expected = passages.map(({ text, headingPath, context }) => ({ text, headingPath, context }))
-        const inOrder = (found: readonly Passage[]) => found.toSorted((a, b) => (a.text < b.text ? -1 : 1))
-        expect(inOrder(seen)).toEqual(inOrder(expected))
-        const filter: SearchFilter = { op: 'eq', field: 'metadata.year', value: 2020 }
-        expect(await searchText('sultan', { candidates: 1000, filter })).not.toHaveLength(0)
-        expect(await searchText('sultan', { collectionId: OTHER, vector: unitVector(0, 8) })).toHaveLength(1)
-      }, 120_000)
-
-      it('loses no write and brings back no deletion that comes in between, and can be written to afterwards', async () => {
-        const third = `col_${'c3'.repeat(16)}`
-        const expected = new Map<string, number[]>()
-        const put = async (documentId: string, count: number, generation = 'g1') => {
-          const chunks = Array.from({ length: count }, (_, i) => chunkOf(`sultan ${documentId} ${i}`, i, documentId, generation))
-          await putAll(documentOf(documentId, generation), chunks)
-          expected.set(`${documentId} ${generation}`, [...chunks.keys()])
-        }
-        for (const n of [1, 2, 3, 4, 5, 6, 7, 8]) await put(`doc_${n}`, 90)
-        await put('doc_3', 5, 'g2')
-        const remove = async (documentId: string) => {
-          await index.deleteDocument(COLLECTION, documentId)
-          for (const key of expected.keys()) if (key.startsWith(`${documentId} `)) expected.delete(key)
-        }
-        let steps = 0
-        await rebuilt(same, async (step) => {
-          steps = step
-          await put(`doc_0${step}`, 3)
-          await put(`doc_9${step}`, 3)
-          if (step === 1) {
-            await remove('doc_1')
-            await index.createCollection({ organizationId: 'org_a', collectionId: third, dimensions: DIMENSIONS })
-          }
-          if (step === 2) {
-            await remove('doc_2')
-            await remove('doc_8')
-            await put('doc_5', 95)
-            await index.deleteGeneration(COLLECTION, 'doc_3', 'g1')
-            expected.delete('doc_3 g1')
-            await index.put({ ...documentOf('doc_1'), collectionId: third }, [chunkOf('sultan', 0)])
-          }
-          // Adapters differ in how many steps they take.
-          if (step === 4) await remove('doc_4')
-          if (step === 5) await remove('doc_90')
-          const found = await searchText('sultan', { candidates: 1000 })
-          expect(found).toHaveLength([...expected.values()].flat().length)
-        })
-        expect(steps).toBeGreaterThanOrEqual(2)
-        await put('doc_after', 2)
-        for (const [key, ordinals] of expected) {
-          const [documentId, generation] = key.split(' ') as [string, string]
-          expect([key, await index.ordinals(COLLECTION, documentId, generation)]).toEqual([key, ordinals])
-        }
-        const listed = (await index.listGenerations(COLLECTION, '', 1000)).map(
-          ({ documentId, generation }) => `${documentId} ${generation}`,
-        )
-        expect(listed).toEqual([...expected.keys()].sort())
-        expect(await searchText('sultan', { collectionId: third, vector: unitVector(0) })).toHaveLength(1)
-        await remove('doc_after')
-        expect(idsOf(await searchText('after'))).not.toContain(chunkId('doc_after', 'g1', 0))
-      }, 120_000)
-
-      it('brings back nothing that is deleted or replaced while a step is at work, nor after it was broken off there', async () => {
-        await putAll(
-          documentOf('doc_1'),
-          texts.map((text, i) => chunkOf(text, i)),
-        )
-        for (const n of [2, 3, 4]) await index.put(documentOf(`doc_${n}`), [chunkOf(`cedar ${n}`, 0, `doc_${n}`)])
-        const interrupted: string[] = []
-        const onceAt = (text: string, change: () => Promise<void>, passages: readonly Passage[]) => {
-          if (interrupted.includes(text) || !passages.some((passage) => passage.text === text)) return undefined
-          interrupted.push(text)
-          return change()
-        }
-        const replacing: TermsOf = async (passages) => {
-          await onceAt('cedar 2', () => index.deleteDocument(COLLECTION, 'doc_2'), passages)
-          await onceAt('cedar 3', () => index.put(documentOf('doc_3'), [chunkOf('silk', 0, 'doc_3')]), passages)
-          return same(passages)
-        }
-        let after: string | null = null
-        for (let i = 0; i < 10 && interrupted.length < 2; i++) after = (await index.rebuild(after, replacing, signal)).next
-        await rebuilt(async (passages) => {
-          await onceAt('cedar 4', () => index.deleteDocument(COLLECTION, 'doc_4'), passages)
-          return same(passages)
-        })
-        expect(interrupted).toEqual(['cedar 2', 'cedar 3', 'cedar 4'])
-        expect((await index.listGenerations(COLLECTION, '', 10)).map(({ documentId }) => documentId)).toEqual(['doc_1', 'doc_3'])
-        expect((await index.get(COLLECTION, [chunkId('doc_3', 'g1', 0)]))[0]?.text).toBe('silk')
-        expect(idsOf(withWords(await searchText('silk spices', { candidates: 1000 })))).toContain(chunkId('doc_3', 'g1', 0))
-      }, 120_000)
-
-      it('takes the terms that it is given, and is whole when two do it at once', async () => {
-        await putAll(
-          documentOf('doc_1'),
-          texts.map((text, i) => chunkOf(text, i)),
-        )
-        const renamed: TermsOf = async (passages) => passages.map(() => ({ words: ['renamed'], grams: ['ren'] }))
-        await Promise.all([rebuilt(renamed), rebuilt(renamed)])
-        expect(await search({ words: ['renamed'], candidates: 1000 })).toHaveLength(600)
-        expect(await search({ words: words('sultan'), grams: grams('sultan'), candidates: 1000 })).toEqual([])
-        expect(await index.listGenerations(COLLECTION, '', 10)).toEqual([
-          { documentId: 'doc_1', generation: 'g1', chunks: 600, lastOrdinal: 599 },
-        ])
-        for (const after of ['', 'x', Buffer.from('{"at":"copy"}').toString('base64url')])
-          await expect(index.rebuild(after, same, signal)).rejects.toMatchObject({ code: 'invalid_request' })
-      }, 120_000)
-    })
-
     it('rejects a search whose signal is aborted, and serves the next', async () => {
       await index.put(documentOf('doc_1'), [chunkOf('sultan', 0)])
       const query: ChunkQuery = { collectionId: COLLECTION, vector: null, ...queryTerms('sultan'), candidates: 10, filter: null }
@@ -526,29 +329,53 @@ export function chunkIndexContract(
       await index.ping(signal)
     })
   })
+
+  describe(`${name} as a chunk index, with a filter`, () => {
+    const opened = async () => {
+      const collection = await openCollection(open, 100)
+      await collection.index.put({ ...documentOf('doc_1'), attributes: ATTRIBUTES.doc_1 }, [
+        { ...chunkOf('sultan', 0), pageStart: 1, pageEnd: 3 },
+        { ...chunkOf('sultan', 1), pageStart: 4, pageEnd: 4 },
+      ])
+      await collection.index.put({ ...documentOf('doc_2'), attributes: ATTRIBUTES.doc_2 }, [chunkOf('sultan', 0, 'doc_2')])
+      return collection
+    }
+
+    describe('over documents that stay as they are', () => {
+      let collection: OpenedCollection
+      beforeAll(async () => {
+        collection = await opened()
+      })
+      afterAll(() => collection?.[Symbol.asyncDispose]())
+
+      for (const [title, filter, expected] of FILTERS) {
+        it(`finds ${expected.join(', ') || 'nothing'} for ${title}`, async () => {
+          const wanted = expected.map((short) => chunkId(`doc_${short[0]}`, 'g1', Number(short[2]))).sort()
+          expect(idsOf(await collection.searchText('sultan', { filter }))).toEqual(wanted)
+          expect(idsOf(await collection.search({ vector: unitVector(9), filter }))).toEqual(wanted)
+        })
+      }
+    })
+
+    it('finds as many as asked for, however rare the chunks are that it lets through', async () => {
+      await using collection = await opened()
+      const many = Array.from({ length: 250 }, (_, i) => chunkOf('sultan harbour', i, 'doc_3'))
+      await collection.index.put(documentOf('doc_3'), many)
+      const filter: SearchFilter = { op: 'eq', field: 'file_name', value: 'a b.pdf' }
+      const found = await collection.searchText('sultan', { vector: many[0]!.vector, candidates: 2, filter })
+      expect(idsOf(found)).toEqual([chunkId('doc_1', 'g1', 0), chunkId('doc_1', 'g1', 1)])
+    })
+
+    it('takes the attributes of the last write of a document', async () => {
+      await using collection = await opened()
+      await collection.index.put({ ...documentOf('doc_2'), attributes: { file_name: 'renamed.txt' } }, [chunkOf('sultan', 0, 'doc_2')])
+      const filter: SearchFilter = { op: 'eq', field: 'file_name', value: 'renamed.txt' }
+      expect(idsOf(await collection.searchText('sultan', { filter }))).toEqual([chunkId('doc_2', 'g1', 0)])
+    })
+  })
+
+  rebuildContract(name, open)
 }
-
-const COLLECTION = `col_${'a1'.repeat(16)}`
-const OTHER = `col_${'b2'.repeat(16)}`
-
-const ATTRIBUTES = {
-  doc_1: {
-    file_name: 'a b.pdf',
-    media_type: 'application/pdf',
-    language: 'en',
-    created_at: 1_000,
-    'metadata.year': 2020,
-    'metadata.draft': true,
-  },
-  doc_2: {
-    file_name: 'كتاب.txt',
-    media_type: 'text/plain',
-    language: null,
-    created_at: 2_000,
-    'metadata.year': '2020',
-    'metadata."q': 'x',
-  },
-} as const
 
 /** Chunks as `<document>.<ordinal>`. Chunk 1.0 has pages 1 to 3, 1.1 has page 4, and document 2 has no pages. */
 const FILTERS: readonly (readonly [string, SearchFilter, readonly string[]])[] = [
@@ -601,49 +428,6 @@ const FILTERS: readonly (readonly [string, SearchFilter, readonly string[]])[] =
   ['a value that looks like SQL', { op: 'eq', field: 'file_name', value: "' OR 1=1 --" }, []],
 ]
 
-function documentOf(documentId: string, generation = 'g1'): IndexedDocument {
-  return { organizationId: 'org_a', collectionId: COLLECTION, documentId, generation, attributes: {} }
-}
-
-function chunkId(documentId: string, generation: string, ordinal: number): string {
-  return `${documentId}-${generation}-${ordinal}`
-}
-
-function chunkOf(text: string, ordinal: number, documentId = 'doc_1', generation = 'g1'): IndexedChunk {
-  return {
-    chunkId: chunkId(documentId, generation, ordinal),
-    ordinal,
-    text,
-    headingPath: [],
-    context: '',
-    pageStart: null,
-    pageEnd: null,
-    charStart: ordinal * 10,
-    charEnd: ordinal * 10 + text.length,
-    language: /[\u0621-\u064a]/.test(text) ? 'ar' : 'en',
-    vector: unitVector(ordinal),
-    words: words(text),
-    grams: grams(text),
-  }
-}
-
-/** The same for the same seed; mulberry32 makes the components. */
-function unitVector(seed: number, dimensions = DIMENSIONS): Float32Array {
-  let state = (seed + 1) * 0x9e3779b9
-  const raw = Float32Array.from({ length: dimensions }, () => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 31 - 1
-  })
-  const length = Math.sqrt(dot(raw, raw))
-  return raw.map((x) => x / length)
-}
-
-function dot(a: Float32Array, b: Float32Array): number {
-  return a.reduce((sum, x, i) => sum + x * b[i]!, 0)
-}
-
 /** The port's formula, in the plainest way: the share of `query` that each text covers. */
 function coverage(texts: readonly string[], query: string, analyse: (text: string) => readonly string[]): number[] {
   const documents = texts.map(analyse)
@@ -660,24 +444,4 @@ function coverage(texts: readonly string[], query: string, analyse: (text: strin
     }, 0)
     return ceiling === 0 ? 0 : sum / ceiling
   })
-}
-
-function idsOf(found: readonly { readonly chunkId: string }[]): string[] {
-  return found.map(({ chunkId }) => chunkId).sort()
-}
-
-function withWords(found: readonly ChunkCandidate[]): readonly ChunkCandidate[] {
-  return found.filter(({ wordCoverage }) => wordCoverage > 0)
-}
-
-/** In an order of their own and with rounded figures, so that adapters may differ in both. */
-function sorted(found: readonly ChunkCandidate[]): readonly unknown[] {
-  return found
-    .toSorted((a, b) => (a.chunkId < b.chunkId ? -1 : 1))
-    .map((c) => ({
-      ...c,
-      cosine: c.cosine === null ? null : c.cosine.toFixed(3),
-      wordCoverage: c.wordCoverage.toFixed(3),
-      gramCoverage: c.gramCoverage.toFixed(3),
-    }))
 }

@@ -9,7 +9,7 @@ import { createChatCompletion } from '../../subgraphs/inference/use-cases/calls/
 import { createTranscription } from '../../subgraphs/inference/use-cases/calls/create-transcription.ts'
 import { streamChatCompletion } from '../../subgraphs/inference/use-cases/calls/stream-chat-completion.ts'
 import { streamTranscription } from '../../subgraphs/inference/use-cases/calls/stream-transcription.ts'
-import type { AskContext, Deps } from '../../subgraphs/inference/use-cases/deps.ts'
+import type { AskContext, RunDeps } from '../../subgraphs/inference/use-cases/deps.ts'
 import { createEmbeddings } from '../../subgraphs/inference/use-cases/embeddings/create-embeddings.ts'
 import { onceForKey } from '../../subgraphs/inference/use-cases/idempotency/once-for-key.ts'
 import { streamOnceForKey } from '../../subgraphs/inference/use-cases/idempotency/stream-once-for-key.ts'
@@ -26,12 +26,12 @@ const NEVER = new AbortController().signal
 const hello = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
 const HOUR_MS = 3_600_000
 
-const chat = (deps: Deps, { request = hello, key = KEY, ask = asking() }: { request?: object; key?: unknown; ask?: AskContext } = {}) =>
+const chat = (deps: RunDeps, { request = hello, key = KEY, ask = asking() }: { request?: object; key?: unknown; ask?: AskContext } = {}) =>
   onceForKey(deps, ask, { operation: 'chat_completion', request, idempotencyKey: key }, (asked) =>
     createChatCompletion(deps, asked, request),
   )
 
-const chatStream = (deps: Deps, key: string | null = KEY) =>
+const chatStream = (deps: RunDeps, key: string | null = KEY) =>
   streamOnceForKey(deps, asking(), { operation: 'chat_completion_stream', request: hello, idempotencyKey: key }, (asked) =>
     streamChatCompletion(deps, asked, hello),
   )
@@ -249,11 +249,11 @@ export function keyedCallsContract(name: string, open: () => Promise<OpenedStore
     })
 
     it.each([
-      { name: 'a call', begin: (deps: Deps) => chat(deps), again: (deps: Deps) => chat(deps) },
+      { name: 'a call', begin: (deps: RunDeps) => chat(deps), again: (deps: RunDeps) => chat(deps) },
       {
         name: 'a stream',
-        begin: (deps: Deps) => chatStream(deps).next(),
-        again: async (deps: Deps) => (await all(chatStream(deps))).at(-1)!,
+        begin: (deps: RunDeps) => chatStream(deps).next(),
+        again: async (deps: RunDeps) => (await all(chatStream(deps))).at(-1)!,
       },
     ])(
       'that the end of the process ends before any of the answer was delivered cost nothing, and run again: $name',

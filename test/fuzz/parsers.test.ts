@@ -3,6 +3,8 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { openDocumentParser } from '../../subgraphs/knowledge/adapters/parser/open-document-parser.ts'
+import { sniffMediaType } from '../../subgraphs/knowledge/adapters/parser/sniff.ts'
+import { READABLE } from '../../subgraphs/knowledge/domain/media-types.ts'
 import { type DocumentParser, type ParsedDocument, ParseFailure } from '../../subgraphs/knowledge/ports/document-parser.ts'
 import { type FileToRead, seedFiles, spoiledFile } from '../support/data/spoiled-files.ts'
 import { eventually } from '../support/eventually.ts'
@@ -48,6 +50,11 @@ function children(): number {
     0,
   )
 }
+
+it('damages files of every format that is read', async () => {
+  const formats = new Set((await seedFiles()).map(({ bytes, name }) => sniffMediaType(bytes, name)))
+  expect(READABLE.filter((format) => !formats.has(format))).toEqual([])
+})
 
 it(
   'whatever a file holds, reading it ends in a document or in one of the known failures, in time, and leaves no process',

@@ -26,6 +26,7 @@ import { AgentRuns } from '../../subgraphs/inference/use-cases/agents/agent-runs
 import { CallLimits } from '../../subgraphs/inference/use-cases/calls/call-limits.ts'
 import { LoadShedder } from '../../subgraphs/inference/use-cases/calls/load-shedding.ts'
 import { Principals } from '../../subgraphs/inference/use-cases/calls/principals.ts'
+import { Suspects } from '../../subgraphs/inference/use-cases/runs/suspects.ts'
 import { WorkflowRuns } from '../../subgraphs/inference/use-cases/workflows/workflow-runs.ts'
 import { resolvers as knowledge } from '../../subgraphs/knowledge/resolvers/index.ts'
 import { collect, connect, KEY, principalOf, startGateway } from './support/start.ts'
@@ -181,14 +182,15 @@ describe.each(Object.entries(SUBGRAPHS))('%s, asked past the gateway', (_name, s
     const knowing = (parts: object) =>
       new Proxy(parts, { get: (known, property) => Reflect.get(known, property) ?? Reflect.get(unused, property) })
     const principals = new Principals(unused as never, systemClock)
+    const ofRuns = { opened: never, isExclusive: true, suspects: new Suspects(systemClock) }
     const deps = knowing({
       // What a call counts in its process comes before anything is judged.
       load,
       limits: new CallLimits(systemClock, () => 1),
       // These judge by themselves.
       principals,
-      runs: new AgentRuns(knowing({ principals }) as never, never),
-      workflowRuns: new WorkflowRuns(knowing({ principals }) as never, never, true),
+      runs: new AgentRuns(knowing({ principals }) as never, ofRuns),
+      workflowRuns: new WorkflowRuns(knowing({ principals }) as never, ofRuns),
     })
     const contextValue = { caller, deps, requestId: 'req', signal: AbortSignal.timeout(10_000) }
     const { errors } = await graphql({ schema, source: operationOn(kind, field), contextValue })

@@ -44,6 +44,7 @@ const REFUSED: readonly { readonly what: string; readonly input: unknown; readon
     code: 'INVALID_REQUEST',
     says: 'input.mood',
   },
+  { what: 'a field whose name has 100,000 characters', input: { ['q'.repeat(100_000)]: 1 }, code: 'INVALID_REQUEST', says: "'input'" },
   { what: 'JSON that is nested 1,000 deep', input: { query: 'x', filter: nested(1_000) }, code: 'INVALID_REQUEST', says: 'input.filter' },
   { what: 'a list for an object', input: [[[[[]]]]], code: 'INVALID_REQUEST', says: '$input' },
 ]
@@ -70,6 +71,15 @@ for (const { what, input, code, says } of REFUSED) {
     expect(seen.operations).toEqual([])
   })
 }
+
+it('refuses a body of more values than any operation needs before it reads them, and asks no subgraph', async () => {
+  const { post, seen } = await startGateway({ config: { ...CONFIG, maxBodyBytes: 4 * 1024 * 1024 } })
+  for (const extra of [{ variables: { input: [Array.from({ length: 700_000 }, () => 0)] } }, { extensions: unknown(110_000) }]) {
+    const { status, body } = await post({ query: FIND, ...extra })
+    expect([status, body.errors[0].extensions.code]).toEqual([413, 'PAYLOAD_TOO_LARGE'])
+  }
+  expect(seen.operations).toEqual([])
+})
 
 it('answers 8,000 unknown fields a hundred times while the process goes on answering', async () => {
   const { post } = await startGateway()

@@ -42,6 +42,20 @@ describe('schema/openapi.yaml', () => {
     expect(silent).toEqual(['ErrorBody.error'])
   })
 
+  it('has no description that an unquoted comma cuts', () => {
+    // YAML makes what follows the comma a key without a value.
+    const cut: string[] = []
+    const walk = (value: unknown, path: string) => {
+      if (typeof value !== 'object' || value === null) return
+      for (const [key, inner] of Object.entries(value)) {
+        if (inner === null && !Array.isArray(value)) cut.push(`${path}/${key}`)
+        walk(inner, `${path}/${key}`)
+      }
+    }
+    walk(openapi.document, '')
+    expect(cut).toEqual([])
+  })
+
   it('has no reference that leads nowhere', () => {
     const references = [...JSON.stringify(openapi.document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, $ref]) => ({ $ref: $ref! }))
     expect(references.filter((reference) => openapi.resolve(reference) === undefined)).toEqual([])

@@ -189,6 +189,45 @@ describe('requests by REST', () => {
     expect(await errorOf(await adapter.fetch('/v1/collections', { body }))).toMatchObject({ status: 413, code: 'payload_too_large' })
   })
 
+  it.each(['/v1/chat/completions', '/v1/messages', '/v1/collections', '/mcp'])(
+    'refuses a body of more values than any request needs with 413 on %s, and asks for nothing but the key',
+    async (path) => {
+      await using adapter = await startAdapter()
+      for (const body of [{ a: Array(700_000).fill([]) }, Object.fromEntries(Array.from({ length: 110_000 }, (_, i) => [i, 0]))])
+        expect((await adapter.fetch(path, { body })).status).toBe(413)
+      expect(adapter.gateway.asked).toEqual([])
+    },
+  )
+
+  it.each(['/v1/chat/completions', '/v1/files', '/v1/audio/transcriptions'])('ends a body that comes byte by byte on %s', async (path) => {
+    await using adapter = await startAdapter()
+    const { hostname, port } = new URL(adapter.url)
+    const socket = connect(Number(port), hostname)
+    socket.on('error', () => undefined)
+    const type = path.endsWith('transcriptions') ? 'multipart/form-data; boundary=b' : 'application/json'
+    socket.write(
+      `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${KEY}\r\ncontent-type: ${type}\r\ntransfer-encoding: chunked\r\n\r\n`,
+    )
+    socket.write('1\r\n \r\n'.repeat(20_000))
+    const [answer] = await once(socket, 'data')
+    expect(String(answer).slice(9, 12)).toBe('400')
+    socket.destroy()
+    expect(adapter.gateway.asked).toEqual([])
+  })
+
+  it('reads a chunked body whose first pieces are small', async () => {
+    await using adapter = await startAdapter({ CreateCollection: () => ({ createCollection: { collection: null } }) })
+    const { hostname, port } = new URL(adapter.url)
+    const socket = connect(Number(port), hostname)
+    socket.write(
+      `POST /v1/collections HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${KEY}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`,
+    )
+    socket.write(`${'1\r\n \r\n'.repeat(4_000)}2\r\n[]\r\n0\r\n\r\n`)
+    const [answer] = await once(socket, 'data')
+    expect(String(answer)).toContain('The body must be a JSON object.')
+    socket.destroy()
+  })
+
   it('refuses an upload while its organization has as many under way as it may, and says when to come back', async () => {
     let release = () => {}
     const held = new Promise<void>((resolve) => {

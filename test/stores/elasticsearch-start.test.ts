@@ -144,7 +144,7 @@ await onEngine(ELASTICSEARCH, 'a start on a running Elasticsearch', (url) => {
       const said = await refusal(url, { prefix })
       expect(said).toContain(`index ${prefix}-collections has a mapping that is not this service's: dynamic, organization_id, dimensions`)
       expect(said).toContain(`index ${prefix}-chunks-8-1 has a mapping that is not this service's: organization_id`)
-      expect(said).toContain(`index ${prefix}-chunks-16 is there where an alias belongs`)
+      expect(said).toContain(`index ${prefix}-chunks-16 exists where an alias belongs`)
       expect(said).toContain(`index ${prefix}-collections is blocked by index.blocks.write`)
     })
   })

@@ -1,55 +1,27 @@
-import { NotFound } from '../../common/errors.ts'
-import { hasScope, type Principal, requirePrincipal, requireScope } from '../../common/identity/principal.ts'
+import { requirePrincipal } from '../../common/identity/principal.ts'
+import { findNamedKey, listApiKeys, mayNameKey } from '../accounts/use-cases/api-keys.ts'
 import { planOf } from '../accounts/use-cases/find-principal.ts'
+import { findOrganization } from '../accounts/use-cases/organizations.ts'
 import { balanceChange } from '../ledger/domain/ledger.ts'
 import { UNITS } from '../ledger/domain/money.ts'
-import type { UsageRecord } from '../ledger/domain/usage.ts'
 import { balanceOf } from '../ledger/domain/wallet.ts'
-import { listApiKeys, listEntries } from '../ledger/use-cases/list-billing.ts'
-import type { BillingDeps } from '../use-cases/deps.ts'
-import type { ApiKey } from '../use-cases/tables.ts'
+import { findUsageRecord, getWallet, listEntries } from '../ledger/use-cases/read-ledger.ts'
 import type { Resolvers } from './generated.ts'
 import { spendLimit } from './spend-limit.ts'
 
-/** What another subgraph points to: the caller's own, or for an operator anybody's; otherwise it looks absent. */
-function visible<T>(principal: Principal, entity: T | null, organizationIdOf: (entity: T) => string): T | null {
-  return entity && (organizationIdOf(entity) === principal.organizationId || hasScope(principal, 'operator')) ? entity : null
-}
-
-async function findUsageRecord({ collections, pump }: BillingDeps, organizationId: string, id: string): Promise<UsageRecord | null> {
-  const copied = await collections.usage.findOne({ _id: id })
-  if (copied) return copied
-  await pump.drain(organizationId)
-  return collections.usage.findOne({ _id: id })
-}
-
-/** Others' keys are shown to who may manage them. */
-function isShown(principal: Principal, apiKeyId: string): boolean {
-  return apiKeyId === principal.apiKeyId || hasScope(principal, 'admin')
-}
-
-async function findShownKey({ collections }: BillingDeps, principal: Principal, id: string): Promise<ApiKey | null> {
-  if (!isShown(principal, id)) return null
-  return visible(principal, await collections.apiKeys.findOne({ _id: id }), (key) => key.organizationId)
-}
-
 export const entities: Resolvers = {
   Organization: {
-    async __resolveReference({ id }, { deps, caller }) {
-      return visible(requirePrincipal(caller), await deps.collections.organizations.findOne({ _id: id }), ({ _id }) => _id)
+    __resolveReference({ id }, { deps, caller }) {
+      return findOrganization(deps, requirePrincipal(caller), id)
     },
     id: ({ _id }) => _id,
     lowBalanceThreshold: ({ lowBalanceThreshold }) => (lowBalanceThreshold == null ? null : BigInt(lowBalanceThreshold)),
     plan: (organization, _args, { deps }) => planOf(deps, organization),
-    async wallet({ _id }, _args, { deps, caller }) {
-      requireScope(caller, 'billing:read')
-      const wallet = await deps.collections.wallets.findOne({ _id })
-      if (!wallet) throw new NotFound('organization', _id)
-      return wallet
+    wallet({ _id }, _args, { deps, caller }) {
+      return getWallet(deps, requirePrincipal(caller), _id)
     },
     apiKeys({ _id }, args, { deps, caller }) {
-      requireScope(caller, 'admin')
-      return listApiKeys(deps, _id, args)
+      return listApiKeys(deps, requirePrincipal(caller), _id, args)
     },
   },
 
@@ -68,8 +40,8 @@ export const entities: Resolvers = {
   },
 
   ApiKey: {
-    async __resolveReference({ id }, { deps, caller }) {
-      return findShownKey(deps, requirePrincipal(caller), id)
+    __resolveReference({ id }, { deps, caller }) {
+      return findNamedKey(deps, requirePrincipal(caller), id)
     },
     id: ({ _id }) => _id,
     spendLimit,
@@ -77,8 +49,8 @@ export const entities: Resolvers = {
 
   UsageGroup: {
     model: ({ modelId }) => (modelId === null ? null : { id: modelId }),
-    apiKeyId: ({ apiKeyId }, _args, { caller }) => (apiKeyId && isShown(requirePrincipal(caller), apiKeyId) ? apiKeyId : null),
-    apiKey: ({ apiKeyId }, _args, { deps, caller }) => (apiKeyId === null ? null : findShownKey(deps, requirePrincipal(caller), apiKeyId)),
+    apiKeyId: ({ apiKeyId }, _args, { caller }) => (apiKeyId && mayNameKey(requirePrincipal(caller), apiKeyId) ? apiKeyId : null),
+    apiKey: ({ apiKeyId }, _args, { deps, caller }) => (apiKeyId === null ? null : findNamedKey(deps, requirePrincipal(caller), apiKeyId)),
     totals: (group) => group,
   },
 
@@ -92,13 +64,12 @@ export const entities: Resolvers = {
   },
 
   UsageRecord: {
-    async __resolveReference({ id }, { deps, caller }) {
-      const principal = requirePrincipal(caller)
-      return visible(principal, await findUsageRecord(deps, principal.organizationId, id), (record) => record.organizationId)
+    __resolveReference({ id }, { deps, caller }) {
+      return findUsageRecord(deps, requirePrincipal(caller), id)
     },
     id: ({ _id }) => _id,
     model: ({ modelId }) => ({ id: modelId }),
-    apiKey: ({ apiKeyId }, _args, { deps, caller }) => findShownKey(deps, requirePrincipal(caller), apiKeyId),
+    apiKey: ({ apiKeyId }, _args, { deps, caller }) => findNamedKey(deps, requirePrincipal(caller), apiKeyId),
     quantities: ({ quantities, rates }) =>
       UNITS.filter((unit) => quantities[unit] > 0).map((unit) => ({ unit, quantity: quantities[unit], rate: BigInt(rates[unit]) })),
     amount: ({ amount }) => BigInt(amount),

@@ -1248,20 +1248,20 @@ export type UsageRecordedResolvers<ContextType = Context, ParentType extends Res
 
 export type BalanceCrossingResolvers = { FELL: 'fell', ROSE: 'rose' };
 
-export type WalletChangedResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WalletChanged'] = ResolversParentTypes['WalletChanged']> = {
+export type WalletChangedResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WalletChanged'] = ResolversParentTypes['WalletChanged']> = Needed<ParentType, {
   wallet?: Resolver<ResolversTypes['Wallet'], ParentType, ContextType>;
   balance?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
   isLow?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   crossed?: Resolver<Maybe<ResolversTypes['BalanceCrossing']>, ParentType, ContextType>;
   at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   cursor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-};
+}>;
 
 export type ResidencyPolicyResolvers = { UNRESTRICTED: 'unrestricted', REGIONAL: 'regional', LOCAL_ONLY: 'local_only' };
 
 export type ScopeResolvers = { INFERENCE: 'inference', KNOWLEDGE_READ: 'knowledge:read', KNOWLEDGE_WRITE: 'knowledge:write', AGENTS: 'agents', BILLING_READ: 'billing:read', ADMIN: 'admin', OPERATOR: 'operator' };
 
-export type OrganizationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Organization'] = ResolversParentTypes['Organization'], FederationReferenceType extends FederationReferenceTypes['Organization'] = FederationReferenceTypes['Organization']> = {
+export type OrganizationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Organization'] = ResolversParentTypes['Organization'], FederationReferenceType extends FederationReferenceTypes['Organization'] = FederationReferenceTypes['Organization']> = Needed<ParentType, {
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Organization']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -1271,7 +1271,7 @@ export type OrganizationResolvers<ContextType = Context, ParentType extends Reso
   wallet?: Resolver<ResolversTypes['Wallet'], ParentType, ContextType>;
   apiKeys?: Resolver<ResolversTypes['ApiKeyConnection'], ParentType, ContextType, RequireFields<OrganizationApiKeysArgs, 'first'>>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
-};
+}>;
 
 export type PlanResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Plan'] = ResolversParentTypes['Plan']> = {
   code?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -1283,16 +1283,16 @@ export type PlanResolvers<ContextType = Context, ParentType extends ResolversPar
   concurrency?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
 
-export type WalletResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Wallet'] = ResolversParentTypes['Wallet']> = {
+export type WalletResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Wallet'] = ResolversParentTypes['Wallet']> = Needed<ParentType, {
   balance?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
   held?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
   available?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
   entries?: Resolver<ResolversTypes['LedgerEntryConnection'], ParentType, ContextType, RequireFields<WalletEntriesArgs, 'first'>>;
-};
+}>;
 
 export type LedgerEntryKindResolvers = { TOP_UP: 'top_up', ADJUSTMENT: 'adjustment', HOLD: 'hold', SETTLE: 'settle', VOID: 'void', EXPIRE: 'expire' };
 
-export type LedgerEntryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['LedgerEntry'] = ResolversParentTypes['LedgerEntry']> = {
+export type LedgerEntryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['LedgerEntry'] = ResolversParentTypes['LedgerEntry']> = Needed<ParentType, {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   kind?: Resolver<ResolversTypes['LedgerEntryKind'], ParentType, ContextType>;
   amount?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
@@ -1301,9 +1301,9 @@ export type LedgerEntryResolvers<ContextType = Context, ParentType extends Resol
   reference?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   sequence?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
-};
+}>;
 
-export type ApiKeyResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApiKey'] = ResolversParentTypes['ApiKey'], FederationReferenceType extends FederationReferenceTypes['ApiKey'] = FederationReferenceTypes['ApiKey']> = {
+export type ApiKeyResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ApiKey'] = ResolversParentTypes['ApiKey'], FederationReferenceType extends FederationReferenceTypes['ApiKey'] = FederationReferenceTypes['ApiKey']> = Needed<ParentType, {
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['ApiKey']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -1316,7 +1316,7 @@ export type ApiKeyResolvers<ContextType = Context, ParentType extends ResolversP
   expiresAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   revokedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
-};
+}>;
 
 export type SpendPeriodResolvers = { DAY: 'day', MONTH: 'month', TOTAL: 'total' };
 
@@ -1340,7 +1340,7 @@ export type UsageQuantityResolvers<ContextType = Context, ParentType extends Res
   rate?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
 };
 
-export type UsageRecordResolvers<ContextType = Context, ParentType extends ResolversParentTypes['UsageRecord'] = ResolversParentTypes['UsageRecord'], FederationReferenceType extends FederationReferenceTypes['UsageRecord'] = FederationReferenceTypes['UsageRecord']> = {
+export type UsageRecordResolvers<ContextType = Context, ParentType extends ResolversParentTypes['UsageRecord'] = ResolversParentTypes['UsageRecord'], FederationReferenceType extends FederationReferenceTypes['UsageRecord'] = FederationReferenceTypes['UsageRecord']> = Needed<ParentType, {
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['UsageRecord']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   model?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType>;
@@ -1352,7 +1352,7 @@ export type UsageRecordResolvers<ContextType = Context, ParentType extends Resol
   source?: Resolver<ResolversTypes['UsageSource'], ParentType, ContextType>;
   requestId?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   at?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
-};
+}>;
 
 export type UsageDimensionResolvers = { MODEL: 'model', KEY: 'key', DAY: 'day', OPERATION: 'operation' };
 
@@ -1363,7 +1363,7 @@ export type UsageSummaryResolvers<ContextType = Context, ParentType extends Reso
   groups?: Resolver<ReadonlyArray<ResolversTypes['UsageGroup']>, ParentType, ContextType>;
 };
 
-export type UsageGroupResolvers<ContextType = Context, ParentType extends ResolversParentTypes['UsageGroup'] = ResolversParentTypes['UsageGroup']> = {
+export type UsageGroupResolvers<ContextType = Context, ParentType extends ResolversParentTypes['UsageGroup'] = ResolversParentTypes['UsageGroup']> = Needed<ParentType, {
   modelId?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
   model?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType>;
   apiKeyId?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
@@ -1371,9 +1371,9 @@ export type UsageGroupResolvers<ContextType = Context, ParentType extends Resolv
   day?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   operation?: Resolver<Maybe<ResolversTypes['Operation']>, ParentType, ContextType>;
   totals?: Resolver<ResolversTypes['UsageTotals'], ParentType, ContextType>;
-};
+}>;
 
-export type UsageTotalsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['UsageTotals'] = ResolversParentTypes['UsageTotals']> = {
+export type UsageTotalsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['UsageTotals'] = ResolversParentTypes['UsageTotals']> = Needed<ParentType, {
   calls?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
   inputTokens?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
   cachedInputTokens?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
@@ -1381,7 +1381,7 @@ export type UsageTotalsResolvers<ContextType = Context, ParentType extends Resol
   outputTokens?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
   audioSeconds?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
   amount?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
-};
+}>;
 
 export type ModelResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Model'] = ResolversParentTypes['Model']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -1486,7 +1486,7 @@ export type LedgerEntryPayloadResolvers<ContextType = Context, ParentType extend
   wallet?: Resolver<ResolversTypes['Wallet'], ParentType, ContextType>;
 };
 
-export type WebhookEndpointResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookEndpoint'] = ResolversParentTypes['WebhookEndpoint']> = {
+export type WebhookEndpointResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookEndpoint'] = ResolversParentTypes['WebhookEndpoint']> = Needed<ParentType, {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   url?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   description?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
@@ -1497,18 +1497,18 @@ export type WebhookEndpointResolvers<ContextType = Context, ParentType extends R
   failingSince?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   previousSecretUntil?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
-};
+}>;
 
 export type WebhookDisabledReasonResolvers = { GONE: 'gone', FAILING: 'failing', BACKLOG: 'backlog', RESIDENCY: 'residency' };
 
 export type WebhookDeliveryStatusResolvers = { PENDING: 'pending', DELIVERED: 'delivered', FAILED: 'failed' };
 
-export type WebhookDeliveryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookDelivery'] = ResolversParentTypes['WebhookDelivery']> = {
+export type WebhookDeliveryResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookDelivery'] = ResolversParentTypes['WebhookDelivery']> = Needed<ParentType, {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   event?: Resolver<ResolversTypes['WebhookEvent'], ParentType, ContextType>;
   status?: Resolver<ResolversTypes['WebhookDeliveryStatus'], ParentType, ContextType>;
   attempts?: Resolver<ReadonlyArray<ResolversTypes['WebhookAttempt']>, ParentType, ContextType>;
-};
+}>;
 
 export type WebhookEventResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WebhookEvent'] = ResolversParentTypes['WebhookEvent']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -1570,7 +1570,7 @@ export type WebhookFeedResolvers<ContextType = Context, ParentType extends Resol
   since?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 };
 
-export type PrincipalResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Principal'] = ResolversParentTypes['Principal']> = {
+export type PrincipalResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Principal'] = ResolversParentTypes['Principal']> = Needed<ParentType, {
   organizationId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   apiKeyId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   ancestors?: Resolver<ReadonlyArray<ResolversTypes['ID']>, ParentType, ContextType>;
@@ -1583,7 +1583,7 @@ export type PrincipalResolvers<ContextType = Context, ParentType extends Resolve
   revision?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   rotations?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   isEnded?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
-};
+}>;
 
 export type HoldStateResolvers = { PLACED: 'placed', DISPATCHED: 'dispatched', SETTLED: 'settled', VOIDED: 'voided', EXPIRED: 'expired' };
 
@@ -1677,3 +1677,5 @@ export type Resolvers<ContextType = Context> = {
   HoldOutcome?: HoldOutcomeResolvers<ContextType>;
 };
 
+
+type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference'>>>;

@@ -1,30 +1,25 @@
 import { verifyFiles } from '../../common/documents/verify-files.ts'
-import { NotFound } from '../../common/errors.ts'
 import { requirePrincipal, requireScope, requireService } from '../../common/identity/principal.ts'
+import { findApiKey } from '../accounts/use-cases/api-keys.ts'
 import { principalOfApiKey, principalOfKey } from '../accounts/use-cases/find-principal.ts'
+import { getOrganization, listOrganizations } from '../accounts/use-cases/organizations.ts'
 import { quoteHolds } from '../ledger/holds/quote-holds.ts'
-import { listOrganizations, listUsage } from '../ledger/use-cases/list-billing.ts'
+import { listUsage } from '../ledger/use-cases/read-ledger.ts'
 import { summarizeUsage } from '../ledger/use-cases/summarize-usage.ts'
 import { verifyLedger } from '../ledger/use-cases/verify-ledger.ts'
 import type { QueryResolvers } from './generated.ts'
 
 export const Query: QueryResolvers = {
-  async organization(_parent, _args, { deps, caller }) {
-    const { organizationId } = requirePrincipal(caller)
-    const organization = await deps.collections.organizations.findOne({ _id: organizationId })
-    if (!organization) throw new NotFound('organization', organizationId)
-    return organization
+  organization(_parent, _args, { deps, caller }) {
+    return getOrganization(deps, requirePrincipal(caller))
   },
 
   organizations(_parent, args, { deps, caller }) {
-    requireScope(caller, 'operator')
-    return listOrganizations(deps, args)
+    return listOrganizations(deps, requirePrincipal(caller), args)
   },
 
-  async apiKey(_parent, { id }, { deps, caller }) {
-    const { organizationId } = requireScope(caller, 'admin')
-    const key = await deps.collections.apiKeys.findOne({ _id: id })
-    return key?.organizationId === organizationId ? key : null
+  apiKey(_parent, { id }, { deps, caller }) {
+    return findApiKey(deps, requirePrincipal(caller), id)
   },
 
   plans(_parent, _args, { deps, caller }) {

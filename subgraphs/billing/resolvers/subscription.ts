@@ -1,8 +1,8 @@
-import { NotFound } from '../../common/errors.ts'
-import { requireScope } from '../../common/identity/principal.ts'
+import { requirePrincipal, requireScope } from '../../common/identity/principal.ts'
 import type { WalletChange } from '../ledger/domain/wallet-change.ts'
 import { followUsage, type UsageEvent } from '../ledger/use-cases/follow-usage.ts'
 import { followWallet } from '../ledger/use-cases/follow-wallet.ts'
+import { getWallet } from '../ledger/use-cases/read-ledger.ts'
 import type { SubscriptionResolvers, WalletChangedResolvers } from './generated.ts'
 
 export const Subscription: SubscriptionResolvers = {
@@ -24,10 +24,6 @@ export const Subscription: SubscriptionResolvers = {
 }
 
 export const WalletChanged: WalletChangedResolvers = {
-  async wallet({ organizationId }, _args, { deps }) {
-    const wallet = await deps.collections.wallets.findOne({ _id: organizationId })
-    if (!wallet) throw new NotFound('organization', organizationId)
-    return wallet
-  },
+  wallet: ({ organizationId }, _args, { deps, caller }) => getWallet(deps, requirePrincipal(caller), organizationId),
   balance: ({ balance }) => BigInt(balance),
 }

@@ -15,7 +15,7 @@ import { listDeliveries } from '../webhooks/use-cases/list-deliveries.ts'
 import { pingEndpoint, redeliver, redeliverSince } from '../webhooks/use-cases/redeliver.ts'
 import type { MutationResolvers, QueryResolvers, Resolvers } from './generated.ts'
 
-/** Services hand over their own events and no others. */
+/** A service may only deliver its own events. */
 function sourceOf(caller: Caller | null): EventSource {
   const { service } = requireService(caller)
   if (service !== 'knowledge' && service !== 'inference') throw new KisError('permission_denied', `${service} has no events for webhooks.`)

@@ -11,7 +11,7 @@ import type { BillingDeps } from '../use-cases/deps.ts'
 
 const PAGE = 1_000
 
-/** What an organization's ledger says, from the documents alone, whether copied out of the outbox or not. */
+/** An organization's ledger according to the documents, whether copied out of the outbox or not. */
 export interface Audit {
   readonly entries: readonly LedgerEntry[]
   readonly openHolds: readonly string[]
@@ -19,9 +19,10 @@ export interface Audit {
 }
 
 /**
- * Checks an organization's documents against the laws of the ledger, by the names that `test/README.md` gives them: entries sum to the wallet per
- * account (I1, I7) and to zero over the accounts (I2), nothing falls below zero (I3), each hold ends at most once (I4) and with at most its
- * amount (I5), each charged call has one usage record that explains its charge (I9), and nothing is another organization's (I10).
+ * Checks an organization's documents against the rules of the ledger, by their names in `test/README.md`: entries sum
+ * to the wallet for each account (I1, I7) and to zero over the accounts (I2), nothing falls below zero (I3), each hold
+ * ends at most once (I4) and with at most its amount (I5), each charged call has one usage record that explains its
+ * charge (I9), and nothing belongs to another organization (I10).
  */
 export async function audit({ collections }: Pick<BillingDeps, 'collections'>, organizationId: string): Promise<Audit> {
   const wallet = (await collections.wallets.findOne({ _id: organizationId }))!
@@ -29,7 +30,7 @@ export async function audit({ collections }: Pick<BillingDeps, 'collections'>, o
     await all(collections.entries, { organizationId }, 'sequence'),
     wallet.outbox.map(({ entry }) => entry),
   )
-  // By position, which is no order of posting: records of one instant sort by id.
+  // By position, which is not the order of posting: records of the same instant sort by id.
   const records = union(
     await all(collections.usage, { organizationId }, 'position'),
     wallet.outbox.flatMap(({ usage }) => usage ?? []),
@@ -114,7 +115,7 @@ export async function audit({ collections }: Pick<BillingDeps, 'collections'>, o
   return { entries, openHolds: open.map(([id]) => id), usageRecords: records }
 }
 
-/** The totals have every record that is out of the outbox, once; of those in it, they may have some already. */
+/** The totals include every record that has left the outbox, once. Of those still in it, they may include some. */
 async function requireTotals(
   collections: BillingDeps['collections'],
   organizationId: string,
@@ -140,7 +141,7 @@ function least(a: bigint, b: bigint): bigint {
   return a < b ? a : b
 }
 
-/** Both in order; what the pump has copied but not pulled yet is in both, and the same. */
+/** Both are sorted. What the pump has copied but not yet removed is in both, and equal. */
 function union<T extends StoredDocument>(copied: readonly T[], pending: readonly T[]): readonly T[] {
   const byId = new Map(copied.map((document) => [document._id, document]))
   for (const document of pending) if (byId.has(document._id)) expect(document).toEqual(byId.get(document._id))

@@ -23,13 +23,13 @@ import { type Audit, audit } from './audit.ts'
 import { ProcessDied, ProcessStore } from './process-store.ts'
 import { fundedOrganization, ManualClock, openBilling, principalOf } from './world.ts'
 
-/** What is asked of billing. Calls are told apart by their slot, credits by their reference. */
+/** A request to billing. Calls are identified by their slot, credits by their reference. */
 export type Command =
   | {
       readonly kind: 'place'
       readonly org: number
       readonly slot: number
-      /** A call of its own, in place of the slot's last one. */
+      /** A new call, in place of the slot's last one. */
       readonly isNew: boolean
       readonly quantities: Quantities
       readonly isDear: boolean
@@ -43,7 +43,10 @@ export type Command =
   | { readonly kind: 'reap' }
   | { readonly kind: 'end holder'; readonly holder: string }
 
-/** Fractions of a nano-USD a token, so that rounding shows; the dear one makes a few tokens more than any balance. */
+/**
+ * Fractions of a nano-USD for each token, so that rounding shows. With the expensive card, a few tokens exceed any
+ * balance.
+ */
 const CHEAP = {
   version: '1',
   ...ratesOf(700_000n, 70_000n, 2_500_000n),
@@ -53,10 +56,10 @@ const DEAR = { version: '2', ...ratesOf(MAX_NANO_USD, MAX_NANO_USD, MAX_NANO_USD
 const CREDITS = [200n, 300n]
 export const PROCESSES = 3
 
-/** What was promised about one call, by answers that its caller has seen. */
+/** What was promised about one call, by answers that its caller has received. */
 interface Promised {
   amount?: bigint
-  /** The most that billing has acknowledged to have heard of the call's progress. */
+  /** The furthest progress of the call that billing has acknowledged. */
   progress?: Quantities
   outcome?: HoldOutcome
 }
@@ -67,8 +70,8 @@ interface Process {
 }
 
 /**
- * Two organizations on one store, which several processes of billing serve, and an independent account of what their callers were told. After
- * every step the laws are checked: by `audit` those of the documents, here those of the promises.
+ * Two organizations on one store that several processes of billing serve, with an independent record of what their
+ * callers were told. After every step both are checked: the documents by `audit`, the promises here.
  */
 export class LedgerRun {
   readonly clock = new ManualClock()
@@ -97,13 +100,13 @@ export class LedgerRun {
     return this.#processes[number]!
   }
 
-  /** kill -9, and a start after it. */
+  /** kill -9, followed by a start. */
   restart(number: number): void {
     this.#processes[number]!.store.kill()
     this.#processes[number] = this.#start()
   }
 
-  /** Runs the commands at once, each by one process, and checks every law. Processes that died start again. */
+  /** Runs the commands concurrently, each in one process, and checks every rule. Dead processes start again. */
   async step(commands: readonly { readonly process: number; readonly command: Command }[]): Promise<void> {
     const results = await Promise.allSettled(commands.map(({ process, command }) => this.#execute(this.process(process).deps, command)))
     for (const result of results)
@@ -124,7 +127,7 @@ export class LedgerRun {
     }
   }
 
-  /** The last process alive ends what is open, and everything is where it belongs. */
+  /** The last live process ends all open holds, and everything must be in its final state. */
   async end(): Promise<void> {
     for (let number = 0; number < PROCESSES; number++) this.restart(number)
     const { deps } = this.process(0)
@@ -145,7 +148,7 @@ export class LedgerRun {
     return { store, deps: openBilling(store, this.clock, this.#ids) }
   }
 
-  /** By a process of its own: looking disturbs no fault that is planned. */
+  /** In a process of its own, so that the check does not trigger planned faults. */
   async #auditAll(): Promise<readonly Audit[]> {
     const { deps } = this.#start()
     return Promise.all(this.#organizations.map((organizationId) => audit(deps, organizationId)))
@@ -158,7 +161,7 @@ export class LedgerRun {
     if (command.kind === 'pump') return deps.pump.drain(organizationId)
     if (command.kind === 'credit') return this.#credit(deps, organizationId, command)
     const principal = principalOf(organizationId)
-    // The organizations use the same hold ids: neither may notice.
+    // The organizations use the same hold ids. Neither may notice.
     if (!this.#slots[command.slot] || (command.kind === 'place' && command.isNew)) this.#slots[command.slot] = this.#ids('hold')
     const id = this.#slots[command.slot]!
     const key = `${organizationId} ${id}`
@@ -214,7 +217,7 @@ export class LedgerRun {
     const credit = { kind, organizationId, amount, reference: `r${reference}` } as const
     try {
       const { entry } = await creditWallet(deps, credit)
-      // Another process may have been told meanwhile.
+      // Another process may have got the answer meanwhile.
       const known = this.#credits.get(key) ?? { amount, kind, id: entry._id, sequence: entry.sequence }
       expect({ amount, kind, id: entry._id, sequence: entry.sequence }, 'I6: a repeated credit gives the first one').toEqual(known)
       this.#credits.set(key, known)

@@ -1,7 +1,10 @@
 import { ServiceUnavailable } from '../../common/errors.ts'
 import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../common/ports/document-store.ts'
 
-/** What befalls one call of the store. A process that dies makes no other call; with `after` its last one has taken effect. */
+/**
+ * What happens to one call of the store. A process that dies makes no further call; with `after`, its last one took
+ * effect.
+ */
 export type StoreFault = 'fails' | 'loses its answer' | 'is the last before death' | 'is the last, done, before death'
 
 export const STORE_FAULTS: readonly StoreFault[] = [
@@ -11,7 +14,7 @@ export const STORE_FAULTS: readonly StoreFault[] = [
   'is the last, done, before death',
 ]
 
-/** Whoever waited for a process that is dead sees its connection end. */
+/** What waits for a dead process sees its connection end. */
 export class ProcessDied extends Error {
   constructor() {
     super('the process is dead')
@@ -19,7 +22,9 @@ export class ProcessDied extends Error {
   }
 }
 
-/** A store that several processes share, as one of them sees it: calls can fail, lose their answers, or be its last ones. */
+/**
+ * A store shared by several processes, as one of them sees it: calls can fail, lose their answers, or be its last ones.
+ */
 export class ProcessStore implements DocumentStore {
   readonly #shared: DocumentStore
   readonly #faults = new Map<number, StoreFault>()
@@ -34,12 +39,12 @@ export class ProcessStore implements DocumentStore {
     return this.#isDead
   }
 
-  /** Befalls the `nth` call from now on (1: the next one). */
+  /** Applies the fault to the `nth` call from now on (1: the next one). */
   strike(nth: number, fault: StoreFault): void {
     this.#faults.set(this.#calls + nth, fault)
   }
 
-  /** Faults that were not met do not come any more. */
+  /** Cancels faults that have not happened. */
   heal(): void {
     this.#faults.clear()
   }
@@ -62,7 +67,7 @@ export class ProcessStore implements DocumentStore {
     return this.#call(() => this.#shared.ping(signal))
   }
 
-  /** The store goes on: it is the other processes' too. */
+  /** The store stays open for the other processes. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.kill()
   }
@@ -76,7 +81,7 @@ export class ProcessStore implements DocumentStore {
       if (fault === 'is the last, done, before death') this.kill()
       const result = await effect()
       if (fault === 'loses its answer') throw new ServiceUnavailable('The document store')
-      // What was under way when the process died has its effect, and nobody who would hear of it.
+      // A call that was running when the process died takes effect, but nobody gets its answer.
       if (!this.#isDead) return result
     }
     throw new ProcessDied()

@@ -6,7 +6,7 @@ import { openSqliteDocumentStore } from '../../common/adapters/sqlite/documents/
 import type { DocumentStore } from '../../common/ports/document-store.ts'
 import { silentLog } from '../../common/process/log.ts'
 
-/** A store of the test's own; disposing it leaves nothing behind. */
+/** A store for one test. Disposing it deletes everything. */
 export const STORES: readonly { readonly name: string; readonly open: () => Promise<DocumentStore> }[] = [
   { name: 'the fake', open: async () => new MemoryDocumentStore() },
   { name: 'SQLite', open: openTemporarySqlite },

@@ -16,12 +16,12 @@ export interface Sent {
   readonly number: number
 }
 
-/** Receivers without a network: what they get, and what they answer. */
+/** Receivers without a network: they record what they get, and answer as told. */
 export class FakeReceivers {
   readonly sent: Sent[] = []
   underWay = 0
   mostUnderWay = 0
-  /** A status; null: nothing. */
+  /** A status; null: no answer. */
   answering: (message: Sent) => number | null | Promise<number | null> = () => 204
   headers: Readonly<Record<string, string>> = {}
 
@@ -68,7 +68,7 @@ export function openSender(store: DocumentStore, clock: ManualClock, egress: Bil
   return { deps, sender: new WebhookSender(deps) }
 }
 
-/** An endpoint for documents of an organization of its own. */
+/** Creates an endpoint for documents, in an organization of its own. */
 export async function newEndpoint({ deps }: WebhookWorld, url: string, organizationId: string): Promise<string> {
   const { webhookEndpoint } = await createEndpoint(deps, principalOf(organizationId, ['admin']), {
     url,
@@ -77,7 +77,7 @@ export async function newEndpoint({ deps }: WebhookWorld, url: string, organizat
   return webhookEndpoint._id
 }
 
-/** The changes of documents from a sequence on, as knowledge hands them over. */
+/** Makes changes of documents from a sequence number on, as knowledge delivers them. */
 export function changes(documents: readonly string[], first: number, at: Date): readonly WebhookEvent[] {
   return documents.map((subject, i) => ({
     type: 'document.updated',
@@ -88,13 +88,13 @@ export function changes(documents: readonly string[], first: number, at: Date): 
   }))
 }
 
-/** Hands them over, as the first ones or behind a cursor. */
+/** Delivers them, as the first ones or after a cursor. */
 export function hand({ deps }: WebhookWorld, organizationId: string, after: number | null, documents: readonly string[]): Promise<boolean> {
   const events = changes(documents, (after ?? 0) + 1, deps.clock.now())
   return acceptEvents(deps, 'knowledge', { organizationId, after, cursor: (after ?? 0) + events.length, events })
 }
 
-/** Sends what is due, and what becomes due by that, until nothing is. */
+/** Sends what is due, and what becomes due because of that, until nothing is left. */
 export async function sendAll({ sender }: WebhookWorld): Promise<void> {
   const signal = new AbortController().signal
   // More rounds than any test's lanes need.

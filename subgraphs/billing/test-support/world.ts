@@ -13,7 +13,10 @@ import { WalletWriter } from '../ledger/use-cases/wallet-writer.ts'
 import type { BillingDeps } from '../use-cases/deps.ts'
 import { openCollections } from '../use-cases/tables.ts'
 
-/** What tests of billing build with: a clock that they move, the use cases on a store of theirs, organizations with credit. */
+/**
+ * What tests of billing are built from: a clock that they control, the use cases on a store of theirs, organizations
+ * with credit.
+ */
 
 export class ManualClock implements Clock {
   #now = Date.parse('2026-11-21T08:00:00.000Z')
@@ -28,7 +31,7 @@ export class ManualClock implements Clock {
     return this.#latest
   }
 
-  /** Backwards too, as a clock that is set. */
+  /** May be negative, as when a clock is set back. */
   advance(ms: number): void {
     this.#now += ms
     this.#latest = Math.max(this.#latest, this.#now)
@@ -55,7 +58,7 @@ export const SELF_HOSTED: Plan = {
 
 export const SMALL_PLAN: Plan = { ...SELF_HOSTED, code: 'small', storageBytes: 1_000_000, vectors: 100, requestsPerMinute: 60 }
 
-/** Billing's objects as one process has them; on the same store and clock they are that process after a restart. */
+/** Billing's objects in one process. Opening them again on the same store and clock stands for a restart. */
 export function openBilling(store: DocumentStore, clock: Clock, ids: IdSource = idSource(clock), isExclusive = false): BillingDeps {
   const collections = openCollections(store)
   const pump = new OutboxPump(collections, silentLog)

@@ -5,10 +5,10 @@ import type { RateCardInput } from '../ledger/holds/place-hold.ts'
 
 /** Longest name of an organization or a key, and longest reference of a top-up. */
 const MAX_NAME_CHARACTERS = 100
-/** Longest id that another service hands over: of a model, a request, a rate card's version. */
+/** Longest id from another service: of a model, a request, a rate card's version. */
 const MAX_FOREIGN_ID_CHARACTERS = 200
 
-/** @throws {KisError} nothing but spaces, or more than 100 characters. */
+/** @throws {KisError} `invalid_request`: it is blank; `string_above_max_length`: it has more than 100 characters */
 export function checkName(value: string, param: string): string {
   if (value.trim() === '') throw new KisError('invalid_request', `\`${param}\` must not be empty.`, { param })
   return checkLength(value, param, MAX_NAME_CHARACTERS)
@@ -28,10 +28,10 @@ export function checkQuantities(quantities: Quantities, param: string): Quantiti
   return quantities
 }
 
-/** Tiers of one rate card; vendors have one or two, and every open hold carries them. */
+/** Tiers of one rate card. Vendors have one or two, and every open hold carries them. */
 const MAX_TIERS = 8
 
-/** @throws {KisError} a rate or a tier is out of range, or the tiers do not rise. */
+/** @throws {KisError} a rate or a tier is out of range, or the tiers are not in rising order */
 export function checkRateCard({ tiers, ...base }: RateCardInput, param: string): RateCard {
   if (tiers.length > MAX_TIERS)
     throw new KisError('array_above_max_length', `A rate card has at most ${MAX_TIERS} tiers.`, { param: `${param}.tiers` })
@@ -62,17 +62,20 @@ export function checkInteger(value: number, param: string, least: number, most: 
 
 const HOLD_ID = /^hold_[0-9a-f]{32}$/
 
-/** Hold ids become field names of the wallet, so only well-formed ones may go on. */
+/** Hold ids become field names of the wallet, so only well-formed ones are accepted. */
 export function checkHoldId(id: string): string {
   if (!HOLD_ID.test(id)) throw new KisError('invalid_request', 'A hold id is `hold_` and a UUIDv7 in hexadecimal digits.', { param: 'id' })
   return id
 }
 
-/** Shorter than a renewal's round trip under load, a hold would end under its call. */
+/** With less than the round trip of a renewal under load, a hold would end under its call. */
 const MIN_TTL_SECONDS = 10
 const MAX_TTL_SECONDS = 86_400
 
-/** Seconds until a hold is resolved without its caller. @throws {KisError} */
+/**
+ * Seconds until the hold expires.
+ * @throws {KisError} `integer_below_min_value`, `integer_above_max_value`
+ */
 export function checkTtl(ttlSeconds: number): number {
   return checkInteger(ttlSeconds, 'ttlSeconds', MIN_TTL_SECONDS, MAX_TTL_SECONDS)
 }

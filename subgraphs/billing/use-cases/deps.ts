@@ -8,7 +8,7 @@ import type { OutboxPump } from '../ledger/use-cases/outbox-pump.ts'
 import type { WalletWriter } from '../ledger/use-cases/wallet-writer.ts'
 import type { Collections } from './tables.ts'
 
-/** What the use cases work with. */
+/** What the use cases need. */
 export interface BillingDeps {
   readonly collections: Collections
   readonly files: StoreFiles
@@ -16,15 +16,15 @@ export interface BillingDeps {
   readonly writer: WalletWriter
   /** The plans of the operator's catalog. */
   readonly plans: readonly Plan[]
-  /** Secret part of the keys' digests, and of what webhooks are signed with. */
+  /** The secret in the digests of keys and in the secrets of webhooks. */
   readonly pepper: Uint8Array
-  /** The way to the addresses of webhooks. */
+  /** Calls the addresses of webhooks. */
   readonly egress: Pick<Egress, 'mayAsk' | 'mayReach' | 'isNamed' | 'open'>
-  /** The unit in which failed webhooks wait. */
+  /** The unit of the waits after failed webhooks, in milliseconds. */
   readonly retryBackoffMs: number
-  /** Wakes who sends webhooks. */
+  /** Wakes the sender of webhooks. */
   readonly webhooksDue: () => void
-  /** What every store of the installation carries. */
+  /** The id that every store of the installation carries. */
   readonly installationId: () => Promise<string>
   readonly clock: Clock
   readonly ids: IdSource

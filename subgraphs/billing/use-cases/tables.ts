@@ -13,9 +13,9 @@ export type Organization = {
   readonly residencyPolicy: ResidencyPolicy
   /** Code of its plan. */
   readonly plan: string
-  /** Nano-USD; null or absent: no balance is low. */
+  /** Nano-USD; null or absent: no balance counts as low. */
   readonly lowBalanceThreshold?: number | null
-  /** Grows with each change of the rules: of the policy, the plan, or what a key may do. Absent: 0. */
+  /** Grows with each change of the rules: the policy, the plan, or what a key may do. Absent: 0. */
   readonly revision?: number
   readonly createdAt: Date
 }
@@ -24,32 +24,32 @@ export type ApiKey = {
   readonly _id: string
   readonly organizationId: string
   readonly name: string
-  /** The keys that it descends from, its maker last; it is good as long as they all are. Absent: none. */
+  /** Its ancestors, its direct parent last. It is valid only while they all are. Absent: none. */
   readonly ancestors?: readonly string[]
   readonly scopes: readonly Scope[]
   /** Ids of models; null: every model. */
   readonly modelAllowlist: readonly string[] | null
-  /** Tighter than the plan's; null or absent: the plan's alone. */
+  /** Stricter than the plan's limit; null or absent: only the plan's limit applies. */
   readonly requestsPerMinute?: number | null
   readonly tokensPerMinute?: number | null
   /** HMAC-SHA-256 of the key. */
   readonly digest: string
   readonly last4: string
-  /** How often the secret has been replaced. Absent: never. */
+  /** How often the secret was replaced. Absent: never. */
   readonly rotations?: number
   readonly expiresAt: Date | null
   readonly revokedAt: Date | null
   readonly createdAt: Date
-  /** True until the key of the first start was used: so long each start shows it again. */
+  /** True until the key of the first start is used. Until then each start shows it again. */
   readonly unseen?: boolean
 }
 
-/** What the first start decided, so that a start after a crash goes on with the same. */
+/** The decisions of the first start. A start after a crash continues with them. */
 export type Bootstrap = {
   readonly _id: 'operator'
   readonly organizationId: string
   readonly apiKeyId: string
-  /** With the pepper it makes the operator's key. */
+  /** The operator's key is derived from it and the pepper. */
   readonly nonce: string
   /** Nano-USD of the first credit. */
   readonly credit: number
@@ -71,7 +71,7 @@ export interface Collections {
   readonly webhookLanes: DocumentCollection<WebhookLane>
 }
 
-/** By time, with each filter on the way. */
+/** By time, each with one of the filters first. */
 const USAGE_INDEXES: readonly IndexSpec[] = [
   { fields: ['organizationId', 'position'] },
   { fields: ['organizationId', 'apiKeyId', 'position'] },

@@ -84,7 +84,7 @@ describe('a catalog is refused for', () => {
     [
       'an address of another protocol',
       'engines:\n  a: { kind: openai, badge: local, base_url: "ftp://a" }\n',
-      'c.yaml:2: engines.a.base_url: is no http',
+      'c.yaml:2: engines.a.base_url: is not an http',
     ],
     [
       'a wait of nothing',
@@ -110,7 +110,7 @@ describe('a catalog is refused for', () => {
     [
       'a region that would be another host',
       'engines:\n  a: { kind: bedrock, badge: cloud, region: "x.test/", api_key: "k" }\n',
-      'c.yaml:2: engines.a.region: is no name of a region',
+      'c.yaml:2: engines.a.region: is not the name of a region',
     ],
     [
       'a setting of another kind',
@@ -119,7 +119,7 @@ describe('a catalog is refused for', () => {
     ],
     ['a model without an id', withModel(CHAT.replace('id: a, ', '')), 'c.yaml:5: models[0].id: is missing'],
     ['a reserved id', withModel(CHAT.replace('id: a', 'id: agent/a')), 'c.yaml:5: models[0].id: begins with a prefix'],
-    ['a model there twice', `${withModel(CHAT)}  - { ${CHAT} }\n`, 'c.yaml:6: models[1].id: `a` is there twice'],
+    ['a model there twice', `${withModel(CHAT)}  - { ${CHAT} }\n`, 'c.yaml:6: models[1].id: `a` occurs twice'],
     ['an unknown engine', withModel(CHAT.replace('far', 'nowhere')), 'c.yaml:5: models[0].engine: there is no engine `nowhere`'],
     [
       'embeddings of a vendor that has none',
@@ -154,7 +154,7 @@ describe('a catalog is refused for', () => {
     [
       'a fallback named twice',
       `${withModel(`${CHAT}, fallbacks: [b, b]`)}  - { ${CHAT.replace('id: a', 'id: b')} }\n`,
-      'c.yaml:5: models[0].fallbacks[1]: `b` is there twice',
+      'c.yaml:5: models[0].fallbacks[1]: `b` occurs twice',
     ],
     [
       'a fallback of another kind',
@@ -180,7 +180,7 @@ describe('a catalog is refused for', () => {
     [
       'an alias of two models',
       `${withModel(`${CHAT}, aliases: [x]`)}  - { ${CHAT.replace('id: a', 'id: b')}, aliases: [x] }\n`,
-      'c.yaml:6: models[1].aliases[0]: `x` is there twice',
+      'c.yaml:6: models[1].aliases[0]: `x` occurs twice',
     ],
     ['an empty alias', withModel(`${CHAT}, aliases: [""]`), 'c.yaml:5: models[0].aliases: has an empty name'],
     ['a reserved alias', withModel(`${CHAT}, aliases: [workflow/x]`), 'c.yaml:5: models[0].aliases: begins with a prefix'],

@@ -11,7 +11,7 @@ import { checkReferences, REFERENCES } from './references.ts'
 export interface CatalogFile {
   readonly engines: readonly EngineEntry[]
   readonly models: readonly ModelEntry[]
-  /** The file's plans and, unless it has one of that name, the built-in `self-hosted`. */
+  /** The file's plans, and the built-in `self-hosted` unless the file has a plan of that name. */
   readonly plans: readonly CatalogPlan[]
 }
 
@@ -28,14 +28,17 @@ const CATALOG = mapping({
 }).superRefine(
   ({ engines, models }, context) =>
     checkReferences(engines, models, (path, message) => context.addIssue({ code: 'custom', path, message })),
-  // Once all that refers and all that is referred to is right by itself, whatever is wrong with other fields.
+  // Runs once references and their targets are valid by themselves, whatever is wrong with other fields.
   {
     when: ({ issues }) =>
       issues.every(({ code, path = [] }) => code === 'unrecognized_keys' || path[0] === 'plans' || isOfOtherField(path)),
   },
 )
 
-/** The operator's catalog of engines, models and plans. @throws {CatalogError} */
+/**
+ * Reads the operator's catalog of engines, models and plans.
+ * @throws {CatalogError} the file has problems, or cannot be read
+ */
 export function readCatalogFile(path: string, env: Environment): CatalogFile {
   let text: string
   try {
@@ -46,7 +49,10 @@ export function readCatalogFile(path: string, env: Environment): CatalogFile {
   return parseCatalog(text, path, env)
 }
 
-/** `name` begins every problem. @throws {CatalogError} */
+/**
+ * `name` begins every problem.
+ * @throws {CatalogError} the text has problems
+ */
 export function parseCatalog(text: string, name: string, env: Environment): CatalogFile {
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines })
@@ -82,20 +88,20 @@ function isOfOtherField(path: readonly PropertyKey[]): boolean {
   return path.length > 2 && !REFERENCES.includes(path[2]!)
 }
 
-/** `${NAME}` and `${NAME:-default}`; a variable that is not set or empty gives the default, or nothing. */
+/** Replaces `${NAME}` and `${NAME:-default}`. A variable that is unset or empty gives the default, or nothing. */
 function substitute(text: string, env: Environment): string {
   return text.replace(/\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}/g, (_, name: string, fallback = '') => env[name] || fallback)
 }
 
-/** Fields that nobody knows are one issue of the mapping around them; each is a problem of its own. */
+/** Zod reports all unknown fields of a mapping as one issue. Here each is a problem of its own. */
 function problemsOf(issue: z.core.$ZodIssue): readonly { readonly path: Path; readonly message: string }[] {
-  // YAML's keys are text and its lists have numbers.
+  // YAML's keys are text, and its lists have numbers.
   const path = issue.path as Path
   if (issue.code !== 'unrecognized_keys') return [{ path, message: issue.message }]
   return issue.keys.map((key) => ({ path: [...path, key], message: 'is not a field that the catalog knows' }))
 }
 
-/** Line of the node at the path or, where there is none, of the nearest one around it. */
+/** The line of the node at the path. If there is none, the line of the nearest node around it. */
 function lineOf(document: Document, lines: LineCounter, path: Path): number {
   for (let length = path.length; length >= 0; length--) {
     const node = length ? document.getIn(path.slice(0, length), true) : document.contents

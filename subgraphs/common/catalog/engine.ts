@@ -6,7 +6,7 @@ export type Badge = 'local' | 'regional' | 'cloud'
 export const ENGINE_KINDS = ['openai', 'azure', 'anthropic', 'google', 'bedrock', 'mistral', 'cohere', 'embedded'] as const
 export type EngineKind = (typeof ENGINE_KINDS)[number]
 
-/** One engine of the file. A setting that comes out empty is null here. */
+/** One engine of the file. A setting that turns out empty is null. */
 export interface EngineEntry {
   readonly name: string
   readonly kind: EngineKind
@@ -14,33 +14,40 @@ export interface EngineEntry {
   /** Null: the vendor's own address. */
   readonly baseUrl: string | null
   readonly apiKey: string | null
-  /** Of `bedrock`: the AWS region, and keys that sign where there is no `apiKey`. */
+  /** For `bedrock`: the AWS region, and the keys that sign requests if there is no `apiKey`. */
   readonly region: string | null
   readonly accessKeyId: string | null
   readonly secretAccessKey: string | null
   readonly sessionToken: string | null
-  /** Of `azure`: the name before `.openai.azure.com`, and the dated version whose addresses name the deployment; null is the v1 API. */
+  /**
+   * For `azure`: the name before `.openai.azure.com`, and the dated API version, whose addresses name the deployment.
+   * Null: the v1 API.
+   */
   readonly resource: string | null
   readonly apiVersion: string | null
-  /** Most texts of one embeddings call, where the server takes fewer than the protocol's 2,048. */
+  /** Most texts of one embeddings call, if the server takes fewer than the protocol's 2,048. */
   readonly maxBatch: number | null
   /**
-   * Whether the engine may be given addresses of images to fetch. An engine that is not `cloud` is where a caller's address can lead inside: the
-   * service fetches for it, unless the line of an `openai` engine says otherwise.
+   * Whether the engine may fetch images by their addresses. With an engine that is not `cloud`, a caller's address
+   * could lead to internal hosts: the service then fetches the images, unless the entry of an `openai` engine says
+   * otherwise.
    */
   readonly fetchesImages: boolean
-  /** Longest waits, in milliseconds; null: the engine's own. For a connection, for the first piece of a streamed answer, between two of its pieces. */
+  /**
+   * Longest waits in milliseconds: for a connection, for the first piece of a streamed answer, between two pieces.
+   * Null: the engine's default.
+   */
   readonly connectMs: number | null
   readonly firstByteMs: number | null
   readonly idleMs: number | null
-  /** Settings that it needs and that came out empty: they turn it off. */
+  /** Required settings that turned out empty. They turn the engine off. */
   readonly missing: readonly string[]
   readonly on: boolean
 }
 
 /**
- * What each kind must be given: one of each inner list's settings, joined by `+` where they only serve together. An engine is refused where the file
- * names none of them, and off where all that it names are empty.
+ * What each kind requires: one setting of each inner list; `+` joins settings that belong together. An engine is
+ * refused if the file names none of them, and off if all that it names are empty.
  */
 const NEEDS: Readonly<Record<EngineKind, readonly (readonly string[])[]>> = {
   openai: [['base_url']],
@@ -52,7 +59,7 @@ const NEEDS: Readonly<Record<EngineKind, readonly (readonly string[])[]>> = {
   cohere: [['api_key']],
   embedded: [],
 }
-/** Settings of these kinds only; every kind takes the others. */
+/** Settings for these kinds only. Every kind takes the others. */
 const KIND_OF_SETTING = {
   region: 'bedrock',
   access_key_id: 'bedrock',
@@ -73,13 +80,15 @@ const WAIT = optional(whole(1, MAX_WAIT_SECONDS))
 export const ENGINE = mapping({
   kind: oneOf(ENGINE_KINDS),
   badge: oneOf(['local', 'regional', 'cloud']),
-  base_url: optional(text().refine((url) => url === '' || /^https?:$/.test(URL.parse(url)?.protocol ?? ''), 'is no http or https address')),
+  base_url: optional(
+    text().refine((url) => url === '' || /^https?:$/.test(URL.parse(url)?.protocol ?? ''), 'is not an http or https address'),
+  ),
   api_key: SETTING,
-  region: optional(text().refine((name) => name === '' || REGION.test(name), 'is no name of a region, such as eu-central-1')),
+  region: optional(text().refine((name) => name === '' || REGION.test(name), 'is not the name of a region, such as eu-central-1')),
   access_key_id: SETTING,
   secret_access_key: SETTING,
   session_token: SETTING,
-  resource: optional(text().refine((name) => name === '' || RESOURCE.test(name), 'is no name of a resource')),
+  resource: optional(text().refine((name) => name === '' || RESOURCE.test(name), 'is not the name of a resource')),
   api_version: SETTING,
   max_batch: optional(whole(1, 2_048)),
   fetches_images: optional(flag()),
@@ -130,11 +139,11 @@ function missingOf(fields: EngineFields): readonly string[] {
     const given = givenOf(fields, choices)
     return given.some((choice) => choice.split('+').every((setting) => settingOf(fields, setting))) ? [] : given.join(' or ')
   })
-  // A server of the OpenAI protocol may have no key; one that the file asks for and does not get turns it off.
+  // A server of the OpenAI protocol may need no key. But if the file asks for a key and gets none, the engine is off.
   return fields.kind === 'openai' && fields.api_key === '' ? [...missing, 'api_key'] : missing
 }
 
-/** Those that the file names, though they may have come out empty. */
+/** Those that the file names, even if they turned out empty. */
 function givenOf(fields: EngineFields, choices: readonly string[]): readonly string[] {
   return choices.filter((choice) => choice.split('+').some((setting) => isGiven(fields, setting)))
 }

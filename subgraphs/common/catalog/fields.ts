@@ -1,14 +1,15 @@
 import { z } from 'zod'
 import { parseUsd } from '../usd.ts'
 
-// The kinds of fields of the catalog. Each message goes on from the path of its field. A field that is null counts as absent.
+// The kinds of fields of the catalog. Each message continues the path of its field. A field that is null counts as
+// absent.
 
-/** A message for what is wrong, where a value that is absent `is missing`. */
+/** A message for a wrong value; for an absent value, `is missing`. */
 function orMissing(message: string) {
   return { error: ({ input }: { readonly input?: unknown }) => ((input ?? null) === null ? 'is missing' : message) }
 }
 
-/** Its fields and no others. */
+/** A mapping with exactly these fields. */
 export function mapping<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   return z.strictObject(shape, { error: ({ code }) => (code === 'unrecognized_keys' ? undefined : 'must be a mapping') })
 }
@@ -17,7 +18,7 @@ export function optional<T extends z.ZodType>(schema: T) {
   return schema.nullish().transform((value) => value ?? null)
 }
 
-/** Text that must be there and not be empty. */
+/** Text that is required and not empty. */
 export function requiredText() {
   return z.string(orMissing('must be text')).refine((value) => value !== '', 'is missing')
 }
@@ -37,10 +38,10 @@ export function list<Schema extends z.ZodType>(schema: Schema) {
     .transform((items): readonly z.output<Schema>[] => items ?? [])
 }
 
-/** Each problem is the list's own: an entry is named by its text. */
+/** Reports each problem for the whole list, naming the entry by its text. */
 export function choices<const Value extends string>(values: readonly Value[]) {
   return list(z.custom<Value>()).superRefine((items, context) => {
-    for (const item of items) if (!values.includes(item)) context.addIssue(`has \`${item}\`, which is none of ${values.join(', ')}`)
+    for (const item of items) if (!values.includes(item)) context.addIssue(`has \`${item}\`, which is not one of ${values.join(', ')}`)
   })
 }
 
@@ -63,7 +64,7 @@ export function aboveZero() {
   return z.number('must be a number above zero').positive('must be a number above zero')
 }
 
-/** Nano-USD. Quoted, because YAML would read 0.15 as a binary fraction. */
+/** Nano-USD. Must be quoted, because YAML would read 0.15 as a binary fraction. */
 export function usd() {
   return optional(readBy(amountOf, 'must be a price in USD as a quoted decimal, such as "0.15", with at most 9 places'))
 }
@@ -72,7 +73,7 @@ export function date() {
   return optional(readBy(dateOf, 'must be a date, such as 2026-01-31'))
 }
 
-/** `read` gives undefined for what it cannot read. */
+/** `read` gives undefined for a value that it cannot read. */
 function readBy<T>(read: (value: unknown) => T | undefined, message: string) {
   return z.unknown().transform((value, context): T => {
     const result = read(value)
@@ -96,7 +97,9 @@ function dateOf(value: unknown): Date | undefined {
   return Number.isNaN(date.getTime()) ? undefined : date
 }
 
-/** Lets a rule over several fields of a mapping run once those are right by themselves, whatever is wrong with the others. */
+/**
+ * Runs a rule over several fields of a mapping once those are valid by themselves, whatever is wrong with the others.
+ */
 export function reading(...fields: readonly PropertyKey[]) {
   return {
     when: ({ issues }: z.core.ParsePayload) =>

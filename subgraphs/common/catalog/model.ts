@@ -24,7 +24,7 @@ export interface ModelEntry {
   readonly supports: readonly Feature[]
   readonly contextWindow: number | null
   readonly maxOutputTokens: number | null
-  /** Most tokens of one image; and of one with `detail: low`, where the vendor has a rule for it. */
+  /** Most tokens of one image; and of one with `detail: low`, if the vendor has a rule for it. */
   readonly imageTokens: number | null
   readonly lowImageTokens: number | null
   readonly dimensions: number | null
@@ -33,16 +33,16 @@ export interface ModelEntry {
   readonly passagePrefix: string
   readonly cosineSpread: number | null
   readonly price: Price
-  /** Ids of models of the same kind, in the order in which they are asked; their own fallbacks are not. */
+  /** Ids of models of the same kind, in the order in which they are tried. Their own fallbacks are not tried. */
   readonly fallbacks: readonly string[]
   readonly created: Date | null
 }
 
-/** Ids of agents and workflows begin so; a model may not. */
+/** Ids of agents and workflows begin like this, so a model's id may not. */
 const RESERVED_PREFIX = /^(agent|workflow)\//
 const MAX_NAME_LENGTH = 200
 const MAX_DIMENSIONS = 65_536
-/** Each one that fails is more waiting for the caller. */
+/** The caller waits for each one that fails. */
 const MAX_FALLBACKS = 8
 /** More than anybody remembers. */
 const MAX_ALIASES = 32
@@ -148,7 +148,7 @@ function problemsOfName(name: string): readonly string[] {
   ]
 }
 
-/** A value that is there, though it may be wrong. */
+/** True if there is a value, even a wrong one. */
 function isGiven(value: unknown): boolean {
   return (value ?? null) !== null
 }

@@ -2,13 +2,13 @@ import type { z } from 'zod'
 import type { Plan } from '../identity/principal.ts'
 import { mapping, optional, whole } from './fields.ts'
 
-/** What an organization may use, and what of it only the gateway judges. */
+/** What an organization may use, plus limits that only the gateway applies. */
 export interface CatalogPlan extends Plan {
-  /** Most nodes that the answer to one GraphQL operation may have. */
+  /** Most nodes in the answer to one GraphQL operation. */
   readonly operationNodes: number
 }
 
-/** A list of a hundred runs with all their parts has 8,700; 150,000 held the event loop for 5 s. */
+/** A list of a hundred runs with all their parts has 8,700. 150,000 blocked the event loop for 5 s. */
 export const DEFAULT_OPERATION_NODES = 10_000
 
 /** The plan of the bootstrap organization: 10 GiB, a million vectors, files of 25 MiB. */

@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import { list, mapping, reading, usd, whole } from './fields.ts'
 
-/** Nano-USD per million tokens; null does not apply. Where the file has none for cached or written input, it costs what other input does. */
+/**
+ * Nano-USD per million tokens; null: does not apply. If the file has no price for cached or written input, that of
+ * other input applies.
+ */
 export interface TokenPrices {
   readonly input: bigint | null
   readonly cachedInput: bigint | null
@@ -10,9 +13,9 @@ export interface TokenPrices {
 }
 
 export interface Price extends TokenPrices {
-  /** Nano-USD per minute; null does not apply. */
+  /** Nano-USD per minute; null: does not apply. */
   readonly audio: bigint | null
-  /** Prices of the whole call once its input, cached or not, is longer, by rising length. */
+  /** Prices of the whole call once its input, cached or not, exceeds a length. In order of that length. */
   readonly tiers: readonly PriceTier[]
 }
 
@@ -22,13 +25,13 @@ export interface PriceTier extends TokenPrices {
 
 /** Times 128 choices, the most of one request, this still fits GraphQL's 32-bit Int. */
 export const MAX_TOKENS = 10_000_000
-/** Vendors have one or two; every open hold carries them. */
+/** Vendors have one or two. Every open hold carries them. */
 const MAX_TIERS = 8
 const TOKEN_PRICES = ['input', 'cached_input', 'cache_write', 'output'] as const
 
 const TOKENS = { input: usd(), cached_input: usd(), cache_write: usd(), output: usd() }
 
-/** A tier names each of the prices that the model has below it: what would be taken from elsewhere would be a guess. */
+/** A tier must name every price that the model has without it. Inheriting one would be a guess. */
 export const PRICE = mapping({
   ...TOKENS,
   audio: usd(),

@@ -1,7 +1,7 @@
 import type { EngineKind } from './engine.ts'
 import type { ModelEntry } from './model.ts'
 
-/** What names another model, or an engine, or is named. */
+/** Fields that refer to a model or an engine, or are referred to. */
 export const REFERENCES: readonly PropertyKey[] = ['id', 'engine', 'kind', 'aliases', 'fallbacks']
 
 /** Kinds of models that these engines do not serve. */
@@ -17,7 +17,7 @@ const KINDS_LACKED: Readonly<Partial<Record<EngineKind, readonly ModelEntry['kin
 type Referring = Pick<ModelEntry, 'id' | 'engine' | 'kind' | 'aliases' | 'fallbacks'>
 type Report = (path: (string | number)[], message: string) => void
 
-/** Every name leads to one engine or model that can stand where it is named. */
+/** Checks that every reference leads to exactly one suitable engine or model. */
 export function checkReferences(
   engines: Readonly<Record<string, { readonly kind: EngineKind }>>,
   models: readonly Referring[],
@@ -25,7 +25,7 @@ export function checkReferences(
 ): void {
   const byId = new Map<string, Referring>()
   for (const [index, model] of models.entries()) {
-    if (byId.has(model.id)) report(['models', index, 'id'], `\`${model.id}\` is there twice`)
+    if (byId.has(model.id)) report(['models', index, 'id'], `\`${model.id}\` occurs twice`)
     byId.set(model.id, model)
     const engine = Object.hasOwn(engines, model.engine) ? engines[model.engine]! : null
     if (!engine) report(['models', index, 'engine'], `there is no engine \`${model.engine}\``)
@@ -36,13 +36,13 @@ export function checkReferences(
   for (const [index, model] of models.entries()) {
     for (const [place, alias] of model.aliases.entries()) {
       if (byId.has(alias)) report(['models', index, 'aliases', place], `\`${alias}\` is the id of a model`)
-      if (aliased.has(alias)) report(['models', index, 'aliases', place], `\`${alias}\` is there twice`)
+      if (aliased.has(alias)) report(['models', index, 'aliases', place], `\`${alias}\` occurs twice`)
       aliased.add(alias)
     }
     for (const [place, id] of model.fallbacks.entries()) {
       const fallback = byId.get(id)
       if (!fallback || fallback === model) report(['models', index, 'fallbacks', place], `there is no other model \`${id}\``)
-      else if (model.fallbacks.indexOf(id) < place) report(['models', index, 'fallbacks', place], `\`${id}\` is there twice`)
+      else if (model.fallbacks.indexOf(id) < place) report(['models', index, 'fallbacks', place], `\`${id}\` occurs twice`)
       else if (fallback.kind !== model.kind) report(['models', index, 'fallbacks', place], `\`${id}\` is of another kind`)
     }
   }

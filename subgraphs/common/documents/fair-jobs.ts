@@ -3,12 +3,12 @@ import type { Clock } from '../process/clock.ts'
 import type { FairPlaces } from '../process/fair-places.ts'
 import { CLAIM_PAGE, claimSeen, type JobRecord, type Leasable } from './jobs.ts'
 
-/** Organizations that one look for work passes; the next look goes on behind them. */
+/** Organizations that one search for work passes. The next search continues after them. */
 const MAX_LOOKED_AT = 100
 
 /** Work of an organization. */
 export interface FairLeasable extends Leasable {
-  /** The record's; absent in records of versions without turns. */
+  /** The organization of the record. Absent in records of versions without turns. */
   readonly organizationId?: string
 }
 
@@ -17,36 +17,37 @@ interface FairRecord extends JobRecord {
   readonly job?: FairLeasable
 }
 
-/** A leased job, and what gives back its place in this process. */
+/** A leased job, with the function that gives back its place in this process. */
 export interface Claimed<T> {
   readonly record: T
   readonly leave: () => void
 }
 
-/** What a collection of such records declares, beside the index on `job.dueAt`. */
+/** Collections of such records declare this index, besides the one on `job.dueAt`. */
 export const JOB_TURNS_INDEX: IndexSpec = { fields: ['job.organizationId', 'job.dueAt'], sparse: true }
 
 /**
- * Due jobs of one collection, claimed so that organizations take turns: each claim goes to the next organization, after that of the last claim, that has
- * a due job and may take a place. It costs a read for each organization that is passed, however many jobs they have; processes that share the store take turns each by itself.
+ * Claims the due jobs of one collection so that organizations take turns. Each claim goes to the next organization,
+ * after that of the last claim, that has a due job and may take a place. A claim costs one read for each organization
+ * that it passes, however many jobs they have. Processes that share the store take turns independently.
  */
 export class FairJobs<T extends FairRecord> {
   readonly #records: DocumentCollection<T>
   readonly #places: FairPlaces
   readonly #clock: Clock
-  /** The organization of the last turn. */
+  /** The organization of the last claim. */
   #after = ''
-  /** One claim after the other, or two of them would be of the same turn. */
+  /** Claims run one after the other, so that two do not get the same turn. */
   #claiming: Promise<unknown> = Promise.resolve()
 
-  /** `places` may be those of several collections. */
+  /** `places` may be shared by several collections. */
   constructor(records: DocumentCollection<T>, places: FairPlaces, clock: Clock) {
     this.#records = records
     this.#places = places
     this.#clock = clock
   }
 
-  /** The next job; null: none is due of an organization that has room. */
+  /** Claims the next job; null: no organization with room has a due job. */
   claim(): Promise<Claimed<T> | null> {
     const claimed = this.#claiming.then(() => this.#claim())
     this.#claiming = claimed.catch(() => undefined)
@@ -81,7 +82,7 @@ export class FairJobs<T extends FairRecord> {
     return this.#firstOf(await this.#records.find(due, { sort: { 'job.dueAt': 1 }, limit: CLAIM_PAGE }), now)
   }
 
-  /** A version without turns has made it, or still does beside this one. */
+  /** For records of a version without turns, which may still run beside this one. */
   async #claimWithoutTurn(now: Date): Promise<Claimed<T> | null> {
     if (this.#places.isFull) return null
     const due = await this.#records.find({ 'job.dueAt': { $lte: now } }, { sort: { 'job.dueAt': 1 }, limit: CLAIM_PAGE })
@@ -91,7 +92,7 @@ export class FairJobs<T extends FairRecord> {
     )
   }
 
-  /** The first that no other process claims before. */
+  /** Claims the first one that no other process takes before. */
   async #firstOf(due: readonly T[], now: Date): Promise<Claimed<T> | null> {
     for (const seen of due) {
       const leave = this.#places.tryTake(seen.organizationId)

@@ -2,17 +2,20 @@ import type { DocumentCollection, StoredDocument } from '../ports/document-store
 import type { Clock } from '../process/clock.ts'
 import { randomHex } from '../process/ids.ts'
 
-/** A worker that says nothing for this long has lost its job. */
+/** A worker that reports nothing for this long has lost its job. */
 export const LEASE_MS = 30_000
 export const HEARTBEAT_MS = 10_000
-/** Due jobs looked at in one round. */
+/** Due jobs read in one round. */
 export const CLAIM_PAGE = 20
 
-/** Work that a record waits for: it is due when `dueAt` has come; a lease moves `dueAt` on, so that a dead worker's job is due again by itself. */
+/**
+ * Work on a record, due from `dueAt` on. A lease moves `dueAt` forward, so that the job of a dead worker becomes due
+ * again.
+ */
 export interface Leasable {
   readonly kind: string
   readonly dueAt: Date
-  /** Fences the worker's writes: each names the token, and a worker that lost its lease changes nothing. */
+  /** Protects the worker's writes: each names this token, so a worker that has lost its lease changes nothing. */
   readonly lease: string | null
 }
 
@@ -20,13 +23,16 @@ export interface JobRecord extends StoredDocument {
   readonly job?: Leasable
 }
 
-/** The job of one record, leased; null: it is not due, or somebody else has it. */
+/** Leases the job of one record; null: it is not due, or another worker has it. */
 export async function claimJob<T extends JobRecord>(records: DocumentCollection<T>, clock: Clock, _id: string): Promise<T | null> {
   const record = await records.findOne({ _id })
   return record && claimSeen(records, record, clock.now())
 }
 
-/** The job of a record that was read a moment ago, leased; null: it is not due, or somebody else has it. Each is claimed by one worker: the claim names the due time that it saw. */
+/**
+ * Leases the job of a record that was just read; null: it is not due, or another worker has it. The claim names the due
+ * time that was read, so only one worker gets it.
+ */
 export async function claimSeen<T extends JobRecord>(records: DocumentCollection<T>, { _id, job }: T, now: Date): Promise<T | null> {
   if (!job || job.dueAt > now) return null
   return records.findOneAndUpdate(
@@ -35,13 +41,13 @@ export async function claimSeen<T extends JobRecord>(records: DocumentCollection
   )
 }
 
-/** False when the lease was lost. */
+/** False: the lease was lost. */
 export async function renewLease<T extends JobRecord>(records: DocumentCollection<T>, clock: Clock, record: T): Promise<boolean> {
   const dueAt = new Date(clock.now().getTime() + LEASE_MS)
   return (await records.findOneAndUpdate({ _id: record._id, 'job.lease': record.job!.lease }, { $set: { 'job.dueAt': dueAt } })) !== null
 }
 
-/** Makes every leased job due: for a store that belongs to this process alone, whose earlier workers are therefore gone. */
+/** Makes every leased job due. For a store that only this process uses, whose earlier workers are therefore gone. */
 export async function releaseAllLeases<T extends JobRecord>(records: DocumentCollection<T>, clock: Clock): Promise<void> {
   const now = clock.now()
   for (let after = now; ; ) {
@@ -51,7 +57,7 @@ export async function releaseAllLeases<T extends JobRecord>(records: DocumentCol
       await records.findOneAndUpdate({ _id, 'job.lease': job!.lease }, { $set: { 'job.dueAt': now, 'job.lease': null } })
     }
     if (page.length < CLAIM_PAGE) return
-    // Released jobs are no longer behind `after`; those that were due at the same time as the last of the page may still be.
+    // Released jobs no longer come after `after`. Jobs due at the same time as the last one of the page still may.
     if (leased.length === 0) after = page.at(-1)!.job!.dueAt
   }
 }

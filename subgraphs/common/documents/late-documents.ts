@@ -4,12 +4,15 @@ import { Opening, type OpeningOptions, Unfit } from '../process/opening.ts'
 /** Where collections are declared. */
 type Declaring = Pick<DocumentStore, 'collection'>
 
-/** The store makes the indexes that are missing by then. On a large collection it takes longer: it goes on by itself, and is waited for again. */
+/**
+ * The store creates missing indexes within this time. On a large collection it takes longer: the store goes on, and is
+ * waited for again.
+ */
 const INDEXES_TIMEOUT_MS = 60_000
 
 /**
- * A document store that is opened in the background, and what `declare` makes of its collections, which answer `service_unavailable` until
- * then. It is open when every declared index is there and as it should be.
+ * Opens a document store in the background, with the collections that `declare` makes. They answer
+ * `service_unavailable` until it is open, which needs every declared index to exist and be right.
  */
 export function openDocuments<C>(
   declare: (store: Declaring) => C,
@@ -29,6 +32,6 @@ async function declared(open: () => Promise<DocumentStore>, declare: (store: Dec
     return store
   } catch (error) {
     await store[Symbol.asyncDispose]()
-    throw signal.aborted ? new Unfit([`its indexes were not made within ${INDEXES_TIMEOUT_MS / 1_000} s`], { cause: error }) : error
+    throw signal.aborted ? new Unfit([`its indexes were not created within ${INDEXES_TIMEOUT_MS / 1_000} s`], { cause: error }) : error
   }
 }

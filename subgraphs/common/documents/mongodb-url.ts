@@ -1,17 +1,23 @@
 /** A database of one subgraph. */
 export interface MongoDatabase {
-  /** A connection string. It may hold a password, so no message quotes it. */
+  /** A connection string. It may contain a password, so messages must not quote it. */
   readonly url: string
   readonly database: string
 }
 
-/** Host list, then perhaps a database and options. An `@`, `/` or `?` of a password is percent-encoded, so that none is taken for a host. */
+/**
+ * Hosts, then optionally a database and options. In a password, `@`, `/` and `?` are percent-encoded, so none is
+ * mistaken for a host.
+ */
 const MONGODB_URL = /^mongodb(?:\+srv)?:\/\/(?:[^@/?]+@)?[^@/?]+(?:\/([^@/?]*))?(?:\?[^@]*)?$/
-/** With the subgraph's name well under MongoDB's 63 bytes, and without the characters that some platforms do not take. */
+/** With the subgraph's name far below MongoDB's 63 bytes, and without characters that some platforms refuse. */
 const DATABASE_NAME = /^[A-Za-z0-9_-]{1,40}$/
 const DEFAULT_NAME = 'kis'
 
-/** The text of `KIS_MONGODB_URL`, and the name that the databases of all subgraphs begin with. @throws {Error} names what is wrong and quotes nothing. */
+/**
+ * Reads the text of `KIS_MONGODB_URL`, and the prefix of the databases of all subgraphs.
+ * @throws {Error} the text is wrong; the message quotes nothing of it
+ */
 export function parseMongoUrl(text: string): { readonly url: string; readonly name: string } {
   const match = MONGODB_URL.exec(text)
   if (!match)

@@ -10,34 +10,35 @@ import { isPublicAddress, judgedAddress, literalOf } from './egress-address.ts'
 /** One request to an address that a caller gave. */
 export interface EgressRequest {
   readonly url: string
-  /** Whose place it takes. */
+  /** The organization whose place it takes. */
   readonly organizationId: string
   /** Default: `GET`. */
   readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** Those that belong to the connection, such as `host`, are ignored. */
+  /** Headers that belong to the connection, such as `host`, are ignored. */
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array
-  /** Most bytes of the answer, also unpacked. Default: 10 MiB. */
+  /** Largest answer in bytes, also after decompression. Default: 10 MiB. */
   readonly maxBytes?: number
-  /** From the look at DNS to the answer's last byte, redirects included. Default: 10 s. */
+  /** Time for everything, from DNS to the last byte of the answer, with redirects, in milliseconds. Default: 10 s. */
   readonly totalMs?: number
-  /** Default, and most: 3. With 0 a redirect is given back as the answer that it is. */
+  /** Default and maximum: 3. With 0 a redirect is returned as the answer. */
   readonly maxRedirects?: number
 }
 
 export interface EgressAnswer<Body> {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-  /** Where the answer came from, after redirects. */
+  /** The address that answered, after redirects. */
   readonly url: string
-  /** Unpacked. */
+  /** Decompressed. */
   readonly body: Body
 }
 
 /**
- * Why there is no answer. `address`: it may not be asked, as its form shows. `unreachable`: everything that depends on what is at the
- * address; one text for a name that is unknown or leads inside, a port that is closed or silent, a forbidden redirect and an answer that is
- * no HTTP, so that nobody can map a network by it; `cause` is for the log. `too_large`: the answer. `busy`: too many requests at once.
+ * Why there is no answer. `address`: its form forbids it. `unreachable`: anything that depends on what is at the
+ * address. One text for a name that is unknown or internal, a port that is closed or silent, a forbidden redirect and
+ * an answer that is not HTTP, so that nobody can map a network with it; `cause` is for the log. `too_large`: the answer
+ * exceeds the limit. `busy`: too many requests at once.
  */
 export type EgressFailure = 'address' | 'unreachable' | 'too_large' | 'busy'
 
@@ -63,14 +64,17 @@ export interface Address {
   readonly family: 4 | 6
 }
 
-/** Every address of a name, at least one. @throws {Error} there is none. */
+/**
+ * Gives every address of a name, at least one.
+ * @throws {Error} the name has none
+ */
 export type Resolve = (host: string) => Promise<readonly Address[]>
 
-/** Opens connections to these addresses and no others; null: wherever the system finds the host. */
+/** Opens connections to exactly these addresses; null: wherever the system finds the host. */
 export type Dial = (addresses: readonly Address[] | null) => buildConnector.connector
 
 export interface EgressOptions {
-  /** `host:port`s that are asked wherever they are, as `parseEgressAllow` gives them. */
+  /** Entries `host:port` that are always allowed, as `parseEgressAllow` gives them. */
   readonly allowed?: ReadonlySet<string>
   readonly resolve?: Resolve
   readonly dial?: Dial
@@ -80,25 +84,25 @@ const MAX_BYTES = 10 * 2 ** 20
 const TOTAL_MS = 10_000
 const MAX_REDIRECTS = 3
 const CONNECT_MS = 5_000
-/** Of an answer; as Node's own clients have it. */
+/** Headers of an answer, as Node's own clients limit them. */
 const MAX_HEADER_BYTES = 16 * 2 ** 10
-/** Requests at once, each of which may hold its `maxBytes`; organizations share the places. */
+/** Concurrent requests, each of which may use its `maxBytes`. Organizations share the places. */
 const MAX_AT_ONCE = 64
-/** Requests of one organization that wait for a place: those of some images. */
+/** Requests of one organization that wait for a place: those of a few images. */
 const MAX_WAITING = 64
-/** For a place: as long as a request takes that gets no answer. */
+/** Longest wait for a place: as long as a request without an answer takes. */
 const WAIT_MS = 10_000
-/** Of one question to a DNS server, which is put twice. */
+/** One question to a DNS server, which is asked twice. */
 const DNS_MS = 2_000
-/** Of a look at DNS by itself, whatever number of servers is asked. */
+/** A DNS lookup by itself, however many servers it asks. */
 const REACH_MS = 5_000
 const USER_AGENT = 'knowledge-and-inference-service'
 
 const REDIRECTS = [301, 302, 303, 307, 308]
-/** They frame the message or name its target, and are made from the request itself. */
+/** These frame the message or name its target, and are derived from the request itself. */
 const OWN_HEADERS =
   /^(host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|content-length|upgrade|expect|accept-encoding|sec-.*)$/i
-/** What of a caller's headers may go on to another origin; all others may be secrets. */
+/** Headers of a caller that may go to another origin. All others may be secrets. */
 const SHARED_HEADERS = ['accept', 'accept-language', 'user-agent']
 const DECODERS: Readonly<Record<string, () => NodeJS.ReadWriteStream & Readable>> = {
   gzip: createGunzip,
@@ -108,10 +112,10 @@ const DECODERS: Readonly<Record<string, () => NodeJS.ReadWriteStream & Readable>
 }
 
 /**
- * The only way by which the service asks an address that a caller gave. It asks hosts of the public internet and no others: a name is
- * resolved once, every one of its addresses must be public, and the connection goes to those very addresses, so that no second answer of
- * DNS can lead elsewhere. Each redirect is judged as the first address was, and none leads from https to http. Proxies of the environment
- * are not used, because they would resolve the name themselves.
+ * The only way in which the service calls an address that a caller gave. It calls only hosts of the public internet. A
+ * name is resolved once, every one of its addresses must be public, and the connection goes to those addresses, so that
+ * a second DNS answer cannot lead elsewhere. Each redirect is checked like the first address, and none may lead from
+ * https to http. Proxies of the environment are not used, because they would resolve the name themselves.
  */
 export class Egress {
   readonly #allowed: ReadonlySet<string>
@@ -125,14 +129,15 @@ export class Egress {
     this.#dial = dial
   }
 
-  /** Whether the address may be asked, as far as its form shows. What its name leads to is judged by `fetch`. */
+  /** Whether the form of the address allows a call. `fetch` checks where its name leads. */
   mayAsk(url: string): boolean {
     return judgedAddress(url, this.#allowed) !== null
   }
 
   /**
-   * Whether the address may be asked and its name leads to public hosts only at this moment; for addresses that are kept, or that others will ask.
-   * A name that is unknown and one that leads inside are the same here too. @throws the signal's reason.
+   * Whether the address is allowed and its name leads to public hosts right now. For addresses that are stored, or that
+   * others will call. Does not tell an unknown name from an internal one either.
+   * @throws the reason of the aborted signal
    */
   async mayReach(url: string, signal: AbortSignal): Promise<boolean> {
     signal.throwIfAborted()
@@ -150,12 +155,16 @@ export class Egress {
     }
   }
 
-  /** Whether the operator has named its host and port, so that it is asked wherever it is. */
+  /** Whether the operator has named its host and port, so that it is always allowed. */
   isNamed(url: string): boolean {
     return judgedAddress(url, this.#allowed)?.isNamed === true
   }
 
-  /** The whole answer. @throws {EgressError} there is none. @throws the signal's reason. */
+  /**
+   * Gives the whole answer.
+   * @throws {EgressError} there is none
+   * @throws the reason of the aborted signal
+   */
   async fetch(request: EgressRequest, signal: AbortSignal): Promise<EgressAnswer<Buffer>> {
     const answer = await this.open(request, signal)
     const pieces: Uint8Array[] = []
@@ -163,7 +172,10 @@ export class Egress {
     return { ...answer, body: Buffer.concat(pieces) }
   }
 
-  /** Waits for a place and gives the answer's header; its body is read piece by piece, and must be, to its end or until it is left. Errors as of `fetch`. */
+  /**
+   * Waits for a place and gives the header of the answer. Read the body to its end, or leave the iteration: the place
+   * is held until then. Throws as `fetch` does.
+   */
   async open(request: EgressRequest, signal: AbortSignal): Promise<EgressAnswer<AsyncIterable<Uint8Array>>> {
     signal.throwIfAborted()
     const leave = await this.#placeOf(request, signal)
@@ -180,7 +192,10 @@ export class Egress {
     }
   }
 
-  /** @throws {EgressError} `busy` @throws the signal's reason. */
+  /**
+   * @throws {EgressError} `busy`: too many requests wait, or no place became free in time
+   * @throws the reason of the aborted signal
+   */
   async #placeOf({ organizationId }: EgressRequest, signal: AbortSignal): Promise<() => void> {
     const leave = this.#places.tryTake(organizationId)
     if (leave) return leave
@@ -193,7 +208,7 @@ export class Egress {
     }
   }
 
-  /** Asks, and asks again where a redirect leads. */
+  /** Sends the request, and again where a redirect leads. */
   async #follow(request: EgressRequest, exchange: Exchange): Promise<{ readonly url: URL; readonly response: Dispatcher.ResponseData }> {
     const judged = judgedAddress(request.url, this.#allowed)
     if (!judged) throw new EgressError('address')
@@ -210,7 +225,7 @@ export class Egress {
       const next = URL.canParse(location, url.href) ? judgedAddress(new URL(location, url).href, this.#allowed) : null
       if (!next) throw new Error('a redirect to an address that may not be asked')
       if (url.protocol === 'https:' && next.url.protocol === 'http:') throw new Error('a redirect from https to http')
-      // As browsers do it (Fetch standard, "HTTP-redirect fetch").
+      // As in browsers (Fetch standard, "HTTP-redirect fetch").
       if (response.statusCode === 303 ? method !== 'HEAD' : response.statusCode < 303 && method === 'POST') {
         method = 'GET'
         body = null
@@ -232,7 +247,8 @@ export class Egress {
     exchange: Exchange,
   ): Promise<Dispatcher.ResponseData> {
     const client = exchange.use(
-      // Each hop has a client of its own, so that no connection serves a name whose addresses were judged for an earlier request.
+      // Each hop has its own client, so that no connection serves a name whose addresses were checked for an earlier
+      // request.
       new Client(url.origin, {
         connect: this.#dial(isNamed ? null : await exchange.orEnd(this.#publicAddresses(url))),
         pipelining: 1,
@@ -256,7 +272,7 @@ export class Egress {
     const literal = literalOf(url)
     if (literal !== null) return [addressOf(literal)]
     const addresses = await this.#resolve(url.hostname)
-    // A name with one address inside is a trap, whatever its others are.
+    // A name with one internal address is a trap, whatever the others are.
     if (addresses.length === 0 || !addresses.every(({ address }) => isPublicAddress(address))) throw new Error('not a public host')
     return addresses
   }
@@ -264,7 +280,7 @@ export class Egress {
 
 type Headers = Readonly<Record<string, string>>
 
-/** One request with its redirects: its deadline, its connections, and its end, which comes once. */
+/** One request with its redirects. It owns the deadline and the connections, and ends once. */
 class Exchange {
   readonly #stop = new AbortController()
   readonly #caller: AbortSignal
@@ -279,7 +295,7 @@ class Exchange {
     this.#onEnd = onEnd
     this.#timer = setTimeout(() => this.end(), totalMs)
     caller.addEventListener('abort', this.#onAbort, { once: true })
-    // A signal that was aborted before now sends no event any more.
+    // A signal that was already aborted emits no event.
     if (caller.aborted) this.end()
   }
 
@@ -292,7 +308,7 @@ class Exchange {
     return client
   }
 
-  /** For work that does not know of the signal; it is left to itself when the exchange ends. */
+  /** For work that does not take the signal. When the exchange ends, the work is abandoned. */
   orEnd<T>(work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const onEnd = () => reject(this.#stop.signal.reason)
@@ -302,7 +318,7 @@ class Exchange {
     })
   }
 
-  /** The bytes, unpacked; neither the packed nor the unpacked ones are more than the limit. */
+  /** Gives the decompressed bytes. Neither the compressed nor the decompressed bytes may exceed the limit. */
   async *read({ body, headers }: Dispatcher.ResponseData, maxBytes: number): AsyncGenerator<Uint8Array, void> {
     try {
       for await (const piece of bounded(decoded(body, headers['content-encoding'], maxBytes), maxBytes)) yield piece
@@ -334,7 +350,7 @@ async function* decoded(body: Readable, encoding: string | string[] | undefined,
   if (name === 'identity') return yield* body
   const packed = bounded(body, maxBytes)
   const first = await packed.next()
-  // Answers to HEAD, and those without content, name the packing of a body that they do not have.
+  // Answers to HEAD, and those without content, may name the compression of a body that is not there.
   if (first.done) return
   if (!Object.hasOwn(DECODERS, name)) throw new Error(`an answer packed as ${name}`)
   const decoder = DECODERS[name]!()
@@ -369,7 +385,10 @@ function addressOf(address: string): Address {
   return { address, family: isIPv6(address) ? 6 : 4 }
 }
 
-/** Asks the DNS servers itself: the system's own lookup blocks one of the few threads that files are read on until a server answers. */
+/**
+ * Queries the DNS servers itself. The system's lookup would block one of the few threads that read files until a server
+ * answers.
+ */
 function resolver(): Resolve {
   const dns = new Resolver({ timeout: DNS_MS, tries: 2 })
   return async (host) => {
@@ -378,10 +397,10 @@ function resolver(): Resolve {
   }
 }
 
-/** The real one. */
+/** Connects for real. */
 export const dialed: Dial = (addresses) => buildConnector({ timeout: CONNECT_MS, ...(addresses && { lookup: onlyTo(addresses) }) })
 
-/** Answers the connection's own look at DNS with what was judged. */
+/** Answers the connection's own lookup with the addresses that were checked. */
 function onlyTo(addresses: readonly Address[]): LookupFunction {
   return (_host, { all }, callback) => {
     if (all) callback(null, [...addresses])

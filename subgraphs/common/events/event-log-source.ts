@@ -1,7 +1,7 @@
 import type { EventLog, EventRecord, Telling } from './event-log.ts'
 import type { WebhookEvent, WebhookSource } from './webhook-events.ts'
 
-/** The events of an event log for webhooks. */
+/** The events of an event log, for webhooks. */
 export function eventLogSource<T extends Telling>(log: EventLog<T>, toEvent: (record: EventRecord) => WebhookEvent): WebhookSource {
   return {
     ends: (organizationIds) => log.ends(organizationIds),

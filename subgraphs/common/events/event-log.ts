@@ -4,41 +4,47 @@ import { randomHex } from '../process/ids.ts'
 import type { Log } from '../process/log.ts'
 import { Followers } from './followers.ts'
 
-/** Records whose changes are copied in one go: with a few changes each far below MongoDB's 16 MiB of a document. */
+/**
+ * Records whose changes are copied together. With a few changes each, they stay far below MongoDB's limit of 16 MiB for
+ * a document.
+ */
 const MAX_RECORDS = 100
 /** As the port allows. */
 const MAX_INSERTED = 1_000
-/** Events that an organization's log keeps; older ones are forgotten, `PRUNE_EVENTS` at a time. */
+/** Events kept for each organization. Older ones are deleted, `PRUNE_EVENTS` at a time. */
 const MAX_EVENTS = 100_000
 const PRUNE_EVENTS = 1_000
-/** Events that a follower reads together. */
+/** Events that a follower reads at once. */
 const PAGE_EVENTS = 100
-/** Events are numbered when they are copied, which may be so much later than they happened, or than another one did. */
+/**
+ * Events get their numbers when they are copied. That may be this much later than they happened, or than a later event
+ * was copied.
+ */
 const LATE_MS = 60_000
-/** Organizations that a sweep looks at. */
+/** Organizations that one sweep looks at. */
 const MAX_SWEPT = 100
 
 export type EventData = Readonly<Record<string, StoredValue>>
 
-/** A change, kept in the record that it happened to until it is in the log. */
+/** A change, kept in its record until it is in the log. */
 export interface PendingEvent {
   readonly id: string
   readonly at: Date
   readonly data: EventData
 }
 
-/** A record that tells of its changes: each write of it that is one adds `tell(...)`. */
+/** A record that reports its changes: each write that changes it adds `tell(...)`. */
 export interface Telling extends StoredDocument {
   readonly organizationId: string
   /** Changes that are not in the log yet, oldest first. */
   readonly outbox: readonly PendingEvent[]
-  /** The organization while there are any, */
+  /** The organization, as long as the outbox is not empty. */
   readonly outboxOf?: string
-  /** and a mark that every change renews. */
+  /** A mark that every change renews. */
   readonly outboxMark?: string
 }
 
-/** What a collection of telling records declares. */
+/** Collections of such records declare this index. */
 export const OUTBOX_INDEX: IndexSpec = { fields: ['outboxOf'], sparse: true }
 
 /** An event of one organization. */
@@ -46,19 +52,19 @@ export interface EventRecord extends StoredDocument {
   readonly organizationId: string
   /** 1, 2, 3 … without gaps. */
   readonly sequence: number
-  /** The record that it happened to. */
+  /** The id of the record that has changed. */
   readonly subject: string
   readonly at: Date
   readonly data: EventData
 }
 
-/** Where an organization's log ends. */
+/** The end of an organization's log. */
 interface EventHead extends StoredDocument {
-  /** Of the last event. */
+  /** The number of the last event. */
   readonly sequence: number
-  /** Events up to here are forgotten. */
+  /** Events up to this number are deleted. */
   readonly forgotten: number
-  /** The last events, while they are copied; with the mark that their record had, and which of the collections it is in. */
+  /** The last events, while they are being copied, with the mark of their record and the number of its collection. */
   readonly copying: readonly { readonly event: EventRecord; readonly id: string; readonly mark: string; readonly from: number }[]
   readonly copyingCount: number
 }
@@ -71,21 +77,22 @@ export interface EventCollections {
 export const EVENTS: CollectionSpec = { name: 'events', indexes: [{ fields: ['organizationId', 'sequence'], unique: true }] }
 export const EVENT_HEADS: CollectionSpec = { name: 'event_heads', indexes: [] }
 
-/** The part of an update that tells of the change. */
+/** The part of an update that reports the change. */
 export function tell(organizationId: string, at: Date, data: EventData) {
   const pending: PendingEvent = { id: randomHex(24), at, data }
   return { $set: { outboxOf: organizationId, outboxMark: randomHex(24) }, $push: { outbox: { ...pending } } } satisfies Update
 }
 
-/** The fields of a new record that tells of its making. */
+/** The fields of a new record that report its creation. */
 export function told(organizationId: string, at: Date, data: EventData): Pick<Telling, 'outbox' | 'outboxOf' | 'outboxMark'> {
   return { outbox: [{ id: randomHex(24), at, data }], outboxOf: organizationId, outboxMark: randomHex(24) }
 }
 
 /**
- * The events of each organization in one order, from which any number of followers in any process read without loss or repeat. A change waits in its
- * record, written in one write with it; any process copies it to the log, and any may finish what another began: who copies claims the next numbers by one
- * guarded write of the organization's head, which carries the events, and all that follows may be repeated.
+ * The events of each organization in one order. Any number of followers in any process read them without loss or
+ * repetition. A change waits in its record, written together with it, until some process copies it to the log. Any
+ * process may finish what another began: the copier claims the next numbers by one guarded write of the organization's
+ * head, which contains the events, and every later step is idempotent.
  */
 export class EventLog<T extends Telling> implements AsyncDisposable {
   readonly #records: readonly DocumentCollection<T>[]
@@ -99,7 +106,7 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
   })
   #isClosed = false
 
-  /** Of one or several collections, always in the same order. */
+  /** `records`: one or several collections, always in the same order. */
   constructor(records: readonly DocumentCollection<T>[], { events, eventHeads }: EventCollections, log: Log) {
     this.#records = records
     this.#events = events
@@ -107,13 +114,16 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
     this.#log = log
   }
 
-  /** Copies soon what an organization's records tell. Failing is no loss: the next change, or sweep, tries again. */
+  /** Copies an organization's changes soon. A failure loses nothing: the next change or sweep tries again. */
   kick(organizationId: string): void {
     if (!this.#isClosed)
       this.drain(organizationId).catch((error) => this.#log.warn({ err: error, organizationId }, 'events could not be copied'))
   }
 
-  /** Resolves when every change that was written before the call is in the log. One run at a time per organization, and at most one waiting. */
+  /**
+   * Resolves when every change written before the call is in the log. For each organization one run at a time, and at
+   * most one more waits.
+   */
   drain(organizationId: string): Promise<void> {
     const run = this.#runs.get(organizationId)
     if (!run) return this.#start(organizationId)
@@ -121,7 +131,7 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
     return run.next
   }
 
-  /** Copies what processes that are gone have left. */
+  /** Copies what dead processes have left. */
   async sweep(): Promise<void> {
     for (const records of this.#records) {
       let after = ''
@@ -135,8 +145,8 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
   }
 
   /**
-   * The organization's events after a cursor, or from now on, without end.
-   * @throws {KisError} `invalid_request`: the cursor is none of this log, or older than what it keeps.
+   * Follows the organization's events after a cursor, or from now on, without end.
+   * @throws {KisError} `invalid_request`: the cursor is not from this log, or older than the events that it keeps
    */
   follow(organizationId: string, after: string | null): AsyncIterableIterator<EventRecord, undefined> {
     const start = this.#position(organizationId, after)
@@ -151,13 +161,16 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
     return this.#followers.follow(organizationId, read, () => position!)
   }
 
-  /** The sequences of the last events that are all there; an organization without events is not named. At most 1,000 organizations. */
+  /**
+   * Gives the number of the last complete event of each organization; omits those without events. At most 1,000
+   * organizations.
+   */
   async ends(organizationIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
     const heads = await this.#heads.find({ _id: { $in: organizationIds } }, { limit: organizationIds.length })
     return new Map(heads.map((head) => [head._id, lastOf(head)]))
   }
 
-  /** A position that no event since then is before. */
+  /** Gives a position such that every event since `since` comes after it. */
   async positionBefore(organizationId: string, since: Date): Promise<number> {
     const from = new Date(since.getTime() - LATE_MS)
     for (let lowest = Number.MAX_SAFE_INTEGER; ; ) {
@@ -169,12 +182,12 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
     }
   }
 
-  /** The next events after a position, at most a page; those that are no longer kept are passed over. */
+  /** Gives the next events after a position, at most a page. Deleted events are skipped. */
   async page(organizationId: string, position: number): Promise<readonly EventRecord[]> {
     const head = await this.#heads.findOne({ _id: organizationId })
     if (!head) return []
     if (position < head.forgotten)
-      this.#log.error({ organizationId, position, forgotten: head.forgotten }, 'events were forgotten before they were read')
+      this.#log.error({ organizationId, position, forgotten: head.forgotten }, 'events were deleted before they were read')
     return this.#after(head, Math.max(position, head.forgotten))
   }
 
@@ -188,18 +201,18 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
     const last = head?.sequence ?? 0
     if (after === null) return last
     const position = /^\d{1,15}$/.test(after) ? Number(after) : Number.NaN
-    if (!(position <= last)) throw new KisError('invalid_request', 'This is no cursor of these events.', { param: 'after' })
+    if (!(position <= last)) throw new KisError('invalid_request', 'The cursor does not come from these events.', { param: 'after' })
     return position
   }
 
-  /** The next events that are all there. */
+  /** Gives the next complete events. */
   async #read(organizationId: string, position: number): Promise<readonly EventRecord[]> {
     const head = await this.#heads.findOne({ _id: organizationId })
     if (!head) return []
     if (position < head.forgotten)
       throw new KisError(
         'invalid_request',
-        `The events after this cursor are no longer kept; the oldest that is has the cursor ${head.forgotten + 1}.`,
+        `The events after this cursor are no longer kept. The oldest kept event has the cursor ${head.forgotten + 1}.`,
         {
           param: 'after',
         },
@@ -230,7 +243,7 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
     while (await this.#copy(organizationId)) this.#followers.tell(organizationId)
   }
 
-  /** False when nothing waits. */
+  /** False when nothing is waiting. */
   async #copy(organizationId: string): Promise<boolean> {
     const head = await this.#headOf(organizationId)
     if (head.copyingCount > 0) {
@@ -247,7 +260,7 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
       const sequence = head.sequence + i + 1
       return { event: { _id: `${organizationId}_${sequence}`, organizationId, sequence, subject, at, data }, id, mark, from }
     })
-    // Who read the same head, and comes second, finds another number.
+    // If another process has read the same head and claims later, the number no longer matches.
     const claimed = await this.#heads.findOneAndUpdate(
       { _id: organizationId, sequence: head.sequence, copyingCount: 0 },
       { $set: { copying, copyingCount: copying.length }, $inc: { sequence: copying.length } },
@@ -256,7 +269,7 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
     return true
   }
 
-  /** Repeatable. */
+  /** Idempotent. */
   async #finish({ _id, sequence, forgotten, copying }: EventHead): Promise<void> {
     for (let next = 0; next < copying.length; next += MAX_INSERTED)
       await this.#events.insertMissing(copying.slice(next, next + MAX_INSERTED).map(({ event }) => event))
@@ -272,7 +285,7 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
     if (sequence - forgotten >= MAX_EVENTS + PRUNE_EVENTS) await this.#forget(_id, sequence - MAX_EVENTS)
   }
 
-  /** Followers hear of it before anything is gone. */
+  /** Followers are told before anything is deleted. */
   async #forget(organizationId: string, upTo: number): Promise<void> {
     await this.#heads.findOneAndUpdate({ _id: organizationId, forgotten: { $lt: upTo } }, { $set: { forgotten: upTo } })
     while ((await this.#events.deleteMany({ organizationId, sequence: { $lte: upTo } })) > 0);
@@ -286,7 +299,7 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
   }
 }
 
-/** The last event that is there with all before it. */
+/** The last event such that all events up to it are in the log. */
 function lastOf({ sequence, copyingCount }: EventHead): number {
   return sequence - copyingCount
 }

@@ -1,30 +1,30 @@
 import { endableIterator } from '../process/endable-iterator.ts'
 
-/** How soon followers hear of what another process has written; what this one writes they hear at once. */
+/** How soon followers learn what another process has written. What this process writes they learn at once. */
 const POLL_MS = 300
-/** The same after a while in which nothing came: each look that finds nothing is followed by a longer wait. */
+/** The longest such delay: each check that finds nothing is followed by a longer wait. */
 const MAX_POLL_MS = 1_000
 const SLOWER = 1.2
-/** Subjects of one look, as many as a query of the store may name. */
+/** Subjects of one check, as many as a query of the store may name. */
 const MAX_SUBJECTS = 1_000
 
-/** One that has read all that there was. */
+/** A follower that has read everything. */
 interface Waiting {
   readonly subject: string
   readonly position: number
   readonly wake: () => void
 }
 
-/** Which of these subjects have something behind the position; at most 1,000 of them. */
+/** Gives those of the subjects that have something after their position. At most 1,000 subjects. */
 export type LookBehind = (positions: ReadonlyMap<string, number>) => Promise<Iterable<string>>
 
 /**
- * Those who follow what is written of many subjects, such as runs. One look of the process asks the store for all of them together, so that five hundred
- * followers cost as many looks as one, and each reads only when there is something to read.
+ * Followers of subjects such as runs. One check asks the store for all followers of the process together, so five
+ * hundred followers cost as many checks as one, and each reads only when there is something new.
  */
 export class Followers {
   readonly #look: LookBehind
-  /** By subject, all that follow it. */
+  /** The followers by subject. */
   readonly #of = new Map<string, Set<() => void>>()
   readonly #waiting = new Set<Waiting>()
   #pollMs = POLL_MS
@@ -34,12 +34,15 @@ export class Followers {
     this.#look = look
   }
 
-  /** Something was written in this process. */
+  /** Call it when this process has written something. */
   tell(subject: string): void {
     for (const notify of this.#of.get(subject) ?? []) notify()
   }
 
-  /** What `read` gives, again and again, without end: in order, what came since it was last asked. `position` is where it has come to. */
+  /**
+   * Gives the results of `read` one after another, without end: each time what is new, in order. `position` tells how
+   * far it has read.
+   */
   follow<T>(subject: string, read: () => Promise<readonly T[]>, position: () => number): AsyncIterableIterator<T, undefined> {
     let unread: T[] = []
     let wake = () => {}
@@ -76,7 +79,7 @@ export class Followers {
     )
   }
 
-  /** Gives what ends it. */
+  /** Gives the function that removes it. */
   #add(subject: string, notify: () => void): () => void {
     const followers = this.#of.get(subject) ?? new Set()
     this.#of.set(subject, followers.add(notify))
@@ -104,7 +107,7 @@ export class Followers {
         for (const { subject, wake } of waiting) if (found.has(subject)) wake()
       }
     } catch {
-      // Each reads by itself, and says what is wrong.
+      // Each one reads by itself, and reports what is wrong.
       for (const { wake } of waiting) wake()
     }
     this.#pollMs = isAny ? POLL_MS : Math.min(this.#pollMs * SLOWER, MAX_POLL_MS)

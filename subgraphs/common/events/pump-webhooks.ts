@@ -3,18 +3,18 @@ import { keepWorking } from '../process/keep-working.ts'
 import type { Log } from '../process/log.ts'
 import type { WebhookFeed, WebhookInbox, WebhookSource } from './webhook-events.ts'
 
-/** How soon an event is handed over. */
+/** How soon an event is delivered to the inbox. */
 const ROUND_MS = 500
-/** While the inbox is away, it is asked less and less often. */
+/** While the inbox is away, the pauses grow up to this. */
 const MAX_PAUSE_MS = 10_000
-/** A part of the service that starts is away for so many rounds. */
+/** A part of the service that is starting may be away for this many rounds. */
 const MAX_QUIET_FAILURES = 5
-/** Pages of one organization in a round, so that a busy one keeps no other waiting. */
+/** Pages of one organization in a round, so that a busy organization does not delay the others. */
 const MAX_PAGES = 10
 
 /**
- * Hands the events of a source over until the signal aborts. How far it is, is kept by the inbox beside the events: so nothing is lost or kept twice whoever
- * dies when, and several processes may do the same work without a lease.
+ * Delivers the events of a source to the inbox until the signal aborts. The inbox stores its position beside the
+ * events. So no crash loses or repeats an event, and several processes may do the same work without a lease.
  */
 export async function pumpWebhooks(
   source: WebhookSource,
@@ -24,11 +24,14 @@ export async function pumpWebhooks(
 ): Promise<void> {
   const pauseMs = (failures: number) => Math.min(ROUND_MS * 2 ** failures, MAX_PAUSE_MS)
   const failed = (error: unknown, failures: number) =>
-    log[failures > MAX_QUIET_FAILURES ? 'warn' : 'info']({ err: error }, 'events could not be handed over for webhooks, and wait')
+    log[failures > MAX_QUIET_FAILURES ? 'warn' : 'info'](
+      { err: error },
+      'events could not be delivered to the webhook inbox; they are tried again',
+    )
   await keepWorking(() => pumpOnce(source, inbox, signal), { clock, pauseMs, failed }, signal)
 }
 
-/** One round. */
+/** Runs one round. */
 export async function pumpOnce(source: WebhookSource, inbox: WebhookInbox, signal: AbortSignal): Promise<void> {
   for (let after: string | null = null; ; ) {
     const feeds: readonly WebhookFeed[] = await inbox.feeds(after, signal)

@@ -1,41 +1,44 @@
 import type { EventType } from '../../../schema/events.ts'
 
-/** An event as a subgraph hands it over. */
+/** An event as a subgraph delivers it. */
 export interface WebhookEvent {
   readonly type: EventType
-  /** What it happened to: the events of one subject reach an endpoint in their order. */
+  /** What the event is about. An endpoint gets the events of one subject in order. */
   readonly subject: string
-  /** Its place in the log of its source, 1 or more. */
+  /** Its number in the log of its source, from 1. */
   readonly sequence: number
   readonly at: Date
-  /** As `schema/events.yaml` describes it. */
+  /** As described in `schema/events.yaml`. */
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** What is told of one organization, and how far. */
+/** One organization's deliveries, and how far they are. */
 export interface WebhookFeed {
   readonly organizationId: string
-  /** Events up to here are handed over; null: none yet. */
+  /** Events up to this number are delivered; null: none yet. */
   readonly cursor: number | null
-  /** Events before it are of no interest. */
+  /** Earlier events are not needed. */
   readonly since: Date
 }
 
-/** The events of one subgraph, by organization, numbered. */
+/** The events of one subgraph, numbered for each organization. */
 export interface WebhookSource {
-  /** The sequences of the last events; an organization without events is not named. */
+  /** Gives the numbers of the last events; omits organizations without events. */
   ends(organizationIds: readonly string[]): Promise<ReadonlyMap<string, number>>
-  /** Where to begin so that no event since then is missed. */
+  /** Gives a position from which no event since then is missed. */
   positionBefore(organizationId: string, since: Date): Promise<number>
-  /** What follows a position, and up to where; at most a page. Asked again, it gives the same events. */
+  /**
+   * Gives the events after a position, at most a page, and the position of the last one. Repeated calls give the same
+   * events.
+   */
   read(organizationId: string, after: number): Promise<{ readonly events: readonly WebhookEvent[]; readonly cursor: number }>
 }
 
-/** Where events are kept and sent from. */
+/** Stores events and sends them. */
 export interface WebhookInbox {
-  /** The organizations that are told of events of this source, a page at a time by organization. */
+  /** Lists the organizations that want events of this source, a page at a time, in order of their ids. */
   feeds(after: string | null, signal: AbortSignal): Promise<readonly WebhookFeed[]>
-  /** Keeps the events and moves the feed on; does nothing when the feed is elsewhere by then. Repeatable. */
+  /** Stores the events and advances the feed. Does nothing if the feed has moved meanwhile. Idempotent. */
   accept(
     page: {
       readonly organizationId: string

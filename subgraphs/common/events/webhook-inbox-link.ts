@@ -6,7 +6,7 @@ import type { WebhookInbox } from './webhook-events.ts'
 const FEEDS = billingOperation('query ($after: ID) { webhookFeeds(after: $after) { organizationId cursor since } }')
 const ACCEPT = billingOperation('mutation ($input: AcceptWebhookEventsInput!) { acceptWebhookEvents(input: $input) }')
 
-/** Billing's inbox, for the events of this service. */
+/** Billing's inbox for the events of this service. */
 export function inboxOver(link: Link, service: ServicePrincipal['service']): WebhookInbox {
   const contextOf = (signal: AbortSignal): LinkContext => ({ caller: { service }, requestId: 'webhooks', signal })
   return {

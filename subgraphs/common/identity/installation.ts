@@ -1,10 +1,13 @@
 import { deriveKey } from './secrets.ts'
 
-/** Whose a store is. Each store carries both, so that nobody serves another installation's data, or opens it with a secret that does not fit. */
+/**
+ * The owner of a store. Each store has both values, so that nobody serves the data of another installation, or opens it
+ * with the wrong secret.
+ */
 export interface Installation {
   /** `inst_…` */
   readonly id: string
-  /** Tells secrets apart, and nothing else of them. */
+  /** Identifies the secret without revealing it. */
   readonly secretFingerprint: string
 }
 
@@ -12,7 +15,9 @@ export function secretFingerprintOf(secret: Uint8Array): string {
   return Buffer.from(deriveKey(secret, 'fingerprint')).toString('hex').slice(0, 16)
 }
 
-/** What keeps a store with this mark from serving, in sentences for the operator; null: it is the installation's own. */
+/**
+ * Says why a store with this mark cannot be used, in sentences for the operator; null: it belongs to this installation.
+ */
 export function foreignnessOf(store: string, mark: Installation, own: Installation): string | null {
   if (mark.id !== own.id)
     return `${store} belongs to the installation ${mark.id}, and the other stores to ${own.id}. Put back the one that belongs here, from a backup of the same time.`

@@ -1,7 +1,7 @@
 import type { SelectedOfBilling } from '../../../schema/operations.ts'
 import type { Principal, ResidencyPolicy, Scope } from './principal.ts'
 
-/** Billing's `Principal` as its SDL has it. */
+/** The fields of billing's `Principal`. */
 export const PRINCIPAL_FIELDS = `organizationId apiKeyId ancestors scopes modelAllowlist residencyPolicy requestsPerMinute tokensPerMinute revision rotations isEnded
     plan { code storageBytes vectors maxFileBytes requestsPerMinute tokensPerMinute concurrency }`
 

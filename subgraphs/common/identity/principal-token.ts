@@ -4,23 +4,26 @@ import { InvalidApiKey } from '../errors.ts'
 import type { Clock } from '../process/clock.ts'
 import type { Caller } from './principal.ts'
 
-/** How long a token is good for. Sockets outlive it: it is judged when they open, and the gateway closes them when a key is revoked. */
+/**
+ * Lifetime of a token. Sockets may live longer: the token is checked when they open, and the gateway closes them when a
+ * key is revoked.
+ */
 const LIFETIME_S = 60
-/** A cached token is given out while at least this much of its life is left. */
+/** A cached token is reused while it is valid for at least this long. */
 const LEAST_LEFT_MS = 20_000
-/** Distinct callers, or tokens, remembered at once. */
+/** Distinct callers, or tokens, cached at once. */
 const MAX_CACHED = 10_000
-/** Clocks of two hosts may differ by this much. */
+/** Allowed difference between the clocks of two hosts. */
 const CLOCK_TOLERANCE_S = 30
 
 export interface PrincipalTokens {
-  /** A token that says who calls, for one audience. */
+  /** Makes a token that identifies the caller, for one audience. */
   sign(caller: Caller, audience: string): Promise<string>
-  /** @throws {InvalidApiKey} missing, forged, expired or for another audience. */
+  /** @throws {InvalidApiKey} the token is missing, forged, expired or for another audience */
   verify(token: string | undefined, audience: string): Promise<Caller>
 }
 
-/** Callers as short-lived signed tokens (JWT, HS256), for the way between processes. */
+/** Callers as short-lived signed tokens (JWT, HS256), for calls between processes. */
 export function principalTokens(key: Uint8Array, clock: Clock): PrincipalTokens {
   const signed = new LRUCache<string, { token: Promise<string>; until: number }>({ max: MAX_CACHED })
   const verified = new LRUCache<string, { caller: Caller; until: number }>({ max: MAX_CACHED })

@@ -4,7 +4,7 @@ export const SCOPES = ['inference', 'knowledge:read', 'knowledge:write', 'agents
 export type Scope = (typeof SCOPES)[number]
 export type ResidencyPolicy = 'unrestricted' | 'regional' | 'local_only'
 
-/** What an organization may use; null means no limit. */
+/** What an organization may use; null: no limit. */
 export interface Plan {
   readonly code: string
   readonly storageBytes: number | null
@@ -15,41 +15,44 @@ export interface Plan {
   readonly concurrency: number
 }
 
-/** Whoever calls: made by the gateway from an API key, and carried between processes as a signed token. */
+/** The caller of a request. The gateway derives it from an API key, and processes pass it on as a signed token. */
 export interface Principal {
   readonly organizationId: string
   readonly apiKeyId: string
-  /** The keys that the key descends from, its maker last: what it spends counts in theirs too. Empty: an organization's first key. */
+  /**
+   * The keys that this key descends from, its direct parent last. Its spending also counts against theirs. Empty: an
+   * organization's first key.
+   */
   readonly ancestors: readonly string[]
   readonly scopes: readonly Scope[]
   /** Ids of models; null: every model. */
   readonly modelAllowlist: readonly string[] | null
   readonly residencyPolicy: ResidencyPolicy
   readonly plan: Plan
-  /** Of the plan, or tighter ones of the key; null: no limit. */
+  /** The plan's limits, or stricter ones of the key; null: no limit. */
   readonly requestsPerMinute: number | null
   readonly tokensPerMinute: number | null
   /**
-   * Of the organization's rules that the rest was read from: its residency policy and plan, and what its keys may do. Billing holds money by the
-   * rules in force only.
+   * Revision of the organization's rules (residency policy, plan, what its keys may do) from which this principal was
+   * read. Billing places holds only for the current revision.
    */
   readonly revision: number
-  /** How often the key's secret has been replaced. */
+  /** How often the key's secret was replaced. */
   readonly rotations: number
-  /** The key was revoked or has run out: what was accepted before may be finished. */
+  /** The key is revoked or has expired. Work accepted earlier may still finish. */
   readonly isEnded?: boolean
-  /** A run of an agent or a workflow calls, for as long as the key has the scope `agents`. */
+  /** The caller is a run of an agent or a workflow, for as long as the key has the scope `agents`. */
   readonly isRun?: boolean
 }
 
 /**
- * A call that billing has let begin reaches its engine within this, or asks again; a change of rules is answered so much later while calls are under
- * way. So a call that was let begin by the former rules does not reach an engine after the answer. A hundred times what a process takes that is not
- * overloaded.
+ * How soon a call must reach its engine after billing has let it begin; else it asks billing again. A change of rules
+ * is answered this much later while calls are under way, so that no call begun under the old rules reaches an engine
+ * after the answer. A hundred times what a process needs unless it is overloaded.
  */
 export const LET_BEGIN_MS = 2_000
 
-/** A process of the service acting for itself: key lookup, reaper, pumps. It belongs to no organization. */
+/** A process of the service that acts for itself: key lookup, reaper, pumps. It belongs to no organization. */
 export interface ServicePrincipal {
   readonly service: 'gateway' | 'knowledge' | 'inference' | 'billing' | 'rest-adapter'
 }
@@ -57,18 +60,22 @@ export interface ServicePrincipal {
 export type Caller = Principal | ServicePrincipal
 
 const INSIDE_ONE_ORGANIZATION: readonly Scope[] = ['inference', 'knowledge:read', 'knowledge:write', 'agents', 'billing:read', 'admin']
-/** Whoever may run an agent or a workflow may have it ask its models and search its collections. */
+/** A key that may run an agent or a workflow may let it call its models and search its collections. */
 const LENT_TO_RUNS: readonly Scope[] = ['inference', 'knowledge:read']
 
 export function hasScope(principal: Principal, scope: Scope): boolean {
   if (principal.isRun && LENT_TO_RUNS.includes(scope)) return hasScope({ ...principal, isRun: false }, 'agents')
   if (principal.scopes.includes(scope)) return true
   if (scope === 'operator') return false
-  // `admin` holds every scope inside its organization; an operator is an admin of its own organization.
+  // `admin` includes every scope inside its organization. An operator is an admin of its own organization.
   return INSIDE_ONE_ORGANIZATION.includes(scope) && (principal.scopes.includes('admin') || principal.scopes.includes('operator'))
 }
 
-/** The caller as a principal of an organization with the scope. @throws {InvalidApiKey} @throws {PermissionDenied} */
+/**
+ * Gives the caller's principal if it has the scope.
+ * @throws {InvalidApiKey} the caller is not an organization's
+ * @throws {PermissionDenied} the caller lacks the scope
+ */
 export function requireScope(caller: Caller | null, scope: Scope): Principal {
   const principal = requirePrincipal(caller)
   if (!hasScope(principal, scope)) throw new PermissionDenied(scope)
@@ -80,7 +87,7 @@ export function requirePrincipal(caller: Caller | null): Principal {
   return caller
 }
 
-/** @throws {KisError} `permission_denied` unless a process of the service asks for itself. */
+/** @throws {KisError} `permission_denied`: the caller is not a process of the service */
 export function requireService(caller: Caller | null): ServicePrincipal {
   if (!caller || !('service' in caller)) throw new KisError('permission_denied', 'This operation is for services only.')
   return caller

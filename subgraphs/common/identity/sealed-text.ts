@@ -1,26 +1,29 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 
-/** AES-256-GCM: 12 bytes that come once only, 16 bytes that vouch for the rest (NIST SP 800-38D, sections 5.2.1.1 and 5.2.1.2). */
+/**
+ * AES-256-GCM: 12 bytes that are never reused, 16 bytes that authenticate the rest (NIST SP 800-38D, sections 5.2.1.1
+ * and 5.2.1.2).
+ */
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** Secrets of callers as the store has them: unreadable without the installation's own. */
+/** Encrypts secrets of callers in the store, with a key derived from the installation's secret. */
 export class SealedTexts {
   readonly #key: Uint8Array
 
-  /** @param key 32 bytes, of `deriveKey`. */
+  /** @param key 32 bytes from `deriveKey` */
   constructor(key: Uint8Array) {
     this.#key = key
   }
 
-  /** @param place what it belongs to, as whose and where to; nobody can open it as that of another. */
+  /** @param place the owner and purpose of the text; it cannot be opened for another place */
   seal(text: string, place: string): string {
     const nonce = randomBytes(NONCE_BYTES)
     const cipher = createCipheriv('aes-256-gcm', this.#key, nonce, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(place))
     return Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]).toString('base64')
   }
 
-  /** @throws {Error} it was sealed by another key or for another place, or is damaged. */
+  /** @throws {Error} it was sealed with another key or for another place, or is damaged */
   open(sealed: string, place: string): string {
     const bytes = Buffer.from(sealed, 'base64')
     const nonce = bytes.subarray(0, NONCE_BYTES)

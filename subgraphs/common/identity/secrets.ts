@@ -5,7 +5,7 @@ import { ConfigError } from '../process/config-error.ts'
 
 const MIN_LENGTH = 32
 
-/** A key for one purpose, derived from the installation's secret (HKDF-SHA-256, RFC 5869). */
+/** Derives a key for one purpose from the installation's secret (HKDF-SHA-256, RFC 5869). */
 export function deriveKey(
   secret: Uint8Array,
   purpose: 'principal tokens' | 'api key pepper' | 'secrets of callers' | 'fingerprint',
@@ -13,15 +13,19 @@ export function deriveKey(
   return new Uint8Array(hkdfSync('sha256', secret, 'kis', purpose, 32))
 }
 
-/** `KIS_SECRET`'s bytes. @throws {ConfigError} shorter than 32 characters: too easy to guess. */
+/**
+ * Gives the bytes of `KIS_SECRET`.
+ * @throws {ConfigError} it is shorter than 32 characters, and so too easy to guess
+ */
 export function parseSecret(text: string): Uint8Array {
   if (text.length < MIN_LENGTH) throw new ConfigError([`KIS_SECRET must have at least ${MIN_LENGTH} characters`])
   return new TextEncoder().encode(text)
 }
 
 /**
- * The secret of an embedded installation, made on its first start and kept in the data folder, readable by its owner only.
- * @throws {ConfigError} it cannot be kept or read, or is gone though there are stores that were made with it.
+ * Gives the secret of an embedded installation. The first start creates it in the data folder, readable only by its
+ * owner.
+ * @throws {ConfigError} it cannot be written or read, or is missing although stores exist that were made with it
  */
 export function keptSecret(dataDirectory: string): Uint8Array {
   const file = join(dataDirectory, 'secret')
@@ -32,7 +36,7 @@ export function keptSecret(dataDirectory: string): Uint8Array {
   } catch (error) {
     if (error instanceof ConfigError) throw error
     const { code, message } = error as NodeJS.ErrnoException
-    // A full disk may have taken the file and not its text.
+    // On a full disk the file may exist without its text.
     if (code === 'ENOSPC') rmSync(file, { force: true })
     if (code !== 'EEXIST') throw unusable(dataDirectory, `cannot keep the secret: ${message}`)
   }

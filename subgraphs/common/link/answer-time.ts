@@ -1,11 +1,11 @@
-/** What is read, `_entities` included, comes from stores, whose own slowest answers take seconds. */
+/** Reads, `_entities` included, come from stores, whose slowest answers take seconds. */
 const READ_MS = 5_000
-/** A change waits for the journals of a majority, 10 s at worst, more than once. */
+/** A change may wait more than once for the journals of a majority, at worst 10 s each time. */
 const CHANGE_MS = 30_000
-/** Longer than the longest model call or run that is waited for; whoever calls has a tighter limit of its own. */
+/** Longer than the longest model call or run. Callers have tighter limits of their own. */
 export const LONG_MS = 900_000
 
-/** Fields of the root types that wait for a model, for a run, for a file's bytes, or for a pass over a store. */
+/** Root fields that wait for a model, a run, the bytes of a file, or a pass over a store. */
 export const LONG_FIELDS = [
   'createChatCompletion',
   'createEmbeddings',
@@ -27,7 +27,7 @@ export const LONG_FIELDS = [
 const LONG = new RegExp(`\\b(?:${LONG_FIELDS.join('|')})\\b`)
 const CHANGE = /^\s*mutation\b/
 
-/** Within how many milliseconds a subgraph answers the operation, or counts as away. */
+/** Gives the time in milliseconds within which a subgraph must answer the operation, or count as away. */
 export function answerTimeMs(query: string): number {
   if (LONG.test(query)) return LONG_MS
   return CHANGE.test(query) ? CHANGE_MS : READ_MS

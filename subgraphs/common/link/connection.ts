@@ -1,6 +1,6 @@
 import { KisError } from '../errors.ts'
 
-/** The most items of one page, and how many a caller gets who does not say. */
+/** Most items of one page, and the default. */
 export const MAX_PAGE_ITEMS = 100
 export const DEFAULT_PAGE_ITEMS = 20
 
@@ -10,11 +10,13 @@ export interface PageArguments {
   readonly after?: string | null
 }
 
-/** What a list reads from its store: `limit` is one more than the page holds, so that it shows whether there is another. */
+/**
+ * What a list reads from its store. `limit` is one more than the page holds, which shows whether there is a next page.
+ */
 export interface Page {
   readonly first: number
   readonly limit: number
-  /** Sort key of the last item seen, or null for the first page. */
+  /** Sort key of the last item seen; null: the first page. */
   readonly after: string | null
 }
 
@@ -29,8 +31,10 @@ export interface Connection<T> {
 }
 
 /**
- * The page that the arguments ask for. `keyPattern` is what a sort key of the list looks like, so that a cursor of another list is refused.
- * @throws {KisError} `integer_below_min_value`, `integer_above_max_value` (param `first`), `invalid_request` (param `after`).
+ * Gives the page that the arguments ask for. `keyPattern` is the form of the list's sort keys, so that a cursor of
+ * another list is refused.
+ * @throws {KisError} `integer_below_min_value`, `integer_above_max_value` (param `first`)
+ * @throws {KisError} `invalid_request` (param `after`)
  */
 export function pageOf({ first, after }: PageArguments, keyPattern: RegExp): Page {
   const count = first ?? DEFAULT_PAGE_ITEMS
@@ -45,13 +49,16 @@ export function pageOf({ first, after }: PageArguments, keyPattern: RegExp): Pag
   return { ...page, after: key }
 }
 
-/** The Relay connection of `items`, which were read with `page.limit`; the item too many is left out. */
-export function connectionOf<T>(items: readonly T[], page: Page, keyOf: (item: T) => string): Connection<T> {
+/**
+ * Gives the Relay connection of `items`, which were read with `page.limit`. The extra item is left out. `isCut`: fewer
+ * were read, and more follow.
+ */
+export function connectionOf<T>(items: readonly T[], page: Page, keyOf: (item: T) => string, isCut = false): Connection<T> {
   const edges = items.slice(0, page.first).map((node) => ({ node, cursor: cursorOf(keyOf(node)) }))
   return {
     edges,
     pageInfo: {
-      hasNextPage: items.length > page.first,
+      hasNextPage: isCut || items.length > page.first,
       hasPreviousPage: page.after !== null,
       startCursor: edges[0]?.cursor ?? null,
       endCursor: edges.at(-1)?.cursor ?? null,

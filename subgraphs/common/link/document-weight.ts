@@ -1,9 +1,9 @@
 import type { DocumentNode } from 'graphql'
 
-/** Bytes of the heap that a lexical token holds once it is parsed without locations: its node, names and arrays (measured: 150 to 250). */
+/** Heap bytes of one lexical token parsed without locations: its node, names and arrays (measured: 150 to 250). */
 const TOKEN_BYTES = 256
 
-/** Bytes that a parsed document holds, its text included, of which long literals are a part. */
+/** Heap bytes of a parsed document and its text, which includes long literals. */
 export function documentWeight(document: DocumentNode, text: string): number {
   return (document.tokenCount ?? 0) * TOKEN_BYTES + text.length * 2
 }

@@ -1,26 +1,26 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 
-/** How old the addresses of a name may get while it is used: a new replica has work within this. */
+/** How old the resolved addresses of a name may be. A new replica gets work within this time. */
 const RESOLVE_MS = 2_000
-/** A replica that could not be reached is left alone for this long while there are others. */
+/** A replica that could not be reached is skipped for this long while there are others. */
 const DOWN_MS = 1_000
-/** Turns at one replica for one call: while it tried the others, the first may have come back. */
+/** Attempts at one replica for one call. While the others were tried, the first may have come back. */
 const MAX_TURNS = 2
-/** Replicas of one service that are told apart; what a name has beyond them is not used. */
+/** Most replicas of one service. Further addresses of a name are not used. */
 const MAX_ENDPOINTS = 100
 
 /** One replica of a service. */
 export interface Endpoint {
   /** `http://10.0.0.7:4001` */
   readonly origin: string
-  /** What it is asked for as: the name and port of the address that was configured. */
+  /** Name and port of the configured address, for the `host` header. */
   readonly host: string
 }
 
-/** What a replica is spoken to by. */
+/** A connection to a replica. */
 export interface Connection extends AsyncDisposable {
-  /** The replica is no longer named: what is under way goes on, and nothing new comes. */
+  /** The replica is no longer listed: running operations go on, and no new ones come. */
   retire(): void
 }
 
@@ -32,19 +32,19 @@ interface Entry<T> {
   downUntil: number
 }
 
-/** A turn of work at one replica. */
+/** One attempt at one replica. */
 export interface Turn<T> {
   readonly connection: T
-  /** It could not be reached. */
+  /** Reports that the replica could not be reached. */
   fail(): void
-  /** The work is over; once. */
+  /** Reports that the work is over. Call it once. */
   end(): void
 }
 
 /**
- * The replicas behind a service's addresses, and which of them is asked next: the one with the least under way. An address that names a host
- * stands for every address of that name (as replicas have in Compose and behind a headless service of Kubernetes), but for `https`, whose
- * certificate is the name's.
+ * The replicas behind a service's addresses. The one with the least work is asked next. A host name stands for all its
+ * addresses (as replicas have in Compose and behind a headless service of Kubernetes), except with `https`, because the
+ * certificate is for the name.
  */
 export class Endpoints<T extends Connection> implements AsyncDisposable {
   readonly #addresses: readonly URL[]
@@ -54,13 +54,19 @@ export class Endpoints<T extends Connection> implements AsyncDisposable {
   #resolvedAt = Number.NEGATIVE_INFINITY
   #next = 0
 
-  /** @param addresses 1 or more, like `http://knowledge:4002`. @param connect makes what a replica is spoken to by. */
+  /**
+   * @param addresses one or more, such as `http://knowledge:4002`
+   * @param connect makes the connection to a replica
+   */
   constructor(addresses: readonly string[], connect: (endpoint: Endpoint) => T) {
     this.#addresses = addresses.map((address) => new URL(address))
     this.#connect = connect
   }
 
-  /** Turns at each replica in order, the best first; those that could not be reached lately come last. None when no name has an address. */
+  /**
+   * Gives attempts at the replicas in order, the best first, recently unreachable ones last. None when no name
+   * resolves.
+   */
   async *turns(): AsyncGenerator<Turn<T>, void> {
     const tried = new Set<Entry<T>>()
     for (let turn = 1; turn <= MAX_TURNS; ) {
@@ -130,7 +136,7 @@ export class Endpoints<T extends Connection> implements AsyncDisposable {
   }
 }
 
-/** None when the name cannot be resolved at the moment. */
+/** Empty when the name cannot be resolved now. */
 async function endpointsOf({ protocol, hostname, port, host, origin }: URL): Promise<readonly Endpoint[]> {
   if (protocol === 'https:' || isIP(hostname.replace(/^\[|\]$/g, ''))) return [{ origin, host }]
   const addresses = await lookup(hostname, { all: true }).catch(() => [])

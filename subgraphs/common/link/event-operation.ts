@@ -1,15 +1,15 @@
 import { type DocumentNode, type FieldNode, Kind, type OperationDefinitionNode, visit } from 'graphql'
 
-/** A subscription as each of its events is executed. */
+/** A subscription in the form in which each of its events is executed. */
 export interface EventOperation {
   readonly document: DocumentNode
   variablesOf(variables: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>
 }
 
 /**
- * graphql-js checks all variables again for each event, and the variables of a chat are the whole conversation. The arguments of the root field
- * begin the stream and mean nothing to its events, so a variable that is used nowhere else becomes `true` for them. An operation that does
- * not lie open, one field without fragments or directives, stays as it is.
+ * graphql-js checks all variables again for each event, and those of a chat contain the whole conversation. The
+ * arguments of the root field only start the stream, so a variable that is used nowhere else becomes `true` for the
+ * events. Only an operation of one field, without fragments or directives, is changed.
  */
 export function eventOperation(document: DocumentNode): EventOperation {
   const asItIs: EventOperation = { document, variablesOf: (variables) => variables }
@@ -41,7 +41,7 @@ export function eventOperation(document: DocumentNode): EventOperation {
   }
 }
 
-/** Names of the variables that the field's selections use. */
+/** Names of the variables used in the field's selections. */
 function usedBelow({ selectionSet }: FieldNode): ReadonlySet<string> {
   const names = new Set<string>()
   if (selectionSet) visit(selectionSet, { Variable: ({ name }) => void names.add(name.value) })

@@ -4,8 +4,8 @@ import { cut, KisError } from '../errors.ts'
 import type { Log } from '../process/log.ts'
 
 /**
- * An error as it leaves a subgraph: one of the closed set with its extensions; GraphQL's own complaints about the operation or its
- * variables as `INVALID_REQUEST`; everything else is a defect, whose detail stays in the log.
+ * Formats an error that leaves a subgraph. A KisError keeps its code and extensions; GraphQL's own errors about the
+ * operation or its variables become `INVALID_REQUEST`. Everything else is a defect, whose details stay in the log.
  */
 export function formatError(error: GraphQLError, log: Log, requestId: string): GraphQLFormattedError {
   const where = error.path ? { path: error.path } : {}
@@ -20,7 +20,7 @@ export function formatError(error: GraphQLError, log: Log, requestId: string): G
   return { message: masked.message, ...where, extensions: { ...masked.extensions } }
 }
 
-/** The answer to a request that did not come to be an operation. */
+/** The answer to a request that never became an operation. */
 export function graphqlBody({ message, extensions }: KisError) {
   return { errors: [{ message, extensions }] }
 }

@@ -3,7 +3,7 @@ import type { OperationText } from '../../../schema/operations.ts'
 import { KisError, ServiceUnavailable } from '../errors.ts'
 import type { Caller } from '../identity/principal.ts'
 
-/** One GraphQL operation as text; links cache what they derive from the text, so texts should be constants. */
+/** One GraphQL operation. Links cache what they derive from the text, so use constant texts. */
 export interface Operation {
   readonly query: string
   readonly variables?: Readonly<Record<string, unknown>> | undefined
@@ -11,36 +11,45 @@ export interface Operation {
 }
 
 export interface LinkContext<Who = Caller | null> {
-  /** Who asks. A link to a subgraph takes a caller, the link to the gateway an API key as the client sent it. */
+  /**
+   * The caller. For a link to a subgraph a principal or service, for the link to the gateway an API key as the client
+   * sent it.
+   */
   readonly caller: Who
-  /** `req_…`; follows the request through every process into logs and usage records. */
+  /** `req_…`. It follows the request through every process into logs and usage records. */
   readonly requestId: string
-  /** Ends the operation: an aborted `execute` rejects, an aborted subscription ends, and what serves them is told at once. */
+  /**
+   * Ends the operation: an aborted `execute` rejects, an aborted subscription ends, and the other side is told at once.
+   */
   readonly signal: AbortSignal
 }
 
 /**
- * The only way across a service's border. `localLink` runs in the process, `remoteLink` over HTTP keep-alive and graphql-ws;
- * both pass `test/contract/link.ts`. Results are plain JSON values; an expected failure is in `errors` with the extensions of
- * `schema/errors.ts`.
+ * The only way to call another service. `localLink` runs in the process, `remoteLink` over HTTP keep-alive and
+ * graphql-ws; both pass `test/contract/link.ts`. Results are plain JSON values. An expected failure is in `errors`,
+ * with the extensions of `schema/errors.ts`.
  */
 export interface Link<Who = Caller | null> {
-  /** @throws {ServiceUnavailable} no answer came. Nothing is repeated by the link: the operation may have run. */
+  /** @throws {ServiceUnavailable} no answer came. The link repeats nothing, because the operation may have run. */
   execute(operation: Operation, context: LinkContext<Who>): Promise<ExecutionResult>
   /**
-   * Gives the iterator at once; the operation starts with the first `next()`. `return()` ends the operation at once, also while a
-   * `next()` is pending, and that `next()` then gives `done`. A failure before or between events is one result with `errors`, then `done`.
+   * Gives the iterator at once; the operation starts with the first `next()`. `return()` ends the operation at once,
+   * even while a `next()` is pending, which then gives `done`. A failure before or between events is one result with
+   * `errors`, then `done`.
    */
   subscribe(operation: Operation, context: LinkContext<Who>): AsyncIterableIterator<ExecutionResult>
 }
 
-/** An operation whose text the compiler knows, with its variables. */
+/** An operation whose types the compiler knows from its text, with its variables. */
 export interface TypedOperation<Data, Variables> {
   readonly query: OperationText<Data, Variables>
   readonly variables: Variables & Readonly<Record<string, unknown>>
 }
 
-/** Executes and gives `data`. @throws {KisError} the first error of the answer. */
+/**
+ * Executes the operation and gives `data`.
+ * @throws {KisError} the first error of the answer
+ */
 export async function request<Data, Variables, Who = Caller | null>(
   link: Link<Who>,
   operation: TypedOperation<Data, Variables>,

@@ -18,9 +18,12 @@ import type { Link, LinkContext, Operation } from './link.ts'
 import type { Subgraph } from './subgraph.ts'
 import { WeighedCache } from './weighed-cache.ts'
 
-/** Bytes of the operations of one subgraph that are kept parsed and checked; the gateway's plans and the services' constants need far fewer. */
+/**
+ * Bytes of one subgraph's operations kept parsed and validated. The gateway's plans and the services' constants need
+ * far less.
+ */
 const MAX_KEPT_BYTES = 32 * 1024 * 1024
-/** Characters of an operation's text: the gateway's are at most 262,144, and get longer where they are written anew. */
+/** Characters of an operation's text. The gateway accepts at most 262,144, and its plans may be longer. */
 export const MAX_TEXT_CHARACTERS = 1_048_576
 
 /** A link to a subgraph of this process. */
@@ -56,18 +59,18 @@ export function localLink(subgraph: Subgraph, log: Log): Link {
           let item: IteratorResult<ExecutionResult>
           try {
             const iterator = await events
-            // Ended while the subscription was being made: a first `next()` would begin the work that nobody wants.
+            // It ended while the subscription was being created. A first `next()` would begin work that nobody wants.
             if (ended) return { done: true, value: undefined }
             item = await iterator.next()
           } catch (error) {
-            // What a source throws between events is the stream's last result, as GraphQL over WebSocket has it.
+            // An error that a source throws between events is the stream's last result, as in GraphQL over WebSocket.
             events = Promise.resolve(single({ errors: [] }, true))
             const thrown = new GraphQLError(error instanceof Error ? error.message : String(error), { originalError: error as Error })
             return { done: false, value: format({ errors: [thrown] }, context) }
           }
           return item.done ? { done: true, value: undefined } : { done: false, value: format(item.value, context) }
         },
-        // Also when the subscription is still being made: what comes of it is ended as soon as it is there.
+        // Even while the subscription is being created: its source is ended as soon as it exists.
         () => {
           ended = true
           events?.then((iterator) => iterator.return?.()).catch(() => undefined)
@@ -80,7 +83,7 @@ export function localLink(subgraph: Subgraph, log: Log): Link {
 
 type Arguments = ReturnType<typeof argumentsOf>
 
-/** As the `subscribe` of graphql-js, but for what each event is executed with. */
+/** As `subscribe` of graphql-js, but events are executed with a different operation. */
 async function eventsOf(given: Arguments): Promise<AsyncIterator<ExecutionResult> | ExecutionResult> {
   const stream = await createSourceEventStream(given)
   if (!(Symbol.asyncIterator in stream)) return stream
@@ -94,7 +97,7 @@ async function eventsOf(given: Arguments): Promise<AsyncIterator<ExecutionResult
       try {
         return { done: false, value: await execute({ ...forEvents, rootValue: value }) }
       } catch (error) {
-        // A defect; the source must not go on for nobody.
+        // A defect. The source must not go on without a reader.
         await source.return?.()
         throw error
       }
@@ -139,9 +142,9 @@ function single(result: ExecutionResult, over = false): AsyncIterator<ExecutionR
 }
 
 interface KeptDocuments {
-  /** The text parsed and checked, or what is wrong with it. */
+  /** Gives the text parsed and validated, or what is wrong with it. */
   of(query: string): DocumentNode | readonly GraphQLError[]
-  /** Keeps it for the next time, if it ran without an error: failing operations hold nothing. */
+  /** Keeps it if it ran without an error, so that failing operations take no memory. */
   keep(query: string, document: DocumentNode, result: ExecutionResult, caller: LinkContext['caller']): void
 }
 
@@ -169,7 +172,8 @@ function check(schema: GraphQLSchema, query: string): DocumentNode | readonly Gr
     const errors = validate(schema, document)
     return errors.length ? errors : document
   } catch (error) {
-    // `validate` itself throws on `@include` at the root of a subscription (graphql-js 16, SingleFieldSubscriptionsRule).
+    // `validate` itself throws on `@include` at the root of a subscription (SingleFieldSubscriptionsRule of graphql-js
+    // 16).
     return [
       error instanceof GraphQLError
         ? error

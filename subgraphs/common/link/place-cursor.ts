@@ -1,11 +1,11 @@
 import { KisError } from '../errors.ts'
 
-/** Where a pass over a store goes on, as the operator's next call gives it back. */
+/** The cursor with which the operator's next call continues a pass over a store. */
 export function cursorOf(place: object): string {
   return Buffer.from(JSON.stringify(place)).toString('base64url')
 }
 
-/** @throws {KisError} `invalid_request`: it is none that `cursorOf` gave for a place of this shape. */
+/** @throws {KisError} `invalid_request`: `cursorOf` did not make this cursor for a place of this shape */
 export function placeOf<Place>(cursor: string, isPlace: (value: Readonly<Record<string, unknown>>) => boolean, param: string): Place {
   try {
     const value = JSON.parse(Buffer.from(cursor, 'base64url').toString())

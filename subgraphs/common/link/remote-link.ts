@@ -13,54 +13,64 @@ import type { Link, LinkContext, Operation } from './link.ts'
 import type { SharedClock } from './shared-clock.ts'
 import { UnreadEvents } from './unread-events.ts'
 
-/** Operations of one process to one replica of another under way at once, over HTTP. A call of a slow model holds its connection. */
+/** Concurrent HTTP operations of one process at one replica. A call of a slow model keeps its connection busy. */
 const MAX_CONNECTIONS = 1_024
-/** A connection is made within this, or the replica counts as down. */
+/** A replica that takes longer to connect counts as down. */
 const CONNECT_TIMEOUT_MS = 2_000
-/** An idle connection is closed by this side, before a server that drains closes it: no request meets a connection that is being closed. */
+/**
+ * This side closes idle connections before a draining server does, so that no request meets a connection that is being
+ * closed.
+ */
 export const IDLE_CONNECTION_MS = 2_000
-/** A replica that has left any operation without an answer for this long is asked for a sign of life. */
+/** A replica that leaves any operation unanswered for this long is pinged. */
 const SUSPECT_MS = 2_000
-/** A process that says within this that it runs is slow, and not away. */
+/** A process that answers a ping within this time is slow, but not away. */
 const SIGN_OF_LIFE_MS = 2_000
-/** How often a replica that is away is asked for a sign of life. */
+/** How often a replica that is away is pinged. */
 const ASK_AGAIN_MS = 500
 /** An embedding answer of 2,048 vectors of 3,072 floats is 33 MB as base64. */
 const MAX_ANSWER_BYTES = 48 * 1024 * 1024
-/** Frames between services carry chat requests with images, 20 MiB, and files of speech: 25 MiB, which as base64 are 33.4 MiB. */
+/** Frames between services carry chat requests with images, 20 MiB, and audio files: 25 MiB, or 33.4 MiB as base64. */
 export const MAX_SERVICE_FRAME_BYTES = 36 * 1024 * 1024
-/** An idle socket is closed after this; the next operation opens another. */
+/** An idle socket is closed after this time. The next operation opens another. */
 const IDLE_SOCKET_MS = 10_000
 /** Sockets to one replica. */
 const MAX_SOCKETS = 10_000
 
-/** Close codes of a server that does not know the caller, or not any more. */
+/** Close codes of a server that does not, or no longer, accept the caller. */
 const REFUSALS: readonly unknown[] = [4401, 4403]
-/** HTTP status of a caller whom the server does not take. */
+/** HTTP status of a server that does not accept the caller. */
 const UNAUTHORIZED = 401
-/** Codes of a connection that was not made: what was to go over it has not been sent. */
+/** Codes of a connection that failed, so nothing was sent. */
 const NOT_CONNECTED: readonly unknown[] = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT']
 
 export interface RemoteLinkOptions<Who> {
-  /** Addresses of the replicas, like `http://127.0.0.1:4001`; operations go to their `/graphql`. A host name stands for all its addresses. */
+  /**
+   * Addresses of the replicas, such as `http://127.0.0.1:4001`. Operations go to their `/graphql`. A host name stands
+   * for all its addresses.
+   */
   readonly urls: readonly string[]
-  /** Named in errors. */
+  /** The name in errors. */
   readonly what: string
-  /** Value of the `authorization` header, or null for none. Callers with equal keys share a socket, others never do. */
+  /**
+   * The value of the `authorization` header; null: none. Callers with equal `socketKey` share a socket, others never
+   * do.
+   */
   authorization(caller: Who): Promise<string | null>
   socketKey(caller: Who): string
-  /** Goes by the clock of the other side, as its answers show it. Default: none does. */
+  /** A clock to set by the answers of the other side. Default: none. */
   readonly clock?: SharedClock
-  /** By how much answers may take longer than those of a subgraph. Default: 1. */
+  /** A factor for how long answers may take, compared with those of a subgraph. Default: 1. */
   readonly patience?: number
-  /** Headers of every request, a socket's upgrade too, that say which service asks. Default: none. */
+  /** Headers of every request and WebSocket upgrade that identify this service. Default: none. */
   serviceHeaders?(): Promise<Record<string, string>>
 }
 
 /**
- * A link to another service: HTTP keep-alive for queries and mutations, graphql-ws for subscriptions, each to the replica with the least under
- * way. What was not begun, because a replica is gone, starts or drains, goes to the next one; nothing else is ever repeated. A replica that leaves
- * an operation without an answer for too long, and then gives no sign of life, is asked nothing until it gives one.
+ * A link to another service: HTTP keep-alive for queries and mutations, graphql-ws for subscriptions, each to the
+ * replica with the least work. An operation that was not begun, because a replica is gone, starting or draining, goes
+ * to the next one. Nothing else is ever repeated. A replica that leaves an operation unanswered for too long, and then
+ * does not answer a ping either, gets no operations until it does.
  */
 export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & AsyncDisposable {
   const { urls, what, authorization } = options
@@ -68,6 +78,7 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & As
   const failure = (cause: unknown): ExecutionResult => {
     const refused = REFUSALS.includes(codeOf(cause))
     const { message, extensions } = refused ? new InvalidApiKey() : new ServiceUnavailable(what, { cause })
+    // A result is plain JSON, even if this process made it.
     return { errors: [{ message, extensions } as unknown as GraphQLError] }
   }
 
@@ -145,7 +156,7 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & As
 /** A subscription at one replica. */
 interface Attempt {
   readonly events: UnreadEvents
-  /** Set with the last event when the replica has done nothing for the subscription, and why. */
+  /** Set with the last event when the replica did nothing for the subscription, with the reason. */
   readonly notBegun: { readonly cause: unknown } | undefined
   dispose(): void
 }
@@ -160,12 +171,12 @@ class Replica<Who> implements AsyncDisposable {
   readonly #endpoint: Endpoint
   readonly #options: RemoteLinkOptions<Who>
   readonly #pool: Pool
-  /** A connection of its own: those of the pool may all be waiting for models. */
+  /** A pool of its own for pings: the other connections may all be waiting for models. */
   readonly #signs: HttpClient
   readonly #sockets = new LRUCache<string, Socket>({ max: MAX_SOCKETS })
   readonly #over = new AbortController()
   #isSuspect = false
-  /** It gives no sign of life. */
+  /** True while it does not answer pings. */
   isAway = false
 
   constructor(endpoint: Endpoint, options: RemoteLinkOptions<Who>) {
@@ -187,7 +198,7 @@ class Replica<Who> implements AsyncDisposable {
     })
   }
 
-  /** `isMisdated`: it was refused because this process's clock was wrong, which it no longer is. */
+  /** `isMisdated`: it was refused because this process's clock was wrong. The clock is right now. */
   async execute(
     operation: Operation,
     { requestId, signal }: LinkContext<unknown>,
@@ -224,7 +235,7 @@ class Replica<Who> implements AsyncDisposable {
     }
   }
 
-  /** Asks for signs of life until there is one. */
+  /** Pings until there is an answer. */
   async #suspect(): Promise<void> {
     if (this.#isSuspect) return
     this.#isSuspect = true
@@ -274,7 +285,7 @@ class Replica<Who> implements AsyncDisposable {
     }
   }
 
-  /** What is under way goes on; idle sockets close by themselves. */
+  /** Running operations go on. Idle sockets close by themselves. */
   retire(): void {
     this.#over.abort()
     void this.#pool.close()
@@ -310,7 +321,7 @@ class Replica<Who> implements AsyncDisposable {
       },
       lazy: true,
       lazyCloseTimeout: IDLE_SOCKET_MS,
-      // A repeated subscription would be a second call of a model.
+      // A repeated subscription would call the model a second time.
       retryAttempts: 0,
       connectionParams: async () => ({ authorization: await authorization(caller) }),
       on: {
@@ -341,7 +352,10 @@ function payloadOf({ query, variables, operationName }: Operation, { requestId }
   }
 }
 
-/** What was asked, or the signal's reason at once: a request that waits for a connection does not hear of it. */
+/**
+ * Gives the answer, or rejects with the signal's reason at once: a request that waits for a connection ignores the
+ * signal.
+ */
 function orAborted<T>(asked: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise, resolve, reject } = Promise.withResolvers<T>()
   const onAbort = () => reject(signal.reason)

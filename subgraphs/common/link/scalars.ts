@@ -20,7 +20,7 @@ function jsonOf(node: ValueNode, variables?: Readonly<Record<string, unknown>> |
   }
 }
 
-/** Any JSON value, as it is. */
+/** Any JSON value, unchanged. */
 const json = (name: string) => new GraphQLScalarType({ name, parseValue: (value) => value, parseLiteral: jsonOf })
 
 const DateTime = new GraphQLScalarType<Date, string>({
@@ -34,7 +34,7 @@ const DateTime = new GraphQLScalarType<Date, string>({
   },
 })
 
-/** `bigint` nano-USD inside, a decimal string outside. */
+/** A `bigint` of nano-USD inside, a decimal string outside. */
 const USD = new GraphQLScalarType<bigint, string>({
   name: 'USD',
   serialize: (value) => formatUsd(value as bigint),

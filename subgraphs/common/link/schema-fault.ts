@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../../../schema/errors.ts'
 import { KisError } from '../errors.ts'
 
-/** JSON Schema keyword → code; any other is `invalid_request`. */
+/** JSON Schema keyword → error code. All others are `invalid_request`. */
 const CODES: Readonly<Record<string, ErrorCode>> = {
   required: 'missing_required_parameter',
   type: 'invalid_type',
@@ -15,7 +15,7 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
   pattern: 'unsupported_value',
 }
 
-/** A fault as Ajv (with `verbose`) finds it. */
+/** An error of Ajv (with `verbose`). */
 interface Fault {
   readonly keyword: string
   readonly params: Readonly<Record<string, unknown>>
@@ -24,7 +24,7 @@ interface Fault {
   readonly parentSchema?: object | undefined
 }
 
-/** The fault with its path in the caller's own names; `within` is the path of the value that was judged. */
+/** Turns a fault into an error with a path in the caller's own names. `within` is the path of the checked value. */
 export function errorOfFault(
   { keyword, params, instancePath, message, parentSchema }: Fault,
   whole: string,
@@ -48,7 +48,7 @@ export function errorOfFault(
   return new KisError(code, `\`${param}\` ${message}${meaning}.`, { param })
 }
 
-/** `/messages/0/content` and a name in it → `messages[0].content.name`; null for the whole. */
+/** `/messages/0/content` and a field name → `messages[0].content.name`; null for the whole value. */
 function pathOf(pointer: string, own: string | undefined): string | null {
   const keys = pointer
     .split('/')

@@ -1,18 +1,19 @@
 import { type Clock, systemClock } from '../process/clock.ts'
 
-/** A difference up to this is no difference: HTTP tells whole seconds, and answers take their time. */
+/** Smaller differences are ignored: HTTP gives whole seconds, and answers take time. */
 const TOLERANCE_MS = 2_500
-/** A reading that took longer says too little. */
+/** A reading that took longer is too inexact. */
 const MAX_READING_MS = 2_000
 const READING_EVERY_MS = 30_000
 
 /**
- * The time that the processes of a service share, so that leases, holds and signed principals mean the same everywhere, though the clocks of
- * their machines be minutes apart: billing goes by its store, every other role by billing or by who goes by it. The machine's own clock serves until
- * the first reading; from then on time passes evenly, whatever is done to that clock.
+ * The time that all processes of a service share, so that leases, holds and signed principals mean the same everywhere,
+ * even if the machines' clocks differ by minutes. Billing follows its store. Every other role follows billing, or a
+ * role that does. The machine's own clock serves until the first reading. After it, time passes evenly, whatever
+ * happens to the machine's clock.
  */
 export class SharedClock implements Clock {
-  /** Milliseconds since 1970, and `performance.now()` at that time. */
+  /** Milliseconds since 1970, and `performance.now()` at that moment. */
   #anchor: { readonly time: number; readonly at: number } | undefined
   readonly sleep = systemClock.sleep
 
@@ -20,7 +21,10 @@ export class SharedClock implements Clock {
     return new Date(this.#anchor ? this.#anchor.time + performance.now() - this.#anchor.at : Date.now())
   }
 
-  /** What another clock showed between `sentAt`, by `performance.now()`, and now. True: this one was set by it. */
+  /**
+   * Takes a reading of another clock, made between `sentAt` (by `performance.now()`) and now. True: this clock was set
+   * by it.
+   */
   observe(shown: Date, sentAt: number): boolean {
     const at = performance.now()
     const time = shown.getTime() + (at - sentAt) / 2
@@ -32,7 +36,10 @@ export class SharedClock implements Clock {
     return differs
   }
 
-  /** Goes by another clock for the rest of the process; resolves after the first reading. @throws what the first reading throws. */
+  /**
+   * Follows another clock for the rest of the process. Resolves after the first reading.
+   * @throws the error of the first reading
+   */
   async follow(read: () => Promise<Date>): Promise<void> {
     const reading = async () => {
       const sentAt = performance.now()

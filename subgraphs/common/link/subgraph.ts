@@ -7,28 +7,34 @@ import { scalars } from './scalars.ts'
 
 export type SubgraphName = 'billing' | 'inference' | 'knowledge'
 
-/** What a resolver gets as its third argument. */
+/** The third argument of every resolver. */
 export interface ResolverContext<Deps> extends LinkContext {
   readonly deps: Deps
 }
 
-/** A running subgraph, ready to be put behind a local link or served to remote ones. Disposing it stops its work and closes its stores. */
+/**
+ * A running subgraph, for a local link or to be served to remote ones. Disposing it stops its work and closes its
+ * stores.
+ */
 export interface Subgraph extends AsyncDisposable {
   readonly name: SubgraphName
   readonly schema: GraphQLSchema
-  /** The one place where a resolver's context is made. */
+  /** The only place that makes a resolver's context. */
   contextOf(context: LinkContext): ResolverContext<unknown>
-  /** Why parts cannot serve at the moment, `<part>: <sentence>`; empty when ready. Answers within 2 s. */
+  /** Says which parts cannot serve now, as `<part>: <sentence>`; empty when ready. Answers within 2 s. */
   problems(): Promise<readonly string[]>
 }
 
 /** A subgraph with stores of its own. */
 export interface StoringSubgraph extends Subgraph {
-  /** Resolves when its stores are open, which may be long after it serves; rejects with what no waiting mends. */
+  /** Resolves when its stores are open, which may be long after it serves. Rejects when waiting cannot help. */
   readonly opened: Promise<unknown>
 }
 
-/** The executable schema of `schema/<name>.graphql`. `resolvers` are of the type that is generated for the subgraph; scalars and enums are given here. */
+/**
+ * Gives the executable schema of `schema/<name>.graphql`. `resolvers` has the type generated for the subgraph. Scalars
+ * and enums are added here.
+ */
 export function subgraphSchema(name: SubgraphName, resolvers: object): GraphQLSchema {
   const typeDefs = parse(readFileSync(new URL(`../../../schema/${name}.graphql`, import.meta.url), 'utf8'))
   const declared = new Set(typeDefs.definitions.flatMap((node) => (node.kind === 'ScalarTypeDefinition' ? [node.name.value] : [])))
@@ -41,7 +47,9 @@ export function subgraphSchema(name: SubgraphName, resolvers: object): GraphQLSc
   return schema
 }
 
-/** The schema was built before its scalars and enums knew their inner values, so the defaults of the SDL are read again with them. */
+/**
+ * The schema was built before its scalars and enums knew their inner values, so the SDL's defaults are coerced again.
+ */
 function coerceDefaults(schema: GraphQLSchema): void {
   for (const type of Object.values(schema.getTypeMap())) {
     const inputs = isInputObjectType(type)

@@ -1,7 +1,10 @@
 import type { ExecutionResult } from 'graphql'
 import type { Sink } from 'graphql-ws'
 
-/** Events of one subscription that its reader has not taken yet. Past it the subscription ends with an error; no event is ever dropped. */
+/**
+ * Events of one subscription that its reader has not taken. Beyond this the subscription ends with an error; no event
+ * is ever dropped.
+ */
 const MAX_UNREAD_EVENTS = 10_000
 
 /** A bounded queue between a socket that pushes and a reader that pulls. */
@@ -11,7 +14,7 @@ export class UnreadEvents {
   #over = false
   #wake: (() => void) | undefined
 
-  /** @param failure what the reader gets when the socket fails: the last event. */
+  /** @param failure makes the reader's last event when the socket fails */
   constructor(failure: (cause: unknown) => ExecutionResult) {
     this.#failure = failure
   }
@@ -21,7 +24,7 @@ export class UnreadEvents {
       if (this.#queue.length < MAX_UNREAD_EVENTS) this.#push(event as ExecutionResult, false)
       else this.#push(this.#failure(new Error('the reader is too slow')), true)
     },
-    /** Errors of the operation come as a list; anything else is a socket that failed. */
+    /** A list contains errors of the operation. Anything else is a failed socket. */
     error: (error) => this.#push(Array.isArray(error) ? { errors: error } : this.#failure(error), true),
     complete: () => {
       this.#over = true

@@ -5,7 +5,10 @@ import type { Link, Operation } from './link.ts'
 const MAX_NAME_CHARACTERS = 100
 const NAME = /^\s*(?:query|mutation|subscription)\s+(\w+)/
 
-/** The link, each of whose operations `watch` can name: until its answer, or the first event of a subscription. `to` names the other side. */
+/**
+ * Wraps a link so that `watch` knows its running operations by name: until the answer, or the first event of a
+ * subscription. `to` names the other side.
+ */
 export function watchedLink<Who>(link: Link<Who>, to: string, watch: Pick<QueueWatch, 'begin'>): Link<Who> {
   const begin = (operation: Operation) => watch.begin(nameOf(to, operation))
   return {
@@ -38,7 +41,7 @@ export function watchedLink<Who>(link: Link<Who>, to: string, watch: Pick<QueueW
   }
 }
 
-/** `knowledge: SearchCollection`. No other word of the text, which may have what nobody is to read. */
+/** `knowledge: SearchCollection`. Nothing else of the text, which may contain private data. */
 export function nameOf(to: string, { query = '', operationName }: Partial<Operation>): string {
   const name = operationName ?? NAME.exec(query)?.[1] ?? 'an operation without a name'
   return `${to}: ${name.slice(0, MAX_NAME_CHARACTERS)}`

@@ -1,4 +1,4 @@
-/** No owner fills more than this part of a cache, so that none pushes out what the others have. */
+/** The part of a cache that one owner may fill, so that it does not push out the entries of others. */
 const SHARE = 1 / 4
 
 interface Entry<V> {
@@ -7,13 +7,15 @@ interface Entry<V> {
   readonly owner: string
 }
 
-/** What one owner has put in, the one used longest ago first. */
+/** The entries of one owner, least recently used first. */
 interface Part {
   weight: number
   readonly keys: Set<string>
 }
 
-/** A cache that is bounded by what its values weigh, in all and by owner; what was used longest ago goes first. */
+/**
+ * A cache bounded by the weight of its values, in total and for each owner. The least recently used entries go first.
+ */
 export class WeighedCache<V> {
   readonly #maxWeight: number
   readonly #entries = new Map<string, Entry<V>>()
@@ -24,7 +26,7 @@ export class WeighedCache<V> {
     this.#maxWeight = maxWeight
   }
 
-  /** Of all values together. */
+  /** Total weight of all values. */
   get weight(): number {
     return this.#weight
   }
@@ -40,7 +42,7 @@ export class WeighedCache<V> {
     return entry.value
   }
 
-  /** `owner`: who has caused it, first. What weighs more than an owner's share is not kept. */
+  /** `owner`: who caused the entry first. A value heavier than an owner's share is not kept. */
   set(key: string, value: V, weight: number, owner: string): void {
     this.delete(key)
     const share = this.#maxWeight * SHARE

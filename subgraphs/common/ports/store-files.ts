@@ -1,23 +1,24 @@
-/** The files in which stores of this process are; where a server has the data, none. */
+/** The files of this process's stores; none when a server has the data. */
 export interface StoreFiles {
   /**
-   * Goes on with the full check of the files, one after another, and waits for it a short time only: a large file takes minutes, and the service
-   * goes on beside it. `after` is `next` of the call before; null begins with the first file. Repeatable.
-   * @throws {KisError} `invalid_request`: `after` is no file.
+   * Continues the full check of the files, one after another. Waits only a short time: a large file takes minutes, and
+   * the service goes on beside it. `after` is the `next` of the previous call; null begins with the first file.
+   * Idempotent.
+   * @throws {KisError} `invalid_request`: `after` is not a file
    */
   check(after: string | null): Promise<FileVerification>
 }
 
 export interface FileVerification {
-  /** Those whose check has ended in this call. */
+  /** Files whose check ended during this call. */
   readonly files: readonly CheckedFile[]
-  /** Null: nothing is left. */
+  /** Null: all files are checked. */
   readonly next: string | null
 }
 
 export interface CheckedFile {
   /** Without its folder. */
   readonly name: string
-  /** The first of them; empty: in order. */
+  /** The first problems; empty: the file is in order. */
   readonly problems: readonly string[]
 }

@@ -1,7 +1,7 @@
-/** Time as an argument, so that tests can move it. */
+/** Time as an argument, so that tests can control it. */
 export interface Clock {
   now(): Date
-  /** Resolves after `ms`, or at once with a rejection when the signal aborts. */
+  /** Resolves after `ms`. Rejects at once when the signal aborts. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
 }
 

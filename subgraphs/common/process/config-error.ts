@@ -1,4 +1,7 @@
-/** What is wrong with the configuration: each problem a sentence on one line, which names the variable or the place in a file. */
+/**
+ * What is wrong with the configuration. Each problem is a sentence on one line that names the variable or the place in
+ * a file.
+ */
 export class ConfigError extends Error {
   readonly problems: readonly string[]
 

@@ -1,9 +1,10 @@
 /**
- * An iterator whose `return()` ends it at once, also while a `next()` is pending: that `next()` then gives `done`. An async generator
- * cannot do this, because its `return()` waits for the pending `next()`: an idle upstream would stay open, and a model would go on billing.
+ * An iterator whose `return()` ends it at once, even while a `next()` is pending, which then gives `done`. An async
+ * generator cannot do this: its `return()` waits for the pending `next()`, so an idle upstream would stay open and a
+ * model would go on billing.
  *
- * `pull` makes the next step; a rejection of it rejects `next()` and ends the iterator. `end` is called once, however the iterator ends.
- * An abort of the signal is a `return()`.
+ * `pull` makes the next step; its rejection rejects `next()` and ends the iterator. `end` is called once, however the
+ * iterator ends. An abort of the signal acts as `return()`.
  */
 export function endableIterator<T>(
   pull: () => Promise<IteratorResult<T, undefined>>,

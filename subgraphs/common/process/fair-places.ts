@@ -1,4 +1,4 @@
-/** Too many of an organization wait for a place already. */
+/** Too many calls of an organization already wait for a place. */
 export class NoPlace extends Error {
   override readonly name = 'NoPlace'
 }
@@ -8,20 +8,20 @@ interface Waiter {
 }
 
 /**
- * Places of one process that organizations share, such as runs or requests to the outside at once. It bounds three things: how many places are taken in all;
- * how many one organization has: it may take another only while it holds fewer than are free, so one alone gets half, and the next finds room at once;
- * and how many of one organization wait. A place that becomes free goes to the organization with the fewest, among equals to the one that has
- * waited longest since its last turn.
+ * Places of one process that organizations share, such as concurrent runs or requests to the outside. There are three
+ * limits: on all taken places; on those of one organization, which may take another only while it has fewer than are
+ * free (alone it gets half, and the next organization finds room at once); and on waiting calls of one organization. A
+ * freed place goes to the organization with the fewest places; among equals, to the one whose last turn is longest ago.
  */
 export class FairPlaces {
   readonly #maxWaiting: number
-  /** By organization, those that have any. */
+  /** Taken places by organization. */
   readonly #held = new Map<string, number>()
-  /** By organization, in the order of their turns. */
+  /** Waiting calls by organization, in the order of turns. */
   readonly #waiting = new Map<string, Set<Waiter>>()
   #free: number
 
-  /** @param maxWaiting of one organization at once. */
+  /** @param maxWaiting for each organization */
   constructor(places: number, maxWaiting = 0) {
     this.#free = places
     this.#maxWaiting = maxWaiting
@@ -35,12 +35,19 @@ export class FairPlaces {
     return this.#held.get(organizationId) ?? 0
   }
 
-  /** Takes a place, and returns the function that gives it back; calling that again changes nothing. Null: the organization can have none now. */
+  /**
+   * Takes a place, and gives the function that frees it; calling that again has no effect. Null: the organization
+   * cannot have a place now.
+   */
   tryTake(organizationId: string): (() => void) | null {
     return this.#hasRoom(organizationId) ? this.#take(organizationId) : null
   }
 
-  /** Waits for a place, and gives what gives it back. @throws {NoPlace} at once, when too many wait. @throws the signal's reason. */
+  /**
+   * Waits for a place, and gives the function that frees it.
+   * @throws {NoPlace} too many calls already wait
+   * @throws the reason of the aborted signal
+   */
   take(organizationId: string, signal: AbortSignal): Promise<() => void> {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted()
@@ -56,7 +63,7 @@ export class FairPlaces {
         give(place) {
           signal.removeEventListener('abort', onAbort)
           if (!signal.aborted) return resolve(place)
-          // Given by another listener of the same abort, before this one's turn.
+          // Another listener of the same abort has given the place to this call.
           reject(signal.reason)
           place()
         },
@@ -97,7 +104,7 @@ export class FairPlaces {
     }
   }
 
-  /** The organization whose turn it is. Undefined: none that waits may take a place. */
+  /** The organization whose turn it is. Undefined: no waiting organization may take a place. */
   #next(): string | undefined {
     let chosen: string | undefined
     for (const organizationId of this.#waiting.keys())

@@ -29,14 +29,17 @@ export type IdPrefix =
   | 'inst'
   | 'call'
 
-/** Ids may run this far ahead of the clock, in a burst of them; further back, the clock was set, and is followed: ids of holds are judged by their time. */
+/**
+ * In a burst, ids may run this far ahead of the clock. If the clock falls further back, it was set, and ids follow it:
+ * the age of a hold is read from its id.
+ */
 const MAX_AHEAD_MS = 5_000
 
-/** Random bytes of one id, and of as many as are asked for together. */
+/** Random bytes of one id, and of a batch requested from the system. */
 const BYTES_OF_ID = 10
 const POOL_BYTES = 400 * BYTES_OF_ID
 
-/** Makes ids `<prefix>_<UUIDv7 in 32 hexadecimal digits>`: they sort by the time of their making (RFC 9562, section 5.7). */
+/** Makes ids `<prefix>_<UUIDv7 in 32 hexadecimal digits>`, which sort by creation time (RFC 9562, section 5.7). */
 export type IdSource = (prefix: IdPrefix) => string
 
 export function idSource(clock: Clock): IdSource {
@@ -45,14 +48,14 @@ export function idSource(clock: Clock): IdSource {
   let pool = Buffer.alloc(0)
   let used = 0
   return (prefix) => {
-    // Asking the system for each id alone takes longer than all the rest.
+    // Asking the system for each id would take longer than everything else.
     if (used >= pool.length) {
       pool = randomBytes(POOL_BYTES)
       used = 0
     }
     const random = pool.subarray(used, used + BYTES_OF_ID)
     used += BYTES_OF_ID
-    // Ids of one millisecond keep their order: the 12 bits of rand_a count (RFC 9562, section 6.2, method 1).
+    // Ids of one millisecond stay in order: the 12 bits of rand_a count up (RFC 9562, section 6.2, method 1).
     const now = clock.now().getTime()
     if (now > lastMs || now < lastMs - MAX_AHEAD_MS) {
       lastMs = now
@@ -68,13 +71,13 @@ export function idSource(clock: Clock): IdSource {
   }
 }
 
-/** Milliseconds since 1970 at which an id was made, or `undefined` when it is not one of ours. */
+/** The time at which an id was made, in milliseconds since 1970; `undefined` when it is not one of ours. */
 export function timeOfId(id: string): number | undefined {
   const match = /^[a-z]+_([0-9a-f]{12})7[0-9a-f]{19}$/.exec(id)
   return match ? Number.parseInt(match[1]!, 16) : undefined
 }
 
-/** `length` random hexadecimal digits; for tokens that nobody may guess. */
+/** Gives `length` random hexadecimal digits, for tokens that nobody may guess. */
 export function randomHex(length: number): string {
   return randomBytes(Math.ceil(length / 2))
     .toString('hex')

@@ -2,13 +2,13 @@ import type { Clock } from './clock.ts'
 
 export interface Rounds {
   readonly clock: Clock
-  /** Between the end of a round and the next; `failures`: how many rounds in a row have failed by then. */
+  /** Pause between two rounds. `failures`: how many rounds in a row have failed. */
   readonly pauseMs: number | ((failures: number) => number)
-  /** Called for each round that fails, unless the abort ended it. */
+  /** Called for each failed round, unless the abort ended it. */
   failed(error: unknown, failures: number): void
 }
 
-/** Works in rounds, with a pause after each, until the signal aborts. A round that fails does not end it. Never rejects. */
+/** Works in rounds, with a pause after each, until the signal aborts. A failed round does not end it. Never rejects. */
 export async function keepWorking(round: () => unknown, { clock, pauseMs, failed }: Rounds, signal: AbortSignal): Promise<void> {
   for (let failures = 0; !signal.aborted; ) {
     try {

@@ -1,6 +1,9 @@
 import { type Logger, pino } from 'pino'
 
-/** Structured lines on standard error; standard output is for what the operator reads. Keys, prompts and file texts are never logged. */
+/**
+ * Structured lines on standard error; standard output is for the operator to read. Keys, prompts and texts of files are
+ * never logged.
+ */
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>
 
 export function createLog(service: string, level: string): Log {

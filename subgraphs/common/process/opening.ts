@@ -2,11 +2,11 @@ import { KisError, ServiceUnavailable } from '../errors.ts'
 import type { Clock } from './clock.ts'
 
 /**
- * A store as it is cannot be used, and a later try may find it mended: absent, too old, read-only, full, made for something else, closed to
- * this user. Any other error of an opening is one that no waiting mends.
+ * A store cannot be used as it is, but a later attempt may succeed: it is absent, too old, read-only, full, made for
+ * something else, or closed to this user. After any other error, waiting does not help.
  */
 export class Unfit extends Error {
-  /** Sentences for the operator, all that is wrong; no secret is in them. */
+  /** All problems as sentences for the operator, without secrets. */
   readonly problems: readonly string[]
 
   constructor(problems: readonly string[], options?: ErrorOptions) {
@@ -16,43 +16,46 @@ export class Unfit extends Error {
   }
 }
 
-/** A store that can be opened, or read in part, and is not what was written. No waiting mends it. */
+/** A store that can be opened, or read in part, but does not contain what was written. Waiting does not help. */
 export class Damaged extends Error {
-  /** `message`: what is damaged, how it shows, and what to do. */
+  /** `message`: what is damaged, how that shows, and what to do. */
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)
     this.name = 'Damaged'
   }
 }
 
-/** The wait after the first try that failed; each further one is twice as long, up to the last. */
+/** Pause after the first failed attempt. Each further pause is twice as long, up to the longest. */
 const FIRST_WAIT_MS = 200
-/** So long may a store be back before it is noticed. */
+/** Longest pause: how long a store may be back before it is noticed. */
 const LAST_WAIT_MS = 5_000
 
-/** The methods of a port all answer later, so that something can stand for it that is not there yet. */
+/** A port whose methods all give promises, so that something can stand in for it until it exists. */
 type Port<P> = { readonly [K in keyof P]: (...args: never[]) => PromiseLike<unknown> }
 
 type Methods = Record<PropertyKey, (...args: unknown[]) => PromiseLike<unknown>>
 
 export interface OpeningOptions<T> {
-  /** What operator and callers know it by: `document store`. */
+  /** The name for operators and callers: `document store`. */
   readonly part: string
-  /** One try, which leaves nothing open when it fails. @throws {Unfit} or `service_unavailable`: it is tried again. Anything else ends the start. */
+  /**
+   * Makes one attempt, which leaves nothing open when it fails.
+   * @throws {Unfit} or `service_unavailable`: there will be another attempt. Any other error ends the start.
+   */
   open(): Promise<T>
-  /** The tries begin when this resolves. Default: at once. */
+  /** The attempts begin when this resolves. Default: at once. */
   readonly after?: Promise<unknown>
   readonly clock: Clock
-  /** Ends the tries. One that is under way is left to itself, and what it may still open is closed. */
+  /** Ends the attempts. A running one is abandoned, and what it still opens is closed. */
   readonly signal: AbortSignal
 }
 
 /**
- * Something that is opened in the background, and tried again by itself until it goes well: a process may start before what it needs.
+ * Opens something in the background, and tries again until it succeeds: a process may start before what it needs.
  * Disposing it closes what was opened.
  */
 export class Opening<T> implements AsyncDisposable {
-  /** Rejects with what no waiting mends, or with the reason of the signal. */
+  /** Rejects when waiting cannot help, or with the reason of the signal. */
   readonly opened: Promise<T>
   readonly #part: string
   readonly #firstTry = Promise.withResolvers<void>()
@@ -66,23 +69,25 @@ export class Opening<T> implements AsyncDisposable {
     const { promise: ended, reject } = Promise.withResolvers<never>()
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
     this.opened = Promise.race([this.#run(options), ended])
-    // Whoever waits for it is told; nobody has to.
+    // Those who wait for it get the error. Nobody has to wait.
     this.opened.catch(() => undefined)
   }
 
   /**
-   * Stands for what `pick` takes of the value. Until that is open, each method rejects with `service_unavailable`.
-   * A port with anything but methods that give promises does not fit.
+   * Stands in for what `pick` takes from the value. Until that is open, each method rejects with `service_unavailable`.
+   * All methods of the port must give promises.
    */
   late<P extends Port<P>>(pick: (value: T) => P): P {
     let target: Methods | undefined
+    // The proxy answers to every name, so it has each method of `P`.
     return new Proxy<Methods>(
       {},
       {
         get: (methods, name) => {
-          // What has a `then` would be taken for a promise.
+          // Anything with a `then` would be taken for a promise.
           if (name === 'then') return undefined
           methods[name] ??= (...args) => {
+            // `Port<P>` allows only methods that give promises. Their arguments are passed on unchanged.
             target ??= this.#value && (pick(this.#value.it) as unknown as Methods)
             return target ? target[name]!(...args) : Promise.reject(new ServiceUnavailable(`The ${this.#part}`))
           }
@@ -93,8 +98,8 @@ export class Opening<T> implements AsyncDisposable {
   }
 
   /**
-   * What keeps the part from serving: while it is not open, what the last try found; then, that it does not answer its `ping`, if it has one.
-   * Waits for the first try, at most until the signal aborts.
+   * Says why the part cannot serve: until it is open, the problems of the last attempt; then, whether it fails its
+   * `ping`, if it has one. Waits for the first attempt, at most until the signal aborts.
    */
   async problems(signal: AbortSignal): Promise<readonly string[]> {
     if (!this.#value && this.#problems.length > 0) await Promise.race([this.#firstTry.promise, aborted(signal)])
@@ -123,13 +128,13 @@ export class Opening<T> implements AsyncDisposable {
       } finally {
         this.#firstTry.resolve()
       }
-      // Half of it at random, so that processes that wait for the same server do not come together.
+      // Half of it at random, so that processes that wait for the same server do not come at the same time.
       await clock.sleep(waitMs * (0.5 + Math.random() / 2), signal)
     }
   }
 }
 
-/** In sentences, what a later try may find mended; none when the error is of another kind. */
+/** The problems, as sentences, that a later attempt may find solved; empty for any other error. */
 function mendable(error: unknown): readonly string[] {
   if (error instanceof Unfit) return error.problems
   if (!(error instanceof KisError && error.code === 'service_unavailable')) return []

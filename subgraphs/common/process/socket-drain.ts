@@ -3,29 +3,30 @@ import type { WebSocket } from 'ws'
 import { ServiceUnavailable } from '../errors.ts'
 import { endableIterator } from './endable-iterator.ts'
 
-/** How often a draining server looks which sockets have nothing under way any more. */
+/** How often a draining server checks which sockets are idle. */
 const LOOK_MS = 25
 /** Close code "going away". */
 export const ORDERLY_CLOSE = 1001
 
-/** What graphql-ws keeps of one socket. */
+/** What graphql-ws keeps about one socket. */
 interface SocketContext {
   readonly extra: { readonly socket: WebSocket }
-  /** Operations under way, the last message of each included. */
+  /** Running operations, including their last message. */
   readonly subscriptions: Readonly<Record<string, unknown>>
 }
 
 /**
- * How a server that stops, or has not come up yet, lets its clients on graphql-ws send elsewhere what it has not begun. It refuses each new operation with an error that
- * says so, and closes a socket with 1001 once nothing is under way on it; what takes too long is ended with an error before that. So an
- * operation that had no answer when its socket was closed by 1001 was never begun.
+ * Lets the graphql-ws clients of a server that is stopping or not open yet send new operations elsewhere. The server
+ * refuses each new operation with an error that says so. It closes a socket with 1001 once it is idle; an operation
+ * that takes too long is ended with an error before that. So an operation without an answer on a socket that was closed
+ * with 1001 was never begun.
  */
 export class SocketDrain {
   readonly #contexts = new Set<SocketContext>()
   readonly #interrupts = new Set<() => void>()
   #takesOn = false
 
-  /** @param opened the server can do nothing before. Default: it can from the start. */
+  /** @param opened until it resolves, the server refuses operations; default: it accepts them from the start */
   constructor(opened?: Promise<unknown>) {
     if (!opened) this.#takesOn = true
     opened?.then(
@@ -36,7 +37,7 @@ export class SocketDrain {
     )
   }
 
-  /** False: new sockets are to be closed with 1001, and new operations refused with `refusal()`. */
+  /** False: close new sockets with 1001, and refuse new operations with `refusal()`. */
   get takesOn(): boolean {
     return this.#takesOn
   }
@@ -49,7 +50,7 @@ export class SocketDrain {
     this.#contexts.delete(context)
   }
 
-  /** The results of an operation, with the failure as the last one when `end()` comes first. */
+  /** The results of an operation. When `end()` is called first, the failure is the last result. */
   results(
     source: AsyncIterator<ExecutionResult, undefined>,
     failure: () => ExecutionResult,
@@ -87,22 +88,22 @@ export class SocketDrain {
     }
   }
 
-  /** Ends what is under way. */
+  /** Ends all running operations. */
   end(): void {
     for (const interrupt of this.#interrupts) interrupt()
   }
 }
 
-/** The answer to a new operation at a server that takes on none: it was not begun. */
+/** The answer of a server that accepts no operations. It says that the operation was not begun. */
 export function refusal(): readonly GraphQLError[] {
   const { message, extensions } = new EndedByRestart()
   return [new GraphQLError(message, { extensions: { ...extensions, notBegun: true } })]
 }
 
-/** The end of an operation for which a server cannot wait any longer. */
+/** Ends an operation for which a stopping server cannot wait any longer. */
 export class EndedByRestart extends ServiceUnavailable {
   constructor() {
-    super('The service, which restarts,')
+    super('The service', { why: 'it is restarting' })
   }
 }
 

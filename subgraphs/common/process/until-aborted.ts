@@ -1,4 +1,6 @@
-/** What `work` gives, or the signal's reason if that aborts before; then the work goes on alone. */
+/**
+ * Gives the result of `work`, or rejects with the signal's reason if that aborts first. The work then goes on alone.
+ */
 export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted()
   const { promise: aborted, reject } = Promise.withResolvers<never>()

@@ -1,7 +1,7 @@
 /** Lets workers sleep until there may be work. */
 export interface WakeUp {
   wake(): void
-  /** Resolves after `ms`, at the next `wake()`, or when the signal aborts; a `wake()` since the last wait counts. */
+  /** Resolves after `ms`, at the next `wake()`, or when the signal aborts. A `wake()` since the last wait counts. */
   wait(ms: number, signal: AbortSignal): Promise<void>
 }
 

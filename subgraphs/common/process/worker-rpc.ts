@@ -1,7 +1,7 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, type Transferable, Worker, workerData } from 'node:worker_threads'
 import { ServiceUnavailable } from '../errors.ts'
 
-/** A call as it crosses to the thread. */
+/** A call, as sent to the thread. */
 interface Call {
   readonly id: number
   readonly method: string
@@ -10,7 +10,9 @@ interface Call {
 
 type Reply = { readonly id: number; readonly value: unknown } | { readonly id: number; readonly error: RemoteError }
 
-/** What is left of an error after crossing threads; `name` tells which it was, `data` is the error's own `data`, if it had one. */
+/**
+ * What remains of an error that crossed threads. `name` identifies it; `data` is the error's own `data`, if it had one.
+ */
 export interface RemoteError {
   readonly name: string
   readonly message: string
@@ -18,10 +20,13 @@ export interface RemoteError {
   readonly data?: unknown
 }
 
-/** Calls waiting for one thread; past it new ones are refused, so that a stalled thread cannot fill the memory. */
+/** Calls waiting for one thread. Beyond this new ones are refused, so that a stalled thread cannot fill the memory. */
 const MAX_PENDING = 20_000
 
-/** Calls functions of a worker thread. A thread that dies fails every pending and later call with `service_unavailable` and tells `onExit`. */
+/**
+ * Calls functions of a worker thread. When the thread dies, every pending and later call fails with
+ * `service_unavailable`, and `onExit` is called.
+ */
 export class WorkerClient implements AsyncDisposable {
   readonly #worker: Worker
   readonly #what: string
@@ -29,7 +34,7 @@ export class WorkerClient implements AsyncDisposable {
   #nextId = 1
   #gone: unknown
 
-  /** `file` calls `serveWorker` or `serveWorkerInBatches`; `what` names it in errors. */
+  /** `file` must call `serveWorker` or `serveWorkerInBatches`. `what` names it in errors. */
   constructor(
     file: URL,
     what: string,
@@ -43,6 +48,7 @@ export class WorkerClient implements AsyncDisposable {
         const waiting = this.#pending.get(reply.id)
         if (!waiting) continue
         this.#pending.delete(reply.id)
+        // The thread's handler decides the type, which `call<T>` names.
         if ('value' in reply) waiting.resolve(reply.value as never)
         else waiting.reject(options.reviveError?.(reply.error) ?? Object.assign(new Error(reply.error.message), reply.error))
       }
@@ -57,7 +63,7 @@ export class WorkerClient implements AsyncDisposable {
     }
     this.#worker.on('error', end)
     this.#worker.on('exit', (code) => end(new Error(`${what} thread ended with code ${code}`)))
-    // An idle thread does not keep the process alive; whoever waits for a call does.
+    // An idle thread does not keep the process alive. A pending call does.
     this.#worker.unref()
   }
 
@@ -66,7 +72,7 @@ export class WorkerClient implements AsyncDisposable {
     if (this.#pending.size >= MAX_PENDING) return Promise.reject(new ServiceUnavailable(this.#what))
     return new Promise<T>((resolve, reject) => {
       const id = this.#nextId++
-      // Throws when an argument cannot cross; the call is then not pending.
+      // Throws when an argument cannot be sent. The call is then not pending.
       this.#worker.postMessage({ id, method, args } satisfies Call, transfer)
       if (this.#pending.size === 0) this.#worker.ref()
       this.#pending.set(id, { resolve, reject })
@@ -77,7 +83,7 @@ export class WorkerClient implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#gone) return
     const closed = this.call('close', [])
-    // From here on no call is taken: it might come after `close` and never be answered.
+    // Refuse calls from now on: one after `close` might never be answered.
     this.#gone = new Error(`${this.#what} is closed`)
     await closed.catch(() => undefined)
     await this.#worker.terminate()
@@ -99,7 +105,10 @@ function remoteError(error: unknown): RemoteError {
   return { name: error.name, message: error.message, stack: error.stack, data: 'data' in error ? error.data : undefined }
 }
 
-/** What a handler of `serveWorker` returns to give memory away instead of having it copied: it cannot use `transfer` any more. */
+/**
+ * Returned by a handler of `serveWorker` to move memory instead of copying it. The handler can no longer use what is in
+ * `transfer`.
+ */
 export class Moved {
   readonly value: unknown
   readonly transfer: readonly Transferable[]
@@ -110,11 +119,14 @@ export class Moved {
   }
 }
 
-/** In the thread: answers each call by the handler of its name, which may be async. `close` is answered when no handler has it. */
+/**
+ * In the thread: answers each call with the handler of its name, which may be async. Answers `close` itself if there is
+ * no handler for it.
+ */
 export function serveWorker(handlers: Handlers): void {
   port().on('message', async ({ id, method, args }: Call) => {
     try {
-      const result = await handlerOf(handlers, method)(...(args as never[]))
+      const result = await handlerOf(handlers, method)(...args)
       const { value, transfer } = result instanceof Moved ? result : { value: result, transfer: [] }
       port().postMessage([{ id, value }], transfer)
     } catch (error) {
@@ -124,8 +136,9 @@ export function serveWorker(handlers: Handlers): void {
 }
 
 /**
- * In the thread: takes the calls that have come in together, at most `maxBatch`, runs their handlers in order inside `around` (one
- * transaction, say), and answers them only when `around` has returned. When `around` throws, every call of the batch fails with its error.
+ * In the thread: takes the calls that have arrived together, at most `maxBatch`, and runs their handlers in order
+ * inside `around`, for example in one transaction. Answers them when `around` has returned. When `around` throws, every
+ * call of the batch fails with its error.
  */
 export function serveWorkerInBatches(handlers: Handlers, around: (run: () => void) => void, maxBatch: number): void {
   port().on('message', (first: Call) => {
@@ -138,7 +151,7 @@ export function serveWorkerInBatches(handlers: Handlers, around: (run: () => voi
     let replies: Reply[] = []
     try {
       around(() => {
-        replies = calls.map(({ id, method, args }) => replyOf(id, () => handlerOf(handlers, method)(...(args as never[]))))
+        replies = calls.map(({ id, method, args }) => replyOf(id, () => handlerOf(handlers, method)(...args)))
       })
     } catch (error) {
       replies = calls.map(({ id }) => ({ id, error: remoteError(error) }))
@@ -147,8 +160,9 @@ export function serveWorkerInBatches(handlers: Handlers, around: (run: () => voi
   })
 }
 
-function handlerOf(handlers: Handlers, method: string): (...args: never[]) => unknown {
-  const handler = handlers[method]
+function handlerOf(handlers: Handlers, method: string): (...args: readonly unknown[]) => unknown {
+  // The two sides agree on the arguments of each method, as with any call to another process.
+  const handler = handlers[method] as ((...args: readonly unknown[]) => unknown) | undefined
   if (handler) return handler
   if (method === 'close') return () => undefined
   throw new Error(`no handler ${method}`)
@@ -159,7 +173,7 @@ function port(): MessagePort {
   return parentPort
 }
 
-/** What the thread was started with. */
+/** The data that the thread was started with. */
 export function workerInput<T>(): T {
   return workerData as T
 }

@@ -2,35 +2,41 @@ import { performance } from 'node:perf_hooks'
 import { KisError } from '../errors.ts'
 import type { QueueWatch } from './queue-watch.ts'
 
-/** While requests are being refused, none is taken on if the oldest waiting work is older than this. */
+/** While requests are being refused, none is accepted if the oldest waiting work is older than this. */
 const OLDEST_MS = 300
-/** While a queue is cut, requests are taken on for this long in each turn of the event loop. The rest of the turn is for what was taken on before, and for refusals. */
+/**
+ * While requests are being refused, some are accepted for this long in each turn of the event loop. The rest of the
+ * turn is for accepted work and for refusals.
+ */
 const TURN_MS = 2
-/** So long after the last refusal everything is taken on again. */
+/** This long after the last refusal, everything is accepted again. */
 const QUIET_MS = 1_000
-/** Requests under way of one key that are taken on all the same: whoever asks for little does not wait for those who ask for much. */
+/**
+ * A key with fewer running requests than this is never refused: whoever asks for little does not wait for those who ask
+ * for much.
+ */
 const FEW = 8
-/** What counts as one key, however it is sent; whatever is no key counts as one together. */
+/** What counts as one key, however it is sent. All requests without a key count as one. */
 const KEY = /kis_live_[0-9A-Za-z]{36}(?=\s*$)/
-/** As long as it takes to see that the load is over. */
+/** The time needed to see that the load is over. */
 const RETRY_MS = 2_000
 
-/** The turn of the event loop that is under way, by number. */
+/** The number of the current turn of the event loop. */
 const turnOfLoop = () => performance.nodeTiming.uvMetricsInfo.loopCount
 
 /**
- * Refuses requests at once, before anything is done for them, while the process has more to do than it can, and only those of keys that have
- * many under way. A burst is taken on whole, however large: only a queue that stands is cut.
+ * Refuses requests, before any work for them, while the process is overloaded, and only those of keys with many running
+ * requests. A burst is accepted, however large: requests are refused only when a queue lasts.
  */
 export class Door {
-  /** Made once: what makes an error dear is the trace of its stack. */
+  /** Made once, because the stack trace makes errors expensive. */
   readonly #refusal = new KisError('service_unavailable', 'The service has more to do than it can at the moment.', {
     retryAfterMs: RETRY_MS,
   })
   readonly #watch: Pick<QueueWatch, 'ageMs' | 'stands'>
   readonly #now: () => number
   readonly #turnNow: () => number
-  /** Requests under way, by key. */
+  /** Running requests by key. */
   readonly #underWay = new Map<string, number>()
   #isCutting = false
   #refusedAtMs = 0
@@ -43,7 +49,10 @@ export class Door {
     this.#turnNow = turnNow
   }
 
-  /** A request comes in, with this key if any, with or without `Bearer`; gives what tells its end. @throws {KisError} `service_unavailable`: it is not taken on. */
+  /**
+   * Lets a request in. `key` may have `Bearer` before it. Gives the function to call at its end.
+   * @throws {KisError} `service_unavailable`: the process is overloaded
+   */
   enter(key: string | null | undefined): () => void {
     const name = KEY.exec(key ?? '')?.[0] ?? ''
     const underWay = this.#underWay.get(name) ?? 0

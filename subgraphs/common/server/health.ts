@@ -2,10 +2,11 @@ import type { FastifyInstance } from 'fastify'
 import type { Log } from '../process/log.ts'
 
 /**
- * `/healthz`: the process runs. `/readyz`: it can serve; 503 with the parts that keep it from that. Neither needs a key, and so neither tells
- * more than the names of parts, and that one is damaged, or its disk full or failing: what else is wrong, with addresses and files, stands in the log. `serves`: whether a process with these
- * problems does what it is for all the same, in part; then it is ready, and says that it is degraded. Default: none does. Whoever asks while a look is
- * under way gets its answer, so that strangers who ask without end cost the stores one look at a time.
+ * Serves `/healthz`: the process runs; and `/readyz`: it can serve, or 503 with the parts that keep it from serving.
+ * Neither needs a key, so both tell no more than the names of parts, and that one is damaged, or its disk is full or
+ * failing. All else, such as addresses and files, is in the log. `serves`: whether a process with these problems can
+ * still do part of its work. It then counts as ready, but degraded. Default: never. Concurrent requests share one
+ * check, so that strangers cannot burden the stores.
  */
 export function healthRoutes(
   app: FastifyInstance,
@@ -31,15 +32,18 @@ export function healthRoutes(
   })
 }
 
-/** Whether a request asks how the process is, which must be answered also when nothing else is. */
+/** Whether a request asks for the health of the process, which must be answered even when nothing else is. */
 export function asksForHealth({ url = '' }: { readonly url?: string | undefined }): boolean {
   return /^\/(healthz|readyz)(\?|$)/.test(url)
 }
 
-/** What may be told of a part to anybody, and helps whoever operates it. */
+/** What anybody may know about a part, and helps the operator. */
 const TOLD = ['the disk is full', 'it is damaged', 'its storage fails']
 
-/** `document store: connect ECONNREFUSED …` → `document store`; `blob store: the disk is full: /data/…` → `blob store: the disk is full`. */
+/**
+ * `document store: connect ECONNREFUSED …` → `document store`; `blob store: the disk is full: /data/…` → `blob store:
+ * the disk is full`.
+ */
 function partsOf(problems: readonly string[]): readonly string[] {
   const told = problems.map((problem) => {
     const [part, why = ''] = problem.split(': ', 2)

@@ -1,15 +1,15 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { KisError, TooBusy } from '../errors.ts'
 
-/** Smaller bodies are let in unjudged: they cost no more than headers, which are read unjudged too. */
+/** Smaller bodies are accepted without a check: they cost no more than headers. */
 export const SMALL_BODY_BYTES = 16 * 1024
-/** The largest bodies that fit at once. While a body is passed on, its process holds it several times over. */
+/** How many of the largest bodies fit at once. While a body is passed on, its process holds it several times. */
 const LARGEST_AT_ONCE = 4
-/** Of these, one organization's: another always has room beside it. */
+/** How many of these one organization may have, so that others always have room. */
 const LARGEST_AT_ONCE_OF_ONE = 2
-/** A 25 MiB upload from a fast client takes a second: eight of them that come at once all get in. */
+/** A 25 MiB upload from a fast client takes a second: eight that come at once all get in. */
 const WAIT_MS = 10_000
-/** Bodies of one organization that wait; each holds 64 KiB that have come in by then. */
+/** Waiting bodies of one organization. Each holds the 64 KiB that have already arrived. */
 const MAX_WAITING = 64
 const RETRY_AFTER_MS = 1_000
 
@@ -20,7 +20,7 @@ export interface LargeBodiesOptions {
   readonly waitMs?: number
 }
 
-/** Room for one body, until it is given back. */
+/** Room for one body, until it is freed. */
 interface Place {
   bytes: number
 }
@@ -31,8 +31,9 @@ interface Waiter {
 }
 
 /**
- * The bodies above `SMALL_BODY_BYTES` that a process holds at once, from before their first byte is read until they are answered: bounded in all
- * and for each organization. Who finds no room waits a short time for it; organizations are let in by turns.
+ * Limits the bodies above `SMALL_BODY_BYTES` that a process holds at once, from before their first byte is read until
+ * they are answered, in total and for each organization. Without room, a request waits for a short time. Organizations
+ * take turns.
  */
 export class LargeBodies {
   readonly #waitMs: number
@@ -40,7 +41,7 @@ export class LargeBodies {
   readonly #bytesOfOne: number
   #heldBytes = 0
   readonly #heldBy = new Map<string, number>()
-  /** By organization; whose turn is next comes first. */
+  /** By organization; the next turn comes first. */
   readonly #queues = new Map<string, Waiter[]>()
 
   constructor({ largestBytes, waitMs = WAIT_MS }: LargeBodiesOptions) {
@@ -50,9 +51,10 @@ export class LargeBodies {
   }
 
   /**
-   * To be awaited before the body is read. `organizationOf` judges the caller; it is asked for large bodies alone.
-   * @param limitBytes of the route: a body without a stated length counts as this large until it has been read.
-   * @throws {KisError} the caller is nobody, or no room was found in time.
+   * Call and await it before the body is read. `organizationOf` identifies the caller, and is only called for large
+   * bodies.
+   * @param limitBytes the route's limit: a body of unknown length counts as this large until it is read
+   * @throws {KisError} the caller is unknown, or found no room in time
    */
   async admit(
     { raw, server }: FastifyRequest,
@@ -67,11 +69,11 @@ export class LargeBodies {
       const { socket } = raw
       const readBefore = socket.bytesRead - raw.readableLength
       const settle = (heldBytes: number) => this.#settle(organization, place, heldBytes)
-      // A body holds what it was said to have until it is answered; one of unsaid length what has come.
+      // A body counts with its stated length until it is answered. One of unknown length counts with what has arrived.
       if (raw.headers['content-length'] === undefined) raw.once('end', () => settle(Math.min(bytes, socket.bytesRead - readBefore)))
       reply.raw.once('close', () => settle(0))
     }
-    // Under `listen` we must send `100 Continue` ourselves; otherwise Node has already sent it.
+    // With `listen` we must send `100 Continue` ourselves. Otherwise Node has already sent it.
     if (raw.headers.expect && server.server.listenerCount('checkContinue') > 0) reply.raw.writeContinue()
   }
 
@@ -132,7 +134,7 @@ export class LargeBodies {
     this.#letIn()
   }
 
-  /** One of each organization in turn, as long as any fits. */
+  /** Lets in one body of each organization in turn, as long as one fits. */
   #letIn(): void {
     for (let hasEntered = true; hasEntered; ) {
       hasEntered = false
@@ -148,17 +150,17 @@ export class LargeBodies {
 
   #refusal(organization: string, bytes: number): KisError {
     if ((this.#heldBy.get(organization) ?? 0) + bytes <= this.#bytesOfOne)
-      return new TooBusy('The service holds as many large requests as it can.', RETRY_AFTER_MS)
+      return new TooBusy('The service is processing as many large requests as it can.', RETRY_AFTER_MS)
     const mebibytes = Math.floor(this.#bytesOfOne / 1024 / 1024)
     return new KisError(
       'rate_limit_exceeded',
-      `Your organization has as many large requests under way as it may: ${mebibytes} MiB. Send fewer at once.`,
+      `Your organization has reached its limit of ${mebibytes} MiB in concurrent large requests. Send fewer at once.`,
       { retryAfterMs: RETRY_AFTER_MS },
     )
   }
 }
 
-/** What its headers say of a body; any length where they do not say it. */
+/** The length of a body by its headers; infinite when they do not state it. */
 function saidBytesOf(headers: FastifyRequest['raw']['headers']): number {
   if (headers['transfer-encoding'] !== undefined) return Number.POSITIVE_INFINITY
   return Number(headers['content-length'] ?? 0)

@@ -130,7 +130,7 @@ describe('a client that is too slow', () => {
     waiting.write(`"${'x'.repeat(400_000 - 2)}"`)
     const [answer] = await once(waiting, 'data')
     expect(String(answer)).toContain('200 OK')
-    for (const text of await Promise.all(answers)) expect(text).toContain('The request came in too slowly')
+    for (const text of await Promise.all(answers)) expect(text).toContain('The request arrived too slowly')
   })
 
   it('is heard out while it keeps the least rate', async () => {

@@ -8,28 +8,39 @@ import type { Clock } from '../process/clock.ts'
 import { SMALL_BODY_BYTES } from './large-bodies.ts'
 import { PACE, Pace, type PaceLimits } from './pace.ts'
 
-/** Other processes have this long to close their idle connections by themselves: more than they wait. */
+/** Other processes close their idle connections within this time: it is longer than their own limit. */
 const HANDOVER_MS = IDLE_CONNECTION_MS + 500
-/** A connection on which nothing has come in may just have been opened for a request: that has this long to arrive. */
+/** A silent connection may have just been opened for a request, which has this long to arrive. */
 const SILENT_MS = 500
 const LOOK_MS = 25
-/** What was ended has this long to say so; then its connection is cut. */
+/** Requests that were ended have this long to send their answer. Then the connection is closed. */
 const CUT_MS = 2_000
 
-/** To send the headers of a request; also to send anything at all on a new connection. */
+/** Time to send the headers of a request, and to send anything at all on a new connection. */
 const HEADERS_TIMEOUT_MS = 10_000
-/** To send a whole request: 28 MiB at 1 Mbit/s take 4 minutes. Who is slower than the least rate is cut sooner. */
+/**
+ * Time to send a whole request: 28 MiB at 1 Mbit/s take 4 minutes. Clients below the minimum rate are disconnected
+ * sooner.
+ */
 const REQUEST_TIMEOUT_MS = 300_000
-/** How often connections are looked at: are they in time, do they move? */
+/** How often connections are checked: are they in time, do they make progress? */
 const LOOK_AT_CONNECTIONS_MS = 1_000
-/** Above the 10,000 sockets of subscriptions, so that they leave room for requests. An idle connection is 20 KiB or so. */
+/**
+ * Above the 10,000 sockets of subscriptions, so that there is room for requests. An idle connection takes about 20 KiB.
+ */
 const MAX_CONNECTIONS = 16_384
-/** Connections that wait to be taken on, as far as the system allows (`net.core.somaxconn`). What comes beyond is tried again by the client's system, a second later and more. */
+/**
+ * Connections waiting to be accepted, as far as the system allows (`net.core.somaxconn`). The client's system retries
+ * others after a second or more.
+ */
 const BACKLOG = 4_096
-/** After an early answer the client may go on sending for this long; if it were cut sooner, it would lose the answer. */
+/**
+ * After an early answer the client may go on sending for this long. If it were disconnected sooner, it would lose the
+ * answer.
+ */
 const LINGER_MS = 5_000
 
-/** How every app of the service is made, beside what is its own. Its routes name the size of their bodies themselves. */
+/** Common options of every app of the service. Routes set the size of their bodies themselves. */
 export const APP_OPTIONS = {
   forceCloseConnections: 'idle',
   return503OnClosing: false,
@@ -38,37 +49,40 @@ export const APP_OPTIONS = {
   http: { headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: LOOK_AT_CONNECTIONS_MS },
 } as const
 
-/** Something under way in a server. */
+/** Running work of a server. */
 export interface Drainable {
-  /** Takes on nothing new; resolves when nothing is under way any more. HTTP requests are waited for without it. */
+  /** Accepts nothing new. Resolves when nothing is running any more. HTTP requests are waited for without it. */
   drain?(): Promise<void>
-  /** Ends what is under way, each with an answer. */
+  /** Ends all running work, each with an answer. */
   end(): void
 }
 
-/** Answers a request that is not taken on, and then gives true. False: the request goes on to the app. */
+/** Answers a request that is not accepted, and gives true. False: the request goes on to the app. */
 export type Refuse = (request: IncomingMessage, response: ServerResponse) => boolean
 
 export interface ListenOptions {
   readonly host: string
   readonly port: number
-  /** What each answer's `date` shows, for those who go by it. */
+  /** The clock of each answer's `date`, for processes that follow it. */
   readonly clock: Clock
-  /** Asked before anything else is done for a request. Default: every request is taken on. */
+  /** Called before anything else is done for a request. Default: every request is accepted. */
   readonly refuse?: Refuse
-  /** How long what is under way may go on after the server has begun to stop. */
+  /** How long running work may go on after the server has begun to stop. */
   readonly drainMs: number
-  /** True: other processes keep connections open, and may be sending a request on an idle one while it would be closed here. */
+  /**
+   * True: other processes keep connections open, and might be sending a request on an idle one while it is closed here.
+   */
   readonly hasPeers: boolean
-  /** Default: 16,384 connections at once. Of more, idle ones make room. */
+  /** Concurrent connections. Default: 16,384. Beyond it idle ones are closed. */
   readonly maxConnections?: number
-  /** Default: `PACE`, looked at once a second. */
+  /** Default: `PACE`, checked once a second. */
   readonly pace?: PaceLimits & { readonly lookMs: number }
 }
 
 /**
- * Listens. Ends connections whose client is too slow; a request that trickles in is answered `request_timeout`. Disposing stops without failing a request: no connection is taken on, each answer says `connection: close`, what is under way goes on for
- * `drainMs`, then it is ended, and at last cut. The app must have been made with `APP_OPTIONS`.
+ * Listens. Disconnects clients that are too slow; a request that arrives too slowly is answered `request_timeout`.
+ * Disposing stops without failing requests: no new connections, `connection: close` in each answer, running work goes
+ * on for `drainMs`, then it is ended, and at last disconnected. The app must be made with `APP_OPTIONS`.
  */
 export async function listen(
   app: FastifyInstance,
@@ -101,7 +115,7 @@ export async function listen(
     })
   })
   if (options.refuse) refuseFirst(app, options.refuse)
-  // Whoever admits the body says that it may come.
+  // The code that admits the body sends `100 Continue`.
   app.server.on('checkContinue', (request, response) => app.server.emit('request', request, response))
   app.server.maxConnections = maxConnections
   app.server.on('drop', () => app.server.closeIdleConnections())
@@ -113,7 +127,7 @@ export async function listen(
     for (const socket of slowReaders) socket.destroy()
   }, pace.lookMs).unref()
   app.addHook('onClose', async () => clearInterval(looking))
-  // By name Fastify would open a second server for the other address, with none of this.
+  // With the name, Fastify would open a second server for the other address, without any of this.
   const address = host === 'localhost' ? (await lookup(host)).address : host
   await app.listen({ host: address, port, backlog: BACKLOG })
   const { port: boundPort } = app.server.address() as AddressInfo
@@ -122,11 +136,12 @@ export async function listen(
     async [Symbol.asyncDispose]() {
       isStopping = true
       for (const response of unanswered) response.shouldKeepAlive = false
-      // That of `http.Server` closes idle connections at once.
+      // The method of `http.Server` closes idle connections at once.
       Server.prototype.close.call(app.server)
       const cut = Promise.withResolvers<void>()
       const timers = [
-        // Clients open connections in reserve, as after an abort. Node takes one that never had a request for busy, and would wait for it.
+        // Clients open spare connections, as after an abort. Node treats one without a request as busy, and would wait
+        // for it.
         setTimeout(
           () => {
             for (const socket of connections) if (socket.bytesRead === 0) socket.destroy()
@@ -149,7 +164,7 @@ export async function listen(
   }
 }
 
-/** What is refused never comes to the app: under overload most of the time would go there. */
+/** Refused requests never reach the app: under overload most time would be spent there. */
 function refuseFirst(app: FastifyInstance, refuse: Refuse): void {
   const [counting, ...others] = app.server.listeners('request') as ((request: IncomingMessage, response: ServerResponse) => void)[]
   app.server.removeAllListeners('request')
@@ -166,14 +181,14 @@ async function connectionsEnd(app: FastifyInstance, withinMs: number): Promise<v
   while ((await count()) > 0 && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
 }
 
-/** Whoever reads the body answers with the error. */
+/** The code that reads the body answers with the error. */
 function endSlowBody(request: IncomingMessage): void {
-  const error = new KisError('request_timeout', 'The request came in too slowly. Send it again over a faster connection.')
+  const error = new KisError('request_timeout', 'The request arrived too slowly. Send it again over a faster connection.')
   if (request.listenerCount('error') > 0) request.emit('error', error)
   else request.destroy()
 }
 
-/** Its socket is cut unless the rest of the request has come by then. */
+/** Closes the socket unless the rest of the request arrives in time. */
 function endWithin(ms: number, request: IncomingMessage): void {
   setTimeout(() => {
     if (!request.complete) request.socket.destroy()

@@ -1,20 +1,24 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** What a client must move at least while something waits for it. */
+/** The minimum progress of a client while something waits for it. */
 export interface PaceLimits {
   readonly leastBytesPerSecond: number
   /** A body must keep the rate in each window of this length. */
   readonly bodyWindowMs: number
-  /** So must the reading of an answer, once the kernel takes no more of it. */
+  /** The same for reading an answer, once the kernel's buffer is full. */
   readonly answerWindowMs: number
-  /** What all clients together may leave unread in this process. Above it those go first that have read nothing for the longest time. */
+  /**
+   * Bytes that all clients together may leave unread in this process. Above it those are disconnected that have read
+   * nothing for the longest time.
+   */
   readonly maxUnreadBytes: number
 }
 
 /**
- * 128 kbit/s are less than any network of today gives. A body holds one of few places, so it is cut soon. The kernel takes an answer in pieces of
- * up to a third of its buffer, 1.3 MB on fast networks: a window must be longer than such a piece takes.
+ * Today's networks are faster than 128 kbit/s. A body has one of few places, so a slow one is ended soon. The kernel
+ * takes an answer in pieces of up to a third of its buffer, 1.3 MB on fast networks; a window must be longer than such
+ * a piece takes.
  */
 export const PACE: PaceLimits = {
   leastBytesPerSecond: 16 * 1024,
@@ -23,7 +27,7 @@ export const PACE: PaceLimits = {
   maxUnreadBytes: 256 * 1024 * 1024,
 }
 
-/** A look that comes later than this says that the process slept, and not its clients. */
+/** A check that is later than this means that the process slept, not its clients. */
 const MAX_PAUSE_MS = 3_000
 
 interface Mark {
@@ -31,7 +35,7 @@ interface Mark {
   readonly bytes: number
 }
 
-/** Finds who moves too slowly, by looks at intervals of a second or so. It costs nothing between them. */
+/** Finds clients that are too slow, by checking about once a second. It costs nothing in between. */
 export class Pace {
   readonly #limits: PaceLimits
   #bodies = new WeakMap<IncomingMessage, Mark>()
@@ -54,7 +58,7 @@ export class Pace {
     this.#lastLookMs = nowMs
     const { bodyWindowMs } = this.#limits
     const slowBodies = [...requests].filter(
-      // Nobody reads yet what waits for its turn.
+      // Nobody reads a body that is waiting for its turn.
       (request) =>
         request.readableFlowing === true &&
         !request.complete &&
@@ -94,8 +98,8 @@ export class Pace {
 }
 
 /**
- * What the kernel has taken of all that was written. A large answer is one write, whose progress `net.Socket` tells only at its end: Node's
- * own timeout of sockets goes by the same two figures (`_onTimeout` in lib/net.js).
+ * The written bytes that the kernel has taken. A large answer is one write, whose progress `net.Socket` reports only at
+ * its end. Node's own socket timeout uses the same two figures (`_onTimeout` in lib/net.js).
  */
 function takenBytesOf(socket: Socket): number {
   const { _handle: handle } = socket as Socket & {

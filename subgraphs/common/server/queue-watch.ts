@@ -1,21 +1,24 @@
 import type { Log } from '../process/log.ts'
 
-/** How often it looks: often enough to see a pause of `BLOCKED_MS`, seldom enough to cost nothing. */
+/** How often it checks: often enough to see a pause of `BLOCKED_MS`, rarely enough to cost nothing. */
 const LOOK_EVERY_MS = 20
-/** A pause of the event loop that the log names: everybody waits meanwhile, and a probe with a short deadline may fail. */
+/** A pause of the event loop to log: everyone waits meanwhile, and a probe with a short deadline may fail. */
 const BLOCKED_MS = 200
-/** Work that has waited for so long is old. */
+/** Work that has waited for this long is old. */
 const OLD_MS = 300
-/** A queue in which there was old work for this long, again and again, stands; what is done sooner is a burst. */
+/** If old work is seen again and again for this long, the queue lasts. What is done sooner is a burst. */
 const STANDING_MS = 1_500
-/** Sights of old work that make a queue, so long apart at least: a start, or one long pause and its aftermath, are fewer. */
+/** Sightings of old work that make a lasting queue. A start, or one long pause and its aftermath, give fewer. */
 const MIN_SIGHTS = 5
 const APART_MS = 100
-/** Old work seen again within this time belongs to the same queue: clients that were answered together return together, and between the two the queue is empty. */
+/**
+ * Old work seen again within this time belongs to the same queue. Clients that were answered together return together,
+ * and the queue is empty in between.
+ */
 const EMPTY_MS = 1_000
-/** Names in one line of the log. */
+/** Names in one log line. */
 const MAX_NAMES = 20
-/** The log gets one line in this time; a process that is late all the time would write nothing else. */
+/** The log gets at most one line in this time. Otherwise a process that is always late would log nothing else. */
 const SAY_EVERY_MS = 1_000
 
 interface Named {
@@ -24,18 +27,18 @@ interface Named {
 }
 
 /**
- * Looks at what waits for its turn in this process: in the event loop, and where `wait` says so. The log names what was under way while the
- * event loop was blocked: most likely one of the newest blocked it.
+ * Watches what waits for its turn in this process: in the event loop, and where `wait` reports it. While the event loop
+ * is blocked, the log names what was running: most likely one of the newest blocked it.
  */
 export class QueueWatch implements Disposable {
   readonly #log: Log
   readonly #now: () => number
   readonly #underWay = new Set<Named>()
-  /** What ended since the last look: that may be what blocked. The last ones. */
+  /** What ended since the last check, since that may have blocked. Only the last ones. */
   #ended: Named[] = []
-  /** The oldest first. */
+  /** Oldest first. */
   readonly #waiting = new Set<{ readonly sinceMs: number }>()
-  /** Old work, seen again and again: when first and last, and how often. */
+  /** The sightings of old work: the first, the last, and their number. */
   #old = { sinceMs: 0, untilMs: Number.NEGATIVE_INFINITY, sights: 0 }
   #dueAtMs: number
   #saidAtMs = Number.NEGATIVE_INFINITY
@@ -48,7 +51,7 @@ export class QueueWatch implements Disposable {
     this.#schedule()
   }
 
-  /** Something begins that the log may name, such as an operation; gives what ends it. */
+  /** Begins something that the log may name, such as an operation. Gives the function to call at its end. */
   begin(name: string): () => void {
     const work = { name, sinceMs: this.#now() }
     this.#underWay.add(work)
@@ -59,7 +62,7 @@ export class QueueWatch implements Disposable {
     }
   }
 
-  /** Something begins to wait for a part of this process, and for no vendor or client; gives what ends the wait. */
+  /** Begins a wait for a part of this process, not for a vendor or client. Gives the function to call at its end. */
   wait(): () => void {
     const work = { sinceMs: this.#now() }
     this.#waiting.add(work)
@@ -74,8 +77,8 @@ export class QueueWatch implements Disposable {
   }
 
   /**
-   * Whether there was work older than 300 ms again and again for 1.5 s, up to now. Looks by itself: with a thousand connections that always have something to
-   * read, the event loop may not come to its timers for many seconds.
+   * Whether old work was seen again and again for 1.5 s up to now. Checks by itself: with a thousand connections that
+   * always have data, the event loop may not reach its timers for many seconds.
    */
   stands(): boolean {
     const nowMs = this.#now()
@@ -112,13 +115,13 @@ export class QueueWatch implements Disposable {
     else if (atMs - untilMs >= APART_MS) this.#old = { sinceMs, untilMs: atMs, sights: sights + 1 }
   }
 
-  /** The newest first: what blocks has mostly just begun. */
+  /** Newest first: what blocks has usually just begun. */
   #say(atMs: number, lateMs: number): void {
     if (atMs - this.#saidAtMs < SAY_EVERY_MS) return
     this.#saidAtMs = atMs
     const newest = [...this.#underWay, ...this.#ended].sort((a, b) => b.sinceMs - a.sinceMs).slice(0, MAX_NAMES)
     const operations = newest.map(({ name, sinceMs }) => `${name} (${Math.round(atMs - sinceMs)} ms)`)
-    // Without anything to name it is most likely a start, which loads code and schemas.
+    // Without a name it is most likely a start, which loads code and schemas.
     const level = operations.length > 0 ? 'warn' : 'info'
     this.#log[level]({ blockedMs: Math.round(lateMs), operations, underWay: this.#underWay.size }, 'the event loop was blocked')
   }

@@ -22,12 +22,15 @@ import type { QueueWatch } from './queue-watch.ts'
 import { refuseUpgrade, Strangers } from './strangers.ts'
 import { answerUnreadable } from './unreadable.ts'
 
-/** Uploads come through here: 25 MiB as base64 and a little more. Plans may allow larger files. */
+/** Uploads pass through here: 25 MiB as base64 and a little more. Plans may allow larger files. */
 const MAX_BODY_BYTES = 48 * 1024 * 1024
 const PATH = '/graphql'
-/** Operations that Mercurius keeps parsed, by number: it keeps up to twice as many, of half a megabyte at most. The gateway's and the services' own are fewer. */
+/**
+ * Parsed operations that Mercurius keeps, by number. It keeps up to twice as many, of half a megabyte at most. The
+ * gateway and the services need fewer.
+ */
 const MAX_DOCUMENTS = 128
-/** A link that says nothing for this long after connecting is cut. */
+/** A client that sends nothing for this long after connecting is disconnected. */
 const INIT_TIMEOUT_MS = 3_000
 
 export interface ServeOptions {
@@ -36,20 +39,20 @@ export interface ServeOptions {
   readonly port: number
   readonly clock: Clock
   readonly drainMs: number
-  /** Until it resolves every operation is refused, for another replica to take it. Default: none is. */
+  /** Until it resolves, every operation is refused, for another replica to take it. Default: none is refused. */
   readonly opened?: Promise<unknown>
-  /** For `/readyz`. Default: those of the subgraph. */
+  /** For `/readyz`. Default: the problems of the subgraph. */
   readonly problems?: () => Promise<readonly string[]>
   readonly tokens: PrincipalTokens
-  /** Is told of the operations under way. Default: nobody is. */
+  /** Gets the running operations. Default: nobody does. */
   readonly watch?: Pick<QueueWatch, 'begin'>
   readonly log: Log
 }
 
 /**
- * Serves a subgraph to the other processes: queries and mutations over HTTP by Mercurius, subscriptions by graphql-ws's own server (Mercurius runs
- * a subscription to its end when its client leaves while `subscribe` is pending: a model would go on billing). Only signed callers are answered.
- * Disposing drains for `drainMs`.
+ * Serves a subgraph to other processes: queries and mutations over HTTP by Mercurius, subscriptions by graphql-ws's own
+ * server. (Mercurius would run a subscription to its end when its client leaves while `subscribe` is pending, and a
+ * model would go on billing.) Only signed callers are answered. Disposing drains for `drainMs`.
  */
 export async function serveSubgraph(
   subgraph: Subgraph,
@@ -66,7 +69,7 @@ export async function serveSubgraph(
     () => {
       hasOpened = true
     },
-    // The start ends with it.
+    // The start fails with it.
     () => undefined,
   )
   app.decorateRequest('link', null)
@@ -104,14 +107,12 @@ export async function serveSubgraph(
     subscription: false,
     cache: MAX_DOCUMENTS,
     graphql: { parseOptions: { noLocation: true } },
-    context: (request) => subgraph.contextOf((request as { link?: LinkContext }).link!) as never,
+    context: (request) => subgraph.contextOf((request as { link?: LinkContext }).link!),
     errorFormatter: (result, context) => ({
       statusCode: 200,
       response: {
         data: result.data ?? null,
-        errors: complaints(result.errors ?? []).map((error) =>
-          formatError(error, log, (context as unknown as LinkContext).requestId ?? ''),
-        ) as never,
+        errors: complaints(result.errors ?? []).map((error) => formatError(error, log, (context as Partial<LinkContext>).requestId ?? '')),
       },
     }),
   })
@@ -171,13 +172,14 @@ function serveSubscriptions(
         return true
       },
       onClose: (context) => drain.closed(context),
-      // The link parses, checks and formats; graphql-ws wants arguments with a document to tell subscriptions from the rest.
+      // The link parses, checks and formats. graphql-ws needs a document to tell subscriptions from other operations.
       onSubscribe: (context, _id, { query, variables, operationName, extensions }) => {
         if (!drain.takesOn) return refusal()
         const operation = { query, variables: variables ?? undefined, operationName: operationName ?? undefined }
         const requestId = typeof extensions?.requestId === 'string' ? extensions.requestId : ''
         const linkContext = { caller: context.extra.caller ?? null, requestId, signal: new AbortController().signal }
         return {
+          // `execute` and `subscribe` below do without it.
           schema: undefined as never,
           document: parse(query),
           operationName: operationName ?? null,
@@ -191,7 +193,7 @@ function serveSubscriptions(
       subscribe: ({ contextValue }) => {
         const { operation, linkContext } = contextValue as LinkCall
         const events = drain.results(link.subscribe(operation, linkContext), () => ({ errors: [asGraphQLError(new EndedByRestart())] }))
-        return {
+        const results: AsyncIterableIterator<ExecutionResult, undefined> = {
           [Symbol.asyncIterator]() {
             return this
           },
@@ -200,7 +202,8 @@ function serveSubscriptions(
             return item.done ? item : { done: false, value: withErrorObjects(item.value) }
           },
           return: () => events.return!(),
-        } as never
+        }
+        return results
       },
     },
     wss,
@@ -212,7 +215,7 @@ function withErrorObjects(result: ExecutionResult): ExecutionResult {
   return result.errors ? { ...result, errors: result.errors.map(asGraphQLError) } : result
 }
 
-/** Mercurius wraps what parsing and validation found into one error of its own. */
+/** Mercurius wraps the errors of parsing and validation into one error of its own. */
 function complaints(errors: readonly (GraphQLError | Error)[]): readonly GraphQLError[] {
   return errors.flatMap((error) => {
     const found = (error as { originalError?: { errors?: unknown } }).originalError?.errors

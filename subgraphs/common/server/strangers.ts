@@ -1,20 +1,31 @@
 import type { Duplex } from 'node:stream'
 
-/** Sockets of this process whose caller has not been judged yet; each has 3 s for that. A thousand clients that come back at once are in within them. */
+/**
+ * Sockets of this process whose caller is not known yet. Each has 3 s to identify itself, enough for a thousand clients
+ * that return at once.
+ */
 const MAX_STRANGERS = 1_000
-/** What a stranger may send: the one message that says who it is. A signed principal with a long list of models has some 30 KiB. */
+/**
+ * Bytes that a stranger may send: the one message that identifies it. A signed principal with a long list of models has
+ * about 30 KiB.
+ */
 const MAX_BYTES = 64 * 1024
 
-/** Connections that became sockets before anybody knows whose they are: few, and with little to say. */
+/**
+ * Connections that became sockets before their caller is known. They are limited in number, and in what they may send.
+ */
 export class Strangers {
   readonly #watched = new Map<Duplex, () => void>()
 
-  /** True: there are as many as may be, and an upgrade is to be refused. */
+  /** True: the limit is reached, so refuse the upgrade. */
   get isFull(): boolean {
     return this.#watched.size >= MAX_STRANGERS
   }
 
-  /** Call it after the WebSocket has begun to listen: were this the first listener, data could flow before the WebSocket listens. */
+  /**
+   * Call it after the WebSocket has begun to listen. As the first listener, this one would start the flow of data too
+   * early.
+   */
   enter(connection: Duplex): void {
     let bytes = 0
     const count = (piece: Buffer) => {
@@ -30,14 +41,14 @@ export class Strangers {
     })
   }
 
-  /** Its caller is known; how much it may send is judged by others. */
+  /** The caller is known. Other limits apply from now on. */
   know(connection: Duplex): void {
     this.#watched.get(connection)?.()
     this.#watched.delete(connection)
   }
 }
 
-/** Ends a connection that becomes no socket. Node leaves it to whoever listens for upgrades, and its timeouts do not hold for it. */
+/** Ends a connection that does not become a socket. Node leaves it to its listeners, and its timeouts do not apply. */
 export function refuseUpgrade(connection: Duplex, status: '404 Not Found' | '503 Service Unavailable'): void {
   connection.end(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`, () => connection.destroy())
 }

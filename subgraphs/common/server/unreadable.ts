@@ -2,16 +2,22 @@ import type { Duplex } from 'node:stream'
 import { ERRORS } from '../../../schema/errors.ts'
 import { KisError } from '../errors.ts'
 
-/** What the client is still sending is read so long: closing on it would reset the connection, and the answer be lost. */
+/**
+ * How long to read what the client is still sending. Closing at once would reset the connection, and the answer would
+ * be lost.
+ */
 const LINGER_MS = 2_000
 
-/** What Node's HTTP parser says of it. */
+/** By the codes of Node's HTTP parser. */
 const ERROR_OF: Readonly<Record<string, () => KisError>> = {
-  HPE_HEADER_OVERFLOW: () => new KisError('headers_too_large', 'The headers of the request are over 16 KiB.'),
+  HPE_HEADER_OVERFLOW: () => new KisError('headers_too_large', 'The headers of the request exceed 16 KiB. Send fewer or shorter ones.'),
   ERR_HTTP_REQUEST_TIMEOUT: () => new KisError('request_timeout', 'The request did not arrive in time.'),
 }
 
-/** Answers what is no HTTP request, of which no app hears, with an error of the protocol all the same; `bodyOf` writes it as its clients read errors. */
+/**
+ * Answers what is not an HTTP request, and so never reaches an app, with an error of the protocol. `bodyOf` writes it
+ * in the clients' format.
+ */
 export function answerUnreadable(
   { code, rawPacket }: NodeJS.ErrnoException & { readonly rawPacket?: unknown },
   socket: Duplex,
@@ -20,7 +26,7 @@ export function answerUnreadable(
 ): void {
   const { _httpMessage: underWay } = socket as Duplex & { readonly _httpMessage?: { readonly headersSent: boolean } | null }
   if (code === 'ECONNRESET' || !socket.writable || underWay?.headersSent) {
-    // After an answer of ours has ended the rest of the request is read as before; nothing more can be said.
+    // The answer is complete, and the rest of the request is still being read. Nothing more can be said.
     if (!socket.writableEnded) socket.destroy()
     return
   }
@@ -36,7 +42,7 @@ export function answerUnreadable(
     'access-control-allow-origin: *',
     'connection: close',
   ]
-  // An answer to HEAD has no body (RFC 9110, section 9.3.2): its client would take one for the next answer.
+  // An answer to HEAD has no body (RFC 9110, section 9.3.2). The client would take one for the next answer.
   const isHead = rawPacket instanceof Buffer && rawPacket.toString('latin1', 0, 5) === 'HEAD '
   socket.end(`${head.join('\r\n')}\r\n\r\n${isHead ? '' : body}`)
   setTimeout(() => socket.destroy(), LINGER_MS).unref()

@@ -20,17 +20,20 @@ const END_HOLDS_OF = billingOperation('mutation ($holder: ID!) { endHoldsOf(hold
 const END_RUN = billingOperation('mutation ($id: ID!) { voidHold(id: $id) { freed } }')
 
 /**
- * Opening a hold is two small writes. When billing has answered nothing at all for this long, to nobody, it is stopped or cut off, and who waits to begin
- * is told so; a billing that is only busy goes on answering others.
+ * Opening a hold is two small writes. If billing has answered nobody for this long, it is stopped or unreachable, and
+ * callers who wait to begin are told so. A billing that is only busy still answers others.
  */
 const SILENT_MS = 2_000
 const SECOND_LOOK_MS = 100
 const FIRST_DELAY_MS = 50
 const LONGEST_DELAY_MS = 5_000
 
-/** Billing behind a link. What resolves a hold is repeated until billing answers or the context's signal aborts; it is repeatable by the hold's id. */
+/**
+ * Billing behind a link. Calls that end a hold are repeated until billing answers or the context's signal aborts; they
+ * are idempotent by the hold's id.
+ */
 export function billingOver(link: Link, clock: Clock): Billing {
-  /** When billing last answered anybody, by `performance.now()`. */
+  /** When billing last answered any call, by `performance.now()`. */
   let heardAt = Number.NEGATIVE_INFINITY
 
   async function once<Data, Variables>(
@@ -61,7 +64,7 @@ export function billingOver(link: Link, clock: Clock): Billing {
     let isSilent = false
     const look = () => {
       const leftMs = Math.max(sentAt, heardAt) + SILENT_MS - performance.now()
-      // Seen twice: after a pause of this process, what has come is read after the first look.
+      // Checked twice: after a pause of this process, answers that have arrived are read after the first check.
       if (leftMs <= 0 && isSilent) return stop.abort(new ServiceUnavailable('Billing'))
       isSilent = leftMs <= 0
       timer = setTimeout(look, Math.max(leftMs, SECOND_LOOK_MS))
@@ -87,7 +90,7 @@ export function billingOver(link: Link, clock: Clock): Billing {
         return await once(query, variables, context)
       } catch (error) {
         if (isAnswer(error)) throw error
-        // The work is done and may have been charged: the caller must not have it done again.
+        // The work is done and may have been charged, so the caller must not repeat it.
         await clock.sleep(delayMs * (0.5 + Math.random() / 2), context.signal).catch(() => {
           throw new ServiceUnavailable('Billing', { cause: error, shouldRetry: false, retryAfterMs: null })
         })
@@ -165,12 +168,12 @@ export function billingOver(link: Link, clock: Clock): Billing {
   }
 }
 
-/** Billing tells a hold that has ended from an outage of its own by the wait that it asks for: none. */
+/** An ended hold has no wait before a retry; an outage of billing has one. */
 function isEnded(error: unknown): boolean {
   return error instanceof KisError && !(error instanceof StalePrincipal) && error.code === 'service_unavailable' && error.retryAfterMs === 0
 }
 
-/** Billing has judged, so that a repeat would be judged alike. */
+/** True if billing has decided: a repeat would get the same answer. */
 function isAnswer(error: unknown): boolean {
   if (error instanceof StalePrincipal) return true
   return error instanceof KisError && error.code !== 'service_unavailable' && error.code !== 'internal'

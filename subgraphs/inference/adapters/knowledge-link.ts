@@ -9,7 +9,7 @@ const DESCRIBE = knowledgeOperation(`query ($id: ID!) { collection(id: $id) { id
   documentCount examinedCount languages { language documentCount } titles { title fileName } headings oldestAt newestAt } } }`)
 const CONTENT = knowledgeOperation(`query ($id: ID!, $offset: Float!, $length: Int!) {
   fileContent(id: $id, offset: $offset, length: $length) { content length file { sizeBytes } } }`)
-/** The most that `fileContent` gives. */
+/** Largest piece that `fileContent` gives. */
 const PIECE_BYTES = 1_048_576
 const SEARCH = knowledgeOperation(`query ($input: SearchInput!, $runHoldId: ID, $step: String) {
   searchCollection(input: $input, runHoldId: $runHoldId, step: $step) {

@@ -11,50 +11,53 @@ export type Residency = 'local' | 'regional' | 'cloud'
 export interface Model {
   /** What clients send as `model`. */
   readonly id: string
-  /** What they may send as well. */
+  /** Other names that clients may send as `model`. */
   readonly aliases: readonly string[]
   readonly kind: ModelKind
   readonly engine: string
-  /** What the engine is sent as `model`. */
+  /** What the engine gets as `model`. */
   readonly engineModel: string
   readonly residency: Residency
-  /** False while its engine is off: it is then neither listed nor callable, but references to it still resolve. */
+  /** False while its engine is off. It is then neither listed nor callable, but references to it still resolve. */
   readonly available: boolean
-  /** The engine counts tokens with the model's own tokenizer, so that its counts may refuse a text. */
+  /** The engine counts tokens with the model's own tokenizer, so its counts are exact enough to refuse a text. */
   readonly countsExactly: boolean
   readonly supports: ReadonlySet<Feature>
   readonly contextWindow: number | null
   readonly maxOutputTokens: number | null
-  /** Most tokens that one image takes. */
+  /** Most tokens of one image. */
   readonly imageTokens: number
-  /** Most tokens that one image with `detail: low` takes. */
+  /** Most tokens of one image with `detail: low`. */
   readonly lowImageTokens: number
   /** Length of the vectors; 0 unless the model embeds. */
   readonly dimensions: number
-  /** Most tokens of one text to embed, with marks and prefix. */
+  /** Most tokens of one text to embed, including marks and prefix. */
   readonly maxTextTokens: number
-  /** Tokens that the model puts around each text. */
+  /** Tokens that the model adds around each text. */
   readonly markTokens: number
   readonly queryPrefix: string
   readonly passagePrefix: string
   readonly cosineSpread: number | null
   readonly price: ModelEntry['price']
   readonly rateCard: RateCard
-  /** Ids of models that may answer in its place, in order. */
+  /** Ids of models that may answer instead, in order. */
   readonly fallbacks: readonly string[]
   readonly createdAt: Date
 }
 
 export interface Catalog {
-  /** By id. */
+  /** In order of their ids. */
   readonly models: readonly Model[]
-  /** By id or alias. */
+  /** Finds a model by id or alias. */
   find(name: string): Model | undefined
 }
 
-/** The most of the open vision models (Qwen2-VL's processor: 16,384); the catalog names smaller ones. */
+/** The most of the open vision models (Qwen2-VL's processor: 16,384). The catalog can give less. */
 const DEFAULT_IMAGE_TOKENS = 16_384
-/** The usual limits of embedding models, where the catalog names none: BERT's 512 for what runs here, OpenAI's 8,192 for servers. */
+/**
+ * Usual limits of embedding models, if the catalog gives none: BERT's 512 for models that run here, OpenAI's 8,192 for
+ * servers.
+ */
 const DEFAULT_TEXT_TOKENS = { embedded: 512, server: 8_192 } as const
 
 export function catalogOf(file: Pick<CatalogFile, 'engines' | 'models'>, loadedAt: Date): Catalog {
@@ -82,7 +85,7 @@ export function catalogOf(file: Pick<CatalogFile, 'engines' | 'models'>, loadedA
 }
 
 function rateCardOf(price: ModelEntry['price']): RateCard {
-  // The file's price is per minute, the card's per million milliseconds: 50/3 minutes, rounded up.
+  // The file's price is for a minute, the rate card's for a million milliseconds: 50/3 minutes, rounded up.
   const audioMilliseconds = ((price.audio ?? 0n) * 50n + 2n) / 3n
   return {
     version: createHash('sha256').update(factsOf(price).join(' ')).digest('hex').slice(0, 12),
@@ -101,7 +104,7 @@ function tokenRatesOf({ input, cachedInput, cacheWrite, output }: TokenPrices): 
   }
 }
 
-/** Everything that a charge depends on, in one order. */
+/** Everything that a charge depends on, in a fixed order. */
 function factsOf({ input, cachedInput, cacheWrite, output, audio, tiers }: ModelEntry['price']) {
   const tierFacts = tiers.flatMap((tier) => [tier.aboveInputTokens, tier.input, tier.cachedInput, tier.cacheWrite, tier.output])
   return [input, cachedInput, cacheWrite, output, audio, ...tierFacts]

@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto'
 import { checkLength, refuse, textAt } from '../../common/check.ts'
 import { KisError } from '../../common/errors.ts'
 
-/** As the other services that take such keys have it; a UUID has 36. */
+/** As in other services with such keys. A UUID has 36. */
 const MAX_CHARACTERS = 255
 const VISIBLE_ASCII = /^[!-~]+$/
 /** As deep as a request of the chat protocol may be. */
 const MAX_DEPTH = 64
 
-/** @throws {KisError} */
+/** @throws {KisError} the key is not a text of 1 to 255 characters */
 export function checkIdempotencyKey(value: unknown): string {
   const key = textAt(value, 'idempotencyKey')
   checkLength(key, 'idempotencyKey', MAX_CHARACTERS)
@@ -17,7 +17,10 @@ export function checkIdempotencyKey(value: unknown): string {
   return key
 }
 
-/** SHA-256 in hexadecimal of the operation and its request: the same for the same JSON value, whatever the order of its fields. */
+/**
+ * SHA-256 in hexadecimal of the operation and its request. Equal JSON values have the same digest, whatever the order
+ * of their fields.
+ */
 export function requestDigest(operation: string, request: unknown): string {
   const hash = createHash('sha256')
   feed({ operation, request }, 0, (text) => hash.update(text))
@@ -28,7 +31,7 @@ export function sha256(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }
 
-/** Canonical JSON, as RFC 8785 has it, piece by piece. Fields without a value are none. */
+/** Canonical JSON (RFC 8785), piece by piece. Fields without a value are skipped. */
 function feed(value: unknown, depth: number, take: (text: string) => unknown): void {
   if (typeof value !== 'object' || value === null) {
     take(JSON.stringify(value ?? null))

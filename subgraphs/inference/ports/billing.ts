@@ -1,36 +1,65 @@
-/** Money, as inference needs it: a GraphQL client of billing stands behind it. Amounts are nano-USD. */
+/** Money, as inference needs it. A GraphQL client of billing implements it. Amounts are nano-USD. */
 export interface Billing {
-  /** Whose work it is, as the key stands now, also when it is revoked; null: the organization is gone. For work that outlives its call. */
+  /**
+   * Gives the current principal of the key for which the work is done, even if the key is revoked; null: the
+   * organization no longer exists. For work that outlives its call.
+   */
   principalOf(
     organizationId: string,
     apiKeyId: string,
     signal: AbortSignal,
   ): Promise<import('../../common/identity/principal.ts').Principal | null>
-  /** What each hold would take, and whether the caller's wallet covers it now; nothing is held. @throws {KisError} */
+  /**
+   * Gives what each hold would take, and whether the caller's wallet covers it now. Nothing is reserved.
+   * @throws {KisError} the terms of a hold are wrong
+   */
   quoteHolds(holds: readonly Pick<HoldRequest, 'rateCard' | 'ceiling'>[], context: BillingContext): Promise<readonly HoldQuote[]>
-  /** @throws {KisError} `insufficient_quota`: nothing is held. `service_unavailable`: whether it is held is unknown; void it or let it expire. */
+  /**
+   * Reserves the most that a call can cost.
+   * @throws {KisError} `insufficient_quota`: the wallet has too little, and nothing is reserved
+   * @throws {KisError} `service_unavailable`: the outcome is unknown; void the hold or let it expire
+   */
   placeHold(hold: HoldRequest, context: BillingContext): Promise<void>
-  /** Reserves the most that a run may spend; the holds of its calls are taken out of it. Ended by `endRunHold`. Errors as of `placeHold`. */
+  /**
+   * Reserves the most that a run may spend. The holds of its calls are taken from it. End it with `endRunHold`.
+   * @throws as `placeHold`
+   */
   placeRunHold(hold: RunHoldRequest, context: BillingContext): Promise<void>
-  /** Await it before you call an engine. */
+  /** Await this before you call an engine. */
   dispatchHold(id: string, quantities: Quantities, context: BillingContext): Promise<void>
-  /** Says that the call goes on: billing resolves the hold `ttlSeconds` from now at the earliest. @throws {KisError} `not_found`: the hold has ended. */
+  /**
+   * Reports that the call goes on: the hold does not expire before `ttlSeconds` from now.
+   * @throws {KisError} `not_found`: the hold has ended
+   */
   checkpointHold(id: string, quantities: Quantities, ttlSeconds: number, context: BillingContext): Promise<void>
-  /** Repeatable; repeats itself until billing answers or the context's signal aborts, and then says `service_unavailable`. */
+  /**
+   * Charges what was used. Idempotent. Repeats itself until billing answers.
+   * @throws {KisError} `service_unavailable`: the context's signal aborted first
+   */
   settleHold(id: string, quantities: Quantities, source: 'provider' | 'counted' | 'estimated', context: BillingContext): Promise<Settled>
-  /** Frees what the run's calls have left and gives it. Repeatable, and repeats itself, as `settleHold`. @throws {KisError} `not_found`. */
+  /**
+   * Releases what the run's calls have left, and gives it in nano-USD. Idempotent, and repeats itself like
+   * `settleHold`.
+   * @throws {KisError} `not_found`: the hold was never placed
+   */
   endRunHold(id: string, context: BillingContext): Promise<bigint>
-  /** Frees the hold, or gives what was charged at its end before. Repeats itself as `settleHold` does. @throws {KisError} `not_found`: it was never placed. */
+  /**
+   * Releases the hold and gives 0, or gives what was charged if it had ended before. Repeats itself like `settleHold`.
+   * @throws {KisError} `not_found`: the hold was never placed
+   */
   voidHold(id: string, context: BillingContext): Promise<bigint>
-  /** Ends what a process that is gone holds, as if its time were over. Repeatable. @throws {KisError} some of it may be held still. */
+  /**
+   * Ends the holds of a dead process as if they had expired. Idempotent.
+   * @throws {KisError} it failed, and some holds may still be open
+   */
   endHoldsOf(holder: string, signal: AbortSignal): Promise<void>
 }
 
-/** How a hold has ended that was to be charged. */
+/** The outcome of settling a hold. */
 export interface Settled {
   /** Nano-USD. */
   readonly charged: bigint
-  /** False: the hold had ended before, and `charged` is what that cost. */
+  /** False: the hold had ended before, and `charged` is the earlier charge. */
   readonly isOwn: boolean
 }
 
@@ -41,7 +70,7 @@ export interface HoldRequest {
   readonly rateCard: RateCard
   readonly ceiling: Quantities
   readonly ttlSeconds: number
-  /** The process that the work ends with; null: another may go on with it. */
+  /** The process that does the work, which ends if the process dies. Null: another process may continue. */
   readonly holder: string | null
 }
 
@@ -55,7 +84,10 @@ export interface HoldQuote {
   readonly isCovered: boolean
 }
 
-/** Disjoint buckets; whole numbers. A ceiling has all of its input in one: billing holds it at the dearest price. */
+/**
+ * Whole numbers that do not overlap. A ceiling has all input in one of them, which billing prices at the highest input
+ * rate.
+ */
 export interface Quantities {
   readonly inputTokens: number
   readonly cachedInputTokens: number
@@ -71,7 +103,7 @@ export type Rates = { readonly [unit in keyof Quantities]: bigint }
 export interface RateCard extends Rates {
   /** Changes whenever a price does. */
   readonly version: string
-  /** Rates of the whole call once its input is longer, by rising length. */
+  /** Rates of the whole call once its input exceeds a length, in order of that length. */
   readonly tiers: readonly RateTier[]
 }
 
@@ -83,6 +115,6 @@ export interface BillingContext {
   readonly caller: import('../../common/identity/principal.ts').Principal
   readonly requestId: string
   readonly signal: AbortSignal
-  /** The hold of the run that the call is a step of. Absent: the wallet pays. */
+  /** The hold of the run that the call is a step of. Absent: the hold is taken from the wallet. */
   readonly runHoldId?: string
 }

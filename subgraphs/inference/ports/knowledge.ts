@@ -1,12 +1,23 @@
 import type { BillingContext } from './billing.ts'
 
-/** Collections, as agents need them: a GraphQL client of knowledge stands behind it. */
+/** Collections, as agents need them. A GraphQL client of knowledge implements it. */
 export interface Knowledge {
-  /** Those that there are, in the order of the ids; another organization's are left out like those that are gone. */
+  /**
+   * Describes the collections, in the order of the ids. Leaves out those that do not exist or belong to another
+   * organization.
+   */
   describe(collectionIds: readonly string[], context: BillingContext): Promise<readonly CollectionDescription[]>
-  /** @throws {KisError} `not_found`, `model_not_found`: the key may not use the collection's embedding model; `run_limit_exceeded`, `insufficient_quota`. */
+  /**
+   * @throws {KisError} `not_found`: there is no such collection
+   * @throws {KisError} `model_not_found`: the key may not use the collection's embedding model
+   * @throws {KisError} `run_limit_exceeded`, `insufficient_quota`: the embedding of the query cannot be paid
+   */
   search(query: PassageQuery, context: BillingContext): Promise<FoundPassages>
-  /** A file's bytes. @throws {KisError} `not_found` with `param`; `payload_too_large`: it has more than `mostBytes`. */
+  /**
+   * Gives the bytes of a file.
+   * @throws {KisError} `not_found`, with `param`: there is no such file
+   * @throws {KisError} `payload_too_large`: it has more than `mostBytes`
+   */
   readFile(fileId: string, param: string, mostBytes: number, context: BillingContext): Promise<Uint8Array>
 }
 
@@ -19,18 +30,18 @@ export interface CollectionDescription {
   readonly contents: CollectionContents
 }
 
-/** What is in a collection, in few words. Titles and headings are documents' own words, and so anybody's. */
+/** A summary of a collection. Titles and headings are the documents' own words, which anybody may have written. */
 export interface CollectionContents {
   /** Documents that searches find. */
   readonly documentCount: number
-  /** Of them the newest, which languages, titles and headings are those of. */
+  /** How many of them, the newest, were examined for languages, titles and headings. */
   readonly examinedCount: number
-  /** Most documents first; `ar`, `en` or null. */
+  /** Most frequent first; `ar`, `en` or null. */
   readonly languages: readonly { readonly language: string | null; readonly documentCount: number }[]
   /** Of the longest documents, longest first. */
   readonly titles: readonly { readonly title: string | null; readonly fileName: string }[]
   readonly headings: readonly string[]
-  /** When the first and the last of the documents was attached, in ISO 8601; null: there is none. */
+  /** When the first and the last document was attached, in ISO 8601; null: there are none. */
   readonly oldestAt: string | null
   readonly newestAt: string | null
 }
@@ -42,18 +53,18 @@ export interface PassageQuery {
   readonly limit: number
   /** As `searchCollection` takes it. */
   readonly filter: unknown
-  /** Of a search that is a step of a run: its embedding is paid once, however often the search is made. */
+  /** For a search that is a step of a run: its embedding is paid once, however often the search is repeated. */
   readonly step?: { readonly runId: string; readonly path: string }
 }
 
 export interface FoundPassages {
   /** Best first. */
   readonly passages: readonly Passage[]
-  /** Nano-USD that the embedding of the query was charged. */
+  /** What the embedding of the query was charged, in nano-USD. */
   readonly cost: bigint
 }
 
-/** A chunk with where it stands; offsets are UTF-16 units of the document's text, pages are one-based or null. */
+/** A chunk and its place: offsets are UTF-16 units of the document's text, pages count from 1 or are null. */
 export interface Passage {
   readonly chunkId: string
   readonly collectionId: string

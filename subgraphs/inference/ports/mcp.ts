@@ -1,43 +1,56 @@
 import type { ProtocolObject } from './engines.ts'
 
-/** Servers of the Model Context Protocol, at addresses that callers gave. */
+/** Model Context Protocol servers, at addresses that callers gave. */
 export interface McpClients {
-  /** Whether the address may be asked, as far as its form shows. */
+  /** Whether the form of the address allows a call. */
   mayAsk(url: string): boolean
-  /** Whether it may, also by where its name leads at this moment. @throws the signal's reason. */
+  /**
+   * Whether the address is allowed, also by where its name leads right now.
+   * @throws the reason of the aborted signal
+   */
   mayReach(url: string, signal: AbortSignal): Promise<boolean>
-  /** Whether the operator has the server in his own hands, as he says. */
+  /** Whether the operator has named the server as their own. */
   isLocal(url: string): boolean
   /**
-   * Begins a conversation with a server, which must be disposed of. `headers` go with each request, and each takes a place of the organization.
-   * @throws {McpFailure} there is no such server, it does not answer in time, or not by the protocol. @throws the signal's reason.
+   * Connects to a server. Dispose of the connection. `headers` go with each request, and each request takes a place of
+   * the organization.
+   * @throws {McpFailure} there is no server, it does not answer in time, or it breaks the protocol
+   * @throws the reason of the aborted signal
    */
   connect(url: string, headers: Readonly<Record<string, string>>, organizationId: string, signal: AbortSignal): Promise<McpConnection>
 }
 
-/** A conversation with a server. Nothing that it says is trusted; all of it is bounded. */
+/** A connection to a server. Nothing that the server sends is trusted, and all of it is bounded. */
 export interface McpConnection extends AsyncDisposable {
-  /** At most 200, whatever the server has. @throws {McpFailure} @throws the signal's reason. */
+  /**
+   * Gives at most 200 tools.
+   * @throws {McpFailure} the server does not answer in time, or breaks the protocol
+   * @throws the reason of the aborted signal
+   */
   listTools(signal: AbortSignal): Promise<readonly McpTool[]>
-  /** Not repeated: it may have been called. @throws {McpFailure} @throws the signal's reason, and tells the server. */
+  /**
+   * Calls a tool. Never repeated, because the tool may have run. Tells the server when the signal aborts.
+   * @throws {McpFailure} the server does not answer in time, or breaks the protocol
+   * @throws the reason of the aborted signal
+   */
   callTool(name: string, args: ProtocolObject, signal: AbortSignal): Promise<McpAnswer>
 }
 
 export interface McpTool {
   readonly name: string
   readonly description: string
-  /** JSON Schema of an object; not checked further. */
+  /** JSON Schema of an object, not checked further. */
   readonly inputSchema: ProtocolObject
 }
 
 export interface McpAnswer {
-  /** What it has in words; parts of other kinds are named in their place. */
+  /** The result as text. Parts of other kinds are named in their place. */
   readonly text: string
-  /** The tool says that it has failed. */
+  /** The tool reports that it has failed. */
   readonly isError: boolean
 }
 
-/** Why a server gave no answer, in words that may be told to a model; `cause` is for the log. */
+/** Why a server gave no answer, in words that a model may read. `cause` is for the log. */
 export class McpFailure extends Error {
   constructor(message: string, cause?: unknown) {
     super(message, { cause })

@@ -1,12 +1,13 @@
+import type { AnswerBudget } from '../../common/documents/answer-budget.ts'
 import { requireScope } from '../../common/identity/principal.ts'
 import { quantitiesOfSteps, type RunOutcome, type RunStep } from '../domain/agents/run.ts'
+import { findRun } from '../use-cases/agents/read-runs.ts'
 import { runAgent, startAndFollow } from '../use-cases/agents/run-agent.ts'
-import { type FollowedEvent, fromJson } from '../use-cases/agents/run-log.ts'
 import { deleteThread } from '../use-cases/agents/threads.ts'
+import { type FollowedEvent, fromJson } from '../use-cases/runs/run-log.ts'
 import type { RunRecord } from '../use-cases/tables.ts'
-import { findAgent } from './agents.ts'
+import { findView } from './agents.ts'
 import { chatUsage } from './chat.ts'
-import type { Context } from './context.ts'
 import type {
   AgentRunErrorResolvers,
   AgentRunEventResolvers,
@@ -23,7 +24,7 @@ export type Run = RunRecord & { readonly isReplayed?: boolean }
 export type Search = Extract<FollowedEvent['event'], { readonly type: 'search' }>
 
 export const agentRunQueries: QueryResolvers = {
-  agentRun: (_parent, { id }, context) => findRun(context, id),
+  agentRun: (_parent, { id }, { deps, ...ask }) => findRun(deps, ask, id),
 }
 
 export const agentRunMutations: MutationResolvers = {
@@ -59,11 +60,11 @@ export const agentRunSubscriptions: SubscriptionResolvers = {
 
 export const AgentRunFields: AgentRunResolvers = {
   id: ({ _id }) => _id,
-  agent: ({ agentId }, _args, { deps, caller }) => findAgent(deps, requireScope(caller, 'agents'), agentId),
-  messages: ({ input }) => JSON.parse(input),
-  outputText: (run) => outcomeOf(run)?.text ?? null,
-  output: (run) => outcomeOf(run)?.output ?? null,
-  citations: (run) => outcomeOf(run)?.citations ?? [],
+  agent: ({ agentId }, _args, { deps, ...ask }) => findView(deps, ask, agentId),
+  messages: ({ input }, _args, { budget }) => JSON.parse(budget.taken(input)),
+  outputText: (run, _args, { budget }) => outcomeOf(run, budget)?.text ?? null,
+  output: (run, _args, { budget }) => outcomeOf(run, budget)?.output ?? null,
+  citations: (run, _args, { budget }) => outcomeOf(run, budget)?.citations ?? [],
   steps: stepsOf,
   usage: (run) => chatUsage(quantitiesOfSteps(stepsOf(run))),
   replayed: ({ isReplayed }) => isReplayed === true,
@@ -77,6 +78,7 @@ export const AgentRunErrorFields: AgentRunErrorResolvers = {
 export const AgentRunStepFields: AgentRunStepResolvers = {
   model: (step, _args, { deps }) => (step.kind === 'model' ? (deps.catalog.find(step.modelId) ?? null) : null),
   collection: (step) => (step.kind === 'search' ? { id: step.collectionId } : null),
+  query: (step) => (step.kind === 'search' ? step.query : null),
   hitCount: (step) => (step.kind === 'search' ? step.hits : null),
   usage: (step) => (step.kind === 'model' ? chatUsage(step.quantities) : null),
 }
@@ -99,17 +101,12 @@ export const AgentRunEventFields: AgentRunEventResolvers = {
   toolCall: ({ event }) => (event.type === 'tool_call' ? event : null),
   search: ({ event }) => (event.type === 'search' ? event : null),
   usage: ({ event }) => (event.type === 'usage' ? event.step : null),
-  run: ({ event, runId }, _args, context) => (event.type === 'run_started' || event.type === 'done' ? findRun(context, runId) : null),
+  run: ({ event, runId }, _args, { deps, ...ask }) =>
+    event.type === 'run_started' || event.type === 'done' ? findRun(deps, ask, runId) : null,
 }
 
-/** Null also for another organization's. */
-function findRun({ deps, caller }: Context, id: string): Promise<RunRecord | null> {
-  const { organizationId } = requireScope(caller, 'agents')
-  return deps.collections.runs.findOne({ _id: id, organizationId })
-}
-
-function outcomeOf({ outcome }: RunRecord): RunOutcome | null {
-  return outcome === null ? null : JSON.parse(outcome)
+function outcomeOf({ outcome }: RunRecord, budget: AnswerBudget): RunOutcome | null {
+  return outcome === null ? null : JSON.parse(budget.taken(outcome))
 }
 
 function stepsOf({ steps }: RunRecord): readonly RunStep[] {

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { OperationText } from '../../../schema/operations.ts'
+import { AnswerBudget } from '../../common/documents/answer-budget.ts'
 import { KisError } from '../../common/errors.ts'
 import { type Principal, SCOPES, type Scope } from '../../common/identity/principal.ts'
 import { type LinkContext, request } from '../../common/link/link.ts'
@@ -22,14 +23,14 @@ afterEach(async () => {
 
 function served(scripts: readonly (readonly Step[])[] = []) {
   const under = parts({ balance: 10_000_000_000n })
-  const runs = new AgentRuns(under.deps, Promise.resolve())
+  const runs = new AgentRuns(under.deps, under.ofRuns)
   open.push(runs)
   under.far.streams.push(...scripts)
   under.knowledge.add('col_ports', ['The harbour of Sur was built in 1931.'])
   const subgraph: Subgraph = {
     name: 'inference',
     schema: subgraphSchema('inference', resolvers),
-    contextOf: (context) => ({ deps: { ...under.deps, runs }, ...context }),
+    contextOf: (context) => ({ deps: { ...under.deps, runs }, ...context, budget: new AnswerBudget() }),
     problems: async () => [],
     [Symbol.asyncDispose]: async () => undefined,
   }
@@ -187,8 +188,8 @@ for (const [what, input, code, param] of [
 }
 
 it('cancels the run when its client disconnects', async () => {
-  const { ask, create, billing, far } = served([['wait']])
-  await create()
+  const { ask, create, billing, deps, far } = served([['wait']])
+  const { id: agentId } = await create()
   const left = new AbortController()
   const run = ask(
     'mutation ($input: RunAgentInput!) { runAgent(input: $input) { status } }',
@@ -197,7 +198,9 @@ it('cancels the run when its client disconnects', async () => {
   )
   await expect.poll(() => far.chats).toBe(1)
   left.abort()
-  expect(await run).toEqual({ runAgent: { status: 'CANCELLED' } })
+  await expect(run).rejects.toMatchObject({ code: 'service_unavailable' })
+  const runs = () => deps.collections.runs.find({ organizationId: 'org_a', agentId }, { limit: 2 })
+  await expect.poll(runs).toMatchObject([{ status: 'cancelled' }])
   expect(billing.held).toBe(0n)
 })
 

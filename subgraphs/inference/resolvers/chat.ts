@@ -27,7 +27,7 @@ export const chatQueries: QueryResolvers = {
   quoteChatCompletion(_parent, { request }, { deps, ...ask }) {
     requireScope(ask.caller, 'inference')
     if (isAgentModel(request))
-      refuse('unsupported_value', 'model', 'The run of an agent holds the most that the agent may cost; there is no quote of it.')
+      refuse('unsupported_value', 'model', 'A run of an agent reserves the most that the agent may cost, so there is no quote for it.')
     return quoteChatCompletion(deps, ask, request)
   },
 }
@@ -93,7 +93,7 @@ function firstChoice(response: ChatCompletion['response']): Choice | undefined {
   return choices.find(({ index }) => index === 0) ?? choices[0]
 }
 
-/** In the protocol's words, where tokens of the cache are among the prompt's. */
+/** Usage as the protocol writes it, with cached tokens included in the prompt's. */
 export function chatUsage({ inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens }: Quantities) {
   const promptTokens = inputTokens + cachedInputTokens + cacheWriteTokens
   return {

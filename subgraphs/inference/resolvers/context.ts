@@ -1,4 +1,6 @@
+import type { AnswerBudget } from '../../common/documents/answer-budget.ts'
 import type { ResolverContext } from '../../common/link/subgraph.ts'
 import type { ServedDeps } from '../use-cases/deps.ts'
 
-export type Context = ResolverContext<ServedDeps>
+/** `budget`: definitions and runs may be long. */
+export type Context = ResolverContext<ServedDeps> & { readonly budget: AnswerBudget }

@@ -7,6 +7,7 @@ import type { EmbeddingResolvers, EmbeddingsResolvers, EncodingFormat, MutationR
 
 export type Created = Embeddings & { readonly format: EncodingFormat }
 export interface OneEmbedding {
+  readonly index: number
   readonly vector: Float32Array
   readonly format: EncodingFormat
 }

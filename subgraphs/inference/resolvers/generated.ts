@@ -3,7 +3,7 @@ import type { GraphQLResolveInfo, GraphQLScalarType, GraphQLScalarTypeConfig } f
 import type { AgentView } from '../resolvers/agents.ts';
 import type { Run, Search } from '../resolvers/agent-runs.ts';
 import type { RunError, RunStep, Citation as Cited } from '../domain/agents/run.ts';
-import type { FollowedEvent } from '../use-cases/agents/run-log.ts';
+import type { FollowedEvent } from '../use-cases/runs/run-log.ts';
 import type { Choice, Quote } from '../resolvers/chat.ts';
 import type { ChatCompletion as Completion } from '../use-cases/calls/create-chat-completion.ts';
 import type { ChatEvent } from '../use-cases/calls/stream-chat-completion.ts';
@@ -1298,7 +1298,7 @@ export type ModelKindResolvers = { CHAT: 'chat', EMBEDDING: 'embedding', TRANSCR
 
 export type ResidencyResolvers = { LOCAL: 'local', REGIONAL: 'regional', CLOUD: 'cloud' };
 
-export type ModelResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Model'] = ResolversParentTypes['Model'], FederationReferenceType extends FederationReferenceTypes['Model'] = FederationReferenceTypes['Model']> = {
+export type ModelResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Model'] = ResolversParentTypes['Model'], FederationReferenceType extends FederationReferenceTypes['Model'] = FederationReferenceTypes['Model']> = Needed<ParentType, {
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Model']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   kind?: Resolver<ResolversTypes['ModelKind'], ParentType, ContextType>;
@@ -1313,16 +1313,16 @@ export type ModelResolvers<ContextType = Context, ParentType extends ResolversPa
   dimensions?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   price?: Resolver<Maybe<ResolversTypes['Price']>, ParentType, ContextType>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
-};
+}>;
 
-export type PriceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Price'] = ResolversParentTypes['Price']> = {
+export type PriceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Price'] = ResolversParentTypes['Price']> = Needed<ParentType, {
   input?: Resolver<Maybe<ResolversTypes['USD']>, ParentType, ContextType>;
   cachedInput?: Resolver<Maybe<ResolversTypes['USD']>, ParentType, ContextType>;
   cacheWrite?: Resolver<Maybe<ResolversTypes['USD']>, ParentType, ContextType>;
   output?: Resolver<Maybe<ResolversTypes['USD']>, ParentType, ContextType>;
   audioMinute?: Resolver<Maybe<ResolversTypes['USD']>, ParentType, ContextType>;
   tiers?: Resolver<ReadonlyArray<ResolversTypes['PriceTier']>, ParentType, ContextType>;
-};
+}>;
 
 export type PriceTierResolvers<ContextType = Context, ParentType extends ResolversParentTypes['PriceTier'] = ResolversParentTypes['PriceTier']> = {
   aboveInputTokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
@@ -1345,7 +1345,7 @@ export type RateLimitResolvers<ContextType = Context, ParentType extends Resolve
 
 export type FinishReasonResolvers = { STOP: 'stop', LENGTH: 'length', TOOL_CALLS: 'tool_calls', CONTENT_FILTER: 'content_filter', FUNCTION_CALL: 'function_call' };
 
-export type ChatCompletionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ChatCompletion'] = ResolversParentTypes['ChatCompletion']> = {
+export type ChatCompletionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ChatCompletion'] = ResolversParentTypes['ChatCompletion']> = Needed<ParentType, {
   response?: Resolver<ResolversTypes['ChatProtocolResponse'], ParentType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   model?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType>;
@@ -1357,15 +1357,15 @@ export type ChatCompletionResolvers<ContextType = Context, ParentType extends Re
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
   rateLimits?: Resolver<Maybe<ResolversTypes['RateLimits']>, ParentType, ContextType>;
   replayed?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
-};
+}>;
 
-export type ChatChoiceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ChatChoice'] = ResolversParentTypes['ChatChoice']> = {
+export type ChatChoiceResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ChatChoice'] = ResolversParentTypes['ChatChoice']> = Needed<ParentType, {
   index?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   text?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   refusal?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   toolCalls?: Resolver<ReadonlyArray<ResolversTypes['ToolCall']>, ParentType, ContextType>;
   finishReason?: Resolver<Maybe<ResolversTypes['FinishReason']>, ParentType, ContextType>;
-};
+}>;
 
 export type ToolCallResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ToolCall'] = ResolversParentTypes['ToolCall']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -1381,15 +1381,15 @@ export type ChatUsageResolvers<ContextType = Context, ParentType extends Resolve
   totalTokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
 };
 
-export type ChatCompletionQuoteResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ChatCompletionQuote'] = ResolversParentTypes['ChatCompletionQuote']> = {
+export type ChatCompletionQuoteResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ChatCompletionQuote'] = ResolversParentTypes['ChatCompletionQuote']> = Needed<ParentType, {
   inputTokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   maxOutputTokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   amount?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
   isCovered?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   models?: Resolver<ReadonlyArray<ResolversTypes['QuotedModel']>, ParentType, ContextType>;
-};
+}>;
 
-export type QuotedModelResolvers<ContextType = Context, ParentType extends ResolversParentTypes['QuotedModel'] = ResolversParentTypes['QuotedModel']> = {
+export type QuotedModelResolvers<ContextType = Context, ParentType extends ResolversParentTypes['QuotedModel'] = ResolversParentTypes['QuotedModel']> = Needed<ParentType, {
   model?: Resolver<ResolversTypes['Model'], ParentType, ContextType>;
   rateCardVersion?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   inputTokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
@@ -1397,9 +1397,9 @@ export type QuotedModelResolvers<ContextType = Context, ParentType extends Resol
   maxOutputTokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   amount?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
   isCovered?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
-};
+}>;
 
-export type ChatCompletionEventResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ChatCompletionEvent'] = ResolversParentTypes['ChatCompletionEvent']> = {
+export type ChatCompletionEventResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ChatCompletionEvent'] = ResolversParentTypes['ChatCompletionEvent']> = Needed<ParentType, {
   chunks?: Resolver<ReadonlyArray<ResolversTypes['ChatProtocolChunk']>, ParentType, ContextType>;
   textDelta?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   finishReason?: Resolver<Maybe<ResolversTypes['FinishReason']>, ParentType, ContextType>;
@@ -1408,24 +1408,24 @@ export type ChatCompletionEventResolvers<ContextType = Context, ParentType exten
   usage?: Resolver<Maybe<ResolversTypes['ChatUsage']>, ParentType, ContextType>;
   cost?: Resolver<Maybe<ResolversTypes['USD']>, ParentType, ContextType>;
   replayed?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
-};
+}>;
 
 export type EncodingFormatResolvers = { FLOAT: 'float', BASE64: 'base64' };
 
-export type EmbeddingsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Embeddings'] = ResolversParentTypes['Embeddings']> = {
+export type EmbeddingsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Embeddings'] = ResolversParentTypes['Embeddings']> = Needed<ParentType, {
   data?: Resolver<ReadonlyArray<ResolversTypes['Embedding']>, ParentType, ContextType>;
   model?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType>;
   promptTokens?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
   rateLimits?: Resolver<Maybe<ResolversTypes['RateLimits']>, ParentType, ContextType>;
   replayed?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
-};
+}>;
 
-export type EmbeddingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Embedding'] = ResolversParentTypes['Embedding']> = {
+export type EmbeddingResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Embedding'] = ResolversParentTypes['Embedding']> = Needed<ParentType, {
   index?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   float?: Resolver<Maybe<ReadonlyArray<ResolversTypes['Float']>>, ParentType, ContextType>;
   base64?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
-};
+}>;
 
 export type TranscriptionFormatResolvers = { JSON: 'json', VERBOSE_JSON: 'verbose_json', DIARIZED_JSON: 'diarized_json', SRT: 'srt', VTT: 'vtt' };
 
@@ -1435,7 +1435,7 @@ export type TranscriptionFactResolvers = { LOGPROBS: 'logprobs' };
 
 export type ChunkingStrategyResolvers = { AUTO: 'auto', SERVER_VAD: 'server_vad' };
 
-export type TranscriptionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Transcription'] = ResolversParentTypes['Transcription']> = {
+export type TranscriptionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Transcription'] = ResolversParentTypes['Transcription']> = Needed<ParentType, {
   text?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   response?: Resolver<ResolversTypes['JSON'], ParentType, ContextType>;
   subtitles?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
@@ -1444,16 +1444,16 @@ export type TranscriptionResolvers<ContextType = Context, ParentType extends Res
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
   rateLimits?: Resolver<Maybe<ResolversTypes['RateLimits']>, ParentType, ContextType>;
   replayed?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
-};
+}>;
 
-export type TranscriptionEventResolvers<ContextType = Context, ParentType extends ResolversParentTypes['TranscriptionEvent'] = ResolversParentTypes['TranscriptionEvent']> = {
+export type TranscriptionEventResolvers<ContextType = Context, ParentType extends ResolversParentTypes['TranscriptionEvent'] = ResolversParentTypes['TranscriptionEvent']> = Needed<ParentType, {
   events?: Resolver<ReadonlyArray<ResolversTypes['JSON']>, ParentType, ContextType>;
   textDelta?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   rateLimits?: Resolver<Maybe<ResolversTypes['RateLimits']>, ParentType, ContextType>;
   audioSeconds?: Resolver<Maybe<ResolversTypes['Float']>, ParentType, ContextType>;
   cost?: Resolver<Maybe<ResolversTypes['USD']>, ParentType, ContextType>;
   replayed?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
-};
+}>;
 
 export type EmbeddingModelResolvers<ContextType = Context, ParentType extends ResolversParentTypes['EmbeddingModel'] = ResolversParentTypes['EmbeddingModel']> = {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -1484,7 +1484,7 @@ export type EmbeddingReceiptResolvers<ContextType = Context, ParentType extends 
 
 export type SortOrderResolvers = { ASC: 'asc', DESC: 'desc' };
 
-export type AgentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Agent'] = ResolversParentTypes['Agent'], FederationReferenceType extends FederationReferenceTypes['Agent'] = FederationReferenceTypes['Agent']> = {
+export type AgentResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Agent'] = ResolversParentTypes['Agent'], FederationReferenceType extends FederationReferenceTypes['Agent'] = FederationReferenceTypes['Agent']> = Needed<ParentType, {
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Agent']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   code?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -1503,7 +1503,7 @@ export type AgentResolvers<ContextType = Context, ParentType extends ResolversPa
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updatedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   runs?: Resolver<ResolversTypes['AgentRunConnection'], ParentType, ContextType, RequireFields<AgentRunsArgs, 'first' | 'order'>>;
-};
+}>;
 
 export type AgentMcpServerResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentMcpServer'] = ResolversParentTypes['AgentMcpServer']> = {
   name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -1530,7 +1530,7 @@ export type DeleteThreadPayloadResolvers<ContextType = Context, ParentType exten
 
 export type AgentRunStatusResolvers = { RUNNING: 'running', COMPLETED: 'completed', FAILED: 'failed', CANCELLED: 'cancelled' };
 
-export type AgentRunResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentRun'] = ResolversParentTypes['AgentRun']> = {
+export type AgentRunResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentRun'] = ResolversParentTypes['AgentRun']> = Needed<ParentType, {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   agentId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   agent?: Resolver<Maybe<ResolversTypes['Agent']>, ParentType, ContextType>;
@@ -1548,9 +1548,9 @@ export type AgentRunResolvers<ContextType = Context, ParentType extends Resolver
   replayed?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
   startedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   endedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
-};
+}>;
 
-export type CitationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Citation'] = ResolversParentTypes['Citation']> = {
+export type CitationResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Citation'] = ResolversParentTypes['Citation']> = Needed<ParentType, {
   mark?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   chunkId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   text?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -1562,11 +1562,11 @@ export type CitationResolvers<ContextType = Context, ParentType extends Resolver
   pageEnd?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   charStart?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   charEnd?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
-};
+}>;
 
 export type AgentRunStepKindResolvers = { MODEL: 'model', SEARCH: 'search', CUT: 'cut' };
 
-export type AgentRunStepResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentRunStep'] = ResolversParentTypes['AgentRunStep']> = {
+export type AgentRunStepResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentRunStep'] = ResolversParentTypes['AgentRunStep']> = Needed<ParentType, {
   kind?: Resolver<ResolversTypes['AgentRunStepKind'], ParentType, ContextType>;
   number?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   model?: Resolver<Maybe<ResolversTypes['Model']>, ParentType, ContextType>;
@@ -1575,16 +1575,16 @@ export type AgentRunStepResolvers<ContextType = Context, ParentType extends Reso
   hitCount?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
   usage?: Resolver<Maybe<ResolversTypes['ChatUsage']>, ParentType, ContextType>;
   cost?: Resolver<ResolversTypes['USD'], ParentType, ContextType>;
-};
+}>;
 
-export type AgentRunErrorResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentRunError'] = ResolversParentTypes['AgentRunError']> = {
+export type AgentRunErrorResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentRunError'] = ResolversParentTypes['AgentRunError']> = Needed<ParentType, {
   code?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   message?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
-};
+}>;
 
 export type AgentRunEventTypeResolvers = { RUN_STARTED: 'run_started', STEP_STARTED: 'step_started', TEXT_DELTA: 'text_delta', TOOL_CALL: 'tool_call', SEARCH: 'search', USAGE: 'usage', DONE: 'done' };
 
-export type AgentRunEventResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentRunEvent'] = ResolversParentTypes['AgentRunEvent']> = {
+export type AgentRunEventResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentRunEvent'] = ResolversParentTypes['AgentRunEvent']> = Needed<ParentType, {
   type?: Resolver<ResolversTypes['AgentRunEventType'], ParentType, ContextType>;
   runId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   cursor?: Resolver<ResolversTypes['Cursor'], ParentType, ContextType>;
@@ -1595,13 +1595,13 @@ export type AgentRunEventResolvers<ContextType = Context, ParentType extends Res
   search?: Resolver<Maybe<ResolversTypes['AgentSearch']>, ParentType, ContextType>;
   usage?: Resolver<Maybe<ResolversTypes['AgentRunStep']>, ParentType, ContextType>;
   run?: Resolver<Maybe<ResolversTypes['AgentRun']>, ParentType, ContextType>;
-};
+}>;
 
-export type AgentSearchResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentSearch'] = ResolversParentTypes['AgentSearch']> = {
+export type AgentSearchResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentSearch'] = ResolversParentTypes['AgentSearch']> = Needed<ParentType, {
   collection?: Resolver<Maybe<ResolversTypes['Collection']>, ParentType, ContextType>;
   query?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   hits?: Resolver<ReadonlyArray<ResolversTypes['AgentSearchHit']>, ParentType, ContextType>;
-};
+}>;
 
 export type AgentSearchHitResolvers<ContextType = Context, ParentType extends ResolversParentTypes['AgentSearchHit'] = ResolversParentTypes['AgentSearchHit']> = {
   chunkId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
@@ -1610,7 +1610,7 @@ export type AgentSearchHitResolvers<ContextType = Context, ParentType extends Re
   score?: Resolver<ResolversTypes['Float'], ParentType, ContextType>;
 };
 
-export type WorkflowResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Workflow'] = ResolversParentTypes['Workflow'], FederationReferenceType extends FederationReferenceTypes['Workflow'] = FederationReferenceTypes['Workflow']> = {
+export type WorkflowResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Workflow'] = ResolversParentTypes['Workflow'], FederationReferenceType extends FederationReferenceTypes['Workflow'] = FederationReferenceTypes['Workflow']> = Needed<ParentType, {
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Workflow']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   code?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -1620,7 +1620,7 @@ export type WorkflowResolvers<ContextType = Context, ParentType extends Resolver
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   updatedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   runs?: Resolver<ResolversTypes['WorkflowRunConnection'], ParentType, ContextType, RequireFields<WorkflowRunsArgs, 'first' | 'order'>>;
-};
+}>;
 
 export type WorkflowPayloadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowPayload'] = ResolversParentTypes['WorkflowPayload']> = {
   workflow?: Resolver<ResolversTypes['Workflow'], ParentType, ContextType>;
@@ -1636,7 +1636,7 @@ export type DeleteWorkflowRunPayloadResolvers<ContextType = Context, ParentType 
 
 export type WorkflowRunStatusResolvers = { RUNNING: 'running', COMPLETED: 'completed', FAILED: 'failed', CANCELLED: 'cancelled' };
 
-export type WorkflowRunResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowRun'] = ResolversParentTypes['WorkflowRun']> = {
+export type WorkflowRunResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowRun'] = ResolversParentTypes['WorkflowRun']> = Needed<ParentType, {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   workflowId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   workflow?: Resolver<Maybe<ResolversTypes['Workflow']>, ParentType, ContextType>;
@@ -1650,11 +1650,11 @@ export type WorkflowRunResolvers<ContextType = Context, ParentType extends Resol
   startedAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   deadline?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
   endedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
-};
+}>;
 
 export type WorkflowNodeStateResolvers = { PENDING: 'pending', RUNNING: 'running', DONE: 'done', FAILED: 'failed', SKIPPED: 'skipped' };
 
-export type WorkflowNodeRunResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowNodeRun'] = ResolversParentTypes['WorkflowNodeRun']> = {
+export type WorkflowNodeRunResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowNodeRun'] = ResolversParentTypes['WorkflowNodeRun']> = Needed<ParentType, {
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   state?: Resolver<ResolversTypes['WorkflowNodeState'], ParentType, ContextType>;
   output?: Resolver<Maybe<ResolversTypes['JSON']>, ParentType, ContextType>;
@@ -1662,17 +1662,17 @@ export type WorkflowNodeRunResolvers<ContextType = Context, ParentType extends R
   error?: Resolver<Maybe<ResolversTypes['AgentRunError']>, ParentType, ContextType>;
   startedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
   endedAt?: Resolver<Maybe<ResolversTypes['DateTime']>, ParentType, ContextType>;
-};
+}>;
 
-export type WorkflowRunErrorResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowRunError'] = ResolversParentTypes['WorkflowRunError']> = {
+export type WorkflowRunErrorResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowRunError'] = ResolversParentTypes['WorkflowRunError']> = Needed<ParentType, {
   code?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   message?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   nodeId?: Resolver<Maybe<ResolversTypes['ID']>, ParentType, ContextType>;
-};
+}>;
 
 export type WorkflowRunEventTypeResolvers = { RUN_STARTED: 'run_started', NODE_STARTED: 'node_started', ITEM_DONE: 'item_done', NODE_ENDED: 'node_ended', DONE: 'done' };
 
-export type WorkflowRunEventResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowRunEvent'] = ResolversParentTypes['WorkflowRunEvent']> = {
+export type WorkflowRunEventResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowRunEvent'] = ResolversParentTypes['WorkflowRunEvent']> = Needed<ParentType, {
   type?: Resolver<ResolversTypes['WorkflowRunEventType'], ParentType, ContextType>;
   runId?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   cursor?: Resolver<ResolversTypes['Cursor'], ParentType, ContextType>;
@@ -1682,7 +1682,7 @@ export type WorkflowRunEventResolvers<ContextType = Context, ParentType extends 
   state?: Resolver<Maybe<ResolversTypes['WorkflowNodeState']>, ParentType, ContextType>;
   cost?: Resolver<Maybe<ResolversTypes['USD']>, ParentType, ContextType>;
   run?: Resolver<Maybe<ResolversTypes['WorkflowRun']>, ParentType, ContextType>;
-};
+}>;
 
 export type WorkflowConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['WorkflowConnection'] = ResolversParentTypes['WorkflowConnection']> = {
   edges?: Resolver<ReadonlyArray<ResolversTypes['WorkflowEdge']>, ParentType, ContextType>;
@@ -1704,11 +1704,11 @@ export type WorkflowRunEdgeResolvers<ContextType = Context, ParentType extends R
   cursor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
 };
 
-export type CollectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Collection'] = ResolversParentTypes['Collection'], FederationReferenceType extends FederationReferenceTypes['Collection'] = FederationReferenceTypes['Collection']> = {
+export type CollectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Collection'] = ResolversParentTypes['Collection'], FederationReferenceType extends FederationReferenceTypes['Collection'] = FederationReferenceTypes['Collection']> = Needed<ParentType, {
   __resolveReference?: ReferenceResolver<Maybe<ResolversTypes['Collection']> | FederationReferenceType, FederationReferenceType, ContextType>;
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   searchTool?: Resolver<Maybe<ResolversTypes['SearchTool']>, ParentType, ContextType>;
-};
+}>;
 
 export type SearchToolResolvers<ContextType = Context, ParentType extends ResolversParentTypes['SearchTool'] = ResolversParentTypes['SearchTool']> = {
   description?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -1845,3 +1845,5 @@ export type Resolvers<ContextType = Context> = {
   AgentRunEdge?: AgentRunEdgeResolvers<ContextType>;
 };
 
+
+type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference'>>>;

@@ -21,7 +21,10 @@ export const modelQueries: QueryResolvers = {
 }
 
 export const ModelFields: ModelResolvers = {
-  /** Collections and usage records name models that their reader may no longer call: facts and price of those are not secret. */
+  /**
+   * Collections and usage records may name models that their reader may no longer call. Facts and prices of those are
+   * not secret.
+   */
   __resolveReference: ({ id }, { deps }) => deps.catalog.find(id) ?? null,
   vendor: ({ engine }) => engine,
   supportsVision: ({ supports }) => supports.has('vision'),

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import type { OperationText } from '../../../schema/operations.ts'
+import { AnswerBudget } from '../../common/documents/answer-budget.ts'
 import { type LinkContext, request } from '../../common/link/link.ts'
 import { localLink } from '../../common/link/local-link.ts'
 import { type Subgraph, subgraphSchema } from '../../common/link/subgraph.ts'
@@ -13,7 +14,7 @@ function served() {
   const subgraph: Subgraph = {
     name: 'inference',
     schema: subgraphSchema('inference', resolvers),
-    contextOf: (context) => ({ deps: under.deps, ...context }),
+    contextOf: (context) => ({ deps: under.deps, ...context, budget: new AnswerBudget() }),
     problems: async () => [],
     [Symbol.asyncDispose]: async () => undefined,
   }

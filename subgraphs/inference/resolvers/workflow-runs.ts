@@ -1,11 +1,11 @@
 import { isAbsent } from '../../common/check.ts'
 import { requireScope } from '../../common/identity/principal.ts'
 import type { NodeRun, WorkflowEvent } from '../domain/workflows/run.ts'
-import { followed } from '../use-cases/agents/followed.ts'
-import type { FollowedEvent } from '../use-cases/agents/run-log.ts'
 import type { AskContext, ServedDeps } from '../use-cases/deps.ts'
-import type { WorkflowRunRecord } from '../use-cases/tables.ts'
-import type { Context } from './context.ts'
+import { followed } from '../use-cases/runs/followed.ts'
+import type { FollowedEvent } from '../use-cases/runs/run-log.ts'
+import { findWorkflowRun } from '../use-cases/workflows/read-runs.ts'
+import { findWorkflow } from '../use-cases/workflows/workflows.ts'
 import type {
   MutationResolvers,
   QueryResolvers,
@@ -16,13 +16,12 @@ import type {
   WorkflowRunEventResolvers,
   WorkflowRunResolvers,
 } from './generated.ts'
-import { findWorkflow } from './workflows.ts'
 
 export type NodeOfRun = NodeRun & { readonly id: string }
 export type Followed = FollowedEvent<WorkflowEvent>
 
 export const workflowRunQueries: QueryResolvers = {
-  workflowRun: (_parent, { id }, context) => findRun(context, id),
+  workflowRun: (_parent, { id }, { deps, ...ask }) => findWorkflowRun(deps, ask, id),
 }
 
 export const workflowRunMutations: MutationResolvers = {
@@ -51,15 +50,15 @@ export const workflowRunSubscriptions: SubscriptionResolvers = {
 
 export const WorkflowRunFields: WorkflowRunResolvers = {
   id: ({ _id }) => _id,
-  workflow: ({ workflowId }, _args, { deps, caller }) => findWorkflow(deps, requireScope(caller, 'agents'), workflowId),
-  inputs: ({ inputs }) => JSON.parse(inputs),
-  output: ({ output }) => parsed(output),
+  workflow: ({ workflowId }, _args, { deps, ...ask }) => findWorkflow(deps, ask, workflowId),
+  inputs: ({ inputs }, _args, { budget }) => JSON.parse(budget.taken(inputs)),
+  output: ({ output }, _args, { budget }) => parsed(budget.taken(output)),
   nodes: ({ nodes }) => Object.entries(nodes).map(([id, node]) => ({ id, ...node })),
   cost: ({ cost }) => (cost === null ? null : BigInt(cost)),
 }
 
 export const WorkflowNodeRunFields: WorkflowNodeRunResolvers = {
-  output: ({ output }) => parsed(output),
+  output: ({ output }, _args, { budget }) => parsed(budget.taken(output)),
   cost: ({ cost }) => BigInt(cost),
 }
 
@@ -74,17 +73,12 @@ export const WorkflowRunEventFields: WorkflowRunEventResolvers = {
   index: ({ event }) => (event.type === 'item_done' ? event.index : null),
   state: ({ event }) => (event.type === 'node_ended' ? event.state : null),
   cost: ({ event }) => (event.type === 'node_ended' ? event.cost : null),
-  run: ({ event, runId }, _args, context) => (event.type === 'run_started' || event.type === 'done' ? findRun(context, runId) : null),
+  run: ({ event, runId }, _args, { deps, ...ask }) =>
+    event.type === 'run_started' || event.type === 'done' ? findWorkflowRun(deps, ask, runId) : null,
 }
 
 function startAndFollow({ workflowRuns }: ServedDeps, ask: AskContext, { wait: _wait, ...input }: RunWorkflowInput) {
   return followed(workflowRuns, ask, async () => ({ ...(await workflowRuns.start(ask, input)), isFound: !isAbsent(input.idempotencyKey) }))
-}
-
-/** Null also for another organization's. */
-function findRun({ deps, caller }: Context, id: string): Promise<WorkflowRunRecord | null> {
-  const { organizationId } = requireScope(caller, 'agents')
-  return deps.collections.workflowRuns.findOne({ _id: id, organizationId })
 }
 
 function parsed(json: string | null): unknown {

@@ -18,15 +18,15 @@ interface Hold {
 
 type Method = 'placeHold' | 'placeRunHold' | 'endRunHold' | 'dispatchHold' | 'checkpointHold' | 'settleHold' | 'voidHold'
 
-/** One wallet in memory, whose invariants are checked at every write. */
+/** One wallet in memory. Every write checks its invariants. */
 export class FakeBilling implements Billing {
   /** Nano-USD. */
   balance: bigint
   readonly holds = new Map<string, Hold>()
-  /** What the open runs' holds have left, in nano-USD. */
+  /** What the holds of open runs have left, in nano-USD. */
   readonly runs = new Map<string, bigint>()
   readonly #expired = new Set<string>()
-  /** Of the holds, in order. */
+  /** The models of the holds, in order. */
   readonly modelIds: string[] = []
   /** Names of the writes, in order. */
   readonly writes: Method[] = []
@@ -46,13 +46,13 @@ export class FakeBilling implements Billing {
     return [...ofCalls, ...this.runs.values()].reduce((sum, amount) => sum + amount, 0n)
   }
 
-  /** The one hold of a test with one call. */
+  /** The only hold of a test with one call. */
   get only(): Hold {
     if (this.holds.size !== 1) throw new Error(`there are ${this.holds.size} holds`)
     return [...this.holds.values()][0]!
   }
 
-  /** As `principalOf` answers. Undefined: as whoever wrote last; null: the organization is gone. */
+  /** The answer of `principalOf`. Undefined: the last caller that wrote; null: the organization no longer exists. */
   principal: Principal | null | undefined
   /** The revision of the rules in force. */
   rules = 0
@@ -145,7 +145,7 @@ export class FakeBilling implements Billing {
     }
   }
 
-  /** As when their process is gone: what runs have left is free. */
+  /** What happens when the process of the runs dies: what they have left is released. */
   expireRuns(): void {
     for (const id of this.runs.keys()) this.#expired.add(id)
     this.runs.clear()
@@ -221,7 +221,7 @@ function ratesReached(quantities: Quantities, card: RateCard): Rates {
   return card.tiers.findLast(({ aboveInputTokens }) => input > aboveInputTokens) ?? card
 }
 
-/** Ceilings have their input in one bucket. */
+/** Ceilings have all input in one unit. */
 function worstCaseOf(ceiling: Quantities, card: RateCard): bigint {
   const cards = [card, ...card.tiers.filter(({ aboveInputTokens }) => ceiling.inputTokens > aboveInputTokens)]
   const inBuckets = (['inputTokens', 'cachedInputTokens', 'cacheWriteTokens'] as const).map((unit) => ({

@@ -1,13 +1,16 @@
 import { Egress, EgressError, type EgressRequest } from '../../common/egress/egress.ts'
 
-/** The internet of a test: what is at an address, by its URL; everything else is unreachable. Judges addresses as the real one does; DNS knows hosts with pages. */
+/**
+ * The internet of a test: what is at an address, by its URL. Everything else is unreachable. Checks addresses like the
+ * real one. DNS knows the hosts with pages.
+ */
 export class FakeEgress implements Pick<Egress, 'mayAsk' | 'mayReach' | 'fetch'> {
   readonly #real = new Egress()
   readonly pages = new Map<string, Uint8Array | number | EgressError | 'wait'>()
   readonly fetched: EgressRequest[] = []
-  /** Names whose addresses were asked for. */
+  /** Names whose addresses were looked up. */
   readonly lookups: string[] = []
-  /** Fetches under way, and the most that there were at once. */
+  /** Running fetches, and the most that ran at once. */
   running = 0
   mostRunning = 0
 

@@ -2,14 +2,14 @@ import { NotFound } from '../../common/errors.ts'
 import type { BillingContext } from '../ports/billing.ts'
 import type { CollectionDescription, Knowledge, Passage, PassageQuery } from '../ports/knowledge.ts'
 
-/** Collections whose passages a test writes down; a search gives all whose text has a word of the query. */
+/** Collections with passages that a test writes. A search gives all whose text has a word of the query. */
 export class FakeKnowledge implements Knowledge {
   readonly collections = new Map<
     string,
     { readonly organizationId: string; readonly description: CollectionDescription; readonly texts: readonly string[] }
   >()
   readonly queries: PassageQuery[] = []
-  /** Nano-USD a search. */
+  /** Nano-USD for each search. */
   cost = 10n
 
   /** By id. */

@@ -3,11 +3,14 @@ import { type McpAnswer, type McpClients, McpFailure, type McpTool } from '../po
 
 interface FakeServer {
   readonly tools: readonly McpTool[]
-  /** `wait`: never. */
+  /** `wait`: never answers. */
   answer(tool: string, args: ProtocolObject): McpAnswer | McpFailure | 'wait'
 }
 
-/** Servers by their address; everything else is unreachable. What is below `http://10.` may not be asked, what is below `https://inside.` leads inside, what is below `http://local.` is the operator's. */
+/**
+ * Servers by their address. Everything else is unreachable. Addresses below `http://10.` are refused, those below
+ * `https://inside.` lead to internal hosts, and those below `http://local.` are the operator's.
+ */
 export class FakeMcp implements McpClients {
   readonly servers = new Map<string, FakeServer>()
   readonly connected: { readonly url: string; readonly headers: Readonly<Record<string, string>> }[] = []

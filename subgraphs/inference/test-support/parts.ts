@@ -13,14 +13,15 @@ import { Breaker } from '../domain/engines/breaker.ts'
 import { RetryBudget } from '../domain/engines/retry-budget.ts'
 import type { AudioReader } from '../ports/audio-reader.ts'
 import { SchemaFailure, type SchemaJudge } from '../ports/schema-judge.ts'
-import { runEndsOf } from '../use-cases/agents/run-ends.ts'
 import { CallLimits } from '../use-cases/calls/call-limits.ts'
 import { LoadShedder } from '../use-cases/calls/load-shedding.ts'
 import { Principals } from '../use-cases/calls/principals.ts'
-import type { AskContext, Deps } from '../use-cases/deps.ts'
+import type { AskContext, RunDeps } from '../use-cases/deps.ts'
 import { KeyedCalls } from '../use-cases/idempotency/keyed-calls.ts'
 import { Background } from '../use-cases/runs/background.ts'
 import { SoleHolder, UNKNOWN_HOLDER } from '../use-cases/runs/holder.ts'
+import { runEndsOf } from '../use-cases/runs/run-ends.ts'
+import { Suspects } from '../use-cases/runs/suspects.ts'
 import { openCollections } from '../use-cases/tables.ts'
 import { FakeBilling } from './fake-billing.ts'
 import { FakeEgress } from './fake-egress.ts'
@@ -28,7 +29,7 @@ import { FakeKnowledge } from './fake-knowledge.ts'
 import { FakeMcp } from './fake-mcp.ts'
 import { ScriptedEngine } from './scripted-engine.ts'
 
-/** Prices of 1 and 2 USD per million tokens: an input token is 1,000 nano-USD, an output token 2,000. */
+/** Prices of 1 and 2 USD per million tokens: an input token costs 1,000 nano-USD, an output token 2,000. */
 export const CATALOG = `
 engines:
   near: { kind: embedded, badge: local }
@@ -71,7 +72,7 @@ export const somebody: Principal = {
   },
 }
 
-/** Reads `wav 2500 …` as 2,500 ms of sound, `wav ? …` as sound of unknown length, and nothing else. */
+/** Reads `wav 2500 …` as 2,500 ms of audio, `wav ? …` as audio of unknown length, and nothing else. */
 const fakeAudioReader: AudioReader = {
   async read(bytes) {
     const [format, duration] = Buffer.from(bytes).toString().split(' ', 2)
@@ -98,7 +99,7 @@ interface PartsOptions {
   readonly billing?: FakeBilling
   readonly store?: Pick<DocumentStore, 'collection'>
   readonly clock?: Clock
-  /** No other process has the store. */
+  /** No other process uses the store. */
   readonly isExclusive?: boolean
 }
 
@@ -143,14 +144,16 @@ export function parts({
     limits: new CallLimits(systemClock, () => 1),
     queue: { wait: () => () => undefined },
     load: new LoadShedder(() => ({ lagMs: 0, utilisation: 0, memory: 0 })),
-    // Nothing in these tests needs a pause to be long.
+    // These tests need no long pauses.
     clock: { ...clock, sleep: (_ms: number, signal?: AbortSignal) => systemClock.sleep(1, signal) },
     ids: idSource(systemClock),
     log: silentLog,
   }
   const runEnds = runEndsOf(collections, silentLog)
-  const deps: Deps = { ...base, keyedCalls: new KeyedCalls(base, isExclusive), runEnds }
-  return { deps, sole, billing, knowledge, near, far, store, egress, mcp }
+  const deps: RunDeps = { ...base, keyedCalls: new KeyedCalls(base, isExclusive), runEnds }
+  /** What runs of one process are made with. */
+  const ofRuns = { opened: Promise.resolve(), isExclusive, suspects: new Suspects(base.clock) }
+  return { deps, ofRuns, sole, billing, knowledge, near, far, store, egress, mcp }
 }
 
 export function asking(caller: AskContext['caller'] = somebody, signal = new AbortController().signal): AskContext {

@@ -1,10 +1,10 @@
 import { endableIterator } from '../../common/process/endable-iterator.ts'
 import type { ChatEngine, EmbeddingEngine, EngineCall, ProtocolObject, TranscriptionAsk, TranscriptionEngine } from '../ports/engines.ts'
 
-/** What a chat engine does: the items of a stream in order, an error in their place fails there, `wait` waits for ever. */
+/** What a chat engine does: gives the items of a stream in order, fails at an error, and waits forever at `wait`. */
 export type Step = readonly ProtocolObject[] | Error | 'wait'
 
-/** An engine whose answers a test writes down, and which counts what reached it. */
+/** An engine with answers that a test writes, which records what reached it. */
 export class ScriptedEngine {
   chats = 0
   embeds = 0
@@ -13,14 +13,14 @@ export class ScriptedEngine {
   readonly requests: ProtocolObject[] = []
   readonly calls: EngineCall[] = []
   readonly embedded: (readonly string[] | readonly (readonly number[])[])[] = []
-  /** Answers of `complete`, the last one for ever. */
+  /** Answers of `complete`; the last one repeats. */
   completions: (ProtocolObject | Error | 'wait')[] = [completion()]
-  /** What `stream` rejects with, call by call. */
+  /** Errors with which `stream` rejects, call by call. */
   openings: (Error | 'wait')[] = []
-  /** What `stream` gives call by call; then `steps`. */
+  /** What `stream` gives, call by call; then `steps`. */
   streams: (readonly Step[])[] = []
   steps: Step[] = [...stream(3), [usageChunk(20, 3)]]
-  /** Token count of any text. */
+  /** The token count of a text. */
   tokensOf = (text: string) => text.split(' ').length
   vectorOf: (text: string | readonly number[], dimensions: number | null) => Float32Array = (_text, dimensions) => unit(dimensions ?? 4)
   embedFailure: Error | 'wait' | null = null
@@ -145,7 +145,7 @@ export function says(content: string): readonly Step[] {
   return [[{ ...HEAD, choices: [{ index: 0, delta, finish_reason: 'stop' }] }], [usageChunk(20, 3)]]
 }
 
-/** Calls of tools, as `[name, arguments]`. */
+/** Tool calls, as `[name, arguments]`. */
 export function calls(...wanted: readonly (readonly [string, unknown])[]): readonly Step[] {
   const tool_calls = wanted.map(([name, args], index) => ({
     index,

@@ -17,17 +17,18 @@ import type { Knowledge } from '../ports/knowledge.ts'
 import type { McpClients } from '../ports/mcp.ts'
 import type { SchemaJudge } from '../ports/schema-judge.ts'
 import type { AgentRuns } from './agents/agent-runs.ts'
-import type { RunEnds } from './agents/run-ends.ts'
 import type { CallLimits } from './calls/call-limits.ts'
 import type { LoadShedder } from './calls/load-shedding.ts'
 import type { Principals } from './calls/principals.ts'
 import type { KeyedCalls } from './idempotency/keyed-calls.ts'
 import type { Background } from './runs/background.ts'
 import type { Holder } from './runs/holder.ts'
+import type { RunEnds } from './runs/run-ends.ts'
 import type { Collections } from './tables.ts'
 import type { WorkflowRuns } from './workflows/workflow-runs.ts'
 
-export interface Deps {
+/** The ports of inference, and what is the same for all of its parts. A function that works with these alone takes `Ports`. */
+export interface Ports {
   readonly catalog: Catalog
   /** By the engine's name in the catalog; every engine that is on is here. */
   readonly engines: ReadonlyMap<string, Engine>
@@ -36,35 +37,48 @@ export interface Deps {
   readonly files: StoreFiles
   readonly audio: AudioReader
   readonly billing: Billing
-  readonly principals: Principals
   readonly knowledge: Knowledge
-  readonly background: Background
   /** The way to the addresses of images. */
   readonly egress: Pick<Egress, 'mayAsk' | 'mayReach' | 'fetch'>
-  /** The way to the tools of others. */
+  /** The way to the tools of MCP servers. */
   readonly mcp: McpClients
-  /** Whatever runs by a caller's schema. */
+  /** Runs callers' schemas. */
   readonly schemas: SchemaJudge
-  /** What callers trust us with. */
+  /** Seals what callers trust the service with. */
   readonly secrets: SealedTexts
-  readonly limits: CallLimits
-  readonly load: LoadShedder
-  /** Told of what waits for billing. */
-  readonly queue: Pick<QueueWatch, 'wait'>
-  readonly holder: Holder
-  readonly keyedCalls: KeyedCalls
-  /** Tells which runs have ended. */
-  readonly runEnds: RunEnds
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
 }
 
-/** What resolvers work with. */
-export interface ServedDeps extends Deps {
+/** What one process keeps between calls. A function says by name which of them it takes: `With<'limits' | 'load'>`. */
+export interface Services {
+  readonly principals: Principals
+  readonly limits: CallLimits
+  readonly load: LoadShedder
+  /** Told of what waits for billing. */
+  readonly queue: Pick<QueueWatch, 'wait'>
+  readonly holder: Holder
+  /** Work that outlives its call. */
+  readonly background: Background
+  readonly keyedCalls: KeyedCalls
+  /** Tells which runs have ended. */
+  readonly runEnds: RunEnds
   readonly runs: AgentRuns
   readonly workflowRuns: WorkflowRuns
 }
+
+export type With<Name extends keyof Services> = Ports & Pick<Services, Name>
+/** To reserve money and charge it. */
+export type HoldDeps = With<'queue' | 'holder' | 'background'>
+/** To make a billed call under its key's limits, by the rules in force. */
+export type CallDeps = HoldDeps & With<'principals' | 'limits' | 'load'>
+/** To make calls that are paid once, however often they are repeated. */
+export type KeyedDeps = CallDeps & With<'keyedCalls'>
+/** To run agents and workflows. */
+export type RunDeps = KeyedDeps & With<'runEnds'>
+/** What resolvers work with. */
+export type ServedDeps = RunDeps & With<'runs' | 'workflowRuns'>
 
 export interface Engine {
   readonly chat: ChatEngine
@@ -88,8 +102,6 @@ export interface AskContext extends Omit<BillingContext, 'caller'> {
 export interface CallContext extends BillingContext {
   /** Hears what each hold of the call was resolved with. */
   readonly spent?: (usage: Usage) => void
-  /** Called before each hold is placed, with a promise of the final charge in nano-USD. */
-  readonly charging?: (cost: Promise<bigint>) => void
   readonly record?: CallRecord
 }
 
@@ -110,7 +122,7 @@ export function organizationOf({ caller }: Pick<AskContext, 'caller'>): string |
   return caller && 'organizationId' in caller ? caller.organizationId : undefined
 }
 
-export function engineOf({ engines }: Deps, model: Model): Engine {
+export function engineOf({ engines }: Pick<Ports, 'engines'>, model: Model): Engine {
   const engine = engines.get(model.engine)
   if (!engine) throw new Error(`no engine ${model.engine} was opened`)
   return engine

@@ -1,4 +1,4 @@
-import type { Deps } from './deps.ts'
+import type { Ports } from './deps.ts'
 import type { AgentRecord, Collections, WorkflowRecord } from './tables.ts'
 
 /** How soon a deleted workflow is looked at again whose runs are under way. */
@@ -7,7 +7,7 @@ const MAX_SWEPT = 100
 /** As the store allows. */
 const MAX_IDS = 1_000
 
-type ForgetDeps = Pick<Deps, 'collections' | 'clock'>
+type ForgetDeps = Pick<Ports, 'collections' | 'clock'>
 
 /** Takes a deleted agent with all its versions out of the store. Repeatable. */
 export async function forgetAgent({ collections }: ForgetDeps, agent: AgentRecord): Promise<void> {

@@ -64,8 +64,9 @@ export type AgentVersion = {
   readonly createdAt: Date
 }
 
-export type RunRecord = Telling & {
-  /** `run_…` */
+/** What a run of an agent and a run of a workflow have in common. */
+export type RunBase = Telling & {
+  /** `run_…` of an agent, `wfr_…` of a workflow. */
   readonly _id: string
   readonly organizationId: string
   readonly apiKeyId: string
@@ -73,26 +74,62 @@ export type RunRecord = Telling & {
   readonly key?: string
   /** SHA-256 of its request in canonical JSON: the same key with another digest is a conflict. */
   readonly digest?: string
+  readonly status: RunStatus
+  /** Nano-USD that it was charged, as a decimal; null while it runs. */
+  readonly cost: string | null
+  readonly error: RunError | null
+  /** A caller wants it ended. */
+  readonly isCancelled: boolean
+  /** The hold that its calls are paid from, and the hold's amount in nano-USD. Both are written before the hold is placed. */
+  readonly holdId: string
+  readonly holdAmount: string
+  /** The most that it may cost, in nano-USD. */
+  readonly maxCost: string
+  /** Until its end has been told. */
+  readonly job?: RunJob
+  readonly startedAt: Date
+  /** When its time is over. */
+  readonly deadline: Date
+  readonly endedAt: Date | null
+  /** When it is forgotten with its events. */
+  readonly expiresAt: Date
+}
+
+export type RunJob = FairLeasable & {
+  readonly kind: 'run'
+  /** The run's workflow; absent in a run of an agent. */
+  readonly workflowId?: string
+  /** Starts since the run last came to the end of a step. More than a few mean that processes die of it. */
+  readonly starts: number
+  /** The process in which it begins alone, since one of its starts may have ended another. */
+  readonly alone?: string | null
+  /** `Waits` as JSON, of a run that was put off. */
+  readonly waits?: string
+  /** As of the run: one that has found no place until then ends without one. */
+  readonly deadline?: Date
+}
+
+/** A run of an earlier version has ended, or has `leaseUntil` in place of job, hold, maximum cost and deadline. */
+export type RunRecord = RunBase & {
   readonly agentId: string
   readonly agentVersion: number
   readonly threadId: string | null
-  readonly status: RunStatus
   /** The messages that it was given, as JSON; without the bytes of images. */
   readonly input: string
   /** `RunOutcome` as JSON, once it is completed. */
   readonly outcome: string | null
   /** The receipt: `RunStep`s as JSON, with costs as decimals; complete once the run has ended. */
   readonly steps: string
-  /** Nano-USD that it was charged, as a decimal; null while it runs, and of a run whose process has gone. */
-  readonly cost: string | null
-  readonly error: RunError | null
-  /** Somebody wants it ended. */
-  readonly isCancelled: boolean
-  /** While it runs: when this has passed, the process that ran it is gone. */
   readonly leaseUntil?: Date
-  readonly startedAt: Date
-  readonly endedAt: Date | null
-  /** When it is forgotten with its events. */
+}
+
+/** A piece of what an agent's run begins with, until the run has ended: `GivenToRun` as JSON. */
+export type RunGivenRecord = {
+  /** `<run>_<piece>`, pieces counted from 0. */
+  readonly _id: string
+  readonly runId: string
+  readonly piece: number
+  readonly text: string
   readonly expiresAt: Date
 }
 
@@ -129,17 +166,9 @@ export type WorkflowRecord = {
   readonly updatedAt: Date
 }
 
-export type WorkflowRunRecord = Telling & {
-  /** `wfr_…` */
-  readonly _id: string
-  readonly organizationId: string
-  readonly apiKeyId: string
-  /** As of a run of an agent. */
-  readonly key?: string
-  readonly digest?: string
+export type WorkflowRunRecord = RunBase & {
   readonly workflowId: string
   readonly workflowVersion: number
-  readonly status: RunStatus
   /** JSON. */
   readonly inputs: string
   /** JSON, once it is completed. */
@@ -147,38 +176,7 @@ export type WorkflowRunRecord = Telling & {
   readonly nodes: Readonly<Record<string, NodeRun>>
   /** `PinnedAgent`s as JSON, by what nodes call them. */
   readonly agents: string
-  /** Nano-USD that it was charged, as a decimal; null while it runs. */
-  readonly cost: string | null
   readonly error: WorkflowError | null
-  /** Somebody wants it ended. */
-  readonly isCancelled: boolean
-  /** The hold that the calls are paid from, and its amount in nano-USD. It is written down before it is placed. */
-  readonly holdId: string
-  readonly holdAmount: string
-  /** Most that the run may cost, in nano-USD. */
-  readonly maxCost: string
-  /** While it is not over. */
-  readonly job?: WorkflowJob
-  readonly startedAt: Date
-  /** When its time is over. */
-  readonly deadline: Date
-  readonly endedAt: Date | null
-  /** When it is forgotten with its events. */
-  readonly expiresAt: Date
-}
-
-export type WorkflowJob = FairLeasable & {
-  readonly kind: 'run'
-  /** As of the run. */
-  readonly workflowId?: string
-  /** Since a node was last done: more than a few mean that processes die of it. */
-  readonly starts: number
-  /** The process in which it begins alone, since one of its starts may have ended another. */
-  readonly alone?: string | null
-  /** `Waits` as JSON, of a run that was put off. */
-  readonly waits?: string
-  /** As of the run: one that has found no place until then ends without one. */
-  readonly deadline?: Date
 }
 
 /** A conversation that the service keeps. */
@@ -191,6 +189,8 @@ export type ThreadRecord = {
   readonly messages: string
   /** Grows with each run that is added. */
   readonly revision: number
+  /** The runs that were added last, so that a run which ends twice is added once. */
+  readonly added?: readonly string[]
   readonly updatedAt: Date
   /** When it is forgotten, unless a run is added before. */
   readonly expiresAt: Date
@@ -202,6 +202,7 @@ export interface Collections extends EventCollections {
   readonly agentVersions: DocumentCollection<AgentVersion>
   readonly runs: DocumentCollection<RunRecord>
   readonly runEvents: DocumentCollection<RunEventRecord>
+  readonly runGiven: DocumentCollection<RunGivenRecord>
   readonly threads: DocumentCollection<ThreadRecord>
   readonly workflows: DocumentCollection<WorkflowRecord>
   /** `_id`: `<workflow>_<version>` */
@@ -218,6 +219,13 @@ const OWNED_INDEXES: readonly IndexSpec[] = [
   { fields: ['forgetAt'], sparse: true },
 ]
 
+/** Of runs that have not ended. */
+const JOB_INDEXES: readonly IndexSpec[] = [
+  { fields: ['job.dueAt'], sparse: true },
+  JOB_TURNS_INDEX,
+  { fields: ['job.deadline'], sparse: true },
+]
+
 export function openCollections(store: Pick<DocumentStore, 'collection'>): Collections {
   return {
     agents: store.collection({
@@ -231,6 +239,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
         { fields: ['organizationId', 'agentId'] },
         { fields: ['key'], unique: true, sparse: true },
         { fields: ['leaseUntil'], sparse: true },
+        ...JOB_INDEXES,
         { fields: ['expiresAt'] },
         OUTBOX_INDEX,
       ],
@@ -238,6 +247,10 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
     events: store.collection(EVENTS),
     eventHeads: store.collection(EVENT_HEADS),
     runEvents: store.collection({ name: 'run_events', indexes: [{ fields: ['runId', 'sequence'], unique: true }] }),
+    runGiven: store.collection({
+      name: 'run_given',
+      indexes: [{ fields: ['runId', 'piece'], unique: true }, { fields: ['expiresAt'] }],
+    }),
     threads: store.collection({ name: 'threads', indexes: [{ fields: ['expiresAt'] }] }),
     workflows: store.collection({
       name: 'workflows',
@@ -249,9 +262,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
       indexes: [
         { fields: ['organizationId', 'workflowId'] },
         { fields: ['key'], unique: true, sparse: true },
-        { fields: ['job.dueAt'], sparse: true },
-        JOB_TURNS_INDEX,
-        { fields: ['job.deadline'], sparse: true },
+        ...JOB_INDEXES,
         { fields: ['job.workflowId'], sparse: true },
         { fields: ['expiresAt'] },
         OUTBOX_INDEX,

@@ -1,19 +1,19 @@
 /** The port's bound of a range. */
 const MAX_RANGE_BYTES = 32 * 1024 * 1024
-/** Above the largest text that ingestion makes of a file, 200 MiB; a blob is in memory while it is written. */
+/** More than the largest text that ingestion makes of a file, 200 MiB. A blob is in memory while it is written. */
 export const MAX_BLOB_BYTES = 256 * 1024 * 1024
 
-/** @throws {TypeError} a defect of the caller. */
+/** @throws {TypeError} the key is wrong: a defect of the caller */
 export function checkKey(key: string): void {
   if (key === '' || !key.isWellFormed()) throw new TypeError(`${JSON.stringify(key)} is no key of a blob`)
 }
 
-/** @throws {RangeError} a defect of the caller. */
+/** @throws {RangeError} there are too many bytes: a defect of the caller */
 export function checkSize(bytes: Uint8Array): void {
   if (bytes.length > MAX_BLOB_BYTES) throw new RangeError(`a blob of ${bytes.length} bytes is larger than ${MAX_BLOB_BYTES}`)
 }
 
-/** @throws {RangeError} a defect of the caller. */
+/** @throws {RangeError} the range is wrong: a defect of the caller */
 export function checkRange(offset: number, length: number): void {
   if (!Number.isSafeInteger(offset) || offset < 0) throw new RangeError(`the offset of a range is ${offset}`)
   if (!Number.isInteger(length) || length < 0 || length > MAX_RANGE_BYTES) {

@@ -40,7 +40,7 @@ export function inferenceOver(link: Link): Inference {
   }
 }
 
-/** Base64 of little-endian 32-bit floats, as the SDL has it; every platform that Node runs on is little-endian. */
+/** Base64 of little-endian 32-bit floats, as the SDL defines. Every platform that Node runs on is little-endian. */
 function vectorOf(base64: string): Float32Array {
   const bytes = Buffer.from(base64, 'base64')
   return new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength))

@@ -1,8 +1,9 @@
 import { KisError } from '../../common/errors.ts'
 
 /**
- * Bytes of standard base64 text, padded or not; the whole text is checked, because Buffer skips what it does not know.
- * @throws {KisError} `invalid_request` not base64; `payload_too_large` more than `maxBytes`, judged before anything is decoded.
+ * Decodes standard base64, padded or not. Checks the whole text, because Buffer skips what it does not know.
+ * @throws {KisError} `invalid_request`: it is not base64
+ * @throws {KisError} `payload_too_large`: it has more than `maxBytes`, which is checked before decoding
  */
 export function decodeBase64(text: string, maxBytes: number, param: string): Uint8Array {
   const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0

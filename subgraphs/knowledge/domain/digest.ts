@@ -3,19 +3,19 @@ import type { DocumentRecord } from './records.ts'
 const MAX_TITLES = 12
 const MAX_HEADINGS = 24
 
-/** What is in a collection, in few words. */
+/** A summary of a collection. */
 export interface CollectionDigest {
   /** Documents that searches find. */
   readonly documentCount: number
-  /** Of them the newest, which the rest is told of. */
+  /** How many of them, the newest, the rest describes. */
   readonly examinedCount: number
-  /** By how many documents are in it, most first. */
+  /** By the number of documents, most frequent first. */
   readonly languages: readonly { readonly language: string | null; readonly documentCount: number }[]
   /** Of the longest documents, longest first. */
   readonly titles: readonly DigestTitle[]
-  /** Of the same documents, the first of each before the second of any; each once. */
+  /** Of the same documents: the first of each before the second of any, without repeats. */
   readonly headings: readonly string[]
-  /** When the first and the last of all documents was attached; null: there is none. */
+  /** When the first and the last document was attached; null: there are none. */
   readonly oldestAt: Date | null
   readonly newestAt: Date | null
 }
@@ -28,7 +28,7 @@ export interface DigestTitle {
 
 type Examined = Pick<DocumentRecord, 'fileName' | 'language' | 'chunkCount' | 'createdAt' | 'outline'>
 
-/** @param newest documents that are ready, newest first. */
+/** @param newest ready documents, newest first */
 export function digestOf(newest: readonly Examined[], documentCount: number, oldestAt: Date | null): CollectionDigest {
   const longest = newest.toSorted((a, b) => b.chunkCount - a.chunkCount)
   const byLanguage = [...Map.groupBy(newest, ({ language }) => language)]

@@ -57,6 +57,9 @@ const FORMATS: Readonly<Record<string, string>> = {
 /** Their names, as errors and documentation list them. */
 export const FORMAT_LIST = Object.values(FORMATS).join(', ')
 
+/** Their media types. */
+export const READABLE: readonly string[] = Object.keys(FORMATS)
+
 export function isReadable(mediaType: string): boolean {
   return Object.hasOwn(FORMATS, mediaType)
 }

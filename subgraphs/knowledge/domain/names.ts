@@ -1,22 +1,28 @@
 import { KisError } from '../../common/errors.ts'
 
-/** A name for people: trimmed, 1 to `maxLength` characters, without control characters. @throws {KisError} with the `param`. */
+/**
+ * A name for people: trimmed, 1 to `maxLength` characters, without control characters.
+ * @throws {KisError} the name is wrong; has the `param`
+ */
 export function requireName(value: string, maxLength: number, param: string): string {
   const name = value.trim().normalize('NFC')
   if (name.length === 0) throw new KisError('invalid_request', 'A name must not be empty.', { param })
   if (name.length > maxLength) throw new KisError('string_above_max_length', `A name has at most ${maxLength} characters.`, { param })
-  if (/\p{Cc}/u.test(name)) throw new KisError('invalid_request', 'A name must not hold control characters.', { param })
+  if (/\p{Cc}/u.test(name)) throw new KisError('invalid_request', 'A name must not contain control characters.', { param })
   return name
 }
 
-/** Longest file name that common file systems take, in characters here. */
+/** Longest file name on common file systems, counted in characters here. */
 const MAX_FILE_NAME = 255
 
-/** A file's name without any path. */
+/**
+ * A file's name without any path.
+ * @throws {KisError} the name is wrong; has the `param`
+ */
 export function requireFileName(value: string, param: string): string {
   const name = requireName(value, MAX_FILE_NAME, param)
   if (/[/\\]/.test(name) || name === '.' || name === '..') {
-    throw new KisError('invalid_request', 'A file name must not hold a path.', { param })
+    throw new KisError('invalid_request', 'A file name must not contain a path.', { param })
   }
   return name
 }
@@ -27,7 +33,10 @@ const MAX_METADATA_VALUE = 512
 
 export type Metadata = Readonly<Record<string, string | number | boolean>>
 
-/** A document's own fields, flat. @throws {KisError} with the path of the field. */
+/**
+ * A document's own fields, flat.
+ * @throws {KisError} a field is wrong; has its path
+ */
 export function requireMetadata(value: unknown, param: string): Metadata {
   if (value === null || value === undefined) return {}
   if (typeof value !== 'object' || Array.isArray(value))

@@ -2,25 +2,28 @@ import type { FairLeasable } from '../../common/documents/fair-jobs.ts'
 import type { Telling } from '../../common/events/event-log.ts'
 import type { Outline } from './chunking/outline.ts'
 
-/** What the primary store keeps. Field names are the store's; every record names its organization, and is read with it. */
+/**
+ * The records of the primary store. Field names are the store's. Every record names its organization, and is read by
+ * it.
+ */
 
 export interface CollectionRecord {
   readonly _id: string
   readonly organizationId: string
-  /** Unique in the organization; the record's own id once it is being deleted, so that the code is free at once. */
+  /** Unique in the organization. The record's own id once it is being deleted, so that the code is free at once. */
   readonly code: string
   readonly name: string
   readonly description: string | null
   readonly embeddingModel: string
   readonly dimensions: number
-  /** False from the moment of its deletion: nobody sees it any more. */
+  /** False as soon as it is deleted: nobody sees it any more. */
   readonly listed: boolean
   readonly createdAt: Date
   /** Set while it is being deleted. */
   readonly job?: Job
 }
 
-/** A file as its uploader knows it; its bytes are a blob, which files of equal content share. */
+/** A file as its uploader knows it. Its bytes are a blob, which files with equal content share. */
 export interface FileRecord {
   readonly _id: string
   readonly organizationId: string
@@ -29,7 +32,7 @@ export interface FileRecord {
   /** 64 hexadecimal digits. */
   readonly sha256: string
   readonly sizeBytes: number
-  /** Documents made from it, by id, with their collection; `attachmentCount` is their number, for guards. */
+  /** Documents made from it, by id, with their collection. `attachmentCount` is their number, for guards. */
   readonly attachments: Readonly<Record<string, string>>
   readonly attachmentCount: number
   readonly createdAt: Date
@@ -40,20 +43,26 @@ export interface BlobRecord {
   readonly _id: string
   readonly organizationId: string
   readonly sizeBytes: number
-  /** Where the bytes are; new for each record, so that deleting an old one cannot hit a new one. */
+  /** The key of the bytes. New for each record, so that deleting an old one cannot affect a new one. */
   readonly bytesKey: string
-  /** Files that use it, by id: with the time (ms) of an upload or deletion under way, or 0 for a file that is there. */
+  /** Files that use it, by id: with the time (ms) of a running upload or deletion, or 0 for an existing file. */
   readonly references: Readonly<Record<string, number>>
   readonly referenceCount: number
-  /** Bytes that it adds to the organization's storage: 0 until the bytes are there, then its size. */
+  /** Bytes that it adds to the organization's storage: 0 until the bytes exist, then its size. */
   readonly counted: CountedNumber
-  /** True when nothing uses it any more: its bytes and then the record are being deleted, and a new upload waits for that. */
+  /**
+   * True when nothing uses it any more: its bytes and then the record are being deleted, and a new upload waits for
+   * that.
+   */
   readonly dying: boolean
-  /** When an upload or deletion last began; the sweep looks at those that are old, and unsets it when none is left under way. */
+  /** When an upload or deletion last began. The sweep checks old ones, and unsets this when none is running. */
   readonly pendingAt?: Date
 }
 
-/** A number that is part of a total in the organization's usage. `by` is the change that wrote it: see `use-cases/count-usage.ts`. */
+/**
+ * A number that is part of a total in the organization's usage. `by` is the change that wrote it: see
+ * `use-cases/count-usage.ts`.
+ */
 export interface CountedNumber {
   readonly value: number
   readonly by: string
@@ -83,13 +92,16 @@ export interface DocumentRecord extends Telling {
   readonly organizationId: string
   readonly collectionId: string
   readonly fileId: string
-  /** Collection and file; unset from the moment of its deletion, so that the file can be attached again at once. */
+  /** Collection and file. Unset as soon as it is deleted, so that the file can be attached again at once. */
   readonly attachKey?: string
-  /** False from the moment of its deletion: nobody sees it any more. */
+  /** False as soon as it is deleted: nobody sees it any more. */
   readonly listed: boolean
-  /** Whose allowlist and wallet its ingestion uses. */
+  /** The key whose allowlist and wallet its ingestion uses. */
   readonly apiKeyId: string
-  /** Who pays for an ingestion that repairs the index, from the repair until the document is ready: its organization has paid once. */
+  /**
+   * Who pays for an ingestion that repairs the index, from the repair until the document is ready: its own organization
+   * has already paid once.
+   */
   readonly payer?: { readonly organizationId: string; readonly apiKeyId: string }
   readonly fileName: string
   readonly metadata: Readonly<Record<string, string | number | boolean>>
@@ -103,7 +115,10 @@ export interface DocumentRecord extends Telling {
   readonly language: string | null
   /** Absent until it is ready for the first time. */
   readonly outline?: Outline
-  /** Of the text that is live, 64 hexadecimal digits. Absent until it is ready for the first time, and in documents of earlier versions. */
+  /**
+   * Of the live text, 64 hexadecimal digits. Absent until it is ready for the first time, and in documents of earlier
+   * versions.
+   */
   readonly textSha256?: string
   readonly attempts: number
   /** Names the chunks that searches may give; null until it is ready for the first time. */
@@ -114,7 +129,7 @@ export interface DocumentRecord extends Telling {
   readonly countedVectors: CountedNumber
   /** Chunks that it adds to its collection's count. */
   readonly countedChunks: CountedNumber
-  /** The hold of the embedding under way and the tokens that finished batches used. */
+  /** The hold of the running embedding, and the tokens that finished batches used. */
   readonly embedding: { readonly holdId: string; readonly tokens: number } | null
   readonly createdAt: Date
   readonly job?: Job
@@ -123,12 +138,14 @@ export interface DocumentRecord extends Telling {
 /** Work that a document or a collection waits for. */
 export interface Job extends FairLeasable {
   readonly kind: 'ingest' | 'delete'
-  /** Starts of an ingestion since its last recorded outcome or step: more than one means that workers have died with it. */
+  /**
+   * Starts of an ingestion since its last recorded outcome or step. More than one means that workers have died with it.
+   */
   readonly starts: number
-  /** Failures that a repeat may mend, and when the first of them was. */
+  /** Failures that a retry may fix, and when the first of them was. */
   readonly failures: number
   readonly firstFailureAt: Date | null
-  /** Times in a row that a part of the service was not there for it: no failure of the job. */
+  /** How often in a row a part of the service was unavailable for it. Such outages are not failures of the job. */
   readonly outages?: number
 }
 
@@ -136,9 +153,9 @@ export function newJob(kind: Job['kind'], organizationId: string, dueAt: Date): 
   return { kind, organizationId, dueAt, lease: null, starts: 0, failures: 0, firstFailureAt: null }
 }
 
-/** What an organization has stored. `marks` are changes under way: see `use-cases/count-usage.ts`. */
+/** What an organization has stored. `marks` are running changes: see `use-cases/count-usage.ts`. */
 export interface UsageRecord {
-  /** The organization. */
+  /** The organization's id. */
   readonly _id: string
   readonly storageBytes: number
   readonly vectors: number
@@ -147,10 +164,10 @@ export interface UsageRecord {
   readonly marks: Readonly<Record<string, UsageMark>>
 }
 
-/** A change of a counted number, `from` to `to`, which the total has and the record may not have yet. */
+/** A change of a counted number, from `from` to `to`, which the total includes and the record may not yet. */
 export interface UsageMark {
   readonly id: string
-  /** The `by` that the record has before. */
+  /** The record's `by` before the change. */
   readonly after: string
   readonly from: number
   readonly to: number
@@ -162,7 +179,7 @@ export function chunkIdOf(documentId: string, generation: string, ordinal: numbe
   return `${documentId.replace('doc_', 'chunk_')}_${generation}_${ordinal}`
 }
 
-/** The document and generation that a chunk id names; undefined when it is not one. */
+/** The document and generation that a chunk id names; undefined when it is not a chunk id. */
 export function partsOfChunkId(chunkId: string): { readonly documentId: string; readonly generation: string } | undefined {
   const match = /^chunk_([0-9a-f]{32})_(g\d+)_\d+$/.exec(chunkId)
   return match ? { documentId: `doc_${match[1]}`, generation: match[2]! } : undefined

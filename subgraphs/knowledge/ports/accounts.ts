@@ -1,7 +1,7 @@
 import type { Principal } from '../../common/identity/principal.ts'
 
-/** Who accepted work belongs to: a GraphQL client of billing stands behind it. */
+/** Finds the owner of accepted work. A GraphQL client of billing implements it. */
 export interface Accounts {
-  /** The key's principal as it is now, also when the key was revoked since; null when the organization is gone. */
+  /** Gives the key's current principal, even if the key was revoked; null when the organization no longer exists. */
   principalOf(organizationId: string, apiKeyId: string, signal: AbortSignal): Promise<Principal | null>
 }

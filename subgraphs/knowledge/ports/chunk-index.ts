@@ -1,6 +1,6 @@
 import type { SearchFilter } from '../domain/search/search-filter.ts'
 
-/** Made by `domain/text-analysis.ts`; adapters index them as they are. */
+/** Made by `domain/text-analysis.ts`. Adapters index them unchanged. */
 export interface Terms {
   /** Light stems, in order, with repeats. */
   readonly words: readonly string[]
@@ -10,7 +10,7 @@ export interface Terms {
 
 /** A passage with what searches need of it. */
 export interface IndexedChunk extends Terms {
-  /** Deterministic: the document, its generation and the ordinal, so that a repeated write overwrites. */
+  /** Derived from the document, its generation and the ordinal, so that a repeated write overwrites. */
   readonly chunkId: string
   readonly ordinal: number
   readonly text: string
@@ -21,9 +21,12 @@ export interface IndexedChunk extends Terms {
   readonly charEnd: number
   /** `ar`, `en` or null. Fusion reorders within a language only. */
   readonly language: string | null
-  /** Length 1. Adapters may keep it as int8. */
+  /** Length 1. Adapters may store it as int8. */
   readonly vector: Float32Array
-  /** What stands before `text` in what the vector and the terms are made of, or empty. Kept, so that the terms can be made again. */
+  /**
+   * The text before `text` from which the vector and the terms are also made; may be empty. Kept so that the terms can
+   * be made again.
+   */
   readonly context: string
 }
 
@@ -31,7 +34,10 @@ export interface IndexedDocument {
   readonly organizationId: string
   readonly collectionId: string
   readonly documentId: string
-  /** Names one ingestion of the document; chunks of different generations may be there at once, and searches name the live ones by re-check. */
+  /**
+   * Names one ingestion of the document. Chunks of different generations may exist at once; the caller checks which are
+   * live.
+   */
   readonly generation: string
   /** Facts for filters: file_name, media_type, language, created_at (ms), and `metadata.*`. */
   readonly attributes: Readonly<Record<string, string | number | boolean | null>>
@@ -41,7 +47,7 @@ export interface ChunkQuery {
   readonly collectionId: string
   /** Null: no vector leg, and candidates have no cosine. */
   readonly vector: Float32Array | null
-  /** Empty: no lexical legs. Distinct stems and 3-grams of the query. */
+  /** Distinct stems and 3-grams of the query. Empty: no lexical legs. */
   readonly words: readonly string[]
   readonly grams: readonly string[]
   /** Candidates of each leg, 1 to 1000. */
@@ -49,7 +55,7 @@ export interface ChunkQuery {
   readonly filter: SearchFilter | null
 }
 
-/** A chunk that a leg found; the legs' figures are there for every candidate, whichever leg found it. */
+/** A chunk that a leg found. Every candidate has the figures of all legs, whichever leg found it. */
 export interface ChunkCandidate {
   readonly chunkId: string
   readonly documentId: string
@@ -57,7 +63,10 @@ export interface ChunkCandidate {
   readonly language: string | null
   /** -1 to 1; null without a query vector. */
   readonly cosine: number | null
-  /** BM25 (k1 1.2, b .75, idf ln(1 + (n - df + .5) / (df + .5)) over the collection) divided by the query's ceiling: 0 to 1. */
+  /**
+   * BM25 (k1 1.2, b .75, idf ln(1 + (n - df + .5) / (df + .5)) over the collection) divided by the query's maximum: 0
+   * to 1.
+   */
   readonly wordCoverage: number
   readonly gramCoverage: number
 }
@@ -75,73 +84,87 @@ export interface IndexedCollection {
   readonly chunks: number
 }
 
-/** What the index holds of one ingestion of a document. */
+/** What the index has of one ingestion of a document. */
 export interface IndexedGeneration {
   readonly documentId: string
   readonly generation: string
-  /** At least 1. With `lastOrdinal` one less, all of them from 0 on are there. */
+  /** At least 1. If `lastOrdinal` is one less, all from 0 on exist. */
   readonly chunks: number
   readonly lastOrdinal: number
 }
 
-/** What a chunk's terms are made of; `context` is null for chunks that were written before it was kept. */
+/** What a chunk's terms are made from. `context` is null for chunks that were written before it was kept. */
 export interface Passage extends Pick<IndexedChunk, 'text' | 'headingPath'> {
   readonly context: string | null
 }
 
-/** The terms of passages, in their order, at most 256. */
+/** Gives the terms of passages, in order, at most 256. */
 export type TermsOf = (passages: readonly Passage[]) => Promise<readonly Terms[]>
 
 export interface RebuildStep {
-  /** Chunks taken over by this step. */
+  /** Chunks taken over in this step. */
   readonly chunks: number
-  /** Where the next step begins; null: everything is built anew. */
+  /** Where the next step begins; null: the rebuild is complete. */
   readonly next: string | null
 }
 
 /**
- * Chunks, their vectors and their terms, searchable by both. Derived: everything in it can be made again from the primary store.
- * Adapters pass `test/contract/chunk-index.ts`. @throws {ServiceUnavailable} the index did not answer; every call may be repeated.
+ * Chunks with their vectors and terms, searchable by both. Derived: everything in it can be made again from the primary
+ * store. Every call may be repeated. Adapters pass `test/contract/chunk-index.ts`.
+ * @throws {ServiceUnavailable} in any method: the index did not answer
  */
 export interface ChunkIndex extends AsyncDisposable {
-  /** Makes room for a collection whose vectors have this length. Repeatable. */
+  /** Makes room for a collection whose vectors have this length. Idempotent. */
   createCollection(collection: {
     readonly organizationId: string
     readonly collectionId: string
     readonly dimensions: number
   }): Promise<void>
-  /** Everything of the collection. Repeatable. */
+  /** Deletes everything of the collection. Idempotent. */
   dropCollection(collectionId: string): Promise<void>
   /** Whether `createCollection` has made room for it. */
   hasCollection(collectionId: string): Promise<boolean>
-  /** Writes or replaces chunks, at most 256, in one transaction where the adapter has them. @throws {KisError} `invalid_request` a vector has another length or is not finite. */
+  /**
+   * Writes or replaces at most 256 chunks, in one transaction if the adapter has them.
+   * @throws {KisError} `invalid_request`: a vector has another length or is not finite
+   */
   put(document: IndexedDocument, chunks: readonly IndexedChunk[]): Promise<void>
-  /** Ordinals that are there for this generation, ascending: where an interrupted ingestion goes on. */
+  /** The existing ordinals of this generation, ascending: they show where an interrupted ingestion continues. */
   ordinals(collectionId: string, documentId: string, generation: string): Promise<readonly number[]>
-  /** Deletes a document's chunks: all of them, or all but one generation's. Not found by searches that start later. Repeatable. */
+  /**
+   * Deletes a document's chunks: all of them, or all but those of one generation. Later searches do not find them.
+   * Idempotent.
+   */
   deleteDocument(collectionId: string, documentId: string, keepGeneration?: string): Promise<void>
-  /** Deletes the chunks of one ingestion and no others. Not found by searches that start later. Repeatable. */
+  /** Deletes only the chunks of one ingestion. Later searches do not find them. Idempotent. */
   deleteGeneration(collectionId: string, documentId: string, generation: string): Promise<void>
-  /** Collections that have chunks, also without room, ascending by id: those behind `after` (`''`: all), at most `limit`, 1 to 1000. */
+  /**
+   * Collections that have chunks, even without room, in ascending order of ids: those after `after` (`''`: all), at
+   * most `limit`, 1 to 1000.
+   */
   listCollections(after: string, limit: number): Promise<readonly IndexedCollection[]>
-  /** Ascending by document and generation: those of documents behind `after` (`''`: all), at most `limit`, 1 to 1000. */
+  /**
+   * In ascending order of documents and generations: those of documents after `after` (`''`: all), at most `limit`, 1
+   * to 1000.
+   */
   listGenerations(collectionId: string, after: string, limit: number): Promise<readonly IndexedGeneration[]>
-  /** Union of the legs' candidates, in no particular order; a collection without chunks gives none. */
+  /** The union of the legs' candidates, in no particular order; empty for a collection without chunks. */
   search(query: ChunkQuery, signal: AbortSignal): Promise<readonly ChunkCandidate[]>
-  /** In the order of the ids; those that are not there are left out. At most 1000. */
+  /** In the order of the ids. Those that do not exist are left out. At most 1000. */
   get(collectionId: string, chunkIds: readonly string[]): Promise<readonly StoredChunk[]>
   /**
-   * One step of building the whole index anew, in today's layout and with the terms that `termsOf` gives, while it is used: searches see
-   * each chunk once throughout, and no write or deletion is lost. `after` is null to begin, which takes up what is left of an interrupted
-   * rebuild, then `next` of the step before. A step takes some seconds. Two rebuilds at once do no harm. Steps may be repeated.
-   * @throws {KisError} `invalid_request` `after` is not what a step gave.
+   * Makes one step of rebuilding the whole index, in the current layout and with the terms of `termsOf`, while it is in
+   * use: searches see each chunk once throughout, and no write or deletion is lost. `after` is null to begin, which
+   * continues an interrupted rebuild; then it is `next` of the step before. A step takes some seconds, and may be
+   * repeated. Two concurrent rebuilds do no harm.
+   * @throws {KisError} `invalid_request`: `after` did not come from a step
    */
   rebuild(after: string | null, termsOf: TermsOf, signal: AbortSignal): Promise<RebuildStep>
   /**
-   * Puts an empty index in the place of one that cannot be read: damaged, lost, or another installation's. What was there is kept beside it, where there was
-   * something. False, and nothing is done: it can be read.
+   * Replaces an index that cannot be read (damaged, lost, or another installation's) by an empty one. What existed is
+   * kept beside it. False: the index can be read, and nothing was done.
    */
   replaceUnreadable(): Promise<boolean>
-  /** Rejects when the index cannot serve. */
+  /** @throws {Error} it cannot serve */
   ping(signal: AbortSignal): Promise<void>
 }

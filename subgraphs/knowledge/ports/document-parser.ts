@@ -1,14 +1,16 @@
-/** A run of the text with one role. Blocks are in order, do not overlap, and leave out only white space between them. */
+/**
+ * A run of the text with one role. Blocks are in order, do not overlap, and leave out only white space between them.
+ */
 export interface Block {
   readonly kind: 'heading' | 'paragraph' | 'list_item' | 'table_row' | 'code'
   /** UTF-16 offsets into `text`. */
   readonly charStart: number
   readonly charEnd: number
-  /** 1 to 6, of headings only. */
+  /** 1 to 6, only for headings. */
   readonly level?: number
-  /** One-based page where the block begins, in formats with pages; blocks are cut at page ends. */
+  /** The page where the block begins, from 1, in formats with pages. Blocks are cut at page ends. */
   readonly page?: number
-  /** Text of the header row, of table rows below one. */
+  /** Text of the header row, for table rows below one. */
   readonly tableHeader?: string
   /** Where a reader finds it in formats that count otherwise than by pages. */
   readonly location?: BlockLocation
@@ -24,7 +26,10 @@ export interface BlockLocation {
 
 export interface ParsedDocument {
   readonly mediaType: string
-  /** Normalised: NFC, Arabic presentation forms folded to letters, no control characters but line feed and tab, at most two line feeds in a row. */
+  /**
+   * Normalised: NFC, Arabic presentation forms folded to letters, no control characters except line feed and tab, at
+   * most two line feeds in a row.
+   */
   readonly text: string
   readonly blocks: readonly Block[]
   readonly pageCount: number | null
@@ -37,7 +42,7 @@ export interface ParsedDocument {
 
 export type ParseFailureCode = 'empty' | 'corrupt' | 'password_required' | 'no_text' | 'unsupported_type' | 'limit_exceeded' | 'timeout'
 
-/** A verdict on the file: parsing it again gives the same. */
+/** A final verdict on the file: parsing it again gives the same. */
 export class ParseFailure extends Error {
   readonly code: ParseFailureCode
   constructor(code: ParseFailureCode, message: string, options?: ErrorOptions) {
@@ -47,10 +52,19 @@ export class ParseFailure extends Error {
   }
 }
 
-/** Text and structure of untrusted bytes, in a process of its own with limits of time, memory and inflated size. */
+/**
+ * Extracts text and structure from untrusted bytes, in a separate process with limits of time, memory and decompressed
+ * size.
+ */
 export interface DocumentParser extends AsyncDisposable {
-  /** What the bytes are, from the bytes and, between kinds of text, from the extension: `application/pdf`; `application/octet-stream` when unknown. */
+  /**
+   * Gives the media type, from the bytes and, for kinds of text, from the extension: `application/pdf`;
+   * `application/octet-stream` when unknown.
+   */
   sniff(bytes: Uint8Array, fileName: string): string
-  /** @throws {ParseFailure} @throws {Error} the parser process itself could not run: try again later. */
+  /**
+   * @throws {ParseFailure} the file cannot be parsed
+   * @throws {Error} the parser process itself could not run; try again later
+   */
   parse(bytes: Uint8Array, fileName: string, signal: AbortSignal): Promise<ParsedDocument>
 }

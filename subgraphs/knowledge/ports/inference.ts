@@ -17,25 +17,37 @@ export interface CallContext {
   readonly signal: AbortSignal
   /** The hold of the run that the call is a step of. Absent: the wallet pays. */
   readonly runHoldId?: string
-  /** The step of a run that the call is, made once however often it is sent. */
+  /** The run's step that this call is. The step runs once, however often it is sent. */
   readonly step?: string
 }
 
-/** Embedding models, as knowledge needs them: a GraphQL client of inference stands behind it. Every call is billed there. */
+/**
+ * Embedding models, as knowledge needs them. A GraphQL client of inference implements it, and every call is billed
+ * there.
+ */
 export interface Inference {
-  /** @throws {KisError} `model_not_found`, `residency_policy_violation`: the caller may not use it. */
+  /** @throws {KisError} `model_not_found`, `residency_policy_violation`: the caller may not use the model */
   embeddingModel(id: string, context: CallContext): Promise<EmbeddingModel>
   /** In the order of the texts, at most 2,048. */
   countTokens(modelId: string, texts: readonly string[], context: CallContext): Promise<readonly number[]>
-  /** `vector` is of length 1 (L2); `cost` in nano-USD. @throws {KisError} `insufficient_quota` and what the model's engine answers. */
+  /**
+   * `vector` has length 1 (L2); `cost` is in nano-USD.
+   * @throws {KisError} `insufficient_quota`: the wallet has too little; or the error of the model's engine
+   */
   embedQuery(modelId: string, text: string, context: CallContext): Promise<{ readonly vector: Float32Array; readonly cost: bigint }>
-  /** Holds the price of `tokens` and gives the hold's id. @throws {KisError} `insufficient_quota`: nothing is held. */
+  /**
+   * Reserves the price of `tokens`, and gives the hold's id.
+   * @throws {KisError} `insufficient_quota`: the wallet has too little, and nothing is reserved
+   */
   openEmbedding(modelId: string, tokens: number, context: CallContext): Promise<string>
-  /** At most 64 texts. @throws {KisError} `not_found`: the hold has ended. */
+  /**
+   * At most 64 texts.
+   * @throws {KisError} `not_found`: the hold has ended
+   */
   embedPassages(
     input: { readonly holdId: string; readonly modelId: string; readonly texts: readonly string[]; readonly tokensBefore: number },
     context: CallContext,
   ): Promise<{ readonly vectors: readonly Float32Array[]; readonly tokens: number }>
-  /** Charges `tokens` and ends the hold; 0 charges nothing. Repeatable. */
+  /** Charges `tokens` and ends the hold; 0 charges nothing. Idempotent. */
   closeEmbedding(holdId: string, tokens: number, context: CallContext): Promise<void>
 }

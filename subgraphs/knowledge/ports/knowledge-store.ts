@@ -3,7 +3,7 @@ import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX } from '../../
 import type { DocumentCollection, DocumentStore } from '../../common/ports/document-store.ts'
 import type { BlobRecord, CollectionRecord, DocumentRecord, FileRecord, UsageRecord } from '../domain/records.ts'
 
-/** The primary store's collections. On MongoDB each shards by `organizationId`; ids sort by the time of their making. */
+/** The primary store's collections. On MongoDB each shards by `organizationId`. Ids sort by creation time. */
 export interface KnowledgeStore extends EventCollections {
   readonly collections: DocumentCollection<CollectionRecord>
   readonly files: DocumentCollection<FileRecord>

@@ -1,25 +1,96 @@
-import type { GraphQLResolveInfo } from 'graphql'
+import { type GraphQLResolveInfo, graphql } from 'graphql'
 import { expect, it } from 'vitest'
-import { base64, contextOf, depsOn, FakeInference, ManualClock, MemoryBlobStore } from '../../../test/support/knowledge.ts'
+import { base64, contextOf, depsOn, FakeInference, ManualClock, MemoryBlobStore, principal } from '../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
+import type { LinkContext } from '../../common/link/link.ts'
+import { subgraphSchema } from '../../common/link/subgraph.ts'
 import type { ChunkIndex } from '../ports/chunk-index.ts'
+import type { Deps } from '../use-cases/deps.ts'
 import { createCollection } from '../use-cases/documents/collections.ts'
 import { createDocument } from '../use-cases/documents/documents.ts'
 import { uploadFile } from '../use-cases/files/files.ts'
 import { resolvers } from './index.ts'
 
+async function stored() {
+  const index = { createCollection: async () => undefined } as unknown as ChunkIndex
+  const world = { documents: new MemoryDocumentStore(), blobs: new MemoryBlobStore(), index }
+  const deps = depsOn({ ...world, inference: new FakeInference(), clock: new ManualClock() })
+  const context = contextOf()
+  const { _id: collectionId } = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
+  const { _id: fileId } = await uploadFile(deps, context, { name: 'a.txt', contentBase64: base64('text') })
+  const { document } = await createDocument(deps, context, { collectionId, fileId })
+  return { deps, context, collectionId, fileId, documentId: document._id, document }
+}
+
+const schema = subgraphSchema('knowledge', resolvers)
+const ask = (deps: Deps, source: string, context: LinkContext) => graphql({ schema, source, contextValue: { ...context, deps } })
+
 for (const gone of ['collection', 'file'] as const) {
   it(`answers not_found for the ${gone} of a document when it is deleted between the two reads`, async () => {
-    const index = { createCollection: async () => undefined } as unknown as ChunkIndex
-    const world = { documents: new MemoryDocumentStore(), blobs: new MemoryBlobStore(), index }
-    const deps = depsOn({ ...world, inference: new FakeInference(), clock: new ManualClock() })
-    const context = contextOf()
-    const { _id: collectionId } = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
-    const { _id: fileId } = await uploadFile(deps, context, { name: 'a.txt', contentBase64: base64('text') })
-    const { document } = await createDocument(deps, context, { collectionId, fileId })
+    const { deps, context, collectionId, fileId, document } = await stored()
     await (gone === 'file' ? deps.store.files.deleteMany({ _id: fileId }) : deps.store.collections.deleteMany({ _id: collectionId }))
 
     const read = async () => resolvers.Document![gone]!(document, {}, { ...context, deps }, {} as GraphQLResolveInfo)
     await expect(read()).rejects.toMatchObject({ code: 'not_found' })
   })
 }
+
+const STRANGER = contextOf({ ...principal, organizationId: 'org_2' })
+const WITHOUT_SCOPE = contextOf({ ...principal, scopes: ['inference'] })
+
+it('finds and lists nothing of another organization', async () => {
+  const { deps, context, collectionId, fileId, documentId } = await stored()
+  const query = `{
+    collection(id: "${collectionId}") { id } collectionByCode(code: "c") { id } collections { edges { node { id } } }
+    file(id: "${fileId}") { id } files { edges { node { id } } } document(id: "${documentId}") { id }
+    _entities(representations: [{ __typename: "Collection", id: "${collectionId}" }, { __typename: "File", id: "${fileId}" },
+      { __typename: "Document", id: "${documentId}" }, { __typename: "Chunk", id: "chunk_${documentId.slice(4)}_g1_0" }]) { __typename }
+  }`
+  const list = (...ids: string[]) => ({ edges: ids.map((id) => ({ node: { id } })) })
+  expect(await ask(deps, query, context)).toMatchObject({
+    data: {
+      collection: { id: collectionId },
+      collectionByCode: { id: collectionId },
+      collections: list(collectionId),
+      file: { id: fileId },
+      files: list(fileId),
+      document: { id: documentId },
+      _entities: [{ __typename: 'Collection' }, { __typename: 'File' }, { __typename: 'Document' }, null],
+    },
+  })
+  expect(await ask(deps, query, STRANGER)).toMatchObject({
+    data: {
+      collection: null,
+      collectionByCode: null,
+      collections: list(),
+      file: null,
+      files: list(),
+      document: null,
+      _entities: [null, null, null, null],
+    },
+  })
+})
+
+for (const field of [
+  'collection(id: "col_1") { id }',
+  'collectionByCode(code: "c") { id }',
+  'collections { edges { node { id } } }',
+  'file(id: "file_1") { id }',
+  'files { edges { node { id } } }',
+  'document(id: "doc_1") { id }',
+]) {
+  it(`refuses ${field.split(/\W/)[0]} to a key without \`knowledge:read\``, async () => {
+    const { deps } = await stored()
+    const { errors } = await ask(deps, `{ ${field} }`, WITHOUT_SCOPE)
+    expect(errors?.[0]?.originalError).toMatchObject({ code: 'permission_denied' })
+  })
+}
+
+it('lists the documents of a collection by status, and counts all', async () => {
+  const { deps, context, collectionId, documentId } = await stored()
+  const nodes = '{ edges { node { id } } }'
+  const query = `{ collection(id: "${collectionId}") { documentCount queued: documents(status: QUEUED) ${nodes} ready: documents(status: READY) ${nodes} } }`
+  expect(await ask(deps, query, context)).toMatchObject({
+    data: { collection: { documentCount: 1, queued: { edges: [{ node: { id: documentId } }] }, ready: { edges: [] } } },
+  })
+})

@@ -12,8 +12,8 @@ import type { Inference } from '../ports/inference.ts'
 import type { KnowledgeStore } from '../ports/knowledge-store.ts'
 import type { CollectionDigests } from './collection-digests.ts'
 
-/** What the use cases of knowledge are given; each names the part of it that it uses. */
-export interface Deps {
+/** The ports of knowledge, with the clock, ids and log of its process. */
+export interface Ports {
   readonly store: KnowledgeStore
   readonly blobs: BlobStore
   readonly index: ChunkIndex
@@ -21,11 +21,15 @@ export interface Deps {
   readonly parser: DocumentParser
   readonly inference: Inference
   readonly accounts: Accounts
-  readonly digests: CollectionDigests
-  readonly events: EventLog<DocumentRecord>
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
+}
+
+/** What the use cases of knowledge are given; each names the part of it that it uses. */
+export interface Deps extends Ports {
+  readonly digests: CollectionDigests
+  readonly events: EventLog<DocumentRecord>
   /** Tells the workers that a job is due. */
   readonly wake: () => void
 }

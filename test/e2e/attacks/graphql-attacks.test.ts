@@ -1,11 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { callerOf } from '../../support/client.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
 /** What a load balancer waits for `/healthz`, on a machine that does nothing else. */
 const HEALTHY_MS = 500
 /** Six hundred failing operations kept 940 MB. */
 const GROWTH_BYTES = 300 * 1024 * 1024
+/** Four million characters, and the longest record, which may come on top of them. */
+const MAX_LIST_CHARACTERS = 9_000_000
 
 let service: Service
 beforeAll(async () => {
@@ -88,6 +91,47 @@ it('answers `/healthz` in time through every attack by operations, and each of t
     )
     expect(longestMs, name).toBeLessThan(boundMs)
   }
+}, 120_000)
+
+it('answers lists of the longest definitions and runs by short pages, and `/healthz` in time', async () => {
+  const { rest } = callerOf(service, service.key)
+  const nodes = Array.from({ length: 8 }, (_, i) => ({ id: `n${i}`, type: 'template', template: 'y'.repeat(60_000) }))
+  for (let i = 0; i < 40; i++)
+    expect((await rest('POST', '/v1/workflows', { code: `long${i}`, name: 'W', definition: { nodes, output: null } })).status).toBe(201)
+  const { body: agent } = await rest('POST', '/v1/agents', { code: 'long', name: 'A', model: 'extractive', instructions: 'Answer.' })
+  for (let i = 0; i < 10; i++)
+    // Refused by the model for nothing, and kept as a run.
+    expect(
+      (await rest('POST', `/v1/agents/${agent.id}/runs`, { messages: [{ role: 'user', content: 'z '.repeat(1_900_000) }] })).status,
+    ).toBe(400)
+  const lists = [
+    ['/v1/workflows?limit=100', 40],
+    [`/v1/agents/${agent.id}/runs?limit=100`, 10],
+  ] as const
+  for (const [path, count] of lists) {
+    const seen = new Set<string>()
+    const longestMs = await longestWhile(async () => {
+      for (let after = ''; ; ) {
+        const { status, body } = await rest('GET', `${path}${after}`)
+        expect(status).toBe(200)
+        expect(JSON.stringify(body).length).toBeLessThan(MAX_LIST_CHARACTERS)
+        for (const { id } of body.data) seen.add(id)
+        if (!body.has_more) break
+        after = `&after=${body.last_id}`
+      }
+    })
+    expect([path, seen.size]).toEqual([path, count])
+    expect(longestMs, path).toBeLessThan(2 * HEALTHY_MS)
+  }
+  const before = rssBytes()
+  const aliases = Array.from({ length: 9 }, (_, i) => `a${i}: workflows(first: 100) { edges { node { definition } } }`)
+  const longestMs = await longestWhile(async () => {
+    const { text } = await post({ query: `{ ${aliases.join(' ')} }` })
+    expect(text).toContain('OPERATION_TOO_COMPLEX')
+    expect(text.length).toBeLessThan(10_000)
+  })
+  expect(longestMs).toBeLessThan(2 * HEALTHY_MS)
+  expect(rssBytes() - before).toBeLessThan(GROWTH_BYTES)
 }, 120_000)
 
 it('holds nothing of operations that fail', async () => {

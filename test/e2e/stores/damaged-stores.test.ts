@@ -222,7 +222,7 @@ for (const store of STORES)
         const said = execFileSync(process.execPath, [join(ROOT, 'cli/kis.js'), 'accept-loss', `${name}-wal`], {
           env: { ...process.env, KIS_DATA_DIR: data },
         })
-        expect(String(said)).toContain('is used without')
+        expect(String(said)).toContain('will be used without')
       }
       await using started = await startOn('killed', accept)
       // What the file alone holds may be nothing, and then it is no store of a service that ran.
@@ -273,7 +273,7 @@ describe('index.sqlite, which can be made again', { timeout: TIMEOUT_MS }, () =>
       const said = await kis(started, key, 'reindex')
       expect([said.errors, said.code]).toEqual(['', 0])
       expect(said.lines).toEqual([
-        'the index could not be read: an empty one is in its place, and is filled now',
+        'the index could not be read; an empty one has replaced it, and is now being filled',
         `missing ${collection.id}: no room in the index, made`,
         `missing ${collection.id} ${document.id} g1: 0 of 1 chunks, put back`,
         expect.stringMatching(/ 1 chunks: 0 missing, 0 incomplete, 0 extra, 0 being repaired$/),

@@ -56,9 +56,9 @@ describe('a start before what it needs', () => {
     writeFileSync(join(folder, 'mount'), '')
     const env = { KIS_DATA_DIR: join(folder, 'mount', 'data'), KIS_SECRET: TEST_SECRET }
     const { launched, address } = await launch([], env)
-    await eventually(() => /the folder of .*billing\.sqlite cannot be made: ENOTDIR/.test(waitingOf(launched)), RETURN_MS)
+    await eventually(() => /the folder of .*billing\.sqlite cannot be created: ENOTDIR/.test(waitingOf(launched)), RETURN_MS)
     for (const file of ['inference', 'knowledge', 'blobs', 'index'])
-      expect(waitingOf(launched)).toMatch(new RegExp(`${file}\\.sqlite cannot be made`))
+      expect(waitingOf(launched)).toMatch(new RegExp(`${file}\\.sqlite cannot be created`))
     expect((await readiness(address)).status).toBe(503)
     rmSync(join(folder, 'mount'))
     await launched.ready()

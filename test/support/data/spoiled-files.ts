@@ -3,6 +3,7 @@ import { deflateSync } from 'node:zlib'
 import { Document, HeadingLevel, Packer, Paragraph, Table, TableCell, TableRow } from 'docx'
 import fc from 'fast-check'
 import PDFDocument from 'pdfkit'
+import { docFile, msgFile } from './ole-file.ts'
 import { readZip, writeZip, type ZipEntry } from './zip-file.ts'
 
 export interface FileToRead {
@@ -46,6 +47,12 @@ export async function seedFiles(): Promise<readonly FileToRead[]> {
     { name: 'made.mbox', bytes: Buffer.from(`From a@b.c Sun Jan  5 10:00:00 2025\n${EML}`) },
     { name: 'made.xml', bytes: Buffer.from('<?xml version="1.0"?><r><a b="1"><c>صور</c></a><d>text <e>in</e> text</d></r>') },
     { name: 'made.srt', bytes: Buffer.from('1\n00:00:01,000 --> 00:00:04,200\n<i>صور</i>\n\n2\n00:00:05,000 --> 00:00:06,000\nHarbour\n') },
+    { name: 'made.doc', bytes: docFile('بني ميناء صور.\rThe harbour of Sur.\r') },
+    { name: 'made.msg', bytes: msgFile('صور', 'The harbour of Sur.', 'city,people') },
+    { name: 'made.mht', bytes: Buffer.from(`Snapshot-Content-Location: http://a\r\n${EML.replace('mixed', 'related')}`) },
+    { name: 'made.vtt', bytes: Buffer.from('WEBVTT\n\n00:01.000 --> 00:02.000\n<v Ali>صور</v>\n') },
+    { name: 'made.tsv', bytes: Buffer.from('city\tpeople\nصور\t"1\t2"\n') },
+    { name: 'made.py', bytes: Buffer.from('def harbour():\n    return "صور"\n\nharbour()\n') },
     { name: 'made.txt', bytes: Buffer.from('\ufeffThe harbour of Sur.\r\n\r\nبني ميناء صور.', 'utf16le') },
     ...corpus
       .filter((name) => statSync(new URL(name, CORPUS)).size <= MAX_SEED_BYTES)

@@ -5,24 +5,27 @@ const PREFIX = 'kis_live_'
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 /** 30 characters of base62 hold 178 bits. */
 const BODY_LENGTH = 30
-/** 6 characters of base62 hold the 32 bits of a CRC, which tells a mistyped or invented key without a look into the store. */
+/** 6 characters of base62 hold a CRC-32, which detects a mistyped or invented key without a read of the store. */
 const CHECKSUM_LENGTH = 6
 const FORM = new RegExp(`^${PREFIX}([0-9A-Za-z]{${BODY_LENGTH}})([0-9A-Za-z]{${CHECKSUM_LENGTH}})$`)
 
-/** The key that 32 random bytes make: `kis_live_<30 base62><6 base62 CRC-32 of those 30>`. */
+/** Makes a key from 32 random bytes: `kis_live_<30 base62><6 base62 CRC-32 of those 30>`. */
 export function apiKeyFrom(bytes: Uint8Array): string {
   if (bytes.length !== 32) throw new RangeError('a key is made of 32 bytes')
   const body = base62(BigInt(`0x${Buffer.from(bytes).toString('hex')}`), BODY_LENGTH)
   return PREFIX + body + checksumOf(body)
 }
 
-/** Whether the text is of a key's form with the right checksum; such a key need not exist. */
+/** Whether the text has the form of a key, with the right checksum. Such a key need not exist. */
 export function isApiKey(text: string): boolean {
   const match = FORM.exec(text)
   return match !== null && checksumOf(match[1]!) === match[2]
 }
 
-/** What is kept of a key. The pepper lies outside the store, so that a copy of the store is of no use to try keys on. */
+/**
+ * The digest that is stored instead of the key. The pepper is not in the store, so keys cannot be tried on a copy of
+ * the store.
+ */
 export function digestOf(apiKey: string, pepper: Uint8Array): string {
   return createHmac('sha256', pepper).update(apiKey).digest('hex')
 }
@@ -31,7 +34,10 @@ function checksumOf(body: string): string {
   return base62(BigInt(crc32(body)), CHECKSUM_LENGTH)
 }
 
-/** The last `length` digits of the number in base 62. 256 random bits are so many more than 178 that no digit is favoured. */
+/**
+ * The last `length` digits of the number in base 62. 256 random bits are so many more than 178 that the digits are
+ * uniform.
+ */
 function base62(value: bigint, length: number): string {
   let digits = ''
   for (let rest = value; digits.length < length; rest /= 62n) digits = ALPHABET[Number(rest % 62n)]! + digits

@@ -5,19 +5,22 @@ import type { SpendLimit, SpendPeriod } from '../../ledger/domain/key-spending.t
 import { MAX_NANO_USD, toStored } from '../../ledger/domain/money.ts'
 import { checkForeignId, checkInteger } from '../../use-cases/checks.ts'
 
-/** Models of one allowlist; larger than any catalog, small enough for every request to carry. */
+/** Models of one allowlist: more than any catalog has, few enough for every request to carry. */
 const MAX_ALLOWLIST_MODELS = 200
 
 /** GraphQL's 32-bit Int. */
 const MAX_RATE = 2 ** 31 - 1
 
-/** Limits of a key by the minute; null: the plan's alone. */
+/** A key's limits for each minute; null: only the plan's limits apply. */
 export interface KeyRates {
   readonly requestsPerMinute?: number | null
   readonly tokensPerMinute?: number | null
 }
 
-/** What is given of them. @throws {KisError} */
+/**
+ * Checks the rates that are given.
+ * @throws {KisError} `integer_below_min_value`, `integer_above_max_value`
+ */
 export function checkRatesOfKey({ requestsPerMinute, tokensPerMinute }: KeyRates): KeyRates {
   return {
     ...(requestsPerMinute !== undefined && { requestsPerMinute: checkRate(requestsPerMinute, 'requestsPerMinute') }),
@@ -51,7 +54,7 @@ export interface SpendLimitInput {
   readonly period: SpendPeriod
 }
 
-/** A limit of zero lets nothing through that has a price. */
+/** With a limit of zero, no call with a price can run. */
 export function checkSpendLimit(limit: SpendLimitInput | null): SpendLimit | null {
   if (!limit) return null
   if (limit.amount < 0n || limit.amount > MAX_NANO_USD)

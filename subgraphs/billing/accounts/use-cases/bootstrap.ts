@@ -10,16 +10,16 @@ import { DEFAULT_PLAN } from './create-organization.ts'
 import { keptOf, newSecret } from './new-api-key.ts'
 
 export interface BootstrapSettings {
-  /** The operator's key, when the operator brings one. */
+  /** The operator's own key. Null: the service makes one. */
   readonly apiKey: string | null
   readonly creditNanoUsd: bigint
 }
 
 /**
- * Makes the first organization with its credit and its operator's key, and gives the key while nobody has used it. Every start runs it:
- * each step does nothing where it was done before, so a crash anywhere is mended by the next start. The key follows from the pepper and a
- * stored nonce, so a start that goes on after a crash shows the key that an earlier start may have shown, and one that was noted
- * down stays right. A key that the operator brings is taken on the first start only, and not given back; later another one is ignored.
+ * Creates the first organization with its credit and the operator's key. Gives the key as long as nobody has used it.
+ * Every start runs this. Each step does nothing if it was done before, so the next start repairs a crash at any point.
+ * The key is derived from the pepper and a stored nonce, so later starts show the same key again. A key that the
+ * operator brings is only taken at the first start, and never given back. Later, another one is ignored.
  */
 export async function bootstrap(deps: BillingDeps, settings: BootstrapSettings): Promise<string | null> {
   const { organizations, wallets, apiKeys } = deps.collections
@@ -42,17 +42,17 @@ export async function bootstrap(deps: BillingDeps, settings: BootstrapSettings):
       ...kept,
     },
   ])
-  // Last, so that no key works before everything is there.
+  // Last, so that no key works before everything exists.
   await organizations.insertMissing([
     { _id: organizationId, name: 'Default organization', residencyPolicy: 'unrestricted', plan: DEFAULT_PLAN, createdAt: at },
   ])
   const key = await apiKeys.findOne({ _id: apiKeyId })
   if (settings.apiKey !== null && key?.digest !== kept.digest)
-    deps.log.warn({ apiKeyId }, 'KIS_BOOTSTRAP_API_KEY is not the operator key of the first start any more, and is ignored')
+    deps.log.warn({ apiKeyId }, 'KIS_BOOTSTRAP_API_KEY is ignored: the operator key of the first start is another one, or was replaced')
   return settings.apiKey === null && key?.unseen && key.digest === made.digest ? made.key : null
 }
 
-/** What the first of all starts decided. */
+/** The decisions of the very first start. */
 async function claim({ collections, ids, clock }: BillingDeps, { creditNanoUsd }: BootstrapSettings): Promise<Bootstrap> {
   const earlier = await collections.bootstrap.findOne({ _id: 'operator' })
   if (earlier) return earlier
@@ -68,7 +68,7 @@ async function claim({ collections, ids, clock }: BillingDeps, { creditNanoUsd }
     await collections.bootstrap.insertOne(first)
     return first
   } catch (error) {
-    // Another process of the same first start was quicker.
+    // Another process of the same first start was faster.
     const other = error instanceof DuplicateKey && (await collections.bootstrap.findOne({ _id: 'operator' }))
     if (!other) throw error
     return other

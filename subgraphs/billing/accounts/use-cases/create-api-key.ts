@@ -21,25 +21,32 @@ export interface CreateApiKeyInput extends KeyRates {
   readonly scopes?: readonly Scope[] | null
   readonly modelAllowlist?: readonly string[] | null
   readonly expiresAt?: Date | null
-  /** Left out: that of the caller's own key. */
+  /** Left out: the limit of the caller's own key. */
   readonly spendLimit?: SpendLimitInput | null
 }
 
-/** Keys of one organization that are not revoked: the wallet, which every call writes, has a counter of each. */
+/** Unrevoked keys of one organization. The wallet, which every call writes, has a counter for each. */
 export const MAX_API_KEYS = 1_000
-/** Keys that one may descend from: each hold of a call names them, and a key's charge is counted for each. An organization's own levels are two or three. */
+/**
+ * Longest chain of ancestors: each hold names them all, and a charge counts for each. Organizations need two or three
+ * levels.
+ */
 export const MAX_ANCESTORS = 8
 const DEFAULT_SCOPES: readonly Scope[] = ['inference', 'knowledge:read', 'knowledge:write']
 
-/** Makes a key of the caller's organization, which descends from the caller's, with no more than the caller's own key may do. What is left out of
- * allowlist, expiry, rates and spend limit is the caller's own. */
+/**
+ * Creates a key in the caller's organization, as a descendant of the caller's key and with no more rights. An
+ * allowlist, expiry, rate or spend limit that is left out is that of the caller's key.
+ * @throws {KisError} `invalid_request`, `unsupported_value` and others: the input is wrong, or there are too many keys
+ * @throws {KisError} `permission_denied`: the new key could do more than the caller's
+ */
 export async function createApiKey(deps: BillingDeps, principal: Principal, input: CreateApiKeyInput): Promise<ApiKeyWithSecret> {
   const own = await ownKey(deps, principal)
   const ancestors = [...(own.ancestors ?? []), own._id]
   if (ancestors.length > MAX_ANCESTORS)
     throw new KisError(
       'invalid_request',
-      `A key descends from at most ${MAX_ANCESTORS} others, and the caller's does already: make it with a key nearer to the organization's first.`,
+      `A key has at most ${MAX_ANCESTORS} ancestors, and yours has that many. Create the key with one that is closer to the organization's first key.`,
     )
   const { modelAllowlist = own.modelAllowlist, expiresAt = own.expiresAt } = input
   const { requestsPerMinute = own.requestsPerMinute ?? null, tokensPerMinute = own.tokensPerMinute ?? null } = input
@@ -63,7 +70,7 @@ export async function createApiKey(deps: BillingDeps, principal: Principal, inpu
   const { _id } = created.apiKey
   await apiKeys.insertOne(created.apiKey)
   try {
-    // Nobody knows the secret before it is limited.
+    // Nobody learns the secret before the limit is set.
     if (limit) await putSpendLimit(deps, organizationId, _id, limit)
   } catch (error) {
     await apiKeys.findOneAndDelete({ _id })

@@ -12,12 +12,12 @@ export interface CreateOrganizationInput {
   readonly residencyPolicy?: ResidencyPolicy | null
 }
 
-/** The plan of whoever gets no other. */
+/** The plan of an organization that gets no other. */
 export const DEFAULT_PLAN = 'self-hosted'
 
 /**
- * Makes an organization with an empty wallet and its first admin key. The organization is written last: without it the wallet and the key
- * are out of reach, so a crash leaves nothing half-made.
+ * Creates an organization with an empty wallet and its first admin key. The organization is written last: without it
+ * the wallet and the key cannot be reached, so a crash leaves nothing half-made.
  */
 export async function createOrganization(
   deps: BillingDeps,

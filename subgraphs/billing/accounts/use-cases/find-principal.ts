@@ -5,21 +5,27 @@ import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { ApiKey, Organization } from '../../use-cases/tables.ts'
 import { digestOf, isApiKey } from '../domain/api-key.ts'
 
-/** Who a key is. Text that is no key costs no look into the store. @throws {InvalidApiKey} unknown, revoked or expired: one answer for all. */
+/**
+ * Gives the principal of a key. Text that is not a key costs no read of the store.
+ * @throws {InvalidApiKey} the key is unknown, revoked or expired; the error does not say which
+ */
 export async function principalOfApiKey(deps: BillingDeps, text: string): Promise<Principal> {
   const { apiKeys, organizations } = deps.collections
   const digest = isApiKey(text) ? digestOf(text, deps.pepper) : null
   const found = digest === null ? null : await apiKeys.findOne({ digest })
   if (!found || hasEnded(found, deps.clock)) throw new InvalidApiKey()
   const organization = await organizations.findOne({ _id: found.organizationId })
-  // Again: what is read after the revision is no older than the rules that it stands for.
+  // Read again: what is read after the revision is no older than the rules of that revision.
   const key = await apiKeys.findOne({ digest })
   if (!organization || !key || (await isEnded(deps, key))) throw new InvalidApiKey()
   if (key.unseen) await apiKeys.findOneAndUpdate({ _id: key._id }, { $unset: { unseen: '' } })
   return principal(deps, organization, key, false)
 }
 
-/** The principal of a key as it is now, also of one that was revoked or ran out; null when the organization or the key is gone. */
+/**
+ * Gives the principal of a key as it is now, even if it is revoked or expired; null when the organization or the key
+ * does not exist.
+ */
 export async function principalOfKey(deps: BillingDeps, organizationId: string, apiKeyId: string): Promise<Principal | null> {
   const { apiKeys, organizations } = deps.collections
   const organization = await organizations.findOne({ _id: organizationId })
@@ -28,8 +34,8 @@ export async function principalOfKey(deps: BillingDeps, organizationId: string, 
 }
 
 /**
- * The key, or one that it descends from, is revoked or has run out. So a key ends together with all that were made with it, and with all that these
- * made, in the one write that ends it.
+ * Whether the key, or an ancestor of it, is revoked or expired. So the one write that ends a key also ends all its
+ * descendants.
  */
 export async function isEnded({ collections, clock }: BillingDeps, key: ApiKey): Promise<boolean> {
   const { ancestors = [] } = key
@@ -43,7 +49,7 @@ function hasEnded({ revokedAt, expiresAt }: ApiKey, clock: Clock): boolean {
   return revokedAt !== null || (expiresAt !== null && expiresAt <= clock.now())
 }
 
-/** The organization was read before the key. */
+/** The organization must be read before the key. */
 function principal(deps: BillingDeps, organization: Organization, key: ApiKey, isEnded: boolean): Principal {
   const { scopes, modelAllowlist, ancestors = [] } = key
   const plan = planOf(deps, organization)
@@ -67,7 +73,10 @@ function tighter(ofPlan: number | null, ofKey: number | null = null): number | n
   return ofPlan === null || ofKey === null ? (ofPlan ?? ofKey) : Math.min(ofPlan, ofKey)
 }
 
-/** @throws {ServiceUnavailable} the operator took the plan out of the catalog: it comes back, or the organization gets another. */
+/**
+ * @throws {ServiceUnavailable} the operator has removed the plan from the catalog; put it back, or assign the
+ * organization another
+ */
 export function planOf({ plans }: BillingDeps, organization: Organization): Plan {
   const plan = plans.find(({ code }) => code === organization.plan)
   if (!plan) throw new ServiceUnavailable(`The plan \`${organization.plan}\` of this organization`)

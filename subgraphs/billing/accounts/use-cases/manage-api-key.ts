@@ -7,7 +7,11 @@ import type { ApiKey } from '../../use-cases/tables.ts'
 import { isEnded } from './find-principal.ts'
 import { requireSpendable, spendLimitOf } from './spend-limit.ts'
 
-/** The key of the caller's organization, if the caller may manage it. @throws {NotFound} @throws {PermissionDenied} */
+/**
+ * Gives a key of the caller's organization.
+ * @throws {NotFound} the organization has no such key
+ * @throws {KisError} `permission_denied`: the caller may not manage it
+ */
 export async function requireManageable(deps: BillingDeps, principal: Principal, id: string): Promise<ApiKey> {
   const own = await ownKey(deps, principal)
   const key = await deps.collections.apiKeys.findOne({ _id: id })
@@ -17,7 +21,11 @@ export async function requireManageable(deps: BillingDeps, principal: Principal,
   return key
 }
 
-/** The caller's stored key. It decides what the caller may hand out. @throws {InvalidApiKey} @throws {PermissionDenied} */
+/**
+ * Gives the caller's stored key, which limits what the caller may hand out.
+ * @throws {InvalidApiKey} the key was revoked or has expired
+ * @throws {PermissionDenied} the caller lacks the scope `admin`
+ */
 export async function ownKey(deps: BillingDeps, principal: Principal): Promise<ApiKey> {
   requireScope(principal, 'admin')
   const own = await deps.collections.apiKeys.findOne({ _id: principal.apiKeyId })
@@ -26,7 +34,10 @@ export async function ownKey(deps: BillingDeps, principal: Principal): Promise<A
   return own
 }
 
-/** Changes a key that is not revoked. @throws {KisError} `invalid_request`: it is, or was a moment ago. */
+/**
+ * Changes a key that is not revoked.
+ * @throws {KisError} `invalid_request`: it is revoked, perhaps since a moment ago
+ */
 export async function changeLiveKey({ collections }: BillingDeps, key: ApiKey, change: Pick<Update, '$set' | '$inc'>): Promise<ApiKey> {
   const changed = await collections.apiKeys.findOneAndUpdate({ _id: key._id, revokedAt: null }, { ...change, $unset: { unseen: '' } })
   if (!changed) throw new KisError('invalid_request', `The API key \`${key._id}\` is revoked.`, { param: 'id' })
@@ -34,8 +45,8 @@ export async function changeLiveKey({ collections }: BillingDeps, key: ApiKey, c
 }
 
 /**
- * A key cannot end itself or a key from which it descends, and cannot take `admin` from itself. Whoever ends a key keeps one that can make others, so an organization is
- * never locked out by mistake.
+ * The error for a key that would end itself or an ancestor, or remove its own scope `admin`. This way an organization
+ * always keeps a key that can make others, and cannot lock itself out by mistake.
  */
 export function ownKeyError(what: string): KisError {
   return new KisError('in_use', `A key cannot ${what}: use another admin key, or rotate that one.`, { param: 'id' })

@@ -4,7 +4,7 @@ import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { ApiKey } from '../../use-cases/tables.ts'
 import { apiKeyFrom, digestOf } from '../domain/api-key.ts'
 
-/** A key with its secret, which is known here and then never again. */
+/** A key with its secret, which is never shown again. */
 export interface ApiKeyWithSecret {
   readonly apiKey: ApiKey
   readonly key: string
@@ -16,13 +16,13 @@ export interface NewApiKey extends Grants {
   readonly ancestors?: readonly string[]
 }
 
-/** Makes the record; storing it is the caller's. */
+/** Makes the record. The caller stores it. */
 export function newApiKey({ ids, clock, pepper }: BillingDeps, { scopes, modelAllowlist, ...rest }: NewApiKey): ApiKeyWithSecret {
   const { key, ...secret } = newSecret(pepper)
   return { key, apiKey: { _id: ids('key'), ...rest, scopes, modelAllowlist, ...secret, revokedAt: null, createdAt: clock.now() } }
 }
 
-/** A new secret, and what is kept of it. */
+/** Makes a new secret, and the digest to store. */
 export function newSecret(pepper: Uint8Array, bytes: Uint8Array = randomBytes(32)) {
   const key = apiKeyFrom(bytes)
   return { key, ...keptOf(key, pepper) }

@@ -7,8 +7,8 @@ import { putInForce } from './rules-in-force.ts'
 import { forgetRevokedSpending } from './spend-limit.ts'
 
 /**
- * Ends the key for good, with all that descend from it. Repeating it gives the key as it was revoked. @throws {KisError} `in_use`: it is the
- * caller's own, or one from which that descends.
+ * Revokes the key for good, together with its descendants. Idempotent.
+ * @throws {KisError} `in_use`: it is the caller's own key or an ancestor of it
  */
 export async function revokeApiKey(deps: BillingDeps, principal: Principal, id: string): Promise<ApiKey> {
   const key = await requireManageable(deps, principal, id)
@@ -23,7 +23,10 @@ export async function revokeApiKey(deps: BillingDeps, principal: Principal, id: 
   return ended
 }
 
-/** They have ended already, as every look at them tells: lists show it too, and they take no room. Where it stops half-way, a repeat goes on. */
+/**
+ * Descendants have already ended, as every check of them shows. This marks them in lists, and they no longer count as
+ * keys. If it stops half-way, a repeated revocation goes on.
+ */
 async function markDescendants({ collections }: BillingDeps, { _id, organizationId, revokedAt }: ApiKey): Promise<void> {
   const live = await collections.apiKeys.find({ organizationId, revokedAt: null }, { limit: MAX_API_KEYS })
   for (const key of live)

@@ -4,7 +4,7 @@ import { changeLiveKey, requireManageable } from './manage-api-key.ts'
 import { type ApiKeyWithSecret, newSecret } from './new-api-key.ts'
 import { putInForce } from './rules-in-force.ts'
 
-/** Gives the key a new secret in one write; the old one is refused from then on. */
+/** Gives the key a new secret in one write. From then on the old one is refused. */
 export async function rotateApiKey(deps: BillingDeps, principal: Principal, id: string): Promise<ApiKeyWithSecret> {
   const managed = await requireManageable(deps, principal, id)
   const { key, ...kept } = newSecret(deps.pepper)

@@ -5,15 +5,16 @@ import type { WalletDraft } from '../../ledger/domain/wallet-draft.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 
 /**
- * Puts a change of the organization's rules that is written into force: from here on no hold is placed or dispatched by older ones. Resolves when
- * also the calls that were let begin before have reached their engines. `more` is changed in the same write of the wallet.
+ * Puts a stored change of the organization's rules into force: from now on no hold is placed or dispatched under older
+ * rules. Resolves once calls that were let begin before have reached their engines. `more` is changed in the same write
+ * of the wallet.
  */
 export async function putInForce(
   { collections, writer, clock }: BillingDeps,
   organizationId: string,
   more: (wallet: WalletDraft) => void = () => undefined,
 ): Promise<void> {
-  // Principals are read after this revision, and so by the rules that it stands for.
+  // Principals are read after this revision, and so reflect its rules.
   const organization = await collections.organizations.findOneAndUpdate({ _id: organizationId }, { $inc: { revision: 1 } })
   if (!organization) throw new NotFound('organization', organizationId)
   const { wallet } = await writer.change(organizationId, null, (draft) => {
@@ -24,7 +25,7 @@ export async function putInForce(
   if (isAnyUnderWay) await clock.sleep(LET_BEGIN_MS)
 }
 
-/** @throws {StalePrincipal} the rules have changed since the principal was read. */
+/** @throws {StalePrincipal} the rules have changed since the principal was read */
 export function requireInForce(wallet: WalletDraft, { revision }: Principal): void {
   if (revision < wallet.rules) throw new StalePrincipal()
 }

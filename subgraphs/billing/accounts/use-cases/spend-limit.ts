@@ -1,23 +1,40 @@
-import { PermissionDenied } from '../../../common/errors.ts'
-import type { SpendLimit } from '../../ledger/domain/key-spending.ts'
-import { spendersOf } from '../../ledger/domain/wallet.ts'
+import { KisError } from '../../../common/errors.ts'
+import { NOTHING_SPENT, resetOf, type SpendLimit, spentIn } from '../../ledger/domain/key-spending.ts'
+import { spendersOf, type Wallet } from '../../ledger/domain/wallet.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { ApiKey } from '../../use-cases/tables.ts'
 
-/** Keys that are looked up together, as the port allows. */
+/** Keys that are read together, as the port allows. */
 const PAGE_KEYS = 1_000
-/** For so long a revoked key's limit is kept: documents wait for minutes, and behind a large backlog for hours. */
+/**
+ * How long a revoked key's limit is kept: accepted documents may wait for minutes, behind a large backlog for hours.
+ */
 const REVOKED_LIMIT_MS = 7 * 86_400_000
-/** Limits of revoked keys that the wallet keeps: as many as keys that may end together. */
+/** Limits of revoked keys kept in the wallet: as many as keys that may end together. */
 const MAX_REVOKED_LIMITS = 1_000
 
-/** The key's limit, from the wallet, where it is judged. */
+/** The key's limit from the wallet, where it is enforced. */
 export async function spendLimitOf({ collections }: BillingDeps, organizationId: string, apiKeyId: string): Promise<SpendLimit | null> {
   const wallet = await collections.wallets.findOne({ _id: organizationId })
   return wallet?.spending[apiKeyId]?.limit ?? null
 }
 
-/** Sets or lifts the limit, in force from the next hold on. What the key has spent in the period counts. */
+/** How far a key's limit is used; null when it has none. Amounts are in nano-USD. */
+export function describeSpendLimit({ clock }: Pick<BillingDeps, 'clock'>, wallet: Wallet, apiKeyId: string) {
+  const { limit, ...spending } = wallet.spending[apiKeyId] ?? NOTHING_SPENT
+  if (!limit) return null
+  const now = clock.now()
+  const held = Object.values(wallet.holds).reduce((sum, hold) => (spendersOf(hold).includes(apiKeyId) ? sum + hold.amount : sum), 0)
+  return {
+    amount: BigInt(limit.amount),
+    period: limit.period,
+    spent: BigInt(spentIn({ limit, ...spending }, limit.period, now)),
+    held: BigInt(held),
+    resetsAt: resetOf(limit.period, now),
+  }
+}
+
+/** Sets or removes the limit, in force from the next hold on. What the key has already spent in the period counts. */
 export async function putSpendLimit(deps: BillingDeps, organizationId: string, apiKeyId: string, limit: SpendLimit | null): Promise<void> {
   await deps.writer.change(organizationId, null, (wallet) => {
     const before = wallet.spending(apiKeyId).limit
@@ -26,8 +43,10 @@ export async function putSpendLimit(deps: BillingDeps, organizationId: string, a
 }
 
 /**
- * Nobody hands out, changes or takes over a key that may spend more than their own. For each limit on the caller's key, or on an ancestor of it, what `of`
- * spends must count in that limit. If the limit is the caller's own or that of `of`, `wanted` has the same period and no higher amount. @throws {PermissionDenied}
+ * Ensures that nobody hands out, changes or takes over a key that may spend more than their own. For each limit on the
+ * caller's key or an ancestor of it, spending of the key `of` must count in that limit. If the limit is on the caller's
+ * key or on `of`, `wanted` must have the same period and no higher amount.
+ * @throws {KisError} `permission_denied`: the key could spend more
  */
 export async function requireSpendable(
   { collections }: BillingDeps,
@@ -41,7 +60,7 @@ export async function requireSpendable(
     if (!limit) continue
     const isWithin = wanted?.period === limit.period && wanted.amount <= limit.amount
     if (!keysCountedFor(of).includes(id) || ((id === own._id || id === of._id) && !isWithin))
-      throw new PermissionDenied('of a spend limit that covers the key')
+      throw new KisError('permission_denied', 'The key must not be able to spend more than your own key.')
   }
 }
 
@@ -50,8 +69,8 @@ function keysCountedFor({ _id, ancestors }: Pick<ApiKey, '_id' | 'ancestors'>): 
 }
 
 /**
- * Forgets the counters of revoked keys that have no call under way. Those of limited keys stay for a while, since documents that they had accepted
- * may still wait to be read at their cost. What stays now, a later revocation forgets.
+ * Drops the counters of revoked keys without running calls. Counters of limited keys stay for a while, because
+ * documents that they had accepted may still be processed at their cost. A later revocation drops what stays now.
  */
 export async function forgetRevokedSpending(deps: BillingDeps, organizationId: string): Promise<void> {
   const wallet = await deps.collections.wallets.findOne({ _id: organizationId })
@@ -74,7 +93,7 @@ async function findKeys({ collections }: BillingDeps, ids: readonly string[]): P
   return found
 }
 
-/** The latest first; of keys that ended together, first those that the others descend from, whose limits bound the others' too. */
+/** Latest first. Of keys that ended together, ancestors first, because their limits also bound the others. */
 function byRevocation(a: ApiKey, b: ApiKey): number {
   return b.revokedAt!.getTime() - a.revokedAt!.getTime() || (a.ancestors?.length ?? 0) - (b.ancestors?.length ?? 0)
 }

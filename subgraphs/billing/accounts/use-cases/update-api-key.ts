@@ -24,11 +24,16 @@ export interface UpdateApiKeyInput extends KeyRates {
   readonly modelAllowlist?: readonly string[] | null
   /** Null: never. */
   readonly expiresAt?: Date | null
-  /** Null lifts it. */
+  /** Null removes it. */
   readonly spendLimit?: SpendLimitInput | null
 }
 
-/** Changes what is given of a key. Answers when it is in force. */
+/**
+ * Changes the given fields of a key. Resolves once they are in force.
+ * @throws {NotFound} the organization has no such key
+ * @throws {KisError} `permission_denied`: the key could do more than the caller's
+ * @throws {KisError} `invalid_request`: it is revoked; `in_use`: it would lose its own scope `admin`
+ */
 export async function updateApiKey(deps: BillingDeps, principal: Principal, input: UpdateApiKeyInput): Promise<ApiKey> {
   requireScope(principal, 'admin')
   const change = {

@@ -7,14 +7,17 @@ import type { Organization } from '../../use-cases/tables.ts'
 import { checkPlan } from './create-organization.ts'
 import { putInForce } from './rules-in-force.ts'
 
-/** Renames the caller's organization, sets its residency policy or what balance is low; what is not given stays. */
+/**
+ * Changes the name, the residency policy or the low-balance threshold of the caller's organization. What is left out
+ * stays.
+ */
 export async function updateOrganization(
   deps: BillingDeps,
   principal: Principal,
   input: {
     readonly name?: string | null
     readonly residencyPolicy?: ResidencyPolicy | null
-    /** Nano-USD; null: none is low. */
+    /** Nano-USD; null: no balance counts as low. */
     readonly lowBalanceThreshold?: bigint | null
   },
 ): Promise<Organization> {
@@ -40,7 +43,7 @@ export async function assignPlan(deps: BillingDeps, principal: Principal, organi
   return change(deps, organizationId, { plan: checkPlan(deps, plan) })
 }
 
-/** Answers when a rule that is changed is in force. */
+/** Resolves once a changed rule is in force. */
 async function change(deps: BillingDeps, id: string, fields: Partial<Organization>): Promise<Organization> {
   const organization = await deps.collections.organizations.findOneAndUpdate({ _id: id }, { $set: fields })
   if (!organization) throw new NotFound('organization', id, 'organizationId')

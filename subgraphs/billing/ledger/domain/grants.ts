@@ -1,4 +1,4 @@
-import { PermissionDenied } from '../../../common/errors.ts'
+import { KisError, PermissionDenied } from '../../../common/errors.ts'
 import { hasScope, type Principal, type Scope } from '../../../common/identity/principal.ts'
 
 /** What a key may do. */
@@ -8,27 +8,29 @@ export interface Grants {
   readonly modelAllowlist: readonly string[] | null
   /** Null: never. */
   readonly expiresAt: Date | null
-  /** Null or absent: the plan's alone. */
+  /** Null or absent: only the plan's limit applies. */
   readonly requestsPerMinute?: number | null
   readonly tokensPerMinute?: number | null
 }
 
 /**
- * Nobody hands out, changes or takes over a key that may do more, or lasts longer, than their own: `own`, as it is stored. @throws {PermissionDenied}
- * a scope is missing (in practice `operator`), the key may call models or make calls a minute that the caller's may not, or it outlives the caller's.
+ * Ensures that nobody hands out, changes or takes over a key that may do more, or lives longer, than their own stored
+ * key `own`.
+ * @throws {KisError} `permission_denied`: a scope is missing (in practice `operator`), the key could call other models or
+ * make more calls a minute, or it would outlive the caller's key
  */
 export function requireGrantable(principal: Principal, own: Grants, wanted: Grants): void {
   for (const scope of wanted.scopes) if (!hasScope({ ...principal, scopes: own.scopes }, scope)) throw new PermissionDenied(scope)
   const { modelAllowlist } = own
   if (modelAllowlist && !(wanted.modelAllowlist ?? ['every model']).every((model) => modelAllowlist.includes(model)))
-    throw new PermissionDenied('of a model allowlist that covers the key')
+    throw new KisError('permission_denied', 'The key may only use models that your own key may use.')
   if (!isWithin(wanted.expiresAt?.getTime(), own.expiresAt?.getTime()))
-    throw new PermissionDenied('of an expiry that is not before that of the key')
+    throw new KisError('permission_denied', 'The key must not expire later than your own key.')
   if (!isWithin(wanted.requestsPerMinute, own.requestsPerMinute) || !isWithin(wanted.tokensPerMinute, own.tokensPerMinute))
-    throw new PermissionDenied('of rates that cover those of the key')
+    throw new KisError('permission_denied', 'The rates of the key must not exceed those of your own key.')
 }
 
-/** Null and undefined: no bound. */
+/** Null and undefined: no limit. */
 function isWithin(wanted: number | null | undefined, own: number | null | undefined): boolean {
   return own == null || (wanted != null && wanted <= own)
 }

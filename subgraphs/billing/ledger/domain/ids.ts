@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 
 /**
- * Ids that follow from what they stand for, so that doing the same thing twice makes the same document. The organization is part of each:
- * nothing that another organization does can take the id.
+ * Ids derived from what they stand for, so that doing the same thing twice makes the same document. The organization is
+ * part of each, so that no other organization can take the id.
  */
 function derivedId(prefix: 'ent' | 'use' | 'evt' | 'whd' | 'lane', organizationId: string, ...facts: readonly string[]): string {
   const digest = createHash('sha256')
@@ -21,12 +21,12 @@ export function endEntryId(organizationId: string, holdId: string): string {
   return derivedId('ent', organizationId, 'end', holdId)
 }
 
-/** The usage record of the call that a hold was for. */
+/** The usage record of the call behind a hold. */
 export function usageRecordId(organizationId: string, holdId: string): string {
   return derivedId('use', organizationId, holdId)
 }
 
-/** The event of a webhook: what receivers know it by. */
+/** A webhook event. Receivers see this id. */
 export function webhookEventId(organizationId: string, source: string, type: string, sequence: number): string {
   return derivedId('evt', organizationId, source, type, String(sequence))
 }
@@ -36,7 +36,7 @@ export function webhookDeliveryId(organizationId: string, endpointId: string, ev
   return derivedId('whd', organizationId, endpointId, eventId)
 }
 
-/** The queue of a subject's deliveries to an endpoint. */
+/** The queue of one subject's deliveries to an endpoint. */
 export function webhookLaneId(organizationId: string, endpointId: string, subject: string): string {
   return derivedId('lane', organizationId, endpointId, subject)
 }

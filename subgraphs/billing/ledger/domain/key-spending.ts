@@ -1,18 +1,18 @@
 import { MAX_NANO_USD } from './money.ts'
 
-/** Days and months of UTC; `total` never begins anew. */
+/** Days and months are UTC. `total` never resets. */
 export type SpendPeriod = 'day' | 'month' | 'total'
 
-/** The most that a key may spend in a period, in nano-USD, as documents hold it. */
+/** The most that a key may spend in a period, in nano-USD as stored. */
 export type SpendLimit = { readonly amount: number; readonly period: SpendPeriod }
 
 /**
- * What one key and its descendants were charged, kept in the wallet, so that a limit is judged by the write that reserves money. It is the sum
- * of their usage records: those of `day`, of its month, and of all time.
+ * What one key and its descendants were charged: the sums of their usage records on `day`, in its month, and in total.
+ * Kept in the wallet, so that the write that reserves money also enforces the limit.
  */
 export type KeySpending = {
   readonly limit: SpendLimit | null
-  /** `2026-11-21`: of the newest charge. */
+  /** `2026-11-21`: the day of the latest charge. */
   readonly day: string
   readonly daySpent: number
   readonly monthSpent: number
@@ -21,7 +21,10 @@ export type KeySpending = {
 
 export const NOTHING_SPENT: KeySpending = { limit: null, day: '0000-00-00', daySpent: 0, monthSpent: 0, totalSpent: 0 }
 
-/** The counters after a charge. A clock that goes back a little does not bring an earlier period back: the charge counts in the later one. */
+/**
+ * The counters after a charge. A clock that goes back does not return to an earlier period: the charge counts in the
+ * later one.
+ */
 export function spendingAfter(before: KeySpending, charged: number, at: Date): KeySpending {
   const { day, daySpent, monthSpent, totalSpent } = inPeriodOf(before, at)
   return {
@@ -38,7 +41,7 @@ export function spentIn(spending: KeySpending, period: SpendPeriod, at: Date): n
   return { day: daySpent, month: monthSpent, total: totalSpent }[period]
 }
 
-/** When the period begins anew; null: never. */
+/** When the period resets; null: never. */
 export function resetOf(period: SpendPeriod, at: Date): Date | null {
   if (period === 'total') return null
   const [year, month, day] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()]
@@ -52,7 +55,7 @@ function inPeriodOf(spending: KeySpending, at: Date): KeySpending {
   return { ...spending, day, daySpent: 0, monthSpent: isSameMonth ? spending.monthSpent : 0 }
 }
 
-/** No limit is above it, so that more need not be told apart. */
+/** No limit is higher, so larger sums need not be exact. */
 function bounded(amount: number): number {
   return Math.min(amount, Number(MAX_NANO_USD))
 }

@@ -5,9 +5,10 @@ import type { UsageSums } from './usage-total.ts'
 import type { Wallet } from './wallet.ts'
 
 /**
- * What breaks a law of the ledger: `gap`, entries of the sequence are not there; `postings`, an entry does not sum to zero; `balance`, one does
- * not follow from the entry before; `wallet`, the wallet is not the sum of its entries; `holds`, what is held is not the sum of the open holds;
- * `usage`, a charge and its usage record do not agree; `total`, a day's total is not the sum of its usage records.
+ * Rules of the ledger that can be broken. `gap`: entries of the sequence are missing. `postings`: an entry does not sum
+ * to zero. `balance`: an entry's balance does not follow from the entry before. `wallet`: the wallet is not the sum of
+ * its entries. `holds`: the held amount is not the sum of the open holds. `usage`: a charge and its usage record
+ * differ. `total`: a day's total is not the sum of its usage records.
  */
 export const LEDGER_FINDING_KINDS = ['gap', 'postings', 'balance', 'wallet', 'holds', 'usage', 'total'] as const
 
@@ -20,21 +21,24 @@ export interface LedgerFault {
   readonly found: string | null
 }
 
-/** What the entries up to a sequence make. */
+/** The sums of all entries up to a sequence number. */
 export interface LedgerState {
   readonly sequence: number
-  /** As the newest entry has it. */
+  /** The balance in the latest entry. */
   readonly balance: bigint
   /** Sums of the postings. */
   readonly available: bigint
   readonly held: bigint
-  /** False once an entry was missing or wrong: then the sums tell nothing. */
+  /** False once an entry was missing or wrong. The sums then mean nothing. */
   readonly isSound: boolean
 }
 
 export const NO_ENTRIES: LedgerState = { sequence: 0, balance: 0n, available: 0n, held: 0n, isSound: true }
 
-/** The ledger with one entry more, and what is wrong with that. An entry is judged by the one before it, so that one fault is not told of all later entries. */
+/**
+ * Gives the ledger with one more entry, and what is wrong with that entry. An entry is checked against the one before
+ * it, so that one fault is not reported for all later entries.
+ */
 export function auditEntry(
   before: LedgerState,
   entry: LedgerEntry,
@@ -44,7 +48,7 @@ export function auditEntry(
   const balance = BigInt(entry.balance)
   if (sequence !== before.sequence + 1)
     faults.push({ kind: 'gap', subject, expected: `entry ${before.sequence + 1}`, found: `entry ${sequence}` })
-  // Not as numbers: what was absorbed may sum to more than they hold.
+  // Not as numbers: the sum of `absorbed` may be too large for them.
   const sum = ACCOUNTS.reduce((total, account) => total + BigInt(postings[account] ?? 0), 0n)
   if (sum !== 0n) faults.push({ kind: 'postings', subject, expected: '0 USD', found: usd(sum) })
   const follows = before.balance + BigInt(balanceChange(postings))
@@ -60,7 +64,7 @@ export function auditEntry(
   return { after, faults }
 }
 
-/** What is wrong with a wallet over all its entries, those in its outbox included. */
+/** Checks a wallet against all its entries, including those in its outbox. */
 export function auditWallet(entries: LedgerState, wallet: Wallet): readonly LedgerFault[] {
   const faults: LedgerFault[] = []
   const isWhole = entries.sequence === wallet.sequence
@@ -72,7 +76,7 @@ export function auditWallet(entries: LedgerState, wallet: Wallet): readonly Ledg
   return faults
 }
 
-/** `2 calls, 0.003 USD, 40 inputTokens`. */
+/** `2 calls, 0.003 USD, 40 inputTokens` */
 export function describeSums({ calls, amount, quantities }: UsageSums): string {
   const used = UNITS.flatMap((unit) => (quantities[unit] === 0n ? [] : `${quantities[unit]} ${unit}`))
   return [`${calls} calls`, usd(amount), ...used].join(', ')

@@ -1,9 +1,9 @@
 import { priceOf, type Quantities, type Rates, toStored, UNITS, type Unit } from './money.ts'
 
-/** The prices of one call, which are fixed when its hold is placed. */
+/** The prices of one call, fixed when its hold is placed. */
 export interface RateCard {
   readonly rates: Rates
-  /** By rising `aboveInputTokens`. */
+  /** In order of rising `aboveInputTokens`. */
   readonly tiers: readonly RateTier[]
 }
 
@@ -13,7 +13,7 @@ export interface RateTier {
   readonly rates: Rates
 }
 
-/** A rate card as documents hold it. */
+/** A rate card as stored. */
 export type StoredRateCard = {
   readonly rates: StoredRates
   readonly tiers: readonly { readonly aboveInputTokens: number; readonly rates: StoredRates }[]
@@ -22,18 +22,19 @@ export type StoredRateCard = {
 /** Nano-USD per million units. */
 export type StoredRates = Readonly<Record<Unit, number>>
 
-/** The buckets that make a call's input, whose length is the sum of them. */
+/** The units whose sum is the length of a call's input. */
 const INPUT_UNITS = ['inputTokens', 'cachedInputTokens', 'cacheWriteTokens'] as const
 
-/** The rates of a call that used this much: those of the highest tier that its input is above. */
+/** The rates for these quantities: those of the highest tier that the input exceeds. */
 export function ratesReached({ rates, tiers }: RateCard, quantities: Quantities): Rates {
   const input = inputOf(quantities)
   return tiers.findLast(({ aboveInputTokens }) => input > aboveInputTokens)?.rates ?? rates
 }
 
 /**
- * The most that a call within the ceiling can cost: all of its input at the dearest of the input's buckets, since whether the engine had it
- * cached shows only afterwards, and at the dearest tier that the ceiling reaches. A higher tier need not be the dearer one.
+ * The most that a call within the ceiling can cost. All input counts at the highest rate of the input units, because
+ * only the answer shows what was cached, and at the most expensive tier that the ceiling reaches, which need not be the
+ * highest.
  */
 export function worstCaseOf({ rates, tiers }: RateCard, ceiling: Quantities): bigint {
   const input = inputOf(ceiling)

@@ -3,8 +3,8 @@ import { type Quantities, UNITS, type Unit } from './money.ts'
 import type { Operation, UsageRecord } from './usage.ts'
 
 /**
- * What one key used of one model by one operation on one day of UTC: the sum of those usage records, made when they are copied out of the
- * wallet. It follows from them alone, and can be made again.
+ * What one key used of one model by one operation on one UTC day: the sum of those usage records, updated when they are
+ * copied out of the wallet. It can be rebuilt from them.
  */
 export type UsageTotal = {
   readonly _id: string
@@ -14,15 +14,15 @@ export type UsageTotal = {
   readonly apiKeyId: string
   readonly modelId: string
   readonly operation: Operation
-  /** Sequence of the newest ledger entry whose record is in it: all older ones are. */
+  /** Sequence number of the latest ledger entry whose record is included. All earlier ones are, too. */
   readonly upTo: number
-  /** Sums as decimal digits, which outgrow what documents hold as exact numbers. */
+  /** Sums as decimal digits: they may grow beyond exact numbers. */
   readonly calls: string
   readonly amount: string
   readonly quantities: Readonly<Record<Unit, string>>
 }
 
-/** Sums that have no end. */
+/** Sums without an upper bound. */
 export interface UsageSums {
   readonly calls: bigint
   /** Nano-USD. */
@@ -32,13 +32,13 @@ export interface UsageSums {
 
 export const NO_USAGE: UsageSums = { calls: 0n, amount: 0n, quantities: unitsOf(() => 0n) }
 
-/** A usage record with the sequence of its ledger entry. */
+/** A usage record with the sequence number of its ledger entry. */
 export interface PostedUsage {
   readonly sequence: number
   readonly usage: UsageRecord
 }
 
-/** The empty total that a record is part of. */
+/** The empty total to which a record belongs. */
 export function totalOf({ organizationId, apiKeyId, modelId, operation, at }: UsageRecord): UsageTotal {
   const day = dayOf(at)
   const digest = createHash('sha256').update([organizationId, day, apiKeyId, operation, modelId].join('\n')).digest('hex')
@@ -46,7 +46,7 @@ export function totalOf({ organizationId, apiKeyId, modelId, operation, at }: Us
   return { _id, organizationId, position: `${day} ${_id}`, apiKeyId, modelId, operation, upTo: 0, ...toStoredSums(NO_USAGE) }
 }
 
-/** The total with the records that are not in it yet; the same when all are. */
+/** The total with the records that it does not include yet; the same object if it includes all. */
 export function totalWith(total: UsageTotal, posted: readonly PostedUsage[]): UsageTotal {
   const missing = posted.filter(({ sequence }) => sequence > total.upTo)
   if (missing.length === 0) return total
@@ -70,7 +70,7 @@ export function sumOf(a: UsageSums, b: UsageSums): UsageSums {
   }
 }
 
-/** `2026-11-21`, of UTC. */
+/** `2026-11-21`, in UTC. */
 export function dayOf(at: Date): string {
   return at.toISOString().slice(0, 10)
 }

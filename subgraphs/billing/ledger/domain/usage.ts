@@ -4,7 +4,7 @@ import type { StoredRates } from './rate-card.ts'
 export type Operation = 'chat_completion' | 'embedding' | 'transcription'
 export type UsageSource = 'provider' | 'counted' | 'estimated'
 
-/** An immutable fact of consumption. Its amount follows from its own quantities and rates, and from nothing else. */
+/** An immutable record of consumption. Its amount follows from its own quantities and rates alone. */
 export type UsageRecord = {
   readonly _id: string
   readonly organizationId: string
@@ -15,16 +15,16 @@ export type UsageRecord = {
   readonly operation: Operation
   readonly requestId: string
   readonly quantities: Quantities
-  /** Those of the card's tier that the call reached. */
+  /** The rates of the tier that the call reached. */
   readonly rates: StoredRates
   readonly rateCardVersion: string
-  /** Nano-USD that were charged. */
+  /** The charge in nano-USD. */
   readonly amount: number
   readonly source: UsageSource
   readonly at: Date
 }
 
-/** Time first, then the id, in one string: a page can begin after it with a single comparison. */
+/** Time, then id, in one string, so that a page begins after it with a single comparison. */
 export function usagePosition(at: Date, id: string): string {
   return `${at.toISOString()} ${id}`
 }

@@ -1,21 +1,22 @@
 import { balanceChange, type LedgerEntry } from './ledger.ts'
 
-/** What has become of a balance, in nano-USD. */
+/** A change of the balance, in nano-USD. */
 export interface WalletChange {
   readonly organizationId: string
   readonly balance: number
   /** Below the threshold. */
   readonly isLow: boolean
-  /** Which way the threshold was crossed; null: it was not. */
+  /** The direction in which the threshold was crossed; null: it was not. */
   readonly crossed: 'fell' | 'rose' | null
   readonly at: Date
-  /** Sequence of the entry. */
+  /** Sequence number of the entry. */
   readonly cursor: string
 }
 
 /**
- * The changes that entries in order make, as few as tell of every crossing of the threshold (null: there is none): one that is followed by another
- * is left out unless it crosses. What only moves between available and held is no change.
+ * Gives the changes that these entries make, in order: as few as show every crossing of the threshold (null: there is
+ * none). A change that another follows is left out unless it crosses. Movements between available and held are no
+ * changes.
  */
 export function balanceChanges(entries: readonly LedgerEntry[], threshold: number | null): readonly WalletChange[] {
   const isLow = (balance: number) => threshold !== null && balance < threshold

@@ -4,13 +4,13 @@ import { balanceChange, type LedgerEntry, type NewEntry } from './ledger.ts'
 import type { UsageRecord } from './usage.ts'
 import { balanceOf, type Hold, type PendingEntry, spendersOf, type Wallet } from './wallet.ts'
 
-/** A wallet with changes that are not written yet; several calls may add theirs one after the other. */
+/** A wallet with changes that are not written yet. Several calls may add theirs in turn. */
 export class WalletDraft {
   readonly #base: Wallet
   readonly #copied: ReadonlyMap<string, LedgerEntry>
   readonly #holds = new Map<string, Hold | null>()
   readonly #spending = new Map<string, KeySpending | null>()
-  /** What the open holds of each key and its descendants reserve; made when it is first asked for. */
+  /** What the open holds of each key and its descendants reserve. Computed at first use. */
   #heldByKey: Map<string, number> | undefined
   readonly #posted: PendingEntry[] = []
   #openHolds: number
@@ -19,7 +19,7 @@ export class WalletDraft {
   #nextExpiryAt: Date | undefined
   #rules: number
 
-  /** `copied` are entries that the pump has copied out of the wallet, as far as the decisions ask for them. */
+  /** `copied`: entries that the pump has copied out of the wallet, if the decisions asked for them. */
   constructor(base: Wallet, copied: ReadonlyMap<string, LedgerEntry>) {
     this.#base = base
     this.#copied = copied
@@ -35,7 +35,7 @@ export class WalletDraft {
     return this.#rules
   }
 
-  /** The latest of several changes stands, whichever is written last. */
+  /** The latest revision wins, whichever change is written last. */
   enforce(revision: number): void {
     this.#rules = Math.max(this.#rules, revision)
   }
@@ -69,7 +69,9 @@ export class WalletDraft {
     })
   }
 
-  /** An entry of the ledger, wherever it is. The caller has named it before (`WalletWriter.change`). */
+  /**
+   * An entry of the ledger, in the wallet or copied out. The caller must have named it before (`WalletWriter.change`).
+   */
   entry(id: string): LedgerEntry | undefined {
     const isIt = ({ entry }: PendingEntry) => entry._id === id
     return this.#copied.get(id) ?? (this.#posted.find(isIt) ?? this.#base.outbox.find(isIt))?.entry
@@ -106,7 +108,7 @@ export class WalletDraft {
     return this.#heldByKey.get(apiKeyId) ?? 0
   }
 
-  /** Counts what a hold is charged for its key, and for the keys that it descends from. */
+  /** Counts the charge of a hold for its key and the key's ancestors. */
   addSpending(hold: Hold, charged: number, at: Date): void {
     if (charged === 0) return
     for (const id of spendersOf(hold)) this.#spending.set(id, spendingAfter(this.spending(id), charged, at))
@@ -116,12 +118,15 @@ export class WalletDraft {
     this.#spending.set(apiKeyId, { ...this.spending(apiKeyId), limit })
   }
 
-  /** Forgets the key's limit and counters. */
+  /** Drops the key's limit and counters. */
   dropSpending(apiKeyId: string): void {
     this.#spending.set(apiKeyId, null)
   }
 
-  /** Adds an entry, and moves the balances by it. @throws {RangeError} the wallet has not that much: a defect of the caller. */
+  /**
+   * Adds an entry, and changes the balances by it.
+   * @throws {RangeError} the wallet does not have that much: a defect of the caller
+   */
   post(entry: NewEntry, usage?: UsageRecord): LedgerEntry {
     const [available, held] = [this.#available + (entry.postings.wallet ?? 0), this.#held + (entry.postings.held ?? 0)]
     if (available < 0 || held < 0) throw new RangeError(`the entry ${entry._id} overdraws the wallet ${this.#base._id}`)
@@ -144,7 +149,10 @@ export class WalletDraft {
     for (const id of this.#heldByKey ? spendersOf(hold) : []) this.#heldByKey?.set(id, (this.#heldByKey.get(id) ?? 0) + change)
   }
 
-  /** What makes the stored wallet this one, or null when nothing changed. It is right only for the revision that the draft began with. */
+  /**
+   * The update that turns the stored wallet into this one, or null when nothing changed. Valid only for the revision
+   * that the draft began with.
+   */
   update(): Update | null {
     const expiryMoved = this.#nextExpiryAt?.getTime() !== this.#base.nextExpiryAt?.getTime()
     const last = this.#posted.at(-1)

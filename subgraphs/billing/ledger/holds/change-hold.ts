@@ -7,8 +7,9 @@ import type { WalletDraft } from '../domain/wallet-draft.ts'
 import { HoldEnded } from './hold-errors.ts'
 
 /**
- * Changes an open hold and gives it; `change` may give back the hold as it is, and then nothing is written.
- * @throws {HoldEnded} it has an outcome. @throws {NotFound} it was never placed.
+ * Changes an open hold and gives it. If `change` returns the hold unchanged, nothing is written.
+ * @throws {HoldEnded} the hold has ended
+ * @throws {NotFound} the hold was never placed
  */
 export async function changeHold(
   deps: BillingDeps,

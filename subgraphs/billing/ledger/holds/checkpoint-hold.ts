@@ -7,8 +7,11 @@ import { type Hold, isRunHold } from '../domain/wallet.ts'
 import { changeHold } from './change-hold.ts'
 
 /**
- * Puts the hold's expiry off, and raises what an expiry charges; of a run's hold, to which nothing is charged, only the first. Quantities that are lower in any bucket come from a call that was
- * overtaken, and change nothing. @throws {HoldEnded} @throws {KisError} `invalid_request`: the hold was not dispatched.
+ * Extends the hold's expiry, and raises what an expiry charges. For a run's hold, to which nothing is charged, only
+ * extends it. Quantities with any lower unit come from an outdated call and change nothing.
+ * @throws {HoldEnded} the hold has ended
+ * @throws {KisError} `invalid_request`: the hold was not dispatched
+ * @throws {NotFound} the hold was never placed
  */
 export async function checkpointHold(
   deps: BillingDeps,

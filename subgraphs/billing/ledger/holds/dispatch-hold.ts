@@ -9,8 +9,10 @@ import { changeHold } from './change-hold.ts'
 import { HoldEnded } from './hold-errors.ts'
 
 /**
- * Marks the hold as about to reach an engine; `quantities` are charged if nothing more is heard of the call. Repeatable: the first
- * quantities stand, and the rules are judged again. @throws {HoldEnded} @throws {StalePrincipal} the engine must not be called.
+ * Marks the hold as about to reach an engine. `quantities` are charged if no settlement follows. Idempotent: the first
+ * quantities stand, but the rules are checked again. Call the engine only if this succeeds.
+ * @throws {HoldEnded} the hold has ended or expired
+ * @throws {StalePrincipal} the rules have changed
  */
 export async function dispatchHold(deps: BillingDeps, principal: Principal, id: string, quantities: Quantities): Promise<Hold> {
   const checkpoint = checkQuantities(quantities, 'quantities')

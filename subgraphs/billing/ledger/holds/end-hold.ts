@@ -9,25 +9,28 @@ import { type UsageRecord, type UsageSource, usagePosition } from '../domain/usa
 import { type CallHold, type Hold, isRunHold, runOf } from '../domain/wallet.ts'
 import type { WalletDraft } from '../domain/wallet-draft.ts'
 
-/** How a hold ends: `used` is what its call consumed, null when nothing is charged. */
+/** How a hold ends. `used` is what its call consumed; null: nothing is charged. */
 export interface Ending {
   readonly kind: 'settle' | 'void' | 'expire'
   readonly used: { readonly quantities: Quantities; readonly source: UsageSource } | null
 }
 
-/** How a hold has ended, in nano-USD. */
+/** How a hold ended, in nano-USD. */
 export interface HoldOutcome {
   readonly id: string
   readonly state: 'settled' | 'voided' | 'expired'
   readonly charged: bigint
   readonly absorbed: bigint
-  /** What went back to the wallet. */
+  /** What returned to the wallet. */
   readonly freed: bigint
 }
 
 const STATES = { settle: 'settled', void: 'voided', expire: 'expired' } as const
 
-/** Ends an open hold, or gives the outcome that it has: the first one stands. @throws {NotFound} no such hold. */
+/**
+ * Ends an open hold, or gives its existing outcome: the first one stands.
+ * @throws {NotFound} there is no such hold
+ */
 export async function endHold(deps: BillingDeps, organizationId: string, holdId: string, ending: Ending): Promise<HoldOutcome> {
   const id = checkHoldId(holdId)
   const end = endEntryId(organizationId, id)
@@ -41,7 +44,10 @@ export async function endHold(deps: BillingDeps, organizationId: string, holdId:
   return outcomeOf(id, value)
 }
 
-/** Ends a hold that is open in `wallet` without its caller: one that never reached an engine is freed, one that did is charged by its last checkpoint. */
+/**
+ * Ends an open hold in `wallet` without its caller. A hold that never reached an engine is released; one that did is
+ * charged by its last checkpoint.
+ */
 export function expireHold(deps: BillingDeps, wallet: WalletDraft, organizationId: string, id: string): void {
   const hold = wallet.hold(id)!
   const isCharged = !isRunHold(hold) && hold.state === 'dispatched' && UNITS.some((unit) => hold.checkpoint[unit] > 0)
@@ -49,7 +55,7 @@ export function expireHold(deps: BillingDeps, wallet: WalletDraft, organizationI
   endOpenHold(deps, wallet, organizationId, id, hold, { kind: 'expire', used })
 }
 
-/** Posts the end of a hold that is open in `wallet`. */
+/** Posts the end of an open hold in `wallet`. */
 function endOpenHold(
   { clock, log }: BillingDeps,
   wallet: WalletDraft,
@@ -71,7 +77,7 @@ function endOpenHold(
   )
 }
 
-/** What the call leaves returns to the hold of its run, while that is open, and so stays held. */
+/** What a call does not use returns to the hold of its run while that is open, and so stays reserved. */
 function keptByRun(wallet: WalletDraft, { runHoldId, amount }: CallHold, charged: bigint): bigint {
   const run = runHoldId === undefined ? undefined : wallet.hold(runHoldId)
   if (!run || !isRunHold(run)) return 0n
@@ -94,7 +100,7 @@ function chargeOf({ amount, rateCard }: CallHold, quantities: Quantities) {
   const held = BigInt(amount)
   const cost = priceOf(quantities, ratesReached(fromStoredCard(rateCard), quantities))
   const charged = cost < held ? cost : held
-  // Bounded like every amount: a count that is wrong by far must not keep the hold from ending.
+  // Bounded like every amount: a wildly wrong count must not keep the hold from ending.
   const absorbed = cost < MAX_NANO_USD ? cost - charged : MAX_NANO_USD - charged
   return { charged, absorbed }
 }

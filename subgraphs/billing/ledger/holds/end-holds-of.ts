@@ -4,8 +4,9 @@ import { expireHold } from './end-hold.ts'
 import { walletsByExpiry } from './wallets-by-expiry.ts'
 
 /**
- * Ends the holds of a process that is gone, of every organization, as if their time were over. Repeatable. Gives how many it has ended.
- * @throws the first failure, after all organizations have had their turn: some holds may be open still.
+ * Ends the holds of a dead process, for every organization, as if they had expired. Idempotent. Gives how many it has
+ * ended.
+ * @throws {Error} the first failure, after all organizations were tried; some holds may still be open
  */
 export async function endHoldsOf(deps: BillingDeps, holder: string): Promise<number> {
   checkForeignId(holder, 'holder')

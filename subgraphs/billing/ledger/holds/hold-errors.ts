@@ -2,14 +2,16 @@ import { KisError } from '../../../common/errors.ts'
 import { formatUsd } from '../../../common/usd.ts'
 import type { SpendLimit } from '../domain/key-spending.ts'
 
-/** The id was used before, so that it cannot stand for this call. */
+/** The id was used before, so it cannot stand for this call. */
 export class HoldConflict extends KisError {
   constructor(id: string, what: string) {
     super('idempotency_conflict', `The hold \`${id}\` ${what}.`, { param: 'id' })
   }
 }
 
-/** The hold ran out of time, or was resolved: the engine must not be called any more. Another call, with a hold of its own, can succeed. */
+/**
+ * The hold has expired or ended, so the engine must not be called any more. Another call with its own hold can succeed.
+ */
 export class HoldEnded extends KisError {
   constructor(id: string) {
     super('service_unavailable', `The hold \`${id}\` has ended.`, { retryAfterMs: 0 })
@@ -19,7 +21,10 @@ export class HoldEnded extends KisError {
 /** The run may not spend as much as the call could cost. */
 export class RunLimitExceeded extends KisError {
   constructor() {
-    super('run_limit_exceeded', 'What is left of the most that the run may cost cannot cover the most that its next call may cost.')
+    super(
+      'run_limit_exceeded',
+      'The next call of the run may cost more than what is left of its cost limit. Raise the limit, or ask for less output.',
+    )
   }
 }
 
@@ -31,7 +36,7 @@ export class InsufficientQuota extends KisError {
 
 /** The wallet may have enough, but the key may not spend it. */
 export class SpendLimitReached extends KisError {
-  /** `figures`: null when the limit is that of a key from which the caller's descends, whose figures are not the caller's to know. */
+  /** `figures`: null when the limit is on an ancestor of the caller's key, whose figures the caller may not see. */
   constructor(resetsAt: Date | null, figures: { readonly limit: SpendLimit; readonly spent: number; readonly held: number } | null) {
     const which = figures ? figuresOf(figures) : 'the spend limit of a key from which this one descends'
     const next = resetsAt ? `, until ${resetsAt.toISOString()}` : ''

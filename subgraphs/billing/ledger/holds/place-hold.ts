@@ -23,7 +23,7 @@ import {
 import type { WalletDraft } from '../domain/wallet-draft.ts'
 import { HoldConflict, HoldEnded, InsufficientQuota, RunLimitExceeded, SpendLimitReached } from './hold-errors.ts'
 
-/** Rates of the units by their names, and the tiers above them. */
+/** Rates by the names of their units, and the tiers above them. */
 export type RateCardInput = Rates & { readonly version: string; readonly tiers: readonly RateTierInput[] }
 export type RateTierInput = Rates & { readonly aboveInputTokens: number }
 
@@ -35,20 +35,27 @@ export interface PlaceHoldInput {
   readonly rateCard: RateCardInput
   readonly ceiling: Quantities
   readonly ttlSeconds: number
-  /** The hold of the run that the call is a step of; null or absent: the wallet. */
+  /** The hold of the run that the call is a step of; null or absent: the hold is taken from the wallet. */
   readonly runHoldId?: string | null
-  /** The process that the call ends with; null or absent: another may go on with it. */
+  /** The process that does the work, which ends if the process dies. Null or absent: another process may continue. */
   readonly holder?: string | null
 }
 
-/** An id is made for its one call; an older one is a repeat that nobody waits for. Also the most that clocks may differ. */
+/**
+ * An id is made for one call. An older one is a repeat that nobody waits for. Also the largest allowed difference
+ * between clocks.
+ */
 const MAX_ID_AGE_MS = 60_000
 
 /**
- * Reserves the worst case of a call, in the wallet or in what its run may still spend. Repeatable while the hold is open: the same id and amount
- * give the same hold.
- * @throws {InsufficientQuota} @throws {SpendLimitReached} nothing is held. @throws {RunLimitExceeded} nor is it here. @throws {HoldConflict} the id has another amount, or its
- * hold has ended. @throws {HoldEnded} the run's hold has. @throws {StalePrincipal} nothing is held.
+ * Reserves the most that a call can cost, from the wallet or from its run's hold. Idempotent while the hold is open:
+ * the same id and amount give the same hold.
+ * @throws {InsufficientQuota} the wallet has too little
+ * @throws {SpendLimitReached} the key, or an ancestor of it, may not spend that much
+ * @throws {RunLimitExceeded} the run may not spend that much
+ * @throws {HoldConflict} the id's hold has another amount or has ended
+ * @throws {HoldEnded} the run's hold has ended
+ * @throws {StalePrincipal} the rules have changed since the principal was read
  */
 export async function placeHold(deps: BillingDeps, principal: Principal, input: PlaceHoldInput): Promise<Hold> {
   const runHoldId = input.runHoldId == null ? undefined : checkHoldId(input.runHoldId)
@@ -73,7 +80,10 @@ export interface PlaceRunHoldInput {
   readonly holder?: string | null
 }
 
-/** Reserves the most that a run of several calls may spend. Repeatable until the first of them. @throws as `placeHold`. */
+/**
+ * Reserves the most that a run of several calls may spend. Idempotent until the first of them.
+ * @throws as `placeHold`
+ */
 export async function placeRunHold(deps: BillingDeps, principal: Principal, input: PlaceRunHoldInput): Promise<Hold> {
   if (input.amount > MAX_NANO_USD) throw new InsufficientQuota()
   if (input.amount < 0n) throw new KisError('integer_below_min_value', 'The amount of a hold is at least 0.', { param: 'amount' })
@@ -90,7 +100,7 @@ export async function placeRunHold(deps: BillingDeps, principal: Principal, inpu
   return reserve(deps, principal, input.id, hold, (wallet) => takeFromWallet(wallet, hold, now))
 }
 
-/** `take` finds the amount and says what of it moves in the ledger. */
+/** `take` computes the amount, and the part of it that moves in the ledger. */
 async function reserve(
   deps: BillingDeps,
   principal: Principal,
@@ -112,7 +122,7 @@ async function reserve(
     if (wallet.entry(end)) throw new HoldConflict(id, 'has ended')
     requireInForce(wallet, principal)
     if (wallet.openHolds >= MAX_OPEN_HOLDS)
-      throw new TooBusy(`This organization has ${MAX_OPEN_HOLDS} calls under way, the most that it may have.`)
+      throw new TooBusy(`This organization has reached its limit of ${MAX_OPEN_HOLDS} concurrent calls.`)
     if (wallet.pendingEntries >= MAX_PENDING_ENTRIES) throw new ServiceUnavailable('The ledger')
     wallet.post({ _id, kind: 'hold', postings: take(wallet), reference: id, ...runOf(hold), at: now })
     wallet.putHold(id, hold)
@@ -121,7 +131,11 @@ async function reserve(
   return value
 }
 
-/** What of a hold moves in the ledger. @throws {InsufficientQuota} @throws {SpendLimitReached} */
+/**
+ * Gives the postings of a hold that is taken from the wallet.
+ * @throws {InsufficientQuota} the wallet has too little
+ * @throws {SpendLimitReached} the key, or an ancestor of it, may not spend that much
+ */
 export function takeFromWallet(wallet: WalletDraft, hold: Pick<Hold, 'amount' | 'apiKeyId' | 'ancestors'>, now: Date): Postings {
   const { amount } = hold
   if (wallet.available < amount) throw new InsufficientQuota()
@@ -129,14 +143,19 @@ export function takeFromWallet(wallet: WalletDraft, hold: Pick<Hold, 'amount' | 
   return holdPostings(BigInt(amount))
 }
 
-/** The most that the call can cost, in nano-USD. @throws {KisError} the terms are none. */
+/**
+ * The most that the call can cost, in nano-USD.
+ * @throws {KisError} the ceiling or the rate card is wrong
+ */
 export function amountOf({ ceiling, rateCard }: Pick<PlaceHoldInput, 'ceiling' | 'rateCard'>): bigint {
   return worstCaseOf(checkRateCard(rateCard, 'rateCard'), checkQuantities(ceiling, 'ceiling'))
 }
 
 /**
- * What the key has spent in its period, what its open holds may still spend, and the new one must fit the limit together, its descendants'
- * included. The sum may be more than a number holds exactly. `isOwn`: the key is the caller's, who may know its figures. @throws {SpendLimitReached}
+ * Checks the limit of a key: what it has spent in the period, what its open holds may still spend, and the new hold
+ * must fit together, its descendants' included. The sum may be larger than exact numbers. `isOwn`: it is the caller's
+ * key, whose figures the caller may see.
+ * @throws {SpendLimitReached} they do not fit
  */
 function requireWithinLimit(wallet: WalletDraft, apiKeyId: string, amount: number, now: Date, isOwn: boolean): void {
   const spending = wallet.spending(apiKeyId)

@@ -15,8 +15,9 @@ export interface HoldQuote {
 const MAX_QUOTES = 64
 
 /**
- * What each hold would take, and whether the wallet and the key's spend limit, as they are now, cover it alone. Nothing is held, so that a hold
- * placed later may be refused. @throws {KisError}
+ * Computes what each hold would take, and whether the wallet and the key's spend limit would cover it alone right now.
+ * Nothing is reserved, so a later hold may still be refused.
+ * @throws {KisError} the terms of a hold are wrong, or there are too many
  */
 export async function quoteHolds(
   { collections, clock }: BillingDeps,
@@ -33,7 +34,7 @@ export async function quoteHolds(
   })
 }
 
-/** By the rule of the real hold, on a draft that nobody writes. */
+/** Applies the rule of the real hold to a draft that is never written. */
 function isCovered(
   draft: WalletDraft,
   amount: number,

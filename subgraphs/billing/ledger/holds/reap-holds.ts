@@ -4,15 +4,15 @@ import { expireHold } from './end-hold.ts'
 import { walletsByExpiry } from './wallets-by-expiry.ts'
 
 /**
- * Ends every hold whose time is over, of every organization. Never calls an engine. Runs at once on several processes do no harm.
- * @throws the first failure, after all have had their turn.
+ * Ends every expired hold, of every organization. Never calls an engine. Several processes may run it at once.
+ * @throws {Error} the first failure, after all organizations were tried
  */
 export async function reapHolds(deps: BillingDeps, signal: AbortSignal): Promise<void> {
   const now = deps.clock.now()
   const failures: unknown[] = []
   for await (const wallet of walletsByExpiry(deps.collections, now)) {
     if (signal.aborted) break
-    // A wallet that cannot be written now, because everybody writes it, keeps no other waiting.
+    // A wallet that is too busy to be written must not delay the others.
     await reapWallet(deps, wallet, now).catch((error) => failures.push(error))
   }
   if (failures.length > 0) throw failures[0]

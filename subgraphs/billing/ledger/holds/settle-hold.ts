@@ -5,7 +5,10 @@ import type { Quantities } from '../domain/money.ts'
 import type { UsageSource } from '../domain/usage.ts'
 import { endHold, type HoldOutcome } from './end-hold.ts'
 
-/** Charges what was used, at most the held amount. Repeatable: the first outcome of the hold stands, also when it is an expiry. */
+/**
+ * Charges what was used, at most the reserved amount. Idempotent: the hold's first outcome stands, even if it was an
+ * expiry.
+ */
 export async function settleHold(
   deps: BillingDeps,
   { organizationId }: Principal,

@@ -1,10 +1,12 @@
 import type { Collections } from '../../use-cases/tables.ts'
 import type { Wallet } from '../domain/wallet.ts'
 
-/** Wallets that are read together; each is one document with its holds. */
+/** Wallets read together. Each is one document with its holds. */
 const PAGE_WALLETS = 50
 
-/** The wallets with open holds, those whose holds expire first ahead; up to `until`, null: all. */
+/**
+ * Gives the wallets with open holds, those that expire first ahead. `until`: only holds that expire by then; null: all.
+ */
 export async function* walletsByExpiry({ wallets }: Pick<Collections, 'wallets'>, until: Date | null): AsyncGenerator<Wallet, undefined> {
   for (let after = new Date(0); ; ) {
     const due = until ? { $gt: after, $lte: until } : { $gt: after }
@@ -13,7 +15,7 @@ export async function* walletsByExpiry({ wallets }: Pick<Collections, 'wallets'>
     if (page.length < PAGE_WALLETS) return
     let last = page.at(-1)!
     after = last.nextExpiryAt!
-    // More than a page may expire in the same millisecond.
+    // More than a page of holds may expire in the same millisecond.
     for (let isWhole = true; isWhole; ) {
       const same = await wallets.find({ nextExpiryAt: after, _id: { $gt: last._id } }, { sort: { _id: 1 }, limit: PAGE_WALLETS })
       yield* same

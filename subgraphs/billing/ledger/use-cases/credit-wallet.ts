@@ -10,15 +10,16 @@ import { MAX_PENDING_ENTRIES, type Wallet } from '../domain/wallet.ts'
 export interface Credit {
   readonly kind: 'top_up' | 'adjustment'
   readonly organizationId: string
-  /** Nano-USD; an adjustment's may be negative. */
+  /** Nano-USD. The amount of an adjustment may be negative. */
   readonly amount: bigint
   /** The operator's own id of the payment. */
   readonly reference: string
 }
 
 /**
- * Adds or takes credit, once per organization and reference: a repeat gives the same entry, whose id follows from the two.
- * @throws {KisError} `idempotency_conflict`: the reference stands for another credit; `unsupported_value`: the amount does not fit.
+ * Adds or removes credit, once for each organization and reference. A repeat gives the same entry.
+ * @throws {KisError} `idempotency_conflict`: the reference stands for another credit
+ * @throws {KisError} `unsupported_value`: the amount is not allowed, or the balance would leave its bounds
  */
 export async function creditWallet(deps: BillingDeps, credit: Credit): Promise<{ readonly entry: LedgerEntry; readonly wallet: Wallet }> {
   const { kind, organizationId, amount } = credit

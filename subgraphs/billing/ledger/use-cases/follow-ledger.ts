@@ -7,9 +7,10 @@ import { copiedOf } from '../domain/wallet.ts'
 const PAGE_ENTRIES = 100
 
 /**
- * Events of an organization's ledger after a cursor, or from now on, without end: the ledger is the log. Its sequences have no gaps, and a reader
- * stops before the first entry that waits in the outbox, so it misses nothing. A cursor is a sequence, and never grows too old.
- * @throws {KisError} `invalid_request`: the cursor is none of this ledger.
+ * Follows an organization's ledger after a cursor, or from now on, without end. The ledger itself is the log: its
+ * sequence has no gaps, and a reader stops before the first entry that is still in the outbox, so it misses nothing. A
+ * cursor is a sequence number and never expires.
+ * @throws {KisError} `invalid_request`: the cursor is not from this ledger
  */
 export function followLedger<T>(
   deps: BillingDeps,
@@ -39,11 +40,12 @@ async function startOf({ collections }: BillingDeps, organizationId: string, aft
   if (!wallet) throw new NotFound('organization', organizationId)
   if (after === null) return wallet.sequence
   const position = /^\d{1,15}$/.test(after) ? Number(after) : Number.NaN
-  if (!(position <= wallet.sequence)) throw new KisError('invalid_request', 'This is no cursor of these events.', { param: 'after' })
+  if (!(position <= wallet.sequence))
+    throw new KisError('invalid_request', 'The cursor does not come from these events.', { param: 'after' })
   return position
 }
 
-/** The next entries that are copied, with their usage records: what the pump has taken out of the outbox is there whole. */
+/** Gives the next copied entries. Their usage records are complete, because the pump copies those first. */
 export async function entriesAfter(
   { collections }: Pick<BillingDeps, 'collections'>,
   organizationId: string,

@@ -9,12 +9,12 @@ export interface UsageEvent {
   readonly cursor: string
 }
 
-/** Each usage record once, in the order in which it was charged. */
+/** Gives each usage record once, in the order of charging. */
 export function followUsage(deps: BillingDeps, organizationId: string, after: string | null): AsyncIterableIterator<UsageEvent, undefined> {
   return followLedger(deps, organizationId, after, (entries) => usageOf(deps, organizationId, entries))
 }
 
-/** What was charged by these entries. Records are copied before their entries, so that an entry's record is there. */
+/** Gives the usage records of these entries. They are copied before their entries, so they exist. */
 export async function usageOf(
   { collections }: Pick<BillingDeps, 'collections'>,
   organizationId: string,

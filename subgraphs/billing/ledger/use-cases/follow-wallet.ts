@@ -3,7 +3,10 @@ import type { LedgerEntry } from '../domain/ledger.ts'
 import { balanceChanges, type WalletChange } from '../domain/wallet-change.ts'
 import { followLedger } from './follow-ledger.ts'
 
-/** Changes of an organization's balance. Those that wait together are one event, except that each crossing of the threshold has its own. */
+/**
+ * Follows an organization's balance. Changes that wait together become one event, but each crossing of the threshold
+ * has its own.
+ */
 export function followWallet(
   deps: BillingDeps,
   organizationId: string,
@@ -12,7 +15,7 @@ export function followWallet(
   return followLedger(deps, organizationId, after, (entries) => walletChangesOf(deps, organizationId, entries))
 }
 
-/** What these entries have made of the balance, by the threshold as it is now. */
+/** Gives the changes of the balance that these entries made, by the current threshold. */
 export async function walletChangesOf(
   { collections }: Pick<BillingDeps, 'collections'>,
   organizationId: string,

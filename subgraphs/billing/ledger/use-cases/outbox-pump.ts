@@ -4,28 +4,31 @@ import type { Collections } from '../../use-cases/tables.ts'
 import { copiedOf } from '../domain/wallet.ts'
 import { pumpOutbox } from './pump-outbox.ts'
 
-/** Wallets that a start looks at together. */
+/** Wallets that a start checks together. */
 const RESUME_PAGE_WALLETS = 100
 
-/** How long entries may wait for others: a call's own are then mostly copied together, and not between the writes that its caller waits for. */
+/**
+ * How long entries may wait for others. The entries of a call are then mostly copied together, and not between the
+ * writes that its caller waits for.
+ */
 const WAIT_MS = 50
-/** Entries that wait no longer: every write of the wallet handles them again. */
+/** This many entries do not wait: every write of the wallet carries them along. */
 const MANY_ENTRIES = 16
 
-/** A run of the pump, and the one that begins after it for whoever came while it was under way. */
+/** A run of the pump, and the next run for those who came meanwhile. */
 interface Run {
   current: Promise<void>
   next?: Promise<void>
 }
 
-/** Empties outboxes: one run at a time per organization, and at most one waiting. */
+/** Empties outboxes. For each organization one run at a time, and at most one more waits. */
 export class OutboxPump implements AsyncDisposable {
   readonly #collections: Collections
   readonly #log: Log
   readonly #runs = new Map<string, Run>()
-  /** Of organizations whose entries wait for others. */
+  /** By organization, for entries that wait for others. */
   readonly #timers = new Map<string, NodeJS.Timeout>()
-  /** Told of each run of their organization, after it. */
+  /** Followers are told after each run of their organization. */
   readonly followers = new Followers(async (positions) => {
     const ids = [...positions.keys()]
     const wallets = await this.#collections.wallets.find({ _id: { $in: ids } }, { limit: ids.length })
@@ -38,7 +41,10 @@ export class OutboxPump implements AsyncDisposable {
     this.#log = log
   }
 
-  /** Copies out soon; `entries` are in the outbox. Failing is no loss: they stay there for the next write, read or start. */
+  /**
+   * Copies out soon; `entries` are in the outbox. A failure loses nothing: they stay there for the next write, read or
+   * start.
+   */
   kick(organizationId: string, entries: number): void {
     if (this.#closed) return
     const run = () => {
@@ -48,16 +54,16 @@ export class OutboxPump implements AsyncDisposable {
     else if (!this.#timers.has(organizationId)) this.#timers.set(organizationId, setTimeout(run, WAIT_MS))
   }
 
-  /** Resolves when everything that was posted before the call can be read in the ledger and the usage records. */
+  /** Resolves when everything posted before the call can be read in the ledger and the usage records. */
   drain(organizationId: string): Promise<void> {
     const run = this.#runs.get(organizationId)
     if (!run) return this.#start(organizationId)
-    // The run under way may have read the wallet before the caller's write.
+    // The current run may have read the wallet before the caller's write.
     run.next ??= run.current.catch(() => undefined).then(() => this.#start(organizationId))
     return run.next
   }
 
-  /** Goes on with what an earlier process left in outboxes. */
+  /** Continues with what an earlier process left in outboxes. */
   async resume(signal: AbortSignal): Promise<void> {
     let after = ''
     while (!signal.aborted) {

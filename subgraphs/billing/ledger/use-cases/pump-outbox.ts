@@ -5,8 +5,9 @@ import { addToTotals } from './add-to-totals.ts'
 const MAX_BATCH_ENTRIES = 1_000
 
 /**
- * Copies to the ledger, the usage records and their totals what the organization's outbox holds at the call's begin, oldest first, and takes it out of
- * the wallet. Copying or taking out again changes nothing, so any step may fail, be lost or run twice at once.
+ * Copies the entries that the outbox holds when the call begins, oldest first, to the ledger, the usage records and
+ * their totals, then removes them from the wallet. Every step is idempotent, so it may fail, lose its answer or run
+ * twice at once.
  */
 export async function pumpOutbox(collections: Collections, organizationId: string): Promise<void> {
   const { wallets, entries, usage } = collections

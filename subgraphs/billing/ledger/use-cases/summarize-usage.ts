@@ -7,7 +7,10 @@ export type UsageDimension = 'model' | 'key' | 'day' | 'operation'
 
 export interface SummaryInput {
   readonly groupBy: readonly UsageDimension[]
-  /** Midnights of UTC: from the first day on, before the last. Left out: the 30 days up to and with today. */
+  /**
+   * Midnights of UTC: from the first day on, up to but not including the last. Left out: the 30 days up to today,
+   * included.
+   */
   readonly since?: Date | null
   readonly until?: Date | null
   readonly modelId?: string | null
@@ -15,7 +18,7 @@ export interface SummaryInput {
   readonly operation?: Operation | null
 }
 
-/** Null where the summary is not grouped by it. */
+/** Null unless the summary is grouped by it. */
 export interface UsageGroup extends UsageSums {
   readonly modelId: string | null
   readonly apiKeyId: string | null
@@ -32,16 +35,22 @@ export interface UsageSummary {
 
 const DAY_MS = 86_400_000
 const DEFAULT_DAYS = 30
-/** A year, and a day of a leap year. */
+/** A leap year. */
 const MAX_DAYS = 366
-/** Totals that one summary reads: a year of a hundred keys that use one model daily. More is a matter of a filter, or of a shorter time. */
+/**
+ * Totals that one summary may read: a year of a hundred keys that use one model daily. For more, use a filter or a
+ * shorter time.
+ */
 const MAX_TOTALS = 40_000
 /** As the port allows. */
 const PAGE_TOTALS = 1_000
 /** Groups of one answer. */
 const MAX_GROUPS = 1_000
 
-/** Exact sums over an organization's usage, with every call that was settled before. @throws {KisError} the time or the answer is too large. */
+/**
+ * Gives exact sums of an organization's usage, with every call settled before.
+ * @throws {KisError} the time span is wrong, or the summary too large
+ */
 export async function summarizeUsage(deps: BillingDeps, organizationId: string, input: SummaryInput): Promise<UsageSummary> {
   const { since, until } = daysOf(input, deps.clock.now())
   await deps.pump.drain(organizationId)
@@ -105,7 +114,10 @@ function factsOf({ modelId, apiKeyId, position, operation }: UsageTotal, groupBy
   }
 }
 
-/** By day, oldest first; within a day, or without days, the dearest first; equal amounts by their facts, so that the order is always the same. */
+/**
+ * By day, oldest first; within a day, or without days, the highest amount first; equal amounts by their other fields,
+ * so that the order is stable.
+ */
 function byDayThenAmount(a: UsageGroup, b: UsageGroup): number {
   const days = (a.day?.getTime() ?? 0) - (b.day?.getTime() ?? 0)
   if (days !== 0) return days

@@ -20,19 +20,22 @@ export interface LedgerFinding extends LedgerFault {
 }
 
 export interface LedgerVerification {
-  /** Organizations that this page begins, entries and totals that it has looked at. */
+  /** Organizations begun on this page, and entries and totals checked. */
   readonly organizations: number
   readonly entries: number
   readonly totals: number
   readonly findings: readonly LedgerFinding[]
-  /** Where the next page begins; null: nothing is left. */
+  /** The cursor of the next page; null: all is checked. */
   readonly next: string | null
 }
 
-/** `bigint`s as digits: JSON has none. */
+/** `bigint`s as digits, because JSON has none. */
 type Stored<T> = { readonly [K in keyof T]: T[K] extends bigint ? string : T[K] extends object ? Stored<T[K]> : T[K] }
 
-/** One organization after another: first its entries, which end with the wallet, then its totals. `total`: one whose records fill more than a page. */
+/**
+ * One organization after another: first its entries, which end with the wallet, then its totals. `total`: one whose
+ * records fill more than a page.
+ */
 type Place =
   | { readonly at: 'organizations'; readonly after: string }
   | { readonly at: 'entries'; readonly organizationId: string; readonly state: Stored<LedgerState> }
@@ -52,9 +55,12 @@ type VerifyDeps = { readonly collections: Collections }
 const NOTHING = { organizations: 0, entries: 0, totals: 0, findings: [] }
 
 /**
- * Judges one page of the books by their own laws, over all organizations. Money moves meanwhile: a wallet is compared with its entries at one
- * sequence number, and a total that grows while it is looked at is left for another time. Repeatable; nothing is changed.
- * @throws {KisError} `permission_denied`; `invalid_request`: `after` is no place; `service_unavailable`.
+ * Checks one page of the ledger against its own rules, over all organizations. Money moves meanwhile: a wallet is
+ * compared with its entries at one sequence number, and a total that grows during the check is left for later. Changes
+ * nothing.
+ * @throws {KisError} `permission_denied`: the caller lacks the scope `operator`
+ * @throws {KisError} `invalid_request`: `after` is not a cursor of this check
+ * @throws {KisError} `service_unavailable`: the store does not answer
  */
 export async function verifyLedger(deps: VerifyDeps, caller: Caller | null, after: string | null): Promise<LedgerVerification> {
   requireScope(caller, 'operator')
@@ -83,7 +89,7 @@ async function verifyAt(deps: VerifyDeps, place: Place): Promise<Page> {
 
 async function verifyEntries({ collections }: VerifyDeps, organizationId: string, before: LedgerState): Promise<Page> {
   const totals: Place = { at: 'totals', organizationId, after: '' }
-  // Before the entries: all that is out of its outbox by now is among them, with its usage record and its total.
+  // Before the entries: everything that has left its outbox by now is among them, with its usage record and total.
   const wallet = await collections.wallets.findOne({ _id: organizationId })
   if (!wallet) {
     const lost = { kind: 'wallet', subject: null, expected: 'a wallet', found: null } as const
@@ -115,7 +121,7 @@ function digitsOf({ balance, available, held }: LedgerState) {
   return { balance: String(balance), available: String(available), held: String(held) }
 }
 
-/** Charges without the usage record that explains them, or with another amount, and records that are in no total. */
+/** Finds charges without a usage record or with another amount, and records that are in no total. */
 async function usageFaults(collections: Collections, organizationId: string, entries: readonly LedgerEntry[]): Promise<LedgerFault[]> {
   const ends = entries.filter(({ kind }) => kind === 'settle' || kind === 'void' || kind === 'expire')
   const ids = ends.map(({ reference }) => usageRecordId(organizationId, reference))
@@ -141,7 +147,7 @@ async function verifyTotals({ collections }: VerifyDeps, place: Extract<Place, {
     { organizationId, position: { $gt: place.after } },
     { sort: { position: 1 }, limit: TOTALS },
   )
-  // After the totals: the records of what is out of its outbox by now are all there.
+  // After the totals: the records of everything that has left its outbox by now exist.
   const wallet = await collections.wallets.findOne({ _id: organizationId })
   const findings: LedgerFinding[] = []
   let left = RECORDS
@@ -167,7 +173,7 @@ async function verifyTotals({ collections }: VerifyDeps, place: Extract<Place, {
   return { ...NOTHING, totals: totals.length, findings, next }
 }
 
-/** Sums the usage records of a total, at most `left` of them; `after` is then where the rest begins. */
+/** Sums the usage records of a total, at most `left` of them. `after` is where the rest begins. */
 async function sumRecords(
   { usage }: Collections,
   total: UsageTotal,
@@ -185,14 +191,17 @@ async function sumRecords(
   return { sums, after: records.length === left ? records.at(-1)!.position : null, left: left - records.length }
 }
 
-/** Whether the total is as it was, and no record of it is on its way. The wallet first: what has left the outbox by then is in the total. */
+/**
+ * Whether the total is unchanged and no record of it is on its way. Reads the wallet first: what has left its outbox by
+ * then is in the total.
+ */
 async function isUnchanged({ wallets, usageTotals }: Collections, { _id, organizationId, upTo }: UsageTotal): Promise<boolean> {
   const wallet: Wallet | null = await wallets.findOne({ _id: organizationId })
   if (wallet?.outbox.some(({ usage }) => usage && totalOf(usage)._id === _id)) return false
   return (await usageTotals.findOne({ _id }))?.upTo === upTo
 }
 
-/** Of a total's position. */
+/** The day in a total's position. */
 function dayOf({ position }: Pick<UsageTotal, 'position'>): string {
   return position.slice(0, 10)
 }

@@ -6,18 +6,21 @@ import type { Wallet } from '../domain/wallet.ts'
 import { WalletDraft } from '../domain/wallet-draft.ts'
 import type { OutboxPump } from './outbox-pump.ts'
 
-/** Decisions of one write. A batch looks up as many entries, which the SQLite adapter then reads without a thread. */
+/** Decisions in one write. A batch looks up as many entries, which the SQLite adapter then reads without a thread. */
 const MAX_BATCH = 64
-/** Decisions of one organization that wait for a write; at a hundred writes a second the last one waits for less than a second. */
+/**
+ * Decisions of one organization that wait for a write. At a hundred writes a second the last one waits less than a
+ * second.
+ */
 const MAX_WAITING = 5_000
-/** Wallets that are remembered between batches where nobody else writes them; a busy one is some 100 KB. */
+/** Wallets kept between batches if no other process writes them. A busy one takes about 100 KB. */
 const MAX_KNOWN = 100
-/** Writes that other processes' writes of the same wallet may overtake, one after the other. */
+/** Writes of the same wallet in a row that other processes may overtake. */
 const MAX_ATTEMPTS = 20
 
-/** What a call wants of a wallet. */
+/** What a call decides on a wallet. */
 interface Decision {
-  /** The entry that `decide` asks the draft for. */
+  /** The entry that `decide` may ask the draft for. */
   readonly entryId: string | null
   readonly decide: (wallet: WalletDraft) => unknown
   readonly resolve: (result: { readonly value: never; readonly wallet: Wallet }) => void
@@ -27,9 +30,9 @@ interface Decision {
 type Verdict = { readonly value: unknown } | { readonly error: unknown }
 
 /**
- * The only writer of wallets beside the pump. The calls of one organization that wait while a write is under way are decided one after the
- * other on the wallet in memory, and written together, if the stored wallet is still the one that they were decided on. So each call sees
- * what those before it did, nothing is written by halves, and a busy wallet costs one write for many calls.
+ * The only writer of wallets besides the pump. Calls of one organization that wait during a write are then decided in
+ * turn on the wallet in memory, and written together, if the stored wallet has not changed meanwhile. So each call sees
+ * the effects of those before it, a write is all or nothing, and a busy wallet costs one write for many calls.
  */
 export class WalletWriter {
   readonly #collections: Collections
@@ -37,7 +40,9 @@ export class WalletWriter {
   readonly #waiting = new Map<string, Decision[]>()
   readonly #known: LRUCache<string, Wallet> | null
 
-  /** `isExclusive`: no other process has the store. A wallet is then read once, and after that as it was written. */
+  /**
+   * `isExclusive`: no other process uses the store. A wallet is then read once, and from then on known from its writes.
+   */
   constructor(collections: Collections, pump: OutboxPump, isExclusive: boolean) {
     this.#collections = collections
     this.#pump = pump
@@ -45,9 +50,11 @@ export class WalletWriter {
   }
 
   /**
-   * Runs `decide` on the organization's wallet and writes what it changed. It may run again on a newer wallet, and throws before it changes
-   * anything. `entryId` is the one entry of the ledger that it may ask for, null: none. Gives the wallet as it was written, or as it was decided on.
-   * @throws {NotFound} no such organization. @throws {ServiceUnavailable} whether the change is written is unknown.
+   * Runs `decide` on the organization's wallet and writes the changes. `decide` may run again on a newer wallet, and
+   * must throw before it changes anything. `entryId` is the only ledger entry that it may ask for; null: none. Gives
+   * the wallet as written, or as decided on.
+   * @throws {NotFound} there is no such organization
+   * @throws {ServiceUnavailable} too many calls wait, or the outcome of the write is unknown
    */
   change<T>(
     organizationId: string,
@@ -65,7 +72,7 @@ export class WalletWriter {
     })
   }
 
-  /** Writes batch after batch until nobody waits. */
+  /** Writes batch after batch until no call waits. */
   async #work(organizationId: string): Promise<void> {
     const waiting = this.#waiting.get(organizationId)!
     let wallet: Wallet | null = this.#known?.get(organizationId) ?? null
@@ -83,13 +90,13 @@ export class WalletWriter {
     this.#waiting.delete(organizationId)
   }
 
-  /** `known` is the wallet as this process has written it just now; gives it as it is after the batch. */
+  /** `known` is the wallet that this process has just written. Gives the wallet after the batch. */
   async #write(organizationId: string, batch: readonly Decision[], known: Wallet | null): Promise<Wallet> {
     const { wallets } = this.#collections
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
       const base: Wallet | null = (attempt === 1 ? known : null) ?? (await wallets.findOne({ _id: organizationId }))
       if (!base) throw new NotFound('organization', organizationId, 'organizationId')
-      // After the wallet: what the pump took out of its outbox before is in the ledger now.
+      // After the wallet: what the pump has removed from its outbox is in the ledger by now.
       const draft = new WalletDraft(base, await this.#copiedEntries(batch))
       const verdicts = batch.map(({ decide }): Verdict => {
         try {
@@ -99,13 +106,14 @@ export class WalletWriter {
         }
       })
       const update = draft.update()
-      // Without a write nothing shows that another process has not changed the wallet since, except that it was read for this.
+      // Without a write, only a fresh read shows that no other process has changed the wallet.
       if (!update && base === known) continue
       const written = update ? await wallets.findOneAndUpdate({ _id: organizationId, revision: base.revision }, update) : base
       if (!written) continue
       if (draft.pendingEntries > 0) this.#pump.kick(organizationId, draft.pendingEntries)
       for (const [i, verdict] of verdicts.entries()) {
         if ('error' in verdict) batch[i]!.reject(verdict.error)
+        // Of the type that this decision's `resolve` takes: its own `decide` returned it.
         else batch[i]!.resolve({ value: verdict.value as never, wallet: written })
       }
       return written

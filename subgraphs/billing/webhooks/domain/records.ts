@@ -15,16 +15,19 @@ export type WebhookEndpoint = {
   /** Null: it is active, or its admin has switched it off. */
   readonly disabledReason: DisabledReason | null
   readonly disabledAt: Date | null
-  /** Since when every attempt has failed; null: the last one did not. */
+  /** When the current series of failed attempts began; null: the last attempt succeeded. */
   readonly failingSince: Date | null
-  /** With the service's own secret they make the endpoint's; the one before the last rotation signs too, for a while. */
+  /**
+   * The endpoint's secret is derived from it and the service's own secret. After a rotation, the earlier one also signs
+   * for a while.
+   */
   readonly nonce: string
   readonly previousNonce: string | null
   readonly previousUntil: Date | null
   readonly createdAt: Date
 }
 
-/** What happened, kept for a while so that it can be sent again. */
+/** An event, kept for a while so that it can be sent again. */
 export type WebhookEventRecord = {
   /** `evt_…`: the `webhook-id` of each of its deliveries. */
   readonly _id: string
@@ -49,13 +52,13 @@ export type DeliveryAttempt = {
   /** Null: there was no answer. */
   readonly statusCode: number | null
   readonly durationMs: number
-  /** Null when the endpoint has taken it. */
+  /** Null: the endpoint has accepted it. */
   readonly error: string | null
-  /** The beginning of the answer; null: there was none, or it was no text. */
+  /** The beginning of the answer; null: there was none, or it was not text. */
   readonly responseStart: string | null
 }
 
-/** The way of an event to an endpoint. */
+/** An event on its way to an endpoint. */
 export type WebhookDelivery = {
   /** `whd_…` */
   readonly _id: string
@@ -64,30 +67,33 @@ export type WebhookDelivery = {
   readonly eventId: string
   readonly subject: string
   readonly position: string
-  /** The event's. */
+  /** The order of its event. */
   readonly order: string
   readonly status: DeliveryStatus
-  /** The lane, as long as it is pending. */
+  /** The lane, while it is pending. */
   readonly queuedIn?: string
-  /** Since it was queued last. */
+  /** Since it was last queued. */
   readonly tries: number
-  /** The newest, oldest first. */
+  /** The latest ones, oldest first. */
   readonly attempts: readonly DeliveryAttempt[]
   readonly expiresAt: Date
 }
 
-/** The pending deliveries of one subject to one endpoint: they go one after the other. */
+/** The pending deliveries of one subject to one endpoint, which go one after the other. */
 export type WebhookLane = {
   readonly _id: string
   readonly organizationId: string
   readonly endpointId: string
   readonly subject: string
-  /** Grows with everything that is queued, so that a lane that was found empty is not removed with what has come since. */
+  /**
+   * Grows with every queued delivery, so that a lane that was found empty is not removed if something was queued
+   * meanwhile.
+   */
   readonly revision: number
   readonly job: { readonly kind: 'send'; readonly dueAt: Date; readonly lease: string | null }
 }
 
-/** How far the log of a source has been handed over. */
+/** How far the log of a source has been delivered to the inbox. */
 export type WebhookFeedRecord = {
   /** Source and organization. */
   readonly _id: string
@@ -97,12 +103,14 @@ export type WebhookFeedRecord = {
   readonly since: Date
 }
 
-/** Time first, then the id: a page can begin after it with a single comparison. */
+/** Time, then id, so that a page begins after it with a single comparison. */
 export function eventOrder(at: Date, id: string): string {
   return `${at.toISOString()}_${id}`
 }
 
-/** The place in the log, then the type, since one entry may tell of two things. 16 digits hold every safe integer. */
+/**
+ * The position in the log, then the type, because one entry may cause two events. 16 digits hold every safe integer.
+ */
 export function eventPosition(sequence: number, type: EventType): string {
   return `${String(sequence).padStart(16, '0')}_${type}`
 }

@@ -2,19 +2,24 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 import type { WebhookEndpoint, WebhookEventRecord } from './records.ts'
 
-/** For so long after a rotation the former secret signs beside the new one, so that a receiver can change over without losing a message. */
+/**
+ * After a rotation the earlier secret also signs for this long, so that a receiver can switch without losing a message.
+ */
 export const ROTATION_MS = 24 * 3_600_000
 
 export function newNonce(): string {
   return randomBytes(24).toString('hex')
 }
 
-/** An endpoint's secret, `whsec_` and 32 bytes in base64: made anew from the nonce that is kept, so that a copy of the store signs nothing. */
+/**
+ * An endpoint's secret: `whsec_` and 32 bytes in base64. It is derived from the stored nonce, so that a copy of the
+ * store cannot sign anything.
+ */
 export function secretOf(pepper: Uint8Array, endpointId: string, nonce: string): string {
   return `whsec_${createHmac('sha256', pepper).update(`webhook secret\n${endpointId}\n${nonce}`).digest('base64')}`
 }
 
-/** What is sent: the same for each attempt and each endpoint. */
+/** The body of a webhook, the same for each attempt and each endpoint. */
 export function bodyOf({ type, at, data }: Pick<WebhookEventRecord, 'type' | 'at' | 'data'>): string {
   return `{"type":${JSON.stringify(type)},"timestamp":${JSON.stringify(at.toISOString())},"data":${data}}`
 }

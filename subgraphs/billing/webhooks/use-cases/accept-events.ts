@@ -7,28 +7,35 @@ import { eventOrder, eventPosition, type WebhookDelivery, type WebhookEndpoint, 
 import { MAX_ENDPOINTS } from './endpoints.ts'
 import { newDelivery, openLane } from './queue-delivery.ts'
 
-/** Events and deliveries are kept for so long, for redelivery and the log; what could not be delivered by then is dropped. 14 days. */
+/**
+ * How long events and deliveries are kept, for redelivery and the log: 14 days. What was not delivered by then is
+ * dropped.
+ */
 export const KEPT_MS = 14 * 86_400_000
-/** Clocks of processes differ by up to so much (`common/shared-clock.ts`): what happened just before an endpoint was made may be told too. */
+/**
+ * Clocks of processes may differ by this much (`common/link/shared-clock.ts`), so an event just before the endpoint's
+ * creation may be sent too.
+ */
 const CLOCK_TOLERANCE_MS = 2_500
 /** As the port allows. */
 const MAX_INSERTED = 1_000
 
-/** An event as a service hands it over. */
+/** An event as a service delivers it. */
 type HandedEvent = Omit<WebhookEvent, 'type' | 'data'> & { readonly type: string; readonly data: unknown }
 
 export interface EventPage {
   readonly organizationId: string
   /** Where the feed must be. */
   readonly after: number | null
-  /** Where it is afterwards. */
+  /** Where the feed is afterwards. */
   readonly cursor: number
   readonly events: readonly HandedEvent[]
 }
 
 /**
- * Keeps the events of one page for the endpoints that want them, then moves the feed on. Every id follows from the event, so that a page that was
- * half kept, or is handed over by two at once, is kept once. False: the feed is elsewhere, and nothing was done.
+ * Stores the events of one page for the endpoints that want them, then advances the feed. Every id is derived from the
+ * event, so a page that was half stored, or comes from two processes at once, is stored once. False: the feed is
+ * elsewhere, and nothing was done.
  */
 export async function acceptEvents(
   deps: BillingDeps,
@@ -39,7 +46,7 @@ export async function acceptEvents(
   const feedId = `${source}_${organizationId}`
   if (!(await webhookFeeds.findOne({ _id: feedId, cursor: after }))) return false
   const events = handed.filter((event) => isEventOf(source, event))
-  if (events.length < handed.length) throw new KisError('invalid_request', `These are no events of ${source}.`, { param: 'events' })
+  if (events.length < handed.length) throw new KisError('invalid_request', `Not all of these are events of ${source}.`, { param: 'events' })
   const endpoints = await webhookEndpoints.find({ organizationId }, { limit: MAX_ENDPOINTS })
   const wanted = events.filter(({ type }) => endpoints.some(({ eventTypes }) => eventTypes.includes(type)))
   const records = wanted.map((event) => recordOf(deps, organizationId, source, event))
@@ -74,7 +81,9 @@ function recordOf(
   }
 }
 
-/** Of one subject, the earlier event is written before the later one: a lane is emptied while it is filled, and must not overtake. */
+/**
+ * Earlier events of one subject are written first: a lane may be emptied while it is filled, and must keep the order.
+ */
 async function queueForAll(
   deps: BillingDeps,
   endpoints: readonly WebhookEndpoint[],

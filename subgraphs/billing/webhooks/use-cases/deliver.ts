@@ -3,22 +3,26 @@ import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { DeliveryAttempt, WebhookEndpoint, WebhookEventRecord } from '../domain/records.ts'
 import { bodyOf, signedHeaders } from '../domain/signature.ts'
 
-/** A receiver that needs longer should take the event, answer, and work afterwards. */
+/** A receiver that needs longer should accept the event, answer, and work afterwards. */
 const ANSWER_MS = 10_000
-/** What of an answer is kept for the log. */
+/** Bytes of an answer kept for the log. */
 const MAX_RESPONSE_BYTES = 500
-/** No control characters but those of a text. */
+/** Control characters that no text has. */
 const NO_TEXT = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffd]/
 
 export interface Outcome {
   readonly attempt: DeliveryAttempt
-  /** The endpoint wants no more (410). */
+  /** The endpoint wants no more events (410). */
   readonly isGone: boolean
-  /** What the endpoint asks for before the next attempt. */
+  /** The wait that the endpoint asks for. */
   readonly retryAfterMs: number | null
 }
 
-/** One request. A redirect is not followed: it is an answer that is no 2xx, since a body may not go where nobody has registered. @throws the signal's reason. */
+/**
+ * Makes one request. Redirects are not followed, because the body may only go to the registered address; they count as
+ * failures.
+ * @throws the reason of the aborted signal
+ */
 export async function deliver(
   { egress, pepper, clock }: Pick<BillingDeps, 'egress' | 'pepper' | 'clock'>,
   endpoint: WebhookEndpoint,
@@ -64,7 +68,7 @@ export async function deliver(
   }
 }
 
-/** The status is the answer; whatever becomes of its body changes nothing. */
+/** Only the status counts. A failure while reading the body changes nothing. */
 async function startOf(answer: AsyncIterable<Uint8Array>): Promise<string | null> {
   const pieces: Uint8Array[] = []
   try {
@@ -73,14 +77,14 @@ async function startOf(answer: AsyncIterable<Uint8Array>): Promise<string | null
       if (pieces.reduce((sum, { length }) => sum + length, 0) >= MAX_RESPONSE_BYTES) break
     }
   } catch {
-    // What has come is kept.
+    // Keep what has arrived.
   }
-  // A character that the end has cut is left out.
+  // Drops a character that the cut has split.
   const text = new TextDecoder().decode(Buffer.concat(pieces).subarray(0, MAX_RESPONSE_BYTES)).replace(/\ufffd$/, '')
   return text === '' || NO_TEXT.test(text) ? null : text
 }
 
-/** Only who is overloaded or away is asked when to come back. */
+/** Only an overloaded or absent receiver is asked when to come back. */
 function waitOf(status: number, retryAfter: string | undefined): number | null {
   return (status === 429 || status === 503) && /^\d{1,6}$/.test(retryAfter ?? '') ? Number(retryAfter) * 1_000 : null
 }

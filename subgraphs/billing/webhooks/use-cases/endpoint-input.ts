@@ -6,10 +6,13 @@ import type { BillingDeps } from '../../use-cases/deps.ts'
 /** Longer than any receiver's address, short enough for a log. */
 const MAX_URL_CHARACTERS = 2_048
 
-/** Longer than the egress waits for DNS, so that a silent one is its answer and no error. */
+/** Longer than the egress waits for DNS, so that a silent DNS gives an answer, not an abort. */
 const REACH_MS = 10_000
 
-/** @throws {KisError} `unsupported_value`: the address may not be asked, or only by https, or leads to no public host; `residency_policy_violation`. */
+/**
+ * @throws {KisError} `unsupported_value`: the address is not allowed, or only by https, or has no public host
+ * @throws {KisError} `residency_policy_violation`: the organization's policy forbids it
+ */
 export async function checkUrl(deps: Pick<BillingDeps, 'egress' | 'collections'>, organizationId: string, url: string): Promise<string> {
   const { egress } = deps
   const param = 'url'
@@ -22,7 +25,7 @@ export async function checkUrl(deps: Pick<BillingDeps, 'egress' | 'collections'>
   if (!(await mayLeaveTo(deps, organizationId, url)))
     throw new KisError(
       'residency_policy_violation',
-      'Events of an organization that is `local_only` go to hosts that the operator has named, and no others.',
+      'Events of a `local_only` organization may only go to hosts that the operator has named.',
       { param },
     )
   if (!(await egress.mayReach(url, AbortSignal.timeout(REACH_MS))))
@@ -30,7 +33,7 @@ export async function checkUrl(deps: Pick<BillingDeps, 'egress' | 'collections'>
   return url
 }
 
-/** Whether events may go there by the organization's policy as it is now. */
+/** Whether the organization's current policy allows events to go there. */
 export async function mayLeaveTo(
   { egress, collections }: Pick<BillingDeps, 'egress' | 'collections'>,
   organizationId: string,
@@ -43,10 +46,10 @@ export async function mayLeaveTo(
 
 export function checkEventTypes(types: readonly string[]): readonly EventType[] {
   const known: readonly string[] = EVENT_TYPES
-  if (types.length === 0) throw new KisError('invalid_request', 'An endpoint wants events of at least one type.', { param: 'eventTypes' })
+  if (types.length === 0) throw new KisError('invalid_request', 'An endpoint needs at least one event type.', { param: 'eventTypes' })
   types.forEach((type, i) => {
     if (!known.includes(type))
-      throw new KisError('unsupported_value', `There are no events \`${type}\`; there are ${known.join(', ')}.`, {
+      throw new KisError('unsupported_value', `There is no event type \`${type}\`. The types are ${known.join(', ')}.`, {
         param: `eventTypes[${i}]`,
       })
   })

@@ -1,16 +1,17 @@
 import { EVENTS, type EventType } from '../../../../schema/events.ts'
+import { listById } from '../../../common/documents/list-by-id.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
-import { type Connection, connectionOf, type PageArguments, pageOf } from '../../../common/link/connection.ts'
+import type { Connection, PageArguments } from '../../../common/link/connection.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { WebhookEndpoint } from '../domain/records.ts'
 import { newNonce, ROTATION_MS, secretOf } from '../domain/signature.ts'
 import { checkDescription, checkEventTypes, checkUrl } from './endpoint-input.ts'
 
-/** Endpoints of an organization: each event is written once for each that wants it. */
+/** Endpoints of an organization. Each event is written once for each endpoint that wants it. */
 export const MAX_ENDPOINTS = 20
 const ENDPOINT_ID = /^whe_[0-9a-f]{32}$/
-/** Queues that are made due when an endpoint is switched on again; the others are by themselves, within a day. */
+/** Queues that become due when an endpoint is switched on again. The others become due by themselves within a day. */
 const MAX_WOKEN_LANES = 1_000
 const PAGE_LANES = 100
 
@@ -20,13 +21,16 @@ export interface EndpointInput {
   readonly description?: string | null
 }
 
-/** The secret is known here, at its rotation, and then never again. */
+/** The secret is only known here and at its rotation. */
 export interface EndpointWithSecret {
   readonly webhookEndpoint: WebhookEndpoint
   readonly secret: string
 }
 
-/** From here on the endpoint gets the events of its types. @throws {KisError} */
+/**
+ * Creates an endpoint, which gets the events of its types from now on.
+ * @throws {KisError} the input is wrong, or there are too many endpoints
+ */
 export async function createEndpoint(deps: BillingDeps, principal: Principal, input: EndpointInput): Promise<EndpointWithSecret> {
   const { organizationId } = requireScope(principal, 'admin')
   const { webhookEndpoints } = deps.collections
@@ -53,7 +57,11 @@ export async function createEndpoint(deps: BillingDeps, principal: Principal, in
   return { webhookEndpoint, secret: secretOf(deps.pepper, webhookEndpoint._id, webhookEndpoint.nonce) }
 }
 
-/** What is left out stays. Switching on takes back that the service has switched it off. @throws {KisError} */
+/**
+ * Changes an endpoint. What is left out stays. Switching it on also clears the reason why the service had switched it
+ * off.
+ * @throws {KisError} the input is wrong, or there is no such endpoint
+ */
 export async function updateEndpoint(
   deps: BillingDeps,
   principal: Principal,
@@ -92,7 +100,10 @@ export async function updateEndpoint(
   return changed
 }
 
-/** A new secret; the former one signs beside it for a day. @throws {NotFound} */
+/**
+ * Gives the endpoint a new secret. The earlier one also signs for a day.
+ * @throws {NotFound} there is no such endpoint
+ */
 export async function rotateSecret(deps: BillingDeps, principal: Principal, id: string): Promise<EndpointWithSecret> {
   const { nonce: previousNonce, organizationId } = await getEndpoint(deps, principal, id)
   const nonce = newNonce()
@@ -105,7 +116,10 @@ export async function rotateSecret(deps: BillingDeps, principal: Principal, id: 
   return { webhookEndpoint, secret: secretOf(deps.pepper, id, nonce) }
 }
 
-/** Nothing is sent to it any more, and what was is forgotten. Repeating it is `not_found`. */
+/**
+ * Deletes an endpoint and its log. Nothing more is sent to it.
+ * @throws {NotFound} there is no such endpoint, or not any more
+ */
 export async function deleteEndpoint({ collections }: BillingDeps, principal: Principal, id: string): Promise<WebhookEndpoint> {
   const { organizationId } = requireScope(principal, 'admin')
   const deleted = await collections.webhookEndpoints.findOneAndDelete({ _id: id, organizationId })
@@ -114,13 +128,16 @@ export async function deleteEndpoint({ collections }: BillingDeps, principal: Pr
   return deleted
 }
 
-/** What waits for an endpoint that is gone, and what was sent to it. Repeatable; what is left by a crash is found by the sender. */
+/**
+ * Deletes what waits for a deleted endpoint, and what was sent to it. Idempotent; what a crash leaves behind, the
+ * sender finds.
+ */
 export async function forgetQueue({ collections }: Pick<BillingDeps, 'collections'>, endpointId: string): Promise<void> {
   while ((await collections.webhookDeliveries.deleteMany({ endpointId })) > 0);
   while ((await collections.webhookLanes.deleteMany({ endpointId })) > 0);
 }
 
-/** @throws {NotFound} absent, or another organization's. */
+/** @throws {NotFound} there is none, or it belongs to another organization */
 export async function getEndpoint({ collections }: BillingDeps, principal: Principal, id: string): Promise<WebhookEndpoint> {
   const found = await findEndpoint({ collections }, principal, id)
   if (!found) throw new NotFound('webhook', id, 'id')
@@ -140,16 +157,13 @@ export async function findEndpoint(
 export async function listEndpoints(
   { collections }: BillingDeps,
   principal: Principal,
-  args: PageArguments,
+  page: PageArguments,
 ): Promise<Connection<WebhookEndpoint>> {
   const { organizationId } = requireScope(principal, 'admin')
-  const page = pageOf(args, ENDPOINT_ID)
-  const filter = { organizationId, ...(page.after !== null && { _id: { $lt: page.after } }) }
-  const items = await collections.webhookEndpoints.find(filter, { sort: { _id: -1 }, limit: page.limit })
-  return connectionOf(items, page, ({ _id }) => _id)
+  return listById(collections.webhookEndpoints, { organizationId }, page, ENDPOINT_ID)
 }
 
-/** Feeds stay: an endpoint that is made while the last one is deleted must not find them gone. */
+/** Feeds stay: an endpoint may be created while the last one is being deleted, and needs them. */
 async function openFeeds({ collections, clock }: BillingDeps, organizationId: string, eventTypes: readonly EventType[]): Promise<void> {
   const sources = new Set(eventTypes.flatMap((type) => EVENTS[type] ?? []))
   const since = clock.now()

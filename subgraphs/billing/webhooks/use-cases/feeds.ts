@@ -3,10 +3,10 @@ import type { WebhookFeed, WebhookInbox } from '../../../common/events/webhook-e
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { acceptEvents } from './accept-events.ts'
 
-/** Feeds that a pump is given together. */
+/** Feeds that a pump gets at once. */
 const PAGE_FEEDS = 100
 
-/** The organizations that have, or had, endpoints for events of this source. */
+/** Lists the organizations that have, or had, endpoints for events of this source. */
 export function listFeeds(
   { collections }: Pick<BillingDeps, 'collections'>,
   source: EventSource,

@@ -6,12 +6,14 @@ import { type UsageEvent, usageOf } from '../../ledger/use-cases/follow-usage.ts
 import { walletChangesOf } from '../../ledger/use-cases/follow-wallet.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 
-/** Entries that are looked at together, from the newest back. */
+/** Entries read together, from the latest backwards. */
 const PAGE_ENTRIES = 100
-/** Entries are numbered as they are written: only clocks of several processes date them out of order. */
+/**
+ * Entries get their numbers as they are written. Their dates are out of order only if the clocks of processes differ.
+ */
 const LATE_MS = 60_000
 
-/** The ledger's events for webhooks. Each usage record is a subject of its own, and an organization's balance is one. */
+/** The ledger's events for webhooks. Each usage record is a subject of its own, and so is an organization's balance. */
 export function ledgerSource(deps: Pick<BillingDeps, 'collections'>): WebhookSource {
   const { wallets, entries } = deps.collections
   return {

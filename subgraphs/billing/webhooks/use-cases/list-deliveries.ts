@@ -7,13 +7,16 @@ import { getEndpoint } from './endpoints.ts'
 
 const ORDER = /^\d{4}-[0-9T:.-]+Z_evt_[0-9a-f]{32}$/
 
-/** A delivery with what it delivers. */
+/** A delivery with its event. */
 export interface LoggedDelivery {
   readonly delivery: WebhookDelivery
   readonly event: WebhookEventRecord
 }
 
-/** Those to one endpoint, newest event first. @throws {NotFound} */
+/**
+ * Deliveries to one endpoint, latest event first.
+ * @throws {NotFound} there is no such endpoint
+ */
 export async function listDeliveries(
   deps: BillingDeps,
   principal: Principal,
@@ -26,7 +29,7 @@ export async function listDeliveries(
   return connectionOf(await withEvents(deps, deliveries), page, ({ delivery }) => delivery.order)
 }
 
-/** @throws {NotFound} */
+/** @throws {NotFound} there is no such delivery */
 export async function getDelivery(deps: BillingDeps, principal: Principal, endpointId: string, id: string): Promise<LoggedDelivery> {
   await getEndpoint(deps, principal, endpointId)
   const delivery = await deps.collections.webhookDeliveries.findOne({ _id: id, endpointId })
@@ -35,7 +38,7 @@ export async function getDelivery(deps: BillingDeps, principal: Principal, endpo
   return logged
 }
 
-/** Events are forgotten after their deliveries; who comes between sees neither. */
+/** Events are deleted after their deliveries. A delivery without its event is left out. */
 async function withEvents({ collections }: BillingDeps, deliveries: readonly WebhookDelivery[]): Promise<readonly LoggedDelivery[]> {
   if (deliveries.length === 0) return []
   const ids = deliveries.map(({ eventId }) => eventId)

@@ -21,7 +21,7 @@ export function newDelivery({ _id: endpointId, organizationId }: WebhookEndpoint
   }
 }
 
-/** Has the lane of a delivery looked at; after the delivery is written, so that it is found there. Repeatable. */
+/** Makes the lane of a delivery due. Call it after the delivery is written, so that the sender finds it. Idempotent. */
 export async function openLane(
   { collections, clock }: Pick<BillingDeps, 'collections' | 'clock'>,
   { queuedIn, organizationId, endpointId, subject }: Omit<WebhookDelivery, '_id'>,

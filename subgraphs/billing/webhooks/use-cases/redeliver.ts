@@ -9,11 +9,14 @@ import { getEndpoint } from './endpoints.ts'
 import { getDelivery, type LoggedDelivery } from './list-deliveries.ts'
 import { newDelivery, openLane } from './queue-delivery.ts'
 
-/** Events that one call queues again; the answer says where the next goes on. */
+/** Events that one call queues again. The answer gives the cursor for the next call. */
 const MAX_REDELIVERED = 100
 const CURSOR = /^\d{4}-[0-9T:.-]+Z(_evt_[0-9a-f]{32})?$/
 
-/** Sends an event to the endpoint once more, under the same id; one that waits is sent now. @throws {KisError} `not_found`; `invalid_request`: the endpoint is off. */
+/**
+ * Sends an event to the endpoint again, under the same id. If it is still waiting, it is sent now.
+ * @throws {KisError} `not_found`: there is no such delivery; `invalid_request`: the endpoint is off
+ */
 export async function redeliver(
   deps: BillingDeps,
   principal: Principal,
@@ -27,18 +30,22 @@ export async function redeliver(
 
 export interface Redelivered {
   readonly count: number
-  /** For the next call; null: that was all. */
+  /** Cursor for the next call; null: that was all. */
   readonly next: string | null
 }
 
-/** Sends every event that is kept since a time, and is of the endpoint's types, once more; also those from before the endpoint was made or while it was off. */
+/**
+ * Sends again every stored event since a time that has one of the endpoint's types, even from before the endpoint
+ * existed or while it was off.
+ */
 export async function redeliverSince(
   deps: BillingDeps,
   principal: Principal,
   { endpointId, since, after }: { readonly endpointId: string; readonly since: Date; readonly after?: string | null },
 ): Promise<Redelivered> {
   const endpoint = await requireActive(deps, principal, endpointId)
-  if (after != null && !CURSOR.test(after)) throw new KisError('invalid_request', 'This is no cursor of a redelivery.', { param: 'after' })
+  if (after != null && !CURSOR.test(after))
+    throw new KisError('invalid_request', 'The cursor does not come from a redelivery.', { param: 'after' })
   const events = await deps.collections.webhookEvents.find(
     { organizationId: endpoint.organizationId, order: after == null ? { $gte: since.toISOString() } : { $gt: after } },
     { sort: { order: 1 }, limit: MAX_REDELIVERED },
@@ -48,7 +55,7 @@ export async function redeliverSince(
     wanted.map((event) => newDelivery(endpoint, event)),
     ({ queuedIn }) => queuedIn,
   )
-  // Lanes side by side, so that their writes share commits.
+  // Several lanes at once, so that their writes share commits.
   await Promise.all([...lanes.values()].map((deliveries) => queueInLane(deps, deliveries)))
   deps.webhooksDue()
   return { count: wanted.length, next: events.length < MAX_REDELIVERED ? null : events.at(-1)!.order }
@@ -84,7 +91,7 @@ async function requireActive(deps: BillingDeps, principal: Principal, endpointId
   return endpoint
 }
 
-/** Queues deliveries of one lane in their order, those that there are already once more. */
+/** Queues deliveries of one lane in order. Those that exist already are queued again. */
 async function queueInLane(deps: BillingDeps, deliveries: readonly WebhookDelivery[]): Promise<void> {
   const { webhookDeliveries } = deps.collections
   const ids = deliveries.map(({ _id }) => _id)
@@ -96,7 +103,7 @@ async function queueInLane(deps: BillingDeps, deliveries: readonly WebhookDelive
   if (known.length > 0) await makeDue(deps, first!)
 }
 
-/** Sends it at once, unless its subject is being sent at this moment. */
+/** Sends it at once, unless its subject is just being sent. */
 async function queueAgain(deps: BillingDeps, delivery: WebhookDelivery): Promise<void> {
   const pending = await setPending(deps, delivery)
   await openLane(deps, pending)
@@ -104,7 +111,7 @@ async function queueAgain(deps: BillingDeps, delivery: WebhookDelivery): Promise
   deps.webhooksDue()
 }
 
-/** With all its tries before it. */
+/** With all its attempts to come. */
 async function setPending({ collections }: BillingDeps, { _id, organizationId, endpointId, subject }: WebhookDelivery) {
   const queuedIn = webhookLaneId(organizationId, endpointId, subject)
   const changed = await collections.webhookDeliveries.findOneAndUpdate({ _id }, { $set: { status: 'pending', tries: 0, queuedIn } })

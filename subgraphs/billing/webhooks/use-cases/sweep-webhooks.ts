@@ -1,11 +1,14 @@
 import type { BillingDeps } from '../../use-cases/deps.ts'
 
-/** Endpoints that one sweep looks at; the next goes on behind them. */
+/** Endpoints that one sweep checks. The next sweep continues after them. */
 const PAGE_ENDPOINTS = 100
-/** Events that may wait for one endpoint: what a receiver that comes back can still work off. */
+/** Events that may wait for one endpoint: as many as a receiver that comes back can still process. */
 export const MAX_WAITING = 100_000
 
-/** Forgets what is too old, and switches off endpoints for which too much waits. `after`: where the last sweep has ended; gives where this one has. */
+/**
+ * Deletes what is too old, and switches off endpoints for which too much waits. `after` is where the last sweep ended.
+ * Gives where this one ended.
+ */
 export async function sweepWebhooks({ collections, clock, log }: BillingDeps, after: string): Promise<string> {
   const now = clock.now()
   while ((await collections.webhookDeliveries.deleteMany({ expiresAt: { $lt: now } })) > 0);
@@ -13,7 +16,7 @@ export async function sweepWebhooks({ collections, clock, log }: BillingDeps, af
   const endpoints = await collections.webhookEndpoints.find({ _id: { $gt: after } }, { limit: PAGE_ENDPOINTS })
   for (const { _id } of endpoints.filter(({ isActive }) => isActive)) {
     if ((await collections.webhookDeliveries.countDocuments({ endpointId: _id, status: 'pending' })) <= MAX_WAITING) continue
-    log.warn({ endpointId: _id }, 'a webhook endpoint is switched off: too much waits for it')
+    log.warn({ endpointId: _id }, 'a webhook endpoint was switched off: too many events wait for it')
     await collections.webhookEndpoints.findOneAndUpdate(
       { _id, isActive: true },
       { $set: { isActive: false, disabledReason: 'backlog', disabledAt: now } },

@@ -8,24 +8,24 @@ import { deliver, type Outcome } from './deliver.ts'
 import { mayLeaveTo } from './endpoint-input.ts'
 import { forgetQueue } from './endpoints.ts'
 
-/** Requests of one process to one endpoint at once. */
+/** Concurrent requests of one process to one endpoint. */
 const MAX_PER_ENDPOINT = 4
-/** Webhook requests of one process at once: half of all its outgoing requests. Organizations share the places. */
+/** Concurrent webhook requests of one process: half of all its outgoing requests. Organizations share the places. */
 const MAX_UNDER_WAY = 32
-/** Endpoints with something in their queues that one round looks at. */
+/** Endpoints with waiting events that one round checks. */
 const MAX_LOOKED_AT = 100
-/** Events of one subject that are sent before others have a turn. */
+/** Events of one subject sent before others have a turn. */
 const MAX_IN_A_ROW = 20
-/** How soon a queue is looked at that nobody has told of. */
+/** How soon a queue is checked without being woken. */
 const IDLE_MS = 1_000
-/** An endpoint that has taken nothing for so long is switched off: five days, longer than one event is tried. */
+/** An endpoint that has accepted nothing for this long is switched off: five days, longer than one event is tried. */
 const MAX_FAILING_MS = 5 * 86_400_000
-/** Attempts that are kept of one delivery. */
+/** Attempts kept for one delivery. */
 const MAX_ATTEMPTS_KEPT = 20
 
 /**
- * Sends what is queued. A lane is leased while one of its events is sent, so that its next waits for it, in whatever process; lanes go beside one another.
- * An event that was sent when its process died is sent again, by the same id.
+ * Sends what is queued. A lane is leased while one of its events is sent, so that the next one waits for it, in any
+ * process. Different lanes run concurrently. If a process dies while sending, the event is sent again with the same id.
  */
 export class WebhookSender {
   readonly #deps: BillingDeps
@@ -42,23 +42,26 @@ export class WebhookSender {
     this.#wakeUp.wake()
   }
 
-  /** Until the signal aborts; then what is under way ends. `isExclusive`: the store belongs to this process alone, so leases found at the start are of workers that are gone. */
+  /**
+   * Runs until the signal aborts, which also ends running requests. `isExclusive`: no other process uses the store, so
+   * leases found at the start belong to dead workers.
+   */
   async run(isExclusive: boolean, signal: AbortSignal): Promise<void> {
     const { collections, clock, log } = this.#deps
     if (isExclusive)
       await releaseAllLeases(collections.webhookLanes, clock).catch((error) =>
-        log.warn({ err: error }, 'leases of webhooks run out by themselves'),
+        log.warn({ err: error }, 'leases of webhooks could not be released; they expire by themselves'),
       )
     while (!signal.aborted) {
       await this.sendDue(signal).catch((error) => {
-        if (!signal.aborted) log.warn({ err: error }, 'webhooks could not be sent, and wait')
+        if (!signal.aborted) log.warn({ err: error }, 'webhooks could not be sent; they are tried again')
       })
       await this.#wakeUp.wait(IDLE_MS, signal)
     }
     await this.idle()
   }
 
-  /** Begins with what is due, as much as may be under way. Endpoints take turns. */
+  /** Starts to send what is due, within the limits of concurrency. Endpoints take turns. */
   async sendDue(signal: AbortSignal): Promise<void> {
     const { webhookLanes } = this.#deps.collections
     const first = this.#after
@@ -77,7 +80,7 @@ export class WebhookSender {
     }
   }
 
-  /** Resolves when nothing is under way. */
+  /** Resolves when nothing is being sent. */
   async idle(): Promise<void> {
     while (this.#underWay.size > 0) await Promise.all(this.#underWay.keys())
   }
@@ -111,7 +114,7 @@ export class WebhookSender {
     }
   }
 
-  /** Never rejects: a lane that could not be given back is due when its lease has run out. */
+  /** Never rejects: a lane that could not be released becomes due when its lease expires. */
   async #work(lane: WebhookLane, signal: AbortSignal): Promise<void> {
     const { clock, log } = this.#deps
     try {
@@ -124,13 +127,13 @@ export class WebhookSender {
           () => undefined,
         )
     } catch (error) {
-      if (!signal.aborted) log.error({ err: error, endpointId: lane.endpointId }, 'a webhook could not be sent, and is tried again')
-      // When a defect has ended it, not at once.
+      if (!signal.aborted) log.error({ err: error, endpointId: lane.endpointId }, 'a webhook could not be sent; it is tried again')
+      // After a defect, not at once.
       await this.#giveBack(lane, signal.aborted ? 0 : IDLE_MS).catch(() => undefined)
     }
   }
 
-  /** Sends the lane's events in their order. Gives when it is due again; null: it is empty, or somebody else's. */
+  /** Sends the lane's events in order. Gives when it is due again; null: it is empty, or another process has it. */
   async #empty(lane: WebhookLane, signal: AbortSignal): Promise<number | null> {
     const { collections, clock } = this.#deps
     let { revision } = lane
@@ -151,7 +154,7 @@ export class WebhookSender {
     return 0
   }
 
-  /** Gives how long its subject waits; null: its next event may go. */
+  /** Gives how long its subject must wait; null: the next event may go. */
   async #send(delivery: WebhookDelivery, signal: AbortSignal): Promise<number | null> {
     const { collections, retryBackoffMs } = this.#deps
     const endpoint = await collections.webhookEndpoints.findOne({ _id: delivery.endpointId })
@@ -186,7 +189,7 @@ export class WebhookSender {
     )
   }
 
-  /** What the outcome says of the endpoint. */
+  /** Applies the outcome to the endpoint. */
   async #judge(endpoint: WebhookEndpoint, { attempt, isGone }: Outcome, isTaken: boolean): Promise<void> {
     const { collections } = this.#deps
     const { _id, failingSince } = endpoint

@@ -13,16 +13,16 @@ import {
 
 export type RangeOperator = 'gt' | 'gte' | 'lt' | 'lte'
 
-/** One comparison of a filter. A document meets the filter when it meets each. */
+/** One comparison of a filter. A document meets the filter if it passes every test. */
 export type Test = { readonly path: string; readonly fields: readonly string[] } & (
   | { readonly operator: 'eq' | RangeOperator; readonly value: StoredScalar }
   | { readonly operator: 'in'; readonly values: readonly StoredScalar[] }
 )
 
-/** Values of one `$in`, as the port says. */
+/** Most values of one `$in`, as the port says. */
 export const MAX_IN_VALUES = 1_000
 
-/** @throws {TypeError} the filter is not one of the port's; a defect of the caller. */
+/** @throws {TypeError} the filter is not one that the port allows: a defect of the caller */
 export function testsOf(filter: Filter): readonly Test[] {
   return Object.entries(filter).flatMap(([path, condition]) => testsOfPath(path, condition))
 }
@@ -75,7 +75,7 @@ export function meets(document: StoredObject, tests: readonly Test[]): boolean {
   })
 }
 
-/** Values of different types are never equal; null equals an absent field. */
+/** Values of different types are never equal. Null equals an absent field. */
 export function equal(found: Stored | undefined, value: StoredScalar): boolean {
   if (isDate(value)) return isDate(found) && found.$date === value.$date
   return (found ?? null) === value
@@ -97,10 +97,11 @@ function inRange(found: Stored | undefined, operator: RangeOperator, bound: Stor
   }
 }
 
-/** Both are of one type, and not null. */
+/** Compares two values of the same type, neither of them null. */
 function compare(a: Stored, b: Stored): number {
   if (isDate(a) && isDate(b)) return a.$date - b.$date
-  // By UTF-8 byte, as SQLite and MongoDB order strings; JavaScript's own order differs beyond the basic plane.
+  // By UTF-8 bytes, as SQLite and MongoDB order strings. JavaScript orders characters beyond the basic plane
+  // differently.
   if (typeof a === 'string' && typeof b === 'string') return Buffer.compare(Buffer.from(a), Buffer.from(b))
   return Number(a) - Number(b)
 }

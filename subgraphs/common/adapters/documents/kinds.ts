@@ -1,21 +1,24 @@
 import type { CollectionSpec, DocumentStore, StoredDocument, StoredValue } from '../../ports/document-store.ts'
 
-/** A document as it is stored, of whatever version. */
+/** A stored document of any version. */
 export type AnyDocument = { readonly _id: string; readonly [field: string]: StoredValue }
 
 /**
- * Brings a document from one version of its kind to the next. It leaves one that has the new shape already as it is: on MongoDB a migration that
- * was interrupted begins anew.
+ * Converts a document from one version of its kind to the next. It must leave a document that already has the new shape
+ * unchanged: on MongoDB an interrupted migration starts again.
  */
 export type Migration = (document: AnyDocument) => AnyDocument
 
-/** Documents of one collection. Their version is 1, and one more for each migration. */
+/** The documents of one collection. Their version is 1 plus the number of migrations. */
 export interface Kind {
   readonly name: string
   readonly migrations: readonly Migration[]
 }
 
-/** The kinds of a store, by what `declare` declares. @throws {TypeError} there are migrations of a collection that is not declared. */
+/**
+ * Gives the kinds of the collections that `declare` declares.
+ * @throws {TypeError} there are migrations of an undeclared collection
+ */
 export function kindsOf(
   declare: (store: Pick<DocumentStore, 'collection'>) => unknown,
   migrations: Readonly<Record<string, readonly Migration[]>> = {},
@@ -24,6 +27,7 @@ export function kindsOf(
   declare({
     collection<T extends StoredDocument>({ name }: CollectionSpec) {
       names.add(name)
+      // A declaration only passes the collection on; nothing here uses it.
       return undefined as unknown as ReturnType<typeof this.collection<T>>
     },
   })
@@ -36,13 +40,13 @@ export function versionOf({ migrations }: Kind): number {
   return 1 + migrations.length
 }
 
-/** What keeps this program from a store that has documents of a newer version; null: nothing. */
+/** Says why this program cannot use a store with documents of a newer version; null: it can. */
 export function newerKind(store: string, kind: Kind, version: number): string | null {
   if (version <= versionOf(kind)) return null
   return `${store} has documents of the kind ${kind.name} in version ${version}; this program knows ${versionOf(kind)}. Start a newer version of the program.`
 }
 
-/** The document in the present version of its kind. */
+/** Gives the document in the current version of its kind. */
 export function migrated(document: AnyDocument, { migrations }: Kind, from: number): AnyDocument {
   return migrations.slice(from - 1).reduce((before, migrate) => migrate(before), document)
 }

@@ -1,11 +1,11 @@
 import type { CollectionSpec } from '../../ports/document-store.ts'
 import { isObject, kindOf, type StoredObject, singleValueAt } from './stored-value.ts'
 
-/** SQLite takes names and index paths into its SQL as they are, so they are plain words. */
+/** SQLite puts names and index paths into its SQL unquoted, so they are plain words. */
 const COLLECTION_NAME = /^[a-z][a-z0-9_]*$/
 export const INDEX_PATH = /^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$/
 
-/** @throws {TypeError} a defect of the caller. */
+/** @throws {TypeError} the declaration is wrong: a defect of the caller */
 export function checkSpec(spec: CollectionSpec): void {
   if (!COLLECTION_NAME.test(spec.name)) throw new TypeError(`${spec.name} is no name of a collection: lower case with underscores`)
   for (const index of spec.indexes) {
@@ -18,8 +18,9 @@ export function checkSpec(spec: CollectionSpec): void {
 }
 
 /**
- * Only single values are indexed. A unique index needs them: MongoDB lets one document miss the field, SQLite any number.
- * @throws {TypeError} a defect of the caller.
+ * Checks that indexed fields have single values. A unique index needs them: with MongoDB one document may lack the
+ * field, with SQLite any number.
+ * @throws {TypeError} an indexed field has an unsuitable value: a defect of the caller
  */
 export function checkIndexed(spec: CollectionSpec, document: StoredObject): void {
   for (const { fields, unique, sparse } of spec.indexes) {

@@ -1,20 +1,23 @@
-/** A value as the adapters judge it, and as SQLite's file keeps it: JSON, with a Date as `{"$date": milliseconds since 1970}`. No other field name starts with `$`. */
+/**
+ * A value as the adapters compare it and SQLite stores it: JSON, with a Date as `{"$date": milliseconds since 1970}`.
+ * No other field name starts with `$`.
+ */
 export type Stored = StoredScalar | Stored[] | StoredObject
 export type StoredScalar = string | number | boolean | null | { $date: number }
 export interface StoredObject {
   [field: string]: Stored
 }
 
-/** Levels of objects and arrays; what BSON allows. It also ends a value that contains itself. */
+/** Levels of objects and arrays, as BSON allows. Also catches a value that contains itself. */
 const MAX_DEPTH = 100
-/** Characters of JSON; MongoDB's limit of a document is 16 MiB. */
+/** Characters of JSON. MongoDB limits a document to 16 MiB. */
 const MAX_DOCUMENT_LENGTH = 16 * 1024 * 1024
 
-/** @throws {TypeError} the value is not one that both stores keep unchanged; a defect of the caller. */
+/** @throws {TypeError} the two stores would not both keep the value unchanged: a defect of the caller */
 export function toStored(value: unknown, where: string, depth = 0): Stored {
   switch (typeof value) {
     case 'string':
-      // A lone surrogate has no UTF-8, so that an index could not find it again.
+      // UTF-8 cannot carry a lone surrogate, so an index could not find the value again.
       return value.isWellFormed() ? value : value.toWellFormed()
     case 'number':
       if (Number.isSafeInteger(value)) return value
@@ -52,14 +55,20 @@ function checkField(field: string, where: string): void {
   }
 }
 
-/** The field names of a dotted path. @throws {TypeError} one of them cannot be stored. */
+/**
+ * Splits a dotted path into field names.
+ * @throws {TypeError} a name cannot be stored
+ */
 export function fieldsOf(path: string): readonly string[] {
   const fields = path.split('.')
   for (const field of fields) checkField(field, 'a path')
   return fields
 }
 
-/** Undefined when a field is absent or its parent is no object. @throws {TypeError} the path leads through or to an array. */
+/**
+ * Undefined when a field is absent or its parent is not an object.
+ * @throws {TypeError} the path leads through or to an array
+ */
 export function singleValueAt(document: StoredObject, fields: readonly string[]): Exclude<Stored, Stored[]> | undefined {
   let value: Stored | undefined = document
   for (const field of fields) {
@@ -78,7 +87,7 @@ export function isDate(value: Stored | undefined): value is { $date: number } {
   return typeof value === 'object' && value !== null && '$date' in value
 }
 
-/** What the error messages call it, in MongoDB's words. */
+/** The name of the type in error messages, as MongoDB calls it. */
 export function kindOf(value: Stored | undefined): string {
   if (value === undefined) return 'missing'
   if (value === null) return 'null'
@@ -97,12 +106,14 @@ export function parseDocument(text: string): StoredObject {
   return JSON.parse(text)
 }
 
-/** The document as callers know it. Changes `document` in place, which its parser made for this. */
+/**
+ * Turns the document into what callers know, with Dates. Changes `document` in place, which was just parsed for this.
+ */
 export function withDates(document: Stored): unknown {
   if (typeof document !== 'object' || document === null) return document
   if (isDate(document)) return new Date(document.$date)
   const fields = document as Record<string, unknown>
-  // Not `for … in`: on objects that JSON.parse has made it takes twice as long, and wallets are read several times a call.
+  // Not `for … in`, which takes twice as long on parsed objects. Wallets are read several times for each call.
   for (const field of Object.keys(fields)) {
     const value = fields[field]
     if (typeof value === 'object' && value !== null) fields[field] = withDates(value as Stored)
@@ -112,6 +123,6 @@ export function withDates(document: Stored): unknown {
 
 export function decodeDocument(text: string): unknown {
   const document = parseDocument(text)
-  // A quotation mark inside a string is escaped, so this finds every date; most documents' walk is spared.
+  // Quotation marks inside strings are escaped, so this finds every date. Most documents have none and need no walk.
   return text.includes('"$date":') ? withDates(document) : document
 }

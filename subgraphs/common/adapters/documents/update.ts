@@ -2,7 +2,7 @@ import type { Update } from '../../ports/document-store.ts'
 import { equal, meets, type Test, testsOf } from './filter.ts'
 import { fieldsOf, isDate, isObject, kindOf, type Stored, type StoredObject, type StoredScalar, toStored } from './stored-value.ts'
 
-/** One change of an update; several of one update never touch the same path. */
+/** One change of an update. Changes of one update never touch the same path. */
 export type Change = { readonly fields: readonly string[] } & (
   | { readonly operator: 'set' | 'setOnInsert'; readonly value: Stored }
   | { readonly operator: 'unset' }
@@ -11,7 +11,7 @@ export type Change = { readonly fields: readonly string[] } & (
   | { readonly operator: 'pull'; readonly elements: { readonly equal: StoredScalar } | { readonly meet: readonly Test[] } }
 )
 
-/** @throws {TypeError} the update is not one of the port's; a defect of the caller. */
+/** @throws {TypeError} the update is not one that the port allows: a defect of the caller */
 export function changesOf(update: Update): readonly Change[] {
   const operators = Object.entries(update)
   if (operators.length === 0) throw new TypeError('an update has at least one operator')
@@ -65,7 +65,8 @@ function checkConflicts(changes: readonly Change[]): void {
 }
 
 /**
- * Changes `document` in place. @throws {TypeError} a target is of the wrong type: the document is then changed in part, and the caller drops it.
+ * Changes `document` in place.
+ * @throws {TypeError} a target has the wrong type; the caller must drop the partly changed document
  */
 export function applyChanges(document: StoredObject, changes: readonly Change[], inserting: boolean): void {
   for (const change of changes) {
@@ -76,7 +77,7 @@ export function applyChanges(document: StoredObject, changes: readonly Change[],
   }
 }
 
-/** The object that holds the last field of the path; undefined when there is none and none is to be made. */
+/** The object with the last field of the path; undefined when it does not exist and is not to be created. */
 function parentOf(document: StoredObject, fields: readonly string[], creates: boolean): StoredObject | undefined {
   let parent = document
   for (const field of fields.slice(0, -1)) {
@@ -133,7 +134,7 @@ function wrongTarget(operator: string, change: Change, target: Stored): TypeErro
   return new TypeError(`${operator} cannot be applied to ${change.fields.join('.')}, which is of type ${kindOf(target)}`)
 }
 
-/** What an upsert starts from: the equalities of its filter. */
+/** The document that an upsert starts from: the equalities of its filter. */
 export function seedOf(tests: readonly Test[]): StoredObject {
   const seed: StoredObject = {}
   for (const test of tests) {

@@ -4,28 +4,41 @@ import { Unfit } from '../../process/opening.ts'
 import { isDuplicateKey } from './failures.ts'
 import { LastingClient } from './lasting-client.ts'
 
-/** Connections of one store of one process; operations beyond them wait. Ten processes of two stores stay far below mongod's own 65,536. */
+/**
+ * Connections of one store in one process; more operations wait. Ten processes with two stores stay far below mongod's
+ * limit of 65,536.
+ */
 const MAX_CONNECTIONS = 50
-/** How long an operation waits for one of them: longer than any that goes well, so that it tells of an overload. */
+/**
+ * How long an operation waits for a connection. Longer than any successful operation takes, so a timeout means
+ * overload.
+ */
 const WAIT_QUEUE_TIMEOUT_MS = 5_000
-/** How long an operation waits for a primary. An election takes up to 12 s, which is too long for a caller: it is told to come again. */
+/**
+ * How long an operation waits for a primary. An election takes up to 12 s: too long for a caller, who is told to try
+ * again.
+ */
 const SERVER_SELECTION_TIMEOUT_MS = 5_000
 const CONNECT_TIMEOUT_MS = 3_000
-/** After this the server says that a write has not reached the majority. Its outcome is unknown then. */
+/** After this the server reports that a write has not reached the majority. Its outcome is then unknown. */
 const WRITE_CONCERN_TIMEOUT_MS = 10_000
-/** A connection without an answer for this long is given up: above the one before, which is the longest that a server takes by itself. */
+/**
+ * A connection without an answer for this long is given up. Above the write timeout, the longest that a server takes by
+ * itself.
+ */
 const SOCKET_TIMEOUT_MS = 15_000
-/** While nobody asks, a server that is gone is looked for this often. */
+/** How often a lost server is looked for while the store is idle. */
 const HEARTBEAT_MS = 10_000
-/** A look at a server waits for a heartbeat at most, and for a connection and a greeting before. */
+/** A check of a server takes at most a heartbeat, plus the time to connect and greet. */
 const HEARTBEAT_LIMIT_MS = 2 * (HEARTBEAT_MS + 2 * CONNECT_TIMEOUT_MS)
-/** Twice the longest of all waits above: what the driver has not ended by then, it never ends. */
+/** Twice the sum of all waits above. What the driver has not finished by then never finishes. */
 export const OPERATION_LIMIT_MS = 2 * (WAIT_QUEUE_TIMEOUT_MS + SERVER_SELECTION_TIMEOUT_MS + CONNECT_TIMEOUT_MS + SOCKET_TIMEOUT_MS)
 
 /**
- * An acknowledged write is in the journals of a majority and survives a failover; a read sees nothing that a failover could take back (Jepsen on
- * MongoDB 4.2.6 shows what the weaker defaults lose). These win over options of the URL. The driver repeats a write whose connection broke only
- * where the server can tell the repetition (replica sets and shards), and otherwise leaves it to the caller, which repeats by id.
+ * An acknowledged write is in the journals of a majority and survives a failover. A read sees nothing that a failover
+ * could undo (Jepsen's report on MongoDB 4.2.6 shows what weaker defaults lose). These win over options of the URL.
+ * After a broken connection the driver repeats a write only where the server recognises the repetition (replica sets
+ * and shards). Otherwise the caller repeats it by id.
  */
 const OPTIONS: MongoClientOptions = {
   appName: 'kis',
@@ -44,10 +57,14 @@ const OPTIONS: MongoClientOptions = {
 const AUTHENTICATION_FAILED = 18
 const UNAUTHORIZED = 13
 
-/** Holds one small document, which each start and each look at the store writes. */
+/** Has one small document, which each start and each check of the store writes. */
 const STARTS = 'starts'
 
-/** Connects and looks whether the server will do. @throws {Unfit} says in a sentence why it will not. @throws {Error} for a URL that cannot be read. */
+/**
+ * Connects, and checks that the server is suitable.
+ * @throws {Unfit} the server is unsuitable; the message says why in a sentence
+ * @throws {Error} the URL cannot be read
+ */
 export async function connectMongo({ url, database }: MongoDatabase): Promise<LastingClient> {
   const client = clientOf(url)
   try {
@@ -66,31 +83,32 @@ async function checkServer(client: LastingClient, database: string): Promise<voi
   await tryToWrite(client, database)
 }
 
-/** Only a write tells of missing rights, a full disk, and a majority that is not there. */
+/** Only a write shows missing rights, a full disk or a missing majority. */
 export async function tryToWrite(client: LastingClient, database: string): Promise<void> {
   const starts = client.db(database).collection<{ _id: string }>(STARTS)
   try {
     await starts.updateOne({ _id: 'last' }, { $set: { at: new Date() } }, { upsert: true })
   } catch (error) {
-    // Another start has made the document at this moment.
+    // Another start has just created the document.
     if (!isDuplicateKey(error)) throw error
   }
 }
 
 function clientOf(url: string): LastingClient {
   try {
-    // Half of it at random, so that processes that have lost the same server do not come back together.
+    // Half of it at random, so that processes that lost the same server do not return at the same time.
     const heartbeatFrequencyMS = HEARTBEAT_MS * (0.5 + Math.random() / 2)
     return new LastingClient(url, { ...OPTIONS, heartbeatFrequencyMS, heartbeatLimitMs: HEARTBEAT_LIMIT_MS })
   } catch {
-    // The driver's own message can quote parts of the URL, of the password too where its special characters are not encoded.
-    throw new Error('The MongoDB URL is none that the driver reads; special characters of user name and password are percent-encoded in it')
+    // The driver's message may quote parts of the URL, and even of the password if its special characters are not
+    // encoded.
+    throw new Error('The driver cannot read the MongoDB URL; percent-encode special characters in the user name and the password')
   }
 }
 
-/** A server that is too old comes as a failed selection, in whose words the driver says which version it wants. */
+/** A server that is too old fails as a server selection, whose message names the wanted version. */
 function startFailureOf(error: unknown): unknown {
-  // A name that DNS does not know comes as Node's own error.
+  // A host name that DNS does not know is an error of Node itself.
   const isUnknownHost = error instanceof Error && 'syscall' in error
   if (!(error instanceof MongoError || isUnknownHost)) return error
   if (isUnknownHost || error instanceof MongoServerSelectionError)

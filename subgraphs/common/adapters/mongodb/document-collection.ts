@@ -21,21 +21,21 @@ import { isDuplicateKey, translated, wasNotSent } from './failures.ts'
 import { hintOf } from './indexes.ts'
 import type { LastingClient } from './lasting-client.ts'
 
-/** What a collection needs of its store. */
+/** What a collection needs from its store. */
 interface StoreAccess {
-  /** For the message of a failure: `The document store`. */
+  /** Begins the message of a failure: `The document store`. */
   readonly what: string
   readonly client: Pick<LastingClient, 'bounded'>
-  /** Resolves when the indexes are there. */
+  /** Resolves when the indexes exist. */
   ready(): Promise<void>
 }
 
-/** The port's bound of a page and of `insertMissing` and `deleteMany`. */
+/** The port's limit of a page, of `insertMissing` and of `deleteMany`. */
 const MAX_DOCUMENTS = 1_000
-/** Times that `deleteMany` looks anew when others have deleted or changed all that it found. */
+/** How often `deleteMany` starts again because others have deleted or changed everything that it found. */
 const MAX_DELETE_ROUNDS = 5
 
-/** Queries are judged as on SQLite, so that one without an index fails on every server, and in tests already. */
+/** Queries are checked as on SQLite, so that one without an index fails on every server, and in the tests. */
 export class MongoCollection<T extends StoredDocument> implements DocumentCollection<T> {
   readonly spec: CollectionSpec
   readonly #documents: Collection<StoredDocument>
@@ -60,7 +60,7 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
     const tests = testsOf(filter)
     const access = this.#accessOf(tests, Object.keys(sort), { filter, sort })
     const order = Object.fromEntries(orderOf(access, tests).map((path) => [path, direction]))
-    // A page in one batch: nothing is kept open on the server.
+    // The whole page in one batch, so that no cursor stays open on the server.
     const options = { hint: hintOf(access.index), sort: order, limit, batchSize: limit + 1 }
     return this.#run(() => this.#documents.find(filter, options).toArray())
   }
@@ -100,7 +100,7 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
       try {
         return await run()
       } catch (error) {
-        // Another has inserted the document since this one looked for it: now it is there, and meets the filter or does not.
+        // Another call has inserted the document meanwhile. Now it exists, and either meets the filter or does not.
         if (upsert && isDuplicateKey(error)) return run()
         throw error
       }
@@ -126,13 +126,14 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
     })
   }
 
-  /** What the driver gives is what was stored: Dates, and whole numbers whether MongoDB holds them in 32 bits or in 64. */
+  /** The driver returns what was stored: Dates, and whole numbers even if MongoDB holds them in 64 bits. */
   async #run<R>(
     operation: () => Promise<R>,
   ): Promise<R extends WithId<StoredDocument> | null ? T | null : R extends WithId<StoredDocument>[] ? readonly T[] : R> {
     await this.#store.ready()
     try {
       const repeated = () => operation().catch((error) => (wasNotSent(error) ? operation() : Promise.reject(error)))
+      // TypeScript does not resolve a conditional type while `R` is open.
       return (await this.#store.client.bounded(repeated, OPERATION_LIMIT_MS)) as never
     } catch (error) {
       throw translated(error, this.spec.name, this.#store.what)
@@ -150,7 +151,7 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
       throw new QueryWouldScan(this.spec.name, `a write by ${JSON.stringify(filter)}, which fixes no unique key`)
   }
 
-  /** MongoDB would make an `_id` of its own kind. */
+  /** Otherwise MongoDB would create an `_id` of its own kind. */
   #checkInserted(tests: readonly Test[], update: Update): void {
     const id = update.$setOnInsert?._id ?? seedOf(tests)._id
     if (typeof id !== 'string' || id === '') throw new TypeError(`an upsert into ${this.spec.name} names no _id`)
@@ -163,7 +164,10 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
     return toBson(stored) as OptionalUnlessRequiredId<StoredDocument>
   }
 
-  /** How many of a batch were there already. Not every server says which key was met: a document whose `_id` is not there met another. */
+  /**
+   * Counts the documents of a batch that existed already. Not every server says which key was taken: if the `_id` is
+   * not there, it was another unique key.
+   */
   async #countMissed(error: MongoBulkWriteError): Promise<number> {
     const failures = [error.writeErrors].flat()
     if (failures.some(({ code }) => code !== error.code)) throw error
@@ -174,7 +178,10 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
   }
 }
 
-/** No two documents are equal in a unique index: there `_id` is not in the index, and MongoDB would sort by it in memory. */
+/**
+ * A unique index does not contain `_id`, so MongoDB would sort by it in memory. No two documents are equal in such an
+ * index anyway.
+ */
 function orderOf({ index, order }: Access, tests: readonly Test[]): readonly string[] {
   const isFixed = (path: string) => tests.some((test) => test.path === path && test.operator === 'eq')
   const isTotal = index.unique && index.fields.every((path) => path !== '_id' && (order.includes(path) || isFixed(path)))
@@ -182,7 +189,7 @@ function orderOf({ index, order }: Access, tests: readonly Test[]): readonly str
   return needed.length > 0 ? needed : ['_id']
 }
 
-/** @throws {RangeError} a defect of the caller. */
+/** @throws {RangeError} the count is out of range: a defect of the caller */
 function checkCount(count: number, what: string): void {
   if (!Number.isInteger(count) || count < 1 || count > MAX_DOCUMENTS) {
     throw new RangeError(`${what} is ${count}, not 1 to ${MAX_DOCUMENTS}`)

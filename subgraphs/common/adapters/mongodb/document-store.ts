@@ -15,9 +15,10 @@ import type { LastingClient } from './lasting-client.ts'
 const WHAT = 'The document store'
 
 /**
- * Opens the documents of one MongoDB database (4.4 or newer; `w: majority` wants a replica set to mean something). Collections and indexes are
- * made and checked before the first use of any, so that a `ping` after they are declared tells of every index that is not as it should be.
- * @throws {Unfit} the server is absent, too old, read-only, full, or does not accept the user.
+ * Opens the documents of one MongoDB database (4.4 or newer; `w: majority` is only useful with a replica set).
+ * Collections and indexes are created and checked before the first use of any, so a `ping` after the declarations
+ * reports every wrong index.
+ * @throws {Unfit} the server is absent, too old, read-only or full, or refuses the user
  */
 export async function openMongoDocumentStore(options: MongoDatabase & { readonly log: Log }): Promise<DocumentStore> {
   const client = await connectMongo(options)
@@ -29,7 +30,7 @@ class MongoDocumentStore implements DocumentStore {
   readonly #client: LastingClient
   readonly #db: Db
   readonly #collections = new Map<string, MongoCollection<StoredDocument>>()
-  /** Declared, but their indexes are not known to be there. */
+  /** Declared collections whose indexes have not been checked. */
   readonly #unprepared = new Set<CollectionSpec>()
   #preparing: Promise<void> | undefined
 
@@ -52,6 +53,7 @@ class MongoDocumentStore implements DocumentStore {
       this.#collections.set(spec.name, collection)
     }
     if (!isDeepStrictEqual(collection.spec, spec)) throw new TypeError(`${spec.name} was declared with other indexes`)
+    // The map holds collections of every type; the caller who declares the collection knows its type.
     return collection as unknown as DocumentCollection<T>
   }
 
@@ -77,7 +79,7 @@ class MongoDocumentStore implements DocumentStore {
     }
   }
 
-  /** Resolves when every declared collection has its indexes. What failed is tried again by the next use. */
+  /** Resolves when every declared collection has its indexes. After a failure the next use tries again. */
   async #ready(): Promise<void> {
     while (this.#unprepared.size > 0) {
       this.#preparing ??= this.#prepare().finally(() => {
@@ -87,7 +89,7 @@ class MongoDocumentStore implements DocumentStore {
     }
   }
 
-  /** @throws {Unfit} names every problem of all collections. */
+  /** @throws {Unfit} an index is wrong or missing; the message names every problem of all collections */
   async #prepare(): Promise<void> {
     const specs = [...this.#unprepared]
     const problems: string[] = []

@@ -18,11 +18,11 @@ import { DuplicateKey } from '../../ports/document-store.ts'
 const DUPLICATE_KEY = 11000
 const OUT_OF_DISK_SPACE = 14031
 
-/** The deployment cannot serve at the moment, or a write's outcome is not known. Names as in mongod's `error_codes.yml`. */
+/** The server cannot serve now, or the outcome of a write is unknown. Names as in mongod's `error_codes.yml`. */
 const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
   6, // HostUnreachable
   7, // HostNotFound
-  13, // Unauthorized: rights were right at the start
+  13, // Unauthorized: the user had the rights at the start
   18, // AuthenticationFailed: as above
   50, // MaxTimeMSExpired
   64, // WriteConcernTimeout
@@ -44,7 +44,7 @@ const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
   OUT_OF_DISK_SPACE,
 ])
 
-/** Of a connection that broke just as it was written to: the driver hands the socket's own error on. */
+/** A connection broke while being written to: the driver passes on the socket's own error. */
 const SOCKET_CODES: ReadonlySet<unknown> = new Set([
   'EPIPE',
   'ECONNRESET',
@@ -58,9 +58,12 @@ export function isDuplicateKey(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === DUPLICATE_KEY
 }
 
-/** The operation waited for a connection while another broke, and has not left this process: it may be repeated, whatever it is. */
+/**
+ * The operation was waiting for a connection when another one broke, and was never sent. Any such operation may be
+ * repeated.
+ */
 export function wasNotSent(error: unknown): boolean {
-  // The driver exports no class for it.
+  // The driver does not export a class for it.
   return error instanceof MongoNetworkError && error.name === 'MongoPoolClearedError'
 }
 
@@ -68,7 +71,7 @@ export function isDiskFull(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === OUT_OF_DISK_SPACE
 }
 
-/** What the port says instead of a driver's error; an error that is no expected failure is left as it is. */
+/** Translates a driver's error to one of the port. Leaves an error that is no expected failure unchanged. */
 export function translated(error: unknown, collection: string, what: string): unknown {
   if (isUnavailable(error)) return new ServiceUnavailable(what, { cause: error, ...(isDiskFull(error) && { why: 'the disk is full' }) })
   return isDuplicateKey(error) ? new DuplicateKey(collection, error) : error
@@ -87,7 +90,7 @@ function isUnavailable(error: unknown): boolean {
     error instanceof MongoServerClosedError ||
     error instanceof MongoClientClosedError ||
     error instanceof MongoUnexpectedServerResponseError ||
-    // The driver exports no classes for these.
+    // The driver does not export classes for these.
     (error instanceof MongoDriverError && ['MongoWaitQueueTimeoutError', 'MongoPoolClosedError'].includes(error.name)) ||
     UNAVAILABLE_CODES.has(error.code) ||
     error.hasErrorLabel('RetryableWriteError') ||

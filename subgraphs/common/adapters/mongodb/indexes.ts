@@ -21,7 +21,7 @@ interface FoundIndex extends Omit<WantedIndex, 'key'> {
   readonly collation?: object
 }
 
-/** `_id` ends an index that is not unique, as it ends every order, so that MongoDB sorts nothing in memory. */
+/** `_id` ends an index that is not unique, as it ends every order. So MongoDB never sorts in memory. */
 export function keysOf(index: IndexSpec): IndexKeys {
   const endsWithId = index.unique || index.fields.includes('_id')
   return Object.fromEntries([...index.fields, ...(endsWithId ? [] : ['_id'])].map((field) => [field, 1]))
@@ -31,19 +31,23 @@ function descriptionOf(index: IndexSpec): WantedIndex {
   const key = keysOf(index)
   const name = Object.entries(key).flat().join('_')
   if (index.unique) return { name, key, unique: true, ...(index.sparse && { sparse: true }) }
-  // Every document has an `_id`, so that a sparse index that ends with it would hold them all.
+  // Every document has an `_id`, so a sparse index that ends with it would contain them all.
   return { name, key, ...(index.sparse && { partialFilterExpression: { [index.fields[0]!]: { $exists: true } } }) }
 }
 
-/** @throws {TypeError} a defect of the caller: MongoDB takes a document that has any field of a sparse index into it. */
+/**
+ * @throws {TypeError} a unique sparse index has several fields: a defect of the caller. MongoDB would index a document
+ * with any of them.
+ */
 export function checkSparse({ name, indexes }: CollectionSpec): void {
   for (const { fields, unique, sparse } of indexes)
     if (unique && sparse && fields.length > 1) throw new TypeError(`a unique sparse index of ${name} has several fields`)
 }
 
 /**
- * Makes the indexes of the collection that are not there yet, and gives what is wrong with those that are, in sentences. An index with the
- * right keys serves under any name. @throws {ServiceUnavailable}
+ * Creates the missing indexes of the collection. Gives the problems of the existing ones, as sentences. An index with
+ * the right keys may have any name.
+ * @throws {ServiceUnavailable} the server cannot serve
  */
 export async function makeIndexes(db: Db, spec: CollectionSpec, what: string): Promise<readonly string[]> {
   const collection = db.collection(spec.name)
@@ -52,11 +56,13 @@ export async function makeIndexes(db: Db, spec: CollectionSpec, what: string): P
     const found = await indexesOf(collection)
     for (const index of spec.indexes) {
       const wanted = descriptionOf(index)
-      // Queries name their index: one that holds other documents, or in another order, would answer them wrongly.
+      // Queries name their index. One with other documents, or in another order, would give wrong results.
       if (found.some((one) => shown(one) === shown(wanted))) continue
       const other = found.find((one) => one.name === wanted.name || said(one.key) === said(wanted.key))
       if (other)
-        problems.push(`the index ${other.name} of ${spec.name} is ${shown(other)}, not ${shown(wanted)}; drop it, and it is made anew`)
+        problems.push(
+          `the index ${other.name} of ${spec.name} is ${shown(other)}, not ${shown(wanted)}; drop it, and the service creates it again`,
+        )
       else problems.push(...(await made(() => collection.createIndexes([{ ...wanted }]), wanted, spec)))
     }
   } catch (error) {
@@ -65,20 +71,20 @@ export async function makeIndexes(db: Db, spec: CollectionSpec, what: string): P
   return problems
 }
 
-/** What the server says against it: documents that are equal in a unique index, another index in the way. */
+/** Gives the server's objections: documents that are equal in a unique index, or another index in the way. */
 async function made(make: () => Promise<unknown>, wanted: WantedIndex, spec: CollectionSpec): Promise<readonly string[]> {
   try {
     await make()
     return []
   } catch (error) {
     if (!(error instanceof MongoServerError) || translated(error, spec.name, '') instanceof KisError) throw error
-    return [`the index ${shown(wanted)} of ${spec.name} could not be made: ${error.message}`]
+    return [`the index ${shown(wanted)} of ${spec.name} could not be created: ${error.message}`]
   }
 }
 
 async function indexesOf(collection: Collection): Promise<readonly FoundIndex[]> {
   try {
-    return (await collection.listIndexes().toArray()) as unknown as FoundIndex[]
+    return (await collection.listIndexes().toArray()) as FoundIndex[]
   } catch (error) {
     if (error instanceof MongoServerError && error.code === NAMESPACE_NOT_FOUND) return []
     throw error
@@ -97,7 +103,7 @@ function shown({ key, unique, sparse, partialFilterExpression, collation }: Foun
   return `${kind}${of}${collation ? ' with a collation' : ''}`
 }
 
-/** What `find` is told, so that the server takes the index by which the query was judged. */
+/** The hint for `find`, so that the server uses the index for which the query was checked. */
 export function hintOf(index: IndexSpec): IndexKeys {
   return index === PRIMARY_KEY ? { _id: 1 } : keysOf(index)
 }

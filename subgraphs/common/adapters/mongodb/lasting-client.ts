@@ -1,21 +1,22 @@
 import { MongoClient, type MongoClientOptions, MongoNetworkTimeoutError } from 'mongodb'
 
-/** Between two tries to connect again. */
+/** Between two attempts to connect again. */
 const PAUSE_MS = 1_000
 
 export interface LastingOptions extends MongoClientOptions {
-  /** Above the longest that a look at a server takes: one without an end for this long has stopped for good. */
+  /** Longer than any check of a server takes. A check that is still running after this long has hung. */
   readonly heartbeatLimitMs: number
 }
 
 /**
- * A `MongoClient` that recovers when the driver does not. The driver writes to a socket that was destroyed but has not said `close` yet, and then
- * waits for its `drain` without end (seen in 7.8.0 and 7.9.0, `Connection.writeCommand`). A monitor that waits like this never finds its server
- * again; an operation never ends and keeps its connection. Both are noticed by their time here, and all connections are made anew.
+ * A `MongoClient` that recovers when the driver does not. The driver writes to a socket that is destroyed but has not
+ * emitted `close` yet, and then waits forever for its `drain` (seen in 7.8.0 and 7.9.0, `Connection.writeCommand`). A
+ * monitor that waits like this never finds its server again; an operation never ends and keeps its connection. Here
+ * both are noticed by a time limit, and all connections are made anew.
  */
 export class LastingClient extends MongoClient {
   readonly #heartbeatLimitMs: number
-  /** Looks at servers that are under way, by address. */
+  /** Running checks of servers, by address. */
   readonly #looks = new Map<string, NodeJS.Timeout>()
   #isClosed = false
   #renewing: Promise<void> | undefined
@@ -29,7 +30,10 @@ export class LastingClient extends MongoClient {
     this.on('serverClosed', ({ address }) => this.#unwatch(address))
   }
 
-  /** What the operation gives. @throws {MongoNetworkTimeoutError} it has not ended after `limitMs`; whether it was carried out is unknown. */
+  /**
+   * Gives the result of the operation.
+   * @throws {MongoNetworkTimeoutError} it has not ended after `limitMs`; whether it was carried out is unknown
+   */
   async bounded<R>(operation: () => Promise<R>, limitMs: number): Promise<R> {
     const { promise: late, reject } = Promise.withResolvers<never>()
     const timer = setTimeout(() => {
@@ -79,7 +83,7 @@ export class LastingClient extends MongoClient {
         await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
       }
     }
-    // Closed while it was connecting.
+    // Closed while connecting.
     if (this.#isClosed) await this.#disconnect()
   }
 

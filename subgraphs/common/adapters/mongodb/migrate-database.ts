@@ -7,19 +7,21 @@ import { toBson } from './bson.ts'
 
 /** Documents in memory at once. */
 const PAGE = 256
-/** A process that brings a kind up to date and says nothing for this long is gone; another begins anew. */
+/** A migrating process that reports nothing for this long counts as dead. Another one starts again. */
 const LEASE_MS = 60_000
 
 interface Version {
   readonly _id: string
   readonly version: number
-  /** One process at a time brings the kind up to date. */
+  /** Set while a process migrates the kind; only one does at a time. */
   readonly migratingUntil?: Date
 }
 
 /**
- * Brings the documents of a database to the present version of their kinds, and notes the versions. A database without the note is of version 0.1.0, where each
- * kind has version 1. Processes of an earlier version must not run meanwhile. @throws {Error} a kind is newer than this program knows. @throws {Unfit} another process is at it.
+ * Brings the documents of a database to the current version of their kinds, and notes the versions. A database without
+ * the note comes from version 0.1.0, where each kind has version 1. No process of an earlier version may run meanwhile.
+ * @throws {Error} a kind is newer than this program knows
+ * @throws {Unfit} another process is migrating
  */
 export async function migrateDatabase(db: Db, kinds: readonly Kind[], log: Log): Promise<void> {
   const versions = db.collection<Version>('schema_versions')
@@ -43,8 +45,8 @@ async function migrateKind(db: Db, kind: Kind, from: number, log: Log): Promise<
   await versions.updateOne({ _id: kind.name }, { $setOnInsert: { version: from } }, { upsert: true })
   const isFree = { $or: [{ migratingUntil: { $exists: false } }, { migratingUntil: { $lt: new Date() } }] }
   const taken = await versions.findOneAndUpdate({ _id: kind.name, version: from, ...isFree }, { $set: { migratingUntil: until() } })
-  if (!taken) throw new Unfit([`another process brings the documents of the kind ${kind.name} to version ${versionOf(kind)}`])
-  log.warn({ kind: kind.name, from, to: versionOf(kind) }, 'documents are brought to the version of this program')
+  if (!taken) throw new Unfit([`another process is migrating the documents of the kind ${kind.name} to version ${versionOf(kind)}`])
+  log.warn({ kind: kind.name, from, to: versionOf(kind) }, 'migrating the documents to the version of this program')
   const documents = db.collection<AnyDocument>(kind.name)
   for (let after = ''; ; ) {
     const page = (await documents

@@ -13,12 +13,14 @@ interface Mark {
   readonly secretFingerprint: string
 }
 
-/** What is claimed without an id is the database that names the installation: the first caller gives it a new one. */
+/** A claim without an id is for the database that names the installation: the first caller gives it a new id. */
 type Claim = Installation | { readonly id: null; readonly newId: () => string; readonly secretFingerprint: string }
 
 /**
- * Before a database is used: looks whether the server will do, marks the database, unless it has a mark, and brings its documents to the present version. Gives the mark that it has.
- * @throws {Error} it has the mark of another installation, or of another secret, or documents of a newer version. @throws {Unfit} the server cannot serve.
+ * Prepares a database for use: checks that the server is suitable, marks the database if it has no mark, and brings its
+ * documents to the current version. Gives its mark.
+ * @throws {Error} it has the mark of another installation or another secret, or documents of a newer version
+ * @throws {Unfit} the server cannot serve
  */
 export async function claimDatabase(
   { url, database }: MongoDatabase,
@@ -48,7 +50,7 @@ async function markIn(db: Db, claim: Claim): Promise<Installation> {
     db
       .collection<Mark>('installation')
       .findOneAndUpdate({ _id: 'installation' }, { $setOnInsert: first }, { upsert: true, returnDocument: 'after' })
-  // Another process of the same first start was quicker.
+  // Another process of the same first start was faster.
   const mark = await marked().catch((error) => (isDuplicateKey(error) ? marked() : Promise.reject(error)))
   return { id: mark!.installationId, secretFingerprint: mark!.secretFingerprint }
 }

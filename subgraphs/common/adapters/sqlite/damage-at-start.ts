@@ -1,12 +1,13 @@
 import { statSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 
-/** Files of up to this are checked whole at each start: 0.3 s on a disk that is not cached. */
+/** Files up to this size are checked as a whole at each start: 0.3 s from an uncached disk. */
 const MAX_CHECKED_BYTES = 256 * 1024 * 1024
 
 /**
- * What is wrong with an open file, in SQLite's words; null: nothing that a start looks for. Of files of more than 256 MiB it reads the tables' two ends;
- * `kis verify` reads all of them. @throws what SQLite says of a page that it cannot read.
+ * Gives what is wrong with an open file, in SQLite's words; null: nothing that a start checks. In files above 256 MiB
+ * only both ends of each table are read; `kis verify` reads everything.
+ * @throws {Error} SQLite cannot read a page
  */
 export function damageSeenAtStart(database: DatabaseSync, file: string): string | null {
   if (statSync(file).size > MAX_CHECKED_BYTES) {
@@ -14,11 +15,14 @@ export function damageSeenAtStart(database: DatabaseSync, file: string): string 
     return null
   }
   const { quick_check: found } = database.prepare('PRAGMA quick_check(1)').get() as { quick_check: string }
-  // Its first line names the database, which is always the same.
+  // The first line names the database, which is always the same.
   return found === 'ok' ? null : found.replace(/^\*\*\* in database main \*\*\*\n/, '')
 }
 
-/** Reads the first and the last entry of each table and index, which takes microseconds each: damage in the upper pages shows. */
+/**
+ * Reads the first and the last entry of each table and index, in microseconds each. This shows damage in the upper
+ * pages.
+ */
 export function readEnds(database: DatabaseSync): void {
   const tables = database
     .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND sql NOT LIKE 'CREATE VIRTUAL%'")
@@ -28,7 +32,7 @@ export function readEnds(database: DatabaseSync): void {
     const order = key ? `"${key.name}"` : 'rowid'
     for (const direction of ['ASC', 'DESC']) {
       const end = database.prepare(`SELECT * FROM "${name}" ORDER BY ${order} ${direction} LIMIT 1`)
-      // Numbers of SQLite's own tables may be larger than those of JavaScript.
+      // SQLite's own tables may have numbers that are too large for JavaScript.
       end.setReadBigInts(true)
       end.get()
     }

@@ -6,12 +6,15 @@ import { FileLock, NewerFile, openingFailureOf, refuseMissingLog, storageFailure
 import { markOfFile, noteSiblings, type StoreMark } from './store-mark.ts'
 
 export interface DataFolderOptions {
-  /** Those that this process opens. */
+  /** The files that this process opens. */
   readonly files: readonly FolderFile[]
   secretFingerprint(): string
-  /** Asks billing whose all stores are, where that is another process or keeps its store elsewhere. Null: the files say it. */
+  /**
+   * Asks billing which installation all stores belong to, when billing is another process or has its store elsewhere.
+   * Null: the files say it.
+   */
   ask(): Promise<string> | null
-  /** For an installation whose first start this is. */
+  /** Makes the id of a new installation, at its first start. */
   newId(): string
 }
 
@@ -20,11 +23,14 @@ export interface FolderFile {
   readonly path: string
   /** The newest schema version that this program knows. */
   readonly schemaVersion: number
-  /** It can be filled again from the others, so that it is lost without harm. */
+  /** It can be rebuilt from the others, so losing it does no harm. */
   readonly isDerived: boolean
 }
 
-/** The files of an installation in one folder, looked at before any is opened: whose they are, and whether one is gone. */
+/**
+ * Checks the files of an installation in one folder before any is opened: which installation they belong to, and
+ * whether one is missing.
+ */
 export class DataFolder {
   readonly #options: DataFolderOptions
   #looked: Promise<FolderFacts> | undefined
@@ -33,7 +39,10 @@ export class DataFolder {
     this.#options = options
   }
 
-  /** @throws {Error} a file is lost, damaged, or belongs elsewhere: no start until that is mended. @throws {Unfit} the storage fails; later it may not. */
+  /**
+   * @throws {Error} a file is missing, damaged or belongs elsewhere, and the service cannot start until you mend that
+   * @throws {Unfit} the storage fails; a later attempt may succeed
+   */
   look(): Promise<FolderFacts> {
     this.#looked ??= this.#look().catch((error) => {
       this.#looked = undefined
@@ -42,7 +51,7 @@ export class DataFolder {
     return this.#looked
   }
 
-  /** To be called when all files are open: from now on each that is not derived misses the others. */
+  /** Call it when all files are open. From now on each file that is not derived notices when another one is missing. */
   noteSiblings(): void {
     const { files } = this.#options
     const names = files.map(({ path }) => basename(path))
@@ -51,7 +60,7 @@ export class DataFolder {
 
   async #look(): Promise<FolderFacts> {
     const { files, secretFingerprint: fingerprint, ask, newId } = this.#options
-    // An empty file holds nothing: SQLite makes one before it writes.
+    // An empty file has no data: SQLite creates one before it writes.
     const there = files.filter(({ path }) => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0)
     const marks = new Map<string, StoreMark | null>()
     for (const file of there) {
@@ -67,7 +76,7 @@ export class DataFolder {
       const problem = mark && foreignnessOf(file, mark, installation)
       if (problem) throw new Error(problem)
     }
-    // Version 0.1.0 noted nothing, and made all files at its first start.
+    // Version 0.1.0 noted nothing, and created all files at its first start.
     const expected = new Set(primary.flatMap((file) => marks.get(file)?.siblings ?? files.map(({ path }) => basename(path))))
     const lost = files.filter((file) => !there.includes(file) && expected.has(basename(file.path)))
     const lostForGood = lost.find(({ isDerived }) => !isDerived)
@@ -80,11 +89,15 @@ export class DataFolder {
   }
 }
 
-/** The mark of a file that is there. What is wrong with a derived one, but that it is newer, is said by whoever opens it. @throws as `look` does. */
+/**
+ * Gives the mark of an existing file. For a derived file, reports only that it is newer; its other problems are
+ * reported when it is opened.
+ * @throws {Error} as `look`
+ */
 function looked({ path, schemaVersion, isDerived }: FolderFile): StoreMark | null {
   try {
     refuseClosed(path)
-    // First of all: to open the file makes a log where there is none.
+    // First of all, because opening the file creates a missing log.
     using lock = new FileLock(path)
     if (!isDerived) refuseMissingLog(path, lock)
     else if (lock.missingLog) return null
@@ -98,7 +111,10 @@ function looked({ path, schemaVersion, isDerived }: FolderFile): StoreMark | nul
   }
 }
 
-/** SQLite would open a file that is read-only, and leave a log beside it that stays read-only when the file is mended. @throws {Unfit} */
+/**
+ * SQLite would open a read-only file, and leave a log beside it that stays read-only after the file is mended.
+ * @throws {Unfit} the file is read-only
+ */
 function refuseClosed(path: string): void {
   try {
     accessSync(path, constants.R_OK | constants.W_OK)
@@ -109,6 +125,6 @@ function refuseClosed(path: string): void {
 
 export interface FolderFacts {
   readonly installation: Installation
-  /** Derived files that the installation had, and that are gone. */
+  /** Derived files of the installation that are missing. */
   readonly lost: readonly string[]
 }

@@ -93,7 +93,7 @@ it('a file of another kind is refused', async () => {
 
 it('a storage that may be mended is told apart from what no waiting mends', async () => {
   await writeFile(join(folder, 'inner'), '')
-  await expect(open()).rejects.toMatchObject({ problems: [expect.stringMatching(/the folder of .* cannot be made: ENOTDIR|EEXIST/)] })
+  await expect(open()).rejects.toMatchObject({ problems: [expect.stringMatching(/the folder of .* cannot be created: ENOTDIR|EEXIST/)] })
   await rm(join(folder, 'inner'))
   await mkdir(`${file}.lock`, { recursive: true })
   await expect(open()).rejects.toMatchObject({

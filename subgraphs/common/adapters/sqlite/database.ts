@@ -1,37 +1,40 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { DatabaseSync, type SQLInputValue, type StatementResultingChanges } from 'node:sqlite'
 import type { Installation } from '../../identity/installation.ts'
 import { Damaged, Unfit } from '../../process/opening.ts'
 import { checkMark } from './store-mark.ts'
 
-/** What a file holds, so that no store opens another one's file or a file of a newer version of itself. */
+/** The kind of a file, so that no store opens the file of another store, or of a newer version. */
 export interface FileKind {
-  /** In errors. */
+  /** For errors. */
   readonly name: string
   /** SQLite's `application_id`. */
   readonly applicationId: number
-  /** SQLite's `user_version`: what this program reads and writes. */
+  /** SQLite's `user_version`: the version that this program reads and writes. */
   readonly schemaVersion: number
-  /** Bytes; fixed when the file is made. */
+  /** In bytes. Fixed when the file is created. */
   readonly pageSize: number
 }
 
-/** Readers wait for nobody but a checkpoint's last moment; a longer wait is a fault. */
+/** Readers only ever wait for the last moment of a checkpoint. A longer wait is a fault. */
 const BUSY_TIMEOUT_MS = 2_000
-/** Of one connection. */
+/** Page cache of one connection. */
 const CACHE_KIB = 16 * 1024
-/** The log of changes is cut to this after a checkpoint, so that one large write does not keep its space. */
+/** After a checkpoint the write-ahead log is cut to this, so that one large write does not keep its space. */
 const JOURNAL_SIZE_LIMIT_BYTES = 64 * 1024 * 1024
 const MAX_STATEMENTS = 500
 
 export interface FailureFacts {
   readonly kind: 'disk_full' | 'damaged' | 'failing'
-  /** True after a failed fsync: what the disk has is unknown then, and another fsync would not tell (it may succeed without having written). */
+  /**
+   * True after a failed fsync. What is on the disk is then unknown, and another fsync may succeed without having
+   * written it.
+   */
   readonly isFinal: boolean
 }
 
-/** An error of SQLite that is not the caller's: a full disk, a failing one, a damaged file. */
+/** A failure of the storage, not of the caller: a full disk, a failing disk, a damaged file. */
 export class StorageFailure extends Error {
   readonly data: FailureFacts
 
@@ -42,7 +45,7 @@ export class StorageFailure extends Error {
   }
 }
 
-/** From https://www.sqlite.org/rescode.html. */
+/** From https://www.sqlite.org/rescode.html */
 const SQLITE_ERROR = 1
 const SQLITE_BUSY = 5
 const SQLITE_LOCKED = 6
@@ -64,7 +67,7 @@ export function isUniqueViolation(error: unknown): boolean {
   return UNIQUE_VIOLATIONS.includes(codeOf(error) ?? 0)
 }
 
-/** The storage failure that `error` is; undefined for a defect of ours. */
+/** Gives the storage failure behind `error`; undefined for a defect of ours. */
 export function storageFailureOf(error: unknown): StorageFailure | undefined {
   if (error instanceof StorageFailure) return error
   const code = codeOf(error)
@@ -74,7 +77,7 @@ export function storageFailureOf(error: unknown): StorageFailure | undefined {
   return new StorageFailure(error as Error, { kind, isFinal: code === SQLITE_IOERR_FSYNC || code === SQLITE_IOERR_DIR_FSYNC })
 }
 
-/** @throws {StorageFailure} where `run` meets one. */
+/** @throws {StorageFailure} `run` meets one */
 export function orFailure<T>(run: () => T): T {
   try {
     return run()
@@ -83,16 +86,19 @@ export function orFailure<T>(run: () => T): T {
   }
 }
 
-/** Makes the folder of a file. @throws {Unfit} it cannot be made at the moment: no rights, a read-only or full disk, a mount that is missing. */
+/**
+ * Creates the folder of a file.
+ * @throws {Unfit} the folder cannot be created now: missing rights, a read-only or full disk, a missing mount
+ */
 export function makeFolderOf(file: string): void {
   try {
     mkdirSync(dirname(file), { recursive: true })
   } catch (error) {
-    throw new Unfit([`the folder of ${file} cannot be made: ${(error as Error).message}`], { cause: error })
+    throw new Unfit([`the folder of ${file} cannot be created: ${(error as Error).message}`], { cause: error })
   }
 }
 
-/** What to say of an error: a later try may find the storage mended, but never a damaged file. */
+/** The error for an opening that failed. A later attempt may succeed, except with a damaged file. */
 export function openingFailureOf(file: string, error: unknown): Error {
   const failure = storageFailureOf(error)
   const { message } = error as Error
@@ -117,27 +123,31 @@ export class NewerKind extends Error {
   }
 }
 
-/** A file that SQLite cannot make sense of. */
+/** A file that SQLite cannot read. */
 export function damaged(file: string, why: string, cause?: unknown): Damaged {
   return new Damaged(`${file} is damaged (${why}). Stop the service, and put the data folder back from a backup.`, { cause })
 }
 
 /**
- * Keeps the file for this process until it is disposed of or the process ends, however it ends: the system drops a dead process's lock.
- * It is on a file beside it, so that the connections of this process have the file itself to share. Nothing else may open the lock's
- * file: POSIX drops all locks of a process on a file when the process closes any of its descriptors.
+ * Locks the file for this process until disposal or the end of the process: the system drops the locks of a dead
+ * process. The lock is on a file beside it, so that all connections of this process can share the file itself. Nothing
+ * else may open the lock's file: POSIX drops all locks of a process on a file when the process closes any descriptor of
+ * it.
  */
 export class FileLock implements Disposable {
   readonly #file: string
   readonly #lock: DatabaseSync
 
-  /** @throws {Error} another process, or another store of this one, has it. @throws {Unfit} the storage fails. */
+  /**
+   * @throws {Error} another process, or another store of this one, has the lock
+   * @throws {Unfit} the storage fails
+   */
   constructor(file: string) {
     makeFolderOf(file)
     this.#file = file
     this.#lock = opened(`${file}.lock`, { timeout: 0 })
     try {
-      // Held from the first transaction on, until the connection is closed.
+      // Held from the first transaction until the connection is closed.
       this.#lock.exec('PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT')
     } catch (error) {
       this.#lock.close()
@@ -148,30 +158,36 @@ export class FileLock implements Disposable {
     }
   }
 
-  /** The log of changes that a process left behind when it ended without closing the file, and that is not there any more; null: nothing is missing. */
+  /** The missing write-ahead log of a process that ended without closing the file; null: none is missing. */
   get missingLog(): string | null {
     const { user_version: isInUse } = this.#lock.prepare('PRAGMA user_version').get() as { user_version: number }
     const log = `${this.#file}-wal`
     return isInUse && existsSync(this.#file) && !existsSync(log) ? log : null
   }
 
-  /** From now on a part of what the file holds may be in its log of changes alone. @throws {Unfit} */
+  /**
+   * Notes that from now on the write-ahead log may hold changes that the file does not.
+   * @throws {Unfit} the storage fails
+   */
   noteOpen(): void {
     this.#note(1)
   }
 
-  /** Brings what the log of changes holds into the file, and notes that nothing is in the log alone. When either fails, the log is missed if it is gone at the next start. */
+  /**
+   * Moves the write-ahead log into the file, and notes that the log holds nothing more. If either fails, the next start
+   * reports a log that is gone.
+   */
   noteClosed(): void {
     try {
       using connection = new Connection(this.#file, { readOnly: false })
       const { busy } = connection.database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number }
       if (!busy) this.#note(0)
     } catch {
-      // A full or failing disk: the log stays, and so does the note.
+      // The disk is full or fails: the log stays, and so does the note.
     }
   }
 
-  /** The operator does without what a missing log held. */
+  /** The operator gives up what the missing log held. */
   acceptLoss(): void {
     this.#note(0)
   }
@@ -200,11 +216,11 @@ function opened(file: string, options: { readonly timeout: number }): DatabaseSy
 export interface FileOptions {
   readonly kind: FileKind
   readonly lock: FileLock
-  /** Absent: the file is not asked whose it is. */
+  /** Absent: the mark of the file is not checked. */
   readonly installation?: Installation
 }
 
-/** @throws {Error} what was written last was in a log of changes that is gone. */
+/** @throws {Error} the write-ahead log with the last writes is missing */
 export function refuseMissingLog(file: string, { missingLog }: FileLock): void {
   if (missingLog)
     throw new Error(
@@ -213,7 +229,11 @@ export function refuseMissingLog(file: string, { missingLog }: FileLock): void {
     )
 }
 
-/** Makes the file when there is none. @throws {Error} it is something else, damaged, another installation's, or newer than this program. @throws {Unfit} the storage fails. */
+/**
+ * Creates the file if it does not exist.
+ * @throws {Error} it is of another kind, damaged, of another installation, or newer than this program
+ * @throws {Unfit} the storage fails
+ */
 export function prepareFile(file: string, { kind, lock, installation }: FileOptions): void {
   refuseMissingLog(file, lock)
   using closing = new DisposableStack()
@@ -239,32 +259,45 @@ export function prepareFile(file: string, { kind, lock, installation }: FileOpti
   } catch (error) {
     throw storageFailureOf(error) ? openingFailureOf(file, error) : error
   }
-  // Before the last connection closes, which removes the log: the start after a kill at that moment must miss none.
+  // Before the last connection closes, which removes the log. If the process is killed just then, the next start must
+  // not miss it.
   lock.noteClosed()
 }
 
-/** A connection to a prepared file. A commit on it is on the disk when it returns. */
+/**
+ * A statement that gives each row as an array of its columns. The caller names the row's type, which its SQL text
+ * decides.
+ */
+interface ArrayStatement {
+  all<Row extends readonly unknown[]>(...parameters: SQLInputValue[]): Row[]
+  get<Row extends readonly unknown[]>(...parameters: SQLInputValue[]): Row | undefined
+  run(...parameters: SQLInputValue[]): StatementResultingChanges
+}
+
+/** A connection to a prepared file. A commit is on the disk when it returns. */
 export class Connection implements Disposable {
   readonly database: DatabaseSync
-  readonly #statements = new Map<string, StatementSync>()
+  readonly #statements = new Map<string, ArrayStatement>()
 
   constructor(file: string, options: { readonly readOnly: boolean }) {
     this.database = new DatabaseSync(file, { readOnly: options.readOnly, timeout: BUSY_TIMEOUT_MS })
-    // `fullfsync` is what macOS needs for power loss; elsewhere it changes nothing.
+    // macOS needs `fullfsync` against power loss. Elsewhere it changes nothing.
     this.database.exec(`
       PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; PRAGMA checkpoint_fullfsync=ON; PRAGMA temp_store=MEMORY;
       PRAGMA cache_size=-${CACHE_KIB}; PRAGMA journal_size_limit=${JOURNAL_SIZE_LIMIT_BYTES};
       PRAGMA secure_delete=ON`)
   }
 
-  /** The prepared statement of this text, which gives its rows as arrays. To be run to its end before it is used again. */
-  prepare(text: string): StatementSync {
+  /** Gives the prepared statement of this text, whose rows are arrays. Read all its rows before you use it again. */
+  prepare(text: string): ArrayStatement {
     let statement = this.#statements.get(text)
     if (!statement) {
-      // Texts come from call sites, not from data; should that fail, starting anew bounds the memory.
+      // Texts come from call sites, not from data. If that ever changes, clearing still bounds the memory.
       if (this.#statements.size >= MAX_STATEMENTS) this.#statements.clear()
-      statement = this.database.prepare(text)
-      statement.setReturnArrays(true)
+      const prepared = this.database.prepare(text)
+      prepared.setReturnArrays(true)
+      // Node's types do not follow `setReturnArrays`.
+      statement = prepared as unknown as ArrayStatement
       this.#statements.set(text, statement)
     }
     return statement

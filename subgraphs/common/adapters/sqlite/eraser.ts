@@ -1,22 +1,25 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { storageFailureOf } from './database.ts'
 
-/** Deletions that come one after the other are erased together. */
+/** Deletions within this time are erased together. */
 const ERASE_AFTER_MS = 5_000
-/** A reader was in the way. */
+/** How soon to try again when a reader was in the way. */
 const RETRY_MS = 1_000
-/** The writes of this thread wait so long for readers of the log; most read for a few milliseconds. */
+/** How long writes of this thread wait for readers of the log. Most reads take a few milliseconds. */
 const WAIT_FOR_READERS_MS = 50
-/** A file of this length is packed in some 0.2 s, in which its writes wait, a call of a model among them; the copy is in memory meanwhile. */
+/**
+ * Packing a file of this size takes about 0.2 s, in which its writes, and so calls of models, wait. The copy is in
+ * memory meanwhile.
+ */
 const MAX_PACKED_BYTES = 32 * 1024 * 1024
-/** Packing takes one part in so many of the thread's time at most: the longest file is packed once a minute. */
+/** Packing takes at most one part in this many of the thread's time: the largest file is packed once a minute. */
 const PACKING_SHARE = 300
 
 /**
- * What was deleted leaves the file, for the one connection that writes it. Its `secure_delete` zeroes the room of deleted rows at once. Soon after,
- * the log is cut, which has the pages as they were before; and the file is packed, unless it is too long for that: when SQLite moves rows between
- * pages, copies of them stay in the unused room of a page, and `secure_delete` does not see them (`rebuildPage` in `btree.c`). What an earlier
- * process, or version, left is erased after the start.
+ * Erases deleted data from the file, for its one writing connection. `secure_delete` zeroes deleted rows at once. Soon
+ * after, the write-ahead log is cut, because it has the earlier pages. The file is also packed, unless it is too large:
+ * when SQLite moves rows between pages, copies stay in unused space of a page, which `secure_delete` does not see
+ * (`rebuildPage` in `btree.c`). What an earlier process or version has left is erased after the start.
  */
 export class Eraser implements Disposable {
   readonly #database: DatabaseSync
@@ -25,20 +28,20 @@ export class Eraser implements Disposable {
   #isPacked = false
   #mayPackAt = 0
 
-  /** `isBroken`: the storage has failed, so that nothing may be written any more. */
+  /** `isBroken`: the storage has failed, so nothing may be written any more. */
   constructor(database: DatabaseSync, isBroken = () => false) {
     this.#database = database
     this.#isBroken = isBroken
     this.deleted()
   }
 
-  /** Something was deleted; its commit comes before the thread's next turn. */
+  /** Call it after a deletion, whose commit comes before the thread's next turn. */
   deleted(): void {
     this.#isPacked = false
     this.#eraseIn(ERASE_AFTER_MS)
   }
 
-  /** Erases what waits. The last connection to close removes the log. */
+  /** Erases what is pending. Closing the last connection removes the log. */
   [Symbol.dispose](): void {
     clearTimeout(this.#timer)
     if (this.#isPacked) return
@@ -59,7 +62,7 @@ export class Eraser implements Disposable {
     else if (!this.#isPacked) this.#eraseIn(Math.max(RETRY_MS, this.#mayPackAt - performance.now()))
   }
 
-  /** False: the storage could not, at the moment. */
+  /** False: the storage failed this time. */
   #attempt(work: () => boolean): boolean {
     if (this.#isBroken()) return false
     try {
@@ -79,7 +82,7 @@ export class Eraser implements Disposable {
     return true
   }
 
-  /** False while somebody reads what is only in the log. */
+  /** False while a reader needs the log. */
   #cutLog(): boolean {
     const timeout = this.#read('busy_timeout')
     this.#database.exec(`PRAGMA busy_timeout=${WAIT_FOR_READERS_MS}`)
@@ -90,7 +93,7 @@ export class Eraser implements Disposable {
     }
   }
 
-  /** The first column that a pragma gives. */
+  /** The first column of a pragma's result. */
   #read(pragma: string): number {
     return Number(Object.values(this.#database.prepare(`PRAGMA ${pragma}`).get() ?? {})[0])
   }

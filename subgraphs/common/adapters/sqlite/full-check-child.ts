@@ -1,10 +1,10 @@
 import { DatabaseSync } from 'node:sqlite'
 
-/** A process of its own that reads one file from end to end, and writes what is wrong with it as a list in JSON. */
+/** A separate process that reads one whole file, and writes its problems as a JSON list. */
 
 const MAX_PROBLEMS = 20
 const MAX_CHARACTERS = 500
-/** The writer's checkpoints hold a reader up for a moment. */
+/** A reader may wait for the writer's checkpoint. */
 const BUSY_TIMEOUT_MS = 10_000
 
 function problemsOf(file: string): readonly string[] {

@@ -6,9 +6,9 @@ import { KisError } from '../../errors.ts'
 import type { FileVerification, StoreFiles } from '../../ports/store-files.ts'
 
 const SCRIPT = fileURLToPath(new URL('./full-check-child.ts', import.meta.url))
-/** What nobody asks for within this is forgotten: a later question wants the file as it is then. */
+/** A result that nobody fetches within this time is dropped, because a later caller wants a new check. */
 const KEEP_MS = 60_000
-/** Of one call: less than a read of a subgraph may take. */
+/** Longest wait of one call: less than a read of a subgraph may take. */
 const WAIT_MS = 2_000
 
 interface Check {
@@ -17,12 +17,13 @@ interface Check {
 }
 
 /**
- * SQLite's full check of files, each in a process of its own: a thread that is inside SQLite cannot be ended, so that a check of minutes would keep
- * the service from stopping. A check that nobody waits for any more goes on to its end, and its outcome is kept for who asks next.
+ * Runs SQLite's full check of files, each in its own process: a thread inside SQLite cannot be stopped, and a check of
+ * minutes would keep the service from stopping. A check goes on when nobody waits for it any more, and its result is
+ * kept for the next caller.
  */
 export class FileChecks implements StoreFiles, AsyncDisposable {
   readonly #files: readonly string[]
-  /** Those under way, and those that nobody has been told of yet. */
+  /** Running checks, and results that nobody has fetched. */
   readonly #checks = new Map<string, Check>()
 
   constructor(files: readonly string[]) {
@@ -48,7 +49,7 @@ export class FileChecks implements StoreFiles, AsyncDisposable {
     await Promise.allSettled([...this.#checks.values()].map(({ problems }) => problems))
   }
 
-  /** Undefined: the check is not over yet. */
+  /** Undefined: the check is still running. */
   async #problemsOf(file: string): Promise<readonly string[] | undefined> {
     const check = this.#checks.get(file) ?? this.#start(file)
     const waiting = new AbortController()
@@ -72,7 +73,7 @@ export class FileChecks implements StoreFiles, AsyncDisposable {
       const forget = () => this.#checks.get(file) === check && this.#checks.delete(file)
       setTimeout(forget, KEEP_MS).unref()
     })
-    // Whoever asks next is told.
+    // The next caller gets the error.
     ended.promise.catch(() => undefined)
     const check = { child, problems: ended.promise }
     this.#checks.set(file, check)

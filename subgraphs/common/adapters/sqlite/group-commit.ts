@@ -4,9 +4,9 @@ import { type StorageFailure, storageFailureOf } from './database.ts'
 type Transactions = Pick<DatabaseSync, 'exec' | 'isTransaction'>
 
 /**
- * One transaction for a batch of writes, begun by the first of them. A write is one statement, or several that need not be kept together:
- * a statement that fails undoes itself alone, so that the batch goes on. After a storage failure SQLite may have undone everything, so the
- * whole batch fails then; the next one starts anew, except after a failed fsync.
+ * Runs a batch of writes in one transaction, which the first write begins. A write is one statement, or several that
+ * need not be atomic: a failed statement undoes only itself, and the batch goes on. After a storage failure SQLite may
+ * have undone everything, so the whole batch fails. The next batch starts anew, except after a failed fsync.
  */
 export class GroupCommit {
   readonly #database: Transactions
@@ -16,7 +16,7 @@ export class GroupCommit {
     this.#database = database
   }
 
-  /** What the disk has is unknown: nothing is written any more. */
+  /** True when what is on the disk is unknown. Then nothing more is written. */
   get isBroken(): boolean {
     return this.#failure?.data.isFinal === true
   }
@@ -33,7 +33,10 @@ export class GroupCommit {
     }
   }
 
-  /** Runs the writes of one batch and commits them. @throws {StorageFailure} none of them is written. */
+  /**
+   * Runs the writes of one batch and commits them.
+   * @throws {StorageFailure} the storage failed, and none of them is written
+   */
   batch(writes: () => void): void {
     if (!this.isBroken) this.#failure = undefined
     try {

@@ -2,7 +2,7 @@ import { serveWorker, workerInput } from '../../process/worker-rpc.ts'
 import { damageSeenAtStart, readEnds } from './damage-at-start.ts'
 import { Connection, orFailure } from './database.ts'
 
-/** The thread for reads of one file that may take longer than the loop should stand still. */
+/** The thread for reads that would block the event loop too long. */
 
 const { file } = workerInput<{ readonly file: string }>()
 const connection = new Connection(file, { readOnly: true })

@@ -1,15 +1,18 @@
 import { DatabaseSync } from 'node:sqlite'
 import { foreignnessOf, type Installation } from '../../identity/installation.ts'
 
-/** What a file says of itself. */
+/** The mark in a file. */
 export interface StoreMark extends Installation {
-  /** Names of the files that were opened together with it, itself among them; empty until all of them were there. */
+  /** Names of the files that were opened together with it, including itself; empty until all of them existed. */
   readonly siblings: readonly string[]
 }
 
 const TABLE = 'CREATE TABLE IF NOT EXISTS installation (id TEXT NOT NULL, secret TEXT NOT NULL, siblings TEXT NOT NULL)'
 
-/** The mark and the schema version of a file that is there, without changing it. It may have no mark, as those of version 0.1.0. @throws what SQLite says of the file. */
+/**
+ * Gives the mark and the schema version of an existing file, without changing it. Files of version 0.1.0 have no mark.
+ * @throws {Error} SQLite cannot read the file
+ */
 export function markOfFile(file: string): { readonly mark: StoreMark | null; readonly version: number } {
   const database = new DatabaseSync(file, { readOnly: true })
   try {
@@ -20,7 +23,10 @@ export function markOfFile(file: string): { readonly mark: StoreMark | null; rea
   }
 }
 
-/** Marks an open file that has no mark yet. @throws {Error} it has the mark of another installation, or of another secret. */
+/**
+ * Marks an open file that has no mark yet.
+ * @throws {Error} it has the mark of another installation or another secret
+ */
 export function checkMark(database: DatabaseSync, file: string, own: Installation): void {
   const mark = markIn(database)
   if (!mark) {
@@ -32,7 +38,7 @@ export function checkMark(database: DatabaseSync, file: string, own: Installatio
   if (problem) throw new Error(problem)
 }
 
-/** Notes in a marked file which files there are beside it. */
+/** Notes in a marked file which files are beside it. */
 export function noteSiblings(file: string, siblings: readonly string[]): void {
   const database = new DatabaseSync(file, { timeout: 2_000 })
   try {

@@ -5,12 +5,12 @@ import { type Damaged, Unfit } from '../../process/opening.ts'
 import { type RemoteError, WorkerClient } from '../../process/worker-rpc.ts'
 import { damaged, type FailureFacts, StorageFailure } from './database.ts'
 
-/** A full disk fails every write; the operator is told this often. */
+/** A full disk fails every write. The log gets one line in this time. */
 const LOG_EVERY_MS = 10_000
-/** What a caller may know of a failure. */
+/** What callers may know about a failure. */
 const WHY = { disk_full: 'the disk is full', damaged: 'it is damaged', failing: 'its storage fails' } as const
 
-/** One file of SQLite, and what was met in its storage. */
+/** One SQLite file, and the storage failures that were met in it. */
 export class StoreFile {
   readonly path: string
   /** Names the store in errors: `The document store`. */
@@ -25,7 +25,7 @@ export class StoreFile {
     this.log = log
   }
 
-  /** What a caller is told of a failure. The operator finds all of it in the log, damage once. */
+  /** Gives the caller's error for a failure. The log gets all details; damage is logged once. */
   failed(failure: StorageFailure): ServiceUnavailable {
     const { kind } = failure.data
     if (kind === 'damaged' && this.#damage === null) {
@@ -38,25 +38,28 @@ export class StoreFile {
     return new ServiceUnavailable(this.what, { cause: failure, why: WHY[kind] })
   }
 
-  /** For a `ping`: what the operator is told of an error of `failed`. Any other is as it is. */
+  /** For a `ping`: gives the operator's error for an error of `failed`, and any other unchanged. */
   problemOf(error: unknown): unknown {
     const failure = error instanceof ServiceUnavailable ? error.cause : undefined
     if (!(failure instanceof StorageFailure)) return error
     return this.#damage ?? new Unfit([`${WHY[failure.data.kind]}: ${this.path}: ${failure.message}`], { cause: failure })
   }
 
-  /** Damage was met. */
+  /** True once damage was met. */
   get isDamaged(): boolean {
     return this.#damage !== null
   }
 
-  /** @throws {Damaged} damage was met before. */
+  /** @throws {Damaged} damage was met before */
   checkDamage(): void {
     if (this.#damage) throw this.#damage
   }
 }
 
-/** A thread over a prepared file. What the storage cannot do arrives as `service_unavailable`, what `revive` knows as that. */
+/**
+ * Starts a thread over a prepared file. Storage failures arrive as `service_unavailable`, errors that `revive` knows as
+ * what it makes of them.
+ */
 export function startThread(
   script: URL,
   file: StoreFile,
@@ -69,11 +72,11 @@ export function startThread(
   }
   const { log, path, what } = file
   const onExit = (error: unknown) =>
-    log.error({ err: error, file: path, script: script.pathname }, 'a thread of a SQLite file ended: restart')
+    log.error({ err: error, file: path, script: script.pathname }, 'a thread of a SQLite file has ended: restart the service')
   return new WorkerClient(script, what, { file: path }, { reviveError, onExit })
 }
 
-/** The thread of `row-reader.ts`, which answers `all(text, parameters)` with rows as arrays. */
+/** Starts the thread of `row-reader.ts`, which answers `all(text, parameters)` with rows as arrays. */
 export function startRowReader(file: StoreFile): WorkerClient {
   return startThread(new URL('./row-reader.ts', import.meta.url), file)
 }

@@ -24,13 +24,15 @@ const TRANSLATED = [
     'cache_control',
   ],
 ]
-/** Fields that do not change what the model says: bookkeeping, caching and speed. They are left out without a warning. */
+/**
+ * Fields that do not change what the model says: bookkeeping, caching and speed. They are left out without a warning.
+ */
 const WITHOUT_EFFECT = [
   ...['user', 'safety_identifier', 'metadata', 'store', 'service_tier', 'prompt_cache_key', 'prompt_cache_retention', 'prediction'],
 ]
 const QUIET = new Set([...TRANSLATED, ...WITHOUT_EFFECT, 'parallel_tool_calls'])
 
-/** The protocol's names of what the SDK says it left out. */
+/** The SDK's names for what it left out → the protocol's fields. */
 const FIELD_OF_FEATURE: Readonly<Record<string, string>> = {
   frequencyPenalty: 'frequency_penalty',
   presencePenalty: 'presence_penalty',
@@ -48,13 +50,14 @@ const FIELD_OF_FEATURE: Readonly<Record<string, string>> = {
   'providerOptions.anthropic.effort': 'reasoning_effort',
 }
 
-/** Where a vendor has no JSON mode of its own: most models keep to it, none promises to. */
+/** For vendors without a JSON mode. Most models obey, but none guarantees it. */
 const JSON_INSTRUCTION = 'Answer with one JSON object and nothing else: no Markdown fence, no text before or after it.'
 const NO_TOOLS_INSTRUCTION = 'Answer without calling a tool.'
 
 /**
- * A request of the protocol as the SDK takes it. Fields without a counterpart at the vendor are left out, each with a call of `call.warn`.
- * @throws {KisError} what cannot be left out without another answer than the one asked for.
+ * Translates a request of the protocol to the SDK. Fields without a counterpart at the vendor are left out, and
+ * `call.warn` is called for each.
+ * @throws {KisError} `invalid_request`: leaving a field out would change the answer
  */
 export function callOptionsOf(
   vendor: Vendor,
@@ -97,23 +100,23 @@ export function passWarnings(warnings: readonly SharedV4Warning[], call: ChatCal
   }
 }
 
-/** A caller would take the answer for the one that was asked for. */
+/** Refuses fields whose absence would change the answer. */
 function refuseOthers({ n, modalities, function_call: functionCall }: ProtocolObject): void {
-  if (!isAbsent(n) && n !== 1) refuse('unsupported_value', 'n', 'This model gives one choice a request.')
+  if (!isAbsent(n) && n !== 1) refuse('unsupported_value', 'n', 'This model gives only one choice for each request.')
   if (Array.isArray(modalities) && modalities.some((modality) => modality !== 'text'))
     refuse('unsupported_value', 'modalities', 'This model answers with text only.')
   if (!isAbsent(functionCall))
     refuse('unsupported_value', 'function_call', "This model takes 'tool_choice', not the older 'function_call'.")
 }
 
-/** A value that asks for what happens anyway. */
+/** True for a value that asks for what happens anyway. */
 function isNeutral(field: string, value: unknown): boolean {
   if (isAbsent(value) || value === false || value === 0) return true
   if (field === 'modalities') return true
   return field === 'logit_bias' && Object.keys(value as object).length === 0
 }
 
-/** Without the defaults of the protocol that many clients always send: some vendors refuse even those. */
+/** Leaves out the protocol's defaults, which many clients always send and some vendors refuse. */
 function samplingOf(request: ProtocolObject): Partial<LanguageModelV4CallOptions> {
   const options: Partial<LanguageModelV4CallOptions> = {}
   if (typeof request.temperature === 'number') options.temperature = request.temperature

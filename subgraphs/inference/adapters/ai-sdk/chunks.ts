@@ -7,11 +7,11 @@ import type { Vendor } from './vendors.ts'
 
 interface OpenCall {
   readonly index: number
-  /** Whether any of its arguments have been given out. */
+  /** Whether any of its arguments were sent on. */
   hasArguments: boolean
 }
 
-/** Makes the protocol's chunks of a stream's parts. */
+/** Turns the parts of the SDK's stream into the protocol's chunks. */
 export class ChunkWriter {
   readonly #vendor: Vendor
   #head: ProtocolObject
@@ -29,16 +29,16 @@ export class ChunkWriter {
     this.#head = { id: facts.id, object: 'chat.completion.chunk', created: facts.created, model: facts.model }
   }
 
-  /** How the answer ended; undefined while it has not. */
+  /** How the answer ended; undefined until then. */
   get finish(): LanguageModelV4FinishReason | undefined {
     return this.#finish
   }
 
-  /** What one part adds; nothing for most kinds. */
+  /** Gives the chunks for one part; none for most kinds. */
   write(part: LanguageModelV4StreamPart): readonly ProtocolObject[] {
     switch (part.type) {
       case 'response-metadata':
-        // Every chunk of an answer says the same.
+        // The same in every chunk of an answer.
         if (!this.#hasRole) {
           const created = createdOf(part.timestamp, this.#facts)
           this.#head = { ...this.#head, id: part.id ?? this.#facts.id, created, model: part.modelId ?? this.#facts.model }
@@ -64,7 +64,7 @@ export class ChunkWriter {
         if (part.providerExecuted) return []
         if (!this.#calls.has(part.toolCallId))
           return this.#openCall(part.toolCallId, part.toolName, part.input || '{}', part.providerMetadata)
-        // A call without arguments gives none piece by piece.
+        // A call without arguments has no pieces.
         return this.#calls.get(part.toolCallId)!.hasArguments ? [] : this.#arguments(part.toolCallId, part.input || '{}')
       case 'finish':
         return this.#end(part)
@@ -88,7 +88,7 @@ export class ChunkWriter {
     return this.#deltas({ tool_calls: [{ index: call.index, function: { arguments: text } }] })
   }
 
-  /** All signed pieces up to now, because clients keep the last value of a field that they do not know. */
+  /** Sends all signed pieces so far, because clients keep only the last value of a field that they do not know. */
   #sign(id: string, metadata: Parameters<typeof extraContentOf>[0]): readonly ProtocolObject[] {
     const detail = reasoningDetailOf(this.#vendor, this.#reasoning.get(id) ?? '', metadata, this.#details.length)
     if (!detail) return []
@@ -112,7 +112,7 @@ export class ChunkWriter {
     return [...(refusal === null ? this.#deltas() : this.#deltas({ refusal })), { ...this.#head, choices: [choice] }, ...usageChunk]
   }
 
-  /** A chunk of the delta, after the one that opens the answer; without a delta only that one. */
+  /** A chunk with the delta, after the chunk that opens the answer. Without a delta only the latter. */
   #deltas(delta?: ProtocolObject): readonly ProtocolObject[] {
     const all = this.#hasRole ? [] : [{ role: 'assistant', content: '', refusal: null }]
     this.#hasRole = true

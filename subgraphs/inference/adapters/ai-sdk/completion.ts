@@ -4,7 +4,7 @@ import { type ReasoningDetail, reasoningDetailOf } from './reasoning-details.ts'
 import { usageOf } from './usage.ts'
 import type { Vendor } from './vendors.ts'
 
-/** What names an answer where the vendor does not. */
+/** Names for an answer to which the vendor gave none. */
 export interface AnswerFacts {
   readonly id: string
   readonly model: string
@@ -12,7 +12,7 @@ export interface AnswerFacts {
   readonly created: number
 }
 
-/** The SDK's result as the protocol's completion. */
+/** Turns the SDK's result into the protocol's completion. */
 export function completionOf(vendor: Vendor, result: LanguageModelV4GenerateResult, facts: AnswerFacts): ProtocolObject {
   let text = ''
   let reasoning = ''
@@ -67,8 +67,8 @@ export function createdOf(timestamp: Date | undefined, { created }: AnswerFacts)
 }
 
 /**
- * What the vendor's word for the end says: the answer is whole, the vendor gave it up, or there is no such word, as the SDK leaves it for an
- * answer that was cut.
+ * How the vendor says the answer ended: it is whole, the vendor gave up, or there is no such statement, which the SDK
+ * leaves open for a cut answer.
  */
 export function endOf({ unified, raw }: LanguageModelV4FinishReason): 'whole' | 'failed' | 'cut' {
   if (raw === undefined) return 'cut'
@@ -76,26 +76,30 @@ export function endOf({ unified, raw }: LanguageModelV4FinishReason): 'whole' | 
   return unified === 'error' || raw === 'error' ? 'failed' : 'whole'
 }
 
-/** The protocol's word. Clients go on after calls of tools by `tool_calls` only, which some vendors do not say. */
+/**
+ * The finish reason of the protocol. Clients answer tool calls only after `tool_calls`, which some vendors do not say.
+ */
 export function finishReasonOf({ unified }: LanguageModelV4FinishReason, hasToolCalls: boolean): string {
   if (unified === 'length') return 'length'
   if (unified === 'content-filter') return 'content_filter'
   return hasToolCalls ? 'tool_calls' : 'stop'
 }
 
-/** Gemini signs its calls of tools and wants the signature back; the field is that of Google's own server of the protocol. */
+/**
+ * Gemini signs its tool calls and needs the signature back. The field is that of Google's own server of the protocol.
+ */
 export function extraContentOf(metadata: SharedV4ProviderMetadata | undefined): ProtocolObject {
   const signature = metadata?.google?.thoughtSignature
   return typeof signature === 'string' ? { extra_content: { google: { thought_signature: signature } } } : {}
 }
 
-/** Of the stop texts the one that was met, in vLLM's field: the protocol has none for it. */
+/** The stop text that was met, in vLLM's field: the protocol has none. */
 export function stopTextOf({ optionsKey }: Vendor, metadata: SharedV4ProviderMetadata | undefined): ProtocolObject {
   const text = metadata?.[optionsKey]?.stopSequence
   return typeof text === 'string' ? { stop_reason: text } : {}
 }
 
-/** What the vendor says of why it refused. */
+/** The vendor's reason for a refusal. */
 export function refusalOf({ optionsKey }: Vendor, metadata: SharedV4ProviderMetadata | undefined): string | null {
   const details = metadata?.[optionsKey]?.stopDetails as { readonly type?: unknown; readonly explanation?: unknown } | null | undefined
   return details?.type === 'refusal' && typeof details.explanation === 'string' ? details.explanation : null

@@ -136,7 +136,7 @@ describe('the connection', () => {
     }
     await expect(engines.chat.complete(CALL, REQUEST, NEVER)).rejects.toMatchObject({
       code: 'engine_error',
-      message: expect.stringContaining('packed'),
+      message: expect.stringContaining('compressed'),
     })
   })
 

@@ -23,7 +23,7 @@ export interface AiSdkEngineOptions extends VendorSettings {
   readonly clock: Clock
   /** Most texts of one embeddings call. */
   readonly maxBatch?: number
-  /** Whether it may be given addresses of images, where its vendor fetches them. Default: true. */
+  /** Whether image addresses may be passed on, if the vendor fetches them. Default: true. */
   readonly fetchesImages?: boolean
   readonly timeouts?: Timeouts
   readonly onOperatorFault?: OnOperatorFault
@@ -37,7 +37,7 @@ interface Parts {
   readonly clock: Clock
 }
 
-/** Models of a vendor with a protocol of its own, through the AI SDK's package for it. */
+/** The models of a vendor with its own protocol, through the AI SDK's package for it. */
 export async function openAiSdkEngines(
   options: AiSdkEngineOptions,
 ): Promise<{ readonly chat: ChatEngine; readonly embedding: EmbeddingEngine } & AsyncDisposable> {
@@ -120,14 +120,14 @@ function chatEngine(
   }
 }
 
-/** @throws {KisError} the vendor gave the answer up, or it lacks its end. */
+/** @throws {KisError} `engine_error`: the vendor gave up, or the answer was cut off */
 function checkEnd(finish: LanguageModelV4FinishReason | undefined, errors: EngineErrors): void {
   const end = finish ? endOf(finish) : 'cut'
   if (end === 'failed') throw errors.ofErrorObject({ error: { code: finish?.raw } })
   if (end === 'cut') throw errors.invalidAnswer('broke off its answer')
 }
 
-/** Runs what the SDK does; its failures are ours, and an abort is the abort. */
+/** Runs a call of the SDK. Its failures become ours; an abort stays an abort. */
 async function unlessAborted<T>(signal: AbortSignal, errors: EngineErrors, run: () => PromiseLike<T>): Promise<T> {
   try {
     return await run()
@@ -137,7 +137,7 @@ async function unlessAborted<T>(signal: AbortSignal, errors: EngineErrors, run: 
   }
 }
 
-/** All of them, or the first failure, which ends the others: they would be billed for nothing. */
+/** Waits for all of them. The first failure aborts the others, which would be billed for nothing. */
 async function together<T>(
   signal: AbortSignal,
   errors: EngineErrors,
@@ -155,7 +155,7 @@ async function together<T>(
   }
 }
 
-/** A stream of parts as items of chunks. */
+/** Reads a stream of parts as items of chunks. */
 class StreamReader {
   readonly #parts: ReadableStreamDefaultReader<LanguageModelV4StreamPart>
   readonly #writer: ChunkWriter
@@ -169,7 +169,7 @@ class StreamReader {
     this.#call = call
   }
 
-  /** The SDK's first part tells what it left out of the request, before anything of the answer. */
+  /** The first part of the SDK says what it left out of the request, before anything of the answer. */
   async open(): Promise<void> {
     const { value } = await this.#parts.read()
     if (value?.type === 'stream-start') passWarnings(value.warnings, this.#call)
@@ -227,7 +227,7 @@ function embeddingEngine({ vendor, errors }: Parts, models: VendorModels, maxBat
       const data = answers.flatMap(({ embeddings: given }) => given).map((embedding, index) => ({ embedding, index }))
       const { vectors } = readEmbeddings({ data }, texts.length, call.dimensions, errors)
       const reported = answers.map(({ usage }) => usage?.tokens)
-      // No text has no tokens: a zero is how the SDK writes that there was no figure.
+      // A text without tokens does not exist: the SDK writes zero when it has no figure.
       const sum = reported.reduce<number>((tokens, more) => tokens + (more && more > 0 ? more : Number.NaN), 0)
       if (isCount(sum)) return { vectors, tokens: sum, source: 'provider' }
       return { vectors, tokens: texts.reduce((sum, text) => sum + estimateTokens(text), 0), source: 'counted' }

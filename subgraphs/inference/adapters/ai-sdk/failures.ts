@@ -1,10 +1,10 @@
 import { KisError } from '../../../common/errors.ts'
 import type { EngineErrors } from '../vendor/engine-errors.ts'
 
-/** Deeper than any chain of causes that the SDK makes. */
+/** Deeper than any chain of causes in the SDK. */
 const MAX_CAUSES = 8
 
-/** What the SDK throws and streams as errors, of which it has many shapes. */
+/** The many shapes of what the SDK throws, and streams as errors. */
 interface SdkFailure {
   readonly name?: unknown
   readonly message?: unknown
@@ -14,11 +14,14 @@ interface SdkFailure {
   readonly code?: unknown
   readonly responseBody?: unknown
   readonly cause?: unknown
-  /** An event that is none of the kinds that the SDK knows, such as a vendor's error. */
+  /** An event of a kind that the SDK does not know, such as a vendor's error. */
   readonly value?: unknown
 }
 
-/** The failure of a call in our words. Ours came from the connection, and passes through the SDK as a cause. */
+/**
+ * Turns the failure of a call into a KisError. Failures of the connection are ours already, and pass through the SDK as
+ * a cause.
+ */
 export function failureOf(thrown: unknown, errors: EngineErrors): KisError {
   let failure = thrown
   for (let depth = 0; depth < MAX_CAUSES && typeof failure === 'object' && failure !== null; depth++) {
@@ -26,7 +29,7 @@ export function failureOf(thrown: unknown, errors: EngineErrors): KisError {
     const { name, message, statusCode, type, code, responseBody, value, cause } = failure as SdkFailure
     if (name === 'AI_UnsupportedFunctionalityError' || name === 'AI_InvalidPromptError')
       return new KisError('invalid_request', `The engine cannot take this request: ${String(message)}`, { cause: thrown })
-    // An answer's status is 200 where the vendor's own error stands inside it.
+    // The status is 200 if the vendor's error was inside the answer.
     if (typeof statusCode === 'number' && statusCode >= 400)
       return errors.ofEvent(statusCode, type ? { error: { message, code: code ?? type } } : (parsed(responseBody) ?? { message }))
     if (isVendorError(value)) return errors.ofErrorObject(value)

@@ -3,12 +3,13 @@ import { refuse } from '../../../common/check.ts'
 import { isDataUri, splitDataUri, typeOfImage } from '../../domain/chat/images.ts'
 import type { Vendor } from './vendors.ts'
 
-/** As much base64 as the beginning of an image needs to tell its type. */
+/** Base64 characters that are enough to recognise the type of an image. */
 const BEGINNING = 16
 
 /**
- * An `image_url` part. `detail` is a hint, which goes to the vendors that have one. @throws {KisError} an address, and the vendor fetches
- * none; or a `data:` URI that cannot be read.
+ * Translates an `image_url` part. `detail` is a hint for vendors that have one.
+ * @throws {KisError} `invalid_request`: it is an address and the vendor fetches none, or a `data:` URI that cannot be
+ * read
  */
 export function imageOf(
   vendor: Vendor,
@@ -19,13 +20,13 @@ export function imageOf(
   const options = providerOptions ? { providerOptions } : {}
   if (isDataUri(image.url)) {
     const { type, base64 } = splitDataUri(image.url, param)
-    // Vendors refuse an image that is not of the type it is called; callers often call every image a JPEG.
+    // Vendors refuse an image with a wrong type, and callers often call every image a JPEG.
     const mediaType = typeOfImage(Buffer.from(base64.slice(0, BEGINNING), 'base64')) ?? type
-    // Base64 stays as it is: the vendors want it so.
+    // Base64 stays unchanged: the vendors take it so.
     return { type: 'file', mediaType, data: { type: 'data', data: base64 }, ...options }
   }
   if (!vendor.fetchesImages) refuse('unsupported_value', param, 'This model takes images as data: URIs, not from an address.')
   const url = URL.parse(image.url)
-  if (!url) return refuse('invalid_request', param, `'${param}' is no address.`)
+  if (!url) return refuse('invalid_request', param, `'${param}' is not an address.`)
   return { type: 'file', mediaType: 'image/*', data: { type: 'url', url }, ...options }
 }

@@ -1,8 +1,11 @@
-/** Bytes at the end of a piece that may be the beginning of a blank line. */
+/** Bytes at the end of a piece that may begin a blank line. */
 const TAIL = 3
 const BLANK_LINES = ['\n\n', '\n\r\n', '\r\r']
 
-/** For an answer of the type: takes each of its pieces, and gives the bytes of the event that has not ended yet. An answer that is no stream has none. */
+/**
+ * For an answer of this type: gives a function that takes each piece, and returns the bytes of the event that is still
+ * open. An answer that is not a stream has none.
+ */
 export function openEventOf(contentType: string): (piece: Uint8Array) => number {
   if (contentType.startsWith('text/event-stream')) return openTextEvent()
   if (contentType.startsWith('application/vnd.amazon.eventstream')) return openFrame()
@@ -26,7 +29,7 @@ function openTextEvent(): (piece: Uint8Array) => number {
 function openFrame(): (piece: Uint8Array) => number {
   let prelude = 0
   let bytesOfPrelude = 0
-  /** Of the frame that is open, and what of it has not come. */
+  /** Length of the open frame, and how much of it is missing. */
   let length = 0
   let left = 0
   return (piece) => {
@@ -41,7 +44,7 @@ function openFrame(): (piece: Uint8Array) => number {
       bytesOfPrelude += 1
       if (bytesOfPrelude < 4) continue
       length = prelude
-      // A frame that is shorter than its own length is broken, which the reader of frames says.
+      // A frame shorter than its own header is broken. The reader of frames reports it.
       left = Math.max(0, prelude - 4)
       prelude = 0
       bytesOfPrelude = 0

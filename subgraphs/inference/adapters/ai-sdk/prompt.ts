@@ -16,7 +16,6 @@ import type { Vendor } from './vendors.ts'
 type Assistant = Extract<LanguageModelV4Message, { role: 'assistant' }>['content']
 type Part = LanguageModelV4TextPart | LanguageModelV4FilePart
 
-/** As the request's check has left them. */
 interface Message {
   readonly role: string
   readonly content?: string | readonly ContentPart[] | null
@@ -40,8 +39,9 @@ interface ToolCall {
 }
 
 /**
- * The messages in the SDK's form. Instructions come first where the vendor has them only there. Results of parallel calls, which are
- * messages of their own in the protocol, become one message, because the vendors want them together. @throws {KisError}
+ * Translates the messages to the SDK. Instructions come first for vendors that allow them only there. Results of
+ * parallel tool calls, separate messages in the protocol, become one message, because the vendors need them together.
+ * @throws {KisError} `invalid_request`: the vendor cannot take a message
  */
 export function promptOf(vendor: Vendor, messages: readonly ProtocolObject[]): LanguageModelV4Prompt {
   const prompt: LanguageModelV4Message[] = []
@@ -49,6 +49,7 @@ export function promptOf(vendor: Vendor, messages: readonly ProtocolObject[]): L
   /** Names of the tools by call, because a result names only the call. */
   const toolNames = new Map<string, string>()
   for (const [index, value] of messages.entries()) {
+    // The request's check has made sure of these fields.
     const message = value as unknown as Message
     const param = `messages[${index}]`
     switch (message.role) {
@@ -82,7 +83,10 @@ export function promptOf(vendor: Vendor, messages: readonly ProtocolObject[]): L
   return [...instructions, ...prompt]
 }
 
-/** A call's id as the vendor takes it; ids that other vendors made may not be. The same id always gives the same. */
+/**
+ * Gives a call's id in a form that the vendor accepts; other vendors' ids may not be. The same id always gives the same
+ * result.
+ */
 export function callIdOf({ callIds }: Vendor, id: string): string {
   if (callIds.pattern.test(id)) return id
   return createHash('sha256').update(id).digest('hex').slice(0, callIds.length)
@@ -124,7 +128,7 @@ function assistantOf(vendor: Vendor, message: Message, param: string, toolNames:
   return parts
 }
 
-/** Vendors take an object; what a model wrote instead of one is shown to it as it is. */
+/** Vendors need an object. Other text of a model goes into one unchanged. */
 function argumentsOf(text: string): Record<string, unknown> {
   if (text.trim() === '') return {}
   try {

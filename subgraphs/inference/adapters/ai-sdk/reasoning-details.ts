@@ -2,20 +2,20 @@ import type { LanguageModelV4ReasoningPart, SharedV4ProviderMetadata } from '@ai
 import type { Vendor } from './vendors.ts'
 
 /**
- * A signed piece of reasoning as the protocol's clients already carry it (OpenRouter's `reasoning_details`): a vendor that signs its reasoning
- * wants it back, unchanged, with the results of the tools that it called.
+ * A signed piece of reasoning, in the form that the protocol's clients already carry (OpenRouter's
+ * `reasoning_details`). A vendor that signs its reasoning needs it back, unchanged, with the results of its tool calls.
  */
 export interface ReasoningDetail {
   readonly type: 'reasoning.text' | 'reasoning.encrypted'
   readonly text?: string
   readonly signature?: string
   readonly data?: string
-  /** Kind of the engine that signed it; others do not take it. */
+  /** Kind of the engine that signed it. Others do not accept it. */
   readonly format: string
   readonly index: number
 }
 
-/** Of a piece of reasoning, where the vendor signed it. */
+/** For a piece of reasoning that the vendor signed. */
 export function reasoningDetailOf(
   vendor: Vendor,
   text: string,
@@ -28,7 +28,7 @@ export function reasoningDetailOf(
   return undefined
 }
 
-/** Details that came from another engine, or that cannot be read, are left out. */
+/** Details that another engine signed, or that cannot be read, are left out. */
 export function reasoningPartsOf(vendor: Vendor, details: readonly ReasoningDetail[] | null | undefined): LanguageModelV4ReasoningPart[] {
   if (!Array.isArray(details)) return []
   return (details as readonly (ReasoningDetail | null)[]).flatMap((detail): LanguageModelV4ReasoningPart[] => {

@@ -6,11 +6,11 @@ import type { Vendor } from './vendors.ts'
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 type Effort = (typeof EFFORTS)[number]
 
-/** Claude 4.5 and older think within a budget of tokens that the caller names; newer ones take an effort. */
+/** Claude 4.5 and older take a budget of thinking tokens; newer ones take an effort. */
 const THINKS_BY_BUDGET = /claude-(?:3|(?:opus|sonnet|haiku)-4(?:-[0-5])?(?:$|[@:-](?!\d{1,2}(?:\D|$))))/
-/** Nova 2 takes no bound of its answer's length at a high effort. */
+/** With a high effort, Nova 2 accepts no bound of the answer's length. */
 const UNBOUNDED_AT_HIGH_EFFORT = /nova-2/
-/** Parts of the answer's bound, as the SDK divides the model's own. */
+/** Shares of the answer's bound, by which the SDK divides the model's own. */
 const BUDGET_SHARES: Readonly<Record<Exclude<Effort, 'none'>, number>> = {
   minimal: 0.02,
   low: 0.1,
@@ -19,15 +19,16 @@ const BUDGET_SHARES: Readonly<Record<Exclude<Effort, 'none'>, number>> = {
   xhigh: 0.9,
   max: 0.9,
 }
-/** The API's least. */
+/** The API's minimum, in tokens. */
 const MIN_BUDGET = 1_024
-/** Where neither request nor catalog bounds the answer. */
+/** Used if neither the request nor the catalog bounds the answer. */
 const DEFAULT_OUTPUT_TOKENS = 32_000
 
 /**
- * `reasoning_effort` and the answer's bound, which belong together: the protocol's bound includes the reasoning, and money is held for it, while
- * the SDK puts a budget on top of the bound it is given. Without a bound in the request the model's own is sent, since that is what is held.
- * @throws {KisError}
+ * Sets `reasoning_effort` and the answer's bound together: the protocol's bound includes the reasoning, and the hold
+ * covers it, while the SDK adds a budget to its bound. Without a bound in the request the model's own is sent, because
+ * the hold covers that.
+ * @throws {KisError} `invalid_request`: the bound leaves no room to think
  */
 export function reasoningOf(
   vendor: Vendor,
@@ -42,7 +43,8 @@ export function reasoningOf(
   const effort = effortOf(request)
   if (effort === null) return bounded
   const thinksByBudget = THINKS_BY_BUDGET.test(call.engineModel) && vendor.thinking !== undefined
-  // Claude refuses to think where it must call a tool, which is also how the SDK asks older models for a schema on Bedrock.
+  // Claude does not think when it must call a tool, which is also how the SDK asks older models for a schema on
+  // Bedrock.
   const mustCallTool = asks.forTool || (vendor.kind === 'bedrock' && thinksByBudget && asks.forJson)
   if (mustCallTool && call.engineModel.includes('claude') && effort !== 'none') {
     call.warn('reasoning_effort')
@@ -74,7 +76,10 @@ function effortOf({ reasoning_effort: effort }: ProtocolObject): Effort | null {
   )
 }
 
-/** Whether the model goes on after calls of tools whose reasoning the caller did not send back: such a request is refused while it thinks by budget. */
+/**
+ * Whether the model continues after tool calls whose reasoning the caller did not send back. Models that think by
+ * budget refuse such a request.
+ */
 function continuesUnsignedTurn(prompt: LanguageModelV4Prompt): boolean {
   const start = prompt.findLastIndex(({ role }) => role === 'user')
   return prompt

@@ -22,7 +22,7 @@ interface AllowedTools {
   readonly tools?: readonly { readonly function?: { readonly name?: unknown } }[]
 }
 
-/** @throws {KisError} a tool that is no function, or a choice of a tool that is not there. */
+/** @throws {KisError} `invalid_request`: a tool is not a function, or the choice names an unknown tool */
 export function toolsOf(request: ProtocolObject): Tools {
   if (Array.isArray(request.functions) && request.functions.length > 0)
     refuse('unsupported_value', 'functions', "This model takes 'tools', not the older 'functions'.")

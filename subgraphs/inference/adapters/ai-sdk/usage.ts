@@ -2,7 +2,7 @@ import type { LanguageModelV4Usage } from '@ai-sdk/provider'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { Vendor } from './vendors.ts'
 
-/** The protocol's `usage`, or undefined where the vendor reported none. */
+/** The protocol's `usage`; undefined when the vendor reported none. */
 export function usageOf(vendor: Vendor, usage: LanguageModelV4Usage): ProtocolObject | undefined {
   const billed = vendor.billedOf?.(usage.raw)
   const prompt = billed?.input ?? usage.inputTokens.total

@@ -5,12 +5,18 @@ import { type EngineErrors, isPacked } from '../vendor/engine-errors.ts'
 import { KEEP_ALIVE_MS, MAX_CALLS, MAX_ERROR_BYTES, MAX_EVENT_LENGTH, type Timeouts } from '../vendor/limits.ts'
 import { openEventOf } from './open-event.ts'
 
-/** The SDK waits for what follows a last CR, and for a blank line that some servers leave out. */
+/**
+ * Ends the last line and event: the SDK waits for what follows a final CR, and for a blank line that some servers leave
+ * out.
+ */
 const LAST_LINES = Buffer.from('\n\n')
 
 export type Fetch = typeof globalThis.fetch
 
-/** One vendor's server, as the `fetch` that the SDK calls: our timeouts and bounds, our errors, no redirects, nothing repeated. */
+/**
+ * The `fetch` that the SDK calls for one vendor: with our timeouts, bounds and errors, without redirects and
+ * repetition.
+ */
 export class VendorFetch implements AsyncDisposable {
   readonly #agent: Agent
   readonly #timeouts: Timeouts
@@ -30,11 +36,14 @@ export class VendorFetch implements AsyncDisposable {
     this.#errors = errors
   }
 
-  /** For answers of at most `maxBytes`. What it throws and what its bodies fail with is a KisError, or the abort. */
+  /**
+   * Gives a `fetch` for answers of at most `maxBytes`. It throws, and its bodies fail with, a KisError or the abort.
+   */
   fetchOf({ isStream, maxBytes }: { readonly isStream: boolean; readonly maxBytes: number }): Fetch {
     const headersTimeout = isStream ? this.#timeouts.streamHeadersMs : this.#timeouts.headersMs
     const dispatcher = this.#agent.compose((dispatch) => (options, handler) => dispatch({ ...options, headersTimeout }, handler))
     const send = (input: string | URL, init: RequestInit) => this.#send(input, init, dispatcher, maxBytes)
+    // undici's `fetch` and Node's have types of their own; the SDK calls it with a URL and plain options only.
     return send as unknown as Fetch
   }
 
@@ -64,7 +73,7 @@ export class VendorFetch implements AsyncDisposable {
     }
   }
 
-  /** The same bytes, up to the limits; a failure of theirs in our words. The SDK would keep an event that does not end for as long as it grows. */
+  /** The same bytes, within the limits, with our errors. The SDK would keep an event that never ends. */
   #bounded(body: ReadableStream<Uint8Array>, maxBytes: number, type: string, onOver: () => void): ReadableStream<Uint8Array> {
     const openEvent = openEventOf(type)
     const reader = body.getReader()
@@ -92,18 +101,18 @@ export class VendorFetch implements AsyncDisposable {
           await reader.cancel(reason)
         },
       },
-      // Nothing is read before somebody wants it.
+      // Reads nothing before it is asked for.
       { highWaterMark: 0 },
     )
   }
 
   #errorOf(error: unknown, isAnswering: boolean): unknown {
     if (error instanceof KisError || isAbort(error)) return error
-    // fetch hides what happened behind a TypeError.
+    // fetch hides the real failure behind a TypeError.
     return this.#errors.ofConnection((error instanceof TypeError && error.cause) || error, isAnswering)
   }
 
-  /** Breaks off what still runs. */
+  /** Aborts running calls. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#agent.destroy()
   }
@@ -113,7 +122,7 @@ function headersOf(response: Response): IncomingHttpHeaders {
   return Object.fromEntries(response.headers)
 }
 
-/** At most the first `maxBytes` of the body; what is left is not read. */
+/** The first `maxBytes` of the body. The rest is not read. */
 async function startOf({ body }: Response, maxBytes: number): Promise<Buffer> {
   const pieces: Uint8Array[] = []
   let size = 0

@@ -5,7 +5,7 @@ import type { Fetch } from './vendor-fetch.ts'
 
 export type VendorKind = 'anthropic' | 'google' | 'bedrock' | 'mistral' | 'cohere'
 
-/** Where a vendor is and what opens it, as the catalog says. */
+/** A vendor's address and credentials, from the catalog. */
 export interface VendorSettings {
   readonly baseUrl: string | null
   readonly apiKey: string | null
@@ -20,37 +20,40 @@ export interface VendorModels {
   embeddingModel(id: string): EmbeddingModelV4
 }
 
-/** What is different from vendor to vendor; the translation itself is one. */
+/** What differs between vendors. The translation is the same for all. */
 export interface Vendor {
   readonly kind: VendorKind
-  /** The vendor's own address, where the catalog names none. */
+  /** The vendor's own address, used if the catalog gives none. */
   addressOf(settings: VendorSettings): string
-  /** Loads the vendor's package, which takes time that only an operator who uses it should pay. Every setting is given, so that it reads none from the environment. */
+  /**
+   * Loads the vendor's package, which takes time, so only used vendors are loaded. Every setting is passed, so that the
+   * package reads none from the environment.
+   */
   load(settings: VendorSettings & { readonly baseUrl: string }): Promise<(fetch: Fetch) => VendorModels>
-  /** Under which the SDK keeps the vendor's own options and metadata. */
+  /** The SDK's key for the vendor's own options and metadata. */
   readonly optionsKey: string
   readonly fetchesImages: boolean
-  /** Instructions are taken at the beginning of a conversation only. */
+  /** Instructions are accepted only at the beginning of a conversation. */
   readonly instructionsFirst: boolean
-  /** Ids of tool calls that are taken, and how many hexadecimal digits replace others. */
+  /** The form of accepted tool call ids. Others are replaced by this many hexadecimal digits. */
   readonly callIds: { readonly pattern: RegExp; readonly length: number }
-  /** A JSON mode without a schema. */
+  /** The vendor has a JSON mode without a schema. */
   readonly hasJsonMode: boolean
-  /** A conversation with tool calls in it is refused, or loses them, when the request has no tools. */
+  /** If the request has no tools, a conversation with tool calls is refused, or loses them. */
   readonly needsToolsOfHistory: boolean
-  /** The SDK drops errors that the vendor reports inside a stream; they must be looked for in the raw events. */
+  /** The SDK drops errors that the vendor reports inside a stream, so the raw events must be searched for them. */
   readonly hidesErrors: boolean
-  /** Options for one call of a tool at a time; null: there are none. */
+  /** Options for one tool call at a time; null: the vendor has none. */
   readonly singleToolCalls: SharedV4ProviderOptions | null
-  /** Options for a schema that must be kept to exactly. */
+  /** Options for a schema that must be followed strictly. */
   readonly strictSchema?: SharedV4ProviderOptions
   /** Options for thinking within a budget of tokens, which the SDK adds to the bound of the answer. */
   thinking?(budgetTokens: number): SharedV4ProviderOptions
-  /** Options that come from the request itself. */
+  /** Options taken from the request itself. */
   optionsOf?(request: ProtocolObject): SharedV4ProviderOptions
   /** Options of an image with this `detail`. */
   imageOptions?(detail: unknown): SharedV4ProviderOptions | undefined
-  /** What the vendor bills, where that is not what the SDK reads of its usage. */
+  /** What the vendor bills, if that differs from the usage that the SDK reads. */
   billedOf?(
     usage: JSONObject | undefined,
   ): { readonly input: number; readonly output: number; readonly cached: number | undefined } | undefined
@@ -88,7 +91,7 @@ const anthropic: Vendor = {
     return {
       anthropic: {
         ...(typeof userId === 'string' && userId !== '' && { metadata: { userId } }),
-        // Anthropic marks the last block itself, and finds what it has of the conversation before it.
+        // Anthropic marks the last block itself, and finds earlier cached parts of the conversation.
         ...(cache !== undefined && { cacheControl: { type: 'ephemeral' } }),
       },
     }
@@ -121,13 +124,13 @@ const google: Vendor = {
     maxBatch: 100,
     optionsOf: ({ engineModel, dimensions, purpose }) => ({
       ...(dimensions !== null && { outputDimensionality: dimensions }),
-      // Later models are told in the text itself, by the catalog's prefixes.
+      // Later models learn the purpose from the text itself, by the catalog's prefixes.
       ...(engineModel.includes('embedding-001') && { taskType: purpose === 'query' ? 'RETRIEVAL_QUERY' : 'RETRIEVAL_DOCUMENT' }),
     }),
   },
 }
 
-/** Regions of AWS that lie under another domain. */
+/** Regions of AWS under another domain. */
 const AWS_DOMAINS = [
   { prefix: 'cn-', domain: 'amazonaws.com.cn' },
   { prefix: 'eusc-', domain: 'amazonaws.eu' },
@@ -142,7 +145,7 @@ const bedrock: Vendor = {
   async load({ baseUrl, apiKey, region, accessKeyId, secretAccessKey, sessionToken }) {
     const { createAmazonBedrock } = await import('@ai-sdk/amazon-bedrock')
     const keys = { accessKeyId: accessKeyId ?? '', secretAccessKey: secretAccessKey ?? '', ...(sessionToken && { sessionToken }) }
-    // An empty key, unlike none, keeps the package from looking for one in the environment: requests are signed then.
+    // An empty key keeps the package from looking for one in the environment. Requests are then signed.
     return (fetch) => createAmazonBedrock({ baseURL: baseUrl, region: region ?? '', apiKey: apiKey ?? '', ...keys, fetch })
   },
   optionsKey: 'amazonBedrock',
@@ -155,7 +158,7 @@ const bedrock: Vendor = {
   singleToolCalls: ONE_CALL,
   thinking: (budgetTokens) => ({ amazonBedrock: { reasoningConfig: { type: 'enabled', budgetTokens } } }),
   embeddings: {
-    // Titan and Nova take one text a request; so many requests go out together.
+    // Titan and Nova take one text in each request. This many requests are sent at once.
     maxBatch: 16,
     optionsOf({ engineModel, dimensions, purpose }) {
       if (engineModel.includes('cohere.')) return cohereEmbedding(dimensions, purpose)
@@ -205,7 +208,7 @@ const cohere: Vendor = {
   singleToolCalls: null,
   imageOptions: (detail) => (typeof detail === 'string' ? { cohere: { detail } } : undefined),
   billedOf(usage) {
-    // `tokens` counts Cohere's own additions to the prompt, which it does not bill.
+    // `tokens` includes Cohere's own additions to the prompt, which it does not bill.
     const { billed_units: billed, cached_tokens: cached } = (usage ?? {}) as CohereUsage
     if (typeof billed?.input_tokens !== 'number' || typeof billed.output_tokens !== 'number') return undefined
     return { input: billed.input_tokens, output: billed.output_tokens, cached: cached ?? undefined }
@@ -220,18 +223,18 @@ interface CohereUsage {
 
 function cohereEmbedding(dimensions: number | null, purpose: EmbeddingCall['purpose']): JSONObject {
   const inputType = purpose === 'query' ? 'search_query' : 'search_document'
-  // A text that is too long is an error, not a shorter text.
+  // A text that is too long must fail, not be shortened.
   return { inputType, truncate: 'NONE', ...lengthOption('outputDimension', dimensions, [256, 512, 1_024, 1_536]) }
 }
 
-/** @throws {KisError} the model has no vectors of that length. */
+/** @throws {KisError} the model has no vectors of that length */
 function lengthOption(name: string, dimensions: number | null, lengths: readonly number[]): JSONObject {
   if (dimensions === null) return {}
   if (lengths.includes(dimensions)) return { [name]: dimensions }
   return refuse('unsupported_value', 'dimensions', `This model has vectors of ${lengths.join(', ')} numbers.`)
 }
 
-/** Every image's `detail`, `auto` where it has none. */
+/** The `detail` of every image, `auto` if it has none. */
 function detailsOf(messages: unknown): readonly unknown[] {
   return (messages as readonly { readonly content?: unknown }[]).flatMap(({ content }) =>
     Array.isArray(content) ? content.filter(({ type }) => type === 'image_url').map(({ image_url: image }) => image?.detail ?? 'auto') : [],

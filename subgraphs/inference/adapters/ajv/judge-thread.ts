@@ -4,11 +4,11 @@ import { SchemaFailure } from '../../ports/schema-judge.ts'
 import type { Answer, Question } from './judging.ts'
 
 export interface JudgeLimits {
-  /** Computing time of one question. Real schemas take milliseconds, and a busy machine does not make it less. */
+  /** CPU time of one question. Real schemas take milliseconds, and a busy machine does not change that. */
   readonly cpuMs: number
-  /** However busy the machine is. */
+  /** Wall time of one question, however busy the machine is. */
   readonly wallMs: number
-  /** Heap of one thread, of which Ajv takes some 15 MB. */
+  /** Heap of one thread. Ajv takes about 15 MB of it. */
   readonly heapMb: number
 }
 
@@ -16,7 +16,7 @@ export const JUDGE_LIMITS: JudgeLimits = { cpuMs: 1_000, wallMs: 10_000, heapMb:
 /** A thread loads Ajv in 0.2 s. */
 const START_MS = 30_000
 
-/** A thread that judges one question after the other. One that fails is of no more use. */
+/** A thread that answers one question after another. After a failure it cannot be used again. */
 export class JudgeThread implements AsyncDisposable {
   readonly #worker: Worker
   readonly #limits: JudgeLimits
@@ -36,12 +36,16 @@ export class JudgeThread implements AsyncDisposable {
     this.#started.catch(() => undefined)
   }
 
-  /** It can be asked no more, and must be disposed of. */
+  /** True: dispose of it, it can answer no more. */
   get isGone(): boolean {
     return this.#isGone
   }
 
-  /** One at a time. @throws {SchemaFailure} it went beyond the limits. @throws {ServiceUnavailable} the thread could not begin. */
+  /**
+   * Ask one question at a time.
+   * @throws {SchemaFailure} it exceeded the limits
+   * @throws {ServiceUnavailable} the thread could not start
+   */
   async ask(question: Question): Promise<Answer> {
     this.#worker.ref()
     try {
@@ -65,22 +69,26 @@ export class JudgeThread implements AsyncDisposable {
     await this.#worker.terminate()
   }
 
-  /** What the thread says next. `before`: its computing time is bounded, and counted from there. */
+  /** The next message of the thread. `before`: also limits the CPU time, counted from there. */
   #next(wallMs: number, before?: NodeJS.CpuUsage): Promise<unknown> {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>()
     const { cpuMs, heapMb } = this.#limits
     const until = performance.now() + wallMs
-    const tooLong = () => new SchemaFailure(`Judging by it takes longer than ${cpuMs} ms.`)
+    const tooLong = () => new SchemaFailure(`Checking a value against it takes longer than ${cpuMs} ms.`)
     const look = async () => {
       if (performance.now() >= until) return reject(tooLong())
       if (!before) return
       const { user, system } = await this.#worker.cpuUsage(before)
       if ((user + system) / 1_000 >= cpuMs) reject(tooLong())
     }
-    // A thread that has just ended cannot be looked at; its events say why it ended.
+    // A thread that has just ended cannot be measured. Its events say why it ended.
     const timer = setInterval(() => look().catch(() => undefined), before ? Math.min(cpuMs, wallMs) / 4 : wallMs)
     const onError = (error: NodeJS.ErrnoException) =>
-      reject(error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? new SchemaFailure(`Judging by it takes more than ${heapMb} MB of memory.`) : error)
+      reject(
+        error.code === 'ERR_WORKER_OUT_OF_MEMORY'
+          ? new SchemaFailure(`Checking a value against it takes more than ${heapMb} MB of memory.`)
+          : error,
+      )
     const onExit = () => reject(new Error('the thread has ended'))
     this.#worker.once('message', resolve).once('error', onError).once('exit', onExit)
     return promise.finally(() => {

@@ -3,19 +3,22 @@ import { LRUCache } from 'lru-cache'
 import type { SchemaFault } from '../../ports/schema-judge.ts'
 import { LinearPattern } from './linear-pattern.ts'
 
-/** What one thread is asked: whether the schema is one, and where there is a value, what is wrong with it. */
+/** A question to a thread: is the schema valid, and if there is a value, what is wrong with it? */
 export interface Question {
   /** JSON. */
   readonly schema: string
-  /** JSON; null: only the schema is judged. */
+  /** JSON; null: only the schema is checked. */
   readonly value: string | null
 }
 
 export type Answer = { readonly faults: readonly SchemaFault[] } | { readonly failure: string }
 
-/** Faults that are told: nobody mends more at once. */
+/** Most faults in an answer: nobody fixes more at once. */
 const MAX_FAULTS = 10
-/** A map asks by one schema up to a hundred times; a compiled one takes up to some megabytes. */
+/**
+ * Compiled schemas kept. A map asks up to a hundred times with the same schema, and a compiled one may take a few
+ * megabytes.
+ */
 const MAX_KEPT = 4
 
 const metaSchemas = new Ajv2020({ strict: false, validateFormats: false })
@@ -26,14 +29,15 @@ export function answerTo({ schema, value }: Question): Answer {
   try {
     isValid = compiled.get(schema) ?? compile(JSON.parse(schema))
   } catch (error) {
-    return { failure: `It is no JSON Schema (2020-12) that can be judged by here: ${(error as Error).message}.` }
+    return { failure: `It is not a JSON Schema (2020-12) that this service supports: ${(error as Error).message}.` }
   }
   compiled.set(schema, isValid)
   try {
     if (value === null || isValid(JSON.parse(value))) return { faults: [] }
   } catch (error) {
-    // A schema that refers to itself without end, or a value nested a hundred thousand deep: both end the stack.
-    return { failure: `The value cannot be judged by it: ${(error as Error).message}.` }
+    // A schema that refers to itself without end, or a value nested a hundred thousand levels deep. Both overflow the
+    // stack.
+    return { failure: `The value cannot be checked against it: ${(error as Error).message}.` }
   }
   return {
     faults: isValid.errors!.slice(0, MAX_FAULTS).map(({ keyword, params, instancePath, message, parentSchema }) => ({
@@ -46,7 +50,10 @@ export function answerTo({ schema, value }: Question): Answer {
   }
 }
 
-/** An instance for each schema: they may have the same `$id`. References to other documents cannot be resolved, and throw. */
+/**
+ * A new instance for each schema, because two may have the same `$id`. References to other documents cannot be
+ * resolved, and throw.
+ */
 function compile(schema: object): ValidateFunction {
   if (!metaSchemas.validateSchema(schema)) throw new Error(metaSchemas.errorsText(metaSchemas.errors, { dataVar: 'it' }))
   const options = {
@@ -55,10 +62,13 @@ function compile(schema: object): ValidateFunction {
     verbose: true,
     validateFormats: false,
     validateSchema: false,
-    // What is written once is compiled once, however often it is referred to.
+    // Compile each definition once, however often it is referred to.
     inlineRefs: false,
     addUsedSchema: false,
     code: { regExp: Object.assign((source: string) => new LinearPattern(source), { code: 'linear' }) },
   } as const
-  return new Ajv2020(options).compile(schema)
+  const isValid = new Ajv2020(options).compile(schema)
+  // Ajv's own keyword: the function would give a promise, which holds for every value, and whose rejection ends the thread.
+  if ('$async' in isValid) throw new Error('there is no keyword "$async"')
+  return isValid
 }

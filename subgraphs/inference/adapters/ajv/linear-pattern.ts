@@ -1,11 +1,14 @@
 import { RE2JS } from 're2js'
 
-/** A schema's `pattern`, by an engine whose time grows with the text alone: a backtracking one takes years for `^(a+)+$` on a hundred characters. */
+/**
+ * Matches a schema's `pattern` in time linear in the text. A backtracking engine takes years for `^(a+)+$` on a hundred
+ * characters.
+ */
 export class LinearPattern {
   readonly #source: string
   readonly #matcher: RE2JS
 
-  /** @throws {Error} RE2 has no such syntax. */
+  /** @throws {Error} RE2 does not support the syntax */
   constructor(source: string) {
     this.#source = source
     try {
@@ -23,7 +26,7 @@ export class LinearPattern {
     return this.#matcher.matcher(text).find()
   }
 
-  /** Ajv knows patterns apart by it. */
+  /** Ajv identifies patterns by it. */
   toString(): string {
     return this.#source
   }

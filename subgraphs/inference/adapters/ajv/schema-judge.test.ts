@@ -48,6 +48,16 @@ const ATTACKS: readonly [string, object, string][] = [
 ]
 
 describe('AjvSchemaJudge', () => {
+  it.each([
+    ['at its root', { $async: true, type: 'string' }],
+    ['where it refers to', { properties: { a: { $ref: '#/$defs/a' } }, $defs: { a: { $async: true, type: 'string' } } }],
+  ])('judges nothing by a schema that asks for promises %s, and goes on', async (_where, schema) => {
+    const judge = judgeWith()
+    await expect(judge.judge('org_a', schema, '5', signal)).rejects.toThrow(SchemaFailure)
+    expect(await judge.judge('org_a', { type: 'string' }, '5', signal)).toHaveLength(1)
+    expect(await judge.judge('org_b', { type: 'string' }, '"a"', signal)).toEqual([])
+  })
+
   it('gives the first ten faults with their places, none for a value that meets the schema', async () => {
     const judge = judgeWith()
     const schema = { type: 'array', items: { type: 'number', description: 'A year.' } }
@@ -68,7 +78,7 @@ describe('AjvSchemaJudge', () => {
     const attack = judge.judge('org_a', { ...schema }, value, signal)
     const next = judge.judge('org_a', TEXT_OF_DIGITS, '"x"', signal)
     expect(await longestPause(attack)).toBeLessThan(400)
-    await expect(attack).rejects.toThrow(new SchemaFailure('Judging by it takes longer than 500 ms.'))
+    await expect(attack).rejects.toThrow(new SchemaFailure('Checking a value against it takes longer than 500 ms.'))
     expect(await next).toMatchObject([{ keyword: 'pattern' }])
   })
 
@@ -86,7 +96,7 @@ describe('AjvSchemaJudge', () => {
     const items = JSON.stringify(Array.from({ length: 400_000 }, () => 1))
     const schema = { items: { allOf: Array.from({ length: 50 }, () => ({ type: 'string' })) } }
     await expect(judge.judge('org_a', schema, items, signal)).rejects.toThrow(
-      new SchemaFailure('Judging by it takes more than 48 MB of memory.'),
+      new SchemaFailure('Checking a value against it takes more than 48 MB of memory.'),
     )
     expect(await judge.judge('org_a', TEXT_OF_DIGITS, '"1"', signal)).toEqual([])
   })
@@ -121,8 +131,8 @@ describe('AjvSchemaJudge', () => {
   it.each([
     ['a pattern that looks ahead', { pattern: '^(?=.*x)y' }, /the pattern "\^\(\?=\.\*x\)y" has syntax that `pattern` does not know/],
     ['a pattern that refers back', { patternProperties: { '(a)\\1': {} } }, /the pattern "\(a\)\\\\1"/],
-    ['a type that there is not', { type: 'text' }, /no JSON Schema/],
-    ['a document elsewhere', { $ref: 'https://example.test/schema.json' }, /no JSON Schema/],
+    ['a type that there is not', { type: 'text' }, /not a JSON Schema/],
+    ['a document elsewhere', { $ref: 'https://example.test/schema.json' }, /not a JSON Schema/],
   ])('refuses a schema with %s', async (_what, schema, message) => {
     await expect(judgeWith().check('org_a', schema, signal)).rejects.toThrow(message)
   })

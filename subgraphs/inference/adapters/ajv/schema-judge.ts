@@ -4,9 +4,11 @@ import { SchemaFailure, type SchemaFault, type SchemaJudge } from '../../ports/s
 import { JUDGE_LIMITS, type JudgeLimits, JudgeThread } from './judge-thread.ts'
 import type { Question } from './judging.ts'
 
-/** An organization has one at a time, so that one which uses up every deadline leaves the other to the others. */
+/**
+ * An organization uses at most one thread, so that an organization whose checks always time out leaves the other free.
+ */
 const MAX_THREADS = 2
-/** Questions of one organization that wait: more than its runs ask at once. Each holds a text of up to a megabyte. */
+/** Waiting questions of one organization: more than its runs ask at once. Each has a text of up to a megabyte. */
 const MAX_WAITING = 500
 
 interface Job {
@@ -16,12 +18,12 @@ interface Job {
   readonly reject: (error: unknown) => void
 }
 
-/** Asks Ajv, in threads that are ended when a question takes too long. Organizations take turns. */
+/** Checks with Ajv, in threads that are ended when a question takes too long. Organizations take turns. */
 export class AjvSchemaJudge implements SchemaJudge, AsyncDisposable {
   readonly #limits: JudgeLimits
-  /** By organization; the first is next. */
+  /** By organization; the first one is next. */
   readonly #waiting = new Map<string, Job[]>()
-  /** Organizations with a thread. */
+  /** Organizations that use a thread. */
   readonly #asking = new Set<string>()
   readonly #idle: JudgeThread[] = []
   readonly #threads = new Set<JudgeThread>()
@@ -39,7 +41,7 @@ export class AjvSchemaJudge implements SchemaJudge, AsyncDisposable {
     return this.#ask(organizationId, { schema: JSON.stringify(schema), value: json }, signal)
   }
 
-  /** What waits or is asked fails. */
+  /** Waiting and running questions fail. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true
     for (const { reject } of [...this.#waiting.values()].flat()) reject(unavailable())
@@ -69,7 +71,7 @@ export class AjvSchemaJudge implements SchemaJudge, AsyncDisposable {
       if (this.#asking.size === MAX_THREADS) return
       if (this.#asking.has(organizationId)) continue
       this.#waiting.delete(organizationId)
-      // Behind those that have waited meanwhile.
+      // After those that have waited meanwhile.
       if (others.length > 0) this.#waiting.set(organizationId, others)
       void this.#run(job!)
     }

@@ -2,10 +2,13 @@ import { KisError } from '../../../common/errors.ts'
 import type { EmbeddingEngine } from '../../ports/engines.ts'
 import type { ModelThread } from './model-thread.ts'
 
-/** As many as the protocol allows; the thread works on one text at a time, so more would only make the reply larger (2,048 vectors are 3 MB). */
+/**
+ * As many as the protocol allows. The thread works on one text at a time, so more would only enlarge the reply (2,048
+ * vectors are 3 MB).
+ */
 const MAX_BATCH = 2_048
 
-/** e5-small-ar-en. `query: ` and `passage: ` are the caller's to add; texts over 512 tokens are cut. */
+/** e5-small-ar-en. The caller adds `query: ` and `passage: `. Texts over 512 tokens are cut. */
 export function embeddingEngine(thread: ModelThread): EmbeddingEngine {
   return {
     maxBatch: MAX_BATCH,

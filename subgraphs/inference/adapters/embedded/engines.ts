@@ -12,13 +12,18 @@ export interface EmbeddedEngines extends AsyncDisposable {
   readonly chat: ChatEngine
   /** `e5-small-ar-en`. */
   readonly embedding: EmbeddingEngine
-  /** Why the engines cannot serve, for the operator; empty when all is well. Waits for the model while it loads (about a second). */
+  /**
+   * Why the engines cannot serve, for the operator; empty when all is well. Waits while the model loads (about a
+   * second).
+   */
   problems(): Promise<readonly string[]>
 }
 
-/** The engines inside the process. Returns at once: the model loads in a thread, and the first call waits for it. */
+/**
+ * Opens the engines inside the process. Returns at once: the model loads in a thread, and the first call waits for it.
+ */
 export async function openEmbeddedEngines(deps: {
-  /** A folder as `models/e5-small-ar-en` is one: a `file:` URL, or a path. */
+  /** A folder like `models/e5-small-ar-en`: a `file:` URL, or a path. */
   readonly modelDirectory: URL | string
   readonly log: Log
   readonly clock: Clock

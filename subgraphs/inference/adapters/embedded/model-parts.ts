@@ -1,6 +1,7 @@
 /**
- * The parts of a network in the ONNX format, which run one after the other: the first begins with the network's inputs, each ends with the tensor of a cut (the
- * last with `output`), from which the next goes on. A part reads the network's inputs again where it needs them. A weight is only in the parts that use it.
+ * Splits a network in the ONNX format into parts that run one after the other. The first takes the network's inputs.
+ * Each ends with the tensor of a cut (the last with `output`), from which the next continues. A part may also read the
+ * network's inputs. A weight is only in the parts that use it.
  * @throws {Error} the model has no such tensors
  */
 export function modelParts(model: Buffer, cuts: readonly string[], output: string): Buffer[] {
@@ -18,7 +19,7 @@ const GRAPH = { node: 1, name: 2, initializer: 5, input: 11, output: 12 }
 const NODE = { input: 1, output: 2 }
 const VALUE = { name: 1, type: 2 }
 const TENSOR_NAME = 8
-/** `TypeProto { tensor_type { elem_type: FLOAT } }`. */
+/** `TypeProto { tensor_type { elem_type: FLOAT } }` */
 const FLOATS = Buffer.from([0x0a, 0x02, 0x08, 0x01])
 
 interface Node {
@@ -48,7 +49,7 @@ function networkOf(graph: Buffer): Network {
   return { nodes, weights, inputs }
 }
 
-/** The graph from a tensor, or from the network's inputs, to a tensor. */
+/** The part of the graph from a tensor, or from the network's inputs, to a tensor. */
 function partOf({ nodes, weights, inputs }: Network, from: string | undefined, to: string): Buffer {
   const needed = new Set([to])
   const chosen: Buffer[] = []
@@ -73,7 +74,7 @@ const floats = (name: string) => Buffer.concat([field(VALUE.name, Buffer.from(na
 
 interface Field {
   readonly number: number
-  /** Of a text, of bytes or of a message; otherwise empty. */
+  /** For text, bytes and messages; otherwise empty. */
   readonly content: Buffer
   /** With its number and length. */
   readonly whole: Buffer
@@ -106,7 +107,7 @@ function* fieldsOf(message: Buffer): Generator<Field> {
   }
 }
 
-/** A field of a text, of bytes or of a message. */
+/** Writes a field of text, bytes or a message. */
 function field(number: number, content: Buffer): Buffer {
   return Buffer.concat([varintOf(number * 8 + 2), varintOf(content.length), content])
 }

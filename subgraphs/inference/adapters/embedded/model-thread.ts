@@ -5,11 +5,14 @@ import type { Log } from '../../../common/process/log.ts'
 import { WorkerClient } from '../../../common/process/worker-rpc.ts'
 import type { EmbedReply, ThreadInput } from './thread.ts'
 
-/** A thread that does not live is started again at most this often in that time; after that, calls fail until the time has passed. */
+/**
+ * A thread that keeps dying is restarted at most this often in `STARTS_WINDOW_MS`. After that, calls fail until the
+ * time has passed.
+ */
 const MAX_STARTS = 5
 const STARTS_WINDOW_MS = 60_000
 
-/** The thread with the model in it: loads in the background, is started again by the next call when it has died. */
+/** The thread with the model. It loads in the background. If it has died, the next call starts it again. */
 export class ModelThread implements AsyncDisposable {
   readonly #file: URL
   readonly #input: ThreadInput
@@ -40,13 +43,13 @@ export class ModelThread implements AsyncDisposable {
     return this.#call('countTokens', texts, signal, organizationId)
   }
 
-  /** Why the model cannot serve, for the operator; waits until it is loaded (about a second) and is empty when all is well. */
+  /** Why the model cannot serve, for the operator; empty when all is well. Waits while it loads (about a second). */
   async problems(): Promise<readonly string[]> {
     await this.#loading
     return this.#problem === null ? [] : [this.#problem]
   }
 
-  /** Calls that are under way fail. */
+  /** Running calls fail. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true
     await this.#client?.[Symbol.asyncDispose]()
@@ -93,7 +96,7 @@ export class ModelThread implements AsyncDisposable {
       async (error: Error) => {
         this.#problem = `the embedded model cannot be loaded: ${error.message}`
         if (!this.#closed) this.#log.error({ err: error }, 'the embedded model cannot be loaded')
-        // The files may be mended: the next call tries again.
+        // The files may have been repaired: the next call tries again.
         forget()
         await client[Symbol.asyncDispose]()
       },
@@ -106,7 +109,7 @@ function unavailable(message: string, cause?: unknown): KisError {
   return new KisError('engine_unavailable', message, { cause, retryAfterMs: 1_000 })
 }
 
-/** `error` is the worker client's own, or one that was thrown in the thread, known by its name. */
+/** `error` comes from the worker client, or was thrown in the thread and is recognised by its name. */
 function engineError(error: unknown): KisError {
   const name = error instanceof Error ? error.name : ''
   if (name === 'ModelNotLoaded') return unavailable('The embedded model cannot be loaded: its files are missing or damaged.', error)

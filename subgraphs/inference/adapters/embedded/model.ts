@@ -3,22 +3,24 @@ import { InferenceSession, Tensor } from 'onnxruntime-node'
 import { modelParts } from './model-parts.ts'
 import { WordTokenizer } from './word-tokenizer.ts'
 
-/** Tokens that the model reads of a text, with `<s>` and `</s>` (its model card). */
+/** Tokens of a text that the model reads, including `<s>` and `</s>` (its model card). */
 const MAX_TOKENS = 512
 const MASK = 'attention_mask'
 const START = 0
 const END = 2
-/** The embedding without the direction that tells Arabic from English: one index may hold both languages. */
+/**
+ * The embedding without the direction that separates Arabic from English, so that one index may hold both languages.
+ */
 const OUTPUT = 'neutral_embedding'
-/** What each layer of the network but the last gives to the next. */
+/** What each layer of the network except the last passes to the next. */
 const CUTS = Array.from({ length: 11 }, (_, layer) => `l${layer}.x2`)
 
-/** The token lists are not the model's. */
+/** The token lists do not fit the model. */
 export class InvalidTokens extends Error {
   override readonly name = 'InvalidTokens'
 }
 
-/** A text that the model must embed as its makers did, and the result's first numbers. */
+/** A text that the model must embed as its makers did, and the first numbers of the result. */
 interface Reference {
   readonly tolerance: number
   readonly texts: readonly {
@@ -32,14 +34,14 @@ interface Reference {
 export interface Reading {
   /** Without marks. */
   readonly tokens: number
-  /** What the next layer begins with. */
+  /** Input of the next layer. */
   state: Tensor
   readonly mask: Tensor
 }
 
 /** The network and its tokenizer, in the thread that loaded them. */
 export class Model {
-  /** A layer each, so that between two of them something else may have its turn. */
+  /** One session for each layer, so that something else can run between two of them. */
   readonly #layers: readonly InferenceSession[]
   readonly tokenizer: WordTokenizer
   readonly #vocabulary: number
@@ -50,14 +52,18 @@ export class Model {
     this.#vocabulary = vocabulary
   }
 
-  /** Loads the folder's model and embeds its first reference text, so that a damaged file or a runtime that reckons wrongly is found here. */
+  /**
+   * Loads the folder's model, and embeds its first reference text to detect a damaged file or a runtime that computes
+   * wrongly.
+   */
   static async load(directory: URL): Promise<Model> {
     const json = async (name: string) => JSON.parse(await readFile(new URL(name, directory), 'utf8'))
     const tokenizer = new WordTokenizer(await json('tokenizer.json'), await json('tokenizer_config.json'))
     const { vocab_size: vocabulary } = (await json('config.json')) as { vocab_size: number }
     const layers: InferenceSession[] = []
     for (const part of modelParts(await readFile(new URL('model.onnx', directory)), CUTS, OUTPUT)) {
-      // One thread: the process has other things to do on the machine's cores. Without an arena, of which each session would keep its own.
+      // One thread, because the process needs the machine's other cores. No arena, because each session would keep its
+      // own.
       layers.push(await InferenceSession.create(part, { intraOpNumThreads: 1, enableCpuMemArena: false, enableMemPattern: false }))
     }
     const model = new Model(layers, tokenizer, vocabulary)
@@ -69,7 +75,7 @@ export class Model {
     return this.#layers.length
   }
 
-  /** Begins with a text, or with tokens without marks; what is over 512 tokens is left out. */
+  /** Begins with a text, or with tokens without marks. What exceeds 512 tokens is left out. */
   begin(input: string | readonly number[]): Reading {
     const tokens = typeof input === 'string' ? this.tokenizer.tokens(input, MAX_TOKENS - 2) : this.#checked(input)
     const length = tokens.length + 2
@@ -81,7 +87,7 @@ export class Model {
     return { tokens: tokens.length, state: new Tensor('int64', ids, [1, length]), mask }
   }
 
-  /** Runs one layer, each in its turn from 0. After the last the state is the text's vector, of length 1. */
+  /** Runs one layer; call it with 0, 1, 2 and so on. After the last one the state is the text's vector, of length 1. */
   async run(layer: number, reading: Reading): Promise<void> {
     const session = this.#layers[layer]!
     const [state] = session.inputNames.filter((name) => name !== MASK)
@@ -111,5 +117,5 @@ export class Model {
   }
 }
 
-/** The vector of a text that has been through all layers. */
+/** The vector of a text that has passed all layers. */
 export const vectorOf = ({ state }: Reading): Float32Array => state.data as Float32Array

@@ -1,3 +1,4 @@
-// onnxruntime reads this when its library is loaded; without it, it keeps a device id in the user's folder and sends events to its makers.
-// In the process that starts the thread: what a thread sets in its environment native code does not see.
+// onnxruntime reads this when its library is loaded. Otherwise it stores a device id in the user's folder and sends
+// events to its makers. Set it in the process that starts the thread: native code does not see a thread's own
+// environment.
 process.env.ORT_DISABLE_TELEMETRY = '1'

@@ -1,6 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
-/** Every so many steps of an organization its oldest job has its turn, however long it is, so that a stream of short ones cannot stop it. */
+/**
+ * In every eighth step, an organization's oldest job runs, however long it is, so that a stream of short ones cannot
+ * delay it forever.
+ */
 const OLDEST_EVERY = 8
 
 /** The job was cancelled before it was done. */
@@ -15,24 +18,25 @@ interface Job {
   next: number
 }
 
-/** The jobs of one organization, in the order of their coming. */
+/** The jobs of one organization, in order of arrival. */
 interface Line {
   readonly jobs: Map<number, Job>
   stepsDone: number
-  /** How far it has used its share, on the queue's own time scale. */
+  /** How much of its share it has used, on the queue's own time scale. */
   usedMs: number
-  /** What its last step took, and its next is thought to take. */
+  /** The duration of its last step, and the estimate for its next one. */
   stepMs: number
 }
 
 /**
- * Works jobs off one step at a time. Organizations share the time (weighted fair queueing, all weights alike): next comes the one that
- * will have used the least after its step; a newcomer starts level with the one that has used the least so far. So a search waits for one step, however many others are busy. Of an
- * organization the job with the fewest steps left comes first: a search's one text does not wait for the rest of an ingestion batch. Between steps the event
- * loop turns, so that new jobs and cancellations are heard.
+ * Runs jobs one step at a time. Organizations share the time (weighted fair queueing with equal weights): the next is
+ * the one that will have used the least after its step, and a newcomer starts level with the one that has used the
+ * least so far. So a search waits for one step, however many others are busy. Within an organization the job with the
+ * fewest steps left comes first, so that a search's one text does not wait for the rest of an ingestion batch. The
+ * event loop turns between steps, to receive new jobs and cancellations.
  */
 export class StepQueue {
-  /** By organization; those without jobs until their share is no longer used up. */
+  /** By organization. One without jobs stays until its used share is made up. */
   readonly #lines = new Map<string, Line>()
   readonly #now: () => number
   #atMs = 0
@@ -42,7 +46,10 @@ export class StepQueue {
     this.#now = now
   }
 
-  /** Resolves when `step(0)` … `step(steps - 1)` have run. @throws {JobCancelled} */
+  /**
+   * Resolves when `step(0)` … `step(steps - 1)` have run.
+   * @throws {JobCancelled} the job was cancelled first
+   */
   run(id: number, organizationId: string, steps: number, step: (index: number) => void | Promise<void>): Promise<void> {
     if (steps === 0) return Promise.resolve()
     const job: Job = { step, steps, done: Promise.withResolvers(), next: 0 }
@@ -54,7 +61,7 @@ export class StepQueue {
     return job.done.promise
   }
 
-  /** No step of the job begins any more. An unknown id is one that is done. */
+  /** Starts no further step of the job. An unknown id belongs to a finished job. */
   cancel(id: number): void {
     for (const { jobs } of this.#lines.values()) {
       jobs.get(id)?.done.reject(new JobCancelled('the job was cancelled'))

@@ -5,7 +5,7 @@ import { JobCancelled, StepQueue } from './step-queue.ts'
 
 /** The thread that `ModelThread` starts and calls. */
 
-/** Text that is counted in one step, in UTF-16 units: some 10 ms. */
+/** Text counted in one step, in UTF-16 units: about 10 ms. */
 const COUNT_STEP_LENGTH = 4_000
 
 /** The model's files are missing or damaged. */
@@ -25,12 +25,12 @@ export interface EmbedReply {
 }
 
 const queue = new StepQueue()
-/** Jobs that wait for the model to be loaded, and were not cancelled meanwhile. */
+/** Jobs that wait for the model to load, and are not cancelled. */
 const waiting = new Set<number>()
 const loading = Model.load(new URL(workerInput<ThreadInput>().modelDirectory)).catch((cause: unknown) => {
   throw new ModelNotLoaded(cause instanceof Error ? cause.message : String(cause))
 })
-// Every call waits for it and gets its failure; until the first comes, nobody does.
+// Every call waits for it and gets its failure. Before the first call nobody does.
 loading.catch(() => undefined)
 
 async function embed(job: number, input: readonly (string | readonly number[])[], organizationId: string): Promise<EmbedReply> {
@@ -63,7 +63,10 @@ async function countTokens(job: number, texts: readonly string[], organizationId
   return counts
 }
 
-/** @throws {JobCancelled} @throws {ModelNotLoaded} */
+/**
+ * @throws {JobCancelled} the job was cancelled meanwhile
+ * @throws {ModelNotLoaded} the model's files are missing or damaged
+ */
 async function loadedFor(job: number): Promise<Model> {
   waiting.add(job)
   const model = await loading.finally(() => {
@@ -72,7 +75,10 @@ async function loadedFor(job: number): Promise<Model> {
   return model
 }
 
-/** Short texts together, long ones in pieces. Pieces end at white space, where no token reaches over, if there is any in their second half. */
+/**
+ * Groups short texts, and splits long ones. Pieces end at white space, which no token crosses, if there is any in their
+ * second half.
+ */
 function countingSteps(texts: readonly string[]): { readonly index: number; readonly text: string }[][] {
   const steps: { index: number; text: string }[][] = []
   let room = 0
@@ -107,7 +113,7 @@ serveWorker({
   },
   close: async () => {
     queue.cancelAll()
-    // The cancelled calls are answered before this one.
+    // Answers the cancelled calls before this one.
     await nextTurn()
   },
 })

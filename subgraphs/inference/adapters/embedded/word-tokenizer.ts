@@ -1,19 +1,22 @@
 import { Tokenizer } from '@huggingface/tokenizers'
 import { LRUCache } from 'lru-cache'
 
-/** Words whose tokens are remembered; a running text of a million words has about so many different ones. Some 20 MB. */
+/** Words whose tokens are cached, about 20 MB. A text of a million words has about this many different ones. */
 const MAX_REMEMBERED = 50_000
 const MAX_REMEMBERED_LENGTH = 64
 
-/** A run without white space is cut here, in UTF-16 units, because the tokenizer works a word at a stretch (16,384 take 50 ms). */
+/**
+ * A run without white space is cut here, in UTF-16 units, because the tokenizer takes a whole word at a time (16,384
+ * take 50 ms).
+ */
 const MAX_WORD_LENGTH = 16_384
 
-/** What the model's normaliser turns into a space (the first `Replace` of tokenizer.json), and the space. */
+/** What the model's normaliser turns into a space (the first `Replace` of tokenizer.json), and the space itself. */
 const SPACES = /[\t\n\f\r \u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]+/
 
 /**
- * The model's tokenizer, word by word. No piece of its vocabulary reaches over a space, so the tokens of a text are those of its words;
- * remembering them makes running text several times faster.
+ * The model's tokenizer, word by word. No piece of its vocabulary crosses a space, so the tokens of a text are those of
+ * its words. Caching them makes running text several times faster.
  */
 export class WordTokenizer {
   readonly #tokenizer: Tokenizer
@@ -24,7 +27,7 @@ export class WordTokenizer {
     this.#tokenizer = new Tokenizer(tokenizer, config)
   }
 
-  /** Tokens of the text without marks; at most `limit`, should that be enough. */
+  /** The tokens of the text, without marks. Stops after `limit` tokens. */
   tokens(text: string, limit = Number.POSITIVE_INFINITY): number[] {
     const tokens: number[] = []
     for (const word of wordsOf(text)) {

@@ -11,7 +11,7 @@ import { egressFetch } from './egress-fetch.ts'
 
 /** How long a server may take. */
 export interface McpWaits {
-  /** To begin a conversation, and for one page of tools. */
+  /** To connect, and for one page of tools. */
   readonly listMs: number
   /** For one call. */
   readonly callMs: number
@@ -19,17 +19,23 @@ export interface McpWaits {
 
 /** A run waits for the tools of all servers before it begins, and for each call. */
 const WAITS: McpWaits = { listMs: 10_000, callMs: 30_000 }
-/** To say goodbye; nobody waits for it. */
+/** To close the connection. Nobody waits for it. */
 const CLOSE_MS = 2_000
 const MAX_PAGES = 10
 const MAX_TOOLS = 200
-/** Of what a server says about an error. */
+/** Characters of a server's error message. */
 const MAX_MESSAGE = 500
 
-/** The SDK makes one for each client otherwise; what servers say is judged by no schema of theirs: compiling it would be their code at work here. */
+/**
+ * Otherwise the SDK creates one for each client. Servers' answers are not checked against their own schemas, because
+ * compiling those would run their code here.
+ */
 const jsonSchemaValidator = new AjvJsonSchemaValidator()
 
-/** The official SDK's client, over the egress function and nothing else. @param local `host:port`s. */
+/**
+ * The official SDK's client, which only uses the egress.
+ * @param local entries `host:port`
+ */
 export function mcpClientsOver(egress: Egress, local: ReadonlySet<string>, waits: McpWaits = WAITS): McpClients {
   return {
     mayAsk: (url) => egress.mayAsk(url),
@@ -40,13 +46,13 @@ export function mcpClientsOver(egress: Egress, local: ReadonlySet<string>, waits
       const transport = new StreamableHTTPClientTransport(new URL(url), {
         fetch: egressFetch(egress, organizationId, Math.max(waits.listMs, waits.callMs)),
         requestInit: { headers },
-        // The egress function judges each of them.
+        // The egress checks each redirect.
         redirectPolicy: 'follow',
         reconnectionOptions: { maxRetries: 0, initialReconnectionDelay: 0, maxReconnectionDelay: 0, reconnectionDelayGrowFactor: 1 },
       })
       const connection = new Connection(client, transport, waits)
       try {
-        // Its `sessionId` may be undefined, which the interface of the same SDK does not say.
+        // Its `sessionId` may be undefined, which the SDK's own interface does not say.
         await client.connect(transport as Transport, { signal, timeout: waits.listMs, maxTotalTimeout: waits.listMs })
         return connection
       } catch (error) {

@@ -2,9 +2,9 @@ import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { ErrorCode } from '@modelcontextprotocol/sdk/types.js'
 import type { Egress } from '../../../common/egress/egress.ts'
 
-/** Of one answer with all its events; what a model can read of it is far less. */
+/** Bytes of one answer with all its events. A model can read far less of it. */
 const MAX_BYTES = 2 ** 20
-/** They have no body, and `Response` takes none. */
+/** These have no body, and `Response` accepts none. */
 const WITHOUT_BODY = [204, 205, 304]
 
 interface Message {
@@ -14,8 +14,9 @@ interface Message {
 }
 
 /**
- * `fetch` as one transport of the SDK uses it. A server's own stream is not opened: nobody listens to it. The SDK tells a server of a
- * cancellation and of a timeout, and waits for its answer no longer, but leaves the connection to the server; here it ends with that.
+ * `fetch` for one transport of the SDK. It does not open a server's own stream, which nobody reads. After a
+ * cancellation or a timeout the SDK tells the server and waits no longer, but leaves the connection open; here the
+ * connection ends, too.
  */
 export function egressFetch(egress: Egress, organizationId: string, totalMs: number): FetchLike {
   const underWay = new Map<unknown, AbortController>()
@@ -56,15 +57,19 @@ export function egressFetch(egress: Egress, organizationId: string, totalMs: num
   }
 }
 
-/** An event that fails the request. The SDK waits for a response beyond the end of the events; after one it is one too many, and without effect. */
+/**
+ * An event that fails the request. Without it the SDK would wait for a response after the end of the events. After a
+ * response it has no effect.
+ */
 function unanswered(id: unknown): Uint8Array {
   const error = { code: ErrorCode.ConnectionClosed, message: 'The events ended without a response.' }
   return Buffer.from(`\n\ndata: ${JSON.stringify({ jsonrpc: '2.0', id, error })}\n\n`)
 }
 
 /**
- * Leaving it ends the request, also before its first piece: the SDK leaves the answers to its notifications so.
- * @param lastWords what it ends with, well or badly; null: a bad end is an error.
+ * Leaving the stream ends the request, even before its first piece: the SDK leaves the answers to its notifications
+ * this way.
+ * @param lastWords what ends the stream, even after a failure; null: a failure is an error
  */
 function streamOf(
   body: AsyncIterable<Uint8Array>,

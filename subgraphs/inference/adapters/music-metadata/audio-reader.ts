@@ -10,9 +10,9 @@ const MEDIA_TYPES: Readonly<Record<AudioFormat, string>> = {
   webm: 'audio/webm',
 }
 
-/** A real file takes some 50 ms, most of it the thread's start. */
+/** A real file takes about 50 ms, most of it to start the thread. */
 const MAX_READ_MS = 5_000
-/** Files that are read at once, each by a thread; the others wait. */
+/** Files read at once, each in a thread. Others wait. */
 const MAX_THREADS = 2
 
 interface Found {
@@ -22,8 +22,10 @@ interface Found {
 }
 
 /**
- * Reads the headers of sound with music-metadata, and its frames beside it: a header says what its sender likes. The library's parsers of other formats never see a file: they are not needed, and could be attacked.
- * Those of these formats can be held up too (25 MiB of 0xff behind an MP3's first bytes: minutes), so each file has a thread and a deadline.
+ * Reads audio headers with music-metadata, and the frames besides, because a header may claim anything. The library's
+ * parsers of other formats never get a file, because they are not needed and could be attacked. Those of these formats
+ * can be stalled (25 MiB of 0xff after an MP3's first bytes take minutes), so each file has its own thread and a
+ * deadline.
  */
 export function createAudioReader(maxReadMs = MAX_READ_MS): AudioReader {
   const waiting: (() => void)[] = []
@@ -61,7 +63,7 @@ async function inThread(bytes: Uint8Array, format: AudioFormat, maxReadMs: numbe
   return found
 }
 
-/** By the first bytes, as each format's specification has them. */
+/** By the first bytes, as each format's specification defines them. */
 function formatOf(bytes: Buffer): AudioFormat | null {
   const at = (start: number, end: number) => bytes.toString('latin1', start, end)
   if (at(0, 4) === 'fLaC') return 'flac'

@@ -3,7 +3,10 @@ import { parseBuffer } from 'music-metadata'
 import type { AudioFormat } from '../../ports/audio-reader.ts'
 import { measure } from './frames/measure.ts'
 
-/** Encoders put silence before and after, which is among the frames and which a header may leave out: two frames of AAC at 8 kHz. */
+/**
+ * Encoders add silence before and after, which the frames include and a header may leave out: two frames of AAC at 8
+ * kHz.
+ */
 const SILENCE_MS = 256
 
 const { bytes, mimeType, format } = workerData as { readonly bytes: Uint8Array; readonly mimeType: string; readonly format: AudioFormat }

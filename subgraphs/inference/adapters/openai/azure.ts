@@ -1,14 +1,17 @@
-/** Azure's server of the OpenAI protocol: its own addresses and its own header for the key; what is sent and answered is the protocol's. */
+/**
+ * Azure's server of the OpenAI protocol has its own addresses and its own header for the key. Requests and answers are
+ * the protocol's.
+ */
 export interface AzureAddresses {
-  /** With its path and query, as for any server of the protocol. */
+  /** With path and query, as for any server of the protocol. */
   readonly baseUrl: string
-  /** A route of the protocol under the base, for one model. */
+  /** A route of the protocol below the base, for one model. */
   routeOf(route: string, engineModel: string): string
 }
 
 /**
- * The v1 API has one address and takes the deployment's name as the model. The older API, chosen by a dated `apiVersion`, has an address for each
- * deployment (Azure OpenAI reference, "REST API versioning").
+ * The v1 API has one address, and takes the deployment's name as the model. The older API, chosen by a dated
+ * `apiVersion`, has an address for each deployment (Azure OpenAI reference, "REST API versioning").
  */
 export function azureAddresses(endpoint: string, apiVersion: string | null): AzureAddresses {
   const root = endpoint.replace(/\/+$/, '')

@@ -440,7 +440,7 @@ describe('a stream', () => {
       response.end(gzipSync(Buffer.alloc(2 ** 20)))
     })
     for (const error of [await errorOf(chat.stream(CALL, REQUEST, NEVER)), await errorOf(chat.complete(CALL, REQUEST, NEVER))])
-      expect(error).toMatchObject({ code: 'engine_error', message: expect.stringContaining('packed') })
+      expect(error).toMatchObject({ code: 'engine_error', message: expect.stringContaining('compressed') })
   })
 
   it('fails with engine_error for headers that are too large, and is not asked again', async () => {

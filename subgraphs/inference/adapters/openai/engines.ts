@@ -24,7 +24,7 @@ export interface OpenAiEngineOptions {
   readonly baseUrl: string
   readonly apiKey: string | null
   readonly clock: Clock
-  /** Most texts of one embeddings call; OpenAI takes 2,048, text-embeddings-inference 32 unless told otherwise. */
+  /** Most texts of one embeddings call. OpenAI takes 2,048, text-embeddings-inference 32 by default. */
   readonly maxBatch?: number
   /** Whether the server fetches images from addresses. Default: true. */
   readonly fetchesImages?: boolean
@@ -34,7 +34,7 @@ export interface OpenAiEngineOptions {
   readonly onOperatorFault?: OnOperatorFault
 }
 
-/** Models behind a server that speaks the OpenAI protocol. Requests and answers pass whole. */
+/** Models behind a server of the OpenAI protocol. Requests and answers pass unchanged. */
 export function createOpenAiEngines(
   options: OpenAiEngineOptions,
 ): { readonly chat: ChatEngine; readonly embedding: EmbeddingEngine; readonly transcription: TranscriptionEngine } & AsyncDisposable {
@@ -134,7 +134,7 @@ function transcriptionForm({ engineModel }: EngineCall, { bytes, format }: Sound
   if (ask.chunking === 'auto') form.append('chunking_strategy', 'auto')
   // As the vendor's own clients write objects in forms.
   else for (const [name, value] of Object.entries(ask.chunking ?? {})) form.append(`chunking_strategy[${name}]`, String(value))
-  // Servers tell the format by the name's extension; the caller's own name is nobody's business.
+  // Servers recognise the format by the extension. The caller's file name stays private.
   form.append('file', new Blob([new Uint8Array(bytes)]), `audio.${format}`)
   return form
 }

@@ -1,16 +1,16 @@
 import { TRANSCRIPT_DONE } from '../../domain/transcription/transcript-events.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 
-/** What a streamed answer must have, seen event by event. */
+/** Whether a streamed answer is complete, event by event. */
 export interface Completeness {
   see(event: ProtocolObject): void
-  /** Nothing is missing, also where the end mark is. */
+  /** Nothing is missing, with or without the end mark. */
   readonly complete: boolean
-  /** Nothing follows: no end mark is waited for. */
+  /** Nothing follows, so no end mark is waited for. */
   readonly over: boolean
 }
 
-/** Of a chat answer. */
+/** For a chat answer. */
 export class ChatCompleteness implements Completeness {
   readonly over = false
   readonly #choices: number
@@ -37,13 +37,13 @@ export class ChatCompleteness implements Completeness {
     }
   }
 
-  /** Every choice has its finish reason, and the usage is there. */
+  /** Every choice has its finish reason, and the usage has arrived. */
   get complete(): boolean {
     return this.#usage && this.#open.size === 0 && this.#finished.size >= this.#choices
   }
 }
 
-/** Of a transcript, whose last event says so. */
+/** For a transcript, whose last event says that it is complete. */
 export class TranscriptCompleteness implements Completeness {
   #isDone = false
 

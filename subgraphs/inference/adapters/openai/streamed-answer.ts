@@ -9,7 +9,7 @@ import { EventStreamParser } from './event-stream.ts'
 import type { Completeness } from './stream-completeness.ts'
 import type { Exchange, Receiver } from './upstream.ts'
 
-/** A streamed answer: takes events as the socket brings them, gives them out as the reader asks. */
+/** A streamed answer: takes events as the socket brings them, and gives them to the reader on request. */
 export class StreamedAnswer implements Receiver {
   readonly #errors: EngineErrors
   readonly #completeness: Completeness
@@ -17,7 +17,7 @@ export class StreamedAnswer implements Receiver {
   readonly #parser = new EventStreamParser((data, name) => this.#take(data, name), MAX_EVENT_LENGTH)
   readonly #header = Promise.withResolvers<void>()
   #exchange: Exchange | undefined
-  /** Chunks that have arrived since the reader's last turn, and about how many bytes they are. */
+  /** Chunks that have arrived since the reader's last turn, and about how many bytes they take. */
   #arrived: ProtocolObject[] = []
   #waitingBytes = 0
   #totalBytes = 0
@@ -34,7 +34,7 @@ export class StreamedAnswer implements Receiver {
     this.#idleMs = idleMs
   }
 
-  /** Resolves with the iterator when the answer's header is there; rejects when there is no good one. */
+  /** Resolves with the iterator once the answer's header has arrived. Rejects when that is not a good one. */
   async open(send: (receiver: Receiver) => Exchange, signal: AbortSignal): Promise<AsyncIterableIterator<readonly ProtocolObject[]>> {
     signal.throwIfAborted()
     const exchange = send(this)
@@ -74,7 +74,7 @@ export class StreamedAnswer implements Receiver {
       if (this.#totalBytes > MAX_STREAM_BYTES) this.#break(this.#errors.invalidAnswer('gave an answer that is too large'))
       if (this.#arrived.length === 0) return
       this.#wake()
-      // The reader's next turn resumes it. Nobody would if all of it were an event that has not ended.
+      // The reader's next turn resumes it. With only an unfinished event waiting, nobody would.
       if (this.#waitingBytes > MAX_WAITING_BYTES) this.#exchange?.pause()
     }
   }
@@ -84,7 +84,7 @@ export class StreamedAnswer implements Receiver {
       this.#refuse(this.#other)
     } else if (!this.#outcome) {
       this.#parse(() => this.#parser.end())
-      // Some vendors end without `[DONE]`. That is no cut where nothing is missing.
+      // Some vendors end without `[DONE]`. If nothing is missing, the answer was not cut off.
       if (this.#completeness.complete) this.#finish({})
       else this.#break(this.#errors.invalidAnswer('broke off its answer'))
     }
@@ -95,7 +95,10 @@ export class StreamedAnswer implements Receiver {
     this.#finish({ error })
   }
 
-  /** One event. @throws {KisError} it is no chunk, or an error of the vendor's. */
+  /**
+   * Takes one event.
+   * @throws {KisError} it is not a chunk, or it is an error of the vendor
+   */
   #take(data: string, name: string): void {
     if (this.#outcome) return
     if (data === '[DONE]') {
@@ -123,7 +126,7 @@ export class StreamedAnswer implements Receiver {
     }
   }
 
-  /** The answer is no good from here on: the vendor stops, the reader gets the error after what came before it. */
+  /** Stops the vendor. The reader gets what has arrived, then the error. */
   #break(error: KisError): void {
     this.#finish({ error })
     this.#exchange?.abort()
@@ -139,7 +142,10 @@ export class StreamedAnswer implements Receiver {
     this.#wakeReader = undefined
   }
 
-  /** What one read of the socket brings is handed to `data` before the woken reader runs, so it goes out as one item. */
+  /**
+   * Everything that one read of the socket brings is handed to `data` before the woken reader runs, so it becomes one
+   * item.
+   */
   async #pull(): Promise<IteratorResult<readonly ProtocolObject[], undefined>> {
     while (this.#arrived.length === 0 && !this.#outcome) {
       this.#idle?.waits()
@@ -159,7 +165,7 @@ export class StreamedAnswer implements Receiver {
     return { done: true, value: undefined }
   }
 
-  /** Breaks the answer off, unless it has ended well: then its connection, once drained, serves the next call. */
+  /** Aborts the answer, unless it has ended well: then its connection, once drained, serves the next call. */
   #release(exchange: Exchange): void {
     this.#idle?.stop()
     const endedWell = this.#outcome !== undefined && !('error' in this.#outcome)

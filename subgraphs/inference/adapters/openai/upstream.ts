@@ -3,7 +3,7 @@ import { type Dispatcher, Pool } from 'undici'
 import { type EngineErrors, isPacked } from '../vendor/engine-errors.ts'
 import { KEEP_ALIVE_MS, MAX_CALLS, MAX_ERROR_BYTES, type Timeouts } from '../vendor/limits.ts'
 
-/** Gets one answer, piece by piece; exactly one of `end` and `fail` comes last. */
+/** Gets one answer, piece by piece. Exactly one of `end` and `fail` comes last. */
 export interface Receiver {
   start(status: number, headers: IncomingHttpHeaders): void
   data(bytes: Buffer): void
@@ -20,7 +20,7 @@ export interface Answer {
   readonly body: Buffer
 }
 
-/** One vendor's server: keeps connections, adds the key, follows no redirects and repeats nothing. */
+/** One vendor's server. Keeps connections, adds the key, follows no redirects and repeats nothing. */
 export class Upstream implements AsyncDisposable {
   readonly #pool: Pool
   readonly #basePath: string
@@ -30,7 +30,7 @@ export class Upstream implements AsyncDisposable {
   readonly #errors: EngineErrors
   #calls = 0
 
-  /** `keyHeaders`: name and value of the header that opens the server, if one does. */
+  /** `keyHeaders`: name and value of the header with the key, if there is one. */
   constructor(baseUrl: URL, keyHeaders: readonly string[], timeouts: Timeouts, errors: EngineErrors) {
     this.#pool = new Pool(baseUrl.origin, {
       connections: MAX_CALLS,
@@ -40,10 +40,10 @@ export class Upstream implements AsyncDisposable {
       keepAliveTimeout: KEEP_ALIVE_MS,
     })
     this.#basePath = baseUrl.pathname.replace(/\/+$/, '')
-    // Azure wants `?api-version=…` after every path.
+    // Azure needs `?api-version=…` after every path.
     this.#query = baseUrl.search
     this.#headers = [
-      // Unpacking costs more CPU than a chunk's own work.
+      // Decompressing costs more CPU than the rest of the work on a chunk.
       'accept-encoding',
       'identity',
       ...keyHeaders,
@@ -84,7 +84,7 @@ export class Upstream implements AsyncDisposable {
     return exchange
   }
 
-  /** The whole answer. Of one with another status than 200, at most the first `MAX_ERROR_BYTES`. */
+  /** Gives the whole answer. If its status is not 200, only the first `MAX_ERROR_BYTES`. */
   post(route: string, body: RequestBody, requestId: string, maxBytes: number, signal: AbortSignal): Promise<Answer> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason)
@@ -126,13 +126,15 @@ export class Upstream implements AsyncDisposable {
     })
   }
 
-  /** Breaks off what still runs. */
+  /** Aborts running calls. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#pool.destroy()
   }
 }
 
-/** One request and its answer, as undici's handler. What the receiver throws ends the exchange and is its failure. */
+/**
+ * One request and its answer, as undici's handler. What the receiver throws ends the exchange, and becomes its failure.
+ */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #receiver: Receiver
   readonly #errors: EngineErrors
@@ -148,12 +150,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#onOver = onOver
   }
 
-  /** The answer has ended, or was broken off. */
+  /** The answer has ended, or was aborted. */
   get over(): boolean {
     return this.#over
   }
 
-  /** Closes the connection at once; the receiver hears no more. */
+  /** Closes the connection at once. The receiver is not called any more. */
   abort(): void {
     this.#aborted = true
     if (!this.#over) this.#controller?.abort(new Error('the caller has left'))
@@ -173,7 +175,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
-    // Informational answers (103 Early Hints) come before the real one.
+    // Informational answers (103 Early Hints) precede the real one.
     if (status < 200) return
     this.#answering = true
     if (this.#aborted) return

@@ -4,11 +4,14 @@ import type { EngineErrors } from './engine-errors.ts'
 export interface EmbeddingAnswer {
   /** In the order of the input, each of length 1. */
   readonly vectors: readonly Float32Array[]
-  /** What the vendor reports, or null. */
+  /** The vendor's report; null: it has none. */
   readonly promptTokens: number | null
 }
 
-/** Reads the protocol's embeddings object; vendors that were asked for base64 may send numbers. @throws {KisError} `engine_error` for all that is not `count` good vectors. */
+/**
+ * Reads the protocol's embeddings object. Vendors may send numbers although base64 was asked for.
+ * @throws {KisError} `engine_error`: it does not have exactly `count` valid vectors
+ */
 export function readEmbeddings(answer: unknown, count: number, dimensions: number | null, errors: EngineErrors): EmbeddingAnswer {
   const { data, usage } = (answer ?? {}) as { data?: unknown; usage?: { prompt_tokens?: unknown } }
   if (!Array.isArray(data) || data.length !== count)
@@ -36,7 +39,7 @@ export function readEmbeddings(answer: unknown, count: number, dimensions: numbe
 function decode(embedding: unknown): Float32Array | undefined {
   if (typeof embedding === 'string') {
     const bytes = Buffer.from(embedding, 'base64')
-    // Node skips characters that are not base64: then fewer bytes come out than the length promises.
+    // Node skips characters that are not base64, so the result is shorter than the length promises.
     const isWhole = bytes.length === Buffer.byteLength(embedding, 'base64') && bytes.length % 4 === 0 && bytes.length > 0
     if (!isWhole) return undefined
     const vector = new Float32Array(bytes.length / 4)
@@ -47,7 +50,7 @@ function decode(embedding: unknown): Float32Array | undefined {
   return Float32Array.from(embedding as number[])
 }
 
-/** Brings the vector to length 1; false when it has a component that is not finite, or no length. */
+/** Scales the vector to length 1; false when a component is not finite, or the length is zero. */
 function normalise(vector: Float32Array): boolean {
   let sum = 0
   for (const value of vector) sum += value * value

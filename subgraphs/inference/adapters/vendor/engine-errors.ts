@@ -11,21 +11,27 @@ const MAX_CODE_LENGTH = 100
 /** Longest wait that is passed on. */
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000
 
-/** Account numbers and keys that vendors write into their messages: the operator's, not the caller's. */
+/** Account numbers and keys in vendors' messages. They are the operator's, not the caller's. */
 const SECRETS = /\b(?:(?:sk|gsk|org|proj)[-_][\w*.-]{4,}|(?:AKIA|ASIA)[A-Z0-9]{12,}|arn:aws[\w-]*:[\w:./-]+)/g
 
-/** How vendors without a code of their own for it say that the input is too long: Anthropic, Gemini, Bedrock, Mistral, Cohere. */
+/** Messages of vendors without a code for an input that is too long: Anthropic, Gemini, Bedrock, Mistral, Cohere. */
 const TOO_LONG =
   /prompt is too long|input token count.{0,100}exceeds|input is too long|too large for model with|maximum context length|too many tokens/i
 
-/** How vendors say that the account is empty where another status would do: OpenAI, Groq, Azure and DeepSeek by the code, Anthropic in words. */
+/**
+ * How vendors say, with a less specific status, that the account has no credit: OpenAI, Groq, Azure and DeepSeek by the
+ * code, Anthropic in words.
+ */
 const EMPTY_ACCOUNT = /^(insufficient_quota|billing_hard_limit_reached|billing_not_active|billing_error|insufficient_balance)$/i
 const EMPTY_ACCOUNT_TEXT = /credit balance is too low|insufficient balance/i
-/** How they say under 400 that a model is gone, or was never there: OpenAI and Groq by the code, Mistral and Bedrock in words. */
+/**
+ * How vendors say under 400 that a model no longer exists, or never did: OpenAI and Groq by the code, Mistral and
+ * Bedrock in words.
+ */
 const NO_MODEL = /^(model_not_found|model_decommissioned|deploymentnotfound|invalid_model)$/i
 const NO_MODEL_TEXT = /^invalid model\b|model identifier is invalid|model .{0,200}\b(decommissioned|end of its life)/i
 
-/** Called with a fault that only the operator can mend. `said`: the vendor's own words, without secrets. */
+/** Called with a fault that only the operator can fix. `said`: the vendor's own words, without secrets. */
 export type OnOperatorFault = (fault: OperatorFault, said: string | null) => void
 
 interface VendorError {
@@ -34,14 +40,17 @@ interface VendorError {
   readonly param: string | null
 }
 
-/** Makes the errors of one engine. Their texts never hold the operator's key or address; those stay in `cause`, for the log. */
+/**
+ * Makes the errors of one engine. Their texts never contain the operator's key or address; those are only in `cause`,
+ * for the log.
+ */
 export class EngineErrors {
   readonly #name: string
   readonly #secrets: readonly string[]
   readonly #clock: Clock
   readonly #onOperatorFault: OnOperatorFault
 
-  /** `secrets`: texts that no message may hold. */
+  /** `secrets`: texts that no message may contain. */
   constructor(name: string, secrets: readonly string[], clock: Clock, onOperatorFault: OnOperatorFault = () => undefined) {
     this.#name = name
     this.#secrets = secrets
@@ -49,15 +58,15 @@ export class EngineErrors {
     this.#onOperatorFault = onOperatorFault
   }
 
-  /** An answer with another status than 200; `body` is what was read of it. */
+  /** For an answer whose status is not 200. `body` is what was read of it. */
   ofAnswer(status: number, headers: IncomingHttpHeaders, body: Buffer): KisError {
     const vendor = vendorError(parse(body), status)
-    // Bedrock's code stands in a header, with an address behind it.
+    // Bedrock's code is in a header, followed by an address.
     const code = vendor.code ?? text(headers['x-amzn-errortype'])?.split(':', 1)[0]?.slice(0, MAX_CODE_LENGTH) ?? null
     return this.#ofVendor(status, { ...vendor, code }, this.#retryAfterMs(headers))
   }
 
-  /** An error that the vendor reports inside an answer, with the status that it would have had instead of one. */
+  /** For an error that the vendor reports inside an answer, with the status that it stands for. */
   ofEvent(status: number, value: unknown): KisError {
     return this.#ofVendor(status, vendorError(value, status), null)
   }
@@ -75,14 +84,14 @@ export class EngineErrors {
       })
     }
     if (status === 429)
-      return new KisError('rate_limit_exceeded', `${this.#engine} takes no more requests at the moment.`, { retryAfterMs, vendorCode })
+      return new KisError('rate_limit_exceeded', `${this.#engine} accepts no more requests at the moment.`, { retryAfterMs, vendorCode })
     if (status === 408 || status === 504)
       return new EngineFailure('engine_timeout', `${this.#engine} did not finish in time.`, {
         retryAfterMs,
         vendorCode,
         isRepeatable: true,
       })
-    // 529 is what some vendors say for "overloaded".
+    // Some vendors send 529 for "overloaded".
     if (status === 503 || status === 529)
       return new KisError('engine_unavailable', `${this.#engine} is unavailable at the moment.`, { retryAfterMs, vendorCode })
     // 409 is a lock that was not free in time (openai-node repeats it too).
@@ -90,7 +99,10 @@ export class EngineErrors {
     return new EngineFailure('engine_error', `${this.#engine} answered with status ${status}.`, { retryAfterMs, vendorCode, isRepeatable })
   }
 
-  /** Not the caller's fault, and no engine's outage: another engine may answer, and asking this one again is of no use. */
+  /**
+   * Not the caller's fault, and not an outage: another engine may answer, but repeating the call at this one is
+   * useless.
+   */
   #ofFault(fault: OperatorFault, { code: vendorCode, message }: VendorError): KisError {
     this.#onOperatorFault(fault, message && this.#redact(message))
     if (fault === 'account')
@@ -99,7 +111,7 @@ export class EngineErrors {
     return new EngineFailure('engine_error', text, { vendorCode, isRepeatable: false, shouldRetry: false })
   }
 
-  /** `{"error": …}` where an answer was due: in a stream, or under status 200. */
+  /** For `{"error": …}` in place of an answer: in a stream, or under status 200. */
   ofErrorObject(value: unknown): KisError {
     const vendor = vendorError(value, 200)
     const fault = faultOf(200, vendor)
@@ -110,32 +122,32 @@ export class EngineErrors {
     })
   }
 
-  /** Another body than an event stream, under status 200. */
+  /** For a body under status 200 that is not an event stream. */
   notAStream(body: Buffer): KisError {
     const answer = record(parse(body))
     return answer.error ? this.ofErrorObject(answer) : this.invalidAnswer('gave no event stream')
   }
 
-  /** `what` finishes the sentence "The engine … ". */
+  /** `what` completes the sentence "The engine … ". */
   invalidAnswer(what: string, cause?: unknown): KisError {
     return new KisError('engine_error', `${this.#engine} ${what}.`, { cause })
   }
 
-  /** Nothing of an answer came for too long; it had begun. */
+  /** For an answer that had begun, and then sent nothing for too long. */
   silent(): KisError {
     return new KisError('engine_timeout', `${this.#engine} did not go on with its answer in time.`)
   }
 
-  /** It is asked not to. Unpacked, a small answer may be any size. */
+  /** For a compressed answer, although we ask for none. Decompressed, it could have any size. */
   packed(): KisError {
-    return this.invalidAnswer('gave an answer that is packed')
+    return this.invalidAnswer('gave an answer that is compressed')
   }
 
   busy(): KisError {
-    return new KisError('engine_unavailable', `${this.#engine} has too many calls at once.`, { retryAfterMs: 1_000 })
+    return new KisError('engine_unavailable', `${this.#engine} has too many concurrent calls.`, { retryAfterMs: 1_000 })
   }
 
-  /** A failure of the connection; `answering`: the answer had begun. */
+  /** For a failure of the connection. `answering`: the answer had begun. */
   ofConnection(cause: unknown, answering: boolean): KisError {
     if (cause instanceof KisError) return cause
     if (cause instanceof errors.HeadersTimeoutError || cause instanceof errors.BodyTimeoutError)
@@ -176,18 +188,18 @@ function faultOf(status: number, { code, message }: VendorError): OperatorFault 
   return NO_MODEL.test(code ?? '') || (status === 400 && NO_MODEL_TEXT.test(message ?? '')) ? 'model' : null
 }
 
-/** Whether an answer must be unpacked. */
+/** Whether an answer is compressed. */
 export function isPacked(headers: IncomingHttpHeaders): boolean {
   return !/^(identity)?$/i.test(headers['content-encoding'] ?? '')
 }
 
-/** Whether the connection was there and broke, so that the vendor may have the request. */
+/** Whether the connection was open when it broke, so that the vendor may have the request. */
 function hasBeenReached(cause: unknown): boolean {
   const { code, syscall } = (cause ?? {}) as { readonly code?: unknown; readonly syscall?: unknown }
   return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || syscall === 'read' || syscall === 'write'
 }
 
-/** The vendor's code, where it is one of ours with status 400. */
+/** The vendor's code, if it is one of ours with status 400. */
 function keptCode(code: string | null): ErrorCode | null {
   return code !== null && code in ERRORS && ERRORS[code as ErrorCode].status === 400 ? (code as ErrorCode) : null
 }
@@ -201,8 +213,9 @@ function parse(body: Buffer): unknown {
 }
 
 /**
- * Understands OpenAI's shape and those of vLLM, Mistral, Cohere and Bedrock (fields at the top), TEI (`error` is a text), FastAPI (`detail`),
- * Google (in a list; its code is the `status`) and Anthropic (its code is the `type`, where the others have a family).
+ * Understands OpenAI's shape, and those of vLLM, Mistral, Cohere and Bedrock (fields at the top), TEI (`error` is a
+ * text), FastAPI (`detail`), Google (in a list; its code is the `status`) and Anthropic (its code is the `type`, where
+ * others have a family).
  */
 function vendorError(value: unknown, status: number): VendorError {
   const answer = record(Array.isArray(value) ? value[0] : value)
@@ -217,7 +230,7 @@ function vendorError(value: unknown, status: number): VendorError {
   }
 }
 
-/** Some repeat the status as the code, or say `error` as the type, which says nothing. */
+/** Some vendors repeat the status as the code, or put `error` into the type. Neither says anything. */
 function isCode(value: unknown, status: number): boolean {
   return (
     (typeof value === 'string' && value !== '' && value !== 'error' && value !== String(status)) ||

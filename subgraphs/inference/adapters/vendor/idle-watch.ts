@@ -1,6 +1,7 @@
 /**
- * Tells once when a reader has waited too long for a piece of an answer. Bytes alone do not count: comments, empty events and single bytes of a line
- * keep a connection open for ever and bring nothing. A reader that asks for nothing waits for nothing. One timer a stream, whatever it brings.
+ * Reports once when a reader has waited too long for a piece of an answer. Bytes alone do not count: comments, empty
+ * events and single bytes of a line would keep a connection open forever. A reader that asks for nothing does not wait.
+ * Each stream has one timer.
  */
 export class IdleWatch {
   readonly #ms: number
@@ -14,17 +15,17 @@ export class IdleWatch {
     this.#timer = this.#lookIn(ms)
   }
 
-  /** The reader waits for the next piece. */
+  /** Call it when the reader starts to wait for the next piece. */
   waits(): void {
     this.#waitsSince ??= performance.now()
   }
 
-  /** The reader has it. */
+  /** Call it when the reader has the piece. */
   has(): void {
     this.#waitsSince = null
   }
 
-  /** Repeatable. */
+  /** Idempotent. */
   stop(): void {
     clearTimeout(this.#timer)
   }

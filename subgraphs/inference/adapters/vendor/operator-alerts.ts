@@ -3,16 +3,16 @@ import type { Log } from '../../../common/process/log.ts'
 import type { OperatorFault } from '../../domain/engines/engine-failure.ts'
 import type { OnOperatorFault } from './engine-errors.ts'
 
-/** Often enough for whoever watches the log, and no flood where every call fails. */
+/** Often enough to be noticed in the log, without flooding it when every call fails. */
 const REPEAT_MS = 600_000
 
-/** Operators look for these texts: they stay as they are. */
+/** Operators search for these texts, so do not change them. */
 const MESSAGES: Readonly<Record<OperatorFault, string>> = {
   account: 'engine refuses the account of the service: check its key, and what is left of its credit',
   model: 'engine does not have a model of the catalog: change or remove its entry',
 }
 
-/** Tells the operator in the log, as errors, what no caller can mend: each kind of fault of the engine once in ten minutes. */
+/** Logs, as errors, faults that only the operator can fix: each kind of fault of the engine once in ten minutes. */
 export function operatorAlerts(engine: string, clock: Clock, log: Log): OnOperatorFault {
   const toldAt = new Map<OperatorFault, number>()
   return (fault, said) => {

@@ -6,15 +6,15 @@ import { marksIn } from './found-passages.ts'
 import { schemaAt } from './response-schema.ts'
 import type { RunOutcome } from './run.ts'
 
-/** What a model's name begins with that is an agent's code. */
+/** A model name with this prefix and an agent's code stands for the agent. */
 const PREFIX = 'agent/'
 
-/** Fields that go to each call of the agent's model, before what the agent says of them. */
+/** Fields that go to each call of the agent's model, and override the agent's own. */
 const SAMPLING = [
   ...['temperature', 'top_p', 'stop', 'seed', 'presence_penalty', 'frequency_penalty', 'logit_bias', 'reasoning_effort'],
   ...['reasoning_effort_if_supported', 'verbosity', 'user', 'safety_identifier', 'prompt_cache_key', 'service_tier', 'cache_control'],
 ]
-/** Fields that are dealt with otherwise, or that say what is so anyway. */
+/** Fields that are handled elsewhere, or ask for what happens anyway. */
 const READ = [
   ...['model', 'messages', 'stream', 'stream_options', 'n', 'max_tokens', 'max_completion_tokens', 'response_format', 'modalities'],
   ...['tools', 'functions'],
@@ -26,9 +26,9 @@ export interface AgentChat {
   readonly model: string
   readonly messages: readonly ProtocolObject[]
   readonly sampling: ProtocolObject
-  /** What the caller wants the answer to match; null: what the agent does. */
+  /** The schema that the caller wants the answer to match; null: the agent's. */
   readonly responseSchema: ProtocolObject | null
-  /** Fields that have no meaning for an agent, and are left out. */
+  /** Fields that do not apply to agents, and are left out. */
   readonly unhonored: readonly string[]
 }
 
@@ -37,12 +37,14 @@ export function isAgentModel(request: unknown): boolean {
   return typeof model === 'string' && model.startsWith(PREFIX)
 }
 
-/** @throws {KisError} with the path of what is wrong, or cannot be asked of an agent. */
+/**
+ * @throws {KisError} `invalid_request` and its family: a field is wrong, or does not apply to an agent; has the path
+ */
 export function readAgentChat(value: unknown, isStream: boolean): AgentChat {
   const request = checkChatRequest(value, isStream)
   for (const field of ['tools', 'functions'])
     if (Array.isArray(request[field]) && (request[field] as unknown[]).length > 0)
-      refuse('unsupported_value', field, `An agent calls the tools that it was made with, and no others; leave '${field}' out.`)
+      refuse('unsupported_value', field, `An agent only calls its own tools. Leave '${field}' out.`)
   if ((request.n ?? 1) !== 1) refuse('unsupported_value', 'n', "An agent gives one answer: 'n' must be 1.")
   const maxTokens = outputTokensAsked(request)
   const given = SAMPLING.filter((field) => !isAbsent(request[field])).map((field) => [field, request[field]])
@@ -58,7 +60,7 @@ export function readAgentChat(value: unknown, isStream: boolean): AgentChat {
   }
 }
 
-/** Where a request of the chat protocol has its schema. */
+/** The path of the schema in a request of the chat protocol. */
 export const SCHEMA_PARAM = 'response_format.json_schema.schema'
 
 function schemaOf({ response_format: format }: ChatRequest): ProtocolObject | null {
@@ -67,14 +69,14 @@ function schemaOf({ response_format: format }: ChatRequest): ProtocolObject | nu
   return type === 'json_object' || type === 'json_schema' ? { type: 'object' } : null
 }
 
-/** The end of an answer in the protocol's words. */
+/** How an answer ended, in the protocol's words. */
 export function finishReasonOf({ finishReason }: RunOutcome): string {
   return finishReason === 'length' || finishReason === 'content_filter' ? finishReason : 'stop'
 }
 
 /**
- * One annotation a mark, in the form of the protocol's `url_citation`: the sources are files, which have no address. `offset` is where the answer begins in
- * what the caller has been told.
+ * One annotation for each mark, in the form of the protocol's `url_citation` (the sources are files, which have no
+ * address). `offset` is where the answer begins in the text sent so far.
  */
 export function annotationsOf({ text, citations }: RunOutcome, offset = 0): readonly ProtocolObject[] {
   const byMark = new Map(citations.map((citation) => [citation.mark, citation]))
@@ -93,7 +95,7 @@ export function annotationsOf({ text, citations }: RunOutcome, offset = 0): read
   })
 }
 
-/** In the protocol's words, where tokens of the cache are among the prompt's. */
+/** Usage as the protocol writes it, where cached tokens are included in the prompt's. */
 export function protocolUsage({ inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens }: Quantities): ProtocolObject {
   const prompt = inputTokens + cachedInputTokens + cacheWriteTokens
   return {

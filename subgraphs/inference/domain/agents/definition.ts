@@ -3,19 +3,19 @@ import type { ProtocolObject } from '../../ports/engines.ts'
 import { type McpServer, type McpServerInput, mcpServersOf, type SealHeaders } from './mcp-servers.ts'
 import { schemaAt } from './response-schema.ts'
 
-/** Models called in one run, and searches in all of them (design 9). */
+/** Calls of models in one run, and searches in all of them (design 9). */
 export const MAX_STEPS = 12
 export const MAX_TOOL_CALLS = 24
 /** What a run may cost unless the agent says otherwise: 1 USD in nano-USD. */
 const DEFAULT_MAX_COST = 1_000_000_000n
-/** 1,000 USD: a run is one person's question. */
+/** 1,000 USD: a run answers one person's question. */
 const MOST_MAX_COST = 1_000_000_000_000n
 const MAX_COLLECTIONS = 10
 const MAX_NAME = 200
 const MAX_INSTRUCTIONS = 32_768
 const CODE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/
 
-/** What an agent is, in one of its versions. */
+/** One version of an agent. */
 export interface AgentDefinition {
   readonly name: string
   readonly instructions: string
@@ -23,9 +23,9 @@ export interface AgentDefinition {
   readonly modelId: string
   /** Each becomes a search tool. */
   readonly collectionIds: readonly string[]
-  /** Their tools are the agent's too. */
+  /** Their tools become the agent's. */
   readonly mcpServers: readonly McpServer[]
-  /** Fields of the chat protocol, as they are sent. */
+  /** Fields of the chat protocol, sent unchanged. */
   readonly sampling: ProtocolObject & { readonly temperature?: number; readonly top_p?: number; readonly max_completion_tokens?: number }
   /** JSON Schema 2020-12 of the answer; null: the answer is text. */
   readonly responseSchema: ProtocolObject | null
@@ -34,7 +34,7 @@ export interface AgentDefinition {
   readonly maxCost: bigint
 }
 
-/** As the caller gives it; what is left out has its default. */
+/** An agent as the caller defines it. Fields that are left out get their defaults. */
 export interface AgentInput {
   readonly name?: string | null
   readonly instructions?: string | null
@@ -50,8 +50,10 @@ export interface AgentInput {
 }
 
 /**
- * Checks all but what only others know: the model, the collections, whether servers may be asked, and whether the schema is one. `before`: the definition that this one
- * changes, whose secrets stay where none are given. @throws {KisError} with the path below `input`.
+ * Checks a definition, except what needs other parts: the model, the collections, whether servers are allowed, and
+ * whether the schema is valid. `before`: the definition that this one replaces; headers that are left out are taken
+ * from it.
+ * @throws {KisError} a field is wrong; has the path below `input`
  */
 export function agentDefinition(input: AgentInput, seal: SealHeaders, before?: AgentDefinition): AgentDefinition {
   const name = textAt(input.name, 'input.name').trim()
@@ -85,19 +87,22 @@ export function agentDefinition(input: AgentInput, seal: SealHeaders, before?: A
   }
 }
 
-/** A short name, unique in the organization; `agent/<code>` is the agent as a chat model. */
+/**
+ * Checks a short name, unique in the organization. `agent/<code>` is the agent as a chat model.
+ * @throws {KisError} the code is wrong
+ */
 export function checkAgentCode(code: unknown): string {
   if (CODE.test(textAt(code, 'input.code'))) return code as string
   return refuse('invalid_request', 'input.code', 'A code has 1 to 64 letters, digits, `_`, `-` or `.`, and begins with a letter or digit.')
 }
 
-/** A definition as documents hold it: they have no fractions and no big integers. */
+/** A definition as stored: documents have neither fractions nor big integers. */
 export function storedDefinition({ maxCost, ...rest }: AgentDefinition): string {
   return JSON.stringify({ ...rest, maxCost: String(maxCost) })
 }
 
 export function readDefinition(stored: string): AgentDefinition {
   const { maxCost, ...rest } = JSON.parse(stored) as Omit<AgentDefinition, 'maxCost'> & { readonly maxCost: string }
-  // Definitions may be older than servers are.
+  // Old definitions have no servers.
   return { ...rest, mcpServers: rest.mcpServers ?? [], maxCost: BigInt(maxCost) }
 }

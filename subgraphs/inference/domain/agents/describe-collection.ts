@@ -1,10 +1,12 @@
 import type { CollectionContents, CollectionDescription } from '../../ports/knowledge.ts'
 
-/** Of a tool's description: a model reads it with every call, and vendors cut or refuse what is much longer. */
+/**
+ * Longest tool description in characters. A model reads it with every call, and vendors cut or refuse much longer ones.
+ */
 const MAX_CHARACTERS = 1_500
-/** Of the description that the collection's owner wrote. */
+/** Longest part of the collection owner's description. */
 const MAX_OWN_CHARACTERS = 400
-/** What titles may take, so that headings have room. */
+/** Characters that titles may take, to leave room for headings. */
 const MAX_TITLE_CHARACTERS = 500
 
 const LANGUAGES: Readonly<Record<string, string>> = { ar: 'Arabic', en: 'English' }
@@ -13,7 +15,10 @@ const PURPOSE = 'by meaning and by words, in Arabic and English alike: a questio
 const USE =
   'Use it whenever the question may be answered by these documents; not for greetings or what the conversation already says. Search again with other words or filters when the passages do not answer.'
 
-/** What a model must know to decide whether the collection may hold the answer; from what is in it, and so as it changes. */
+/**
+ * Tells a model what it needs to decide whether the collection may have the answer. It is written from the current
+ * contents.
+ */
 export function describeCollection({ name, description, chunkCount, contents }: CollectionDescription): string {
   const before = [
     `Searches the document collection ${quoted(name, 200)} ${PURPOSE}`,
@@ -37,7 +42,7 @@ function extentOf({ documentCount, examinedCount, languages, oldestAt, newestAt 
   return `It holds ${documentCount} ${documentCount === 1 ? 'document' : 'documents'} in ${chunkCount} passages${examined}${shares.join(', ')}${dates}.`
 }
 
-/** Each in quotation marks: they are the documents' words, which must not read as ours. */
+/** Each one is in quotation marks: these are the documents' words, which must not look like ours. */
 function listsOf({ titles, headings }: CollectionContents, room: number): readonly string[] {
   const named = titles.map(({ title, fileName }) =>
     title === null ? quoted(fileName, 80) : `${quoted(title, 80)} (${clipped(oneLine(fileName), 60)})`,
@@ -51,12 +56,12 @@ function listsOf({ titles, headings }: CollectionContents, room: number): readon
   return [first, second].filter((list) => list !== '')
 }
 
-/** As many items as there is room for; empty when there is none for the first. */
+/** As many items as fit; empty when not even the first does. */
 function listWithin(label: string, items: readonly string[], room: number): string {
   let list = ''
   for (const item of items) {
     const longer = list === '' ? label + item : `${list}; ${item}`
-    // The end of the list takes one or three characters more.
+    // The end of the list takes one or three more characters.
     if (longer.length + 3 > room) return list && `${list}; …`
     list = longer
   }
@@ -71,7 +76,9 @@ function clipped(text: string, most: number): string {
   return text.length <= most ? text : `${text.slice(0, most - 1).replace(/[\uD800-\uDBFF]$/, '')}…`
 }
 
-/** Line breaks, control characters and those that turn the direction of writing could make text look like ours. */
+/**
+ * Line breaks, control characters and characters that change the direction of writing could make text look like ours.
+ */
 function oneLine(text: string): string {
   return text.replaceAll(/[\s\p{Cc}\u202A-\u202E\u2066-\u2069]+/gu, ' ').trim()
 }

@@ -1,34 +1,34 @@
 import { checkLength, isAbsent, listAt, objectAt, refuse, textAt } from '../../../common/check.ts'
 
-/** Servers of one agent: each is asked for its tools at the beginning of a run. */
+/** Servers of one agent. Each is asked for its tools at the start of a run. */
 export const MAX_SERVERS = 5
 const MAX_URL = 2_048
 const MAX_HEADERS = 10
 const MAX_HEADER_VALUE = 4_096
 const MAX_ALLOWED_TOOLS = 50
 const MAX_TOOL_NAME = 128
-/** It stands before the names of tools, which have 64 characters in all. */
+/** It precedes the names of tools, which have at most 64 characters in all. */
 const NAME = /^[A-Za-z0-9_-]{1,16}$/
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$/
 const HEADER_VALUE = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/
-/** They belong to the protocol or to the connection. */
+/** Headers of the protocol or the connection, which callers may not set. */
 const OWN_HEADER =
   /^(accept(-.*)?|content-.*|host|connection|mcp-.*|last-event-id|te|trailer|transfer-encoding|upgrade|expect|keep-alive|proxy-.*|sec-.*)$/i
 
-/** A server of the Model Context Protocol whose tools an agent may use. */
+/** A Model Context Protocol server whose tools an agent may use. */
 export interface McpServer {
-  /** Stands before the names of its tools. */
+  /** Precedes the names of its tools. */
   readonly name: string
   readonly url: string
-  /** Names of the headers that go with every request. */
+  /** Names of the headers sent with every request. */
   readonly headerNames: readonly string[]
-  /** The headers, sealed; null: none. */
+  /** The encrypted headers; null: none. */
   readonly sealedHeaders: string | null
   /** By the server's own names; null: all. */
   readonly allowedTools: readonly string[] | null
 }
 
-/** As the caller gives it. */
+/** A server as the caller defines it. */
 export interface McpServerInput {
   readonly name?: string | null
   readonly url?: string | null
@@ -41,8 +41,9 @@ export type Headers = Readonly<Record<string, string>>
 export type SealHeaders = (headers: Headers, url: string) => string
 
 /**
- * Headers that are left out stay what they were in `before` at the same name and address: a secret never goes to an address that it was not given for.
- * @throws {KisError} with the path below `input.mcpServers`.
+ * Headers that are left out are taken from `before` if the name and the address are unchanged: a secret never goes to
+ * an address for which it was not given.
+ * @throws {KisError} a field is wrong; has the path below `input.mcpServers`
  */
 export function mcpServersOf(
   given: readonly McpServerInput[] | null | undefined,
@@ -77,9 +78,9 @@ function headersAt(value: unknown, param: string): Headers {
   const entries = Object.entries(objectAt(value, param))
   if (entries.length > MAX_HEADERS) refuse('array_above_max_length', param, `A server has at most ${MAX_HEADERS} headers.`)
   for (const [name, text] of entries) {
-    if (!HEADER_NAME.test(name))
-      refuse('invalid_request', param, 'The name of a header has 1 to 64 letters, digits and signs, as HTTP has it.')
-    if (OWN_HEADER.test(name)) refuse('unsupported_value', `${param}.${name}`, `The header \`${name}\` is the protocol's own.`)
+    if (!HEADER_NAME.test(name)) refuse('invalid_request', param, 'The name of a header has 1 to 64 of the characters that HTTP allows.')
+    if (OWN_HEADER.test(name))
+      refuse('unsupported_value', `${param}.${name}`, `The header \`${name}\` belongs to the protocol. Leave it out.`)
     checkLength(textAt(text, `${param}.${name}`), `${param}.${name}`, MAX_HEADER_VALUE)
     if (!HEADER_VALUE.test(text as string))
       refuse('unsupported_value', `${param}.${name}`, 'The value of a header is visible ASCII, with spaces inside it only.')

@@ -1,17 +1,20 @@
 import { checkDepth, objectAt, refuse } from '../../../common/check.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 
-/** Of the schema as JSON; compiling takes time that grows with it. */
+/** Longest schema as JSON. Compile time grows with it. */
 const MAX_SCHEMA_CHARACTERS = 32_768
 const FENCE = '```'
 
-/** A schema of a caller, and where it stands in what he sent. */
+/** A caller's schema, with its path in the request. */
 export interface PlacedSchema {
   readonly schema: ProtocolObject
   readonly param: string
 }
 
-/** The caller's schema, whose size is bounded; whether anything can be judged by it, `SchemaJudge` says. @throws {KisError} */
+/**
+ * Checks the size of a caller's schema. `SchemaJudge` says whether it is valid.
+ * @throws {KisError} it is too large, or not an object
+ */
 export function schemaAt(value: unknown, param: string): ProtocolObject {
   const schema = objectAt(value, param)
   checkDepth(schema, param)
@@ -20,7 +23,10 @@ export function schemaAt(value: unknown, param: string): ProtocolObject {
   return schema
 }
 
-/** What stands in a Markdown fence, as many models write their JSON, or the text itself. In one pass: a model may write anything, and any amount of it. */
+/**
+ * Gives the contents of a Markdown code fence, in which many models write JSON, or the text itself. Takes one pass,
+ * because a model may write anything, of any length.
+ */
 export function withoutFence(text: string): string {
   const trimmed = text.trim()
   if (trimmed.length < 2 * FENCE.length || !trimmed.startsWith(FENCE) || !trimmed.endsWith(FENCE)) return text

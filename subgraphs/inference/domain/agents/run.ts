@@ -5,7 +5,7 @@ import type { ToolCall } from '../chat/chat-answer.ts'
 
 export type RunStatus = 'running' | 'completed' | 'failed' | 'cancelled'
 
-/** A line of a run's receipt: a call of a model, or a search with the embedding of its query. Nano-USD. */
+/** A line of a run's receipt: a call of a model, or a search with the embedding of its query. Costs in nano-USD. */
 export type RunStep =
   | { readonly kind: 'model'; readonly number: number; readonly modelId: string; readonly quantities: Quantities; readonly cost: bigint }
   | {
@@ -16,10 +16,10 @@ export type RunStep =
       readonly hits: number
       readonly cost: bigint
     }
-  /** Calls that were cut off before they could say what they used. */
+  /** Calls that were cut off before they reported their usage. */
   | { readonly kind: 'cut'; readonly number: number; readonly cost: bigint }
 
-/** What happens in a run, in order. `number` counts the calls of the model from 1. */
+/** The events of a run, in order. `number` counts the calls of the model from 1. */
 export type RunEvent =
   | { readonly type: 'run_started'; readonly agentVersion: number }
   | { readonly type: 'step_started'; readonly number: number }
@@ -33,7 +33,7 @@ export type RunEvent =
       readonly hits: readonly SearchHit[]
     }
   | { readonly type: 'usage'; readonly step: RunStep }
-  /** The last one. */
+  /** The last event. */
   | { readonly type: 'done'; readonly status: Exclude<RunStatus, 'running'> }
 
 export interface SearchHit {
@@ -43,20 +43,20 @@ export interface SearchHit {
   readonly pageStart: number | null
 }
 
-/** A passage that the answer cites, which the run has found. */
+/** A passage that the run has found and the answer cites. */
 export type Citation = Omit<Passage, 'score' | 'headingPath'> & {
   /** As in `[#1]`. */
   readonly mark: number
 }
 
 export interface RunOutcome {
-  /** Marks of what was never found are taken out. */
+  /** Without marks of unknown passages. */
   readonly text: string
-  /** The text says why the model would not answer. */
+  /** True: the text says why the model refuses to answer. */
   readonly isRefusal: boolean
   /** Of the last call of the model; null: its engine gave none. */
   readonly finishReason: string | null
-  /** By the agent's schema; undefined without one. */
+  /** The answer by the agent's schema; undefined without a schema. */
   readonly output?: unknown
   readonly citations: readonly Citation[]
 }

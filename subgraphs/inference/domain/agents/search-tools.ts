@@ -3,7 +3,7 @@ import type { ProtocolObject } from '../../ports/engines.ts'
 import type { CollectionDescription } from '../../ports/knowledge.ts'
 import { describeCollection } from './describe-collection.ts'
 
-/** Passages of one search unless the model asks for another number, and at most. */
+/** Passages of one search: the default, and the most that the model may ask for. */
 const DEFAULT_PASSAGES = 8
 const MAX_PASSAGES = 20
 /** Longest name of a tool in the chat protocol. */
@@ -22,7 +22,7 @@ export interface SearchArguments {
   readonly filter: unknown
 }
 
-/** One tool a collection, each with a name of its own. */
+/** One tool for each collection, each with its own name. */
 export function searchToolsOf(collections: readonly CollectionDescription[]): readonly SearchTool[] {
   const names = new Set<string>()
   return collections.map((collection) => {
@@ -53,7 +53,7 @@ export function toolDefinition({ name, description }: SearchTool): ProtocolObjec
   return { type: 'function', function: { name, description, parameters: SEARCH_PARAMETERS } }
 }
 
-/** @throws {KisError} what is wrong with what the model wrote; it is told, and may try again. */
+/** @throws {KisError} the model's arguments are wrong; the model gets the message and may try again */
 export function searchArguments(text: string): SearchArguments {
   let value: unknown
   try {

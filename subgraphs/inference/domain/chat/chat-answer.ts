@@ -1,6 +1,9 @@
 import type { ProtocolObject } from '../../ports/engines.ts'
 
-/** Typed views of a completion and of chunks. They are computed only when asked for, and an engine's odd answer gives nulls, never a failure. */
+/**
+ * Typed views of a completion and of chunks. Computed only when asked for. An unexpected answer of an engine gives
+ * nulls, never a failure.
+ */
 
 export interface ToolCall {
   readonly id: string
@@ -43,7 +46,7 @@ export function toolCallsOf({ message }: Choice): readonly ToolCall[] {
   }))
 }
 
-/** What the chunks say of the first choice. */
+/** What the chunks say about the first choice. */
 export function firstChoiceDelta(chunks: readonly ProtocolObject[]): { readonly text: string; readonly finishReason: FinishReason | null } {
   let text = ''
   let finishReason: FinishReason | null = null

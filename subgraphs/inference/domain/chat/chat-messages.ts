@@ -2,12 +2,15 @@ import { checkLength, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } f
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { checkImageUrl } from './images.ts'
 
-/** OpenAI's own bound of one request. */
+/** OpenAI's bound for one request. */
 const MAX_MESSAGES = 2_048
-/** More parts than any message has; images are bounded by the body. */
+/** More parts than any message has. The size of the body bounds images. */
 const MAX_PARTS = 2_048
 const MAX_TOOL_CALLS = 128
-/** By role, the kinds of parts whose tokens can be told beforehand. Audio and files cannot, so that a hold could not cover them. */
+/**
+ * The allowed kinds of parts for each role: those whose tokens can be computed in advance. Audio and files cannot, so
+ * no hold could cover them.
+ */
 const PARTS: Readonly<Record<string, readonly string[]>> = {
   developer: ['text'],
   system: ['text'],
@@ -16,11 +19,14 @@ const PARTS: Readonly<Record<string, readonly string[]>> = {
   tool: ['text', 'image_url'],
   function: ['text'],
 }
-/** The protocol's own bound. */
+/** The protocol's bound. */
 const MAX_NAME_LENGTH = 64
 const IMAGE_DETAILS = ['auto', 'low', 'high']
 
-/** Checks the messages of a chat request, which stand at `param`. @throws {KisError} with a path such as `messages[0].content[1].image_url.url`. */
+/**
+ * Checks the messages of a chat request, whose path is `param`.
+ * @throws {KisError} a message is wrong; has a path such as `messages[0].content[1].image_url.url`
+ */
 export function checkMessages(value: unknown, param = 'messages'): asserts value is readonly ProtocolObject[] {
   for (const [index, message] of listAt(value, param, 1, MAX_MESSAGES).entries()) checkMessage(message, `${param}[${index}]`)
 }

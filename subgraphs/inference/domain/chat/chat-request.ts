@@ -8,7 +8,7 @@ import { checkSampling } from './sampling-fields.ts'
 
 export type Message = ProtocolObject
 
-/** A chat completion request whose known fields have been checked; the others are as they came. */
+/** A chat completion request with checked known fields. All other fields are unchanged. */
 export interface ChatRequest extends ProtocolObject {
   readonly model: string
   readonly messages: readonly Message[]
@@ -22,12 +22,13 @@ const MAX_METADATA = { pairs: 16, keyLength: 64, valueLength: 512 } as const
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 const VERBOSITIES = ['low', 'medium', 'high']
 const MAX_IDENTIFIER_LENGTH = 64
-/** Longer than any model's id; what is not found is repeated in the answer. */
+/** Longer than any model's id. The error for an unknown model repeats it. */
 const MAX_MODEL_LENGTH = 300
 
 /**
- * Checks what the protocol says of a request; `isStream`: whether it is served as a stream, whatever its own `stream` says.
- * @throws {KisError} with the path of the first thing that is wrong. Fields that the service does not know pass.
+ * Checks a request by the rules of the protocol. `isStream`: whether it is served as a stream, whatever its own
+ * `stream` says. Unknown fields pass.
+ * @throws {KisError} a field is wrong; has the path of the first one
  */
 export function checkChatRequest(value: unknown, isStream: boolean): ChatRequest {
   const request = objectAt(value, 'request')
@@ -44,7 +45,10 @@ export function checkChatRequest(value: unknown, isStream: boolean): ChatRequest
   return request as ChatRequest
 }
 
-/** What the model cannot do. A response format is no such thing: a model that does not know it answers anyway. @throws {KisError} */
+/**
+ * Checks what the model can do. A response format is not among it: a model that does not know it answers anyway.
+ * @throws {KisError} the request needs what the model cannot do
+ */
 export function checkAgainstModel(request: ChatRequest, model: Model): void {
   const hasTools = ['tools', 'functions'].find((field) => Array.isArray(request[field]) && (request[field] as unknown[]).length > 0)
   if (hasTools && !model.supports.has('tools')) refuse('unsupported_value', hasTools, `The model \`${model.id}\` does not call tools.`)
@@ -55,7 +59,10 @@ export function checkAgainstModel(request: ChatRequest, model: Model): void {
   }
 }
 
-/** The request as the engine gets it: without a response format, an effort or a cache where the model has none, of which `warn` hears. */
+/**
+ * The request as the engine gets it. A response format, an effort or a cache that the model lacks is left out, and
+ * `warn` is called with the field.
+ */
 export function requestFor(model: Model, request: ChatRequest, warn: (field: string) => void): ProtocolObject {
   return withCache(model, withFormat(model, withEffort(model, request, warn), warn), warn)
 }
@@ -67,7 +74,7 @@ function withFormat(model: Model, request: ProtocolObject, warn: (field: string)
   return rest
 }
 
-/** Writing to a vendor's cache has a price of its own, and the catalog's is that of five minutes: nothing is kept longer. */
+/** Writing to a vendor's cache has its own price. The catalog's is for five minutes, so nothing is kept longer. */
 function withCache(model: Model, request: ProtocolObject, warn: (field: string) => void): ProtocolObject {
   const { cache_control: cache, ...rest } = request
   if (isAbsent(cache)) return request
@@ -77,8 +84,9 @@ function withCache(model: Model, request: ProtocolObject, warn: (field: string) 
 }
 
 /**
- * `reasoning_effort_if_supported` is a field of ours, for clients that ask every model alike: vendors refuse a `reasoning_effort` of a model that does
- * not reason, and only the catalog knows which do. A `reasoning_effort` is sent as it is.
+ * `reasoning_effort_if_supported` is our own field, for clients that send the same request to every model: vendors
+ * refuse `reasoning_effort` for a model that does not reason, and only the catalog knows which do. A `reasoning_effort`
+ * is sent unchanged.
  */
 function withEffort(model: Model, request: ProtocolObject, warn: (field: string) => void): ProtocolObject {
   const { reasoning_effort_if_supported: effort, ...rest } = request
@@ -89,7 +97,7 @@ function withEffort(model: Model, request: ProtocolObject, warn: (field: string)
   return rest
 }
 
-/** The most output tokens of one choice that the caller wants. */
+/** Most output tokens of one choice that the caller wants. */
 export function outputTokensAsked({ max_completion_tokens, max_tokens }: ChatRequest): number | null {
   return max_completion_tokens ?? max_tokens ?? null
 }
@@ -106,7 +114,7 @@ function checkStream(request: ProtocolObject, isStream: boolean): void {
   checkBoolean(include_obfuscation, 'stream_options.include_obfuscation')
 }
 
-/** How the answer is to be thought out and worded. */
+/** Checks how the answer is to be reasoned and worded. */
 function checkManner({ verbosity, prediction, ...rest }: ProtocolObject): void {
   for (const field of ['reasoning_effort', 'reasoning_effort_if_supported'])
     if (!isAbsent(rest[field])) checkOneOf(textAt(rest[field], field), field, EFFORTS)
@@ -114,7 +122,7 @@ function checkManner({ verbosity, prediction, ...rest }: ProtocolObject): void {
   if (!isAbsent(prediction)) checkOneOf(objectAt(prediction, 'prediction').type, 'prediction.type', ['content'])
 }
 
-/** What the engine keeps beside the answer. */
+/** Checks what the engine stores besides the answer. */
 function checkBookkeeping(request: ProtocolObject): void {
   for (const field of ['user', 'safety_identifier', 'prompt_cache_key', 'service_tier']) {
     if (!isAbsent(request[field])) textAt(request[field], field)
@@ -124,10 +132,12 @@ function checkBookkeeping(request: ProtocolObject): void {
   checkMetadata(request.metadata)
 }
 
-/** OpenAI's queues above the usual one; `fast` is its newer name of `priority`. */
+/** OpenAI's queues above the usual one. `fast` is its newer name for `priority`. */
 const DEARER_TIERS = ['priority', 'fast', 'ultrafast']
 
-/** No price of the catalog is that of a vendor's priority queue, of spoken answers or of searches of the web, which cost more than tokens. */
+/**
+ * The catalog has no prices for a vendor's priority queue, spoken answers or web searches, which cost more than tokens.
+ */
 function checkPriced({ service_tier, modalities, audio, web_search_options }: ProtocolObject): void {
   if (DEARER_TIERS.includes(service_tier as string)) {
     refuse('unsupported_value', 'service_tier', `'service_tier' may not be '${service_tier}': no price of the catalog covers it.`)
@@ -137,11 +147,7 @@ function checkPriced({ service_tier, modalities, audio, web_search_options }: Pr
   }
   if (!isAbsent(audio)) refuse('unsupported_value', 'audio', 'Answers are text; spoken ones are not offered.')
   if (!isAbsent(web_search_options)) {
-    refuse(
-      'unsupported_value',
-      'web_search_options',
-      "Searches of the web by the vendor are not offered; give the model a tool for it in 'tools'.",
-    )
+    refuse('unsupported_value', 'web_search_options', "Web search by the vendor is not offered. Give the model a tool for it in 'tools'.")
   }
 }
 

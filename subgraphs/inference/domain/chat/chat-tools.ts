@@ -2,10 +2,13 @@ import { checkBoolean, checkName, checkOneOf, isAbsent, listAt, objectAt, refuse
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { checkStrictSchema } from './strict-schema.ts'
 
-/** OpenAI's own bound of one request. */
+/** OpenAI's bound for one request. */
 const MAX_TOOLS = 128
 
-/** Checks tools, functions (their older form) and which of them may be called. @throws {KisError} */
+/**
+ * Checks tools, functions (their older form) and the choice among them.
+ * @throws {KisError} one of them is wrong
+ */
 export function checkTools(request: ProtocolObject): void {
   checkBoolean(request.parallel_tool_calls, 'parallel_tool_calls')
   const tools = isAbsent(request.tools) ? [] : listAt(request.tools, 'tools', 0, MAX_TOOLS)

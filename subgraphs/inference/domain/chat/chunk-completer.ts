@@ -9,17 +9,18 @@ interface OpenChoice {
 }
 
 /**
- * Makes the chunks of one streamed answer what the protocol says of all of them together: one `id`, `created` and `model`, a delta with the role first
- * in each choice, `finish_reason` null until a choice's last, calls of tools by stable indices, and the usage once, in a last chunk without choices.
- * What the engine said stays as it is; clients of strict types break on what is missing, and count twice what comes twice.
+ * Completes the chunks of one streamed answer to what the protocol promises: one `id`, `created` and `model`, a first
+ * delta with the role in each choice, `finish_reason` null until a choice's last chunk, tool calls with stable indices,
+ * and the usage once, in a last chunk without choices. What the engine said stays unchanged. Strictly typed clients
+ * fail on missing fields, and count twice what comes twice.
  */
 export class ChunkCompleter {
   readonly #names: AnswerNames
   #head: ProtocolObject | undefined
   readonly #choices = new Map<number, OpenChoice>()
-  /** Chunks without an id from before the first with one, which have no choices either: reports of a vendor's filter. */
+  /** Chunks without id or choices before the first chunk with an id: reports of a vendor's filter. */
   #nameless: ProtocolObject[] = []
-  /** The last that came with a usage. */
+  /** The last chunk with a usage. */
   #usageChunk: ProtocolObject | undefined
 
   constructor(names: AnswerNames) {
@@ -31,8 +32,8 @@ export class ChunkCompleter {
   }
 
   /**
-   * The end of an answer that ended well, or `isCut` where the call ended; `counted`: what it used, where the engine said nothing of it. Nothing, if
-   * nothing was said.
+   * Gives the end of an answer. `isCut`: the call ended early. `counted`: the usage if the engine reported none. Gives
+   * nothing if there was no chunk.
    */
   end(counted: Usage, isCut = false): readonly ProtocolObject[] {
     const head = this.#head

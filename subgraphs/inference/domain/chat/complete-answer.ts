@@ -1,9 +1,9 @@
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { reportedUsage, type Usage } from '../tokens/usage.ts'
 
-/** What names an answer whose engine does not. */
+/** Names for an answer to which the engine gave none. */
 export interface AnswerNames {
-  /** Makes an id, `chatcmpl-…` for the answer or `call_…` for a call of a tool. */
+  /** Makes an id: `chatcmpl-…` for the answer, `call_…` for a tool call. */
   idOf(kind: 'chatcmpl' | 'call'): string
   readonly model: string
   /** Unix seconds. */
@@ -11,8 +11,8 @@ export interface AnswerNames {
 }
 
 /**
- * A completion with every key that the protocol requires. Clients of strict types break on one that is missing; what the engine did say stays as it
- * is, and `usage`, where it gave none, is what the call is charged by.
+ * A completion with every key that the protocol requires, because strictly typed clients fail on a missing one. What
+ * the engine said stays unchanged. If it gave no `usage`, it becomes the usage by which the call is charged.
  */
 export function completedAnswer(answer: ProtocolObject, names: AnswerNames, usage: Usage): ProtocolObject {
   const { choices } = answer
@@ -24,7 +24,7 @@ export function completedAnswer(answer: ProtocolObject, names: AnswerNames, usag
   }
 }
 
-/** Names of an answer, the same on every chunk of it. */
+/** The head of an answer, the same in all its chunks. */
 export function headOf({ id, created, model }: ProtocolObject, object: string, names: AnswerNames): ProtocolObject {
   return {
     id: isText(id) ? id : names.idOf('chatcmpl'),
@@ -34,7 +34,9 @@ export function headOf({ id, created, model }: ProtocolObject, object: string, n
   }
 }
 
-/** What the engine reports, else what was counted, in the protocol's words, where cached tokens are among the prompt's. */
+/**
+ * The engine's usage, or else the counted one as the protocol writes it, with cached tokens included in the prompt's.
+ */
 export function usageOf({ usage }: ProtocolObject, counted: Usage): ProtocolObject {
   if (reportedUsage({ usage })) {
     const { prompt_tokens: prompt, completion_tokens: completion } = usage as Readonly<Record<string, number>>
@@ -57,7 +59,10 @@ export function objectOf(value: unknown): ProtocolObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as ProtocolObject) : {}
 }
 
-/** The word for the end of a choice whose engine gave none. Clients wait for one, and go on after calls of tools by `tool_calls` only. */
+/**
+ * The finish reason for a choice to which the engine gave none. Clients wait for one, and answer tool calls only after
+ * `tool_calls`.
+ */
 export function endOf(hasCalls: boolean): string {
   return hasCalls ? 'tool_calls' : 'stop'
 }

@@ -9,27 +9,30 @@ import type { ChatRequest } from './chat-request.ts'
 const TOKENS_PER_MESSAGE = 4
 /** Braces, quotes and commas around one field of a schema. */
 const TOKENS_PER_FIELD = 2
-/** Far deeper than any schema; keeps the walk off the end of the stack. */
+/** Far deeper than any schema. Keeps the walk from overflowing the stack. */
 const MAX_DEPTH = 64
-/** Vendors send about one token an event; a longer piece is several tokens in one. */
+/** Vendors send about one token in each event. A longer piece is several tokens. */
 const LONGEST_SINGLE_TOKEN = 16
 /** Texts of long words have shorter tokens than this on average (English 4 to 5 units, all other languages fewer). */
 const UNITS_OF_LONG_TOKEN = 8
 
-/** What a request sends to a model: its images, and the tokens of all the rest, estimated from above. */
+/** What a request sends to a model: its images, and an upper estimate of the tokens of the rest. */
 export interface InputSize {
   readonly textTokens: number
   readonly images: number
-  /** Of the images, those with `detail: low`. */
+  /** How many of the images have `detail: low`. */
   readonly lowImages: number
 }
 
-/** The tokens of a request's input at a model, from above. */
+/** An upper estimate of a request's input tokens for a model. */
 export function inputTokensOf({ textTokens, images, lowImages }: InputSize, { imageTokens, lowImageTokens }: Model): number {
   return textTokens + (images - lowImages) * imageTokens + lowImages * lowImageTokens
 }
 
-/** Messages, tools and schema. @throws {KisError} nested too deep. */
+/**
+ * Counts messages, tools and schema.
+ * @throws {KisError} `invalid_request`: they are nested too deep
+ */
 export function inputSizeOf(request: ChatRequest): InputSize {
   let textTokens = 0
   let images = 0
@@ -68,15 +71,15 @@ function valueTokens(value: unknown, depth: number): number {
 
 /** What a stream has written so far. */
 export interface OutputCount {
-  /** Tokens, estimated from above. */
+  /** An upper estimate of its tokens. */
   tokens: number
-  /** Tokens that it has at least, if each piece is one. */
+  /** Tokens that it has at least: one for each piece. */
   fewest: number
   /** UTF-16 units. */
   units: number
 }
 
-/** Adds what one streamed chunk says. */
+/** Adds one streamed chunk. */
 export function countChunk(chunk: ProtocolObject, count: OutputCount): void {
   for (const { delta } of choicesOf(chunk)) {
     for (const text of textsOf(delta)) {
@@ -88,14 +91,17 @@ export function countChunk(chunk: ProtocolObject, count: OutputCount): void {
   }
 }
 
-/** Tokens of a whole answer whose engine reported none. */
+/** Tokens of a whole answer for which the engine reported none. */
 export function countAnswerTokens(completion: ProtocolObject): number {
   let tokens = 0
   for (const { message } of choicesOf(completion)) for (const text of textsOf(message)) tokens += estimateTokens(text)
   return tokens
 }
 
-/** What a model wrote, in a message or a part of one: text, refusal, reasoning (as vLLM and DeepSeek call it) and calls of tools. */
+/**
+ * What a model wrote in a message or a part of one: text, refusal, reasoning (in the field of vLLM and DeepSeek) and
+ * tool calls.
+ */
 function textsOf(message: unknown): readonly string[] {
   const { content, refusal, reasoning_content, reasoning, tool_calls, function_call } = (message ?? {}) as ProtocolObject
   const texts = [content, refusal, reasoning_content, reasoning, ...callTexts(function_call)]

@@ -2,24 +2,30 @@ import { imageDimensionsFromData } from 'image-dimensions'
 import { refuse } from '../../../common/check.ts'
 import type { ChatRequest } from './chat-request.ts'
 
-/** What every vendor with vision reads. */
+/** Types that every vendor with vision accepts. */
 const TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const
 export type ImageType = (typeof TYPES)[number]
 
-/** One image, unpacked from its base64. Vendors take between 5 and 20 MB. */
+/** One image, decoded from base64. Vendors accept between 5 and 20 MB. */
 export const MAX_IMAGE_BYTES = 10 * 2 ** 20
-/** More than any vendor looks at (8,000 × 8,000 is scaled down by all), and what a server can decode without running out of memory: 160 MB. */
+/**
+ * More than any vendor uses (all scale 8,000 × 8,000 down), and as much as a server can decode without running out of
+ * memory: 160 MB.
+ */
 const MAX_PIXELS = 40_000_000
-/** Where PNG, GIF and WebP have their size; the library copies what it is given. */
+/** PNG, GIF and WebP have their size in these bytes. The library copies what it gets. */
 const HEADER_BYTES = 64
-/** Segments before the frame of a JPEG, each of up to 64 KiB: metadata, profiles, previews. Together they are more than an image may be. */
+/**
+ * Segments before the frame of a JPEG, of up to 64 KiB each: metadata, profiles, previews. Together they are larger
+ * than an image may be.
+ */
 const MAX_SEGMENTS = 1_024
-/** Longest beginning of a `data:` URI, before its comma. */
+/** Longest head of a `data:` URI, before its comma. */
 const MAX_HEAD_LENGTH = 128
 const HTTP_URL = /^https?:\/\//i
 const DATA_URI = /^data:/i
 
-/** An image of a request and the path of its address. */
+/** An image of a request, and the path of its address. */
 export interface ImagePart {
   readonly url: string
   readonly param: string
@@ -40,7 +46,7 @@ export function imagePartsOf({ messages }: Pick<ChatRequest, 'messages'>): reado
   })
 }
 
-/** The request with other addresses for its images, by their own. */
+/** The request with its image addresses replaced, by their old value. */
 export function withImageUrls(request: ChatRequest, urls: ReadonlyMap<string, string>): ChatRequest {
   const replaced = (part: Part) => {
     const url = part.type === 'image_url' ? urls.get(part.image_url!.url) : undefined
@@ -56,36 +62,49 @@ export function isDataUri(url: string): boolean {
   return DATA_URI.test(url)
 }
 
-/** An address of http or https, whatever it leads to, or a `data:` URI whose image is checked here. @throws {KisError} */
+/**
+ * Accepts an http or https address, wherever it leads, or a `data:` URI, whose image is checked here.
+ * @throws {KisError} the address or the image is wrong
+ */
 export function checkImageUrl(url: string, param: string): void {
   if (HTTP_URL.test(url)) return
   if (!isDataUri(url)) refuse('invalid_request', param, 'An image is a public http or https address, or a data: URI of an image.')
   checkImage(bytesOf(url, param), param)
 }
 
-/** The bytes of a base64 `data:` URI (RFC 2397). @throws {KisError} */
+/**
+ * The bytes of a base64 `data:` URI (RFC 2397).
+ * @throws {KisError} `invalid_request`: it is not one
+ */
 function bytesOf(uri: string, param: string): Buffer {
   const { type, base64 } = splitDataUri(uri, param)
   if (!TYPES.includes(type as ImageType) && type !== 'image/jpg') refuseType(param)
   if (base64.length > Math.ceil(MAX_IMAGE_BYTES / 3) * 4) refuseSize(param)
   const bytes = Buffer.from(base64, 'base64')
-  // Node leaves out what is no base64: then fewer bytes come out than the length promises. It also reads the alphabet of URLs, which vendors do not.
+  // Node skips what is not base64, so the result is shorter than the length promises. It also accepts the alphabet for
+  // URLs, which vendors do not.
   const isWhole =
     base64.length % 4 === 0 && bytes.length === Buffer.byteLength(base64, 'base64') && !base64.includes('-') && !base64.includes('_')
-  if (!isWhole) refuse('invalid_request', param, 'The image is no well-formed base64.')
+  if (!isWhole) refuse('invalid_request', param, 'The image is not well-formed base64.')
   return bytes
 }
 
-/** The parts of a base64 `data:` URI. @throws {KisError} */
+/**
+ * The parts of a base64 `data:` URI.
+ * @throws {KisError} it is not one
+ */
 export function splitDataUri(uri: string, param: string): { readonly type: string; readonly base64: string } {
   const comma = uri.slice(0, MAX_HEAD_LENGTH).indexOf(',')
   const [type = '', ...parameters] = uri.slice('data:'.length, Math.max(comma, 0)).toLowerCase().split(';')
   if (comma < 0 || parameters.at(-1) !== 'base64')
-    return refuse('invalid_request', param, "The image is no data: URI such as 'data:image/png;base64,…'.")
+    return refuse('invalid_request', param, "The image is not a data: URI such as 'data:image/png;base64,…'.")
   return { type, base64: uri.slice(comma + 1) }
 }
 
-/** What the bytes are, whatever they are called: judged by their beginning and by the size that their header says. @throws {KisError} */
+/**
+ * Gives the type of the bytes, whatever their name says: from their beginning, and with the size in their header.
+ * @throws {KisError} it is not an accepted image, or too large
+ */
 export function checkImage(bytes: Uint8Array, param: string): ImageType {
   if (bytes.length > MAX_IMAGE_BYTES) refuseSize(param)
   const type = typeOfImage(bytes) ?? refuseType(param)
@@ -99,7 +118,7 @@ export function checkImage(bytes: Uint8Array, param: string): ImageType {
   return type
 }
 
-/** By the first 12 bytes; null for everything but the four types. */
+/** By the first 12 bytes; null for anything but the four types. */
 export function typeOfImage(bytes: Uint8Array): ImageType | null {
   const start = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 12)).toString('latin1')
   if (start.startsWith('\x89PNG\r\n\x1a\n')) return 'image/png'
@@ -109,8 +128,9 @@ export function typeOfImage(bytes: Uint8Array): ImageType | null {
 }
 
 /**
- * Width and height by the frame's header (ITU-T T.81, annex B); null where there is none in reach. The library looks for it byte by byte,
- * which takes 150 ms of the event loop for 10 MiB of zeros behind a JPEG's first bytes (measured).
+ * Width and height by the frame's header (ITU-T T.81, annex B); null when there is none within `MAX_SEGMENTS`. The
+ * library searches byte by byte, which blocks the event loop for 150 ms on a JPEG's first bytes followed by 10 MiB of
+ * zeros (measured).
  */
 function sizeOfJpeg(bytes: Uint8Array): { readonly width: number; readonly height: number } | null {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
@@ -118,10 +138,10 @@ function sizeOfJpeg(bytes: Uint8Array): { readonly width: number; readonly heigh
   for (let segments = 0; segments < MAX_SEGMENTS && offset + 9 <= view.length; segments++) {
     if (view[offset] !== 0xff) return null
     const marker = view[offset + 1]!
-    // Markers from 0xc0 to 0xcf are frames, but for three that hold tables.
+    // Markers from 0xc0 to 0xcf are frames, except three that are tables.
     if (marker >= 0xc0 && marker <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(marker))
       return { height: view.readUInt16BE(offset + 5), width: view.readUInt16BE(offset + 7) }
-    // Entropy-coded data or the end comes before a frame.
+    // Entropy-coded data, or the end, comes before a frame.
     if (marker === 0xda || marker === 0xd9) return null
     if (marker === 0xff) offset += 1
     else offset += 2 + view.readUInt16BE(offset + 2)
@@ -134,7 +154,7 @@ export function dataUriOf(type: ImageType, bytes: Buffer): string {
 }
 
 function refuseType(param: string): never {
-  return refuse('unsupported_file_type', param, 'The image is not one in png, jpeg, gif or webp.')
+  return refuse('unsupported_file_type', param, 'The image is not a png, jpeg, gif or webp.')
 }
 
 export function refuseSize(param: string): never {

@@ -3,7 +3,10 @@ import { checkStrictSchema } from './strict-schema.ts'
 
 const JSON_WORD = /json/i
 
-/** Checks `response_format` of a request whose messages have been checked. @throws {KisError} */
+/**
+ * Checks `response_format` of a request whose messages were checked.
+ * @throws {KisError} the format is wrong
+ */
 export function checkResponseFormat(value: unknown, messages: readonly Readonly<Record<string, unknown>>[]): void {
   if (isAbsent(value)) return
   const format = objectAt(value, 'response_format')
@@ -21,7 +24,7 @@ function checkJsonSchema({ name, description, schema, strict }: Readonly<Record<
   else if (!isAbsent(schema)) objectAt(schema, `${param}.schema`)
 }
 
-/** A model that is not told of JSON may write white space for ever where it is held to nothing but JSON. */
+/** A model that may write only JSON, but was not told so, may write white space forever. */
 function checkJsonWord(messages: readonly Readonly<Record<string, unknown>>[]): void {
   const isSaid = messages.some(({ content }) =>
     typeof content === 'string'

@@ -5,14 +5,17 @@ import type { ProtocolObject } from '../../ports/engines.ts'
 const MAX_CHOICES = 128
 const MAX_TOP_LOGPROBS = 20
 const MAX_STOPS = 4
-/** Signed integers of 64 bits, as far as JSON's numbers reach: the next one above is out of range already. */
+/** Signed 64-bit integers, as far as JSON's numbers go: the next number above is out of range. */
 const SEED = { least: -(2 ** 63), most: 2 ** 63 - 1_024 } as const
-/** Several times what OpenAI takes; some engines take any number. */
+/** Several times what OpenAI accepts. Some engines accept any number. */
 const MAX_BIASES = 1_024
-/** Ids of tokens as text; no vocabulary has more than millions. */
+/** Ids of tokens as text. No vocabulary has more than millions. */
 const TOKEN_ID = /^\d{1,10}$/
 
-/** Checks what bounds and steers an answer. @throws {KisError} */
+/**
+ * Checks the fields that bound and steer an answer.
+ * @throws {KisError} a field is wrong
+ */
 export function checkSampling(request: ProtocolObject): void {
   checkInteger(request.n, 'n', 1, MAX_CHOICES)
   checkInteger(request.max_tokens, 'max_tokens', 1, Number.MAX_SAFE_INTEGER)

@@ -1,28 +1,32 @@
 import { objectAt, refuse } from '../../../common/check.ts'
 
-/** OpenAI's limits of one strict schema ("Structured Outputs", section "Supported schemas"). */
+/** OpenAI's limits for one strict schema ("Structured Outputs", section "Supported schemas"). */
 const MAX_LEVELS = 10
 const MAX_PROPERTIES = 5_000
 const MAX_ENUM_VALUES = 1_000
 const MAX_TEXT_LENGTH = 120_000
-/** An enum of more texts than this is bounded in the length of all of them, too. */
+/** If an enum has more texts than this, their total length is bounded too. */
 const LARGE_ENUM = { values: 250, textLength: 15_000 } as const
-/** Not in the subset: answers cannot be held to them while they are written. */
+/** Keywords outside the subset: engines cannot enforce them while an answer is written. */
 const UNSUPPORTED = [
   ...['allOf', 'oneOf', 'not', 'if', 'then', 'else', 'dependentRequired', 'dependentSchemas', 'dependencies'],
   ...['patternProperties', 'propertyNames', 'minProperties', 'maxProperties', 'unevaluatedProperties'],
   ...['unevaluatedItems', 'prefixItems', 'contains', 'minContains', 'maxContains', 'uniqueItems'],
 ]
-/** Schemas in schemas that are no objects, such as lists of lists; far more than any schema has, and no danger to the stack. */
+/**
+ * Nesting of schemas that are not objects, such as lists of lists. Far more than any schema has, and safe for the
+ * stack.
+ */
 const MAX_DEPTH = 64
-/** Names of properties are the caller's, and become part of the path in the error. */
+/** The caller chooses names of properties, and they become part of the path in the error. */
 const MAX_NAME_LENGTH = 64
 
 type Schema = Readonly<Record<string, unknown>>
 
 /**
- * Checks that a schema with `strict` is of the subset that engines can hold an answer to: objects that name every property as required and allow no
- * others, within the protocol's limits. @throws {KisError} with the path of the first thing that is wrong.
+ * Checks that a schema with `strict` is in the subset that engines can enforce: objects that require all their
+ * properties and allow no others, within the protocol's limits.
+ * @throws {KisError} it is not; has the path of the first fault
  */
 export function checkStrictSchema(value: unknown, param: string): void {
   const root = objectAt(value, param)
@@ -41,7 +45,7 @@ class StrictSchema {
     this.#root = root
   }
 
-  /** `levels`: objects around this schema; `depth`: schemas of any kind around it. */
+  /** `levels`: objects around this schema. `depth`: schemas of any kind around it. */
   check(value: unknown, param: string, levels: number, depth: number): void {
     const schema = objectAt(value, param)
     if (depth > MAX_DEPTH) refuse('unsupported_value', param, `A strict schema must not nest deeper than ${MAX_DEPTH} schemas.`)
@@ -90,7 +94,7 @@ class StrictSchema {
       this.check(each, `${param}.properties.${shortened(name)}`, levels, depth + 1)
     }
     for (const name of names)
-      refuse('invalid_request', `${param}.required`, `'${param}.required' names '${shortened(String(name))}', which is no property.`)
+      refuse('invalid_request', `${param}.required`, `'${param}.required' names '${shortened(String(name))}', which is not a property.`)
   }
 
   #checkValues({ enum: values, const: constant }: Schema, param: string): void {

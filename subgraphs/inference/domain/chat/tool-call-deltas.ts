@@ -3,19 +3,20 @@ import { type AnswerNames, isIndex, isText, objectOf } from './complete-answer.t
 
 interface OpenCall {
   readonly index: number
-  /** As the engine gave it; null where it gave none. */
+  /** As the engine gave it; null: it gave none. */
   readonly id: string | null
   isNamed: boolean
 }
 
 /**
- * The pieces of one choice's calls of tools: the first of each has id, type and name, the others only more of the arguments, all by an index that
- * stays. Some engines say the same index for every call, none at all, or id and name again with each piece, which clients would join into one.
+ * The pieces of one choice's tool calls. The first piece of each call has id, type and name, all others only more of
+ * the arguments; a call's index never changes. Some engines send the same index for every call, or none, or repeat id
+ * and name with each piece, which clients would join into one.
  */
 export class ToolCallDeltas {
   readonly #names: AnswerNames
   readonly #calls: OpenCall[] = []
-  /** The call that an index of the engine's speaks of. */
+  /** The call that an index of the engine refers to. */
   readonly #byGiven = new Map<unknown, OpenCall>()
 
   constructor(names: AnswerNames) {
@@ -41,7 +42,7 @@ export class ToolCallDeltas {
     const open = isIndex(given)
       ? this.#byGiven.get(given)
       : (this.#calls.find((call) => id !== null && call.id === id) ?? (isNamed ? undefined : this.#calls.at(-1)))
-    // Another id alone is no other call: some engines make one for every piece.
+    // A different id alone does not mean another call: some engines make an id for every piece.
     const isOther = open !== undefined && isNamed && open.isNamed && id !== null && id !== open.id
     return isOther ? undefined : open
   }

@@ -7,16 +7,16 @@ export interface EmbeddingRequest {
   readonly dimensions: number | null
 }
 
-/** The protocol's bound of one request. */
+/** The protocol's bound for one request. */
 export const MAX_TEXTS = 2_048
 /** Far above the vocabulary of any tokenizer. */
 const MAX_TOKEN_ID = 2 ** 31 - 1
-/** The protocol's bound of all inputs of one request together. No model takes a longer input alone. */
+/** The protocol's bound for all inputs of one request together. No model accepts a longer single input. */
 const MAX_TOKENS = 300_000
-/** Longer than any model's id; what is not found is repeated in the answer. */
+/** Longer than any model's id. The error for an unknown model repeats it. */
 const MAX_MODEL_LENGTH = 300
 
-/** @throws {KisError} with the path of the first thing that is wrong. */
+/** @throws {KisError} a field is wrong; has the path of the first one */
 export function checkEmbeddingRequest({
   model,
   input,
@@ -32,7 +32,10 @@ export function checkEmbeddingRequest({
   return { model: model as string, input: inputOf(input), dimensions: isAbsent(dimensions) ? null : (dimensions as number) }
 }
 
-/** What depends on the model. @throws {KisError} */
+/**
+ * Checks what depends on the model.
+ * @throws {KisError} the model cannot do what the request asks for
+ */
 export function checkEmbeddingAgainstModel({ input, dimensions }: EmbeddingRequest, model: Model): void {
   if (typeof input[0] !== 'string' && !model.supports.has('token_input')) {
     refuse('unsupported_value', 'input', `The model \`${model.id}\` takes texts, not tokens.`)
@@ -40,10 +43,13 @@ export function checkEmbeddingAgainstModel({ input, dimensions }: EmbeddingReque
   checkInteger(dimensions, 'dimensions', 1, model.dimensions)
 }
 
-/** Counts that are no exact ones are estimates from above; only what is over a bound by more than their error is refused by them. */
+/** Inexact counts are upper estimates. They refuse only what exceeds a bound by more than this error. */
 const COUNT_ERROR = 1.5
 
-/** `paramOf` names an input. @throws {KisError} `context_length_exceeded`: one of them is longer than the model takes. */
+/**
+ * `paramOf` gives the path of an input.
+ * @throws {KisError} `context_length_exceeded`: an input is longer than the model accepts
+ */
 export function checkTokensOfEach(counts: readonly number[], areExact: boolean, model: Model, paramOf: (index: number) => string): void {
   const most = model.maxTextTokens * (areExact ? 1 : COUNT_ERROR)
   const tooLong = counts.findIndex((count) => count > most)
@@ -52,18 +58,18 @@ export function checkTokensOfEach(counts: readonly number[], areExact: boolean, 
   refuse(
     'context_length_exceeded',
     paramOf(tooLong),
-    `The model \`${model.id}\` takes ${model.maxTextTokens} tokens a text; this one has ${has}.`,
+    `The model \`${model.id}\` takes ${model.maxTextTokens} tokens for each text; this one has ${has}.`,
   )
 }
 
-/** @throws {KisError} `context_length_exceeded`: all inputs of a request together are more than the protocol takes. */
+/** @throws {KisError} `context_length_exceeded`: all inputs together are longer than the protocol allows */
 export function checkTokensOfAll(total: number, areExact: boolean): void {
   if (total <= MAX_TOKENS * (areExact ? 1 : COUNT_ERROR)) return
   const has = `${areExact ? '' : 'about '}${total}`
   refuse('context_length_exceeded', 'input', `A request takes ${MAX_TOKENS} tokens in all its inputs; this one has ${has}.`)
 }
 
-/** The text with the model's prefix for queries, unless it has one of the model's prefixes already. */
+/** The text with the model's prefix for queries, unless it already has one of the model's prefixes. */
 export function withQueryPrefix(text: string, { queryPrefix, passagePrefix }: Model): string {
   const hasPrefix = (queryPrefix && text.startsWith(queryPrefix)) || (passagePrefix && text.startsWith(passagePrefix))
   return hasPrefix ? text : queryPrefix + text

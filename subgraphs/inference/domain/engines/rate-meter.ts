@@ -1,25 +1,29 @@
-/** What the limits are given for, and as much of one as a quiet key saves up. */
+/** The period of the limits. A quiet key saves up at most as much. */
 const WINDOW_MS = 60_000
 
 /**
- * What has been taken of one limit by the minute: a meter that drains evenly at the limit's pace and holds a minute of it (a token bucket turned
- * over: ITU-T I.371, "continuous-state leaky bucket"), so that in any `t` minutes at most `limit * (1 + t)` pass. Its unit is a 60,000th, of which a
- * millisecond drains `limit`: all numbers are whole, and waiting exactly as long as it says is always enough.
+ * Measures use of one limit per minute: a meter that drains evenly at the limit's rate and holds one minute of it (a
+ * token bucket turned over: ITU-T I.371, "continuous-state leaky bucket"). So in any `t` minutes at most `limit * (1 +
+ * t)` pass. Its unit is a 60,000th, of which `limit` drain in a millisecond. So all numbers are whole, and waiting
+ * exactly as long as it says is always enough.
  *
- * The limit comes with each question, because it may change; times are whole milliseconds of any one clock.
+ * Each call passes the limit, because it may change. Times are whole milliseconds of any one clock.
  */
 export class RateMeter {
   #taken = 0
   #drainedAt = 0
 
-  /** Milliseconds until `amount` may be taken; 0: now. More than the whole limit waits for an empty meter, and leaves a debt. */
+  /**
+   * Milliseconds until `amount` may be taken; 0: now. More than the whole limit waits for an empty meter, and leaves a
+   * debt.
+   */
   waitMs(amount: number, limit: number, now: number): number {
     this.#drain(limit, now)
     const over = this.#taken + (amount - limit) * WINDOW_MS
     return Math.ceil(Math.max(0, Math.min(over, this.#taken)) / limit)
   }
 
-  /** Takes it, whether or not it fits; a negative amount is given back. */
+  /** Takes the amount whether or not it fits. A negative amount is given back. */
   take(amount: number, limit: number, now: number): void {
     this.#drain(limit, now)
     this.#taken = Math.max(0, this.#taken + amount * WINDOW_MS)
@@ -31,13 +35,13 @@ export class RateMeter {
     return Math.max(0, Math.floor(limit - this.#taken / WINDOW_MS))
   }
 
-  /** Milliseconds until all of the limit is there again. */
+  /** Milliseconds until the whole limit is available again. */
   resetMs(limit: number, now: number): number {
     this.#drain(limit, now)
     return Math.ceil(this.#taken / limit)
   }
 
-  /** A clock that was set back drains nothing, and goes on from there. */
+  /** When the clock was set back, nothing drains, and time goes on from there. */
   #drain(limit: number, now: number): void {
     this.#taken = Math.max(0, this.#taken - Math.max(0, now - this.#drainedAt) * limit)
     this.#drainedAt = now

@@ -16,12 +16,12 @@ export function isInResidency(model: Model, { residencyPolicy }: Principal): boo
   return permits(residencyPolicy, model.residency)
 }
 
-/** A list names a model by its id or by an alias: whoever allows a name allows what it stands for. */
+/** A list may name a model by its id or an alias. */
 export function isOnAllowlist(model: Model, { modelAllowlist }: Principal): boolean {
   return modelAllowlist === null || modelAllowlist.includes(model.id) || model.aliases.some((alias) => modelAllowlist.includes(alias))
 }
 
-/** What `models` lists and a call may use. */
+/** Whether `models` lists it and a call may use it. */
 export function isOffered(model: Model, principal: Principal): boolean {
   return model.available && isOnAllowlist(model, principal) && isInResidency(model, principal)
 }

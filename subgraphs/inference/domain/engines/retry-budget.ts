@@ -1,9 +1,15 @@
-/** Of so many calls of an engine one may be repeated: one that fails them all gets a tenth more, not twice as many (Google SRE book, "Handling Overload"). */
+/**
+ * One in this many calls of an engine may be repeated. An engine that fails all its calls then gets a tenth more, not
+ * twice as many (Google SRE book, "Handling Overload").
+ */
 const CALLS_PER_REPEAT = 10
-/** What quiet times save up and a new engine begins with: enough for the bad luck of a few calls, too little to keep a failing engine from recovering. */
+/**
+ * Repeats that quiet times save up, and that a new engine starts with: enough for a few unlucky calls, too few to keep
+ * a failing engine from recovering.
+ */
 const MOST_REPEATS = 10
 
-/** How often calls of one engine may be repeated. */
+/** Limits how often calls of one engine are repeated. */
 export class RetryBudget {
   /** Calls that no repeat has used up. */
   #calls = MOST_REPEATS * CALLS_PER_REPEAT

@@ -3,17 +3,20 @@ import type { Model } from '../catalog.ts'
 import { type ChatRequest, outputTokensAsked } from '../chat/chat-request.ts'
 import { quantitiesOf } from '../tokens/usage.ts'
 
-/** The worst case of a chat call, which is what its hold reserves. */
+/** The worst case of a chat call, which its hold reserves. */
 export function chatCeiling(model: Model, request: ChatRequest, countedInputTokens: number): Quantities {
   return quantitiesOf(withMargin(countedInputTokens), longestOutput(model, request))
 }
 
-/** What a request that does not bound its output is taken to write, a choice: most answers are shorter, and the end corrects it. */
+/**
+ * Assumed output of each choice when a request does not bound it: most answers are shorter, and the end corrects it.
+ */
 const USUAL_OUTPUT_TOKENS = 1_024
 
 /**
- * What a chat call takes of a limit of `perMinute` tokens when it begins: its input, and the output that it asks for. One that asks for no bound takes the
- * usual length, or what else the limit has room for; with the model's longest answer, as its hold has it, a small limit would admit nothing.
+ * Tokens of a limit of `perMinute` that a chat call takes when it begins: its input, and the output that it asks for.
+ * Without a bound, the usual length counts, or the rest of the limit if that is less. With the model's longest answer,
+ * as in its hold, a small limit would admit nothing.
  */
 export function chatTokensTaken(model: Model, request: ChatRequest, countedInputTokens: number, perMinute: number | null): number {
   const output = longestOutput(model, request)
@@ -31,7 +34,7 @@ export function embeddingCeiling(model: Model, countedTokens: number): Quantitie
   return quantitiesOf(model.countsExactly ? countedTokens : withMargin(countedTokens), 0)
 }
 
-/** Counts are estimates: a fifth more, and 64 tokens for what engines add around messages. */
+/** Counts are estimates. Adds a fifth, and 64 tokens for what engines add around messages. */
 function withMargin(tokens: number): number {
   return Math.ceil((tokens * 6) / 5) + 64
 }

@@ -2,11 +2,16 @@ import type { ProtocolObject, TokenUsage } from '../../ports/engines.ts'
 import { countChunk, type OutputCount } from '../chat/count-chat-tokens.ts'
 import { countedUsage, providerUsage, reportedUsage, type Usage } from '../tokens/usage.ts'
 
-/** A stream reports its usage to billing after this many tokens, or this long. A crash loses at most what came since. */
+/**
+ * A stream reports its usage to billing after this many tokens, or this long. A crash loses at most what came since.
+ */
 const CHECKPOINT_TOKENS = 64
 const CHECKPOINT_MS = 2_000
 
-/** An engine may send single characters, which are no tokens: an answer is too long when its text is as well. English has 4 to 5 units a token. */
+/**
+ * An engine may send single characters, which are not tokens. So an answer is too long only if its text is, too.
+ * English has 4 to 5 units for each token.
+ */
 const UNITS_PER_TOKEN = 4
 
 /** What one stream has used so far. */
@@ -18,25 +23,25 @@ export class StreamMeter {
   #checkpointTokens = 0
   #checkpointMs: number
 
-  /** `mostOutputTokens`: for so many money is held. */
+  /** `mostOutputTokens`: the output that the hold covers. */
   constructor(inputTokens: number, mostOutputTokens: number, nowMs: number) {
     this.#inputTokens = inputTokens
     this.#mostOutputTokens = mostOutputTokens
     this.#checkpointMs = nowMs
   }
 
-  /** Counts chunks up to the one that uses up what is held, and gives those. */
+  /** Counts chunks up to the one that uses up the hold, and gives those. */
   note(chunks: readonly ProtocolObject[]): readonly ProtocolObject[] {
     for (const [index, chunk] of chunks.entries()) {
       countChunk(chunk, this.#written)
-      // Vendors that report on every chunk report the sum so far.
+      // Vendors that report usage in every chunk report the sum so far.
       this.#reported = reportedUsage(chunk) ?? this.#reported
       if (this.isSpent) return chunks.slice(0, index + 1)
     }
     return chunks
   }
 
-  /** The engine has surely written more than the request allows, and than is paid for. */
+  /** True: the engine has certainly written more than the request allows and the hold covers. */
   get isSpent(): boolean {
     const most = this.#mostOutputTokens
     const { fewest, units } = this.#written
@@ -53,7 +58,7 @@ export class StreamMeter {
     return countedUsage(this.#inputTokens, this.isSpent ? Math.min(tokens, this.#mostOutputTokens) : tokens)
   }
 
-  /** Whether billing should hear of it now; then it counts as told. */
+  /** True: report the usage to billing now. It then counts as reported. */
   takeCheckpoint(nowMs: number): boolean {
     const tokens = this.#written.tokens - this.#checkpointTokens
     if (tokens === 0 || (tokens < CHECKPOINT_TOKENS && nowMs - this.#checkpointMs < CHECKPOINT_MS)) return false

@@ -1,11 +1,14 @@
 /**
- * An estimate from above of the tokens of a text, for models whose tokenizer is not here; one pass, no allocation. Rules, from what byte-pair
- * vocabularies of 100,000 pieces and more do (cl100k: 1.32 tokens an English word, 4.2 an Arabic one of 6 letters):
- * - a word of ASCII letters: a token per 4 letters begun; letters past the 12th: one per 2, because such words are rarely words;
- * - a run of ASCII digits: a token per 2 begun; every other visible ASCII character: one;
- * - white space: none before a word for a single space, one for a longer run or a line break;
- * - all other scripts: a token per 1.2 UTF-16 units, which is 1.4 with the spaces between words; from U+2E80 (Chinese, Japanese, Korean, emoji) 1.5 a unit.
- * Never more than a token per byte of UTF-8, nor less than 1 for a text that is not empty.
+ * An upper estimate of the tokens of a text, for models whose tokenizer is not available here. Takes one pass without
+ * allocation. The rules follow byte-pair vocabularies of 100,000 pieces and more (cl100k: 1.32 tokens for an English
+ * word, 4.2 for an Arabic one of 6 letters):
+ * - a word of ASCII letters: a token for every 4 letters; beyond the 12th letter, for every 2, because such words are
+ *   rarely words;
+ * - a run of ASCII digits: a token for every 2; every other visible ASCII character: one;
+ * - white space: none for a single space before a word, one for a longer run or a line break;
+ * - other scripts: a token for every 1.2 UTF-16 units, which is 1.4 with the spaces between words; from U+2E80 on
+ *   (Chinese, Japanese, Korean, emoji) 1.5 for each unit. Never more than a token for each byte of UTF-8, nor less than
+ *   1 for a text that is not empty.
  */
 export function estimateTokens(text: string): number {
   let tokens = 0
@@ -28,7 +31,7 @@ const SIGN = 3
 const OTHER = 4
 const DENSE = 5
 
-/** Longest run of ASCII letters that is taken for a word. */
+/** Longest run of ASCII letters that counts as a word. */
 const LONGEST_WORD = 12
 
 function kindOf(unit: number): number {
@@ -45,7 +48,7 @@ function tokensOfRun(kind: number, length: number, first: number): number {
     case DIGIT:
       return Math.ceil(length / 2)
     case SPACE:
-      // Indentation is one token per up to some 8 spaces; line breaks are tokens of their own.
+      // Indentation is one token for up to about 8 spaces. Line breaks are tokens of their own.
       return length === 1 && first === 0x20 ? 0 : Math.ceil(length / 4)
     case OTHER:
       return length / 1.2

@@ -1,16 +1,19 @@
 import type { Quantities } from '../../ports/billing.ts'
 import type { ProtocolObject, TokenUsage } from '../../ports/engines.ts'
 
-/** What a call used, and who says so. */
+/** What a call used, and the source of the numbers. */
 export interface Usage {
   readonly quantities: Quantities
   readonly source: 'provider' | 'counted' | 'estimated'
 }
 
-/** Quantities travel as GraphQL's 32-bit Int; an engine that reports more is wrong. */
+/** Quantities are GraphQL's 32-bit Int. An engine that reports more is wrong. */
 const MOST_TOKENS = 2 ** 31 - 1
 
-/** `usage` of a completion or chunk in disjoint buckets, or undefined when the engine gave none. Zero is a number like any other. */
+/**
+ * `usage` of a completion or chunk in units that do not overlap; undefined when the engine gave none. Zero is a number
+ * like any other.
+ */
 export function reportedUsage({ usage }: ProtocolObject): TokenUsage | undefined {
   if (typeof usage !== 'object' || usage === null) return undefined
   const { prompt_tokens: prompt, completion_tokens: completion, prompt_tokens_details: details } = usage as Record<string, unknown>
@@ -36,7 +39,7 @@ export function quantitiesOf(inputTokens: number, outputTokens: number): Quantit
   return { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens, audioMilliseconds: 0 }
 }
 
-/** A number of tokens that may be true. */
+/** True for a plausible number of tokens. */
 export function isCount(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MOST_TOKENS
 }

@@ -5,29 +5,35 @@ import type { ProtocolObject } from '../../ports/engines.ts'
 import type { Model } from '../catalog.ts'
 import { isCount, quantitiesOf, type Usage } from '../tokens/usage.ts'
 
-/** 25 MiB last 10 hours at the least rate of speech codecs (Opus: 6 kbit/s, RFC 6716); a file that says more than this says nothing true. */
+/**
+ * 25 MiB last 10 hours at the lowest rate of speech codecs (Opus: 6 kbit/s, RFC 6716). A file that states more than
+ * this is wrong.
+ */
 const MAX_AUDIO_MS = 24 * 3_600_000
-/** 32 kbit/s: what a file of unknown length is taken to have, and the least for which money is held, whatever a file says of itself. */
+/** 32 kbit/s: the assumed rate of a file of unknown length. The hold covers at least this, whatever the file states. */
 const BYTES_PER_MS = 4
 /** Engines report whole seconds, rounded up. */
 const MARGIN_MS = 1_000
 
-/** A second of sound has 10 tokens at models that are paid by the token (OpenAI, "Realtime and audio": one for 100 ms). */
+/**
+ * A second of audio has 10 tokens with models that are paid by the token (OpenAI, "Realtime and audio": one for 100
+ * ms).
+ */
 const SOUND_TOKENS_PER_SECOND = 10
 /** Nobody speaks 5 words a second for long, and a word of any language has fewer than 4 tokens. */
 const TEXT_TOKENS_PER_SECOND = 20
-/** What engines put around a prompt. */
+/** What engines add around a prompt. */
 const MARGIN_TOKENS = 64
 
-/** The length of one file, before and after an engine has heard it. */
+/** The length of one file, before and after an engine has processed it. */
 export interface AudioLength {
-  /** What is held. */
+  /** What the hold reserves. */
   readonly ceiling: Quantities
-  /** What is charged when the engine does not say more. */
+  /** What is charged unless the engine reports more. */
   readonly own: Usage
 }
 
-/** @throws {KisError} `invalid_request`: longer than any file can be. */
+/** @throws {KisError} `invalid_request`: the file is longer than any can be */
 export function audioLengthOf({ durationMs }: Audio, sizeBytes: number, promptTokens: number, model: Model): AudioLength {
   if (durationMs !== null && durationMs > MAX_AUDIO_MS)
     refuse('invalid_request', 'contentBase64', `The file is longer than ${MAX_AUDIO_MS / 3_600_000} hours.`)
@@ -43,28 +49,33 @@ export function audioLengthOf({ durationMs }: Audio, sizeBytes: number, promptTo
   }
 }
 
-/** What a heard file costs: its tokens, where the model is paid by them and the engine reports them; else the longer of what the engine says and `own`. */
+/**
+ * What a processed file costs: its tokens, if the model is paid by them and the engine reports them; else the longer of
+ * the engine's length and `own`.
+ */
 export function heardUsage(answer: ProtocolObject, own: Usage, model: Model): Usage {
   const tokens = isPaidByToken(model) ? reportedTokens(answer) : null
   if (tokens) return { quantities: tokens, source: 'provider' }
   const saidMs = reportedMs(answer)
-  // A length that is only estimated tells nothing against one that was heard.
+  // A length that was only estimated does not count against one from the engine.
   const isOwn = saidMs === null || (own.source === 'counted' && own.quantities.audioMilliseconds > saidMs)
   return isOwn ? own : { quantities: audio(saidMs), source: 'provider' }
 }
 
-/** Whether the catalog has prices of tokens beside that of a minute. */
+/** Whether the catalog has token prices besides the price of a minute. */
 function isPaidByToken({ price }: Model): boolean {
   return price.input !== null && price.output !== null
 }
 
-/** `usage` of the kind `tokens`. Tokens of a prompt cost what those of sound do. */
+/** `usage` of the kind `tokens`. Tokens of the prompt cost the same as those of audio. */
 function reportedTokens({ usage }: ProtocolObject): Quantities | null {
   const { type, input_tokens: input, output_tokens: output } = (usage ?? {}) as ProtocolObject
   return type === 'tokens' && isCount(input) && isCount(output) && input > 0 ? quantitiesOf(input, output) : null
 }
 
-/** `usage` of the kind `duration`, else `duration`, which some write as a text. Null when it says nothing. */
+/**
+ * `usage` of the kind `duration`, or else `duration`, which some engines write as text. Null: neither says anything.
+ */
 function reportedMs({ usage, duration }: ProtocolObject): number | null {
   const { type, seconds } = (usage ?? {}) as { readonly type?: unknown; readonly seconds?: unknown }
   const said = [type === 'duration' ? seconds : undefined, duration].map(Number).find((value) => value > 0 && value * 1_000 <= MAX_AUDIO_MS)

@@ -1,11 +1,14 @@
 import type { ProtocolObject } from '../../ports/engines.ts'
 
-/** Type of the last event of a transcript, which has all of the text. */
+/** The last event of a transcript, which has the whole text. */
 export const TRANSCRIPT_DONE = 'transcript.text.done'
 const TRANSCRIPT_DELTA = 'transcript.text.delta'
 const TRANSCRIPT_SEGMENT = 'transcript.text.segment'
 
-/** The protocol's events of an answer that came whole: its text or, where it says who spoke, its segments; `done` is the last event. */
+/**
+ * The events of an answer that came as a whole: its text, or its segments if they name speakers. `done` is the last
+ * event.
+ */
 export function eventsOfAnswer({ segments, ...facts }: ProtocolObject): {
   readonly before: readonly ProtocolObject[]
   readonly done: ProtocolObject
@@ -17,7 +20,7 @@ export function eventsOfAnswer({ segments, ...facts }: ProtocolObject): {
   }
 }
 
-/** Text that the events add. Segments repeat what deltas have said, or stand for them. */
+/** The text that the events add. Segments repeat the deltas' text, or replace them. */
 export function textDeltaOf(events: readonly ProtocolObject[]): string {
   return events.map(({ type, delta }) => (type === TRANSCRIPT_DELTA && typeof delta === 'string' ? delta : '')).join('')
 }

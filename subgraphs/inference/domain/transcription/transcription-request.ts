@@ -1,17 +1,17 @@
 import { checkLength, checkNumber, isAbsent, refuse, textAt } from '../../../common/check.ts'
 import type { TranscriptionAsk, VoiceActivity } from '../../ports/engines.ts'
 
-/** Bytes of one file; the limit of OpenAI's own transcriptions. */
+/** Bytes of one file: the limit of OpenAI's own transcriptions. */
 export const MAX_AUDIO_BYTES = 25 * 1024 * 1024
-/** Models read the last few hundred tokens of a prompt; this is far above, in UTF-16 units. */
+/** In UTF-16 units. Far above what models read: the last few hundred tokens of a prompt. */
 const MAX_PROMPT_LENGTH = 16_384
 
-/** Pieces and pauses longer than this are no pauses between words. */
+/** Longer pieces and pauses are not pauses between words. */
 const MAX_VOICE_MS = 60_000
 
 export type TranscriptionFormat = 'json' | 'verbose_json' | 'srt' | 'vtt' | 'diarized_json'
 
-/** How the sound is cut. The numbers are for `server_vad`. */
+/** How the audio is cut. The numbers are for `server_vad`. */
 export interface ChunkingInput {
   readonly strategy: 'auto' | 'server_vad'
   readonly threshold?: number | null
@@ -38,7 +38,7 @@ export interface TranscriptionRequest {
   readonly ask: TranscriptionAsk
 }
 
-/** @throws {KisError} with the name of the first field that is wrong. */
+/** @throws {KisError} a field is wrong; has the name of the first one */
 export function checkTranscriptionRequest(input: TranscriptionInput): TranscriptionRequest {
   if (textAt(input.model, 'model') === '') refuse('missing_required_parameter', 'model', 'You must provide a model.')
   const { language, prompt, temperature } = input
@@ -57,7 +57,7 @@ export function checkTranscriptionRequest(input: TranscriptionInput): Transcript
     bytes: bytesOf(input.contentBase64),
     format,
     ask: {
-      // Subtitles are written here from the segments, so that their text is the same from every engine.
+      // Subtitles are written here from the segments, so that they look the same with every engine.
       format: format === 'srt' || format === 'vtt' ? 'verbose_json' : format,
       language: language ?? null,
       prompt: prompt ?? null,
@@ -84,7 +84,7 @@ function chunkingOf({ strategy, threshold, prefixPaddingMs, silenceDurationMs }:
   return 'auto'
 }
 
-/** Standard base64, padded or not; its size is judged before anything is decoded. */
+/** Standard base64, padded or not. The size is checked before decoding. */
 function bytesOf(text: string): Uint8Array {
   const digits = text.replace(/={1,2}$/, '')
   const sizeBytes = Math.floor((digits.length * 3) / 4)

@@ -18,14 +18,14 @@ const OPERATORS = {
   exists: (left: unknown) => left !== null && left !== undefined,
 } as const
 
-/** What a branch asks: both sides are values with expressions. */
+/** The condition of a branch. Both sides are values with expressions. */
 export type Condition =
   | { readonly left: unknown; readonly op: keyof typeof OPERATORS; readonly right?: unknown }
   | { readonly all: readonly Condition[] }
   | { readonly any: readonly Condition[] }
   | { readonly not: Condition }
 
-/** Values of different types are unequal, and in no order. */
+/** Values of different types are unequal and have no order. */
 export function holds(condition: Condition, scope: Scope, budget = new RenderBudget()): boolean {
   if ('all' in condition) return condition.all.every((each) => holds(each, scope, budget))
   if ('any' in condition) return condition.any.some((each) => holds(each, scope, budget))

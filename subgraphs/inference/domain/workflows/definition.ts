@@ -10,10 +10,10 @@ import type { Condition } from './condition.ts'
 import { checkGraph } from './graph.ts'
 import { Misplaced } from './template.ts'
 
-/** Of a definition as JSON: 50 nodes of long instructions. */
+/** Longest definition as JSON: 50 nodes with long instructions. */
 const MAX_CHARACTERS = 524_288
 const DEFAULT_MAX_COST = 1_000_000_000n
-/** 1,000 USD, as of an agent's run. */
+/** 1,000 USD, as for a run of an agent. */
 const MOST_MAX_COST = 1_000_000_000_000n
 const DEFAULT_MAX_SECONDS = 3_600
 
@@ -21,7 +21,7 @@ interface NodeFields {
   readonly response_schema?: ProtocolObject
 }
 
-/** What a node does, as it is written; every text is a template. */
+/** What a node does, as written in the definition. Every text is a template. */
 export type Task = NodeFields &
   (
     | {
@@ -70,15 +70,16 @@ export interface WorkflowDefinition {
   readonly max_seconds?: number
 }
 
-/** The published description of definitions, which is what they are checked by. */
+/** The published schema of definitions, by which they are checked. */
 export const WORKFLOW_SCHEMA = JSON.parse(
   readFileSync(new URL('../../../../schema/workflow.schema.json', import.meta.url), 'utf8'),
 ) as ProtocolObject
 const hasShape = new Ajv2020({ strict: false, validateFormats: false, verbose: true }).compile<WorkflowDefinition>(WORKFLOW_SCHEMA)
 
 /**
- * Checks all but what only others know: models, agents, collections, and whether its schemas are some.
- * @throws {KisError} with the path below `param`: of a fault in the shape, of a reference to what there is not, of a reference that closes a circle.
+ * Checks a definition, except what needs other parts: models, agents, collections, and whether its schemas are valid.
+ * @throws {KisError} the shape is wrong, a reference leads nowhere, or references form a cycle; has the path below
+ * `param`
  */
 export function workflowDefinition(value: unknown, param: string): WorkflowDefinition {
   if (value === null || value === undefined) refuse('missing_required_parameter', param, `Missing required parameter: '${param}'.`)
@@ -108,7 +109,7 @@ export function maxSecondsOf({ max_seconds }: WorkflowDefinition): number {
   return max_seconds ?? DEFAULT_MAX_SECONDS
 }
 
-/** The schemas of a definition, of what it is given and of what its nodes give. */
+/** The schemas of a definition: those of its inputs, and of its nodes' outputs. */
 export function schemasOf({ inputs, nodes }: WorkflowDefinition, param: string): readonly PlacedSchema[] {
   const ofNode = ({ response_schema }: NodeFields, path: string) =>
     response_schema ? [{ schema: response_schema, param: `${path}.response_schema` }] : []

@@ -1,18 +1,18 @@
 import { KisError } from '../../../common/errors.ts'
 import { RenderBudget } from './render-budget.ts'
 
-/** Of an expression, its paths and its lists: what a person writes is far below. */
+/** Limits of an expression, its paths and its lists: far above what a person writes. */
 const MAX_OPERANDS = 8
 const MAX_STEPS = 20
 const MAX_CALLS = 8
-/** Values that a path with `[*]` gives, and characters of a text that a function makes. */
+/** Values of a path with `[*]`, and characters of a text that a function makes. */
 const MAX_VALUES = 10_000
 export const MAX_TEXT_CHARACTERS = 262_144
 
-/** A path of values: `nodes.find.results[*].text`. */
+/** A path to values: `nodes.find.results[*].text`. */
 export interface Path {
   readonly root: Root
-  /** `*`: of each item. */
+  /** `*`: every item. */
   readonly steps: readonly (string | number)[]
 }
 
@@ -24,22 +24,22 @@ interface Call {
   readonly argument: string | number | null
 }
 
-/** `a ?? b | f | g("x")`: the first value that is not null, then the functions in their order. */
+/** `a ?? b | f | g("x")`: the first value that is not null, to which the functions are applied in order. */
 export interface Expression {
   readonly operands: readonly ({ readonly path: Path } | { readonly literal: string | number | boolean | null })[]
   readonly calls: readonly Call[]
 }
 
-/** What expressions see. A node that was skipped has no output. */
+/** What expressions can read. A skipped node has no output. */
 export interface Scope {
   readonly inputs: unknown
   readonly nodes: Readonly<Record<string, unknown>>
-  /** In the node of a map. */
+  /** Only in the node of a map. */
   readonly item?: unknown
   readonly index?: number
 }
 
-/** An expression rests on a node that was skipped, and has nothing in its place. */
+/** An expression depends on a skipped node and has no alternative. */
 export class RestsOnSkipped extends Error {}
 
 /** Function → the type of its argument. */
@@ -64,7 +64,7 @@ const INDEX = /\[(?:(\d{1,6})|(\*))\]/y
 const STRING = /"(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}){0,1000}"/y
 const QUOTED_STEP = /\[("(?:[^"\\]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4}){1,200}")\]/y
 
-/** @throws {SyntaxError} with what is wrong and where. */
+/** @throws {SyntaxError} says what is wrong, and where */
 export function parseExpression(text: string): Expression {
   const reader = new Reader(text, 0)
   const expression = reader.expression()
@@ -72,13 +72,20 @@ export function parseExpression(text: string): Expression {
   return expression
 }
 
-/** Reads the expression that begins there; gives where it ends, behind the spaces that follow. @throws {SyntaxError} */
+/**
+ * Reads the expression that begins at `at`. Gives its end, after the spaces that follow.
+ * @throws {SyntaxError} says what is wrong, and where
+ */
 export function readExpression(text: string, at: number): { readonly expression: Expression; readonly end: number } {
   const reader = new Reader(text, at)
   return { expression: reader.expression(), end: reader.at }
 }
 
-/** Null where there is nothing. @throws {KisError} a function got what it cannot take, or too much. @throws {RestsOnSkipped} */
+/**
+ * Null when there is no value.
+ * @throws {KisError} a function got a value of the wrong type, or too much
+ * @throws {RestsOnSkipped} it depends on a skipped node and has no alternative
+ */
 export function evaluate({ operands, calls }: Expression, scope: Scope, budget = new RenderBudget()): unknown {
   let value: unknown = null
   let isSkipped = false
@@ -91,7 +98,7 @@ export function evaluate({ operands, calls }: Expression, scope: Scope, budget =
   return calls.reduce<unknown>((given, call) => apply(given, call, budget), value ?? null)
 }
 
-/** As it stands in a text: texts as they are, nothing for null, all else as JSON. */
+/** The value as part of a text: a text unchanged, nothing for null, anything else as JSON. */
 export function textOf(value: unknown): string {
   if (typeof value === 'string') return value
   return value === null || value === undefined ? '' : JSON.stringify(value)
@@ -185,7 +192,7 @@ class Reader {
   }
 }
 
-/** What a literal says. Line breaks and tabs may stand in it as they are: whoever writes one in a program seldom escapes it twice. */
+/** The value of a literal. It may contain line breaks and tabs, because few people escape them twice. */
 function textIn(literal: string): string {
   return JSON.parse(literal.replaceAll(/\p{Cc}/gu, (control) => JSON.stringify(control).slice(1, -1))) as string
 }
@@ -194,7 +201,7 @@ function isOfSkipped({ root, steps }: Path, { nodes }: Scope): boolean {
   return root === 'nodes' && nodes[nameOf(steps[0])] === undefined
 }
 
-/** Names have a point before them, so that none is taken for `*`. */
+/** Gives the name in a step. Names begin with a point there, so none is confused with `*`. */
 export function nameOf(step: string | number | undefined): string {
   return typeof step === 'string' && step.startsWith('.') ? step.slice(1) : ''
 }
@@ -215,7 +222,7 @@ function walk(value: unknown, steps: readonly (string | number)[], values: { lef
       if (values.left < 0) throw new KisError('run_limit_exceeded', `A path gives more than ${MAX_VALUES} values.`)
       const rest = steps.slice(i + 1)
       const found = current.map((item) => walk(item, rest, values) ?? null)
-      // A list of lists, by a second `[*]`, is one list.
+      // A second `[*]` makes a list of lists, which becomes one list.
       return rest.includes('*') ? found.flat() : found
     }
     if (typeof current !== 'object' || current === null) return null
@@ -272,7 +279,7 @@ function taken(list: readonly unknown[], count: number, budget: RenderBudget): r
   return items
 }
 
-/** Counted while it is joined: a long separator stands between many. */
+/** Counted while joining, because a long separator is repeated. */
 function joined(list: readonly unknown[], separator: string, budget: RenderBudget): string {
   let length = 0
   const texts = list.map((item, i) => {

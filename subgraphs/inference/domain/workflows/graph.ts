@@ -3,7 +3,7 @@ import type { BranchTask, MapTask, NodeType, Task, WorkflowDefinition, WorkflowN
 import { nameOf, type Path } from './expression.ts'
 import { expressionsOf, Misplaced, type Placed } from './template.ts'
 
-/** What a node gives, by its type. */
+/** The outputs of a node, by its type. */
 const OUTPUTS: Readonly<Record<NodeType, readonly string[]>> = {
   chat: ['text', 'output', 'model'],
   agent: ['text', 'output', 'citations'],
@@ -14,7 +14,7 @@ const OUTPUTS: Readonly<Record<NodeType, readonly string[]>> = {
   map: ['items', 'count'],
 }
 
-/** A gate: a node that must be done, and where it is a branch, the case that it must have chosen. */
+/** A gate: a node that must be done; if it is a branch, also the case that it must have chosen. */
 export interface Gate {
   readonly nodeId: string
   readonly chosen: string | null
@@ -31,12 +31,15 @@ export function casesOf({ cases, default: otherwise = 'default' }: BranchTask): 
   return [...cases.map(({ name }) => name), otherwise]
 }
 
-/** Ids of the nodes that each node waits for. */
+/** The ids of the nodes for which each node waits. */
 export function waitsOf({ nodes }: WorkflowDefinition): ReadonlyMap<string, ReadonlySet<string>> {
   return new Map(nodes.map((node, i) => [node.id, new Set(edgesOf(node, `nodes[${i}]`).map(({ nodeId }) => nodeId))]))
 }
 
-/** Every reference names what there is, and no nodes wait for each other. @throws {Misplaced} with the path in the definition. */
+/**
+ * Checks that every reference leads somewhere, and that no nodes wait for each other.
+ * @throws {Misplaced} one of these fails; has the path in the definition
+ */
 export function checkGraph(definition: WorkflowDefinition): void {
   const { nodes } = definition
   const byId = new Map<string, WorkflowNode>()
@@ -55,7 +58,7 @@ function checkNode(definition: WorkflowDefinition, byId: ReadonlyMap<string, Wor
     const other = byId.get(nodeId)
     if (!other) throw new Misplaced(at, `There is no node \`${nodeId}\`.`)
     if (chosen === null) continue
-    if (other.type !== 'branch') throw new Misplaced(at, `The node \`${nodeId}\` is no branch and has no cases.`)
+    if (other.type !== 'branch') throw new Misplaced(at, `The node \`${nodeId}\` is not a branch, so it has no cases.`)
     if (!casesOf(other).includes(chosen)) throw new Misplaced(at, `The branch \`${nodeId}\` has no case \`${chosen}\`.`)
   }
   for (const placed of templatesOf(node, path)) checkPaths(definition, byId, placed, false)
@@ -73,7 +76,7 @@ function checkPaths(
   isOfItem: boolean,
 ): void {
   for (const { root, steps } of pathsOf(expression)) {
-    if ((root === 'item' || root === 'index') && !isOfItem) throw new Misplaced(path, `\`${root}\` is known in the node of a map only.`)
+    if ((root === 'item' || root === 'index') && !isOfItem) throw new Misplaced(path, `\`${root}\` is only known in the node of a map.`)
     if (root === 'inputs') checkInput(inputs, steps, path)
     if (root !== 'nodes') continue
     const node = byId.get(nameOf(steps[0]))
@@ -86,7 +89,7 @@ function checkPaths(
   }
 }
 
-/** A schema that lists its properties knows all of them, unless it says otherwise. */
+/** A schema that lists its properties allows no others, unless it says so. */
 function checkInput(inputs: WorkflowDefinition['inputs'], steps: Path['steps'], path: string): void {
   const { properties, additionalProperties, patternProperties } = inputs ?? {}
   if (typeof properties !== 'object' || properties === null || additionalProperties || patternProperties) return
@@ -109,7 +112,7 @@ function edgesOf(node: WorkflowNode, path: string): readonly Edge[] {
   ]
 }
 
-/** Depth first; 50 nodes are no depth. */
+/** Depth first. With 50 nodes the stack is safe. */
 function checkCircles(nodes: readonly WorkflowNode[]): void {
   const edges = new Map(nodes.map((node, i) => [node.id, edgesOf(node, `nodes[${i}]`)]))
   const done = new Set<string>()
@@ -130,7 +133,7 @@ function pathsOf({ operands }: Placed['expression']): readonly Path[] {
   return operands.flatMap((operand) => ('path' in operand ? [operand.path] : []))
 }
 
-/** The templates of a node, without those of a map's own node. */
+/** The templates of a node, without those of the node inside a map. */
 function templatesOf(task: Task | BranchTask | MapTask, path: string): readonly Placed[] {
   const at = (name: string, value: unknown) => (value === undefined ? [] : [...expressionsOf(value, `${path}.${name}`)])
   switch (task.type) {
@@ -151,7 +154,7 @@ function templatesOf(task: Task | BranchTask | MapTask, path: string): readonly 
   }
 }
 
-/** Conditions in conditions. */
+/** Nesting of conditions. */
 const MAX_CONDITION_DEPTH = 8
 
 function conditionTemplates(condition: Condition, path: string, depth = 1): readonly Placed[] {

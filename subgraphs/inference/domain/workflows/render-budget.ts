@@ -1,29 +1,38 @@
 import { KisError } from '../../../common/errors.ts'
 
-/** What one node, or one item of a map, may read and make, in characters: sixteen times what inputs or a text may have, and some 50 ms of the event loop. */
+/**
+ * Characters that one node, or one item of a map, may read and make: sixteen times the limit of inputs or a text, and
+ * about 50 ms of the event loop.
+ */
 const MAX_RENDERED = 4_194_304
 
-/** Counts what rendering reads and makes while it does so: a short template may name a long value thousands of times. */
+/** Counts what rendering reads and makes while it runs: a short template may name a long value thousands of times. */
 export class RenderBudget {
   #left = MAX_RENDERED
 
-  /** @throws {KisError} `run_limit_exceeded` */
+  /** @throws {KisError} `run_limit_exceeded`: nothing is left */
   take(characters: number): void {
     this.#left -= characters
     if (this.#left < 0) throw new KisError('run_limit_exceeded', `A node reads and makes more than ${MAX_RENDERED} characters.`)
   }
 
-  /** Takes a value's length as JSON; stops to count where nothing is left. @throws as `take`. */
+  /**
+   * Takes the length of a value as JSON. Stops counting when nothing is left.
+   * @throws as `take`
+   */
   takeJson(value: unknown): void {
     this.take(jsonLength(value, this.#left))
   }
 }
 
-/** The length of a value as JSON, or more than `most` where it is longer: values may be in many places at once, and be counted in each. */
+/**
+ * The length of a value as JSON, or more than `most` if it is longer. A value may be in many places at once, and counts
+ * in each.
+ */
 export function jsonLength(value: unknown, most: number): number {
   if (typeof value === 'string') return value.length > most ? most + 1 : JSON.stringify(value).length
   if (typeof value !== 'object' || value === null) return String(value).length
-  // A bracket, and behind each part a comma or the other bracket.
+  // One for the opening bracket, and one after each part for a comma or the closing bracket.
   const isList = Array.isArray(value)
   let length = 1
   for (const name in value) {

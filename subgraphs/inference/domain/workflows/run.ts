@@ -3,19 +3,19 @@ import type { RunError, RunStatus } from '../agents/run.ts'
 
 export type NodeState = 'pending' | 'running' | 'done' | 'failed' | 'skipped'
 
-/** Where a node of a run stands. */
+/** The state of a run's node. */
 export type NodeRun = {
   readonly state: NodeState
   /** JSON, once it is done. */
   readonly output: string | null
-  /** Nano-USD that its calls were charged, as a decimal. */
+  /** What its calls were charged, in nano-USD, as a decimal. */
   readonly cost: string
   readonly error: RunError | null
   readonly startedAt: Date | null
   readonly endedAt: Date | null
 }
 
-/** What happens in a run of a workflow, in order. */
+/** The events of a workflow's run, in order. */
 export type WorkflowEvent =
   | { readonly type: 'run_started'; readonly workflowVersion: number }
   | { readonly type: 'node_started'; readonly nodeId: string }
@@ -27,8 +27,8 @@ export type WorkflowEvent =
       readonly state: Extract<NodeState, 'done' | 'failed' | 'skipped'>
       readonly cost: bigint
     }
-  /** The last one. */
+  /** The last event. */
   | { readonly type: 'done'; readonly status: Exclude<RunStatus, 'running'> }
 
-/** Why a run goes no further, with the node that it failed in. */
+/** Why a run has failed, with the node that failed. */
 export type WorkflowError = { readonly code: ErrorCode; readonly message: string; readonly nodeId: string | null }

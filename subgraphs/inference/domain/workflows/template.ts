@@ -13,7 +13,12 @@ import { RenderBudget } from './render-budget.ts'
 /** How deep a value may be nested. */
 const MAX_DEPTH = 16
 
-/** A text with `{{ expression }}`s. @throws {SyntaxError} @throws what `evaluate` throws; `run_limit_exceeded`: it is too long. */
+/**
+ * Renders a text with `{{ expression }}`s.
+ * @throws {SyntaxError} the template is malformed
+ * @throws {KisError} `run_limit_exceeded`: the result is too long
+ * @throws as `evaluate`
+ */
 export function renderText(template: string, scope: Scope, budget = new RenderBudget()): string {
   let text = ''
   for (const part of partsOf(template)) {
@@ -25,7 +30,10 @@ export function renderText(template: string, scope: Scope, budget = new RenderBu
   return text
 }
 
-/** A JSON value in which texts are templates, and `{"$ref": "expression"}` stands for the expression's value. Errors as of `renderText`. */
+/**
+ * Renders a JSON value. Its texts are templates, and `{"$ref": "expression"}` stands for the expression's value.
+ * @throws as `renderText`
+ */
 export function renderValue(template: unknown, scope: Scope, budget = new RenderBudget()): unknown {
   if (typeof template === 'string') return renderText(template, scope, budget)
   const reference = referenceOf(template)
@@ -35,13 +43,16 @@ export function renderValue(template: unknown, scope: Scope, budget = new Render
   return Object.fromEntries(Object.entries(template).map(([name, value]) => [name, renderValue(value, scope, budget)]))
 }
 
-/** An expression of a template, and the path where it stands. */
+/** An expression of a template, and its path. */
 export interface Placed {
   readonly expression: Expression
   readonly path: string
 }
 
-/** Every expression of a text or value. @throws {Misplaced} */
+/**
+ * Gives every expression of a text or value.
+ * @throws {Misplaced} a template is malformed
+ */
 export function* expressionsOf(template: unknown, path: string, depth = 0): Generator<Placed> {
   if (depth > MAX_DEPTH) throw new Misplaced(path, `It is nested deeper than ${MAX_DEPTH} levels.`)
   const reference = referenceOf(template)
@@ -50,7 +61,7 @@ export function* expressionsOf(template: unknown, path: string, depth = 0): Gene
     else if (typeof template === 'string')
       for (const part of partsOf(template)) if (typeof part !== 'string') yield { expression: part, path }
   } catch (error) {
-    if (error instanceof SyntaxError) throw new Misplaced(path, `This is no expression: ${error.message}.`)
+    if (error instanceof SyntaxError) throw new Misplaced(path, `This is not an expression: ${error.message}.`)
     throw error
   }
   if (reference !== null || typeof template !== 'object' || template === null) return
@@ -58,7 +69,7 @@ export function* expressionsOf(template: unknown, path: string, depth = 0): Gene
     yield* expressionsOf(value, Array.isArray(template) ? `${path}[${name}]` : `${path}.${name}`, depth + 1)
 }
 
-/** Something of a definition that cannot be, and where. */
+/** A fault in a definition, with its path. */
 export class Misplaced extends Error {
   readonly path: string
 

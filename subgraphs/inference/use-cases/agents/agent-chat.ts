@@ -11,11 +11,11 @@ import type { ChatCompletion } from '../calls/create-chat-completion.ts'
 import type { ChatEvent } from '../calls/stream-chat-completion.ts'
 import type { AskContext, ServedDeps } from '../deps.ts'
 import type { Replayable } from '../idempotency/once-for-key.ts'
+import { type FollowedEvent, fromJson } from '../runs/run-log.ts'
 import type { RunRecord } from '../tables.ts'
 import type { RunInput } from './agent-runs.ts'
 import { versionOf } from './agents.ts'
 import { failureOf, runAgent } from './run-agent.ts'
-import { type FollowedEvent, fromJson } from './run-log.ts'
 
 /** A chat request whose model is an agent. */
 export interface SentAgentChat {
@@ -47,7 +47,7 @@ export async function completeByAgent(deps: ServedDeps, ask: AskContext, sent: S
 }
 
 /**
- * The same as a stream. The texts of all calls of the model are told as they come, a blank line between those of two calls; where the answer has to match a schema
+ * The same as a stream. The texts of all calls of the model are told as they come, a blank line between those of two calls, and before the text of a call that another process makes again; where the answer has to match a schema
  * only what does is told, at the end. Nothing happens before the first `next()`.
  */
 export function streamByAgent(
@@ -127,6 +127,8 @@ class AgentChatStream {
   }
 
   #take({ event }: FollowedEvent): (ChatEvent & Replayable) | undefined {
+    // The call is made again: what was told of it cannot be taken back, and its new text begins like another call's.
+    if (event.type === 'step_started' && event.number === this.#lastCall.number) this.#lastCall = { number: 0, start: 0 }
     if (event.type !== 'text_delta' || this.#isBuffered) return undefined
     let { text } = event
     if (event.number !== this.#lastCall.number) {

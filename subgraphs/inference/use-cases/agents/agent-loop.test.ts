@@ -9,6 +9,7 @@ import { openRunHold } from '../money/hold.ts'
 import { runAgentLoop } from './agent-loop.ts'
 import { createAgent } from './agents.ts'
 import { headersPlace, openMcpTools } from './mcp-tools.ts'
+import { askModel } from './model-step.ts'
 
 const HARBOUR = 'The harbour of Sur was built in 1931.'
 
@@ -25,7 +26,7 @@ async function running(scripts: readonly (readonly Step[])[], input: AgentInput 
   )
   const events: RunEvent[] = []
   const context = { ...asking(), caller: somebody as Principal }
-  const hold = await openRunHold(deps, context, maxCost, false)
+  const hold = await openRunHold(deps, context, maxCost)
   const run = () =>
     runAgentLoop(deps, {
       agent,
@@ -33,6 +34,11 @@ async function running(scripts: readonly (readonly Step[])[], input: AgentInput 
       messages: [{ role: 'user', content: 'When was the harbour of Sur built?' }],
       context: { ...context, runHoldId: hold.id },
       emit: (event) => events.push(event),
+      calls: {
+        ask: (_name, request, { begin }) => askModel(deps, { ...context, runHoldId: hold.id }, request, begin()),
+        search: (_name, query) => deps.knowledge.search(query, { ...context, runHoldId: hold.id }),
+        tool: (_name, call) => call(),
+      },
     })
   const end = async () => {
     await hold.end()

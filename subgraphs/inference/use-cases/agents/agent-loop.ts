@@ -1,5 +1,5 @@
 import { ERRORS } from '../../../../schema/errors.ts'
-import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
+import { KisError } from '../../../common/errors.ts'
 import type { AgentDefinition } from '../../domain/agents/definition.ts'
 import { MAX_TOOL_CALLS } from '../../domain/agents/definition.ts'
 import {
@@ -17,16 +17,14 @@ import type { Model } from '../../domain/catalog.ts'
 import type { ToolCall } from '../../domain/chat/chat-answer.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { FoundPassages, Passage, PassageQuery } from '../../ports/knowledge.ts'
-import type { CallContext, Deps } from '../deps.ts'
+import type { CallContext, With } from '../deps.ts'
 import { type McpTools, type OutsideTool, openMcpTools } from './mcp-tools.ts'
-import { askModel, type ModelAnswer } from './model-step.ts'
+import type { ModelAnswer } from './model-step.ts'
 import { judgeAnswer, MAX_SCHEMA_TRIES, schemaFailed, schemaFaults, schemaOrder } from './schema-answers.ts'
 import { type Tool, type ToolAnswer, toolFailure } from './tools.ts'
 
 /** Searches of one step at once. */
 const MAX_AT_ONCE = 4
-/** Searches take tens of milliseconds; an engine of embeddings may repeat its call. */
-const MAX_SEARCH_MS = 60_000
 /** Passages in all for a model that cannot ask for them. */
 const PASSAGES_WITHOUT_TOOLS = 8
 /** Of a message that is searched by: models of embeddings read some 512 tokens, and questions stand at the end of what they are about. */
@@ -40,25 +38,34 @@ export interface LoopInput {
   /** Its caller is the run's, and may search and ask; `runHoldId` is set. */
   readonly context: CallContext & { readonly runHoldId: string }
   readonly emit: (event: RunEvent) => void
-  /** What costs money or may act; default: it is asked for at once. */
-  readonly calls?: LoopCalls
+  /** What costs money or may act. */
+  readonly calls: LoopCalls
 }
 
 /** The calls of a loop, each with a name of its own that is the same when the loop is gone through again with the same answers. */
 export interface LoopCalls {
-  ask(name: string, request: ProtocolObject, onText: (text: string) => void): Promise<ModelAnswer>
+  /** Asks the model, or gives the answer from before. */
+  ask(name: string, request: ProtocolObject, told: AskedStep): Promise<ModelAnswer>
   search(name: string, query: PassageQuery): Promise<FoundPassages>
   /** Calls an outside tool, which may act. */
   tool(name: string, call: () => Promise<string>): Promise<string>
 }
 
+/** What is told of a call of the model while it is made. */
+export interface AskedStep {
+  /** Which call of the model it is, from 1. */
+  readonly number: number
+  /** Called each time that the model is asked; returns the function that takes the text of the answer as it comes. */
+  readonly begin: () => (text: string) => void
+}
+
 /** An agent's run from its question to its answer: the model is asked again with what it searched for, until it answers or meets a cap. @throws {KisError} */
-export async function runAgentLoop(deps: Deps, input: LoopInput): Promise<RunOutcome> {
+export async function runAgentLoop(deps: With<'principals'>, input: LoopInput): Promise<RunOutcome> {
   return new AgentLoop(deps, input).run()
 }
 
 class AgentLoop {
-  readonly #deps: Deps
+  readonly #deps: With<'principals'>
   readonly #input: LoopInput
   readonly #calls: LoopCalls
   readonly #shown = new ShownPassages()
@@ -71,15 +78,11 @@ class AgentLoop {
   #searches = 0
   #outsideCalls = 0
 
-  constructor(deps: Deps, input: LoopInput) {
+  constructor(deps: With<'principals'>, input: LoopInput) {
     this.#deps = deps
     this.#input = input
     this.#messages = [...input.messages]
-    this.#calls = input.calls ?? {
-      ask: async (_name, request, onText) => askModel(deps, await this.#now(), request, onText),
-      search: async (_name, query) => searchToItsEnd(deps, await this.#now(), query),
-      tool: (_name, call) => call(),
-    }
+    this.#calls = input.calls
   }
 
   async run(): Promise<RunOutcome> {
@@ -138,12 +141,19 @@ class AgentLoop {
       ...(toolChoice && { tools: this.#tools.map(({ definition }) => definition), tool_choice: toolChoice }),
       ...(schema && schemaOrder(model, schema).fields),
     }
-    const pieces = new CheckedPieces(this.#shown)
     const tell = (text: string) => {
       if (text !== '') emit({ type: 'text_delta', number, text })
     }
-    const answer = await this.#calls.ask(`model_${number}`, request, (text) => tell(pieces.add(text)))
-    tell(pieces.end())
+    const heard: { pieces?: CheckedPieces } = {}
+    const begin = () => {
+      const pieces = new CheckedPieces(this.#shown)
+      heard.pieces = pieces
+      return (text: string) => tell(pieces.add(text))
+    }
+    const answer = await this.#calls.ask(`model_${number}`, request, { number, begin })
+    // An answer from before comes whole.
+    if (!heard.pieces) begin()(answer.text)
+    tell(heard.pieces!.end())
     const { modelId, quantities, cost } = answer
     this.#note({ kind: 'model', number, modelId, quantities, cost })
     return answer
@@ -250,15 +260,6 @@ class AgentLoop {
   #note(step: RunStep): void {
     this.#input.emit({ type: 'usage', step })
   }
-}
-
-/** A search that has begun is waited for, also by a run that is cancelled: its charge belongs on the receipt. */
-async function searchToItsEnd(deps: Deps, context: CallContext, query: PassageQuery): Promise<FoundPassages> {
-  context.signal.throwIfAborted()
-  const signal = AbortSignal.timeout(MAX_SEARCH_MS)
-  return deps.knowledge.search(query, { ...context, signal }).catch((error) => {
-    throw signal.aborted ? new ServiceUnavailable('The search', { cause: error }) : error
-  })
 }
 
 function citationOf({ number, passage: { score: _score, headingPath: _path, ...place } }: ShownPassage): Citation {

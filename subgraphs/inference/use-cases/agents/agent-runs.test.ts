@@ -6,9 +6,9 @@ import type { RunStep } from '../../domain/agents/run.ts'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
 import { calls, type Step, says } from '../../test-support/scripted-engine.ts'
 import { forgetDeletedAgents } from '../forget.ts'
+import { type FollowedEvent, fromJson } from '../runs/run-log.ts'
 import { AgentRuns, type RunInput } from './agent-runs.ts'
 import { createAgent, deleteAgent, getAgent, updateAgent, versionOf } from './agents.ts'
-import { type FollowedEvent, fromJson } from './run-log.ts'
 import { deleteThread } from './threads.ts'
 
 const owner: Principal = { ...somebody, scopes: ['agents'] }
@@ -22,14 +22,17 @@ afterEach(async () => {
 
 async function world(scripts: readonly (readonly Step[])[] = []) {
   const parted = parts({ balance: 10_000_000_000n })
-  const { deps, far, knowledge } = parted
+  const { deps, ofRuns, far, knowledge } = parted
   far.streams.push(...scripts)
   knowledge.add('ports', ['The harbour of Sur was built in 1931.'])
   const ask = { ...asking(), caller: owner }
   const agent = await createAgent(deps, ask, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
-  const runs = new AgentRuns(deps, Promise.resolve())
+  const runs = new AgentRuns(deps, ofRuns)
   open.push(runs)
-  const start = (input: Partial<RunInput> = {}) => runs.start(ask, { agentId: agent._id, input: 'When was the harbour built?', ...input })
+  const start = async (input: Partial<RunInput> = {}) => {
+    const begun = await runs.start(ask, { agentId: agent._id, input: 'When was the harbour built?', ...input })
+    return { ...begun, ended: runs.ended(ask, begun.run) }
+  }
   const finished = async (input: Partial<RunInput> = {}) => (await start(input)).ended
   return { ...parted, ask, agent, runs, start, finished }
 }
@@ -172,10 +175,10 @@ describe('a run', () => {
   })
 
   it('hears that it is cancelled through another process', async () => {
-    const { start, deps, ask, far, billing } = await world([['wait']])
+    const { start, deps, ofRuns, ask, far, billing } = await world([['wait']])
     const { run, ended } = await start()
     await eventually(() => far.chats === 1)
-    const elsewhere = new AgentRuns(deps, Promise.resolve())
+    const elsewhere = new AgentRuns(deps, ofRuns)
     open.push(elsewhere)
     await elsewhere.cancel(ask, run._id)
     expect(await ended).toMatchObject({ status: 'cancelled' })
@@ -250,12 +253,12 @@ describe('a run', () => {
     await expect(start({ threadId: 'thr_none' })).rejects.toEqual(code('not_found', 'input.threadId'))
   })
 
-  it('fails when its process has gone, with what it had told of its receipt, and tells its followers', async () => {
+  it('of an earlier version fails when its process has gone, with what it had told of its receipt, and tells its followers', async () => {
     const { runs, deps, finished } = await world([SEARCH, says('In 1931.')])
     const { key: _, ...ended } = await finished()
     const lost = { ...ended, _id: 'run_lost', status: 'running', steps: '[]', leaseUntil: new Date(0), endedAt: null } as const
     await deps.collections.runs.insertOne(lost)
-    const writer = runs.log.writerOf('org_a', 'run_lost')
+    const writer = await runs.log.writerFor(lost, true)
     writer.write({ type: 'run_started', agentVersion: 1 })
     for (const step of fromJson<readonly RunStep[]>(ended.steps).slice(0, 2)) writer.write({ type: 'usage', step })
     await writer.flushed()
@@ -266,26 +269,56 @@ describe('a run', () => {
     expect(fromJson<readonly RunStep[]>(swept!.steps).map(({ kind }) => kind)).toEqual(['model', 'search'])
   })
 
-  it('begins anew for a repeat of its idempotency key when its process has gone', async () => {
-    const { finished, deps, start } = await world([says('Yes.'), says('No.')])
-    const first = await finished({ idempotencyKey: 'once' })
-    const lost = { status: 'running', cost: null, outcome: null, leaseUntil: new Date(0), endedAt: null } as const
-    await deps.collections.runs.findOneAndUpdate({ _id: first._id }, { $set: lost })
-    await eventually(async () => (await deps.collections.runs.findOne({ _id: first._id }))!.status === 'failed')
+  it('that failed without a charge leaves its idempotency key to the next try', async () => {
+    const { far, start } = await world([says('Yes.')])
+    far.openings = [new KisError('engine_error', 'Away.')]
+    const first = await start({ idempotencyKey: 'once' })
+    expect(await first.ended).toMatchObject({ status: 'failed', cost: '0', error: { code: 'engine_error' } })
     const second = await start({ idempotencyKey: 'once' })
     expect([second.isReplayed, (await second.ended).status]).toEqual([false, 'completed'])
     expect((await start({ idempotencyKey: 'once' })).run._id).toBe(second.run._id)
   })
 
-  it('is ended with the process, and says so', async () => {
-    const { start, runs, far, billing } = await world([['wait']])
-    const { ended } = await start()
-    await eventually(() => far.chats === 1)
+  it('is left to the next process by one that stops: the answer that was cut is free, and followers learn that it begins again', async () => {
+    const before = await world([SEARCH, [...says('In 19').slice(0, 1), 'wait']])
+    const { billing, store, ask, agent, runs } = before
+    billing.principal = owner
+    const { run } = await runs.start(ask, { agentId: agent._id, input: 'When?', keepThread: true, idempotencyKey: 'once' })
+    await eventually(async () => (await told(runs, run._id)).includes('text_delta'))
     await runs[Symbol.asyncDispose]()
-    expect(await ended).toMatchObject({ status: 'failed', error: { code: 'service_unavailable' } })
-    expect(billing.held).toBe(0n)
+    const charged = () => [...billing.holds.values()].reduce((sum, hold) => sum + hold.charged, 0n)
+    const first = charged()
+    expect(first).toBeGreaterThan(0n)
+
+    const after = parts({ billing, store })
+    after.knowledge.add('ports', ['The harbour of Sur was built in 1931.'])
+    after.far.streams.push(says('It was built in 1931 [#1].'))
+    const next = new AgentRuns(after.deps, after.ofRuns)
+    open.push(next)
+    const ended = await next.ended(ask, run)
+    expect(ended).toMatchObject({ status: 'completed', error: null })
+    expect(JSON.parse(ended.outcome!)).toMatchObject({ text: 'It was built in 1931 [#1].', citations: [{ mark: 1 }] })
+    expect([after.far.chats, after.knowledge.queries]).toEqual([1, []])
+    expect(fromJson<readonly RunStep[]>(ended.steps).map(({ kind }) => kind)).toEqual(['model', 'search', 'model'])
+    expect(BigInt(ended.cost!)).toBe(charged())
+    expect({ held: billing.held, open: billing.openHolds }).toEqual({ held: 0n, open: 0 })
+    expect(await told(next, run._id)).toEqual([
+      ...['run_started', 'step_started', 'usage', 'tool_call', 'search', 'usage'],
+      ...['step_started', 'text_delta', 'step_started', 'text_delta', 'usage', 'done'],
+    ])
+    expect(await after.deps.collections.runGiven.find({ runId: run._id }, { sort: { piece: 1 }, limit: 1 })).toEqual([])
+    const thread = await after.deps.collections.threads.findOne({ _id: ended.threadId! })
+    expect(JSON.parse(thread!.messages)).toHaveLength(2)
+    const repeat = await next.start(ask, { agentId: agent._id, input: 'When?', keepThread: true, idempotencyKey: 'once' })
+    expect([repeat.isReplayed, repeat.run._id]).toEqual([true, run._id])
   })
 })
+
+async function told(runs: AgentRuns, runId: string): Promise<readonly string[]> {
+  const types: string[] = []
+  for await (const { type } of runs.log.written(runId)) types.push(type)
+  return types
+}
 
 async function* take<T>(items: AsyncIterable<T>, count: number): AsyncGenerator<T> {
   for await (const item of items) {

@@ -1,6 +1,9 @@
 import { refuse } from '../../../common/check.ts'
+import type { AnswerBudget } from '../../../common/documents/answer-budget.ts'
+import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
+import type { Connection } from '../../../common/link/connection.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import {
   type AgentDefinition,
@@ -14,7 +17,7 @@ import type { SealHeaders } from '../../domain/agents/mcp-servers.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { permits } from '../../domain/engines/residency.ts'
 import { admit } from '../calls/admit.ts'
-import type { AskContext, Deps } from '../deps.ts'
+import type { AskContext, Ports } from '../deps.ts'
 import { forgetAgent } from '../forget.ts'
 import type { AgentRecord } from '../tables.ts'
 import { headersPlace } from './mcp-tools.ts'
@@ -22,12 +25,13 @@ import { checkSchemas } from './schema-answers.ts'
 
 /** Agents of one organization. */
 const MAX_AGENTS = 1_000
+const AGENT_ID = /^agt_/
 /** Changes of one agent that may overtake a change that is being made. */
 const MAX_ATTEMPTS = 5
 
 /** @throws {KisError} nothing is kept: `already_exists`, `model_not_found`, `residency_policy_violation`, `not_found` (a collection) and what is wrong with the input. */
 export async function createAgent(
-  deps: Deps,
+  deps: Ports,
   ask: AskContext,
   input: AgentInput & { readonly code?: string | null },
 ): Promise<AgentRecord> {
@@ -60,7 +64,7 @@ export async function createAgent(
 
 /** What is left out stays as it is; null gives the default back. Makes a new version. @throws as `createAgent`, and `not_found`. */
 export async function updateAgent(
-  deps: Deps,
+  deps: Ports,
   ask: AskContext,
   { id, code, ...changes }: AgentInput & { readonly id: string; readonly code?: string | null },
 ): Promise<AgentRecord> {
@@ -86,7 +90,7 @@ export async function updateAgent(
 }
 
 /** It goes with its versions; its runs stay readable. @throws {NotFound} */
-export async function deleteAgent(deps: Deps, { caller }: AskContext, id: string): Promise<void> {
+export async function deleteAgent(deps: Ports, { caller }: AskContext, id: string): Promise<void> {
   const { organizationId } = requireScope(caller, 'agents')
   const deleted = await deps.collections.agents.findOneAndUpdate(
     { _id: id, organizationId, listed: true },
@@ -97,16 +101,35 @@ export async function deleteAgent(deps: Deps, { caller }: AskContext, id: string
 }
 
 /** By id, or by `agent/<code>`. @throws {NotFound} with `param`; also for another organization's. */
-export async function getAgent({ collections }: Deps, { organizationId }: Principal, id: string, param = 'id'): Promise<AgentRecord> {
+export async function getAgent({ collections }: Ports, { organizationId }: Principal, id: string, param = 'id'): Promise<AgentRecord> {
   const code = /^agent\/(.+)$/s.exec(id)?.[1]
   const agent = await collections.agents.findOne(code === undefined ? { _id: id, organizationId, listed: true } : { organizationId, code })
   if (!agent?.listed) throw new NotFound('agent', id, param)
   return agent
 }
 
+/** Null when it is absent, deleted or another organization's. */
+export async function findAgent(deps: Ports, ask: AskContext, id: string): Promise<AgentRecord | null> {
+  return getAgent(deps, requireScope(ask.caller, 'agents'), id).catch((error) => {
+    if (error instanceof NotFound) return null
+    throw error
+  })
+}
+
+/** The caller's organization's. */
+export async function listAgents(
+  { collections }: Pick<Ports, 'collections'>,
+  { caller }: AskContext,
+  page: OrderedPage,
+  budget: AnswerBudget,
+): Promise<Connection<AgentRecord>> {
+  const { organizationId } = requireScope(caller, 'agents')
+  return listById(collections.agents, { organizationId, listed: true }, page, AGENT_ID, budget)
+}
+
 /** What the agent was in that version. */
 export async function versionOf(
-  { collections }: Deps,
+  { collections }: Ports,
   organizationId: string,
   agentId: string,
   version: number,
@@ -116,7 +139,7 @@ export async function versionOf(
 }
 
 /** The model, where the caller may use it. @throws {KisError} with `modelParam` as its path. */
-export function modelOf(deps: Deps, { caller }: { readonly caller: Principal }, modelId: string, modelParam: string): Model {
+export function modelOf(deps: Ports, { caller }: { readonly caller: Principal }, modelId: string, modelParam: string): Model {
   return admit(
     deps.catalog,
     { ...caller, scopes: [...caller.scopes, 'inference'] },
@@ -130,7 +153,7 @@ export function modelOf(deps: Deps, { caller }: { readonly caller: Principal }, 
 }
 
 async function checkReferences(
-  deps: Deps,
+  deps: Ports,
   ask: AskContext & { readonly caller: Principal },
   { modelId, collectionIds, mcpServers, responseSchema }: AgentDefinition,
 ): Promise<void> {
@@ -144,7 +167,7 @@ async function checkReferences(
 }
 
 async function checkServer(
-  { mcp }: Deps,
+  { mcp }: Ports,
   { caller, signal }: AskContext & { readonly caller: Principal },
   url: string,
   param: string,
@@ -156,12 +179,12 @@ async function checkServer(
   if (!(await mcp.mayReach(url, signal))) refuse('unsupported_value', param, 'The host of the address is unknown, or not public.')
 }
 
-function sealingFor({ secrets }: Deps, organizationId: string): SealHeaders {
+function sealingFor({ secrets }: Ports, organizationId: string): SealHeaders {
   return (headers, url) => secrets.seal(JSON.stringify(headers), headersPlace(organizationId, url))
 }
 
 /** The version comes first: an agent that can be seen has its version. One that no agent came to is written over by the next try. */
-async function keepVersion({ collections }: Deps, { _id, version, organizationId, definition, updatedAt }: AgentRecord): Promise<void> {
+async function keepVersion({ collections }: Ports, { _id, version, organizationId, definition, updatedAt }: AgentRecord): Promise<void> {
   await collections.agentVersions.findOneAndUpdate(
     { _id: `${_id}_${version}` },
     { $set: { organizationId, definition, createdAt: updatedAt } },

@@ -4,7 +4,7 @@ import type { Headers, McpServer } from '../../domain/agents/mcp-servers.ts'
 import { outsideAnswer, outsideArguments, outsideToolsOf } from '../../domain/agents/outside-tools.ts'
 import { permits } from '../../domain/engines/residency.ts'
 import { type McpConnection, McpFailure, type McpTool } from '../../ports/mcp.ts'
-import type { CallContext, Deps } from '../deps.ts'
+import type { CallContext, With } from '../deps.ts'
 import { type Tool, toolFailure } from './tools.ts'
 
 /** The servers of an agent during one run. */
@@ -25,7 +25,7 @@ export function headersPlace(organizationId: string, url: string): string {
 
 /** Asks each server for its tools, once for the run. One that fails is away, and the run goes on. @throws the signal's reason. */
 export async function openMcpTools(
-  deps: Deps,
+  deps: With<'principals'>,
   { mcpServers }: AgentDefinition,
   context: CallContext,
   names: Set<string>,
@@ -46,7 +46,12 @@ interface OpenServer {
   readonly found: readonly McpTool[]
 }
 
-async function open(deps: Deps, server: McpServer, context: CallContext, stack: AsyncDisposableStack): Promise<OpenServer | null> {
+async function open(
+  deps: With<'principals'>,
+  server: McpServer,
+  context: CallContext,
+  stack: AsyncDisposableStack,
+): Promise<OpenServer | null> {
   const { mcp, secrets, log } = deps
   const { name, url, sealedHeaders } = server
   const { organizationId, residencyPolicy } = context.caller
@@ -62,12 +67,12 @@ async function open(deps: Deps, server: McpServer, context: CallContext, stack: 
 }
 
 /** @throws {McpFailure} */
-function requirePermitted({ mcp }: Deps, url: string, policy: ResidencyPolicy): void {
+function requirePermitted({ mcp }: With<'principals'>, url: string, policy: ResidencyPolicy): void {
   if (!permits(policy, mcp.isLocal(url) ? 'local' : 'cloud')) throw new McpFailure('The residency policy forbids it.')
 }
 
 function toolsOf(
-  deps: Deps,
+  deps: With<'principals'>,
   { server, connection, found }: OpenServer,
   { caller, signal, requestId }: CallContext,
   names: Set<string>,

@@ -1,10 +1,11 @@
 import { KisError } from '../../../common/errors.ts'
 import { choicesOf, firstChoiceDelta, type ToolCall } from '../../domain/chat/chat-answer.ts'
+import type { Usage } from '../../domain/tokens/usage.ts'
 import type { Quantities } from '../../ports/billing.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { ChatCompletion } from '../calls/create-chat-completion.ts'
-import { streamChatCompletion } from '../calls/stream-chat-completion.ts'
-import type { AskContext, Deps } from '../deps.ts'
+import { type ChatEvent, streamChatCompletion } from '../calls/stream-chat-completion.ts'
+import type { AskContext, CallDeps, CallRecord } from '../deps.ts'
 
 /** What a model said in one step. */
 export interface ModelAnswer {
@@ -20,17 +21,52 @@ export interface ModelAnswer {
   readonly cost: bigint
 }
 
-/** Calls the model once; `onText` hears its text as it comes. @throws {KisError} */
-export async function askModel(deps: Deps, ask: AskContext, request: ProtocolObject, onText: (text: string) => void): Promise<ModelAnswer> {
+/** Calls the model once; `onText` receives its text as it comes. The context's record keeps the whole answer. @throws {KisError} */
+export async function askModel(
+  deps: CallDeps,
+  ask: AskContext,
+  request: ProtocolObject,
+  onText: (text: string) => void,
+): Promise<ModelAnswer> {
   const answer = new Answer()
-  for await (const { chunks, usage, cost, modelId } of streamChatCompletion(deps, ask, request)) {
+  const asking = ask.record ? { ...ask, record: new AnswerRecord(ask.record, answer) } : ask
+  for await (const { chunks, usage, cost, modelId } of streamChatCompletion(deps, asking, request)) {
     const { text } = firstChoiceDelta(chunks)
     if (text) onText(text)
-    for (const chunk of chunks) answer.add(chunk)
-    if (usage && cost !== null) return answer.finish(modelId!, usage.quantities, cost)
+    const isLast = usage !== null && cost !== null
+    if (!isLast || !asking.record) for (const chunk of chunks) answer.add(chunk)
+    if (isLast) return answer.finish(modelId!, usage.quantities, cost)
   }
   ask.signal.throwIfAborted()
   throw new KisError('engine_error', 'The engine gave no answer.')
+}
+
+/** The record of a streamed call, which keeps the whole answer in place of its last event. */
+class AnswerRecord implements CallRecord {
+  readonly #record: CallRecord
+  readonly #answer: Answer
+
+  constructor(record: CallRecord, answer: Answer) {
+    this.#record = record
+    this.#answer = answer
+  }
+
+  get isFreeWhenCut(): boolean {
+    return this.#record.isFreeWhenCut
+  }
+
+  holding(holdId: string): Promise<void> {
+    return this.#record.holding(holdId)
+  }
+
+  holdEnded(charged: bigint | null): void {
+    this.#record.holdEnded(charged)
+  }
+
+  answered(usage: Usage, last: Pick<ChatEvent, 'chunks' | 'modelId'>): Promise<void> {
+    for (const chunk of last.chunks) this.#answer.add(chunk)
+    return this.#record.answered(usage, this.#answer.finish(last.modelId!, usage.quantities, 0n))
+  }
 }
 
 /** A whole answer in the same words. */

@@ -1,25 +1,25 @@
 import { isAbsent } from '../../../common/check.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { AskContext } from '../deps.ts'
+import { followed } from '../runs/followed.ts'
+import type { FollowedEvent } from '../runs/run-log.ts'
 import type { RunRecord } from '../tables.ts'
 import type { AgentRuns, RunInput } from './agent-runs.ts'
-import { followed } from './followed.ts'
-import type { FollowedEvent } from './run-log.ts'
 
 /**
  * Runs an agent and returns the ended run: completed, or cancelled by another caller. If the caller disconnects, the run is cancelled, unless a
  * repeat can find it by its idempotency key. @throws {KisError} what it failed with, naming the run.
  */
 export async function runAgent(runs: AgentRuns, ask: AskContext, input: RunInput): Promise<RunRecord & { readonly isReplayed: boolean }> {
-  const { run, ended, isReplayed } = await runs.start(ask, input)
+  const { run, isReplayed } = await runs.start(ask, input)
   const leave = () => {
     if (isAbsent(input.idempotencyKey)) runs.cancel(ask, run._id).catch(() => undefined)
   }
   ask.signal.addEventListener('abort', leave, { once: true })
   if (ask.signal.aborted) leave()
-  const last = await ended
+  const last = await runs.ended(ask, run)
   ask.signal.removeEventListener('abort', leave)
-  if (last.error) throw failureOf(last)
+  if (last.error || last.status === 'running') throw failureOf(last)
   return { ...last, isReplayed }
 }
 
@@ -28,8 +28,11 @@ export function startAndFollow(runs: AgentRuns, ask: AskContext, input: RunInput
   return followed(runs, ask, async () => ({ ...(await runs.start(ask, input)).run, isFound: !isAbsent(input.idempotencyKey) }))
 }
 
+/** The process stops, and another goes on with the run. */
+const UNDER_WAY = { code: 'service_unavailable', message: 'The run is still under way. Ask for it by its id.' } as const
+
 /** The failure of a run as that of the call that has waited for it. */
 export function failureOf({ _id, error }: Pick<RunRecord, '_id' | 'error'>): KisError {
-  const { code, message } = error ?? { code: 'internal' as const, message: 'The run has no answer.' }
+  const { code, message } = error ?? UNDER_WAY
   return new KisError(code, `${message} (The run is \`${_id}\`.)`)
 }

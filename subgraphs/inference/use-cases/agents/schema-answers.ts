@@ -6,7 +6,7 @@ import { type PlacedSchema, withoutFence } from '../../domain/agents/response-sc
 import type { Model } from '../../domain/catalog.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { SchemaFailure } from '../../ports/schema-judge.ts'
-import type { CallContext, Deps } from '../deps.ts'
+import type { CallContext, Ports } from '../deps.ts'
 
 /** Answers that do not match the schema before a run gives up; each is told what was wrong. */
 export const MAX_SCHEMA_TRIES = 3
@@ -20,7 +20,7 @@ export type Judgement = { readonly value: unknown } | { readonly faults: readonl
 
 /** @throws {KisError} `invalid_request`: the first of the schemas that nothing can be judged by. */
 export async function checkSchemas(
-  { schemas }: Deps,
+  { schemas }: Ports,
   { organizationId }: Principal,
   placed: readonly PlacedSchema[],
   signal: AbortSignal,
@@ -34,7 +34,7 @@ export async function checkSchemas(
 }
 
 /** Judges a text by a schema; it may stand in a Markdown fence. @throws {KisError} `output_schema_failed`: it cannot be judged. */
-export async function judgeAnswer(deps: Deps, context: CallContext, schema: ProtocolObject, text: string): Promise<Judgement> {
+export async function judgeAnswer(deps: Ports, context: CallContext, schema: ProtocolObject, text: string): Promise<Judgement> {
   if (text.length > MAX_JUDGED_CHARACTERS) return { faults: [`it has more than ${MAX_JUDGED_CHARACTERS} characters`] }
   const json = withoutFence(text)
   let value: unknown
@@ -49,14 +49,14 @@ export async function judgeAnswer(deps: Deps, context: CallContext, schema: Prot
 }
 
 /** The output, where it meets the schema. @throws {KisError} `output_schema_failed` */
-export async function meeting(deps: Deps, context: CallContext, schema: ProtocolObject, output: unknown): Promise<unknown> {
+export async function meeting(deps: Ports, context: CallContext, schema: ProtocolObject, output: unknown): Promise<unknown> {
   const text = JSON.stringify(output)
   const judged = await judgeAnswer(deps, context, schema, text)
   if ('faults' in judged) throw schemaFailed(judged.faults, text)
   return output
 }
 
-async function faultsOf({ schemas }: Deps, { caller, signal }: CallContext, schema: ProtocolObject, json: string) {
+async function faultsOf({ schemas }: Ports, { caller, signal }: CallContext, schema: ProtocolObject, json: string) {
   try {
     return await schemas.judge(caller.organizationId, schema, json, signal)
   } catch (error) {
@@ -67,7 +67,7 @@ async function faultsOf({ schemas }: Deps, { caller, signal }: CallContext, sche
 
 /** @throws {KisError} with the path below `param` where the value does not meet the schema. */
 export async function checkBySchema(
-  { schemas }: Deps,
+  { schemas }: Ports,
   { organizationId }: Principal,
   schema: ProtocolObject,
   json: string,

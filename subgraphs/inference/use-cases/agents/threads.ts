@@ -1,7 +1,7 @@
 import { NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import type { AskContext, Deps } from '../deps.ts'
+import type { AskContext, Ports } from '../deps.ts'
 import type { RunRecord, ThreadRecord } from '../tables.ts'
 
 /** A thread keeps its last messages, and no more text than this; the oldest go first. */
@@ -17,38 +17,44 @@ interface Thread {
 }
 
 /** @throws {NotFound} also for another organization's, and for another agent's. */
-export async function readThread({ collections }: Deps, { organizationId }: Principal, threadId: string, agentId: string): Promise<Thread> {
+export async function readThread(
+  { collections }: Ports,
+  { organizationId }: Principal,
+  threadId: string,
+  agentId: string,
+): Promise<Thread> {
   const thread = await collections.threads.findOne({ _id: threadId, organizationId })
   if (thread?.agentId !== agentId) throw new NotFound('thread', threadId, 'input.threadId')
   return { messages: JSON.parse(thread.messages) }
 }
 
-interface EndedRun {
-  readonly run: RunRecord
-  readonly newMessages: readonly ProtocolObject[]
-  /** The thread is made; else one that is not there was deleted, and stays so. */
-  readonly beginsThread: boolean
-}
-
-/** Adds what was asked and answered, after what runs that ended before have added. */
+/**
+ * Adds what was asked and answered, after what runs that ended before have added; once for each run. `beginsThread`: the thread is made; else one that is
+ * not there was deleted, and stays so.
+ */
 export async function addToThread(
-  { collections, clock }: Deps,
-  { run: { threadId, organizationId, agentId }, newMessages, beginsThread }: EndedRun,
+  { collections, clock }: Pick<Ports, 'collections' | 'clock'>,
+  { _id: runId, threadId, organizationId, agentId, input }: RunRecord,
+  beginsThread: boolean,
   answered: string,
 ): Promise<void> {
   if (threadId === null) return
+  const newMessages: readonly ProtocolObject[] = JSON.parse(input)
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     const thread = await collections.threads.findOne({ _id: threadId, organizationId })
+    if (thread?.added?.includes(runId)) return
+    const added = [...(thread?.added ?? []), runId].slice(-MAX_ATTEMPTS)
     const before: readonly ProtocolObject[] = thread ? JSON.parse(thread.messages) : []
     const messages = JSON.stringify(newest([...before, ...newMessages, { role: 'assistant', content: answered }]))
     const updatedAt = clock.now()
     const expiresAt = new Date(updatedAt.getTime() + KEPT_MS)
     if (thread) {
       const guard = { _id: threadId, revision: thread.revision }
-      if (await collections.threads.findOneAndUpdate(guard, { $set: { messages, updatedAt, expiresAt }, $inc: { revision: 1 } })) return
+      if (await collections.threads.findOneAndUpdate(guard, { $set: { messages, added, updatedAt, expiresAt }, $inc: { revision: 1 } }))
+        return
     } else {
       if (!beginsThread) return
-      const made: ThreadRecord = { _id: threadId, organizationId, agentId, messages, revision: 1, updatedAt, expiresAt }
+      const made: ThreadRecord = { _id: threadId, organizationId, agentId, messages, revision: 1, added, updatedAt, expiresAt }
       if ((await collections.threads.insertMissing([made])) === 1) return
     }
   }
@@ -56,13 +62,13 @@ export async function addToThread(
 }
 
 /** Its runs stay; those under way do not make it again. @throws {NotFound} */
-export async function deleteThread({ collections }: Pick<Deps, 'collections'>, { caller }: AskContext, id: string): Promise<void> {
+export async function deleteThread({ collections }: Pick<Ports, 'collections'>, { caller }: AskContext, id: string): Promise<void> {
   const { organizationId } = requireScope(caller, 'agents')
   if (!(await collections.threads.findOneAndDelete({ _id: id, organizationId }))) throw new NotFound('thread', id, 'id')
 }
 
 /** Forgets threads whose time is over, at most 1,000 a call. */
-export async function removeExpiredThreads({ collections, clock }: Pick<Deps, 'collections' | 'clock'>): Promise<void> {
+export async function removeExpiredThreads({ collections, clock }: Pick<Ports, 'collections' | 'clock'>): Promise<void> {
   await collections.threads.deleteMany({ expiresAt: { $lt: clock.now() } })
 }
 

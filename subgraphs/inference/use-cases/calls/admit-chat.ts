@@ -6,7 +6,7 @@ import { inputSizeOf, inputTokensOf } from '../../domain/chat/count-chat-tokens.
 import { chatCeiling, chatTokensTaken } from '../../domain/money/ceiling.ts'
 import { quantitiesOf } from '../../domain/tokens/usage.ts'
 import type { ChatCall } from '../../ports/engines.ts'
-import type { AskContext, CallContext, Deps } from '../deps.ts'
+import type { AskContext, CallContext, Ports } from '../deps.ts'
 import type { HoldTerms } from '../money/hold.ts'
 import { admit } from './admit.ts'
 import { candidatesOf } from './first-to-answer.ts'
@@ -35,7 +35,7 @@ const FIELD_NAME = /^\w{1,64}$/
 const COUNT_ERROR = 1.5
 
 /** `call` is null of what is no call, a quote: nothing is taken of the limits. @throws {KisError} */
-export function admitChat(deps: Deps, ask: AskContext, call: LimitedCall | null, value: unknown, isStream: boolean): AdmittedChat {
+export function admitChat(deps: Ports, ask: AskContext, call: LimitedCall | null, value: unknown, isStream: boolean): AdmittedChat {
   const { principal, request, model } = admit(deps.catalog, ask.caller, {
     audience: 'clients',
     kind: 'chat',
@@ -90,7 +90,7 @@ export function noteUnhonored(warnings: Set<string>, field: string): void {
 }
 
 /** For what the engine leaves unnamed; a caller knows the model by the catalog's name. */
-export function namesFor({ ids, clock }: Deps, { id }: Model): AnswerNames {
+export function namesFor({ ids, clock }: Ports, { id }: Model): AnswerNames {
   return {
     // The protocol's own ids of answers have a hyphen.
     idOf: (kind) => (kind === 'chatcmpl' ? ids(kind).replace('_', '-') : ids(kind)),

@@ -4,7 +4,7 @@ import { completedAnswer } from '../../domain/chat/complete-answer.ts'
 import { countAnswerTokens } from '../../domain/chat/count-chat-tokens.ts'
 import { countedUsage, providerUsage, reportedUsage, type Usage } from '../../domain/tokens/usage.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { type AskContext, type Deps, engineOf } from '../deps.ts'
+import { type AskContext, type CallDeps, engineOf } from '../deps.ts'
 import { billedCall } from '../money/billed-call.ts'
 import { admitChat, chatCallOf, namesFor } from './admit-chat.ts'
 import { firstToAnswer } from './first-to-answer.ts'
@@ -25,11 +25,11 @@ export interface ChatCompletion {
 /**
  * Answers one chat request. The answer is returned after it was charged. A caller who disconnects before that pays for the input. @throws {KisError}
  */
-export function createChatCompletion(deps: Deps, ask: AskContext, value: unknown): Promise<ChatCompletion> {
+export function createChatCompletion(deps: CallDeps, ask: AskContext, value: unknown): Promise<ChatCompletion> {
   return limited(deps, ask, 'chat', (limits, asking) => complete(deps, asking, limits, value))
 }
 
-async function complete(deps: Deps, ask: AskContext, limits: LimitedCall, value: unknown): Promise<Omit<ChatCompletion, 'rateLimits'>> {
+async function complete(deps: CallDeps, ask: AskContext, limits: LimitedCall, value: unknown): Promise<Omit<ChatCompletion, 'rateLimits'>> {
   const { context, requestWithImages, models, inputTokensFor, termsFor, warningsFor } = admitChat(deps, ask, limits, value, false)
   return firstToAnswer(deps, context, models, async (model, endsAt) => {
     const inputTokens = inputTokensFor(model)

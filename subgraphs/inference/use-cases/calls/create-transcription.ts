@@ -7,7 +7,7 @@ import {
   type TranscriptionInput,
 } from '../../domain/transcription/transcription-request.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import type { AskContext, Deps } from '../deps.ts'
+import type { AskContext, CallDeps } from '../deps.ts'
 import { limited } from './limited-call.ts'
 import { type Transcribed, transcribe } from './transcribe.ts'
 
@@ -21,7 +21,7 @@ export interface Transcription extends Transcribed {
 }
 
 /** Writes down what is said in a file. @throws {KisError} nothing is charged. */
-export function createTranscription(deps: Deps, ask: AskContext, input: TranscriptionInput): Promise<Transcription> {
+export function createTranscription(deps: CallDeps, ask: AskContext, input: TranscriptionInput): Promise<Transcription> {
   const check = () => checkTranscriptionRequest(input)
   return limited(deps, ask, 'chat', (limits, asking) =>
     transcribe(deps, asking, limits, check, {

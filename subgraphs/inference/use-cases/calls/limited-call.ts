@@ -2,7 +2,7 @@ import type { RateLimits } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
-import type { AskContext, CallContext, Deps } from '../deps.ts'
+import type { AskContext, CallContext, Services, With } from '../deps.ts'
 import type { Taken } from './call-limits.ts'
 import type { Importance } from './load-shedding.ts'
 import { byRulesInForce } from './principals.ts'
@@ -12,13 +12,13 @@ import { byRulesInForce } from './principals.ts'
  * that was not admitted has nothing to give back.
  */
 export class LimitedCall {
-  readonly #deps: Pick<Deps, 'load' | 'limits'>
+  readonly #deps: Pick<Services, 'load' | 'limits'>
   #ask: AskContext
   readonly #end: () => void
   #taken: Taken | undefined
 
   /** @throws {KisError} `service_unavailable`: the process has too much to do. */
-  constructor(deps: Pick<Deps, 'load' | 'limits'>, ask: AskContext, importance: Importance) {
+  constructor(deps: Pick<Services, 'load' | 'limits'>, ask: AskContext, importance: Importance) {
     this.#deps = deps
     this.#ask = ask
     this.#end = deps.load.enter(importance)
@@ -57,7 +57,7 @@ export class LimitedCall {
 
 /** Works under the limits, and by the rules in force; the answer says what is left of them after it. @throws {KisError} */
 export async function limited<Value extends object>(
-  deps: Deps,
+  deps: With<'load' | 'limits' | 'principals'>,
   ask: AskContext,
   importance: Importance,
   work: (call: LimitedCall, ask: AskContext) => Promise<Value>,
@@ -73,12 +73,12 @@ export async function limited<Value extends object>(
 }
 
 /** What is left to the caller's key; null: it has no limits, or is no key. */
-export function rateLimitsOf({ limits }: Pick<Deps, 'limits'>, { caller }: Pick<AskContext, 'caller'>): RateLimits | null {
+export function rateLimitsOf({ limits }: Pick<Services, 'limits'>, { caller }: Pick<AskContext, 'caller'>): RateLimits | null {
   return caller && 'organizationId' in caller ? limits.stateOf(caller) : null
 }
 
 /** The error, which then says what is left to the caller's key. */
-export function withRateLimits(deps: Pick<Deps, 'limits'>, ask: Pick<AskContext, 'caller'>, error: unknown): unknown {
+export function withRateLimits(deps: Pick<Services, 'limits'>, ask: Pick<AskContext, 'caller'>, error: unknown): unknown {
   if (error instanceof KisError) error.rateLimits = rateLimitsOf(deps, ask)
   return error
 }

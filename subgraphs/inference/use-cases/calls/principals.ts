@@ -3,7 +3,7 @@ import { InvalidApiKey, KisError, ServiceUnavailable, StalePrincipal, TooBusy } 
 import { type Caller, type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import type { Billing } from '../../ports/billing.ts'
-import type { AskContext, Deps } from '../deps.ts'
+import type { AskContext, Services } from '../deps.ts'
 
 /** What a run goes by is at most this old; with the time of a step, a change reaches also what takes no money within 5 s. */
 const RECENT_MS = 3_500
@@ -85,7 +85,7 @@ function actingAs({ isRun, rotations }: Principal, now: Principal | null): Princ
  * in force say of the caller.
  */
 export async function byRulesInForce<Ask extends AskContext, Value>(
-  { principals }: Pick<Deps, 'principals'>,
+  { principals }: Pick<Services, 'principals'>,
   ask: Ask,
   work: (ask: Ask) => Promise<Value>,
 ): Promise<Value> {

@@ -1,7 +1,7 @@
 import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { withDeadline } from '../deadline.ts'
-import type { AskContext, Deps } from '../deps.ts'
+import type { AskContext, Ports } from '../deps.ts'
 import { admitChat } from './admit-chat.ts'
 
 /** What one model would cost at most. Amounts are nano-USD. */
@@ -18,7 +18,7 @@ export interface QuotedModel {
 const QUOTE_TIMEOUT_MS = 10_000
 
 /** What a chat request would hold, for its model and then for each fallback that would be asked. It holds nothing and calls no engine. @throws {KisError} what the request itself would be refused with. */
-export async function quoteChatCompletion(deps: Deps, ask: AskContext, value: unknown): Promise<readonly QuotedModel[]> {
+export async function quoteChatCompletion(deps: Ports, ask: AskContext, value: unknown): Promise<readonly QuotedModel[]> {
   const isStream = (value as { readonly stream?: unknown } | null | undefined)?.stream === true
   const { context, models, inputTokensFor, termsFor } = admitChat(deps, ask, null, value, isStream)
   const ceilings = models.map((model) => termsFor(model).ceiling)

@@ -14,7 +14,7 @@ import {
   withImageUrls,
 } from '../../domain/chat/images.ts'
 import { withDeadline } from '../deadline.ts'
-import { type CallContext, type Deps, engineOf } from '../deps.ts'
+import { type CallContext, engineOf, type Ports } from '../deps.ts'
 
 /** Addresses that are fetched for one request; Bedrock takes 20 images. */
 const MAX_FETCHED = 20
@@ -34,7 +34,7 @@ export type RequestWithImages = (model: Model) => Promise<ChatRequest>
  * Judges the addresses of a request's images; nothing is fetched before the result is called, and nothing twice.
  * @throws {KisError} an address that may not be asked, by us or by an engine in our network; any address, where data may not leave it.
  */
-export function requestImages(deps: Deps, context: CallContext, request: ChatRequest): RequestWithImages {
+export function requestImages(deps: Ports, context: CallContext, request: ChatRequest): RequestWithImages {
   const images = imagePartsOf(request).filter(({ url }) => !isDataUri(url))
   for (const { url, param } of images) {
     if (context.caller.residencyPolicy === 'local_only') {
@@ -63,7 +63,7 @@ export function requestImages(deps: Deps, context: CallContext, request: ChatReq
 }
 
 /** @throws {KisError} an image is at a name that leads inside our network, where the engine that fetches it is. */
-async function judgeHosts({ egress }: Deps, { signal }: CallContext, images: readonly ImagePart[]): Promise<void> {
+async function judgeHosts({ egress }: Ports, { signal }: CallContext, images: readonly ImagePart[]): Promise<void> {
   const byHost = new Map(images.map((image) => [new URL(image.url).host, image]))
   if (byHost.size > MAX_HOSTS)
     refuse('array_above_max_length', images[0]!.param, `This model's images come from at most ${MAX_HOSTS} hosts a request.`)
@@ -74,7 +74,7 @@ async function judgeHosts({ egress }: Deps, { signal }: CallContext, images: rea
 }
 
 /** Data URIs by address. @throws {KisError} the first that fails ends the others. */
-async function fetchAll(deps: Deps, context: CallContext, images: readonly ImagePart[]): Promise<ReadonlyMap<string, string>> {
+async function fetchAll(deps: Ports, context: CallContext, images: readonly ImagePart[]): Promise<ReadonlyMap<string, string>> {
   const distinct = new Map<string, ImagePart>()
   for (const image of images) if (!distinct.has(image.url)) distinct.set(image.url, image)
   const beyond = [...distinct.values()][MAX_FETCHED]
@@ -107,7 +107,7 @@ async function fetchAll(deps: Deps, context: CallContext, images: readonly Image
 }
 
 async function fetchImage(
-  { egress, log }: Deps,
+  { egress, log }: Ports,
   { requestId, caller }: CallContext,
   { url, param }: ImagePart,
   signal: AbortSignal,

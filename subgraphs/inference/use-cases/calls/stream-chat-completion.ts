@@ -8,7 +8,7 @@ import { StreamMeter } from '../../domain/money/stream-meter.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { withDeadline } from '../deadline.ts'
-import { type AskContext, type Deps, engineOf } from '../deps.ts'
+import { type AskContext, type CallDeps, engineOf } from '../deps.ts'
 import type { BilledEvent } from '../idempotency/stream-once-for-key.ts'
 import { callTookTooLong, MAX_CALL_MS } from '../money/billed-call.ts'
 import { type OpenHold, openHold } from '../money/hold.ts'
@@ -31,7 +31,7 @@ export interface ChatEvent extends BilledEvent {
  * Streams the answer to one chat request. Nothing happens before the first `next()`, which admits, holds and calls the engine: a failure
  * before the first chunk rejects it. `return()` ends the engine at once; what was produced until then is charged in the background.
  */
-export function streamChatCompletion(deps: Deps, ask: AskContext, value: unknown): AsyncIterableIterator<ChatEvent, undefined> {
+export function streamChatCompletion(deps: CallDeps, ask: AskContext, value: unknown): AsyncIterableIterator<ChatEvent, undefined> {
   const stream = new ChatStream(deps, ask, value)
   return endableIterator(
     () => stream.next(),
@@ -57,7 +57,7 @@ interface Answering extends Attempt {
 }
 
 class ChatStream {
-  readonly #deps: Deps
+  readonly #deps: CallDeps
   readonly #ask: AskContext
   readonly #value: unknown
   /** Ends the engine: the caller has left, or it takes too long. */
@@ -69,7 +69,7 @@ class ChatStream {
   #answering: Answering | undefined
   #isOver = false
 
-  constructor(deps: Deps, ask: AskContext, value: unknown) {
+  constructor(deps: CallDeps, ask: AskContext, value: unknown) {
     this.#deps = deps
     this.#ask = { ...ask, signal: this.#stop.signal }
     this.#value = value

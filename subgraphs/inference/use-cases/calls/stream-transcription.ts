@@ -7,7 +7,7 @@ import {
   type TranscriptionRequest,
 } from '../../domain/transcription/transcription-request.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import type { AskContext, Deps } from '../deps.ts'
+import type { AskContext, CallDeps } from '../deps.ts'
 import type { BilledEvent } from '../idempotency/stream-once-for-key.ts'
 import { eventsOf } from './given-events.ts'
 import { limited } from './limited-call.ts'
@@ -25,7 +25,7 @@ export interface TranscriptionEvent extends BilledEvent {
  * first `next()`; a failure before the first event rejects it. `return()` ends the engine, and the whole file is charged in the background.
  */
 export function streamTranscription(
-  deps: Deps,
+  deps: CallDeps,
   ask: AskContext,
   input: TranscriptionInput,
 ): AsyncIterableIterator<TranscriptionEvent, undefined> {

@@ -5,7 +5,7 @@ import { estimateTokens } from '../../domain/tokens/estimate-tokens.ts'
 import { audioLengthOf, heardUsage } from '../../domain/transcription/audio-length.ts'
 import type { TranscriptionRequest } from '../../domain/transcription/transcription-request.ts'
 import type { EngineCall, ProtocolObject, Sound, TranscriptionEngine } from '../../ports/engines.ts'
-import { type AskContext, type Deps, engineOf } from '../deps.ts'
+import { type AskContext, engineOf, type HoldDeps } from '../deps.ts'
 import { billedCall } from '../money/billed-call.ts'
 import { admit } from './admit.ts'
 import type { LimitedCall } from './limited-call.ts'
@@ -35,7 +35,7 @@ export interface Hearing<Value> {
 
 /** Admits the call, places a hold, transcribes the file and charges its length. A caller who disconnects pays for the whole file, as the engine has it. @throws {KisError} */
 export async function transcribe<Value extends object>(
-  deps: Deps,
+  deps: HoldDeps,
   ask: AskContext,
   limits: LimitedCall,
   check: () => TranscriptionRequest,

@@ -11,7 +11,7 @@ import { embeddingCeiling } from '../../domain/money/ceiling.ts'
 import { countedUsage, quantitiesOf } from '../../domain/tokens/usage.ts'
 import { admit } from '../calls/admit.ts'
 import { type LimitedCall, limited } from '../calls/limited-call.ts'
-import type { AskContext, Deps } from '../deps.ts'
+import type { AskContext, CallDeps } from '../deps.ts'
 import { billedCall } from '../money/billed-call.ts'
 import { areExact, countEmbeddingTokens, embedInBatches } from './embed.ts'
 
@@ -31,11 +31,11 @@ interface EmbeddingsInput {
 }
 
 /** Embeds texts, or tokens where the model takes them. @throws {KisError} nothing is charged. */
-export function createEmbeddings(deps: Deps, ask: AskContext, input: EmbeddingsInput): Promise<Embeddings> {
+export function createEmbeddings(deps: CallDeps, ask: AskContext, input: EmbeddingsInput): Promise<Embeddings> {
   return limited(deps, ask, 'embeddings', (call, asking) => embed(deps, asking, call, input))
 }
 
-async function embed(deps: Deps, ask: AskContext, call: LimitedCall, input: EmbeddingsInput): Promise<Omit<Embeddings, 'rateLimits'>> {
+async function embed(deps: CallDeps, ask: AskContext, call: LimitedCall, input: EmbeddingsInput): Promise<Omit<Embeddings, 'rateLimits'>> {
   const { principal, request, model } = admit(deps.catalog, ask.caller, {
     audience: 'clients',
     kind: 'embedding',

@@ -1,6 +1,6 @@
 import { listAt } from '../../../common/check.ts'
 import { MAX_TEXTS } from '../../domain/embeddings/embedding-request.ts'
-import { type AskContext, type Deps, engineOf, organizationOf } from '../deps.ts'
+import { type AskContext, engineOf, organizationOf, type Ports } from '../deps.ts'
 import { admitEmbedding } from './embed-document.ts'
 
 export interface EmbeddingModelFacts {
@@ -12,7 +12,7 @@ export interface EmbeddingModelFacts {
 }
 
 /** What a collection needs to know of its embedding model. @throws {KisError} the caller may not use it. */
-export async function describeEmbeddingModel(deps: Deps, ask: AskContext, modelId: string): Promise<EmbeddingModelFacts> {
+export async function describeEmbeddingModel(deps: Ports, ask: AskContext, modelId: string): Promise<EmbeddingModelFacts> {
   const { model } = admitEmbedding(deps, ask, modelId)
   const { id, dimensions, maxTextTokens: maxTokens, cosineSpread, markTokens, passagePrefix } = model
   const [prefixTokens = 0] = passagePrefix
@@ -23,7 +23,7 @@ export async function describeEmbeddingModel(deps: Deps, ask: AskContext, modelI
 
 /** Tokens of each text without marks and prefix. @throws {KisError} */
 export async function countTokens(
-  deps: Deps,
+  deps: Ports,
   ask: AskContext,
   { modelId, texts }: { readonly modelId: string; readonly texts: readonly string[] },
 ): Promise<readonly number[]> {

@@ -3,7 +3,7 @@ import { requirePrincipal } from '../../../common/identity/principal.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { providerUsage, quantitiesOf } from '../../domain/tokens/usage.ts'
 import { admit } from '../calls/admit.ts'
-import type { AskContext, CallContext, Deps } from '../deps.ts'
+import type { AskContext, CallContext, HoldDeps, Ports, With } from '../deps.ts'
 import { HOLD_TTL_SECONDS, holdOf, letBegin, openHold } from '../money/hold.ts'
 import { countEmbeddingTokens, embedInBatches } from './embed.ts'
 
@@ -18,7 +18,7 @@ const MAX_TOKENS = 2 ** 31 - 1
  * @throws {KisError} nothing is held.
  */
 export async function openEmbedding(
-  deps: Deps,
+  deps: HoldDeps & With<'load'>,
   ask: AskContext,
   { modelId, tokens }: { readonly modelId: string; readonly tokens: number },
 ): Promise<string> {
@@ -42,7 +42,7 @@ export async function openEmbedding(
  * and the caller's, and whether his rules are those in force: no engine works otherwise. @throws {KisError} the batch may be repeated.
  */
 export async function embedPassages(
-  deps: Deps,
+  deps: HoldDeps,
   ask: AskContext,
   input: { readonly holdId: string; readonly modelId: string; readonly texts: readonly string[]; readonly tokensBefore: number },
 ): Promise<{ readonly vectors: readonly Float32Array[]; readonly tokens: number }> {
@@ -65,7 +65,7 @@ export async function embedPassages(
 
 /** Charges the sum of what the batches used, as the engine reported it. Repeatable. Gives the charge. @throws {KisError} */
 export async function closeEmbedding(
-  deps: Deps,
+  deps: HoldDeps,
   ask: AskContext,
   { holdId, tokens }: { readonly holdId: string; readonly tokens: number },
 ): Promise<bigint> {
@@ -76,7 +76,7 @@ export async function closeEmbedding(
 }
 
 /** @throws {KisError} the caller may not embed with this model. */
-export function admitEmbedding(deps: Deps, ask: AskContext, modelId: string): { readonly context: CallContext; readonly model: Model } {
+export function admitEmbedding(deps: Ports, ask: AskContext, modelId: string): { readonly context: CallContext; readonly model: Model } {
   const { principal, model } = admit(deps.catalog, ask.caller, {
     audience: 'services',
     kind: 'embedding',

@@ -5,7 +5,7 @@ import { embeddingCeiling } from '../../domain/money/ceiling.ts'
 import { countedUsage, quantitiesOf } from '../../domain/tokens/usage.ts'
 import { admit } from '../calls/admit.ts'
 import { type LimitedCall, limited } from '../calls/limited-call.ts'
-import type { AskContext, Deps } from '../deps.ts'
+import type { AskContext, KeyedDeps } from '../deps.ts'
 import { onceForStep } from '../idempotency/once-for-step.ts'
 import { billedCall } from '../money/billed-call.ts'
 import { countEmbeddingTokens, embedInBatches } from './embed.ts'
@@ -25,7 +25,7 @@ interface QueryEmbedding {
 }
 
 /** Embeds one search query for another service, on the searcher's wallet: one of the organization's calls, but not a request of its key. @throws {KisError} */
-export function embedQuery(deps: Deps, ask: AskContext, query: Query): Promise<QueryEmbedding> {
+export function embedQuery(deps: KeyedDeps, ask: AskContext, query: Query): Promise<QueryEmbedding> {
   const once = (asking: AskContext) => limited(deps, asking, 'chat', (call, admitted) => embed(deps, admitted, call, query))
   const { step } = query
   if (step == null) return once(ask)
@@ -33,7 +33,7 @@ export function embedQuery(deps: Deps, ask: AskContext, query: Query): Promise<Q
   return onceForStep(deps, { ...ask, caller: requirePrincipal(ask.caller) }, { runId, path: path.join('/'), isFree: () => true }, once)
 }
 
-async function embed(deps: Deps, ask: AskContext, call: LimitedCall, { modelId, text }: Query): Promise<QueryEmbedding> {
+async function embed(deps: KeyedDeps, ask: AskContext, call: LimitedCall, { modelId, text }: Query): Promise<QueryEmbedding> {
   const { principal, model } = admit(deps.catalog, ask.caller, {
     audience: 'services',
     kind: 'embedding',

@@ -4,7 +4,7 @@ import { checkTokensOfEach, type EmbeddingRequest } from '../../domain/embedding
 import type { Usage } from '../../domain/tokens/usage.ts'
 import { countedUsage, providerUsage, quantitiesOf } from '../../domain/tokens/usage.ts'
 import type { EmbeddingCall } from '../../ports/engines.ts'
-import { type AskContext, type CallContext, type Deps, engineOf, organizationOf } from '../deps.ts'
+import { type AskContext, type CallContext, engineOf, organizationOf, type Ports } from '../deps.ts'
 
 export interface Embedded {
   readonly vectors: readonly Float32Array[]
@@ -17,7 +17,7 @@ export interface Embedded {
  * @throws {KisError} `context_length_exceeded`
  */
 export async function countEmbeddingTokens(
-  deps: Deps,
+  deps: Ports,
   model: Model,
   input: EmbeddingRequest['input'],
   paramOf: (index: number) => string,
@@ -33,7 +33,7 @@ export async function countEmbeddingTokens(
 
 /** Embeds in batches of the engine's size, in order; `onSent` hears how many inputs have been sent. @throws {KisError} */
 export async function embedInBatches(
-  deps: Deps,
+  deps: Ports,
   { requestId, caller }: Pick<CallContext, 'requestId' | 'caller'>,
   model: Model,
   input: EmbeddingRequest['input'],

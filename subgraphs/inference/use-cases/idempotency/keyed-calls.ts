@@ -1,7 +1,7 @@
 import { KisError } from '../../../common/errors.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { sha256 } from '../../domain/idempotency-key.ts'
-import type { CallContext, Deps } from '../deps.ts'
+import type { CallContext, HoldDeps } from '../deps.ts'
 import { HOLD_TTL_SECONDS, lasting, neverPlaced } from '../money/hold.ts'
 import type { KeyedCall } from '../tables.ts'
 import { Interrupted, type KeyedOutcome, lost, unpackOutcome } from './keyed-outcome.ts'
@@ -38,7 +38,7 @@ export interface StepClaim {
   readonly isFree: () => boolean
 }
 
-type OwnDeps = Pick<Deps, 'collections' | 'billing' | 'background' | 'holder' | 'clock' | 'log'>
+type OwnDeps = Pick<HoldDeps, 'collections' | 'billing' | 'background' | 'holder' | 'clock' | 'log'>
 
 /** Calls with an idempotency key: who may run one, and what is replayed instead. Disposing it ends those whose callers have left. */
 export class KeyedCalls implements Disposable {
@@ -193,7 +193,8 @@ export class KeyedCalls implements Disposable {
   /** For what is written of the call's money. Null: its organization, or its run, is gone. */
   async #contextOf({ _id, organizationId, step, holdId }: KeyedCall, signal: AbortSignal): Promise<CallContext | null> {
     const { collections, billing } = this.#deps
-    const run = step && (await collections.workflowRuns.findOne({ _id: step.runId }))
+    const ofRun = step && { _id: step.runId }
+    const run = ofRun && ((await collections.workflowRuns.findOne(ofRun)) ?? (await collections.runs.findOne(ofRun)))
     const apiKeyId = step ? run?.apiKeyId : _id.split(':', 1)[0]
     const caller = apiKeyId === undefined ? null : await billing.principalOf(organizationId, apiKeyId, signal)
     return caller && { caller, requestId: holdId!, signal }

@@ -2,7 +2,7 @@ import { ServiceUnavailable } from '../../../common/errors.ts'
 import type { DocumentCollection } from '../../../common/ports/document-store.ts'
 import { randomHex } from '../../../common/process/ids.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
-import type { CallRecord, Deps } from '../deps.ts'
+import type { CallRecord, With } from '../deps.ts'
 import type { KeyedCall } from '../tables.ts'
 import { failureOf, type KeyedOutcome, packOutcome, tooLong } from './keyed-outcome.ts'
 
@@ -13,12 +13,12 @@ export const LEASE_RENEW_MS = 10_000
 /** JSON text of a streamed answer that is gathered to be kept; it shrinks to a tenth or so. */
 const MAX_GATHERED_CHARACTERS = 16 * 1024 * 1024
 
-type RunDeps = Pick<Deps, 'background' | 'clock' | 'log'>
+type KeptDeps = Pick<With<'background'>, 'background' | 'clock' | 'log'>
 
 /** The one run of a call with an idempotency key. It writes down how far the call is; who takes the call over ends its writing. */
 export class KeyedRun implements CallRecord {
   readonly #calls: DocumentCollection<KeyedCall>
-  readonly #deps: RunDeps
+  readonly #deps: KeptDeps
   readonly #id: string
   readonly #token: string
   readonly #onEnd: () => void
@@ -40,7 +40,7 @@ export class KeyedRun implements CallRecord {
   constructor(
     calls: DocumentCollection<KeyedCall>,
     { _id, token, outcome }: KeyedCall,
-    deps: RunDeps,
+    deps: KeptDeps,
     onEnd: () => void,
     isFree: () => boolean,
   ) {

@@ -3,13 +3,13 @@ import { MemoryDocumentStore } from '../../../../test/support/memory-document-st
 import { KisError } from '../../../common/errors.ts'
 import { asking, parts } from '../../test-support/parts.ts'
 import { createChatCompletion } from '../calls/create-chat-completion.ts'
-import type { Deps } from '../deps.ts'
+import type { RunDeps } from '../deps.ts'
 import { onceForKey } from './once-for-key.ts'
 
 const request = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
 const CHARGE = 30_000n
 
-function chat(deps: Deps, idempotencyKey: string | null = 'k') {
+function chat(deps: RunDeps, idempotencyKey: string | null = 'k') {
   return onceForKey(deps, asking(), { operation: 'chat_completion', request, idempotencyKey }, (ask) =>
     createChatCompletion(deps, ask, request),
   )

@@ -3,7 +3,7 @@ import { isAbsent } from '../../../common/check.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import { checkIdempotencyKey, requestDigest } from '../../domain/idempotency-key.ts'
 import { rateLimitsOf, withRateLimits } from '../calls/limited-call.ts'
-import type { AskContext, Deps } from '../deps.ts'
+import type { AskContext, KeyedDeps } from '../deps.ts'
 import type { Recorded } from './keyed-calls.ts'
 import { errorOf } from './keyed-outcome.ts'
 import { KeyedRun } from './keyed-run.ts'
@@ -36,7 +36,7 @@ export function isReplayed(answer: object): boolean {
  * `idempotency_conflict`.
  */
 export async function onceForKey<Value extends Current & { readonly cost: bigint }>(
-  deps: Deps,
+  deps: KeyedDeps,
   ask: AskContext,
   call: SentCall,
   run: (ask: AskContext) => Promise<Value>,
@@ -50,7 +50,7 @@ export async function onceForKey<Value extends Current & { readonly cost: bigint
 }
 
 /** @throws {KisError} */
-export function claim(deps: Deps, ask: AskContext, { operation, request, idempotencyKey }: SentCall): Promise<KeyedRun | Recorded> {
+export function claim(deps: KeyedDeps, ask: AskContext, { operation, request, idempotencyKey }: SentCall): Promise<KeyedRun | Recorded> {
   // The claim is a write, which an overloaded process does not begin.
   deps.load.check(operation === 'embedding' ? 'embeddings' : 'chat')
   const caller = requireScope(ask.caller, 'inference')
@@ -61,12 +61,12 @@ export function claim(deps: Deps, ask: AskContext, { operation, request, idempot
 }
 
 /** What the call goes by in place of its caller's wishes: it ends when the process does. */
-export function detached(deps: Deps, ask: AskContext, record: KeyedRun): AskContext {
+export function detached(deps: KeyedDeps, ask: AskContext, record: KeyedRun): AskContext {
   return { ...ask, signal: deps.keyedCalls.signal, record }
 }
 
 async function runKeyed<Value extends { readonly cost: bigint }>(
-  deps: Deps,
+  deps: KeyedDeps,
   ask: AskContext,
   record: KeyedRun,
   run: (ask: AskContext) => Promise<Value>,

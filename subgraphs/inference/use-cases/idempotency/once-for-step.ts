@@ -1,4 +1,4 @@
-import type { CallContext, Deps } from '../deps.ts'
+import type { CallContext, KeyedDeps } from '../deps.ts'
 import type { StepClaim } from './keyed-calls.ts'
 import { errorOf } from './keyed-outcome.ts'
 import { KeyedRun } from './keyed-run.ts'
@@ -9,7 +9,7 @@ import { KeyedRun } from './keyed-run.ts'
  * `idempotency_conflict`: it is under way elsewhere, or was until a moment ago.
  */
 export async function onceForStep<Value extends { readonly cost: bigint }>(
-  deps: Deps,
+  deps: KeyedDeps,
   context: CallContext,
   claim: StepClaim,
   work: (context: CallContext & { readonly record: KeyedRun }) => Promise<Value>,

@@ -2,7 +2,7 @@ import type { RateLimits } from '../../../../schema/errors.ts'
 import { isAbsent } from '../../../common/check.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
 import { rateLimitsOf, withRateLimits } from '../calls/limited-call.ts'
-import type { AskContext, Deps } from '../deps.ts'
+import type { AskContext, KeyedDeps } from '../deps.ts'
 import type { Recorded } from './keyed-calls.ts'
 import { errorOf, Interrupted } from './keyed-outcome.ts'
 import { KeyedRun } from './keyed-run.ts'
@@ -20,7 +20,12 @@ type Events<Event> = AsyncIterableIterator<Event & Replayable, undefined>
 type Open<Event> = (ask: AskContext) => AsyncIterableIterator<Event, undefined>
 
 /** `onceForKey` for a stream: it is read to its end when its caller leaves, and replayed in the same pieces. Nothing happens before the first `next()`. */
-export function streamOnceForKey<Event extends BilledEvent>(deps: Deps, ask: AskContext, call: SentCall, open: Open<Event>): Events<Event> {
+export function streamOnceForKey<Event extends BilledEvent>(
+  deps: KeyedDeps,
+  ask: AskContext,
+  call: SentCall,
+  open: Open<Event>,
+): Events<Event> {
   if (isAbsent(call.idempotencyKey)) return open(ask)
   const stream = new KeyedStream(deps, ask, call, open)
   return endableIterator(
@@ -31,7 +36,7 @@ export function streamOnceForKey<Event extends BilledEvent>(deps: Deps, ask: Ask
 }
 
 class KeyedStream<Event extends BilledEvent> {
-  readonly #deps: Deps
+  readonly #deps: KeyedDeps
   readonly #begin: () => Promise<AsyncIterator<Event & Replayable, undefined>>
   #events: AsyncIterator<Event & Replayable, undefined> | undefined
   /** Steps follow each other: the caller may leave in the middle of one. */
@@ -39,7 +44,7 @@ class KeyedStream<Event extends BilledEvent> {
   #record: KeyedRun | undefined
   #hasLeft = false
 
-  constructor(deps: Deps, ask: AskContext, call: SentCall, open: Open<Event>) {
+  constructor(deps: KeyedDeps, ask: AskContext, call: SentCall, open: Open<Event>) {
     this.#deps = deps
     this.#begin = async () => {
       const claimed = await claim(deps, ask, call)
@@ -92,7 +97,7 @@ async function* kept<Event extends BilledEvent>(
 }
 
 async function* replay<Event extends BilledEvent>(
-  deps: Deps,
+  deps: KeyedDeps,
   ask: AskContext,
   { outcome, cost }: Recorded,
 ): AsyncGenerator<Event & Replayable, undefined> {

@@ -1,7 +1,7 @@
 import { KisError } from '../../../common/errors.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
 import { withDeadline } from '../deadline.ts'
-import type { CallContext, Deps } from '../deps.ts'
+import type { CallContext, HoldDeps } from '../deps.ts'
 import { type HoldTerms, openHold } from './hold.ts'
 
 /** A finished piece of work and what to charge for it. */
@@ -23,7 +23,7 @@ export function callTookTooLong(): KisError {
  * left before the end: the engine was ended, but bills what it has done. The work may take `maxMs`.
  */
 export async function billedCall<Value extends object>(
-  deps: Deps,
+  deps: HoldDeps,
   context: CallContext,
   terms: HoldTerms,
   whenGone: () => Usage,

@@ -5,7 +5,7 @@ import type { Model } from '../../domain/catalog.ts'
 import { quantitiesOf, type Usage } from '../../domain/tokens/usage.ts'
 import type { BillingContext, HoldRequest, Quantities } from '../../ports/billing.ts'
 import { withDeadline } from '../deadline.ts'
-import type { CallContext, Deps } from '../deps.ts'
+import type { CallContext, HoldDeps, Ports } from '../deps.ts'
 
 /** Placing and dispatching are one write of the store each. */
 const OPEN_TIMEOUT_MS = 10_000
@@ -49,7 +49,11 @@ export interface OpenHold {
  * Reserves a call's worst case, in the wallet or in what its run may still spend. Once it resolves, an engine may be called and `resolve` must be.
  * @throws {KisError} nothing stays held: what may have been placed is voided.
  */
-export function openHold(deps: Deps, context: CallContext, { operation, model, ceiling, atLeast, goesOn }: HoldTerms): Promise<OpenHold> {
+export function openHold(
+  deps: HoldDeps,
+  context: CallContext,
+  { operation, model, ceiling, atLeast, goesOn }: HoldTerms,
+): Promise<OpenHold> {
   const { billing, holder } = deps
   const terms = { operation, modelId: model.id, rateCard: model.rateCard, ceiling, ttlSeconds: HOLD_TTL_SECONDS }
   return open(deps, context, atLeast, async (id, opening, placed) => {
@@ -61,7 +65,7 @@ export function openHold(deps: Deps, context: CallContext, { operation, model, c
 }
 
 /** Has billing say that an engine may be called, at once. @throws {StalePrincipal} not by these rules. @throws {KisError} */
-export async function letBegin({ billing }: Pick<Deps, 'billing'>, id: string, used: Quantities, context: BillingContext): Promise<void> {
+export async function letBegin({ billing }: Pick<Ports, 'billing'>, id: string, used: Quantities, context: BillingContext): Promise<void> {
   for (;;) {
     const askedAt = performance.now()
     await billing.dispatchHold(id, used, context)
@@ -82,19 +86,17 @@ export interface OpenRunHold {
   leaveFor(seconds: number): Promise<void>
 }
 
-/** Reserves the most that a run may spend, in nano-USD. `goesOn`: another process goes on with it when this one is gone. @throws as `openHold`. */
-export async function openRunHold(deps: Deps, context: CallContext, amount: bigint, goesOn: boolean): Promise<OpenRunHold> {
-  // It is no call of the run.
-  const { charging: _, ...own } = context
-  const hold = await open(deps, own, NOTHING, async (id, opening, placed) => {
-    await deps.billing.placeRunHold({ id, amount, ttlSeconds: HOLD_TTL_SECONDS, holder: goesOn ? null : deps.holder.id }, opening)
+/** Reserves the most that a run may spend, in nano-USD. Another process goes on with it when this one is gone. @throws as `openHold`. */
+export async function openRunHold(deps: HoldDeps, context: CallContext, amount: bigint): Promise<OpenRunHold> {
+  const hold = await open(deps, context, NOTHING, async (id, opening, placed) => {
+    await deps.billing.placeRunHold({ id, amount, ttlSeconds: HOLD_TTL_SECONDS, holder: null }, opening)
     placed()
   })
   return runHoldOf(deps, context, hold, amount)
 }
 
 /** Goes on with the hold of a run whose process is gone. Null: it has expired, or was never placed. @throws {KisError} billing did not say. */
-export async function adoptRunHold(deps: Deps, context: CallContext, id: string, amount: bigint): Promise<OpenRunHold | null> {
+export async function adoptRunHold(deps: HoldDeps, context: CallContext, id: string, amount: bigint): Promise<OpenRunHold | null> {
   try {
     await withDeadline(
       OPEN_TIMEOUT_MS,
@@ -109,7 +111,7 @@ export async function adoptRunHold(deps: Deps, context: CallContext, id: string,
   return runHoldOf(deps, context, holdOf(deps, context, id, NOTHING), amount)
 }
 
-function runHoldOf(deps: Deps, context: CallContext, { id, leave }: OpenHold, amount: bigint): OpenRunHold {
+function runHoldOf(deps: HoldDeps, context: CallContext, { id, leave }: OpenHold, amount: bigint): OpenRunHold {
   const end = async () => {
     leave()
     return amount - (await deps.background.track(lasting(context, (bill) => deps.billing.endRunHold(id, bill))))
@@ -122,16 +124,13 @@ function runHoldOf(deps: Deps, context: CallContext, { id, leave }: OpenHold, am
 }
 
 async function open(
-  deps: Deps,
+  deps: HoldDeps,
   context: CallContext,
   used: Quantities,
   place: (id: string, context: CallContext, placed: () => void) => Promise<void>,
 ): Promise<OpenHold> {
   const id = deps.ids('hold')
   await context.record?.holding(id)
-  const charge = Promise.withResolvers<bigint>()
-  charge.promise.catch(() => undefined)
-  context.charging?.(charge.promise)
   const waited = deps.queue.wait()
   let isPlaced = false
   const placed = () => {
@@ -151,30 +150,20 @@ async function open(
     const isStale = error instanceof StalePrincipal
     if ((isStale && !isPlaced) || (error instanceof KisError && REFUSED.includes(error.code))) {
       context.record?.holdEnded(0n)
-      charge.resolve(0n)
       throw error
     }
     const freed = freeQuietly(deps, context, id)
-    charge.resolve(freed)
     // The call is made again: its record knows one hold at a time.
     if (isStale) await freed.catch(() => undefined)
     throw error instanceof KisError || context.signal.aborted ? error : new ServiceUnavailable('Billing', { cause: error })
   } finally {
     waited()
   }
-  const hold = holdOf(deps, context, id, used)
-  return {
-    ...hold,
-    resolve(usage) {
-      const outcome = hold.resolve(usage)
-      charge.resolve(outcome)
-      return outcome
-    },
-  }
+  return holdOf(deps, context, id, used)
 }
 
 /** An open hold, dispatched where it is a call's, renewed until it is resolved or left; `used` is what the first renewal tells of it. */
-export function holdOf({ billing, background, log }: Deps, context: CallContext, id: string, used: Quantities): OpenHold {
+export function holdOf({ billing, background, log }: HoldDeps, context: CallContext, id: string, used: Quantities): OpenHold {
   let latest: Quantities | undefined
   let known = used
   let isTelling = false
@@ -223,7 +212,7 @@ export function holdOf({ billing, background, log }: Deps, context: CallContext,
 }
 
 /** Gives what was charged for what may have been placed. */
-function freeQuietly({ billing, background, log }: Deps, context: CallContext, id: string): Promise<bigint> {
+function freeQuietly({ billing, background, log }: HoldDeps, context: CallContext, id: string): Promise<bigint> {
   const freed = background.track(lasting(context, (bill) => billing.voidHold(id, bill)))
   const charged = freed.catch(neverPlaced)
   tellRecord(context, charged)

@@ -10,7 +10,7 @@ const QUESTION = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }]
 async function running(amount: bigint) {
   const world = parts()
   const context = { ...asking(), caller: somebody as Principal }
-  const run = await openRunHold(world.deps, context, amount, false)
+  const run = await openRunHold(world.deps, context, amount)
   return { ...world, run, ask: { ...context, runHoldId: run.id } }
 }
 

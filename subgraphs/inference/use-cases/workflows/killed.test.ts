@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
-import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../../common/ports/document-store.ts'
 import { systemClock } from '../../../common/process/clock.ts'
 import { FakeBilling } from '../../test-support/fake-billing.ts'
+import { Life, StoreOfLife } from '../../test-support/life.ts'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
 import { completion, usage } from '../../test-support/scripted-engine.ts'
 import { createAgent } from '../agents/agents.ts'
@@ -16,9 +16,6 @@ const says = (content: string) => [{ role: 'user', content }]
 
 /** Longer than the lease of a run, and of a call. */
 const LEASES_END_MS = 31_000
-/** They change nothing, and are not counted. */
-const READS = ['find', 'findOne', 'countDocuments', 'principalOf']
-
 const NODES = [
   { id: 'ask', type: 'chat', model: 'chat', messages: says('Is it?') },
   { id: 'way', type: 'branch', cases: [{ name: 'yes', when: { left: '{{ nodes.ask.text }}', op: 'eq', right: 'Yes' } }] },
@@ -36,52 +33,6 @@ const NODES = [
 ]
 /** 20 tokens in and 5 out, five times, of them twice for the agent, which searches in between, and 2.5 s of sound at 0.006 USD a minute. */
 const COSTS = [30_000n, 30_000n, 30_000n, 30_000n, 30_000n, 250_000n]
-
-/** What one process writes to its stores and to billing. The last of its actions takes effect, but the process is dead before it hears so. */
-class Life {
-  actions = 0
-  readonly #last: number
-
-  constructor(last = Number.POSITIVE_INFINITY) {
-    this.#last = last
-  }
-
-  of<T extends object>(port: T): T {
-    return new Proxy(port, {
-      get: (object, name) => {
-        const value: unknown = Reflect.get(object, name, object)
-        if (typeof value !== 'function') return value
-        const isRead = typeof name === 'string' && READS.includes(name)
-        return (...args: unknown[]) => this.#act(async () => value.apply(object, args), isRead)
-      },
-    })
-  }
-
-  get isOver(): boolean {
-    return this.actions >= this.#last
-  }
-
-  async #act<T>(action: () => Promise<T>, isRead: boolean): Promise<T> {
-    if (this.isOver) return new Promise<never>(() => undefined)
-    if (!isRead) this.actions += 1
-    const result = await action()
-    return this.isOver ? new Promise<never>(() => undefined) : result
-  }
-}
-
-class StoreOfLife implements Pick<DocumentStore, 'collection'> {
-  readonly #store: MemoryDocumentStore
-  readonly #life: Life
-
-  constructor(store: MemoryDocumentStore, life: Life) {
-    this.#store = store
-    this.#life = life
-  }
-
-  collection<T extends StoredDocument>(spec: CollectionSpec): DocumentCollection<T> {
-    return this.#life.of(this.#store.collection<T>(spec))
-  }
-}
 
 const open: WorkflowRuns[] = []
 afterEach(async () => {
@@ -102,7 +53,7 @@ function born(store: MemoryDocumentStore, billing: FakeBilling, life: Life, isEx
   world.knowledge.cost = 0n
   world.far.transcript = { text: 'heard' }
   world.knowledge.files.set('file_1', Buffer.from('wav 2500 x'))
-  return { ...world, runs: new WorkflowRuns(world.deps, Promise.resolve(), isExclusive) }
+  return { ...world, runs: new WorkflowRuns(world.deps, world.ofRuns) }
 }
 
 describe('a run of models, an agent, a map and sound whose process is killed', () => {
@@ -132,11 +83,7 @@ describe('a run of models, an agent, a map and sound whose process is killed', (
         const started = killed.runs.start(ask, { workflowId })
         // The process is dead, or the run has ended.
         const ended = started.then((run) => killed.runs.ended(ask, run)).then(() => true)
-        const dead = async () => {
-          while (!life.isOver) await new Promise((resolve) => setTimeout(resolve, 1))
-          return false
-        }
-        if (await Promise.race([ended, dead()])) length = last
+        if (await Promise.race([ended, life.over])) length = last
 
         const next = born(store, billing, new Life(), isExclusive, isExclusive ? 0 : LEASES_END_MS)
         open.push(next.runs)

@@ -12,14 +12,14 @@ import { answerOf } from '../agents/model-step.ts'
 import { judgeAnswer, MAX_SCHEMA_TRIES, meeting, schemaFailed, schemaFaults, schemaOrder } from '../agents/schema-answers.ts'
 import { createChatCompletion } from '../calls/create-chat-completion.ts'
 import { createTranscription } from '../calls/create-transcription.ts'
-import type { CallContext, Deps } from '../deps.ts'
-import type { RunSteps } from './run-steps.ts'
+import type { CallContext, CallDeps } from '../deps.ts'
+import type { RunSteps } from '../runs/run-steps.ts'
 
 const DEFAULT_PASSAGES = 8
 
 /** What tasks of one run work with. */
 export interface TaskContext {
-  readonly deps: Deps
+  readonly deps: CallDeps
   readonly context: CallContext & { readonly runHoldId: string }
   readonly steps: RunSteps
   /** Versions of agents, by what nodes call them. */

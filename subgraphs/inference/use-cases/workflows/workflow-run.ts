@@ -8,11 +8,11 @@ import { gatesOf, waitsOf } from '../../domain/workflows/graph.ts'
 import { jsonLength, RenderBudget } from '../../domain/workflows/render-budget.ts'
 import type { NodeRun, WorkflowError, WorkflowEvent } from '../../domain/workflows/run.ts'
 import { renderValue } from '../../domain/workflows/template.ts'
-import type { RunLog } from '../agents/run-log.ts'
 import { meeting } from '../agents/schema-answers.ts'
+import type { RunEnd, RunUnderWay } from '../runs/run-kind.ts'
+import { LeftToOthers } from '../runs/run-steps.ts'
 import type { WorkflowRunRecord } from '../tables.ts'
 import { doTask, type TaskContext } from './node-task.ts'
-import { LeftToOthers } from './run-steps.ts'
 
 /** Nodes of one run at once. */
 const MAX_AT_ONCE = 4
@@ -21,15 +21,11 @@ const MAX_ITEMS = 100
 /** Of a node's output and of the run's, as JSON: 50 of them fit into a document of the store. */
 export const MAX_OUTPUT_CHARACTERS = 65_536
 
-export type RunEnd =
-  | { readonly status: 'completed'; readonly output: unknown }
-  | { readonly status: 'failed'; readonly error: WorkflowError }
-
 interface Options {
   readonly record: WorkflowRunRecord
   readonly definition: WorkflowDefinition
   readonly tasks: TaskContext
-  readonly log: RunLog<WorkflowEvent>
+  readonly underWay: Pick<RunUnderWay<WorkflowEvent>, 'writer' | 'write' | 'gotFurther'>
 }
 
 /** Goes through the nodes of one run from where its record stands, and writes down each step of the way. */
@@ -37,28 +33,27 @@ export class WorkflowRun {
   readonly #record: WorkflowRunRecord
   readonly #definition: WorkflowDefinition
   readonly #tasks: TaskContext
-  readonly #log: RunLog<WorkflowEvent>
+  readonly #run: Options['underWay']
   readonly #nodes: Map<string, NodeRun>
   readonly #underWay = new Map<string, Promise<void>>()
   #failure: WorkflowError | null = null
   /** What the run cannot go on after, such as the loss of the store. */
   #defect: { readonly error: unknown } | null = null
   /** By the processes that had the run before. */
-  readonly #toldBefore = new Set<string>()
-  /** Events are written one after the other. */
-  #told: Promise<void> = Promise.resolve()
+  readonly #toldBefore: ReadonlySet<string>
 
-  constructor({ record, definition, tasks, log }: Options) {
+  constructor({ record, definition, tasks, underWay }: Options) {
     this.#record = record
     this.#definition = definition
     this.#tasks = tasks
-    this.#log = log
+    this.#run = underWay
+    this.#toldBefore = new Set(underWay.writer.before.map(nameOf))
     this.#nodes = new Map(Object.entries(record.nodes))
   }
 
   /** @throws the signal's reason when it was aborted; what the store failed with. Nothing of the run is under way then. */
   async run(): Promise<RunEnd> {
-    await this.#tellWhatWasNotTold()
+    this.#tellWhatWasNotTold()
     const waits = waitsOf(this.#definition)
     const failed = [...this.#nodes].find(([, { state }]) => state === 'failed')
     if (failed) this.#failure = { ...failed[1].error!, nodeId: failed[0] }
@@ -71,7 +66,7 @@ export class WorkflowRun {
     }
     this.#signal.throwIfAborted()
     if (this.#defect) throw this.#defect.error
-    await this.#told
+    await this.#run.writer.flushed()
     return this.#failure ? { status: 'failed', error: this.#failure } : this.#completed()
   }
 
@@ -170,28 +165,22 @@ export class WorkflowRun {
     const cost = this.#tasks.steps.costOf(nodeId)
     const node = { ...this.#nodes.get(nodeId)!, state, output, error, cost: String(cost), endedAt: this.#tasks.deps.clock.now() }
     // Processes that die do not die of what comes next.
-    await this.#write(nodeId, node, { 'job.starts': 1, 'job.alone': null })
+    await this.#write(nodeId, node, this.#run.gotFurther)
     this.#tell({ type: 'node_ended', nodeId, state, cost })
   }
 
   /** @throws {LeftToOthers} another process has the run. */
   async #write(nodeId: string, node: NodeRun, more: Readonly<Record<string, StoredValue>> = {}): Promise<void> {
-    const { _id, job } = this.#record
-    const written = await this.#tasks.deps.collections.workflowRuns.findOneAndUpdate(
-      { _id, 'job.lease': job!.lease },
-      { $set: { [`nodes.${nodeId}`]: node, ...more } },
-    )
-    if (!written) throw new LeftToOthers()
+    await this.#run.write({ [`nodes.${nodeId}`]: node, ...more })
     this.#nodes.set(nodeId, node)
   }
 
   #tell(event: WorkflowEvent): void {
-    const { organizationId, _id } = this.#record
-    this.#told = this.#told
-      .then(() => this.#log.append(organizationId, _id, event))
-      .catch((error) => {
-        this.#defect ??= { error }
-      })
+    const { writer } = this.#run
+    writer.write(event)
+    writer.flushed().catch((error) => {
+      this.#defect ??= { error }
+    })
   }
 
   /** What begins again when a run is gone on with was told before. */
@@ -200,8 +189,7 @@ export class WorkflowRun {
   }
 
   /** Of a process that died between the writing of a node's end and its event. */
-  async #tellWhatWasNotTold(): Promise<void> {
-    for await (const event of this.#log.written(this.#record._id)) this.#toldBefore.add(nameOf(event))
+  #tellWhatWasNotTold(): void {
     this.#tellOnce({ type: 'run_started', workflowVersion: this.#record.workflowVersion })
     for (const [nodeId, { state, cost }] of this.#nodes)
       if (state !== 'pending' && state !== 'running') this.#tellOnce({ type: 'node_ended', nodeId, state, cost: BigInt(cost) })

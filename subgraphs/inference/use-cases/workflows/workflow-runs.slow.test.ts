@@ -24,8 +24,8 @@ afterEach(async () => {
 const ask = { ...asking(), caller: owner }
 type World = ReturnType<typeof parts>
 
-function serving({ deps }: World): WorkflowRuns {
-  const runs = new WorkflowRuns(deps, Promise.resolve(), true)
+function serving({ deps, ofRuns }: World): WorkflowRuns {
+  const runs = new WorkflowRuns(deps, ofRuns)
   open.push(runs)
   return runs
 }

@@ -1,6 +1,9 @@
 import { checkLength, refuse, textAt } from '../../../common/check.ts'
+import type { AnswerBudget } from '../../../common/documents/answer-budget.ts'
+import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
+import type { Connection } from '../../../common/link/connection.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { checkAgentCode } from '../../domain/agents/definition.ts'
 import type { ModelKind } from '../../domain/catalog.ts'
@@ -8,12 +11,13 @@ import { schemasOf, type Task, type WorkflowDefinition, workflowDefinition } fro
 import { getAgent } from '../agents/agents.ts'
 import { checkSchemas } from '../agents/schema-answers.ts'
 import { admit } from '../calls/admit.ts'
-import type { AskContext, Deps } from '../deps.ts'
+import type { AskContext, Ports } from '../deps.ts'
 import { forgetWorkflow } from '../forget.ts'
 import type { WorkflowRecord } from '../tables.ts'
 
 /** Workflows of one organization. */
 const MAX_WORKFLOWS = 1_000
+const WORKFLOW_ID = /^wfl_/
 /** Changes of one workflow that may overtake a change that is being made. */
 const MAX_ATTEMPTS = 5
 const MAX_NAME = 200
@@ -25,7 +29,7 @@ export interface WorkflowInput {
 }
 
 /** @throws {KisError} nothing is kept: `already_exists`, and what is wrong with the definition, with the path in it. */
-export async function createWorkflow(deps: Deps, ask: AskContext, input: WorkflowInput): Promise<WorkflowRecord> {
+export async function createWorkflow(deps: Ports, ask: AskContext, input: WorkflowInput): Promise<WorkflowRecord> {
   const principal = requireScope(ask.caller, 'agents')
   const { organizationId } = principal
   const code = checkAgentCode(input.code)
@@ -57,7 +61,7 @@ export async function createWorkflow(deps: Deps, ask: AskContext, input: Workflo
 
 /** What is left out stays as it is. Makes a new version; runs under way go on with theirs. @throws as `createWorkflow`, and `not_found`. */
 export async function updateWorkflow(
-  deps: Deps,
+  deps: Ports,
   ask: AskContext,
   { id, code, name, definition }: WorkflowInput & { readonly id: string },
 ): Promise<WorkflowRecord> {
@@ -86,7 +90,7 @@ export async function updateWorkflow(
 }
 
 /** It goes with its versions, once its runs that are under way have ended; all its runs stay readable. @throws {NotFound} */
-export async function deleteWorkflow(deps: Deps, { caller }: AskContext, id: string): Promise<void> {
+export async function deleteWorkflow(deps: Ports, { caller }: AskContext, id: string): Promise<void> {
   const { organizationId } = requireScope(caller, 'agents')
   const deleted = await deps.collections.workflows.findOneAndUpdate(
     { _id: id, organizationId, listed: true },
@@ -98,7 +102,7 @@ export async function deleteWorkflow(deps: Deps, { caller }: AskContext, id: str
 
 /** By id, or by `workflow/<code>`. @throws {NotFound} with `param`; also for another organization's. */
 export async function getWorkflow(
-  { collections }: Pick<Deps, 'collections'>,
+  { collections }: Pick<Ports, 'collections'>,
   { organizationId }: Principal,
   id: string,
   param = 'id',
@@ -109,9 +113,28 @@ export async function getWorkflow(
   return workflow
 }
 
+/** Null when it is absent, deleted or another organization's. */
+export async function findWorkflow(deps: Ports, ask: AskContext, id: string): Promise<WorkflowRecord | null> {
+  return getWorkflow(deps, requireScope(ask.caller, 'agents'), id).catch((error) => {
+    if (error instanceof NotFound) return null
+    throw error
+  })
+}
+
+/** The caller's organization's. */
+export async function listWorkflows(
+  { collections }: Pick<Ports, 'collections'>,
+  { caller }: AskContext,
+  page: OrderedPage,
+  budget: AnswerBudget,
+): Promise<Connection<WorkflowRecord>> {
+  const { organizationId } = requireScope(caller, 'agents')
+  return listById(collections.workflows, { organizationId, listed: true }, page, WORKFLOW_ID, budget)
+}
+
 /** What the workflow was in that version. */
 export async function workflowVersionOf(
-  { collections }: Deps,
+  { collections }: Ports,
   organizationId: string,
   workflowId: string,
   version: number,
@@ -129,13 +152,13 @@ export function tasksOf({ nodes }: WorkflowDefinition): readonly { readonly task
 }
 
 /** A model of that kind, where the caller may use it. @throws {KisError} with `param`. */
-export function checkModel(deps: Deps, caller: Principal, kind: ModelKind, modelId: string, param: string): void {
+export function checkModel(deps: Ports, caller: Principal, kind: ModelKind, modelId: string, param: string): void {
   const check = () => ({ model: modelId })
   admit(deps.catalog, { ...caller, scopes: [...caller.scopes, 'inference'] }, { audience: 'clients', kind, modelParam: param, check })
 }
 
 async function checkReferences(
-  deps: Deps,
+  deps: Ports,
   ask: AskContext & { readonly caller: Principal },
   definition: WorkflowDefinition,
 ): Promise<void> {
@@ -155,7 +178,7 @@ async function checkReferences(
 }
 
 /** The version comes first: a workflow that can be seen has its version. */
-async function keepVersion({ collections }: Deps, { _id, version, organizationId, definition, updatedAt }: WorkflowRecord): Promise<void> {
+async function keepVersion({ collections }: Ports, { _id, version, organizationId, definition, updatedAt }: WorkflowRecord): Promise<void> {
   await collections.workflowVersions.findOneAndUpdate(
     { _id: `${_id}_${version}` },
     { $set: { organizationId, definition, createdAt: updatedAt } },

@@ -37,33 +37,36 @@ const MAX_CHUNKS_PER_PUT = 256
 const MAX_CANDIDATES = 1_000
 const MAX_CHUNKS_PER_GET = 1_000
 const MAX_LISTED = 1_000
-/** The server's own bound on one page of a search. */
+/** The server's own limit for one page of a search. */
 const ORDINALS_PER_PAGE = 10_000
-/** 256 chunks are about 5 MB of JSON and as many places in the graph of vectors: seconds on a busy node. */
+/** 256 chunks are about 5 MB of JSON, and as many nodes in the graph of vectors: seconds on a busy server. */
 const PUT_TIMEOUT_MS = 30_000
-/** A collection of a million chunks goes in a minute or two. */
+/** Deleting a collection of a million chunks takes a minute or two. */
 const DELETE_TIMEOUT_MS = 300_000
-/** A chunk that is written while it is deleted is a conflict; each pass takes those of the pass before, and the last finds none. */
+/**
+ * A chunk that is written while it is deleted is a conflict. Each pass takes those of the pass before, and the last one
+ * finds none.
+ */
 const MAX_DELETE_PASSES = 5
-/** A rebuild takes minutes at least, so a second one does not begin during the repeat. */
+/** A rebuild takes at least minutes, so a second one does not begin during the repetition. */
 const MAX_PUT_PASSES = 3
 
 export interface ElasticsearchOptions {
-  /** May carry `user:password@`. */
+  /** May contain `user:password@`. */
   readonly url: string
   readonly apiKey?: string | undefined
-  /** Before the names of all indices; lets several installations share a cluster. Default `kis`. */
+  /** Precedes the names of all indices, so that several installations can share a cluster. Default: `kis`. */
   readonly prefix?: string | undefined
   /** Default: one shard, one replica. */
   readonly size?: IndexSize | undefined
-  /** Whose the indices must be; asked once the server will do. Absent: anybody's. */
+  /** The installation that the indices must belong to, asked for once the server is suitable. Absent: any. */
   readonly installation?: () => Promise<Installation>
   readonly log: Log
 }
 
 /**
  * The chunk index in Elasticsearch 9 or newer: one index for each length of vectors, routed by collection.
- * @throws {Unfit} with everything that keeps it from working, at once; without credentials.
+ * @throws {Unfit} it cannot work; the message has every reason, without credentials
  */
 export async function openElasticsearchChunkIndex(options: ElasticsearchOptions): Promise<ChunkIndex> {
   const { url, apiKey, prefix = 'kis', size = { shards: 1, replicas: 1 }, installation, log } = options
@@ -82,20 +85,23 @@ export async function openElasticsearchChunkIndex(options: ElasticsearchOptions)
   }
 }
 
-/** Makes an index, which is known by `name`, unless it is there: another process may be doing the same. */
+/** Creates an index, known by `name`, unless it exists: another process may be doing the same. */
 async function make(client: Client, request: estypes.IndicesCreateRequest, name = request.index): Promise<void> {
   if (await answerOf(client.indices.exists({ index: name }))) return
   await answerOf(client.indices.create(request, { ignore: [400] }))
-  if (!(await answerOf(client.indices.exists({ index: name })))) throw failureOf(400, `index ${request.index} cannot be made`)
+  if (!(await answerOf(client.indices.exists({ index: name })))) throw failureOf(400, `index ${request.index} cannot be created`)
 }
 
-/** Brings indices of earlier layouts up to what is written into them now. */
+/** Updates indices of earlier layouts to what is written now. */
 async function bringUpToDate(client: Client, { allChunks: index }: IndexNames): Promise<void> {
   await answerOf(client.indices.putMapping({ index, ignore_unavailable: true, properties: ADDED_FIELDS }, { ignore: [404] }))
   await answerOf(client.indices.putSettings({ index, ignore_unavailable: true, settings: EXPUNGE_ALL }, { ignore: [404] }))
 }
 
-/** Marks the indices as the installation's, unless they have a mark. @throws {Error} they have another's. */
+/**
+ * Marks the indices as the installation's if they have no mark.
+ * @throws {Error} they have another installation's
+ */
 async function claim(client: Client, { collections }: IndexNames, installation: Installation): Promise<void> {
   const found = await answerOf(client.indices.getMapping({ index: collections }))
   const { installation: mark } = (Object.values(found)[0]?.mappings._meta ?? {}) as { readonly installation?: Installation }
@@ -140,11 +146,11 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     await answerOf(created)
     const found = await this.#collection(collectionId)
     if (found?.organization_id === organizationId && found.dimensions === dimensions) return
-    throw new KisError('invalid_request', `Collection ${collectionId} is there with ${found?.dimensions} dimensions.`)
+    throw new KisError('invalid_request', `Collection ${collectionId} exists with ${found?.dimensions} dimensions.`)
   }
 
   async dropCollection(collectionId: string): Promise<void> {
-    // First the collection itself, so that nothing is put into it any more.
+    // First the collection itself, so that nothing more is put into it.
     await answerOf(this.#client.delete({ index: this.#names.collections, id: collectionId }, { ignore: [404] }))
     await this.#deleteChunks(collectionId, [])
   }
@@ -161,12 +167,12 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     for (const { chunkId, vector } of chunks) checkVector(vector, collection.dimensions, `The vector of chunk ${chunkId}`)
     if (chunks.length === 0) return
     const mark = termMark(document.collectionId)
-    // The last of equal ids wins, as it would in calls one after another.
+    // Of equal ids the last wins, as with one call after another.
     const distinct = new Map(chunks.map((chunk) => [chunk.chunkId, chunk]))
     const request = {
       index: this.#names.chunks(collection.dimensions),
       routing: document.collectionId,
-      // Without the alias a write would make an index of its own, with whatever mapping.
+      // Without the alias, a write would create an index of its own with an arbitrary mapping.
       require_alias: true,
       refresh: 'wait_for',
       operations: [...distinct].flatMap(([chunkId, chunk]) => [
@@ -179,7 +185,8 @@ class ElasticsearchChunkIndex implements ChunkIndex {
       for (const { index } of errors ? items : []) {
         if (index?.error) throw failureOf(index.status, `a chunk was not written, status ${index.status}, ${index.error.type}`)
       }
-      // A rebuild that has begun meanwhile may have copied the old index already: what is written there since would be lost.
+      // A rebuild that has begun meanwhile may have copied the old index already. What was written there since would be
+      // lost.
       const written = await writtenIndex(this.#client, this.#names, collection.dimensions)
       if (items.every(({ index }) => index!._index === written)) return
     }
@@ -187,7 +194,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
   }
 
   async ordinals(collectionId: string, documentId: string, generation: string): Promise<readonly number[]> {
-    // A write that was cut off before it was answered may be there and not yet visible.
+    // A write that was cut off before its answer may exist, but not be visible yet.
     await this.#refresh()
     const found: number[] = []
     for (;;) {
@@ -258,7 +265,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
         query: {
           bool: { filter: [...only({ collectionId }), { ids: { values: chunkIds.map((chunkId) => entryId(collectionId, chunkId)) } }] },
         },
-        // While a rebuild copies, an entry may be there twice.
+        // While a rebuild copies, an entry may exist twice.
         size: 2 * chunkIds.length,
         _source: { excludes: ['vector', 'small_vector', 'term_counts', 'attributes', 'context'] },
       }),
@@ -274,7 +281,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     return rebuildStep({ client: this.#client, names: this.#names, size: this.#size }, after, termsOf, signal)
   }
 
-  /** Elasticsearch looks after its own files; an index that is gone is made anew at the next start. */
+  /** Elasticsearch maintains its own files. A missing index is created at the next start. */
   async replaceUnreadable(): Promise<boolean> {
     return false
   }
@@ -289,7 +296,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     await this.#client.close()
   }
 
-  /** Read as it is at this moment, not as of the last refresh. */
+  /** Reads the current state, not that of the last refresh. */
   async #collection(collectionId: string, signal?: AbortSignal): Promise<CollectionSource | undefined> {
     try {
       const found = await this.#client.get<CollectionSource>({ index: this.#names.collections, id: collectionId }, signal ? { signal } : {})
@@ -300,7 +307,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     }
   }
 
-  /** Chunks as searches see them, counted by distinct values, ascending. */
+  /** Counts chunks, as searches see them, by distinct values in ascending order. */
   async #group(
     { filter, routing }: { readonly filter: estypes.QueryDslQueryContainer[]; readonly routing?: string },
     fields: readonly string[],
@@ -323,7 +330,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     return (aggregations!.groups as estypes.AggregationsCompositeAggregate).buckets as estypes.AggregationsCompositeBucket[]
   }
 
-  /** The aliases that searches use, whatever the length of the vectors. */
+  /** The aliases that searches use, for vectors of any length. */
   async #searched(): Promise<string[]> {
     const found = await answerOf(this.#client.indices.getAlias({ name: `${this.#names.allChunks}-*` }, { ignore: [404] }))
     const aliases = Object.values(found).flatMap(({ aliases }) => Object.keys(aliases ?? {}))
@@ -336,7 +343,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
 
   async #deleteChunks(collectionId: string, filter: readonly estypes.QueryDslQueryContainer[]): Promise<void> {
     for (let pass = 0; pass < MAX_DELETE_PASSES; pass++) {
-      // The deletion finds what is visible, and a write that was not answered may not be.
+      // The deletion only finds what is visible, and a write without an answer may not be.
       await this.#refresh()
       const {
         deleted = 0,
@@ -357,7 +364,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
       )
       if (failures.length) throw failureOf(failures[0]!.status, `a chunk was not deleted, status ${failures[0]!.status}`)
       if (deleted > 0) this.#expunger.deleted()
-      // A rebuild may have copied a chunk between the look and its deletion; the next look finds the copy.
+      // A rebuild may have copied a chunk between the search and its deletion. The next search finds the copy.
       if (deleted === 0 && conflicts === 0) return
     }
     throw failureOf(503, `chunks were written while they were deleted, ${MAX_DELETE_PASSES} times`)

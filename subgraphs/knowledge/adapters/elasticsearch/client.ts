@@ -1,17 +1,25 @@
 import { Client, errors } from '@elastic/elasticsearch'
 import { ServiceUnavailable } from '../../../common/errors.ts'
 
-/** Reads and small writes; searches of a healthy index take milliseconds. Writes of many chunks name a longer time themselves. */
+/**
+ * For reads and small writes. Searches of a healthy index take milliseconds. Writes of many chunks set a longer time
+ * themselves.
+ */
 export const REQUEST_TIMEOUT_MS = 10_000
-/** Every call may be repeated (ids are deterministic), and one repeat gets past a connection that the server has closed meanwhile. */
+/**
+ * Every call may be repeated, because ids are deterministic. One repetition gets past a connection that the server has
+ * closed.
+ */
 const MAX_RETRIES = 1
-/** Open requests to the index at most; more wait here instead of in the server's queues. */
+/** Open requests to the index. More wait here instead of in the server's queues. */
 const MAX_CONNECTIONS = 64
 
-/** Statuses by which the index cannot serve at the moment, among them an index, an alias or a privilege that somebody took away. */
+/**
+ * Statuses that mean that the index cannot serve now. Somebody may also have removed an index, an alias or a privilege.
+ */
 const UNAVAILABLE: ReadonlySet<number> = new Set([401, 403, 404, 408, 429, 500, 502, 503, 504])
 
-/** `url` may carry `user:password@`; neither it nor the key is part of any error. */
+/** `url` may contain `user:password@`. No error contains it or the key. */
 export function elasticsearchClient(url: string, apiKey: string | undefined): Client {
   const node = new URL(url)
   const username = decodeURIComponent(node.username)
@@ -32,7 +40,7 @@ export function elasticsearchClient(url: string, apiKey: string | undefined): Cl
   })
 }
 
-/** The answer, or the port's own error. The caller's abort comes out as the abort that it is. */
+/** Gives the answer, or throws the port's own error. The caller's abort stays an abort. */
 export async function answerOf<T>(answer: Promise<T>, signal?: AbortSignal): Promise<T> {
   try {
     return await answer
@@ -52,7 +60,7 @@ export function statusOf(error: unknown): number {
   return error instanceof errors.ResponseError ? (error.statusCode ?? 0) : 0
 }
 
-/** Only what names the failure: a driver's error also holds the request, and a server's reason may quote the text of a document. */
+/** Only names the failure: a driver's error also contains the request, and a server's reason may quote a document. */
 export function described(error: unknown): string {
   if (!(error instanceof errors.ResponseError)) return error instanceof Error ? `${error.name}: ${error.message}` : 'unknown failure'
   const body = error.body as { readonly error?: { readonly type?: unknown } } | undefined

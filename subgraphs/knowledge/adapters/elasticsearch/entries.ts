@@ -3,7 +3,7 @@ import { attributeTerm } from './attributes.ts'
 import { decimals, encodeVector } from './small-vectors.ts'
 import { encodeCounts } from './term-counts.ts'
 
-/** What an entry says of its chunk. */
+/** What an entry says about its chunk. */
 export interface ChunkSource {
   readonly organization_id: string
   readonly collection_id: string
@@ -21,14 +21,14 @@ export interface ChunkSource {
   readonly language: string | null
 }
 
-/** All of an entry that is in its `_source`, asked for with the vectors: everything but the terms. */
+/** The whole `_source` of an entry, requested with the vectors: everything but the terms. */
 export interface EntrySource extends ChunkSource {
   readonly attributes: readonly string[]
   readonly small_vector: string
   readonly vector: readonly number[]
 }
 
-/** `mark` goes before every term: see `term-counts.ts`. */
+/** `mark` precedes every term: see `term-counts.ts`. */
 export function entryOf(document: IndexedDocument, chunk: IndexedChunk, mark: string) {
   const source: ChunkSource = {
     organization_id: document.organizationId,

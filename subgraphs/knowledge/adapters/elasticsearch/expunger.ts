@@ -3,19 +3,19 @@ import type { Log } from '../../../common/process/log.ts'
 import { described } from './client.ts'
 
 export interface ExpungeTimes {
-  /** From a deletion: the server keeps what was deleted for its replicas until their leases move on, every 30 s. */
+  /** From a deletion: the server keeps deleted data for its replicas until their leases advance, every 30 s. */
   readonly afterMs: number
-  /** From one rewriting to the next. A segment has up to 5 GB, and is rewritten whole. */
+  /** Between two rewrites. A segment has up to 5 GB, and is rewritten as a whole. */
   readonly everyMs: number
 }
 
 const TIMES: ExpungeTimes = { afterMs: 60_000, everyMs: 900_000 }
-/** Longer rewritings go on without anybody who waits. */
+/** Longer rewrites go on without a caller. */
 const TIMEOUT_MS = 600_000
 
 /**
- * Rewrites the segments that hold something deleted, in the background and one time after the other: Elasticsearch only marks what is deleted, and
- * may keep it in a segment for good. What a process before has left is expunged after the start.
+ * Rewrites segments with deleted data, in the background and one at a time: Elasticsearch only marks what is deleted,
+ * and may keep it in a segment forever. Data from before the start is expunged after it.
  */
 export class Expunger implements Disposable {
   readonly #client: Client
@@ -37,7 +37,7 @@ export class Expunger implements Disposable {
     this.deleted()
   }
 
-  /** Something was deleted. */
+  /** Call it after a deletion. */
   deleted(): void {
     this.#deletedAt = performance.now()
     this.#schedule()
@@ -59,7 +59,7 @@ export class Expunger implements Disposable {
   async #expunge(): Promise<void> {
     this.#timer = undefined
     this.#isRunning = true
-    // What was deleted a moment ago is kept by the leases still.
+    // The leases still keep what was deleted a moment ago.
     this.#isWanted = performance.now() - this.#deletedAt < this.#times.afterMs
     try {
       await this.#client.indices.forcemerge(
@@ -68,8 +68,7 @@ export class Expunger implements Disposable {
       )
     } catch (error) {
       this.#isWanted = true
-      if (!this.#closing.signal.aborted)
-        this.#log.warn({ error: described(error) }, 'what was deleted is still in segments of Elasticsearch')
+      if (!this.#closing.signal.aborted) this.#log.warn({ error: described(error) }, 'deleted data is still in segments of Elasticsearch')
     }
     this.#isRunning = false
     this.#notBefore = performance.now() + this.#times.everyMs

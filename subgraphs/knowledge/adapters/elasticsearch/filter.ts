@@ -3,12 +3,12 @@ import type { FilterValue, SearchFilter } from '../../domain/search/search-filte
 import { attributeTerm, endOfType, typePrefix } from './attributes.ts'
 
 type Query = estypes.QueryDslQueryContainer
-/** Above every page, and within what an integer field can be compared with. */
+/** Above every page number, and within the range of an integer field. */
 const MAX_PAGE = 1_000_000_000
 
 type Operator = 'eq' | 'gt' | 'gte' | 'lt' | 'lte'
 
-/** A comparison with what is absent, or of another type, is false; so `ne` and `not` find what lacks the field. */
+/** A comparison with an absent value, or one of another type, is false. So `ne` and `not` find what lacks the field. */
 export function filterQuery(filter: SearchFilter): Query {
   switch (filter.op) {
     case 'and':
@@ -41,7 +41,7 @@ function condition(op: Operator, field: string, value: FilterValue): Query {
   }
 }
 
-/** A chunk's pages are a range: a comparison holds when it holds for one of them. */
+/** A chunk's pages are a range: a comparison holds if it holds for one of them. */
 function pageCondition(op: Operator, page: number): Query {
   const value = Math.max(-MAX_PAGE, Math.min(MAX_PAGE, page))
   switch (op) {
@@ -55,7 +55,7 @@ function pageCondition(op: Operator, page: number): Query {
   }
 }
 
-/** An empty list matches nothing, where an empty `should` would match everything. */
+/** An empty list matches nothing. An empty `should` would match everything. */
 function anyOf(queries: readonly Query[]): Query {
   return queries.length === 0 ? { match_none: {} } : { bool: { should: [...queries], minimum_should_match: 1 } }
 }

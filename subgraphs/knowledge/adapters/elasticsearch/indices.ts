@@ -2,37 +2,46 @@ import type { estypes } from '@elastic/elasticsearch'
 
 /** Names of everything the adapter keeps in Elasticsearch. */
 export interface IndexNames {
-  /** One small document a collection: its organization and the length of its vectors. */
+  /** One small document for each collection: its organization and the length of its vectors. */
   readonly collections: string
-  /** Alias of all indices of chunks, also of one that is being filled: what is found by collection alone, and what is deleted. */
+  /**
+   * Alias of all indices of chunks, including one that is being filled: for lookups by collection alone, and for
+   * deletions.
+   */
   readonly allChunks: string
-  /** Alias of the index with vectors of this length, which searches and writes use. While another is being filled it has both: see `rebuild.ts`. */
+  /**
+   * Alias of the index with vectors of this length, for searches and writes. While a new one is being filled, it covers
+   * both: see `rebuild.ts`.
+   */
   chunks(dimensions: number): string
   /** Whether a name is one that `chunks` gives. */
   isChunks(name: string): boolean
-  /** An index behind it. Each rebuild makes the next number. */
+  /** An index behind that alias. Each rebuild uses the next number. */
   built(dimensions: number, number: number): string
-  /** What `built` was given for this name; undefined when it is not one. */
+  /** The arguments of `built` for this name; undefined when it is another name. */
   partsOf(index: string): { readonly dimensions: number; readonly number: number } | undefined
-  /** All of it; nothing of an installation whose prefix begins like this one's. */
+  /** Everything of this installation, but nothing of one whose prefix begins like this one's. */
   readonly patterns: readonly [collections: string, chunks: string]
 }
 
 export interface IndexSize {
-  /** Primary shards of an index of chunks. A collection lies in one of them. */
+  /** Primary shards of an index of chunks. A collection is in one of them. */
   readonly shards: number
   readonly replicas: number
 }
 
 /**
- * A write waits until it is visible, half of this on average; an interval set by hand also keeps Elasticsearch from pausing refreshes of
- * an index that nobody searches, which would make the first write wait.
+ * A write waits until it is visible, half of this on average. With an explicit interval, Elasticsearch also never
+ * pauses refreshes of an idle index, which would delay its next write.
  */
 const REFRESH_INTERVAL = '200ms'
-/** Edges of a node in the graph of vectors, and nodes looked at when one is put in: more than the server's 16 and 100, for recall under filters. */
+/**
+ * Edges of a node in the graph of vectors, and nodes visited to insert one. More than the server's 16 and 100, for
+ * recall with filters.
+ */
 const HNSW = { m: 24, ef_construction: 200 } as const
 
-/** A segment with anything deleted is rewritten when deletions are expunged, however small a part it is. */
+/** Expunging rewrites every segment with deleted data, however little it is. */
 export const EXPUNGE_ALL = { 'index.merge.policy.expunge_deletes_allowed': 0 } as const
 
 export function indexNames(prefix: string): IndexNames {
@@ -51,7 +60,10 @@ export function indexNames(prefix: string): IndexNames {
   }
 }
 
-/** The id of a chunk in the index: chunk ids are a collection's own. Deterministic, so that a repeated write overwrites. */
+/**
+ * The id of an entry: chunk ids are unique within a collection only. Deterministic, so that a repeated write
+ * overwrites.
+ */
 export function entryId(collectionId: string, chunkId: string): string {
   return `${collectionId}/${chunkId}`
 }
@@ -65,25 +77,31 @@ export const COLLECTIONS_MAPPING = {
   properties: { organization_id: { type: 'keyword' }, dimensions: { type: 'integer' } },
 } as const satisfies estypes.MappingTypeMapping
 
-/** Terms are made by the service, so they are indexed as they are; a query gives each its weight as a boost, which `boolean` adds up. */
+/**
+ * The service makes the terms, so they are indexed unchanged. A query gives each a weight as a boost, which `boolean`
+ * adds up.
+ */
 const TERMS = { type: 'keyword', doc_values: false, similarity: 'boolean' } as const
 const UNSEARCHED = { type: 'keyword', index: false, doc_values: false } as const
 
 /** Fields that indices of the first layout lack until a start adds them. */
 export const ADDED_FIELDS = {
-  /** What the terms were made of beside the text. */
+  /** What the terms were made from, besides the text. */
   context: UNSEARCHED,
   /** Copied by a rebuild, and not written by the service since. */
   copied: { type: 'boolean' },
 } as const satisfies Record<string, estypes.MappingProperty>
 
-/** An entry of an index that is being filled, which searches see only once: here when it was written, in the old index when it was copied. */
+/**
+ * Lets searches see each entry of an index that is being filled once: here if it was written, in the old index if it
+ * was copied.
+ */
 export const NOT_COPIED = { bool: { must_not: [{ term: { copied: true } }] } } satisfies estypes.QueryDslQueryContainer
 
 export function chunksMapping(dimensions: number) {
   return {
     dynamic: 'strict',
-    // Many times the size of the text, and made again from it if ever needed.
+    // Many times the size of the text, and can be made from it again.
     _source: { excludes: ['words', 'grams'] },
     _routing: { required: true },
     properties: {

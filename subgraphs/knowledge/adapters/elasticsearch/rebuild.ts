@@ -8,27 +8,32 @@ import { type IndexNames, type IndexSize, NOT_COPIED, nextChunksIndex } from './
 import { termMark } from './term-counts.ts'
 
 /**
- * How an index is replaced while it is used. (1) A new index is made. It joins the alias of searches with a filter that hides copies, takes
- * all writes from then on, and joins the alias of deletions. (2) The old index, which nothing is written to any more, is copied, page by
- * page, in the order of the chunks; what is there already is newer, and stays. (3) Copies whose original was deleted meanwhile are deleted.
- * (4) The alias moves to the new index without the filter, in one step of the cluster. (5) Once no search can be under way in it, the old
- * index is deleted. Nothing is kept but in the cluster: whoever begins finds how far it is by the aliases.
+ * How an index is replaced while it is in use:
+ * 1. A new index is created. It joins the alias of searches with a filter that hides copies, takes all writes from
+ *   then on, and joins the alias of deletions.
+ * 2. The old index, to which nothing is written any more, is copied page by page, in the order of the chunks. What
+ *   already exists in the new one is newer, and stays.
+ * 3. Copies whose original was deleted meanwhile are deleted.
+ * 4. The alias moves to the new index without the filter, in one atomic step of the cluster.
+ * 5. Once no search can be using it, the old index is deleted.
  *
- * Why nothing is lost: a write is answered only if the alias still names the index that it went to, so what an old index was given last
- * was there before the copy began. A deletion looks until it finds nothing in either index, so a copy that is made behind its back is one
- * whose original is gone by (3).
+ * All state is in the cluster: a rebuild reads its progress from the aliases.
+ *
+ * Nothing is lost: a write is only acknowledged if the alias still names the index that it went to, so the old index
+ * was complete before the copy began. A deletion repeats until it finds nothing in either index, so of a copy made
+ * meanwhile the original is gone by step 3.
  */
 
-/** Chunks copied by one step: 5 MB of JSON. */
+/** Chunks copied in one step: 5 MB of JSON. */
 const COPIED_PER_STEP = 256
-/** Copies looked at by one step, by id alone. */
+/** Copies checked in one step, by id alone. */
 const CHECKED_PER_STEP = 1_000
-/** 256 places in the graph of vectors take seconds on a busy node. */
+/** 256 nodes in the graph of vectors take seconds on a busy server. */
 const COPY_TIMEOUT_MS = 30_000
 /** Searches that have found the old index by its alias have ended by then. */
 const RETIRE_AFTER_MS = REQUEST_TIMEOUT_MS + 1_000
 
-/** Collection, document, generation, ordinal: no two chunks have the same. */
+/** Collection, document, generation, ordinal: unique for each chunk. */
 type Key = readonly [string, string, string, number]
 const ORDER = ['collection_id', 'document_id', 'generation', 'ordinal'] as const
 
@@ -59,9 +64,8 @@ function placeOf(after: string | null): Place {
     const place = JSON.parse(Buffer.from(after, 'base64url').toString()) as Partial<Record<string, unknown>>
     const isKey = place.after === null || (Array.isArray(place.after) && place.after.length === ORDER.length)
     const isCounted = Number.isInteger(place.dimensions)
-    if (place.at === 'retire' || (place.at === 'begin' && isCounted)) return place as unknown as Place
-    if ((place.at === 'copy' || place.at === 'check') && isCounted && Number.isInteger(place.number) && isKey)
-      return place as unknown as Place
+    if (place.at === 'retire' || (place.at === 'begin' && isCounted)) return place as Place
+    if ((place.at === 'copy' || place.at === 'check') && isCounted && Number.isInteger(place.number) && isKey) return place as Place
   } catch {
     // Refused below.
   }
@@ -74,18 +78,18 @@ async function stepAt(parts: Parts, place: Place, termsOf: TermsOf, signal: Abor
   const { dimensions, number } = place
   const filled = parts.names.built(dimensions, number)
   const found = await behind(parts, dimensions)
-  // Another rebuild has brought it to its end.
+  // Another rebuild has finished it.
   if (found?.written !== filled || found.old === null) return { chunks: 0, next: { at: 'begin', dimensions: dimensions + 1 } }
   const pair = { ...found, old: found.old, dimensions, number }
   return place.at === 'copy' ? copy(parts, pair, place.after, termsOf, signal) : check(parts, pair, place.after)
 }
 
-/** The index that a put goes to now. */
+/** The index to which a put goes now. */
 export async function writtenIndex(client: Client, names: IndexNames, dimensions: number): Promise<string | undefined> {
   return (await behind({ client, names }, dimensions))?.written
 }
 
-/** The indices of an alias of searches: the one that is written to, and the one that it replaces. */
+/** The indices of an alias of searches: the one that takes writes, and the one that it replaces. */
 async function behind({ client, names }: Pick<Parts, 'client' | 'names'>, dimensions: number) {
   const alias = names.chunks(dimensions)
   const indices = Object.entries(await answerOf(client.indices.getAlias({ name: alias }, { ignore: [404] }))).flatMap(
@@ -96,7 +100,7 @@ async function behind({ client, names }: Pick<Parts, 'client' | 'names'>, dimens
   return { written: written.index, old: indices.find(({ index }) => index !== written.index)?.index ?? null }
 }
 
-/** The first length of vectors from this one on, or the end of them. */
+/** Takes the next length of vectors from `from` on; ends after the last. */
 async function begin(parts: Parts, from: number): Promise<Step> {
   const { client, names, size } = parts
   const dimensions = (await everyIndex(parts))
@@ -106,16 +110,16 @@ async function begin(parts: Parts, from: number): Promise<Step> {
   if (dimensions === undefined) return { chunks: 0, next: { at: 'retire' } }
   const found = await behind(parts, dimensions)
   if (!found) return { chunks: 0, next: { at: 'begin', dimensions: dimensions + 1 } }
-  // An interrupted rebuild goes on.
+  // Continues an interrupted rebuild.
   if (found.old !== null) return { chunks: 0, next: { at: 'copy', dimensions, number: names.partsOf(found.written)!.number, after: null } }
   const old = found.written
   const number = names.partsOf(old)!.number + 1
   const index = names.built(dimensions, number)
-  // It is there when a rebuild was interrupted right after.
+  // It exists if a rebuild was interrupted right after creating it.
   await answerOf(client.indices.create(nextChunksIndex(names, dimensions, number, size), { ignore: [400] }))
   const alias = names.chunks(dimensions)
   await move(client, [
-    // Fails, and everything with it, if another rebuild has gone on from here.
+    // Fails, together with everything else, if another rebuild has gone on from here.
     { remove: { index: old, alias, must_exist: true } },
     { add: { index: old, alias, is_write_index: false } },
     { add: { index, alias, is_write_index: true, filter: NOT_COPIED } },
@@ -154,7 +158,7 @@ async function copy(
       copyOf(_source!, terms[i]!, termMark(_source!.collection_id)),
     ])
     const { items } = await answerOf(client.bulk({ index: written, operations }, { requestTimeout: COPY_TIMEOUT_MS }))
-    // What is there already was written since, or copied by an interrupted rebuild.
+    // What already exists was written since, or copied by an interrupted rebuild.
     refuse(
       items.map(({ create }) => create!),
       [409],
@@ -181,7 +185,7 @@ async function check(parts: Parts, { written, old, dimensions, number }: Pair, a
       delete: { _id: _id!, routing: _routing!, if_seq_no: _seq_no!, if_primary_term: _primary_term! },
     }))
     const { items } = await answerOf(client.bulk({ index: written, operations }, { requestTimeout: COPY_TIMEOUT_MS }))
-    // Written anew since, or deleted.
+    // Written again since, or deleted.
     refuse(
       items.map((item) => item.delete!),
       [404, 409],
@@ -232,14 +236,14 @@ async function everyIndex({ client, names }: Pick<Parts, 'client' | 'names'>) {
   })
 }
 
-/** All of the actions or, when the aliases are not as they were any more, none: then another rebuild has been here. */
+/** Applies all actions, or none if the aliases have changed: then another rebuild was here. */
 async function move(client: Client, actions: estypes.IndicesUpdateAliasesAction[]): Promise<void> {
   const { acknowledged } = await answerOf(client.indices.updateAliases({ actions }, { ignore: [404] }))
-  if (acknowledged === false) throw failureOf(503, 'not every node knows yet of an alias that was moved')
+  if (acknowledged === false) throw failureOf(503, 'not every node knows the moved alias yet')
 }
 
 function pageAfter(after: Key | null, size: number, filter: estypes.QueryDslQueryContainer[] = []) {
-  // The range spares the server most of what lies before.
+  // The range spares the server most of the earlier entries.
   const from = after ? [{ range: { collection_id: { gte: after[0] } } }] : []
   return {
     query: { bool: { filter: [...filter, ...from] } },
@@ -252,6 +256,7 @@ function pageAfter(after: Key | null, size: number, filter: estypes.QueryDslQuer
 }
 
 function lastKey(hits: readonly estypes.SearchHit[]): Key {
+  // One value for each field of `ORDER`.
   return hits.at(-1)!.sort as unknown as Key
 }
 

@@ -8,21 +8,30 @@ import { cosineWith, decimals } from './small-vectors.ts'
 import { decodeCounts, type Leg, termMark } from './term-counts.ts'
 
 /**
- * The most that the server allows. Passages that are there more than once, in one collection or in several of the index, leave Lucene's graph in
- * islands, which a search for fewer does not leave; this many also make it compare every vector where fewer pass the filter.
+ * The most that the server allows. Passages that exist more than once, in one collection or in several of the index,
+ * split Lucene's graph into islands, which a search with fewer candidates does not leave. With this many the server
+ * also compares every vector when fewer pass the filter.
  */
 const NUM_CANDIDATES = 10_000
-/** The graph orders by int8 of Lucene's own scale; this many times the candidates are ordered again by their floats. */
+/** The graph orders by int8 in Lucene's own scale. This many times the candidates are then ordered by their floats. */
 const OVERSAMPLE = 2
-/** A lexical leg finds its candidates by the weights of their terms; then they are scored exactly, so more are scored than are given. */
+/**
+ * A lexical leg finds its candidates by the weights of their terms, and then scores them exactly. So it scores more
+ * than it gives.
+ */
 const SCORED_PER_CANDIDATE = 2
-/** Terms of one leg that look for candidates, the rarest: a query of the greatest length has three times as many, and commoner ones tell little. */
+/**
+ * The rarest terms of a leg, which find its candidates. The longest query has three times as many, but common terms say
+ * little.
+ */
 const MAX_LEG_TERMS = 512
 const FIGURES = ['document_id', 'generation', 'language', 'term_counts', 'small_vector'] as const
 
 type Body = estypes.SearchSearchRequestBody
 
-/** A search in two round trips: how common the query's terms are in this collection, then the three legs together. */
+/**
+ * Searches in two round trips: first how common the query's terms are in this collection, then the three legs together.
+ */
 export async function search(
   client: Client,
   names: IndexNames,
@@ -52,8 +61,9 @@ export async function search(
   if (searches.length === 0) return []
   const answers = await run(searches)
   const hits = new Map(answers.flatMap((answer) => answer.hits.hits).map((hit) => [hit._id!, hit]))
-  // Elasticsearch's own scores order the legs only. The figures come from each chunk's small fields, so that a candidate has all of them
-  // whichever leg found it, and another collection in the same shard, or a deleted chunk that is still in a segment, moves none.
+  // Elasticsearch's own scores only order the legs. The figures come from each chunk's small fields: so a candidate has
+  // all of them, whichever leg found it, and neither another collection in the same shard nor a deleted chunk in a
+  // segment affects them.
   const cosine = vector && cosineWith(vector)
   const scored = [...hits.values()].map((hit): ChunkCandidate => {
     const field = (name: (typeof FIGURES)[number]) => (hit.fields?.[name] as readonly string[] | undefined)?.[0] ?? null
@@ -87,7 +97,10 @@ function best(scored: readonly ChunkCandidate[], count: number, scoreOf: (candid
 
 type Run = (searches: readonly Body[]) => Promise<readonly estypes.MsearchMultiSearchItem<unknown>[]>
 
-/** Counts are of the collection's live chunks: the terms carry its mark, so nothing else has them, and a filter's count leaves deleted ones out. */
+/**
+ * Counts cover the collection's live chunks: the terms have its mark, so nothing else has them, and the count of a
+ * filter skips deleted chunks.
+ */
 async function lexicalLegs(run: Run, { collectionId, words, grams }: ChunkQuery, mark: string): Promise<Readonly<Record<Leg, LexicalLeg>>> {
   const distinct = { words: [...new Set(words)], grams: [...new Set(grams)] }
   const asked = (['words', 'grams'] as const).flatMap((leg) => distinct[leg].map((text) => ({ term: { [leg]: mark + text } })))

@@ -1,7 +1,7 @@
 /**
- * Vectors as the adapter keeps them beside Elasticsearch's own: base64 of int8 components, the largest becoming 127. The scale is not kept,
- * because a cosine does not depend on it. 512 characters for 384 components, where the floats in JSON are 8,000: that is what lets one
- * answer carry the cosine of every candidate, whichever leg found it.
+ * Vectors that the adapter keeps besides Elasticsearch's own: base64 of int8 components, scaled so that the largest is
+ * 127. The scale is not kept, because a cosine does not depend on it. 384 components take 512 characters, instead of
+ * 8,000 for floats in JSON. So one answer can carry the cosine of every candidate, whichever leg found it.
  */
 export function encodeVector(vector: Float32Array): string {
   const largest = vector.reduce((max, x) => Math.max(max, Math.abs(x)), 0)
@@ -24,7 +24,7 @@ export function cosineWith(query: Float32Array): (encoded: string) => number {
   }
 }
 
-/** Seven decimals, which are as good as a float's own for vectors of length 1 and half as long in JSON. */
+/** Seven decimals: for vectors of length 1 as exact as a float, and half as long in JSON. */
 export function decimals(vector: Float32Array): number[] {
   return Array.from(vector, (x) => Math.round(x * 1e7) / 1e7)
 }

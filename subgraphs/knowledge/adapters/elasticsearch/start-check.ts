@@ -3,11 +3,14 @@ import { Unfit } from '../../../common/process/opening.ts'
 import { described, statusOf } from './client.ts'
 import { ADDED_FIELDS, COLLECTIONS_MAPPING, chunksMapping, type IndexNames } from './indices.ts'
 
-/** Vectors with a filter of their own and stored apart from `_source` are as this adapter expects them since then. */
+/** The first version with filtered vector search, and vectors stored outside `_source`, as this adapter needs them. */
 const OLDEST_MAJOR = 9
 const PRIVILEGES = ['create_index', 'manage', 'read', 'write']
 
-/** Changes nothing. @throws {Unfit} with everything that keeps the adapter from working on this cluster. */
+/**
+ * Changes nothing.
+ * @throws {Unfit} the adapter cannot work on this cluster; the message has every reason
+ */
 export async function checkStart(client: Client, names: IndexNames): Promise<void> {
   let version: string
   try {
@@ -23,7 +26,10 @@ export async function checkStart(client: Client, names: IndexNames): Promise<voi
   if (problems.length > 0) throw new Unfit(problems)
 }
 
-/** What the cluster has against an index of this service. @throws {Unfit} */
+/**
+ * Turns the cluster's objections to an index of this service into an error.
+ * @throws {Unfit} the cluster refuses the index
+ */
 export function rethrowUnfit(error: unknown): never {
   const { cause = error } = error as Error
   throw new Unfit([(cause as Error).message], { cause })
@@ -37,7 +43,7 @@ async function missingPrivileges(client: Client, { patterns }: IndexNames): Prom
       return missing.length ? [`the user lacks the privileges ${missing.join(', ')} on ${pattern}`] : []
     })
   } catch (error) {
-    // A cluster without security does not know the route.
+    // A cluster without security does not have this route.
     if ([400, 404, 405].includes(statusOf(error))) return []
     return [`the user's privileges cannot be read: ${described(error)}`]
   }
@@ -47,7 +53,7 @@ async function wrongMappings(client: Client, names: IndexNames): Promise<readonl
   try {
     const indices = await client.indices.getMapping({ index: [...names.patterns], ignore_unavailable: true })
     return Object.entries(indices).flatMap(([index, { mappings }]) => {
-      if (index === names.allChunks || names.isChunks(index)) return [`index ${index} is there where an alias belongs`]
+      if (index === names.allChunks || names.isChunks(index)) return [`index ${index} exists where an alias belongs`]
       const parts = names.partsOf(index)
       const expected = index === names.collections ? COLLECTIONS_MAPPING : parts && chunksMapping(parts.dimensions)
       if (!expected) return []
@@ -59,7 +65,7 @@ async function wrongMappings(client: Client, names: IndexNames): Promise<readonl
   }
 }
 
-/** Names of what differs. The server answers more than it was given, and numbers and booleans as texts in places. */
+/** Names of what differs. The server returns more than it was given, and some numbers and booleans as texts. */
 function differences(expected: estypes.MappingTypeMapping, actual: estypes.MappingTypeMapping): readonly string[] {
   const { properties = {} } = actual
   const differing = Object.entries(expected.properties!).filter(
@@ -70,7 +76,7 @@ function differences(expected: estypes.MappingTypeMapping, actual: estypes.Mappi
 
 type Json = { readonly [key: string]: unknown }
 
-/** Decides speed and memory only, and a rebuild brings it up to date. */
+/** Only affects speed and memory, and a rebuild updates it. */
 const TUNING = 'index_options'
 
 /** Defaults are left out of an answer, so an absent value passes, unless it is the type. */
@@ -83,7 +89,7 @@ function contains(actual: Json, wanted: Json): boolean {
   })
 }
 
-/** An index goes read-only by hand, or by the server when a disk is nearly full. */
+/** An index becomes read-only by hand, or by the server when a disk is nearly full. */
 async function blockedIndices(client: Client, { patterns }: IndexNames): Promise<readonly string[]> {
   try {
     const settings = await client.indices.getSettings({

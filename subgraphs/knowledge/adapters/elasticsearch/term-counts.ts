@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 
-/** Which of the two lexical legs a term belongs to. */
+/** The lexical leg that a term belongs to. */
 export type Leg = 'words' | 'grams'
 
-/** What BM25 asks of one chunk, read from what `encodeCounts` wrote. */
+/** What BM25 needs of one chunk, read from the result of `encodeCounts`. */
 export interface TermCounts {
-  /** Terms of the chunk, repeats counted. */
+  /** Terms of the chunk, with repeats. */
   readonly lengths: Readonly<Record<Leg, number>>
   /** How often the term with this key is in the chunk. */
   of(key: number): number
@@ -15,8 +15,9 @@ const HEADER_BYTES = 8
 const MAX_COUNT = 255
 
 /**
- * Characters of a collection's mark before its terms in the index: 48 bits. With the mark a term's postings are the collection's own, so
- * that counting them touches no other tenant's; two collections with one mark would only count each other's chunks.
+ * Characters of a collection's mark, which precedes its terms in the index: 48 bits. With it a term's postings are the
+ * collection's own, so counting them reads no other tenant's. Two collections with the same mark would only count each
+ * other's chunks.
  */
 const MARK_LENGTH = 8
 
@@ -24,17 +25,23 @@ export function termMark(collectionId: string): string {
   return createHash('sha256').update(collectionId).digest('base64url').slice(0, MARK_LENGTH)
 }
 
-/** Where the hash of a leg's terms starts: far apart, so that no word meets the 3-gram that differs from it by one bit. */
+/**
+ * Where the hash of a leg's terms starts. Far apart, so that no word collides with the 3-gram that differs from it by
+ * one bit.
+ */
 const SEEDS: Readonly<Record<Leg, number>> = { words: 0x811c9dc5, grams: 0x9e3779b9 }
 
-/** FNV-1a, 32 bits. That another term of a chunk has the key of one of the query's happens about once in ten million pairs. */
+/** FNV-1a, 32 bits. About once in ten million pairs, a chunk has another term with the key of one of the query's. */
 export function termKey(leg: Leg, term: string): number {
   let hash = SEEDS[leg]
   for (let i = 0; i < term.length; i++) hash = Math.imul(hash ^ term.charCodeAt(i), 0x01000193)
   return hash >>> 0
 }
 
-/** Base64 of: both lengths, the terms' keys ascending (32 bits each, little-endian), and their counts (a byte each, at most 255). */
+/**
+ * Base64 of both lengths, the terms' keys in ascending order (32 bits each, little-endian), and their counts (a byte
+ * each, at most 255).
+ */
 export function encodeCounts(terms: Readonly<Record<Leg, readonly string[]>>): string {
   const counts = new Map<number, number>()
   for (const leg of ['words', 'grams'] as const) {

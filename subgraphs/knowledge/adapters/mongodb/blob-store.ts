@@ -10,27 +10,35 @@ import { BlobDamaged, type BlobStore } from '../../ports/blob-store.ts'
 import { checkKey, checkRange, checkSize, MAX_BLOB_BYTES } from '../blob-arguments.ts'
 
 const WHAT = 'The blob store'
-/** Of the pointers; GridFS adds `.files` and `.chunks`. */
+/** Collection of the pointers. GridFS adds `.files` and `.chunks`. */
 const NAME = 'contents'
 /** As long as the pieces of a download, so that each reads one or two. */
 const CHUNK_BYTES = 1024 * 1024
-/** An upload takes seconds; one that began longer ago was interrupted. Below the age at which the sweep of knowledge deletes the key. */
+/**
+ * An upload takes seconds. One that began longer ago was interrupted. Less than the age at which knowledge's sweep
+ * deletes the key.
+ */
 const STALE_UPLOAD_MS = 5 * 60_000
-/** Of one call, with all its chunks: as long as an upload counts as one that is under way. */
+/** Longest time of one call with all its chunks: as long as an upload counts as running. */
 const TRANSFER_LIMIT_MS = STALE_UPLOAD_MS
-/** Reads of a key that is replaced during each. */
+/** Repeated reads of a key that is replaced during each. */
 const MAX_READS = 10
 
-/** What a key has: a GridFS file never changes, so that a reader of one sees no mixture; replacing is one write of this. */
+/**
+ * The contents of a key. A GridFS file never changes, so a reader of it sees no mixture. Replacing is one write of
+ * this.
+ */
 interface Pointer {
   readonly _id: string
   readonly file?: ObjectId
   readonly size?: number
-  /** Files that are being written. One that a crash leaves behind is known by this, before GridFS itself knows it. */
+  /** Files being written. This finds one that a crash leaves behind, even before GridFS itself knows it. */
   readonly uploads: readonly ObjectId[]
 }
 
-/** Opens the blobs in one MongoDB database. Its connections are its own, so that large transfers do not hold documents up. */
+/**
+ * Opens the blobs in one MongoDB database. It has its own connections, so that large transfers do not delay documents.
+ */
 export async function openMongoBlobStore({ url, database }: MongoDatabase): Promise<BlobStore & AsyncDisposable> {
   return new MongoBlobStore(await connectMongo({ url, database }), database)
 }
@@ -61,7 +69,7 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
         { returnDocument: 'before' },
       )
       if (!before) {
-        // It took so long that another took it for interrupted.
+        // It took so long that another process took it for interrupted.
         await this.#drop(file)
         throw new ServiceUnavailable(WHAT)
       }
@@ -121,11 +129,11 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
 
   async #announce(key: string, file: ObjectId): Promise<void> {
     const announce = () => this.#pointers.updateOne({ _id: key }, { $push: { uploads: file } }, { upsert: true })
-    // Another has made the pointer since this one looked for it.
+    // Another process has created the pointer meanwhile.
     await announce().catch((error) => (isDuplicateKey(error) ? announce() : Promise.reject(error)))
   }
 
-  /** The bytes from `start` to before `end`; null when the file was replaced and is no longer there in full. */
+  /** The bytes from `start` up to, not including, `end`; null when the file was replaced and is no longer complete. */
   async #read(file: ObjectId, start: number, end: number): Promise<Uint8Array | null> {
     const bytes = new Uint8Array(Math.max(0, end - start))
     if (bytes.length === 0) return bytes
@@ -142,13 +150,16 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
     return filled === bytes.length ? bytes : null
   }
 
-  /** Deletes every file of the key but the current one and those that are being written. The files are listed first: each was announced before. */
+  /**
+   * Deletes every file of the key except the current one and those being written. Lists the files first: each was
+   * announced before.
+   */
   async #clear(key: string): Promise<void> {
     const files = await this.#bucket.find({ filename: key }, { projection: { _id: 1 } }).toArray()
     const pointer = await this.#pointers.findOne({ _id: key })
     const uploads = pointer?.uploads ?? []
     const stale = uploads.filter((id) => Date.now() - id.getTimestamp().getTime() > STALE_UPLOAD_MS)
-    // Who still writes one of these does not find itself announced at the end.
+    // A process that still writes one of these will not find itself announced at the end.
     if (stale.length > 0) await this.#pointers.updateOne({ _id: key }, { $pullAll: { uploads: stale } })
     const isKept = (id: ObjectId) => pointer?.file?.equals(id) || uploads.some((upload) => upload.equals(id))
     for (const id of [...stale, ...files.map(({ _id }) => _id).filter((id) => !isKept(id))]) await this.#drop(id)
@@ -158,7 +169,7 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
     try {
       await this.#bucket.delete(file)
     } catch (error) {
-      // Its chunks are gone too then; the driver has neither class nor code for it.
+      // Its chunks are gone then, too. The driver has neither a class nor a code for this.
       if (!(error instanceof MongoError && error.message.startsWith('File not found for id'))) throw error
     }
   }

@@ -9,7 +9,10 @@ import { PIECE_BYTES } from './blob-file.ts'
 const { file } = workerInput<{ readonly file: string }>()
 const connection = new Connection(file, { readOnly: true })
 
-/** One statement, so that all rows are of one state of the file. A blob without pieces in the range gives one row without bytes. */
+/**
+ * One statement, so that all rows belong to the same state of the file. A blob without pieces in the range gives one
+ * row without bytes.
+ */
 const SELECT = `
   SELECT size, position, bytes FROM blob LEFT JOIN piece ON piece.blob = blob.number AND position BETWEEN ? AND ?
   WHERE key = ? ORDER BY position`
@@ -18,7 +21,7 @@ type Row = readonly [size: number, position: number | null, bytes: Uint8Array | 
 function read(key: string, offset: number, length: number): Uint8Array<ArrayBuffer> | null {
   const first = Math.floor(offset / PIECE_BYTES)
   const last = Math.floor((offset + length - 1) / PIECE_BYTES)
-  const rows = connection.prepare(SELECT).all(first, last, key) as unknown as readonly Row[]
+  const rows = connection.prepare(SELECT).all<Row>(first, last, key)
   const [found] = rows
   if (!found) return null
   const [size] = found

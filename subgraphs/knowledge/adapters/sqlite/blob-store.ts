@@ -10,8 +10,10 @@ import { BLOB_FILE } from './blob-file.ts'
 const WHAT = 'The blob store'
 
 /**
- * Opens the blobs of one SQLite file, and makes it when it is not there. Writes and reads run in a thread each, so that large ones leave
- * the loop alone. @throws {Error} the file is in use, damaged, of another kind or installation, or of a newer version.
+ * Opens the blobs of one SQLite file, which is created if needed. Writes and reads have a thread each, so that large
+ * ones do not block the event loop.
+ * @throws {Error} the file is in use, damaged, of another kind or installation, or of a newer version
+ * @throws {Unfit} the storage fails
  */
 export async function openSqliteBlobStore({ file: path, installation, log }: SqliteStoreOptions): Promise<BlobStore & AsyncDisposable> {
   await using opening = new AsyncDisposableStack()
@@ -52,7 +54,7 @@ class SqliteBlobStore implements BlobStore, AsyncDisposable {
   async put(key: string, bytes: Uint8Array): Promise<void> {
     checkKey(key)
     checkSize(bytes)
-    // The copy is the thread's own: the caller keeps its bytes, and may change them at once.
+    // The thread gets a copy: the caller keeps its bytes, and may change them at once.
     const copy = new Uint8Array(bytes)
     await this.#writer.call('put', [key, copy], [copy.buffer])
   }

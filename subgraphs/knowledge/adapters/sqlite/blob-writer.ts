@@ -6,7 +6,7 @@ import { BLOB_FILE, BLOB_SCHEMA, PIECE_BYTES } from './blob-file.ts'
 
 /** The thread that writes the blobs of one file. It answers a write after its commit. */
 
-/** A blob is large enough for a commit of its own; several in one would make it long. */
+/** A blob is large enough for its own commit. Several would make it long. */
 const MAX_BATCH = 1
 
 const connection = new Connection(workerInput<{ readonly file: string }>().file, { readOnly: false })
@@ -22,9 +22,7 @@ function deleteBlob(key: string): void {
 }
 
 function deleteBlobs(prefix: string): void {
-  const keys = connection.prepare('SELECT key FROM blob WHERE key >= ? AND key < ?').all(prefix, `${prefix}\u{10ffff}`) as unknown as [
-    string,
-  ][]
+  const keys = connection.prepare('SELECT key FROM blob WHERE key >= ? AND key < ?').all<[string]>(prefix, `${prefix}\u{10ffff}`)
   for (const [key] of keys) deleteBlob(key)
 }
 
@@ -42,7 +40,10 @@ serveWorkerInBatches(
     put: (key: string, bytes: Uint8Array) => commits.write(() => putBlob(key, bytes)),
     delete: (key: string) => commits.write(() => deleteBlob(key)),
     deleteAll: (prefix: string) => commits.write(() => deleteBlobs(prefix)),
-    /** Answered once the tables are there, which readers need. Writes what is there already: that a file can be read says nothing of a full disk. */
+    /**
+     * Answered once the tables exist, which readers need. Rewrites what exists: only a write shows that the disk is
+     * full.
+     */
     ping: () => commits.write(() => connection.database.exec(`PRAGMA user_version=${BLOB_FILE.schemaVersion}`)),
     close: () => {
       isClosing = true

@@ -1,6 +1,6 @@
 /**
- * How often each term is in a chunk, as bytes: for each term, ascending by id, the step from the id before it and its count, both as
- * little-endian base 128. About two bytes a term.
+ * How often each term is in a chunk, as bytes: for each term, in ascending order of ids, the difference to the id
+ * before and the count, both as little-endian base 128. About two bytes for each term.
  */
 export function encodeCounts(counts: ReadonlyMap<number, number>): Uint8Array {
   const bytes: number[] = []
@@ -13,7 +13,7 @@ export function encodeCounts(counts: ReadonlyMap<number, number>): Uint8Array {
   return Uint8Array.from(bytes)
 }
 
-/** Ids and counts in turn: id, count, id, count, ascending by id. */
+/** Ids and counts in turn: id, count, id, count, in ascending order of ids. */
 export function decodeCounts(bytes: Uint8Array): Uint32Array {
   const numbers = new Uint32Array(bytes.length)
   let length = 0
@@ -33,7 +33,7 @@ export function decodeCounts(bytes: Uint8Array): Uint32Array {
   return numbers.subarray(0, length)
 }
 
-/** The counts of just these terms (ascending), which are few, out of a chunk's many. */
+/** The counts of these few terms (in ascending order), out of a chunk's many. */
 export function countsOf(terms: readonly number[], encoded: Uint8Array): ReadonlyMap<number, number> {
   const counts = new Map<number, number>()
   const numbers = decodeCounts(encoded)
@@ -45,7 +45,7 @@ export function countsOf(terms: readonly number[], encoded: Uint8Array): Readonl
   return counts
 }
 
-/** Numbers stay below 2^31: ids of terms of one collection, and counts within one chunk. */
+/** Numbers stay below 2^31: ids of terms in one collection, and counts in one chunk. */
 function pushNumber(bytes: number[], value: number): void {
   let rest = value
   while (rest > 127) {

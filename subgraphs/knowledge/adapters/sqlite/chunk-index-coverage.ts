@@ -6,11 +6,11 @@ import { Top } from './chunk-index-top.ts'
 const K1 = 1.2
 const B = 0.75
 /**
- * Places in posting lists that one leg reads to find its candidates, rarest terms first: about 5 ms. A 3-gram of an ending is in nearly
- * every chunk of its language; it adds little to any score and tells no chunk from another, and the scores count it all the same.
+ * Postings that one leg reads to find its candidates, rarest terms first: about 5 ms. The 3-gram of an ending is in
+ * nearly every chunk of its language. It hardly distinguishes chunks, and the scores still count it.
  */
 const MAX_POSTINGS = 20_000
-/** With a filter, chunks that it leaves out do not count, and this is how many are read at most. */
+/** Most postings to read if a filter excludes chunks, which then do not count. */
 const MAX_POSTINGS_READ = 100_000
 
 export type Leg = 'w' | 'g'
@@ -18,15 +18,15 @@ export type Leg = 'w' | 'g'
 interface Term {
   readonly id: number
   readonly weight: number
-  /** Chunks of the collection that have it. */
+  /** Chunks of the collection that contain it. */
   readonly chunks: number
 }
 
 /** One lexical leg of a query over one collection. */
 export interface LexicalLeg {
-  /** Chunks that are likely to score best, at most `count`: those with the most weight of the query's rarer terms. */
+  /** At most `count` chunks that probably score best: those with the most weight of the query's rarer terms. */
   candidates(count: number, isEligible: (id: number) => boolean): readonly number[]
-  /** Share of the query that a chunk with these counts covers, 0 to 1: BM25 divided by the query's own ceiling. */
+  /** Share of the query that a chunk with these counts covers, 0 to 1: BM25 divided by the query's own maximum. */
   coverage(counts: ReadonlyMap<number, number>, length: number): number
   readonly termIds: readonly number[]
 }
@@ -68,7 +68,7 @@ function heaviest(
 ): readonly number[] {
   const { last } = db.prepare(`SELECT max(id) AS last FROM ${tables.chunks}`).get() as { last: number }
   const weights = new Float64Array(last + 1)
-  // One text of all ids: a row for each would take ten times as long to cross into JavaScript.
+  // One text with all ids. A row for each would take ten times as long to reach JavaScript.
   const postings = db.prepare(
     `SELECT json_group_array(rowid) AS ids FROM (SELECT rowid FROM ${tables.postings} WHERE ${tables.postings} MATCH ? LIMIT ?)`,
   )

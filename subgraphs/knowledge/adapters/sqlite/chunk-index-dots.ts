@@ -1,4 +1,4 @@
-/** What is used of the standard `WebAssembly` object, whose types come with the DOM library only. */
+/** The part of the standard `WebAssembly` object used here. Its types come only with the DOM library. */
 declare const WebAssembly: {
   readonly Module: new (bytes: Uint8Array) => object
   readonly Instance: new (module: object) => { readonly exports: DotsExports }
@@ -9,9 +9,10 @@ interface DotsExports {
 }
 
 /**
- * Dot products of one query with many int8 vectors, by WebAssembly's 128-bit SIMD, which is the only vector arithmetic that Node gives.
- * Measured at 50,000 × 384 on one core, reading included: 5 to 10 ms, against 24 ms of plain JavaScript without reading, 36 ms of sqlite-vec's
- * vec0 and 42 ms of its vec_distance_cosine. The source of these bytes is `chunk-index-dots.wat`.
+ * Dot products of one query with many int8 vectors, by WebAssembly's 128-bit SIMD, the only vector arithmetic in Node.
+ * Measured at 50,000 × 384 on one core, reading included: 5 to 10 ms, against 24 ms of plain JavaScript without
+ * reading, 36 ms of sqlite-vec's vec0 and 42 ms of its vec_distance_cosine. The source of these bytes is
+ * `chunk-index-dots.wat`.
  */
 const MODULE = new WebAssembly.Module(
   Buffer.from(
@@ -21,7 +22,7 @@ const MODULE = new WebAssembly.Module(
     'base64',
   ),
 )
-/** Components that one step of the loop takes; vectors are padded with zeros to a multiple of it. */
+/** Components in one step of the loop. Vectors are padded with zeros to a multiple of it. */
 const STEP = 16
 const PAGE_BYTES = 65_536
 const MAX_INT16 = 32_767
@@ -32,7 +33,10 @@ export function paddedLength(dimensions: number): number {
   return Math.ceil(dimensions / STEP) * STEP
 }
 
-/** `dotsOf(vectors)` gives the dot product of `query` with each of at most `maxCount` int8 vectors of `paddedLength(query.length)` components. */
+/**
+ * `dotsOf(vectors)` gives the dot product of `query` with each of at most `maxCount` int8 vectors of
+ * `paddedLength(query.length)` components.
+ */
 export function dotsWith(query: Float32Array, maxCount: number): (vectors: Uint8Array) => Float64Array {
   const length = paddedLength(query.length)
   const { memory, dots } = new WebAssembly.Instance(MODULE).exports
@@ -42,7 +46,8 @@ export function dotsWith(query: Float32Array, maxCount: number): (vectors: Uint8
   const missing = vectorsAt + maxCount * length - memory.buffer.byteLength
   if (missing > 0) memory.grow(Math.ceil(missing / PAGE_BYTES))
 
-  // The query keeps 16 bits, or as many as keep every possible sum inside 32 bits, so that only the stored vectors are rounded.
+  // The query keeps 16 bits, or as many as keep every possible sum inside 32 bits. So only the stored vectors are
+  // rounded.
   const largest = query.reduce((max, x) => Math.max(max, Math.abs(x)), 0)
   const total = query.reduce((sum, x) => sum + Math.abs(x), 0)
   const scale = largest === 0 ? 1 : Math.min(MAX_INT16 / largest, (MAX_INT32 / MAX_INT8 - query.length) / total)

@@ -1,13 +1,13 @@
 import type { FilterValue, SearchFilter } from '../../domain/search/search-filter.ts'
 
-/** A condition over `d`, a document, and `c`, its chunk; everything of the caller's is a parameter. */
+/** A condition over `d`, a document, and `c`, its chunk. Everything from the caller is a parameter. */
 export interface FilterSql {
   readonly sql: string
   readonly parameters: readonly (string | number)[]
 }
 
 const OPERATORS = { eq: '=', gt: '>', gte: '>=', lt: '<', lte: '<=' } as const
-/** A chunk's pages are a range: a comparison holds when it holds for one of them. */
+/** A chunk's pages are a range: a comparison holds if it holds for one of them. */
 const PAGE_CONDITIONS = {
   eq: 'c.page_start <= ?1 AND c.page_end >= ?1',
   gt: 'c.page_end > ?1',
@@ -17,7 +17,7 @@ const PAGE_CONDITIONS = {
 } as const
 type Operator = keyof typeof OPERATORS
 
-/** A comparison with what is absent, or of another type, is false; so `ne` and `not` find what lacks the field. */
+/** A comparison with an absent value, or one of another type, is false. So `ne` and `not` find what lacks the field. */
 export function filterSql(filter: SearchFilter): FilterSql {
   switch (filter.op) {
     case 'and':
@@ -44,7 +44,7 @@ function condition(op: Operator, field: string, value: FilterValue): FilterSql {
     return { sql: `coalesce(${sql.replaceAll('?1', '?')}, FALSE)`, parameters: Array(sql.split('?1').length - 1).fill(value) }
   }
   if (field === 'document_id') return { sql: `d.document_id ${OPERATORS[op]} ?`, parameters: [String(value)] }
-  // `field` names one key, whatever characters it has, hence the comparison with json_each's key instead of a path.
+  // `field` names one key, with any characters, so it is compared with json_each's key and not used as a path.
   const types = typeof value === 'string' ? "'text'" : typeof value === 'number' ? "'integer', 'real'" : value ? "'true'" : "'false'"
   const comparison = typeof value === 'boolean' ? '' : ` AND a.value ${OPERATORS[op]} ?`
   return {

@@ -1,10 +1,10 @@
 import { ServiceUnavailable } from '../../../common/errors.ts'
 import type { WorkerClient } from '../../../common/process/worker-rpc.ts'
 
-/** Calls that wait for a thread: some ten seconds of searches, after which a caller had better be told to come back. */
+/** Calls waiting for a thread: about ten seconds of searches. Beyond that a caller should be told to come back. */
 const MAX_WAITING = 500
 
-/** Hands each call to a thread that is free, in order of arrival. A call whose signal aborts while it waits is never run. */
+/** Gives each call to a free thread, in order of arrival. A call whose signal aborts while it waits never runs. */
 export class ReaderPool implements AsyncDisposable {
   readonly #threads: readonly WorkerClient[]
   readonly #free: WorkerClient[]
@@ -15,7 +15,7 @@ export class ReaderPool implements AsyncDisposable {
     this.#free = [...threads]
   }
 
-  /** Rejects at once when `signal` aborts; a thread that is at work on the call finishes it, and its answer is dropped. */
+  /** Rejects at once when `signal` aborts. A thread that is running the call finishes it, and its answer is dropped. */
   call<T>(method: string, args: readonly unknown[], signal?: AbortSignal): Promise<T> {
     if (signal?.aborted) return Promise.reject(signal.reason)
     if (this.#waiting.size >= MAX_WAITING) return Promise.reject(new ServiceUnavailable('The chunk index'))

@@ -25,7 +25,7 @@ serveWorker({
   close: () => db.close(),
 })
 
-/** One state of the file for all that `run` reads. */
+/** Everything that `run` reads is of the same state of the file. */
 function inSnapshot<T>(run: () => T): T {
   return orFailure(() => {
     db.exec('BEGIN')
@@ -62,7 +62,7 @@ function get(collectionId: string, chunkIds: readonly string[]): readonly Stored
        ORDER BY wanted.key`,
     )
     .all(JSON.stringify(chunkIds))
-  return (rows as unknown as (Omit<StoredChunk, 'headingPath'> & { headingPath: string })[]).map((row) => ({
+  return (rows as (Omit<StoredChunk, 'headingPath'> & { headingPath: string })[]).map((row) => ({
     ...row,
     headingPath: JSON.parse(row.headingPath) as string[],
     organizationId: collection.organizationId,
@@ -76,7 +76,7 @@ function listCollections(after: string, limit: number): readonly IndexedCollecti
       `SELECT collection_id AS collectionId, chunks FROM collections
        WHERE collection_id > ? AND chunks > 0 AND collection_id NOT GLOB '${draftOf('*')}' ORDER BY collection_id LIMIT ?`,
     )
-    .all(after, limit) as unknown as IndexedCollection[]
+    .all(after, limit) as { collectionId: string; chunks: number }[]
 }
 
 function listGenerations(collectionId: string, after: string, limit: number): readonly IndexedGeneration[] {
@@ -94,7 +94,7 @@ function listGenerations(collectionId: string, after: string, limit: number): re
        GROUP BY d.document_id, d.generation ORDER BY d.document_id, d.generation`,
     )
     .all(after, limit)
-  return rows as unknown as IndexedGeneration[]
+  return rows as { documentId: string; generation: string; chunks: number; lastOrdinal: number }[]
 }
 
 function passages(collectionId: string, after: number, limit: number): readonly StoredPassage[] {
@@ -104,7 +104,7 @@ function passages(collectionId: string, after: number, limit: number): readonly 
   const rows = db
     .prepare(`SELECT id, text, heading_path AS headingPath, context FROM ${chunks} WHERE id > ? ORDER BY id LIMIT ?`)
     .all(after, limit)
-  return (rows as unknown as (Omit<StoredPassage, 'headingPath'> & { headingPath: string })[]).map((row) => ({
+  return (rows as (Omit<StoredPassage, 'headingPath'> & { headingPath: string })[]).map((row) => ({
     ...row,
     headingPath: JSON.parse(row.headingPath) as string[],
   }))

@@ -4,22 +4,22 @@ import type { Passage, RebuildStep, TermsOf } from '../../ports/chunk-index.ts'
 import { joinedTerms } from './chunk-index-packing.ts'
 import type { ReaderPool } from './chunk-index-reader-pool.ts'
 
-/** Passages taken over by one step: one transaction of the writer, some 100 ms. */
+/** Passages taken over in one step: one transaction of the writer, about 100 ms. */
 const PAGE = 256
 
-/** Where a rebuild is: behind this row of this collection, filling the tables with this key. */
+/** Progress of a rebuild: after this row of this collection, filling the tables with this key. */
 export interface DraftPlace {
   readonly collectionId: string
   readonly key: number
   readonly after: number
 }
 
-/** A passage by its row in the tables that are being replaced. */
+/** A passage, by its row in the tables that are being replaced. */
 export interface StoredPassage extends Passage {
   readonly id: number
 }
 
-/** The new terms of a passage, as they cross to the writer. */
+/** The new terms of a passage, as passed to the writer. */
 export interface RemadePassage {
   readonly id: number
   readonly words: string
@@ -27,8 +27,8 @@ export interface RemadePassage {
 }
 
 /**
- * Builds one collection after another anew: into tables of its own, which take every write from then on; the last step drops the old ones in the
- * transaction that puts the new ones in their place. The file keeps its size, and the room is used again.
+ * Rebuilds one collection after another, into new tables that take every write from then on. The last step drops the
+ * old tables in the transaction that puts the new ones in their place. The file keeps its size, and reuses the space.
  */
 export async function rebuildStep(
   writer: WorkerClient,

@@ -2,7 +2,7 @@ import type { ErrorCode } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { RemoteError } from '../../../common/process/worker-rpc.ts'
 
-/** An expected failure inside a thread; `data` is what crosses to the main thread, where it becomes a `KisError` again. */
+/** An expected failure inside a thread. `data` is passed to the main thread, which turns it into a `KisError` again. */
 class Refusal extends Error {
   readonly data: { readonly code: ErrorCode }
 

@@ -1,29 +1,32 @@
 import { DatabaseSync } from 'node:sqlite'
 
-/** Milliseconds that a connection waits for another's lock: the writer's longest transaction is far shorter. */
+/** Milliseconds that a connection waits for another's lock. The writer's longest transaction is far shorter. */
 const BUSY_TIMEOUT_MS = 5_000
-/** Bytes of the file that are read through the system's page cache without a copy into SQLite's own. */
+/** Bytes of the file that are read through the system's page cache without a copy in SQLite's own. */
 const MMAP_BYTES = 1_073_741_824
-/** Bytes that the write-ahead log keeps on disk after a checkpoint. */
+/** Bytes of the write-ahead log that stay on disk after a checkpoint. */
 const WAL_LIMIT_BYTES = 67_108_864
 
-/** SQLite's `user_version`: what this program reads and writes. Files of version 0.1.0 have 0, with the same tables. */
+/**
+ * SQLite's `user_version`: the version that this program reads and writes. Files of version 0.1.0 have 0, with the same
+ * tables.
+ */
 export const INDEX_VERSION = 1
 
-/** A collection's row: where its tables are, and what the scores need to know of all its chunks. */
+/** A collection's row: its tables, and what the scores need of all its chunks. */
 export interface CollectionRow {
   readonly key: number
   readonly organizationId: string
   readonly dimensions: number
   readonly chunks: number
-  /** Terms of all chunks, repeats counted. */
+  /** Terms of all chunks, with repeats. */
   readonly words: number
   readonly grams: number
 }
 
 /**
- * Names of a collection's tables. Each collection has its own, so that no tenant's text moves another's scores and dropping one is quick.
- * The key is a number of ours; no name is made of a caller's text.
+ * Names of a collection's tables. Each collection has its own, so that no tenant's text affects another's scores, and
+ * dropping one is quick. The key is a number of ours; no name contains a caller's text.
  */
 export interface Tables {
   readonly documents: string
@@ -63,7 +66,7 @@ export function openWriter(file: string): DatabaseSync {
   }[]
   for (const { key, collectionId } of collections) {
     const { chunks } = tablesOf({ key })
-    // A rebuild does not outlive its process.
+    // A rebuild does not survive its process.
     if (isDraft(collectionId)) dropCollectionRow(db, { key })
     // Files of the first layout lack it.
     else if (db.prepare(`SELECT 1 FROM pragma_table_info('${chunks}') WHERE name = 'context'`).get() === undefined) {
@@ -80,8 +83,8 @@ export function openReader(file: string): DatabaseSync {
 }
 
 /**
- * While a collection is built anew its new tables belong to a collection of this name, which takes every write too. Ids of collections begin
- * with another word.
+ * While a collection is rebuilt, its new tables belong to a collection with this prefix, which takes every write too.
+ * Ids of collections never begin with it.
  */
 const DRAFT = 'draft:'
 
@@ -93,7 +96,7 @@ function isDraft(collectionId: string): boolean {
   return collectionId.startsWith(DRAFT)
 }
 
-/** The first collection behind `after` that is no draft. */
+/** The first collection after `after` that is not a draft. */
 export function nextCollection(db: DatabaseSync, after: string): string | undefined {
   const row = db
     .prepare(`SELECT collection_id FROM collections WHERE collection_id > ? AND collection_id NOT GLOB '${DRAFT}*' ORDER BY 1 LIMIT 1`)
@@ -109,9 +112,10 @@ export function findCollection(db: DatabaseSync, collectionId: string): Collecti
 }
 
 /**
- * A term is known by a number, so that FTS5 sees plain digits whatever letters a term has, and both legs share one index: a term's text
- * starts with `w` for words and `g` for 3-grams. FTS5 keeps which chunks have a term (`detail=none`); how often stands in the chunk's
- * `counts`, in how many chunks in `terms`, because the port's scores need both for any term at once.
+ * A term is known by a number, so that FTS5 sees plain digits whatever letters the term has, and both legs share one
+ * index: a term's text starts with `w` for words and `g` for 3-grams. FTS5 stores which chunks contain a term
+ * (`detail=none`). How often is in the chunk's `counts`, and in how many chunks in `terms`, because the port's scores
+ * need both for any term.
  */
 export function createTables(db: DatabaseSync, tables: Tables): void {
   db.exec(`

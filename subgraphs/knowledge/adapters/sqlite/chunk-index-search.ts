@@ -8,16 +8,22 @@ import { refuse } from './chunk-index-refusal.ts'
 import { findCollection, type Tables, tablesOf } from './chunk-index-schema.ts'
 import { cosinesWith } from './chunk-index-vectors.ts'
 
-/** A lexical leg's candidates are found by the weight of their rarer terms and then scored exactly, so more are scored than are given. */
+/**
+ * A lexical leg finds its candidates by the weight of their rarer terms, and then scores them exactly. So it scores
+ * more than it gives.
+ */
 const SCORED_PER_CANDIDATE = 2
-/** Up to this many eligible chunks are all scored: a narrow filter must not depend on which terms are rare elsewhere. */
+/**
+ * With up to this many eligible chunks all are scored: a narrow filter must not depend on which terms are rare
+ * elsewhere.
+ */
 const ALL_SCORED = 500
 
 interface ScoredRow extends ChunkCandidate {
   readonly id: number
 }
 
-/** Runs in one read transaction, so that all figures are of one state of the collection. */
+/** Runs in one read transaction, so that all figures are of the same state of the collection. */
 export function search(db: DatabaseSync, query: ChunkQuery): readonly ChunkCandidate[] {
   const collection = findCollection(db, query.collectionId)
   if (!collection) return []
@@ -71,14 +77,14 @@ function best(rows: readonly ScoredRow[], count: number, scoreOf: (row: ScoredRo
 
 function eligibleChunks(db: DatabaseSync, tables: Tables, filter: SearchFilter): ReadonlySet<number> {
   const { sql, parameters } = filterSql(filter)
-  // CROSS JOIN keeps the documents outside, so that a document's attributes are judged once and not for each of its chunks.
+  // CROSS JOIN keeps the documents outside, so that a document's attributes are tested once, not for each chunk.
   const { ids } = db
     .prepare(`SELECT group_concat(c.id) AS ids FROM ${tables.documents} d CROSS JOIN ${tables.chunks} c ON c.document = d.id WHERE ${sql}`)
     .get(...parameters) as { ids: string | null }
   return new Set(ids?.split(',').map(Number) ?? [])
 }
 
-interface Row {
+type Row = {
   readonly id: number
   readonly chunkId: string
   readonly documentId: string
@@ -96,5 +102,5 @@ function readRows(db: DatabaseSync, tables: Tables, ids: ReadonlySet<number>): R
        FROM json_each(?) wanted CROSS JOIN ${tables.chunks} c ON c.id = wanted.value JOIN ${tables.documents} d ON d.id = c.document`,
     )
     .all(JSON.stringify([...ids].sort((a, b) => a - b)))
-  return rows as unknown as Row[]
+  return rows as Row[]
 }

@@ -1,15 +1,15 @@
-/** Keeps the `count` ids with the highest scores of all that are offered; of equal ones those offered first. */
+/** Keeps the `count` ids with the highest scores of all offered ones; among equals, those offered first. */
 export class Top {
   readonly #count: number
   readonly #best: { readonly id: number; readonly score: number }[] = []
-  /** What a score must be above to get in. */
+  /** A score must be higher than this to get in. */
   #least = Number.NEGATIVE_INFINITY
 
   constructor(count: number) {
     this.#count = count
   }
 
-  /** NaN is above nothing and never gets in. */
+  /** NaN is never higher, and never gets in. */
   offer(id: number, score: number): void {
     if (!(score > this.#least)) return
     const at = this.#best.findLastIndex((other) => other.score >= score) + 1

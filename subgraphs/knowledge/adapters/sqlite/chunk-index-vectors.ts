@@ -4,14 +4,15 @@ import type { Tables } from './chunk-index-schema.ts'
 import { Top } from './chunk-index-top.ts'
 
 /**
- * Vectors lie in blocks of 128 chunks: a row for each would cost more to read than its distance. A block holds the length of each of its
- * vectors (float32) and then their components (int8). Each vector has a scale of its own, its largest component becoming 127; the scale
- * is not kept, because a cosine does not depend on it. A place whose length is 0 is free. The chunk's id names its block and place.
+ * Vectors are stored in blocks of 128 chunks, because reading a row for each would cost more than its distance. A block
+ * has the lengths of its vectors (float32), then their components (int8). Each vector is scaled so that its largest
+ * component is 127. The scale is not kept, because a cosine does not depend on it. A place with length 0 is free. The
+ * chunk's id gives its block and place.
  */
 const BLOCK = 128
 const LENGTHS_BYTES = BLOCK * 4
 
-/** Writes vectors, or frees the places of those that are null. */
+/** Writes vectors. Null frees a place. */
 export function writeVectors(
   db: DatabaseSync,
   tables: Tables,
@@ -40,7 +41,7 @@ export function writeVectors(
   }
 }
 
-/** The vectors of these chunks as they are kept, in their direction and of another length; without those that have none. */
+/** The stored vectors of these chunks: of the right direction, but another length. Chunks without one are left out. */
 export function readVectors(
   db: DatabaseSync,
   tables: Tables,
@@ -65,9 +66,9 @@ export function readVectors(
 
 /** Cosines of a query with every chunk of a collection. */
 export interface Cosines {
-  /** 0 for a chunk that has no vector. */
+  /** 0 for a chunk without a vector. */
   of(id: number): number
-  /** The `count` chunks with the highest cosines, of those that `isEligible`. */
+  /** The `count` chunks with the highest cosines among those that `isEligible` accepts. */
   nearest(count: number, isEligible: (id: number) => boolean): readonly number[]
 }
 

@@ -21,9 +21,12 @@ import {
 } from './chunk-index-schema.ts'
 import { readVectors, writeVectors } from './chunk-index-vectors.ts'
 
-/** The thread that writes. Calls that have come in together share one transaction and its flush to disk, each undone alone if it fails. */
+/**
+ * The thread that writes. Calls that arrive together share one transaction and its flush to disk. A call that fails is
+ * rolled back alone.
+ */
 
-/** Calls of one transaction, so that none waits long for the others: a full `put` takes about 100 ms. */
+/** Calls of one transaction, so that none waits long for the others. A full `put` takes about 100 ms. */
 const MAX_CALLS = 8
 
 const db = openWriter(workerInput<{ readonly file: string }>().file)
@@ -39,7 +42,7 @@ serveWorkerInBatches(
     deleteGeneration: undoable(deleteGeneration),
     beginDraft: undoable(beginDraft),
     continueDraft: undoable(continueDraft),
-    /** Answered once the tables are there. Writes what is there already: that a file can be read says nothing of a full disk. */
+    /** Answered once the tables exist. Rewrites what exists: only a write shows that the disk is full. */
     ping: () => orFailure(() => db.exec(`PRAGMA user_version=${INDEX_VERSION}`)),
     close: () => {
       isClosing = true
@@ -84,7 +87,7 @@ function createCollection(organizationId: string, collectionId: string, dimensio
   const found = findCollection(db, collectionId)
   if (found) {
     if (found.dimensions === dimensions && found.organizationId === organizationId) return
-    refuse('invalid_request', `Collection ${collectionId} is there with ${found.dimensions} dimensions.`)
+    refuse('invalid_request', `Collection ${collectionId} exists with ${found.dimensions} dimensions.`)
   }
   makeCollection(organizationId, collectionId, dimensions)
 }
@@ -103,7 +106,7 @@ function dropCollection(collectionId: string): void {
   eraser.deleted()
 }
 
-/** The collection and, while it is built anew, its draft: what is written to the one is written to the other. */
+/** The collection and, while it is rebuilt, its draft. Both take every write. */
 function withDraft(collectionId: string): readonly CollectionRow[] {
   return [collectionId, draftOf(collectionId)].flatMap((id) => findCollection(db, id) ?? [])
 }
@@ -124,7 +127,7 @@ function putInto(
 ): void {
   const tables = tablesOf(collection)
   const documentKey = putDocument(tables, document)
-  // The last of equal ids wins, as it would in calls one after another.
+  // Of equal ids the last wins, as with one call after another.
   const distinct = [...new Map(chunks.map((chunk) => [chunk.chunkId, chunk])).values()]
   const find = db.prepare(`SELECT id FROM ${tables.chunks} WHERE chunk_id = ?`)
   const replaced = distinct.flatMap((chunk) => (find.get(chunk.chunkId) as { id: number } | undefined)?.id ?? [])
@@ -185,7 +188,7 @@ function deleteGeneration(collectionId: string, documentId: string, generation: 
   deleteWhere(collectionId, 'document_id = ? AND generation = ?', [documentId, generation])
 }
 
-/** Deletes the chunks of the ingestions that the condition names, and their rows. */
+/** Deletes the chunks of the ingestions that the condition selects, and their rows. */
 function deleteWhere(collectionId: string, condition: string, parameters: readonly (string | null)[]): void {
   for (const collection of withDraft(collectionId)) deleteFrom(collection, condition, parameters)
 }
@@ -203,7 +206,7 @@ function deleteFrom(collection: CollectionRow, condition: string, parameters: re
   eraser.deleted()
 }
 
-/** Begins the first collection behind `after` anew; null when there is none. */
+/** Begins to rebuild the first collection after `after`; null when there is none. */
 function beginDraft(after: string): DraftPlace | null {
   const collectionId = nextCollection(db, after)
   return collectionId === undefined ? null : newDraft(collectionId)
@@ -217,13 +220,13 @@ function newDraft(collectionId: string): DraftPlace {
 }
 
 /**
- * Takes passages over into the draft, with their new terms; after the last ones the draft takes the collection's place. Gives where to go
- * on, null at the end of all collections.
+ * Takes passages over into the draft, with their new terms. After the last ones the draft replaces the collection.
+ * Gives the place to continue, or null after the last collection.
  */
 function continueDraft({ collectionId, key }: DraftPlace, passages: readonly RemadePassage[], isLast: boolean): DraftPlace | null {
   const collection = findCollection(db, collectionId)
   const draft = findCollection(db, draftOf(collectionId))
-  // Another rebuild has this collection, or it is gone.
+  // Another rebuild has this collection, or it was deleted.
   if (!collection || (draft && draft.key !== key)) return beginDraft(collectionId)
   // Finished by another rebuild, or lost with the process that began it.
   if (!draft) return newDraft(collectionId)
@@ -254,7 +257,8 @@ function takeOver(collection: CollectionRow, draft: CollectionRow, passages: rea
       | (Omit<PackedChunk, 'headingPath' | 'vector'> & Record<'headingPath' | 'documentId' | 'generation' | 'attributes', string>)
       | undefined
     const vector = vectors.get(id)
-    // Deleted meanwhile, or written since the draft was begun. One without a vector is no use to anybody; `kis verify` says that it is missing.
+    // Deleted meanwhile, or written since the draft was begun. A chunk without a vector is useless; `kis verify`
+    // reports it as missing.
     if (!row || !vector || isThere.get(row.chunkId)) return []
     return [{ ...row, ...terms, vector, headingPath: JSON.parse(row.headingPath) as string[] }]
   })
@@ -293,7 +297,7 @@ function countTerms(leg: Leg, packed: string): { readonly counts: ReadonlyMap<st
   return { counts, length: all.length }
 }
 
-/** Counts each occurrence as one more chunk with the term; gives the terms' ids. */
+/** Counts each occurrence as one more chunk with the term. Gives the terms' ids. */
 function addTerms(tables: Tables, terms: readonly string[]): ReadonlyMap<string, number> {
   const chunks = new Map<string, number>()
   for (const term of terms) chunks.set(term, (chunks.get(term) ?? 0) + 1)
@@ -303,7 +307,7 @@ function addTerms(tables: Tables, terms: readonly string[]): ReadonlyMap<string,
   return new Map([...chunks].map(([term, count]) => [term, (add.get(term, count) as { id: number }).id]))
 }
 
-/** Takes chunks out of the lexical legs and the totals; their rows and vectors are left to the caller. */
+/** Removes chunks from the lexical legs and the totals. The caller removes their rows and vectors. */
 function removeTerms(tables: Tables, key: CollectionRow['key'], ids: readonly number[]): void {
   const read = db.prepare(`SELECT words, grams, counts FROM ${tables.chunks} WHERE id = ?`)
   const unindex = db.prepare(`DELETE FROM ${tables.postings} WHERE rowid = ?`)

@@ -24,7 +24,7 @@ import { ReaderPool } from './chunk-index-reader-pool.ts'
 import { rebuildStep } from './chunk-index-rebuild.ts'
 import { reviveRefusal } from './chunk-index-refusal.ts'
 
-/** Threads that read. Two, so that one long search does not hold up the others; each keeps one core busy. */
+/** Threads that read. Two, so that one long search does not delay the others; each keeps one core busy. */
 const READERS = 2
 const MAX_CHUNKS_PER_PUT = 256
 const MAX_CANDIDATES = 1_000
@@ -34,13 +34,15 @@ const MAX_LISTED = 1_000
 const WHAT = 'The chunk index'
 
 export interface SqliteChunkIndexOptions extends SqliteStoreOptions {
-  /** True: the installation had this file, and it is gone. It is not made anew without being asked. */
+  /** True: the installation had this file, and it is missing. It is not recreated without a request. */
   readonly isLost?: boolean
 }
 
 /**
- * The chunk index in one SQLite file: one thread writes, others read, and nothing of it runs on the event loop. A file that cannot be read does
- * not keep it from opening: each call rejects then, and `ping` says why. @throws {Unfit} @throws {Error} the file is in use.
+ * The chunk index in one SQLite file. One thread writes, others read, and nothing runs on the event loop. A file that
+ * cannot be read still opens: each call then rejects, and `ping` says why.
+ * @throws {Unfit} the storage fails
+ * @throws {Error} the file is in use
  */
 export async function openSqliteChunkIndex(options: SqliteChunkIndexOptions): Promise<ChunkIndex> {
   await using opening = new AsyncDisposableStack()
@@ -51,7 +53,7 @@ export async function openSqliteChunkIndex(options: SqliteChunkIndexOptions): Pr
   return new SqliteChunkIndex(options, { lock, file, opened: found }, opening.move())
 }
 
-/** The threads over a file that can be read. */
+/** The threads over a readable file. */
 interface Threads extends AsyncDisposable {
   readonly writer: WorkerClient
   readonly readers: ReaderPool
@@ -67,12 +69,12 @@ async function opened(
   if (isLost) return unreadable(`${path} is missing`)
   await using opening = new AsyncDisposableStack()
   try {
-    // Before the last connection closes, as `prepareFile` does.
+    // Before the last connection closes, as in `prepareFile`.
     lock.noteClosed()
     tryToWrite(path)
     const start = (script: string) => startThread(new URL(script, import.meta.url), file, reviveRefusal)
     const writer = opening.use(start('./chunk-index-writer.ts'))
-    // The writer makes the file and its tables, which the readers expect.
+    // The writer creates the file and its tables, which the readers need.
     await writer.call('ping', [])
     if (installation) markFile(path, installation)
     lock.noteOpen()
@@ -96,7 +98,10 @@ function unreadable(why: string, cause?: unknown): Damaged {
   return new Damaged(`${why.replace(/\.$/, '')}. Run \`kis reindex\`, which fills an empty index from the stores.`, { cause })
 }
 
-/** Here, where SQLite's error says whether the file is damaged or only closed to this user: from a thread that cannot start, its text is all that comes. */
+/**
+ * Here, because SQLite's error says whether the file is damaged or only closed to this user. From a thread that cannot
+ * start, only the text arrives.
+ */
 function tryToWrite(path: string): void {
   using connection = new Connection(path, { readOnly: false })
   connection.database.exec('BEGIN IMMEDIATE; ROLLBACK')
@@ -217,7 +222,7 @@ class SqliteChunkIndex implements ChunkIndex {
     this.#file = new StoreFile({ path, what: WHAT, log })
     this.#opened = await opened({ ...this.#options, isLost: false }, this.#lock, this.#file)
     if (this.#opened instanceof Damaged) throw new ServiceUnavailable(WHAT, { cause: this.#opened })
-    log.warn({ file: path, aside }, 'an empty chunk index is in the place of one that could not be read')
+    log.warn({ file: path, aside }, 'an empty chunk index has replaced one that could not be read')
     return true
   }
 
@@ -237,7 +242,7 @@ class SqliteChunkIndex implements ChunkIndex {
   }
 }
 
-/** Gives the name that the file has from then on; null: there was none. Its log goes with it, since both are needed to read it. */
+/** Gives the file's new name; null: there was none. Its log is renamed too, because both are needed to read it. */
 function setAside(path: string): string | null {
   if (!existsSync(path)) return null
   const aside = `${path}.unreadable-${new Date().toISOString().replaceAll(/[:.]/g, '-')}`

@@ -3,18 +3,18 @@ import { shorten } from './cut-text.ts'
 import { type HeadingPaths, pathOf, type Section } from './heading-paths.ts'
 import type { TokenCounter } from './token-counter.ts'
 
-/** Characters of the heading path that go before a text, the innermost headings first to be kept. */
+/** Characters of the heading path before a text. The innermost headings are kept first. */
 const MAX_PATH_CHARS = 240
-/** Characters of a table's header row that go before its rows. */
+/** Characters of a table's header row before its rows. */
 const MAX_TABLE_HEADER_CHARS = 240
 
-/** What stands before the text of a chunk that begins with a given block, and its cost. */
+/** What precedes the text of a chunk that begins with a given block, and its cost. */
 export interface Contexts {
   textAt(block: number): string
   tokensAt(block: number): number
 }
 
-/** Counts each distinct context once; one of more than `maxTokens` is left out, so that it never crowds out the text. */
+/** Counts each distinct context once. One of more than `maxTokens` is left out, so that it never displaces the text. */
 export async function countContexts(
   document: ParsedDocument,
   headings: HeadingPaths,
@@ -23,7 +23,7 @@ export async function countContexts(
 ): Promise<Contexts> {
   const texts = contextsOf(document, headings)
   const distinct = [...new Set(texts)]
-  // The line feed that joins the context to the text is counted with it.
+  // The count includes the line feed between the context and the text.
   const counts = await counter.count(distinct.map((text) => (text === '' ? '' : `${text}\n`)))
   const tokens = new Map(distinct.map((text, index) => [text, counts[index]!]))
   const kept = (block: number) => {
@@ -46,7 +46,7 @@ function contextsOf({ blocks }: ParsedDocument, headings: HeadingPaths): readonl
   })
 }
 
-/** The part of a heading path that goes before a text. */
+/** The part of a heading path that precedes a text. */
 export function innermostOf(path: readonly string[]): string {
   let kept = ''
   for (const name of path.toReversed()) {

@@ -14,26 +14,29 @@ export interface DocumentChunk {
   readonly text: string
   readonly charStart: number
   readonly charEnd: number
-  /** Headings that hold all of the chunk, outermost first, each of at most 200 characters; last its cells or times, in formats that have them. */
+  /** The headings above the whole chunk, outermost first, each of at most 200 characters; last its cells or times, in formats with them. */
   readonly headingPath: readonly string[]
-  /** One-based; null in formats without pages. */
+  /** Counts from 1; null in formats without pages. */
   readonly pageStart: number | null
   readonly pageEnd: number | null
   readonly language: Language | null
   /** Tokens of `embeddingTextOf(chunk)`. */
   readonly tokens: number
-  /** What a reader of the passage alone would miss, or empty: the headings above it, and the header row of the table that it begins in. */
+  /**
+   * What a reader of the passage alone would miss: the headings above it, and the header row of the table in which it
+   * begins. May be empty.
+   */
   readonly context: string
 }
 
 export interface ChunkingOptions {
-  /** Tokens of each text under the embedding model. Asked for at most 2,048 texts at once. */
+  /** Counts the tokens of each text with the embedding model. Called with at most 2,048 texts. */
   readonly countTokens: CountTokens
-  /** Tokens up to which paragraphs are put together. Default 256. */
+  /** Paragraphs are joined up to this many tokens. Default: 256. */
   readonly targetTokens?: number
-  /** Tokens that the model is given at most, `overheadTokens` included. Default 480, under the 512 that small models take. */
+  /** Most tokens that the model gets, `overheadTokens` included. Default: 480, below the 512 that small models take. */
   readonly capTokens?: number
-  /** Tokens of what the caller puts before each text, the model's passage prefix. Default 0. */
+  /** Tokens that the caller puts before each text: the model's passage prefix. Default: 0. */
   readonly overheadTokens?: number
   readonly signal: AbortSignal
 }
@@ -41,15 +44,19 @@ export interface ChunkingOptions {
 /** The share of a chunk that its context may take. */
 const CONTEXT_SHARE = 1 / 3
 
-/** What is embedded and indexed by words: "It was opened in 1931." is found by what it is about only with the headings above it. */
+/**
+ * The text that is embedded and indexed by words. "It was opened in 1931." is found by its subject only with the
+ * headings above it.
+ */
 export function embeddingTextOf(chunk: Pick<DocumentChunk, 'context' | 'text'>): string {
   return chunk.context === '' ? chunk.text : `${chunk.context}\n${chunk.text}`
 }
 
 /**
- * Cuts a document into passages for search. They are in order, do not overlap, and hold together every character of every block but white
- * space. Cuts are between blocks where possible, else at ends of sentences, else at white space, and never inside a grapheme. No
- * embedding text is over the cap, except that of a single grapheme. Time and memory grow with the text, whatever it is made of.
+ * Cuts a document into passages for search. They are in order, do not overlap, and together contain every character of
+ * every block except white space. Cuts are between blocks if possible, else at ends of sentences, else at white space,
+ * and never inside a grapheme. No embedding text exceeds the cap, except that of a single grapheme. Time and memory are
+ * linear in the length of the text.
  */
 export async function chunkDocument(document: ParsedDocument, options: ChunkingOptions): Promise<readonly DocumentChunk[]> {
   const { targetTokens = 256, capTokens = 480, overheadTokens = 0, signal } = options
@@ -73,7 +80,10 @@ interface Work {
 
 type Draft = Omit<DocumentChunk, 'ordinal' | 'tokens'>
 
-/** Counts what will be embedded. Tokens of pieces do not add up exactly, so a chunk over the cap is taken apart, which is rare. */
+/**
+ * Counts what will be embedded. Tokens of pieces do not add up exactly, so a chunk may exceed the cap; it is then
+ * split, which is rare.
+ */
 async function finish(work: Work, packed: readonly (readonly Piece[])[]): Promise<readonly DocumentChunk[]> {
   const { counter, room } = work
   const drafts: Draft[] = []
@@ -122,12 +132,15 @@ function draftOf({ document, headings, contexts }: Work, pieces: readonly Piece[
   }
 }
 
-/** White space at the start, but not a space that carries a mark: the two are one grapheme. */
+/** White space at the start, except a space that carries a mark: the two are one grapheme. */
 function leadingSpace(text: string): number {
   return /^\s*(?!\p{M})/u.exec(text)?.[0].length ?? 0
 }
 
-/** The innermost section that holds the pieces; headings above the first text hold it, though they are in the chunk themselves. */
+/**
+ * The innermost section that contains the pieces. Headings above the first text count, although they are in the chunk
+ * themselves.
+ */
 function sectionOf(blocks: readonly Block[], pieces: readonly Piece[], headings: HeadingPaths) {
   let section = headings.sectionAt(pieces[0]!.block)
   let onlyHeadings = true

@@ -10,13 +10,18 @@ export interface Piece extends Span {
   readonly tokens: number
 }
 
-/** Characters of a block from which it is cut into sentences without being counted whole: it hardly fits. */
+/** A block of more characters is cut into sentences without counting it first: it hardly ever fits. */
 const MAX_WHOLE_CHARS = 4_000
 
-/** Characters that a token seldom exceeds; spans longer than the room by this measure are cut before they are counted. */
+/**
+ * Characters that a token rarely exceeds. Spans that exceed the room by this measure are cut before they are counted.
+ */
 const MAX_TOKEN_CHARS = 6
 
-/** Pieces of every block in order, each of which fits into the room that a chunk beginning with its block has. White space makes no piece. */
+/**
+ * Pieces of every block in order, each of which fits into the room of a chunk that begins with its block. White space
+ * makes no piece.
+ */
 export async function piecesOf(
   document: ParsedDocument,
   counter: TokenCounter,
@@ -38,7 +43,7 @@ export async function piecesOf(
   return pieces
 }
 
-/** Lines of code, sentences of anything else: there a line feed is where a line was wrapped, and ends no sentence. */
+/** Lines of code; sentences of anything else, where a line feed only wraps a line. */
 async function spansOf(text: string, { kind, charStart, charEnd }: Block, counter: TokenCounter): Promise<readonly Span[]> {
   const own = text.slice(charStart, charEnd)
   const spans: Span[] = []

@@ -1,21 +1,21 @@
 import type { ParsedDocument } from '../../ports/document-parser.ts'
 import { shorten } from './cut-text.ts'
 
-/** Characters of a heading in a path; longer ones are paragraphs that someone styled. */
+/** Characters of a heading in a path. Longer headings are styled paragraphs. */
 const MAX_HEADING_CHARS = 200
 
-/** A heading and what stands under it. */
+/** A heading and what is below it. */
 interface Section {
   readonly level: number
   readonly name: string
   readonly parent: Section | null
 }
 
-/** Which headings hold which blocks. A section's identity is its object. */
+/** Which headings contain which blocks. A section is identified by its object. */
 export interface HeadingPaths {
-  /** The section that a block is in; a heading is in its own. */
+  /** The section of a block. A heading is in its own. */
   sectionAt(block: number): Section | null
-  /** The section that a block stands under: of a heading, its parent. */
+  /** The section above a block: for a heading, its parent. */
   above(block: number): Section | null
 }
 
@@ -41,18 +41,18 @@ export function pathOf(section: Section | null): readonly string[] {
   return chainOf(section).map(({ name }) => name)
 }
 
-/** True when `inner` is `outer` or stands under it; everything stands under null. */
+/** True when `inner` is `outer` or below it. Everything is below null. */
 export function isWithin(inner: Section | null, outer: Section | null): boolean {
   return outer === null || chainOf(inner).includes(outer)
 }
 
-/** The innermost section that holds both. */
+/** The innermost section that contains both. */
 export function commonSection(a: Section | null, b: Section | null): Section | null {
   const holders = chainOf(b)
   return chainOf(a).findLast((section) => holders.includes(section)) ?? null
 }
 
-/** Outermost first; as long as there are levels, six at most. */
+/** Outermost first. As long as there are levels, six at most. */
 function chainOf(section: Section | null): readonly Section[] {
   const chain: Section[] = []
   for (let at = section; at; at = at.parent) chain.push(at)

@@ -1,16 +1,16 @@
 import type { ParsedDocument } from '../../ports/document-parser.ts'
 import { shorten } from './cut-text.ts'
 
-/** Headings that are kept of a document: what it is about, not its table of contents. */
+/** Headings kept of a document: its subject, not its table of contents. */
 const MAX_HEADINGS = 8
 /** Of a title or a heading. */
 const MAX_CHARACTERS = 80
 
 /** What a document is about, in its own words. */
 export interface Outline {
-  /** Its first heading, if that stands at its beginning. */
+  /** Its first heading, if that is at its beginning. */
   readonly title: string | null
-  /** Its other headings: the outermost levels, in their order. */
+  /** Its other headings: the outermost levels, in order. */
   readonly headings: readonly string[]
 }
 
@@ -22,7 +22,7 @@ export function outlineOf({ blocks, text }: Pick<ParsedDocument, 'blocks' | 'tex
   const [first, ...others] = found
   const title = first?.index === 0 ? first.name : null
   const rest = (title === null ? found : others).filter(({ name }) => name !== title)
-  // Of a name that comes again the first place counts.
+  // Of a repeated name the first place counts.
   const distinct = [...new Map(rest.toReversed().map((heading) => [heading.name, heading])).values()]
   const outermost = distinct.toSorted((a, b) => a.level - b.level || a.index - b.index).slice(0, MAX_HEADINGS)
   return { title, headings: outermost.toSorted((a, b) => a.index - b.index).map(({ name }) => name) }

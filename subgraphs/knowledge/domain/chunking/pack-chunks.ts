@@ -2,12 +2,12 @@ import type { Block } from '../../ports/document-parser.ts'
 import type { Piece } from './chunk-pieces.ts'
 import { type HeadingPaths, isWithin } from './heading-paths.ts'
 
-/** A share of the target below which a chunk is small: too little to stand alone. */
+/** A chunk below this share of the target is small: too little to stand alone. */
 const SMALL_SHARE = 1 / 4
 
 export interface Packing {
   readonly targetTokens: number
-  /** Tokens of text that a chunk beginning with a block may hold. */
+  /** Tokens of text that a chunk beginning with a block may have. */
   readonly roomAt: (block: number) => number
 }
 
@@ -17,9 +17,10 @@ interface Draft {
 }
 
 /**
- * Puts neighbouring pieces together, each chunk up to the target. Larger blocks that fit into the room stay whole. Rules, in this order:
- * the room is never exceeded; a heading starts a chunk, unless the one before is small and the heading is beside or below its own; a
- * heading is never last; what is small goes on, and what is small at the end of a section goes back to the chunk before it.
+ * Joins neighbouring pieces into chunks up to the target. Larger blocks that fit into the room stay whole. Rules, in
+ * this order: the room is never exceeded; a heading starts a chunk, unless the one before is small and the heading is
+ * beside or below its own; a heading is never last; a small chunk continues, and a small one at the end of a section
+ * joins the chunk before it.
  */
 export function packChunks(
   blocks: readonly Block[],
@@ -76,7 +77,7 @@ export function packChunks(
   return done.map((draft) => draft.pieces)
 }
 
-/** Headings at the end of a draft belong to what comes next; a draft of nothing else keeps them. */
+/** Headings at the end of a draft belong to what follows. A draft of nothing else keeps them. */
 function takeLastHeadings(draft: Draft, isHeading: (piece: Piece | undefined) => boolean): readonly Piece[] {
   const at = draft.pieces.findLastIndex((piece) => !isHeading(piece)) + 1
   if (at === 0) return []

@@ -4,12 +4,12 @@ export interface Span {
   readonly end: number
 }
 
-/** Characters segmented at a time. ICU's time and memory grow with its input; a sentence longer than this is cut where it is reached. */
+/** Characters segmented at once. ICU's time and memory grow with its input. A longer sentence is cut here. */
 const WINDOW_CHARS = 16_384
 
 /**
- * Clusters longer than this are cut between code points: Unicode's stream-safe text format (UAX #15) allows 30 marks on a letter, so a longer
- * one is no character that anyone reads, and one cluster of a megabyte must not become one chunk.
+ * Longer clusters are cut between code points. Unicode's stream-safe text format (UAX #15) allows 30 marks on a letter,
+ * so nobody can read a longer one, and a cluster of a megabyte must not become one chunk.
  */
 const MAX_GRAPHEME_CHARS = 256
 
@@ -17,15 +17,18 @@ const sentenceSegmenter = new Intl.Segmenter('ar', { granularity: 'sentence' })
 const graphemeSegmenter = new Intl.Segmenter('en', { granularity: 'grapheme' })
 
 /**
- * A full stop after these does not end a sentence: Arabic for Dr, Prof, (year) AD or metre, page, part or volume, Hijri; and the
- * commonest English ones. The cost of a wrong one is two sentences that stay together.
+ * A full stop after these does not end a sentence: Arabic for Dr, Prof, (year) AD or metre, page, part or volume,
+ * Hijri; and the commonest English ones. A mistake only keeps two sentences together.
  */
 const ABBREVIATION = /(?:^|[\s([{«"“'])(?:د|أ|م|ص|ج|هـ|ه|Dr|Mr|Mrs|Ms|Prof|St|vs|No|Fig|e\.g|i\.e)\.\s*$/u
 
 /** Longest tail in which an abbreviation is looked for, in characters. */
 const TAIL_CHARS = 12
 
-/** The sentences of a text, in order and without gaps: each holds the white space after it. Cuts lie between graphemes. */
+/**
+ * The sentences of a text, in order and without gaps: each includes the white space after it. Cuts are between
+ * graphemes.
+ */
 export function* sentencesOf(text: string): Generator<Span> {
   let start = 0
   for (const end of breaksOf(text)) {
@@ -36,7 +39,9 @@ export function* sentencesOf(text: string): Generator<Span> {
   }
 }
 
-/** Ends of ICU's sentences. The last segment of a window may go on behind it, so the next window starts with it again. */
+/**
+ * Ends of ICU's sentences. The last segment of a window may continue after it, so the next window starts with it again.
+ */
 function* breaksOf(text: string): Generator<number> {
   let from = 0
   while (from < text.length) {
@@ -57,7 +62,7 @@ function* breaksOf(text: string): Generator<number> {
   }
 }
 
-/** The last place inside the window where a cluster surely ends; the window itself may end inside one. */
+/** The last place in the window where a cluster certainly ends. The window itself may end inside one. */
 function lastGraphemeEnd(window: string): number {
   let last = window.length
   let previous = 0
@@ -68,9 +73,7 @@ function lastGraphemeEnd(window: string): number {
   return last
 }
 
-/**
- * The grapheme clusters of a text; monsters are given in code points. Linear and lazy.
- */
+/** The grapheme clusters of a text. Overlong ones are split into code points. Linear and lazy. */
 export function* graphemesOf(text: string): Generator<{ readonly index: number; readonly segment: string }> {
   for (const { index, segment } of graphemeSegmenter.segment(text)) {
     if (segment.length <= MAX_GRAPHEME_CHARS) yield { index, segment }

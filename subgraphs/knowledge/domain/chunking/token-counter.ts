@@ -1,14 +1,17 @@
-/** Tokens of each text, special tokens included or not: sums are only estimates, and what is promised is counted. */
+/**
+ * Gives the tokens of each text, with or without special tokens. Sums are only estimates; guaranteed limits are
+ * counted.
+ */
 export type CountTokens = (texts: readonly string[]) => Promise<readonly number[]>
 
-/** Texts in one question to the tokenizer. */
+/** Texts in one call of the tokenizer. */
 const MAX_BATCH_TEXTS = 2_048
-/** Characters in one question, so that one batch takes milliseconds and the signal is seen between two. */
+/** Characters in one call, so that a batch takes milliseconds and the signal is checked between two. */
 const MAX_BATCH_CHARS = 256 * 1024
-/** Characters worked on before the event loop gets its turn: about 10 ms of segmenting. */
+/** Characters processed before the event loop gets its turn: about 10 ms of segmenting. */
 const BREATH_CHARS = 64 * 1024
 
-/** Counts in batches, and lets the process answer others in between. */
+/** Counts in batches, and lets the process do other work in between. */
 export class TokenCounter {
   readonly #countTokens: CountTokens
   readonly #signal: AbortSignal
@@ -19,7 +22,7 @@ export class TokenCounter {
     this.#signal = signal
   }
 
-  /** In the order of the texts; empty ones have no tokens and are not asked for. */
+  /** In the order of the texts. Empty ones have no tokens, and are not counted. */
   async count(texts: readonly string[]): Promise<readonly number[]> {
     const counts = new Array<number>(texts.length).fill(0)
     let batch: number[] = []
@@ -44,7 +47,10 @@ export class TokenCounter {
     return counts
   }
 
-  /** Called after work on so many characters. @throws the signal's reason */
+  /**
+   * Call it after processing this many characters.
+   * @throws the reason of the aborted signal
+   */
   async breathe(chars: number): Promise<void> {
     this.#worked += chars
     if (this.#worked < BREATH_CHARS) return

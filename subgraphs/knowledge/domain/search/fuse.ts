@@ -6,23 +6,29 @@ export interface RankedChunk {
   readonly chunkId: string
   readonly documentId: string
   readonly generation: string
-  /** Higher is better; comparable within one answer and one mode. */
+  /** Higher is better. Comparable within one answer and one mode. */
   readonly score: number
-  /** One-based place among the candidates by words and 3-grams; null when it shares neither with the query, or the mode is vector. */
+  /**
+   * Place among the candidates by words and 3-grams, from 1; null when it shares neither with the query, or the mode is
+   * vector.
+   */
   readonly lexicalRank: number | null
-  /** One-based place among the candidates by cosine; null when the mode is lexical. */
+  /** Place among the candidates by cosine, from 1; null when the mode is lexical. */
   readonly vectorRank: number | null
 }
 
-/** Weights of the two lexical legs beside `cosine / spread`; tuned on the development half of XQuAD, Arabic and English. */
+/**
+ * Weights of the two lexical legs beside `cosine / spread`, tuned on the development half of XQuAD, Arabic and English.
+ */
 const WORD_WEIGHT = 3
 const GRAM_WEIGHT = 3
 
 /**
- * The best `limit` candidates, best first. Hybrid: the sum `cosine / spread + 3·words + 3·grams` reorders chunks within a language only:
- * the k-th chunk of a language by the sum gets the k-th best cosine of that language. Lexical evidence cannot judge between languages,
- * because a passage in another language than the query shares no words with it however well it answers.
- * `spread` is the model's usual standard deviation of a query's cosines; null takes it from the candidates. Equal scores go by chunk id.
+ * Gives the best `limit` candidates, best first. In hybrid mode, the sum `cosine / spread + 3·words + 3·grams` reorders
+ * chunks within a language only: the k-th chunk of a language by the sum gets the k-th best cosine of that language.
+ * Lexical evidence cannot compare languages, because a passage in another language shares no words with the query,
+ * however well it answers. `spread` is the model's usual standard deviation of a query's cosines; null takes it from
+ * the candidates. Equal scores are ordered by chunk id.
  */
 export function fuse(
   candidates: readonly ChunkCandidate[],
@@ -74,7 +80,7 @@ function hybrid(candidates: readonly ChunkCandidate[], spread: number | null): S
     const cosines = ofLanguage.map(cosineOf).sort((a, b) => b - a)
     return ranked(ofLanguage, sumOf).map((candidate, place) => ({ candidate, score: cosines[place]!, place }))
   })
-  // By the place before the id, so that equal cosines do not undo a language's order by the sum.
+  // By place before id, so that equal cosines do not undo a language's order by the sum.
   return scored.sort((a, b) => b.score - a.score || a.place - b.place || byId(a.candidate, b.candidate))
 }
 
@@ -94,7 +100,7 @@ function byId(a: ChunkCandidate, b: ChunkCandidate): number {
   return a.chunkId < b.chunkId ? -1 : a.chunkId > b.chunkId ? 1 : 0
 }
 
-/** A candidate without a cosine stands behind all that have one. */
+/** A candidate without a cosine comes after all that have one. */
 function cosineOf(c: ChunkCandidate): number {
   return c.cosine ?? -1
 }
@@ -103,7 +109,7 @@ function lexicalOf(c: ChunkCandidate): number {
   return c.wordCoverage + c.gramCoverage
 }
 
-/** Standard deviation; 1 when there is none, so that equal cosines leave the decision to the words. */
+/** Standard deviation; 1 when there is none, so that with equal cosines the words decide. */
 function deviation(values: readonly number[]): number {
   const mean = values.reduce((sum, v) => sum + v, 0) / values.length
   return Math.sqrt(values.reduce((sum, v) => sum + (v - mean) ** 2, 0) / values.length) || 1

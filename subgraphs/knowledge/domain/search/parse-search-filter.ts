@@ -3,9 +3,9 @@ import type { FilterValue, SearchFilter } from './search-filter.ts'
 
 /** Levels of and, or, not and conditions. */
 const MAX_DEPTH = 5
-/** Conditions of a filter, each value of an `in` counted: they become one SQL statement or one Elasticsearch query. */
+/** Conditions of a filter, counting each value of an `in`: they become one SQL statement or one Elasticsearch query. */
 const MAX_CONDITIONS = 50
-/** UTF-16 units of a string value; attributes are short. */
+/** UTF-16 units of a string value. Attributes are short. */
 const MAX_VALUE_LENGTH = 1_024
 const METADATA_FIELD = /^metadata\.[A-Za-z0-9_.-]{1,64}$/
 
@@ -23,8 +23,9 @@ const FIELDS: Readonly<Record<string, FieldKind>> = {
 }
 
 /**
- * Checks a filter as clients write it, `{field: value, …}` (all must hold) or `{op, …}`, and gives it in the index's form; null for none.
- * `created_at` is an ISO 8601 time or Unix seconds, and milliseconds in the result. @throws {KisError} naming the place, `filter.filters[1].op`.
+ * Checks a filter as clients write it, `{field: value, …}` (all must hold) or `{op, …}`, and gives it in the index's
+ * form; null for none. `created_at` is an ISO 8601 time or Unix seconds, and milliseconds in the result.
+ * @throws {KisError} `invalid_request`: it is wrong; names the place, such as `filter.filters[1].op`
  */
 export function parseSearchFilter(json: unknown): SearchFilter | null {
   if (json === null || json === undefined) return null
@@ -130,7 +131,7 @@ function filterValue(field: string, value: unknown, at: string): FilterValue {
 
 function millisecondsOf(value: unknown, at: string): number {
   if (typeof value === 'number' && Number.isFinite(value)) return value * 1000
-  // Date.parse takes much that is no ISO 8601 ("1", "next May" by some engines), so the shape is checked first.
+  // Date.parse accepts much that is not ISO 8601 ("1", in some engines "next May"), so check the form first.
   const time = typeof value === 'string' && /^\d{4}-\d{2}-\d{2}(T[\d:.]+(Z|[+-]\d{2}:\d{2}))?$/.test(value) ? Date.parse(value) : Number.NaN
   if (!Number.isNaN(time)) return time
   throw new KisError('invalid_type', '`created_at` is an ISO 8601 time such as 2026-01-31T12:00:00Z, or Unix seconds.', { param: at })

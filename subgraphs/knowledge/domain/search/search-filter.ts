@@ -1,4 +1,7 @@
-/** A checked filter over `file_name`, `media_type`, `language`, `document_id`, `created_at` (ms), `page` and `metadata.<field>`. */
+/**
+ * A checked filter over `file_name`, `media_type`, `language`, `document_id`, `created_at` (ms), `page` and
+ * `metadata.<field>`.
+ */
 export type SearchFilter =
   | { readonly op: 'eq' | 'ne' | 'gt' | 'gte' | 'lt' | 'lte'; readonly field: string; readonly value: FilterValue }
   | { readonly op: 'in'; readonly field: string; readonly values: readonly FilterValue[] }

@@ -1,10 +1,10 @@
 export type Language = 'ar' | 'en'
 
-/** Characters looked at in a whole document; languages of a document do not hide in less than this sample. */
+/** Characters examined in a whole document. No language of a document goes unnoticed in a sample of this size. */
 const SAMPLE_CHARS = 40_000
 const SAMPLE_WINDOWS = 20
 
-/** Below this share of the letters neither script speaks for the text (Japanese with a few Latin words). */
+/** Below this share of the letters, neither script decides (Japanese with a few Latin words). */
 const LEAST_SHARE = 0.3
 
 const ARABIC = /\p{Script=Arabic}/gu
@@ -12,8 +12,9 @@ const LATIN = /\p{Script=Latin}/gu
 const LETTER = /\p{L}/gu
 
 /**
- * The language by share of scripts: Arabic script is `ar`, Latin script is `en`, and equal shares are `ar`, as Arabic texts
- * quote Latin names more often than the other way round. Null without letters, or when other scripts hold most of them.
+ * The language by share of scripts: Arabic script is `ar`, Latin script is `en`. Equal shares are `ar`, because Arabic
+ * texts quote Latin names more often than the other way round. Null without letters, or when other scripts have most of
+ * them.
  */
 export function languageOf(text: string): Language | null {
   const letters = count(text, LETTER)

@@ -1,30 +1,37 @@
-/** Letters of the two Arabic presentation blocks; U+FEFF, the byte order mark, is no letter and goes with the invisible characters. */
+/**
+ * Letters of the two Arabic presentation blocks. U+FEFF, the byte order mark, is not a letter, and belongs to the
+ * invisible characters.
+ */
 const PRESENTATION_FORM = /[\ufb50-\ufdff\ufe70-\ufefe]/g
 
-/** An isolated mark decomposes to a carrier (space or tatweel) with the mark; in running text the carrier would tear the word apart. */
+/**
+ * An isolated mark decomposes to a carrier (space or tatweel) with the mark. In running text the carrier would split
+ * the word.
+ */
 const CARRIED_MARKS = /^[ \u0640](?=\p{M}+$)/u
 
-/** Everything that ends a line, of any system, and form feeds and the Unicode separators with them. */
+/** Everything that ends a line on any system, form feeds, and the Unicode separators. */
 const LINE_END = /\r\n?|[\v\f\u0085\u2028\u2029]/g
 
-/** C0 and C1 controls but tab and line feed. */
+/** C0 and C1 controls except tab and line feed. */
 const CONTROL = /[\u0000-\u0008\u000e-\u001f\u007f-\u009f]/g
 
 /**
- * Byte order marks, soft hyphens, and embeddings, overrides and isolates of direction: a passage cut out between their start and end would
- * turn the text around it. Single direction marks and joiners stay, because Arabic, Persian and emoji look wrong without them.
+ * Byte order marks, soft hyphens, and embeddings, overrides and isolates of direction: if a passage were cut between
+ * their start and end, the text around it would be reversed. Single direction marks and joiners stay, because Arabic,
+ * Persian and emoji look wrong without them.
  */
 const INVISIBLE = /[\u00ad\ufeff\u202a-\u202e\u2066-\u2069]/g
 
-/** Folds Arabic presentation forms to letters, and nothing else: NFKC of a whole text would turn x² into x2. */
+/** Folds only Arabic presentation forms to letters: NFKC of a whole text would turn x² into x2. */
 export function foldPresentationForms(text: string): string {
   return text.replace(PRESENTATION_FORM, (form) => form.normalize('NFKC').replace(CARRIED_MARKS, '').replaceAll('\u06cc', '\u064a'))
 }
 
 /**
- * The form in which text of documents is stored, shown and cited: NFC, Arabic letters as letters, lines ended by one line feed and without
- * white space at their ends, at most two line feeds in a row, no controls but tab and line feed, no lone surrogates (they become U+FFFD),
- * no white space around. Normalising twice is normalising once. Search folds further, on its own copy.
+ * The form in which text of documents is stored, shown and cited: NFC, Arabic letters as letters, lines ended by one
+ * line feed without white space before it, at most two line feeds in a row, no controls except tab and line feed, no
+ * lone surrogates (they become U+FFFD), no white space around. Idempotent. Search folds further, on its own copy.
  */
 export function normaliseText(text: string): string {
   return foldPresentationForms(text.toWellFormed())

@@ -1,11 +1,18 @@
 /**
- * Terms of a text for the lexical legs of search, the same for passages and queries. Adapters of the chunk index index these terms as
- * they are, so every index scores alike. Arabic stems are those of Lucene's `ArabicStemmer`, after a wider normalisation.
+ * Terms of a text for the lexical legs of search, the same for passages and queries. Adapters of the chunk index index
+ * these terms unchanged, so every index scores alike. Arabic stems are those of Lucene's `ArabicStemmer`, after a wider
+ * normalisation.
  */
 
-/** UTF-16 units that are analysed: several times the longest chunk and the longest query, so that no caller's text stalls the process. */
+/**
+ * UTF-16 units that are analysed: several times the longest chunk and the longest query, so that no caller's text
+ * stalls the process.
+ */
 const MAX_TEXT_LENGTH = 65_536
-/** Letters of a word that are analysed. No Arabic or English word is longer; a longer run is encoded data, and cut it still matches itself. */
+/**
+ * Letters of a word that are analysed. No Arabic or English word is longer. A longer run is encoded data, which still
+ * matches itself when cut.
+ */
 const MAX_WORD_LENGTH = 64
 /** Distinct terms of a query: far above a long question, and a bound on what one search looks up. */
 const MAX_QUERY_WORDS = 512
@@ -24,11 +31,11 @@ const ENGLISH_STOP_WORDS =
 const ARABIC_STOP_WORDS =
   'في من على إلى عن ما ماذا متى أين كيف كم هل لماذا الذي التي هو هي كان كانت أن إن مع هذا هذه ذلك تلك و أو ثم قد لم لا بعد قبل بين'
 
-/** At most one is taken off; at least two letters stay. */
+/** At most one is removed. At least two letters stay. */
 const ARABIC_PREFIXES = ['وال', 'بال', 'كال', 'فال', 'لل', 'ال']
-/** Each that fits is taken off, in this order; at least two letters stay. */
+/** Each that fits is removed, in this order. At least two letters stay. */
 const ARABIC_SUFFIXES = ['ها', 'ان', 'ات', 'ون', 'ين', 'يه', 'ه', 'ي']
-/** The first that fits is replaced; at least three letters stay before it. */
+/** The first that fits is replaced. At least three letters stay before it. */
 const ENGLISH_SUFFIXES = [
   ['ies', 'y'],
   ['sses', 'ss'],
@@ -40,7 +47,10 @@ const ENGLISH_SUFFIXES = [
 
 const STOP_STEMS: ReadonlySet<string> = new Set([...ENGLISH_STOP_WORDS.split(' '), ...tokens(ARABIC_STOP_WORDS).map(stem)])
 
-/** One spelling of what Arabic writes in several: NFKC (so no presentation forms), no marks, alef, yeh, teh marbuta and hamza folded. */
+/**
+ * One spelling for what Arabic writes in several: NFKC (so no presentation forms), no marks; alef, yeh, teh marbuta and
+ * hamza folded.
+ */
 export function normalise(text: string): string {
   return text
     .normalize('NFKC')
@@ -48,29 +58,30 @@ export function normalise(text: string): string {
     .replace(FOLDED, (letter) => FOLDS[letter] ?? String(letter.charCodeAt(0) - 0x660))
 }
 
-/** Arabic presentation forms A and B; the last code point of B is the byte order mark, which is none. */
+/** Arabic presentation forms A and B, without the last code point of B, which is the byte order mark. */
 const PRESENTATION_FORMS = /[\ufb50-\ufdff\ufe70-\ufefc]+/g
 
 /**
- * Text as it is embedded, passages and queries alike: presentation forms become plain letters, tatweel and harakat go, and nothing more.
- * Folding the letters as `normalise` does takes the model away from the spelling that it was trained on: on the development half of XQuAD
- * nDCG@10 of Arabic questions over English passages falls from .836 to .783, while this form keeps every figure of the raw text.
+ * Text as it is embedded, for passages and queries: presentation forms become plain letters, tatweel and harakat are
+ * removed, and nothing more. Folding letters as `normalise` does would move the text away from the spelling on which
+ * the model was trained: on the development half of XQuAD, nDCG@10 of Arabic questions over English passages falls from
+ * .836 to .783, while this form keeps every figure of the raw text.
  */
 export function normaliseForEmbedding(text: string): string {
   return text.replace(PRESENTATION_FORMS, (forms) => forms.normalize('NFKC')).replace(MARKS, '')
 }
 
-/** Light stems in order, with repeats; stop words are left out. */
+/** Light stems in order, with repeats, without stop words. */
 export function words(text: string): string[] {
   return stemsOf(tokens(text))
 }
 
-/** 3-grams inside each word in order, with repeats; `^` and `$` mark the word's edges. */
+/** 3-grams inside each word in order, with repeats. `^` and `$` mark the word's edges. */
 export function grams(text: string): string[] {
   return gramsOf(tokens(text))
 }
 
-/** Distinct terms of a query. One longer than the bounds is searched by its first terms. */
+/** Distinct terms of a query. A query beyond the bounds is searched by its first terms. */
 export function queryTerms(text: string): { readonly words: readonly string[]; readonly grams: readonly string[] } {
   const all = tokens(text)
   return {

@@ -1,5 +1,7 @@
+import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
+import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { requireName } from '../../domain/names.ts'
@@ -13,6 +15,7 @@ const MAX_NAME = 200
 const MAX_DESCRIPTION = 2_000
 /** Collections of one organization; each has tables of its own in the embedded index. */
 const MAX_COLLECTIONS = 1_000
+const COLLECTION_ID = /^col_/
 
 export interface CollectionInput {
   readonly code: string
@@ -73,7 +76,7 @@ export async function updateCollection(
     ...(name != null && { name: checkedName(name) }),
     ...(description !== undefined && { description: checkedDescription(description) }),
   }
-  if (Object.keys(changes).length === 0) return getCollection(store, organizationId, id)
+  if (Object.keys(changes).length === 0) return getCollection({ store }, organizationId, id)
   const updated = await store.collections.findOneAndUpdate({ _id: id, organizationId, listed: true }, { $set: changes }).catch((error) => {
     throw codeTaken(error, code ?? '')
   })
@@ -94,7 +97,7 @@ export async function deleteCollection(deps: Deps, context: LinkContext, id: str
 
 /** @throws {NotFound} also for another organization's. */
 export async function getCollection(
-  store: Deps['store'],
+  { store }: Pick<Deps, 'store'>,
   organizationId: string,
   id: string,
   param: string | null = null,
@@ -102,6 +105,26 @@ export async function getCollection(
   const collection = await store.collections.findOne({ _id: id, organizationId, listed: true })
   if (!collection) throw new NotFound('collection', id, param)
   return collection
+}
+
+/** Of the caller's organization, by its id or its code; null when there is none. */
+export async function findCollection(
+  { store }: Pick<Deps, 'store'>,
+  { caller }: LinkContext,
+  key: { readonly _id: string } | { readonly code: string },
+): Promise<CollectionRecord | null> {
+  const { organizationId } = requireScope(caller, 'knowledge:read')
+  return store.collections.findOne({ ...key, organizationId, listed: true })
+}
+
+/** The caller's organization's. */
+export async function listCollections(
+  { store }: Pick<Deps, 'store'>,
+  { caller }: LinkContext,
+  page: OrderedPage,
+): Promise<Connection<CollectionRecord>> {
+  const { organizationId } = requireScope(caller, 'knowledge:read')
+  return listById(store.collections, { organizationId, listed: true }, page, COLLECTION_ID)
 }
 
 function checkedCode(code: string): string {

@@ -1,5 +1,7 @@
-import type { EventData, EventLog, EventRecord } from '../../../common/events/event-log.ts'
+import type { EventData, EventRecord } from '../../../common/events/event-log.ts'
 import type { WebhookEvent } from '../../../common/events/webhook-events.ts'
+import { requireScope } from '../../../common/identity/principal.ts'
+import type { LinkContext } from '../../../common/link/link.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
 import type { DocumentRecord } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
@@ -32,13 +34,16 @@ export async function documentOf(
   return document && { ...document, ...(data as Partial<DocumentRecord>) }
 }
 
-/** The changes of an organization's documents, or of one collection's, after a cursor or from now on. @throws {KisError} `invalid_request` the cursor. */
+/**
+ * The changes of the documents of the caller's organization, or of one collection, after a cursor or from now on.
+ * @throws {KisError} `invalid_request` the cursor.
+ */
 export function followDocuments(
-  events: EventLog<DocumentRecord>,
-  organizationId: string,
-  collectionId: string | null,
-  after: string | null,
+  { events }: Pick<Deps, 'events'>,
+  { caller }: LinkContext,
+  { collectionId, after }: { readonly collectionId: string | null; readonly after: string | null },
 ): AsyncIterableIterator<EventRecord, undefined> {
+  const { organizationId } = requireScope(caller, 'knowledge:read')
   const followed = events.follow(organizationId, after)
   return endableIterator<EventRecord>(
     async () => {

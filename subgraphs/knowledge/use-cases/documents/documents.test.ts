@@ -57,7 +57,7 @@ it('attaching twice in parallel gives one document and one attachment', async ()
   expect(new Set(answers.map(({ document }) => document._id)).size).toBe(1)
   expect(answers.filter(({ created }) => created)).toHaveLength(1)
   expect(await documentsOf(deps, collection._id)).toHaveLength(1)
-  expect(await getFile(deps.store, organizationId, file._id)).toMatchObject({ attachmentCount: 1 })
+  expect(await getFile(deps, organizationId, file._id)).toMatchObject({ attachmentCount: 1 })
 })
 
 it('a file that is attached cannot be deleted, and can when its documents are gone', async () => {
@@ -135,7 +135,7 @@ it('refuses to attach when no vector is left, or the key may not use the model, 
     code: 'model_not_found',
   })
   expect(await documentsOf(deps, collection._id)).toEqual([])
-  expect(await getFile(deps.store, organizationId, file._id)).toMatchObject({ attachmentCount: 0 })
+  expect(await getFile(deps, organizationId, file._id)).toMatchObject({ attachmentCount: 0 })
 })
 
 it('a document of a collection that is being deleted is not there any more', async () => {
@@ -143,7 +143,7 @@ it('a document of a collection that is being deleted is not there any more', asy
   const [collection, file] = [await newCollection(deps), await newFile(deps)]
   const { document } = await createDocument(deps, context, { collectionId: collection._id, fileId: file._id })
   await deps.store.collections.findOneAndUpdate({ _id: collection._id }, { $set: { listed: false } })
-  await expect(getDocument(deps.store, organizationId, document._id)).rejects.toMatchObject({ code: 'not_found' })
+  await expect(getDocument(deps, organizationId, document._id)).rejects.toMatchObject({ code: 'not_found' })
 })
 
 it('nothing of another organization can be attached, read or deleted', async () => {
@@ -170,7 +170,7 @@ it('an update changes what is given and leaves the rest, also in parallel', asyn
     updateCollection(deps, context, { id, description: 'of Oman' }),
     updateCollection(deps, context, { id, code: 'ports' }),
   ])
-  expect(await getCollection(deps.store, organizationId, id)).toMatchObject({ code: 'ports', name: 'Ports', description: 'of Oman' })
+  expect(await getCollection(deps, organizationId, id)).toMatchObject({ code: 'ports', name: 'Ports', description: 'of Oman' })
   // Null takes a description away; a code and a name are always there.
   expect(await updateCollection(deps, context, { id, code: null, name: null, description: null })).toMatchObject({
     code: 'ports',

@@ -1,11 +1,13 @@
+import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { tell, told } from '../../../common/events/event-log.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
+import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { FORMAT_LIST, isSound } from '../../domain/media-types.ts'
 import { requireMetadata } from '../../domain/names.ts'
-import { type CollectionRecord, type DocumentRecord, newJob } from '../../domain/records.ts'
+import { type CollectionRecord, type DocumentRecord, type DocumentStatus, newJob } from '../../domain/records.ts'
 import { usageOf } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { detachFile, fileOf, getFile } from '../files/files.ts'
@@ -15,6 +17,7 @@ import { snapshotOf } from './document-events.ts'
 
 /** Collections that one file is attached to at once. */
 const MAX_ATTACHMENTS = 1_000
+const DOCUMENT_ID = /^doc_/
 
 /**
  * Records the document with its job; a worker does the rest. Attaching twice gives the document that is there.
@@ -30,8 +33,8 @@ export async function createDocument(
   const principal = requireScope(context.caller, 'knowledge:write')
   const { organizationId, apiKeyId } = principal
   const metadata = requireMetadata(input.metadata, 'input.metadata')
-  const collection = await getCollection(store, organizationId, input.collectionId, 'input.collectionId')
-  const file = await getFile(store, organizationId, input.fileId, 'input.fileId')
+  const collection = await getCollection(deps, organizationId, input.collectionId, 'input.collectionId')
+  const file = await getFile(deps, organizationId, input.fileId, 'input.fileId')
   if (isSound(file.mediaType)) {
     const message = `The service makes no documents of sound. Attach one of these formats: ${FORMAT_LIST}.`
     throw new KisError('unsupported_file_type', message, { param: 'input.fileId' })
@@ -47,7 +50,7 @@ export async function createDocument(
     { $set: { [`attachments.${_id}`]: collection._id }, $inc: { attachmentCount: 1 } },
   )
   if (!attached) {
-    await getFile(store, organizationId, file._id, 'input.fileId')
+    await getFile(deps, organizationId, file._id, 'input.fileId')
     throw new KisError('invalid_request', `A file is attached at most ${MAX_ATTACHMENTS} times.`, { param: 'input.fileId' })
   }
   const now = clock.now()
@@ -101,9 +104,9 @@ export async function createDocument(
 export async function retryDocument(deps: Deps, context: LinkContext, id: string): Promise<DocumentRecord> {
   const { store, clock } = deps
   const principal = requireScope(context.caller, 'knowledge:write')
-  const document = await getDocument(store, principal.organizationId, id)
+  const document = await getDocument(deps, principal.organizationId, id)
   if (document.status !== 'failed') return document
-  await requireIngestible(deps, principal, await getCollection(store, principal.organizationId, document.collectionId), context)
+  await requireIngestible(deps, principal, await getCollection(deps, principal.organizationId, document.collectionId), context)
   const now = clock.now()
   const change = { status: 'queued', error: null, warnings: [] } as const
   const event = tell(principal.organizationId, now, snapshotOf({ ...document, ...change }))
@@ -115,7 +118,7 @@ export async function retryDocument(deps: Deps, context: LinkContext, id: string
       $inc: { generation: 1 },
     },
   )
-  if (!queued) return getDocument(store, principal.organizationId, id)
+  if (!queued) return getDocument(deps, principal.organizationId, id)
   deps.events.kick(principal.organizationId)
   deps.wake()
   return queued
@@ -124,14 +127,43 @@ export async function retryDocument(deps: Deps, context: LinkContext, id: string
 /** Not found by any search that starts later; its vectors no longer count. */
 export async function deleteDocument(deps: Deps, context: LinkContext, id: string): Promise<void> {
   const { organizationId } = requireScope(context.caller, 'knowledge:write')
-  await hideAndDelete(deps, await getDocument(deps.store, organizationId, id))
+  await hideAndDelete(deps, await getDocument(deps, organizationId, id))
 }
 
 /** @throws {NotFound} also for another organization's, and for one whose collection is being deleted. */
-export async function getDocument(store: Deps['store'], organizationId: string, id: string): Promise<DocumentRecord> {
-  const document = await store.documents.findOne({ _id: id, organizationId, listed: true })
-  if (!document || !(await store.collections.findOne({ _id: document.collectionId, listed: true }))) throw new NotFound('document', id)
+export async function getDocument(deps: Pick<Deps, 'store'>, organizationId: string, id: string): Promise<DocumentRecord> {
+  const document = await findListed(deps, organizationId, id)
+  if (!document) throw new NotFound('document', id)
   return document
+}
+
+/** Of the caller's organization; null when there is none, or when its collection is being deleted. */
+export async function findDocument(deps: Pick<Deps, 'store'>, { caller }: LinkContext, id: string): Promise<DocumentRecord | null> {
+  const { organizationId } = requireScope(caller, 'knowledge:read')
+  return findListed(deps, organizationId, id)
+}
+
+/** Those of a collection that the caller has been given, with one status or any. */
+export async function listDocuments(
+  { store }: Pick<Deps, 'store'>,
+  { _id: collectionId }: CollectionRecord,
+  { status, ...page }: OrderedPage & { readonly status?: DocumentStatus | null },
+): Promise<Connection<DocumentRecord>> {
+  return listById(store.documents, { collectionId, listed: true, ...(status && { status }) }, page, DOCUMENT_ID)
+}
+
+export async function countDocuments({ store }: Pick<Deps, 'store'>, { _id: collectionId }: CollectionRecord): Promise<number> {
+  return store.documents.countDocuments({ collectionId, listed: true })
+}
+
+/** The chunks of a collection's ready documents. */
+export async function countChunks({ store }: Pick<Deps, 'store'>, { _id, organizationId }: CollectionRecord): Promise<number> {
+  return (await usageOf(store, organizationId)).chunks[_id] ?? 0
+}
+
+async function findListed({ store }: Pick<Deps, 'store'>, organizationId: string, id: string): Promise<DocumentRecord | null> {
+  const document = await store.documents.findOne({ _id: id, organizationId, listed: true })
+  return document && (await store.collections.findOne({ _id: document.collectionId, listed: true })) ? document : null
 }
 
 async function missingSource(store: Deps['store'], document: DocumentRecord): Promise<'collection' | 'file' | null> {

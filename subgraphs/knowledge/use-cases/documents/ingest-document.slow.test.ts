@@ -99,7 +99,7 @@ const usage = ({ deps }: Attached) => usageOf(deps.store, principal.organization
 
 async function expectReady(one: Attached, chunks = CHUNKS): Promise<void> {
   const { world, deps, id, collectionId } = one
-  const document = await getDocument(deps.store, principal.organizationId, id)
+  const document = await getDocument(deps, principal.organizationId, id)
   expect(document).toMatchObject({ status: 'ready', stage: null, progress: null, error: null, chunkCount: chunks, embedding: null })
   expect(document.job).toBeUndefined()
   const ordinals = await index.ordinals(collectionId, id, document.liveGeneration!)
@@ -176,7 +176,7 @@ it('does not open one hold after another when each has ended at once', async () 
   }
   await workOn(one.deps, one.id)
   expect(one.world.inference.holds.size).toBe(1)
-  expect(await getDocument(one.deps.store, principal.organizationId, one.id)).toMatchObject({
+  expect(await getDocument(one.deps, principal.organizationId, one.id)).toMatchObject({
     status: 'failed',
     error: { code: 'embedding_failed' },
   })
@@ -299,7 +299,7 @@ describe('a verdict', () => {
         set?.(one)
         one.world.inference.batches = 0
         await workOn(one.deps, one.id)
-        const document = await getDocument(one.deps.store, principal.organizationId, one.id)
+        const document = await getDocument(one.deps, principal.organizationId, one.id)
         // A batch that was embedded before the crash leaves less to do, so that the engine's second batch may never come.
         if (code === 'insufficient_quota' && document.status === 'ready') return
         expect(document).toMatchObject({ status: 'failed', error: { code }, chunkCount: 0, liveGeneration: null, embedding: null })
@@ -326,9 +326,9 @@ it('a document that brings worker after worker down is poison, in whatever stage
       // A process that dies records nothing.
       await workOn(deps, one.id).catch(survived)
       afterLease(one)
-      if ((await getDocument(one.deps.store, principal.organizationId, one.id)).status === 'failed') break
+      if ((await getDocument(one.deps, principal.organizationId, one.id)).status === 'failed') break
     }
-    expect(await getDocument(one.deps.store, principal.organizationId, one.id)).toMatchObject({ error: { code: 'poison' } })
+    expect(await getDocument(one.deps, principal.organizationId, one.id)).toMatchObject({ error: { code: 'poison' } })
     // Beyond those before it was read for the first time.
     expect(starts).toBeGreaterThanOrEqual(5)
     expect(starts).toBeLessThanOrEqual(6)
@@ -357,7 +357,7 @@ it('a failed document can be retried, by two at once, and then is whole', async 
     if (batch === 2) throw new KisError('insufficient_quota', 'The wallet is empty.')
   }
   await workOn(one.deps, one.id)
-  expect((await getDocument(one.deps.store, principal.organizationId, one.id)).status).toBe('failed')
+  expect((await getDocument(one.deps, principal.organizationId, one.id)).status).toBe('failed')
   one.world.inference.beforeBatch = () => {}
   const retried = await Promise.all([retryDocument(one.deps, context, one.id), retryDocument(one.deps, context, one.id)])
   expect(retried.map(({ generation, status }) => [generation, status])).toEqual([
@@ -407,7 +407,7 @@ it('works with the embedded stores and the real parser, and is found', async () 
     parser,
   } as never)
   await workOn(one.deps, one.id)
-  const document = await getDocument(one.deps.store, principal.organizationId, one.id)
+  const document = await getDocument(one.deps, principal.organizationId, one.id)
   expect(document).toMatchObject({ status: 'ready', language: 'en', attempts: 1 })
   const search = { collectionId: one.collectionId, query: 'harbour of Sur', limit: 3, mode: 'lexical' as const, filter: null }
   const { hits } = await searchCollection(one.deps, context, search)

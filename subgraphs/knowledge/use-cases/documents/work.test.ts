@@ -75,7 +75,7 @@ function startWork(deps: Deps, exclusive = false) {
 }
 
 const engineDown = () => new KisError('engine_unavailable', 'The engine does not answer.')
-const documentOf = (deps: Deps, id: string) => getDocument(deps.store, principal.organizationId, id)
+const documentOf = (deps: Deps, id: string) => getDocument(deps, principal.organizationId, id)
 const isSettled = async (deps: Deps, ids: readonly string[]) =>
   (await Promise.all(ids.map((id) => documentOf(deps, id)))).every(({ status }) => status === 'ready' || status === 'failed')
 
@@ -111,7 +111,7 @@ it('begins with the document of another organization at once, however many and l
   const { document } = await createDocument(deps, other, { collectionId: collection._id, fileId: file._id })
   await using _process = startWork(deps)
   try {
-    await eventually(async () => (await getDocument(deps.store, 'org_2', document._id)).status === 'ready')
+    await eventually(async () => (await getDocument(deps, 'org_2', document._id)).status === 'ready')
     const states = await Promise.all(ids.map(async (id) => (await documentOf(deps, id)).status))
     expect(states.filter((status) => status === 'processing')).toHaveLength(2)
   } finally {

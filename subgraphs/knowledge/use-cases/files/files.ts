@@ -1,5 +1,7 @@
+import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
 import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
+import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { FairPlaces, NoPlace } from '../../../common/process/fair-places.ts'
 import { decodeBase64 } from '../../domain/base64.ts'
@@ -21,6 +23,7 @@ const places = new FairPlaces(LARGE_UPLOADS, MAX_WAITING)
 
 /** Most bytes of one download piece. */
 const MAX_PIECE_BYTES = 1_048_576
+const FILE_ID = /^file_/
 
 /**
  * Stores a file that documents can be made of, or sound for workflows.
@@ -82,13 +85,13 @@ async function placeOf(organizationId: string, signal: AbortSignal): Promise<() 
 /** @throws {KisError} `in_use` while a document is made from it, with the documents' ids. */
 export async function deleteFile(deps: Deps, context: LinkContext, id: string): Promise<void> {
   const { organizationId } = requireScope(context.caller, 'knowledge:write')
-  const file = await getFile(deps.store, organizationId, id)
+  const file = await getFile(deps, organizationId, id)
   await dropAbsentAttachments(deps, file)
   const blob = blobId(organizationId, file.sha256)
   await expectRelease(deps, blob, id)
   const deleted = await deps.store.files.findOneAndDelete({ _id: id, organizationId, attachmentCount: 0 })
   if (!deleted) {
-    const { attachments } = await getFile(deps.store, organizationId, id)
+    const { attachments } = await getFile(deps, organizationId, id)
     throw new KisError(
       'in_use',
       `The file is attached as ${Object.keys(attachments).slice(0, 10).join(', ')}; delete these documents first.`,
@@ -98,10 +101,31 @@ export async function deleteFile(deps: Deps, context: LinkContext, id: string): 
 }
 
 /** @throws {NotFound} also for another organization's. */
-export async function getFile(store: Deps['store'], organizationId: string, id: string, param: string | null = null): Promise<FileRecord> {
+export async function getFile(
+  { store }: Pick<Deps, 'store'>,
+  organizationId: string,
+  id: string,
+  param: string | null = null,
+): Promise<FileRecord> {
   const file = await store.files.findOne({ _id: id, organizationId })
   if (!file) throw new NotFound('file', id, param)
   return file
+}
+
+/** Of the caller's organization; null when there is none. */
+export async function findFile({ store }: Pick<Deps, 'store'>, { caller }: LinkContext, id: string): Promise<FileRecord | null> {
+  const { organizationId } = requireScope(caller, 'knowledge:read')
+  return store.files.findOne({ _id: id, organizationId })
+}
+
+/** The caller's organization's. */
+export async function listFiles(
+  { store }: Pick<Deps, 'store'>,
+  { caller }: LinkContext,
+  page: OrderedPage,
+): Promise<Connection<FileRecord>> {
+  const { organizationId } = requireScope(caller, 'knowledge:read')
+  return listById(store.files, { organizationId }, page, FILE_ID)
 }
 
 export async function readFilePiece(
@@ -115,7 +139,7 @@ export async function readFilePiece(
   if (length < 1) throw new KisError('integer_below_min_value', 'The length is at least 1.', { param: 'length' })
   if (length > MAX_PIECE_BYTES)
     throw new KisError('integer_above_max_value', `The length is at most ${MAX_PIECE_BYTES}.`, { param: 'length' })
-  const file = await getFile(deps.store, organizationId, id)
+  const file = await getFile(deps, organizationId, id)
   return { file, bytes: await readBytes(deps, file, { offset, length }) }
 }
 
@@ -129,7 +153,7 @@ export async function readBytes(
   const blob = await store.blobs.findOne({ _id: blobId(file.organizationId, file.sha256) })
   const bytes = blob && (await blobs.get(blob.bytesKey, range))
   if (bytes) return bytes
-  await getFile(store, file.organizationId, file._id)
+  await getFile({ store }, file.organizationId, file._id)
   throw new Error(`the bytes of ${file._id} are missing`)
 }
 

@@ -36,7 +36,7 @@ export interface SearchAnswer {
  * @throws {KisError} `model_not_found`: the key may not use the collection's model; `insufficient_quota`; `service_unavailable`.
  */
 export async function searchCollection(
-  deps: Deps,
+  deps: Pick<Deps, 'store' | 'index' | 'inference'>,
   context: LinkContext & Pick<CallContext, 'runHoldId' | 'step'>,
   input: {
     readonly collectionId: string
@@ -46,7 +46,7 @@ export async function searchCollection(
     readonly filter: unknown
   },
 ): Promise<SearchAnswer> {
-  const { store, index, inference } = deps
+  const { index, inference } = deps
   const principal = requireScope(context.caller, 'knowledge:read')
   const { query, limit, mode } = input
   const text = normaliseForEmbedding(query)
@@ -56,7 +56,7 @@ export async function searchCollection(
   if (limit < 1) throw new KisError('integer_below_min_value', 'The limit is at least 1.', { param: 'input.limit' })
   if (limit > MAX_LIMIT) throw new KisError('integer_above_max_value', `The limit is at most ${MAX_LIMIT}.`, { param: 'input.limit' })
   const filter = parseSearchFilter(input.filter ?? null)
-  const collection = await getCollection(store, principal.organizationId, input.collectionId)
+  const collection = await getCollection(deps, principal.organizationId, input.collectionId)
   requireModel(principal, collection)
 
   const caller = { ...context, caller: principal }
@@ -112,7 +112,7 @@ function requireModel({ modelAllowlist }: Principal, { embeddingModel }: Collect
 }
 
 async function readyDocuments(
-  { store }: Deps,
+  { store }: Pick<Deps, 'store'>,
   { _id: collectionId, organizationId }: CollectionRecord,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, DocumentRecord>> {

@@ -90,7 +90,7 @@ async function newWorld() {
       { organizationId, collectionId: collection, documentId, generation, attributes: {} },
       Array.from({ length: chunks }, (_, ordinal) => chunkOf(documentId, generation, ordinal)),
     )
-  const record = (id: string) => getDocument(deps.store, organizationId, id)
+  const record = (id: string) => getDocument(deps, organizationId, id)
   return { world, deps, index, inference, collectionId, organizationId, attach, ingest, add, put, record }
 }
 

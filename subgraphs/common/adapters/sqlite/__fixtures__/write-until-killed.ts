@@ -2,7 +2,10 @@ import { writeSync } from 'node:fs'
 import { silentLog } from '../../../process/log.ts'
 import { openSqliteDocumentStore } from '../documents/document-store.ts'
 
-/** Writes to the file of its argument for as long as it lives, and prints what was acknowledged: `insert <id>` and `count <n>`. */
+/**
+ * Writes to the file in its argument until it is killed, and prints what was acknowledged: `insert <id>` and `count
+ * <n>`.
+ */
 
 const [, , file = '', round = ''] = process.argv
 const store = await openSqliteDocumentStore({ file, log: silentLog })

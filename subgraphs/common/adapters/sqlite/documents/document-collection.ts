@@ -15,11 +15,11 @@ import { changesOf, seedOf } from '../../documents/update.ts'
 import type { DocumentWriter, Row, Target } from './document-writer.ts'
 import { limited, ordered, type Sql, selectSql } from './query-sql.ts'
 
-/** What a collection needs of its store. */
+/** What a collection needs from its store. */
 export interface StoreAccess {
-  /** Resolves when the table and its indexes are there. */
+  /** Resolves when the table and its indexes exist. */
   readonly ready: Promise<void>
-  /** On the calling loop: for a few documents by a key or in the order of an index. */
+  /** On the event loop: for a few documents by key, or in the order of an index. */
   readNow(sql: Sql): readonly unknown[][]
   /** In a thread: for reads that may pass over many entries. */
   readAside(sql: Sql): Promise<readonly unknown[][]>
@@ -30,9 +30,9 @@ export interface StoreAccess {
   ): Promise<ReturnType<DocumentWriter[Method]>>
 }
 
-/** The port's bound of a page and of `insertMissing` and `deleteMany`. */
+/** The port's limit of a page, of `insertMissing` and of `deleteMany`. */
 const MAX_DOCUMENTS = 1_000
-/** A page of this many documents takes about a millisecond of the loop; longer ones are read aside. */
+/** Reading this many documents blocks the event loop for about a millisecond. Longer pages are read in a thread. */
 const MAX_READ_NOW = 64
 
 export class SqliteCollection<T extends StoredDocument> implements DocumentCollection<T> {
@@ -125,10 +125,10 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     return [id, encodeDocument(stored)]
   }
 
-  /** The first `limit` documents of `sql` that meet the tests. */
+  /** Gives the first `limit` documents of `sql` that pass the tests. */
   async #read(access: Access, tests: readonly Test[], limit: number, sql: Sql): Promise<readonly T[]> {
     await this.#store.ready
-    // Judged documents were found by a unique key, so that there are at most 1,000 of them without a limit too.
+    // Judged documents were found by a unique key, so there are at most 1,000 even without a limit.
     const bounded = access.judged.length > 0 ? sql : limited(sql, limit)
     const isShort = !access.walks && access.judged.length === 0 && limit <= MAX_READ_NOW
     const rows = isShort ? this.#store.readNow(bounded) : await this.#store.readAside(bounded)
@@ -140,7 +140,8 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     for (const [text] of rows) {
       const document = parseDocument(text)
       if (meets(document, tests)) documents.push(withDates(document) as T)
-      // In an index true is 1 and a date its milliseconds, so that documents of another type were found instead of, or between, the right ones.
+      // In an index, true is 1 and a date is its milliseconds. So documents of another type could be found instead of
+      // the right ones, or between them.
       else if (!meets(document, access.served)) throw new TypeError(`an indexed field of ${this.spec.name} holds values of several types`)
     }
     return documents
@@ -151,7 +152,7 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
   }
 }
 
-/** @throws {RangeError} a defect of the caller. */
+/** @throws {RangeError} the count is out of range: a defect of the caller */
 function checkCount(count: number, what: string): void {
   if (!Number.isInteger(count) || count < 1 || count > MAX_DOCUMENTS) {
     throw new RangeError(`${what} is ${count}, not 1 to ${MAX_DOCUMENTS}`)

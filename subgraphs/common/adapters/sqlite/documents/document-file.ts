@@ -5,6 +5,6 @@ export const DOCUMENT_FILE: FileKind = {
   /** "KisD" in ASCII. */
   applicationId: 0x4b69_7344,
   schemaVersion: 1,
-  /** A document of some KB is then in one page or two, not in a chain. */
+  /** A document of a few KB then fits into one page or two, without a chain. */
   pageSize: 8192,
 }

@@ -17,19 +17,21 @@ const WHAT = 'The document store'
 
 export interface SqliteStoreOptions {
   readonly file: string
-  /** Whose the file must be. Absent: anybody's. */
+  /** The installation that the file must belong to. Absent: any. */
   readonly installation?: Installation
   readonly log: Log
 }
 
 export interface SqliteDocumentStoreOptions extends SqliteStoreOptions {
-  /** What is in it, with the migrations that bring it up to date. Absent: its versions are not looked at. */
+  /** The kinds of its documents, with their migrations. Absent: versions are not checked. */
   readonly kinds?: readonly Kind[]
 }
 
 /**
- * Opens the documents of one SQLite file, and makes it when it is not there. Writes go through one thread, which commits those that wait
- * together; reads by key run on the calling loop. @throws {Error} the file is in use, damaged, of another kind or installation, or of a newer version.
+ * Opens the documents of one SQLite file, which is created if needed. One thread does all writes, and commits together
+ * those that wait. Reads by key run on the event loop.
+ * @throws {Error} the file is in use, damaged, of another kind or installation, or of a newer version
+ * @throws {Unfit} the storage fails
  */
 export async function openSqliteDocumentStore({
   file: path,
@@ -77,7 +79,7 @@ interface Parts {
 class SqliteDocumentStore implements DocumentStore {
   readonly #parts: Parts
   readonly #collections = new Map<string, SqliteCollection<StoredDocument>>()
-  /** Of each collection, that its table and indexes are there. */
+  /** For each collection, resolves when its table and indexes exist. */
   readonly #made: Promise<void>[] = []
 
   constructor(parts: Parts) {
@@ -89,13 +91,14 @@ class SqliteDocumentStore implements DocumentStore {
     if (!collection) {
       checkSpec(spec)
       const ready = this.#parts.writer.call<void>('createCollection', [spec])
-      // Whoever uses the collection is told; a collection that nobody uses yet must not end the process.
-      ready.catch((error) => this.#parts.file.log.error({ err: error, collection: spec.name }, 'a collection could not be made'))
+      // Users of the collection get the error. If nobody uses it yet, the error must not end the process.
+      ready.catch((error) => this.#parts.file.log.error({ err: error, collection: spec.name }, 'a collection could not be created'))
       this.#made.push(ready)
       collection = new SqliteCollection(spec, this.#accessAfter(ready))
       this.#collections.set(spec.name, collection)
     }
     if (!isDeepStrictEqual(collection.spec, spec)) throw new TypeError(`${spec.name} was declared with other indexes`)
+    // The map holds collections of every type; the caller who declares the collection knows its type.
     return collection as unknown as DocumentCollection<T>
   }
 
@@ -129,7 +132,7 @@ class SqliteDocumentStore implements DocumentStore {
     const { connection, file } = this.#parts
     if (!connection.database.isOpen) throw new ServiceUnavailable(WHAT)
     try {
-      return connection.prepare(text).all(...parameters) as unknown as unknown[][]
+      return connection.prepare(text).all(...parameters)
     } catch (error) {
       const failure = storageFailureOf(error)
       throw failure ? file.failed(failure) : error

@@ -12,23 +12,23 @@ import { ParsedDocuments } from './parsed-documents.ts'
 import type { Sql } from './query-sql.ts'
 import { schemaOf, tableOf } from './tables.ts'
 
-/** The thread that writes the documents of one file. It answers a write after the commit that holds it. */
+/** The thread that writes the documents of one file. It answers a write after the commit that includes it. */
 
 /** `_id` and JSON text of a document. */
 export type Row = readonly [id: string, text: string]
 
-/** Selects the rows that may be written; `judged` says which of them are. */
+/** Selects the rows to write. `judged` decides which of them qualify. */
 export interface Target {
   readonly sql: Sql
   readonly judged: readonly Test[]
 }
 
-/** What the store calls. Documents cross as their JSON text. */
+/** The methods that the store calls. Documents are passed as JSON text. */
 export interface DocumentWriter {
   createCollection(spec: CollectionSpec): void
   insert(collection: string, id: string, text: string): void
   insertMissing(collection: string, rows: readonly Row[]): number
-  /** `seed` is what an upsert starts from. */
+  /** `seed` is the document that an upsert starts from. */
   update(collection: string, target: Target, changes: readonly Change[], seed: StoredObject | null): string | null
   deleteOne(collection: string, target: Target): string | null
   deleteMany(collection: string, target: Target): number
@@ -36,9 +36,9 @@ export interface DocumentWriter {
   close(): void
 }
 
-/** Writes of one commit: more than usually wait at once. It bounds how long the first of them waits for the others. */
+/** Writes of one commit: more than usually wait at once. It bounds how long the first one waits for the rest. */
 const MAX_BATCH = 256
-/** Hot documents, wallets mostly, that are not parsed again for each write. */
+/** Frequently written documents, mostly wallets, kept parsed between writes. */
 const MAX_PARSED = 64
 
 const connection = new Connection(workerInput<{ readonly file: string }>().file, { readOnly: false })
@@ -54,7 +54,7 @@ function specOf(collection: string): CollectionSpec {
   return spec
 }
 
-/** The name is `data` for the other side of the thread, which makes the error anew. */
+/** The collection's name is the `data` from which the other side of the thread makes the error again. */
 function duplicateIn(collection: string, cause?: unknown): DuplicateKey {
   return Object.assign(new DuplicateKey(collection, cause), { data: collection })
 }
@@ -82,7 +82,7 @@ function insertFrom(spec: CollectionSpec, seed: StoredObject, changes: readonly 
 }
 
 function rowsOf({ sql, judged }: Target): readonly Row[] {
-  const rows = connection.prepare(sql.text).all(...sql.parameters) as unknown as Row[]
+  const rows = connection.prepare(sql.text).all<Row>(...sql.parameters)
   return judged.length === 0 ? rows : rows.filter(([, text]) => meets(parseDocument(text), judged))
 }
 
@@ -107,7 +107,7 @@ const writer: DocumentWriter = {
       try {
         inserted += Number(insert.run(id, text).changes)
       } catch (error) {
-        // Each is its own write: one whose other unique key is taken keeps none of the rest out.
+        // Each document is a write of its own: if a unique key of one is taken, the rest are still inserted.
         if (!isUniqueViolation(error)) throw error
         duplicate = duplicateIn(collection, error)
       }
@@ -118,7 +118,7 @@ const writer: DocumentWriter = {
 
   update(collection, { sql, judged }, changes, seed) {
     const spec = specOf(collection)
-    const found = connection.prepare(sql.text).get(...sql.parameters) as unknown as Row | undefined
+    const found = connection.prepare(sql.text).get<Row>(...sql.parameters)
     if (!found) return seed && insertFrom(spec, seed, changes)
     const [id, before] = found
     const document = parsed.take(id, before)
@@ -149,7 +149,7 @@ const writer: DocumentWriter = {
     return rows.length
   },
 
-  /** Writes what is there already: that a file can be read says nothing of a full disk. */
+  /** Rewrites what exists: only a write shows that the disk is full. */
   ping() {
     connection.database.exec(`PRAGMA user_version=${DOCUMENT_FILE.schemaVersion}`)
   },

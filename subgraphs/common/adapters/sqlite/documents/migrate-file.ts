@@ -11,8 +11,10 @@ const PAGE = 256
 const TABLE = 'CREATE TABLE IF NOT EXISTS schema_versions (kind TEXT PRIMARY KEY NOT NULL, version INTEGER NOT NULL) WITHOUT ROWID'
 
 /**
- * Brings the documents of a file that nobody else has open to the present version of their kinds, all in one transaction, after a copy of the file beside
- * it; and notes the versions. A file without the note is of version 0.1.0, where each kind has version 1. @throws {NewerKind} nothing is changed.
+ * Brings the documents of a file to the current version of their kinds, in one transaction, after copying the file;
+ * then notes the versions. Nobody else may have the file open. A file without the note comes from version 0.1.0, where
+ * each kind has version 1.
+ * @throws {NewerKind} a kind is newer than this program knows
  */
 export function migrateFile(file: string, kinds: readonly Kind[], log: Log): void {
   const database = new DatabaseSync(file)
@@ -28,7 +30,7 @@ export function migrateFile(file: string, kinds: readonly Kind[], log: Log): voi
       const copy = copyBeside(database, file)
       log.warn(
         { file, copy, kinds: older.map(({ name }) => name) },
-        'the documents are brought to the version of this program; the copy is as they were',
+        'migrating the documents to the version of this program; the copy keeps them as they were',
       )
     }
     const unnoted = kinds.filter((kind) => noted.get(kind.name) !== versionOf(kind))
@@ -40,7 +42,7 @@ export function migrateFile(file: string, kinds: readonly Kind[], log: Log): voi
     for (const kind of unnoted) note.run(kind.name, versionOf(kind))
     database.exec('COMMIT')
   } finally {
-    // A transaction that is not committed is undone.
+    // Rolls back a transaction that was not committed.
     database.close()
   }
 }
@@ -66,7 +68,7 @@ function migrateKind(database: DatabaseSync, kind: Kind, from: number): void {
   }
 }
 
-/** A copy of all that the file and its log hold. It has its name only once it is whole. */
+/** Copies all data of the file and its log. The copy gets its name only when it is complete. */
 function copyBeside(database: DatabaseSync, file: string): string {
   database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   const copy = `${file}.before-${new Date().toISOString().replaceAll(/[:.]/g, '-')}`

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { parseDocument, type StoredObject } from '../../documents/stored-value.ts'
 
-/** Documents that were parsed lately. A document is handed out once, so that its taker may change it. */
+/** Documents that were parsed recently. Each is handed out once, so the taker may change it. */
 export class ParsedDocuments {
   readonly #documents: LRUCache<string, { readonly text: string; readonly document: StoredObject }>
 
@@ -9,7 +9,7 @@ export class ParsedDocuments {
     this.#documents = new LRUCache({ max: limit })
   }
 
-  /** The document of this text; `id` only says where to look. */
+  /** Gives the document of this text. `id` only says where to look. */
   take(id: string, text: string): StoredObject {
     const kept = this.#documents.get(id)
     this.#documents.delete(id)

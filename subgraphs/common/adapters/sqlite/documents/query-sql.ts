@@ -4,7 +4,10 @@ import { type Access, PRIMARY_KEY } from '../../documents/index-choice.ts'
 import { isDate, type StoredScalar } from '../../documents/stored-value.ts'
 import { indexNameOf, keyOf, tableOf } from './tables.ts'
 
-/** A statement and its parameters. The text depends on the shape of the query only, so that prepared statements are found again. */
+/**
+ * A statement and its parameters. The text depends only on the shape of the query, so that prepared statements are
+ * reused.
+ */
 export interface Sql {
   readonly text: string
   readonly parameters: readonly (string | number)[]
@@ -12,9 +15,9 @@ export interface Sql {
 
 const COMPARISONS: Readonly<Record<RangeOperator, string>> = { gt: '>', gte: '>=', lt: '<', lte: '<=' }
 
-/** `columns` of the documents that `access` reaches, those of `access.judged` still among them. */
+/** Selects `columns` of the documents that `access` reaches, before the tests in `access.judged`. */
 export function selectSql(columns: string, spec: CollectionSpec, access: Access): Sql {
-  // The choice of the index is the adapter's: SQLite has no statistics here, and fails rather than to scan.
+  // The adapter chooses the index: SQLite has no statistics here. It must fail rather than scan.
   const by = access.index === PRIMARY_KEY ? 'NOT INDEXED' : `INDEXED BY ${indexNameOf(spec, access.index)}`
   const conditions = access.served.map((test) => conditionOf(test, access.served))
   const where = conditions.length > 0 ? ` WHERE ${conditions.map(({ text }) => text).join(' AND ')}` : ''
@@ -39,7 +42,8 @@ function conditionOf(test: Test, all: readonly Test[]): Sql {
   const parameters = [keyValueOf(test.value)]
   if (test.operator === 'eq') return { text: `${key} = ?`, parameters }
   const range = `${key} ${COMPARISONS[test.operator]} ?`
-  // SQLite orders every string after every number; a range is of one type, so its open end stops at the empty string.
+  // SQLite orders every string after every number. A range has one type, so without a lower bound it starts at the
+  // empty string.
   const isString = typeof test.value === 'string'
   const closing: readonly RangeOperator[] = isString ? ['gt', 'gte'] : ['lt', 'lte']
   const isClosed = closing.includes(test.operator) || all.some((other) => other.path === test.path && isOneOf(closing, other.operator))
@@ -50,7 +54,7 @@ function isOneOf(operators: readonly RangeOperator[], operator: Test['operator']
   return operators.some((one) => one === operator)
 }
 
-/** As `keyOf` has it in the index. */
+/** The value as `keyOf` puts it into the index. */
 function keyValueOf(value: StoredScalar): string | number {
   if (isDate(value)) return value.$date
   return typeof value === 'boolean' ? Number(value) : (value as string | number)

@@ -5,12 +5,14 @@ export function tableOf(spec: Pick<CollectionSpec, 'name'>): string {
   return `"documents_${spec.name}"`
 }
 
-/** Says what the index is, so that a changed declaration makes another index. */
+/** The name describes the index, so that a changed declaration creates another index. */
 export function indexNameOf(spec: CollectionSpec, index: IndexSpec): string {
   return `"${spec.name}(${index.fields.join()})${index.unique ? ' unique' : ''}${index.sparse ? ' sparse' : ''}"`
 }
 
-/** What the indexes hold of a field: strings, integers, a date's milliseconds; null where the field is absent. */
+/**
+ * The value of a field in the indexes: a string, an integer, or a date's milliseconds; null where the field is absent.
+ */
 export function keyOf(path: string): string {
   if (path === '_id') return 'id'
   if (!INDEX_PATH.test(path)) throw new TypeError(`${JSON.stringify(path)} cannot be sorted by`)
@@ -18,7 +20,7 @@ export function keyOf(path: string): string {
   return `coalesce(json_extract(doc, '$${json}."$date"'), json_extract(doc, '$${json}'))`
 }
 
-/** WITHOUT ROWID keeps the documents in the order of `_id`, and makes `_id` the last part of every index. */
+/** WITHOUT ROWID stores the documents in the order of `_id`, and makes `_id` the last part of every index. */
 export function schemaOf(spec: CollectionSpec): readonly string[] {
   const table = tableOf(spec)
   const indexes = spec.indexes.map((index) => {

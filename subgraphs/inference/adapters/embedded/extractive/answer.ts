@@ -1,19 +1,19 @@
 import type { ProtocolObject } from '../../../ports/engines.ts'
 
-/** Words that go out in one chunk of a stream. */
+/** Words in one chunk of a stream. */
 const WORDS_PER_CHUNK = 4
 
 export type FinishReason = 'stop' | 'length'
 
-/** A finished answer, before it takes the protocol's form. */
+/** A finished answer, before it is put into the protocol's form. */
 export interface Answer {
   readonly id: string
   /** Unix seconds. */
   readonly created: number
   readonly model: string
-  /** How many choices, all alike: this model does not sample. */
+  /** Number of choices, all the same: this model does not sample. */
   readonly choices: number
-  /** Joined they are the text. */
+  /** Joined, they are the text. */
   readonly words: readonly string[]
   readonly finishReason: FinishReason
   readonly promptTokens: number
@@ -66,7 +66,7 @@ export function completionOf(answer: Answer): ProtocolObject {
   }
 }
 
-/** The chunks of the stream, in groups that go out together. */
+/** The chunks of the stream, in groups that are sent together. */
 export function* chunksOf(answer: Answer): Generator<readonly ProtocolObject[]> {
   const { id, created, model, choices, words, finishReason } = answer
   const head = { id, object: 'chat.completion.chunk', created, model }

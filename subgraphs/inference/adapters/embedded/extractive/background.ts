@@ -1,8 +1,9 @@
 import type { Language } from './language.ts'
 
 /**
- * Sentences and questions about nothing in particular. What a question is like to these sentences, and a sentence to these questions, is
- * what any two texts are like to this model; only what goes beyond it is evidence (see `support.ts`).
+ * Sentences and questions about nothing in particular. The similarity of a question to these sentences, and of a
+ * sentence to these questions, is what this model gives any two texts. Only more than that is evidence (see
+ * `support.ts`).
  */
 export const BACKGROUND: Readonly<Record<Language, { readonly sentences: readonly string[]; readonly questions: readonly string[] }>> = {
   en: {

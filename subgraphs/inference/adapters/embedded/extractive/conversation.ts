@@ -2,20 +2,26 @@ import { KisError } from '../../../../common/errors.ts'
 import type { ProtocolObject } from '../../../ports/engines.ts'
 import { type Passage, passagesOf } from './sources.ts'
 
-/** All text of a request, in UTF-16 units: more than the catalog's 32,000 tokens are in any language, and 50 ms of the event loop to read. */
+/**
+ * All text of a request, in UTF-16 units: more than the catalog's 32,000 tokens in any language, and 50 ms of the event
+ * loop to read.
+ */
 const MAX_LENGTH = 256_000
 
 const QUESTION_LABEL = /^(?:question|q|السؤال|سؤال)\s*[:：]\s*/i
 
 export interface Conversation {
-  /** '' when nothing is asked. */
+  /** '' if nothing is asked. */
   readonly question: string
   readonly context: readonly Passage[]
   /** The text of each message, for counting. */
   readonly texts: readonly string[]
 }
 
-/** The question is the last paragraph of the last user message; the context is all other text. @throws {KisError} `context_length_exceeded` */
+/**
+ * The question is the last paragraph of the last user message, the context all other text.
+ * @throws {KisError} `context_length_exceeded`: the text is too long
+ */
 export function readConversation(request: ProtocolObject): Conversation {
   const messages = (Array.isArray(request.messages) ? request.messages : []).map((message: unknown) => {
     const { role, content } = (message ?? {}) as { role?: unknown; content?: unknown }
@@ -34,7 +40,7 @@ export function readConversation(request: ProtocolObject): Conversation {
   return { question, context, texts }
 }
 
-/** Text parts of a message, one to a paragraph; images and sounds say nothing to this model. */
+/** The text parts of a message, each a paragraph. This model ignores images and audio. */
 function textOf(content: unknown): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''
@@ -55,7 +61,7 @@ function splitQuestion(text: string): { readonly before: string; readonly questi
   return { before: before.join('\n\n'), question: (isSeparate ? asking : paragraph).replace(QUESTION_LABEL, '').trim() }
 }
 
-/** Lines that tell the model what to do are no text to quote from. */
+/** Instructions to the model are not text to quote from. */
 const INSTRUCTION =
   /^(?:you (?:are|must|should|will)\b|answer\b|use (?:only )?the\b|do not\b|don't\b|be (?:brief|concise|polite)\b|always\b|never\b|reply\b|respond\b|if you\b|أنت\b|أجب|استخدم|استعمل|لا ت|كن |إذا لم)/i
 

@@ -8,10 +8,13 @@ import { languageOf } from './language.ts'
 import { isGreeting, PHRASES, quote } from './phrases.ts'
 import { SupportFinder } from './support.ts'
 
-/** Choices of one request, as the protocol bounds `n`. */
+/** Choices of one request: the protocol's bound of `n`. */
 const MAX_CHOICES = 128
 
-/** A chat model that answers with the sentences of the given context that support the question best, quoted, with their sources; it writes nothing of its own. */
+/**
+ * A chat model that answers with sentences of the given context: those that best support the question, quoted, with
+ * their sources. It writes nothing of its own.
+ */
 export function extractiveEngine(deps: { readonly embedding: EmbeddingEngine; readonly clock: Clock; readonly ids: IdSource }): ChatEngine {
   const { embedding, clock, ids } = deps
   const embedCall = { engineModel: 'e5-small-ar-en', requestId: '', dimensions: null, purpose: 'query' } as const

@@ -1,7 +1,7 @@
 /** The two languages that the embedding model knows. */
 export type Language = 'ar' | 'en'
 
-/** By the letters that are in the majority; texts without letters count as English. */
+/** By the majority of letters. Texts without letters count as English. */
 export function languageOf(text: string): Language {
   const arabic = text.match(/\p{Script=Arabic}/gu)?.length ?? 0
   const other = text.match(/\p{Script=Latin}/gu)?.length ?? 0
@@ -18,7 +18,10 @@ const STOP_WORDS = new Set(
   ).split(' '),
 )
 
-/** The stems of the words that carry meaning, for counting common words: Arabic letters in one form, without article and common endings. */
+/**
+ * Stems of the meaningful words, to count common words: Arabic letters in one form, without the article and common
+ * endings.
+ */
 export function termsOf(text: string): readonly string[] {
   const words = text
     .normalize('NFKC')

@@ -19,7 +19,7 @@ export const PHRASES: Readonly<Record<Language, { readonly greeting: string; rea
 const GREETING =
   /^(?:hi|hello|hey|thanks|thank you|good (?:morning|afternoon|evening)|مرحبا|مرحبًا|أهلا|اهلا|أهلًا|السلام عليكم|سلام|صباح الخير|مساء الخير|شكرا|شكرًا)(?:\s+\S+){0,3}$/i
 
-/** Nothing was asked. */
+/** True if nothing was asked. */
 export function isGreeting(question: string): boolean {
   const words = question
     .replace(/[\p{P}\p{S}]+/gu, ' ')

@@ -1,8 +1,11 @@
 import { languageOf } from './language.ts'
 
-/** Longer sentences, in UTF-16 units, are cut: the model reads some 1,600 of Arabic, and a quote should be read at a glance. */
+/**
+ * Longer sentences, in UTF-16 units, are cut: the model reads about 1,600 of Arabic, and a quote should be readable at
+ * a glance.
+ */
 const MAX_SENTENCE_LENGTH = 600
-/** A line this long that does not end a sentence goes on in the next one: it was broken by the width of a page. */
+/** A line of this length that does not end a sentence continues in the next one: the page's width has broken it. */
 const WRAPPED_LINE_LENGTH = 40
 
 const SEGMENTERS = { ar: new Intl.Segmenter('ar', { granularity: 'sentence' }), en: new Intl.Segmenter('en', { granularity: 'sentence' }) }
@@ -10,10 +13,10 @@ const SEGMENTERS = { ar: new Intl.Segmenter('ar', { granularity: 'sentence' }), 
 /** Longest tail in which an abbreviation is looked for. */
 const TAIL_LENGTH = 12
 
-/** After these the segmenter ends a sentence that goes on (Dr., p., Fig.; their Arabic like). */
+/** After these the segmenter wrongly ends a sentence (Dr., p., Fig.; similar ones in Arabic). */
 const ABBREVIATION = /(?:^|[\s(])(?:[دأمصجتط]|هـ|Dr|Mr|Mrs|Ms|Prof|St|No|Fig|Art|Sec|vs|etc|cf|pp?|e\.g|i\.e)\.\s*$/
 
-/** The sentences of a text, in its order, without list marks. */
+/** The sentences of a text, in order, without list marks. */
 export function sentencesOf(text: string): readonly string[] {
   const sentences: string[] = []
   for (const paragraph of paragraphsOf(text)) {
@@ -29,7 +32,7 @@ export function sentencesOf(text: string): readonly string[] {
   return sentences
 }
 
-/** Lines joined where only the width of a page parted them. */
+/** Joins lines that only the page's width has broken. */
 function paragraphsOf(text: string): readonly string[] {
   const paragraphs: string[] = []
   let previous = ''

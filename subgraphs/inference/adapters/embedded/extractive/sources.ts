@@ -1,10 +1,10 @@
-/** A stretch of the context and where it is from, as the context says it. */
+/** A part of the context, with its source as the context states it. */
 export interface Passage {
   readonly text: string
   readonly source: string | null
 }
 
-/** Objects and lists that are looked into; search results have some five levels and a few hundred parts. */
+/** How deep objects and lists are searched. Search results have about five levels and a few hundred parts. */
 const MAX_DEPTH = 8
 const MAX_PARTS = 20_000
 
@@ -32,8 +32,9 @@ export function passagesOf(message: string): readonly Passage[] {
 }
 
 /**
- * `[1] file.pdf, page 3: text` names the source of what follows, up to the next; so does `Source: …`, unless it ends its block: then it
- * names the source of what stands before it. `file.pdf, page 3: text` is often no more than a sentence, and counts for its block only.
+ * `[1] file.pdf, page 3: text` names the source of what follows, up to the next such line. So does `Source: …`, unless
+ * it ends its block: then it names the source of the text before it. `file.pdf, page 3: text` is often just a sentence,
+ * and only applies to its block.
  */
 function passagesOfText(text: string): readonly Passage[] {
   const passages: { text: string; source: string | null }[] = []
@@ -60,7 +61,10 @@ function passagesOfText(text: string): readonly Passage[] {
   return passages.filter((passage) => passage.text.trim() !== '')
 }
 
-/** What a line says of the source of the text after it; `text` is what stands beside it, `ofBlock` says that it goes no further than its block. */
+/**
+ * What a line says about the source of the text after it. `text` is the text on the same line. `ofBlock`: it applies
+ * only to its block.
+ */
 interface Marker {
   readonly source: string
   readonly text: string
@@ -114,7 +118,7 @@ function passagesOfJson(value: unknown): readonly Passage[] {
   return passages.length > 0 ? passages : facts
 }
 
-/** The fields of search results that are understood, this service's own and the common ones. */
+/** The fields of search results that are understood: those of this service, and common ones. */
 interface JsonResult {
   readonly text?: unknown
   readonly content?: unknown

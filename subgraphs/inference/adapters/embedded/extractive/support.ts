@@ -3,7 +3,7 @@ import { type Language, languageOf, termsOf } from './language.ts'
 import { sentencesOf } from './sentences.ts'
 import type { Passage } from './sources.ts'
 
-/** The vectors of texts, in their order; e5's prefixes are in them. */
+/** Gives the vectors of texts, in order. The texts include e5's prefixes. */
 export type Embed = (texts: readonly string[], signal: AbortSignal, organizationId?: string) => Promise<readonly Float32Array[]>
 
 export interface Support {
@@ -12,24 +12,29 @@ export interface Support {
   readonly language: Language
 }
 
-/** Sentences that are embedded for one answer: about 10 ms each. */
+/** Sentences embedded for one answer, about 10 ms each. */
 const MAX_SENTENCES = 32
-/** Longer contexts are narrowed by windows of sentences first: at most so many, of about so many UTF-16 units, some 50 ms each. Ten search results fit. */
+/**
+ * Longer contexts are first narrowed by windows of sentences: at most this many, of about `WINDOW_LENGTH` UTF-16 units,
+ * about 50 ms each. Ten search results fit.
+ */
 const MAX_WINDOWS = 16
 const WINDOW_LENGTH = 700
 
 /**
- * Least evidence of a quote: by how much the cosine of question and sentence exceeds the mean of what each has to the background of the
- * other's kind and language. On 36 made questions (18 in each language) over made contexts in both languages, and the same over unrelated ones, the
- * cosine alone parts right from wrong at an area under the curve of 0.971, this measure at 0.991; at 0.06 it keeps 96 % and lets 4 % through.
+ * Least evidence of a quote: the cosine of question and sentence, minus the mean of each one's cosines with the
+ * background of the other's kind and language. Measured on 36 invented questions (18 in each language) over invented
+ * contexts in both languages, and the same over unrelated contexts: the cosine alone separates right from wrong with an
+ * area under the curve of 0.971, this measure with 0.991. At 0.06 it keeps 96 % of the right ones and admits 4 % of the
+ * wrong ones.
  */
 const LEAST_EVIDENCE = 0.06
-/** What a sentence gains that holds all of the question's terms; terms weigh by how rare they are in the context. */
+/** Added to a sentence with all of the question's terms. Terms weigh more the rarer they are in the context. */
 const LEXICAL_WEIGHT = 0.03
 /** Further quotes are within this of the best. */
 const QUOTE_MARGIN = 0.02
 const MAX_QUOTES = 3
-/** What has fewer terms and no full stop is a heading or a page number. */
+/** Text with fewer terms and no full stop is a heading or a page number. */
 const LEAST_TERMS = 3
 const FULL_STOP = /[.!؛:]["”»)]?$/
 const QUESTION_MARK = /[?؟]["”»)]?$/
@@ -38,7 +43,7 @@ interface Candidate extends Support {
   readonly terms: ReadonlySet<string>
 }
 
-/** Finds the sentences of a context that support a question best, across Arabic and English. */
+/** Finds the sentences of a context that best support a question, across Arabic and English. */
 export class SupportFinder {
   readonly #embed: Embed
   #background: Promise<Background> | undefined
@@ -47,7 +52,7 @@ export class SupportFinder {
     this.#embed = embed
   }
 
-  /** At most three, best first; none when nothing supports the question. `hasText`: there was something to search. */
+  /** Gives at most three, best first; none when nothing supports the question. `hasText`: there was text to search. */
   async find(
     question: string,
     context: readonly Passage[],
@@ -79,7 +84,7 @@ export class SupportFinder {
     }
   }
 
-  /** At most `MAX_SENTENCES`, in their order: those of the windows that are nearest to the question. */
+  /** Gives at most `MAX_SENTENCES`, in order: those of the windows nearest to the question. */
   async #narrow(
     asked: Float32Array,
     candidates: readonly Candidate[],
@@ -91,7 +96,7 @@ export class SupportFinder {
     const windows = windowsOf(candidates)
     const best = (window: readonly Candidate[]) => Math.max(...window.map((candidate) => lexical.get(candidate)!))
     const byWords = windows.toSorted((a, b) => best(b) - best(a)).slice(0, MAX_WINDOWS / 2)
-    // The other half in their order, because search results come best first; these find what is in the other language.
+    // The other half in order, because the best search results come first. These find text in the other language.
     const inOrder = windows.filter((window) => !byWords.includes(window)).slice(0, MAX_WINDOWS - byWords.length)
     const considered = [...byWords, ...inOrder]
     const vectors = await this.#embed(
@@ -105,7 +110,7 @@ export class SupportFinder {
     return ranked.flatMap(({ window }) => window).slice(0, MAX_SENTENCES)
   }
 
-  /** Embedded once, for all callers: none of them can abort it (32 short texts). */
+  /** Embedded once, for all callers, so none of them can abort it (32 short texts). */
   #loadBackground(): Promise<Background> {
     this.#background ??= Background.load(this.#embed).catch((error) => {
       this.#background = undefined
@@ -119,7 +124,7 @@ type BackgroundVectors = Readonly<
   Record<Language, { readonly sentences: readonly Float32Array[]; readonly questions: readonly Float32Array[] }>
 >
 
-/** The vectors of the background, and what they say of a pair. */
+/** The vectors of the background, and what they say about a pair. */
 class Background {
   readonly #vectors: BackgroundVectors
 
@@ -149,7 +154,7 @@ class Background {
   }
 }
 
-/** Each sentence once; questions are no answers. */
+/** Each sentence once. Questions are not answers. */
 function candidatesOf(context: readonly Passage[]): readonly Candidate[] {
   const candidates = new Map<string, Candidate>()
   for (const { text, source } of context) {
@@ -163,7 +168,7 @@ function candidatesOf(context: readonly Passage[]): readonly Candidate[] {
   return [...candidates.values()]
 }
 
-/** The share of the question's terms that each sentence holds, 0 to 1. */
+/** The share of the question's terms in each sentence, 0 to 1. */
 function lexicalScores(question: string, candidates: readonly Candidate[]): ReadonlyMap<Candidate, number> {
   const weights = new Map<string, number>()
   for (const term of new Set(termsOf(question))) {
@@ -180,7 +185,7 @@ function lexicalScores(question: string, candidates: readonly Candidate[]): Read
   )
 }
 
-/** Neighbours of one source together. */
+/** Groups neighbours of one source. */
 function windowsOf(candidates: readonly Candidate[]): readonly (readonly Candidate[])[] {
   const windows: Candidate[][] = []
   let length = 0
@@ -201,7 +206,7 @@ function meanCosine(vector: Float32Array, others: readonly Float32Array[]): numb
   return others.reduce((sum, other) => sum + dot(vector, other), 0) / others.length
 }
 
-/** The cosine, as all vectors have length 1. */
+/** The cosine, because all vectors have length 1. */
 function dot(a: Float32Array, b: Float32Array): number {
   let sum = 0
   for (let index = 0; index < a.length; index += 1) sum += a[index]! * b[index]!

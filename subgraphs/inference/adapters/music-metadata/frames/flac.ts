@@ -1,10 +1,10 @@
 import { type Measured, PCM_BITS_PER_SECOND } from './measured.ts'
 
 const HERTZ = [0, 88_200, 176_400, 192_000, 8_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000]
-/** Of STREAMINFO, which every file begins with (RFC 9639, section 8.2): the rate in 20 bits. */
+/** Offset in STREAMINFO, with which every file begins (RFC 9639, section 8.2). The rate has 20 bits. */
 const RATE_AT = 18
 
-/** Frames of FLAC (RFC 9639, section 9.1), told by their sync code and the checksum of their header. */
+/** Frames of FLAC (RFC 9639, section 9.1), recognised by their sync code and the checksum of their header. */
 export function measureFlac(bytes: Buffer): Measured {
   const streamHertz = bytes.length > RATE_AT + 3 ? bytes.readUIntBE(RATE_AT, 3) >> 4 : 0
   let seconds = 0
@@ -37,7 +37,7 @@ function secondsOfFrame(bytes: Buffer, start: number, streamHertz: number): numb
           ? take(1) * 1_000
           : take(2) * (rateCode === 14 ? 10 : 1)
   if (at >= bytes.length || hertz === 0 || crc8(bytes.subarray(start, at)) !== bytes[at]) return 0
-  // Some decoders go by the stream's rate, others by the frame's.
+  // Some decoders use the stream's rate, others the frame's.
   return samples / (streamHertz > 0 ? Math.min(hertz, streamHertz) : hertz)
 }
 

@@ -1,7 +1,7 @@
 import { AAC_BITS_PER_SECOND, type Measured, OPUS_BITS_PER_SECOND } from './measured.ts'
 import { opusPacketMs } from './opus.ts'
 
-/** Elements that hold others are walked through, all others are read or stepped over (RFC 9559). */
+/** Elements that contain others are entered; all others are read or skipped (RFC 9559). */
 const ID = {
   segment: 0x18538067,
   info: 0x1549a966,
@@ -22,7 +22,7 @@ const BLOCKS: readonly number[] = [ID.block, ID.simpleBlock]
 const PARENTS: readonly number[] = [ID.segment, ID.info, ID.tracks, ID.trackEntry, ID.cluster, ID.blockGroup]
 const CLUSTER = Buffer.from([0x1f, 0x43, 0xb6, 0x75])
 const AUDIO = 2
-/** A scale that is not given, in nanoseconds. */
+/** The default scale, in nanoseconds. */
 const DEFAULT_SCALE = 1_000_000
 
 interface Track {
@@ -33,7 +33,7 @@ interface Track {
   last: number
 }
 
-/** Blocks of sound in WebM: packets of Opus by what they say of themselves, other codecs by the times of their blocks. */
+/** Audio blocks of WebM: packets of Opus by their own length, other codecs by the times of their blocks. */
 export function measureMatroska(bytes: Buffer): Measured {
   const tracks = new Map<number, Track>()
   let entry: Track = newTrack()
@@ -43,7 +43,7 @@ export function measureMatroska(bytes: Buffer): Measured {
   for (let at = 0; at < bytes.length; ) {
     const element = elementAt(bytes, at)
     if (!element) {
-      // As decoders do: what is broken ends with the next cluster.
+      // As decoders do: after broken data, continue at the next cluster.
       at = bytes.indexOf(CLUSTER, at + 1)
       if (at === -1) break
       continue
@@ -75,19 +75,25 @@ export function measureMatroska(bytes: Buffer): Measured {
   return { ms: Math.max(0, ...lengths.filter(Number.isFinite)), soundBytes, mostBitsPerSecond }
 }
 
-/** Packets of a block, whose flags are at `flags`. Laced ones are of one length, by RFC 9559, section 10.3; their sizes come before the first. */
+/**
+ * Duration of the packets of a block, whose flags are at `flags`. Laced packets have equal lengths (RFC 9559, section
+ * 10.3), and their sizes precede the first.
+ */
 function packetsMs(bytes: Buffer, flags: number, to: number): number {
   const lacing = (bytes[flags]! >> 1) & 3
   if (lacing === 0) return opusPacketMs(bytes[flags + 1] ?? 0, bytes[flags + 2] ?? 0)
   const count = (bytes[flags + 1] ?? 0) + 1
-  // Sizes take a byte each, or a few more: the packets themselves stand behind them.
+  // Each size takes a byte, or a few more. The packets follow.
   const first = Math.min(lacing === 2 ? flags + 2 : flags + 1 + count, to - 1)
   return count * opusPacketMs(bytes[first]!, bytes[first + 1] ?? 0)
 }
 
 const newTrack = (): Track => ({ type: 0, isOpus: false, packetsMs: 0, first: Number.POSITIVE_INFINITY, last: Number.NEGATIVE_INFINITY })
 
-/** An element's id and where its content is; null where there is none, or none that a decoder would step over: of unknown size, too long for a number, or beyond the end. */
+/**
+ * An element's id and the place of its content. Null when there is none, or none that a decoder would skip: of unknown
+ * size, too long for a number, or beyond the end.
+ */
 function elementAt(bytes: Buffer, at: number): { readonly id: number; readonly from: number; readonly to: number } | null {
   const idLength = Math.clz32(bytes[at]!) - 23
   if (idLength > 4 || at + idLength >= bytes.length) return null
@@ -102,7 +108,7 @@ function elementAt(bytes: Buffer, at: number): { readonly id: number; readonly f
   return { id, from: size.to, to: Math.min(end, bytes.length) }
 }
 
-/** A number whose first byte tells its length (RFC 8794, section 4); all ones is "unknown". */
+/** A number whose first byte gives its length (RFC 8794, section 4). All ones means "unknown". */
 function vintAt(bytes: Buffer, at: number): { readonly value: number; readonly isUnknown: boolean; readonly to: number } | null {
   const length = at < bytes.length ? Math.clz32(bytes[at]!) - 23 : 9
   if (length > 8 || at + length > bytes.length) return null

@@ -17,8 +17,8 @@ const MEASURES: Readonly<Record<AudioFormat, (bytes: Buffer) => Measured>> = {
 }
 
 /**
- * How long a decoder hears the file at least, in milliseconds, whatever its header says: by its frames, by the bytes of its sound at the codec's
- * highest rate, and by all of its bytes at the highest rate of any.
+ * The least time in milliseconds for which a decoder plays the file, whatever its header says: by its frames, by its
+ * audio bytes at the codec's highest rate, and by all its bytes at the highest rate of any codec.
  */
 export function measure(bytes: Buffer, format: AudioFormat): { readonly framesMs: number; readonly leastMs: number } {
   const { ms, soundBytes, mostBitsPerSecond } = MEASURES[format](bytes)

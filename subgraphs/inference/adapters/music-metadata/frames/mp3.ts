@@ -10,25 +10,28 @@ const KBITS: Readonly<Record<string, readonly number[]>> = {
   '2-3': [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
 }
 const HERTZ = [44_100, 48_000, 32_000]
-/** Behind the frame's header and at most 32 bytes of side information. */
+/** Follows the frame's header and at most 32 bytes of side information. */
 const FACTS = /Xing|Info|VBRI/
 const FACTS_BYTES = 40
 
-/** Frames of MPEG audio, wherever they are: what is none is stepped over, as decoders do. */
+/** Frames of MPEG audio, wherever they are. Other data is skipped, as decoders do. */
 export function measureMp3(bytes: Buffer): Measured {
   const start = tagBytes(bytes)
   let seconds = 0
   let frames = 0
   for (let at = bytes.indexOf(0xff, start); at !== -1 && at + 4 <= bytes.length; ) {
     const frame = frameAt(bytes, at)
-    // The first may have facts about the others instead of sound.
+    // The first frame may contain facts about the others instead of audio.
     if (frame && !(frames++ === 0 && FACTS.test(bytes.toString('latin1', at, at + FACTS_BYTES)))) seconds += frame.seconds
     at = bytes.indexOf(0xff, at + (frame?.size ?? 1))
   }
   return { ms: seconds * 1_000, soundBytes: bytes.length - start, mostBitsPerSecond: PACKED_BITS_PER_SECOND }
 }
 
-/** ID3v2 says its size in four bytes of seven bits; with one of eight, or a version of 255, it is no tag (ID3v2.4.0, section 3.1), and decoders hear what is in it. */
+/**
+ * ID3v2 gives its size in four bytes of seven bits. With one of eight, or a version of 255, it is not a tag (ID3v2.4.0,
+ * section 3.1), and decoders play its contents.
+ */
 function tagBytes(bytes: Buffer): number {
   if (bytes.toString('latin1', 0, 3) !== 'ID3' || bytes.length < 10) return 0
   if (bytes[3] === 0xff || bytes[4] === 0xff || bytes.subarray(6, 10).some((byte) => byte & 0x80)) return 0

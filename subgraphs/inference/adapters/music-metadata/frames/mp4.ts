@@ -1,17 +1,17 @@
 import { AAC_BITS_PER_SECOND, type Measured } from './measured.ts'
 
-/** Of the descriptors in `esds` (ISO/IEC 14496-1, 7.2.6): what goes before those inside. */
+/** Descriptors in `esds` (ISO/IEC 14496-1, 7.2.6): the bytes before those inside. */
 const DESCRIPTORS: Readonly<Record<number, number>> = { 3: 3, 4: 13 }
 const DECODER_SPECIFIC = 5
-/** The rate is written out behind this index. */
+/** With this index, the rate follows in full. */
 const EXPLICIT_HERTZ = 15
-/** Boxes that hold others (ISO/IEC 14496-12). */
+/** Boxes that contain others (ISO/IEC 14496-12). */
 const PARENTS = ['moov', 'mvex', 'trak', 'mdia', 'minf', 'stbl', 'moof', 'traf']
 const SAMPLES_OF_FRAME = 1_024
 /** ISO/IEC 14496-3, table 1.18. */
 const HERTZ = [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350]
 const DEFAULT_HERTZ = 48_000
-/** Of `tfhd` and `trun`: which of their optional fields are there. */
+/** Flags of `tfhd` and `trun` for their optional fields, and the fields' sizes. */
 const TFHD_FIELDS: readonly (readonly [number, number])[] = [
   [0x1, 8],
   [0x2, 4],
@@ -32,7 +32,10 @@ interface Track {
   bytes: number
 }
 
-/** Frames of AAC in MP4, by the tables of their sizes; other codecs by their bytes only. Fragments count for the track that they name. */
+/**
+ * Frames of AAC in MP4, by the tables of their sizes; other codecs by their bytes only. Fragments count for the track
+ * that they name.
+ */
 export function measureMp4(bytes: Buffer): Measured {
   const tracks: Track[] = []
   let current = newTrack()
@@ -70,7 +73,7 @@ export function measureMp4(bytes: Buffer): Measured {
 
 const newTrack = (): Track => ({ id: 0, isSound: false, isAac: false, hertz: DEFAULT_HERTZ, frames: 0, bytes: 0 })
 
-/** The rate stands in the decoder's own description, behind `esds`; the box of the track may say another. */
+/** The rate is in the decoder's own description, after `esds`. The track's box may give another. */
 function readDescription(box: Buffer, track: Track): void {
   track.isAac = box.toString('latin1', 12, 16) === 'mp4a'
   const esds = box.indexOf('esds')
@@ -81,7 +84,10 @@ function readDescription(box: Buffer, track: Track): void {
   else if (start + 5 <= box.length) track.hertz = (box.readUInt32BE(start + 1) >>> 7) & 0xffffff || DEFAULT_HERTZ
 }
 
-/** Where DecoderSpecificInfo, inside the others, has its content; -1: nowhere. Lengths take one to four bytes. */
+/**
+ * Where the content of DecoderSpecificInfo begins, inside the others; -1: there is none. Lengths take one to four
+ * bytes.
+ */
 function decoderInfoAt(box: Buffer, from: number): number {
   for (let at = from; at < box.length; ) {
     const tag = box[at++]!

@@ -4,21 +4,22 @@ import { opusPacketMs } from './opus.ts'
 const PAGE = Buffer.from('OggS')
 const HEADER_BYTES = 27
 const NOTHING = Buffer.alloc(0)
-/** Flags of a page: its first packet goes on from the page before; it begins a stream. */
+/** Flags of a page: its first packet continues from the page before; it begins a stream. */
 const CONTINUED = 1
 const BEGINS = 2
-/** `OpusHead` and `OpusTags` are no sound. */
+/** `OpusHead` and `OpusTags` are not audio. */
 const OPUS = Buffer.from('Opus').readUInt32BE()
 
 interface Stream {
   readonly isOpus: boolean
-  /** Of the packet that goes on in the next page, its first bytes. */
+  /** The first bytes of the packet that continues in the next page. */
   open: Buffer
 }
 
 /**
- * Packets of Opus in the pages of Ogg (RFC 3533, RFC 7845), by what they say of themselves; of other codecs only their bytes. Streams are heard one after the
- * other. A page is looked for within another too: one whose checksum is wrong is none, and decoders go on behind its header.
+ * Packets of Opus in pages of Ogg (RFC 3533, RFC 7845), by their own length; for other codecs only their bytes. Streams
+ * are played one after the other. A page is also looked for inside another: one with a wrong checksum is not a page,
+ * and decoders continue after its header.
  */
 export function measureOgg(bytes: Buffer): Measured {
   const streams = new Map<number, Stream>()
@@ -53,7 +54,7 @@ export function measureOgg(bytes: Buffer): Measured {
   return { ms, soundBytes: Math.min(soundBytes, bytes.length), mostBitsPerSecond: OPUS_BITS_PER_SECOND }
 }
 
-/** Of a packet whose first bytes may stand in an earlier page. */
+/** For a packet whose first bytes may be in an earlier page. */
 function packetMs(open: Buffer, bytes: Buffer, from: number): number {
   if (open.length === 0 && from + 4 <= bytes.length && bytes.readUInt32BE(from) === OPUS) return 0
   const [toc = bytes[from] ?? 0, second = bytes[from + (open.length === 0 ? 1 : 0)] ?? 0] = open

@@ -1,4 +1,4 @@
-/** Of each configuration the length of a frame (RFC 6716, table 2), in milliseconds. */
+/** The length of a frame for each configuration (RFC 6716, table 2), in milliseconds. */
 const SILK_MS = [10, 20, 40, 60]
 const HYBRID_MS = [10, 20]
 const CELT_MS = [2.5, 5, 10, 20]

@@ -2,25 +2,28 @@ import { type Measured, PACKED_BITS_PER_SECOND, PCM_BITS_PER_SECOND } from './me
 
 const PCM = 1
 const FLOATS = 3
-/** A-law and µ-law: a byte a sample, whatever the file says. */
+/** A-law and µ-law: one byte for each sample, whatever the file says. */
 const BYTES = [6, 7]
-/** The format stands further behind. */
+/** The format is given further on. */
 const EXTENSIBLE = 0xfffe
 
-/** Samples of a WAV file, by the bytes that are there, whatever it says of them. Of packed formats only their bytes: their rate is the file's word. */
+/**
+ * Samples of a WAV file by the bytes that it has, whatever it says about them. For compressed formats only the bytes
+ * count, because only the file gives their rate.
+ */
 export function measureWav(bytes: Buffer): Measured {
   const rates: number[] = []
   let at = 12
   for (; at + 8 <= bytes.length && bytes.toString('latin1', at, at + 4) !== 'data'; at = behind(bytes, at))
     if (bytes.toString('latin1', at, at + 4) === 'fmt ' && at + 24 <= bytes.length) rates.push(bytesPerSecondOf(bytes, at + 8))
   const soundBytes = soundBytesFrom(bytes, at)
-  // Where a file has several formats, decoders differ in which one they take.
+  // If a file has several formats, decoders differ in which one they use.
   const least = Math.min(...rates)
   if (rates.length === 0 || least === 0) return { ms: 0, soundBytes, mostBitsPerSecond: PACKED_BITS_PER_SECOND }
   return { ms: (soundBytes / least) * 1_000, soundBytes, mostBitsPerSecond: PCM_BITS_PER_SECOND }
 }
 
-/** 0: packed, or no format at all. */
+/** 0: compressed, or no format at all. */
 function bytesPerSecondOf(bytes: Buffer, at: number): number {
   const told = bytes.readUInt16LE(at)
   const format = told === EXTENSIBLE && at + 26 <= bytes.length ? bytes.readUInt16LE(at + 24) : told
@@ -28,7 +31,10 @@ function bytesPerSecondOf(bytes: Buffer, at: number): number {
   return (bits * bytes.readUInt16LE(at + 2) * bytes.readUInt32LE(at + 4)) / 8
 }
 
-/** The chunks of sound, where chunks follow one another to the end of the file; otherwise all behind the first one's header. */
+/**
+ * The audio chunks, if chunks follow one another to the end of the file; otherwise everything after the first chunk's
+ * header.
+ */
 function soundBytesFrom(bytes: Buffer, start: number): number {
   let sound = 0
   let at = start
@@ -36,7 +42,7 @@ function soundBytesFrom(bytes: Buffer, start: number): number {
     if (!/^[ -~]{4}$/.test(bytes.toString('latin1', at, at + 4))) break
     if (bytes.toString('latin1', at, at + 4) !== 'data') continue
     const size = bytes.readUInt32LE(at + 4)
-    // Of a stream that did not know: up to the end.
+    // Written by a stream of unknown length: it goes to the end.
     if (size === 0) break
     sound += size
   }
@@ -44,7 +50,7 @@ function soundBytesFrom(bytes: Buffer, start: number): number {
   return isWhole ? Math.min(sound, bytes.length) : Math.max(0, bytes.length - start - 8)
 }
 
-/** Where the next chunk begins: sizes are padded to two bytes. */
+/** Where the next chunk begins. Sizes are padded to two bytes. */
 function behind(bytes: Buffer, at: number): number {
   const size = bytes.readUInt32LE(at + 4)
   return at + 8 + size + (size % 2)

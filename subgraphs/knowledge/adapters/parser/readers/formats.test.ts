@@ -1,6 +1,5 @@
-import { burn } from '@kenjiuno/msgreader/lib/Burner.js'
-import { TypeEnum } from '@kenjiuno/msgreader/lib/Reader.js'
 import { describe, expect, it } from 'vitest'
+import { docFile, msgFile } from '../../../../../test/support/data/ole-file.ts'
 import { sniffMediaType } from '../sniff.ts'
 import { declaredZip, outline, read, zip } from '../test-support/reading.ts'
 
@@ -123,6 +122,15 @@ describe('texts', () => {
     await expect(read(locked)).rejects.toMatchObject({ code: 'password_required' })
   })
 
+  it('reads a document of Word 97', async () => {
+    expect(await outline(docFile('بني ميناء صور.\rSecond paragraph.\rCity\x07People\x07\x07'))).toEqual([
+      'paragraph: بني ميناء صور.',
+      'paragraph: Second paragraph.',
+      expect.stringContaining('City'),
+    ])
+    await expect(read(docFile('text').subarray(0, 9_000))).rejects.toMatchObject({ code: 'corrupt' })
+  })
+
   it('reads rich text in the charsets of its fonts, with headers once, notes, tables and boxes', async () => {
     expect(await outline(RTF)).toEqual([
       'paragraph: Head',
@@ -201,38 +209,7 @@ const attached = (name: string, bytes: Uint8Array, type = 'application/octet-str
   `--x\r\nContent-Type: ${type}; name="${name}"\r\nContent-Disposition: attachment; filename="${name}"\r\nContent-Transfer-Encoding: base64\r\n\r\n${Buffer.from(bytes).toString('base64')}\r\n`
 const HEADER = 'paragraph: From: Ali <ali@example.org>\nTo: b@example.org\nDate: 2025-01-05T06:00:00.000Z'
 
-const utf16 = (text: string) => Buffer.from(text, 'utf16le')
-
-/** An OLE file of these entries; a folder is a record of what is in it. */
-interface OleFolder {
-  readonly [name: string]: Uint8Array | OleFolder
-}
-function ole(root: OleFolder): Buffer {
-  const entries: Parameters<typeof burn>[0] = [{ name: 'Root Entry', type: TypeEnum.ROOT, length: 0, children: [] }]
-  const add = (folder: OleFolder, parent: (typeof entries)[number]) => {
-    for (const [name, content] of Object.entries(folder)) {
-      const entry =
-        content instanceof Uint8Array
-          ? { name, type: TypeEnum.DOCUMENT, length: content.length, binaryProvider: () => Uint8Array.from(content) }
-          : { name, type: TypeEnum.DIRECTORY, length: 0, children: [] }
-      parent.children!.push(entries.push(entry) - 1)
-      if (!(content instanceof Uint8Array)) add(content, entry)
-    }
-  }
-  add(root, entries[0]!)
-  return Buffer.from(burn(entries))
-}
-const MSG = ole({
-  '__properties_version1.0': Buffer.alloc(32),
-  '__substg1.0_0037001F': utf16('ميعاد'),
-  '__substg1.0_0C1A001F': utf16('Ali'),
-  '__substg1.0_1000001F': utf16('See you\r\n\r\non Sunday.'),
-  '__attach_version1.0_#00000000': {
-    '__properties_version1.0': Buffer.alloc(8),
-    '__substg1.0_3707001F': utf16('notes.txt'),
-    '__substg1.0_37010102': Buffer.from('Bring the notes.'),
-  },
-})
+const MSG = msgFile('ميعاد', 'See you\r\n\r\non Sunday.', 'Bring the notes.')
 
 describe('mail', () => {
   it('reads a message of Outlook, and its attachments under their names', async () => {

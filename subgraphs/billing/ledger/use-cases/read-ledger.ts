@@ -1,30 +1,28 @@
+import { NotFound } from '../../../common/errors.ts'
+import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import { type Connection, connectionOf, type PageArguments, pageOf } from '../../../common/link/connection.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
-import type { ApiKey, Organization } from '../../use-cases/tables.ts'
+import { mayRead } from '../../use-cases/may-read.ts'
 import type { LedgerEntry } from '../domain/ledger.ts'
 import { USAGE_POSITION, type UsageRecord } from '../domain/usage.ts'
+import type { Wallet } from '../domain/wallet.ts'
 
-const ORGANIZATION_ID = /^org_[0-9a-f]{32}$/
-const API_KEY_ID = /^key_[0-9a-f]{32}$/
 const SEQUENCE = /^[1-9]\d{0,14}$/
 
-/** Every organization, newest first. */
-export async function listOrganizations({ collections }: BillingDeps, args: PageArguments): Promise<Connection<Organization>> {
-  const page = pageOf(args, ORGANIZATION_ID)
-  const filter = page.after === null ? {} : { _id: { $lt: page.after } }
-  const items = await collections.organizations.find(filter, { sort: { _id: -1 }, limit: page.limit })
-  return connectionOf(items, page, ({ _id }) => _id)
+/** Null for an organization that is not there. */
+export async function findWallet({ collections }: BillingDeps, organizationId: string): Promise<Wallet | null> {
+  return collections.wallets.findOne({ _id: organizationId })
 }
 
-/** An organization's keys, newest first. */
-export async function listApiKeys({ collections }: BillingDeps, organizationId: string, args: PageArguments): Promise<Connection<ApiKey>> {
-  const page = pageOf(args, API_KEY_ID)
-  const filter = { organizationId, ...(page.after !== null && { _id: { $lt: page.after } }) }
-  const items = await collections.apiKeys.find(filter, { sort: { _id: -1 }, limit: page.limit })
-  return connectionOf(items, page, ({ _id }) => _id)
+/** The wallet of an organization that the caller may read. @throws {NotFound} @throws {PermissionDenied} */
+export async function getWallet(deps: BillingDeps, principal: Principal, organizationId: string): Promise<Wallet> {
+  requireScope(principal, 'billing:read')
+  const wallet = await findWallet(deps, organizationId)
+  if (!wallet) throw new NotFound('organization', organizationId)
+  return wallet
 }
 
-/** An organization's ledger, newest first, with everything that was posted before the call. */
+/** An organization's ledger, newest first, with everything posted before the call. */
 export async function listEntries(deps: BillingDeps, organizationId: string, args: PageArguments): Promise<Connection<LedgerEntry>> {
   const page = pageOf(args, SEQUENCE)
   await deps.pump.drain(organizationId)
@@ -40,7 +38,7 @@ export interface UsageFilter {
   readonly until?: Date | null
 }
 
-/** An organization's usage records, newest first, with those of every call that was settled before. */
+/** An organization's usage records, newest first, with every call settled before this one. */
 export async function listUsage(
   deps: BillingDeps,
   organizationId: string,
@@ -60,4 +58,14 @@ export async function listUsage(
   }
   const items = await deps.collections.usage.find(filter, { sort: { position: -1 }, limit: page.limit })
   return connectionOf(items, page, ({ position }) => position)
+}
+
+/** Of an organization that the caller may read, also of a call that was settled a moment ago; null when there is none. */
+export async function findUsageRecord({ collections, pump }: BillingDeps, principal: Principal, id: string): Promise<UsageRecord | null> {
+  let record = await collections.usage.findOne({ _id: id })
+  if (!record) {
+    await pump.drain(principal.organizationId)
+    record = await collections.usage.findOne({ _id: id })
+  }
+  return record && mayRead(principal, record.organizationId) ? record : null
 }

@@ -2,9 +2,10 @@ import { KisError, NotFound } from '../../../common/errors.ts'
 import { Followers } from '../../../common/events/followers.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
-import type { RunEvent } from '../../domain/agents/run.ts'
-import type { Deps } from '../deps.ts'
-import type { RunEventRecord } from '../tables.ts'
+import type { RunEvent, RunStatus } from '../../domain/agents/run.ts'
+import type { Ports } from '../deps.ts'
+import type { RunBase, RunEventRecord } from '../tables.ts'
+import { LeftToOthers } from './run-steps.ts'
 
 /** Events that a follower reads together. */
 const PAGE_EVENTS = 100
@@ -13,6 +14,10 @@ const MAX_FOLLOWED = 50
 /** Nobody knows when it leaves one. */
 const FULL_RETRY_MS = 1_000
 const CURSOR = /^\d{1,9}$/
+
+export interface RunEventBase {
+  readonly type: string
+}
 
 /** An event as followers get it. */
 export interface FollowedEvent<Event = RunEvent> {
@@ -24,14 +29,14 @@ export interface FollowedEvent<Event = RunEvent> {
 }
 
 /** Events of runs of one kind: written by the process that runs them, followed by any. The last one is `done`. */
-export class RunLog<Event extends { readonly type: string } = RunEvent> {
+export class RunLog<Event extends RunEventBase = RunEvent> {
   readonly #runs: 'runs' | 'workflowRuns'
-  readonly #deps: Pick<Deps, 'collections' | 'clock'>
+  readonly #deps: Pick<Ports, 'collections' | 'clock'>
   readonly #followers: Followers
   /** By API key. */
   readonly #followed = new Map<string, number>()
 
-  constructor(deps: Pick<Deps, 'collections' | 'clock'>, runs: 'runs' | 'workflowRuns') {
+  constructor(deps: Pick<Ports, 'collections' | 'clock'>, runs: 'runs' | 'workflowRuns') {
     this.#deps = deps
     this.#runs = runs
     this.#followers = new Followers(async (positions) => {
@@ -41,17 +46,20 @@ export class RunLog<Event extends { readonly type: string } = RunEvent> {
     })
   }
 
-  writerOf(organizationId: string, runId: string): RunEventWriter {
-    return new RunEventWriter(this.#deps, organizationId, runId, () => this.#followers.tell(runId))
+  /** @param isNew nobody has written an event of the run yet. */
+  async writerFor({ organizationId, _id }: RunBase, isNew: boolean): Promise<RunEventWriter<Event>> {
+    const before: Event[] = []
+    if (!isNew) for await (const event of this.written(_id)) before.push(event)
+    return new RunEventWriter(this.#deps, organizationId, _id, before, () => this.#followers.tell(_id))
   }
 
-  /** Adds an event behind all others, whoever has written them; none comes after `done`, so that adding that is repeatable. */
-  async append(organizationId: string, runId: string, event: Event): Promise<void> {
+  /** Adds the last event behind all others, whichever process has written them, unless it is there. */
+  async end(organizationId: string, runId: string, status: RunStatus): Promise<void> {
     const { collections, clock } = this.#deps
     for (;;) {
       const [last] = await collections.runEvents.find({ runId }, { sort: { sequence: -1 }, limit: 1 })
-      if (last && fromJson<{ readonly type: string }>(last.event).type === 'done') return
-      const record = recordOf(organizationId, runId, (last?.sequence ?? 0) + 1, clock.now(), event)
+      if (last && fromJson<RunEventBase>(last.event).type === 'done') return
+      const record = recordOf(organizationId, runId, (last?.sequence ?? 0) + 1, clock.now(), { type: 'done', status })
       if ((await collections.runEvents.insertMissing([record])) === 1) return this.#followers.tell(runId)
     }
   }
@@ -105,7 +113,7 @@ export class RunLog<Event extends { readonly type: string } = RunEvent> {
         if (position === undefined) {
           const from = await this.#startOf(organizationId, runId, after)
           position = from?.sequence ?? 0
-          isOver = from !== null && fromJson<{ readonly type: string }>(from.event).type === 'done'
+          isOver = from !== null && fromJson<RunEventBase>(from.event).type === 'done'
         }
         const record = isOver ? undefined : (await records.next()).value
         if (!record) return { done: true, value: undefined }
@@ -137,32 +145,41 @@ export class RunLog<Event extends { readonly type: string } = RunEvent> {
  * Writes one run's events in their order. What comes while a write is under way goes with the next one, and pieces of text are joined there: a fast
  * model costs no more writes than the store can do, and nobody waits for a batch to fill.
  */
-export class RunEventWriter {
-  readonly #deps: Pick<Deps, 'collections' | 'clock'>
+export class RunEventWriter<Event extends RunEventBase> {
+  /** What was written before, by processes that had the run. */
+  readonly before: readonly Event[]
+  readonly #deps: Pick<Ports, 'collections' | 'clock'>
   readonly #organizationId: string
   readonly #runId: string
   readonly #written: () => void
-  #waiting: RunEvent[] = []
-  #sequence = 0
+  #waiting: Event[] = []
+  #sequence: number
   #writing: Promise<void> | undefined
 
-  constructor(deps: Pick<Deps, 'collections' | 'clock'>, organizationId: string, runId: string, written: () => void) {
+  constructor(
+    deps: Pick<Ports, 'collections' | 'clock'>,
+    organizationId: string,
+    runId: string,
+    before: readonly Event[],
+    written: () => void,
+  ) {
     this.#deps = deps
     this.#organizationId = organizationId
     this.#runId = runId
+    this.before = before
+    this.#sequence = before.length
     this.#written = written
   }
 
-  write(event: RunEvent): void {
-    const last = this.#waiting.at(-1)
-    if (event.type === 'text_delta' && last?.type === 'text_delta' && last.number === event.number)
-      this.#waiting[this.#waiting.length - 1] = { ...last, text: last.text + event.text }
+  write(event: Event): void {
+    const joined = joinedTexts(this.#waiting.at(-1), event)
+    if (joined) this.#waiting[this.#waiting.length - 1] = joined
     else this.#waiting.push(event)
     this.#writing ??= this.#writeAll()
     this.#writing.catch(() => undefined)
   }
 
-  /** Resolves when all is written. @throws {KisError} the store is away; the run cannot go on. */
+  /** Resolves when all is written. @throws {LeftToOthers} another process writes the run's events. @throws {KisError} the store is away. */
   async flushed(): Promise<void> {
     await this.#writing
   }
@@ -173,11 +190,21 @@ export class RunEventWriter {
       this.#waiting = []
       const at = this.#deps.clock.now()
       const records = events.map((event) => recordOf(this.#organizationId, this.#runId, ++this.#sequence, at, event))
-      await this.#deps.collections.runEvents.insertMissing(records)
+      if ((await this.#deps.collections.runEvents.insertMissing(records)) < records.length) throw new LeftToOthers()
       this.#written()
     }
     this.#writing = undefined
   }
+}
+
+/** Two texts of one step as one event; null: they are something else. */
+function joinedTexts<Event extends RunEventBase>(last: Event | undefined, next: Event): Event | null {
+  if (!last || !isText(last) || !isText(next) || last.number !== next.number) return null
+  return { ...last, text: last.text + next.text }
+}
+
+function isText<Event extends RunEventBase>(event: Event): event is Event & Extract<RunEvent, { readonly type: 'text_delta' }> {
+  return event.type === 'text_delta'
 }
 
 function recordOf(organizationId: string, runId: string, sequence: number, at: Date, event: object): RunEventRecord {

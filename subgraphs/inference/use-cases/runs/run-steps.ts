@@ -2,11 +2,13 @@ import type { ErrorCode } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
 import { countedUsage } from '../../domain/tokens/usage.ts'
 import type { FoundPassages, PassageQuery } from '../../ports/knowledge.ts'
-import type { CallContext, Deps } from '../deps.ts'
+import type { CallContext, KeyedDeps } from '../deps.ts'
 import { onceForStep } from '../idempotency/once-for-step.ts'
 
 /** Faults of an engine, which may pass. */
 const PASSING: readonly ErrorCode[] = ['engine_unavailable', 'engine_timeout', 'engine_error']
+/** A call of a process that is gone has not ended yet. */
+const LEFT: readonly ErrorCode[] = ['idempotency_conflict']
 /** What passes by itself and is waited for as long as the run has time: limits, a part of the service that is away, a call whose process was killed. */
 const WAITED_FOR: readonly ErrorCode[] = ['rate_limit_exceeded', 'service_unavailable', 'idempotency_conflict']
 /** Tries of one call whose engine fails; the waits between them double, from a second to a minute, with jitter. */
@@ -46,6 +48,8 @@ interface Wait {
 interface RunStepsOptions {
   /** Of the process that the run was put off by. */
   readonly waits: Waits
+  /** A caller waits for the run at a connection: what may pass is no reason to keep the caller waiting. */
+  readonly isAwaited: boolean
   /** Hears when the run does nothing but wait. */
   readonly putOff: (reason: PutOff) => void
   /** Done before each call; not where its answer is there from before. */
@@ -54,13 +58,15 @@ interface RunStepsOptions {
 
 /** The paid calls of one run, each made once whoever runs it. */
 export class RunSteps {
-  readonly #deps: Deps
+  readonly #deps: KeyedDeps
   readonly #runId: string
   readonly #context: CallContext
   /** By node, in nano-USD. */
   readonly #costs = new Map<string, bigint>()
   readonly #putOff: (reason: PutOff) => void
   readonly #waits: Map<string, Wait>
+  readonly #waitedFor: readonly ErrorCode[]
+  readonly #passing: readonly ErrorCode[]
   readonly #calling: () => Promise<void>
   /** Calls under way, and how many have begun. */
   #underWay = 0
@@ -69,8 +75,10 @@ export class RunSteps {
   /**
    * The context's signal ends the run's calls; aborted by `LeftToOthers`, they are free.
    */
-  constructor(deps: Deps, runId: string, context: CallContext, { waits, putOff, calling }: RunStepsOptions) {
+  constructor(deps: KeyedDeps, runId: string, context: CallContext, { waits, isAwaited, putOff, calling }: RunStepsOptions) {
     this.#waits = new Map(Object.entries(waits))
+    this.#waitedFor = isAwaited ? LEFT : WAITED_FOR
+    this.#passing = isAwaited ? [] : PASSING
     this.#putOff = putOff
     this.#calling = calling
     this.#deps = deps
@@ -153,8 +161,8 @@ export class RunSteps {
   /** @throws the error, when another try is of no use. */
   #waitAfter(error: unknown, { tries, waitMs }: Wait = { tries: 1, waitMs: FIRST_WAIT_MS, dueMs: 0 }): Wait {
     if (!(error instanceof KisError) || !error.shouldRetry) throw error
-    const isPassing = WAITED_FOR.includes(error.code)
-    if (!isPassing && (!PASSING.includes(error.code) || tries >= MAX_TRIES)) throw error
+    const isPassing = this.#waitedFor.includes(error.code)
+    if (!isPassing && (!this.#passing.includes(error.code) || tries >= MAX_TRIES)) throw error
     const jittered = waitMs * (0.5 + Math.random() / 2)
     const now = this.#deps.clock.now().getTime()
     return {

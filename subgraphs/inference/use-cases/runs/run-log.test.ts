@@ -30,7 +30,9 @@ async function world(runs: number) {
   for (const _id of ids) {
     const run = { _id, organizationId: 'org_a', agentId: 'agt_1', expiresAt: new Date(), outbox: [] } as unknown as RunRecord
     await deps.collections.runs.insertOne(run)
-    await there.append('org_a', _id, { type: 'run_started', agentVersion: 1 })
+    const writer = await there.writerFor(run, true)
+    writer.write({ type: 'run_started', agentVersion: 1 })
+    await writer.flushed()
   }
   /** Reads the first event, and waits for the next. */
   const follow = async (id: string) => {
@@ -51,7 +53,7 @@ it('is read once for all followers, and each receives what another process has w
   const began = Date.now()
   await eventually(() => Date.now() - began > 1_500)
   expect(reads() - before).toBeLessThanOrEqual(8)
-  for (const id of ids) await there.append('org_a', id, { type: 'done', status: 'completed' })
+  for (const id of ids) await there.end('org_a', id, 'completed')
   for (const result of await Promise.all(next)) expect(result.value).toMatchObject({ sequence: 2, event: { type: 'done' } })
 }, 60_000)
 
@@ -70,7 +72,7 @@ it('is followed by one key fifty times at once, and again when it has left one',
 it('tells nothing after the last event of an ended run, and refuses cursors that no event has', async () => {
   const { there, ids } = await world(1)
   const [id] = ids as [string]
-  await there.append('org_a', id, { type: 'done', status: 'completed' })
+  await there.end('org_a', id, 'completed')
   expect(await there.follow('org_a', id, '2').next()).toEqual({ done: true, value: undefined })
   expect((await there.follow('org_a', id, '1').next()).value).toMatchObject({ sequence: 2 })
   for (const after of ['3', '100', '01x', '-1', '1e3', '9999999999'])

@@ -4,10 +4,10 @@ import { eventLogSource } from '../../../common/events/event-log-source.ts'
 import type { WebhookEvent } from '../../../common/events/webhook-events.ts'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
 import { says } from '../../test-support/scripted-engine.ts'
+import { AgentRuns } from '../agents/agent-runs.ts'
+import { createAgent } from '../agents/agents.ts'
 import { WorkflowRuns } from '../workflows/workflow-runs.ts'
 import { createWorkflow } from '../workflows/workflows.ts'
-import { AgentRuns } from './agent-runs.ts'
-import { createAgent } from './agents.ts'
 import { webhookEventOf } from './run-ends.ts'
 
 const owner = { ...somebody, scopes: ['agents' as const] }
@@ -19,19 +19,19 @@ function expectDescribed(events: readonly WebhookEvent[]): void {
 }
 
 it('each end of a run, of an agent or a workflow, is told once, as it is described, and to its organization alone', async () => {
-  const { deps, far, billing, knowledge } = parts({ balance: 10_000_000_000n })
+  const { deps, ofRuns, far, billing, knowledge } = parts({ balance: 10_000_000_000n })
   billing.principal = owner
   knowledge.add('ports', ['The harbour of Sur was built in 1931.'])
   far.streams.push([...says('In 1931.')])
-  const agents = new AgentRuns(deps, Promise.resolve())
-  const workflows = new WorkflowRuns(deps, Promise.resolve(), true)
+  const agents = new AgentRuns(deps, ofRuns)
+  const workflows = new WorkflowRuns(deps, ofRuns)
   const agent = await createAgent(deps, ask, { code: 'guide', name: 'Guide', model: 'chat' })
-  const answered = await (await agents.start(ask, { agentId: agent._id, input: 'When?' })).ended
+  const answered = await agents.ended(ask, (await agents.start(ask, { agentId: agent._id, input: 'When?' })).run)
   const template = { id: 'a', type: 'template', template: 'x' }
   const workflow = await createWorkflow(deps, ask, { code: 'flow', name: 'Flow', definition: { nodes: [template], output: 1 } })
   const done = await workflows.ended(ask, await workflows.start(ask, { workflowId: workflow._id }))
   // Its first call alone may cost more.
-  const failed = await (await agents.start(ask, { agentId: agent._id, input: 'And then?', maxCost: 1n })).ended
+  const failed = await agents.ended(ask, (await agents.start(ask, { agentId: agent._id, input: 'And then?', maxCost: 1n })).run)
   await deps.runEnds.drain('org_a')
 
   const source = eventLogSource(deps.runEnds, webhookEventOf)

@@ -1,0 +1,14 @@
+import { expect, it } from 'vitest'
+import { PUBLIC_SOCKETS, SocketRegistry } from './socket-registry.ts'
+
+it('leaves room for other organizations, however many keys one has, and takes room back', () => {
+  const registry = new SocketRegistry({ ...PUBLIC_SOCKETS, sockets: 100 })
+  const open = (organizationId: string, apiKeyId: string) => registry.add({} as never, 'key', { organizationId, apiKeyId })
+  const many = Array.from({ length: 100 }, (_, i) => open('org_many', `key_${i}`))
+  const taken = many.filter((connection) => connection !== undefined)
+  expect(taken).toHaveLength(50)
+  expect(open('org_other', 'key_other')).toBeDefined()
+  for (const connection of taken) registry.delete(connection)
+  expect(registry.connections.size).toBe(1)
+  expect(open('org_many', 'key_0')).toBeDefined()
+})

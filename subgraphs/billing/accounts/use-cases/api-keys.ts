@@ -1,0 +1,38 @@
+import { listById } from '../../../common/documents/list-by-id.ts'
+import { hasScope, type Principal, requireScope } from '../../../common/identity/principal.ts'
+import type { Connection, PageArguments } from '../../../common/link/connection.ts'
+import type { BillingDeps } from '../../use-cases/deps.ts'
+import { mayRead } from '../../use-cases/may-read.ts'
+import type { ApiKey } from '../../use-cases/tables.ts'
+
+const API_KEY_ID = /^key_[0-9a-f]{32}$/
+
+/** A key of the caller's organization; null when there is none. @throws {PermissionDenied} */
+export async function findApiKey({ collections }: BillingDeps, principal: Principal, id: string): Promise<ApiKey | null> {
+  const { organizationId } = requireScope(principal, 'admin')
+  const key = await collections.apiKeys.findOne({ _id: id })
+  return key?.organizationId === organizationId ? key : null
+}
+
+/** The keys of an organization that the caller may read, newest first. @throws {PermissionDenied} */
+export async function listApiKeys(
+  { collections }: BillingDeps,
+  principal: Principal,
+  organizationId: string,
+  page: PageArguments,
+): Promise<Connection<ApiKey>> {
+  requireScope(principal, 'admin')
+  return listById(collections.apiKeys, { organizationId }, page, API_KEY_ID)
+}
+
+/** The key that a record names: the caller's own, or any that an admin may read; null for others. */
+export async function findNamedKey({ collections }: BillingDeps, principal: Principal, id: string): Promise<ApiKey | null> {
+  if (!mayNameKey(principal, id)) return null
+  const key = await collections.apiKeys.findOne({ _id: id })
+  return key && mayRead(principal, key.organizationId) ? key : null
+}
+
+/** Who may manage keys sees whose a record is; others see only their own key named. */
+export function mayNameKey(principal: Principal, apiKeyId: string): boolean {
+  return apiKeyId === principal.apiKeyId || hasScope(principal, 'admin')
+}

@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest'
+import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
+import type { Connection } from '../link/connection.ts'
+import { listById, type OrderedPage } from './list-by-id.ts'
+
+interface Note {
+  readonly _id: string
+  readonly owner: string
+}
+
+async function notes() {
+  const records = new MemoryDocumentStore().collection<Note>({ name: 'notes', indexes: [{ fields: ['owner'] }] })
+  await records.insertMissing([1, 2, 3, 4].map((n) => ({ _id: `note_${n}`, owner: n === 2 ? 'b' : 'a' })))
+  return (args: OrderedPage) => listById(records, { owner: 'a' }, args, /^note_/)
+}
+
+const idsIn = ({ edges }: Connection<Note>) => edges.map(({ node }) => node._id)
+
+for (const [order, ids] of [
+  ['desc', ['note_4', 'note_3', 'note_1']],
+  ['asc', ['note_1', 'note_3', 'note_4']],
+  [null, ['note_4', 'note_3', 'note_1']],
+] as const) {
+  it(`lists what meets the filter, page by page, with the order ${order}`, async () => {
+    const list = await notes()
+    const first = await list({ first: 2, order })
+    const second = await list({ first: 2, order, after: first.pageInfo.endCursor })
+    expect([idsIn(first), idsIn(second)]).toEqual([ids.slice(0, 2), ids.slice(2)])
+    expect([first.pageInfo.hasNextPage, second.pageInfo.hasNextPage]).toEqual([true, false])
+  })
+}
+
+it('refuses the cursor of another list', async () => {
+  const list = await notes()
+  const after = Buffer.from('file_1').toString('base64url')
+  await expect(list({ after })).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
+})

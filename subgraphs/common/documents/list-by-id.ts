@@ -1,0 +1,32 @@
+import { type Connection, connectionOf, type PageArguments, pageOf } from '../link/connection.ts'
+import type { DocumentCollection, Filter, StoredDocument } from '../ports/document-store.ts'
+import type { AnswerBudget } from './answer-budget.ts'
+import { longRecordsPage } from './long-records.ts'
+
+export interface OrderedPage extends PageArguments {
+  /** The default is `desc`. */
+  readonly order?: 'asc' | 'desc' | null
+}
+
+/**
+ * A page of the records that meet the filter, by id, which is by the time of their creation. `idPattern` is how their ids begin.
+ * `budget`: the records may be long, so that the page may end early. Default: they are short.
+ * @throws {KisError} `invalid_request`, `integer_below_min_value` or `integer_above_max_value`: the page's arguments;
+ * `operation_too_complex`: the budget.
+ */
+export async function listById<T extends StoredDocument>(
+  records: DocumentCollection<T>,
+  filter: Filter,
+  { order, ...args }: OrderedPage,
+  idPattern: RegExp,
+  budget?: AnswerBudget,
+): Promise<Connection<T>> {
+  const page = pageOf(args, idPattern)
+  const isAscending = order === 'asc'
+  const idOf = ({ _id }: T) => _id
+  const read = (after: string | null, limit: number) => {
+    const rest = after === null ? {} : { _id: isAscending ? { $gt: after } : { $lt: after } }
+    return records.find({ ...filter, ...rest }, { sort: { _id: isAscending ? 1 : -1 }, limit })
+  }
+  return budget ? longRecordsPage(page, budget, idOf, read) : connectionOf(await read(page.after, page.limit), page, idOf)
+}

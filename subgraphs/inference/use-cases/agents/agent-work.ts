@@ -1,0 +1,109 @@
+import { isAbort, KisError } from '../../../common/errors.ts'
+import type { RunError, RunEvent, RunOutcome, RunStep } from '../../domain/agents/run.ts'
+import type { KeyedDeps } from '../deps.ts'
+import { endOf } from '../runs/run-ends.ts'
+import type { AtEnd, EndFields, RunEnd, RunUnderWay, RunWork } from '../runs/run-kind.ts'
+import { type RunLog, toJson } from '../runs/run-log.ts'
+import { LeftToOthers } from '../runs/run-steps.ts'
+import type { RunRecord } from '../tables.ts'
+import { runAgentLoop } from './agent-loop.ts'
+import { modelOf } from './agents.ts'
+import { askModel } from './model-step.ts'
+import { type GivenToRun, readGiven } from './run-given.ts'
+import { RunTelling } from './run-telling.ts'
+import { addToThread } from './threads.ts'
+
+/** The work on one run of an agent in one process. */
+export class AgentWork implements RunWork<RunEvent> {
+  readonly #deps: KeyedDeps
+  readonly #run: RunRecord
+  readonly #log: RunLog<RunEvent>
+  #given: GivenToRun | null
+  #telling: RunTelling | undefined
+
+  /** `given`: null where another process has begun the run. */
+  constructor(deps: KeyedDeps, run: RunRecord, log: RunLog<RunEvent>, given: GivenToRun | null) {
+    this.#deps = deps
+    this.#run = run
+    this.#log = log
+    this.#given = given
+  }
+
+  async work({ context, steps, writer, write, gotFurther }: RunUnderWay<RunEvent>): Promise<RunEnd> {
+    const deps = this.#deps
+    const { signal } = context
+    const telling = new RunTelling(writer)
+    this.#telling = telling
+    telling.tell({ type: 'run_started', agentVersion: this.#run.agentVersion })
+    // A follower knows the run by its first event.
+    await telling.flushed()
+    this.#given ??= await readGiven(deps, this.#run._id)
+    if (!this.#given) throw new LeftToOthers()
+    const { agent, messages } = this.#given
+    let isSuspect = this.#run.job!.starts > 1
+    const done = async <Value>(call: Promise<Value>): Promise<Value> => {
+      const value = await call
+      if (isSuspect) await write(gotFurther)
+      isSuspect = false
+      return value
+    }
+    try {
+      const outcome = await runAgentLoop(deps, {
+        agent,
+        model: modelOf(deps, context, agent.modelId, 'input.agentId'),
+        messages,
+        context,
+        emit: (event) => telling.tell(event),
+        calls: {
+          ask: (name, request, { number, begin }) => {
+            const once = steps.once(name, (asking) => {
+              telling.asks(number)
+              return askModel(deps, asking, request, begin())
+            })
+            return done(once)
+          },
+          search: (name, query) => done(steps.search(name, query)),
+          tool: (name, call) => done(steps.kept(name, call)),
+        },
+      })
+      await telling.flushed()
+      return { status: 'completed', output: outcome }
+    } catch (error) {
+      signal.throwIfAborted()
+      if (error instanceof LeftToOthers) throw error
+      await telling.flushed()
+      return { status: 'failed', error: this.#errorOf(error) }
+    }
+  }
+
+  async atEnd(end: EndFields, output: unknown, _charges: ReadonlyMap<string, bigint>): Promise<AtEnd> {
+    const outcome = output as RunOutcome | null
+    if (outcome && this.#run.threadId) await addToThread(this.#deps, this.#run, this.#given!.beginsThread, outcome.text)
+    const steps = this.#telling?.receipt ?? (await stepsTold(this.#log, this.#run._id))
+    return {
+      fields: { outcome: outcome && JSON.stringify(outcome), steps: toJson(withRest(steps, BigInt(end.cost))) },
+      event: endOf(this.#run, end),
+    }
+  }
+
+  #errorOf(error: unknown): RunError {
+    if (error instanceof KisError) return { code: error.code, message: error.message }
+    if (isAbort(error)) return { code: 'service_unavailable', message: 'The run was ended.' }
+    this.#deps.log.error({ err: error, runId: this.#run._id }, 'defect in a run')
+    return { code: 'internal', message: 'The service failed to run the agent.' }
+  }
+}
+
+/** The receipt of a run as far as it has been told. */
+export async function stepsTold(log: RunLog<RunEvent>, runId: string): Promise<readonly RunStep[]> {
+  const steps: RunStep[] = []
+  for await (const event of log.written(runId)) if (event.type === 'usage') steps.push(event.step)
+  return steps
+}
+
+/** What was charged for calls that were cut is a line too, so that the lines sum to the charge. */
+function withRest(steps: readonly RunStep[], cost: bigint): readonly RunStep[] {
+  const rest = cost - steps.reduce((sum, step) => sum + step.cost, 0n)
+  if (rest <= 0n) return steps
+  return [...steps, { kind: 'cut', number: steps.at(-1)?.number ?? 1, cost: rest }]
+}

@@ -1,0 +1,30 @@
+import { tell } from '../../../common/events/event-log.ts'
+import type { RunEvent } from '../../domain/agents/run.ts'
+import type { RunDeps } from '../deps.ts'
+import { endOf } from '../runs/run-ends.ts'
+import { RunLog, toJson } from '../runs/run-log.ts'
+import { stepsTold } from './agent-work.ts'
+
+const MAX_SWEPT = 100
+
+/** Ends runs that an earlier version has left: it kept nothing that another process could go on with. */
+export async function endRunsOfEarlierVersions(deps: Pick<RunDeps, 'collections' | 'clock' | 'runEnds'>): Promise<void> {
+  const { runs } = deps.collections
+  const now = deps.clock.now()
+  const left = await runs.find({ leaseUntil: { $lt: now } }, { sort: { leaseUntil: 1 }, limit: MAX_SWEPT })
+  const log = new RunLog<RunEvent>(deps, 'runs')
+  for (const run of left) {
+    const error = { code: 'service_unavailable', message: 'The process that ran it has gone.' } as const
+    const { $set, $push } = tell(run.organizationId, now, endOf(run, { status: 'failed', cost: null, error }))
+    await runs.findOneAndUpdate(
+      { _id: run._id, status: 'running', leaseUntil: { $lt: now } },
+      {
+        $set: { status: 'failed', steps: toJson(await stepsTold(log, run._id)), cost: null, error, endedAt: now, ...$set },
+        $push,
+        $unset: { leaseUntil: '' },
+      },
+    )
+    await log.end(run.organizationId, run._id, 'failed')
+    deps.runEnds.kick(run.organizationId)
+  }
+}

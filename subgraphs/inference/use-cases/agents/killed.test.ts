@@ -1,0 +1,105 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
+import type { Principal } from '../../../common/identity/principal.ts'
+import { systemClock } from '../../../common/process/clock.ts'
+import { FakeBilling } from '../../test-support/fake-billing.ts'
+import { Life, StoreOfLife } from '../../test-support/life.ts'
+import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { calls, says } from '../../test-support/scripted-engine.ts'
+import { AgentRuns } from './agent-runs.ts'
+import { createAgent } from './agents.ts'
+
+const owner: Principal = { ...somebody, scopes: ['agents'] }
+const ask = { ...asking(), caller: owner }
+
+/** Longer than the lease of a run, and of a call. */
+const LEASES_END_MS = 31_000
+const TURNS = [calls(['search_ports', { query: 'harbour' }]), says('In 1931 [#1].')]
+
+const open: AgentRuns[] = []
+afterEach(async () => {
+  for (const runs of open.splice(0)) await runs[Symbol.asyncDispose]()
+})
+
+function born(store: MemoryDocumentStore, billing: FakeBilling, life: Life, isExclusive: boolean, aheadMs = 0) {
+  const clock = { ...systemClock, now: () => new Date(Date.now() + aheadMs) }
+  const world = parts({ store: new StoreOfLife(store, life), billing: life.of(billing), isExclusive, clock })
+  // What the model answers rests on what it is asked, whichever process asks.
+  const { stream } = world.far.chat
+  world.far.chat.stream = async (call, request, signal) => {
+    const isAnswered = (request.messages as readonly { role: string }[]).some(({ role }) => role === 'tool')
+    world.far.streams = [TURNS[isAnswered ? 1 : 0]!]
+    return stream(call, request, signal)
+  }
+  world.knowledge.add('ports', ['The harbour of Sur was built in 1931.'])
+  world.knowledge.cost = 0n
+  return { ...world, runs: new AgentRuns(world.deps, world.ofRuns) }
+}
+
+describe('a run of an agent whose process is killed', () => {
+  it.each([
+    ['the next process of its folder', true],
+    ['another process, after its leases', false],
+  ])(
+    'at any of its writes ends with the same answer in %s, and each call is paid once',
+    { timeout: 120_000 },
+    async (_who, isExclusive) => {
+      let length = Number.POSITIVE_INFINITY
+      let whole: readonly bigint[] = []
+      for (let last = 1; last <= length; last++) {
+        const store = new MemoryDocumentStore()
+        const billing = new FakeBilling(10_000_000_000n)
+        billing.principal = owner
+        const { deps, knowledge } = parts({ store })
+        knowledge.add('ports', [])
+        const { _id: agentId } = await createAgent(deps, ask, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
+
+        const life = new Life(last)
+        const killed = born(store, billing, life, isExclusive)
+        const started = killed.runs.start(ask, { agentId, input: 'When was the harbour built?', keepThread: true })
+        // The process is dead, or the run has ended.
+        const ended = started.then(({ run }) => killed.runs.ended(ask, run)).then(() => true)
+        const charges = () => [...billing.holds.values()].filter(({ charged }) => charged > 0n).map(({ charged }) => charged)
+        if (await Promise.race([ended, life.over])) {
+          length = last
+          whole = charges()
+        }
+
+        const next = born(store, billing, new Life(), isExclusive, isExclusive ? 0 : LEASES_END_MS)
+        open.push(next.runs)
+        const [run] = await next.deps.collections.runs.find({ organizationId: 'org_a', agentId }, { limit: 10 })
+        if (!run) {
+          expect(charges(), `killed at ${last}`).toEqual([])
+          continue
+        }
+        const { status, outcome, cost, steps, threadId } = await next.runs.ended(ask, run)
+        expect({ status, error: run.error, at: last }).toEqual({ status: 'completed', error: null, at: last })
+        expect(JSON.parse(outcome!), `killed at ${last}`).toMatchObject({ text: 'In 1931 [#1].', citations: [{ mark: 1 }] })
+        const charged = charges().reduce((sum, one) => sum + one, 0n)
+        expect({ cost, lines: JSON.parse(steps).map(({ kind }: { kind: string }) => kind), at: last }).toEqual({
+          cost: String(charged),
+          lines: ['model', 'search', 'model'],
+          at: last,
+        })
+        if (length === last) expect(charges()).toEqual(whole)
+        expect(charges(), `killed at ${last}`).toHaveLength(2)
+        expect({ held: billing.held, open: billing.openHolds, at: last }).toEqual({ held: 0n, open: 0, at: last })
+        const told: string[] = []
+        let text = ''
+        for await (const { event } of next.runs.log.follow('org_a', run._id, null)) {
+          if (event.type === 'step_started') text = ''
+          if (event.type === 'text_delta') text += event.text
+          else told.push(event.type)
+        }
+        expect(text, `killed at ${last}`).toBe('In 1931 [#1].')
+        const once = told.filter((type) => type !== 'step_started')
+        expect(once, `killed at ${last}`).toEqual(['run_started', 'usage', 'tool_call', 'search', 'usage', 'usage', 'done'])
+        const thread = await next.deps.collections.threads.findOne({ _id: threadId! })
+        expect(JSON.parse(thread!.messages), `killed at ${last}`).toHaveLength(2)
+        expect(await next.deps.collections.runGiven.find({ runId: run._id }, { sort: { piece: 1 }, limit: 1 })).toEqual([])
+        await next.runs[Symbol.asyncDispose]()
+      }
+      expect(length).toBeGreaterThan(25)
+    },
+  )
+})

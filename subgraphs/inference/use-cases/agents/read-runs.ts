@@ -1,0 +1,24 @@
+import type { AnswerBudget } from '../../../common/documents/answer-budget.ts'
+import { listById, type OrderedPage } from '../../../common/documents/list-by-id.ts'
+import { requireScope } from '../../../common/identity/principal.ts'
+import type { Connection } from '../../../common/link/connection.ts'
+import type { AskContext, Ports } from '../deps.ts'
+import type { AgentRecord, RunRecord } from '../tables.ts'
+
+const RUN_ID = /^run_/
+
+/** A run of the caller's organization; null when there is none. */
+export async function findRun({ collections }: Pick<Ports, 'collections'>, { caller }: AskContext, id: string): Promise<RunRecord | null> {
+  const { organizationId } = requireScope(caller, 'agents')
+  return collections.runs.findOne({ _id: id, organizationId })
+}
+
+/** The runs of an agent that the caller has been given. */
+export async function listRuns(
+  { collections }: Pick<Ports, 'collections'>,
+  { _id, organizationId }: Pick<AgentRecord, '_id' | 'organizationId'>,
+  page: OrderedPage,
+  budget: AnswerBudget,
+): Promise<Connection<RunRecord>> {
+  return listById(collections.runs, { organizationId, agentId: _id }, page, RUN_ID, budget)
+}

@@ -1,0 +1,63 @@
+import { KisError } from '../../../common/errors.ts'
+import type { CallContext, KeyedDeps } from '../deps.ts'
+import { adoptRunHold, lasting, neverPlaced, type OpenRunHold, openRunHold } from '../money/hold.ts'
+import type { RunBase } from '../tables.ts'
+
+/** How long the calls of a run may take to end after the run: billing is asked for a minute. */
+const MAX_SETTLING_MS = 120_000
+const SETTLING_LOOK_MS = 100
+/** What the hold of a waiting run lasts beyond the run's time, so that the process that ends it finds it. */
+const LATE_HOLD_SECONDS = 60
+
+type MoneyDeps = KeyedDeps
+
+/** The hold that the process before had, or another of what the run may still cost. `write` keeps which one in the run's record. @throws {KisError} */
+export async function reserveAgain(
+  deps: MoneyDeps,
+  run: RunBase,
+  context: CallContext,
+  write: (fields: { readonly holdId: string; readonly holdAmount: string }) => Promise<void>,
+): Promise<OpenRunHold> {
+  const charged = totalOf(await chargesOfRun(deps, run, context))
+  const adopted = await adoptRunHold(deps, context, run.holdId, BigInt(run.holdAmount))
+  if (adopted) return adopted
+  const amount = BigInt(run.maxCost) - charged
+  return reserve(deps, context, amount, (holdId) => write({ holdId, holdAmount: String(amount) }))
+}
+
+/** @param holding writes the hold's id down before the hold is placed. */
+function reserve(deps: MoneyDeps, context: CallContext, amount: bigint, holding: (holdId: string) => Promise<void>): Promise<OpenRunHold> {
+  const record = { isFreeWhenCut: true, holding, holdEnded: () => undefined, answered: async () => undefined }
+  return openRunHold(deps, { ...context, record }, amount)
+}
+
+/** What the run's calls were charged, in nano-USD, by the first part of their paths, once all of them have ended. @throws the signal's reason. */
+export async function chargesOfRun(deps: MoneyDeps, { _id }: RunBase, context: CallContext): Promise<ReadonlyMap<string, bigint>> {
+  for (let waitedMs = 0; ; waitedMs += SETTLING_LOOK_MS) {
+    try {
+      return await deps.keyedCalls.chargesOf(context, _id)
+    } catch (error) {
+      if (!(error instanceof KisError) || error.code !== 'idempotency_conflict' || waitedMs >= MAX_SETTLING_MS) throw error
+    }
+    await deps.clock.sleep(SETTLING_LOOK_MS, context.signal)
+  }
+}
+
+/** Frees what the run has left. `hold`: null when this process has none of it. */
+export async function freeRest(deps: MoneyDeps, run: RunBase, hold: OpenRunHold | null, context: CallContext): Promise<void> {
+  const ended = hold ? hold.end() : lasting(context, (bill) => deps.billing.endRunHold(run.holdId, bill))
+  await ended.catch(neverPlaced)
+}
+
+/** Leaves the run's money reserved for as long as the run may wait. */
+export function keepReserved({ background, clock, log }: MoneyDeps, { _id, deadline }: RunBase, hold: OpenRunHold): void {
+  const seconds = Math.ceil((deadline.getTime() - clock.now().getTime()) / 1_000) + LATE_HOLD_SECONDS
+  background
+    .track(hold.leaveFor(Math.max(LATE_HOLD_SECONDS, seconds)))
+    // The process that goes on with the run reserves it again.
+    .catch((error) => log.warn({ err: error, runId: _id }, 'the hold of a waiting run expires'))
+}
+
+export function totalOf(charges: ReadonlyMap<string, bigint>): bigint {
+  return [...charges.values()].reduce((sum, cost) => sum + cost, 0n)
+}

@@ -1,0 +1,213 @@
+import { LEASE_MS } from '../../../common/documents/jobs.ts'
+import { KisError } from '../../../common/errors.ts'
+import { tell } from '../../../common/events/event-log.ts'
+import type { Principal } from '../../../common/identity/principal.ts'
+import type { Update } from '../../../common/ports/document-store.ts'
+import type { CallContext, RunDeps } from '../deps.ts'
+import type { OpenRunHold } from '../money/hold.ts'
+import type { RunBase } from '../tables.ts'
+import type { RunEnd, RunKind, RunWork } from './run-kind.ts'
+import type { RunEventBase, RunLog } from './run-log.ts'
+import { chargesOfRun, freeRest, keepReserved, reserveAgain, totalOf } from './run-money.ts'
+import { LeftToOthers, PutOff, RunSteps, type Waits } from './run-steps.ts'
+import type { Suspects } from './suspects.ts'
+
+/** A run that its process could not go on with is tried again after this. */
+const PAUSE_MS = 5_000
+/** Starts without a step done: the processes die of it. */
+const MAX_STARTS = 5
+
+export const CANCELLED = new KisError('invalid_request', 'The run was cancelled.')
+
+/** Fields of the job of a run that got further: what ends a process next is not what the run did before. */
+const GOT_FURTHER = { 'job.starts': 1, 'job.alone': null }
+
+interface Options {
+  readonly suspects: Suspects
+  /** What the process that has just begun the run knows of it; null: it goes on with another's. */
+  readonly started: { readonly caller: Principal; readonly hold: OpenRunHold } | null
+  /** Ends the run's work here. */
+  readonly stop: AbortController
+  /** Aborts when the process stops. */
+  readonly stopping: AbortSignal
+  /** Ends a cancelled run that has no process. */
+  readonly endWaiting: (run: RunBase) => Promise<void>
+}
+
+/** One run in the process that has leased it, from there to its end or until the process gives it back. */
+export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
+  readonly #deps: RunDeps
+  readonly #kind: RunKind<Run, Event>
+  readonly #log: RunLog<Event>
+  readonly #run: Run
+  readonly #work: RunWork<Event>
+  readonly #options: Options
+
+  constructor(deps: RunDeps, kind: RunKind<Run, Event>, log: RunLog<Event>, run: Run, options: Options) {
+    this.#deps = deps
+    this.#kind = kind
+    this.#log = log
+    this.#run = run
+    this.#work = kind.workOn(run, log)
+    this.#options = options
+  }
+
+  /** Never rejects. */
+  async work(heartbeatMs: number): Promise<void> {
+    const { clock, log } = this.#deps
+    const { stop } = this.#options
+    const { _id: runId, deadline, isCancelled } = this.#run
+    const timer = setTimeout(() => stop.abort(tooLong(this.#run)), Math.max(0, deadline.getTime() - clock.now().getTime()))
+    const heartbeat = setInterval(() => {
+      this.#renew().catch((error) => log.warn({ err: error, runId }, 'the lease of a run is not renewed'))
+    }, heartbeatMs)
+    if (isCancelled) stop.abort(CANCELLED)
+    try {
+      await this.#toItsEnd()
+    } catch (error) {
+      if (!(error instanceof LeftToOthers)) log.warn({ err: error, runId }, `a run of an ${this.#kind.noun} is put off`)
+      await this.#giveBack(error).catch((cause) => log.warn({ err: cause, runId }, 'a run waits for its lease'))
+    } finally {
+      clearTimeout(timer)
+      clearInterval(heartbeat)
+    }
+  }
+
+  /** @throws {LeftToOthers} @throws what keeps the run from going on now. */
+  async #toItsEnd(): Promise<void> {
+    const run = this.#run
+    const { started, stop, stopping } = this.#options
+    if (run.status !== 'running') return this.#tellEnd()
+    const caller = started?.caller ?? (await this.#caller())
+    // What is written of the run's money is not ended with its calls.
+    const context: CallContext = { caller, requestId: run._id, signal: stopping }
+    let hold = started?.hold ?? null
+    let end: RunEnd
+    try {
+      try {
+        stop.signal.throwIfAborted()
+        hold ??= await reserveAgain(this.#deps, run, context, (fields) => this.#write(fields))
+        end = await this.#goOn({ ...context, signal: stop.signal, runHoldId: hold.id })
+      } catch (error) {
+        if (hold && stop.signal.reason instanceof PutOff) keepReserved(this.#deps, run, hold)
+        end = endBy(stop.signal.aborted ? stop.signal.reason : error, stop.signal.aborted || hold === null)
+      }
+      await this.#end(end, hold, context)
+    } finally {
+      hold?.leave()
+    }
+    await this.#tellEnd()
+  }
+
+  async #goOn(context: CallContext & { readonly runHoldId: string }): Promise<RunEnd> {
+    const { suspects } = this.#options
+    const { starts, alone } = this.#run.job!
+    if (starts > MAX_STARTS) return failed('internal', `The run was begun ${MAX_STARTS} times, and no process came to the end of a step.`)
+    if (suspects.isConvicted(alone))
+      return failed(
+        'run_limit_exceeded',
+        'The run ended its process twice, the second time alone in it, and is not begun again. Give it less at once.',
+      )
+    if (starts < 2) return suspects.begin(context.signal, () => this.#steps(context, async () => undefined))
+    const mark = (alone: string | null) => this.#write({ 'job.alone': alone })
+    return suspects.beginAlone(context.signal, mark, (calling) => this.#steps(context, calling))
+  }
+
+  async #steps(context: CallContext & { readonly runHoldId: string }, calling: () => Promise<void>): Promise<RunEnd> {
+    const { started, stop } = this.#options
+    const { _id: runId, job } = this.#run
+    const steps = new RunSteps(this.#deps, runId, context, {
+      waits: JSON.parse(job!.waits ?? '{}') as Waits,
+      isAwaited: this.#kind.isAwaited && started !== null,
+      putOff: (reason) => stop.abort(reason),
+      calling,
+    })
+    const writer = await this.#log.writerFor(this.#run, started !== null)
+    return this.#work.work({ context, steps, writer, write: (fields) => this.#write(fields), gotFurther: GOT_FURTHER })
+  }
+
+  /** Frees what the run has left, and writes down how it has ended. */
+  async #end(end: RunEnd, hold: OpenRunHold | null, context: CallContext): Promise<void> {
+    const { organizationId } = this.#run
+    const charges = await chargesOfRun(this.#deps, this.#run, context)
+    await freeRest(this.#deps, this.#run, hold, context)
+    const endedAt = this.#deps.clock.now()
+    const ended = { status: end.status, error: end.status === 'failed' ? end.error : null, cost: String(totalOf(charges)), endedAt }
+    const { fields, event } = await this.#work.atEnd(ended, end.status === 'completed' ? end.output : null, charges)
+    const { $set, $push } = tell(organizationId, endedAt, event)
+    await this.#write({ ...ended, ...fields, ...$set }, $push)
+    this.#deps.runEnds.kick(organizationId)
+  }
+
+  /** The last event comes behind the record that it tells of, and the job is done when it is told. */
+  async #tellEnd(): Promise<void> {
+    const { _id, organizationId, job } = this.#run
+    const ended = await this.#kind.records.findOne({ _id })
+    if (!ended || ended.status === 'running') throw new LeftToOthers()
+    await this.#log.end(organizationId, _id, ended.status)
+    await this.#kind.forgetGiven(_id)
+    await this.#kind.records.findOneAndUpdate({ _id, 'job.lease': job!.lease }, { $unset: { job: '' } })
+  }
+
+  async #caller(): Promise<Principal> {
+    const { organizationId, apiKeyId } = this.#run
+    const principal = await this.#deps.billing.principalOf(organizationId, apiKeyId, this.#options.stopping)
+    if (!principal) throw new KisError('invalid_api_key', 'The organization of the run is gone.')
+    return { ...principal, isRun: true }
+  }
+
+  /** @throws {LeftToOthers} another process has the run. */
+  async #write(fields: Update['$set'] & object, told?: Update['$push'] & object): Promise<void> {
+    const { _id, job } = this.#run
+    const update = { $set: fields, ...(told && { $push: told }) }
+    if (!(await this.#kind.records.findOneAndUpdate({ _id, 'job.lease': job!.lease }, update))) throw new LeftToOthers()
+  }
+
+  async #renew(): Promise<void> {
+    const { _id, job } = this.#run
+    const { stop } = this.#options
+    const dueAt = later(this.#deps.clock.now(), LEASE_MS)
+    const renewed = await this.#kind.records.findOneAndUpdate({ _id, 'job.lease': job!.lease }, { $set: { 'job.dueAt': dueAt } })
+    if (!renewed) stop.abort(new LeftToOthers())
+  }
+
+  async #giveBack(reason: unknown): Promise<void> {
+    const { _id, job, deadline } = this.#run
+    const { background, clock, log } = this.#deps
+    const back = { 'job.lease': null, 'job.starts': 0, 'job.alone': null }
+    const fields =
+      reason instanceof PutOff
+        ? { ...back, 'job.dueAt': earliest(reason.dueAt, deadline), 'job.waits': JSON.stringify(reason.waits) }
+        : { ...back, 'job.dueAt': later(clock.now(), reason instanceof LeftToOthers ? 0 : PAUSE_MS) }
+    const given = await this.#kind.records.findOneAndUpdate({ _id, 'job.lease': job!.lease }, { $set: fields })
+    // A caller who cancelled it meanwhile saw a run that had a process.
+    if (given?.isCancelled)
+      background
+        .track(this.#options.endWaiting(given))
+        .catch((error) => log.warn({ err: error, runId: _id }, 'a cancelled run ends when it is due'))
+  }
+}
+
+function failed(code: KisError['code'], message: string): RunEnd {
+  return { status: 'failed', error: { code, message } }
+}
+
+function tooLong({ startedAt, deadline }: RunBase): KisError {
+  const seconds = Math.round((deadline.getTime() - startedAt.getTime()) / 1_000)
+  return new KisError('run_limit_exceeded', `The run took longer than ${seconds} s.`)
+}
+
+/** How what has stopped a run ends it. @throws what is no end of it. */
+function endBy(reason: unknown, isFinal: boolean): RunEnd {
+  if (reason === CANCELLED) return { status: 'cancelled' }
+  if (!isFinal || !(reason instanceof KisError) || reason.shouldRetry) throw reason
+  return failed(reason.code, reason.message)
+}
+
+function earliest(a: Date, b: Date): Date {
+  return a < b ? a : b
+}
+
+function later(date: Date, ms: number): Date {
+  return new Date(date.getTime() + ms)
+}

@@ -1,0 +1,363 @@
+import { isAbsent } from '../../../common/check.ts'
+import { FairJobs } from '../../../common/documents/fair-jobs.ts'
+import { claimJob, claimSeen, HEARTBEAT_MS, LEASE_MS, releaseAllLeases } from '../../../common/documents/jobs.ts'
+import { KisError, NotFound, TooBusy } from '../../../common/errors.ts'
+import { type Principal, requireScope } from '../../../common/identity/principal.ts'
+import { DuplicateKey } from '../../../common/ports/document-store.ts'
+import { FairPlaces } from '../../../common/process/fair-places.ts'
+import { randomHex } from '../../../common/process/ids.ts'
+import { keepWorking } from '../../../common/process/keep-working.ts'
+import { checkIdempotencyKey, requestDigest, sha256 } from '../../domain/idempotency-key.ts'
+import type { AskContext, CallContext, RunDeps } from '../deps.ts'
+import { reused } from '../idempotency/keyed-calls.ts'
+import { type OpenRunHold, openRunHold } from '../money/hold.ts'
+import type { RunBase } from '../tables.ts'
+import type { RunKind } from './run-kind.ts'
+import { type RunEventBase, RunLog } from './run-log.ts'
+import { keepReserved } from './run-money.ts'
+import { LeftToOthers } from './run-steps.ts'
+import { CANCELLED, RunUnderLease } from './run-under-lease.ts'
+import type { Suspects } from './suspects.ts'
+
+/** How soon a process finds a run that has lost its own, and a run hears that it is cancelled through another process. */
+const LOOK_MS = 1_000
+/** How soon after its time a run ends that has no place. */
+const LATE_LOOK_MS = 5_000
+const SWEEP_MS = 15_000
+const MAX_SWEPT = 100
+/** Most runs last a few seconds; when the next one ends is unknown. */
+const FULL_RETRY_MS = 2_000
+/** Runs and their events are kept for so long: 30 days. */
+const KEPT_MS = 30 * 86_400_000
+
+/** A run's idempotency key, and what it was sent with. */
+export interface Keyed {
+  readonly key: string
+  readonly digest: string
+}
+
+/** Null for a run without an idempotency key. @throws {KisError} the key cannot be one. */
+export function keyedAs(
+  operation: string,
+  { apiKeyId }: Principal,
+  { idempotencyKey, maxCost, ...request }: { readonly idempotencyKey?: string | null; readonly maxCost?: bigint | null },
+): Keyed | null {
+  if (isAbsent(idempotencyKey)) return null
+  const key = `${apiKeyId}:${sha256(checkIdempotencyKey(idempotencyKey))}`
+  return { key, digest: requestDigest(operation, { ...request, maxCost: isAbsent(maxCost) ? null : String(maxCost) }) }
+}
+
+export interface NewRun<Run> {
+  readonly runId: string
+  readonly keyed: Keyed | null
+  /** Nano-USD. */
+  readonly maxCost: bigint
+  readonly maxMs: number
+  /** Adds the kind's own fields. */
+  readonly record: (base: RunBase) => Run
+  /** Keeps what it takes to go on with the run, before the run is there. */
+  readonly keepGiven: () => Promise<void>
+}
+
+export interface Begun<Run> {
+  readonly run: Run
+  /** It was begun before, with the same idempotency key. */
+  readonly isReplayed: boolean
+}
+
+export interface RunsOptions {
+  /** Resolves when the store is open. */
+  readonly opened: Promise<unknown>
+  /** No other process has the store, so that leases found there are of processes that are gone. */
+  readonly isExclusive: boolean
+  /** Of this process, for its runs of all kinds. */
+  readonly suspects: Suspects
+}
+
+interface Running {
+  readonly stop: AbortController
+  readonly ended: Promise<void>
+}
+
+/** Runs of one kind. A run goes on until its end, its caps or its cancellation, in whatever process: one that is killed leaves it to the next. */
+export class Runs<Run extends RunBase, Event extends RunEventBase> implements AsyncDisposable {
+  readonly log: RunLog<Event>
+  /** Resolves when runs can begin: the store is open, and leases of processes that are gone are released. Never rejects. */
+  readonly ready: Promise<void>
+  readonly #deps: RunDeps
+  readonly #kind: RunKind<Run, Event>
+  readonly #suspects: Suspects
+  readonly #running = new Map<string, Running>()
+  readonly #places: FairPlaces
+  readonly #turns: FairJobs<Run>
+  /** The looks for runs that ends of others have asked for. */
+  #looking: Promise<void> = Promise.resolve()
+  #isLookWanted = false
+  readonly #stopping = new AbortController()
+  /** Undefined while the store has not opened: a stop does not wait for that. */
+  #background: Promise<unknown> | undefined
+
+  constructor(deps: RunDeps, kind: RunKind<Run, Event>, { opened, isExclusive, suspects }: RunsOptions) {
+    this.#deps = deps
+    this.#kind = kind
+    this.#suspects = suspects
+    this.#places = new FairPlaces(kind.maxRuns)
+    this.#turns = new FairJobs(kind.records, this.#places, deps.clock)
+    this.log = new RunLog(deps, kind.table)
+    this.ready = opened
+      .then(() => (isExclusive ? releaseAllLeases(kind.records, deps.clock) : undefined))
+      .catch((error) => deps.log.warn({ err: error }, 'runs wait for their leases'))
+    this.ready.then(() => {
+      this.#background = Promise.all([
+        this.#every(LOOK_MS, () => this.#look()),
+        this.#every(LOOK_MS, () => this.#lookForCancelled()),
+        this.#every(LATE_LOOK_MS, () => this.#endLate()),
+        this.#every(SWEEP_MS, () => this.#sweep()),
+      ])
+    })
+  }
+
+  /** The run that was begun with the key. @throws {KisError} `idempotency_conflict`: by another request. */
+  async earlier({ key, digest }: Keyed): Promise<Run | null> {
+    const run = await this.#kind.records.findOne({ key })
+    if (!run) return null
+    if (run.digest !== digest) throw reused()
+    if (!this.#kind.freesKey(run)) return run
+    await this.#kind.records.findOneAndUpdate({ _id: run._id, key }, { $unset: { key: '', digest: '' } })
+    return null
+  }
+
+  /** Reserves the most that the run may cost, and begins it, at once where its organization has a place. @throws {KisError} nothing has begun, and nothing is held. */
+  async begin(
+    ask: AskContext,
+    principal: Principal,
+    { runId, keyed, maxCost, maxMs, record, keepGiven }: NewRun<Run>,
+  ): Promise<Begun<Run>> {
+    const deps = this.#deps
+    if (this.#stopping.signal.aborted) throw new TooBusy('This process is stopping and starts no run.')
+    const leave = this.#places.tryTake(principal.organizationId)
+    if (!leave && this.#kind.isAwaited) throw this.#full(principal)
+    let hold: OpenRunHold | undefined
+    try {
+      const context: CallContext = { caller: runner(principal), requestId: runId, signal: ask.signal }
+      const [held, kept] = await Promise.allSettled([openRunHold(deps, context, maxCost), keepGiven()])
+      if (held.status === 'rejected') throw held.reason
+      hold = held.value
+      if (kept.status === 'rejected') throw kept.reason
+      const now = deps.clock.now()
+      const deadline = later(now, maxMs)
+      const run = record({
+        _id: runId,
+        organizationId: principal.organizationId,
+        apiKeyId: principal.apiKeyId,
+        ...keyed,
+        status: 'running',
+        cost: null,
+        error: null,
+        isCancelled: false,
+        outbox: [],
+        holdId: hold.id,
+        holdAmount: String(maxCost),
+        maxCost: String(maxCost),
+        job: {
+          kind: 'run',
+          organizationId: principal.organizationId,
+          ...(leave ? { dueAt: later(now, LEASE_MS), lease: randomHex(32), starts: 1 } : { dueAt: now, lease: null, starts: 0 }),
+          deadline,
+        },
+        startedAt: now,
+        deadline,
+        endedAt: null,
+        expiresAt: later(now, KEPT_MS),
+      })
+      await this.#kind.records.insertOne(run)
+      if (leave) this.#take(run, { principal, hold }, leave)
+      else keepReserved(deps, run, hold)
+      return { run, isReplayed: false }
+    } catch (error) {
+      leave?.()
+      await hold?.end().catch(() => undefined)
+      await this.#kind
+        .forgetGiven(runId)
+        .catch((cause) => deps.log.warn({ err: cause, runId }, 'what a run was given is kept until it expires'))
+      const first = error instanceof DuplicateKey && keyed ? await this.earlier(keyed) : null
+      if (first) return { run: first, isReplayed: true }
+      throw error
+    }
+  }
+
+  #full({ organizationId }: Principal): KisError {
+    const own = this.#places.heldBy(organizationId)
+    if (own === 0) return new TooBusy('The service runs as many runs as it can.')
+    const text = `Rate limit reached: the organization has ${own} runs of ${this.#kind.noun}s under way, as many as it may have at the moment.`
+    return new KisError('rate_limit_exceeded', text, { retryAfterMs: FULL_RETRY_MS })
+  }
+
+  /** The run when it has ended, or as it is when the caller leaves. */
+  async ended({ signal }: AskContext, { organizationId, _id }: RunBase): Promise<Run> {
+    const { records } = this.#kind
+    const here = this.#running.get(_id)
+    if (here) await Promise.race([here.ended, aborted(signal)])
+    const run = (await records.findOne({ _id }))!
+    if (run.status !== 'running' || signal.aborted) return run
+    const events = this.log.follow(organizationId, _id, null)
+    const leave = () => void events.return?.()
+    signal.addEventListener('abort', leave, { once: true })
+    if (signal.aborted) leave()
+    for await (const _event of events);
+    signal.removeEventListener('abort', leave)
+    return (await records.findOne({ _id })) ?? run
+  }
+
+  /** Ends the run soon, wherever it runs; one that has ended stays as it is. @throws {NotFound} */
+  async cancel({ caller }: AskContext, runId: string): Promise<Run> {
+    const { organizationId } = requireScope(caller, 'agents')
+    const { records } = this.#kind
+    const run = await records.findOneAndUpdate({ _id: runId, organizationId, status: 'running' }, { $set: { isCancelled: true } })
+    const found = run ?? (await records.findOne({ _id: runId, organizationId }))
+    if (!found) throw new NotFound('run', runId, 'id')
+    this.#running.get(runId)?.stop.abort(CANCELLED)
+    if (run?.job?.lease === null) await this.#endWaiting(run)
+    return found
+  }
+
+  /** Takes a run that has ended out of the store, with its events and the answers of its calls; its idempotency key is free. @throws {NotFound} @throws {KisError} `in_use`: it is under way. */
+  async delete({ caller }: AskContext, runId: string): Promise<void> {
+    const { organizationId } = requireScope(caller, 'agents')
+    const run = await this.#kind.records.findOne({ _id: runId, organizationId })
+    if (!run) throw new NotFound('run', runId, 'id')
+    if (run.job || run.status === 'running')
+      throw new KisError('in_use', 'The run is under way. Cancel it, or wait for its end, and delete it then.', { param: 'id' })
+    // Its end is told before it is forgotten.
+    await this.#deps.runEnds.drain(organizationId)
+    await this.#forget(runId)
+  }
+
+  /** Runs that are under way are left to the next process. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopping.abort(new LeftToOthers())
+    for (const { stop } of this.#running.values()) stop.abort(new LeftToOthers())
+    await this.#looking
+    await this.#background
+    await Promise.all([...this.#running.values()].map(({ ended }) => ended))
+  }
+
+  async #forget(runId: string): Promise<void> {
+    const { runEvents, keyedCalls } = this.#deps.collections
+    while ((await runEvents.deleteMany({ runId })) > 0);
+    while ((await keyedCalls.deleteMany({ 'step.runId': runId })) > 0);
+    await this.#kind.forgetGiven(runId)
+    await this.#kind.records.findOneAndDelete({ _id: runId })
+  }
+
+  /** Ends a run that waits and is over: that needs no place. */
+  async #endWaiting({ _id }: RunBase): Promise<void> {
+    const { clock } = this.#deps
+    const { records } = this.#kind
+    if (this.#stopping.signal.aborted) return
+    await records.findOneAndUpdate({ _id, 'job.lease': null }, { $set: { 'job.dueAt': clock.now() } })
+    const claimed = await claimJob(records, clock, _id)
+    if (claimed) await this.#goOn(claimed, () => undefined)
+  }
+
+  #take(run: Run, started: { readonly principal: Principal; readonly hold: OpenRunHold } | null, leave: () => void): void {
+    const { background } = this.#deps
+    const stop = new AbortController()
+    if (this.#stopping.signal.aborted) stop.abort(new LeftToOthers())
+    const underLease = new RunUnderLease(this.#deps, this.#kind, this.log, run, {
+      suspects: this.#suspects,
+      started: started && { caller: runner(started.principal), hold: started.hold },
+      stop,
+      stopping: this.#stopping.signal,
+      endWaiting: (waiting) => this.#endWaiting(waiting),
+    })
+    const ended = background.track(underLease.work(HEARTBEAT_MS)).finally(() => {
+      this.#running.delete(run._id)
+      leave()
+      this.#lookSoon()
+    })
+    this.#running.set(run._id, { stop, ended })
+  }
+
+  /** Takes up the runs that have no process, organizations in turns. */
+  async #look(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      const claimed = await this.#turns.claim()
+      if (!claimed) return
+      await this.#goOn(claimed.record, claimed.leave)
+    }
+  }
+
+  /** A place has become free. */
+  #lookSoon(): void {
+    if (this.#isLookWanted) return
+    this.#isLookWanted = true
+    this.#looking = this.#looking
+      .then(() => {
+        this.#isLookWanted = false
+        return this.#look()
+      })
+      .catch((error) => this.#deps.log.warn({ err: error }, `runs of ${this.#kind.noun}s wait for the next look`))
+  }
+
+  /** Goes on with a run that this process has leased. */
+  async #goOn({ _id, job }: RunBase, leave: () => void): Promise<void> {
+    try {
+      const begun = await this.#kind.records.findOneAndUpdate({ _id, 'job.lease': job!.lease }, { $inc: { 'job.starts': 1 } })
+      // What this process has of the run has lost its lease, and comes to its end.
+      await this.#running.get(_id)?.ended
+      if (begun) return this.#take(begun, null, leave)
+    } catch (error) {
+      leave()
+      throw error
+    }
+    leave()
+  }
+
+  /** A caller cancels a run that another process has by writing it into the run's record. */
+  async #lookForCancelled(): Promise<void> {
+    const ids = [...this.#running.keys()]
+    if (ids.length === 0) return
+    const runs = await this.#kind.records.find({ _id: { $in: ids } }, { limit: ids.length })
+    for (const { _id, isCancelled } of runs) if (isCancelled) this.#running.get(_id)?.stop.abort(CANCELLED)
+  }
+
+  /** Ends runs whose time is over while they wait for a place. */
+  async #endLate(): Promise<void> {
+    const { records } = this.#kind
+    const now = this.#deps.clock.now()
+    const late = await records.find({ 'job.deadline': { $lt: now } }, { sort: { 'job.deadline': 1 }, limit: MAX_SWEPT })
+    for (const run of late) {
+      const claimed = run.job!.lease === null && (await claimSeen(records, run, now))
+      if (claimed) await this.#goOn(claimed, () => undefined)
+    }
+  }
+
+  async #sweep(): Promise<void> {
+    const expired = { expiresAt: { $lt: this.#deps.clock.now() } }
+    for (const { _id } of await this.#kind.records.find(expired, { sort: { expiresAt: 1 }, limit: MAX_SWEPT })) await this.#forget(_id)
+    await this.#kind.sweep()
+  }
+
+  #every(pauseMs: number, round: () => Promise<void>): Promise<void> {
+    const { clock, log } = this.#deps
+    const failed = (error: unknown) => log.warn({ err: error }, `runs of ${this.#kind.noun}s could not be looked after`)
+    return keepWorking(round, { clock, pauseMs, failed }, this.#stopping.signal)
+  }
+}
+
+/** The run's caller, who may ask models and search by the scope `agents` alone. */
+function runner(principal: Principal): Principal {
+  return { ...principal, isRun: true }
+}
+
+function later(date: Date, ms: number): Date {
+  return new Date(date.getTime() + ms)
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve()
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}

@@ -1,0 +1,39 @@
+import {
+  createCollection,
+  deleteCollection,
+  findCollection,
+  listCollections,
+  updateCollection,
+} from '../use-cases/documents/collections.ts'
+import { countChunks, countDocuments, listDocuments } from '../use-cases/documents/documents.ts'
+import type { CollectionResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
+
+export const collectionQueries: QueryResolvers = {
+  collection: (_parent, { id }, { deps, ...context }) => findCollection(deps, context, { _id: id }),
+  collectionByCode: (_parent, { code }, { deps, ...context }) => findCollection(deps, context, { code }),
+  collections: (_parent, args, { deps, ...context }) => listCollections(deps, context, args),
+}
+
+export const collectionMutations: MutationResolvers = {
+  async createCollection(_parent, { input }, { deps, ...context }) {
+    return { collection: await createCollection(deps, context, input) }
+  },
+  async updateCollection(_parent, { input }, { deps, ...context }) {
+    return { collection: await updateCollection(deps, context, input) }
+  },
+  async deleteCollection(_parent, { id }, { deps, ...context }) {
+    await deleteCollection(deps, context, id)
+    return { id }
+  },
+}
+
+export const CollectionFields: CollectionResolvers = {
+  id: ({ _id }) => _id,
+  embeddingModel: ({ embeddingModel }) => ({ id: embeddingModel }),
+  organization: ({ organizationId }) => ({ id: organizationId }),
+  documents: (collection, args, { deps }) => listDocuments(deps, collection, args),
+  documentCount: (collection, _args, { deps }) => countDocuments(deps, collection),
+  contents: (collection, _args, { deps }) => deps.digests.of(collection),
+  chunkCount: (collection, _args, { deps }) => countChunks(deps, collection),
+  __resolveReference: ({ id }, { deps, ...context }) => findCollection(deps, context, { _id: id }),
+}

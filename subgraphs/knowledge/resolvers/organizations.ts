@@ -1,0 +1,11 @@
+import { getQuota } from '../use-cases/get-quota.ts'
+import type { OrganizationResolvers } from './generated.ts'
+
+export interface Reference {
+  readonly id: string
+}
+
+export const OrganizationFields: OrganizationResolvers = {
+  quota: ({ id }, _args, { deps, ...context }) => getQuota(deps, context, id),
+  __resolveReference: ({ id }) => ({ id }),
+}

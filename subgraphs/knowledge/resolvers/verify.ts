@@ -1,0 +1,19 @@
+import { verifyFiles } from '../../common/documents/verify-files.ts'
+import { rebuildIndex } from '../use-cases/chunk-index/rebuild-index.ts'
+import { verifyBlobs } from '../use-cases/verify/verify-blobs.ts'
+import { verifyIndex } from '../use-cases/verify/verify-index.ts'
+import type { IndexFindingResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
+
+export const verifyQueries: QueryResolvers = {
+  verifyBlobs: (_parent, { after }, { deps, caller }) => verifyBlobs(deps, caller, after ?? null),
+  verifyKnowledgeFiles: (_parent, { after }, { deps, caller }) => verifyFiles(deps.files, caller, after ?? null),
+}
+
+export const verifyMutations: MutationResolvers = {
+  rebuildIndex: (_parent, { after }, { deps, ...context }) => rebuildIndex(deps, context, after ?? null),
+  verifyIndex: (_parent, { input }, { deps, ...context }) => verifyIndex(deps, context, input),
+}
+
+export const IndexFindingFields: IndexFindingResolvers = {
+  restored: ({ restored }) => restored === true,
+}

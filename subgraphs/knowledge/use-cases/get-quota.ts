@@ -1,0 +1,22 @@
+import { requirePrincipal } from '../../common/identity/principal.ts'
+import type { LinkContext } from '../../common/link/link.ts'
+import { usageOf } from './count-usage.ts'
+import type { Deps } from './deps.ts'
+
+interface Quota {
+  readonly used: number
+  /** Null: unlimited. */
+  readonly limit: number | null
+}
+
+/** What the caller's organization stores, with the limits of its plan; null for another organization. */
+export async function getQuota(
+  { store }: Pick<Deps, 'store'>,
+  { caller }: LinkContext,
+  organizationId: string,
+): Promise<{ readonly storageBytes: Quota; readonly vectors: Quota } | null> {
+  const { plan, ...principal } = requirePrincipal(caller)
+  if (organizationId !== principal.organizationId) return null
+  const { storageBytes, vectors } = await usageOf(store, organizationId)
+  return { storageBytes: { used: storageBytes, limit: plan.storageBytes }, vectors: { used: vectors, limit: plan.vectors } }
+}

@@ -1,0 +1,18 @@
+import type { LinkContext } from '../../../common/link/link.ts'
+import { type DocumentRecord, partsOfChunkId } from '../../domain/records.ts'
+import type { StoredChunk } from '../../ports/chunk-index.ts'
+import type { Deps } from '../deps.ts'
+import { findDocument } from '../documents/documents.ts'
+
+/** Of the caller's organization; null when there is none, or when it is not of its document's live text. */
+export async function findChunk(
+  deps: Pick<Deps, 'store' | 'index'>,
+  context: LinkContext,
+  id: string,
+): Promise<{ readonly chunk: StoredChunk; readonly document: DocumentRecord } | null> {
+  const parts = partsOfChunkId(id)
+  const document = parts ? await findDocument(deps, context, parts.documentId) : null
+  if (document?.status !== 'ready' || document.liveGeneration !== parts?.generation) return null
+  const [chunk] = await deps.index.get(document.collectionId, [id])
+  return chunk ? { chunk, document } : null
+}

@@ -1,0 +1,125 @@
+import { grams, queryTerms, words } from '../../../subgraphs/knowledge/domain/text/text-analysis.ts'
+import type {
+  ChunkCandidate,
+  ChunkIndex,
+  ChunkQuery,
+  IndexedChunk,
+  IndexedDocument,
+} from '../../../subgraphs/knowledge/ports/chunk-index.ts'
+
+export const DIMENSIONS = 24
+
+export const TEXTS = [
+  'The old library keeps the letters of the sultan in a cedar chest',
+  'Letters from the harbour arrive on Tuesdays and are read aloud',
+  'تحفظ المكتبة القديمة رسائل السلطان في صندوق من خشب الأرز',
+  'وصلت السفينة إلى الميناء محملة بالتوابل والحرير في عام 1453',
+  'Spices and silk came with the ship to the harbour in 1453',
+  'مدرسة الطب في المدينة بنيت قبل ٣٠٠ عام',
+] as const
+
+export const COLLECTION = `col_${'a1'.repeat(16)}`
+export const OTHER = `col_${'b2'.repeat(16)}`
+
+export const ATTRIBUTES = {
+  doc_1: {
+    file_name: 'a b.pdf',
+    media_type: 'application/pdf',
+    language: 'en',
+    created_at: 1_000,
+    'metadata.year': 2020,
+    'metadata.draft': true,
+  },
+  doc_2: {
+    file_name: 'كتاب.txt',
+    media_type: 'text/plain',
+    language: null,
+    created_at: 2_000,
+    'metadata.year': '2020',
+    'metadata."q': 'x',
+  },
+} as const
+
+export function documentOf(documentId: string, generation = 'g1'): IndexedDocument {
+  return { organizationId: 'org_a', collectionId: COLLECTION, documentId, generation, attributes: {} }
+}
+
+export function chunkId(documentId: string, generation: string, ordinal: number): string {
+  return `${documentId}-${generation}-${ordinal}`
+}
+
+export function chunkOf(text: string, ordinal: number, documentId = 'doc_1', generation = 'g1'): IndexedChunk {
+  return {
+    chunkId: chunkId(documentId, generation, ordinal),
+    ordinal,
+    text,
+    headingPath: [],
+    context: '',
+    pageStart: null,
+    pageEnd: null,
+    charStart: ordinal * 10,
+    charEnd: ordinal * 10 + text.length,
+    language: /[\u0621-\u064a]/.test(text) ? 'ar' : 'en',
+    vector: unitVector(ordinal),
+    words: words(text),
+    grams: grams(text),
+  }
+}
+
+/** The same for the same seed; mulberry32 makes the components. */
+export function unitVector(seed: number, dimensions = DIMENSIONS): Float32Array {
+  let state = (seed + 1) * 0x9e3779b9
+  const raw = Float32Array.from({ length: dimensions }, () => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), 1 | state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 31 - 1
+  })
+  const length = Math.sqrt(dot(raw, raw))
+  return raw.map((x) => x / length)
+}
+
+export function dot(a: Float32Array, b: Float32Array): number {
+  return a.reduce((sum, x, i) => sum + x * b[i]!, 0)
+}
+
+export function idsOf(found: readonly { readonly chunkId: string }[]): string[] {
+  return found.map(({ chunkId }) => chunkId).sort()
+}
+
+export function withWords(found: readonly ChunkCandidate[]): readonly ChunkCandidate[] {
+  return found.filter(({ wordCoverage }) => wordCoverage > 0)
+}
+
+/** In an order of their own and with rounded figures, so that adapters may differ in both. */
+export function sorted(found: readonly ChunkCandidate[]): readonly unknown[] {
+  return found
+    .toSorted((a, b) => (a.chunkId < b.chunkId ? -1 : 1))
+    .map((c) => ({
+      ...c,
+      cosine: c.cosine === null ? null : c.cosine.toFixed(3),
+      wordCoverage: c.wordCoverage.toFixed(3),
+      gramCoverage: c.gramCoverage.toFixed(3),
+    }))
+}
+
+/** What a test does with an index that has one collection. */
+export interface OpenedCollection extends AsyncDisposable {
+  readonly index: ChunkIndex
+  search(query: Partial<ChunkQuery>): Promise<readonly ChunkCandidate[]>
+  searchText(text: string, query?: Partial<ChunkQuery>): Promise<readonly ChunkCandidate[]>
+}
+
+/** `candidates`: of each search that does not say how many. */
+export async function openCollection(open: () => Promise<ChunkIndex>, candidates: number): Promise<OpenedCollection> {
+  const index = await open()
+  await index.createCollection({ organizationId: 'org_a', collectionId: COLLECTION, dimensions: DIMENSIONS })
+  const defaults = { collectionId: COLLECTION, vector: null, words: [], grams: [], candidates, filter: null }
+  const search = (query: Partial<ChunkQuery>) => index.search({ ...defaults, ...query }, new AbortController().signal)
+  return {
+    index,
+    search,
+    searchText: (text, query = {}) => search({ ...queryTerms(text), ...query }),
+    [Symbol.asyncDispose]: () => index[Symbol.asyncDispose](),
+  }
+}

@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
-import { READABLE } from '../../subgraphs/knowledge/adapters/parser/media-types.ts'
 import { openDocumentParser } from '../../subgraphs/knowledge/adapters/parser/open-document-parser.ts'
 import { sniffMediaType } from '../../subgraphs/knowledge/adapters/parser/sniff.ts'
+import { READABLE } from '../../subgraphs/knowledge/domain/media-types.ts'
 import { type DocumentParser, type ParsedDocument, ParseFailure } from '../../subgraphs/knowledge/ports/document-parser.ts'
 import { type FileToRead, seedFiles, spoiledFile } from '../support/data/spoiled-files.ts'
 import { eventually } from '../support/eventually.ts'
@@ -53,7 +53,7 @@ function children(): number {
 
 it('damages files of every format that is read', async () => {
   const formats = new Set((await seedFiles()).map(({ bytes, name }) => sniffMediaType(bytes, name)))
-  expect([...READABLE].filter((format) => !formats.has(format))).toEqual([])
+  expect(READABLE.filter((format) => !formats.has(format))).toEqual([])
 })
 
 it(

@@ -12,6 +12,16 @@ export interface Block {
   readonly page?: number
   /** Text of the header row, for table rows below one. */
   readonly tableHeader?: string
+  /** Where a reader finds it in formats that count otherwise than by pages. */
+  readonly location?: BlockLocation
+}
+
+/** Cells of a sheet (`Sales!`, `A2`, `D2`), rows of a file (`row `, `2`, `2`), or times of a recording (``, `00:01:05`, `00:01:09`). */
+export interface BlockLocation {
+  /** What start and end belong to, as it is written before them; empty when there is one of it. */
+  readonly within: string
+  readonly start: string
+  readonly end: string
 }
 
 export interface ParsedDocument {
@@ -24,7 +34,7 @@ export interface ParsedDocument {
   readonly blocks: readonly Block[]
   readonly pageCount: number | null
   readonly warnings: readonly {
-    readonly code: 'pages_without_text' | 'pages_unreadable' | 'replaced_characters' | 'structure_lost'
+    readonly code: 'pages_without_text' | 'pages_unreadable' | 'replaced_characters' | 'structure_lost' | 'attachments_not_read'
     readonly message: string
     readonly pages: readonly number[]
   }[]
@@ -35,8 +45,8 @@ export type ParseFailureCode = 'empty' | 'corrupt' | 'password_required' | 'no_t
 /** A final verdict on the file: parsing it again gives the same. */
 export class ParseFailure extends Error {
   readonly code: ParseFailureCode
-  constructor(code: ParseFailureCode, message: string) {
-    super(message)
+  constructor(code: ParseFailureCode, message: string, options?: ErrorOptions) {
+    super(message, options)
     this.name = 'ParseFailure'
     this.code = code
   }

@@ -3,6 +3,7 @@ import { deflateSync } from 'node:zlib'
 import { Document, HeadingLevel, Packer, Paragraph, Table, TableCell, TableRow } from 'docx'
 import fc from 'fast-check'
 import PDFDocument from 'pdfkit'
+import { docFile, msgFile } from './ole-file.ts'
 import { readZip, writeZip, type ZipEntry } from './zip-file.ts'
 
 export interface FileToRead {
@@ -16,7 +17,7 @@ const CORPUS = new URL('../../../../shared/corpus/', import.meta.url)
 const MAX_SEED_BYTES = 400_000
 /** What an archive begins with; the corpus has documents of Word that are none. */
 const ARCHIVE = 'PK\x03\x04'
-const READ = /\.(docx|pdf|html|md|txt|csv|json)$/
+const READ = /\.(docx|xlsx|pptx|odt|epub|rtf|pdf|html|md|txt|csv|json)$/
 
 /** Small documents of each format, made here, and those of the corpus that are small enough. */
 export async function seedFiles(): Promise<readonly FileToRead[]> {
@@ -29,6 +30,29 @@ export async function seedFiles(): Promise<readonly FileToRead[]> {
     { name: 'made.md', bytes: Buffer.from(MARKDOWN) },
     { name: 'made.csv', bytes: Buffer.from('city,people\n"Muscat, old",1\nصور,2\n') },
     { name: 'made.json', bytes: Buffer.from('{"a":[1,{"b":"صور"},null],"c":"text"}') },
+    { name: 'made.xlsx', bytes: archiveOf(XLSX) },
+    { name: 'made.pptx', bytes: archiveOf(PPTX) },
+    { name: 'made.epub', bytes: archiveOf(EPUB) },
+    { name: 'made.odt', bytes: odfOf('text', ODF_TEXT) },
+    { name: 'made.ods', bytes: odfOf('spreadsheet', ODF_TABLE) },
+    {
+      name: 'made.odp',
+      bytes: odfOf(
+        'presentation',
+        `<draw:page><draw:frame p:class="title"><draw:text-box>${ODF_TEXT}</draw:text-box></draw:frame></draw:page>`,
+      ),
+    },
+    { name: 'made.rtf', bytes: Buffer.from(RTF) },
+    { name: 'made.eml', bytes: Buffer.from(EML) },
+    { name: 'made.mbox', bytes: Buffer.from(`From a@b.c Sun Jan  5 10:00:00 2025\n${EML}`) },
+    { name: 'made.xml', bytes: Buffer.from('<?xml version="1.0"?><r><a b="1"><c>صور</c></a><d>text <e>in</e> text</d></r>') },
+    { name: 'made.srt', bytes: Buffer.from('1\n00:00:01,000 --> 00:00:04,200\n<i>صور</i>\n\n2\n00:00:05,000 --> 00:00:06,000\nHarbour\n') },
+    { name: 'made.doc', bytes: docFile('بني ميناء صور.\rThe harbour of Sur.\r') },
+    { name: 'made.msg', bytes: msgFile('صور', 'The harbour of Sur.', 'city,people') },
+    { name: 'made.mht', bytes: Buffer.from(`Snapshot-Content-Location: http://a\r\n${EML.replace('mixed', 'related')}`) },
+    { name: 'made.vtt', bytes: Buffer.from('WEBVTT\n\n00:01.000 --> 00:02.000\n<v Ali>صور</v>\n') },
+    { name: 'made.tsv', bytes: Buffer.from('city\tpeople\nصور\t"1\t2"\n') },
+    { name: 'made.py', bytes: Buffer.from('def harbour():\n    return "صور"\n\nharbour()\n') },
     { name: 'made.txt', bytes: Buffer.from('\ufeffThe harbour of Sur.\r\n\r\nبني ميناء صور.', 'utf16le') },
     ...corpus
       .filter((name) => statSync(new URL(name, CORPUS)).size <= MAX_SEED_BYTES)
@@ -45,6 +69,49 @@ function madeDocx(): Promise<Buffer> {
     new Table({ rows: [row('City', 'People'), row('Sur', '120,000')] }),
   ]
   return Packer.toBuffer(new Document({ sections: [{ children }] }))
+}
+
+const REL = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
+const relation = (id: string, type: string, target: string) =>
+  `<Relationships><Relationship Id="${id}" Type="${REL}/${type}" Target="${target}"/></Relationships>`
+const XLSX = {
+  'xl/workbook.xml': `<workbook xmlns:r="${REL}"><sheets><sheet name="One" sheetId="1" r:id="r1"/></sheets></workbook>`,
+  'xl/_rels/workbook.xml.rels': relation('r1', 'worksheet', 'worksheets/sheet1.xml'),
+  'xl/worksheets/sheet1.xml':
+    '<worksheet><sheetData><row r="1"><c r="A1" t="str"><v>City</v></c><c r="B1" t="str"><v>صور</v></c></row><row r="2"><c r="A2" s="1"><v>45000.5</v></c><c r="B2"><v>2</v></c></row></sheetData><mergeCells><mergeCell ref="A2:A3"/></mergeCells></worksheet>',
+}
+const PPTX = {
+  'ppt/presentation.xml': `<p:presentation xmlns:p="p" xmlns:r="${REL}"><p:sldIdLst><p:sldId id="256" r:id="r1"/></p:sldIdLst></p:presentation>`,
+  'ppt/_rels/presentation.xml.rels': relation('r1', 'slide', 'slides/slide1.xml'),
+  'ppt/slides/slide1.xml':
+    '<p:sld xmlns:p="p" xmlns:a="a"><p:sp><p:nvSpPr><p:ph type="title"/></p:nvSpPr><a:p><a:r><a:t>صور</a:t></a:r></a:p></p:sp><p:graphicFrame><a:tbl><a:tr><a:tc gridSpan="2"><a:p><a:r><a:t>Cell</a:t></a:r></a:p></a:tc></a:tr></a:tbl></p:graphicFrame></p:sld>',
+}
+const EPUB = {
+  'META-INF/container.xml': '<container><rootfile full-path="a.opf"/></container>',
+  'a.opf':
+    '<package><manifest><item id="a" href="a.xhtml" media-type="application/xhtml+xml"/></manifest><spine><itemref idref="a"/></spine></package>',
+  'a.xhtml': '<?xml version="1.0"?><html><body><h1>صور</h1><p>Harbour<br/></p></body></html>',
+}
+const ODF_TEXT =
+  '<x:h x:outline-level="1">صور</x:h><x:list><x:list-item x:start-value="3"><x:p>Harbour<x:s x:c="3"/><x:note><x:note-citation>1</x:note-citation><x:note-body><x:p>Note</x:p></x:note-body></x:note></x:p></x:list-item></x:list>'
+const ODF_TABLE =
+  '<t:table t:name="One"><t:table-row t:number-rows-repeated="2"><t:table-cell t:number-columns-spanned="2" t:number-columns-repeated="3"><x:p>صور</x:p></t:table-cell></t:table-row></t:table>'
+const RTF =
+  "{\\rtf1\\ansi\\ansicpg1256{\\fonttbl{\\f0\\fcharset178 A;}}\\f0\\'d5\\'e6\\'d1\\par \\u1589?{\\footnote n}\\trowd\\intbl a\\cell\\row\\pard\\bin2 {{}"
+const EML =
+  'From: a@b.c\r\nTo: d@e.f\r\nSubject: Sur\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>صور</p>\r\n--x\r\nContent-Type: text/csv; name=a.csv\r\nContent-Transfer-Encoding: base64\r\n\r\nYSxiCjEsMgo=\r\n--x--\r\n'
+
+function archiveOf(entries: Readonly<Record<string, string>>): Buffer {
+  return writeZip(Object.entries(entries).map(([name, content]) => ({ name, content: Buffer.from(content) })))
+}
+
+function odfOf(kind: string, body: string): Buffer {
+  const names = 'xmlns:office="o" xmlns:x="x" xmlns:t="t" xmlns:draw="d" xmlns:p="p"'
+  const content = `<office:document-content ${names}><office:body><office:${kind}>${body}</office:${kind}></office:body></office:document-content>`
+  return writeZip([
+    { name: 'mimetype', content: Buffer.from(`application/vnd.oasis.opendocument.${kind}`), stored: true },
+    { name: 'content.xml', content: Buffer.from(content) },
+  ])
 }
 
 function madePdf(): Promise<Buffer> {
@@ -92,8 +159,8 @@ const MARKDOWN = `# Report\n\nThe *harbour* of **Sur** [link](http://x "t") ![i]
 export function spoiledFile(seeds: readonly FileToRead[]): fc.Arbitrary<FileToRead> {
   return fc.constantFrom(...seeds).chain(({ name, bytes }) => {
     const own =
-      name.endsWith('.docx') && bytes.toString('latin1', 0, 4) === ARCHIVE
-        ? spoiledDocx(bytes)
+      bytes.toString('latin1', 0, 4) === ARCHIVE
+        ? spoiledArchive(bytes)
         : name.endsWith('.pdf')
           ? spoiledPdf(bytes)
           : spoiledText(bytes, name)
@@ -178,9 +245,12 @@ const NAMES = [
   '[Content_Types].xml',
 ]
 
-function spoiledDocx(bytes: Buffer): fc.Arbitrary<Buffer> {
+/** Parts with the text of a document. */
+const MAIN_PARTS = /^(?:word\/document|xl\/worksheets\/sheet1|ppt\/slides\/slide1|content)\.xml$|\.xhtml$/
+
+function spoiledArchive(bytes: Buffer): fc.Arbitrary<Buffer> {
   const entries = readZip(bytes)
-  const main = entries.findIndex(({ name }) => name === 'word/document.xml')
+  const main = entries.findIndex(({ name }) => MAIN_PARTS.test(name))
   const which = fc.oneof(
     { arbitrary: fc.constant(Math.max(0, main)), weight: 3 },
     { arbitrary: fc.nat({ max: entries.length - 1 }), weight: 2 },

@@ -3,6 +3,8 @@ import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib'
 export interface ZipEntry {
   readonly name: string
   readonly content: Buffer
+  /** As it is, not packed. */
+  readonly stored?: boolean
   /** What its headers claim instead of the truth. */
   readonly claim?: {
     readonly size?: number
@@ -27,6 +29,7 @@ export function readZip(archive: Buffer): ZipEntry[] {
     entries.push({
       name: archive.toString('utf8', at + 46, at + 46 + nameLength),
       content: method === 8 ? inflateRawSync(data) : Buffer.from(data),
+      stored: method === 0,
     })
     at += 46 + nameLength + extra + comment
   }
@@ -38,13 +41,13 @@ export function writeZip(entries: readonly ZipEntry[]): Buffer {
   const files: Buffer[] = []
   const directory: Buffer[] = []
   let offset = 0
-  for (const { name, content, claim = {} } of entries) {
-    const data = deflateRawSync(content)
+  for (const { name, content, stored = false, claim = {} } of entries) {
+    const data = stored ? content : deflateRawSync(content)
     const bytes = Buffer.from(name)
     const header = Buffer.alloc(26)
     header.writeUInt16LE(20, 0)
     header.writeUInt16LE(claim.flags ?? 0x800, 2)
-    header.writeUInt16LE(claim.method ?? 8, 4)
+    header.writeUInt16LE(claim.method ?? (stored ? 0 : 8), 4)
     header.writeUInt32LE(claim.crc ?? crc32(content), 10)
     header.writeUInt32LE(claim.packedSize ?? data.length, 14)
     header.writeUInt32LE(claim.size ?? content.length, 18)

@@ -71,3 +71,13 @@ it('tells text from binary', () => {
   expect(looksBinary(Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 13]))).toBe(true)
   expect(looksBinary(Buffer.from(Array.from({ length: 400 }, (_, index) => index % 32)))).toBe(true)
 })
+
+it.each([
+  ['a law', 'المادة الثالثة: تسري أحكام هذا القانون على جميع العاملين في الدولة، ولا يجوز الاتفاق على ما يخالفها.'],
+  ['a few words', 'كشف الرواتب والأجور'],
+])('tells ISO-8859-6 and MacArabic from windows-1256: %s', (_what, text) => {
+  for (const charset of ['windows-1256', 'iso-8859-6']) expect(decodeText(encode(text, charset))).toEqual({ text, charset, replaced: 0 })
+  // MacArabic has the letters of ISO-8859-6, and digits and signs of its own: here ١٢, a space and an exclamation mark.
+  const mac = Buffer.concat([encode(text, 'iso-8859-6'), Buffer.from([0xa0, 0xb1, 0xb2, 0xa1])])
+  expect(decodeText(mac)).toEqual({ text: `${text} ١٢!`, charset: 'x-mac-arabic', replaced: 0 })
+})

@@ -1,6 +1,6 @@
 export interface DecodedText {
   readonly text: string
-  /** A label of the Encoding standard: `utf-8`, `utf-16le`, `utf-16be`, `windows-1256`, `windows-1252`. */
+  /** A label of the Encoding standard, `windows-1256` for instance, or `x-mac-arabic`, which it does not have. */
   readonly charset: string
   /** Bytes that the charset has no character for and that became U+FFFD. */
   readonly replaced: number
@@ -17,7 +17,8 @@ const MAX_BROKEN_UTF8_SHARE = 0.05
 
 /**
  * Decodes text of unknown charset. Order: byte order mark, UTF-16 by its pattern of high bytes, valid UTF-8, `declared` (an HTML page's
- * own label), UTF-8 with a few broken bytes, and last the 8-bit code pages windows-1256 (when its letters read as Arabic) and windows-1252.
+ * own label), UTF-8 with a few broken bytes, and last the 8-bit code pages: windows-1256, ISO-8859-6 or MacArabic, when its letters read as
+ * Arabic in one of them, and windows-1252.
  */
 export function decodeText(bytes: Uint8Array, declared?: string): DecodedText {
   const marked = charsetOfMark(bytes) ?? utf16WithoutMark(bytes)
@@ -27,7 +28,7 @@ export function decodeText(bytes: Uint8Array, declared?: string): DecodedText {
   const label = declared && knownCharset(declared)
   if (label && label !== 'utf-8') return decodeAs(bytes, label)
   if (isDamagedUtf8(bytes)) return decodeAs(bytes, 'utf-8')
-  return decodeAs(bytes, readsAsArabic(bytes.subarray(0, SAMPLE_BYTES)) ? 'windows-1256' : 'windows-1252')
+  return decodeAs(bytes, arabicCharset(bytes.subarray(0, SAMPLE_BYTES)) ?? 'windows-1252')
 }
 
 /** True when the bytes look like no text in any of the charsets. A head of the file is enough. */
@@ -82,31 +83,91 @@ function isDamagedUtf8(bytes: Uint8Array): boolean {
   return whole > 0 && broken <= Math.max(1, whole * MAX_BROKEN_UTF8_SHARE)
 }
 
-/** Bytes of windows-1256 that are Arabic letters, and among them the fourteen that make up four fifths of running Arabic. */
-const ARABIC_LETTERS = bytesOf1256(/\p{Script=Arabic}/u)
-const COMMON_LETTERS = bytesOf1256(/[اليمنورتةبهعدس]/u)
+/** High bytes of a charset that are Arabic letters, and among them the fourteen that make up four fifths of running Arabic. */
+interface ArabicBytes {
+  readonly charset: string
+  readonly letters: ReadonlySet<number>
+  readonly common: ReadonlySet<number>
+}
 
-function bytesOf1256(pattern: RegExp): ReadonlySet<number> {
-  const decoder = new TextDecoder('windows-1256')
+/** MacArabic has the letters of ISO-8859-6 where that has them. */
+const ARABIC_CHARSETS: readonly ArabicBytes[] = ['windows-1256', 'iso-8859-6'].map((charset) => ({
+  charset,
+  letters: bytesOf(charset, /\p{Script=Arabic}/u),
+  common: bytesOf(charset, /[اليمنورتةبهعدس]/u),
+}))
+
+function bytesOf(charset: string, pattern: RegExp): ReadonlySet<number> {
+  const decoder = new TextDecoder(charset)
   return new Set(Array.from({ length: 128 }, (_, index) => index + 128).filter((byte) => pattern.test(decoder.decode(Uint8Array.of(byte)))))
 }
 
-/** Arabic words are runs of high bytes, mostly common letters; accented letters of Latin words stand alone between ASCII ones. */
-function readsAsArabic(sample: Uint8Array): boolean {
-  let letters = 0
+/** The charset in which most letters are common ones; undefined when the bytes read as Arabic in none. */
+function arabicCharset(sample: Uint8Array): string | undefined {
+  const [best] = ARABIC_CHARSETS.map((bytes) => ({ charset: bytes.charset, fit: fitOf(sample, bytes) })).sort((a, b) => b.fit - a.fit)
+  if (!best || best.fit === 0) return undefined
+  return best.charset === 'iso-8859-6' && sample.some((byte) => MAC_ONLY.has(byte)) ? MAC_ARABIC : best.charset
+}
+
+/**
+ * The share of common letters in the high bytes, or 0. Arabic words are runs of high bytes, mostly common letters; accented letters of Latin
+ * words stand alone between ASCII ones.
+ */
+function fitOf(sample: Uint8Array, { letters, common }: ArabicBytes): number {
+  let high = 0
+  let found = 0
   let beside = 0
-  let common = 0
+  let usual = 0
   for (let at = 0; at < sample.length; at += 1) {
     const byte = sample[at]!
-    if (!ARABIC_LETTERS.has(byte)) continue
-    letters += 1
-    if (ARABIC_LETTERS.has(sample[at - 1] ?? 0) || ARABIC_LETTERS.has(sample[at + 1] ?? 0)) beside += 1
-    if (COMMON_LETTERS.has(byte)) common += 1
+    if (byte >= 0x80) high += 1
+    if (!letters.has(byte)) continue
+    found += 1
+    if (letters.has(sample[at - 1] ?? 0) || letters.has(sample[at + 1] ?? 0)) beside += 1
+    if (common.has(byte)) usual += 1
   }
-  return letters > 0 && beside >= letters * 0.6 && common >= letters * 0.5
+  return found > 0 && beside >= found * 0.6 && usual >= found * 0.5 ? usual / high : 0
+}
+
+const MAC_ARABIC = 'x-mac-arabic'
+/** Bytes that MacArabic has for digits and signs between Arabic letters, and ISO-8859-6 does not have. */
+const MAC_ONLY: ReadonlySet<number> = new Set([0xa1, 0xa8, 0xa9, 0xae, 0xaf, ...Array.from({ length: 11 }, (_, index) => 0xb0 + index)])
+/** Letters of MacArabic behind those of ISO-8859-6. */
+const MAC_LETTERS: Readonly<Record<number, string>> = {
+  243: 'پ',
+  244: 'ٹ',
+  245: 'چ',
+  246: 'ە',
+  247: 'ڤ',
+  248: 'گ',
+  249: 'ڈ',
+  250: 'ڑ',
+  254: 'ژ',
+  255: 'ے',
+}
+
+/** Its table: letters as in ISO-8859-6, Arabic digits, and the signs of ASCII once more. */
+function decodeMacArabic(bytes: Uint8Array): DecodedText {
+  const iso = new TextDecoder('iso-8859-6')
+  const table = Array.from({ length: 256 }, (_, byte) => {
+    const inIso = iso.decode(Uint8Array.of(byte))
+    if (byte < 0x80) return inIso
+    if (byte >= 0xb0 && byte <= 0xb9) return String.fromCharCode(0x660 + byte - 0xb0)
+    if (/\p{Script=Arabic}|[،؛؟]/u.test(inIso)) return inIso
+    return MAC_LETTERS[byte] ?? (byte < 0xa0 ? '\ufffd' : String.fromCharCode(byte - 0x80))
+  })
+  const parts: string[] = []
+  let replaced = 0
+  for (const byte of bytes) {
+    const char = table[byte]!
+    if (char === '\ufffd') replaced += 1
+    parts.push(char)
+  }
+  return { text: parts.join(''), charset: MAC_ARABIC, replaced }
 }
 
 function decodeAs(bytes: Uint8Array, charset: string): DecodedText {
+  if (charset === MAC_ARABIC) return decodeMacArabic(bytes)
   const text = new TextDecoder(charset).decode(bytes)
   return { text, charset, replaced: text.split('\ufffd').length - 1 }
 }

@@ -6,12 +6,12 @@ export interface ParserLimits {
   readonly maxTextBytes: number
   /** Paragraphs, rows and so on; each is an object in the service's own memory. */
   readonly maxBlocks: number
-  /** Bytes that all entries of an archive inflate to, counted while inflating because headers lie. */
+  /** Bytes that the entries of an archive that are read inflate to, counted while inflating because headers lie. */
   readonly maxInflatedBytes: number
   /** Inflated size over archive size, judged once `RATIO_FLOOR_BYTES` have come out. */
   readonly maxInflationRatio: number
   readonly maxArchiveEntries: number
-  /** Elements of the XML parts of an archive; readers spend about 1 KiB on each. */
+  /** Elements that are held at once, of one table say; each takes some 300 bytes. */
   readonly maxXmlElements: number
   /** From handing over the bytes to the result. */
   readonly timeoutMs: number
@@ -39,7 +39,7 @@ export const RATIO_FLOOR_BYTES = 8 * MIB
 /** V8's share of the child's memory; strings and inflate buffers beside it make up the rest of `maxRssBytes`. */
 export const CHILD_HEAP_MB = 512
 
-/** The largest result that a child may write: text in UTF-8, and at most about 50 bytes a block. */
+/** The largest result that a child may write: text in UTF-8, and at most about 100 bytes a block. */
 export function maxResultBytes(limits: ParserLimits): number {
-  return limits.maxTextBytes + limits.maxBlocks * 50 + 4 * MIB
+  return limits.maxTextBytes + limits.maxBlocks * 100 + 4 * MIB
 }

@@ -1,11 +1,11 @@
 import { ServiceUnavailable } from '../../../common/errors.ts'
 import type { Log } from '../../../common/process/log.ts'
+import { ENCRYPTED_OFFICE, FORMAT_LIST, isReadable } from '../../domain/media-types.ts'
 import { type DocumentParser, type ParsedDocument, ParseFailure } from '../../ports/document-parser.ts'
 import { DEFAULT_LIMITS, type ParserLimits } from './limits.ts'
-import { OLE, READABLE } from './media-types.ts'
 import { networkIsolation } from './network-isolation.ts'
 import { ParserProcess } from './parser-process.ts'
-import { isEncryptedOffice, sniffMediaType } from './sniff.ts'
+import { sniffMediaType } from './sniff.ts'
 
 /** Children at work at once: two may use 1.4 GB together, and ingestion must leave room for what answers people. */
 const MAX_CHILDREN = 2
@@ -118,7 +118,6 @@ class ChildDocumentParser implements DocumentParser {
 /** Verdicts that need no child. @throws {ParseFailure} */
 function refuseUnreadable(bytes: Uint8Array, mediaType: string): void {
   if (bytes.length === 0) throw new ParseFailure('empty', 'The file is empty.')
-  if (READABLE.has(mediaType)) return
-  if (mediaType === OLE && isEncryptedOffice(bytes)) throw new ParseFailure('password_required', 'The document opens with a password only.')
-  throw new ParseFailure('unsupported_type', `Files of type ${mediaType} are not read.`)
+  if (mediaType === ENCRYPTED_OFFICE) throw new ParseFailure('password_required', 'The document opens with a password only.')
+  if (!isReadable(mediaType)) throw new ParseFailure('unsupported_type', `The service cannot read this file. It reads: ${FORMAT_LIST}.`)
 }

@@ -1,6 +1,7 @@
+import { DOC, DOCX, ENCRYPTED_OFFICE, EPUB, MSG, ODP, ODS, ODT, PDF, PPTX, RTF, UNKNOWN, XLSX } from '../../domain/media-types.ts'
 import { looksBinary } from './decode-text.ts'
 import { DEFAULT_LIMITS } from './limits.ts'
-import { CSV, DOCX, EPUB, HTML, JSON_TEXT, MARKDOWN, ODT, OLE, PDF, PPTX, RTF, TEXT, UNKNOWN, XLSX, ZIP } from './media-types.ts'
+import { sniffText } from './sniff-text.ts'
 import { readZipDirectory } from './zip.ts'
 
 /** Bytes looked at to tell text from binary. */
@@ -9,18 +10,46 @@ const HEAD_BYTES = 64 * 1024
 /** Readers accept this much before `%PDF-` (Adobe's implementation note), which is only believed of a file called .pdf. */
 const PDF_HEADER_WITHIN = 1024
 
-const TEXT_KINDS: Readonly<Record<string, string>> = {
-  md: MARKDOWN,
-  markdown: MARKDOWN,
-  html: HTML,
-  htm: HTML,
-  xhtml: HTML,
-  csv: CSV,
-  tsv: CSV,
-  json: JSON_TEXT,
-}
+/** Archives by a part that only they have. */
+const OFFICE_PARTS: readonly (readonly [part: RegExp, mediaType: string])[] = [
+  [/^word\/document\d*\.xml$/, DOCX],
+  [/^xl\/workbook\d*\.xml$/, XLSX],
+  [/^ppt\/presentation\d*\.xml$/, PPTX],
+  [/^META-INF\/container\.xml$/, EPUB],
+]
 
-const OFFICE_KINDS: Readonly<Record<string, string>> = { docx: DOCX, xlsx: XLSX, pptx: PPTX, odt: ODT, epub: EPUB }
+/** OLE files by an entry of their directory. A message may hold any of the others. */
+const OLE_ENTRIES: readonly (readonly [entry: string, mediaType: string])[] = [
+  ['__properties_version1.0', MSG],
+  ['EncryptedPackage', ENCRYPTED_OFFICE],
+  ['WordDocument', DOC],
+]
+
+/** Archives by what their first entry, `mimetype`, says; templates say more behind it. */
+const DECLARED: readonly string[] = [ODT, ODS, ODP, EPUB]
+
+/** Sound by its first bytes: what transcriptions take. */
+const SOUND: readonly (readonly [magic: RegExp, mediaType: string])[] = [
+  [/^RIFF[\s\S]{4}WAVE/, 'audio/wav'],
+  [/^fLaC/, 'audio/flac'],
+  [/^OggS/, 'audio/ogg'],
+  [/^(?:ID3|\xff[\xe2-\xe7\xf2-\xf7\xfa-\xfb])/, 'audio/mpeg'],
+  [/^[\s\S]{4}ftyp/, 'audio/mp4'],
+  [/^\x1aE\xdf\xa3/, 'audio/webm'],
+]
+
+/** What a damaged archive is taken for, so that its reader can say what is wrong with it. */
+const ARCHIVE_KINDS: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    docx: DOCX,
+    xlsx: XLSX,
+    pptx: PPTX,
+    odt: ODT,
+    ods: ODS,
+    odp: ODP,
+    epub: EPUB,
+  }),
+)
 
 /** The media type by the bytes and, between kinds of text, by the extension. Bounded: reads the head and an archive's directory. */
 export function sniffMediaType(bytes: Uint8Array, fileName: string): string {
@@ -28,31 +57,28 @@ export function sniffMediaType(bytes: Uint8Array, fileName: string): string {
   const head = bytes.subarray(0, HEAD_BYTES)
   if (startsWith(head, '%PDF-')) return PDF
   if (startsWith(head, '{\\rtf')) return RTF
-  if (startsWith(head, '\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1')) return OLE
+  if (startsWith(head, '\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1')) return oleType(bytes)
   if (startsWith(head, 'PK\x03\x04') || startsWith(head, 'PK\x05\x06')) return archiveType(bytes, extension)
   if (extension === 'pdf' && latin1(head.subarray(0, PDF_HEADER_WITHIN)).includes('%PDF-')) return PDF
+  const [, sound] = SOUND.find(([magic]) => magic.test(latin1(head.subarray(0, 16)))) ?? []
+  if (sound) return sound
   if (looksBinary(head)) return UNKNOWN
-  const kind = TEXT_KINDS[extension]
-  if (kind) return kind
-  return extension !== 'txt' && /^\s*<(?:!doctype html|html)[\s>]/i.test(latin1(head.subarray(0, 1024))) ? HTML : TEXT
+  return sniffText(head, extension)
 }
 
-/** True for an OLE file that wraps an Office document with a password ([MS-OFFCRYPTO] 2.3.4.4). */
-export function isEncryptedOffice(bytes: Uint8Array): boolean {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes(Buffer.from('EncryptedPackage', 'utf16le'))
+/** OLE files hold messages, old Office documents, and new ones that are encrypted ([MS-OFFCRYPTO] 2.3.4.4). */
+function oleType(bytes: Uint8Array): string {
+  const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  const [, found] = OLE_ENTRIES.find(([entry]) => all.includes(Buffer.from(entry, 'utf16le'))) ?? []
+  return found ?? UNKNOWN
 }
 
 function archiveType(bytes: Uint8Array, extension: string): string {
   const names = namesIn(bytes)
-  // An archive that is cut off is judged by its reader, which says what is wrong with it.
-  if (!names) return OFFICE_KINDS[extension] ?? ZIP
-  if (names.some((name) => /^word\/document\d*\.xml$/.test(name))) return DOCX
-  if (names.includes('xl/workbook.xml')) return XLSX
-  if (names.includes('ppt/presentation.xml')) return PPTX
-  const declared = latin1(bytes.subarray(30, 30 + 'mimetype'.length + ODT.length))
-  if (declared.startsWith(`mimetype${EPUB}`)) return EPUB
-  if (declared === `mimetype${ODT}`) return ODT
-  return ZIP
+  if (!names) return ARCHIVE_KINDS.get(extension) ?? UNKNOWN
+  const declared = /^mimetype([\w./+-]{1,100})/.exec(latin1(bytes.subarray(30, 140)))?.[1] ?? ''
+  const [, office] = OFFICE_PARTS.find(([part]) => names.some((name) => part.test(name))) ?? []
+  return DECLARED.find((mediaType) => declared.startsWith(mediaType)) ?? office ?? UNKNOWN
 }
 
 function namesIn(bytes: Uint8Array): readonly string[] | undefined {

@@ -1,4 +1,4 @@
-import { type Block, type ParsedDocument, ParseFailure, type ParseFailureCode } from '../../ports/document-parser.ts'
+import { type Block, type BlockLocation, type ParsedDocument, ParseFailure, type ParseFailureCode } from '../../ports/document-parser.ts'
 import type { ParserLimits } from './limits.ts'
 
 /**
@@ -25,10 +25,13 @@ const WARNINGS: readonly ParsedDocument['warnings'][number]['code'][] = [
   'pages_unreadable',
   'replaced_characters',
   'structure_lost',
+  'attachments_not_read',
 ]
 
-/** Kind (index), start, end, level or 0, page or 0, table header (index) or -1: short, because a table may have 100,000 rows. */
-type PackedBlock = readonly [kind: number, start: number, end: number, level: number, page: number, header: number]
+/** Kind (index), start, end, level or 0, page or 0, table header and location (indexes) or -1: short, because a table may have 100,000 rows. */
+type PackedBlock = readonly [kind: number, start: number, end: number, level: number, page: number, header: number, location: number]
+/** `within` (index), start, end. */
+type PackedLocation = readonly [within: number, start: string, end: string]
 
 export function encodeRequest(request: ParseRequest): Buffer {
   return Buffer.from(`${JSON.stringify(request)}\n`)
@@ -44,13 +47,32 @@ export function encodeFailure({ code, message }: ParseFailure): Buffer {
 }
 
 export function encodeDocument({ text, blocks, ...facts }: ParsedDocument): Buffer {
-  const headers = new Map<string, number>()
-  const packed = blocks.map(({ kind, charStart, charEnd, level, page, tableHeader }): PackedBlock => {
-    if (tableHeader !== undefined && !headers.has(tableHeader)) headers.set(tableHeader, headers.size)
-    const header = tableHeader === undefined ? -1 : headers.get(tableHeader)!
-    return [KINDS.indexOf(kind), charStart, charEnd, level ?? 0, page ?? 0, header]
+  const headers = new Numbered()
+  const places = new Numbered()
+  const locations: PackedLocation[] = []
+  const packed = blocks.map(({ kind, charStart, charEnd, level, page, tableHeader, location }): PackedBlock => {
+    const header = tableHeader === undefined ? -1 : headers.numberOf(tableHeader)
+    if (location) locations.push([places.numberOf(location.within), location.start, location.end])
+    return [KINDS.indexOf(kind), charStart, charEnd, level ?? 0, page ?? 0, header, location ? locations.length - 1 : -1]
   })
-  return Buffer.from(`${JSON.stringify({ ...facts, headers: [...headers.keys()], blocks: packed })}\n${text}`)
+  const head = { ...facts, headers: headers.texts, places: places.texts, locations, blocks: packed }
+  return Buffer.from(`${JSON.stringify(head)}\n${text}`)
+}
+
+/** Texts that repeat, each written once. */
+class Numbered {
+  readonly #numbers = new Map<string, number>()
+
+  numberOf(text: string): number {
+    const known = this.#numbers.get(text)
+    if (known !== undefined) return known
+    this.#numbers.set(text, this.#numbers.size)
+    return this.#numbers.size - 1
+  }
+
+  get texts(): readonly string[] {
+    return [...this.#numbers.keys()]
+  }
 }
 
 /** @throws {ParseFailure} the child's verdict @throws {Error} the answer is not one that a child gives */
@@ -63,12 +85,14 @@ export function decodeAnswer(bytes: Buffer): ParsedDocument {
     throw code ? new ParseFailure(code, String(answer.message)) : malformed()
   }
   const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(rest)
-  const { mediaType, pageCount, warnings, headers, blocks } = answer
+  const { mediaType, pageCount, warnings, headers, places, locations, blocks } = answer
   if (typeof mediaType !== 'string' || !(pageCount === null || Number.isSafeInteger(pageCount))) throw malformed()
   if (!Array.isArray(headers) || !Array.isArray(blocks) || !Array.isArray(warnings)) throw malformed()
+  if (!Array.isArray(places) || !Array.isArray(locations)) throw malformed()
+  const placed = locations.map((packed: unknown) => unpackLocation(packed, places))
   let last = 0
   const unpacked = blocks.map((packed: unknown): Block => {
-    const block = unpackBlock(packed, headers)
+    const block = unpackBlock(packed, headers, placed)
     if (block.charStart < last || block.charEnd <= block.charStart || block.charEnd > text.length) throw malformed()
     last = block.charEnd
     return block
@@ -76,11 +100,20 @@ export function decodeAnswer(bytes: Buffer): ParsedDocument {
   return { mediaType, text, blocks: unpacked, pageCount: pageCount as number | null, warnings: warnings.map(checkWarning) }
 }
 
-function unpackBlock(packed: unknown, headers: readonly unknown[]): Block {
-  if (!Array.isArray(packed) || packed.length !== 6 || !packed.every((value) => Number.isSafeInteger(value))) throw malformed()
-  const [kindIndex, charStart, charEnd, level, page, headerIndex] = packed as unknown as PackedBlock
+function unpackLocation(packed: unknown, places: readonly unknown[]): BlockLocation {
+  if (!Array.isArray(packed)) throw malformed()
+  const [place, start, end] = packed as unknown as PackedLocation
+  const within = places[place]
+  if (typeof within !== 'string' || typeof start !== 'string' || typeof end !== 'string') throw malformed()
+  return { within, start, end }
+}
+
+function unpackBlock(packed: unknown, headers: readonly unknown[], locations: readonly BlockLocation[]): Block {
+  if (!Array.isArray(packed) || packed.length !== 7 || !packed.every((value) => Number.isSafeInteger(value))) throw malformed()
+  const [kindIndex, charStart, charEnd, level, page, headerIndex, locationIndex] = packed as unknown as PackedBlock
   const kind = KINDS[kindIndex]
   const tableHeader = headers[headerIndex]
+  const location = locations[locationIndex]
   if (!kind || !(tableHeader === undefined || typeof tableHeader === 'string')) throw malformed()
   return {
     kind,
@@ -89,6 +122,7 @@ function unpackBlock(packed: unknown, headers: readonly unknown[]): Block {
     ...(level > 0 && { level }),
     ...(page > 0 && { page }),
     ...(tableHeader !== undefined && { tableHeader }),
+    ...(location && { location }),
   }
 }
 

@@ -33,7 +33,7 @@ export function readZipDirectory(bytes: Uint8Array, maxEntries: number): readonl
     const nameLength = view.getUint16(at + 28, true)
     const name = decoder.decode(bytes.subarray(at + 46, at + 46 + nameLength))
     entries.push({
-      name,
+      name: name.replaceAll('\\', '/'),
       method: view.getUint16(at + 10, true),
       compressedSize: view.getUint32(at + 20, true),
       headerOffset: view.getUint32(at + 42, true),
@@ -51,11 +51,13 @@ function endOfDirectory(view: DataView): number {
   throw corrupt('it has no directory, so it is cut off or no archive')
 }
 
-/** Entries of an archive by name, inflated on demand. The same reader checks and reads, so no second reader can see another archive. */
+/** Entries of an archive by name, inflated on demand and counted as they come out, because headers lie. */
 export class ZipArchive {
   readonly #bytes: Uint8Array
   readonly #entries: ReadonlyMap<string, ZipEntry>
   readonly #limits: ParserLimits
+  /** Bytes of all entries that were read. What nobody reads costs nothing. */
+  #inflated = 0
 
   constructor(bytes: Uint8Array, limits: ParserLimits) {
     this.#bytes = bytes
@@ -67,33 +69,25 @@ export class ZipArchive {
     return this.#entries.has(name)
   }
 
-  /** @throws {ParseFailure} `corrupt` when there is no such entry or it does not inflate, `limit_exceeded` */
-  async read(name: string): Promise<Uint8Array> {
-    const entry = this.#entries.get(name)
-    if (!entry) throw corrupt(`it lacks ${name}`)
-    const pieces: Uint8Array[] = []
-    let size = 0
-    for await (const piece of this.#inflate(entry)) {
-      size += piece.length
-      this.#checkInflated(size)
-      pieces.push(piece)
-    }
-    return Buffer.concat(pieces, size)
+  get names(): readonly string[] {
+    return [...this.#entries.keys()]
   }
 
-  /** Inflates every entry, keeps nothing and counts what comes out. @throws {ParseFailure} `limit_exceeded`, `corrupt` */
-  async checkLimits(): Promise<void> {
-    let size = 0
-    let elements = 0
-    for (const entry of this.#entries.values()) {
-      const isXml = /\.(?:xml|rels)$/i.test(entry.name)
-      for await (const piece of this.#inflate(entry)) {
-        size += piece.length
-        this.#checkInflated(size)
-        if (!isXml) continue
-        elements += countElements(piece)
-        if (elements > this.#limits.maxXmlElements) throw tooMuch(`has more than ${this.#limits.maxXmlElements} XML elements`)
-      }
+  /** @throws {ParseFailure} as `piecesOf` */
+  async read(name: string): Promise<Uint8Array> {
+    const pieces: Uint8Array[] = []
+    for await (const piece of this.piecesOf(name)) pieces.push(piece)
+    return Buffer.concat(pieces)
+  }
+
+  /** An entry as it inflates. @throws {ParseFailure} `corrupt` there is no such entry or it does not inflate; `limit_exceeded` */
+  async *piecesOf(name: string): AsyncGenerator<Uint8Array> {
+    const entry = this.#entries.get(name)
+    if (!entry) throw corrupt(`it lacks ${name}`)
+    for await (const piece of this.#inflate(entry)) {
+      this.#inflated += piece.length
+      this.#checkInflated(this.#inflated)
+      yield piece
     }
   }
 
@@ -127,18 +121,6 @@ export class ZipArchive {
     if (start + entry.compressedSize > bytes.length) throw corrupt(`${entry.name} is cut off`)
     return bytes.subarray(start, start + entry.compressedSize)
   }
-}
-
-const LESS_THAN = 0x3c
-const SLASH = 0x2f
-
-/** Start tags, near enough: `<` that does not begin an end tag. */
-function countElements(piece: Uint8Array): number {
-  let found = 0
-  for (let at = piece.indexOf(LESS_THAN); at >= 0; at = piece.indexOf(LESS_THAN, at + 1)) {
-    if (piece[at + 1] !== SLASH) found += 1
-  }
-  return found
 }
 
 function corrupt(what: string): ParseFailure {

@@ -172,6 +172,28 @@ describe('chunkDocument', () => {
     expect(embeddingTextOf(second!).startsWith(`${tableHeader}\nCity`)).toBe(true)
   })
 
+  it('ends the path of headings with the cells or times of the passage', async () => {
+    const sheet = (within: string, row: number): Part => ({
+      kind: 'table_row',
+      text: words(100, 'row'),
+      location: { within, start: `A${row}`, end: `D${row}` },
+    })
+    const parts: Part[] = [{ kind: 'heading', level: 1, text: 'Sales' }, ...[1, 2, 3, 4].map((row) => sheet('Sales!', row))]
+    expect((await chunk(parts)).map(({ headingPath }) => headingPath)).toEqual([
+      ['Sales', 'Sales!A1:D2'],
+      ['Sales', 'Sales!A3:D4'],
+    ])
+    const small = ['S!', 'T!', 'U!', 'V!'].map((within): Part => ({ ...sheet(within, 1), text: 'x' }))
+    expect((await chunk(small))[0]!.headingPath).toEqual(['S!A1:D1, T!A1:D1, U!A1:D1, …'])
+    const said = (time: string): Part => ({
+      kind: 'paragraph',
+      text: 'x',
+      location: { within: '', start: `0:0${time}`, end: `0:0${time}` },
+    })
+    expect((await chunk([said('1')]))[0]!.headingPath).toEqual(['0:01'])
+    expect((await chunk([said('1'), said('2')]))[0]!.headingPath).toEqual(['0:01–0:02'])
+  })
+
   it('tells first and last page, and the language of each chunk', async () => {
     const chunks = await chunk([
       { kind: 'paragraph', page: 1, text: words(40, 'كلمة') },

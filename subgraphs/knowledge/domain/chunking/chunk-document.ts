@@ -3,6 +3,7 @@ import { type Language, languageOf } from '../text/language.ts'
 import { type Contexts, countContexts } from './chunk-context.ts'
 import { fitting, type Piece, piecesOf } from './chunk-pieces.ts'
 import { commonSection, type HeadingPaths, headingPathsOf, isWithin, pathOf } from './heading-paths.ts'
+import { locationOf } from './locations.ts'
 import { packChunks } from './pack-chunks.ts'
 import { type CountTokens, TokenCounter } from './token-counter.ts'
 
@@ -13,7 +14,7 @@ export interface DocumentChunk {
   readonly text: string
   readonly charStart: number
   readonly charEnd: number
-  /** The headings above the whole chunk, outermost first, each of at most 200 characters. */
+  /** The headings above the whole chunk, outermost first, each of at most 200 characters; last its cells or times, in formats with them. */
   readonly headingPath: readonly string[]
   /** Counts from 1; null in formats without pages. */
   readonly pageStart: number | null
@@ -118,11 +119,12 @@ function draftOf({ document, headings, contexts }: Work, pieces: readonly Piece[
   const charStart = first.start + leadingSpace(text.slice(first.start, first.end))
   const charEnd = first.start + text.slice(first.start, last.end).trimEnd().length
   const own = text.slice(charStart, charEnd)
+  const location = locationOf(blocks, pieces)
   return {
     text: own,
     charStart,
     charEnd,
-    headingPath: pathOf(sectionOf(blocks, pieces, headings)),
+    headingPath: [...pathOf(sectionOf(blocks, pieces, headings)), ...(location === null ? [] : [location])],
     pageStart: blocks[first.block]!.page ?? null,
     pageEnd: blocks[last.block]!.page ?? null,
     language: languageOf(own),

@@ -5,6 +5,7 @@ import { type Principal, requireScope } from '../../../common/identity/principal
 import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
+import { FORMAT_LIST, isSound } from '../../domain/media-types.ts'
 import { requireMetadata } from '../../domain/names.ts'
 import { type CollectionRecord, type DocumentRecord, type DocumentStatus, newJob } from '../../domain/records.ts'
 import { usageOf } from '../count-usage.ts'
@@ -20,7 +21,7 @@ const DOCUMENT_ID = /^doc_/
 
 /**
  * Records the document with its job; a worker does the rest. Attaching twice gives the document that is there.
- * @throws {KisError} `not_found`; `model_not_found`, `residency_policy_violation`: the key may not use the collection's model;
+ * @throws {KisError} `not_found`; `unsupported_file_type`; `model_not_found`, `residency_policy_violation`: the key may not use the collection's model;
  * `storage_quota_exceeded`: no vector is left.
  */
 export async function createDocument(
@@ -34,6 +35,10 @@ export async function createDocument(
   const metadata = requireMetadata(input.metadata, 'input.metadata')
   const collection = await getCollection(deps, organizationId, input.collectionId, 'input.collectionId')
   const file = await getFile(deps, organizationId, input.fileId, 'input.fileId')
+  if (isSound(file.mediaType)) {
+    const message = `The service makes no documents of sound. Attach one of these formats: ${FORMAT_LIST}.`
+    throw new KisError('unsupported_file_type', message, { param: 'input.fileId' })
+  }
   const attachKey = `${collection._id}_${file._id}`
   const there = await store.documents.findOne({ attachKey })
   if (there) return { document: there, created: false }

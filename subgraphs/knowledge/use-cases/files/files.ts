@@ -5,6 +5,7 @@ import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { FairPlaces, NoPlace } from '../../../common/process/fair-places.ts'
 import { decodeBase64 } from '../../domain/base64.ts'
+import { ENCRYPTED_OFFICE, FORMAT_LIST, isReadable, isSound } from '../../domain/media-types.ts'
 import { requireFileName } from '../../domain/names.ts'
 import type { DocumentRecord, FileRecord } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
@@ -25,8 +26,8 @@ const MAX_PIECE_BYTES = 1_048_576
 const FILE_ID = /^file_/
 
 /**
- * Any bytes are stored; what they are is judged in ingestion.
- * @throws {KisError} `payload_too_large`, `storage_quota_exceeded`, `invalid_request` for base64 that is not, `service_unavailable` for a large one that waited too long; nothing is kept.
+ * Stores a file that documents can be made of, or sound for workflows.
+ * @throws {KisError} `unsupported_file_type`, `payload_too_large`, `storage_quota_exceeded`, `invalid_request` for base64 that is not, `service_unavailable` for a large one that waited too long; nothing is kept.
  */
 export async function uploadFile(
   deps: Deps,
@@ -40,6 +41,7 @@ export async function uploadFile(
   try {
     const bytes = decodeBase64(input.contentBase64, principal.plan.maxFileBytes, 'input.contentBase64')
     const mediaType = parser.sniff(bytes, name)
+    requireUse(mediaType)
     const id = ids('file')
     const blob = await referBlob(deps, principal, id, bytes)
     const file: FileRecord = {
@@ -62,6 +64,13 @@ export async function uploadFile(
   } finally {
     leave?.()
   }
+}
+
+/** What an encrypted document holds only its password tells, so ingestion says that. @throws {KisError} `unsupported_file_type` */
+function requireUse(mediaType: string): void {
+  if (isReadable(mediaType) || isSound(mediaType) || mediaType === ENCRYPTED_OFFICE) return
+  const message = `The service cannot read this file. Upload one of these formats: ${FORMAT_LIST}; or sound for a workflow.`
+  throw new KisError('unsupported_file_type', message, { param: 'input.contentBase64' })
 }
 
 /** @throws {KisError} `service_unavailable` */

@@ -121,11 +121,17 @@ export function badInput(running: Running): void {
       const cases: [string, string | Uint8Array, string][] = [
         ['empty.txt', ' \n ', 'empty'],
         ['broken.docx', Buffer.from('PK\x03\x04 not really'), 'corrupt'],
-        ['program.bin', Buffer.from([0, 1, 2, 3, 255, 254, 0, 0, 7]), 'unsupported_type'],
       ]
       for (const [fileName, content, code] of cases) {
         expect(await addDocument(caller, collection.id, fileName, content)).toMatchObject({ status: 'failed', error: { code } })
       }
+    })
+
+    it('files of a kind that nobody can use are refused at upload, with the kinds that are read', async () => {
+      const content_base64 = Buffer.from([0, 1, 2, 3, 255, 254, 0, 0, 7]).toString('base64')
+      const { status, body } = await caller.rest('POST', '/v1/files', { file_name: 'program.bin', content_base64 })
+      expect([status, body.error.code, body.error.param]).toEqual([415, 'unsupported_file_type', 'content_base64'])
+      for (const format of ['PDF', 'XLSX', 'plain text']) expect(body.error.message).toContain(format)
     })
 
     it('a quota one byte short refuses the file, and one vector short fails the document; nothing is kept', async () => {

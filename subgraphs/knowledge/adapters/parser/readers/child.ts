@@ -6,9 +6,9 @@ import '../no-network.ts'
 import '../pdf/worker-glyphs.ts'
 import { Console } from 'node:console'
 import { ParseFailure } from '../../../ports/document-parser.ts'
-import { DOCX, HTML, MARKDOWN, PDF, TEXT } from '../media-types.ts'
 import { decodeRequest, encodeDocument, encodeFailure, type ParseRequest } from '../wire.ts'
 import { DocumentBuilder } from './document-builder.ts'
+import { readDocument } from './read-document.ts'
 
 // Libraries that print would break the answer on standard output.
 globalThis.console = new Console(process.stderr)
@@ -23,19 +23,7 @@ setInterval(() => {
 
 async function parse({ mediaType, limits }: ParseRequest, file: Uint8Array): Promise<Buffer> {
   const builder = new DocumentBuilder(limits)
-  let pageCount: number | null = null
-  // Readers are loaded when they are needed: pdf.js alone takes longer to load than most texts take to read.
-  if (mediaType === PDF) pageCount = await (await import('../pdf/read-pdf.ts')).readPdf(file, builder, limits)
-  else if (mediaType === DOCX) await (await import('./read-docx.ts')).readDocx(file, builder, limits)
-  else if (mediaType === HTML) (await import('./read-html.ts')).readHtml(file, builder)
-  else if (mediaType === MARKDOWN) (await import('./read-markdown.ts')).readMarkdown(file, builder)
-  else if (mediaType === TEXT) (await import('./read-text.ts')).readText(file, builder)
-  else throw new ParseFailure('unsupported_type', `Files of type ${mediaType} are not read.`)
-  if (builder.isEmpty) {
-    throw mediaType === DOCX
-      ? new ParseFailure('no_text', 'The document has no text: what it shows are pictures or drawings, which are not read.')
-      : new ParseFailure('empty', 'The file has no text.')
-  }
+  const pageCount = await readDocument(mediaType, file, builder, limits)
   return encodeDocument(builder.build(mediaType, pageCount))
 }
 

@@ -1,5 +1,5 @@
 import { normaliseText } from '../../../domain/text/normalise-text.ts'
-import { type Block, type ParsedDocument, ParseFailure } from '../../../ports/document-parser.ts'
+import { type Block, type BlockLocation, type ParsedDocument, ParseFailure } from '../../../ports/document-parser.ts'
 import type { ParserLimits } from '../limits.ts'
 
 export type BlockKind = Block['kind']
@@ -9,6 +9,7 @@ export interface BlockFacts {
   readonly level?: number
   readonly page?: number
   readonly tableHeader?: string
+  readonly location?: BlockLocation
 }
 
 /** A header row is repeated for each row below it, so a long one is cut; before it is normalised, which may make it shorter, to more. */
@@ -38,7 +39,7 @@ export class DocumentBuilder {
   }
 
   /** @throws {ParseFailure} `limit_exceeded` */
-  add(kind: BlockKind, raw: string, { level, page, tableHeader }: BlockFacts = {}): void {
+  add(kind: BlockKind, raw: string, { level, page, tableHeader, location }: BlockFacts = {}): void {
     const text = normaliseText(raw)
     if (text === '') return
     const previous = this.#blocks.at(-1)?.kind
@@ -58,6 +59,7 @@ export class DocumentBuilder {
       ...(level !== undefined && { level }),
       ...(page !== undefined && { page }),
       ...(tableHeader !== undefined && { tableHeader: this.#headerOf(tableHeader) }),
+      ...(location && { location }),
     })
   }
 

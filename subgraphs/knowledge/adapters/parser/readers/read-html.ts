@@ -1,5 +1,6 @@
 import { type DefaultTreeAdapterTypes, parse } from 'parse5'
 import { decodeText } from '../decode-text.ts'
+import { formatNumber, type Numbering } from '../numbering/format-number.ts'
 import type { DocumentBuilder } from './document-builder.ts'
 import { classesOf, elementsOf, isElement, isHidden, textOf, walk } from './html-tree.ts'
 import { isDataTable, readTable } from './read-html-table.ts'
@@ -18,6 +19,12 @@ const INLINE = new Set(
   ),
 )
 
+const META_CHARSET = /<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{1,40})/i
+const XML_CHARSET = /^<\?xml[^>]{0,100} encoding=["']([\w-]{1,40})/
+
+/** Elements that are never closed. */
+const VOID = new Set('area base br col embed hr img input link meta source track wbr'.split(' '))
+
 /** Stands for `<br>` while white space is folded; normalising turns it into a line feed. */
 const LINE_BREAK = '\u2028'
 
@@ -32,9 +39,17 @@ interface Context {
 /** A page's main content: headings, paragraphs, lists, tables and preformatted text, without navigation, scripts and what is hidden. */
 export function readHtml(bytes: Uint8Array, builder: DocumentBuilder): void {
   const head = Buffer.from(bytes.subarray(0, CHARSET_WITHIN_BYTES)).toString('latin1')
-  const decoded = decodeText(bytes, /<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{1,40})/i.exec(head)?.[1])
+  const decoded = decodeText(bytes, (META_CHARSET.exec(head) ?? XML_CHARSET.exec(head))?.[1])
   warnOfReplaced(decoded, builder)
-  const document = parse(decoded.text)
+  readHtmlPage(
+    /^(?:\u00ef\u00bb\u00bf)?\s*<\?xml|http:\/\/www\.w3\.org\/1999\/xhtml/.test(head) ? asHtml(decoded.text) : decoded.text,
+    builder,
+  )
+}
+
+/** A page whose charset is known. */
+export function readHtmlPage(html: string, builder: DocumentBuilder): void {
+  const document = parse(html)
   const main = mainContentOf(document)
   if (!elementsOf(main, 'h1').next().value) {
     const title = elementsOf(document, 'title').next().value
@@ -43,7 +58,14 @@ export function readHtml(bytes: Uint8Array, builder: DocumentBuilder): void {
   readContent(main, builder)
 }
 
-/** The content of HTML that we made ourselves, of a Word document say. */
+/** Elements that XHTML closes at once, which HTML would leave open: an empty `<title/>` would hold the whole page. */
+function asHtml(xhtml: string): string {
+  return xhtml.replace(/<([a-zA-Z][\w:-]{0,50})((?:\s[^<>]*)?)\/>/g, (tag, name, attributes) =>
+    VOID.has(String(name).toLowerCase()) ? tag : `<${name}${attributes}></${name}>`,
+  )
+}
+
+/** All content of HTML that is part of something else, of a message say. */
 export function readHtmlText(html: string, builder: DocumentBuilder): void {
   readContent(parse(html), builder)
 }
@@ -108,15 +130,41 @@ function contextOf(element: Element): Context | undefined {
   if (element.tagName === 'pre') return { element, kind: 'code' }
   if (element.tagName !== 'li') return undefined
   const { parentNode: list } = element
-  if (list?.nodeName !== 'ol') return { element, kind: 'list_item' }
-  numbers.set(list, (numbers.get(list) ?? 0) + 1)
-  return { element, kind: 'list_item', marker: `${numbers.get(list)}.` }
+  if (list?.nodeName !== 'ol' || !isElement(list)) return { element, kind: 'list_item' }
+  const isReversed = list.attrs.some(({ name }) => name === 'reversed')
+  const given = integerOf(element, 'value')
+  const before = numbers.get(list)
+  const first = integerOf(list, 'start') ?? (isReversed ? itemsOf(list) : 1)
+  const number = given ?? (before === undefined ? first : before + (isReversed ? -1 : 1))
+  numbers.set(list, number)
+  return { element, kind: 'list_item', marker: `${formatNumber(number, NUMBERINGS.get(attributeOf(list, 'type') ?? '') ?? 'decimal')}.` }
 }
 
-/** Items seen of each ordered list: counting siblings anew for each item would be quadratic. */
+/** The last number of each ordered list: counting siblings anew for each item would be quadratic. */
 const numbers = new WeakMap<object, number>()
 
-/** The arrow from a footnote to its place in the text, as mammoth and Wikipedia write it. */
+/** What `type` of a list means (HTML, section 4.4.5). */
+const NUMBERINGS: ReadonlyMap<string, Numbering> = new Map([
+  ['a', 'lowerLetter'],
+  ['A', 'upperLetter'],
+  ['i', 'lowerRoman'],
+  ['I', 'upperRoman'],
+])
+
+function integerOf(element: Element, name: string): number | undefined {
+  const value = Number.parseInt(attributeOf(element, name) ?? '', 10)
+  return Number.isSafeInteger(value) ? value : undefined
+}
+
+function attributeOf(element: Element, name: string): string | undefined {
+  return element.attrs.find((attribute) => attribute.name === name)?.value
+}
+
+function itemsOf(list: Element): number {
+  return list.childNodes.filter((child) => isElement(child) && child.tagName === 'li').length
+}
+
+/** The arrow from a footnote to its place in the text, as converters and Wikipedia write it. */
 function isBackLink(element: Element): boolean {
   if (element.tagName === 'a') return element.attrs.some(({ name, value }) => name === 'href' && /^#(?:foot|end)note-ref/.test(value))
   return classesOf(element).includes('mw-cite-backlink')

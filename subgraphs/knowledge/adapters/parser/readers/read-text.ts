@@ -10,7 +10,11 @@ export const LINE_ENDS = /\r\n?|\n/
 export function readText(bytes: Uint8Array, builder: DocumentBuilder): void {
   const decoded = decodeText(bytes)
   warnOfReplaced(decoded, builder)
-  const lines = decoded.text.split(LINE_ENDS)
+  addText(decoded.text, builder)
+}
+
+export function addText(text: string, builder: DocumentBuilder): void {
+  const lines = text.split(LINE_ENDS)
   const filled = lines.filter((line) => line.trim() !== '')
   const chars = filled.reduce((sum, line) => sum + line.length, 0)
   if (chars > filled.length * UNWRAPPED_CHARS) {

@@ -1,0 +1,77 @@
+/** How the numbers of a list are written: those of Office Open XML (17.18.59) that documents here have. */
+export type Numbering =
+  | 'decimal'
+  | 'decimalZero'
+  | 'lowerLetter'
+  | 'upperLetter'
+  | 'lowerRoman'
+  | 'upperRoman'
+  | 'arabicAlpha'
+  | 'arabicAbjad'
+  | 'hindiNumbers'
+  | 'arabicIndic'
+  | 'ordinal'
+  | 'none'
+
+/** Hijā'ī order, as Word counts. */
+const ALPHA = 'أبتثجحخدذرزسشصضطظعغفقكلمنهوي'
+const ABJAD = 'أبجدهوزحطيكلمنسعفصقرشتثخذضظغ'
+const ROMAN: readonly (readonly [value: number, digits: string])[] = [
+  [1000, 'm'],
+  [900, 'cm'],
+  [500, 'd'],
+  [400, 'cd'],
+  [100, 'c'],
+  [90, 'xc'],
+  [50, 'l'],
+  [40, 'xl'],
+  [10, 'x'],
+  [9, 'ix'],
+  [5, 'v'],
+  [4, 'iv'],
+  [1, 'i'],
+]
+/** Larger ones are written in digits: letters and Roman numerals would grow without end. */
+const MAX_IN_LETTERS = 3_999
+
+export function formatNumber(number: number, numbering: Numbering): string {
+  if (numbering === 'none') return ''
+  if (numbering === 'arabicIndic') return inDigits(number, 0x660)
+  if (numbering === 'hindiNumbers') return inDigits(number, 0x966)
+  if (numbering === 'decimalZero') return String(number).padStart(2, '0')
+  if (number < 1 || number > MAX_IN_LETTERS) return String(number)
+  if (numbering === 'ordinal') return number + ordinalEndingOf(number)
+  if (numbering === 'lowerLetter') return repeated(number, 'abcdefghijklmnopqrstuvwxyz')
+  if (numbering === 'upperLetter') return repeated(number, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ')
+  if (numbering === 'arabicAlpha') return repeated(number, ALPHA)
+  if (numbering === 'arabicAbjad') return repeated(number, ABJAD)
+  if (numbering === 'lowerRoman') return roman(number)
+  if (numbering === 'upperRoman') return roman(number).toUpperCase()
+  return String(number)
+}
+
+/** After z comes aa, then bb, as Word counts. */
+function repeated(number: number, letters: string): string {
+  return letters[(number - 1) % letters.length]!.repeat(Math.ceil(number / letters.length))
+}
+
+function roman(number: number): string {
+  let [left, digits] = [number, '']
+  for (const [value, text] of ROMAN) {
+    while (left >= value) {
+      digits += text
+      left -= value
+    }
+  }
+  return digits
+}
+
+function ordinalEndingOf(number: number): string {
+  const tens = number % 100
+  if (tens >= 11 && tens <= 13) return 'th'
+  return ['th', 'st', 'nd', 'rd'][number % 10] ?? 'th'
+}
+
+function inDigits(number: number, zero: number): string {
+  return String(number).replace(/\d/g, (digit) => String.fromCharCode(zero + Number(digit)))
+}

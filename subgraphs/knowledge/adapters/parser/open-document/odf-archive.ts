@@ -1,0 +1,14 @@
+import { ParseFailure } from '../../../ports/document-parser.ts'
+import type { ParserLimits } from '../limits.ts'
+import { ZipArchive } from '../zip.ts'
+
+const MANIFEST = 'META-INF/manifest.xml'
+export const CONTENT = 'content.xml'
+
+/** @throws {ParseFailure} `password_required`: the parts are encrypted, which only the manifest says */
+export async function openOdf(bytes: Uint8Array, limits: ParserLimits): Promise<ZipArchive> {
+  const archive = new ZipArchive(bytes, limits)
+  if (archive.has(MANIFEST) && Buffer.from(await archive.read(MANIFEST)).includes('encryption-data'))
+    throw new ParseFailure('password_required', 'The document opens with a password only.')
+  return archive
+}

@@ -1,0 +1,132 @@
+import type { BlockFacts, DocumentBuilder } from '../readers/document-builder.ts'
+import { addTable, type TableCell } from '../tables/add-table.ts'
+import { attributeOf, childOf, childrenOf, type XmlElement } from '../xml/xml.ts'
+import { integerOf, type ListLevels, ListNumbers, MAX_LEVELS } from './odf-lists.ts'
+import { isText, lineOf } from './odf-text.ts'
+
+/** What a document says of its lists and headings apart from its text. */
+export interface OdfStyles {
+  readonly lists: ReadonlyMap<string, ListLevels>
+  readonly headings: ListLevels
+  /** Names of paragraph styles that are the title's. */
+  readonly titles: ReadonlySet<string>
+}
+
+/** Parts of a table that hold its rows. */
+const ROW_GROUPS = new Set(['table-header-rows', 'table-rows', 'table-row-group'])
+
+/** Reads paragraphs, headings, lists and tables in the order in which they stand. */
+export class OdfBody {
+  readonly #builder: DocumentBuilder
+  readonly #styles: OdfStyles
+  readonly #facts: BlockFacts
+  readonly #headings: ListNumbers
+  /** The last list of each style, which a list may go on with. */
+  readonly #lists = new Map<string, ListNumbers>()
+
+  constructor(builder: DocumentBuilder, styles: OdfStyles, facts: BlockFacts = {}) {
+    this.#builder = builder
+    this.#styles = styles
+    this.#facts = facts
+    this.#headings = new ListNumbers(styles.headings)
+  }
+
+  read(parent: XmlElement): void {
+    for (const element of childrenOf(parent)) {
+      if (!isText(element)) continue
+      if (element.name === 'h') this.#readHeading(element)
+      else if (element.name === 'p') this.#readParagraph(element)
+      else if (element.name === 'list') this.#readList(element)
+      else if (element.name === 'table') addTable([...this.#rowsOf(element, false)], this.#builder, this.#facts)
+      else this.read(element)
+    }
+  }
+
+  #readHeading(element: XmlElement): void {
+    const level = integerOf(attributeOf(element, 'outline-level')) ?? 1
+    const isNumbered = attributeOf(element, 'is-list-header') !== 'true' && level <= MAX_LEVELS
+    const restartAt =
+      attributeOf(element, 'restart-numbering') === 'true' ? (integerOf(attributeOf(element, 'start-value')) ?? 1) : undefined
+    const number = isNumbered ? this.#headings.next(Math.max(1, level), restartAt) : ''
+    this.#addLine(element, 'heading', number, { level: Math.min(6, Math.max(1, level)) })
+  }
+
+  #readParagraph(element: XmlElement): void {
+    const isTitle = this.#styles.titles.has(attributeOf(element, 'style-name') ?? '')
+    this.#addLine(element, isTitle ? 'heading' : 'paragraph', '', isTitle ? { level: 1 } : {})
+  }
+
+  #addLine(element: XmlElement, kind: 'heading' | 'paragraph' | 'list_item', number: string, facts: BlockFacts): void {
+    const asides: XmlElement[] = []
+    const notes: string[] = []
+    const line = lineOf(element, (aside) => {
+      if (aside.kind === 'box') asides.push(aside.element)
+      else notes.push(noteOf(aside.element))
+    })
+    this.#builder.add(kind, number === '' ? line : `${number} ${line}`, { ...this.#facts, ...facts })
+    for (const note of notes) this.#builder.add('paragraph', note, this.#facts)
+    for (const box of asides) this.read(box)
+  }
+
+  #readList(list: XmlElement, outer?: { readonly numbers: ListNumbers; readonly level: number }): void {
+    const level = (outer?.level ?? 0) + 1
+    const name = attributeOf(list, 'style-name') ?? ''
+    const goesOn = attributeOf(list, 'continue-numbering') === 'true' || attributeOf(list, 'continue-list') !== undefined
+    const numbers =
+      outer?.numbers ?? (goesOn ? this.#lists.get(name) : undefined) ?? new ListNumbers(this.#styles.lists.get(name) ?? new Map())
+    if (!outer) this.#lists.set(name, numbers)
+    for (const item of childrenOf(list)) {
+      if (item.name !== 'list-item' && item.name !== 'list-header') continue
+      let number = ''
+      // An item that holds only a list is a deeper level of it, and is not counted.
+      const holdsText = childrenOf(item).some((child) => child.name === 'p' || child.name === 'h')
+      if (item.name === 'list-item' && holdsText && level <= MAX_LEVELS)
+        number = numbers.next(level, integerOf(attributeOf(item, 'start-value')))
+      for (const child of childrenOf(item)) {
+        if (child.name === 'list') this.#readList(child, { numbers, level })
+        else if (child.name === 'h') this.#addLine(child, 'heading', number, { level: Math.min(6, level) })
+        else if (child.name === 'p') this.#addLine(child, 'list_item', number, {})
+        else this.read(child)
+        if (child.name === 'h' || child.name === 'p') number = ''
+      }
+    }
+  }
+
+  *#rowsOf(parent: XmlElement, isHeader: boolean): Generator<readonly TableCell[]> {
+    for (const element of childrenOf(parent)) {
+      if (ROW_GROUPS.has(element.name)) yield* this.#rowsOf(element, isHeader || element.name === 'table-header-rows')
+      if (element.name === 'table-row')
+        yield childrenOf(element)
+          .filter(({ name }) => name === 'table-cell')
+          .map((cell) => ({
+            text: cellText(cell),
+            columns: integerOf(attributeOf(cell, 'number-columns-spanned')) ?? 1,
+            rows: integerOf(attributeOf(cell, 'number-rows-spanned')) ?? 1,
+            isHeader,
+          }))
+    }
+  }
+}
+
+/** `[1] What the note says.` */
+function noteOf(note: XmlElement): string {
+  const citation = childOf(note, 'note-citation')
+  const body = childOf(note, 'note-body')
+  return `[${citation ? lineOf(citation) : ''}] ${body ? cellText(body) : ''}`
+}
+
+/** All paragraphs inside on one line, those of lists and tables too. */
+function cellText(cell: XmlElement): string {
+  const parts: string[] = []
+  const read = (parent: XmlElement) => {
+    for (const element of childrenOf(parent)) {
+      if (element.name === 'p' || element.name === 'h') parts.push(lineOf(element))
+      else if (isText(element)) read(element)
+    }
+  }
+  read(cell)
+  return parts
+    .join(' ')
+    .replace(/[\s\u2028]+/g, ' ')
+    .trim()
+}

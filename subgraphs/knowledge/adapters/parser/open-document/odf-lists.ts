@@ -1,0 +1,78 @@
+import { formatNumber, type Numbering } from '../numbering/format-number.ts'
+import { attributeOf, childrenOf, type XmlElement } from '../xml/xml.ts'
+
+interface Level {
+  readonly numbering: Numbering
+  readonly prefix: string
+  readonly suffix: string
+  readonly start: number
+  /** Levels whose numbers are written, with its own. */
+  readonly shown: number
+}
+
+export type ListLevels = ReadonlyMap<number, Level>
+
+/** Levels of lists in OpenDocument. */
+export const MAX_LEVELS = 10
+
+/** What `num-format` says (ODF 1.3, part 3, 19.502). */
+const NUMBERINGS: Readonly<Record<string, Numbering>> = {
+  '1': 'decimal',
+  a: 'lowerLetter',
+  A: 'upperLetter',
+  i: 'lowerRoman',
+  I: 'upperRoman',
+  '١, ٢, ٣, ...': 'arabicIndic',
+  'أ, ب, ت, ...': 'arabicAlpha',
+  'أ, ب, ج, ...': 'arabicAbjad',
+}
+
+/** The numbered levels of a list style, or of the style of headings; bullets are not there. */
+export function levelsOf(style: XmlElement): ListLevels {
+  const levels = new Map<number, Level>()
+  for (const element of childrenOf(style)) {
+    if (element.name !== 'list-level-style-number' && element.name !== 'outline-level-style') continue
+    const format = attributeOf(element, 'num-format') ?? ''
+    const level = Number(attributeOf(element, 'level'))
+    if (!(level >= 1 && level <= MAX_LEVELS) || format === '') continue
+    levels.set(level, {
+      numbering: NUMBERINGS[format] ?? 'decimal',
+      prefix: attributeOf(element, 'num-prefix') ?? '',
+      suffix: attributeOf(element, 'num-suffix') ?? '',
+      start: integerOf(attributeOf(element, 'start-value')) ?? 1,
+      shown: integerOf(attributeOf(element, 'display-levels')) ?? 1,
+    })
+  }
+  return levels
+}
+
+/** Counts the items of one list. */
+export class ListNumbers {
+  readonly #levels: ListLevels
+  readonly #numbers: number[] = []
+
+  constructor(levels: ListLevels) {
+    this.#levels = levels
+  }
+
+  /** What stands before the next item of this level, from 1; empty where it has no number. */
+  next(level: number, restartAt?: number): string {
+    const own = this.#levels.get(level)
+    this.#numbers.length = Math.min(this.#numbers.length, level)
+    for (let above = this.#numbers.length; above < level - 1; above += 1) this.#numbers[above] = this.#levels.get(above + 1)?.start ?? 1
+    const before = this.#numbers[level - 1]
+    this.#numbers[level - 1] = restartAt ?? (before === undefined ? (own?.start ?? 1) : before + 1)
+    if (!own) return ''
+    const numbers: string[] = []
+    for (let at = Math.max(1, level - own.shown + 1); at <= level; at += 1) {
+      const numbering = this.#levels.get(at)?.numbering
+      if (numbering) numbers.push(formatNumber(this.#numbers[at - 1]!, numbering))
+    }
+    return own.prefix + numbers.join('.') + own.suffix
+  }
+}
+
+export function integerOf(text: string | undefined): number | undefined {
+  const value = text === undefined ? Number.NaN : Number(text)
+  return Number.isSafeInteger(value) && value >= 0 ? value : undefined
+}

@@ -1,0 +1,44 @@
+import type { ParserLimits } from '../limits.ts'
+import type { DocumentBuilder } from '../readers/document-builder.ts'
+import { attributeOf, childrenOf, descendantsOf, readXml, type XmlElement } from '../xml/xml.ts'
+import { CONTENT, openOdf } from './odf-archive.ts'
+import { OdfBody, type OdfStyles } from './odf-body.ts'
+import { lineOf } from './odf-text.ts'
+
+const NO_STYLES: OdfStyles = { lists: new Map(), headings: new Map(), titles: new Set() }
+/** Frames that every slide repeats, by their class. */
+const REPEATED = new Set(['date-time', 'footer', 'header', 'page-number'])
+
+/** An OpenDocument presentation: a slide is a page, its title a heading, its notes stand behind it. */
+export async function readOdp(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<number> {
+  const archive = await openOdf(bytes, limits)
+  let page = 0
+  const units = new Set(['page'])
+  await readXml(
+    archive.piecesOf(CONTENT),
+    limits,
+    (slide) => {
+      page += 1
+      addSlide(slide, page, builder)
+    },
+    { units },
+  )
+  return page
+}
+
+function addSlide(slide: XmlElement, page: number, builder: DocumentBuilder): void {
+  const shapes = childrenOf(slide)
+  const title = shapes.find((shape) => attributeOf(shape, 'class') === 'title')
+  const lines = title ? [...descendantsOf(title, 'p')].map((paragraph) => lineOf(paragraph)) : []
+  builder.add('heading', lines.join(' ').trim() || `${page}`, { level: 1, page })
+  const body = new OdfBody(builder, NO_STYLES, { page })
+  for (const shape of shapes) {
+    if (shape === title || REPEATED.has(attributeOf(shape, 'class') ?? '')) continue
+    const children = shape.name === 'notes' ? shape.children.filter((child) => typeof child === 'string' || !isRepeated(child)) : [shape]
+    body.read({ name: 'shapes', attributes: {}, children })
+  }
+}
+
+function isRepeated(shape: XmlElement): boolean {
+  return REPEATED.has(attributeOf(shape, 'class') ?? '')
+}

@@ -1,0 +1,85 @@
+import type { ParserLimits } from '../limits.ts'
+import type { DocumentBuilder } from '../readers/document-builder.ts'
+import { addSheet, cellsOf } from '../sheets/add-sheet.ts'
+import { Grid, type Merge } from '../sheets/grid.ts'
+import { attributeOf, childrenOf, descendantsOf, readXml, type XmlElement } from '../xml/xml.ts'
+import { CONTENT, openOdf } from './odf-archive.ts'
+import { lineOf } from './odf-text.ts'
+
+const UNITS = new Set(['table', 'style'])
+/** Filled cells that one element stands for; empty ones cost nothing. */
+const MAX_REPEATS = 1_000
+
+/** An OpenDocument spreadsheet: its sheets in their order, but hidden ones; cells hold what they show. */
+export async function readOds(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
+  const archive = await openOdf(bytes, limits)
+  const hiddenStyles = new Set<string>()
+  await readXml(
+    archive.piecesOf(CONTENT),
+    limits,
+    (element) => {
+      if (element.name === 'style') {
+        if (childrenOf(element).some((child) => child.name === 'table-properties' && attributeOf(child, 'display') === 'false'))
+          hiddenStyles.add(attributeOf(element, 'name') ?? '')
+      } else if (!hiddenStyles.has(attributeOf(element, 'style-name') ?? '')) addTable(element, builder, limits)
+    },
+    { units: UNITS },
+  )
+}
+
+function addTable(table: XmlElement, builder: DocumentBuilder, limits: ParserLimits): void {
+  const name = attributeOf(table, 'name') ?? ''
+  const grid = new Grid(limits)
+  const merges: Merge[] = []
+  let number = 1
+  for (const row of descendantsOf(table, 'table-row')) {
+    const repeats = repeatsOf(row, 'number-rows-repeated')
+    const cells = cellsIn(row)
+    for (let times = 0; times < Math.min(repeats, cells.length > 0 ? MAX_REPEATS : 0); times += 1) {
+      for (const { column, text, isText, columns, rows } of cells) {
+        grid.add(number + times, { column, text, isText })
+        if (columns > 1 || rows > 1)
+          merges.push({
+            firstRow: number + times,
+            lastRow: number + times + rows - 1,
+            firstColumn: column,
+            lastColumn: column + columns - 1,
+          })
+      }
+    }
+    number += repeats
+  }
+  grid.repeat(merges)
+  builder.add('heading', name, { level: 1 })
+  addSheet(grid.rows, builder, cellsOf(name))
+}
+
+function cellsIn(row: XmlElement) {
+  const cells: { column: number; text: string; isText: boolean; columns: number; rows: number }[] = []
+  let column = 0
+  for (const cell of childrenOf(row)) {
+    if (cell.name !== 'table-cell' && cell.name !== 'covered-table-cell') continue
+    const repeats = repeatsOf(cell, 'number-columns-repeated')
+    const text = cell.name === 'table-cell' ? textOf(cell) : ''
+    if (text !== '') {
+      const type = attributeOf(cell, 'value-type') ?? 'string'
+      const [columns, rows] = [repeatsOf(cell, 'number-columns-spanned'), repeatsOf(cell, 'number-rows-spanned')]
+      for (let times = 0; times < Math.min(repeats, MAX_REPEATS); times += 1)
+        cells.push({ column: column + times, text, isText: type === 'string', columns, rows })
+    }
+    column += repeats
+  }
+  return cells
+}
+
+function textOf(cell: XmlElement): string {
+  return childrenOf(cell)
+    .filter(({ name }) => name === 'p')
+    .map((paragraph) => lineOf(paragraph))
+    .join('\n')
+}
+
+function repeatsOf(element: XmlElement, name: string): number {
+  const repeats = Number(attributeOf(element, name) ?? 1)
+  return Number.isSafeInteger(repeats) && repeats > 0 && repeats < 2 ** 31 ? repeats : 1
+}

@@ -1,0 +1,26 @@
+import { decodeText } from '../decode-text.ts'
+import { delimiterOf, recordsOf } from '../delimited.ts'
+import type { ParserLimits } from '../limits.ts'
+import { addSheet } from '../sheets/add-sheet.ts'
+import { Grid } from '../sheets/grid.ts'
+import type { DocumentBuilder } from './document-builder.ts'
+import { warnOfReplaced } from './read-text.ts'
+
+/** A cell of such characters only is a number or a date, and no name of a column. */
+const NOT_WORDS = /^[\p{Nd}\s.,:%/+()$€£٫٬-]*$/u
+
+/** CSV by RFC 4180, with other delimiters as well: a header row goes with every row. */
+export function readDelimited(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): void {
+  const decoded = decodeText(bytes)
+  warnOfReplaced(decoded, builder)
+  // Excel reads the delimiter from such a first line.
+  const [said = '', named] = /^sep=(.)(?:\r\n?|\n)/.exec(decoded.text) ?? []
+  const text = decoded.text.slice(said.length)
+  const grid = new Grid(limits)
+  let number = 0
+  for (const row of recordsOf(text, named ?? delimiterOf(text))) {
+    number += 1
+    for (const [column, cell] of row.entries()) grid.add(number, { column, text: cell, isText: !NOT_WORDS.test(cell) })
+  }
+  addSheet(grid.rows, builder, (row) => ({ within: 'row ', start: `${row}`, end: `${row}` }))
+}

@@ -1,0 +1,41 @@
+import { ParseFailure } from '../../../ports/document-parser.ts'
+import type { ParserLimits } from '../limits.ts'
+import { descendantsOf, readXmlTree } from '../xml/xml.ts'
+import { ZipArchive } from '../zip.ts'
+import type { DocumentBuilder } from './document-builder.ts'
+import { readHtml } from './read-html.ts'
+
+const CONTAINER = 'META-INF/container.xml'
+const ENCRYPTION = 'META-INF/encryption.xml'
+
+/** A book of chapters in the order in which they are read; the table of contents is made of what follows and left out. */
+export async function readEpub(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
+  const archive = new ZipArchive(bytes, limits)
+  const locked = archive.has(ENCRYPTION) ? Buffer.from(await archive.read(ENCRYPTION)).toString() : ''
+  const container = await readXmlTree(archive.piecesOf(CONTAINER), limits)
+  const file = descendantsOf(container, 'rootfile').next().value
+  const main = file?.attributes['full-path']
+  if (main === undefined) throw new ParseFailure('corrupt', 'The book cannot be read: it does not say where its contents are.')
+  const book = await readXmlTree(archive.piecesOf(main), limits)
+  const folder = main.slice(0, main.lastIndexOf('/') + 1)
+  const items = new Map([...descendantsOf(book, 'item')].map((item) => [item.attributes.id, item.attributes]))
+  const seen = new Set<string>()
+  for (const { attributes } of descendantsOf(book, 'itemref')) {
+    const { href, 'media-type': type = '', properties = '' } = items.get(attributes.idref) ?? {}
+    const part = href === undefined ? undefined : new URL(href, `file:///${folder}`).pathname
+    if (part === undefined || !/html/.test(type) || /\bnav\b/.test(properties)) continue
+    const name = decoded(part.slice(1))
+    if (seen.has(name) || !archive.has(name)) continue
+    seen.add(name)
+    if (locked.includes(name)) throw new ParseFailure('password_required', 'The book is encrypted for the programs of its seller.')
+    readHtml(await archive.read(name), builder)
+  }
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return path
+  }
+}

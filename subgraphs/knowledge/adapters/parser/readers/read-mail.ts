@@ -1,0 +1,87 @@
+import PostalMime, { type Address, type Email } from 'postal-mime'
+import { ParseFailure } from '../../../ports/document-parser.ts'
+import type { ParserLimits } from '../limits.ts'
+import { addMessage, type MailMessage } from './add-message.ts'
+import type { DocumentBuilder } from './document-builder.ts'
+
+/** Messages of one mailbox. */
+const MAX_MESSAGES = 10_000
+const MAX_HEADERS_BYTES = 1024 * 1024
+const MAX_PARTS_DEEP = 50
+
+/** A message as it was sent. */
+export async function readEml(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
+  await addMessage(messageOf(await parseMail(bytes)), builder, limits)
+}
+
+/** A mailbox: messages one behind another, each below a line that begins with `From `. */
+export async function readMbox(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
+  let messages = 0
+  for (const message of messagesIn(bytes)) {
+    messages += 1
+    if (messages > MAX_MESSAGES) throw new ParseFailure('limit_exceeded', `The mailbox has more than ${MAX_MESSAGES} messages.`)
+    await readEml(message, builder, limits)
+  }
+}
+
+/** @throws {ParseFailure} */
+export async function parseMail(bytes: Uint8Array): Promise<Email> {
+  try {
+    return await PostalMime.parse(bytes, {
+      forceRfc822Attachments: true,
+      attachmentEncoding: 'arraybuffer',
+      maxHeadersSize: MAX_HEADERS_BYTES,
+      maxNestingDepth: MAX_PARTS_DEEP,
+    })
+  } catch (error) {
+    throw new ParseFailure('corrupt', 'The message cannot be read: its parts are damaged or nested too deeply.', { cause: error })
+  }
+}
+
+function messageOf(email: Email): MailMessage {
+  const { subject = '', date } = email
+  const lines = [
+    ['From', email.from && [email.from]],
+    ['To', email.to],
+    ['Cc', email.cc],
+  ] as const
+  const header = lines.flatMap(([name, addresses]) => (addresses?.length ? [`${name}: ${addresses.map(written).join(', ')}`] : []))
+  return {
+    subject,
+    header: [...header, ...(date ? [`Date: ${date}`] : [])],
+    html: email.html,
+    text: email.text,
+    // Pictures that the text shows are part of it.
+    attachments: email.attachments
+      .filter(({ related }) => !related)
+      .map(({ filename, mimeType, content }) => ({ name: filename ?? nameFor(mimeType), bytes: Buffer.from(content as ArrayBuffer) })),
+  }
+}
+
+function nameFor(mimeType: string): string {
+  return mimeType === 'message/rfc822' ? 'message.eml' : 'attachment'
+}
+
+function written(address: Address): string {
+  if (address.group) return [address.name, ...address.group.map(written)].join(' ')
+  return address.name === '' ? address.address : `${address.name} <${address.address}>`
+}
+
+function* messagesIn(bytes: Uint8Array): Generator<Uint8Array> {
+  const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  let start = endOfLine(all, 0)
+  while (start < all.length) {
+    let next = all.indexOf('\nFrom ', start - 1)
+    // A line of text may begin so; the line of a mailbox ends with a year.
+    while (next >= 0 && !/\b\d{4}\b/.test(all.toString('latin1', next + 1, Math.min(endOfLine(all, next + 1), next + 200))))
+      next = all.indexOf('\nFrom ', next + 1)
+    const end = next < 0 ? all.length : next + 1
+    yield all.subarray(start, end)
+    start = next < 0 ? all.length : endOfLine(all, end)
+  }
+}
+
+function endOfLine(all: Buffer, from: number): number {
+  const feed = all.indexOf(0x0a, from)
+  return feed < 0 ? all.length : feed + 1
+}

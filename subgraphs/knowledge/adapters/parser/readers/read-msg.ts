@@ -1,0 +1,55 @@
+import msgreader, { type FieldsData } from '@kenjiuno/msgreader'
+import { ParseFailure } from '../../../ports/document-parser.ts'
+import { decodeText } from '../decode-text.ts'
+import type { ParserLimits } from '../limits.ts'
+import { addMessage, type MailAttachment, type MailMessage } from './add-message.ts'
+import type { DocumentBuilder } from './document-builder.ts'
+
+type Reader = InstanceType<typeof msgreader.default>
+/** The package is CommonJS: its default export is a field of what Node imports, and the whole of what bundlers do. */
+const MsgReader = (msgreader.default ?? msgreader) as typeof msgreader.default
+
+/** A message of Outlook. */
+export async function readMsg(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
+  let message: MailMessage
+  try {
+    message = messageOf(bytes)
+  } catch (error) {
+    throw new ParseFailure('corrupt', 'The Outlook message cannot be read: its parts are damaged.', { cause: error })
+  }
+  await addMessage(message, builder, limits)
+}
+
+function messageOf(bytes: Uint8Array): MailMessage {
+  const reader = new MsgReader(Uint8Array.from(bytes).buffer)
+  const { subject = '', body, bodyHtml, html, recipients = [], attachments = [], error, ...fields } = reader.getFileData()
+  if (error !== undefined) throw new Error(error)
+  const date = fields.messageDeliveryTime ?? fields.clientSubmitTime
+  const sender = written(fields.senderName, fields.senderSmtpAddress ?? fields.senderEmail)
+  const to = (kind: string) =>
+    recipients.filter(({ recipType }) => recipType === kind).map(({ name, smtpAddress, email }) => written(name, smtpAddress ?? email))
+  const lines = [
+    ['From', sender === '' ? [] : [sender]],
+    ['To', to('to')],
+    ['Cc', to('cc')],
+    ['Date', date ? [date] : []],
+  ] as const
+  return {
+    subject,
+    header: lines.flatMap(([name, values]) => (values.length > 0 ? [`${name}: ${values.join(', ')}`] : [])),
+    html: bodyHtml ?? (html && decodeText(html).text),
+    text: body,
+    attachments: attachments.filter(({ attachmentHidden }) => !attachmentHidden).map((attachment) => attachmentOf(reader, attachment)),
+  }
+}
+
+/** A message inside the message comes as one of its own. */
+function attachmentOf(reader: Reader, attachment: FieldsData): MailAttachment {
+  const { fileName, content } = reader.getAttachment(attachment)
+  return { name: fileName ?? 'attachment', bytes: content }
+}
+
+function written(name = '', address = ''): string {
+  if (name === '' || name === address) return address
+  return address.includes('@') ? `${name} <${address}>` : name
+}

@@ -1,0 +1,17 @@
+import { decodeText } from '../decode-text.ts'
+import type { DocumentBuilder } from './document-builder.ts'
+import { LINE_ENDS, warnOfReplaced } from './read-text.ts'
+
+/** Source text: parts between empty lines, with the lines on which they stand. */
+export function readSource(bytes: Uint8Array, builder: DocumentBuilder): void {
+  const decoded = decodeText(bytes)
+  warnOfReplaced(decoded, builder)
+  const lines = decoded.text.split(LINE_ENDS)
+  let start = 0
+  for (let at = 0; at <= lines.length; at += 1) {
+    if (at < lines.length && lines[at]!.trim() !== '') continue
+    if (at > start)
+      builder.add('code', lines.slice(start, at).join('\n'), { location: { within: 'line ', start: `${start + 1}`, end: `${at}` } })
+    start = at + 1
+  }
+}

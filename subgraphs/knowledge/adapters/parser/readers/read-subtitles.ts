@@ -1,0 +1,47 @@
+import { decodeText } from '../decode-text.ts'
+import type { DocumentBuilder } from './document-builder.ts'
+import { LINE_ENDS, warnOfReplaced } from './read-text.ts'
+
+const TIMES = /^\s*(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,]\d{1,3}\s+-->\s+(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,]\d{1,3}/
+
+/** What is said in SubRip (SRT) and WebVTT subtitles, with the times at which it is said. */
+export function readSubtitles(bytes: Uint8Array, builder: DocumentBuilder): void {
+  const decoded = decodeText(bytes)
+  warnOfReplaced(decoded, builder)
+  const lines = decoded.text.split(LINE_ENDS)
+  let before = ''
+  for (let at = 0; at < lines.length; at += 1) {
+    const times = TIMES.exec(lines[at]!)
+    if (!times) continue
+    const said: string[] = []
+    while (at + 1 < lines.length && lines[at + 1]!.trim() !== '' && !TIMES.test(lines[at + 1]!)) {
+      at += 1
+      said.push(lines[at]!)
+    }
+    // The number of a cue that follows without an empty line.
+    if (at + 1 < lines.length && TIMES.test(lines[at + 1]!) && /^\d+$/.test(said.at(-1)?.trim() ?? '')) said.pop()
+    const text = plain(said.join(' '))
+    // Captions that are made while somebody speaks show a line again while it moves up.
+    if (text === before) continue
+    before = text
+    builder.add('list_item', text, { location: { within: '', start: timeOf(times, 1), end: timeOf(times, 4) } })
+  }
+}
+
+/** `00:01:05` */
+function timeOf(times: RegExpExecArray, group: number): string {
+  return [times[group] ?? '0', times[group + 1]!, times[group + 2]!].map((part) => part.padStart(2, '0')).join(':')
+}
+
+/** Without marks of place and style; WebVTT's mark of who speaks becomes a name. */
+function plain(text: string): string {
+  return text
+    .replace(/<[^<>]{0,200}>/g, (tag) => (/^<v[. \t]/.test(tag) ? `${tag.slice(tag.indexOf(' ') + 1, -1)}: ` : ''))
+    .replace(/\{\\[^{}]{0,100}\}/g, '')
+    .replaceAll('&amp;', '&')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&nbsp;', ' ')
+    .replace(/\s+/g, ' ')
+    .trim()
+}

@@ -1,0 +1,47 @@
+import type { ParserLimits } from '../limits.ts'
+import { childrenOf, readXmlTree, textIn, type XmlElement } from '../xml/xml.ts'
+import type { DocumentBuilder } from './document-builder.ts'
+import { type Field, linesOf } from './record-lines.ts'
+
+/**
+ * XML of any kind: an element whose children hold only text is a record, a paragraph of `name: value`; running text with elements in it is a
+ * paragraph; anything else is read inside.
+ */
+export async function readXmlFile(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
+  read(await readXmlTree([bytes], limits), builder)
+}
+
+function read(element: XmlElement, builder: DocumentBuilder): void {
+  const children = childrenOf(element)
+  const own = attributesOf(element)
+  if (children.length === 0 || hasText(element)) {
+    const text = textIn(element).replace(/[ \t]+/g, ' ')
+    builder.add('paragraph', linesOf([...own, [own.length > 0 ? element.name : '', text]]))
+    return
+  }
+  let fields: Field[] = [...own]
+  const flush = () => {
+    builder.add('paragraph', linesOf(fields))
+    fields = []
+  }
+  for (const child of children) {
+    if (childrenOf(child).length === 0) {
+      const text = textIn(child).trim()
+      // An element that only has attributes is a record, too.
+      fields.push(...attributesOf(child).map(([name, value]): Field => [`${child.name}.${name}`, value]), [child.name, text])
+    } else {
+      flush()
+      read(child, builder)
+    }
+  }
+  flush()
+}
+
+function attributesOf({ attributes }: XmlElement): readonly Field[] {
+  return Object.entries(attributes).filter(([name]) => !/^xmlns\b|^xsi:|^xml:/.test(name))
+}
+
+/** Text of its own beside its children's. */
+function hasText({ children }: XmlElement): boolean {
+  return children.some((child) => typeof child === 'string' && child.trim() !== '')
+}

@@ -1,0 +1,116 @@
+import type { BlockLocation } from '../../../ports/document-parser.ts'
+import type { DocumentBuilder } from '../readers/document-builder.ts'
+
+export interface SheetCell {
+  /** From 0. */
+  readonly column: number
+  /** As the sheet shows it. */
+  readonly text: string
+  /** False for numbers, dates and the like. */
+  readonly isText: boolean
+}
+
+/** Filled cells only, by column. */
+export interface SheetRow {
+  /** From 1. */
+  readonly number: number
+  readonly cells: readonly SheetCell[]
+}
+
+/** Where cells of a row are: `Sales!A2:D2` of a sheet. */
+export type LocationOf = (row: number, firstColumn: number, lastColumn: number) => BlockLocation
+
+const MAX_HEADER_CELL_CHARS = 100
+
+/**
+ * The tables of a sheet, which empty rows tell apart: what stands alone above a table is a paragraph, each row a block with the header row of
+ * its table. A part below an empty row that has no header row of its own goes on with the one before.
+ */
+export function addSheet(rows: readonly SheetRow[], builder: DocumentBuilder, locationOf: LocationOf): void {
+  let header: Header | undefined
+  for (const region of regionsOf(rows)) {
+    const titles = region.findIndex(({ cells }) => cells.length > 1)
+    const table = titles < 0 ? [] : region.slice(titles)
+    for (const { number, cells } of titles < 0 ? region : region.slice(0, titles)) {
+      for (const { column, text } of cells) builder.add('paragraph', text, { location: locationOf(number, column, column) })
+    }
+    header = addTable(table, header, builder, locationOf)
+  }
+}
+
+interface Header {
+  readonly columns: readonly number[]
+  readonly text: string
+}
+
+/** Gives the header that goes for what follows. */
+function addTable(
+  rows: readonly SheetRow[],
+  before: Header | undefined,
+  builder: DocumentBuilder,
+  locationOf: LocationOf,
+): Header | undefined {
+  if (rows.length === 0) return before
+  const used = new Set<number>()
+  for (const { cells } of rows) for (const { column } of cells) used.add(column)
+  const headerRows = headerRowsOf(rows, used.size)
+  const goesOn = headerRows === 0 && before !== undefined && [...used].every((column) => before.columns.includes(column))
+  const columns = goesOn ? before.columns : [...used].sort((a, b) => a - b)
+  const lineOf = ({ cells }: SheetRow) => {
+    const byColumn = new Map(cells.map(({ column, text }) => [column, text]))
+    return columns.map((column) => (byColumn.get(column) ?? '').replace(/\s+/g, ' ').trim()).join(' | ')
+  }
+  const header = goesOn ? before : headerRows > 0 ? { columns, text: rows.slice(0, headerRows).map(lineOf).join('\n') } : undefined
+  for (const [index, row] of rows.entries()) {
+    const location = locationOf(row.number, columns[0]!, columns.at(-1)!)
+    builder.add('table_row', withoutEmptyEnd(lineOf(row)), {
+      location,
+      ...(header && index >= headerRows && { tableHeader: header.text }),
+    })
+  }
+  return header
+}
+
+function* regionsOf(rows: readonly SheetRow[]): Generator<readonly SheetRow[]> {
+  let start = 0
+  for (let end = 1; end <= rows.length; end += 1) {
+    if (end < rows.length && rows[end]!.number === rows[end - 1]!.number + 1) continue
+    yield rows.slice(start, end)
+    start = end
+  }
+}
+
+/** Two where the first groups the columns of the second. */
+function headerRowsOf(rows: readonly SheetRow[], columns: number): number {
+  const [first, second, third] = rows
+  if (!first || !second || !looksLikeHeader(first, columns)) return 0
+  const texts = first.cells.map(({ text }) => text)
+  const groups = new Set(texts).size < texts.length
+  if (groups) return third && second.cells.every(({ isText }) => isText) && looksLikeHeader(second, columns) ? 2 : 1
+  return 1
+}
+
+/** Mostly short words over at least half the columns; years and numbers may name columns, too. */
+function looksLikeHeader({ cells }: SheetRow, columns: number): boolean {
+  const texts = cells.filter(({ isText }) => isText).length
+  return cells.length * 2 >= columns && texts * 2 >= cells.length && cells.every(({ text }) => text.length <= MAX_HEADER_CELL_CHARS)
+}
+
+/** Without the cells at its end that are empty. */
+function withoutEmptyEnd(line: string): string {
+  let end = line.length
+  while (line[end - 1] === ' ' || line[end - 1] === '|') end -= 1
+  return line.slice(0, end)
+}
+
+/** `A`, `Z`, `AA` of 0, 25, 26. */
+export function columnName(column: number): string {
+  const rest = Math.floor(column / 26) - 1
+  return (rest < 0 ? '' : columnName(rest)) + String.fromCharCode(65 + (column % 26))
+}
+
+/** Of a sheet by its name, which is quoted where a formula would need it. */
+export function cellsOf(sheet: string): LocationOf {
+  const within = /^[\p{L}_][\p{L}\p{N}_.]*$/u.test(sheet) ? `${sheet}!` : `'${sheet.replaceAll("'", "''")}'!`
+  return (row, first, last) => ({ within, start: `${columnName(first)}${row}`, end: `${columnName(last)}${row}` })
+}

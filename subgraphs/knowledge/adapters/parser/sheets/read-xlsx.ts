@@ -1,0 +1,115 @@
+import { ParseFailure } from '../../../ports/document-parser.ts'
+import type { ParserLimits } from '../limits.ts'
+import type { DocumentBuilder } from '../readers/document-builder.ts'
+import { OfficePackage, relationOf } from '../xml/office-package.ts'
+import { childOf, childrenOf, descendantsOf, readXml, readXmlTree, textIn, type XmlElement } from '../xml/xml.ts'
+import { addSheet, cellsOf } from './add-sheet.ts'
+import { CellTexts } from './cell-texts.ts'
+import { Grid, type Merge } from './grid.ts'
+
+/** Parts of a sheet that are read: its rows, and which cells are one. */
+const SHEET_UNITS = new Set(['row', 'mergeCell'])
+/** Last row and column that a sheet has. */
+const MAX_ROW = 1_048_576
+const MAX_COLUMN = 16_383
+
+/** An Excel workbook: its sheets in their order, but hidden ones, with cells as they are shown. */
+export async function readXlsx(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
+  const parts = new OfficePackage(bytes, limits)
+  const main = (await parts.relatedPart('', 'officeDocument')) ?? 'xl/workbook.xml'
+  const workbook = await parts.read(main)
+  const related = await parts.relationshipsOf(main)
+  const texts = await cellTextsOf(parts, main, workbook, limits)
+  for (const sheet of childrenOf(childOf(workbook, 'sheets') ?? workbook)) {
+    const part = related.get(relationOf(sheet) ?? '')
+    if (sheet.name !== 'sheet' || part?.type !== 'worksheet' || !parts.archive.has(part.part)) continue
+    if (/hidden/i.test(sheet.attributes.state ?? '')) continue
+    const name = sheet.attributes.name ?? ''
+    const grid = new Grid(limits)
+    const merges: Merge[] = []
+    let row = 0
+    await readXml(
+      parts.archive.piecesOf(part.part),
+      limits,
+      (element) => {
+        if (element.name === 'mergeCell') merges.push(...mergeOf(element))
+        else row = addRow(element, row, grid, texts)
+      },
+      { units: SHEET_UNITS },
+    )
+    grid.repeat(merges)
+    builder.add('heading', name, { level: 1 })
+    addSheet(grid.rows, builder, cellsOf(name))
+  }
+}
+
+async function cellTextsOf(parts: OfficePackage, main: string, workbook: XmlElement, limits: ParserLimits): Promise<CellTexts> {
+  const shared: string[] = []
+  let length = 0
+  const sharedPart = await parts.relatedPart(main, 'sharedStrings')
+  if (sharedPart)
+    await readXml(
+      parts.archive.piecesOf(sharedPart),
+      limits,
+      (item) => {
+        const text = stringOf(item)
+        length += text.length
+        if (length > limits.maxTextBytes)
+          throw new ParseFailure('limit_exceeded', `The document has more than ${limits.maxTextBytes} bytes of text.`)
+        shared.push(text)
+      },
+      { units: new Set(['si']) },
+    )
+  const formats = new Map<number, string>()
+  const styles: number[] = []
+  const stylePart = await parts.relatedPart(main, 'styles')
+  if (stylePart) {
+    const root = await readXmlTree(parts.archive.piecesOf(stylePart), limits)
+    for (const { attributes } of childrenOf(childOf(root, 'numFmts') ?? root))
+      if (attributes.formatCode !== undefined) formats.set(Number(attributes.numFmtId), attributes.formatCode)
+    const cells = childOf(root, 'cellXfs')
+    if (cells) for (const { attributes } of childrenOf(cells)) styles.push(Number(attributes.numFmtId ?? 0))
+  }
+  const since1904 = /^(?:1|true)$/.test(childOf(workbook, 'workbookPr')?.attributes.date1904 ?? '')
+  return new CellTexts(shared, styles, formats, since1904)
+}
+
+/** Runs of text without the readings that stand over Japanese. */
+function stringOf(item: XmlElement): string {
+  return childrenOf(item)
+    .map((child) => (child.name === 't' ? textIn(child) : child.name === 'r' ? textIn(childOf(child, 't')) : ''))
+    .join('')
+}
+
+/** Gives the row's number: rows and cells may leave out where they are, and are then behind the one before. */
+function addRow(element: XmlElement, before: number, grid: Grid, texts: CellTexts): number {
+  const number = Number(element.attributes.r ?? before + 1)
+  if (!Number.isSafeInteger(number) || number <= before || number > MAX_ROW) return before
+  let next = 0
+  for (const cell of descendantsOf(element, 'c')) {
+    const column = cell.attributes.r === undefined ? next : columnOf(cell.attributes.r)
+    if (column === undefined || column < next) continue
+    next = column + 1
+    const inline = childOf(cell, 'is')
+    const { t: type = 'n', s: style } = cell.attributes
+    const found = inline ? { text: stringOf(inline), isText: true } : texts.of(type, textIn(childOf(cell, 'v')), Number(style ?? 0))
+    grid.add(number, { column, ...found })
+  }
+  return number
+}
+
+/** From 0, of `AB12`. */
+function columnOf(reference: string): number | undefined {
+  const letters = /^[A-Z]{1,3}(?=\d)/.exec(reference)?.[0]
+  if (!letters) return undefined
+  const column = [...letters].reduce((sum, letter) => sum * 26 + letter.charCodeAt(0) - 64, 0) - 1
+  return column > MAX_COLUMN ? undefined : column
+}
+
+function mergeOf({ attributes: { ref = '' } }: XmlElement): readonly Merge[] {
+  const [, from, firstRow, to, lastRow] = /^([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})$/.exec(ref) ?? []
+  const firstColumn = columnOf(`${from}1`)
+  const lastColumn = columnOf(`${to}1`)
+  if (firstColumn === undefined || lastColumn === undefined) return []
+  return [{ firstRow: Number(firstRow), lastRow: Number(lastRow), firstColumn, lastColumn }]
+}

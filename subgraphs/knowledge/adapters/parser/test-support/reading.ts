@@ -1,0 +1,42 @@
+import { writeZip } from '../../../../../test/support/data/zip-file.ts'
+import type { ParsedDocument } from '../../../ports/document-parser.ts'
+import { DEFAULT_LIMITS, type ParserLimits } from '../limits.ts'
+import { DocumentBuilder } from '../readers/document-builder.ts'
+import { readDocument } from '../readers/read-document.ts'
+import { sniffMediaType } from '../sniff.ts'
+
+/** Reads a file by what it is, in this process. */
+export async function read(content: Uint8Array | string, fileName = 'file', limits: Partial<ParserLimits> = {}): Promise<ParsedDocument> {
+  const bytes = Buffer.from(content)
+  const all = { ...DEFAULT_LIMITS, ...limits }
+  const builder = new DocumentBuilder(all)
+  const mediaType = sniffMediaType(bytes, fileName)
+  const pageCount = await readDocument(mediaType, bytes, builder, all)
+  return builder.build(mediaType, pageCount)
+}
+
+/** Blocks as `kind: text`, with level, table header and location where they have them. */
+export function outlineOf({ text, blocks }: ParsedDocument): readonly string[] {
+  return blocks.map(({ kind, level, tableHeader, location, charStart, charEnd }) => {
+    const place = location && `${location.within}${location.start}-${location.end}`
+    const facts = [level && `${level}`, tableHeader && ` [${tableHeader}]`, place && ` (${place})`].filter(Boolean).join('')
+    return `${kind}${facts}: ${text.slice(charStart, charEnd)}`
+  })
+}
+
+export async function outline(content: Uint8Array | string, fileName?: string): Promise<readonly string[]> {
+  return outlineOf(await read(content, fileName))
+}
+
+/** An archive of these entries, in their order. */
+export function zip(entries: Readonly<Record<string, Uint8Array | string>>): Buffer {
+  return writeZip(Object.entries(entries).map(([name, content]) => ({ name, content: Buffer.from(content) })))
+}
+
+/** An archive whose first entry says what it is, not packed, as OpenDocument and EPUB want it. */
+export function declaredZip(mediaType: string, entries: Readonly<Record<string, Uint8Array | string>>): Buffer {
+  return writeZip([
+    { name: 'mimetype', content: Buffer.from(mediaType), stored: true },
+    ...Object.entries(entries).map(([name, content]) => ({ name, content: Buffer.from(content) })),
+  ])
+}

@@ -1,0 +1,30 @@
+import WordExtractor from 'word-extractor'
+import { ParseFailure } from '../../../ports/document-parser.ts'
+import type { DocumentBuilder } from '../readers/document-builder.ts'
+
+/** A document of Word 97 to 2003: its paragraphs, rows of tables, notes, text boxes, and headers once. Of headings and lists the format's reader tells nothing. */
+export async function readDoc(bytes: Uint8Array, builder: DocumentBuilder): Promise<void> {
+  const document = await new WordExtractor().extract(Buffer.from(bytes)).catch((error: unknown) => {
+    if (error instanceof Error && /password|encrypt/i.test(error.message))
+      throw new ParseFailure('password_required', 'The document opens with a password only.')
+    throw new ParseFailure('corrupt', 'The Word document cannot be read: its parts are damaged.', { cause: error })
+  })
+  const headers = document.getHeaders({ includeFooters: true })
+  const parts = [
+    headers,
+    document.getBody(),
+    document.getFootnotes(),
+    document.getEndnotes(),
+    document.getTextboxes({ includeHeadersAndFooters: false }),
+  ]
+  for (const part of parts) {
+    const seen = new Set<string>()
+    for (const line of part.split('\n')) {
+      if (part === headers && seen.has(line)) continue
+      seen.add(line)
+      const cells = line.split('\t').map((cell) => cell.trim())
+      if (cells.length > 1 && line.endsWith('\t')) builder.add('table_row', cells.slice(0, -1).join(' | '))
+      else builder.add('paragraph', line)
+    }
+  }
+}

@@ -1,0 +1,206 @@
+import type { ParserLimits } from '../limits.ts'
+import type { DocumentBuilder } from '../readers/document-builder.ts'
+import { addTable, type TableCell } from '../tables/add-table.ts'
+import { FALLBACKS, isOn, OfficePackage } from '../xml/office-package.ts'
+import { attributeOf, childOf, childrenOf, descendantsOf, readXml, textIn, type XmlElement } from '../xml/xml.ts'
+import { integer, valueIn, WordNumbering } from './word-numbering.ts'
+import { factsOf, stylesOf, type WordStyle } from './word-styles.ts'
+
+/** Deleted and moved text, hidden readings, codes of fields, and what only programs read. */
+const NOT_TEXT = new Set('del moveFrom delText instrText delInstrText pPr rPr sdtPr sdtEndPr rt commentReference annotationRef'.split(' '))
+/** What of a run is not letters. */
+const CHARACTERS: ReadonlyMap<string, string> = new Map(
+  Object.entries({ tab: '\t', ptab: '\t', br: '\u2028', cr: '\u2028', noBreakHyphen: '\u2011' }),
+)
+const UNITS = new Set(['p', 'tbl'])
+const NOTES = { footnoteReference: 'footnotes', endnoteReference: 'endnotes' } as const
+
+/** A Word document as Word shows it with all changes accepted: numbers of lists and headings, notes, text boxes, headers and footers once. */
+export async function readDocx(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
+  const parts = new OfficePackage(bytes, limits)
+  const main =
+    (await parts.relatedPart('', 'officeDocument')) ??
+    parts.archive.names.find((name) => /^word\/document\d*\.xml$/.test(name)) ??
+    'word/document.xml'
+  const tree = async (type: string) => {
+    const part = await parts.relatedPart(main, type)
+    return part === undefined ? undefined : await parts.read(part)
+  }
+  const notes = { footnotes: notesOf(await tree('footnotes')), endnotes: notesOf(await tree('endnotes')) }
+  const reader = new WordReader(builder, stylesOf(await tree('styles')), new WordNumbering(await tree('numbering')), notes)
+  const related = [...(await parts.relationshipsOf(main)).values()].filter(({ part }) => parts.archive.has(part))
+  const margins = async (type: string) => {
+    for (const { part } of related.filter((each) => each.type === type)) reader.readMargin(await parts.read(part))
+  }
+  await margins('header')
+  await readXml(parts.archive.piecesOf(main), limits, (element) => reader.read(element), { units: UNITS, without: FALLBACKS })
+  reader.end()
+  await margins('footer')
+}
+
+type Notes = Readonly<Record<'footnotes' | 'endnotes', ReadonlyMap<string, XmlElement>>>
+
+function notesOf(root: XmlElement | undefined): ReadonlyMap<string, XmlElement> {
+  return new Map((root ? childrenOf(root) : []).map((note) => [attributeOf(note, 'id') ?? '', note]))
+}
+
+class WordReader {
+  readonly #builder: DocumentBuilder
+  readonly #styles: ReadonlyMap<string, WordStyle>
+  readonly #numbering: WordNumbering
+  readonly #notes: Notes
+  readonly #margins = new Set<string>()
+  #noteNumber = 0
+  /** Notes and text boxes of what is being read; they follow it. */
+  #asides: (readonly [number: number, element: XmlElement])[] = []
+  /** Text of paragraphs whose end was deleted: it goes on in the next. */
+  #open = ''
+
+  constructor(builder: DocumentBuilder, styles: ReadonlyMap<string, WordStyle>, numbering: WordNumbering, notes: Notes) {
+    this.#builder = builder
+    this.#styles = styles
+    this.#numbering = numbering
+    this.#notes = notes
+  }
+
+  read(element: XmlElement): void {
+    if (element.name === 'p') this.#readParagraph(element)
+    else if (element.name === 'tbl') this.#readTable(element)
+    else if (!NOT_TEXT.has(element.name)) for (const child of childrenOf(element)) this.read(child)
+  }
+
+  end(): void {
+    this.#builder.add('paragraph', this.#open)
+    this.#open = ''
+  }
+
+  /** A header or footer: each line of it once, but those that count pages. */
+  readMargin(root: XmlElement): void {
+    for (const paragraph of descendantsOf(root, 'p')) {
+      const codes = [...descendantsOf(paragraph, 'instrText')].map(textIn).join(' ')
+      const fields = [...descendantsOf(paragraph, 'fldSimple')].map((field) => attributeOf(field, 'instr') ?? '').join(' ')
+      const text = this.#textOf(paragraph).trim()
+      this.#asides = []
+      if (/\b(?:PAGE|NUMPAGES|SECTIONPAGES)\b/i.test(`${codes} ${fields}`) || this.#margins.has(text)) continue
+      this.#margins.add(text)
+      this.#builder.add('paragraph', text)
+    }
+  }
+
+  #readParagraph(paragraph: XmlElement): void {
+    const properties = childOf(paragraph, 'pPr')
+    const style = this.#styleOf(properties)
+    const text = this.#open + this.#textOf(paragraph)
+    this.#open = ''
+    if (childOf(childOf(properties, 'rPr'), 'del')) {
+      this.#open = text
+      return
+    }
+    const label = text.trim() === '' ? undefined : this.#labelOf(properties, style)
+    const kind = style.heading ? 'heading' : label === undefined ? 'paragraph' : 'list_item'
+    this.#builder.add(kind, label ? `${label} ${text}` : text, style.heading ? { level: style.heading } : {})
+    this.#readAsides()
+  }
+
+  #readAsides(): void {
+    const asides = this.#asides
+    this.#asides = []
+    for (const [number, element] of asides) {
+      if (number === 0) this.read(element)
+      else this.#builder.add('paragraph', `[${number}] ${this.#linesOf(element)}`)
+    }
+  }
+
+  #styleOf(properties: XmlElement | undefined): WordStyle & { readonly id: string } {
+    const id = valueIn(properties, 'pStyle') ?? ''
+    return { ...this.#styles.get(id), ...factsOf(properties), id }
+  }
+
+  /** Undefined of paragraphs that are in no list. */
+  #labelOf(properties: XmlElement | undefined, { id, list, level }: WordStyle & { readonly id: string }): string | undefined {
+    if (list === undefined || list === '0') return undefined
+    const own = integer(valueIn(childOf(properties, 'numPr'), 'ilvl'))
+    return this.#numbering.next(list, own ?? this.#numbering.levelOfStyle(list, id) ?? level ?? 0)
+  }
+
+  #textOf(parent: XmlElement): string {
+    const parts: string[] = []
+    for (const child of parent.children) {
+      if (typeof child === 'string' || NOT_TEXT.has(child.name)) continue
+      if (child.name === 't') parts.push(textIn(child))
+      else if (child.name === 'txbxContent') this.#asides.push([0, { ...child, name: 'box' }])
+      else if (Object.hasOwn(NOTES, child.name)) parts.push(this.#noteMark(child))
+      else if (child.name === 'r' && isOn(childOf(childOf(child, 'rPr'), 'vanish'))) continue
+      else parts.push(CHARACTERS.get(child.name) ?? this.#textOf(child))
+    }
+    return parts.join('')
+  }
+
+  #noteMark(reference: XmlElement): string {
+    const notes = this.#notes[NOTES[reference.name as keyof typeof NOTES]]
+    const note = notes.get(attributeOf(reference, 'id') ?? '')
+    if (!note) return ''
+    this.#noteNumber += 1
+    this.#asides.push([this.#noteNumber, note])
+    return `[${this.#noteNumber}]`
+  }
+
+  /** All paragraphs inside on one line, with their numbers. */
+  #linesOf(parent: XmlElement): string {
+    const lines: string[] = []
+    const read = (element: XmlElement) => {
+      for (const child of childrenOf(element)) {
+        if (child.name === 'p') {
+          const properties = childOf(child, 'pPr')
+          const text = this.#textOf(child).trim()
+          const label = text === '' ? undefined : this.#labelOf(properties, this.#styleOf(properties))
+          lines.push(label ? `${label} ${text}` : text)
+        } else if (!NOT_TEXT.has(child.name)) read(child)
+      }
+    }
+    read(parent)
+    return lines
+      .join(' ')
+      .replace(/[\s\u2028]+/g, ' ')
+      .trim()
+  }
+
+  #readTable(table: XmlElement): void {
+    const rows = [...rowsOf(table)]
+    const isLayout = rows.every((row) => cellsOf(row).length <= 1)
+    if (isLayout) for (const row of rows) for (const cell of cellsOf(row)) this.read(cell)
+    else {
+      const cells = rows.map((row) =>
+        cellsOf(row).map((cell): TableCell => this.#cellOf(cell, isOn(childOf(childOf(row, 'trPr'), 'tblHeader')))),
+      )
+      addTable(cells, this.#builder)
+    }
+    this.#readAsides()
+  }
+
+  #cellOf(cell: XmlElement, isHeader: boolean): TableCell {
+    const properties = childOf(cell, 'tcPr')
+    const merged = childOf(properties, 'vMerge')
+    return {
+      text: this.#linesOf(cell),
+      columns: integer(valueIn(properties, 'gridSpan')) ?? 1,
+      goesOn: merged !== undefined && (attributeOf(merged, 'val') ?? 'continue') === 'continue',
+      isHeader,
+    }
+  }
+}
+
+/** Rows, those of content controls too, without deleted ones. */
+function* rowsOf(parent: XmlElement): Generator<XmlElement> {
+  for (const child of childrenOf(parent)) {
+    if (child.name === 'tr' && !childOf(childOf(child, 'trPr'), 'del')) yield child
+    else if (child.name === 'sdt' || child.name === 'sdtContent' || child.name === 'ins') yield* rowsOf(child)
+  }
+}
+
+function cellsOf(row: XmlElement): readonly XmlElement[] {
+  return childrenOf(row).flatMap((child) => {
+    if (child.name === 'tc') return childOf(childOf(child, 'tcPr'), 'cellDel') ? [] : [child]
+    return child.name === 'sdt' || child.name === 'sdtContent' ? cellsOf(child) : []
+  })
+}

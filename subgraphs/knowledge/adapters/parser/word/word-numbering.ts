@@ -1,0 +1,150 @@
+import { formatNumber, type Numbering } from '../numbering/format-number.ts'
+import { isOn } from '../xml/office-package.ts'
+import { attributeOf, childOf, childrenOf, type XmlElement } from '../xml/xml.ts'
+
+interface Level {
+  readonly start: number
+  /** Null: a bullet. */
+  readonly numbering: Numbering | null
+  /** `المادة %1:`, where `%1` is the number of the first level. */
+  readonly text: string
+  /** Numbers of outer levels are written in digits, too. */
+  readonly isLegal: boolean
+  readonly restartsNever: boolean
+  /** The paragraph style that is numbered on this level. */
+  readonly style: string | undefined
+}
+
+type Levels = ReadonlyMap<number, Level>
+
+interface List {
+  /** Lists of the same kind count on from one another. */
+  readonly kind: string
+  readonly levels: Levels
+  /** Levels that begin anew where the list is first used. */
+  readonly restarts: ReadonlyMap<number, number>
+}
+
+const NUMBERINGS: ReadonlySet<string> = new Set<Numbering>([
+  'decimal',
+  'decimalZero',
+  'lowerLetter',
+  'upperLetter',
+  'lowerRoman',
+  'upperRoman',
+  'arabicAlpha',
+  'arabicAbjad',
+  'hindiNumbers',
+  'ordinal',
+  'none',
+])
+
+/** The lists of a Word document, and how far each has counted (ECMA-376, 17.9). */
+export class WordNumbering {
+  readonly #lists = new Map<string, List>()
+  readonly #counts = new Map<string, (number | undefined)[]>()
+  readonly #used = new Set<string>()
+
+  constructor(root: XmlElement | undefined) {
+    const elements = root ? childrenOf(root) : []
+    const kinds = new Map(
+      elements.filter(({ name }) => name === 'abstractNum').map((kind) => [attributeOf(kind, 'abstractNumId') ?? '', kind]),
+    )
+    const levels = new Map([...kinds].map(([id, kind]) => [id, levelsOf(kind)]))
+    // A kind may only name a style, which another kind defines.
+    const byStyle = new Map(
+      [...kinds].flatMap(([id, kind]) => (valueIn(kind, 'styleLink') === undefined ? [] : [[valueIn(kind, 'styleLink'), id]])),
+    )
+    for (const list of elements) {
+      if (list.name !== 'num') continue
+      const named = valueIn(list, 'abstractNumId') ?? ''
+      const link = kinds.get(named) && valueIn(kinds.get(named)!, 'numStyleLink')
+      const kind = (link === undefined ? undefined : byStyle.get(link)) ?? named
+      const overrides = childrenOf(list).filter(({ name }) => name === 'lvlOverride')
+      this.#lists.set(attributeOf(list, 'numId') ?? '', {
+        kind,
+        levels: new Map([...(levels.get(kind) ?? []), ...overrides.flatMap((override) => [...levelsOf(override)])]),
+        restarts: new Map(
+          overrides.flatMap((override) => {
+            const start = integer(valueIn(override, 'startOverride'))
+            return start === undefined ? [] : [[integer(attributeOf(override, 'ilvl')) ?? 0, start] as const]
+          }),
+        ),
+      })
+    }
+  }
+
+  /** The level on which a style is numbered in a list. */
+  levelOfStyle(list: string, style: string): number | undefined {
+    for (const [level, { style: own }] of this.#lists.get(list)?.levels ?? []) if (own === style) return level
+    return undefined
+  }
+
+  /** What stands before the next paragraph of this level, from 0: empty before bullets; undefined: there is no such list. */
+  next(id: string, level: number): string | undefined {
+    const list = this.#lists.get(id)
+    const own = list?.levels.get(level)
+    if (!list || !own) return undefined
+    const counts = this.#counts.get(list.kind) ?? []
+    this.#counts.set(list.kind, counts)
+    if (!this.#used.has(id)) {
+      this.#used.add(id)
+      for (const [at, start] of list.restarts) counts[at] = start - 1
+    }
+    counts[level] = (counts[level] ?? own.start - 1) + 1
+    for (let deeper = level + 1; deeper < counts.length; deeper += 1)
+      if (!list.levels.get(deeper)?.restartsNever) counts[deeper] = undefined
+    if (own.numbering === null) return ''
+    return own.text
+      .replace(/%([1-9])/g, (_, digit) => {
+        const at = Number(digit) - 1
+        const { start, numbering } = list.levels.get(at) ?? own
+        return formatNumber(counts[at] ?? start, own.isLegal ? 'decimal' : (numbering ?? 'none'))
+      })
+      .trim()
+  }
+}
+
+function levelsOf(parent: XmlElement): Levels {
+  return new Map(
+    childrenOf(parent)
+      .filter(({ name }) => name === 'lvl')
+      .map((level) => {
+        const format = childOf(level, 'numFmt') ?? descendantFormat(level)
+        return [
+          integer(attributeOf(level, 'ilvl')) ?? 0,
+          {
+            start: integer(valueIn(level, 'start')) ?? 1,
+            numbering: numberingOf(format),
+            text: valueIn(level, 'lvlText') ?? '',
+            isLegal: isOn(childOf(level, 'isLgl')),
+            restartsNever: valueIn(level, 'lvlRestart') === '0',
+            style: valueIn(level, 'pStyle'),
+          },
+        ]
+      }),
+  )
+}
+
+/** A format that older programs do not know stands in an alternative. */
+function descendantFormat(level: XmlElement): XmlElement | undefined {
+  return childOf(childOf(childOf(level, 'AlternateContent'), 'Choice'), 'numFmt')
+}
+
+function numberingOf(format: XmlElement | undefined): Numbering | null {
+  const value = (format && attributeOf(format, 'val')) ?? 'decimal'
+  if (value === 'bullet') return null
+  if (NUMBERINGS.has(value)) return value as Numbering
+  const custom = (format && attributeOf(format, 'format')) ?? ''
+  return /[\u0660-\u0669]/.test(custom) ? 'arabicIndic' : 'decimal'
+}
+
+export function valueIn(parent: XmlElement | undefined, name: string): string | undefined {
+  const child = childOf(parent, name)
+  return child && attributeOf(child, 'val')
+}
+
+export function integer(text: string | undefined): number | undefined {
+  const value = text === undefined ? Number.NaN : Number(text)
+  return Number.isSafeInteger(value) && value >= 0 ? value : undefined
+}

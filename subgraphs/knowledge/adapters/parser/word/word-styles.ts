@@ -1,0 +1,54 @@
+import { attributeOf, childOf, childrenOf, type XmlElement } from '../xml/xml.ts'
+import { integer, valueIn } from './word-numbering.ts'
+
+/** What paragraphs of a style are, unless they say otherwise. */
+export interface WordStyle {
+  /** 1 to 6 of headings. */
+  readonly heading?: number
+  readonly list?: string
+  readonly level?: number
+}
+
+/** Styles that are based on one another; circles end here. */
+const MAX_BASES = 20
+
+/** Paragraph styles by id. */
+export function stylesOf(root: XmlElement | undefined): ReadonlyMap<string, WordStyle> {
+  const elements = new Map(
+    (root ? childrenOf(root) : [])
+      .filter((style) => style.name === 'style' && (attributeOf(style, 'type') ?? 'paragraph') === 'paragraph')
+      .map((style) => [attributeOf(style, 'styleId') ?? '', style]),
+  )
+  return new Map([...elements.keys()].map((id) => [id, styleOf(id, elements)]))
+}
+
+function styleOf(id: string, elements: ReadonlyMap<string, XmlElement>): WordStyle {
+  let style: WordStyle = {}
+  let next: string | undefined = id
+  for (let bases = 0; next !== undefined && bases < MAX_BASES; bases += 1) {
+    const element: XmlElement | undefined = elements.get(next)
+    style = { ...ownOf(element), ...style }
+    next = valueIn(element, 'basedOn')
+  }
+  return style
+}
+
+function ownOf(style: XmlElement | undefined): WordStyle {
+  const facts = factsOf(childOf(style, 'pPr'))
+  const name = valueIn(style, 'name') ?? ''
+  const named = /^heading (\d)$/i.exec(name)?.[1] ?? (/^title$/i.test(name) ? '1' : undefined)
+  return named === undefined ? facts : { heading: Math.min(6, Number(named)), ...facts }
+}
+
+/** What the properties of a style or a paragraph say. An outline level of 9 is running text. */
+export function factsOf(properties: XmlElement | undefined): WordStyle {
+  const outline = integer(valueIn(properties, 'outlineLvl'))
+  const numbers = childOf(properties, 'numPr')
+  const list = valueIn(numbers, 'numId')
+  const level = integer(valueIn(numbers, 'ilvl'))
+  return {
+    ...(outline !== undefined && { heading: outline < 9 ? Math.min(6, outline + 1) : 0 }),
+    ...(list !== undefined && { list }),
+    ...(level !== undefined && { level }),
+  }
+}

@@ -1,0 +1,152 @@
+import { SaxesParser } from 'saxes'
+import { ParseFailure } from '../../../ports/document-parser.ts'
+import type { ParserLimits } from '../limits.ts'
+
+/** An element with what is in it. Names are local: producers choose prefixes as they like. */
+export interface XmlElement {
+  readonly name: string
+  /** By name as written, prefix and all; see `attributeOf`. */
+  readonly attributes: Readonly<Record<string, string>>
+  readonly children: readonly (XmlElement | string)[]
+}
+
+interface OpenElement extends XmlElement {
+  readonly children: (XmlElement | string)[]
+}
+
+interface ReadOptions {
+  /**
+   * Names of the elements that are given, each whole, as soon as it ends and then forgotten; inside one of them they are not told apart.
+   * Without: the root.
+   */
+  readonly units?: ReadonlySet<string>
+  /** Names of elements that are left out with all that is in them. */
+  readonly without?: ReadonlySet<string>
+}
+
+/** Documents of Word nest some dozens; readers call themselves for each level. */
+const MAX_DEPTH = 400
+
+const NO_ATTRIBUTES: Readonly<Record<string, string>> = Object.freeze(Object.create(null))
+
+/** Errors of XML that browsers and Office read over, too; saxes goes on behind them. */
+const FORGIVEN = /undefined entity|disallowed character\.|text data outside of root node/
+
+/**
+ * Reads XML and gives the elements that are asked for. Memory is that of the largest one. No entities but XML's own are expanded, and
+ * nothing outside is fetched. @throws {ParseFailure} `corrupt` it is not well-formed; `limit_exceeded` too deep or too many elements in one
+ */
+export async function readXml(
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  limits: ParserLimits,
+  give: (element: XmlElement) => void,
+  { units, without }: ReadOptions = {},
+): Promise<void> {
+  const parser = new SaxesParser()
+  const open: OpenElement[] = []
+  let depth = 0
+  let leftOutAt = 0
+  let elements = 0
+  parser.on('error', (error) => {
+    if (!FORGIVEN.test(error.message)) throw new ParseFailure('corrupt', 'The document cannot be read: its XML is damaged.')
+  })
+  parser.on('opentag', ({ name, attributes }) => {
+    depth += 1
+    if (depth > MAX_DEPTH) throw new ParseFailure('limit_exceeded', `The document has elements more than ${MAX_DEPTH} levels deep.`)
+    const local = localName(name)
+    if (leftOutAt === 0 && without?.has(local)) leftOutAt = depth
+    if (leftOutAt > 0 || (open.length === 0 && units && !units.has(local))) return
+    if (open.length === 0) elements = 0
+    elements += 1
+    if (elements > limits.maxXmlElements)
+      throw new ParseFailure('limit_exceeded', `The document has more than ${limits.maxXmlElements} XML elements in one part.`)
+    open.push({ name: local, attributes: Object.keys(attributes).length > 0 ? attributes : NO_ATTRIBUTES, children: [] })
+  })
+  const addText = (text: string) => {
+    if (leftOutAt === 0) open.at(-1)?.children.push(text)
+  }
+  parser.on('text', addText)
+  parser.on('cdata', addText)
+  parser.on('closetag', () => {
+    depth -= 1
+    if (leftOutAt > 0) {
+      if (depth < leftOutAt) leftOutAt = 0
+      return
+    }
+    const element = open.pop()
+    if (!element) return
+    const parent = open.at(-1)
+    if (parent) parent.children.push(element)
+    else give(element)
+  })
+  let decoder: InstanceType<typeof TextDecoder> | undefined
+  for await (const piece of pieces) {
+    decoder ??= new TextDecoder(charsetOf(piece))
+    parser.write(decoder.decode(piece, { stream: true }))
+  }
+  parser.write(decoder?.decode() ?? '').close()
+}
+
+/** The root with everything in it. @throws {ParseFailure} as `readXml` */
+export async function readXmlTree(
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  limits: ParserLimits,
+  options: Pick<ReadOptions, 'without'> = {},
+): Promise<XmlElement> {
+  let root: XmlElement | undefined
+  await readXml(pieces, limits, (element) => (root ??= element), options)
+  if (!root) throw new ParseFailure('corrupt', 'The document cannot be read: its XML is empty.')
+  return root
+}
+
+/** By local name; one without a prefix goes first. */
+export function attributeOf({ attributes }: XmlElement, name: string): string | undefined {
+  const own = attributes[name]
+  if (own !== undefined) return own
+  for (const key in attributes) if (key.endsWith(name) && key[key.length - name.length - 1] === ':') return attributes[key]
+  return undefined
+}
+
+export function childrenOf(element: XmlElement): readonly XmlElement[] {
+  return element.children.filter((child): child is XmlElement => typeof child !== 'string')
+}
+
+export function childOf(element: XmlElement | undefined, name: string): XmlElement | undefined {
+  return element?.children.find((child): child is XmlElement => typeof child !== 'string' && child.name === name)
+}
+
+/** Elements of this name anywhere inside, in order; not those inside one another. */
+export function* descendantsOf(element: XmlElement, name: string): Generator<XmlElement> {
+  for (const child of element.children) {
+    if (typeof child === 'string') continue
+    if (child.name === name) yield child
+    else yield* descendantsOf(child, name)
+  }
+}
+
+/** All text inside, as it stands. */
+export function textIn(element: XmlElement | undefined): string {
+  if (!element) return ''
+  return element.children.map((child) => (typeof child === 'string' ? child : textIn(child))).join('')
+}
+
+function localName(name: string): string {
+  return name.slice(name.indexOf(':') + 1)
+}
+
+/** XML says its charset at its beginning (XML 1.0, appendix F). */
+function charsetOf(head: Uint8Array): string {
+  const [first, second] = head
+  if ((first === 0xff && second === 0xfe) || (first === 0x3c && second === 0)) return 'utf-16le'
+  if ((first === 0xfe && second === 0xff) || (first === 0 && second === 0x3c)) return 'utf-16be'
+  const declared = /^\s*(?:\u00ef\u00bb\u00bf)?<\?xml[^>]{0,200}encoding\s*=\s*["']([\w-]{1,40})/.exec(
+    Buffer.from(head.subarray(0, 300)).toString('latin1'),
+  )?.[1]
+  // What is read here is no UTF-16, whatever it says.
+  if (!declared || /^utf-?16/i.test(declared)) return 'utf-8'
+  try {
+    return new TextDecoder(declared).encoding
+  } catch {
+    return 'utf-8'
+  }
+}

@@ -42,6 +42,7 @@ const OTHER_LICENCES: Readonly<Record<string, readonly [licence: string, reason:
   '@apollo/gateway': ['Elastic-2.0', FEDERATION],
   '@apollo/query-graphs': ['Elastic-2.0', FEDERATION],
   '@apollo/query-planner': ['Elastic-2.0', FEDERATION],
+  duck: ['BSD', 'its LICENSE is the BSD 2-clause text'],
 }
 /** Packages with an install script, each with what it would do. None is run: `.npmrc` has `ignore-scripts`. */
 const INSTALL_SCRIPTS: Readonly<Record<string, string>> = {

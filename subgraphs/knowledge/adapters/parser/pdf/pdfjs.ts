@@ -13,20 +13,22 @@ export interface GlyphStyle {
   readonly name?: string
 }
 
-/** @throws {ParseFailure} */
+/** Opens a PDF by pdf-parse, with the pdf.js that it brings. @throws {ParseFailure} */
 export async function openPdf(bytes: Uint8Array): Promise<PDFDocumentProxy> {
-  const { getDocument } = await importPdfjs()
+  const { PDFParse } = await importPdfParse()
+  const parser = new PDFParse({
+    // pdf.js takes ownership of the bytes, so it gets a copy of its own.
+    data: new Uint8Array(bytes),
+    verbosity: 0,
+    useSystemFonts: false,
+    useWorkerFetch: false,
+    useWasm: false,
+    cMapUrl: cMapFolder(),
+    cMapPacked: true,
+  })
   try {
-    return await getDocument({
-      // pdf.js takes ownership of the bytes, so it gets a copy of its own.
-      data: new Uint8Array(bytes),
-      verbosity: 0,
-      useSystemFonts: false,
-      useWorkerFetch: false,
-      useWasm: false,
-      cMapUrl: cMapFolder(),
-      cMapPacked: true,
-    }).promise
+    // pdf-parse keeps the open document to itself, and gives text that is joined already.
+    return await (parser as unknown as { load(): Promise<PDFDocumentProxy> }).load()
   } catch (error) {
     if (error instanceof Error && error.name === 'PasswordException')
       throw new ParseFailure('password_required', 'The PDF opens with a password only.')
@@ -38,11 +40,11 @@ export async function openPdf(bytes: Uint8Array): Promise<PDFDocumentProxy> {
  * pdf.js wants a browser's drawing classes when it loads, and finds them in a native package that a child may not load. Text needs none of
  * them, so empty ones stand in.
  */
-async function importPdfjs() {
+async function importPdfParse() {
   for (const name of ['DOMMatrix', 'ImageData', 'Path2D']) {
     if (!(name in globalThis)) Object.defineProperty(globalThis, name, { value: class {} })
   }
-  return import('pdfjs-dist/legacy/build/pdf.mjs')
+  return import('pdf-parse')
 }
 
 /** Tables of character codes for fonts that only name theirs, CJK ones above all. */

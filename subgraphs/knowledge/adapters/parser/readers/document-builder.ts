@@ -69,6 +69,14 @@ export class DocumentBuilder {
     return this.#header.text
   }
 
+  /** Forgets all blocks, for another way to read the file. */
+  startAgain(): void {
+    this.#parts.length = 0
+    this.#blocks.length = 0
+    this.#length = 0
+    this.#bytes = 0
+  }
+
   warn(code: Warning['code'], message: string, pages: readonly number[] = []): void {
     this.#warnings.push({ code, message, pages })
   }

@@ -1,8 +1,10 @@
+import { ParseFailure } from '../../../ports/document-parser.ts'
 import type { ParserLimits } from '../limits.ts'
 import type { DocumentBuilder } from '../readers/document-builder.ts'
 import { addTable, type TableCell } from '../tables/add-table.ts'
 import { FALLBACKS, isOn, OfficePackage } from '../xml/office-package.ts'
 import { attributeOf, childOf, childrenOf, descendantsOf, readXml, textIn, type XmlElement } from '../xml/xml.ts'
+import { readDamagedDocx } from './read-damaged-docx.ts'
 import { integer, valueIn, WordNumbering } from './word-numbering.ts'
 import { factsOf, stylesOf, type WordStyle } from './word-styles.ts'
 
@@ -15,8 +17,23 @@ const CHARACTERS: ReadonlyMap<string, string> = new Map(
 const UNITS = new Set(['p', 'tbl'])
 const NOTES = { footnoteReference: 'footnotes', endnoteReference: 'endnotes' } as const
 
-/** A Word document as Word shows it with all changes accepted: numbers of lists and headings, notes, text boxes, headers and footers once. */
+/**
+ * A Word document as Word shows it with all changes accepted: numbers of lists and headings, notes, text boxes, headers and footers once. A document
+ * whose XML is damaged is read as far as mammoth can. @throws {ParseFailure}
+ */
 export async function readDocx(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
+  try {
+    await readWhole(bytes, builder, limits)
+  } catch (error) {
+    if (!(error instanceof ParseFailure) || error.code !== 'corrupt') throw error
+    builder.startAgain()
+    await readDamagedDocx(bytes, builder, limits)
+    const message = 'The XML of the Word document is damaged: numbers of lists and headings, headers and footers may be missing.'
+    if (!builder.isEmpty) builder.warn('structure_lost', message)
+  }
+}
+
+async function readWhole(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   const parts = new OfficePackage(bytes, limits)
   const main =
     (await parts.relatedPart('', 'officeDocument')) ??

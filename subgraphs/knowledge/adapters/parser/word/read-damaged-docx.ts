@@ -1,0 +1,44 @@
+import mammoth from 'mammoth'
+import { ParseFailure } from '../../../ports/document-parser.ts'
+import type { ParserLimits } from '../limits.ts'
+import type { DocumentBuilder } from '../readers/document-builder.ts'
+import { readHtmlText } from '../readers/read-html.ts'
+import { ZipArchive } from '../zip.ts'
+
+type Input = Parameters<typeof mammoth.convertToHtml>[0]
+
+const STYLES = ["p[style-name='Title'] => h1:fresh", "p[style-name='Subtitle'] => p:fresh", "r[style-name='Strong'] => span"]
+
+/**
+ * A Word document through mammoth's HTML, which forgives XML that is not well-formed. Mammoth reads the archive through our reader, which has checked
+ * it, and opens no file or link. @throws {ParseFailure}
+ */
+export async function readDamagedDocx(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
+  const archive = new ZipArchive(bytes, limits)
+  try {
+    // mammoth's types have paths and buffers alone; its code takes an open archive too.
+    const { value: html } = await mammoth.convertToHtml({ file: fileOf(archive) } as unknown as Input, {
+      styleMap: STYLES,
+      includeEmbeddedStyleMap: false,
+      externalFileAccess: false,
+      convertImage: mammoth.images.imgElement(async () => ({ src: '' })),
+    })
+    readHtmlText(html, builder)
+  } catch (error) {
+    if (error instanceof ParseFailure) throw error
+    if (error instanceof RangeError) throw new ParseFailure('limit_exceeded', 'The Word document is nested too deeply.')
+    throw new ParseFailure('corrupt', 'The Word document cannot be read: its parts are damaged.')
+  }
+}
+
+/** What mammoth's own zip reader offers (its `lib/zipfile.js`), over ours. */
+function fileOf(archive: ZipArchive) {
+  return {
+    exists: (name: string) => archive.has(name),
+    async read(name: string, encoding?: string) {
+      const bytes = await archive.read(name)
+      if (encoding === undefined) return bytes
+      return encoding === 'base64' ? Buffer.from(bytes).toString('base64') : new TextDecoder(encoding).decode(bytes)
+    },
+  }
+}

@@ -5,6 +5,20 @@ import { type Lock, problemsOf, sbomOf } from '../../.ci/dependencies.ts'
 const { packages: LOCK } = JSON.parse(readFileSync(new URL('../../package-lock.json', import.meta.url), 'utf8')) as { packages: Lock }
 const withPackage = (fields: object): Lock => ({ ...LOCK, 'node_modules/other': { version: '1.0.0', license: 'MIT', ...fields } })
 
+/** What of CycloneDX's shape the tests look at. */
+interface Bom {
+  readonly bomFormat: string
+  readonly specVersion: string
+  readonly metadata: { readonly component: Component }
+  readonly components: readonly Component[]
+  readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[]
+}
+interface Component {
+  readonly 'bom-ref': string
+  readonly name: string
+  readonly group?: string
+}
+
 describe('what is shipped of others', () => {
   it('is under licences that it may be, and runs nothing when it is installed', () => {
     expect(problemsOf(LOCK)).toEqual([])
@@ -27,18 +41,15 @@ describe('what is shipped of others', () => {
 })
 
 describe('the bill of materials', () => {
-  // biome-ignore lint/suspicious/noExplicitAny: the shape is CycloneDX's
-  const bom = sbomOf(LOCK) as any
+  const bom = sbomOf(LOCK) as Bom
 
   it('names each package once, with its version, licence and hash, and development’s not at all', () => {
     expect([bom.bomFormat, bom.specVersion, bom.metadata.component.name]).toEqual(['CycloneDX', '1.6', 'knowledge-and-inference-service'])
-    const refs = bom.components.map((component: { 'bom-ref': string }) => component['bom-ref'])
+    const refs = bom.components.map((component) => component['bom-ref'])
     expect(new Set(refs).size).toBe(refs.length)
     expect(refs).toEqual([...refs].sort())
     expect(refs).not.toContainEqual(expect.stringContaining('/vitest@'))
-    expect(
-      bom.components.find(({ name, group }: { name: string; group?: string }) => name === 'gateway' && group === '@apollo'),
-    ).toMatchObject({
+    expect(bom.components.find(({ name, group }) => name === 'gateway' && group === '@apollo')).toMatchObject({
       type: 'library',
       scope: 'required',
       purl: expect.stringMatching(/^pkg:npm\/%40apollo\/gateway@\d/),
@@ -48,16 +59,13 @@ describe('the bill of materials', () => {
   })
 
   it('says what depends on what, and is the same text for the same lock', () => {
-    const all = new Set([
-      bom.metadata.component['bom-ref'],
-      ...bom.components.map((component: { 'bom-ref': string }) => component['bom-ref']),
-    ])
+    const all = new Set([bom.metadata.component['bom-ref'], ...bom.components.map((component) => component['bom-ref'])])
     for (const { ref, dependsOn } of bom.dependencies) for (const each of [ref, ...dependsOn]) expect(all).toContain(each)
     const reached = new Set<string>()
     const reach = (ref: string) => {
       if (reached.has(ref)) return
       reached.add(ref)
-      for (const next of bom.dependencies.find((one: { ref: string }) => one.ref === ref).dependsOn) reach(next)
+      for (const next of bom.dependencies.find((one) => one.ref === ref)!.dependsOn) reach(next)
     }
     reach(bom.metadata.component['bom-ref'])
     expect(reached).toEqual(all)

@@ -15,8 +15,8 @@ import { onEngine } from '../support/engines/engine-url.ts'
 const data = await evalData()
 const name = 'Elasticsearch beside SQLite over XQuAD'
 const title = data ? name : `${name} (skipped: ../shared/eval is not beside this project)`
-/** 612 questions on two engines, one after another. */
-const TIMEOUT_MS = 120_000
+/** 612 questions on two engines. */
+const TIMEOUT_MS = 300_000
 
 await onEngine(ELASTICSEARCH, name, (url) => {
   describe.skipIf(!data)(title, () => parity(url))
@@ -35,8 +35,7 @@ function parity(url: string): void {
     sqlite = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
     const size = { shards: 2, replicas: 0 }
     elasticsearch = await openElasticsearchChunkIndex({ url, prefix: newPrefix(), size, log: silentLog })
-    await benchmark.fill(sqlite)
-    await benchmark.fill(elasticsearch)
+    await Promise.all([benchmark.fill(sqlite), benchmark.fill(elasticsearch)])
   }, EMBEDDING_TIMEOUT_MS)
 
   afterAll(async () => {
@@ -59,13 +58,13 @@ function parity(url: string): void {
     it(
       `finds the same as SQLite for ${from} questions over ${pool} paragraphs in ${mode} mode`,
       async () => {
-        const theirs = await benchmark.topTens(sqlite, from, pool, mode)
-        const started = performance.now()
-        const ours = await benchmark.topTens(elasticsearch, from, pool, mode)
-        const msEach = (performance.now() - started) / ours.length
+        const [theirs, ours] = await Promise.all([
+          benchmark.topTens(sqlite, from, pool, mode),
+          benchmark.topTens(elasticsearch, from, pool, mode),
+        ])
         const overlap = mean(ours.map((found, i) => found.filter((id) => theirs[i]!.includes(id)).length / Math.max(1, theirs[i]!.length)))
         const [reached, expected] = [benchmark.ndcg(ours, from, pool), benchmark.ndcg(theirs, from, pool)]
-        const figures = `overlap ${overlap.toFixed(4)}, nDCG@10 ${reached.toFixed(4)} beside ${expected.toFixed(4)}, ${msEach.toFixed(1)} ms a search`
+        const figures = `overlap ${overlap.toFixed(4)}, nDCG@10 ${reached.toFixed(4)} beside ${expected.toFixed(4)}`
         console.info(`${mode} ${from}→${pool}: ${figures}`)
         expect(overlap).toBeGreaterThanOrEqual(0.95)
         expect(Math.abs(reached - expected)).toBeLessThanOrEqual(0.005)

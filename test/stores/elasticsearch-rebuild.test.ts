@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, request, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterAll, afterEach, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { openElasticsearchChunkIndex } from '../../subgraphs/knowledge/adapters/elasticsearch/chunk-index.ts'
 import { termMark } from '../../subgraphs/knowledge/adapters/elasticsearch/term-counts.ts'
@@ -45,11 +45,14 @@ const found = async (index: ChunkIndex, word: string) => {
 }
 
 await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url) => {
-  describe('an index that is rebuilt in Elasticsearch', () => {
+  // Each test waits until the old index may go, and has indices of its own.
+  describe.concurrent('an index that is rebuilt in Elasticsearch', () => {
     const { newPrefix, dropAll } = testIndices(url)
-    let server: Server | undefined
-    afterEach(() => server?.close())
-    afterAll(dropAll)
+    const servers: Server[] = []
+    afterAll(async () => {
+      for (const server of servers) server.close()
+      await dropAll()
+    })
     const open = (prefix: string, at = url, shards = 1) =>
       openElasticsearchChunkIndex({ url: at, prefix, size: { shards, replicas: 0 }, log: silentLog })
     const engine = async (method: string, path: string, body?: unknown): Promise<Json> => {
@@ -83,7 +86,7 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
     async function detour(ending: string, path: string, before: () => Promise<void>): Promise<string> {
       let isOver = false
       const { hostname, port } = new URL(url)
-      server = createServer(async (incoming, outgoing) => {
+      const server = createServer(async (incoming, outgoing) => {
         let target = incoming.url!
         if (!isOver && target.split('?')[0]!.endsWith(ending)) {
           isOver = true
@@ -101,6 +104,7 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
         upstream.on('error', () => outgoing.destroy())
         incoming.pipe(upstream)
       }).listen(0, '127.0.0.1')
+      servers.push(server)
       await once(server, 'listening')
       return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     }

@@ -9,9 +9,13 @@ export interface Exchange {
   /** Null: not on a hold. */
   readonly operation: BillingOperation | null
   readonly holdId: string | null
-  /** The variables of the operation. */
-  // biome-ignore lint/suspicious/noExplicitAny: of many shapes
-  readonly variables: any
+  readonly variables: HoldVariables
+}
+
+/** What of an operation's variables the tests look at. */
+interface HoldVariables {
+  readonly id?: string
+  readonly input?: { readonly id?: string; readonly quantities?: { readonly outputTokens: number } }
 }
 
 /** Where an exchange is: billing has not heard of it, or has answered and nobody has heard of the answer. */
@@ -87,8 +91,10 @@ async function bytesOf(stream: IncomingMessage): Promise<Buffer> {
 }
 
 function exchangeOf(body: Buffer): Exchange {
-  const { query = '', variables = {} } =
-    body.length > 0 ? (JSON.parse(body.toString()) as { query?: string; variables?: Exchange['variables'] }) : {}
+  const { query = '', variables = {} } = (body.length > 0 ? JSON.parse(body.toString()) : {}) as {
+    readonly query?: string
+    readonly variables?: HoldVariables
+  }
   const operation = (/\b(?:place|dispatch|checkpoint|settle|void)Hold\b/.exec(query)?.[0] ?? null) as BillingOperation | null
   return { operation, holdId: variables.input?.id ?? variables.id ?? null, variables }
 }

@@ -1,15 +1,13 @@
-/** A catalog with the embedded models, a mock vendor in the cloud, and plans small enough to be filled. */
+/** A catalog of a mock vendor in the cloud, with plans small enough to be filled. A start with it is a second shorter: no embedded model is loaded. */
+export function mockCatalog(mockUrl: string): string {
+  return catalogOf(mockUrl, { engine: '', models: '' })
+}
+
+/** The same with the embedded models. */
 export function testCatalog(mockUrl: string): string {
-  const scripted = ['nan', 'narrow', 'few', '500', '429', 'slow'].map(
-    (script) =>
-      `  - { id: mock-embed-${script}, engine: mock, kind: embedding, dimensions: 8, context_window: 8192, price: { input: "1" } }`,
-  )
-  return `
-engines:
-  embedded: { kind: embedded, badge: local }
-  mock: { kind: openai, base_url: "${mockUrl}", api_key: "sk-mock", badge: cloud }
-models:
-  - id: e5-small-ar-en
+  return catalogOf(mockUrl, {
+    engine: '  embedded: { kind: embedded, badge: local }\n',
+    models: `  - id: e5-small-ar-en
     engine: embedded
     kind: embedding
     dimensions: 384
@@ -20,7 +18,20 @@ models:
     cosine_spread: 0.03
     price: { input: "0.01" }
   - { id: extractive, engine: embedded, kind: chat, context_window: 32000, max_output_tokens: 2048, price: { input: "0.01", output: "0.01" } }
-  - id: mock-chat
+`,
+  })
+}
+
+function catalogOf(mockUrl: string, embedded: { readonly engine: string; readonly models: string }): string {
+  const scripted = ['nan', 'narrow', 'few', '500', '429', 'slow'].map(
+    (script) =>
+      `  - { id: mock-embed-${script}, engine: mock, kind: embedding, dimensions: 8, context_window: 8192, price: { input: "1" } }`,
+  )
+  return `
+engines:
+${embedded.engine}  mock: { kind: openai, base_url: "${mockUrl}", api_key: "sk-mock", badge: cloud }
+models:
+${embedded.models}  - id: mock-chat
     engine: mock
     kind: chat
     supports: [vision, tools, response_schema]

@@ -34,7 +34,7 @@ export interface ParsedDocument {
   readonly blocks: readonly Block[]
   readonly pageCount: number | null
   readonly warnings: readonly {
-    readonly code: 'pages_without_text' | 'replaced_characters' | 'structure_lost' | 'attachments_not_read'
+    readonly code: 'pages_without_text' | 'pages_unreadable' | 'replaced_characters' | 'structure_lost' | 'attachments_not_read'
     readonly message: string
     readonly pages: readonly number[]
   }[]

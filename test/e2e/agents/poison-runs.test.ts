@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { testCatalog } from '../../support/catalog.ts'
+import { mockCatalog } from '../../support/catalog.ts'
 import { balancedWallet, callerOf, type Json, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -21,7 +21,7 @@ describe('a run that ends its process', () => {
   beforeAll(async () => {
     writeFileSync(file, '')
     mock = await startMockEngine()
-    service = await startEmbedded({ folder, env, catalog: testCatalog(mock.url) })
+    service = await startEmbedded({ folder, env, catalog: mockCatalog(mock.url) })
   }, SOON_MS)
   afterAll(async () => {
     await service?.close()
@@ -54,7 +54,7 @@ describe('a run that ends its process', () => {
     await eventually(() => times() === 2, SOON_MS)
     await second.end('SIGKILL')
 
-    service = await startEmbedded({ folder, env, catalog: testCatalog(mock.url) })
+    service = await startEmbedded({ folder, env, catalog: mockCatalog(mock.url) })
     const [poison] = (await caller().rest('GET', `/v1/workflows/${workflowId}/runs`)).body.data
     await eventually(async () => (await runOf(poison.id)).status !== 'running', SOON_MS)
     const message = expect.stringMatching(/^The run ended its process twice/)

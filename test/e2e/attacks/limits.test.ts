@@ -1,6 +1,6 @@
 import OpenAI, { RateLimitError } from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { testCatalog } from '../../support/catalog.ts'
+import { mockCatalog } from '../../support/catalog.ts'
 import { type Caller, callerOf, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -23,7 +23,7 @@ describe('limits of a key, by the official client', () => {
   let narrow: Caller
   beforeAll(async () => {
     mock = await startMockEngine()
-    service = await startEmbedded({ catalog: testCatalog(mock.url) + PLANS })
+    service = await startEmbedded({ catalog: mockCatalog(mock.url) + PLANS })
     const operator = callerOf(service, service.key)
     admin = await newOrganization(operator, service)
     narrow = await newOrganization(operator, service, { plan: 'narrow' })

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
-import { testCatalog } from '../../support/catalog.ts'
+import { mockCatalog } from '../../support/catalog.ts'
 import { balancedWallet, callerOf } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
@@ -93,7 +93,7 @@ describe('many open subscriptions, some of which are never read', () => {
     vendor = await startVendor()
     // What a model says beyond its bounds is cut, so that nobody could leave it unread.
     const tokens = (LARGE_CHUNKS * LARGE.length) / 4
-    const catalog = testCatalog(vendor.url)
+    const catalog = mockCatalog(vendor.url)
       .replace('context_window: 128000', `context_window: ${tokens + 1_000}`)
       .replace('max_output_tokens: 1000', `max_output_tokens: ${tokens}`)
       .replace('output: "2"', 'output: "0.0001"')

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { testCatalog } from '../../support/catalog.ts'
+import { mockCatalog } from '../../support/catalog.ts'
 import { type Caller, callerOf, type Json, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -56,7 +56,7 @@ describe('a key that may make workflows', () => {
   let attacker: Caller
   beforeAll(async () => {
     mock = await startMockEngine()
-    service = await startEmbedded({ catalog: testCatalog(mock.url) })
+    service = await startEmbedded({ catalog: mockCatalog(mock.url) })
     const owner = await newOrganization(callerOf(service, service.key), service)
     const { body } = await owner.rest('POST', '/v1/keys', { name: 'agents alone', scopes: ['agents'] })
     attacker = callerOf(service, body.key)

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Client } from 'graphql-ws'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, type ExpectStatic, expect, it } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
 import { addDocument, type Caller, callerOf, type Json, newOrganization } from '../../support/client.ts'
 import {
@@ -119,7 +119,8 @@ interface Tenant extends Caller {
 }
 
 function matrix(name: string, start: (options: ServiceOptions) => Promise<Service>): void {
-  describe(`another organization's ids are as unknown ones, ${name}`, () => {
+  // Each test has tenants of its own.
+  describe.concurrent(`another organization's ids are as unknown ones, ${name}`, () => {
     let mock: MockEngine
     let receiver: WebhookReceiver
     let service: Service
@@ -184,15 +185,21 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
       return JSON.parse(last)
     }
 
-    /** Both questions are answered alike, and the answers hold nothing of the owner. */
-    async function expectAlike(owner: Tenant, what: string, given: string, asking: (given: string) => Promise<Seen>): Promise<void> {
+    /** Both questions are answered alike, and the answers hold nothing of the owner. `expect` is the test's own, as others run at once. */
+    async function expectAlike(
+      expect: ExpectStatic,
+      owner: Tenant,
+      what: string,
+      given: string,
+      asking: (given: string) => Promise<Seen>,
+    ): Promise<void> {
       const unknown = unknownOf(given)
       const [theirs, nobodys] = [await asking(given), await asking(unknown)]
       expect.soft(plain(theirs, given), what).toEqual(plain(nobodys, unknown))
-      expectNothingOf(owner, theirs, what, given)
+      expectNothingOf(expect, owner, theirs, what, given)
     }
 
-    function expectNothingOf(owner: Tenant, { status, text }: Seen, what: string, given: string): void {
+    function expectNothingOf(expect: ExpectStatic, owner: Tenant, { status, text }: Seen, what: string, given: string): void {
       const rest = text.replaceAll(given, '')
       expect.soft(rest, what).not.toContain(owner.mark)
       // An error may name what else was sent.
@@ -200,7 +207,7 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
       for (const id of others) expect.soft(rest, what).not.toContain(id)
     }
 
-    it('by REST and MCP', async () => {
+    it('by REST and MCP', async ({ expect }) => {
       const [owner, asker] = [await newTenant(), await newTenant()]
       const narrow: string = (await asker.rest('POST', '/v1/keys', { name: 'narrow', scopes: ['inference'] })).body.key
       for (const { operation, at, more } of restRows().filter((row) => row.at === 'header.idempotency-key')) {
@@ -224,16 +231,17 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
             )
             return send(key, method, request.path, request.body, request.headers)
           }
-          await expectAlike(owner, `${nameOf(operation)} ${at} ${naming.kind}`, given, asking)
-          if (operation.method === 'GET') await expectAlike(owner, `HEAD ${operation.path} ${at}`, given, (id) => asking(id, 'HEAD'))
+          await expectAlike(expect, owner, `${nameOf(operation)} ${at} ${naming.kind}`, given, asking)
+          if (operation.method === 'GET')
+            await expectAlike(expect, owner, `HEAD ${operation.path} ${at}`, given, (id) => asking(id, 'HEAD'))
         }
       }
       for (const operation of openapi.operations.filter((each) => each.method === 'GET' && restPlaces(each).length === 0))
-        expectNothingOf(owner, await send(asker.key, 'GET', requestOf(operation, asker.has).path, undefined), nameOf(operation), '')
+        expectNothingOf(expect, owner, await send(asker.key, 'GET', requestOf(operation, asker.has).path, undefined), nameOf(operation), '')
       expect(await atRest(owner)).toEqual(before)
     }, 300_000)
 
-    it('by GraphQL', async () => {
+    it('by GraphQL', async ({ expect }) => {
       const [owner, asker] = [await newTenant(), await newTenant()]
       const narrow: string = (await asker.rest('POST', '/v1/keys', { name: 'narrow', scopes: ['inference'] })).body.key
       for (const { root, place } of graphqlRows().filter(({ place }) => place.at === 'input.idempotencyKey')) {
@@ -252,13 +260,13 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
               ? transcript(sockets.get(key)!, root, query, variables, asker.has)
               : graphqlRequest(key, query, variables)
           }
-          await expectAlike(owner, `${root.operation} ${root.name} ${place.at} ${naming.kind}`, given, asking)
+          await expectAlike(expect, owner, `${root.operation} ${root.name} ${place.at} ${naming.kind}`, given, asking)
         }
       }
       for (const { type, field } of innerFields)
         for (const place of graphqlPlaces(type.name, field))
           for (const naming of graphqlNamings(place) ?? [])
-            await expectAlike(owner, `${type.name}.${field.name}(${place.at})`, owner.has[naming.kind], (id) => {
+            await expectAlike(expect, owner, `${type.name}.${field.name}(${place.at})`, owner.has[naming.kind], (id) => {
               const selected = `${field.name}(${place.at}: ${JSON.stringify(naming.as ? naming.as(id, asker.has) : id)}) ${selectionOf(field.type, INNER_DEPTH)}`
               return graphqlRequest(
                 asker.key,
@@ -270,7 +278,7 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
       expect(await atRest(owner)).toEqual(before)
     }, 300_000)
 
-    it('for entities and for operations that another has sent', async () => {
+    it('for entities and for operations that another has sent', async ({ expect }) => {
       const [owner, asker] = [await newTenant(), await newTenant()]
       for (const [typename, kind] of [
         ['Collection', 'collection'],
@@ -280,7 +288,7 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
         ['ApiKey', 'key'],
         ['Organization', 'organization'],
       ] as const)
-        await expectAlike(owner, `_entities ${typename}`, owner.has[kind], (id) =>
+        await expectAlike(expect, owner, `_entities ${typename}`, owner.has[kind], (id) =>
           graphqlRequest(asker.key, 'query ($r: [_Any!]!) { _entities(representations: $r) { __typename } }', {
             r: [{ __typename: typename, id }],
           }),
@@ -294,10 +302,10 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
           body: JSON.stringify({ query: text, extensions: { persistedQuery: { version: 1, sha256Hash: hash } } }),
         }).then(async (response) => ({ status: response.status, headers: response.headers, text: await response.text() }))
       expect((await persisted(owner.key, hashOf(query), query)).text).toContain(owner.mark)
-      await expectAlike(owner, 'a persisted operation', hashOf(query), (hash) => persisted(asker.key, hash))
+      await expectAlike(expect, owner, 'a persisted operation', hashOf(query), (hash) => persisted(asker.key, hash))
     }, 120_000)
 
-    it('for whoever listens: events, streams and webhooks of one are never told to the other', async () => {
+    it('for whoever listens: events, streams and webhooks of one are never told to the other', async ({ expect }) => {
       const [owner, asker] = [await newTenant(), await newTenant()]
       const heard: string[] = []
       const client = asker.socket()

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { testCatalog } from '../../support/catalog.ts'
+import { mockCatalog } from '../../support/catalog.ts'
 import { addDocument, type Caller, callerOf, type Json, newCollection, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { type Place, WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
@@ -23,7 +23,7 @@ describe('webhooks', () => {
   let places = 0
   let unanswered: Awaited<ReturnType<typeof beginUnanswered>>
   const start = async () => {
-    service = await startEmbedded({ folder, catalog: testCatalog(mock.url), env: { ...BACKOFF, KIS_EGRESS_ALLOW: receiver.host } })
+    service = await startEmbedded({ folder, catalog: mockCatalog(mock.url), env: { ...BACKOFF, KIS_EGRESS_ALLOW: receiver.host } })
     operatorKey ??= service.key
   }
   beforeAll(async () => {

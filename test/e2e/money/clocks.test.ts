@@ -15,7 +15,7 @@ const WRONG: Readonly<Record<string, number>> = {
   'gateway-1': 4,
   'rest-adapter-1': -4,
 }
-/** Longer than the reaper waits between two looks. */
+/** A call lasts longer than the reaper waits between two looks. */
 const CALL_MS = 12_000
 
 await onBothEngines('clocks that are minutes apart', (start) => {
@@ -34,6 +34,7 @@ await onBothEngines('clocks that are minutes apart', (start) => {
       const caller = await newOrganization(operator, service)
       // A hold stays open until its call ends, whichever billing looks at it.
       const call = caller.openai.chat.completions.create({ model: 'mock-chat', messages: [{ role: 'user', content: 'wait at the gate' }] })
+      const lasted = new Promise((resolve) => setTimeout(resolve, CALL_MS))
       const collection = await newCollection(caller, 'mock-embed-slow')
       const documents: Json[] = []
       for (let i = 0; i < 4; i++) {
@@ -42,7 +43,7 @@ await onBothEngines('clocks that are minutes apart', (start) => {
       }
       // No lease was taken for one that had run out.
       for (const document of documents) expect(document).toMatchObject({ status: 'ready', attempts: 1 })
-      await new Promise((resolve) => setTimeout(resolve, CALL_MS))
+      await lasted
       mock.openGate()
       expect((await call).choices[0]?.message.content).toBe('Hello from the mock مرحبا')
       const { body: usage } = await caller.rest('GET', '/v1/usage?limit=100')

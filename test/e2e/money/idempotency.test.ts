@@ -1,7 +1,7 @@
 import OpenAI from 'openai'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { BillingTap } from '../../support/billing-tap.ts'
-import { testCatalog } from '../../support/catalog.ts'
+import { mockCatalog } from '../../support/catalog.ts'
 import { type Answer, balancedWallet, type Caller, callerOf, type Json, newOrganization } from '../../support/client.ts'
 import { wav } from '../../support/data/sound.ts'
 import { onEngine } from '../../support/engines/engine-url.ts'
@@ -38,7 +38,7 @@ describe('repeats of calls with an idempotency key', () => {
   let caller: Caller
   beforeAll(async () => {
     mock = await startMockEngine()
-    service = await startEmbedded({ catalog: testCatalog(mock.url) })
+    service = await startEmbedded({ catalog: mockCatalog(mock.url) })
   }, 120_000)
   afterAll(async () => {
     await service?.close()
@@ -190,14 +190,15 @@ describe('repeats of calls with an idempotency key', () => {
   })
 })
 
-describe('repeats after the process that ran the call was killed', () => {
+// Both wait for leases to run out.
+describe.concurrent('repeats after the process that ran the call was killed', () => {
   it('get the answer where there was one; where there was none, the call runs again; each is charged once', async () => {
     await using stack = new AsyncDisposableStack()
     const mock = stack.use(await startMockEngine())
     const [billingPort, tapPort] = (await freePorts(2)) as [number, number]
     const tap = stack.use(await BillingTap.start(tapPort, `http://127.0.0.1:${billingPort}`))
     const service: DistributedService = await startFiveProcesses({
-      catalog: testCatalog(mock.url),
+      catalog: mockCatalog(mock.url),
       ports: { billing: [billingPort] },
       envOf: (name): Record<string, string> => (name === 'inference-1' ? { KIS_BILLING_URL: tap.url } : {}),
     })
@@ -239,7 +240,7 @@ describe('repeats after the process that ran the call was killed', () => {
 })
 
 await onEngine('KIS_TEST_MONGODB_URL', 'the loss of the store of inference', (url) => {
-  describe('the loss of the store of inference', () => {
+  describe.concurrent('the loss of the store of inference', () => {
     it('refuses calls with an idempotency key with a time to come again, and nothing else', async () => {
       await using stack = new AsyncDisposableStack()
       const mock = stack.use(await startMockEngine())
@@ -248,7 +249,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the loss of the store of inference', (ur
       const proxy = stack.use(await MongoProxy.start(url))
       const [port] = (await freePorts(1)) as [number]
       const service = await startFiveProcesses({
-        catalog: testCatalog(mock.url),
+        catalog: mockCatalog(mock.url),
         ports: { inference: [port] },
         envOf: (name): Record<string, string> =>
           name === 'inference-1' ? { KIS_MONGODB_URL: withDatabase(proxy.through(url), database) } : {},

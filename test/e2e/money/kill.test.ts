@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { testCatalog } from '../../support/catalog.ts'
+import { mockCatalog } from '../../support/catalog.ts'
 import {
   balancedWallet,
   base64,
@@ -34,7 +34,7 @@ describe('kill -9', () => {
   let service: Service
   let operatorKey: string
   const restart = async () => {
-    service = await startEmbedded({ folder, catalog: testCatalog(mock.url) })
+    service = await startEmbedded({ folder, catalog: mockCatalog(mock.url) })
     operatorKey ??= service.key
   }
   const kill = () => service.processes.get('all')!.end('SIGKILL')

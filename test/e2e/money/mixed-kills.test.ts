@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { testCatalog } from '../../support/catalog.ts'
+import { mockCatalog } from '../../support/catalog.ts'
 import { balancedWallet, base64, callerOf, type Json, nano, newCollection, newOrganization, settled } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -31,7 +31,7 @@ describe('kill -9 in the middle of mixed work', () => {
   let service: Service
   let operatorKey: string
   const start = async () => {
-    service = await startEmbedded({ folder, catalog: testCatalog(mock.url) })
+    service = await startEmbedded({ folder, catalog: mockCatalog(mock.url) })
     operatorKey ||= service.key
   }
   beforeAll(async () => {

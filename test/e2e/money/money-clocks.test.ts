@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { testCatalog } from '../../support/catalog.ts'
+import { mockCatalog } from '../../support/catalog.ts'
 import { balancedWallet, type Caller, callerOf, type Json, newOrganization } from '../../support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine, type Script } from '../../support/engines/metered-engine.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -24,7 +24,7 @@ describe('the machine’s clock is set while calls run', () => {
   beforeAll(async () => {
     engine = await MeteredEngine.start()
     service = await startEmbedded({
-      catalog: testCatalog(engine.url),
+      catalog: mockCatalog(engine.url),
       folder,
       env: { NODE_OPTIONS: `--import=${new URL('../../support/processes/set-clock.mjs', import.meta.url)}`, KIS_TEST_CLOCK_FILE: file },
     })

@@ -8,7 +8,7 @@ import { openCollections } from '../../../subgraphs/billing/use-cases/tables.ts'
 import { openSqliteDocumentStore } from '../../../subgraphs/common/adapters/sqlite/documents/document-store.ts'
 import { silentLog } from '../../../subgraphs/common/process/log.ts'
 import { type BillingOperation, BillingTap, type Phase } from '../../support/billing-tap.ts'
-import { testCatalog } from '../../support/catalog.ts'
+import { mockCatalog } from '../../support/catalog.ts'
 import { balancedWallet, type Caller, callerOf, type Json, nano, newOrganization } from '../../support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine } from '../../support/engines/metered-engine.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -134,7 +134,7 @@ describe('a process that is killed in the middle of calls', () => {
     const [billingPort, tapPort] = (await freePorts(2)) as [number, number]
     tap = await BillingTap.start(tapPort, `http://127.0.0.1:${billingPort}`)
     service = await startFiveProcesses({
-      catalog: testCatalog(engine.url),
+      catalog: mockCatalog(engine.url),
       folder,
       ports: { billing: [billingPort] },
       envOf: (name): Record<string, string> => (name === 'inference-1' ? { KIS_BILLING_URL: tap.url } : {}),
@@ -208,7 +208,7 @@ describe('a process that is killed in the middle of calls', () => {
       return tap.answered
         .slice(before)
         .some(
-          ({ operation, variables }) => operation === 'checkpointHold' && variables.input.quantities.outputTokens >= LEAST_CHARGED_TOKENS,
+          ({ operation, variables }) => operation === 'checkpointHold' && variables.input!.quantities!.outputTokens >= LEAST_CHARGED_TOKENS,
         )
     }
     const failed = Promise.race(calls.map(({ failure }) => failure)).then((failure) => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { testCatalog } from '../../support/catalog.ts'
+import { mockCatalog } from '../../support/catalog.ts'
 import { balancedWallet, type Caller, callerOf, type Json, nano, newOrganization } from '../../support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine, type Script } from '../../support/engines/metered-engine.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -33,7 +33,7 @@ describe(`${CALLS} callers of the openai library who leave at any moment`, () =>
   let service: Service
   beforeAll(async () => {
     engine = await MeteredEngine.start()
-    service = await startEmbedded({ catalog: testCatalog(engine.url) })
+    service = await startEmbedded({ catalog: mockCatalog(engine.url) })
   })
   afterAll(async () => {
     await service?.close()

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { testCatalog } from '../../support/catalog.ts'
+import { mockCatalog } from '../../support/catalog.ts'
 import { balancedWallet, type Caller, callerOf, type Json, nano, newOrganization } from '../../support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine, type Script } from '../../support/engines/metered-engine.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -22,7 +22,7 @@ await onBothEngines('one wallet behind two replicas of inference and two of bill
     beforeAll(async () => {
       engine = await MeteredEngine.start()
       // The plan lets in more calls at once than there are, so that only the wallet refuses.
-      const catalog = `${testCatalog(engine.url)}  crowd: { storage_bytes: 1000, vectors: 3, max_file_bytes: 2000, requests_per_minute: null, tokens_per_minute: null, concurrency: 5000 }\n`
+      const catalog = `${mockCatalog(engine.url)}  crowd: { storage_bytes: 1000, vectors: 3, max_file_bytes: 2000, requests_per_minute: null, tokens_per_minute: null, concurrency: 5000 }\n`
       service = await start({ catalog, replicas: { billing: 2, inference: 2 } })
     }, 180_000)
     afterAll(async () => {

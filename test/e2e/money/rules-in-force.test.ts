@@ -1,4 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
 import { addDocument, base64, type Caller, callerOf, type Json, newCollection, newOrganization, settled } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
@@ -11,6 +13,9 @@ import {
   startEmbedded,
   startFiveProcesses,
 } from '../../support/processes/service.ts'
+
+// Two streams of calls keep two cores busy; each waits longer for the beliefs of the processes than it computes.
+vi.setConfig({ maxConcurrency: 2 })
 
 /** Between two calls of a stream of 200 a second. */
 const EVERY_MS = 5
@@ -54,7 +59,6 @@ function rulesInForce(start: StartReplicas, replicas: NonNullable<DistributedOpt
     await mock?.[Symbol.asyncDispose]()
   }, 400_000)
 
-  const messages = [{ role: 'user', content: 'Hello' }]
   const keyOf = async (admin: Caller, fields: object) => {
     const { body } = await admin.rest('POST', '/v1/keys', { name: 'app', scopes: ['inference'], ...fields })
     return { id: body.id as string, caller: callerOf(service, body.key) }
@@ -62,6 +66,7 @@ function rulesInForce(start: StartReplicas, replicas: NonNullable<DistributedOpt
 
   /** A change under a stream of calls: how each ended, and how many reached the engine after the change was answered. */
   async function changed(caller: Caller, change: () => Promise<{ readonly status: number }>) {
+    const messages = [{ role: 'user', content: `Hello from ${randomUUID()}` }]
     const outcomes = new Map<string, number>()
     let isOver = false
     let underWay = 0
@@ -92,10 +97,10 @@ function rulesInForce(start: StartReplicas, replicas: NonNullable<DistributedOpt
     await Promise.all(calls)
     // Nor is what a busy machine refuses, and says that it may be repeated.
     outcomes.delete('service_unavailable')
-    return { outcomes: Object.fromEntries(outcomes), late: mock.arrivals.filter((arrival) => arrival > answeredAt).length }
+    return { outcomes: Object.fromEntries(outcomes), late: arrivedAfter(mock, answeredAt, messages).length }
   }
 
-  it.each(changes)(
+  it.concurrent.each(changes)(
     'no call reaches the engine by the former ones once a change of %s is answered',
     async (_what, code, change) => {
       const admin = await newOrganization(operator, service)
@@ -107,7 +112,7 @@ function rulesInForce(start: StartReplicas, replicas: NonNullable<DistributedOpt
     120_000,
   )
 
-  it('no call of a key reaches the engine once the revocation of the key that made it is answered', async () => {
+  it.concurrent('no call of a key reaches the engine once the revocation of the key that made it is answered', async () => {
     const admin = await newOrganization(operator, service)
     const parent = await keyOf(admin, { scopes: ['admin'] })
     const { caller } = await keyOf(parent.caller, {})
@@ -116,14 +121,14 @@ function rulesInForce(start: StartReplicas, replicas: NonNullable<DistributedOpt
     expect(Object.keys(outcomes).sort()).toEqual(['answered', 'invalid_api_key'])
   }, 120_000)
 
-  it('a change that permits what every call needs fails none of them', async () => {
+  it.concurrent('a change that permits what every call needs fails none of them', async () => {
     const admin = await newOrganization(operator, service)
     const { id, caller } = await keyOf(admin, {})
     const { outcomes } = await changed(caller, () => admin.rest('PATCH', `/v1/keys/${id}`, { model_allowlist: ['mock-chat'] }))
     expect(Object.keys(outcomes)).toEqual(['answered'])
   }, 60_000)
 
-  it('a stream of a key that is revoked is told so and ended within 5 s, and what it had produced is charged', async () => {
+  it.concurrent('a stream of a key that is revoked is told so and ended within 5 s, and what it had produced is charged', async () => {
     const admin = await newOrganization(operator, service)
     const { id, caller } = await keyOf(admin, {})
     const { abandoned } = mock
@@ -140,7 +145,7 @@ function rulesInForce(start: StartReplicas, replicas: NonNullable<DistributedOpt
     await eventually(async () => (await admin.rest('GET', '/v1/usage')).body.data.length === 1, 10_000)
   }, 60_000)
 
-  it('what was accepted of a revoked key is finished by the rules that it had', async () => {
+  it.concurrent('what was accepted of a revoked key is finished by the rules that it had', async () => {
     const admin = await newOrganization(operator, service)
     const collection = await newCollection(admin, 'mock-embed-slow')
     const { id, caller } = await keyOf(admin, { scopes: ['knowledge:read', 'knowledge:write'] })
@@ -223,7 +228,7 @@ describe('runs and documents under way', () => {
       status: 'failed',
       error: { code: 'residency_policy_violation' },
     })
-    expect(mock.arrivals.filter((arrival) => arrival > answeredAt)).toEqual([])
+    expect(arrivedAfter(mock, answeredAt)).toEqual([])
   }, 120_000)
 
   it('end at their next call when their key is revoked, or may run nothing any more', async () => {
@@ -242,10 +247,16 @@ describe('runs and documents under way', () => {
       const runNow = async () => (await admin.rest('GET', `/v1/workflow-runs/${run.id}`)).body as Json
       await eventually(async () => (await runNow()).status === 'failed', 30_000)
       expect((await runNow()).error.code).toBe(code)
-      expect(mock.arrivals.filter((arrival) => arrival > answeredAt)).toEqual([])
+      expect(arrivedAfter(mock, answeredAt)).toEqual([])
     }
   }, 120_000)
 })
+
+/** What the engine was sent after a moment; with `messages`, what has exactly these. */
+function arrivedAfter({ arrivals }: MockEngine, momentMs: number, messages?: unknown) {
+  const late = arrivals.filter(({ atMs }) => atMs > momentMs).map(({ body }) => body)
+  return messages ? late.filter((body) => isDeepStrictEqual(body.messages, messages)) : late
+}
 
 /** Some 100 passages, which are embedded 16 at a time. */
 function longText(): string {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { testCatalog } from '../../support/catalog.ts'
+import { mockCatalog } from '../../support/catalog.ts'
 import {
   addDocument,
   balancedWallet,
@@ -34,7 +34,7 @@ await onBothEngines('two replicas of each role', (start) => {
     beforeAll(async () => {
       mock = await startMockEngine()
       const replicas = { billing: 2, knowledge: 2, inference: 2, gateway: 2, 'rest-adapter': 2 }
-      service = await start({ catalog: testCatalog(mock.url), replicas, env: { KIS_DRAIN_MS: '10000' } })
+      service = await start({ catalog: mockCatalog(mock.url), replicas, env: { KIS_DRAIN_MS: '10000' } })
       operator = callerOf(service, service.key)
     }, 180_000)
     afterAll(async () => {
@@ -50,22 +50,31 @@ await onBothEngines('two replicas of each role', (start) => {
       const query = 'subscription { documentUpdated { cursor documentId document { status stage } } }'
       const followed = clients.map((client) => client.iterate<Json>({ query }))
       const documents = 5
+      // Nothing says when a subscription has begun, so documents are added until each follower has heard of one.
+      const probes = new Set<string>()
+      let following = 0
       const reading = followed.map(async (events) => {
         const seen: Json[] = []
-        let ready = 0
+        const added = () => seen.filter(({ documentId }) => !probes.has(documentId))
         for await (const { data, errors } of events) {
           expect(errors).toBeUndefined()
-          seen.push(data.documentUpdated)
-          if (data.documentUpdated.document?.status === 'READY' && ++ready === documents) break
+          if (seen.push(data.documentUpdated) === 1) following++
+          if (added().filter(({ document }) => document?.status === 'READY').length === documents) break
         }
-        return seen
+        return added()
       })
-      await new Promise((resolve) => setTimeout(resolve, 1_000))
+      while (following < clients.length) {
+        const name = `probe-${probes.size}.txt`
+        const file = await caller.rest('POST', '/v1/files', { file_name: name, content_base64: base64(`A text of ${name}.`) })
+        const probe = await caller.rest('POST', `/v1/collections/${collection.id}/documents`, { file_id: file.body.message.id })
+        probes.add(probe.body.id)
+        await settled(caller, collection.id, probe.body.id)
+      }
       await Promise.all(
         Array.from({ length: documents }, (_, i) => addDocument(caller, collection.id, `${i}.txt`, `A text about matter ${i}.`)),
       )
       const [first, ...others] = await Promise.all(reading)
-      expect(first!.map(({ cursor }) => Number(cursor))).toEqual(first!.map((_, i) => i + 1))
+      expect(first!.map(({ cursor }) => Number(cursor))).toEqual(first!.map((_, i) => Number(first![0].cursor) + i))
       for (const seen of others) expect(seen).toEqual(first)
       await Promise.all(clients.map((client) => client.dispose()))
     }, 60_000)

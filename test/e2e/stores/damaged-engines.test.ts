@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { MongoClient } from 'mongodb'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { testCatalog } from '../../support/catalog.ts'
+import { mockCatalog } from '../../support/catalog.ts'
 import { type Caller, callerOf, newOrganization } from '../../support/client.ts'
 import { DamageTable, type Shown } from '../../support/damage-table.ts'
 import { ELASTICSEARCH, testIndices } from '../../support/engines/elasticsearch.ts'
@@ -19,7 +19,7 @@ const ENDED = { readyz: null, call: null, verify: null }
 
 /** What a start says that ends by itself. */
 async function refusal(env: Readonly<Record<string, string>>, mock: MockEngine, folder?: string): Promise<string> {
-  const started = startEmbedded({ catalog: testCatalog(mock.url), env, ...(folder && { folder }) })
+  const started = startEmbedded({ catalog: mockCatalog(mock.url), env, ...(folder && { folder }) })
   const failure = await started.then(
     async (service) => {
       await service.close()
@@ -45,7 +45,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB that is full, closed or anothe
       proxy = await MongoProxy.start(url)
       env = { KIS_MONGODB_URL: withDatabase(proxy.through(url), database) }
       folder = mkdtempSync(join(tmpdir(), 'kis-test-'))
-      service = await startEmbedded({ catalog: testCatalog(mock.url), env, folder })
+      service = await startEmbedded({ catalog: mockCatalog(mock.url), env, folder })
       caller = await newOrganization(callerOf(service, service.key), service)
     }, TIMEOUT_MS)
     afterAll(async () => {
@@ -123,7 +123,7 @@ await onEngine(ELASTICSEARCH, 'an Elasticsearch that is another’s', (url) => {
       await using mock = await startMockEngine()
       const prefix = newPrefix()
       const env = { KIS_ELASTICSEARCH_URL: url, KIS_ELASTICSEARCH_PREFIX: prefix, KIS_ELASTICSEARCH_REPLICAS: '0' }
-      const first = await startEmbedded({ catalog: testCatalog(mock.url), env })
+      const first = await startEmbedded({ catalog: mockCatalog(mock.url), env })
       await first.close()
       const said = await refusal(env, mock)
       expect(said).toMatch(/in Elasticsearch belongs to the installation inst_/)

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { testCatalog } from '../../support/catalog.ts'
+import { mockCatalog } from '../../support/catalog.ts'
 import {
   addDocument,
   balancedWallet,
@@ -31,7 +31,7 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch is lost', (url) =>
       proxy = await TcpProxy.start(url)
       prefix = newPrefix()
       const env = { KIS_ELASTICSEARCH_URL: proxy.url, KIS_ELASTICSEARCH_PREFIX: prefix, KIS_ELASTICSEARCH_REPLICAS: '0' }
-      service = await startEmbedded({ catalog: testCatalog(mock.url), env })
+      service = await startEmbedded({ catalog: mockCatalog(mock.url), env })
       caller = await newOrganization(callerOf(service, service.key), service)
     })
     afterAll(async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { testCatalog } from '../../support/catalog.ts'
+import { mockCatalog } from '../../support/catalog.ts'
 import { addDocument, type Caller, callerOf, type Json, newCollection, newOrganization } from '../../support/client.ts'
 import { ELASTICSEARCH, testIndices } from '../../support/engines/elasticsearch.ts'
 import { onEngine } from '../../support/engines/engine-url.ts'
@@ -21,7 +21,7 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch comes back with a 
       mock = await startMockEngine()
       proxy = await TcpProxy.start(url)
       const env = { KIS_ELASTICSEARCH_URL: proxy.url, KIS_ELASTICSEARCH_PREFIX: prefix, KIS_ELASTICSEARCH_REPLICAS: '0' }
-      service = await startEmbedded({ catalog: testCatalog(mock.url), env })
+      service = await startEmbedded({ catalog: mockCatalog(mock.url), env })
       caller = await newOrganization(callerOf(service, service.key), service)
     })
     afterAll(async () => {

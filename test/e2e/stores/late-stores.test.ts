@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { MongoClient } from 'mongodb'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { apiKeyFrom } from '../../../subgraphs/billing/accounts/domain/api-key.ts'
-import { testCatalog } from '../../support/catalog.ts'
+import { mockCatalog } from '../../support/catalog.ts'
 import { addDocument, balancedWallet, type Caller, callerOf, newCollection } from '../../support/client.ts'
 import { ELASTICSEARCH, testIndices } from '../../support/engines/elasticsearch.ts'
 import { onEngine } from '../../support/engines/engine-url.ts'
@@ -109,7 +109,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
           KIS_ELASTICSEARCH_PREFIX: prefix,
           KIS_ELASTICSEARCH_REPLICAS: '0',
         }
-        writeFileSync(env.KIS_CATALOG!, testCatalog(mock.url))
+        writeFileSync(env.KIS_CATALOG!, mockCatalog(mock.url))
       })
       afterEach(() => stack.disposeAsync())
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { testCatalog } from '../../support/catalog.ts'
+import { mockCatalog } from '../../support/catalog.ts'
 import { addDocument, type Caller, callerOf, type Json, newCollection, newOrganization } from '../../support/client.ts'
 import { ELASTICSEARCH, testIndices } from '../../support/engines/elasticsearch.ts'
 import { onEngine } from '../../support/engines/engine-url.ts'
@@ -19,19 +19,19 @@ const TIMEOUT_MS = 300_000
 const wordOf = (name: string) => createHash('sha256').update(name).digest('hex').slice(0, 16)
 const textOf = (name: string, count: number) => `${wordOf(name)} stands here alone.\n\n${paragraphs(count, name)}`
 
-/** `midway` runs while an index is rebuilt without load; what it does must not keep the rebuild from its end. */
+/** Each waits for searches that may still be under way, so the two run at once. `midway` runs while an index is rebuilt without load; what it does must not keep the rebuild from its end. */
 function reindexUnderLoad(
   name: string,
   start: (options: ServiceOptions) => Promise<Service & { readonly midway?: () => Promise<unknown> }>,
 ): void {
-  describe(`kis reindex, ${name}`, () => {
+  describe.concurrent(`kis reindex, ${name}`, () => {
     let mock: MockEngine
     let service: Awaited<ReturnType<typeof start>>
     let caller: Caller
     let collection: Json
     beforeAll(async () => {
       mock = await startMockEngine()
-      service = await start({ catalog: testCatalog(mock.url) })
+      service = await start({ catalog: mockCatalog(mock.url) })
       caller = await newOrganization(callerOf(service, service.key), service, { creditUsd: '100' })
       collection = await newCollection(caller, 'mock-embed')
     }, TIMEOUT_MS)
@@ -53,64 +53,55 @@ function reindexUnderLoad(
       return added.id as string
     }
 
-    it(
-      'fails no search and no upload meanwhile, and ends with nothing missing and nothing extra',
-      async () => {
-        const anchors = Array.from({ length: ANCHORS }, (_, i) => `anchor${i}`)
-        for (const anchor of anchors) await add(anchor, PARAGRAPHS)
-        const kept: string[] = []
-        const deleted: string[] = []
-        let isOver = false
-        const counts = { searches: 0, uploads: 0 }
-        const searching = async () => {
-          while (!isOver) {
-            const anchor = anchors[counts.searches++ % anchors.length]!
-            expect(await find(anchor, 'lexical')).toContain(anchor)
-            // The mock's vectors mean nothing, so only the number of hits is known.
-            expect(await find(anchor, 'hybrid')).toHaveLength(5)
+    it('fails no search and no upload meanwhile, and ends with nothing missing and nothing extra', {
+      concurrent: false,
+      timeout: TIMEOUT_MS,
+    }, async () => {
+      const anchors = Array.from({ length: ANCHORS }, (_, i) => `anchor${i}`)
+      for (const anchor of anchors) await add(anchor, PARAGRAPHS)
+      const kept: string[] = []
+      const deleted: string[] = []
+      let isOver = false
+      const counts = { searches: 0, uploads: 0 }
+      const searching = async () => {
+        while (!isOver) {
+          const anchor = anchors[counts.searches++ % anchors.length]!
+          expect(await find(anchor, 'lexical')).toContain(anchor)
+          // The mock's vectors mean nothing, so only the number of hits is known.
+          expect(await find(anchor, 'hybrid')).toHaveLength(5)
+        }
+      }
+      const uploading = async () => {
+        while (!isOver) {
+          const document = `late${counts.uploads++}`
+          const id = await add(document)
+          expect(await find(document, 'lexical')).toContain(document)
+          if (counts.uploads % 3) kept.push(document)
+          else {
+            const { status } = await caller.rest('DELETE', `/v1/collections/${collection.id}/documents/${id}`)
+            expect(status).toBe(200)
+            deleted.push(document)
           }
         }
-        const uploading = async () => {
-          while (!isOver) {
-            const document = `late${counts.uploads++}`
-            const id = await add(document)
-            expect(await find(document, 'lexical')).toContain(document)
-            if (counts.uploads % 3) kept.push(document)
-            else {
-              const { status } = await caller.rest('DELETE', `/v1/collections/${collection.id}/documents/${id}`)
-              expect(status).toBe(200)
-              deleted.push(document)
-            }
-          }
-        }
-        const reindexing = kis(service, service.key, 'reindex').finally(() => {
-          isOver = true
-        })
-        const [{ code, lines, errors }] = await Promise.all([reindexing, searching(), uploading()])
-        expect([code, errors, lines.at(-1)]).toEqual([
-          0,
-          '',
-          expect.stringContaining(': 0 missing, 0 incomplete, 0 extra, 0 being repaired'),
-        ])
-        expect(Number(lines[0]!.split(' ')[0])).toBeGreaterThan(ANCHORS * PARAGRAPHS)
-        expect(counts.searches).toBeGreaterThan(5)
-        for (const document of [...anchors, ...kept]) expect(await find(document, 'lexical')).toContain(document)
-        for (const document of deleted) expect(await find(document, 'lexical')).not.toContain(document)
-        expect((await kis(service, service.key, 'verify')).code).toBe(0)
-      },
-      TIMEOUT_MS,
-    )
+      }
+      const reindexing = kis(service, service.key, 'reindex').finally(() => {
+        isOver = true
+      })
+      const [{ code, lines, errors }] = await Promise.all([reindexing, searching(), uploading()])
+      expect([code, errors, lines.at(-1)]).toEqual([0, '', expect.stringContaining(': 0 missing, 0 incomplete, 0 extra, 0 being repaired')])
+      expect(Number(lines[0]!.split(' ')[0])).toBeGreaterThan(ANCHORS * PARAGRAPHS)
+      expect(counts.searches).toBeGreaterThan(5)
+      for (const document of [...anchors, ...kept]) expect(await find(document, 'lexical')).toContain(document)
+      for (const document of deleted) expect(await find(document, 'lexical')).not.toContain(document)
+      expect((await kis(service, service.key, 'verify')).code).toBe(0)
+    })
 
-    it(
-      'comes to its end all the same when it is interrupted',
-      async () => {
-        await add('another')
-        const [{ code, errors }] = await Promise.all([kis(service, service.key, 'reindex', '--json'), service.midway?.()])
-        expect([code, errors]).toEqual([0, ''])
-        expect(await find('another', 'lexical')).toContain('another')
-      },
-      TIMEOUT_MS,
-    )
+    it('comes to its end all the same when it is interrupted', { concurrent: false, timeout: TIMEOUT_MS }, async () => {
+      await add('another')
+      const [{ code, errors }] = await Promise.all([kis(service, service.key, 'reindex', '--json'), service.midway?.()])
+      expect([code, errors]).toEqual([0, ''])
+      expect(await find('another', 'lexical')).toContain('another')
+    })
   })
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { testCatalog } from '../../support/catalog.ts'
+import { mockCatalog } from '../../support/catalog.ts'
 import { addDocument, type Caller, callerOf, type Json, newCollection, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { kis } from '../../support/processes/cli.ts'
@@ -17,7 +17,7 @@ describe('kis verify on embedded stores', () => {
   let key: string
   let caller: Caller
   const start = async () => {
-    service = await startEmbedded({ catalog: testCatalog(mock.url), folder })
+    service = await startEmbedded({ catalog: mockCatalog(mock.url), folder })
     key ??= service.key
     caller = { ...callerOf(service, caller?.key ?? key) }
   }

@@ -10,6 +10,7 @@ import type { Principal } from '../../../subgraphs/common/identity/principal.ts'
 import { systemClock } from '../../../subgraphs/common/process/clock.ts'
 import { silentLog } from '../../../subgraphs/common/process/log.ts'
 import { LargeBodies } from '../../../subgraphs/common/server/large-bodies.ts'
+import type { Json } from '../../support/client.ts'
 import { shop } from './shop.ts'
 
 /** Three keys of two organizations. */
@@ -79,8 +80,7 @@ export async function startGateway(options: Partial<GatewayOptions> = {}) {
       body: typeof body === 'string' ? body : JSON.stringify(body),
     })
     const text = await response.text()
-    // biome-ignore lint/suspicious/noExplicitAny: answers are looked into by each test
-    return { status: response.status, headers: response.headers, text, body: JSON.parse(text) as any }
+    return { status: response.status, headers: response.headers, text, body: JSON.parse(text) as Json }
   }
 
   return { gateway, app, url, wsUrl: url.replace('http', 'ws'), seen, start, revoked, lookups, post, stop }
@@ -124,9 +124,8 @@ export function collect(
   operationName?: string,
   extensions?: Record<string, unknown>,
 ) {
-  // biome-ignore lint/suspicious/noExplicitAny: answers are looked into by each test
-  const results: any[] = []
-  let error: unknown
+  const results: Json[] = []
+  let error: Json
   let done: () => void = () => undefined
   const over = new Promise<void>((resolve) => {
     done = resolve
@@ -147,7 +146,6 @@ export function collect(
     cancel,
     over,
     /** Of the `error` frame that ended it. */
-    // biome-ignore lint/suspicious/noExplicitAny: answers are looked into by each test
-    error: () => error as any,
+    error: () => error,
   }
 }

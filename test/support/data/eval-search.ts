@@ -1,6 +1,7 @@
 import { fuse, type SearchMode } from '../../../subgraphs/knowledge/domain/search/fuse.ts'
 import { grams, normaliseForEmbedding, queryTerms, words } from '../../../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type { ChunkIndex } from '../../../subgraphs/knowledge/ports/chunk-index.ts'
+import { inParallel } from '../in-parallel.ts'
 import { type EvalData, evalVectors, type Language } from './eval-vectors.ts'
 import { mean, ndcgAt10 } from './ndcg.ts'
 
@@ -8,6 +9,8 @@ import { mean, ndcgAt10 } from './ndcg.ts'
 const SPREAD = 0.03
 /** Candidates of each leg, as the service asks for. */
 const CANDIDATES = 100
+/** Searches under way at once. */
+const PARALLEL = 4
 /** The first run embeds 1,464 texts, which takes about a minute. */
 export const EMBEDDING_TIMEOUT_MS = 300_000
 
@@ -60,17 +63,15 @@ export class EvalSearch {
 
   /** For each question of a language the ids of the ten best paragraphs. */
   async topTens(index: ChunkIndex, from: Language, pool: Pool, mode: SearchMode): Promise<readonly (readonly string[])[]> {
-    const signal = new AbortController().signal
-    const found: string[][] = []
-    for (const [i, { lang, text }] of this.#data.questions.entries()) {
-      if (lang !== from) continue
+    const { signal } = new AbortController()
+    const asked = [...this.#data.questions.entries()].filter(([, { lang }]) => lang === from)
+    return inParallel(asked, PARALLEL, async ([i, { text }]) => {
       const vector = mode === 'lexical' ? null : this.#vectors[this.#data.paragraphs.length + i]!
       const terms = mode === 'vector' ? { words: [], grams: [] } : queryTerms(text)
       const query = { collectionId: pool, vector, ...terms, candidates: CANDIDATES, filter: null }
       const hits = fuse(await index.search(query, signal), { spread: SPREAD, mode, limit: 10 })
-      found.push(hits.map(({ chunkId }) => chunkId))
-    }
-    return found
+      return hits.map(({ chunkId }) => chunkId)
+    })
   }
 
   /** Mean over the questions of a language, in the order of `topTens`. */

@@ -1,4 +1,5 @@
 import { base64, type Caller, callerOf, type Json, newCollection, settled } from '../client.ts'
+import { inParallel } from '../in-parallel.ts'
 import { type Service, startEmbedded } from '../processes/service.ts'
 import type { EvalData, Language } from './eval-vectors.ts'
 import { mean, ndcgAt10 } from './ndcg.ts'
@@ -49,7 +50,7 @@ export class Retrieval implements AsyncDisposable {
     const { paragraphs, questions } = this.#data
     const present = new Set(paragraphs.filter(({ lang }) => pool === 'both' || lang === pool).map(({ id }) => id))
     const asked = questions.filter(({ lang }) => lang === from)
-    const scores = await inParallel(asked, async ({ text, paragraph_ids }) => {
+    const scores = await inParallel(asked, PARALLEL, async ({ text, paragraph_ids }) => {
       const { body } = await this.#caller.rest('POST', `/v1/collections/${this.#collections.get(pool)}/search`, { query: text })
       const found = body.data.map((hit: Json) => hit.file.file_name.replace('.txt', ''))
       return ndcgAt10(found, new Set(paragraph_ids.filter((id) => present.has(id))))
@@ -59,7 +60,7 @@ export class Retrieval implements AsyncDisposable {
 
   async #fill(): Promise<void> {
     for (const pool of ['ar', 'en', 'both'] as const) this.#collections.set(pool, (await newCollection(this.#caller)).id)
-    const attached = await inParallel(this.#data.paragraphs, async ({ id, lang, text }) => {
+    const attached = await inParallel(this.#data.paragraphs, PARALLEL, async ({ id, lang, text }) => {
       const { body } = await this.#caller.rest('POST', '/v1/files', { file_name: `${id}.txt`, content_base64: base64(text) })
       const collections = [this.#collections.get(lang)!, this.#collections.get('both')!]
       return Promise.all(
@@ -78,14 +79,4 @@ export class Retrieval implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#service.close()
   }
-}
-
-async function inParallel<T, R>(items: readonly T[], run: (item: T) => Promise<R>): Promise<R[]> {
-  const results: R[] = []
-  let next = 0
-  const worker = async () => {
-    for (let i = next++; i < items.length; i = next++) results[i] = await run(items[i]!)
-  }
-  await Promise.all(Array.from({ length: PARALLEL }, worker))
-  return results
 }

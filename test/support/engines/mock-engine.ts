@@ -15,8 +15,8 @@ export interface MockEngine extends AsyncDisposable {
   readonly abandoned: number
   /** Bodies as they came in, newest last; of forms their fields, lists where names end in `[]`, and the file's name and size. */
   readonly requests: readonly Record<string, unknown>[]
-  /** When they arrived, by this process's `performance.now()`. */
-  readonly arrivals: readonly number[]
+  /** The same with when they arrived, by this process's `performance.now()`. */
+  readonly arrivals: readonly { readonly atMs: number; readonly body: Readonly<Record<string, unknown>> }[]
   /** Makes every call from now on answer this status; null: as scripted. */
   failWith(status: number | null): void
   /** Lets every call that waits at the gate, and those that come later, go on. */
@@ -36,14 +36,15 @@ const WORDS = ['Hello', ' from', ' the', ' mock', ' مرحبا']
 export async function startMockEngine(): Promise<MockEngine> {
   const counts = { chats: 0, embeddings: 0, transcriptions: 0, abandoned: 0 }
   const requests: Record<string, unknown>[] = []
-  const arrivals: number[] = []
+  const arrivals: { readonly atMs: number; readonly body: Record<string, unknown> }[] = []
   let failure: number | null = null
   const gate = Promise.withResolvers<void>()
   const server = createServer(async (request, response) => {
-    arrivals.push(performance.now())
+    const atMs = performance.now()
     const speech = request.url?.endsWith('/audio/transcriptions')
     const body = speech ? await formOf(request) : (JSON.parse((await bytesOf(request)).toString() || '{}') as Record<string, unknown>)
     requests.push(body)
+    arrivals.push({ atMs, body })
     const chat = request.url?.endsWith('/chat/completions')
     if (chat) counts.chats++
     else if (speech) counts.transcriptions++

@@ -1,13 +1,13 @@
 import { createServer, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { LLMock } from '@copilotkit/aimock'
+import type { Json } from '../client.ts'
 
 /** What a vendor's cloud was asked. */
 export interface Received {
   readonly path: string
   readonly headers: IncomingHttpHeaders
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of many shapes
-  readonly body: any
+  readonly body: Json
   /** Resolves when the connection of this request closes. */
   readonly closed: Promise<void>
 }

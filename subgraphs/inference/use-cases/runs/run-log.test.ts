@@ -69,6 +69,14 @@ it('is followed by one key fifty times at once, and again when it has left one',
   expect(() => follow('key_a')).toThrowError(expect.objectContaining({ code: 'rate_limit_exceeded' }))
 })
 
+it('is followed by the keys of one organization at half of all places, and by others beside them', async () => {
+  const { here, ids } = await world(1)
+  const follow = (organizationId: string, apiKeyId: string) => here.followFor({ ...somebody, organizationId, apiKeyId }, ids[0]!, null)
+  for (let i = 0; i < 2_000; i++) open.push(follow('org_a', `key_${i % 40}`))
+  expect(() => follow('org_a', 'key_new')).toThrowError(expect.objectContaining({ code: 'rate_limit_exceeded' }))
+  open.push(follow('org_b', 'key_b'))
+})
+
 it('tells nothing after the last event of an ended run, and refuses cursors that no event has', async () => {
   const { there, ids } = await world(1)
   const [id] = ids as [string]

@@ -2,6 +2,7 @@ import { KisError, NotFound } from '../../../common/errors.ts'
 import { Followers } from '../../../common/events/followers.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
+import { FairPlaces } from '../../../common/process/fair-places.ts'
 import type { RunEvent, RunStatus } from '../../domain/agents/run.ts'
 import type { Ports } from '../deps.ts'
 import type { RunBase, RunEventRecord } from '../tables.ts'
@@ -9,6 +10,8 @@ import { LeftToOthers } from './run-steps.ts'
 
 /** Events that a follower reads together. */
 const PAGE_EVENTS = 100
+/** Runs of one kind that are followed at once in one process. One organization has at most half of them. */
+const MAX_FOLLOWED_IN_ALL = 4_000
 /** Runs of one kind that a key may follow at once in one process, as many as it may have subscriptions over sockets. */
 const MAX_FOLLOWED = 50
 /** Nobody knows when it leaves one. */
@@ -33,6 +36,7 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
   readonly #runs: 'runs' | 'workflowRuns'
   readonly #deps: Pick<Ports, 'collections' | 'clock'>
   readonly #followers: Followers
+  readonly #places = new FairPlaces(MAX_FOLLOWED_IN_ALL)
   /** By API key. */
   readonly #followed = new Map<string, number>()
 
@@ -81,7 +85,13 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
     after: string | null,
   ): AsyncIterableIterator<FollowedEvent<Event>, undefined> {
     const followed = this.#followed.get(apiKeyId) ?? 0
+    const leave = this.#places.tryTake(organizationId)
+    if (!leave) {
+      const text = 'Rate limit reached: the keys of the organization follow as many runs as they may at the moment.'
+      throw new KisError('rate_limit_exceeded', text, { retryAfterMs: FULL_RETRY_MS })
+    }
     if (followed >= MAX_FOLLOWED) {
+      leave()
       const text = `Rate limit reached: the key may follow ${MAX_FOLLOWED} runs at once.`
       throw new KisError('rate_limit_exceeded', text, { retryAfterMs: FULL_RETRY_MS })
     }
@@ -90,6 +100,7 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
     return endableIterator<FollowedEvent<Event>>(
       () => events.next(),
       async () => {
+        leave()
         const left = this.#followed.get(apiKeyId)! - 1
         if (left > 0) this.#followed.set(apiKeyId, left)
         else this.#followed.delete(apiKeyId)

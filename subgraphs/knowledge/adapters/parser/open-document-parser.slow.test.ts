@@ -333,6 +333,11 @@ describe('limits', () => {
     await expect(parse(pdfWithContent(Buffer.alloc(300_000_000, 0x20)), 'bomb.pdf')).rejects.toMatchObject({ code: 'limit_exceeded' })
   })
 
+  it('ends a PDF whose page has too many pieces of text', async () => {
+    const page = Buffer.from('BT /F1 12 Tf 50 700 Td (Hello there) Tj ET\n'.repeat(100_001))
+    await expect(parse(pdfWithContent(page), 'a.pdf')).rejects.toMatchObject({ code: 'limit_exceeded' })
+  })
+
   it('ends a PDF with too many pages', async () => {
     const bytes = await pdfOf((pdf) => pdf.text('1').addPage().text('2').addPage().text('3'))
     await expect(parseWith({ maxPages: 2 }, bytes, 'a.pdf')).rejects.toMatchObject({ code: 'limit_exceeded' })

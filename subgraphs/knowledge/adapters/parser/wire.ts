@@ -22,6 +22,7 @@ const FAILURES: readonly ParseFailureCode[] = [
 ]
 const WARNINGS: readonly ParsedDocument['warnings'][number]['code'][] = [
   'pages_without_text',
+  'pages_unreadable',
   'replaced_characters',
   'structure_lost',
   'attachments_not_read',

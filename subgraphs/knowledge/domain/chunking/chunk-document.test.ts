@@ -196,7 +196,7 @@ describe('chunkDocument', () => {
 
   it('tells first and last page, and the language of each chunk', async () => {
     const chunks = await chunk([
-      { kind: 'paragraph', page: 1, text: words(100, 'كلمة') },
+      { kind: 'paragraph', page: 1, text: words(40, 'كلمة') },
       { kind: 'paragraph', page: 2, text: words(100, 'كلمة') },
       { kind: 'paragraph', page: 3, text: words(220) },
       { kind: 'paragraph', page: 4, text: words(220, '1234') },
@@ -205,6 +205,16 @@ describe('chunkDocument', () => {
       [1, 2, 'ar'],
       [3, 3, 'en'],
       [4, 4, null],
+    ])
+  })
+
+  it('ends a chunk with its page, unless it is small', async () => {
+    const pages = [90, 90, 30, 90].map((length, index) => ({ kind: 'paragraph', page: index + 1, text: words(length) }) as const)
+    const chunks = await chunk(pages)
+    expect(chunks.map(({ pageStart, pageEnd }) => [pageStart, pageEnd])).toEqual([
+      [1, 1],
+      [2, 2],
+      [3, 4],
     ])
   })
 

@@ -19,8 +19,8 @@ interface Draft {
 /**
  * Joins neighbouring pieces into chunks up to the target. Larger blocks that fit into the room stay whole. Rules, in
  * this order: the room is never exceeded; a heading starts a chunk, unless the one before is small and the heading is
- * beside or below its own; a heading is never last; a small chunk continues, and a small one at the end of a section
- * joins the chunk before it.
+ * beside or below its own; a heading is never last; the end of a page ends a chunk that is not small; a small chunk
+ * continues, and a small one at the end of a section joins the chunk before it.
  */
 export function packChunks(
   blocks: readonly Block[],
@@ -34,6 +34,8 @@ export function packChunks(
   const isHeading = (piece: Piece | undefined) => piece !== undefined && blocks[piece.block]!.kind === 'heading'
   const isSmall = (draft: Draft) => draft.tokens < targetTokens * SMALL_SHARE
   const fits = (draft: Draft, tokens: number) => draft.tokens + tokens <= roomAt(draft.pieces[0]!.block)
+
+  const isOnSamePage = (a: Piece, b: Piece) => blocks[a.block]!.page === blocks[b.block]!.page
 
   const close = () => {
     const before = done.at(-1)
@@ -61,7 +63,8 @@ export function packChunks(
       const first = open.pieces[0]!
       return isSmall(open) && isWithin(headings.above(piece.block), headings.sectionAt(first.block)?.parent ?? null)
     }
-    return isHeading(last) || isSmall(open) || open.tokens + piece.tokens <= targetTokens
+    if (isHeading(last) || isSmall(open)) return true
+    return isOnSamePage(last, piece) && open.tokens + piece.tokens <= targetTokens
   }
 
   for (const piece of pieces) {

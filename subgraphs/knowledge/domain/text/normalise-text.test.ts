@@ -6,6 +6,7 @@ it.each([
   { name: 'folds presentation forms to letters', raw: 'اﻟﻌﺮﺑﻴﺔ ﻻ', text: 'العربية لا' },
   { name: 'folds marks without their carriers', raw: 'م\ufe76ن \ufe77', text: 'م\u064eن \u064e' },
   { name: 'folds the rial sign to Arabic letters', raw: '﷼', text: 'ريال' },
+  { name: 'keeps signs that stand for a sentence', raw: 'ﷺ ﷻ ﷽', text: 'ﷺ ﷻ ﷽' },
   { name: 'leaves other compatibility characters alone', raw: 'x² ½ ﬁ ①', text: 'x² ½ ﬁ ①' },
   { name: 'composes', raw: 'e\u0301', text: 'é' },
   { name: 'has one kind of line end and at most two in a row', raw: 'a\r\nb\rc\u2028d\f\n\n\n e  \n', text: 'a\nb\nc\nd\n\n e' },

@@ -1,8 +1,9 @@
 /**
- * Letters of the two Arabic presentation blocks. U+FEFF, the byte order mark, is not a letter, and belongs to the
- * invisible characters.
+/**
+ * Letters of the two Arabic presentation blocks. The signs for a sentence, such as ﷺ, are not letters, and stay. U+FEFF,
+ * the byte order mark, is not a letter either, and belongs to the invisible characters.
  */
-const PRESENTATION_FORM = /[\ufb50-\ufdff\ufe70-\ufefe]/g
+const PRESENTATION_FORM = /[\ufb50-\ufdf9\ufdfc\ufdfe-\ufdff\ufe70-\ufefe]/g
 
 /**
  * An isolated mark decomposes to a carrier (space or tatweel) with the mark. In running text the carrier would split

@@ -3,6 +3,7 @@
  * environment and may read the code it consists of and nothing else, without a network; it is killed when it takes too long or too much.
  */
 import '../no-network.ts'
+import '../pdf/worker-glyphs.ts'
 import { Console } from 'node:console'
 import { ParseFailure } from '../../../ports/document-parser.ts'
 import { decodeRequest, encodeDocument, encodeFailure, type ParseRequest } from '../wire.ts'

@@ -8,7 +8,7 @@ type Reader = (bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits
 
 /** Readers are loaded when they are needed: pdf.js alone takes longer to load than most texts take to read. */
 const READERS: Readonly<Record<string, () => Promise<Reader>>> = {
-  [types.PDF]: async () => (await import('./read-pdf.ts')).readPdf,
+  [types.PDF]: async () => (await import('../pdf/read-pdf.ts')).readPdf,
   [types.DOCX]: async () => (await import('../word/read-docx.ts')).readDocx,
   [types.DOC]: async () => (await import('../word/read-doc.ts')).readDoc,
   [types.ODT]: async () => (await import('../open-document/read-odt.ts')).readOdt,

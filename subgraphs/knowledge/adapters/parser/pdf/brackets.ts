@@ -1,0 +1,41 @@
+import type { TextRun } from './text-runs.ts'
+
+export const MIRRORED = new Map([...'()[]{}<>«»‹›⟨⟩≤≥'].map((sign, index, all) => [sign, all[index ^ 1]!]))
+export const OPENING: ReadonlySet<string> = new Set('([{<«‹⟨')
+
+/** Base lines closer than this, in points, are one. */
+const SAME_LINE = 2
+
+/**
+ * Some producers say of a bracket's glyph what it means in right-to-left text instead of how it looks, so that all brackets of the font are
+ * the wrong way round. It shows where one bracket stands to the right of another: ")2016(".
+ */
+export class Brackets {
+  /** By font: pairs that look right, less those that look wrong. */
+  readonly #looks = new Map<string, number>()
+
+  /** The runs, with the brackets as they look by all that was seen so far. */
+  corrected(runs: readonly TextRun[]): readonly TextRun[] {
+    this.#learn(runs)
+    return runs.map((run) => {
+      if ((this.#looks.get(run.font) ?? 0) >= 0) return run
+      return { ...run, glyphs: run.glyphs.map((glyph) => MIRRORED.get(glyph) ?? glyph) }
+    })
+  }
+
+  #learn(runs: readonly TextRun[]): void {
+    const withBrackets = runs.filter(({ glyphs }) => glyphs.some((glyph) => MIRRORED.has(glyph)))
+    withBrackets.sort((a, b) => Math.round(a.y / SAME_LINE) - Math.round(b.y / SAME_LINE) || a.x0 - b.x0)
+    let last: { readonly run: TextRun; readonly bracket: string } | undefined
+    for (const run of withBrackets) {
+      for (const bracket of run.glyphs) {
+        const other = MIRRORED.get(bracket)
+        if (other === undefined) continue
+        if (last && last.bracket === other && last.run.font === run.font && Math.abs(last.run.y - run.y) < SAME_LINE) {
+          this.#looks.set(run.font, (this.#looks.get(run.font) ?? 0) + (OPENING.has(other) ? 1 : -1))
+        }
+        last = { run, bracket }
+      }
+    }
+  }
+}

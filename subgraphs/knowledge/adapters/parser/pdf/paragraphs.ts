@@ -1,0 +1,135 @@
+import type { Headings } from './headings.ts'
+import { isRightToLeft, type Row, textOf } from './rows.ts'
+
+const SENTENCE_END = /[.!?؟:…۔]["'”’»)\]]*$/u
+const BULLET = /^(?:[•●▪◦‣·○■–]|[-*](?= ))\s*|^\(?(?:\p{Nd}{1,3}|[a-zA-Z]|[ء-ي])(?:[.)]|-(?=\s))\s*(?=\D)/u
+/** Dots between a title and its page number in a table of contents. */
+export const LEADER = /(?:\s?\.){5,}\s*/g
+
+/** A line that ends a sentence and is shorter than this share of its column ends its paragraph. */
+const SHORT_LINE = 0.85
+/** A line shorter than this share ends its paragraph, whatever it ends with: nobody wraps that early. */
+const VERY_SHORT_LINE = 0.6
+/** A step larger than the column's usual one by this factor ends a paragraph. */
+const LARGE_STEP = 1.4
+/** A line begins a paragraph when it begins this much further in, as a share of its letters' size. */
+const INDENT = 0.8
+const SAME_SIZE = 0.1
+/** Lines of one heading stand this close, as a share of their size. */
+const HEADING_LEADING = 1.9
+
+export interface PageBlock {
+  readonly kind: 'heading' | 'paragraph' | 'list_item' | 'table_row'
+  readonly text: string
+  /** Of headings. */
+  readonly level?: number
+}
+
+interface Line {
+  readonly text: string
+  readonly y: number
+  readonly size: number
+  readonly isBold: boolean
+  /** From the side where reading begins, and to the side where it ends. */
+  readonly before: number
+  readonly after: number
+  readonly level: number | undefined
+  readonly isTitled: boolean
+}
+
+interface Column {
+  readonly x0: number
+  readonly x1: number
+  readonly isRtl: boolean
+  readonly headings: Headings
+  /** Rows that are no headings, however they look. */
+  readonly noHeadings: ReadonlySet<Row>
+}
+
+/** Headings, paragraphs and items of lists that the lines of a column make. */
+export function paragraphsOf(rows: readonly Row[], column: Column): readonly PageBlock[] {
+  const lines = rows.map((row) => lineOf(row, column)).filter(({ text }) => text !== '')
+  const step = usualStepOf(lines)
+  const width = column.x1 - column.x0
+  const blocks: PageBlock[] = []
+  let open: Line[] = []
+  const close = () => {
+    if (open.length > 0) blocks.push(blockOf(open))
+    open = []
+  }
+  for (const line of lines) {
+    if (open.length > 0 && !goesOn(open, line, step, width)) close()
+    open.push(line)
+  }
+  close()
+  return blocks
+}
+
+function lineOf(row: Row, { x0, x1, isRtl: isRtlPage, headings, noHeadings }: Column): Line {
+  const { segments, y, size } = row
+  const text = textOf(segments, isRtlPage)
+  const isRtl = isRightToLeft(
+    segments.flatMap(({ glyphs }) => glyphs),
+    isRtlPage,
+  )
+  const [left, right] = [segments[0]!.x0 - x0, x1 - segments.at(-1)!.x1]
+  const isBold = segments.every((segment) => segment.isBold)
+  const titled = headings.titled(text)
+  const level = noHeadings.has(row) ? undefined : (titled ?? headings.styled(text, { size, isBold }))
+  return {
+    text,
+    y,
+    size,
+    isBold,
+    before: isRtl ? right : left,
+    after: isRtl ? left : right,
+    level,
+    isTitled: titled !== undefined && level !== undefined,
+  }
+}
+
+function usualStepOf(lines: readonly Line[]): number {
+  const steps = lines.slice(1).map(({ y }, index) => y - lines[index]!.y)
+  const sorted = steps.filter((step) => step > 0).sort((a, b) => a - b)
+  return sorted[sorted.length >> 1] ?? 0
+}
+
+function goesOn(open: readonly Line[], line: Line, usual: number, width: number): boolean {
+  const last = open.at(-1)!
+  const step = line.y - last.y
+  if (line.level !== undefined || last.level !== undefined)
+    return line.level === last.level && !last.isTitled && !line.isTitled && step > 0 && step < HEADING_LEADING * line.size
+  if (step <= 0 || step > Math.max(LARGE_STEP * usual, line.size)) return false
+  if (Math.abs(line.size - last.size) > SAME_SIZE * last.size) return false
+  if (BULLET.test(line.text) || hasLeader(line) || hasLeader(last)) return false
+  const isHanging = BULLET.test(open[0]!.text)
+  const indent = line.before - last.before
+  if (indent > INDENT * line.size && !(isHanging && open.length === 1)) return false
+  if (isHanging && open.length > 1 && -indent > INDENT * line.size) return false
+  const length = width - last.before - last.after
+  return length >= width * (SENTENCE_END.test(last.text) ? SHORT_LINE : VERY_SHORT_LINE)
+}
+
+function hasLeader({ text }: Line): boolean {
+  return text.search(LEADER) >= 0
+}
+
+function blockOf(lines: readonly Line[]): PageBlock {
+  const [first] = lines
+  const text = joined(lines.map((line) => line.text))
+  if (first!.level !== undefined) return { kind: 'heading', text, level: first!.level }
+  if (hasLeader(first!)) return { kind: 'table_row', text: text.replaceAll(LEADER, ' … ') }
+  return { kind: BULLET.test(text) ? 'list_item' : 'paragraph', text }
+}
+
+/** One text of wrapped lines: a word hyphenated over two of them becomes one again. */
+function joined(lines: readonly string[]): string {
+  const parts: string[] = []
+  lines.forEach((line, index) => {
+    const next = lines[index + 1]
+    if (next === undefined) parts.push(line)
+    else if (line.endsWith('\u00ad') || (/\p{Ll}[-‐]$/u.test(line) && /^\p{Ll}/u.test(next))) parts.push(line.slice(0, -1))
+    else parts.push(line, ' ')
+  })
+  return parts.join('')
+}

@@ -1,0 +1,236 @@
+import { describe, expect, it } from 'vitest'
+import type { ParsedDocument } from '../../../ports/document-parser.ts'
+import { DEFAULT_LIMITS } from '../limits.ts'
+import { DocumentBuilder } from '../readers/document-builder.ts'
+import { type Drawn, drawPdf, ltr, rtl, widthOf } from '../test-support/draw-pdf.ts'
+import { readPdf } from './read-pdf.ts'
+
+async function read(pages: readonly (readonly Drawn[])[], outline: readonly string[] = []): Promise<ParsedDocument> {
+  const builder = new DocumentBuilder(DEFAULT_LIMITS)
+  return builder.build('application/pdf', await readPdf(drawPdf(pages, outline), builder, DEFAULT_LIMITS))
+}
+
+function blocksOf({ text, blocks }: ParsedDocument): readonly string[] {
+  return blocks.map(({ kind, level = '', page, tableHeader, charStart, charEnd }) => {
+    const header = tableHeader === undefined ? '' : ` [${tableHeader}]`
+    return `p${page} ${kind}${level}${header}: ${text.slice(charStart, charEnd)}`
+  })
+}
+
+async function textOf(...page: readonly Drawn[]): Promise<string> {
+  return (await read([page])).text
+}
+
+/** Lines of one column, each as long as the column is wide. */
+const lines = (draw: typeof ltr | typeof rtl, x: number, y: number, texts: readonly string[]) =>
+  texts.map((text, index) => draw(x, y + index * 12, text))
+
+describe('a line of Arabic', () => {
+  it('has its letters in the order of reading, and lam-alef whole', async () => {
+    expect(await textOf(rtl(500, 100, 'حل المشكلات من خلال الإنتاجية'))).toBe('حل المشكلات من خلال الإنتاجية')
+  })
+
+  it('is put together from pieces by their places, with a space at each gap', async () => {
+    const pieces = [rtl(400, 100, 'خلال'), rtl(500, 100, 'حل'), rtl(480, 100, 'المشكلات'), rtl(425, 100, 'من')]
+    expect(await textOf(...pieces)).toBe('حل المشكلات من خلال')
+  })
+
+  it('has no space inside a word whose pieces touch, though they stand at different heights', async () => {
+    const first = rtl(500, 100, 'الأو')
+    expect(await textOf(first, rtl(first.x, 102, 'لى'))).toBe('الأولى')
+  })
+
+  it('keeps numbers and Latin words from left to right, each at its place', async () => {
+    const glyphs = [...'.ماع 1,250.75 يف Visual Basic 6 نم 50% غلب']
+    expect(await textOf({ x: 100, y: 100, glyphs, size: 10, isBold: false })).toBe('بلغ 50% من Visual Basic 6 في 1,250.75 عام.')
+  })
+
+  it('has the parts of a date and of a range in their order', async () => {
+    const glyphs = [...'٢٠٢٤-٢٠٢٠ ماع 2024-05-12 يف']
+    expect(await textOf({ x: 100, y: 100, glyphs, size: 10, isBold: false })).toBe('في 2024-05-12 عام ٢٠٢٠-٢٠٢٤')
+  })
+
+  it('has brackets around what they hold', async () => {
+    expect(await textOf({ x: 100, y: 100, glyphs: [...'(ليدعت) (GDP) جتانلا'], size: 10, isBold: false })).toBe('الناتج (GDP) (تعديل)')
+  })
+
+  it('has brackets the right way round though their font gives them by what they mean', async () => {
+    expect(await textOf({ x: 100, y: 100, glyphs: [...')ليدعت( 5 ةداملا'], size: 10, isBold: false })).toBe('المادة 5 (تعديل)')
+  })
+
+  it('parts a number from the words that it is glued to', async () => {
+    expect(await textOf({ x: 100, y: 100, glyphs: [...'نم18ةداملا'], size: 10, isBold: false })).toBe('المادة 18 من')
+  })
+
+  it('keeps thousands that a space parts together', async () => {
+    expect(await textOf({ x: 100, y: 100, glyphs: [...'توص 3 001 لان'], size: 10, isBold: false })).toBe('نال 3 001 صوت')
+  })
+
+  it('has a vowel mark of another font behind its letter', async () => {
+    const word = { x: 100, y: 100, glyphs: [...'ءانب'], size: 10, isBold: false }
+    expect(await textOf(word, { ...word, x: 98, glyphs: ['\u064b'], isBold: true })).toBe('بناءً')
+    expect(await textOf(word, { ...word, x: 116, glyphs: ['\u0650'], isBold: true })).toBe('بِناء')
+  })
+
+  it('folds Arabic presentation forms alone, and keeps signs that are words', async () => {
+    expect(await textOf(rtl(500, 100, 'ﷺ ﻣﺤﻤﺪ'))).toBe('ﷺ محمد')
+    expect(await textOf(ltr(100, 100, 'x² ½ ﬁ'))).toBe('x² ½ ﬁ')
+  })
+
+  it('stays in its place in a line of English', async () => {
+    expect(await textOf({ x: 100, y: 100, glyphs: [...'The word ةيبرع is here.'], size: 10, isBold: false })).toBe(
+      'The word عربية is here.',
+    )
+  })
+})
+
+describe('a page', () => {
+  const LEFT = ['The first column goes on and', 'tells of rivers and of the', 'towns that stand on their', 'banks since ancient times']
+  const RIGHT = ['while the other column has', 'something else to say about', 'mountains and the people of', 'their valleys far away now']
+
+  it('of two columns is read one after the other', async () => {
+    const page = [...lines(ltr, 50, 100, LEFT), ...lines(ltr, 320, 100, RIGHT)]
+    expect(await textOf(ltr(50, 60, 'A line above that stands across both of the columns of this page'), ...page)).toBe(
+      `A line above that stands across both of the columns of this page\n\n${LEFT.join(' ')}\n\n${RIGHT.join(' ')}`,
+    )
+  })
+
+  it('of two columns of Arabic is read from the right', async () => {
+    const first = ['يروي العمود الأول قصة نهر', 'طويل يمر بمدن كثيرة على', 'ضفتيه منذ زمن بعيد جدا', 'وفيه أخبار أهلها كلهم ثم']
+    const second = ['أما العمود الثاني فيحكي', 'عن الجبال وسكان أوديتها', 'البعيدة وعن عادات أهلها', 'وما يزرعون في كل موسم من']
+    expect(await textOf(...lines(rtl, 250, 100, second), ...lines(rtl, 520, 100, first))).toBe(`${first.join(' ')}\n\n${second.join(' ')}`)
+  })
+
+  it('joins a word that is hyphenated over two lines', async () => {
+    expect(await textOf(ltr(50, 100, 'A paragraph of infor-'), ltr(50, 112, 'mation about things.'))).toBe(
+      'A paragraph of information about things.',
+    )
+  })
+
+  it('has text up its margin after what stands upright', async () => {
+    const turned = { ...ltr(20, 700, 'Printed by nobody'), turns: 3 }
+    expect(await textOf(turned, ltr(50, 100, 'Upright words.'))).toBe('Upright words.\n\nPrinted by nobody')
+  })
+
+  it('has what is drawn twice to look bold once', async () => {
+    expect(await textOf(ltr(50, 100, 'Twice'), ltr(50.3, 100, 'Twice'))).toBe('Twice')
+  })
+})
+
+describe('headers and footers', () => {
+  it('are left out but for the first of each title, and page numbers are', async () => {
+    const bodies = ['Alpha is the beginning.', 'Beta comes after it.', 'Gamma is in the middle.', 'Delta ends the list.']
+    const pages = bodies.map((body, index) => [ltr(50, 40, 'Annual Report'), ltr(50, 200, body), ltr(300, 780, `- ${index + 1} -`)])
+    expect((await read(pages)).text).toBe(['Annual Report', ...bodies].join('\n\n'))
+  })
+})
+
+describe('tables', () => {
+  const HEADER = ['المدينة', 'التاريخ', 'المبلغ']
+  const ROWS = [
+    ['القاهرة', '2024/05/12', '1,500'],
+    ['عمان', '2024/06/01', '750'],
+    ['الدار البيضاء', '2024/07/30', ''],
+    ['تونس', '2024/08/15', '90'],
+  ]
+  const cells = (row: readonly string[], y: number) =>
+    row.flatMap((cell, index) => {
+      const right = 550 - index * 150
+      if (cell === '') return []
+      return [/\d/.test(cell) ? ltr(right - widthOf([...cell], 10), y, cell) : rtl(right, y, cell)]
+    })
+
+  it('are read from the top and the right, each row whole with its header, though drawn from the bottom', async () => {
+    const page = [HEADER, ...ROWS].map((row, index) => cells(row, 100 + index * 20)).reverse()
+    expect(blocksOf(await read([page.flat()]))).toEqual([
+      'p1 table_row: المدينة | التاريخ | المبلغ',
+      ...ROWS.map((row) => `p1 table_row [المدينة | التاريخ | المبلغ]: ${row.join(' | ').trimEnd()}`),
+    ])
+  })
+
+  it('have a cell of two lines in one row', async () => {
+    const page = [
+      ...['Name', 'What it is', 'Price'].map((text, index) => ltr(50 + index * 180, 100, text)),
+      ...['Lamp', 'A light for the', '15'].map((text, index) => ltr(50 + index * 180, 130, text)),
+      ltr(230, 141, 'whole room'),
+      ...['Desk', 'Made of oak', '220'].map((text, index) => ltr(50 + index * 180, 170, text)),
+      ...['Chair', 'Goes with the', '80'].map((text, index) => ltr(50 + index * 180, 200, text)),
+      ltr(230, 211, 'desk'),
+    ]
+    expect(blocksOf(await read([page])).slice(1)).toEqual([
+      'p1 table_row [Name | What it is | Price]: Lamp | A light for the whole room | 15',
+      'p1 table_row [Name | What it is | Price]: Desk | Made of oak | 220',
+      'p1 table_row [Name | What it is | Price]: Chair | Goes with the desk | 80',
+    ])
+  })
+})
+
+describe('headings', () => {
+  const BODY = [
+    'Some words of the text that goes on for a while here',
+    'and some more of it on another line, so that it is seen',
+    'as what the document is set in.',
+  ]
+
+  it('are told by size, and by weight', async () => {
+    const page = [
+      ltr(50, 60, 'The title', { size: 24, isBold: true }),
+      ltr(50, 100, 'A chapter', { size: 14 }),
+      ...lines(ltr, 50, 120, BODY),
+      ltr(50, 180, 'A section', { isBold: true }),
+      ...lines(ltr, 50, 200, BODY),
+      ltr(50, 260, 'Another chapter', { size: 14 }),
+      ...lines(ltr, 50, 280, BODY),
+      ltr(50, 340, 'One more chapter', { size: 14 }),
+      ...lines(ltr, 50, 360, BODY),
+    ]
+    expect(blocksOf(await read([page])).filter((block) => block.includes('heading'))).toEqual([
+      'p1 heading1: The title',
+      'p1 heading2: A chapter',
+      'p1 heading1: A section',
+      'p1 heading2: Another chapter',
+      'p1 heading2: One more chapter',
+    ])
+  })
+
+  it('are told by the outline', async () => {
+    const page = [ltr(50, 60, '1. Introduction'), ...lines(ltr, 50, 80, BODY)]
+    expect(blocksOf(await read([page], ['Introduction']))[0]).toBe('p1 heading1: 1. Introduction')
+  })
+})
+
+describe('pages that cannot be read', () => {
+  const GOOD = lines(ltr, 50, 100, [
+    'These are words that anybody can read, in plain English sentences,',
+    'which is what most pages of most documents are made of.',
+  ])
+  /** Each letter is another one, as by a table of glyphs that is wrong. */
+  const wrong = (text: string) => text.replace(/[a-z]/g, (letter) => 'qjxzkvwbpfygcmhulrdtsnioae'[letter.charCodeAt(0) - 97]!)
+  const BAD = GOOD.map((drawn) => ({ ...drawn, glyphs: [...wrong(drawn.glyphs.join(''))] }))
+
+  it('are left out and named', async () => {
+    const parsed = await read([GOOD, BAD, [ltr(50, 780, '3')]])
+    expect(parsed.text).not.toContain(wrong('anybody'))
+    expect(parsed.warnings).toEqual([
+      { code: 'pages_without_text', message: '1 of 3 pages have no text: 3.', pages: [3] },
+      {
+        code: 'pages_unreadable',
+        message: '1 of 3 pages cannot be read: 2. Their fonts do not say which letters their glyphs stand for.',
+        pages: [2],
+      },
+    ])
+  })
+
+  it('make a document without text when they are all that it has', async () => {
+    await expect(read([BAD])).rejects.toMatchObject({ code: 'no_text' })
+    await expect(read([[ltr(50, 100, '\ue012\ue013\ue014 \ue015\ue016')]])).rejects.toMatchObject({ code: 'no_text' })
+  })
+
+  it.each([
+    ['numbers', (page: number) => `${page}`],
+    ['numbers of their count', (page: number) => `Page ${page} of 2`],
+    ['the same words', () => 'Scanned by machine'],
+  ])('are those of a scan that is stamped with %s', async (_what, stamp) => {
+    await expect(read([[ltr(50, 780, stamp(1))], [ltr(50, 780, stamp(2))]])).rejects.toMatchObject({ code: 'no_text' })
+  })
+})

@@ -1,0 +1,143 @@
+import { setImmediate } from 'node:timers/promises'
+import type { PDFDocumentProxy } from 'pdfjs-dist/legacy/build/pdf.mjs'
+import { ParseFailure } from '../../../ports/document-parser.ts'
+import type { ParserLimits } from '../limits.ts'
+import type { DocumentBuilder } from '../readers/document-builder.ts'
+import { Brackets } from './brackets.ts'
+import { flowsOf } from './columns.ts'
+import { type Headings, headingsOf } from './headings.ts'
+import { directionCounts } from './logical-order.ts'
+import { type PageBlock, paragraphsOf } from './paragraphs.ts'
+import { checkPdfStreams } from './pdf-streams.ts'
+import { openPdf } from './pdfjs.ts'
+import { areStamped, repeatedRowsOf } from './repeated-rows.ts'
+import { type Row, rowsOf } from './rows.ts'
+import { partsOf } from './tables.ts'
+import { isLegible, isUnknown } from './text-quality.ts'
+import { framesOf } from './text-runs.ts'
+
+/** Pages named in a warning's message; all of them are in `pages`. */
+const MAX_PAGES_NAMED = 20
+
+interface Page {
+  readonly number: number
+  readonly height: number
+  /** Rows of upright text, then those of text that runs another way. */
+  readonly frames: readonly (readonly Row[])[]
+  readonly isRtl: boolean
+  /** The share of its glyphs of which nothing is known. */
+  readonly unknown: number
+}
+
+/** Text of each page in the order in which it is read, made into headings, paragraphs and rows of tables. Gives the number of pages. */
+export async function readPdf(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<number> {
+  checkPdfStreams(bytes, limits.maxInflatedBytes)
+  const pdf = await openPdf(bytes)
+  const total = pdf.numPages
+  if (total > limits.maxPages) throw new ParseFailure('limit_exceeded', `The PDF has ${total} pages; at most ${limits.maxPages} are read.`)
+  const pages = await pagesOf(pdf, limits)
+  const repeated = repeatedRowsOf(pages)
+  const headings = await headingsOf(pdf, allRowsOf(pages))
+  const isScan = areStamped(pages)
+  const empty: number[] = []
+  const illegible: number[] = []
+  for (const page of pages) {
+    await setImmediate()
+    const rows = page.frames.map((all) => all.filter((row) => !repeated.again.has(row)))
+    const own = rows.map((all) => all.filter((row) => !repeated.first.has(row)))
+    if (isScan || !hasLetters(own)) {
+      empty.push(page.number)
+      continue
+    }
+    const blocks = rows.flatMap((all) => blocksOf(all, { isRtl: page.isRtl, headings, noHeadings: repeated.first }))
+    if (!isLegible(blocks.map(({ text }) => text).join(' '), page.unknown)) illegible.push(page.number)
+    else for (const { kind, text, ...facts } of blocks) builder.add(kind, text, { page: page.number, ...facts })
+  }
+  sayWhatIsMissing(builder, total, empty, illegible)
+  return total
+}
+
+/** @throws {ParseFailure} `no_text`: nothing was read. */
+function sayWhatIsMissing(builder: DocumentBuilder, total: number, empty: readonly number[], illegible: readonly number[]): void {
+  if (empty.length === total)
+    throw new ParseFailure('no_text', 'The PDF has no text: its pages are pictures or drawings, which are not read.')
+  if (empty.length + illegible.length === total)
+    throw new ParseFailure('no_text', 'The text of the PDF cannot be read: its fonts do not say which letters their glyphs stand for.')
+  if (empty.length > 0) builder.warn('pages_without_text', `${empty.length} of ${total} pages have no text: ${listOf(empty)}.`, empty)
+  if (illegible.length > 0) {
+    const message = `${illegible.length} of ${total} pages cannot be read: ${listOf(illegible)}. Their fonts do not say which letters their glyphs stand for.`
+    builder.warn('pages_unreadable', message, illegible)
+  }
+}
+
+function hasLetters(frames: readonly (readonly Row[])[]): boolean {
+  return frames.some((rows) =>
+    rows.some(({ segments }) => segments.some(({ glyphs }) => glyphs.some((glyph) => /\p{L}|[\ue000-\uf8ff\ufffd]/u.test(glyph)))),
+  )
+}
+
+async function pagesOf(pdf: PDFDocumentProxy, limits: ParserLimits): Promise<readonly Page[]> {
+  const pages: Page[] = []
+  const brackets = new Brackets()
+  let letters = 0
+  for (let number = 1; number <= pdf.numPages; number += 1) {
+    // pdf.js works in microtasks only; between pages timers get their turn, the one that looks for the parent among them.
+    await setImmediate()
+    const page = await pageOf(pdf, number, brackets)
+    for (const { segments } of page.frames.flat()) for (const { glyphs } of segments) letters += glyphs.length
+    if (letters > limits.maxTextBytes)
+      throw new ParseFailure('limit_exceeded', `The document has more than ${limits.maxTextBytes} bytes of text.`)
+    pages.push(page)
+  }
+  return pages
+}
+
+/** A page that fails is a page without text; the others are still worth having. */
+async function pageOf(pdf: PDFDocumentProxy, number: number, brackets: Brackets): Promise<Page> {
+  try {
+    const page = await pdf.getPage(number)
+    const found = await framesOf(page)
+    page.cleanup()
+    const frames = found.map(({ runs }) => rowsOf(brackets.corrected(runs)))
+    const lines = frames.flatMap((rows) => rows.map(({ segments }) => segments.flatMap(({ glyphs }) => [...glyphs, ' '])))
+    const { rtl, ltr } = directionCounts(lines.flat())
+    const glyphs = found.flatMap(({ runs }) => runs.flatMap((run) => run.glyphs))
+    const unknown = glyphs.filter(isUnknown).length / glyphs.length
+    return { number, height: found[0]?.height ?? 0, frames, isRtl: rtl > ltr, unknown }
+  } catch (error) {
+    if (error instanceof ParseFailure) throw error
+    return { number, height: 0, frames: [], isRtl: false, unknown: 0 }
+  }
+}
+
+function* allRowsOf(pages: readonly Page[]): Generator<Row> {
+  for (const { frames } of pages) for (const rows of frames) yield* rows
+}
+
+type Block = PageBlock & { readonly tableHeader?: string }
+
+interface Reading {
+  readonly isRtl: boolean
+  readonly headings: Headings
+  readonly noHeadings: ReadonlySet<Row>
+}
+
+function blocksOf(rows: readonly Row[], reading: Reading): readonly Block[] {
+  return flowsOf(rows, reading.isRtl).flatMap(({ rows: own, x0, x1 }) =>
+    partsOf(own, reading.isRtl).flatMap((part): readonly Block[] => {
+      if (part.kind === 'lines') return paragraphsOf(part.rows, { x0, x1, ...reading })
+      const { header, rows: cells } = part
+      if (!header) return cells.map((row) => ({ kind: 'table_row', text: row.filter((cell) => cell !== '').join(' | ') }))
+      const tableHeader = header.join(' | ')
+      return [
+        { kind: 'table_row', text: tableHeader },
+        ...cells.map((row): Block => ({ kind: 'table_row', text: row.join(' | '), tableHeader })),
+      ]
+    }),
+  )
+}
+
+function listOf(pages: readonly number[]): string {
+  const named = pages.slice(0, MAX_PAGES_NAMED).join(', ')
+  return pages.length > MAX_PAGES_NAMED ? `${named} and others` : named
+}

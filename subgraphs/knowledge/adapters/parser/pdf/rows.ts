@@ -1,0 +1,196 @@
+import { directionCounts, logicalText } from './logical-order.ts'
+import type { TextRun } from './text-runs.ts'
+
+/** Base lines closer than this share of the smaller letters are one: letters of calligraphic fonts stand higher or lower. */
+const SAME_LINE = 0.45
+/** Letters below this share of the usual size may be a note's mark beside the line that they stand above. */
+const SMALL = 0.8
+const MAX_MARK_GLYPHS = 4
+/** Gaps, as shares of the size of the letters: of words, and of cells or columns. */
+const WORD_GAP = 0.12
+const CELL_GAP = 0.9
+/** The share of bold letters in a bold line: a few words of it are none. */
+const ALL_BOLD = 0.8
+/** The same text drawn again within this share of its size is drawn bold. */
+const SAME_PLACE = 0.12
+
+export interface Piece {
+  readonly x0: number
+  readonly x1: number
+  /** From left to right, with spaces at gaps. */
+  readonly glyphs: readonly string[]
+}
+
+/** What stands together on a line: a line of a column, or a cell. */
+export interface Segment extends Piece {
+  /** Of these it is made; a table parts them where its columns do. */
+  readonly pieces: readonly Piece[]
+  readonly size: number
+  readonly isBold: boolean
+}
+
+/** All that has one base line, from left to right. */
+export interface Row {
+  readonly y: number
+  readonly size: number
+  readonly segments: readonly Segment[]
+}
+
+/** From the top of the page. */
+export function rowsOf(runs: readonly TextRun[]): readonly Row[] {
+  const usual = usualSizeOf(runs)
+  const isSmall = ({ size, glyphs }: TextRun) => size < usual * SMALL && glyphs.length <= MAX_MARK_GLYPHS
+  const lines = linesOf(runs.filter((run) => !isSmall(run)))
+  const left = runs.filter(isSmall).filter((run) => !joinsLine(lines, run))
+  return [...lines, ...linesOf(left)]
+    .map(({ runs: all }) => {
+      // Raised and lowered letters are few: the line is where its longest piece is.
+      const { y, size } = all.reduce((longest, run) => (run.glyphs.length > longest.glyphs.length ? run : longest))
+      return { y, size, segments: segmentsOf(all) }
+    })
+    .sort((a, b) => a.y - b.y)
+}
+
+interface Line {
+  readonly y: number
+  size: number
+  x0: number
+  x1: number
+  readonly runs: TextRun[]
+}
+
+function linesOf(runs: readonly TextRun[]): readonly Line[] {
+  const lines: Line[] = []
+  for (const run of runs.toSorted((a, b) => a.y - b.y)) {
+    const line = lines.at(-1)
+    if (line && run.y - line.y < SAME_LINE * Math.min(line.size, run.size)) {
+      line.runs.push(run)
+      line.size = Math.max(line.size, run.size)
+      line.x0 = Math.min(line.x0, run.x0)
+      line.x1 = Math.max(line.x1, run.x1)
+    } else lines.push({ y: run.y, size: run.size, x0: run.x0, x1: run.x1, runs: [run] })
+  }
+  return lines
+}
+
+/** Puts the mark of a note, raised or lowered, to the line beside which it stands. */
+function joinsLine(lines: readonly Line[], run: TextRun): boolean {
+  let low = 0
+  let high = lines.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (lines[middle]!.y < run.y) low = middle + 1
+    else high = middle
+  }
+  for (const line of [lines[low], lines[low - 1]]) {
+    if (!line) continue
+    const isBeside = run.x1 > line.x0 - line.size / 2 && run.x0 < line.x1 + line.size / 2
+    if (isBeside && run.y > line.y - line.size * 0.6 && run.y < line.y + line.size * 0.3) {
+      line.runs.push(run)
+      return true
+    }
+  }
+  return false
+}
+
+function segmentsOf(runs: readonly TextRun[]): readonly Segment[] {
+  const segments: { x0: number; x1: number; glyphs: string[]; pieces: Piece[]; size: number; bold: number }[] = []
+  let previous: TextRun | undefined
+  for (const run of withMarks(runs)) {
+    if (previous && isRepeat(previous, run)) continue
+    const open = segments.at(-1)
+    const size = previous ? Math.min(previous.size, run.size) : run.size
+    const gap = open ? run.x0 - open.x1 : 0
+    const bold = run.isBold ? run.glyphs.length : 0
+    if (!open || gap > CELL_GAP * size) {
+      const glyphs = trimmed(run.glyphs)
+      segments.push({ x0: run.x0, x1: run.x1, glyphs: [...glyphs], pieces: [{ x0: run.x0, x1: run.x1, glyphs }], size: run.size, bold })
+    } else {
+      const isApart = gap > WORD_GAP * size || previous?.glyphs.at(-1) === ' ' || run.glyphs[0] === ' '
+      const glyphs = isApart ? [' ', ...trimmed(run.glyphs)] : trimmed(run.glyphs)
+      for (const glyph of glyphs) open.glyphs.push(glyph)
+      open.pieces.push({ x0: run.x0, x1: run.x1, glyphs })
+      open.x1 = Math.max(open.x1, run.x1)
+      open.size = Math.max(open.size, run.size)
+      open.bold += bold
+    }
+    previous = run
+  }
+  return segments.map(({ bold, ...segment }) => ({ ...segment, isBold: bold > segment.glyphs.length * ALL_BOLD }))
+}
+
+/** Puts marks that are placed by themselves to the letters above which they stand: before them, as seen from the left. */
+function withMarks(runs: readonly TextRun[]): readonly TextRun[] {
+  const marks = runs.filter(isOnlyMarks)
+  const sorted = runs.filter((run) => !isOnlyMarks(run)).toSorted((a, b) => a.x0 - b.x0)
+  if (marks.length === 0 || sorted.length === 0) return sorted.length > 0 ? sorted : runs
+  const glyphs = sorted.map((run) => [...run.glyphs])
+  // From the right, so that what is put in moves no place that is still looked for.
+  for (const mark of marks.toSorted((a, b) => b.x0 - a.x0)) {
+    const at = Math.max(0, lastStartingBefore(sorted, mark.x0 + mark.size * SAME_PLACE))
+    const { x0, x1, glyphs: letters } = sorted[at]!
+    const share = x1 > x0 ? (mark.x0 - x0) / (x1 - x0) : 0
+    const place = Math.min(letters.length, Math.max(0, Math.floor(share * letters.length)))
+    glyphs[at]!.splice(place, 0, ...mark.glyphs)
+  }
+  return sorted.map((run, index) => ({ ...run, glyphs: glyphs[index]! }))
+}
+
+function lastStartingBefore(sorted: readonly TextRun[], x: number): number {
+  let low = 0
+  let high = sorted.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (sorted[middle]!.x0 <= x) low = middle + 1
+    else high = middle
+  }
+  return low - 1
+}
+
+function isOnlyMarks({ glyphs }: TextRun): boolean {
+  return glyphs.length < 3 && glyphs.every((glyph) => /^[\p{M}\s]+$/u.test(glyph))
+}
+
+function isRepeat(a: TextRun, b: TextRun): boolean {
+  const near = SAME_PLACE * a.size
+  return (
+    Math.abs(a.x0 - b.x0) < near &&
+    Math.abs(a.x1 - b.x1) < near &&
+    Math.abs(a.y - b.y) < near &&
+    a.glyphs.length === b.glyphs.length &&
+    a.glyphs.every((glyph, index) => glyph === b.glyphs[index])
+  )
+}
+
+function trimmed(glyphs: readonly string[]): string[] {
+  let start = 0
+  let end = glyphs.length
+  while (start < end && glyphs[start] === ' ') start += 1
+  while (end > start && glyphs[end - 1] === ' ') end -= 1
+  return glyphs.slice(start, end)
+}
+
+/** The size of most letters; 0 without any. */
+export function usualSizeOf(pieces: readonly { readonly size: number; readonly glyphs: readonly string[] }[]): number {
+  const letters = new Map<number, number>()
+  for (const { size, glyphs } of pieces) {
+    const key = Math.round(size * 2) / 2
+    letters.set(key, (letters.get(key) ?? 0) + glyphs.length)
+  }
+  let usual = 0
+  for (const [size, count] of letters) if (count > (letters.get(usual) ?? 0)) usual = size
+  return usual
+}
+
+/** A line is right-to-left when it has about as many words of that direction, or some of them on a page of such text. */
+export function isRightToLeft(glyphs: readonly string[], isRtlPage: boolean): boolean {
+  const { rtl, ltr } = directionCounts(glyphs)
+  if (rtl + ltr === 0) return isRtlPage
+  return rtl >= (isRtlPage ? 0.15 : 0.7) * ltr && rtl > 0
+}
+
+/** The text of segments of one line, which is one text. */
+export function textOf(segments: readonly Segment[], isRtlPage: boolean): string {
+  const glyphs = segments.flatMap((segment, index) => (index === 0 ? segment.glyphs : [' ', ...segment.glyphs]))
+  return logicalText(glyphs, isRightToLeft(glyphs, isRtlPage))
+}

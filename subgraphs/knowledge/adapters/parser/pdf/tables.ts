@@ -1,0 +1,276 @@
+import { LEADER } from './paragraphs.ts'
+import { type Row, type Segment, textOf } from './rows.ts'
+
+/** Rows of several cells that make a table; two do when each has several. */
+const LEAST_ROWS = 3
+const LEAST_CELLS = 3
+/** The share of a table's rows that may stand across what parts its columns: titles over several columns. */
+const CROSSING = 0.15
+const LEAST_GUTTER = 0.3
+/** Columns that a page may show. */
+const MAX_COLUMNS = 100
+/** Between two rows of a table, as shares of its letters' size: lines of one cell are closer, and rows further apart end a table. */
+const CELL_LEADING = 1.45
+const BESIDE = 0.9
+const ROW_LEADING = 5
+/** Lines of one cell between rows of several. */
+const MAX_LINES_BETWEEN = 2
+/** A step between rows is larger than one between lines of a cell by this factor. */
+const CLEARLY_LARGER = 1.6
+/** Rows of a header. */
+const MAX_HEADER_ROWS = 4
+const MAX_HEADER_CELL_CHARS = 80
+const MAX_LABEL_GLYPHS = 5
+
+export interface TablePart {
+  readonly kind: 'table'
+  /** Of cells, in the order of reading. */
+  readonly header: readonly string[] | undefined
+  readonly rows: readonly (readonly string[])[]
+}
+export interface LinesPart {
+  readonly kind: 'lines'
+  readonly rows: readonly Row[]
+}
+
+/** Parts of a column, from the top: tables, and lines of text. */
+export function partsOf(rows: readonly Row[], isRtl: boolean): readonly (TablePart | LinesPart)[] {
+  const parts: (TablePart | LinesPart)[] = []
+  let lines: Row[] = []
+  const flush = () => {
+    if (lines.length > 0) parts.push({ kind: 'lines', rows: lines })
+    lines = []
+  }
+  for (let at = 0; at < rows.length; ) {
+    const end = endOfCandidate(rows, at)
+    const found = end > at + 1 ? tableOf(rows, at, end, isRtl) : undefined
+    lines.push(...rows.slice(at, found ? at + found.titles : Math.max(end, at + 1)))
+    if (found) {
+      flush()
+      parts.push(found.table)
+    }
+    at = found?.end ?? Math.max(end, at + 1)
+  }
+  flush()
+  return parts
+}
+
+/** Rows from here that have several cells, and lines between them that may belong to one of theirs. */
+function endOfCandidate(rows: readonly Row[], start: number): number {
+  if (cellsOf(rows[start]!) < 2) return start
+  let end = start
+  for (let at = start; at < rows.length; at += 1) {
+    const step = at > start ? rows[at]!.y - rows[at - 1]!.y : 0
+    if (step > ROW_LEADING * rows[at]!.size || at - end > MAX_LINES_BETWEEN) break
+    // What is not a line's height away stands beside it.
+    if (cellsOf(rows[at]!) > 1 || (at === end && step < BESIDE * rows[at]!.size)) end = at + 1
+  }
+  return end
+}
+
+/** A number or a bullet beside its text is no cell. */
+function cellsOf({ segments }: Row): number {
+  const isLabelled = segments.length === 2 && segments.some((segment) => segment.glyphs.length <= MAX_LABEL_GLYPHS && isLabel(segment))
+  return isLabelled ? 1 : segments.length
+}
+
+function isLabel({ glyphs }: Segment): boolean {
+  return /^[([]?(?:\p{Nd}+|\p{L}{1,4})?[-–.)\]:•●▪◦‣·○■*]+$/u.test(glyphs.join(''))
+}
+
+interface Line {
+  readonly y: number
+  readonly size: number
+  readonly cells: readonly string[]
+}
+
+interface Found {
+  readonly table: TablePart
+  /** The rows above it that stand across its columns. */
+  readonly titles: number
+  readonly end: number
+}
+
+function tableOf(all: readonly Row[], from: number, to: number, isRtl: boolean): Found | undefined {
+  const rows = all.slice(from, to)
+  const full = rows.filter((row) => cellsOf(row) > 1)
+  const several = full.filter(({ segments }) => segments.length >= LEAST_CELLS).length
+  if (full.length < LEAST_ROWS && several < 2) return undefined
+  const borders = bordersOf(withMostCells(full))
+  if (borders.length === 0 || borders.length >= MAX_COLUMNS) return undefined
+  const end = endOfLastRow(all, to, borders, isRtl)
+  const parted = all.slice(from, end).map((row) => ({ ...row, segments: row.segments.flatMap((segment) => partedAt(segment, borders)) }))
+  const titles = titlesAbove(parted, borders)
+  const lines = parted.slice(titles).map(({ y, size, segments }): Line => {
+    const columns = Array.from({ length: borders.length + 1 }, (): Segment[] => [])
+    for (const segment of segments) columns[columnOf(segment, borders)]!.push(segment)
+    const cells = columns.map((cell) => textOf(cell, isRtl).replaceAll(LEADER, ' ').trim())
+    return { y, size, cells: isRtl ? cells.reverse() : cells }
+  })
+  const filled = lines.filter(({ cells }) => cells.filter((cell) => cell !== '').length > 1).length
+  if (filled < 2 || filled * 2 < lines.length) return undefined
+  const merged = mergedRows(lines)
+  const headerRows = headerRowsOf(merged)
+  const header = headerRows > 0 ? stacked(merged.slice(0, headerRows)) : undefined
+  return { table: { kind: 'table', header, rows: merged.slice(headerRows) }, titles, end }
+}
+
+/** Lines below that go on with a cell of the last row: each in one column, which is not the first. */
+function endOfLastRow(rows: readonly Row[], to: number, borders: readonly number[], isRtl: boolean): number {
+  let end = to
+  for (; end < rows.length && end < to + MAX_LINES_BETWEEN; end += 1) {
+    const { y, size, segments } = rows[end]!
+    const [segment] = segments
+    if (segments.length > 1 || !segment || y - rows[end - 1]!.y > CELL_LEADING * size || isAcross(segment, borders)) break
+    if (columnOf(segment, borders) === (isRtl ? borders.length : 0)) break
+  }
+  return end
+}
+
+/** Rows that show the columns best: half of them, those with most cells. */
+function withMostCells(rows: readonly Row[]): readonly Row[] {
+  const counts = rows.map(({ segments }) => segments.length).sort((a, b) => a - b)
+  const usual = counts[counts.length >> 1]!
+  return rows.filter(({ segments }) => segments.length >= usual)
+}
+
+/** Rows down to the last that stands across a border, of those above the first with a cell in most columns. */
+function titlesAbove(rows: readonly Row[], borders: readonly number[]): number {
+  const first = rows.findIndex(({ segments }) => segments.length * 2 > borders.length + 1)
+  return rows.slice(0, Math.max(first, 0)).findLastIndex(({ segments }) => segments.some((each) => isAcross(each, borders))) + 1
+}
+
+function isAcross({ x0, x1, size }: Segment, borders: readonly number[]): boolean {
+  return borders.some((border) => x0 < border - size / 2 && x1 > border + size / 2)
+}
+
+/** The segment in parts where a gap between its pieces is at a border. */
+function partedAt(segment: Segment, borders: readonly number[]): readonly Segment[] {
+  const { pieces, size } = segment
+  const parts: Segment[] = []
+  let open = pieces.slice(0, 1)
+  const close = () => {
+    const glyphs = open.flatMap((piece) => piece.glyphs)
+    const start = glyphs[0] === ' ' ? 1 : 0
+    parts.push({ ...segment, pieces: open, glyphs: glyphs.slice(start), x0: open[0]!.x0, x1: open.at(-1)!.x1 })
+  }
+  for (const [index, piece] of pieces.entries()) {
+    if (index === 0) continue
+    const gap = piece.x0 - open.at(-1)!.x1
+    const middle = piece.x0 - gap / 2
+    if (gap > LEAST_GUTTER * size && borders.some((border) => Math.abs(border - middle) < size)) {
+      close()
+      open = []
+    }
+    open.push(piece)
+  }
+  close()
+  return parts
+}
+
+/** Places between columns: what nearly no row of the table stands across. */
+function bordersOf(rows: readonly Row[]): readonly number[] {
+  const events = rows.flatMap(({ segments }) =>
+    segments.flatMap(({ x0, x1 }) => [
+      { x: x0, change: 1 },
+      { x: x1, change: -1 },
+    ]),
+  )
+  events.sort((a, b) => a.x - b.x || a.change - b.change)
+  const most = Math.floor(rows.length * CROSSING)
+  const size = rows.reduce((sum, row) => sum + row.size, 0) / rows.length
+  const borders: number[] = []
+  let covering = 0
+  let freeFrom: number | undefined
+  for (const { x, change } of events) {
+    const before = covering
+    covering += change
+    if (change > 0 && before <= most && covering > most) {
+      if (freeFrom !== undefined && x - freeFrom >= LEAST_GUTTER * size) borders.push((freeFrom + x) / 2)
+      freeFrom = undefined
+    } else if (change < 0 && before > most && covering <= most) freeFrom = x
+  }
+  return borders
+}
+
+/** The column in which the middle of a cell stands. */
+function columnOf({ x0, x1 }: Segment, borders: readonly number[]): number {
+  const middle = (x0 + x1) / 2
+  const index = borders.findIndex((border) => middle < border)
+  return index < 0 ? borders.length : index
+}
+
+/** Lines of one row of the table put together, cell by cell. */
+function mergedRows(lines: readonly Line[]): readonly (readonly string[])[] {
+  const steps = lines.slice(1).map((line, index) => line.y - lines[index]!.y)
+  const limit = stepBetween(steps)
+  const rows: Line[][] = []
+  for (const [index, line] of lines.entries()) {
+    const open = rows.at(-1)
+    const step = steps[index - 1] ?? 0
+    const goesOn = limit === undefined ? isContinuation(line, step) : step < limit
+    if (open && goesOn && !isRowOfItsOwn(open, line)) open.push(line)
+    else rows.push([line])
+  }
+  return rows.map((row) => stacked(row.map(({ cells }) => cells)))
+}
+
+/** A step that parts small ones, between lines of a cell, from large ones, between rows; undefined where all are about the same. */
+function stepBetween(steps: readonly number[]): number | undefined {
+  const sorted = steps.toSorted((a, b) => a - b)
+  let best: number | undefined
+  let factor = CLEARLY_LARGER
+  const [from, to] = [Math.ceil(sorted.length / 5), Math.floor((sorted.length * 4) / 5)]
+  for (let index = Math.max(1, from); index <= to && index < sorted.length; index += 1) {
+    const [small, large] = [Math.max(sorted[index - 1]!, 0.1), sorted[index]!]
+    if (large / small > factor) {
+      factor = large / small
+      best = Math.sqrt(large * small)
+    }
+  }
+  return best
+}
+
+function isContinuation({ cells, size }: Line, step: number): boolean {
+  return step <= CELL_LEADING * size && cells.filter((cell) => cell !== '').length === 1 && cells[0] === '' && !cells.some(isNumeric)
+}
+
+/** A number goes on nowhere, and a row that fills most of the cells that the one above fills is another row. */
+function isRowOfItsOwn(open: readonly Line[], { cells }: Line): boolean {
+  const above = open.at(-1)!.cells
+  const both = cells.filter((cell, index) => cell !== '' && above[index] !== '').length
+  if (cells.some((cell, index) => isNumeric(cell) && open.some((line) => isNumeric(line.cells[index]!)))) return true
+  return both > 2 && both * 2 > cells.length
+}
+
+function stacked(rows: readonly (readonly string[])[]): readonly string[] {
+  return rows[0]!.map((_, column) =>
+    rows
+      .map((cells) => cells[column]!)
+      .filter((cell) => cell !== '')
+      .join(' '),
+  )
+}
+
+function isNumeric(cell: string): boolean {
+  return /\p{Nd}/u.test(cell) && !/\p{L}{2}/u.test(cell)
+}
+
+const YEARS = /^(?:\p{Nd}{4}(?:\s?[-–—/]\s?\p{Nd}{2,4})?|Q\p{Nd})$/u
+
+/**
+ * Rows of words or years above rows of numbers; without numbers, a first row of short, different words that fills all cells.
+ */
+function headerRowsOf(rows: readonly (readonly string[])[]): number {
+  const isOfNumbers = (cells: readonly string[]) => {
+    const numbers = cells.filter(isNumeric)
+    return numbers.length * 3 >= cells.filter(Boolean).length && !numbers.every((cell) => YEARS.test(cell))
+  }
+  const firstNumbers = rows.findIndex(isOfNumbers)
+  if (firstNumbers > 0 && firstNumbers <= MAX_HEADER_ROWS && rows.slice(0, firstNumbers).some((cells) => cells.filter(Boolean).length > 1))
+    return firstNumbers
+  const [first] = rows
+  if (firstNumbers >= 0 || rows.length < LEAST_ROWS || !first) return 0
+  const isShort = first.every((cell, index) => (cell !== '' || index === 0) && cell.length <= MAX_HEADER_CELL_CHARS && !isNumeric(cell))
+  return isShort && new Set(first).size === first.length ? 1 : 0
+}

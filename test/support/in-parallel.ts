@@ -1,0 +1,10 @@
+/** The results in the order of the items, of which `places` are under way at once. */
+export async function inParallel<T, R>(items: readonly T[], places: number, run: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = []
+  let next = 0
+  const worker = async () => {
+    for (let i = next++; i < items.length; i = next++) results[i] = await run(items[i]!)
+  }
+  await Promise.all(Array.from({ length: places }, worker))
+  return results
+}

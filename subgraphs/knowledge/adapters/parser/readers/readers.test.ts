@@ -89,4 +89,23 @@ describe('readHtml', () => {
     const html = '<main> <div role=main></div></main><p>outside</p><div role=main><p>inside</p></div>'
     expect(blocksOf(readHtml, html)).toEqual(['paragraph: inside'])
   })
+
+  it('numbers lists as browsers do: start, value, reversed and type', () => {
+    const html = `<ol start=3><li>a<li>b<li value=9>c<li>d</ol><ol reversed><li>x<li>y</ol><ol type=i start=4><li>z</ol><ol type=constructor><li>w</ol>`
+    expect(blocksOf(readHtml, html)).toEqual(
+      ['3. a', '4. b', '9. c', '10. d', '2. x', '1. y', 'iv. z', '1. w'].map((text) => `list_item: ${text}`),
+    )
+  })
+
+  it('repeats merged cells where they lie, and says what lies over a whole row once', () => {
+    const html = `<table><tr><th rowspan=2>City<th colspan=2>2024<tr><th>Men<th>Women<tr><td colspan=3>North<tr><td rowspan=2>Sur<td>1<td>2<tr><td>3<td>4</table>`
+    expect(blocksOf(readHtml, html)).toEqual(
+      ['City | 2024 | 2024', 'City | Men | Women', 'North', 'Sur | 1 | 2', 'Sur | 3 | 4'].map((text) => `table_row: ${text}`),
+    )
+  })
+
+  it('ends a table whose cells lie over thousands of others', () => {
+    const row = '<tr><td colspan=99 rowspan=9999>some words in a cell<td>b'
+    expect(() => blocksOf(readHtml, `<table>${row.repeat(20_000)}</table>`)).toThrow(expect.objectContaining({ code: 'limit_exceeded' }))
+  })
 })

@@ -119,4 +119,15 @@ describe('DOCX', () => {
     const circle = '<w:style w:styleId="A"><w:basedOn w:val="B"/></w:style><w:style w:styleId="B"><w:basedOn w:val="A"/></w:style>'
     expect(await outline(docx(p('x', '<w:pStyle w:val="A"/>'), { styles: circle }))).toEqual(['paragraph: x'])
   })
+
+  it('whose XML is damaged is read as far as mammoth can, with a warning', async () => {
+    const broken = `${WORD.replace('"w"', '"http://schemas.openxmlformats.org/wordprocessingml/2006/main"')}`
+    const bytes = zip({
+      'word/document.xml': `<w:document ${broken}><w:body>${p('Kept & read')}</w:body></w:document>`,
+      'word/_rels/document.xml.rels': '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"/>',
+    })
+    const { text, warnings } = await read(bytes, 'damaged.docx')
+    expect(text).toContain('Kept & read')
+    expect(warnings).toMatchObject([{ code: 'structure_lost' }])
+  })
 })

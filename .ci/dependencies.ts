@@ -52,11 +52,11 @@ const INSTALL_SCRIPTS: Readonly<Record<string, string>> = {
 }
 
 /** Everything that is installed with `--omit=dev`. */
-function shippedOf(lock: Lock): readonly (readonly [path: string, LockedPackage])[] {
+function listShipped(lock: Lock): readonly (readonly [path: string, LockedPackage])[] {
   return Object.entries(lock).filter(([path, { dev }]) => path !== '' && !dev)
 }
 
-function nameOf(path: string): string {
+function packageName(path: string): string {
   return path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)
 }
 
@@ -67,8 +67,8 @@ function isAllowed(expression: string): boolean {
 }
 
 /** What must not be shipped as it is, in words. */
-export function problemsOf(lock: Lock): readonly string[] {
-  const shipped = shippedOf(lock).map(([path, locked]) => ({ ...locked, name: nameOf(path) }))
+export function findProblems(lock: Lock): readonly string[] {
+  const shipped = listShipped(lock).map(([path, locked]) => ({ ...locked, name: packageName(path) }))
   const names = new Set(shipped.map(({ name }) => name))
   const stale = [...Object.keys(OTHER_LICENCES), ...Object.keys(INSTALL_SCRIPTS)].filter((name) => !names.has(name))
   return [
@@ -82,7 +82,7 @@ export function problemsOf(lock: Lock): readonly string[] {
   ]
 }
 
-const purlOf = (name: string, version: string | undefined) => `pkg:npm/${name.replace('@', '%40')}@${version}`
+const toPurl = (name: string, version: string | undefined) => `pkg:npm/${name.replace('@', '%40')}@${version}`
 
 /** The path that Node finds a package at, from the package at `from`; undefined: an optional one that is not locked. */
 function resolved(lock: Lock, from: string, name: string): string | undefined {
@@ -94,18 +94,18 @@ function resolved(lock: Lock, from: string, name: string): string | undefined {
 }
 
 /** Without times and serial numbers: the same lock gives the same text. */
-export function sbomOf(lock: Lock): unknown {
+export function buildSbom(lock: Lock): unknown {
   const root = lock['']!
-  const refOf = (path: string) => purlOf(path === '' ? root.name! : nameOf(path), lock[path]!.version)
-  const licensesOf = (license = 'NOASSERTION') => [
+  const toRef = (path: string) => toPurl(path === '' ? root.name! : packageName(path), lock[path]!.version)
+  const toLicenses = (license = 'NOASSERTION') => [
     /[ ()]/.test(license) ? { expression: license } : { license: SPDX.has(license) ? { id: license } : { name: license } },
   ]
   const components = new Map<string, unknown>()
   const edges = new Map<string, Set<string>>()
-  for (const [path, locked] of [['', root] as const, ...shippedOf(lock)]) {
-    const purl = refOf(path)
+  for (const [path, locked] of [['', root] as const, ...listShipped(lock)]) {
+    const purl = toRef(path)
     const [algorithm, digest] = locked.integrity?.split('-') ?? []
-    const [name, group] = nameOf(path).split('/').reverse()
+    const [name, group] = packageName(path).split('/').reverse()
     if (path !== '')
       components.set(purl, {
         type: 'library',
@@ -117,13 +117,13 @@ export function sbomOf(lock: Lock): unknown {
         ...(digest && {
           hashes: [{ alg: algorithm!.toUpperCase().replace('SHA', 'SHA-'), content: Buffer.from(digest, 'base64').toString('hex') }],
         }),
-        licenses: licensesOf(locked.license),
+        licenses: toLicenses(locked.license),
         purl,
       })
     const wanted = Object.keys({ ...locked.dependencies, ...locked.optionalDependencies, ...(path !== '' && locked.peerDependencies) })
     const found = wanted.flatMap((each) => resolved(lock, path, each) ?? []).filter((each) => !lock[each]!.dev)
     const to = edges.get(purl) ?? new Set()
-    for (const each of found) to.add(refOf(each))
+    for (const each of found) to.add(toRef(each))
     edges.set(purl, to)
   }
   const sorted = <T>(entries: Iterable<readonly [string, T]>) => [...entries].sort(([a], [b]) => (a < b ? -1 : 1))
@@ -134,11 +134,11 @@ export function sbomOf(lock: Lock): unknown {
     metadata: {
       component: {
         type: 'application',
-        'bom-ref': refOf(''),
+        'bom-ref': toRef(''),
         name: root.name,
         version: root.version,
-        licenses: licensesOf(root.license),
-        purl: refOf(''),
+        licenses: toLicenses(root.license),
+        purl: toRef(''),
       },
     },
     components: sorted(components).map(([, component]) => component),
@@ -148,9 +148,9 @@ export function sbomOf(lock: Lock): unknown {
 
 if (import.meta.main) {
   const { packages } = JSON.parse(readFileSync(new URL('../package-lock.json', import.meta.url), 'utf8')) as { readonly packages: Lock }
-  if (process.argv[2] === 'sbom') console.log(JSON.stringify(sbomOf(packages), null, 2))
+  if (process.argv[2] === 'sbom') console.log(JSON.stringify(buildSbom(packages), null, 2))
   else {
-    const problems = problemsOf(packages)
+    const problems = findProblems(packages)
     for (const problem of problems) console.error(problem)
     process.exitCode = problems.length > 0 ? 1 : 0
   }

@@ -60,7 +60,7 @@ function isTypesOnly({ importKind, exportKind, specifiers = [] }: ImportNode): b
 }
 
 /** Imports of other files of the project: statements, and `import()` of a plain string. */
-export function importsOf(file: string, code: string): readonly Import[] {
+export function findImports(file: string, code: string): readonly Import[] {
   const found: Import[] = []
   const visit = (node: unknown) => {
     if (typeof node !== 'object' || node === null) return
@@ -74,25 +74,25 @@ export function importsOf(file: string, code: string): readonly Import[] {
 }
 
 /** The part of the product that a file belongs to: `subgraphs/billing`; undefined: none of its own. */
-function subgraphOf(file: string): string | undefined {
+function findSubgraph(file: string): string | undefined {
   return /^subgraphs\/(?!common\/)[^/]+/.exec(file)?.[0]
 }
 
 export function problemsIn(layers: readonly Layer[], files: readonly string[], imports: readonly Import[]): readonly string[] {
-  const layerOf = new Map(files.map((file) => [file, layers.find(({ globs }) => globs.some((glob) => matchesGlob(file, glob)))]))
-  const homeless = files.filter((file) => !layerOf.get(file)).map((file) => `${file} belongs to no layer.`)
+  const layerByFile = new Map(files.map((file) => [file, layers.find(({ globs }) => globs.some((glob) => matchesGlob(file, glob)))]))
+  const homeless = files.filter((file) => !layerByFile.get(file)).map((file) => `${file} belongs to no layer.`)
   const wrong = imports.flatMap(({ from, to, typesOnly }) => {
     if (NOT_SHIPPED.test(to)) return [`${from} imports ${to}, which is for tests only.`]
-    const [layer, other] = [layerOf.get(from), layerOf.get(to)]
+    const [layer, other] = [layerByFile.get(from), layerByFile.get(to)]
     if (!layer || !other) return []
-    const own = subgraphOf(from)
-    if (own && subgraphOf(to) && subgraphOf(to) !== own) return [`${from} imports ${to} of another subgraph.`]
+    const own = findSubgraph(from)
+    if (own && findSubgraph(to) && findSubgraph(to) !== own) return [`${from} imports ${to} of another subgraph.`]
     if (layer === other) return []
     const allowed = layer.imports.get(other.name)
     if (allowed === undefined) return [`${from} (${layer.name}) imports ${to} (${other.name}).`]
     return allowed && !typesOnly ? [`${from} (${layer.name}) imports values of ${to} (${other.name}), where only types are allowed.`] : []
   })
-  const used = new Set(imports.map(({ from, to }) => `${layerOf.get(from)?.name} -> ${layerOf.get(to)?.name}`))
+  const used = new Set(imports.map(({ from, to }) => `${layerByFile.get(from)?.name} -> ${layerByFile.get(to)?.name}`))
   const arrows = layers.flatMap(({ name, imports }) => [...imports.keys()].map((other) => `${name} -> ${other}`))
   const unused = arrows.filter((arrow) => !used.has(arrow)).map((arrow) => `No file needs ${arrow}: take it out of the table.`)
   return [...homeless, ...wrong, ...unused, ...circlesIn(imports)]
@@ -131,7 +131,7 @@ function pathBack(next: ReadonlyMap<string, ReadonlyMap<string, Import>>, start:
 if (import.meta.main) {
   const layers = layersIn(readFileSync(`${ROOT}/docs/architecture.md`, 'utf8'))
   const files = globSync(PRODUCT, { cwd: ROOT }).filter((file) => !NOT_SHIPPED.test(file))
-  const imports = files.flatMap((file) => importsOf(file, readFileSync(`${ROOT}/${file}`, 'utf8')))
+  const imports = files.flatMap((file) => findImports(file, readFileSync(`${ROOT}/${file}`, 'utf8')))
   const problems = problemsIn(layers, files, imports)
   for (const problem of problems) console.error(problem)
   console.log(`${files.length} files, ${imports.length} imports, ${layers.length} layers, ${problems.length} problems`)

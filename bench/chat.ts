@@ -43,15 +43,15 @@ export async function benchChat({ peers }: BenchOptions): Promise<BenchRow[]> {
       load,
       subjects.map((subject) => ({ subject, body })),
     )
-    return { ours: found[0]!, beside: besideOf(found[0]!, found.slice(1), subjects.slice(1)) }
+    return { ours: found[0]!, beside: compareCosts(found[0]!, found.slice(1), subjects.slice(1)) }
   }
   const withPeers = (bar: string, litellm: number, portkey: number) =>
     peers ? `${bar} CPU, ≥ ${litellm} × LiteLLM's requests, ≥ ${portkey} × Portkey's` : `${bar} CPU`
-  const unary = await costs(bodyOf({ stream: false }))
-  const stream = await costs(bodyOf({ stream: true }))
-  const paced = await costs(bodyOf({ stream: true, content: 'paced' }))
+  const unary = await costs(makeBody({ stream: false }))
+  const stream = await costs(makeBody({ stream: true }))
+  const paced = await costs(makeBody({ stream: true, content: 'paced' }))
   const firstByte = async (targets: readonly Subject[], perSecond: number, fsync: string): Promise<BenchRow> => {
-    const body = bodyOf({ stream: true })
+    const body = makeBody({ stream: true })
     const asked: Load = { targets, body, durationMs: FIRST_BYTE_MS, pace: { perSecond } }
     const { firstByteMs } = await load.ask<Outcome>(asked)
     const [ours, engines, ...theirs] = firstByteMs as [number[], number[], ...number[][]]
@@ -69,19 +69,19 @@ export async function benchChat({ peers }: BenchOptions): Promise<BenchRow[]> {
   }
   const fsync = `fsync of the disk ${p50AndP99(await fsyncTimes(service.folder))}`
   return [
-    { what: 'chat, unary', figure: textOf(unary.ours), bar: withPeers('≤ 1.6 ms', 5, 0.5), beside: unary.beside },
-    { what: 'chat, stream of 20 chunks at once', figure: textOf(stream.ours), bar: withPeers('≤ 3 ms', 6, 0.8), beside: stream.beside },
-    { what: 'chat, stream of 20 chunks, 5 ms apart', figure: textOf(paced.ours), bar: '≤ 3 ms CPU', beside: paced.beside },
+    { what: 'chat, unary', figure: formatCost(unary.ours), bar: withPeers('≤ 1.6 ms', 5, 0.5), beside: unary.beside },
+    { what: 'chat, stream of 20 chunks at once', figure: formatCost(stream.ours), bar: withPeers('≤ 3 ms', 6, 0.8), beside: stream.beside },
+    { what: 'chat, stream of 20 chunks, 5 ms apart', figure: formatCost(paced.ours), bar: '≤ 3 ms CPU', beside: paced.beside },
     await firstByte([through, direct], PER_SECOND, fsync),
     ...(peers ? [await firstByte(subjects, PER_SECOND_WITH_PEERS, fsync)] : []),
   ]
 }
 
-function bodyOf({ stream, content = 'Hello' }: { readonly stream: boolean; readonly content?: string }): string {
+function makeBody({ stream, content = 'Hello' }: { readonly stream: boolean; readonly content?: string }): string {
   return JSON.stringify({ model: 'mock-chat', stream, messages: [{ role: 'user', content }] })
 }
 
-function textOf({ cpuMs, perSecond }: Cost): string {
+function formatCost({ cpuMs, perSecond }: Cost): string {
   return `${cpuMs.toFixed(2)} ms CPU, ${Math.round(perSecond)} requests/s`
 }
 
@@ -91,9 +91,9 @@ function added(times: readonly number[], bound: readonly number[]): string {
 }
 
 /** The engine's figures, and those of peers with our cost as a multiple of theirs. */
-function besideOf(ours: Cost, costs: readonly Cost[], subjects: readonly Subject[]): string {
+function compareCosts(ours: Cost, costs: readonly Cost[], subjects: readonly Subject[]): string {
   const texts = costs.map((cost, i) => {
-    const text = `${subjects[i]!.name} ${textOf(cost)}`
+    const text = `${subjects[i]!.name} ${formatCost(cost)}`
     if (i === 0) return text
     return `${text}: ours ${(ours.cpuMs / cost.cpuMs).toFixed(2)} × the CPU, ${(ours.perSecond / cost.perSecond).toFixed(2)} × the requests`
   })

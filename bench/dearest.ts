@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { testCatalog } from '../test/support/catalog.ts'
-import { addDocument, type Caller, callerOf, newCollection, newOrganization } from '../test/support/client.ts'
+import { addDocument, type Caller, makeCaller, newCollection, newOrganization } from '../test/support/client.ts'
 import { startMockEngine } from '../test/support/engines/mock-engine.ts'
 import { type Service, startEmbedded } from '../test/support/processes/service.ts'
-import { pdfOf } from './documents.ts'
+import { makePdf } from './documents.ts'
 import type { BenchRow } from './row.ts'
 import { Child } from './support/child.ts'
 import { cpuMsOfTree, residentBytesOfTree } from './support/process-tree.ts'
@@ -51,7 +51,7 @@ const REQUESTS: readonly Dearest[] = [
   {
     scope: 'no key',
     what: 'a body of 19.8 MB',
-    ask: (_caller, { service }) => rest(callerOf(service, 'nobody'), 'POST', '/v1/chat/completions', 'a'.repeat(19.8 * MEBIBYTE)),
+    ask: (_caller, { service }) => rest(makeCaller(service, 'nobody'), 'POST', '/v1/chat/completions', 'a'.repeat(19.8 * MEBIBYTE)),
   },
   {
     scope: 'any key',
@@ -104,7 +104,7 @@ const REQUESTS: readonly Dearest[] = [
     scope: 'knowledge:write',
     what: 'a PDF of 300 pages, ingested',
     async ask(caller, { admin, collection }) {
-      const content_base64 = (await pdfOf(300)).toString('base64')
+      const content_base64 = (await makePdf(300)).toString('base64')
       const uploaded = await caller.rest('POST', '/v1/files', { file_name: 'long.pdf', content_base64 })
       const attached = await caller.rest('POST', `/v1/collections/${collection}/documents`, { file_id: uploaded.body.message.id })
       for (;;) {
@@ -143,7 +143,7 @@ export async function benchDearest(): Promise<BenchRow[]> {
   const service = await startEmbedded({ catalog: testCatalog(engine.url), env: { KIS_LOG_LEVEL: 'error' } })
   try {
     const pid = service.processes.get('all')!.pid
-    const admin = await newOrganization(callerOf(service, service.key), service, { creditUsd: '100' })
+    const admin = await newOrganization(makeCaller(service, service.key), service, { creditUsd: '100' })
     const collection = (await newCollection(admin)).id
     await addDocument(admin, collection, 'first.txt', words(2_000))
     await using health = new Child('../../test/support/processes/health-process.ts', [service.rest])
@@ -152,7 +152,7 @@ export async function benchDearest(): Promise<BenchRow[]> {
     for (const { scope, what, ask } of REQUESTS) {
       const scopes = scope.includes(' ') ? ['inference'] : scope === 'agents' ? ['agents', 'inference'] : [scope]
       const made = await admin.rest('POST', '/v1/keys', { name: scope, scopes })
-      const caller = callerOf(service, made.body.key)
+      const caller = makeCaller(service, made.body.key)
       await caller.rest('GET', '/v1/models')
       await sleep(1_000)
       await health.ask<object>({})

@@ -8,7 +8,7 @@ const SENTENCES_PER_PARAGRAPH = 6
 const WORDS_PER_SENTENCE = 15
 
 /** The paragraphs of this many pages, page by page. */
-function pagesOf(pages: number, scripts: readonly Script[]): readonly (readonly string[])[] {
+function makePages(pages: number, scripts: readonly Script[]): readonly (readonly string[])[] {
   const word = wordSource(seeded(pages), scripts)
   const many = <T>(length: number, make: () => T) => Array.from({ length }, make)
   const sentence = () => `${many(WORDS_PER_SENTENCE, word).join(' ')}.`
@@ -17,13 +17,13 @@ function pagesOf(pages: number, scripts: readonly Script[]): readonly (readonly 
 }
 
 /** A text file in Arabic and English. */
-export function txtOf(pages: number): Buffer {
-  return Buffer.from(pagesOf(pages, ['en', 'ar']).flat().join('\n\n'))
+export function makeTxt(pages: number): Buffer {
+  return Buffer.from(makePages(pages, ['en', 'ar']).flat().join('\n\n'))
 }
 
 /** A Word file in Arabic and English, with a heading on each page. */
-export async function docxOf(pages: number): Promise<Buffer> {
-  const children = pagesOf(pages, ['en', 'ar']).flatMap((paragraphs, i) => [
+export async function makeDocx(pages: number): Promise<Buffer> {
+  const children = makePages(pages, ['en', 'ar']).flatMap((paragraphs, i) => [
     new Paragraph({ text: `Page ${i + 1}`, heading: HeadingLevel.HEADING_1 }),
     ...paragraphs.map((text) => new Paragraph(text)),
   ])
@@ -31,13 +31,13 @@ export async function docxOf(pages: number): Promise<Buffer> {
 }
 
 /** A PDF in English only: the fonts that every reader has contain no Arabic. */
-export function pdfOf(pages: number): Promise<Buffer> {
+export function makePdf(pages: number): Promise<Buffer> {
   const pdf = new PDFDocument()
   const pieces: Buffer[] = []
   const { promise, resolve } = Promise.withResolvers<Buffer>()
   pdf.on('data', (piece) => pieces.push(piece))
   pdf.on('end', () => resolve(Buffer.concat(pieces)))
-  for (const [i, paragraphs] of pagesOf(pages, ['en']).entries()) {
+  for (const [i, paragraphs] of makePages(pages, ['en']).entries()) {
     if (i > 0) pdf.addPage()
     for (const paragraph of paragraphs) pdf.text(paragraph).moveDown()
   }

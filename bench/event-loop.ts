@@ -1,7 +1,7 @@
 import { testCatalog } from '../test/support/catalog.ts'
 import { addDocument, type Caller, newCollection } from '../test/support/client.ts'
 import { startMockEngine } from '../test/support/engines/mock-engine.ts'
-import { docxOf, pdfOf, txtOf } from './documents.ts'
+import { makeDocx, makePdf, makeTxt } from './documents.ts'
 import type { BenchRow } from './row.ts'
 import { Child } from './support/child.ts'
 import type { Delay, Started } from './support/event-loop-process.ts'
@@ -24,9 +24,9 @@ export async function benchEventLoop(): Promise<BenchRow[]> {
   const { caller } = service
 
   const searched = (await newCollection(caller)).id
-  await addDocument(caller, searched, 'searched.txt', txtOf(SEARCHED_PAGES))
+  await addDocument(caller, searched, 'searched.txt', makeTxt(SEARCHED_PAGES))
   const filled = (await newCollection(caller, 'mock-embed')).id
-  const files = { 'a.txt': txtOf(PAGES), 'b.docx': await docxOf(PAGES), 'c.pdf': await pdfOf(PAGES) }
+  const files = { 'a.txt': makeTxt(PAGES), 'b.docx': await makeDocx(PAGES), 'c.pdf': await makePdf(PAGES) }
   await Promise.all([service.delay(), idle.ask<Delay>({})])
   let isOver = false
   const searching = searchUntil(caller, searched, () => isOver)

@@ -3,7 +3,7 @@ import { silentLog } from '../subgraphs/common/process/log.ts'
 import { WordTokenizer } from '../subgraphs/inference/adapters/embedded/word-tokenizer.ts'
 import { openDocumentParser } from '../subgraphs/knowledge/adapters/parser/open-document-parser.ts'
 import { chunkDocument } from '../subgraphs/knowledge/domain/chunking/chunk-document.ts'
-import { docxOf, pdfOf, txtOf } from './documents.ts'
+import { makeDocx, makePdf, makeTxt } from './documents.ts'
 import type { BenchRow } from './row.ts'
 import { cpuMsOfTree } from './support/process-tree.ts'
 
@@ -23,9 +23,9 @@ export async function benchIngestion(): Promise<BenchRow[]> {
 
   const rows: BenchRow[] = []
   for (const [name, bytes, bar] of [
-    ['TXT', txtOf(PAGES), 100],
-    ['DOCX', await docxOf(PAGES), 100],
-    ['PDF', await pdfOf(PAGES), 20],
+    ['TXT', makeTxt(PAGES), 100],
+    ['DOCX', await makeDocx(PAGES), 100],
+    ['PDF', await makePdf(PAGES), 20],
   ] as const) {
     const cpuBefore = cpuMsOfTree(process.pid)
     const start = performance.now()

@@ -1,5 +1,5 @@
 import { testCatalog } from '../test/support/catalog.ts'
-import { balancedWallet, callerOf, newOrganization } from '../test/support/client.ts'
+import { balancedWallet, makeCaller, newOrganization } from '../test/support/client.ts'
 import { startMockEngine } from '../test/support/engines/mock-engine.ts'
 import { type Times, workAsNeighbour } from '../test/support/processes/neighbour.ts'
 import { startEmbedded } from '../test/support/processes/service.ts'
@@ -21,7 +21,7 @@ export async function benchNeighbours(): Promise<BenchRow[]> {
   const service = await startEmbedded({ catalog: testCatalog(engine.url), env: { KIS_LOG_LEVEL: 'error' } })
   try {
     const pid = service.processes.get('all')!.pid
-    const operator = callerOf(service, service.key)
+    const operator = makeCaller(service, service.key)
     const [attacker, neighbour] = [await newOrganization(operator, service), await newOrganization(operator, service, { creditUsd: '100' })]
     await workAsNeighbour(neighbour, 5_000)
     const alone = await workAsNeighbour(neighbour, ALONE_MS)

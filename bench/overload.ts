@@ -42,8 +42,8 @@ export async function benchOverload(): Promise<BenchRow[]> {
     ])
     const after = residentBytesOfTree(pid)
     const answered = outcome.timesMs[200] ?? []
-    const refusedOf = ({ timesMs }: OverloadOutcome) => [...(timesMs[503] ?? []), ...(timesMs[429] ?? [])]
-    const refused = refusedOf(outcome)
+    const listRefused = ({ timesMs }: OverloadOutcome) => [...(timesMs[503] ?? []), ...(timesMs[429] ?? [])]
+    const refused = listRefused(outcome)
     const goodput = answered.length / outcome.seconds
     const other = Object.entries(outcome.timesMs).filter(([status]) => !['200', '429', '503'].includes(status))
     const ms = (times: readonly number[]) =>
@@ -51,7 +51,7 @@ export async function benchOverload(): Promise<BenchRow[]> {
     return [
       {
         what: `${TIMES} times the chats that it can answer, for ${OVERLOAD_MS / 1_000} s`,
-        figure: `${((100 * goodput) / capacity).toFixed(0)} % of its capacity answered (${ms(answered)}); refused ${refused.length}: ${ms(refused)}, as another client sees it ${ms(refusedOf(seen))}`,
+        figure: `${((100 * goodput) / capacity).toFixed(0)} % of its capacity answered (${ms(answered)}); refused ${refused.length}: ${ms(refused)}, as another client sees it ${ms(listRefused(seen))}`,
         bar: '≥ 80 %; a refusal p50 ≤ 20 ms',
         beside: `capacity ${Math.round(capacity)}/s; ${outcome.unsent} not sent; memory ${Math.round(before / MEBIBYTE)} MB before, ${Math.round(after / MEBIBYTE)} MB after; other statuses ${other.map(([status, times]) => `${status}: ${times.length}`).join(', ') || 'none'}`,
       },

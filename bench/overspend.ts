@@ -1,5 +1,5 @@
 import { testCatalog } from '../test/support/catalog.ts'
-import { balancedWallet, callerOf, nano, newOrganization } from '../test/support/client.ts'
+import { balancedWallet, makeCaller, nano, newOrganization } from '../test/support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine, type Script } from '../test/support/engines/metered-engine.ts'
 import { eventually } from '../test/support/eventually.ts'
 import { startEmbedded } from '../test/support/processes/service.ts'
@@ -28,8 +28,8 @@ export async function benchOverspend(): Promise<BenchRow[]> {
   await using engine = await MeteredEngine.start()
   const service = await startEmbedded({ catalog: testCatalog(engine.url) + CROWD })
   try {
-    const caller = await newOrganization(callerOf(service, service.key), service, { creditUsd: CREDIT_USD, plan: 'crowd' })
-    const heldOf = async () => nano((await caller.rest('GET', '/v1/wallet')).body.held_usd)
+    const caller = await newOrganization(makeCaller(service, service.key), service, { creditUsd: CREDIT_USD, plan: 'crowd' })
+    const getHeld = async () => nano((await caller.rest('GET', '/v1/wallet')).body.held_usd)
     const script = (id: number): Script => ({ id: `call-${id}`, pieces: 1, usage: OUTPUT_TOKENS, allowed: 0 })
     let refused = 0
     const codes = new Set<string>()
@@ -42,13 +42,13 @@ export async function benchOverspend(): Promise<BenchRow[]> {
     })
     // No call ends before each is admitted or refused, so all holds are open together.
     await eventually(() => refused + engine.calls.size === CALLS, ALL_JUDGED_MS)
-    const held = await heldOf()
+    const held = await getHeld()
     for (const call of engine.calls.values()) call.allow(2)
     await Promise.all(calls)
     const answered = performance.now()
-    await eventually(async () => (await heldOf()) === 0n, HOLDS_LEFT_MS).catch(() => undefined)
+    await eventually(async () => (await getHeld()) === 0n, HOLDS_LEFT_MS).catch(() => undefined)
     const waited = ((performance.now() - answered) / 1_000).toFixed(1)
-    const holdsLeft = await heldOf()
+    const holdsLeft = await getHeld()
     const credit = nano(CREDIT_USD)
     const made = BigInt(engine.calls.size) * CHARGE
     const overspent = made > credit ? made - credit : 0n

@@ -126,9 +126,9 @@ async function benchLayout(url: string, passages: EvalPassages, { name, collecti
     for (const { name: which, collectionIds } of asked) {
       const questions = passages.questions(collectionIds, QUESTIONS)
       await search(sides, { ...HYBRID, questions: questions.slice(0, WARM_UP) })
-      rows.push(await recallOf(sides, `${name}, ${which}`, questions), await latencyOf(sides, `${name}, ${which}`, questions))
+      rows.push(await measureRecall(sides, `${name}, ${which}`, questions), await measureLatency(sides, `${name}, ${which}`, questions))
     }
-    return [...rows, await memoryOf(sides, name, folder)]
+    return [...rows, await measureMemory(sides, name, folder)]
   } finally {
     await dropAll()
     await rm(folder, { recursive: true, force: true })
@@ -159,7 +159,7 @@ async function fill(opened: ChunkIndex, passages: EvalPassages, collections: rea
 }
 
 /** Recall of the vector search, with and without a filter. */
-async function recallOf(sides: Sides, what: string, questions: readonly Question[]): Promise<BenchRow> {
+async function measureRecall(sides: Sides, what: string, questions: readonly Question[]): Promise<BenchRow> {
   const vectors = await search(sides, { ...VECTOR, questions })
   const filtered = await search(sides, { ...VECTOR, questions, filter: FILTER })
   const of = (side: 'elasticsearch' | 'sqlite') =>
@@ -172,7 +172,7 @@ async function recallOf(sides: Sides, what: string, questions: readonly Question
   }
 }
 
-async function latencyOf(sides: Sides, what: string, questions: readonly Question[]): Promise<BenchRow> {
+async function measureLatency(sides: Sides, what: string, questions: readonly Question[]): Promise<BenchRow> {
   const alone = await search(sides, { ...HYBRID, questions })
   const together = await search(sides, { ...HYBRID, questions, atOnce: AT_ONCE })
   const of = (side: 'elasticsearch' | 'sqlite') =>
@@ -186,11 +186,11 @@ async function latencyOf(sides: Sides, what: string, questions: readonly Questio
   }
 }
 
-async function memoryOf({ elasticsearch, sqlite, stats }: Sides, what: string, folder: string): Promise<BenchRow> {
+async function measureMemory({ elasticsearch, sqlite, stats }: Sides, what: string, folder: string): Promise<BenchRow> {
   const nothing: Searches = { ...VECTOR, questions: [] }
   const [client, embedded] = [await elasticsearch.ask<Searched>(nothing), await sqlite.ask<Searched>(nothing)]
   const { diskBytes, segments, searchedVectorBytes } = await stats.figures()
-  const fileBytes = await sizeOf(folder)
+  const fileBytes = await measureSize(folder)
   const { least, most } = stats.heapUsed
   const mb = (bytes: number) => `${Math.round(bytes / BYTES_PER_MB)} MB`
   return {
@@ -238,7 +238,7 @@ function recall(found: readonly (readonly string[])[], exact: readonly (readonly
   return (shared / exact.flat().length).toFixed(3)
 }
 
-async function sizeOf(folder: string): Promise<number> {
+async function measureSize(folder: string): Promise<number> {
   const sizes = (await readdir(folder)).map(async (name) => (await stat(join(folder, name))).size)
   return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
 }

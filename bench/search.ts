@@ -32,7 +32,7 @@ export async function benchSearch({ chunks = 50_000 }: { readonly chunks?: numbe
   try {
     await using index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
     const random = seeded(1)
-    const corpus = corpusOf(chunks, random)
+    const corpus = makeCorpus(chunks, random)
     const five = Array.from({ length: 5 }, (_, i) => `five-${i}`)
     await fill(index, 'one', corpus)
     for (const [i, collectionId] of five.entries()) await fill(index, collectionId, corpus.slice((i * chunks) / 5, ((i + 1) * chunks) / 5))
@@ -111,7 +111,7 @@ async function fill(index: ChunkIndex, collectionId: string, corpus: readonly In
   }
 }
 
-function corpusOf(count: number, random: () => number): readonly IndexedChunk[] {
+function makeCorpus(count: number, random: () => number): readonly IndexedChunk[] {
   const draw = wordSource(random)
   return Array.from({ length: count }, (_, ordinal) => {
     const text = Array.from({ length: WORDS_PER_CHUNK }, draw).join(' ')

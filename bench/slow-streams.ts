@@ -39,9 +39,9 @@ async function ours(load: Child, engineUrl: string): Promise<{ figure: string; i
   await idle.answer<Started>()
   const headers = { authorization: `Bearer ${service.caller.key}` }
   const subject: Subject = { name: 'ours', url: `${service.rest}/v1/chat/completions`, headers, pid: service.pid }
-  const idleMb = megabytesOf(subject.pid)
+  const idleMb = measureMegabytes(subject.pid)
   await Promise.all([service.delay(), idle.ask<Delay>({})])
-  const streams = await streamsOf(load, subject)
+  const streams = await measureStreams(load, subject)
   const [delay, bound] = await Promise.all([service.delay(), idle.ask<Delay>({})])
   return { figure: `${streams}, event loop delay ${delayText(delay)}`, idleMb, bound }
 }
@@ -50,17 +50,17 @@ async function theirs(load: Child, engineUrl: string): Promise<readonly string[]
   const peers: readonly Peer[] = await startPeers(engineUrl)
   try {
     const figures: string[] = []
-    for (const peer of peers) figures.push(`${peer.name} ${megabytesOf(peer.pid)} MB before, then ${await streamsOf(load, peer)}`)
+    for (const peer of peers) figures.push(`${peer.name} ${measureMegabytes(peer.pid)} MB before, then ${await measureStreams(load, peer)}`)
     return figures
   } finally {
     await Promise.all(peers.map((peer) => peer[Symbol.asyncDispose]()))
   }
 }
 
-async function streamsOf(load: Child, { url, headers, pid }: Subject): Promise<string> {
+async function measureStreams(load: Child, { url, headers, pid }: Subject): Promise<string> {
   let mostMb = 0
   const look = setInterval(() => {
-    mostMb = Math.max(mostMb, megabytesOf(pid))
+    mostMb = Math.max(mostMb, measureMegabytes(pid))
   }, SAMPLE_MS)
   try {
     const asked: Streams = { target: { url, headers }, body: BODY, count: STREAMS, perSecond: PER_SECOND }
@@ -72,6 +72,6 @@ async function streamsOf(load: Child, { url, headers, pid }: Subject): Promise<s
   }
 }
 
-function megabytesOf(pid: number): number {
+function measureMegabytes(pid: number): number {
   return Math.round(residentBytesOfTree(pid) / 1e6)
 }

@@ -6,9 +6,9 @@ import { keptSecret, parseSecret } from '../subgraphs/common/identity/secrets.ts
 import { ConfigError } from '../subgraphs/common/process/config-error.ts'
 import type { InferenceConfig } from '../subgraphs/inference/config.ts'
 import type { KnowledgeConfig } from '../subgraphs/knowledge/config.ts'
-import { readingOf } from './environment.ts'
+import { trackReads } from './environment.ts'
 import type { Role } from './start.ts'
-import { placesOf, VARIABLES, type Variables } from './variables.ts'
+import { readPlaces, VARIABLES, type Variables } from './variables.ts'
 
 /** What every role reads from the environment. */
 export interface Config {
@@ -44,7 +44,7 @@ export interface Settings {
  * @throws {ConfigError} something is wrong; it lists every problem, and the ignored variables
  */
 export function readConfig(environment: NodeJS.ProcessEnv, role: Role | 'all' = 'all'): Config {
-  const { env, ignored } = readingOf(environment)
+  const { env, ignored } = trackReads(environment)
   const variables = VARIABLES.safeParse(env)
   const problems = (variables.error?.issues ?? []).map(({ path, message }) => `${String(path[0])} ${message}`)
   const read = <T>(from: () => T): T | undefined => {
@@ -56,8 +56,8 @@ export function readConfig(environment: NodeJS.ProcessEnv, role: Role | 'all' = 
       return undefined
     }
   }
-  const { KIS_DATA_DIR, KIS_CATALOG } = placesOf(env)
-  const secret = read(() => secretOf(env.KIS_SECRET, role, KIS_DATA_DIR))
+  const { KIS_DATA_DIR, KIS_CATALOG } = readPlaces(env)
+  const secret = read(() => readSecret(env.KIS_SECRET, role, KIS_DATA_DIR))
   const catalog = read(() => readCatalogFile(KIS_CATALOG, env))
   const trustedDocuments = read(() => readTrustedDocuments(env.KIS_TRUSTED_DOCUMENTS))
   if (!variables.success || !secret || !catalog || !trustedDocuments) throw new ConfigError([...problems, ...ignored()])
@@ -88,13 +88,13 @@ export function readConfig(environment: NodeJS.ProcessEnv, role: Role | 'all' = 
         },
         catalog.plans,
       ),
-      rest: restConfig(maxFileBytesOf(catalog), new Set(values.KIS_MCP_HOSTS)),
+      rest: restConfig(largestFileBytes(catalog), new Set(values.KIS_MCP_HOSTS)),
     },
     ignored: ignored(),
   }
 }
 
-function secretOf(text: string | undefined, role: Role | 'all', dataDirectory: string): Uint8Array {
+function readSecret(text: string | undefined, role: Role | 'all', dataDirectory: string): Uint8Array {
   if (text !== undefined) return parseSecret(text)
   if (role === 'all') return keptSecret(dataDirectory)
   throw new ConfigError(['KIS_SECRET is missing: every process of the service needs the same, of at least 32 characters'])
@@ -103,7 +103,7 @@ function secretOf(text: string | undefined, role: Role | 'all', dataDirectory: s
 function billingSettings(values: Variables): BillingSettings {
   return {
     dataDirectory: values.KIS_DATA_DIR,
-    mongodb: databaseOf(values, 'billing'),
+    mongodb: toDatabase(values, 'billing'),
     bootstrapApiKey: values.KIS_BOOTSTRAP_API_KEY ?? null,
     bootstrapCreditNanoUsd: values.KIS_BOOTSTRAP_CREDIT_USD,
     egressAllowed: values.KIS_EGRESS_ALLOW,
@@ -118,7 +118,7 @@ function inferenceConfig(values: Variables, catalog: CatalogFile): InferenceConf
     egressAllowed: values.KIS_EGRESS_ALLOW,
     localMcpServers: values.KIS_LOCAL_MCP_SERVERS,
     dataDirectory: values.KIS_DATA_DIR,
-    mongodb: databaseOf(values, 'inference'),
+    mongodb: toDatabase(values, 'inference'),
   }
 }
 
@@ -127,7 +127,7 @@ function knowledgeConfig(values: Variables): KnowledgeConfig {
   return {
     dataDirectory: values.KIS_DATA_DIR,
     retryBackoffMs: values.KIS_RETRY_BACKOFF_MS,
-    mongodb: databaseOf(values, 'knowledge'),
+    mongodb: toDatabase(values, 'knowledge'),
     elasticsearch:
       url === undefined
         ? null
@@ -141,11 +141,11 @@ function knowledgeConfig(values: Variables): KnowledgeConfig {
 }
 
 /** Each subgraph has its own database. */
-function databaseOf({ KIS_MONGODB_URL: server }: Variables, subgraph: string) {
+function toDatabase({ KIS_MONGODB_URL: server }: Variables, subgraph: string) {
   return server ? { url: server.url, database: `${server.name}_${subgraph}` } : null
 }
 
 /** The largest file that any plan allows. */
-function maxFileBytesOf({ plans }: CatalogFile): number {
+function largestFileBytes({ plans }: CatalogFile): number {
   return Math.max(...plans.map(({ maxFileBytes }) => maxFileBytes))
 }

@@ -15,7 +15,7 @@ const MAX_DISTANCE = 4
  * Wraps the environment so that it notes which variables are read. An empty variable counts as not set. Call `ignored`
  * after all parts have read theirs: it gives a sentence for each `KIS_` variable that is set but was never read.
  */
-export function readingOf(environment: Environment): { readonly env: Environment; ignored(): readonly string[] } {
+export function trackReads(environment: Environment): { readonly env: Environment; ignored(): readonly string[] } {
   const known = new Set<string>()
   const env = new Proxy(environment, {
     get(target, name) {
@@ -31,20 +31,20 @@ export function readingOf(environment: Environment): { readonly env: Environment
         (name) => OWN.test(name) && environment[name] && !known.has(name) && !isOfOthers(name),
       )
       return unknown.map((name) => {
-        const nearest = nearestOf(name, known)
+        const nearest = findNearest(name, known)
         return `${name} is not a setting of this version and is ignored${nearest ? `; did you mean ${nearest}?` : ''}`
       })
     },
   }
 }
 
-function nearestOf(name: string, known: Iterable<string>): string | undefined {
-  const distances = [...known].map((candidate) => ({ candidate, distance: distanceOf(name, candidate) }))
+function findNearest(name: string, known: Iterable<string>): string | undefined {
+  const distances = [...known].map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))
   return distances.filter(({ distance }) => distance <= MAX_DISTANCE).sort((a, b) => a.distance - b.distance)[0]?.candidate
 }
 
 /** Letters to insert, delete or replace (Levenshtein), row by row of the table. */
-function distanceOf(a: string, b: string): number {
+function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j)
   for (let i = 1; i <= a.length; i++) {
     const above = row

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { acceptLoss } from './accept-loss.ts'
 import { reindex } from './reindex.ts'
-import { serviceOf } from './service.ts'
+import { openService } from './service.ts'
 import { verify } from './verify.ts'
 import { verifyAll } from './verify-all.ts'
 
@@ -24,11 +24,11 @@ export async function maintain([command, ...args]: readonly string[], env: NodeJ
   try {
     if (command === 'verify') {
       const options = verifyOptions(args)
-      return await verifyAll(serviceOf(env), options, console)
+      return await verifyAll(openService(env), options, console)
     }
     if (command === 'reindex') {
       const options = reindexOptions(args)
-      const service = serviceOf(env)
+      const service = openService(env)
       const replaced = await reindex(service, options, console.log)
       return (await verify(service, { ...options, repair: replaced, collectionId: undefined }, console.log)) ? 0 : 1
     }
@@ -46,7 +46,7 @@ export async function maintain([command, ...args]: readonly string[], env: NodeJ
 }
 
 function verifyOptions(args: readonly string[]) {
-  const { repair, collection, json } = optionsOf(args, {
+  const { repair, collection, json } = parseOptions(args, {
     repair: { type: 'boolean', default: false },
     collection: { type: 'string' },
     json: { type: 'boolean', default: false },
@@ -55,10 +55,10 @@ function verifyOptions(args: readonly string[]) {
 }
 
 function reindexOptions(args: readonly string[]) {
-  return { json: optionsOf(args, { json: { type: 'boolean', default: false } }).json === true }
+  return { json: parseOptions(args, { json: { type: 'boolean', default: false } }).json === true }
 }
 
-function optionsOf(args: readonly string[], options: NonNullable<Parameters<typeof parseArgs>[0]>['options']) {
+function parseOptions(args: readonly string[], options: NonNullable<Parameters<typeof parseArgs>[0]>['options']) {
   try {
     return parseArgs({ args: [...args], options: options!, strict: true }).values
   } catch (error) {

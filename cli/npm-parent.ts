@@ -8,7 +8,7 @@ const LOOK_MS = 500
  * none. If the shell stays in between (Debian's does, bash does not), the service would not notice that npm has ended.
  */
 const parent = process.ppid
-const npm = isShellOfNpm(parent) ? parentOf(parent) : null
+const npm = isShellOfNpm(parent) ? findParent(parent) : null
 
 /**
  * Calls back once, when the npm that started this process has ended. Never without npm, nor on Windows, where a process
@@ -17,7 +17,7 @@ const npm = isShellOfNpm(parent) ? parentOf(parent) : null
 export function whenNpmIsGone(callback: () => void): void {
   if (process.env.npm_lifecycle_event === undefined || process.platform === 'win32') return
   const timer = setInterval(() => {
-    if (process.ppid === parent && (npm === null || parentOf(parent) === npm)) return
+    if (process.ppid === parent && (npm === null || findParent(parent) === npm)) return
     clearInterval(timer)
     callback()
   }, LOOK_MS).unref()
@@ -25,16 +25,16 @@ export function whenNpmIsGone(callback: () => void): void {
 
 /** npm sets its variables in the environment of its shell, not in its own. */
 function isShellOfNpm(pid: number): boolean {
-  return readOf(pid, 'environ').includes('npm_lifecycle_event=')
+  return readProc(pid, 'environ').includes('npm_lifecycle_event=')
 }
 
-function parentOf(pid: number): number | null {
+function findParent(pid: number): number | null {
   // `pid (name) state parent …`. The name may contain spaces and brackets.
-  return Number(readOf(pid, 'stat').split(') ').at(-1)?.split(' ')[1]) || null
+  return Number(readProc(pid, 'stat').split(') ').at(-1)?.split(' ')[1]) || null
 }
 
 /** Empty without /proc, as on macOS, and after the process has ended. */
-function readOf(pid: number, file: 'environ' | 'stat'): string {
+function readProc(pid: number, file: 'environ' | 'stat'): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'latin1')
   } catch {

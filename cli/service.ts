@@ -24,7 +24,7 @@ const FIRST_WAIT_MS = 1_000
  * Reads `KIS_API_KEY` and the address of the gateway.
  * @throws {Error} one of them is wrong; it lists every problem
  */
-export function serviceOf(env: NodeJS.ProcessEnv): Service {
+export function openService(env: NodeJS.ProcessEnv): Service {
   const problems: string[] = []
   const { KIS_API_KEY: apiKey } = env
   if (!apiKey) problems.push('KIS_API_KEY is missing: the API key of an operator')
@@ -37,7 +37,7 @@ export function serviceOf(env: NodeJS.ProcessEnv): Service {
       for (let tries = 1; ; tries++) {
         const address = addresses[(tries - 1) % addresses.length]!
         try {
-          return (await answerOf(address, apiKey!, { query, variables })) as Data
+          return (await fetchAnswer(address, apiKey!, { query, variables })) as Data
         } catch (error) {
           if (tries === MAX_TRIES || !(error instanceof KisError && error.shouldRetry)) throw error
           await sleep(Math.max(error.retryAfterMs ?? 0, FIRST_WAIT_MS * 2 ** (tries - 1)))
@@ -47,7 +47,7 @@ export function serviceOf(env: NodeJS.ProcessEnv): Service {
   }
 }
 
-async function answerOf(address: string, apiKey: string, operation: unknown): Promise<unknown> {
+async function fetchAnswer(address: string, apiKey: string, operation: unknown): Promise<unknown> {
   const gone = (cause: unknown) => new NoAnswer(`The service at ${address}`, { cause })
   const response = await fetch(new URL('/graphql', address), {
     method: 'POST',

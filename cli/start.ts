@@ -9,7 +9,7 @@ import { type Billing, createBilling } from '../subgraphs/billing/main.ts'
 import { DataFolder, type FolderFile } from '../subgraphs/common/adapters/sqlite/data-folder.ts'
 import { DOCUMENT_FILE } from '../subgraphs/common/adapters/sqlite/documents/document-file.ts'
 import { KisError } from '../subgraphs/common/errors.ts'
-import { secretFingerprintOf } from '../subgraphs/common/identity/installation.ts'
+import { fingerprintSecret } from '../subgraphs/common/identity/installation.ts'
 import type { Caller } from '../subgraphs/common/identity/principal.ts'
 import { type PrincipalTokens, principalTokens } from '../subgraphs/common/identity/principal-token.ts'
 import { deriveKey } from '../subgraphs/common/identity/secrets.ts'
@@ -145,7 +145,7 @@ class Start {
     this.#basics = { clock, ids: idSource(clock), log: this.#log }
     this.#folder = new DataFolder({
       files: this.#files(),
-      secretFingerprint: () => secretFingerprintOf(this.#config.secret),
+      secretFingerprint: () => fingerprintSecret(this.#config.secret),
       ask: () => this.#askInstallation?.() ?? null,
       newId: () => this.#basics.ids('inst'),
     })
@@ -190,8 +190,8 @@ class Start {
       }
       case 'inference': {
         const billing = this.#remote('billing')
-        const clock = this.#clockOf(billing)
-        this.#askInstallation = () => installationOf(billing)
+        const clock = this.#watchClock(billing)
+        this.#askInstallation = () => fetchInstallation(billing)
         const inference = await this.#inference(billing, this.#remote('knowledge'))
         const problems = async () => [...clock.problems(), ...(await inference.problems())]
         return {
@@ -202,8 +202,8 @@ class Start {
       }
       case 'knowledge': {
         const billing = this.#remote('billing')
-        const clock = this.#clockOf(billing)
-        this.#askInstallation = () => installationOf(billing)
+        const clock = this.#watchClock(billing)
+        this.#askInstallation = () => fetchInstallation(billing)
         const knowledge = await this.#knowledge(billing, this.#remote('inference'), clock.opened)
         const problems = async () => [...clock.problems(), ...(await knowledge.problems())]
         return {
@@ -249,7 +249,7 @@ class Start {
   async #all(): Promise<Listening> {
     const billing = this.#billing()
     const billingLink = this.#local(billing)
-    if (this.#settings.billing.mongodb) this.#askInstallation = () => installationOf(billingLink)
+    if (this.#settings.billing.mongodb) this.#askInstallation = () => fetchInstallation(billingLink)
     // The two call each other. Nothing is called before both exist.
     const toKnowledge = laterLink()
     const inference = await this.#inference(billingLink, toKnowledge.link)
@@ -295,7 +295,7 @@ class Start {
     return this.#stack.use(
       createBilling(
         { ...this.#settings.billing, pepper: deriveKey(this.#config.secret, 'api key pepper'), plans: this.#settings.catalog.plans },
-        { ...this.#basics, folder: this.#folder, secretFingerprint: secretFingerprintOf(this.#config.secret) },
+        { ...this.#basics, folder: this.#folder, secretFingerprint: fingerprintSecret(this.#config.secret) },
       ),
     )
   }
@@ -408,7 +408,7 @@ class Start {
   }
 
   /** Sets this process's clock by billing's first answer. Nothing gets a date before. */
-  #clockOf(billing: Link): { readonly opened: Promise<unknown>; problems(): readonly string[] } {
+  #watchClock(billing: Link): { readonly opened: Promise<unknown>; problems(): readonly string[] } {
     const stopping = new AbortController()
     this.#stack.defer(() => stopping.abort())
     let isSet = false
@@ -454,7 +454,7 @@ class Start {
  * @throws {KisError}
  * @throws {Unfit} billing does not answer, or not yet; the opening of the store is tried again
  */
-async function installationOf(billing: Link): Promise<string> {
+async function fetchInstallation(billing: Link): Promise<string> {
   const context = { caller: { service: 'knowledge' } as Caller, requestId: 'installation', signal: AbortSignal.timeout(READY_TIMEOUT_MS) }
   const { data, errors } = await billing.execute({ query: '{ installationId }' }, context)
   const error = errors?.[0] && KisError.fromGraphQL(errors[0])

@@ -5,7 +5,7 @@ import { MAX_NANO_USD } from '../subgraphs/billing/ledger/domain/money.ts'
 import { parseMongoUrl } from '../subgraphs/common/documents/mongodb-url.ts'
 import { parseEgressAllow } from '../subgraphs/common/egress/egress-address.ts'
 import { parseUsd } from '../subgraphs/common/usd.ts'
-import { type Environment, readingOf } from './environment.ts'
+import { type Environment, trackReads } from './environment.ts'
 
 // Every variable that an operator can set, with its default. Each message follows the variable's name. No message
 // quotes a value that may hold a password. The catalog names more variables, for its engines.
@@ -27,8 +27,8 @@ const PLACES = z.object({
 })
 
 /** The data folder and the catalog, for commands that need nothing else. */
-export function placesOf(environment: Environment): z.output<typeof PLACES> {
-  return PLACES.parse(readingOf(environment).env)
+export function readPlaces(environment: Environment): z.output<typeof PLACES> {
+  return PLACES.parse(trackReads(environment).env)
 }
 
 export const VARIABLES = PLACES.extend({
@@ -44,7 +44,7 @@ export const VARIABLES = PLACES.extend({
   KIS_MCP_HOSTS: z
     .string()
     .default('')
-    .transform((text) => listOf(text.toLowerCase()))
+    .transform((text) => splitList(text.toLowerCase()))
     .refine(
       (hosts) => hosts.every((host) => URL.parse(`http://${host}`)?.hostname === host),
       'must be host names without ports, separated by commas',
@@ -56,7 +56,7 @@ export const VARIABLES = PLACES.extend({
     .string()
     .refine(isApiKey, 'is not a key: `kis_live_` and 36 letters or digits, of which the last six are a checksum')
     .optional(),
-  KIS_BOOTSTRAP_CREDIT_USD: readBy(creditOf).default(creditOf('100')),
+  KIS_BOOTSTRAP_CREDIT_USD: readBy(parseCredit).default(parseCredit('100')),
   KIS_RETRY_BACKOFF_MS: whole(1, Number.MAX_SAFE_INTEGER, 'must be a whole number of milliseconds, at least 1').default(1_000),
   KIS_EGRESS_ALLOW: hostsAndPorts(),
   KIS_LOCAL_MCP_SERVERS: hostsAndPorts(),
@@ -121,17 +121,17 @@ function readBy<T>(read: (text: string) => T) {
   })
 }
 
-function listOf(text: string): readonly string[] {
+function splitList(text: string): readonly string[] {
   return text.split(',').flatMap((entry) => entry.trim() || [])
 }
 
-function creditOf(text: string): bigint {
-  const amount = nanoUsdOf(text)
+function parseCredit(text: string): bigint {
+  const amount = tryParseUsd(text)
   if (amount !== undefined && amount >= 0n && amount <= MAX_NANO_USD) return amount
   throw new Error('is not an amount: 0 to 9000000 with at most 9 decimal places')
 }
 
-function nanoUsdOf(text: string): bigint | undefined {
+function tryParseUsd(text: string): bigint | undefined {
   try {
     return parseUsd(text)
   } catch {

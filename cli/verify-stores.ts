@@ -12,7 +12,7 @@ interface Page {
 }
 
 /** Fetches every page of an operation. */
-async function* pagesOf<T extends Page>(service: Service, field: string, selection: string): AsyncGenerator<T> {
+async function* fetchPages<T extends Page>(service: Service, field: string, selection: string): AsyncGenerator<T> {
   const query = `query ($after: String) { ${field}(after: $after) { ${selection} next } }`
   for (let after: string | null = null; ; ) {
     const page: T = (await service.ask<Record<string, T>>(query, { after }))[field]!
@@ -44,7 +44,7 @@ export async function verifyFiles(service: Service, form: Form, say: Say): Promi
   let checked = 0
   let damaged = 0
   for (const role of ['Billing', 'Inference', 'Knowledge']) {
-    for await (const { files } of pagesOf<FilesPage>(service, `verify${role}Files`, 'files { name problems }')) {
+    for await (const { files } of fetchPages<FilesPage>(service, `verify${role}Files`, 'files { name problems }')) {
       for (const { name: file, problems } of files) {
         checked++
         if (problems.length > 0) damaged++
@@ -75,7 +75,7 @@ export async function verifyLedger(service: Service, form: Form, say: Say): Prom
   const tell = teller(form, say)
   const counts = { organizations: 0, entries: 0, totals: 0, findings: 0 }
   const selection = 'organizations entries totals findings { kind organizationId subject expected found }'
-  for await (const page of pagesOf<LedgerPage>(service, 'verifyLedger', selection)) {
+  for await (const page of fetchPages<LedgerPage>(service, 'verifyLedger', selection)) {
     for (const sum of ['organizations', 'entries', 'totals'] as const) counts[sum] += page[sum]
     for (const finding of page.findings) {
       const { organizationId, subject, expected, found } = finding
@@ -107,7 +107,7 @@ export async function verifyBlobs(service: Service, form: Form, say: Say): Promi
   const tell = teller(form, say)
   const counts = { blobs: 0, texts: 0, missing: 0, damaged: 0 }
   const selection = 'blobs texts findings { kind organizationId fileIds documentId detail }'
-  for await (const page of pagesOf<BlobsPage>(service, 'verifyBlobs', selection)) {
+  for await (const page of fetchPages<BlobsPage>(service, 'verifyBlobs', selection)) {
     counts.blobs += page.blobs
     counts.texts += page.texts
     for (const finding of page.findings) {

@@ -54,13 +54,13 @@ export async function verify(
 ): Promise<boolean> {
   const told = new Set<string>()
   const tell = (finding: Finding) => {
-    const line = json ? JSON.stringify({ part: 'index', ...finding, kind: finding.kind.toLowerCase() }) : lineOf(finding)
+    const line = json ? JSON.stringify({ part: 'index', ...finding, kind: finding.kind.toLowerCase() }) : describeFinding(finding)
     if (!told.has(line)) say(line)
     told.add(line)
   }
   const first = await pass(service, { repair, collectionId }, tell)
   const result = first.requeued.size === 0 && !first.mended ? first : await afterRepair(service, first, collectionId, tell)
-  say(json ? JSON.stringify({ part: 'index', ...result.counts }) : summaryOf(result.counts))
+  say(json ? JSON.stringify({ part: 'index', ...result.counts }) : describeCounts(result.counts))
   const { missing, incomplete, extra, repairing } = result.counts
   return missing + incomplete + extra + repairing === 0
 }
@@ -129,7 +129,7 @@ async function repairingIn(service: Service, collectionId: string): Promise<numb
   }
 }
 
-function lineOf({ kind, collectionId, documentId, generation, expected, found, repaired, restored }: Finding): string {
+function describeFinding({ kind, collectionId, documentId, generation, expected, found, repaired, restored }: Finding): string {
   const place = [collectionId, documentId, generation].filter((part) => part !== null).join(' ')
   const done = repaired ? (kind === 'EXTRA' ? ', deleted' : restored ? ', put back' : documentId ? ', is ingested again' : ', made') : ''
   const what = {
@@ -141,6 +141,6 @@ function lineOf({ kind, collectionId, documentId, generation, expected, found, r
   return `${kind.toLowerCase()} ${place}: ${what[kind]}${done}`
 }
 
-function summaryOf({ collections, documents, chunks, missing, incomplete, extra, repairing }: Pass['counts']): string {
+function describeCounts({ collections, documents, chunks, missing, incomplete, extra, repairing }: Pass['counts']): string {
   return `${collections} collections, ${documents} documents, ${chunks} chunks: ${missing} missing, ${incomplete} incomplete, ${extra} extra, ${repairing} being repaired`
 }

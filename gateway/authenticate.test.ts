@@ -2,19 +2,19 @@ import { describe, expect, it } from 'vitest'
 import { InvalidApiKey, KisError } from '../subgraphs/common/errors.ts'
 import type { Principal } from '../subgraphs/common/identity/principal.ts'
 import { handClock } from '../test/gateway/support/clock.ts'
-import { principalOf } from '../test/gateway/support/start.ts'
+import { makePrincipal } from '../test/gateway/support/start.ts'
 import { Authenticator } from './authenticate.ts'
 
 const KEY = `kis_live_${'k'.repeat(36)}`
 
-function setUp(answer: (apiKey: string) => Promise<Principal> = async (apiKey) => principalOf(apiKey)) {
+function setUp(answer: (apiKey: string) => Promise<Principal> = async (apiKey) => makePrincipal(apiKey)) {
   const clock = handClock()
   const asked: string[] = []
   const authenticator = new Authenticator(async (apiKey) => {
     asked.push(apiKey)
     return answer(apiKey)
   }, clock)
-  return { authenticator, clock, asked, ask: (credentials: string | null = KEY) => authenticator.principalOf(credentials, 'req_1') }
+  return { authenticator, clock, asked, ask: (credentials: string | null = KEY) => authenticator.getPrincipal(credentials, 'req_1') }
 }
 
 describe('a key', () => {
@@ -22,7 +22,7 @@ describe('a key', () => {
     const { ask, asked, clock } = setUp()
     await ask()
     clock.advance(1_000)
-    expect(await ask(`Bearer ${KEY}`)).toEqual(principalOf(KEY))
+    expect(await ask(`Bearer ${KEY}`)).toEqual(makePrincipal(KEY))
     expect(asked).toEqual([KEY])
     clock.advance(2_500)
     await ask()
@@ -75,17 +75,17 @@ describe('a key', () => {
     let down = true
     const { ask } = setUp(async (apiKey) => {
       if (down) throw new KisError('service_unavailable', 'Billing is unavailable.')
-      return principalOf(apiKey)
+      return makePrincipal(apiKey)
     })
     await expect(ask()).rejects.toMatchObject({ code: 'service_unavailable' })
     down = false
-    expect(await ask()).toEqual(principalOf(KEY))
+    expect(await ask()).toEqual(makePrincipal(KEY))
   })
 
   it('that is good is not forgotten because of many guesses', async () => {
     const { ask, asked } = setUp(async (apiKey) => {
       if (apiKey !== KEY) throw new InvalidApiKey()
-      return principalOf(apiKey)
+      return makePrincipal(apiKey)
     })
     await ask()
     for (let i = 0; i < 12_000; i++) await ask(`kis_live_${String(i).padStart(36, '0')}`).catch(() => undefined)
@@ -96,7 +96,7 @@ describe('a key', () => {
 
 it('sheds a flood of distinct keys while their lookups are under way', async () => {
   const { authenticator, asked } = setUp(() => new Promise(() => undefined))
-  const lookups = Array.from({ length: 1_001 }, (_, i) => authenticator.principalOf(`kis_live_${String(i).padStart(36, '0')}`, 'req_1'))
+  const lookups = Array.from({ length: 1_001 }, (_, i) => authenticator.getPrincipal(`kis_live_${String(i).padStart(36, '0')}`, 'req_1'))
   await expect(lookups.at(-1)).rejects.toMatchObject({ code: 'service_unavailable', shouldRetry: true })
   expect(asked).toHaveLength(1_000)
 })

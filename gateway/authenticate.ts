@@ -52,7 +52,7 @@ export class Authenticator {
    * @throws {InvalidApiKey} the key is missing, malformed, unknown, revoked or expired
    * @throws {ServiceUnavailable} billing does not answer, or too many keys are being looked up
    */
-  async principalOf(credentials: string | null | undefined, requestId: string): Promise<Principal> {
+  async getPrincipal(credentials: string | null | undefined, requestId: string): Promise<Principal> {
     const apiKey = credentials?.replace(/^bearer\s+/i, '') ?? ''
     const now = this.#clock.now().getTime()
     const known = this.#known.get(apiKey)

@@ -10,7 +10,7 @@ export interface GatewayConfig {
   /** Largest body of POST /graphql, in bytes: the largest file as base64, plus 64 KiB for the rest of the operation. */
   readonly maxBodyBytes: number
   /** Most nodes that one answer may have, for the plan with this code. */
-  nodesOf(plan: string): number
+  countNodes(plan: string): number
   /**
    * Operations by the ids that clients call them by (`KIS_TRUSTED_DOCUMENTS`: the path of a manifest; default: none).
    */
@@ -33,7 +33,7 @@ export function gatewayConfig(
     ...settings,
     // The largest file that any plan allows.
     maxBodyBytes: maxBodyBytesFor(Math.max(...plans.map(({ maxFileBytes }) => maxFileBytes))),
-    nodesOf: (code) => plans.find((plan) => plan.code === code)?.operationNodes ?? DEFAULT_OPERATION_NODES,
+    countNodes: (code) => plans.find((plan) => plan.code === code)?.operationNodes ?? DEFAULT_OPERATION_NODES,
   }
 }
 

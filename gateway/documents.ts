@@ -79,7 +79,7 @@ export class Documents {
   }
 
   /** The kept document of the text with this SHA-256. */
-  documentOf(hash: string): DocumentNode | undefined {
+  findDocument(hash: string): DocumentNode | undefined {
     return this.#kept.get(hash)?.document
   }
 

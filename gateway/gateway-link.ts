@@ -11,7 +11,7 @@ export function gatewayLink(operations: Operations, authenticator: Authenticator
   /** Gives the operation with its caller, or the result that says why it may not run. */
   async function admit({ query, operationName }: Operation, { caller: credentials, requestId, signal }: LinkContext<string | null>) {
     try {
-      const caller = await authenticator.principalOf(credentials, requestId)
+      const caller = await authenticator.getPrincipal(credentials, requestId)
       const prepared = operations.prepare(query, operationName, requestId)
       return 'document' in prepared
         ? { prepared, context: { caller, requestId, signal, credentials: credentials ?? '' } }

@@ -27,7 +27,7 @@ import type { Federation } from './federation/federation.ts'
 import type { Mask } from './mask.ts'
 import type { OperationContext, Operations } from './operations.ts'
 import { type OperationReference, PERSISTED_QUERY_NOT_FOUND, type PersistedOperations } from './persisted-operations.ts'
-import { requestIdOf } from './request-id.ts'
+import { chooseRequestId } from './request-id.ts'
 
 /** Apollo Server's document keys end with the SHA-256 of the text, in hexadecimal. */
 const SHA256_DIGITS = 64
@@ -79,12 +79,12 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
     bodyLimit: maxBodyBytes,
     // Before the body is read, so that callers without a key cannot fill the memory.
     onRequest: async (request, reply) => {
-      const context = await contextOf(parts, request, reply)
+      const context = await buildContext(parts, request, reply)
       contexts.set(request, context)
       await bodies.admit(request, reply, () => context.caller.organizationId, maxBodyBytes)
     },
     preParsing: endTinyPieces,
-    preHandler: async (request) => putTextOf(request, parts.persisted, contexts.get(request)!.caller),
+    preHandler: async (request) => putQueryText(request, parts.persisted, contexts.get(request)!.caller),
     errorHandler: (error, request, reply) => {
       if (isNotFound(error)) return reply.header('cache-control', 'private, no-cache, must-revalidate').send({ errors: [mask(error, '')] })
       const known = transportError(error)
@@ -110,7 +110,7 @@ export function refuseAtDoor({ door, ids, mask }: Pick<HttpParts, 'door' | 'ids'
       return false
     } catch (error) {
       const { code, retryAfterMs } = error as KisError
-      const id = requestIdOf(request.headers['x-request-id'], ids)
+      const id = chooseRequestId(request.headers['x-request-id'], ids)
       const body = JSON.stringify({ errors: [mask(error, id)] })
       response
         .writeHead(ERRORS[code].status, {
@@ -149,7 +149,7 @@ function apolloServer({ documents, operations, persisted, federation, mask, log 
     parseOptions: PARSE_OPTIONS,
     // Apollo's own store would also keep failing operations.
     documentStore: {
-      get: async (key) => documents.documentOf(key.slice(-SHA256_DIGITS)),
+      get: async (key) => documents.findDocument(key.slice(-SHA256_DIGITS)),
       set: async () => undefined,
       delete: async () => true,
     },
@@ -157,7 +157,7 @@ function apolloServer({ documents, operations, persisted, federation, mask, log 
     includeStacktraceInErrorResponses: false,
     csrfPrevention: true,
     allowBatchedHttpRequests: false,
-    // `putTextOf` does this, as for sockets.
+    // `putQueryText` does this, as for sockets.
     persistedQueries: false,
     stopOnTerminationSignals: false,
     nodeEnv: 'production',
@@ -172,12 +172,16 @@ function apolloServer({ documents, operations, persisted, federation, mask, log 
   })
 }
 
-async function contextOf({ authenticator, ids, isService }: HttpParts, request: FastifyRequest, reply: FastifyReply): Promise<HttpContext> {
-  const requestId = requestIdOf(request.headers['x-request-id'], ids)
+async function buildContext(
+  { authenticator, ids, isService }: HttpParts,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<HttpContext> {
+  const requestId = chooseRequestId(request.headers['x-request-id'], ids)
   reply.header('x-request-id', requestId)
   const gone = new AbortController()
   reply.raw.once('close', () => gone.abort())
-  const caller = await authenticator.principalOf(request.headers.authorization, requestId)
+  const caller = await authenticator.getPrincipal(request.headers.authorization, requestId)
   return { caller, requestId, signal: gone.signal, isService: await isService(request.raw) }
 }
 
@@ -185,14 +189,14 @@ async function contextOf({ authenticator, ids, isService }: HttpParts, request: 
  * Puts the text of a persisted operation where Apollo Server looks for it.
  * @throws {KisError} `operation_too_complex`: the text is too long
  */
-function putTextOf(request: FastifyRequest, persisted: PersistedOperations, caller: Principal): void {
+function putQueryText(request: FastifyRequest, persisted: PersistedOperations, caller: Principal): void {
   if (request.method === 'GET') {
     const [path, search = ''] = request.url.split('?', 2)
     const params = new URLSearchParams(search)
     const extensions = parsedOrNull(params.get('extensions')) as OperationReference['extensions']
     const documentId = params.get('documentId')
     if (documentId === null && !extensions?.persistedQuery) return
-    params.set('query', persisted.textOf({ query: params.get('query'), documentId, extensions }, caller))
+    params.set('query', persisted.findText({ query: params.get('query'), documentId, extensions }, caller))
     params.delete('extensions')
     request.raw.url = `${path}?${params}`
     return
@@ -206,7 +210,7 @@ function putTextOf(request: FastifyRequest, persisted: PersistedOperations, call
   if (body.query !== undefined && body.query !== null && typeof body.query !== 'string')
     throw new KisError('invalid_type', '`query` must be a text.', { param: 'query' })
   const { extensions: _extensions, documentId: _documentId, ...rest } = body
-  request.body = { ...rest, query: persisted.textOf(body, caller) }
+  request.body = { ...rest, query: persisted.findText(body, caller) }
 }
 
 function parsedOrNull(json: string | null): unknown {

@@ -58,7 +58,7 @@ export class KeyWatch implements AsyncDisposable {
 
   async #look(credentials: string, ofKey: ReadonlySet<Watched>): Promise<void> {
     try {
-      const caller = await this.#authenticator.principalOf(credentials, this.#ids('req'))
+      const caller = await this.#authenticator.getPrincipal(credentials, this.#ids('req'))
       for (const watched of ofKey) {
         const why = watched.judge(caller)
         if (why) watched.end(why)

@@ -31,12 +31,12 @@ export function limitsRule(context: ValidationContext): ASTVisitor {
   }
 
   /** `rootFields` counts the fields of this set alone. */
-  function sizeOf({ selections }: SelectionSetNode): Size {
+  function measureSize({ selections }: SelectionSetNode): Size {
     const size = { ...NOTHING }
     for (const selection of selections) {
       size.directives += selection.directives?.length ?? 0
       if (selection.kind === Kind.FIELD) {
-        const below = selection.selectionSet ? sizeOf(selection.selectionSet) : NOTHING
+        const below = selection.selectionSet ? measureSize(selection.selectionSet) : NOTHING
         // Names with two underscores belong to the introspection. MaxIntrospectionDepthRule of graphql-js bounds its
         // depth.
         if (!selection.name.value.startsWith('__')) size.depth = Math.max(size.depth, below.depth + 1)
@@ -44,7 +44,7 @@ export function limitsRule(context: ValidationContext): ASTVisitor {
         size.directives += below.directives
         size.rootFields += 1
       } else {
-        const inside = selection.kind === Kind.INLINE_FRAGMENT ? sizeOf(selection.selectionSet) : sizeOfFragment(selection.name.value)
+        const inside = selection.kind === Kind.INLINE_FRAGMENT ? measureSize(selection.selectionSet) : sizeOfFragment(selection.name.value)
         size.depth = Math.max(size.depth, inside.depth)
         size.aliases += inside.aliases
         size.directives += inside.directives
@@ -61,7 +61,7 @@ export function limitsRule(context: ValidationContext): ASTVisitor {
       // A fragment that spreads itself counts once; NoFragmentCyclesRule refuses it.
       measured.set(name, NOTHING)
       const fragment = context.getFragment(name)
-      size = fragment ? sizeOf(fragment.selectionSet) : NOTHING
+      size = fragment ? measureSize(fragment.selectionSet) : NOTHING
       measured.set(name, size)
     }
     return size
@@ -72,7 +72,7 @@ export function limitsRule(context: ValidationContext): ASTVisitor {
       if (alias && alias.value.length > MAX_ALIAS_CHARACTERS) complain(`An alias has more than ${MAX_ALIAS_CHARACTERS} characters.`, alias)
     },
     OperationDefinition(operation) {
-      const size = sizeOf(operation.selectionSet)
+      const size = measureSize(operation.selectionSet)
       size.directives += operation.directives?.length ?? 0
       for (const name of Object.keys(LIMITS) as (keyof Size)[]) {
         if (size[name] > LIMITS[name]) complain(`The operation has more than ${LIMITS[name]} ${WORDS[name]}.`, operation)

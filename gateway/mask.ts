@@ -1,5 +1,5 @@
 import { GraphQLError } from 'graphql'
-import { type ErrorCode, errorCodeOf } from '../schema/errors.ts'
+import { type ErrorCode, toErrorCode } from '../schema/errors.ts'
 import { cut, isAbort, KisError } from '../subgraphs/common/errors.ts'
 import type { Log } from '../subgraphs/common/process/log.ts'
 import { PERSISTED_QUERY_NOT_FOUND } from './persisted-operations.ts'
@@ -24,7 +24,7 @@ export function createMask(log: Log): Mask {
     const { message: text = 'The service failed to answer.', path = null, extensions = {} } = (error ?? {}) as Partial<GraphQLError>
     // The message may quote the request, and be as long.
     const message = cut(text)
-    if (errorCodeOf(extensions.code)) {
+    if (toErrorCode(extensions.code)) {
       const known = KisError.fromGraphQL({ message, extensions }).extensions
       return new GraphQLError(message, { path, extensions: { ...known, param: known.param && cut(known.param) } })
     }

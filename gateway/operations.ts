@@ -27,14 +27,14 @@ export class Operations {
   readonly #federation: Federation
   readonly #mask: Mask
   readonly #watch: Pick<KeyWatch, 'watch'>
-  readonly #config: Pick<GatewayConfig, 'introspection' | 'nodesOf'>
+  readonly #config: Pick<GatewayConfig, 'introspection' | 'countNodes'>
 
   constructor(
     documents: Documents,
     federation: Federation,
     mask: Mask,
     watch: Pick<KeyWatch, 'watch'>,
-    config: Pick<GatewayConfig, 'introspection' | 'nodesOf'>,
+    config: Pick<GatewayConfig, 'introspection' | 'countNodes'>,
   ) {
     this.#documents = documents
     this.#federation = federation
@@ -81,7 +81,7 @@ export class Operations {
     let refusal: Error | undefined
     let unwatch: (() => void) | undefined
     const watched: Watched = {
-      judge: (caller) => denialOf(prepared, caller),
+      judge: (caller) => findDenial(prepared, caller),
       end: (why) => {
         refusal ??= why
         events?.end()
@@ -120,7 +120,7 @@ export class Operations {
   /** Keeps the document and the plan of an operation that ran without an error. Drops those of any other. */
   #learn(prepared: Prepared, { errors }: ExecutionResult, { caller }: OperationContext): void {
     if (!errors?.length) this.#documents.keep(prepared, caller.organizationId)
-    else if (this.#documents.documentOf(prepared.hash) === undefined) this.#federation.forget(prepared)
+    else if (this.#documents.findDocument(prepared.hash) === undefined) this.#federation.forget(prepared)
   }
 
   /**
@@ -130,7 +130,7 @@ export class Operations {
    * @throws {KisError} `operation_too_complex`: the answer may have too many nodes
    */
   #judge(prepared: Prepared, variables: Variables, { caller }: OperationContext): Variables {
-    const denial = denialOf(prepared, caller)
+    const denial = findDenial(prepared, caller)
     if (denial) throw denial
     const coerced = coerceVariables(this.#federation.schema, prepared.operation, variables, this.#config.introspection)
     this.#requireAffordable(prepared, coerced, caller)
@@ -139,8 +139,8 @@ export class Operations {
 
   /** @throws {KisError} `operation_too_complex`: the answer may have more nodes than the caller's plan allows */
   #requireAffordable(prepared: Prepared, variables: Variables, { plan }: Principal): void {
-    const allowed = this.#config.nodesOf(plan.code)
-    const { nodes, dearest } = this.#federation.costOf(prepared, variables)
+    const allowed = this.#config.countNodes(plan.code)
+    const { nodes, dearest } = this.#federation.estimateCost(prepared, variables)
     if (nodes <= allowed) return
     throw new KisError(
       'operation_too_complex',
@@ -158,7 +158,7 @@ export class Operations {
 /**
  * Gives the error for the first scope that the operation needs and the caller lacks. Nothing of such an operation runs.
  */
-function denialOf({ requirements }: Prepared, caller: Principal): PermissionDenied | undefined {
+function findDenial({ requirements }: Prepared, caller: Principal): PermissionDenied | undefined {
   for (const { anyOf } of requirements) {
     const missing = anyOf.map((scopes) => scopes.find((scope) => !hasScope(caller, scope as Scope)))
     if (missing.length > 0 && missing.every((scope) => scope !== undefined)) return new PermissionDenied(missing[0]!)

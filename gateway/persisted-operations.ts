@@ -49,8 +49,8 @@ export class PersistedOperations {
    * Gives the operation's text.
    * @throws {GraphQLError} the id is unknown to the caller's organization, or belongs to another text
    */
-  textOf({ query, documentId, extensions }: OperationReference, { organizationId }: Pick<Principal, 'organizationId'>): string {
-    const id = idOf(documentId, extensions)
+  findText({ query, documentId, extensions }: OperationReference, { organizationId }: Pick<Principal, 'organizationId'>): string {
+    const id = readId(documentId, extensions)
     if (id === undefined) return query ?? ''
     if (!query) {
       const text = this.#manifest.get(id) ?? this.#sent.get(`${organizationId} ${id}`)
@@ -74,7 +74,7 @@ export class PersistedOperations {
 }
 
 /** The `documentId` of the GraphQL over HTTP draft, with or without `sha256:`, or the hash of Apollo's extension. */
-function idOf(documentId: unknown, extensions: OperationReference['extensions']): string | undefined {
+function readId(documentId: unknown, extensions: OperationReference['extensions']): string | undefined {
   if (typeof documentId === 'string') return documentId.replace(/^sha256:/, '')
   const persisted = extensions?.persistedQuery as { readonly version?: unknown; readonly sha256Hash?: unknown } | null | undefined
   if (!persisted) return undefined

@@ -4,6 +4,6 @@ import type { IdSource } from '../subgraphs/common/process/ids.ts'
 const ACCEPTED = /^[A-Za-z0-9_-]{1,64}$/
 
 /** Gives the id that came with the request (the rest-adapter of another process sends one), or a new one. */
-export function requestIdOf(sent: unknown, ids: IdSource): string {
+export function chooseRequestId(sent: unknown, ids: IdSource): string {
   return typeof sent === 'string' && ACCEPTED.test(sent) ? sent : ids('req')
 }

@@ -16,7 +16,7 @@ import type { Prepared } from './documents.ts'
 import type { Federation } from './federation/federation.ts'
 import { type Operations, type SubscriptionContext, single } from './operations.ts'
 import type { PersistedOperations } from './persisted-operations.ts'
-import { requestIdOf } from './request-id.ts'
+import { chooseRequestId } from './request-id.ts'
 import { type Connection, messageRate, PUBLIC_SOCKETS, type SocketLimits, SocketRegistry } from './socket-registry.ts'
 import { runOnSocket } from './socket-transport.ts'
 
@@ -150,7 +150,7 @@ function connector({ authenticator, ids }: SocketParts, registry: SocketRegistry
     const credentials = connectionParams?.authorization ?? connectionParams?.Authorization ?? request.headers.authorization
     if (typeof credentials !== 'string') return refuse(CLOSE.unauthorized)
     try {
-      const owner = await authenticator.principalOf(credentials, ids('req'))
+      const owner = await authenticator.getPrincipal(credentials, ids('req'))
       // If the client has left meanwhile, nothing would remove it from the registry.
       if (socket.readyState !== socket.OPEN) return false
       if (!drain.takesOn) return refuse(CLOSE.goingAway)
@@ -173,7 +173,7 @@ function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDra
   return async ({ extra }, _id, payload) => {
     const { operationName, variables, extensions } = payload
     const connection = extra.connection!
-    const requestId = requestIdOf(extensions?.requestId, ids)
+    const requestId = chooseRequestId(extensions?.requestId, ids)
     if (!drain.takesOn) return refusal()
     const underWay = registry.begin(connection)
     if (!underWay) {
@@ -191,8 +191,8 @@ function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDra
     }
     try {
       leave = door.enter(connection.credentials)
-      const caller = await authenticator.principalOf(connection.credentials, requestId)
-      const prepared = operations.prepare(persisted.textOf(payload, caller), operationName ?? undefined, requestId)
+      const caller = await authenticator.getPrincipal(connection.credentials, requestId)
+      const prepared = operations.prepare(persisted.findText(payload, caller), operationName ?? undefined, requestId)
       if ('document' in prepared) {
         persisted.requireOpen(prepared.hash, caller)
         const call: Call = { prepared, context: { caller, requestId, signal: underWay.signal, credentials: connection.credentials }, end }
@@ -225,7 +225,7 @@ function limitMessages(socket: WebSocket, limits: SocketLimits, clock: Clock): v
 /** Checks the open sockets until the signal aborts. */
 async function watch({ authenticator, clock, ids }: SocketParts, registry: SocketRegistry, signal: AbortSignal): Promise<void> {
   const judge = (connection: Connection) =>
-    authenticator.principalOf(connection.credentials, ids('req')).catch((error) => {
+    authenticator.getPrincipal(connection.credentials, ids('req')).catch((error) => {
       // When billing does not answer, the socket stays open. Its next operation is refused anyway.
       if (isRefusal(error)) registry.close(connection, ...CLOSE.forbidden)
     })

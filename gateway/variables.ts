@@ -77,7 +77,7 @@ export function coerceVariables(
     coerced[name] = coerceInputValue(
       value,
       type,
-      (path, _value, { message }) => complain(`Variable "$${name}" got an invalid value at "${textOf([name, ...path])}"; ${message}`),
+      (path, _value, { message }) => complain(`Variable "$${name}" got an invalid value at "${formatPath([name, ...path])}"; ${message}`),
       !suggestions,
     )
   }
@@ -90,7 +90,11 @@ function checkSize(value: unknown, givenType: GraphQLInputType, path: Path): voi
   const type = getNullableType(givenType)
   if (isListType(type) && Array.isArray(value)) {
     if (value.length > MAX_ITEMS)
-      refuse('array_above_max_length', textOf(path), `'${textOf(path)}' must have at most ${MAX_ITEMS} items; it has ${value.length}.`)
+      refuse(
+        'array_above_max_length',
+        formatPath(path),
+        `'${formatPath(path)}' must have at most ${MAX_ITEMS} items; it has ${value.length}.`,
+      )
     for (const [index, item] of value.entries()) checkSize(item, type.ofType, [...path, index])
   } else if (isListType(type)) {
     checkSize(value, type.ofType, path)
@@ -102,34 +106,34 @@ function checkSize(value: unknown, givenType: GraphQLInputType, path: Path): voi
       if (field !== undefined && field !== null) checkSize(field, fieldType, [...path, name])
     }
   } else if (ANY_JSON.has(type.name)) {
-    checkDepth(value, textOf(path))
+    checkDepth(value, formatPath(path))
   } else if (typeof value === 'object' && value !== null) {
     refuse(
       'invalid_type',
-      textOf(path),
-      `'${textOf(path)}' must be of type ${type.name}; it is ${Array.isArray(value) ? 'a list' : 'an object'}.`,
+      formatPath(path),
+      `'${formatPath(path)}' must be of type ${type.name}; it is ${Array.isArray(value) ? 'a list' : 'an object'}.`,
     )
   } else if (typeof value === 'string' && isEnumType(type)) {
     checkName(value, path, `A value of ${type.name}`)
   } else if (typeof value === 'string' && value.length > MAX_CHARACTERS && !isContent(path)) {
     refuse(
       'string_above_max_length',
-      textOf(path),
-      `'${textOf(path)}' must have at most ${MAX_CHARACTERS} characters; it has ${value.length}.`,
+      formatPath(path),
+      `'${formatPath(path)}' must have at most ${MAX_CHARACTERS} characters; it has ${value.length}.`,
     )
   }
 }
 
 function checkName(name: string, path: Path, what: string): void {
   if (name.length <= MAX_NAME_CHARACTERS) return
-  const text = `${what} in '${textOf(path)}' must have at most ${MAX_NAME_CHARACTERS} characters; one has ${name.length}.`
-  refuse('invalid_request', textOf(path), text)
+  const text = `${what} in '${formatPath(path)}' must have at most ${MAX_NAME_CHARACTERS} characters; one has ${name.length}.`
+  refuse('invalid_request', formatPath(path), text)
 }
 
 /** True for the content of a file: a field of an input, not a variable of the same name. */
 const isContent = (path: Path) => path.length > 1 && path.at(-1) === CONTENT
 
 /** `input.tags[0]` */
-function textOf(path: Path): string {
+function formatPath(path: Path): string {
   return path.map((part, index) => (typeof part === 'number' ? `[${part}]` : `${index > 0 ? '.' : ''}${part}`)).join('')
 }

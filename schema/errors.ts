@@ -74,7 +74,7 @@ export interface ErrorExtensions {
 }
 
 /** `INSUFFICIENT_QUOTA` → `insufficient_quota`; undefined for a code outside the set (Apollo's transport codes). */
-export function errorCodeOf(graphqlCode: unknown): ErrorCode | undefined {
+export function toErrorCode(graphqlCode: unknown): ErrorCode | undefined {
   if (typeof graphqlCode !== 'string') return undefined
   const code = graphqlCode.toLowerCase()
   return code in ERRORS ? (code as ErrorCode) : undefined

@@ -22,7 +22,7 @@ function schemaTypes(schema: GraphQLSchema): string {
   return `${HEAD}export interface introspection ${preprocessIntrospection(minifyIntrospection(introspection))}\n`
 }
 
-async function resolversOf(subgraph: keyof typeof resolverTypes, sdl: DocumentNode): Promise<string> {
+async function generateResolvers(subgraph: keyof typeof resolverTypes, sdl: DocumentNode): Promise<string> {
   const folder = '..'
   const enums = sdl.definitions.flatMap((type) =>
     type.kind === 'EnumTypeDefinition' ? [[type.name.value, innerValues(type)] as const] : [],
@@ -91,7 +91,7 @@ for (const subgraph of ['billing', 'inference', 'knowledge'] as const) {
     StringValue: (_node, key) => (key === 'description' ? null : undefined),
   })
   files.push([`${subgraph}.ts`, schemaTypes(buildSubgraphSchema({ typeDefs: sdl }))])
-  files.push([`../../subgraphs/${subgraph}/resolvers/generated.ts`, await resolversOf(subgraph, sdl)])
+  files.push([`../../subgraphs/${subgraph}/resolvers/generated.ts`, await generateResolvers(subgraph, sdl)])
 }
 for (const [file, text] of files) {
   if (!isCheck) writeFileSync(new URL(`generated/${file}`, import.meta.url), text)

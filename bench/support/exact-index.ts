@@ -1,7 +1,7 @@
 import { Client, type estypes } from '@elastic/elasticsearch'
 import { attributeTerm } from '../../subgraphs/knowledge/adapters/elasticsearch/attributes.ts'
 import { filterQuery } from '../../subgraphs/knowledge/adapters/elasticsearch/filter.ts'
-import { chunkIdOf, entryId } from '../../subgraphs/knowledge/adapters/elasticsearch/indices.ts'
+import { entryId, readChunkId } from '../../subgraphs/knowledge/adapters/elasticsearch/indices.ts'
 import type { SearchFilter } from '../../subgraphs/knowledge/domain/search/search-filter.ts'
 import type { Put } from './eval-passages.ts'
 
@@ -57,7 +57,7 @@ export class ExactIndex implements AsyncDisposable {
     const only: estypes.QueryDslQueryContainer[] = [{ term: { collection_id: collectionId } }, ...(filter ? [filterQuery(filter)] : [])]
     const knn = { field: 'vector', query_vector: [...vector], k: count, num_candidates: NUM_CANDIDATES, filter: only }
     const { hits } = await this.#client.search({ index: this.#index, knn, size: count, _source: false })
-    return hits.hits.map(({ _id }) => chunkIdOf(collectionId, _id!))
+    return hits.hits.map(({ _id }) => readChunkId(collectionId, _id!))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

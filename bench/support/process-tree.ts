@@ -11,7 +11,7 @@ const BYTES_PER_PAGE = 4_096
  * @throws {Error} the system has no procfs
  */
 export function cpuMsOfTree(pid: number): number {
-  return treeOf(pid).reduce((sum, { ticks }) => sum + ticks, 0) * MS_PER_TICK
+  return readTree(pid).reduce((sum, { ticks }) => sum + ticks, 0) * MS_PER_TICK
 }
 
 /**
@@ -19,12 +19,12 @@ export function cpuMsOfTree(pid: number): number {
  * @throws {Error} the system has no procfs
  */
 export function residentBytesOfTree(pid: number): number {
-  return treeOf(pid).reduce((sum, { pages }) => sum + pages, 0) * BYTES_PER_PAGE
+  return readTree(pid).reduce((sum, { pages }) => sum + pages, 0) * BYTES_PER_PAGE
 }
 
 /** Kills every descendant of this process, however it was started. */
 export function killDescendants(): void {
-  for (const { pid } of treeOf(process.pid)) {
+  for (const { pid } of readTree(process.pid)) {
     if (pid === process.pid) continue
     try {
       process.kill(pid, 'SIGKILL')
@@ -44,11 +44,11 @@ interface Stat {
 }
 
 /** A process and its living descendants. */
-function treeOf(pid: number): readonly Stat[] {
+function readTree(pid: number): readonly Stat[] {
   if (!existsSync('/proc/self/stat')) throw new Error('CPU time and memory are read from /proc, which only Linux has.')
   const stats = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
-    .flatMap((name) => statOf(Number(name)) ?? [])
+    .flatMap((name) => readStat(Number(name)) ?? [])
   const inTree = new Set([pid])
   // Repeat until a round adds none: a parent may have a greater id than its child.
   for (let size = 0; size !== inTree.size; ) {
@@ -59,7 +59,7 @@ function treeOf(pid: number): readonly Stat[] {
 }
 
 /** Undefined: it has just ended. */
-function statOf(pid: number): Stat | undefined {
+function readStat(pid: number): Stat | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     // The second field is the command in brackets, which may contain spaces. Begin with the third.

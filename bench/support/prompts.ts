@@ -24,10 +24,10 @@ export async function benchPrompts(): Promise<BenchRow[]> {
   await idle.answer<Started>()
   const headers = { authorization: `Bearer ${service.caller.key}` }
   const ours: Subject = { name: 'ours', url: `${service.rest}/v1/chat/completions`, headers, pid: service.pid }
-  const long = promptOf(LONG_CHARS)
+  const long = makePrompt(LONG_CHARS)
   const direct: Subject = { name: 'engine itself', url: `${engineUrl}/chat/completions`, headers: {}, pid: engine.pid }
   const [short, hundredfold, engines] = await compared(load, [
-    { subject: ours, body: promptOf(SHORT_CHARS) },
+    { subject: ours, body: makePrompt(SHORT_CHARS) },
     { subject: ours, body: long },
     { subject: direct, body: long },
   ])
@@ -50,7 +50,7 @@ export async function benchPrompts(): Promise<BenchRow[]> {
   ]
 }
 
-function promptOf(chars: number): string {
+function makePrompt(chars: number): string {
   const word = wordSource(seeded(1), ['en'])
   let content = ''
   while (content.length < chars) content += `${word()} `

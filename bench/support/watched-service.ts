@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Caller, callerOf } from '../../test/support/client.ts'
+import { type Caller, makeCaller } from '../../test/support/client.ts'
 import { Child } from './child.ts'
 import type { Delay, Started } from './event-loop-process.ts'
 
@@ -18,7 +18,7 @@ export class WatchedService implements AsyncDisposable {
     this.#folder = folder
     const text = lines.join('\n')
     this.rest = /^ready (.+)$/m.exec(text)![1]!
-    this.caller = callerOf({ rest: this.rest, graphql: `${this.rest}/graphql` }, /kis_live_\w+/.exec(text)![0])
+    this.caller = makeCaller({ rest: this.rest, graphql: `${this.rest}/graphql` }, /kis_live_\w+/.exec(text)![0])
   }
 
   static async start(catalog: string): Promise<WatchedService> {

@@ -104,7 +104,7 @@ export class Costs {
      * Counts the nodes below one object. `sized` gives the size of those of its lists that a slicing argument of the
      * parent limits.
      */
-    const nodesOf = (places: Map<string, Place>, sized: Sized | undefined, noted?: (name: string, nodes: number) => void): number => {
+    const sumNodes = (places: Map<string, Place>, sized: Sized | undefined, noted?: (name: string, nodes: number) => void): number => {
       let sum = 0
       for (const [key, { type, nodes }] of places) {
         fields += 1
@@ -127,19 +127,19 @@ export class Costs {
       const weight = this.#weights.get(coordinate) ?? this.#weights.get(type.name) ?? (isCompositeType(type) ? 1 : 0)
       if (!isCompositeType(type)) return weight
       const list = this.#lists.get(coordinate)
-      const size = list && sizeOf(list, field, nodes[0]!, variables)
+      const size = list && estimateSize(list, field, nodes[0]!, variables)
       const count = isListType(getNullableType(field.type)) ? (sized?.fields.includes(name) ? sized.size : (size ?? ASSUMED_SIZE)) : 1
       const below = new Map<string, Place>()
       const spread = new Set<string>()
       for (const { selectionSet } of nodes) if (selectionSet) collect(selectionSet, type, below, spread)
       const slicing = list?.sizedFields && { fields: list.sizedFields, size: size ?? ASSUMED_SIZE }
-      return count * (weight + nodesOf(below, slicing))
+      return count * (weight + sumNodes(below, slicing))
     }
 
     const places = new Map<string, Place>()
     collect(operation.selectionSet, root, places, new Set())
     let dearest = { name: '', nodes: 0 }
-    const nodes = nodesOf(places, undefined, (name, those) => {
+    const nodes = sumNodes(places, undefined, (name, those) => {
       if (those > dearest.nodes) dearest = { name, nodes: those }
     })
     return { nodes, dearest }
@@ -163,7 +163,7 @@ interface Sized {
  * How many items the field is asked for: the greatest of its slicing arguments, given or by default; else the size that
  * the schema assumes.
  */
-function sizeOf(
+function estimateSize(
   { assumedSize, slicingArguments = [] }: ListSize,
   field: GraphQLField<unknown, unknown>,
   node: FieldNode,

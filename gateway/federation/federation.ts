@@ -7,7 +7,7 @@ import type { Prepared } from '../documents.ts'
 import { type Cost, Costs } from './costs.ts'
 import { linkDataSource } from './link-data-source.ts'
 import { PlanCache } from './plan-cache.ts'
-import { requestContextOf, type Variables } from './request-context.ts'
+import { buildRequestContext, type Variables } from './request-context.ts'
 import { Requirements } from './requirements.ts'
 import { FederatedSubscriptions, type UpstreamEvents } from './subscriptions.ts'
 
@@ -73,13 +73,13 @@ export class Federation implements AsyncDisposable {
    * The most that the operation, or one of its events, may return. The variables must be coerced.
    * @throws {KisError} `operation_too_complex`: it has too many fields to count
    */
-  costOf(prepared: Prepared, variables: Variables): Cost {
+  estimateCost(prepared: Prepared, variables: Variables): Cost {
     return this.#costs.of(prepared, this.schema, variables)
   }
 
   /** Runs a query or mutation. The variables must be coerced. */
   execute(prepared: Prepared, variables: Variables, context: LinkContext): Promise<ExecutionResult> {
-    return this.#gateway.executor(requestContextOf(this.schema, prepared, variables, context))
+    return this.#gateway.executor(buildRequestContext(this.schema, prepared, variables, context))
   }
 
   /** Drops the cached plan of the operation. */

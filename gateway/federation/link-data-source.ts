@@ -11,7 +11,7 @@ export function linkDataSource(link: Link): GraphQLDataSource {
     async process({ request, context }) {
       const { query = '', operationName, variables = {} } = request
       const { representations } = variables
-      const unique = Array.isArray(representations) ? uniqueOf(representations) : undefined
+      const unique = Array.isArray(representations) ? findUnique(representations) : undefined
       const { data, errors } = await link.execute(
         { query, operationName, variables: unique ? { ...variables, representations: unique.values } : variables },
         context as LinkContext,
@@ -28,7 +28,7 @@ type Answer = Awaited<ReturnType<GraphQLDataSource['process']>>
  * Gives each distinct representation once, with the positions at which it stood; undefined when all are distinct. The
  * JS gateway does not deduplicate them itself.
  */
-function uniqueOf(
+function findUnique(
   representations: readonly unknown[],
 ): { values: readonly unknown[]; positions: readonly (readonly number[])[] } | undefined {
   const found = new Map<string, { value: unknown; positions: number[] }>()

@@ -7,7 +7,7 @@ export type Variables = Readonly<Record<string, unknown>>
 export type RequestContext = Parameters<typeof executeQueryPlan>[2]
 
 /** The part of Apollo Server's request context that Apollo's executor reads. */
-export function requestContextOf(
+export function buildRequestContext(
   schema: GraphQLSchema,
   { document, hash, operation, operationName }: Prepared,
   variables: Variables,

@@ -5,7 +5,7 @@ import { type DocumentNode, type ExecutionResult, GraphQLError, type GraphQLSche
 import type { Link, LinkContext } from '../../subgraphs/common/link/link.ts'
 import type { Prepared } from '../documents.ts'
 import { passesThrough } from './pass-through.ts'
-import { requestContextOf, type Variables } from './request-context.ts'
+import { buildRequestContext, type Variables } from './request-context.ts'
 
 interface Plan {
   /** The fetch to subscribe to, in one subgraph. */
@@ -60,7 +60,7 @@ export class FederatedSubscriptions {
   subscribe(prepared: Prepared, variables: Variables, context: LinkContext): UpstreamEvents {
     let upstream: AsyncIterator<ExecutionResult> | undefined
     let next: UpstreamEvents['next'] = async () => {
-      const plan = this.#planOf(prepared)
+      const plan = this.#getPlan(prepared)
       const { serviceName, operation, operationName, variableUsages = [] } = plan.primary
       const used = Object.fromEntries(variableUsages.filter((name) => name in variables).map((name) => [name, variables[name]]))
       const events = this.#parts.links[serviceName]!.subscribe({ query: operation, operationName, variables: used }, context)
@@ -75,7 +75,7 @@ export class FederatedSubscriptions {
     return { next: () => next(), end: () => void upstream?.return?.() }
   }
 
-  #planOf(prepared: Prepared): Plan {
+  #getPlan(prepared: Prepared): Plan {
     const plans = this.#plans.get(prepared.document) ?? new Map<string, Plan>()
     this.#plans.set(prepared.document, plans)
     const name = prepared.operationName ?? ''
@@ -120,7 +120,7 @@ export class FederatedSubscriptions {
           options.request.query === primary.operation ? (event as never) : services[primary.serviceName]!.process(options),
       },
     }
-    const requestContext = requestContextOf(schema, prepared, variables, context)
+    const requestContext = buildRequestContext(schema, prepared, variables, context)
     return executeQueryPlan(perEvent, fromMemory, requestContext, operationContext, this.#supergraph, this.#api)
   }
 }

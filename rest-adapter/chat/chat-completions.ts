@@ -1,4 +1,4 @@
-import { kisErrorOf } from '../http/errors.ts'
+import { toKisError } from '../http/errors.ts'
 import { type Call, isStream, type JsonObject, ok, type Route } from '../http/route.ts'
 import { completeChat, noAnswer, streamChat, warningHeader } from './chat-operations.ts'
 import { withUsageAsAsked } from './stream-usage.ts'
@@ -25,7 +25,7 @@ async function streamChunks(call: Call): Promise<void> {
     await stream.send('[DONE]')
   } catch (error) {
     if (!stream.isOpen) throw error
-    await stream.fail(kisErrorOf(error, log, context.requestId))
+    await stream.fail(toKisError(error, log, context.requestId))
   }
   stream.end()
 }

@@ -69,7 +69,7 @@ export async function* streamChat(
   // Ends the vendor's work when the client leaves, not at the next chunk.
   context.signal.addEventListener('abort', () => void events.return?.(), { once: true })
   for await (const result of events) {
-    const event = eventOf(result)
+    const event = readEvent(result)
     // The facts come with the first event.
     if (event.warnings) setHeaders(factHeaders(event))
     yield event
@@ -77,7 +77,7 @@ export async function* streamChat(
   context.signal.throwIfAborted()
 }
 
-function eventOf({ data, errors }: ExecutionResult): ChatEvent {
+function readEvent({ data, errors }: ExecutionResult): ChatEvent {
   if (errors?.length) throw inRestNames(KisError.fromGraphQL(errors[0]!))
   if (!data) throw new ServiceUnavailable('A part of the service')
   return (data as DataOf<typeof STREAM>).chatCompletion

@@ -6,7 +6,7 @@ import type { DocumentedOperation, OpenApi } from './openapi.ts'
 export type Check = (value: unknown) => void
 
 /** Builds the checks of an operation's body and query from its description. */
-export function checksOf({ document }: OpenApi): {
+export function compileChecks({ document }: OpenApi): {
   readonly body: (operation: DocumentedOperation) => Check | undefined
   readonly query: (operation: DocumentedOperation) => Check | undefined
 } {

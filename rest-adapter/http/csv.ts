@@ -5,10 +5,10 @@ type Value = string | number | null
  * makes it plain text (OWASP, CSV injection). Numbers cannot be formulas.
  */
 export function csvLine(values: readonly Value[]): string {
-  return `${values.map(fieldOf).join(',')}\r\n`
+  return `${values.map(toField).join(',')}\r\n`
 }
 
-function fieldOf(value: Value): string {
+function toField(value: Value): string {
   if (value === null) return ''
   if (typeof value === 'number') return String(value)
   const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value

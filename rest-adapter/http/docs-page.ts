@@ -13,7 +13,7 @@ const MAX_DEPTH = 4
 /** Serves `/docs`, `/v1/openapi.json`, `/v1/workflow.schema.json` and `/`, without a key. */
 export function registerDocs(app: FastifyInstance, openapi: OpenApi): void {
   const json = JSON.stringify(openapi.document)
-  const page = pageOf(openapi)
+  const page = renderPage(openapi)
   app.get('/v1/openapi.json', async (_request, reply) => reply.type('application/json; charset=utf-8').send(json))
   const workflow = readFileSync(new URL('../../schema/workflow.schema.json', import.meta.url), 'utf8')
   app.get('/v1/workflow.schema.json', async (_request, reply) => reply.type('application/schema+json; charset=utf-8').send(workflow))
@@ -60,7 +60,7 @@ function flat(schema: Schema, openapi: OpenApi): Schema {
 }
 
 /** Describes a value in words: `integer, 1 to 100, default 20`. */
-function kindOf(schema: Schema): string {
+function describeKind(schema: Schema): string {
   const { type, minimum, maximum, maxLength, maxItems } = schema
   const limits = [
     minimum !== undefined && maximum !== undefined ? `${minimum} to ${maximum}` : minimum !== undefined ? `at least ${minimum}` : '',
@@ -87,13 +87,13 @@ function fieldRows(schema: Schema, openapi: OpenApi, path = '', depth = 0): read
           ? fieldRows(items, openapi, `${path}${name}[].`, depth + 1)
           : fieldRows(field, openapi, `${path}${name}.`, depth + 1)
     const label = `<code>${escaped(path + name)}</code>${required.includes(name) ? ' <b title="always there">•</b>' : ''}`
-    return [cells(label, kindOf(field), prose(field.description)), ...inner]
+    return [cells(label, describeKind(field), prose(field.description)), ...inner]
   })
 }
 
 function operationHtml(method: string, path: string, operation: DocumentedOperation, openapi: OpenApi): string {
   const parameters = operation.parameters.map(({ name, in: where, description, schema }) =>
-    cells(`<code>${escaped(name)}</code>`, `${where}, ${kindOf(flat(schema, openapi))}`, prose(description)),
+    cells(`<code>${escaped(name)}</code>`, `${where}, ${describeKind(flat(schema, openapi))}`, prose(description)),
   )
   const { 'application/json': json, 'multipart/form-data': form } = operation.requestBody?.content ?? {}
   const body = (json ?? form)?.schema
@@ -118,7 +118,7 @@ ${subscription === null ? '' : prose(`GraphQL subscription: \`${subscription}\`.
 <h4>Data</h4>${table(['Field', 'Kind', 'Meaning'], fieldRows(data, openapi))}</details>`
 }
 
-function pageOf(openapi: OpenApi): string {
+function renderPage(openapi: OpenApi): string {
   const { info, tags } = openapi.document
   const sections = tags.map(({ name, description }) => {
     const operations = openapi.operations.filter(({ operation }) => operation.tags.includes(name))

@@ -23,7 +23,7 @@ export function sendError(reply: FastifyReply, error: KisError): void {
 export function answerTo(error: KisError, dialect: Dialect | undefined, requestId: string) {
   const { retryAfterMs } = error
   return {
-    status: dialect?.statusOf(error) ?? ERRORS[error.code].status,
+    status: dialect?.toStatus(error) ?? ERRORS[error.code].status,
     headers: {
       'x-should-retry': String(error.shouldRetry),
       ...rateLimitHeaders(error.rateLimits),
@@ -35,7 +35,7 @@ export function answerTo(error: KisError, dialect: Dialect | undefined, requestI
 }
 
 /** Turns anything thrown into a KisError. A defect is logged, and becomes a bare `internal`. */
-export function kisErrorOf(thrown: unknown, log: Log, requestId: string): KisError {
+export function toKisError(thrown: unknown, log: Log, requestId: string): KisError {
   if (thrown instanceof KisError) {
     if (thrown.code === 'internal') log.error({ err: thrown, requestId }, 'request failed')
     return thrown

@@ -34,7 +34,7 @@ export function registerFormParser(app: FastifyInstance): void {
  * @throws {KisError} `invalid_request`: the form has too many parts, or headers that are too long
  */
 function checkParts(bytes: Buffer, contentType: string): void {
-  const delimiter = `\r\n--${boundaryOf(contentType)}`
+  const delimiter = `\r\n--${readBoundary(contentType)}`
   let parts = 0
   // The first delimiter is at the very start, without a line break before it.
   for (let at = 0; at >= 0; at = bytes.indexOf(delimiter, at + 1)) {
@@ -48,7 +48,7 @@ function checkParts(bytes: Buffer, contentType: string): void {
 /**
  * Reads the boundary by the WHATWG's rules of MIME types, as the parser does: both must look for the same delimiter.
  */
-function boundaryOf(contentType: string): string {
+function readBoundary(contentType: string): string {
   try {
     return new MIMEType(contentType).params.get('boundary') ?? ''
   } catch (cause) {

@@ -23,10 +23,14 @@ export function pageVariables({ limit, after, order }: JsonObject): JsonObject {
   }
 }
 
-export function listOf<Node, Item>({ edges, pageInfo }: ConnectionData<Node>, toItem: (node: Node) => Item, idOf: (item: Item) => string) {
+export function toList<Node, Item>(
+  { edges, pageInfo }: ConnectionData<Node>,
+  toItem: (node: Node) => Item,
+  readId: (item: Item) => string,
+) {
   return wholeList(
     edges.map(({ node }) => toItem(node)),
-    idOf,
+    readId,
     pageInfo.hasNextPage,
   )
 }
@@ -36,20 +40,20 @@ export function listOf<Node, Item>({ edges, pageInfo }: ConnectionData<Node>, to
  * page.
  */
 export function listByCursor<Node, Item extends { readonly id: string }>(connection: ConnectionData<Node>, toItem: (node: Node) => Item) {
-  return { ...listOf(connection, toItem, idOf), last_id: connection.edges.at(-1)?.cursor ?? null }
+  return { ...toList(connection, toItem, readId), last_id: connection.edges.at(-1)?.cursor ?? null }
 }
 
 /** A list on a single page, unless the caller says that more follows. */
-export function wholeList<Item>(data: readonly Item[], idOf: (item: Item) => string, hasMore = false) {
+export function wholeList<Item>(data: readonly Item[], readId: (item: Item) => string, hasMore = false) {
   const first = data[0]
   const last = data.at(-1)
   return {
     object: 'list',
     data,
     has_more: hasMore,
-    first_id: first === undefined ? null : idOf(first),
-    last_id: last === undefined ? null : idOf(last),
+    first_id: first === undefined ? null : readId(first),
+    last_id: last === undefined ? null : readId(last),
   }
 }
 
-export const idOf = ({ id }: { readonly id: string }) => id
+export const readId = ({ id }: { readonly id: string }) => id

@@ -72,7 +72,7 @@ type PathItem = { readonly parameters?: readonly Parameter[] } & Readonly<Record
 export function readOpenApi(): OpenApi {
   const read = (file: string) => parse(readFileSync(new URL(`../../schema/${file}`, import.meta.url), 'utf8'), { merge: true })
   const events = read('events.yaml') as OpenApi['events']
-  const document = { ...read('openapi.yaml'), webhooks: webhooksOf(events) }
+  const document = { ...read('openapi.yaml'), webhooks: describeWebhooks(events) }
   const resolve = <T extends object>(value: T): T => {
     const ref = '$ref' in value && typeof value.$ref === 'string' ? value.$ref : undefined
     if (!ref) return value
@@ -96,7 +96,7 @@ export function readOpenApi(): OpenApi {
 }
 
 /** The events in the form that OpenAPI has for webhooks. */
-function webhooksOf(events: OpenApi['events']) {
+function describeWebhooks(events: OpenApi['events']) {
   const webhooks = Object.entries(events).map(([type, { when, subject, data }]) => {
     const properties = { type: { const: type }, timestamp: { type: 'string', format: 'date-time' }, data }
     const schema = { type: 'object', required: ['type', 'timestamp', 'data'], properties }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { durationOf, rateLimitHeaders } from './rate-limits.ts'
+import { formatDuration, rateLimitHeaders } from './rate-limits.ts'
 
 it.each([
   [0, '0s'],
@@ -13,7 +13,7 @@ it.each([
   [90_250, '1m30.25s'],
   [3_600_000, '1h0m0s'],
 ])('writes %i ms as Go does', (ms, text) => {
-  expect(durationOf(ms)).toBe(text)
+  expect(formatDuration(ms)).toBe(text)
 })
 
 it('says nothing of limits that a key does not have', () => {

@@ -5,20 +5,20 @@ export const RATE_LIMITS = 'rateLimits { requests { limit remaining resetMs } to
 
 /** The headers of the chat protocol. A limit that the key does not have gets none. */
 export function rateLimitHeaders(rateLimits: RateLimits | null | undefined): Readonly<Record<string, string>> {
-  return { ...headersOf('requests', rateLimits?.requests), ...headersOf('tokens', rateLimits?.tokens) }
+  return { ...toHeaders('requests', rateLimits?.requests), ...toHeaders('tokens', rateLimits?.tokens) }
 }
 
-function headersOf(what: keyof RateLimits, rate: RateLimit | null | undefined): Readonly<Record<string, string>> {
+function toHeaders(what: keyof RateLimits, rate: RateLimit | null | undefined): Readonly<Record<string, string>> {
   if (!rate) return {}
   return {
     [`x-ratelimit-limit-${what}`]: String(rate.limit),
     [`x-ratelimit-remaining-${what}`]: String(rate.remaining),
-    [`x-ratelimit-reset-${what}`]: durationOf(rate.resetMs),
+    [`x-ratelimit-reset-${what}`]: formatDuration(rate.resetMs),
   }
 }
 
 /** Writes a duration as Go does: `20ms`, `1.5s`, `6m0s`, `1h0m0s`; zero is `0s`. */
-export function durationOf(ms: number): string {
+export function formatDuration(ms: number): string {
   if (ms > 0 && ms < 1_000) return `${ms}ms`
   const minutes = Math.floor(ms / 60_000)
   const seconds = `${(ms % 60_000) / 1_000}s`

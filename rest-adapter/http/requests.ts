@@ -10,7 +10,7 @@ import { asksForHealth } from '../../subgraphs/common/server/health.ts'
 import type { Refuse } from '../../subgraphs/common/server/listen.ts'
 import { answerUnreadable } from '../../subgraphs/common/server/unreadable.ts'
 import type { RestDeps, RestParts } from './deps.ts'
-import { answerTo, errorBody, kisErrorOf, notJson, sendError } from './errors.ts'
+import { answerTo, errorBody, notJson, sendError, toKisError } from './errors.ts'
 import { KeyOwners } from './key-owners.ts'
 import { askGateway, type Dialect, type Route } from './route.ts'
 
@@ -78,23 +78,23 @@ function begin(
 ): void {
   const { headers } = request
   const dialect = request.routeOptions.config?.dialect
-  const id = requestIdOf(headers, ids)
+  const id = chooseRequestId(headers, ids)
   request.rest = {
     id,
     startedMs: clock.now().getTime(),
-    apiKey: keyOf(headers, dialect),
+    apiKey: readKey(headers, dialect),
     signal: underWay.add(reply),
     keyJudged: false,
   }
   reply.headers(headersOfAll(id, dialect))
 }
 
-function requestIdOf(headers: IncomingHttpHeaders, ids: IdSource): string {
+function chooseRequestId(headers: IncomingHttpHeaders, ids: IdSource): string {
   const clientIds = [headers['x-request-id'], headers['x-client-request-id']]
   return clientIds.find((id) => typeof id === 'string' && CLIENT_REQUEST_ID.test(id))?.toString() ?? ids('req')
 }
 
-function keyOf(headers: IncomingHttpHeaders, dialect: Dialect | undefined): string | null {
+function readKey(headers: IncomingHttpHeaders, dialect: Dialect | undefined): string | null {
   const ownKey = dialect?.keyHeader && headers[dialect.keyHeader]
   return /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? (typeof ownKey === 'string' && ownKey !== '' ? ownKey : null)
 }
@@ -115,10 +115,10 @@ export function refuseAtDoor(routes: readonly Route[], { door, ids }: Pick<RestP
     const dialect = own.find((route) => route.path === path)?.dialect
     if (asksForHealth(request)) return false
     try {
-      response.once('close', door.enter(keyOf(request.headers, dialect)))
+      response.once('close', door.enter(readKey(request.headers, dialect)))
       return false
     } catch (error) {
-      const id = requestIdOf(request.headers, ids)
+      const id = chooseRequestId(request.headers, ids)
       const { status, headers, body } = answerTo(error as KisError, dialect, id)
       const all: Record<string, string | number> = { ...headersOfAll(id, dialect), ...headers, 'content-length': Buffer.byteLength(body) }
       response.writeHead(status, all).end(body)
@@ -168,12 +168,12 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
   app.setErrorHandler(async (thrown, request, reply) => {
     const { id, apiKey, keyJudged, signal } = request.rest
     // The signal's reason explains the end better than the error that it caused further in.
-    let error = kisErrorOf(signal.reason instanceof KisError ? signal.reason : thrown, log, id)
+    let error = toKisError(signal.reason instanceof KisError ? signal.reason : thrown, log, id)
     // Without a valid key a client learns nothing else: the key is checked before the request.
     if (apiKey && !keyJudged && request.routeOptions.config.route)
       error = await judgeKey(gateway, request).then(
         () => error,
-        (judgement) => kisErrorOf(judgement, log, id),
+        (judgement) => toKisError(judgement, log, id),
       )
     if (request.routeOptions.config.route?.inference) inferenceHeaders(request, reply, clock.now())
     if (reply.raw.destroyed) log.info({ requestId: id }, 'client left')

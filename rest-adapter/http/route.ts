@@ -65,7 +65,7 @@ export interface Dialect {
   readonly keyHeader?: string
   /** Also carries the request id, beside `x-request-id`. */
   readonly requestIdHeader?: string
-  statusOf(error: KisError): number
+  toStatus(error: KisError): number
   errorBody(error: KisError, requestId: string): unknown
 }
 

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { KisError } from '../../subgraphs/common/errors.ts'
-import { type Check, checksOf } from './checks.ts'
+import { type Check, compileChecks } from './checks.ts'
 import type { RestDeps } from './deps.ts'
 import { registerFormParser } from './forms.ts'
 import type { OpenApi } from './openapi.ts'
@@ -22,7 +22,7 @@ const PREFLIGHT_MAX_AGE_SECONDS = 86_400
 
 /** Registers every route with the checks of its description, and answers the other methods of its address. */
 export function registerRoutes(app: FastifyInstance, routes: readonly Route[], openapi: OpenApi, deps: RestDeps): void {
-  const checks = checksOf(openapi)
+  const checks = compileChecks(openapi)
 
   for (const route of routes) {
     const operation = openapi.operations.find(({ method, path }) => method === route.method && path === route.path)?.operation
@@ -33,9 +33,9 @@ export function registerRoutes(app: FastifyInstance, routes: readonly Route[], o
     const { chatBodyBytes: chat, uploadBodyBytes: upload, audioBodyBytes: audio, jsonBodyBytes: json } = deps.config
     const options: RouteOptions = {
       method: route.method,
-      url: urlOf(route),
+      url: toUrl(route),
       bodyLimit: { chat, upload, audio, json }[route.body ?? 'json'],
-      config: configOf(route),
+      config: toRouteConfig(route),
       handler: (request, reply) => answer(route, request, reply, checkBody, checkQuery, deps),
     }
     if (route.body !== 'audio') app.route(options)
@@ -46,15 +46,15 @@ export function registerRoutes(app: FastifyInstance, routes: readonly Route[], o
         scope.route(options)
       })
   }
-  for (const [url, group] of Map.groupBy(routes, urlOf)) registerOtherMethods(app, url, group)
+  for (const [url, group] of Map.groupBy(routes, toUrl)) registerOtherMethods(app, url, group)
 }
 
-function configOf(route: Route) {
+function toRouteConfig(route: Route) {
   return { route, ...(route.dialect && { dialect: route.dialect }) }
 }
 
 /** `/v1/files/{id}` → `/v1/files/:id` */
-function urlOf({ path, slashes }: Route): string {
+function toUrl({ path, slashes }: Route): string {
   const url = path.replaceAll(/\{(\w+)\}/g, ':$1')
   return slashes ? url.replace(/:\w+$/, '*') : url
 }
@@ -75,7 +75,7 @@ async function answer(
   }
   const query = request.query as JsonObject
   checkQuery?.(query)
-  const body = checkBody ? bodyOf(request.body) : {}
+  const body = checkBody ? requireBody(request.body) : {}
   if (!route.checkedBehind) checkBody?.(body)
 
   const context = { caller: rest.apiKey!, requestId: rest.id, signal: rest.signal }
@@ -120,7 +120,7 @@ async function answer(
     .send(result.body)
 }
 
-function bodyOf(body: unknown): JsonObject {
+function requireBody(body: unknown): JsonObject {
   if (body === undefined)
     throw new KisError('invalid_request', 'The request has no body. Send a JSON object, with `content-type: application/json`.')
   if (typeof body !== 'object' || body === null || Array.isArray(body))

@@ -8,16 +8,16 @@ export function unixSecondsOrNull(instant: string | null): number | null {
 }
 
 /** Unix seconds → GraphQL's instant */
-export function instantOf(seconds: number): string {
+export function toInstant(seconds: number): string {
   return new Date(seconds * 1000).toISOString()
 }
 
 /** `KNOWLEDGE_READ` → `knowledge:read`. Scopes are the only enum values with a colon in REST. */
-export function scopeOf(value: string): string {
+export function toScope(value: string): string {
   return value.toLowerCase().replace('_', ':')
 }
 
 /** `knowledge:read` → `KNOWLEDGE_READ` */
-export function enumOf(value: string): string {
+export function toEnum(value: string): string {
   return value.toUpperCase().replace(':', '_')
 }

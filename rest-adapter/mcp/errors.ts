@@ -23,6 +23,6 @@ function jsonRpcError({ code, message, param, retryAfterMs }: KisError) {
 
 /** The dialect of Model Context Protocol clients. */
 export const MCP_DIALECT: Dialect = {
-  statusOf: ({ code }) => ERRORS[code].status,
+  toStatus: ({ code }) => ERRORS[code].status,
   errorBody: jsonRpcError,
 }

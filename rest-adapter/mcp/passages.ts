@@ -23,6 +23,6 @@ export function sourceLine(
   return [`[#${mark}] ${fileName}${pages}`, ...headingPath].join(' › ')
 }
 
-export function resultOf(text: string, structuredContent: Readonly<Record<string, unknown>>): CallToolResult {
+export function toResult(text: string, structuredContent: Readonly<Record<string, unknown>>): CallToolResult {
   return { content: [{ type: 'text', text }], structuredContent }
 }

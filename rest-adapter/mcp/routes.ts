@@ -12,7 +12,7 @@ import type { Answer, Call, Route } from '../http/route.ts'
 import { MCP_DIALECT } from './errors.ts'
 import { Exchange } from './exchange.ts'
 import { refuseForeignHosts } from './hosts.ts'
-import { serverOf } from './server.ts'
+import { createServer } from './server.ts'
 import type { RequestsUnderWay } from './under-way.ts'
 
 const SESSION_HEADER = 'mcp-session-id'
@@ -36,7 +36,7 @@ async function answer(call: Call, underWay: RequestsUnderWay): Promise<Answer | 
   const { headers, context, ids } = call
   // The key is checked before every message, so that a caller without one learns nothing about the protocol's state.
   await call.ask(gatewayOperation('{ __typename }'))
-  const message = messageOf(call)
+  const message = parseMessage(call)
   const version = headers['mcp-protocol-version']
   if (version !== undefined && !SUPPORTED_PROTOCOL_VERSIONS.includes(String(version)))
     throw new KisError('invalid_request', `The protocol's versions here are ${SUPPORTED_PROTOCOL_VERSIONS.join(', ')}.`)
@@ -49,7 +49,7 @@ async function answer(call: Call, underWay: RequestsUnderWay): Promise<Answer | 
   }
 
   const exchange = new Exchange(call)
-  const server = serverOf(call, exchange)
+  const server = createServer(call, exchange)
   await server.connect(exchange)
   using _request = underWay.add(context.caller, session, message.id, () => void server.close())
   exchange.receive(message)
@@ -59,7 +59,7 @@ async function answer(call: Call, underWay: RequestsUnderWay): Promise<Answer | 
   return { ...answered, headers: { [SESSION_HEADER]: ids('mcp') } }
 }
 
-function messageOf({ body }: Call): JSONRPCMessage {
+function parseMessage({ body }: Call): JSONRPCMessage {
   const parsed = JSONRPCMessageSchema.safeParse(body)
   if (parsed.success) return parsed.data
   throw new KisError('invalid_request', 'The body must be one message of JSON-RPC 2.0: a request, a notification or a response.')

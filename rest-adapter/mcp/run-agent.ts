@@ -1,12 +1,12 @@
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import type { ExecutionResult } from 'graphql'
-import { errorCodeOf } from '../../schema/errors.ts'
+import { toErrorCode } from '../../schema/errors.ts'
 import { type DataOf, gatewayOperation } from '../../schema/operations.ts'
 import { textAt } from '../../subgraphs/common/check.ts'
 import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
 import { type Call, inRestNames, type JsonObject } from '../http/route.ts'
 import { EVENT, type RunData, type RunEventData, toRun } from '../routes/agent-run-objects.ts'
-import { resultOf, sourceLine } from './passages.ts'
+import { sourceLine, toResult } from './passages.ts'
 import type { Named } from './tools.ts'
 
 const RUN = gatewayOperation(`subscription McpAgentRun($input: RunAgentInput!) { agentRun(input: $input) { ${EVENT} } }`)
@@ -33,28 +33,28 @@ export async function runAgent(
   let end: RunData | undefined
   try {
     for await (const result of events) {
-      const event = eventOf(result)
+      const event = readEvent(result)
       runId = event.runId
       if (event.type === 'DONE' && event.run) end = event.run
-      const message = progressOf(event)
+      const message = describeProgress(event)
       if (message) onProgress(message)
     }
     signal.throwIfAborted()
     if (!end) throw new ServiceUnavailable('The agent')
-    return answerOf(end)
+    return toToolResult(end)
   } finally {
     signal.removeEventListener('abort', leave)
     if (runId !== undefined && !end) await call.cleanUp(CANCEL, { id: runId })
   }
 }
 
-function eventOf({ data, errors }: ExecutionResult): RunEventData {
+function readEvent({ data, errors }: ExecutionResult): RunEventData {
   if (errors?.length) throw inRestNames(KisError.fromGraphQL(errors[0]!))
   if (!data) throw new ServiceUnavailable('A part of the service')
   return (data as DataOf<typeof RUN>).agentRun
 }
 
-function progressOf({ type, runId, number, toolCall, search }: RunEventData): string | undefined {
+function describeProgress({ type, runId, number, toolCall, search }: RunEventData): string | undefined {
   if (type === 'RUN_STARTED') return `Run ${runId} has begun`
   if (type === 'STEP_STARTED') return `Step ${number}: asking the model`
   if (toolCall) return `Step ${number}: calling ${String(toolCall.name)}`
@@ -62,11 +62,11 @@ function progressOf({ type, runId, number, toolCall, search }: RunEventData): st
   return undefined
 }
 
-function answerOf(run: RunData): CallToolResult {
+function toToolResult(run: RunData): CallToolResult {
   const { id, output_text, output, citations, error, status, cost_usd } = toRun(run)
-  if (error) throw new KisError(errorCodeOf(error.code) ?? 'internal', `${error.message} (The run is \`${id}\`.)`)
+  if (error) throw new KisError(toErrorCode(error.code) ?? 'internal', `${error.message} (The run is \`${id}\`.)`)
   if (status !== 'completed') throw new KisError('invalid_request', `The run \`${id}\` was cancelled.`)
   const sources = run.citations.map((citation) => sourceLine(citation.mark, citation))
   const text = [output_text ?? '', ...(sources.length > 0 ? [`Sources:\n${sources.join('\n')}`] : [])].join('\n\n')
-  return resultOf(text, { run_id: id, output_text, ...(output !== null && { output }), citations, cost_usd })
+  return toResult(text, { run_id: id, output_text, ...(output !== null && { output }), citations, cost_usd })
 }

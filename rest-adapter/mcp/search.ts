@@ -2,7 +2,7 @@ import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import { checkInteger, isAbsent, textAt } from '../../subgraphs/common/check.ts'
 import type { Call, JsonObject } from '../http/route.ts'
 import { SEARCH, toSearchResult } from '../routes/search.ts'
-import { NOTICE, resultOf, sourceLine } from './passages.ts'
+import { NOTICE, sourceLine, toResult } from './passages.ts'
 import type { CollectionData } from './tools.ts'
 
 /** As the description of the tool says. */
@@ -20,8 +20,8 @@ export async function searchCollection(call: Call, { id }: CollectionData, { que
     input,
   })
   const { hits } = found
-  if (hits.length === 0) return resultOf('Nothing was found. Try other words, the other language, or fewer filters.', { results: [] })
+  if (hits.length === 0) return toResult('Nothing was found. Try other words, the other language, or fewer filters.', { results: [] })
   const texts = hits.map(({ chunk }, place) => `${sourceLine(place + 1, { ...chunk, fileName: chunk.file.name })}\n${chunk.text}`)
   const results = hits.map((hit, place) => ({ mark: place + 1, ...toSearchResult(hit) }))
-  return resultOf([NOTICE, ...texts].join('\n\n'), { results })
+  return toResult([NOTICE, ...texts].join('\n\n'), { results })
 }

@@ -2,7 +2,7 @@ import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { CallToolRequestSchema, type CallToolResult, ErrorCode, ListToolsRequestSchema, McpError } from '@modelcontextprotocol/sdk/types.js'
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv-provider.js'
 import { KisError } from '../../subgraphs/common/errors.ts'
-import { kisErrorOf } from '../http/errors.ts'
+import { toKisError } from '../http/errors.ts'
 import type { Call } from '../http/route.ts'
 import type { Exchange } from './exchange.ts'
 import { runAgent } from './run-agent.ts'
@@ -19,7 +19,7 @@ const INSTRUCTIONS =
 const jsonSchemaValidator = new AjvJsonSchemaValidator()
 
 /** Creates the server of one request. It offers what the request's key may use. */
-export function serverOf(call: Call, exchange: Exchange): Server {
+export function createServer(call: Call, exchange: Exchange): Server {
   const server = new Server(INFO, { capabilities: { tools: { listChanged: false } }, instructions: INSTRUCTIONS, jsonSchemaValidator })
   server.setRequestHandler(ListToolsRequestSchema, ({ params }) => asProtocolErrors(call, () => listTools(call, params?.cursor)))
   server.setRequestHandler(
@@ -57,7 +57,7 @@ async function asToolErrors(call: Call, work: () => Promise<CallToolResult>): Pr
   try {
     return await work()
   } catch (error) {
-    const { code, message, param, retryAfterMs } = errorOf(call, error)
+    const { code, message, param, retryAfterMs } = toCallError(call, error)
     const repeat = retryAfterMs === null ? '' : ` Try again in ${Math.ceil(retryAfterMs / 1000)} s.`
     return { isError: true, content: [{ type: 'text', text: `${code}${param === null ? '' : ` (${param})`}: ${message}${repeat}` }] }
   }
@@ -68,12 +68,12 @@ async function asProtocolErrors<Result>(call: Call, work: () => Promise<Result>)
     return await work()
   } catch (error) {
     if (error instanceof McpError) throw error
-    const { code, message } = errorOf(call, error)
+    const { code, message } = toCallError(call, error)
     // `McpError` would put the number before the message again.
     throw Object.assign(new Error(message), { code: ErrorCode.InternalError, data: { code } })
   }
 }
 
-function errorOf({ context, log }: Call, error: unknown): KisError {
-  return kisErrorOf(context.signal.reason instanceof KisError ? context.signal.reason : error, log, context.requestId)
+function toCallError({ context, log }: Call, error: unknown): KisError {
+  return toKisError(context.signal.reason instanceof KisError ? context.signal.reason : error, log, context.requestId)
 }

@@ -92,12 +92,12 @@ export async function listTools(call: Call, cursor: string | undefined): Promise
   const { section, after } = readCursor(cursor)
   const tools: Tool[] = []
   if (section === 'collections') {
-    const { items, next } = await pageOf(call, SEARCHES, PAGE_TOOLS, after)
+    const { items, next } = await fetchPage(call, SEARCHES, PAGE_TOOLS, after)
     tools.push(...items)
     if (next) return { tools, nextCursor: writeCursor('collections', next) }
     if (tools.length === PAGE_TOOLS) return { tools, nextCursor: writeCursor('agents', '') }
   }
-  const { items, next } = await pageOf(call, AGENTS, PAGE_TOOLS - tools.length, section === 'agents' ? after : null)
+  const { items, next } = await fetchPage(call, AGENTS, PAGE_TOOLS - tools.length, section === 'agents' ? after : null)
   tools.push(...items)
   return { tools, ...(next && { nextCursor: writeCursor('agents', next) }) }
 }
@@ -111,11 +111,11 @@ export async function findTool(call: Call, name: string): Promise<FoundTool> {
   throw new McpError(ErrorCode.InvalidParams, `There is no tool \`${name.slice(0, MAX_NAME)}\`. Ask for the list of tools again.`)
 }
 
-async function pageOf<Item extends Named>(call: Call, kind: Kind<Item>, first: number, after: string | null) {
+async function fetchPage<Item extends Named>(call: Call, kind: Kind<Item>, first: number, after: string | null) {
   const data = await ifAllowed(call.ask(kind.list, { first, after }))
   if (!data) return { items: [], next: null }
   const { edges, pageInfo } = data.items
-  return { items: edges.map(({ node }) => kind.toTool(node, nameOf(kind, node))), next: pageInfo.hasNextPage ? pageInfo.endCursor : null }
+  return { items: edges.map(({ node }) => kind.toTool(node, nameTool(kind, node))), next: pageInfo.hasNextPage ? pageInfo.endCursor : null }
 }
 
 async function find<Item extends Named>(call: Call, kind: Kind<Item>, name: string): Promise<Item | null> {
@@ -132,7 +132,7 @@ async function find<Item extends Named>(call: Call, kind: Kind<Item>, name: stri
  * The code, if it can be part of a tool's name and does not look like an id; else the id. So each name leads to one
  * object.
  */
-function nameOf<Item extends Named>({ prefix, id: form }: Kind<Item>, { id, code }: Named): string {
+function nameTool<Item extends Named>({ prefix, id: form }: Kind<Item>, { id, code }: Named): string {
   const name = prefix + code
   return PLAIN.test(code) && !form.test(code) && name.length <= MAX_NAME ? name : prefix + id
 }

@@ -8,7 +8,7 @@ export class RequestsUnderWay {
 
   /** Replaces an earlier request with the same id: clients must not reuse ids. Disposing removes it. */
   add(apiKey: string, session: string, id: RequestId, cancel: () => void): Disposable {
-    const name = nameOf(apiKey, session, id)
+    const name = requestKey(apiKey, session, id)
     this.#cancels.set(name, cancel)
     return {
       [Symbol.dispose]: () => {
@@ -18,10 +18,10 @@ export class RequestsUnderWay {
   }
 
   cancel(apiKey: string, session: string, id: RequestId): void {
-    this.#cancels.get(nameOf(apiKey, session, id))?.()
+    this.#cancels.get(requestKey(apiKey, session, id))?.()
   }
 }
 
-function nameOf(...parts: readonly [string, string, RequestId]): string {
+function requestKey(...parts: readonly [string, string, RequestId]): string {
   return JSON.stringify(parts)
 }

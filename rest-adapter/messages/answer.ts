@@ -20,7 +20,7 @@ const STOP_REASONS: Readonly<Record<string, string>> = {
 }
 
 /** Turns a completion of the chat protocol into a message. `newId` names calls that the engine left without an id. */
-export function messageOf({ response, usage }: ChatAnswer, hidesThinking: boolean, newId: () => string): JsonObject {
+export function toMessage({ response, usage }: ChatAnswer, hidesThinking: boolean, newId: () => string): JsonObject {
   const { id, model, choices } = response as JsonObject & { readonly choices?: readonly JsonObject[] }
   const choice = (Array.isArray(choices) ? choices[0] : undefined) ?? {}
   const message = (choice.message ?? {}) as JsonObject
@@ -32,13 +32,13 @@ export function messageOf({ response, usage }: ChatAnswer, hidesThinking: boolea
       : []),
     ...calls.flatMap((call) => {
       const { name, arguments: input } = (call.function ?? {}) as JsonObject
-      return [blockOfCall(call) ?? [], toolUseBlock(call.id ?? newId(), name, inputOf(input))].flat()
+      return [blockOfCall(call) ?? [], toolUseBlock(call.id ?? newId(), name, parseInput(input))].flat()
     }),
   ]
   return {
     ...messageHead(id, model),
     content,
-    ...endOf({
+    ...describeEnd({
       finishReason: choice.finish_reason,
       stopText: choice.stop_reason,
       refusal: typeof message.refusal === 'string' ? message.refusal : '',
@@ -60,7 +60,7 @@ export function toolUseBlock(id: unknown, name: unknown, input: JsonObject): Jso
   return { type: 'tool_use', id: String(id), name: String(name ?? ''), input, caller: { type: 'direct' } }
 }
 
-export function endOf({ finishReason, stopText, refusal, hasToolCalls }: Ending): JsonObject {
+export function describeEnd({ finishReason, stopText, refusal, hasToolCalls }: Ending): JsonObject {
   const hasRefused = refusal !== ''
   const stopSequence = typeof stopText === 'string' && finishReason === 'stop' ? stopText : null
   const reason = hasRefused
@@ -92,7 +92,7 @@ export function messageUsage(charged: ChargedUsage, reported: unknown): JsonObje
 }
 
 /** The text of a model's reasoning, in the fields of vLLM and DeepSeek, or of OpenRouter. */
-export function reasoningTextOf({ reasoning_content: content, reasoning }: JsonObject): string {
+export function readReasoningText({ reasoning_content: content, reasoning }: JsonObject): string {
   const text = content ?? reasoning
   return typeof text === 'string' ? text : ''
 }
@@ -100,7 +100,7 @@ export function reasoningTextOf({ reasoning_content: content, reasoning }: JsonO
 function reasoningBlocks(message: JsonObject): readonly ReasoningBlock[] {
   const details = Array.isArray(message.reasoning_details) ? message.reasoning_details : []
   const signed = details.flatMap((detail) => blockOfDetail(detail) ?? [])
-  const thinking = reasoningTextOf(message)
+  const thinking = readReasoningText(message)
   // Signed pieces repeat the text.
   return thinking === '' || signed.some(({ type }) => type === 'thinking')
     ? signed
@@ -112,7 +112,7 @@ function hidden(block: ReasoningBlock): ReasoningBlock {
 }
 
 /** The arguments as an object, as the API requires. Other text of the model goes into an object as it is. */
-function inputOf(text: unknown): JsonObject {
+function parseInput(text: unknown): JsonObject {
   if (typeof text !== 'string' || text.trim() === '') return {}
   try {
     const value: unknown = JSON.parse(text)

@@ -8,7 +8,7 @@ const MAX_TEXTS = 4_096
 export const NOT_TAKEN = 'Send text, images, thinking, tool calls and their results, and documents as text.'
 
 /** An image as a content part of the chat protocol. */
-export function imagePartOf({ source }: JsonObject, path: string): JsonObject {
+export function toImagePart({ source }: JsonObject, path: string): JsonObject {
   const { type, media_type, data, url } = objectAt(source, `${path}.source`)
   switch (textAt(type, `${path}.source.type`)) {
     case 'url':
@@ -22,13 +22,13 @@ export function imagePartOf({ source }: JsonObject, path: string): JsonObject {
 }
 
 /** The texts of a string, or of a list of blocks that contain only text: text, search results, text documents. */
-export function textsOf(content: unknown, path: string): readonly string[] {
+export function readTexts(content: unknown, path: string): readonly string[] {
   if (typeof content === 'string') return content === '' ? [] : [content]
-  return listAt(content, path, 0, MAX_TEXTS).map((block, index) => textOf(objectAt(block, `${path}[${index}]`), `${path}[${index}]`))
+  return listAt(content, path, 0, MAX_TEXTS).map((block, index) => readText(objectAt(block, `${path}[${index}]`), `${path}[${index}]`))
 }
 
 /** @throws {KisError} `invalid_request`: the block contains something other than text */
-export function textOf(block: JsonObject, path: string): string {
+export function readText(block: JsonObject, path: string): string {
   switch (textAt(block.type, `${path}.type`)) {
     case 'text':
       return textAt(block.text, `${path}.text`)
@@ -43,7 +43,7 @@ export function textOf(block: JsonObject, path: string): string {
 
 function searchResultText({ title, source, content }: JsonObject, path: string): string {
   const head = [textAt(title, `${path}.title`), textAt(source, `${path}.source`)]
-  return [...head, ...textsOf(content, `${path}.content`)].join('\n')
+  return [...head, ...readTexts(content, `${path}.content`)].join('\n')
 }
 
 function documentText({ title, context, source }: JsonObject, path: string): string {

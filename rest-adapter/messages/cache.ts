@@ -5,17 +5,17 @@ import type { JsonObject } from '../http/route.ts'
  * its end, which is where clients put one of their marks, and finds earlier prefixes itself.
  */
 export function asksForCache({ cache_control, system, tools, messages }: JsonObject): boolean {
-  return isMark(cache_control) || hasMark(system) || hasMark(tools) || listOf(messages).some((message) => hasMark(message?.content))
+  return isMark(cache_control) || hasMark(system) || hasMark(tools) || asList(messages).some((message) => hasMark(message?.content))
 }
 
 function hasMark(blocks: unknown): boolean {
-  return listOf(blocks).some((block) => isMark(block?.cache_control))
+  return asList(blocks).some((block) => isMark(block?.cache_control))
 }
 
 function isMark(value: unknown): boolean {
   return typeof value === 'object' && value !== null
 }
 
-function listOf(value: unknown): readonly (JsonObject | null)[] {
+function asList(value: unknown): readonly (JsonObject | null)[] {
   return Array.isArray(value) ? value : []
 }

@@ -1,6 +1,6 @@
 import { checkBoolean, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../../subgraphs/common/check.ts'
 import type { JsonObject } from '../http/route.ts'
-import { imagePartOf, NOT_TAKEN, textOf, textsOf } from './blocks.ts'
+import { NOT_TAKEN, readText, readTexts, toImagePart } from './blocks.ts'
 import { ReasoningOfMessage } from './reasoning.ts'
 
 /** The Messages API's own bound. Inference has a lower one for the messages that result. */
@@ -26,7 +26,7 @@ export class Conversation {
   }
 
   /** `messages[3].content[1].text` of the chat protocol → the same place in the caller's request */
-  pathOf(param: string): string {
+  toPath(param: string): string {
     const [, index, part, rest = ''] = /^messages\[(\d+)\](?:\.content(?:\[(\d+)\])?)?(.*)$/s.exec(param) ?? []
     const origin = this.#origins[Number(index)]
     if (!origin) return param
@@ -42,7 +42,7 @@ export class Conversation {
 
   #addSystem(content: unknown, path: string): void {
     if (isAbsent(content)) return
-    const texts = textsOf(content, path)
+    const texts = readTexts(content, path)
     if (texts.length > 0) this.#push({ role: 'system', content: texts.join('\n\n') }, path)
   }
 
@@ -150,11 +150,11 @@ class UserContent {
   }
 
   add(block: JsonObject, path: string): void {
-    if (textAt(block.type, `${path}.type`) === 'image') this.push(imagePartOf(block, path), path)
+    if (textAt(block.type, `${path}.type`) === 'image') this.push(toImagePart(block, path), path)
     else if (block.type === 'document' && isBlockSource(block)) {
       for (const [index, inner] of listAt(block.source.content, `${path}.source.content`, 0, MAX_BLOCKS).entries())
         this.add(objectAt(inner, `${path}.source.content[${index}]`), `${path}.source.content[${index}]`)
-    } else this.push({ type: 'text', text: textOf(block, path) }, path)
+    } else this.push({ type: 'text', text: readText(block, path) }, path)
   }
 }
 

@@ -30,7 +30,7 @@ const TYPES: Readonly<Record<number, string>> = {
 /** An error as the Messages API writes it. `details` holds our own fields: the code and, if there is one, the path. */
 export function messagesErrorBody(error: KisError, requestId: string) {
   const { code, message, param, vendorCode } = error
-  const status = messagesStatusOf(error)
+  const status = toMessagesStatus(error)
   const details = { error_code: code, ...(param !== null && { param }), ...(vendorCode !== null && { vendor_code: vendorCode }) }
   return {
     type: 'error' as const,
@@ -39,7 +39,7 @@ export function messagesErrorBody(error: KisError, requestId: string) {
   }
 }
 
-function messagesStatusOf({ code }: KisError): number {
+function toMessagesStatus({ code }: KisError): number {
   return STATUSES[code] ?? ERRORS[code].status
 }
 
@@ -47,6 +47,6 @@ function messagesStatusOf({ code }: KisError): number {
 export const MESSAGES_DIALECT: Dialect = {
   keyHeader: 'x-api-key',
   requestIdHeader: 'request-id',
-  statusOf: messagesStatusOf,
+  toStatus: toMessagesStatus,
   errorBody: messagesErrorBody,
 }

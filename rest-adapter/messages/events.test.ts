@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../http/route.ts'
-import { messageOf } from './answer.ts'
+import { toMessage } from './answer.ts'
 import { type MessageEvent, MessageEvents } from './events.ts'
 
 const usage = { promptTokens: 20, cachedPromptTokens: 4, cacheWritePromptTokens: 3, completionTokens: 9, totalTokens: 29 }
@@ -15,13 +15,13 @@ const called = (index: number, id: string, name: string, text: string) => ({
   tool_calls: [{ index, id, function: { name, arguments: text } }],
 })
 
-function eventsOf(chunks: readonly JsonObject[], hidesThinking = false): readonly MessageEvent[] {
+function toEvents(chunks: readonly JsonObject[], hidesThinking = false): readonly MessageEvent[] {
   const writer = new MessageEvents(hidesThinking, newId)
   return [...chunks.flatMap((each) => writer.write(each)), ...writer.end(usage)]
 }
 
 /** The blocks as a client puts them together; fails where an event does not belong to the open block. */
-function blocksOf(events: readonly MessageEvent[]): readonly JsonObject[] {
+function assembleBlocks(events: readonly MessageEvent[]): readonly JsonObject[] {
   const blocks: Record<string, unknown>[] = []
   let isOpen = false
   for (const event of events) {
@@ -95,9 +95,9 @@ describe('the events of a stream', () => {
       ],
     },
   ])('make blocks in their order: $name', ({ chunks, blocks }) => {
-    const events = eventsOf(chunks)
+    const events = toEvents(chunks)
     expect(events.slice(0, 2)).toMatchObject([{ type: 'message_start', message: { id: 'a', model: 'v', content: [] } }, { type: 'ping' }])
-    expect(blocksOf(events)).toMatchObject(blocks)
+    expect(assembleBlocks(events)).toMatchObject(blocks)
     expect(events.slice(-2).map(({ type }) => type)).toEqual(['message_delta', 'message_stop'])
   })
 
@@ -107,7 +107,7 @@ describe('the events of a stream', () => {
       chunk({ reasoning_details: [signed('so', 's1', 0)] }),
       chunk({ content: 'a' }, 'stop'),
     ]
-    expect(blocksOf(eventsOf(chunks, true))).toMatchObject([{ type: 'thinking', thinking: '', signature: 's1' }, { type: 'text' }])
+    expect(assembleBlocks(toEvents(chunks, true))).toMatchObject([{ type: 'thinking', thinking: '', signature: 's1' }, { type: 'text' }])
   })
 
   it('fail where an engine goes back to a call that has ended', () => {
@@ -121,7 +121,7 @@ describe('the events of a stream', () => {
 
   it('say at the end what was charged', () => {
     const reported = { choices: [], usage: { completion_tokens_details: { reasoning_tokens: 2 } } }
-    expect(eventsOf([chunk({ content: 'a' }, 'stop'), reported]).at(-2)).toMatchObject({
+    expect(toEvents([chunk({ content: 'a' }, 'stop'), reported]).at(-2)).toMatchObject({
       usage: {
         input_tokens: 13,
         cache_read_input_tokens: 4,
@@ -181,10 +181,10 @@ describe('why an answer ended', () => {
       expected: { stop_reason: 'refusal', stop_details: { type: 'refusal', explanation: 'No.' } },
     },
   ])('is told alike, plain and streamed: $name', ({ finish, more, delta, expected }) => {
-    const end = eventsOf([chunk(delta, finish, more)]).at(-2)!
+    const end = toEvents([chunk(delta, finish, more)]).at(-2)!
     expect(end.delta).toMatchObject(expected)
     const response = { id: 'a', model: 'v', choices: [{ index: 0, message: delta, finish_reason: finish, ...more }] }
-    expect(messageOf({ response, warnings: [], usage }, false, newId)).toMatchObject(expected)
+    expect(toMessage({ response, warnings: [], usage }, false, newId)).toMatchObject(expected)
   })
 })
 
@@ -199,7 +199,7 @@ describe('a whole answer', () => {
         { function: { name: 'clock', arguments: 'not JSON' }, extra_content: { google: { thought_signature: 'g' } } },
       ],
     }
-    const { content } = messageOf({ response: { choices: [{ message, finish_reason: 'tool_calls' }] }, warnings: [], usage }, false, newId)
+    const { content } = toMessage({ response: { choices: [{ message, finish_reason: 'tool_calls' }] }, warnings: [], usage }, false, newId)
     expect(content).toMatchObject([
       { type: 'thinking', thinking: 'so', signature: 's1' },
       { type: 'text', text: 'Let me see.' },

@@ -2,7 +2,7 @@ import { KisError } from '../../subgraphs/common/errors.ts'
 import { messageCitations } from '../chat/annotations.ts'
 import type { ChargedUsage } from '../chat/chat-operations.ts'
 import type { JsonObject } from '../http/route.ts'
-import { type Ending, endOf, messageHead, messageUsage, reasoningTextOf, textBlock, toolUseBlock } from './answer.ts'
+import { describeEnd, type Ending, messageHead, messageUsage, readReasoningText, textBlock, toolUseBlock } from './answer.ts'
 import { blockOfCall, blockOfDetail, unsignedSignature } from './reasoning.ts'
 
 export interface MessageEvent extends JsonObject {
@@ -66,7 +66,7 @@ export class MessageEvents {
 
   /** The last events, with the charged usage. */
   end(usage: ChargedUsage): readonly MessageEvent[] {
-    const { stop_reason, stop_sequence, stop_details } = endOf(this.#ending)
+    const { stop_reason, stop_sequence, stop_details } = describeEnd(this.#ending)
     return [
       ...this.#close(),
       {
@@ -100,7 +100,7 @@ export class MessageEvents {
 
   #reasoning(delta: JsonObject): readonly MessageEvent[] {
     const events: MessageEvent[] = []
-    const text = reasoningTextOf(delta)
+    const text = readReasoningText(delta)
     if (text !== '') {
       events.push(...this.#enter('thinking', { type: 'thinking', thinking: '', signature: '' }))
       if (!this.#hidesThinking) events.push(this.#delta({ type: 'thinking_delta', thinking: text }))

@@ -15,7 +15,7 @@ export interface Output {
  * `output_format` is the older name of `output_config.format`.
  * @throws {KisError} `invalid_request`: a field has a wrong value
  */
-export function outputOf(body: JsonObject): Output {
+export function readOutput(body: JsonObject): Output {
   const config = isAbsent(body.output_config) ? {} : objectAt(body.output_config, 'output_config')
   const path = isAbsent(config.format) ? 'output_format' : 'output_config.format'
   const format = config.format ?? body.output_format

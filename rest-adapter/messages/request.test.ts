@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import type { JsonObject } from '../http/route.ts'
-import { chatRequestOf, ownWarning } from './request.ts'
+import { ownWarning, toChatRequest } from './request.ts'
 
 const user = (content: unknown) => ({ role: 'user', content })
 const assistant = (...content: JsonObject[]) => ({ role: 'assistant', content })
@@ -12,7 +12,8 @@ const imagePart = { type: 'image_url', image_url: { url: 'data:image/png;base64,
 const use = (id: string) => ({ type: 'tool_use', id, name: 'clock', input: { city: 'Riyadh' } })
 const call = (id: string) => ({ id, type: 'function', function: { name: 'clock', arguments: '{"city":"Riyadh"}' } })
 const tool = { name: 'clock', input_schema: { type: 'object' } }
-const messagesOf = (messages: readonly unknown[], more: JsonObject = {}) => chatRequestOf({ ...base, messages, ...more }).request.messages
+const translateMessages = (messages: readonly unknown[], more: JsonObject = {}) =>
+  toChatRequest({ ...base, messages, ...more }).request.messages
 const closed = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'], additionalProperties: false }
 
 describe('the messages of the Messages API become those of the chat protocol:', () => {
@@ -110,7 +111,7 @@ describe('the messages of the Messages API become those of the chat protocol:', 
         },
       ],
     },
-  ])('$name', ({ given, expected }) => expect(messagesOf(given)).toEqual(expected))
+  ])('$name', ({ given, expected }) => expect(translateMessages(given)).toEqual(expected))
 
   it.each([
     { name: 'a text', system: 'Be brief.', content: 'Be brief.' },
@@ -120,7 +121,7 @@ describe('the messages of the Messages API become those of the chat protocol:', 
       content: 'Be brief.\n\nBe kind.',
     },
   ])('the system prompt, $name', ({ system, content }) =>
-    expect(messagesOf([user('Hi')], { system })).toEqual([{ role: 'system', content }, user('Hi')]),
+    expect(translateMessages([user('Hi')], { system })).toEqual([{ role: 'system', content }, user('Hi')]),
   )
 })
 
@@ -159,7 +160,7 @@ describe('a field of the Messages API', () => {
       expected: { response_format: { type: 'json_schema', json_schema: { name: 'output', schema: { ...closed, required: [] } } } },
     },
   ])('is translated: $given', ({ given, expected }) => {
-    const { request, warnings } = chatRequestOf({ ...base, ...given })
+    const { request, warnings } = toChatRequest({ ...base, ...given })
     expect([Object.keys(request).includes('tools'), warnings]).toEqual([Object.hasOwn(given, 'tools'), []])
     expect(request).toMatchObject(expected)
     const others = Object.keys(request).filter((field) => !(field in expected) && field !== 'tools')
@@ -174,10 +175,10 @@ describe('a field of the Messages API', () => {
       service_tier: 'auto',
       container: null,
     }
-    const { warnings } = chatRequestOf({ ...base, ...more })
+    const { warnings } = toChatRequest({ ...base, ...more })
     expect(warnings).toEqual(['context_management_not_honored', 'speed_not_honored', 'unknown_field_not_honored'])
     const many = Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [`field_${i}`, 1]))
-    expect(chatRequestOf({ ...base, ...many }).warnings).toHaveLength(24)
+    expect(toChatRequest({ ...base, ...many }).warnings).toHaveLength(24)
   })
 
   it.each([
@@ -246,12 +247,12 @@ describe('a field of the Messages API', () => {
     { name: 'a container', given: { container: 'c' }, code: 'unsupported_value', param: 'container' },
     { name: 'servers of tools', given: { mcp_servers: [{}] }, code: 'unsupported_value', param: 'mcp_servers' },
   ])('is refused: $name', ({ given, code, param }) => {
-    expect(() => chatRequestOf({ ...base, ...given })).toThrow(expect.objectContaining({ code, param }))
+    expect(() => toChatRequest({ ...base, ...given })).toThrow(expect.objectContaining({ code, param }))
   })
 })
 
 describe('an error about the translated request', () => {
-  const { inOwnNames } = chatRequestOf({
+  const { inOwnNames } = toChatRequest({
     ...base,
     system: 'Be brief.',
     messages: [user('Hi'), user([{ type: 'tool_result', tool_use_id: 'c', content: 'x' }, text('a'), image])],

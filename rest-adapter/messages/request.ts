@@ -4,8 +4,8 @@ import type { KisError } from '../../subgraphs/common/errors.ts'
 import { type JsonObject, withParam } from '../http/route.ts'
 import { asksForCache } from './cache.ts'
 import { Conversation } from './conversation.ts'
-import { outputOf } from './output.ts'
-import { toolChoiceOf, toolsOf } from './tools.ts'
+import { readOutput } from './output.ts'
+import { toToolChoice, toTools } from './tools.ts'
 
 /** One request of the Messages API, translated to the chat protocol. */
 export interface Translation {
@@ -51,7 +51,7 @@ const MAX_USER_LENGTH = 64
  * @param isCount the request is for `count_tokens`, which needs no `max_tokens`
  * @throws {KisError} `invalid_request`: a field has a wrong value, or asks for what is not offered
  */
-export function chatRequestOf(body: JsonObject, isCount = false): Translation {
+export function toChatRequest(body: JsonObject, isCount = false): Translation {
   for (const [field, message] of Object.entries(REFUSED))
     if (!isEmpty(body[field])) refuse('unsupported_value', field, `'${field}' cannot be honoured. ${message}`)
   const maxTokens = body.max_tokens
@@ -61,9 +61,9 @@ export function chatRequestOf(body: JsonObject, isCount = false): Translation {
   checkNumber(body.temperature, 'temperature', 0, 1)
   checkInteger(body.top_k, 'top_k', 0, Number.MAX_SAFE_INTEGER)
   const conversation = new Conversation(body.system, body.messages)
-  const tools = toolsOf(body.tools)
-  const thinking = thinkingOf(body.thinking, maxTokens as number | null | undefined)
-  const output = outputOf(body)
+  const tools = toTools(body.tools)
+  const thinking = readThinking(body.thinking, maxTokens as number | null | undefined)
+  const output = readOutput(body)
   const effort = thinking.isOff ? null : (output.effort ?? thinking.effort)
   const request: JsonObject = {
     model: body.model,
@@ -72,9 +72,9 @@ export function chatRequestOf(body: JsonObject, isCount = false): Translation {
     ...(!isAbsent(body.temperature) && { temperature: body.temperature }),
     ...(!isAbsent(body.top_p) && { top_p: body.top_p }),
     ...(!isAbsent(body.top_k) && { top_k: body.top_k }),
-    ...stopOf(body.stop_sequences),
-    ...userOf(body.metadata),
-    ...(tools.length > 0 && { tools, ...toolChoiceOf(body.tool_choice) }),
+    ...toStop(body.stop_sequences),
+    ...toUser(body.metadata),
+    ...(tools.length > 0 && { tools, ...toToolChoice(body.tool_choice) }),
     ...(output.format && { response_format: output.format }),
     ...(asksForCache(body) && { cache_control: { type: 'ephemeral' } }),
     ...(effort !== null && { reasoning_effort_if_supported: effort }),
@@ -103,7 +103,7 @@ function inOwnNames(error: KisError, conversation: Conversation): KisError {
 }
 
 function ownPath(param: string, conversation: Conversation): string {
-  if (param.startsWith('messages[')) return conversation.pathOf(param)
+  if (param.startsWith('messages[')) return conversation.toPath(param)
   const [, tool, rest = ''] = /^tools\[(\d+)\](?:\.function)?(.*)$/s.exec(param) ?? []
   if (tool !== undefined) return `tools[${tool}]${rest.replace(/^\.parameters/, '.input_schema')}`
   const [, first = '', others = ''] = /^([^.[]*)(.*)$/s.exec(param)!
@@ -130,14 +130,14 @@ function named(field: string): string {
   return /^\w{1,64}$/.test(field) ? field : 'unknown_field'
 }
 
-function stopOf(sequences: unknown): JsonObject {
+function toStop(sequences: unknown): JsonObject {
   if (isEmpty(sequences)) return {}
   const stop = listAt(sequences, 'stop_sequences', 1, Number.POSITIVE_INFINITY)
   for (const [index, text] of stop.entries()) textAt(text, `stop_sequences[${index}]`)
   return { stop }
 }
 
-function userOf(metadata: unknown): JsonObject {
+function toUser(metadata: unknown): JsonObject {
   if (isAbsent(metadata)) return {}
   const { user_id: id } = objectAt(metadata, 'metadata')
   if (isAbsent(id) || id === '') return {}
@@ -154,7 +154,7 @@ interface Thinking {
 /**
  * Turns a budget of tokens into the effort nearest to its share of `max_tokens`: the chat protocol knows only efforts.
  */
-function thinkingOf(value: unknown, maxTokens: number | null | undefined): Thinking {
+function readThinking(value: unknown, maxTokens: number | null | undefined): Thinking {
   if (isAbsent(value)) return { isOff: false, effort: null, isHidden: false }
   const { type, budget_tokens: budget, display } = objectAt(value, 'thinking')
   checkOneOf(textAt(type, 'thinking.type'), 'thinking.type', ['enabled', 'adaptive', 'between_tools', 'disabled'])

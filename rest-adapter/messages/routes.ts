@@ -1,14 +1,14 @@
 import { KisError } from '../../subgraphs/common/errors.ts'
 import { completeChat, noAnswer, streamChat, warningHeader } from '../chat/chat-operations.ts'
 import { quoteChat } from '../chat/quote.ts'
-import { kisErrorOf } from '../http/errors.ts'
+import { toKisError } from '../http/errors.ts'
 import { type Call, isStream, ok, type Route } from '../http/route.ts'
-import { messageOf } from './answer.ts'
+import { toMessage } from './answer.ts'
 import { MESSAGES_DIALECT, messagesErrorBody } from './errors.ts'
 import { MessageEvents } from './events.ts'
-import { chatRequestOf, ownWarning, type Translation } from './request.ts'
+import { ownWarning, type Translation, toChatRequest } from './request.ts'
 
-function warningsOf({ warnings }: Translation, given: readonly string[] | null | undefined): Readonly<Record<string, string>> {
+function toWarningHeaders({ warnings }: Translation, given: readonly string[] | null | undefined): Readonly<Record<string, string>> {
   return warningHeader([...new Set([...warnings, ...(given ?? []).map(ownWarning)])])
 }
 
@@ -32,7 +32,7 @@ async function streamMessage(call: Call, translation: Translation): Promise<void
   try {
     await inOwnNames(translation, async () => {
       for await (const { chunks, warnings, usage } of streamChat(call, translation.request)) {
-        stream.addHeaders(warningsOf(translation, warnings))
+        stream.addHeaders(toWarningHeaders(translation, warnings))
         const events = chunks.flatMap((chunk) => writer.write(chunk))
         if (events.length > 0) await stream.sendTyped(...events)
         if (usage && stream.isOpen) await stream.sendTyped(...writer.end(usage))
@@ -41,7 +41,7 @@ async function streamMessage(call: Call, translation: Translation): Promise<void
     })
   } catch (error) {
     if (!stream.isOpen) throw error
-    await stream.sendTyped(messagesErrorBody(kisErrorOf(error, log, context.requestId), context.requestId))
+    await stream.sendTyped(messagesErrorBody(toKisError(error, log, context.requestId), context.requestId))
   }
   stream.end()
 }
@@ -55,14 +55,14 @@ export const messageRoutes: readonly Route[] = [
     inference: true,
     dialect: MESSAGES_DIALECT,
     async handle(call) {
-      const translation = chatRequestOf(call.body)
+      const translation = toChatRequest(call.body)
       if (isStream(call.body)) {
         await streamMessage(call, translation)
         return undefined
       }
       const answer = await inOwnNames(translation, () => completeChat(call, translation.request))
-      const message = messageOf(answer, translation.hidesThinking, () => call.ids('fc'))
-      return { ...ok(message), headers: warningsOf(translation, answer.warnings) }
+      const message = toMessage(answer, translation.hidesThinking, () => call.ids('fc'))
+      return { ...ok(message), headers: toWarningHeaders(translation, answer.warnings) }
     },
   },
   {
@@ -73,9 +73,9 @@ export const messageRoutes: readonly Route[] = [
     inference: true,
     dialect: MESSAGES_DIALECT,
     async handle(call) {
-      const translation = chatRequestOf(call.body, true)
+      const translation = toChatRequest(call.body, true)
       const { inputTokens } = await inOwnNames(translation, () => quoteChat(call, translation.request))
-      return { ...ok({ input_tokens: inputTokens }), headers: warningsOf(translation, null) }
+      return { ...ok({ input_tokens: inputTokens }), headers: toWarningHeaders(translation, null) }
     },
   },
 ]

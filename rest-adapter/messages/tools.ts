@@ -9,11 +9,11 @@ const MAX_TOOLS = 1_024
  * The tools as functions of the chat protocol, in the same order.
  * @throws {KisError} `invalid_request`: a tool is wrong, or of a kind that is not offered
  */
-export function toolsOf(value: unknown): readonly JsonObject[] {
-  return isAbsent(value) ? [] : listAt(value, 'tools', 0, MAX_TOOLS).map((tool, index) => toolOf(tool, `tools[${index}]`))
+export function toTools(value: unknown): readonly JsonObject[] {
+  return isAbsent(value) ? [] : listAt(value, 'tools', 0, MAX_TOOLS).map((tool, index) => toTool(tool, `tools[${index}]`))
 }
 
-function toolOf(value: unknown, path: string): JsonObject {
+function toTool(value: unknown, path: string): JsonObject {
   const tool = objectAt(value, path)
   if (!isAbsent(tool.type) && tool.type !== 'custom') {
     refuse(
@@ -37,7 +37,7 @@ function toolOf(value: unknown, path: string): JsonObject {
 const CHOICES: Readonly<Record<string, string>> = { auto: 'auto', any: 'required', none: 'none' }
 
 /** @throws {KisError} `invalid_request`: the choice is wrong */
-export function toolChoiceOf(value: unknown): JsonObject {
+export function toToolChoice(value: unknown): JsonObject {
   if (isAbsent(value)) return {}
   const { type, name, disable_parallel_tool_use: isSingle } = objectAt(value, 'tool_choice')
   checkOneOf(textAt(type, 'tool_choice.type'), 'tool_choice.type', [...Object.keys(CHOICES), 'tool'])

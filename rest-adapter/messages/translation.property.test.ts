@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { JsonObject } from '../http/route.ts'
-import { messageOf } from './answer.ts'
+import { toMessage } from './answer.ts'
 import { MessageEvents } from './events.ts'
-import { chatRequestOf } from './request.ts'
+import { toChatRequest } from './request.ts'
 
 const usage = { promptTokens: 0, cachedPromptTokens: 0, cacheWritePromptTokens: 0, completionTokens: 0, totalTokens: 0 }
 const never = () => 'unused'
@@ -40,17 +40,17 @@ const answer = fc
     }
   })
 
-function contentOf(message: JsonObject): readonly JsonObject[] {
+function translateContent(message: JsonObject): readonly JsonObject[] {
   const response = { id: 'a', model: 'm', choices: [{ index: 0, message, finish_reason: 'stop' }] }
-  return messageOf({ response, warnings: [], usage }, false, never).content as readonly JsonObject[]
+  return toMessage({ response, warnings: [], usage }, false, never).content as readonly JsonObject[]
 }
 
 it('an answer that is sent back is the message that the engine gave', () => {
   fc.assert(
     fc.property(answer, (message) => {
-      const content = contentOf(message)
+      const content = translateContent(message)
       fc.pre(content.length > 0)
-      const { request } = chatRequestOf({ model: 'm', max_tokens: 1, messages: [{ role: 'assistant', content }] })
+      const { request } = toChatRequest({ model: 'm', max_tokens: 1, messages: [{ role: 'assistant', content }] })
       const [back] = request.messages as readonly JsonObject[]
       // `-0` has no text of its own in JSON, and the order of keys no meaning.
       expect(withInputs(back!)).toEqual(withInputs(message))
@@ -65,7 +65,7 @@ it('an answer in pieces of any length has the blocks of the whole one', () => {
       const blocks: Record<string, unknown>[] = []
       const inputs: string[] = []
       const events = [
-        ...deltasOf(message, lengths).flatMap((delta) => writer.write({ choices: [{ index: 0, delta }] })),
+        ...cutDeltas(message, lengths).flatMap((delta) => writer.write({ choices: [{ index: 0, delta }] })),
         ...writer.end(usage),
       ]
       for (const { type, content_block, delta } of events) {
@@ -82,7 +82,7 @@ it('an answer in pieces of any length has the blocks of the whole one', () => {
         inputs[inputs.length - 1] += json ?? ''
       }
       const whole = blocks.map((block, index) => (block.type === 'tool_use' ? { ...block, input: JSON.parse(inputs[index]!) } : block))
-      expect(whole).toEqual(contentOf(message))
+      expect(whole).toEqual(translateContent(message))
     }),
   )
 })
@@ -96,7 +96,7 @@ function withInputs(message: JsonObject): JsonObject {
 }
 
 /** The deltas of a message as engines give them: reasoning before text before calls, each signature after what it signs. */
-function deltasOf(message: JsonObject, lengths: Iterator<number>): readonly JsonObject[] {
+function cutDeltas(message: JsonObject, lengths: Iterator<number>): readonly JsonObject[] {
   const pieces = (text: string): string[] => {
     if (text === '') return []
     const { value } = lengths.next()

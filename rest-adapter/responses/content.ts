@@ -20,19 +20,19 @@ const ELSEWHERE = new Map([
  * @param takesImages whether a message of this kind may contain images
  * @throws {KisError} `invalid_request`, with a path such as `input[0].content[1].image_url`
  */
-export function partsOf(value: unknown, path: string, takesImages: boolean): readonly Part[] {
+export function toParts(value: unknown, path: string, takesImages: boolean): readonly Part[] {
   if (typeof value === 'string') return [{ part: { type: 'text', text: value }, path }]
   if (!isAbsent(value) && !Array.isArray(value)) refuse('invalid_type', path, `'${path}' must be a string or an array of content parts.`)
-  return listAt(value, path, 1, MAX_PARTS).map((each, index) => partOf(each, `${path}[${index}]`, takesImages))
+  return listAt(value, path, 1, MAX_PARTS).map((each, index) => toPart(each, `${path}[${index}]`, takesImages))
 }
 
 /** A single text becomes a string, which every engine accepts; anything else stays a list. */
-export function contentOf(parts: readonly Part[]): string | readonly JsonObject[] {
+export function toContent(parts: readonly Part[]): string | readonly JsonObject[] {
   const [first, ...others] = parts
   return first && others.length === 0 && first.part.type === 'text' ? (first.part.text as string) : parts.map(({ part }) => part)
 }
 
-function partOf(value: unknown, path: string, takesImages: boolean): Part {
+function toPart(value: unknown, path: string, takesImages: boolean): Part {
   const given = objectAt(value, path)
   const type = textAt(given.type, `${path}.type`)
   switch (type) {
@@ -44,7 +44,7 @@ function partOf(value: unknown, path: string, takesImages: boolean): Part {
     case 'input_image':
       if (!takesImages)
         refuse('unsupported_value', `${path}.type`, 'Images are only accepted in messages of the user and in outputs of functions.')
-      return { part: imageOf(given, path), path }
+      return { part: toImagePart(given, path), path }
     default:
       return refuse(
         'unsupported_value',
@@ -54,7 +54,7 @@ function partOf(value: unknown, path: string, takesImages: boolean): Part {
   }
 }
 
-function imageOf({ image_url: url, file_id: fileId, detail }: JsonObject, path: string): JsonObject {
+function toImagePart({ image_url: url, file_id: fileId, detail }: JsonObject, path: string): JsonObject {
   if (!isAbsent(fileId) && isAbsent(url)) {
     refuse('unsupported_value', `${path}.file_id`, 'Images are not accepted by file id. Send `image_url`, a public address or a data: URI.')
   }

@@ -1,8 +1,8 @@
 import { checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../../subgraphs/common/check.ts'
 import type { JsonObject } from '../http/route.ts'
-import { contentOf, type Part, partsOf } from './content.ts'
+import { type Part, toContent, toParts } from './content.ts'
 import type { MessageOrigin } from './params.ts'
-import { type ReasoningState, reasoningOf } from './reasoning.ts'
+import { type ReasoningState, readReasoning } from './reasoning.ts'
 
 /** The conversation as messages of the chat protocol, each with its origin. */
 export interface Conversation {
@@ -18,7 +18,7 @@ const MAX_ITEMS = 4_096
 const ROLES = ['user', 'assistant', 'system', 'developer']
 
 /** @throws {KisError} `invalid_request`, with a path in the request such as `input[2].call_id` */
-export function conversationOf(instructions: unknown, input: unknown): Conversation {
+export function toConversation(instructions: unknown, input: unknown): Conversation {
   const messages = new MessageList()
   if (!isAbsent(instructions)) messages.addText('system', textAt(instructions, 'instructions'), 'instructions')
   if (typeof input === 'string') messages.addText('user', input, 'input')
@@ -38,10 +38,10 @@ function addItem(messages: MessageList, value: unknown, path: string): void {
       messages.turn(path).addCall(item, path)
       break
     case 'function_call_output':
-      messages.add('tool', partsOf(item.output, `${path}.output`, true), path, { tool_call_id: textAt(item.call_id, `${path}.call_id`) })
+      messages.add('tool', toParts(item.output, `${path}.output`, true), path, { tool_call_id: textAt(item.call_id, `${path}.call_id`) })
       break
     case 'reasoning':
-      messages.turn(path).addReasoning(reasoningOf(item, path))
+      messages.turn(path).addReasoning(readReasoning(item, path))
       break
     case 'item_reference':
       refuse(
@@ -62,7 +62,7 @@ function addItem(messages: MessageList, value: unknown, path: string): void {
 function addMessage(messages: MessageList, { role: given, content }: JsonObject, path: string): void {
   const role = textAt(given, `${path}.role`)
   checkOneOf(role, `${path}.role`, ROLES)
-  const parts = partsOf(content, `${path}.content`, role === 'user')
+  const parts = toParts(content, `${path}.content`, role === 'user')
   if (role === 'assistant') messages.turn(path).addParts(parts)
   else messages.add(role, parts, path)
 }
@@ -78,7 +78,7 @@ class MessageList {
 
   add(role: string, parts: readonly Part[], path: string, rest: JsonObject = {}): void {
     this.#endTurn()
-    this.#push({ role, content: contentOf(parts), ...rest }, path, parts, [])
+    this.#push({ role, content: toContent(parts), ...rest }, path, parts, [])
   }
 
   /** The model's current turn, until someone else speaks. The chat protocol puts all of it into one message. */
@@ -149,7 +149,7 @@ class AssistantTurn {
   message(): JsonObject {
     return {
       role: 'assistant',
-      content: this.parts.length === 0 ? null : contentOf(this.parts),
+      content: this.parts.length === 0 ? null : toContent(this.parts),
       ...(this.#reasoning !== '' && { reasoning_content: this.#reasoning }),
       ...(this.#details.length > 0 && { reasoning_details: this.#details }),
       ...(this.#calls.length > 0 && { tool_calls: this.#calls }),

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../http/route.ts'
-import { encryptedContentOf, type ReasoningState } from './reasoning.ts'
+import { encodeReasoning, type ReasoningState } from './reasoning.ts'
 
 /** An item's position in the output, and where its events go. */
 export interface Place {
@@ -194,7 +194,7 @@ export class ReasoningItem extends OutputItem {
       type: 'reasoning',
       summary: this.#form === FORMS.summary ? parts : [],
       ...(this.#form === FORMS.text && { content: parts }),
-      encrypted_content: encryptedContentOf({ details: this.#details, calls: this.#calls }),
+      encrypted_content: encodeReasoning({ details: this.#details, calls: this.#calls }),
     }
   }
 

@@ -2,7 +2,7 @@ import type { ChargedUsage } from '../chat/chat-operations.ts'
 import type { JsonObject } from '../http/route.ts'
 
 /** The fields of a response that do not come from the model: what it is, and its settings. */
-export function settingsOf(body: JsonObject): JsonObject {
+export function echoSettings(body: JsonObject): JsonObject {
   const text = (body.text ?? {}) as JsonObject
   const reasoning = (body.reasoning ?? {}) as JsonObject
   return {
@@ -39,7 +39,7 @@ export function settingsOf(body: JsonObject): JsonObject {
  * @param reported `usage` of the chat protocol, if the engine sent one
  * @param charged the charged usage, once it is known
  */
-export function usageOf(reported: JsonObject | null, charged: ChargedUsage | null) {
+export function toUsage(reported: JsonObject | null, charged: ChargedUsage | null) {
   const { prompt_tokens_details: input, completion_tokens_details: output } = (reported ?? {}) as Record<
     string,
     JsonObject | null | undefined

@@ -18,7 +18,7 @@ const MAX_PARTS = 2_048
  * Gives the `encrypted_content`, or null when the engine wants nothing back. It holds no secret: the vendor has signed
  * or encrypted its parts, and the chat protocol shows them as they are.
  */
-export function encryptedContentOf({ details, calls }: ReasoningState): string | null {
+export function encodeReasoning({ details, calls }: ReasoningState): string | null {
   if (details.length === 0 && Object.keys(calls).length === 0) return null
   return PREFIX + Buffer.from(JSON.stringify({ details, calls })).toString('base64url')
 }
@@ -27,15 +27,15 @@ export function encryptedContentOf({ details, calls }: ReasoningState): string |
  * Gives the text and the state of a reasoning item. State of another service is left out: it helps no engine here.
  * @throws {KisError} `invalid_request`: the item is malformed
  */
-export function reasoningOf(item: JsonObject, path: string): ReasoningState & { readonly text: string } {
+export function readReasoning(item: JsonObject, path: string): ReasoningState & { readonly text: string } {
   const { encrypted_content: encrypted } = item
   if (!isAbsent(encrypted)) textAt(encrypted, `${path}.encrypted_content`)
   // One of the two holds the text, depending on what the caller asked for.
-  const text = textOf(item.content, `${path}.content`) || textOf(item.summary, `${path}.summary`)
-  return { text, ...stateOf(encrypted as string | null | undefined) }
+  const text = readText(item.content, `${path}.content`) || readText(item.summary, `${path}.summary`)
+  return { text, ...decodeState(encrypted as string | null | undefined) }
 }
 
-function textOf(parts: unknown, path: string): string {
+function readText(parts: unknown, path: string): string {
   if (isAbsent(parts)) return ''
   const texts = listAt(parts, path, 0, MAX_PARTS).map((part, index) =>
     textAt(objectAt(part, `${path}[${index}]`).text, `${path}[${index}].text`),
@@ -43,7 +43,7 @@ function textOf(parts: unknown, path: string): string {
   return texts.join('')
 }
 
-function stateOf(encrypted: string | null | undefined): ReasoningState {
+function decodeState(encrypted: string | null | undefined): ReasoningState {
   if (!encrypted?.startsWith(PREFIX)) return { details: [], calls: {} }
   try {
     const text = Buffer.from(encrypted.slice(PREFIX.length), 'base64url').toString()

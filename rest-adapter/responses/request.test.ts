@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import type { JsonObject } from '../http/route.ts'
-import { conversationOf } from './input.ts'
-import { encryptedContentOf } from './reasoning.ts'
+import { toConversation } from './input.ts'
+import { encodeReasoning } from './reasoning.ts'
 import { translateRequest } from './request.ts'
 
 const call = (call_id: string, name = 'f') => ({ type: 'function_call', call_id, name, arguments: '{}' })
@@ -114,7 +114,7 @@ describe('the input as messages', () => {
           id: 'rs_1',
           summary: [],
           content: [{ type: 'reasoning_text', text: 'Hm.' }],
-          encrypted_content: encryptedContentOf({ details: [detail], calls: { a: { google: 1 } } }),
+          encrypted_content: encodeReasoning({ details: [detail], calls: { a: { google: 1 } } }),
         },
         call('a'),
         { role: 'user', content: 'So?' },
@@ -148,14 +148,14 @@ describe('the input as messages', () => {
     },
   ]) {
     it(name, () => {
-      const given = conversationOf(instructions, input)
+      const given = toConversation(instructions, input)
       expect(given.messages).toEqual(messages)
       expect(given.origins.length).toBe(messages.length)
     })
   }
 
   it('remembers where each message, part and call comes from', () => {
-    const { origins } = conversationOf('Be short.', [
+    const { origins } = toConversation('Be short.', [
       {
         role: 'user',
         content: [
@@ -208,7 +208,7 @@ describe('the input as messages', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.oneof(fc.jsonValue(), fc.array(item)), (instructions, input) => {
         try {
-          const { messages, origins } = conversationOf(instructions, input)
+          const { messages, origins } = toConversation(instructions, input)
           expect(origins.length).toBe(messages.length)
         } catch (error) {
           expect(error).toBeInstanceOf(KisError)

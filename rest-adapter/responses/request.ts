@@ -1,8 +1,8 @@
 import { isAbsent, refuse } from '../../subgraphs/common/check.ts'
 import type { JsonObject } from '../http/route.ts'
-import { conversationOf } from './input.ts'
+import { toConversation } from './input.ts'
 import type { MessageOrigin } from './params.ts'
-import { chatToolChoiceOf, chatToolsOf } from './tools.ts'
+import { toChatToolChoice, toChatTools } from './tools.ts'
 
 /** A request for a response, translated to the chat protocol. */
 export interface TranslatedRequest {
@@ -44,17 +44,17 @@ export function translateRequest(body: JsonObject): TranslatedRequest {
   for (const [field, instead] of Object.entries(NOT_OFFERED)) {
     if (!isAbsent(body[field]) && body[field] !== false) refuse('unsupported_value', field, `'${field}' is not offered. ${instead}`)
   }
-  const { messages, origins } = conversationOf(body.instructions, body.input)
+  const { messages, origins } = toConversation(body.instructions, body.input)
   const request = {
     messages,
     ...Object.fromEntries(SAME.filter((field) => !isAbsent(body[field])).map((field) => [field, body[field]])),
     ...(!isAbsent(body.max_output_tokens) && { max_completion_tokens: body.max_output_tokens }),
-    ...toolFieldsOf(body),
-    ...textFieldsOf(body.text as JsonObject | null | undefined),
-    ...reasoningFieldsOf(body.reasoning as JsonObject | null | undefined),
+    ...toToolFields(body),
+    ...toTextFields(body.text as JsonObject | null | undefined),
+    ...toReasoningFields(body.reasoning as JsonObject | null | undefined),
     ...(asksForLogprobs(body) && { logprobs: true, ...(!isAbsent(body.top_logprobs) && { top_logprobs: body.top_logprobs }) }),
   }
-  return { request, origins, warnings: warningsOf(body) }
+  return { request, origins, warnings: findWarnings(body) }
 }
 
 /** Whether to send the text as a summary of the reasoning, the form that clients of this API show. */
@@ -67,9 +67,9 @@ function asksForLogprobs({ include, top_logprobs: top }: JsonObject): boolean {
   return (Array.isArray(include) && include.includes('message.output_text.logprobs')) || (typeof top === 'number' && top > 0)
 }
 
-function toolFieldsOf({ tools: given, tool_choice: choice, parallel_tool_calls: parallel }: JsonObject): JsonObject {
-  const tools = chatToolsOf(given)
-  const toolChoice = chatToolChoiceOf(choice)
+function toToolFields({ tools: given, tool_choice: choice, parallel_tool_calls: parallel }: JsonObject): JsonObject {
+  const tools = toChatTools(given)
+  const toolChoice = toChatToolChoice(choice)
   // Many clients always send these two. Vendors refuse them without tools.
   if (tools.length === 0) return isAbsent(toolChoice) || toolChoice === 'auto' || toolChoice === 'none' ? {} : { tool_choice: toolChoice }
   return {
@@ -79,7 +79,7 @@ function toolFieldsOf({ tools: given, tool_choice: choice, parallel_tool_calls: 
   }
 }
 
-function textFieldsOf(text: JsonObject | null | undefined): JsonObject {
+function toTextFields(text: JsonObject | null | undefined): JsonObject {
   const { format, verbosity } = text ?? {}
   const { type, name, description, schema, strict } = (format ?? {}) as JsonObject
   const jsonSchema = { name, schema, ...(!isAbsent(description) && { description }), ...(!isAbsent(strict) && { strict }) }
@@ -90,14 +90,14 @@ function textFieldsOf(text: JsonObject | null | undefined): JsonObject {
   }
 }
 
-function reasoningFieldsOf(reasoning: JsonObject | null | undefined): JsonObject {
+function toReasoningFields(reasoning: JsonObject | null | undefined): JsonObject {
   const { effort, mode } = reasoning ?? {}
   if (!isAbsent(mode) && mode !== 'standard')
     refuse('unsupported_value', 'reasoning.mode', "'reasoning.mode' must be 'standard': choose the model that you want.")
   return isAbsent(effort) ? {} : { reasoning_effort: effort }
 }
 
-function warningsOf(body: JsonObject): readonly string[] {
+function findWarnings(body: JsonObject): readonly string[] {
   const unknown = Object.keys(body).filter((field) => !KNOWN.has(field) && !isAbsent(body[field]))
   const names = unknown.map((field) => (FIELD_NAME.test(field) ? field : 'unknown_field'))
   if (body.truncation === 'auto') names.push('truncation')

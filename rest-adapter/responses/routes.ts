@@ -3,21 +3,21 @@ import { KisError } from '../../subgraphs/common/errors.ts'
 import type { IdSource } from '../../subgraphs/common/process/ids.ts'
 import { type ChargedUsage, completeChat, noAnswer, streamChat, warningHeader } from '../chat/chat-operations.ts'
 import { quoteChat } from '../chat/quote.ts'
-import { kisErrorOf } from '../http/errors.ts'
+import { toKisError } from '../http/errors.ts'
 import { type Answer, type Call, isStream, type JsonObject, ok, type Route } from '../http/route.ts'
 import { inResponsesNames, inResponsesWarning } from './params.ts'
 import { type TranslatedRequest, translateRequest } from './request.ts'
-import { chunkOf, ResponseWriter } from './writer.ts'
+import { ResponseWriter, toChunk } from './writer.ts'
 
-function writerOf(call: Call, first: JsonObject): ResponseWriter {
-  return new ResponseWriter(idsOf(call, first), call.body, first, call.clock.now().getTime())
+function createWriter(call: Call, first: JsonObject): ResponseWriter {
+  return new ResponseWriter(createIds(call, first), call.body, first, call.clock.now().getTime())
 }
 
 /**
  * The ids of the response and its items. A repeat with the same idempotency key gets the first answer, with the same
  * ids.
  */
-function idsOf({ ids, idempotencyKey }: Call, { id, created }: JsonObject): IdSource {
+function createIds({ ids, idempotencyKey }: Call, { id, created }: JsonObject): IdSource {
   if (idempotencyKey === undefined) return ids
   let made = 0
   return (prefix) => {
@@ -27,7 +27,7 @@ function idsOf({ ids, idempotencyKey }: Call, { id, created }: JsonObject): IdSo
   }
 }
 
-function warningsOf({ warnings }: TranslatedRequest, given: readonly string[] | null | undefined): Readonly<Record<string, string>> {
+function toWarningHeaders({ warnings }: TranslatedRequest, given: readonly string[] | null | undefined): Readonly<Record<string, string>> {
   return warningHeader([...new Set([...warnings, ...(given ?? []).map(inResponsesWarning)])])
 }
 
@@ -40,10 +40,10 @@ async function createResponse(call: Call, translated: TranslatedRequest): Promis
   const { response, warnings, usage } = await completeChat(call, translated.request).catch((thrown: unknown) => {
     throw inOwnNames(thrown, translated)
   })
-  const chunk = chunkOf(response)
-  const writer = writerOf(call, chunk)
+  const chunk = toChunk(response)
+  const writer = createWriter(call, chunk)
   writer.write(chunk)
-  return { ...ok(writer.end(usage, call.clock.now().getTime())), headers: warningsOf(translated, warnings) }
+  return { ...ok(writer.end(usage, call.clock.now().getTime())), headers: toWarningHeaders(translated, warnings) }
 }
 
 /**
@@ -57,12 +57,12 @@ async function streamResponse(call: Call, translated: TranslatedRequest): Promis
   using stream = eventStream()
   try {
     for await (const { chunks, warnings, usage } of streamChat(call, translated.request)) {
-      stream.addHeaders(warningsOf(translated, warnings))
+      stream.addHeaders(toWarningHeaders(translated, warnings))
       charged = usage ?? null
       const [first] = chunks
       if (!first) continue
       if (!writer) {
-        writer = writerOf(call, first)
+        writer = createWriter(call, first)
         writer.begin()
       }
       for (const chunk of chunks) writer.write(chunk)
@@ -73,7 +73,7 @@ async function streamResponse(call: Call, translated: TranslatedRequest): Promis
   } catch (thrown) {
     const error = inOwnNames(thrown, translated)
     if (!writer || !stream.isOpen) throw error
-    writer.fail(kisErrorOf(error, log, context.requestId))
+    writer.fail(toKisError(error, log, context.requestId))
   }
   await stream.sendTyped(...writer.take())
   stream.end()

@@ -15,7 +15,7 @@ const HOSTED = new Map([
  * The tools as functions of the chat protocol.
  * @throws {KisError} `invalid_request`: a tool is not a function
  */
-export function chatToolsOf(tools: unknown): readonly JsonObject[] {
+export function toChatTools(tools: unknown): readonly JsonObject[] {
   if (isAbsent(tools)) return []
   return listAt(tools, 'tools', 0, MAX_TOOLS).map((value, index) => {
     const tool = objectAt(value, `tools[${index}]`)
@@ -37,7 +37,7 @@ export function chatToolsOf(tools: unknown): readonly JsonObject[] {
  * The choice in the chat protocol.
  * @throws {KisError} `invalid_request`: the choice is for something other than functions
  */
-export function chatToolChoiceOf(choice: unknown): unknown {
+export function toChatToolChoice(choice: unknown): unknown {
   if (isAbsent(choice) || typeof choice === 'string') return choice
   const { type, name, mode, tools } = objectAt(choice, 'tool_choice')
   if (textAt(type, 'tool_choice.type') !== 'allowed_tools') {

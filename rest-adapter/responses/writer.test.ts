@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { idSource } from '../../subgraphs/common/process/ids.ts'
-import { responseOf } from '../../test/support/response-events.ts'
+import { assembleResponse } from '../../test/support/response-events.ts'
 import type { JsonObject } from '../http/route.ts'
-import { chunkOf, ResponseWriter } from './writer.ts'
+import { ResponseWriter, toChunk } from './writer.ts'
 
 const ids = idSource(systemClock)
 const usage = { prompt_tokens: 7, completion_tokens: 5, total_tokens: 12 }
@@ -26,7 +26,7 @@ function streamed(chunks: readonly JsonObject[], { body = {}, failure = null as 
   if (failure) writer.fail(failure)
   else writer.end(charged, 1_750_000_002_000)
   const events = writer.take() as unknown as readonly ResponseStreamEvent[]
-  return { events, response: responseOf(events) }
+  return { events, response: assembleResponse(events) }
 }
 
 describe('the output', () => {
@@ -289,7 +289,7 @@ describe('any stream', () => {
     fc.assert(
       fc.property(message, ({ reasoning_content, content, refusal, tool_calls }) => {
         const choice = { index: 0, message: { role: 'assistant', reasoning_content, content, refusal, tool_calls }, finish_reason: 'stop' }
-        const whole = streamed([chunkOf({ model: 'engine-model', choices: [choice] })])
+        const whole = streamed([toChunk({ model: 'engine-model', choices: [choice] })])
         const pieces = [
           chunk({ reasoning_content }),
           chunk({ content }),

@@ -5,7 +5,7 @@ import { responseAnnotations } from '../chat/annotations.ts'
 import type { ChargedUsage } from '../chat/chat-operations.ts'
 import type { JsonObject } from '../http/route.ts'
 import { FunctionCallItem, MessageItem, type OutputItem, type Place, ReasoningItem } from './items.ts'
-import { settingsOf, usageOf } from './object.ts'
+import { echoSettings, toUsage } from './object.ts'
 import { asksForSummary } from './request.ts'
 
 export interface ResponseEvent extends JsonObject {
@@ -59,7 +59,7 @@ export class ResponseWriter {
    */
   constructor(ids: IdSource, body: JsonObject, { created, model }: JsonObject, nowMs: number) {
     this.#ids = ids
-    this.#settings = settingsOf(body)
+    this.#settings = echoSettings(body)
     this.#model = model ?? body.model
     this.#reasoningForm = asksForSummary(body) ? 'summary' : 'text'
     this.#head = { id: ids('resp'), object: 'response', created_at: Number.isSafeInteger(created) ? (created as number) : seconds(nowMs) }
@@ -87,7 +87,7 @@ export class ResponseWriter {
     const reason = INCOMPLETE.get(this.#finishReason)
     if (!reason && this.#items.length === 0) this.#message().addText('', [])
     this.#closeAll(reason === undefined)
-    const usage = usageOf(this.#reported, charged)
+    const usage = toUsage(this.#reported, charged)
     const response = reason
       ? this.#response({ status: 'incomplete', incomplete_details: { reason }, usage })
       : this.#response({ status: 'completed', completed_at: Math.max(this.#head.created_at, seconds(nowMs)), usage })
@@ -99,7 +99,7 @@ export class ResponseWriter {
   fail({ code, message, param }: KisError): void {
     this.#closeAll(false)
     const error = { code, message, param, type: ERRORS[code].type }
-    this.#emit('response.failed', { response: this.#response({ status: 'failed', error, usage: usageOf(this.#reported, null) }) })
+    this.#emit('response.failed', { response: this.#response({ status: 'failed', error, usage: toUsage(this.#reported, null) }) })
   }
 
   /** Gives the events since the last call. */
@@ -212,7 +212,7 @@ function seconds(ms: number): number {
 }
 
 /** A whole completion as the single chunk of an equivalent stream. */
-export function chunkOf(completion: JsonObject): JsonObject {
+export function toChunk(completion: JsonObject): JsonObject {
   const choices = (Array.isArray(completion.choices) ? completion.choices : []) as readonly JsonObject[]
   return {
     ...completion,

@@ -1,7 +1,7 @@
 import { gatewayOperation } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
 import { factHeaders } from '../chat/chat-operations.ts'
-import { idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
 import { type Call, deleted, isStream, type JsonObject, ok, type Route } from '../http/route.ts'
 import { EVENT, RUN, toEvent, toRun } from './agent-run-objects.ts'
 import { streamEvents } from './run-events.ts'
@@ -22,7 +22,7 @@ const DELETE_THREAD = gatewayOperation('mutation DeleteThread($id: ID!) { delete
 /** The agent and the run are in the path. */
 const NAMES = { agentId: 'id', runId: 'id', input: 'input', maxCost: 'max_cost_usd' }
 
-function inputOf({ params, body, idempotencyKey }: Call): JsonObject {
+function toInput({ params, body, idempotencyKey }: Call): JsonObject {
   const { input, messages, thread_id: threadId, keep_thread: keepThread, max_cost_usd: maxCost } = body
   return { agentId: params.id, input, messages, threadId, keepThread, maxCost, idempotencyKey }
 }
@@ -33,7 +33,7 @@ export const agentRunRoutes: readonly Route[] = [
     path: '/v1/agents/{id}/runs',
     body: 'chat',
     async handle(call) {
-      const variables = { input: inputOf(call) }
+      const variables = { input: toInput(call) }
       if (isStream(call.body)) {
         await streamEvents(call, { query: STREAM, variables }, toEvent, NAMES)
         return undefined
@@ -49,7 +49,7 @@ export const agentRunRoutes: readonly Route[] = [
       const variables = { id: params.id, ...pageVariables(query) }
       const { agent } = await ask(LIST, variables, PAGE_NAMES)
       if (!agent) throw new NotFound('agent', params.id!)
-      return ok(listOf(agent.runs, toRun, idOf))
+      return ok(toList(agent.runs, toRun, readId))
     },
   },
   {

@@ -1,6 +1,6 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
-import { idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
 import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
@@ -46,7 +46,7 @@ function toAgent(data: AgentData) {
 }
 
 /** Fields that were left out stay out. */
-function inputOf(body: JsonObject): JsonObject {
+function toInput(body: JsonObject): JsonObject {
   const { code, name, model, instructions, temperature } = body
   return {
     ...{ code, name, model, instructions, temperature },
@@ -68,7 +68,7 @@ export const agentRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/agents',
     async handle({ ask, body }) {
-      const data = await ask(CREATE, { input: inputOf(body) }, NAMES)
+      const data = await ask(CREATE, { input: toInput(body) }, NAMES)
       return created(toAgent(data.createAgent.agent))
     },
   },
@@ -77,7 +77,7 @@ export const agentRoutes: readonly Route[] = [
     path: '/v1/agents',
     async handle({ ask, query }) {
       const data = await ask(LIST, pageVariables(query), PAGE_NAMES)
-      return ok(listOf(data.agents, toAgent, idOf))
+      return ok(toList(data.agents, toAgent, readId))
     },
   },
   {
@@ -93,7 +93,7 @@ export const agentRoutes: readonly Route[] = [
     method: 'PATCH',
     path: '/v1/agents/{id}',
     async handle({ ask, params, body }) {
-      const data = await ask(UPDATE, { input: { id: params.id, ...inputOf(body) } }, NAMES)
+      const data = await ask(UPDATE, { input: { id: params.id, ...toInput(body) } }, NAMES)
       return ok(toAgent(data.updateAgent.agent))
     },
   },

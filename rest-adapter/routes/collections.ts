@@ -1,6 +1,6 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
-import { idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
 import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
@@ -37,7 +37,7 @@ function toCollection(data: CollectionData) {
 }
 
 /** The fields that can be both created and changed. Fields that were left out stay out. */
-function inputOf({ collection_code, collection_name, description }: JsonObject): JsonObject {
+function toInput({ collection_code, collection_name, description }: JsonObject): JsonObject {
   return { code: collection_code, name: collection_name, description }
 }
 
@@ -46,7 +46,7 @@ export const collectionRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/collections',
     async handle({ ask, body }) {
-      const input = { ...inputOf(body), embeddingModel: body.embedding_model }
+      const input = { ...toInput(body), embeddingModel: body.embedding_model }
       const data = await ask(CREATE, { input }, NAMES)
       return created(toCollection(data.createCollection.collection))
     },
@@ -56,7 +56,7 @@ export const collectionRoutes: readonly Route[] = [
     path: '/v1/collections',
     async handle({ ask, query }) {
       const data = await ask(LIST, pageVariables(query), PAGE_NAMES)
-      return ok(listOf(data.collections, toCollection, idOf))
+      return ok(toList(data.collections, toCollection, readId))
     },
   },
   {
@@ -72,7 +72,7 @@ export const collectionRoutes: readonly Route[] = [
     method: 'PATCH',
     path: '/v1/collections/{id}',
     async handle({ ask, params, body }) {
-      const input = { id: params.id, ...inputOf(body) }
+      const input = { id: params.id, ...toInput(body) }
       const data = await ask(UPDATE, { input }, NAMES)
       return ok(toCollection(data.updateCollection.collection))
     },

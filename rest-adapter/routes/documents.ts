@@ -1,6 +1,6 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
-import { idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
 import { type Call, created, deleted, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
@@ -40,7 +40,7 @@ function toDocument(data: DocumentData) {
 }
 
 /** Finds the document of the path. One of another collection is not found. */
-async function documentOf({ ask, params }: Call): Promise<DocumentData> {
+async function getDocument({ ask, params }: Call): Promise<DocumentData> {
   const { document } = await ask(GET, { id: params.document_id })
   if (document?.collection.id !== params.id) throw new NotFound('document', params.document_id!)
   return document!
@@ -64,19 +64,19 @@ export const documentRoutes: readonly Route[] = [
       const status = query.status === undefined ? {} : { status: (query.status as string).toUpperCase() }
       const { collection } = await ask(LIST, { id: params.id, ...status, ...pageVariables(query) }, PAGE_NAMES)
       if (!collection) throw new NotFound('collection', params.id!)
-      return ok(listOf(collection.documents, toDocument, idOf))
+      return ok(toList(collection.documents, toDocument, readId))
     },
   },
   {
     method: 'GET',
     path: '/v1/collections/{id}/documents/{document_id}',
-    handle: async (call) => ok(toDocument(await documentOf(call))),
+    handle: async (call) => ok(toDocument(await getDocument(call))),
   },
   {
     method: 'DELETE',
     path: '/v1/collections/{id}/documents/{document_id}',
     async handle(call) {
-      const { id } = await documentOf(call)
+      const { id } = await getDocument(call)
       await call.ask(DELETE, { id })
       return deleted('document', id)
     },
@@ -85,7 +85,7 @@ export const documentRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/collections/{id}/documents/{document_id}/retry',
     async handle(call) {
-      const { id } = await documentOf(call)
+      const { id } = await getDocument(call)
       const data = await call.ask(RETRY, { id })
       return ok(toDocument(data.retryDocument.document))
     },

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { KisError, NotFound } from '../../subgraphs/common/errors.ts'
-import { idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
 import { type Call, created, deleted, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
@@ -44,7 +44,7 @@ async function pieceAt({ ask, params }: Call, offset: number): Promise<PieceData
   return data.fileContent
 }
 
-async function* bytesOf(call: Call, first: PieceData): AsyncGenerator<Buffer> {
+async function* readBytes(call: Call, first: PieceData): AsyncGenerator<Buffer> {
   let offset = 0
   for (let piece = first; ; piece = await pieceAt(call, offset)) {
     offset += piece.length
@@ -86,7 +86,7 @@ export const fileRoutes: readonly Route[] = [
     path: '/v1/files',
     async handle({ ask, query }) {
       const data = await ask(LIST, pageVariables(query), PAGE_NAMES)
-      return ok(listOf(data.files, toFile, idOf))
+      return ok(toList(data.files, toFile, readId))
     },
   },
   {
@@ -120,7 +120,7 @@ export const fileRoutes: readonly Route[] = [
         'x-content-type-options': 'nosniff',
       }
       // HEAD requests also come here. They must not read the whole file.
-      const bytes = call.method === 'HEAD' ? [] : bytesOf(call, first)
+      const bytes = call.method === 'HEAD' ? [] : readBytes(call, first)
       return { status: 200, headers, body: Readable.from(bytes, { objectMode: false }) }
     },
   },

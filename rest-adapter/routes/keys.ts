@@ -1,8 +1,8 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
-import { idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
 import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
-import { enumOf, instantOf, scopeOf, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
+import { toEnum, toInstant, toScope, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
 const KEY = `id name scopes modelAllowlist requestsPerMinute tokensPerMinute
   spendLimit { amount period spent held resetsAt } last4 expiresAt revokedAt createdAt`
@@ -34,7 +34,7 @@ function toKey(data: KeyData) {
     object: 'key',
     created_at: unixSeconds(data.createdAt),
     name: data.name,
-    scopes: data.scopes.map(scopeOf),
+    scopes: data.scopes.map(toScope),
     model_allowlist: data.modelAllowlist,
     spend_limit: data.spendLimit && toSpendLimit(data.spendLimit),
     requests_per_minute: data.requestsPerMinute,
@@ -50,7 +50,7 @@ const NAMES = { 'spendLimit.amount': 'spend_limit.amount_usd' }
 const withSecret = ({ apiKey, key }: SecretData) => ({ ...toKey(apiKey), key })
 
 /** Fields that were left out stay out; null is a value. */
-function inputOf({
+function toInput({
   name,
   scopes,
   model_allowlist,
@@ -62,12 +62,12 @@ function inputOf({
   const limit = spend_limit as { readonly amount_usd: string; readonly period: string } | null | undefined
   return {
     name,
-    scopes: (scopes as readonly string[] | undefined)?.map(enumOf),
+    scopes: (scopes as readonly string[] | undefined)?.map(toEnum),
     modelAllowlist: model_allowlist,
     requestsPerMinute: requests_per_minute,
     tokensPerMinute: tokens_per_minute,
-    spendLimit: limit && { amount: limit.amount_usd, period: enumOf(limit.period) },
-    expiresAt: typeof expires_at === 'number' ? instantOf(expires_at) : expires_at,
+    spendLimit: limit && { amount: limit.amount_usd, period: toEnum(limit.period) },
+    expiresAt: typeof expires_at === 'number' ? toInstant(expires_at) : expires_at,
   }
 }
 
@@ -76,7 +76,7 @@ export const keyRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/keys',
     async handle({ ask, body }) {
-      const data = await ask(CREATE, { input: inputOf(body) }, NAMES)
+      const data = await ask(CREATE, { input: toInput(body) }, NAMES)
       return created(withSecret(data.createApiKey))
     },
   },
@@ -85,7 +85,7 @@ export const keyRoutes: readonly Route[] = [
     path: '/v1/keys',
     async handle({ ask, query }) {
       const data = await ask(LIST, pageVariables(query), PAGE_NAMES)
-      return ok(listOf(data.organization.apiKeys, toKey, idOf))
+      return ok(toList(data.organization.apiKeys, toKey, readId))
     },
   },
   {
@@ -101,7 +101,7 @@ export const keyRoutes: readonly Route[] = [
     method: 'PATCH',
     path: '/v1/keys/{id}',
     async handle({ ask, params, body }) {
-      const data = await ask(UPDATE, { input: { id: params.id, ...inputOf(body) } }, NAMES)
+      const data = await ask(UPDATE, { input: { id: params.id, ...toInput(body) } }, NAMES)
       return ok(toKey(data.updateApiKey.apiKey))
     },
   },

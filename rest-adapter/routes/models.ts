@@ -1,7 +1,7 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { ModelNotFound } from '../../subgraphs/common/errors.ts'
 import { PRICE, toPrice } from '../chat/prices.ts'
-import { idOf, wholeList } from '../http/lists.ts'
+import { readId, wholeList } from '../http/lists.ts'
 import { ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
@@ -37,7 +37,7 @@ export const modelRoutes: readonly Route[] = [
     inference: true,
     async handle({ ask }) {
       const { models } = await ask(LIST)
-      return ok(wholeList(models.map(toModel), idOf))
+      return ok(wholeList(models.map(toModel), readId))
     },
   },
   {

@@ -1,7 +1,7 @@
 import { gatewayOperation } from '../../schema/operations.ts'
-import { idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
 import { created, ok, type Route } from '../http/route.ts'
-import { enumOf } from '../http/values.ts'
+import { toEnum } from '../http/values.ts'
 import { ORGANIZATION, toOrganization } from './organization.ts'
 import { LEDGER_ENTRY, toLedgerEntry } from './wallet.ts'
 
@@ -27,7 +27,7 @@ export const operatorRoutes: readonly Route[] = [
     path: '/v1/organizations',
     async handle({ ask, body }) {
       const policy = body.residency_policy as string | undefined
-      const input = { name: body.name, plan: body.plan, residencyPolicy: policy && enumOf(policy) }
+      const input = { name: body.name, plan: body.plan, residencyPolicy: policy && toEnum(policy) }
       const data = await ask(CREATE, { input })
       const { organization, key } = data.createOrganization
       return created({ ...toOrganization(organization), key })
@@ -38,7 +38,7 @@ export const operatorRoutes: readonly Route[] = [
     path: '/v1/organizations',
     async handle({ ask, query }) {
       const data = await ask(LIST, pageVariables(query), PAGE_NAMES)
-      return ok(listOf(data.organizations, toOrganization, idOf))
+      return ok(toList(data.organizations, toOrganization, readId))
     },
   },
   {

@@ -1,6 +1,6 @@
 import { gatewayOperation } from '../../schema/operations.ts'
 import { ok, type Route } from '../http/route.ts'
-import { enumOf, unixSeconds } from '../http/values.ts'
+import { toEnum, unixSeconds } from '../http/values.ts'
 
 /** The fields that billing has for any organization. */
 export const ORGANIZATION = 'id name residencyPolicy lowBalanceThreshold plan { code } createdAt'
@@ -53,7 +53,7 @@ export const organizationRoutes: readonly Route[] = [
     path: '/v1/organization',
     async handle({ ask, body }) {
       const policy = body.residency_policy as string | undefined
-      const input = { name: body.name, residencyPolicy: policy && enumOf(policy), lowBalanceThreshold: body.low_balance_threshold_usd }
+      const input = { name: body.name, residencyPolicy: policy && toEnum(policy), lowBalanceThreshold: body.low_balance_threshold_usd }
       const data = await ask(UPDATE, { input }, { lowBalanceThreshold: 'low_balance_threshold_usd' })
       return ok(toOrganization(data.updateOrganization.organization))
     },

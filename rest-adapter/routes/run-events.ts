@@ -1,7 +1,7 @@
 import type { ExecutionResult } from 'graphql'
 import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
 import type { Operation } from '../../subgraphs/common/link/link.ts'
-import { errorBody, kisErrorOf } from '../http/errors.ts'
+import { errorBody, toKisError } from '../http/errors.ts'
 import type { ParamNames } from '../http/param-names.ts'
 import { type Call, inRestNames } from '../http/route.ts'
 
@@ -19,18 +19,18 @@ export async function streamEvents<Data>(
   context.signal.addEventListener('abort', () => void events.return?.(), { once: true })
   using stream = eventStream()
   try {
-    for await (const result of events) await stream.sendTyped(toEvent(eventOf<Data>(result, names)))
+    for await (const result of events) await stream.sendTyped(toEvent(readEvent<Data>(result, names)))
     context.signal.throwIfAborted()
     // A run that ended before the cursor has no more events.
     if (!stream.isOpen) await stream.sendTyped()
   } catch (error) {
     if (!stream.isOpen) throw error
-    await stream.sendTyped({ type: 'error', ...errorBody(kisErrorOf(error, log, context.requestId)) })
+    await stream.sendTyped({ type: 'error', ...errorBody(toKisError(error, log, context.requestId)) })
   }
   stream.end()
 }
 
-function eventOf<Data>({ data, errors }: ExecutionResult, names: ParamNames): Data {
+function readEvent<Data>({ data, errors }: ExecutionResult, names: ParamNames): Data {
   if (errors?.length) throw inRestNames(KisError.fromGraphQL(errors[0]!), names)
   if (!data) throw new ServiceUnavailable('A part of the service')
   return Object.values(data as Record<string, Data>)[0]!

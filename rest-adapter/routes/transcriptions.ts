@@ -2,11 +2,11 @@ import type { ExecutionResult } from 'graphql'
 import { type DataOf, gatewayOperation } from '../../schema/operations.ts'
 import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
 import { factHeaders, noAnswer } from '../chat/chat-operations.ts'
-import { kisErrorOf } from '../http/errors.ts'
+import { toKisError } from '../http/errors.ts'
 import { requireForm } from '../http/forms.ts'
 import { RATE_LIMITS } from '../http/rate-limits.ts'
 import { type Answer, type Call, inRestNames, type JsonObject, ok, type Route } from '../http/route.ts'
-import { enumOf } from '../http/values.ts'
+import { toEnum } from '../http/values.ts'
 
 const CREATE = gatewayOperation(`mutation Transcription($input: TranscriptionInput!) {
   createTranscription(input: $input) { text response subtitles replayed ${RATE_LIMITS} } }`)
@@ -24,9 +24,9 @@ const NAMES = {
   'chunking.silenceDurationMs': `${CHUNKING}[silence_duration_ms]`,
 }
 
-const enumsOf = (values: unknown) => (values as readonly string[] | undefined)?.map(enumOf)
+const toEnums = (values: unknown) => (values as readonly string[] | undefined)?.map(toEnum)
 
-async function inputOf({ body, idempotencyKey }: Call): Promise<JsonObject> {
+async function toInput({ body, idempotencyKey }: Call): Promise<JsonObject> {
   const { model, file, language, prompt, temperature } = body
   if (!(file instanceof File))
     throw new KisError('invalid_type', '`file` must be a file: a part of the form with a `filename`.', { param: 'file' })
@@ -38,10 +38,10 @@ async function inputOf({ body, idempotencyKey }: Call): Promise<JsonObject> {
     prompt,
     temperature,
     // `text` is the protocol's object without its JSON.
-    responseFormat: enumOf(format === 'text' ? 'json' : format),
-    timestampGranularities: enumsOf(body['timestamp_granularities[]']),
-    include: enumsOf(body['include[]']),
-    chunking: chunkingOf(body),
+    responseFormat: toEnum(format === 'text' ? 'json' : format),
+    timestampGranularities: toEnums(body['timestamp_granularities[]']),
+    include: toEnums(body['include[]']),
+    chunking: readChunking(body),
     idempotencyKey,
   }
 }
@@ -49,14 +49,14 @@ async function inputOf({ body, idempotencyKey }: Call): Promise<JsonObject> {
 /**
  * `auto` or an object. In the form each field of the object is a field of its own, as the official clients write it.
  */
-function chunkingOf(body: JsonObject): JsonObject | undefined {
+function readChunking(body: JsonObject): JsonObject | undefined {
   const strategy = body[CHUNKING] ?? body[`${CHUNKING}[type]`]
   const numbers = {
     threshold: body[`${CHUNKING}[threshold]`],
     prefixPaddingMs: body[`${CHUNKING}[prefix_padding_ms]`],
     silenceDurationMs: body[`${CHUNKING}[silence_duration_ms]`],
   }
-  if (strategy !== undefined) return { strategy: enumOf(strategy as string), ...numbers }
+  if (strategy !== undefined) return { strategy: toEnum(strategy as string), ...numbers }
   if (Object.values(numbers).some((value) => value !== undefined))
     throw new KisError('missing_required_parameter', `Missing required parameter: \`${CHUNKING}[type]\`.`, { param: `${CHUNKING}[type]` })
   return undefined
@@ -67,7 +67,7 @@ function plainText(body: string): Answer {
 }
 
 async function transcribe(call: Call): Promise<Answer> {
-  const variables = { input: await inputOf(call) }
+  const variables = { input: await toInput(call) }
   const { createTranscription: transcription } = await call.ask(CREATE, variables, NAMES)
   const { text, response, subtitles } = transcription
   call.setHeaders(factHeaders(transcription))
@@ -81,13 +81,13 @@ async function transcribe(call: Call): Promise<Answer> {
  */
 async function streamEvents(call: Call): Promise<void> {
   const { eventStream, subscribe, context, log, setHeaders } = call
-  const results = subscribe({ query: STREAM, variables: { input: await inputOf(call) } })
+  const results = subscribe({ query: STREAM, variables: { input: await toInput(call) } })
   // Ends the engine's work when the client leaves, not at the next event.
   context.signal.addEventListener('abort', () => void results.return?.(), { once: true })
   using stream = eventStream()
   try {
     for await (const result of results) {
-      const { events, ...facts } = eventOf(result)
+      const { events, ...facts } = readEvent(result)
       if (!stream.isOpen) setHeaders(factHeaders(facts))
       await stream.send(...events.map((event) => JSON.stringify(event)))
     }
@@ -95,12 +95,12 @@ async function streamEvents(call: Call): Promise<void> {
     if (!stream.isOpen) throw noAnswer()
   } catch (error) {
     if (!stream.isOpen) throw error
-    await stream.fail(kisErrorOf(error, log, context.requestId))
+    await stream.fail(toKisError(error, log, context.requestId))
   }
   stream.end()
 }
 
-function eventOf({ data, errors }: ExecutionResult): DataOf<typeof STREAM>['transcription'] {
+function readEvent({ data, errors }: ExecutionResult): DataOf<typeof STREAM>['transcription'] {
   if (errors?.length) throw inRestNames(KisError.fromGraphQL(errors[0]!), NAMES)
   if (!data) throw new ServiceUnavailable('A part of the service')
   return (data as DataOf<typeof STREAM>).transcription

@@ -3,7 +3,7 @@ import { gatewayOperation } from '../../schema/operations.ts'
 import { csvLine } from '../http/csv.ts'
 import { type ConnectionData, listByCursor, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
 import { type Answer, type Call, type JsonObject, ok, type Route } from '../http/route.ts'
-import { instantOf, unixSeconds } from '../http/values.ts'
+import { toInstant, unixSeconds } from '../http/values.ts'
 import { SUMMARY, SUMMARY_NAMES, toUsageSummary } from './usage-summary.ts'
 
 const LIST =
@@ -53,23 +53,23 @@ function toUsageRecord(data: UsageRecordData) {
 
 type UsageRecordObject = ReturnType<typeof toUsageRecord>
 
-function filterOf({ model, key_id, since, until }: JsonObject): JsonObject {
+function toFilter({ model, key_id, since, until }: JsonObject): JsonObject {
   return {
     modelId: model,
     apiKeyId: key_id,
-    since: since === undefined ? undefined : instantOf(since as number),
-    until: until === undefined ? undefined : instantOf(until as number),
+    since: since === undefined ? undefined : toInstant(since as number),
+    until: until === undefined ? undefined : toInstant(until as number),
   }
 }
 
-async function pageOf({ ask, query }: Call, page: JsonObject): Promise<ConnectionData<UsageRecordData>> {
-  return (await ask(LIST, { ...page, filter: filterOf(query) }, NAMES)).usage
+async function fetchPage({ ask, query }: Call, page: JsonObject): Promise<ConnectionData<UsageRecordData>> {
+  return (await ask(LIST, { ...page, filter: toFilter(query) }, NAMES)).usage
 }
 
 /** Columns of the table, in order. */
 const COLUMNS: readonly (readonly [name: string, of: (record: UsageRecordObject) => string | number | null])[] = [
   ['id', ({ id }) => id],
-  ['created_at', ({ created_at }) => instantOf(created_at)],
+  ['created_at', ({ created_at }) => toInstant(created_at)],
   ['model', ({ model }) => model],
   ['key_id', ({ key_id }) => key_id],
   ['operation', ({ operation }) => operation],
@@ -90,22 +90,22 @@ const COLUMNS: readonly (readonly [name: string, of: (record: UsageRecordObject)
  * have its own status.
  */
 async function exported(call: Call): Promise<Answer> {
-  const first = await pageOf(call, { ...pageVariables(call.query), first: EXPORT_PAGE_RECORDS })
+  const first = await fetchPage(call, { ...pageVariables(call.query), first: EXPORT_PAGE_RECORDS })
   const headers = { 'content-type': 'text/csv; charset=utf-8; header=present', 'content-disposition': 'attachment; filename="usage.csv"' }
-  return { status: 200, headers, body: Readable.from(call.method === 'HEAD' ? [] : linesOf(call, first), { objectMode: false }) }
+  return { status: 200, headers, body: Readable.from(call.method === 'HEAD' ? [] : streamLines(call, first), { objectMode: false }) }
 }
 
 /**
  * Reads one page at a time, once the client has taken the one before. If a page fails, the connection ends without
  * completing the answer, so that a part cannot pass for the whole.
  */
-async function* linesOf(call: Call, first: ConnectionData<UsageRecordData>): AsyncGenerator<string> {
+async function* streamLines(call: Call, first: ConnectionData<UsageRecordData>): AsyncGenerator<string> {
   yield csvLine(COLUMNS.map(([name]) => name))
   for (let page = first; ; ) {
     const records = page.edges.map(({ node }) => toUsageRecord(node))
     if (records.length > 0) yield records.map((record) => csvLine(COLUMNS.map(([, of]) => of(record)))).join('')
     if (!page.pageInfo.hasNextPage) return
-    page = await pageOf(call, { first: EXPORT_PAGE_RECORDS, after: page.edges.at(-1)!.cursor })
+    page = await fetchPage(call, { first: EXPORT_PAGE_RECORDS, after: page.edges.at(-1)!.cursor })
   }
 }
 
@@ -115,7 +115,7 @@ export const usageRoutes: readonly Route[] = [
     path: '/v1/usage',
     async handle(call) {
       if (call.query.format === 'csv') return exported(call)
-      return ok(listByCursor(await pageOf(call, pageVariables(call.query)), toUsageRecord))
+      return ok(listByCursor(await fetchPage(call, pageVariables(call.query)), toUsageRecord))
     },
   },
   {
@@ -124,7 +124,7 @@ export const usageRoutes: readonly Route[] = [
     async handle({ ask, query }) {
       const groupBy = typeof query.group_by === 'string' ? query.group_by.toUpperCase().split(',') : []
       const operation = query.operation as string | undefined
-      const filter = { ...filterOf(query), operation: operation?.toUpperCase() }
+      const filter = { ...toFilter(query), operation: operation?.toUpperCase() }
       const { usageSummary } = await ask(SUMMARY, { groupBy, filter }, SUMMARY_NAMES)
       return ok(toUsageSummary(usageSummary))
     },

@@ -1,8 +1,8 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
-import { idOf, listByCursor, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { listByCursor, PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
 import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
-import { enumOf, instantOf, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
+import { toEnum, toInstant, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
 const ENDPOINT = 'id url description eventTypes isActive disabledReason disabledAt failingSince previousSecretUntil createdAt'
 const DELIVERY = `id status event { id type subject at data }
@@ -76,7 +76,7 @@ function toDelivery({ id, status, event, attempts }: DeliveryData) {
 }
 
 /** Fields that were left out stay out; null is a value. */
-function inputOf({ url, event_types, description, is_active }: JsonObject): JsonObject {
+function toInput({ url, event_types, description, is_active }: JsonObject): JsonObject {
   return { url, eventTypes: event_types, description, isActive: is_active }
 }
 
@@ -85,7 +85,7 @@ export const webhookRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/webhooks',
     async handle({ ask, body }) {
-      const { isActive: _, ...input } = inputOf(body)
+      const { isActive: _, ...input } = toInput(body)
       const data = await ask(CREATE, { input })
       return created(withSecret(data.createWebhookEndpoint))
     },
@@ -95,7 +95,7 @@ export const webhookRoutes: readonly Route[] = [
     path: '/v1/webhooks',
     async handle({ ask, query }) {
       const data = await ask(LIST, pageVariables(query), PAGE_NAMES)
-      return ok(listOf(data.webhookEndpoints, toWebhook, idOf))
+      return ok(toList(data.webhookEndpoints, toWebhook, readId))
     },
   },
   {
@@ -112,7 +112,7 @@ export const webhookRoutes: readonly Route[] = [
     path: '/v1/webhooks/{id}',
     async handle({ ask, params, body }) {
       const data = await ask(UPDATE, {
-        input: { id: params.id, ...inputOf(body) },
+        input: { id: params.id, ...toInput(body) },
       })
       return ok(toWebhook(data.updateWebhookEndpoint.webhookEndpoint))
     },
@@ -146,7 +146,7 @@ export const webhookRoutes: readonly Route[] = [
     path: '/v1/webhooks/{id}/deliveries',
     async handle({ ask, params, query }) {
       const { status } = query
-      const variables = { endpointId: params.id, ...pageVariables(query), ...(typeof status === 'string' && { status: enumOf(status) }) }
+      const variables = { endpointId: params.id, ...pageVariables(query), ...(typeof status === 'string' && { status: toEnum(status) }) }
       const data = await ask(DELIVERIES, variables, PAGE_NAMES)
       return ok(listByCursor(data.webhookDeliveries, toDelivery))
     },
@@ -167,7 +167,7 @@ export const webhookRoutes: readonly Route[] = [
     async handle({ ask, params, body }) {
       const { since, after } = body as { readonly since: number; readonly after?: string | null }
       const data = await ask(REDELIVER_SINCE, {
-        input: { endpointId: params.id, since: instantOf(since), after },
+        input: { endpointId: params.id, since: toInstant(since), after },
       })
       return ok({ object: 'webhook_redelivery', ...data.redeliverWebhooksSince })
     },

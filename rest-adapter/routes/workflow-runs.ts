@@ -1,6 +1,6 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
-import { idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
 import { type Call, deleted, isStream, type JsonObject, ok, type Route } from '../http/route.ts'
 import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 import { streamEvents } from './run-events.ts'
@@ -35,7 +35,7 @@ const DELETE = gatewayOperation('mutation DeleteWorkflowRun($id: ID!) { deleteWo
 /** The workflow and the run are in the path. */
 const NAMES = { workflowId: 'id', runId: 'id', maxCost: 'max_cost_usd' }
 
-function inputOf({ params, body, idempotencyKey }: Call): JsonObject {
+function toInput({ params, body, idempotencyKey }: Call): JsonObject {
   const { inputs, wait, max_cost_usd: maxCost, max_seconds: maxSeconds } = body
   return { workflowId: params.id, inputs, wait, maxCost, maxSeconds, idempotencyKey }
 }
@@ -89,7 +89,7 @@ export const workflowRunRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/workflows/{id}/runs',
     async handle(call) {
-      const variables = { input: inputOf(call) }
+      const variables = { input: toInput(call) }
       if (isStream(call.body)) {
         await streamEvents(call, { query: STREAM, variables }, toEvent, NAMES)
         return undefined
@@ -105,7 +105,7 @@ export const workflowRunRoutes: readonly Route[] = [
       const variables = { id: params.id, ...pageVariables(query) }
       const { workflow } = await ask(LIST, variables, PAGE_NAMES)
       if (!workflow) throw new NotFound('workflow', params.id!)
-      return ok(listOf(workflow.runs, toRun, idOf))
+      return ok(toList(workflow.runs, toRun, readId))
     },
   },
   {

@@ -1,6 +1,6 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
-import { idOf, listOf, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
+import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
 import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 
@@ -25,7 +25,7 @@ function toWorkflow({ id, code, name, definition, version, createdAt, updatedAt 
 }
 
 /** Fields that were left out stay out. */
-function inputOf({ code, name, definition }: JsonObject): JsonObject {
+function toInput({ code, name, definition }: JsonObject): JsonObject {
   return { code, name, definition }
 }
 
@@ -34,7 +34,7 @@ export const workflowRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/workflows',
     async handle({ ask, body }) {
-      const data = await ask(CREATE, { input: inputOf(body) })
+      const data = await ask(CREATE, { input: toInput(body) })
       return created(toWorkflow(data.createWorkflow.workflow))
     },
   },
@@ -43,7 +43,7 @@ export const workflowRoutes: readonly Route[] = [
     path: '/v1/workflows',
     async handle({ ask, query }) {
       const data = await ask(LIST, pageVariables(query), PAGE_NAMES)
-      return ok(listOf(data.workflows, toWorkflow, idOf))
+      return ok(toList(data.workflows, toWorkflow, readId))
     },
   },
   {
@@ -59,7 +59,7 @@ export const workflowRoutes: readonly Route[] = [
     method: 'PATCH',
     path: '/v1/workflows/{id}',
     async handle({ ask, params, body }) {
-      const data = await ask(UPDATE, { input: { id: params.id, ...inputOf(body) } })
+      const data = await ask(UPDATE, { input: { id: params.id, ...toInput(body) } })
       return ok(toWorkflow(data.updateWorkflow.workflow))
     },
   },

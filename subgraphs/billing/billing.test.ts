@@ -11,7 +11,7 @@ import { apiKeyFrom } from './accounts/domain/api-key.ts'
 import { MAX_ANCESTORS } from './accounts/use-cases/create-api-key.ts'
 import { type Billing, billingOn } from './billing.ts'
 import { STORES } from './test-support/stores.ts'
-import { ManualClock, principalOf, SELF_HOSTED, SMALL_PLAN } from './test-support/world.ts'
+import { ManualClock, makePrincipal, SELF_HOSTED, SMALL_PLAN } from './test-support/world.ts'
 import { openCollections } from './use-cases/tables.ts'
 
 const WEBHOOKS = { egressAllowed: new Set<string>(), retryBackoffMs: 1_000 }
@@ -52,7 +52,7 @@ for (const { name, open } of STORES)
     }
     const execute = (caller: Caller | null, source: string, variableValues: Record<string, unknown> = {}) => {
       const context = { caller, requestId: 'req_1', signal: new AbortController().signal }
-      return graphql({ schema: billing.schema, source, variableValues, contextValue: billing.contextOf(context) })
+      return graphql({ schema: billing.schema, source, variableValues, contextValue: billing.toResolverContext(context) })
     }
     const data = async (caller: Caller | null, source: string, variables?: Record<string, unknown>) => {
       const result = await execute(caller, source, variables)
@@ -165,7 +165,7 @@ for (const { name, open } of STORES)
         for (const each of [config, config, another, { ...config, bootstrapApiKey: null }]) {
           await using started = billingOn(async () => shared(fresh), each, runtime)
           expect(await started.bootstrapKey).toBeNull()
-          const context = started.contextOf({ caller: GATEWAY, requestId: 'req_1', signal: new AbortController().signal })
+          const context = started.toResolverContext({ caller: GATEWAY, requestId: 'req_1', signal: new AbortController().signal })
           expect((await graphql({ schema: started.schema, source, contextValue: context })).errors).toBeUndefined()
         }
       })
@@ -443,18 +443,18 @@ for (const { name, open } of STORES)
         await data(caller, 'mutation ($id: ID!) { dispatchHold(input: { id: $id, quantities: {} }) { state } }', { id: hold })
         await settle(caller, hold)
       }
-      const keysOf = async (caller: Caller) => {
+      const listKeys = async (caller: Caller) => {
         const usage = (await data(caller, '{ usage { edges { node { apiKey { id } } } } }')).usage as Answer
         return (usage.edges as { node: { apiKey: { id: string } | null } }[]).map(({ node }) => node.apiKey?.id).sort()
       }
-      expect(await keysOf(reader)).toEqual([reader.apiKeyId, undefined])
-      expect(await keysOf(operator)).toEqual([operator.apiKeyId, reader.apiKeyId].sort())
-      const groupsOf = async (caller: Caller) => {
+      expect(await listKeys(reader)).toEqual([reader.apiKeyId, undefined])
+      expect(await listKeys(operator)).toEqual([operator.apiKeyId, reader.apiKeyId].sort())
+      const listGroups = async (caller: Caller) => {
         const { groups } = (await data(caller, '{ usageSummary(groupBy: [KEY]) { groups { apiKeyId } } }')).usageSummary as Answer
         return (groups as { apiKeyId: string | null }[]).map(({ apiKeyId }) => apiKeyId ?? '').sort()
       }
-      expect(await groupsOf(reader)).toEqual(['', reader.apiKeyId])
-      expect(await groupsOf(operator)).toEqual([operator.apiKeyId, reader.apiKeyId].sort())
+      expect(await listGroups(reader)).toEqual(['', reader.apiKeyId])
+      expect(await listGroups(operator)).toEqual([operator.apiKeyId, reader.apiKeyId].sort())
     })
 
     describe('holds money by the rules in force', () => {
@@ -527,7 +527,7 @@ for (const { name, open } of STORES)
         data(caller, `mutation ($input: UpdateApiKeyInput!) { updateApiKey(input: $input) { apiKey { ${FIELDS} } } }`, {
           input: { id, spendLimit },
         })
-      const limitOf = async (id: string) =>
+      const readLimit = async (id: string) =>
         ((await data(operator, `query ($id: ID!) { apiKey(id: $id) { ${FIELDS} } }`, { id })).apiKey as Answer).spendLimit
       /** 0.15 USD. */
       const MILLION = 1_000_000
@@ -553,7 +553,7 @@ for (const { name, open } of STORES)
         expect(refusals[0]!.message).toBe(
           "The most that this call may cost does not fit the key's spend limit of 0.749999999 USD a day: 0 are spent and 0.6 held by calls under way, until 2026-11-22T00:00:00.000Z.",
         )
-        expect(await limitOf(id)).toEqual({
+        expect(await readLimit(id)).toEqual({
           amount: '0.749999999',
           period: 'DAY',
           spent: '0',
@@ -568,24 +568,24 @@ for (const { name, open } of STORES)
         await place(caller, hold, 2 * MILLION)
         expect((await placing(caller)).errors).toHaveLength(1)
         await settle(caller, hold, MILLION)
-        expect(await limitOf(id)).toMatchObject({ spent: '0.15', held: '0' })
+        expect(await readLimit(id)).toMatchObject({ spent: '0.15', held: '0' })
         await spend(caller)
         expect((await placing(caller)).errors).toHaveLength(1)
         expect((await placing(operator)).errors).toBeUndefined()
         clock.advance(16 * 3_600_000)
-        expect(await limitOf(id)).toMatchObject({ spent: '0', resetsAt: '2026-11-23T00:00:00.000Z' })
+        expect(await readLimit(id)).toMatchObject({ spent: '0', resetsAt: '2026-11-23T00:00:00.000Z' })
         await spend(caller)
       })
 
       it('with what it spent before it was limited, and no more once the limit is lifted', async () => {
         const { id, caller } = await limited(null)
-        expect(await limitOf(id)).toBeNull()
+        expect(await readLimit(id)).toBeNull()
         await spend(caller)
         await update(id, { amount: '0.2', period: 'MONTH' })
-        expect(await limitOf(id)).toMatchObject({ spent: '0.15', resetsAt: '2026-12-01T00:00:00.000Z' })
+        expect(await readLimit(id)).toMatchObject({ spent: '0.15', resetsAt: '2026-12-01T00:00:00.000Z' })
         expect((await placing(caller)).errors).toHaveLength(1)
         await update(id, { amount: '0.3', period: 'TOTAL' })
-        expect(await limitOf(id)).toMatchObject({ period: 'TOTAL', spent: '0.15', resetsAt: null })
+        expect(await readLimit(id)).toMatchObject({ period: 'TOTAL', spent: '0.15', resetsAt: null })
         await spend(caller)
         expect((await placing(caller)).errors).toHaveLength(1)
         await update(id, null)
@@ -599,7 +599,7 @@ for (const { name, open } of STORES)
         const rotated = (await data(operator, 'mutation ($id: ID!) { rotateApiKey(id: $id) { key } }', { id })).rotateApiKey as {
           key: string
         }
-        expect(await limitOf(id)).toMatchObject({ amount: '0.3', held: '0.15' })
+        expect(await readLimit(id)).toMatchObject({ amount: '0.3', held: '0.15' })
         expect(await principal(rotated.key)).toMatchObject({ apiKeyId: id })
         const counted = async () => Object.keys((await openCollections(store).wallets.findOne({ _id: operator.organizationId }))!.spending)
         const revoke = (key: string) => data(operator, 'mutation ($id: ID!) { revokeApiKey(id: $id) { apiKey { id } } }', { id: key })
@@ -635,7 +635,7 @@ for (const { name, open } of STORES)
         for (const wider of [null, { amount: '1.1', period: 'DAY' }, { amount: '1', period: 'TOTAL' }])
           expect(await denied(wider)).toMatchObject({ code: 'PERMISSION_DENIED' })
         const own = await createKey(admin, { name: 'own' })
-        expect(await limitOf(own.apiKey.id)).toMatchObject({ amount: '1', period: 'DAY' })
+        expect(await readLimit(own.apiKey.id)).toMatchObject({ amount: '1', period: 'DAY' })
         await update(own.apiKey.id, { amount: '0.5', period: 'DAY' }, admin)
         const free = await createKey(operator, { name: 'free' })
         for (const [id, field] of [
@@ -663,7 +663,7 @@ for (const { name, open } of STORES)
           const all = [parent, child, sibling, grandchild]
           const results = await Promise.all(Array.from({ length: 40 }, (_, i) => placing(all[i % 4]!.caller)))
           expect(results.flatMap(({ errors }) => errors ?? [])).toHaveLength(35)
-          expect(await limitOf(parent.id)).toMatchObject({ spent: '0', held: '0.75' })
+          expect(await readLimit(parent.id)).toMatchObject({ spent: '0', held: '0.75' })
         })
 
         it('however their calls end, with no more figures than are theirs', async () => {
@@ -678,7 +678,7 @@ for (const { name, open } of STORES)
             'mutation ($id: ID!) { placeRunHold(input: { id: $id, amount: "0.3", requestId: "r", ttlSeconds: 600 }) { id } }',
             { id: run },
           )
-          expect(await limitOf(parent.id)).toMatchObject({ spent: '0.15', held: '0.6' })
+          expect(await readLimit(parent.id)).toMatchObject({ spent: '0.15', held: '0.6' })
           const refusal = (await placing(grandchild.caller)).errors?.[0]
           expect(refusal?.extensions.code).toBe('INSUFFICIENT_QUOTA')
           expect(refusal?.message).toBe(
@@ -687,16 +687,16 @@ for (const { name, open } of STORES)
           await settle(grandchild.caller, settled, MILLION / 2)
           await data(child.caller, 'mutation ($id: ID!) { voidHold(id: $id) { state } }', { id: voided })
           await data(sibling.caller, 'mutation ($id: ID!) { voidHold(id: $id) { state } }', { id: run })
-          expect(await limitOf(child.id)).toMatchObject({ spent: '0.075' })
-          expect(await limitOf(parent.id)).toMatchObject({ spent: '0.225' })
-          expect(await limitOf(sibling.id)).toMatchObject({ spent: '0.15', held: '0' })
+          expect(await readLimit(child.id)).toMatchObject({ spent: '0.075' })
+          expect(await readLimit(parent.id)).toMatchObject({ spent: '0.225' })
+          expect(await readLimit(sibling.id)).toMatchObject({ spent: '0.15', held: '0' })
         })
 
         it('also before it was limited, and lets none of them lift the limit or take over keys that do not count in it', async () => {
           const { parent, child, grandchild } = await family(null)
           await spend(grandchild.caller)
           await update(parent.id, DAY)
-          expect(await limitOf(parent.id)).toMatchObject({ spent: '0.15' })
+          expect(await readLimit(parent.id)).toMatchObject({ spent: '0.15' })
           const denied = { code: 'PERMISSION_DENIED' }
           const other = await limited(DAY)
           for (const { caller } of [parent, child])
@@ -897,7 +897,7 @@ for (const { name, open } of STORES)
 
     it('answers every field by its scope', async () => {
       const { admin } = await tenant()
-      const limited = principalOf(
+      const limited = makePrincipal(
         admin.organizationId,
         SCOPES.filter((scope) => !['admin', 'operator', 'billing:read'].includes(scope)),
       )

@@ -83,7 +83,7 @@ export function billingOn(
     schema: subgraphSchema('billing', resolvers),
     opened: first.opened,
     bootstrapKey: first.opened,
-    contextOf: (context) => ({ ...context, deps }),
+    toResolverContext: (context) => ({ ...context, deps }),
     async problems() {
       const soon = AbortSignal.timeout(PING_TIMEOUT_MS)
       return (await Promise.all([store.problems(soon), first.problems(soon)])).flat()

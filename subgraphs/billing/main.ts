@@ -1,4 +1,4 @@
-import { kindsOf } from '../common/adapters/documents/kinds.ts'
+import { collectKinds } from '../common/adapters/documents/kinds.ts'
 import { openMongoDocumentStore } from '../common/adapters/mongodb/document-store.ts'
 import { claimDatabase } from '../common/adapters/mongodb/store-mark.ts'
 import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
@@ -29,7 +29,7 @@ export function createBilling(config: BillingConfig, { folder, secretFingerprint
   const { dataDirectory, mongodb } = config
   const { clock, ids, log } = runtime
   const file = billingFiles(dataDirectory).documents
-  const kinds = kindsOf(openCollections)
+  const kinds = collectKinds(openCollections)
   let installation: Installation | undefined
   const open = async () => {
     if (!mongodb) {

@@ -1,4 +1,4 @@
-import { ERRORS, type ErrorCode, type ErrorExtensions, errorCodeOf, type RateLimits } from '../../schema/errors.ts'
+import { ERRORS, type ErrorCode, type ErrorExtensions, type RateLimits, toErrorCode } from '../../schema/errors.ts'
 
 export interface ErrorDetail {
   /** Path of the wrong input in the caller's own request. */
@@ -52,7 +52,7 @@ export class KisError extends Error {
   /** Restores the error that another process sent over GraphQL. One with an unknown code becomes `internal`. */
   static fromGraphQL(error: { readonly message: string; readonly extensions?: Readonly<Record<string, unknown>> | undefined }): KisError {
     const extensions = (error.extensions ?? {}) as Partial<Record<keyof StaleExtensions, unknown>>
-    const code = errorCodeOf(extensions.code)
+    const code = toErrorCode(extensions.code)
     if (extensions.isStalePrincipal === true) return new StalePrincipal()
     if (!code) return new KisError('internal', 'The service failed to answer.', { cause: error })
     return new KisError(code, error.message, {

@@ -18,7 +18,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(place, { recursive: true }))
 
-function configOf(catalog: string): InferenceConfig {
+function makeConfig(catalog: string): InferenceConfig {
   return {
     catalog: parseCatalog(catalog, 'catalog.yaml', { VENDOR_KEY: 'k' }),
     modelDirectory: new URL('../../models/e5-small-ar-en/', import.meta.url),
@@ -54,7 +54,7 @@ const runtime = {
 }
 
 it('serves the models of the engines that are on', async () => {
-  const config = configOf(catalog)
+  const config = makeConfig(catalog)
   await using inference = await createInference(config, runtime)
   await inference.opened
   expect(await inference.problems()).toEqual([])
@@ -65,7 +65,7 @@ it('serves the models of the engines that are on', async () => {
 it('serves what needs no store while that cannot be opened, and says that it waits for it', async () => {
   const file = join(place, 'mount')
   writeFileSync(file, '')
-  await using inference = await createInference({ ...configOf(catalog), dataDirectory: join(file, 'data') }, runtime)
+  await using inference = await createInference({ ...makeConfig(catalog), dataDirectory: join(file, 'data') }, runtime)
   expect(await inference.problems()).toEqual([
     expect.stringMatching(/^document store: the folder of .*inference\.sqlite cannot be created/),
   ])

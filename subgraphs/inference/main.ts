@@ -1,4 +1,4 @@
-import { kindsOf } from '../common/adapters/documents/kinds.ts'
+import { collectKinds } from '../common/adapters/documents/kinds.ts'
 import { openMongoDocumentStore } from '../common/adapters/mongodb/document-store.ts'
 import { claimDatabase } from '../common/adapters/mongodb/store-mark.ts'
 import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
@@ -30,7 +30,7 @@ import { createOpenAiEngines } from './adapters/openai/engines.ts'
 import { TIMEOUTS, type Timeouts } from './adapters/vendor/limits.ts'
 import { operatorAlerts } from './adapters/vendor/operator-alerts.ts'
 import { type InferenceConfig, inferenceFiles } from './config.ts'
-import { catalogOf } from './domain/catalog.ts'
+import { buildCatalog } from './domain/catalog.ts'
 import { Breaker } from './domain/engines/breaker.ts'
 import { RetryBudget } from './domain/engines/retry-budget.ts'
 import type { Context } from './resolvers/context.ts'
@@ -45,7 +45,7 @@ import { KeyedCalls } from './use-cases/idempotency/keyed-calls.ts'
 import { Background } from './use-cases/runs/background.ts'
 import { SoleHolder, UNKNOWN_HOLDER } from './use-cases/runs/holder.ts'
 import { LiveReplicas } from './use-cases/runs/live-replicas.ts'
-import { runEndsOf, webhookEventOf } from './use-cases/runs/run-ends.ts'
+import { openRunEnds, toWebhookEvent } from './use-cases/runs/run-ends.ts'
 import { Suspects } from './use-cases/runs/suspects.ts'
 import { openCollections } from './use-cases/tables.ts'
 import { WorkflowRuns } from './use-cases/workflows/workflow-runs.ts'
@@ -81,14 +81,14 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   }
   for (const entry of config.catalog.engines.filter(({ on }) => on)) {
     const { chat, embedding, transcription = null } = await open(entry)
-    engines.set(entry.name, { chat, embedding, transcription, ...healthOf(entry) })
+    engines.set(entry.name, { chat, embedding, transcription, ...createHealth(entry) })
   }
   const stopping = new AbortController()
   const { signal } = stopping
   let working: Promise<unknown> | undefined
   const { dataDirectory, mongodb } = config
   const file = inferenceFiles(dataDirectory).documents
-  const kinds = kindsOf(openCollections)
+  const kinds = collectKinds(openCollections)
   const { store, collections } = openDocuments(openCollections, {
     async open() {
       const look = async () => (await folder.look()).installation
@@ -108,7 +108,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   const money = billingOver(billing, clock)
   const sole = mongodb ? null : new SoleHolder({ collections, billing: money, clock, log })
   const base = {
-    catalog: catalogOf(config.catalog, clock.now()),
+    catalog: buildCatalog(config.catalog, clock.now()),
     engines,
     collections,
     files: stack.use(new FileChecks(mongodb ? [] : [file])),
@@ -130,7 +130,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     ids,
     log,
   }
-  const runEnds = stack.use(runEndsOf(collections, log))
+  const runEnds = stack.use(openRunEnds(collections, log))
   const deps: RunDeps = { ...base, keyedCalls: stack.use(new KeyedCalls(base, mongodb === null)), runEnds }
   const ofRuns = { opened: store.opened, isExclusive: mongodb === null, suspects: new Suspects(clock) }
   const runs = stack.use(new AgentRuns(deps, ofRuns))
@@ -141,7 +141,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
       Promise.all([
         sole?.succeed(deps.keyedCalls, signal),
         keepExpiringKeyedCalls(deps, signal),
-        pumpWebhooks(eventLogSource(runEnds, webhookEventOf), inboxOver(billing, 'inference'), deps, signal),
+        pumpWebhooks(eventLogSource(runEnds, toWebhookEvent), inboxOver(billing, 'inference'), deps, signal),
       ]),
     () => undefined,
   )
@@ -150,7 +150,13 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     name: 'inference',
     schema: subgraphSchema('inference', resolvers),
     opened: store.opened,
-    contextOf: ({ caller, requestId, signal }): Context => ({ deps: served, caller, requestId, signal, budget: new AnswerBudget() }),
+    toResolverContext: ({ caller, requestId, signal }): Context => ({
+      deps: served,
+      caller,
+      requestId,
+      signal,
+      budget: new AnswerBudget(),
+    }),
     async problems() {
       const found = await Promise.all([store.problems(AbortSignal.timeout(PING_TIMEOUT_MS)), embedded?.problems() ?? []])
       return found.flat()
@@ -164,7 +170,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
 }
 
 /** What is known of an engine beside what it does. */
-function healthOf({ firstByteMs }: EngineEntry): Pick<Engine, 'breaker' | 'retries' | 'firstByteMs'> {
+function createHealth({ firstByteMs }: EngineEntry): Pick<Engine, 'breaker' | 'retries' | 'firstByteMs'> {
   return { breaker: new Breaker(), retries: new RetryBudget(), firstByteMs: firstByteMs ?? TIMEOUTS.streamHeadersMs }
 }
 

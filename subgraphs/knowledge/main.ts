@@ -1,4 +1,4 @@
-import { kindsOf } from '../common/adapters/documents/kinds.ts'
+import { collectKinds } from '../common/adapters/documents/kinds.ts'
 import { openMongoDocumentStore } from '../common/adapters/mongodb/document-store.ts'
 import { claimDatabase } from '../common/adapters/mongodb/store-mark.ts'
 import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
@@ -30,7 +30,7 @@ import { knowledgeStore } from './ports/knowledge-store.ts'
 import { resolvers } from './resolvers/index.ts'
 import { CollectionDigests } from './use-cases/collection-digests.ts'
 import type { Deps } from './use-cases/deps.ts'
-import { webhookEventOf } from './use-cases/documents/document-events.ts'
+import { toWebhookEvent } from './use-cases/documents/document-events.ts'
 import { work } from './use-cases/documents/work.ts'
 
 /** Below the 2 s in which `problems()` must answer. */
@@ -61,7 +61,7 @@ export async function createKnowledge(
   const parser = await openDocumentParser({ log })
   const stopping = new AbortController()
   const { signal } = stopping
-  const kinds = kindsOf(knowledgeStore)
+  const kinds = collectKinds(knowledgeStore)
   // A server is checked before its installation is known, so that its own problems are reported first.
   const own = async () => (await folder.look()).installation
   const { store: documents, collections } = openDocuments(knowledgeStore, {
@@ -115,7 +115,7 @@ export async function createKnowledge(
     () =>
       Promise.all([
         work(deps, workers, { exclusive: mongodb === null, backoffMs: config.retryBackoffMs }, signal),
-        pumpWebhooks(eventLogSource(events, webhookEventOf), inboxOver(links.billing, 'knowledge'), deps, signal),
+        pumpWebhooks(eventLogSource(events, toWebhookEvent), inboxOver(links.billing, 'knowledge'), deps, signal),
       ]),
     () => undefined,
   )
@@ -124,7 +124,7 @@ export async function createKnowledge(
     name: 'knowledge',
     schema: subgraphSchema('knowledge', resolvers),
     opened,
-    contextOf: (context) => ({ deps, ...context }),
+    toResolverContext: (context) => ({ deps, ...context }),
     async problems() {
       const soon = AbortSignal.timeout(PING_TIMEOUT_MS)
       return (await Promise.all(stores.map((store) => store.problems(soon)))).flat()

@@ -8,39 +8,39 @@ export function anthropicNode(baseUrl: string, apiKey: string): ConformanceClien
   const { messages } = new Anthropic({ baseURL: baseUrl, apiKey, authToken: null, maxRetries: 0 })
   return {
     name: 'the Anthropic client for Node',
-    answer: async (ask) => understood(await messages.create(requestOf(ask))),
-    stream: async (ask) => understood(await messages.stream(requestOf(ask)).finalMessage()),
+    answer: async (ask) => understood(await messages.create(makeRequest(ask))),
+    stream: async (ask) => understood(await messages.stream(makeRequest(ask)).finalMessage()),
     async failure(ask, isStream) {
-      if (!isStream) return thrownBy(() => messages.create(requestOf(ask)))
+      if (!isStream) return thrownBy(() => messages.create(makeRequest(ask)))
       let text = ''
       return thrownBy(
         async () => {
-          for await (const event of await messages.create({ ...requestOf(ask), stream: true })) text += textOf(event)
+          for await (const event of await messages.create({ ...makeRequest(ask), stream: true })) text += readText(event)
         },
         () => text,
       )
     },
     async leave(ask) {
-      const stream = await messages.create({ ...requestOf(ask), stream: true })
-      for await (const event of stream) if (textOf(event)) break
+      const stream = await messages.create({ ...makeRequest(ask), stream: true })
+      for await (const event of stream) if (readText(event)) break
     },
     close: async () => undefined,
   }
 }
 
-function requestOf({ model, text, image, tools, schema, after }: Ask): Anthropic.MessageCreateParamsNonStreaming {
+function makeRequest({ model, text, image, tools, schema, after }: Ask): Anthropic.MessageCreateParamsNonStreaming {
   const content: Anthropic.ContentBlockParam[] = [{ type: 'text', text }]
   if (image) content.push({ type: 'image', source: { type: 'base64', media_type: image.mediaType, data: image.base64 } })
   return {
     model,
     max_tokens: MAX_TOKENS,
-    messages: [{ role: 'user', content }, ...(after ? turnsOf(after) : [])],
+    messages: [{ role: 'user', content }, ...(after ? makeTurns(after) : [])],
     ...(tools && { tools: tools.map((name) => ({ name, input_schema: { ...PARAMETERS, required: [...PARAMETERS.required] } })) }),
     ...(schema && { output_config: { format: { type: 'json_schema', schema: schema as Record<string, unknown> } } }),
   }
 }
 
-function turnsOf({ calls, result }: NonNullable<Ask['after']>): Anthropic.MessageParam[] {
+function makeTurns({ calls, result }: NonNullable<Ask['after']>): Anthropic.MessageParam[] {
   return [
     { role: 'assistant', content: calls.map(({ id, name, arguments: input }) => ({ type: 'tool_use', id, name, input })) },
     { role: 'user', content: calls.map(({ id }) => ({ type: 'tool_result', tool_use_id: id, content: result })) },
@@ -57,7 +57,7 @@ function understood({ content, stop_reason, usage }: Anthropic.Message): Underst
   }
 }
 
-function textOf(event: Anthropic.MessageStreamEvent): string {
+function readText(event: Anthropic.MessageStreamEvent): string {
   return event.type === 'content_block_delta' && event.delta.type === 'text_delta' ? event.delta.text : ''
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { balancedWallet, type Caller, callerOf, nano, newOrganization } from '../support/client.ts'
+import { balancedWallet, type Caller, makeCaller, nano, newOrganization } from '../support/client.ts'
 import { VendorCloud } from '../support/engines/vendor-cloud.ts'
 import { failing, saying } from '../support/engines/vendor-wires.ts'
 import { eventually } from '../support/eventually.ts'
@@ -9,7 +9,7 @@ import type { Called, ConformanceClient } from './clients.ts'
 import { openaiNode } from './openai-node.ts'
 import { openaiPython, pythonWithOpenai } from './openai-python.ts'
 import { openaiResponses } from './openai-responses.ts'
-import { CONFORMANCE_VENDORS, catalogOfVendors, priceOf } from './vendors.ts'
+import { CONFORMANCE_VENDORS, catalogOfVendors, computePrice } from './vendors.ts'
 
 /** One pixel. */
 const IMAGE = {
@@ -49,7 +49,7 @@ describe('the service, driven by the official clients', () => {
   beforeAll(async () => {
     cloud = await VendorCloud.start()
     service = await startEmbedded({ catalog: catalogOfVendors(cloud.url) })
-    caller = await newOrganization(callerOf(service, service.key), service)
+    caller = await newOrganization(makeCaller(service, service.key), service)
   })
   afterAll(async () => {
     await service?.close()
@@ -92,14 +92,14 @@ describe('the service, driven by the official clients', () => {
           cloud.mock.onMessage(/annual leave/, { content: TEXT })
           const { text, calls, ended, usage } = await client.answer(ask)
           expect({ text, calls, ended }).toEqual({ text: TEXT, calls: [], ended: 'stop' })
-          expect(await charged()).toBe(priceOf(usage!))
+          expect(await charged()).toBe(computePrice(usage!))
         })
 
         it('puts a stream together, and is charged what its usage says', async () => {
           answers(TEXT)
           const { text, calls, ended, usage } = await client.stream(ask)
           expect({ text, calls, ended }).toEqual({ text: TEXT, calls: [], ended: 'stop' })
-          expect(await charged()).toBe(priceOf(usage!))
+          expect(await charged()).toBe(computePrice(usage!))
         })
 
         for (const isStream of [false, true]) {
@@ -121,7 +121,7 @@ describe('the service, driven by the official clients', () => {
             const told = await client.answer({ ...ask, tools, after: { calls: asked.calls, result: 'thirty-one degrees' } })
             expect(told.text).toBe('Warm, at noon.')
             expect(JSON.stringify(cloud.last.body).match(/thirty-one degrees/g)).toHaveLength(2)
-            expect(await charged()).toBe(priceOf(asked.usage!) + priceOf(told.usage!))
+            expect(await charged()).toBe(computePrice(asked.usage!) + computePrice(told.usage!))
           })
         }
 

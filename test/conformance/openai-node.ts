@@ -6,30 +6,30 @@ export function openaiNode(baseUrl: string, apiKey: string): ConformanceClient {
   const { chat } = new OpenAI({ baseURL: `${baseUrl}/v1`, apiKey, maxRetries: 0 })
   return {
     name: 'openai for Node',
-    answer: async (ask) => understood(await chat.completions.create(requestOf(ask))),
-    stream: async (ask) => understood(await chat.completions.stream(streamOf(ask)).finalChatCompletion()),
+    answer: async (ask) => understood(await chat.completions.create(makeRequest(ask))),
+    stream: async (ask) => understood(await chat.completions.stream(makeStreamRequest(ask)).finalChatCompletion()),
     async failure(ask, isStream) {
-      if (!isStream) return thrownBy(() => chat.completions.create(requestOf(ask)))
+      if (!isStream) return thrownBy(() => chat.completions.create(makeRequest(ask)))
       let text = ''
       return thrownBy(
         async () => {
-          for await (const chunk of await chat.completions.create({ ...requestOf(ask), stream: true }))
+          for await (const chunk of await chat.completions.create({ ...makeRequest(ask), stream: true }))
             text += chunk.choices[0]?.delta.content ?? ''
         },
         () => text,
       )
     },
     async leave(ask) {
-      for await (const chunk of await chat.completions.create({ ...requestOf(ask), stream: true }))
+      for await (const chunk of await chat.completions.create({ ...makeRequest(ask), stream: true }))
         if (chunk.choices[0]?.delta.content) break
     },
     close: async () => undefined,
   }
 }
 
-const streamOf = (ask: Ask) => ({ ...requestOf(ask), stream: true as const, stream_options: { include_usage: true } })
+const makeStreamRequest = (ask: Ask) => ({ ...makeRequest(ask), stream: true as const, stream_options: { include_usage: true } })
 
-function requestOf({ model, text, image, tools, schema, after }: Ask): OpenAI.ChatCompletionCreateParamsNonStreaming {
+function makeRequest({ model, text, image, tools, schema, after }: Ask): OpenAI.ChatCompletionCreateParamsNonStreaming {
   const content: OpenAI.ChatCompletionContentPart[] | string = image
     ? [
         { type: 'text', text },
@@ -41,7 +41,7 @@ function requestOf({ model, text, image, tools, schema, after }: Ask): OpenAI.Ch
     messages: [
       { role: 'user', content },
       ...(after
-        ? [assistantOf(after), ...after.calls.map(({ id }) => ({ role: 'tool' as const, tool_call_id: id, content: after.result }))]
+        ? [toAssistantMessage(after), ...after.calls.map(({ id }) => ({ role: 'tool' as const, tool_call_id: id, content: after.result }))]
         : []),
     ],
     ...(tools && { tools: tools.map((name) => ({ type: 'function' as const, function: { name, parameters: PARAMETERS } })) }),
@@ -54,7 +54,7 @@ function requestOf({ model, text, image, tools, schema, after }: Ask): OpenAI.Ch
   }
 }
 
-function assistantOf({ calls }: NonNullable<Ask['after']>): OpenAI.ChatCompletionAssistantMessageParam {
+function toAssistantMessage({ calls }: NonNullable<Ask['after']>): OpenAI.ChatCompletionAssistantMessageParam {
   return {
     role: 'assistant',
     tool_calls: calls.map(({ id, name, arguments: given }) => ({

@@ -6,14 +6,14 @@ export function openaiResponses(baseUrl: string, apiKey: string): ConformanceCli
   const { responses } = new OpenAI({ baseURL: `${baseUrl}/v1`, apiKey, maxRetries: 0 })
   return {
     name: 'openai for Node, Responses',
-    answer: async (ask) => understood(await responses.create(requestOf(ask))),
-    stream: async (ask) => understood(await responses.stream({ ...requestOf(ask), stream: true }).finalResponse()),
+    answer: async (ask) => understood(await responses.create(makeRequest(ask))),
+    stream: async (ask) => understood(await responses.stream({ ...makeRequest(ask), stream: true }).finalResponse()),
     async failure(ask, isStream) {
       let text = ''
       try {
-        if (!isStream) await responses.create(requestOf(ask))
+        if (!isStream) await responses.create(makeRequest(ask))
         else {
-          for await (const event of await responses.create({ ...requestOf(ask), stream: true })) {
+          for await (const event of await responses.create({ ...makeRequest(ask), stream: true })) {
             if (event.type === 'response.output_text.delta') text += event.delta
             // The protocol's word for a failure in a stream, which the client does not throw.
             if (event.type === 'response.failed') return { status: null, word: event.response.error?.code ?? null, requestId: null, text }
@@ -26,19 +26,19 @@ export function openaiResponses(baseUrl: string, apiKey: string): ConformanceCli
       throw new Error('the request succeeded')
     },
     async leave(ask) {
-      for await (const event of await responses.create({ ...requestOf(ask), stream: true }))
+      for await (const event of await responses.create({ ...makeRequest(ask), stream: true }))
         if (event.type === 'response.output_text.delta') break
     },
     close: async () => undefined,
   }
 }
 
-function requestOf({ model, text, image, tools, schema, after }: Ask): OpenAI.Responses.ResponseCreateParamsNonStreaming {
+function makeRequest({ model, text, image, tools, schema, after }: Ask): OpenAI.Responses.ResponseCreateParamsNonStreaming {
   const content: OpenAI.Responses.ResponseInputContent[] = [{ type: 'input_text', text }]
   if (image) content.push({ type: 'input_image', detail: 'auto', image_url: `data:${image.mediaType};base64,${image.base64}` })
   return {
     model,
-    input: [{ role: 'user', content }, ...(after ? itemsOf(after) : [])],
+    input: [{ role: 'user', content }, ...(after ? openItems(after) : [])],
     ...(tools && { tools: tools.map((name) => ({ type: 'function' as const, name, parameters: PARAMETERS, strict: true })) }),
     ...(schema && {
       text: { format: { type: 'json_schema' as const, name: 'answer', strict: true, schema: schema as Record<string, unknown> } },
@@ -46,7 +46,7 @@ function requestOf({ model, text, image, tools, schema, after }: Ask): OpenAI.Re
   }
 }
 
-function itemsOf({ calls, result }: NonNullable<Ask['after']>): OpenAI.Responses.ResponseInputItem[] {
+function openItems({ calls, result }: NonNullable<Ask['after']>): OpenAI.Responses.ResponseInputItem[] {
   return [
     ...calls.map(({ id, name, arguments: given }) => ({
       type: 'function_call' as const,

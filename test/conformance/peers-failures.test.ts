@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { restRoutes } from '../../rest-adapter/main.ts'
-import { type Caller, callerOf, nano, newOrganization } from '../support/client.ts'
+import { type Caller, makeCaller, nano, newOrganization } from '../support/client.ts'
 import { type Answering, VendorCloud } from '../support/engines/vendor-cloud.ts'
 import { ANTHROPIC_WIRE, GOOGLE_WIRE, saying } from '../support/engines/vendor-wires.ts'
 import { eventually } from '../support/eventually.ts'
@@ -13,7 +13,7 @@ import { type Service, startEmbedded } from '../support/processes/service.ts'
  * `test/e2e/models/transcriptions.test.ts`; who stands in for a failing engine, and never outside allowlist and residency, in `test/e2e/models/fallbacks.test.ts`;
  * money under concurrency, crashes and retries beside the ledger.
  */
-const catalogOf = (url: string) => `
+const makeCatalog = (url: string) => `
 engines:
   vendor: { kind: openai, base_url: "${url}/v1", api_key: "sk-vendor", badge: cloud }
   cut: { kind: openai, base_url: "${url}/v1", api_key: "sk-vendor", badge: cloud }
@@ -69,8 +69,8 @@ describe('where other gateways fail', () => {
   let client: OpenAI
   beforeAll(async () => {
     cloud = await VendorCloud.start()
-    service = await startEmbedded({ catalog: catalogOf(cloud.url) })
-    caller = await newOrganization(callerOf(service, service.key), service)
+    service = await startEmbedded({ catalog: makeCatalog(cloud.url) })
+    caller = await newOrganization(makeCaller(service, service.key), service)
     client = caller.openai
   })
   afterAll(async () => {
@@ -91,12 +91,12 @@ describe('where other gateways fail', () => {
       .map((event) => event.slice('data: '.length))
     return { data, chunks: data.filter((each) => each !== '[DONE]').map((each) => JSON.parse(each)) }
   }
-  const walletOf = async () => (await caller.rest('GET', '/v1/wallet')).body as { balance_usd: string; held_usd: string }
+  const getWallet = async () => (await caller.rest('GET', '/v1/wallet')).body as { balance_usd: string; held_usd: string }
   async function chargedBy(act: () => Promise<unknown>): Promise<bigint> {
-    const before = nano((await walletOf()).balance_usd)
+    const before = nano((await getWallet()).balance_usd)
     await act()
-    await eventually(async () => nano((await walletOf()).held_usd) === 0n)
-    return before - nano((await walletOf()).balance_usd)
+    await eventually(async () => nano((await getWallet()).held_usd) === 0n)
+    return before - nano((await getWallet()).balance_usd)
   }
 
   describe('in a plain answer', () => {
@@ -341,7 +341,7 @@ describe('where other gateways fail', () => {
         scopes: ['inference'],
         model_allowlist: ['maker/chat'],
       })
-      const narrow = callerOf(service, made.key)
+      const narrow = makeCaller(service, made.key)
       expect((await narrow.openai.models.list()).data.map(({ id }) => id)).toEqual(['maker/chat'])
       expect(await narrow.openai.models.retrieve('maker/chat')).toMatchObject({ id: 'maker/chat', object: 'model' })
       expect((await narrow.rest('GET', '/v1/models/maker/chat')).body.id).toBe('maker/chat')
@@ -438,7 +438,7 @@ describe('where other gateways fail', () => {
     })
 
     it('clients go on calling with an empty wallet: ours are told not to, and the vendor hears nothing', async () => {
-      const poor = await newOrganization(callerOf(service, service.key), service, { creditUsd: '0' })
+      const poor = await newOrganization(makeCaller(service, service.key), service, { creditUsd: '0' })
       const { length } = cloud.received
       const patient = new OpenAI({ baseURL: `${service.rest}/v1`, apiKey: poor.key, maxRetries: 5 })
       for (const stream of [false, true]) {
@@ -451,7 +451,7 @@ describe('where other gateways fail', () => {
     })
 
     it('`x-ratelimit-*` is absent: ours says limit, rest and reset where the plan has limits', async () => {
-      const metered = await newOrganization(callerOf(service, service.key), service, { plan: 'metered' })
+      const metered = await newOrganization(makeCaller(service, service.key), service, { plan: 'metered' })
       cloud.answering = answering({ ...HEAD, choices: [{ index: 0, message: { content: 'Hi' } }], usage: USAGE })
       const { headers } = await metered.rest('POST', '/v1/chat/completions', { model: 'chat', messages })
       expect(headers.get('x-ratelimit-limit-requests')).toBe('60')

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { BadRequestError, toFile } from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { balancedWallet, type Caller, callerOf, nano, newOrganization } from '../support/client.ts'
+import { balancedWallet, type Caller, makeCaller, nano, newOrganization } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Service, startEmbedded } from '../support/processes/service.ts'
 
@@ -38,7 +38,7 @@ suite(`transcriptions over a real engine of the protocol${why}`, { timeout: TIME
   let speech: Buffer<ArrayBuffer>
   beforeAll(async () => {
     service = await startEmbedded({ catalog })
-    caller = await newOrganization(callerOf(service, service.key), service)
+    caller = await newOrganization(makeCaller(service, service.key), service)
     speech = await spoken(SPEECH)
   })
   afterAll(() => service?.close())

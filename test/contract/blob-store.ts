@@ -18,7 +18,7 @@ export function blobStoreContract(name: string, open: () => Promise<OpenBlobStor
     let made = 0
     const newKey = () => `org_1/file_${++made}`
     // Bytes of large blobs are compared by their hash: a difference of megabytes says nothing in a report.
-    const hashOf = (bytes: Uint8Array | null) => bytes && createHash('sha256').update(bytes).digest('hex')
+    const sha256 = (bytes: Uint8Array | null) => bytes && createHash('sha256').update(bytes).digest('hex')
 
     beforeAll(async () => {
       opened = await open()
@@ -33,7 +33,7 @@ export function blobStoreContract(name: string, open: () => Promise<OpenBlobStor
         const got = await opened.store.get(key)
         expect(got).toBeInstanceOf(Uint8Array)
         expect(got).toHaveLength(size)
-        expect(hashOf(got)).toBe(hashOf(bytes))
+        expect(sha256(got)).toBe(sha256(bytes))
       })
     }
 
@@ -41,14 +41,14 @@ export function blobStoreContract(name: string, open: () => Promise<OpenBlobStor
       const key = newKey()
       const bytes = randomBytes(25 * MIB)
       await opened.store.put(key, bytes)
-      expect(hashOf(await opened.store.get(key))).toBe(hashOf(bytes))
+      expect(sha256(await opened.store.get(key))).toBe(sha256(bytes))
       const hash = createHash('sha256')
       for (let offset = 0; ; offset += MIB) {
         const piece = await opened.store.get(key, { offset, length: MIB })
         if (piece?.length === 0) break
         hash.update(piece!)
       }
-      expect(hash.digest('hex')).toBe(hashOf(bytes))
+      expect(hash.digest('hex')).toBe(sha256(bytes))
     })
 
     it('gives any range', async () => {
@@ -70,7 +70,7 @@ export function blobStoreContract(name: string, open: () => Promise<OpenBlobStor
       ] as const) {
         const got = await opened.store.get(key, { offset, length })
         expect(got?.length).toBe(Math.max(0, Math.min(length, MIB - offset)))
-        expect(hashOf(got)).toBe(hashOf(bytes.subarray(offset, offset + length)))
+        expect(sha256(got)).toBe(sha256(bytes.subarray(offset, offset + length)))
       }
     })
 
@@ -84,7 +84,7 @@ export function blobStoreContract(name: string, open: () => Promise<OpenBlobStor
       const buffer = randomBytes(10_000)
       const view = buffer.subarray(100, 200)
       await opened.store.put(key, view)
-      expect(hashOf(await opened.store.get(key))).toBe(hashOf(view))
+      expect(sha256(await opened.store.get(key))).toBe(sha256(view))
       expect(buffer).toHaveLength(10_000)
     })
 
@@ -98,20 +98,20 @@ export function blobStoreContract(name: string, open: () => Promise<OpenBlobStor
 
     it('shows readers the old bytes or the new, never a mixture', async () => {
       const key = newKey()
-      const versionOf = (version: number) => new Uint8Array(MIB + version * 1_000).fill(version)
-      await opened.store.put(key, versionOf(0))
+      const makeVersion = (version: number) => new Uint8Array(MIB + version * 1_000).fill(version)
+      await opened.store.put(key, makeVersion(0))
       let isDone = false
       const writing = (async () => {
-        for (let version = 1; version <= 10; version++) await opened.store.put(key, versionOf(version))
+        for (let version = 1; version <= 10; version++) await opened.store.put(key, makeVersion(version))
         isDone = true
       })()
       while (!isDone) {
         const bytes = (await opened.store.get(key))!
         const version = bytes[0]!
-        expect(hashOf(bytes)).toBe(hashOf(versionOf(version)))
+        expect(sha256(bytes)).toBe(sha256(makeVersion(version)))
       }
       await writing
-      expect(hashOf(await opened.store.get(key))).toBe(hashOf(versionOf(10)))
+      expect(sha256(await opened.store.get(key))).toBe(sha256(makeVersion(10)))
     })
 
     it('deletes, and again', async () => {
@@ -135,7 +135,7 @@ export function blobStoreContract(name: string, open: () => Promise<OpenBlobStor
       }
       const bytes = randomBytes(MIB)
       await mine.store.put('kept', bytes)
-      expect(hashOf(await (await mine.reopen()).get('kept'))).toBe(hashOf(bytes))
+      expect(sha256(await (await mine.reopen()).get('kept'))).toBe(sha256(bytes))
       await mine.close()
     })
   })

@@ -162,7 +162,7 @@ export function joined(chunks: readonly Chunk[]) {
   }
 }
 
-export async function errorOf(promise: Promise<unknown>): Promise<KisError> {
+export async function catchError(promise: Promise<unknown>): Promise<KisError> {
   const thrown = await promise.then(
     (value) => ({ value }),
     (error: unknown) => error,
@@ -239,7 +239,7 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
           await answer
           expect(JSON.stringify(cloud.last.body)).toContain('https://images.test/cat.png')
         } else {
-          expect(await errorOf(answer)).toMatchObject({ code: 'unsupported_value', param: 'messages[0].content[0].image_url.url' })
+          expect(await catchError(answer)).toMatchObject({ code: 'unsupported_value', param: 'messages[0].content[0].image_url.url' })
         }
       })
     })
@@ -311,9 +311,9 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
       it('what the filter of the vendor left over', async () => {
         say({ text: ['I'], ends: 'filter' })
         if (engineCase.filtered === 'error') {
-          expect(await errorOf(complete())).toMatchObject({ code: 'engine_error' })
+          expect(await catchError(complete())).toMatchObject({ code: 'engine_error' })
           const chunks: Chunk[] = []
-          expect(await errorOf(streamed({}, chunks))).toMatchObject({ code: 'engine_error' })
+          expect(await catchError(streamed({}, chunks))).toMatchObject({ code: 'engine_error' })
           expect(chunks.at(-1)).toMatchObject({ choices: [], usage })
         } else {
           expect((await complete()).choices[0]).toMatchObject({ message: { content: 'I' }, finish_reason: 'content_filter' })
@@ -351,9 +351,9 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
       }
       it.each(Object.entries(codes))('on status %s with %s, and never with the key or the address of the vendor', async (status, code) => {
         cloud.answering = failing(wire, Number(status), 'the key secret-of-the-operator at 127.0.0.1 is bad', { 'retry-after': '3' })
-        for (const error of [await errorOf(complete()), await errorOf(open())]) {
+        for (const error of [await catchError(complete()), await catchError(open())]) {
           expect(error.code).toBe(code)
-          expect(error.vendorCode).toBe(wire.codeOf(Number(status)))
+          expect(error.vendorCode).toBe(wire.toCode(Number(status)))
           expect(error.message).not.toContain('secret-of-the-operator')
           if (code === 'rate_limit_exceeded') expect(error.retryAfterMs).toBe(3_000)
         }
@@ -363,7 +363,7 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
       it('as an outage that no repeat mends where the vendor says that the account of the operator is empty', async () => {
         for (const message of ['Your credit balance is too low to access the API.', 'Insufficient Balance']) {
           cloud.answering = failing(wire, 400, message)
-          for (const error of [await errorOf(complete()), await errorOf(open())])
+          for (const error of [await catchError(complete()), await catchError(open())])
             expect(error).toMatchObject({ code: 'engine_unavailable', isRepeatable: false })
         }
       })
@@ -371,7 +371,7 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
       it('with `engine_error`, and not with the caller’s request, where the model is retired', async () => {
         for (const message of ['Invalid model: mistral-tiny', 'The provided model identifier is invalid.']) {
           cloud.answering = failing(wire, 400, message)
-          for (const error of [await errorOf(complete()), await errorOf(open())])
+          for (const error of [await catchError(complete()), await catchError(open())])
             expect(error).toMatchObject({ code: 'engine_error', isRepeatable: false, shouldRetry: false })
         }
       })
@@ -379,21 +379,21 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
       it('with `context_length_exceeded` where the vendor says only in words that the input is too long', async () => {
         for (const message of ['prompt is too long: 210000 tokens > 200000 maximum', 'Input is too long for requested model.']) {
           cloud.answering = failing(wire, 400, message)
-          expect((await errorOf(complete())).code).toBe('context_length_exceeded')
+          expect((await catchError(complete())).code).toBe('context_length_exceeded')
         }
       })
 
       it('on an answer that is none', async () => {
         cloud.answering = (response) => response.writeHead(200, { 'content-type': 'application/json' }).end('<html>')
-        expect(await errorOf(complete())).toMatchObject({ code: 'engine_error' })
+        expect(await catchError(complete())).toMatchObject({ code: 'engine_error' })
         cloud.answering = (response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{"hello":1}')
-        expect(await errorOf(complete())).toMatchObject({ code: 'engine_error' })
+        expect(await catchError(complete())).toMatchObject({ code: 'engine_error' })
       })
 
       it('when it breaks the connection without an answer, and is not asked again: it may bill the call', async () => {
         cloud.answering = (response) => response.destroy()
-        expect(await errorOf(complete())).toMatchObject({ code: 'engine_unavailable', isRepeatable: false })
-        expect(await errorOf(open())).toMatchObject({ code: 'engine_unavailable', isRepeatable: false })
+        expect(await catchError(complete())).toMatchObject({ code: 'engine_unavailable', isRepeatable: false })
+        expect(await catchError(open())).toMatchObject({ code: 'engine_unavailable', isRepeatable: false })
       })
 
       it.each(['broken off', 'ended early'])('in the middle of a stream that is %s, after what came before it', async (how) => {
@@ -408,7 +408,7 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
           },
         )
         const chunks: Chunk[] = []
-        expect(await errorOf(streamed({}, chunks))).toMatchObject({ code: 'engine_error' })
+        expect(await catchError(streamed({}, chunks))).toMatchObject({ code: 'engine_error' })
         expect(chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')).toMatch(/^Hel/)
       })
 
@@ -416,7 +416,7 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
         const said = { text: ['Hel', 'lo'] }
         cloud.answering = beginning(wire, said, 4, (response) => void response.end(wire.brokenEvent))
         const chunks: Chunk[] = []
-        const error = await errorOf(streamed({}, chunks))
+        const error = await catchError(streamed({}, chunks))
         expect(['engine_error', 'engine_unavailable', 'rate_limit_exceeded']).toContain(error.code)
         expect(error.vendorCode).not.toBeNull()
         expect(chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')).toMatch(/^Hel/)
@@ -509,7 +509,7 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
 
       it.skipIf(!engineCase.mock.plain)('an error', async () => {
         cloud.mock.onMessage(/annual leave/, { error: { message: 'slow down', type: 'rate_limit_error' }, status: 429 })
-        expect(await errorOf(complete())).toMatchObject({ code: 'rate_limit_exceeded' })
+        expect(await catchError(complete())).toMatchObject({ code: 'rate_limit_exceeded' })
       })
     })
   })

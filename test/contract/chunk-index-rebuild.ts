@@ -7,16 +7,16 @@ import type {
   IndexedDocument,
   Passage,
   RebuildStep,
-  TermsOf,
+  ToTerms,
 } from '../../subgraphs/knowledge/ports/chunk-index.ts'
 import {
   ATTRIBUTES,
   COLLECTION,
   chunkId,
-  chunkOf,
   DIMENSIONS,
-  documentOf,
-  idsOf,
+  listIds,
+  makeChunk,
+  makeDocument,
   OTHER,
   openCollection,
   sorted,
@@ -32,19 +32,19 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
   describe.concurrent(`${name} as a chunk index that is rebuilt`, () => {
     const texts = Array.from({ length: 600 }, (_, i) => `${TEXTS[i % TEXTS.length]} ${i}`)
     const question = 'letters of the sultan 77'
-    const same: TermsOf = async (passages) => passages.map(({ text }) => ({ words: words(text), grams: grams(text) }))
+    const same: ToTerms = async (passages) => passages.map(({ text }) => ({ words: words(text), grams: grams(text) }))
     /** An index of the test's own, as the others rebuild theirs meanwhile. */
     const opened = async () => {
       const collection = await openCollection(open, 1000)
       const { index, searchText } = collection
       return {
         ...collection,
-        async rebuilt(termsOf: TermsOf, between: (step: number) => unknown = () => undefined) {
+        async rebuilt(toTerms: ToTerms, between: (step: number) => unknown = () => undefined) {
           let chunks = 0
           let after: string | null = null
           for (let count = 0; ; count++) {
             await between(count)
-            const step: RebuildStep = await index.rebuild(after, termsOf, signal)
+            const step: RebuildStep = await index.rebuild(after, toTerms, signal)
             chunks += step.chunks
             if (step.next === null) return chunks
             after = step.next
@@ -69,18 +69,18 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
       await using its = await opened()
       const { index, searchText, rebuilt, putAll, state } = its
       const chunks = texts.map((text, i) => ({
-        ...chunkOf(text, i),
+        ...makeChunk(text, i),
         headingPath: ['كتاب', 'II'],
         context: i % 2 ? '' : 'Context',
         pageStart: 1,
         pageEnd: 2,
       }))
-      await putAll({ ...documentOf('doc_1'), attributes: ATTRIBUTES.doc_1 }, chunks)
-      await index.put(documentOf('doc_2'), [chunkOf('sultan', 0, 'doc_2')])
+      await putAll({ ...makeDocument('doc_1'), attributes: ATTRIBUTES.doc_1 }, chunks)
+      await index.put(makeDocument('doc_2'), [makeChunk('sultan', 0, 'doc_2')])
       await index.deleteDocument(COLLECTION, 'doc_2')
       await index.createCollection({ organizationId: 'org_b', collectionId: OTHER, dimensions: 8 })
       const theirs = { organizationId: 'org_b', collectionId: OTHER, documentId: 'doc_1', generation: 'g1', attributes: {} }
-      await index.put(theirs, [{ ...chunkOf('sultan', 0), vector: unitVector(0, 8) }])
+      await index.put(theirs, [{ ...makeChunk('sultan', 0), vector: unitVector(0, 8) }])
       const before = await state()
 
       for (const steps of [1, 2, 5]) {
@@ -88,7 +88,7 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
         for (let i = 0; i < steps; i++) after = (await index.rebuild(after, same, signal)).next
       }
       const seen: Passage[] = []
-      const watched: TermsOf = (passages) => {
+      const watched: ToTerms = (passages) => {
         seen.push(...passages.map(({ text, headingPath, context }) => ({ text, headingPath, context })))
         return same(passages)
       }
@@ -109,8 +109,8 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
       const third = `col_${'c3'.repeat(16)}`
       const expected = new Map<string, number[]>()
       const put = async (documentId: string, count: number, generation = 'g1') => {
-        const chunks = Array.from({ length: count }, (_, i) => chunkOf(`sultan ${documentId} ${i}`, i, documentId, generation))
-        await putAll(documentOf(documentId, generation), chunks)
+        const chunks = Array.from({ length: count }, (_, i) => makeChunk(`sultan ${documentId} ${i}`, i, documentId, generation))
+        await putAll(makeDocument(documentId, generation), chunks)
         expected.set(`${documentId} ${generation}`, [...chunks.keys()])
       }
       for (const n of [1, 2, 3, 4, 5, 6, 7, 8]) await put(`doc_${n}`, 90)
@@ -134,7 +134,7 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
           await put('doc_5', 95)
           await index.deleteGeneration(COLLECTION, 'doc_3', 'g1')
           expected.delete('doc_3 g1')
-          await index.put({ ...documentOf('doc_1'), collectionId: third }, [chunkOf('sultan', 0)])
+          await index.put({ ...makeDocument('doc_1'), collectionId: third }, [makeChunk('sultan', 0)])
         }
         // Adapters differ in how many steps they take.
         if (step === 4) await remove('doc_4')
@@ -152,26 +152,26 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
       expect(listed).toEqual([...expected.keys()].sort())
       expect(await searchText('sultan', { collectionId: third, vector: unitVector(0) })).toHaveLength(1)
       await remove('doc_after')
-      expect(idsOf(await searchText('after'))).not.toContain(chunkId('doc_after', 'g1', 0))
+      expect(listIds(await searchText('after'))).not.toContain(chunkId('doc_after', 'g1', 0))
     }, 120_000)
 
     it('brings back nothing that is deleted or replaced while a step is at work, nor after it was broken off there', async () => {
       await using its = await opened()
       const { index, searchText, rebuilt, putAll } = its
       await putAll(
-        documentOf('doc_1'),
-        texts.map((text, i) => chunkOf(text, i)),
+        makeDocument('doc_1'),
+        texts.map((text, i) => makeChunk(text, i)),
       )
-      for (const n of [2, 3, 4]) await index.put(documentOf(`doc_${n}`), [chunkOf(`cedar ${n}`, 0, `doc_${n}`)])
+      for (const n of [2, 3, 4]) await index.put(makeDocument(`doc_${n}`), [makeChunk(`cedar ${n}`, 0, `doc_${n}`)])
       const interrupted: string[] = []
       const onceAt = (text: string, change: () => Promise<void>, passages: readonly Passage[]) => {
         if (interrupted.includes(text) || !passages.some((passage) => passage.text === text)) return undefined
         interrupted.push(text)
         return change()
       }
-      const replacing: TermsOf = async (passages) => {
+      const replacing: ToTerms = async (passages) => {
         await onceAt('cedar 2', () => index.deleteDocument(COLLECTION, 'doc_2'), passages)
-        await onceAt('cedar 3', () => index.put(documentOf('doc_3'), [chunkOf('silk', 0, 'doc_3')]), passages)
+        await onceAt('cedar 3', () => index.put(makeDocument('doc_3'), [makeChunk('silk', 0, 'doc_3')]), passages)
         return same(passages)
       }
       let after: string | null = null
@@ -183,17 +183,17 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
       expect(interrupted).toEqual(['cedar 2', 'cedar 3', 'cedar 4'])
       expect((await index.listGenerations(COLLECTION, '', 10)).map(({ documentId }) => documentId)).toEqual(['doc_1', 'doc_3'])
       expect((await index.get(COLLECTION, [chunkId('doc_3', 'g1', 0)]))[0]?.text).toBe('silk')
-      expect(idsOf(withWords(await searchText('silk spices')))).toContain(chunkId('doc_3', 'g1', 0))
+      expect(listIds(withWords(await searchText('silk spices')))).toContain(chunkId('doc_3', 'g1', 0))
     }, 120_000)
 
     it('takes the terms that it is given, and is whole when two do it at once', async () => {
       await using its = await opened()
       const { index, search, rebuilt, putAll } = its
       await putAll(
-        documentOf('doc_1'),
-        texts.map((text, i) => chunkOf(text, i)),
+        makeDocument('doc_1'),
+        texts.map((text, i) => makeChunk(text, i)),
       )
-      const renamed: TermsOf = async (passages) => passages.map(() => ({ words: ['renamed'], grams: ['ren'] }))
+      const renamed: ToTerms = async (passages) => passages.map(() => ({ words: ['renamed'], grams: ['ren'] }))
       await Promise.all([rebuilt(renamed), rebuilt(renamed)])
       expect(await search({ words: ['renamed'] })).toHaveLength(600)
       expect(await search({ words: words('sultan'), grams: grams('sultan') })).toEqual([])

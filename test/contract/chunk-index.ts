@@ -6,11 +6,11 @@ import {
   ATTRIBUTES,
   COLLECTION,
   chunkId,
-  chunkOf,
   DIMENSIONS,
-  documentOf,
   dot,
-  idsOf,
+  listIds,
+  makeChunk,
+  makeDocument,
   type OpenedCollection,
   OTHER,
   openCollection,
@@ -45,8 +45,8 @@ export function chunkIndexContract(
     const searchText = (text: string, query?: Partial<ChunkQuery>) => collection.searchText(text, query)
 
     it('gives the cosine and both coverages of every candidate as the formulas say', async () => {
-      const chunks = TEXTS.map((text, i) => chunkOf(text, i))
-      await index.put(documentOf('doc_1'), chunks)
+      const chunks = TEXTS.map((text, i) => makeChunk(text, i))
+      await index.put(makeDocument('doc_1'), chunks)
       for (const [seed, text] of [
         'letters of the sultan',
         'ميناء السفينة',
@@ -56,7 +56,7 @@ export function chunkIndexContract(
       ].entries()) {
         const vector = unitVector(1000 + seed)
         const found = await searchText(text, { vector })
-        expect(idsOf(found)).toEqual(chunks.map(({ chunkId }) => chunkId).sort())
+        expect(listIds(found)).toEqual(chunks.map(({ chunkId }) => chunkId).sort())
         for (const candidate of found) {
           const at = chunks.findIndex(({ chunkId }) => chunkId === candidate.chunkId)
           expect(Math.abs(candidate.cosine! - dot(vector, chunks[at]!.vector))).toBeLessThan(COSINE_TOLERANCE)
@@ -69,8 +69,8 @@ export function chunkIndexContract(
     it('counts repeated terms, and the length of a passage, as BM25 does', async () => {
       const texts = ['cedar', 'cedar cedar cedar', `cedar ${'harbour '.repeat(40)}`, 'silk']
       await index.put(
-        documentOf('doc_1'),
-        texts.map((text, i) => chunkOf(text, i)),
+        makeDocument('doc_1'),
+        texts.map((text, i) => makeChunk(text, i)),
       )
       const found = await searchText('cedar silk silk')
       const expected = coverage(texts, 'cedar silk', words)
@@ -82,8 +82,8 @@ export function chunkIndexContract(
 
     it('finds Arabic, digits and one-letter words by their terms alone', async () => {
       await index.put(
-        documentOf('doc_1'),
-        TEXTS.map((text, i) => chunkOf(text, i)),
+        makeDocument('doc_1'),
+        TEXTS.map((text, i) => makeChunk(text, i)),
       )
       const best = async (text: string) =>
         (await searchText(text)).toSorted((a, b) => b.wordCoverage + b.gramCoverage - a.wordCoverage - a.gramCoverage)[0]
@@ -93,7 +93,7 @@ export function chunkIndexContract(
     })
 
     it('gives no cosine without a vector and no coverage without terms', async () => {
-      await index.put(documentOf('doc_1'), [chunkOf(TEXTS[0], 0)])
+      await index.put(makeDocument('doc_1'), [makeChunk(TEXTS[0], 0)])
       const [lexical] = await searchText('sultan')
       expect(lexical).toMatchObject({ cosine: null, language: 'en', documentId: 'doc_1', generation: 'g1' })
       const [vector] = await search({ vector: unitVector(0) })
@@ -103,14 +103,14 @@ export function chunkIndexContract(
     })
 
     it('gives at most the candidates asked for of each leg, the best ones', async () => {
-      const chunks = Array.from({ length: 60 }, (_, i) => chunkOf(i === 17 ? 'sultan' : `harbour ${i}`, i))
-      await index.put(documentOf('doc_1'), chunks)
+      const chunks = Array.from({ length: 60 }, (_, i) => makeChunk(i === 17 ? 'sultan' : `harbour ${i}`, i))
+      await index.put(makeDocument('doc_1'), chunks)
       const vector = chunks[41]!.vector
       const found = await searchText('sultan', { vector, candidates: 1 })
-      expect(idsOf(found)).toEqual([chunkId('doc_1', 'g1', 17), chunkId('doc_1', 'g1', 41)])
+      expect(listIds(found)).toEqual([chunkId('doc_1', 'g1', 17), chunkId('doc_1', 'g1', 41)])
       const nearest = await search({ vector, candidates: 5 })
       const expected = chunks.toSorted((a, b) => dot(vector, b.vector) - dot(vector, a.vector)).slice(0, 5)
-      expect(idsOf(nearest)).toEqual(idsOf(expected))
+      expect(listIds(nearest)).toEqual(listIds(expected))
     })
 
     it('finds nothing in a collection that is empty or not there', async () => {
@@ -123,9 +123,9 @@ export function chunkIndexContract(
     })
 
     it('replaces a chunk with the same id and forgets what it was', async () => {
-      await index.put(documentOf('doc_1'), [chunkOf('sultan of the cedar', 0), chunkOf('harbour', 1)])
-      await index.put(documentOf('doc_1'), [{ ...chunkOf('silk and spices', 0), vector: unitVector(77) }])
-      expect(idsOf(withWords(await searchText('sultan cedar')))).toEqual([])
+      await index.put(makeDocument('doc_1'), [makeChunk('sultan of the cedar', 0), makeChunk('harbour', 1)])
+      await index.put(makeDocument('doc_1'), [{ ...makeChunk('silk and spices', 0), vector: unitVector(77) }])
+      expect(listIds(withWords(await searchText('sultan cedar')))).toEqual([])
       const found = await searchText('silk', { vector: unitVector(77) })
       const silk = found.find((c) => c.chunkId === chunkId('doc_1', 'g1', 0))!
       expect(silk.cosine).toBeGreaterThan(0.98)
@@ -134,28 +134,28 @@ export function chunkIndexContract(
     })
 
     it('is the same after a write is repeated, also when one call repeats an id', async () => {
-      const chunks = TEXTS.map((text, i) => chunkOf(text, i))
-      await index.put(documentOf('doc_1'), chunks)
+      const chunks = TEXTS.map((text, i) => makeChunk(text, i))
+      await index.put(makeDocument('doc_1'), chunks)
       const before = await searchText('letters of the sultan', { vector: unitVector(5) })
-      await index.put(documentOf('doc_1'), [...chunks, chunks[0]!])
-      await index.put(documentOf('doc_1'), chunks.slice(2))
+      await index.put(makeDocument('doc_1'), [...chunks, chunks[0]!])
+      await index.put(makeDocument('doc_1'), chunks.slice(2))
       const after = await searchText('letters of the sultan', { vector: unitVector(5) })
       expect(sorted(after)).toEqual(sorted(before))
       expect(await index.ordinals(COLLECTION, 'doc_1', 'g1')).toEqual([0, 1, 2, 3, 4, 5])
     })
 
     it('lists the ordinals of one generation, ascending', async () => {
-      await index.put(documentOf('doc_1'), [chunkOf('b', 7), chunkOf('a', 2)])
-      await index.put(documentOf('doc_1'), [chunkOf('c', 11)])
-      await index.put(documentOf('doc_1', 'g2'), [chunkOf('c', 3, 'doc_1', 'g2')])
+      await index.put(makeDocument('doc_1'), [makeChunk('b', 7), makeChunk('a', 2)])
+      await index.put(makeDocument('doc_1'), [makeChunk('c', 11)])
+      await index.put(makeDocument('doc_1', 'g2'), [makeChunk('c', 3, 'doc_1', 'g2')])
       expect(await index.ordinals(COLLECTION, 'doc_1', 'g1')).toEqual([2, 7, 11])
       expect(await index.ordinals(COLLECTION, 'doc_1', 'g3')).toEqual([])
     })
 
     it('keeps generations side by side and deletes all but the one named', async () => {
-      await index.put(documentOf('doc_1'), [chunkOf('sultan', 0), chunkOf('cedar', 1)])
-      await index.put(documentOf('doc_1', 'g2'), [chunkOf('sultan', 0, 'doc_1', 'g2')])
-      await index.put(documentOf('doc_2'), [chunkOf('sultan', 0, 'doc_2')])
+      await index.put(makeDocument('doc_1'), [makeChunk('sultan', 0), makeChunk('cedar', 1)])
+      await index.put(makeDocument('doc_1', 'g2'), [makeChunk('sultan', 0, 'doc_1', 'g2')])
+      await index.put(makeDocument('doc_2'), [makeChunk('sultan', 0, 'doc_2')])
       expect((await searchText('sultan')).map((c) => `${c.documentId} ${c.generation}`).sort()).toEqual([
         'doc_1 g1',
         'doc_1 g2',
@@ -164,19 +164,19 @@ export function chunkIndexContract(
       await index.deleteDocument(COLLECTION, 'doc_1', 'g2')
       await index.deleteDocument(COLLECTION, 'doc_1', 'g2')
       const all = await searchText('sultan cedar', { vector: unitVector(0) })
-      expect(idsOf(all)).toEqual([chunkId('doc_1', 'g2', 0), chunkId('doc_2', 'g1', 0)].sort())
+      expect(listIds(all)).toEqual([chunkId('doc_1', 'g2', 0), chunkId('doc_2', 'g1', 0)].sort())
       expect(await index.ordinals(COLLECTION, 'doc_1', 'g1')).toEqual([])
     })
 
     it('finds nothing of a deleted document, and scores the rest as if it had never been', async () => {
       await index.put(
-        documentOf('doc_2'),
-        TEXTS.map((text, i) => chunkOf(text, i, 'doc_2')),
+        makeDocument('doc_2'),
+        TEXTS.map((text, i) => makeChunk(text, i, 'doc_2')),
       )
       const alone = await searchText('letters harbour', { vector: unitVector(3) })
       await index.put(
-        documentOf('doc_1'),
-        Array.from({ length: 200 }, (_, i) => chunkOf(`letters harbour ${i}`, i)),
+        makeDocument('doc_1'),
+        Array.from({ length: 200 }, (_, i) => makeChunk(`letters harbour ${i}`, i)),
       )
       await index.deleteDocument(COLLECTION, 'doc_1')
       expect(sorted(await searchText('letters harbour', { vector: unitVector(3) }))).toEqual(sorted(alone))
@@ -185,12 +185,12 @@ export function chunkIndexContract(
 
     it('keeps collections apart in hits, scores and deletes', async () => {
       await index.createCollection({ organizationId: 'org_b', collectionId: OTHER, dimensions: DIMENSIONS })
-      await index.put(documentOf('doc_1'), [chunkOf('sultan', 0), chunkOf('cedar', 1)])
+      await index.put(makeDocument('doc_1'), [makeChunk('sultan', 0), makeChunk('cedar', 1)])
       const alone = await searchText('sultan', { vector: unitVector(0) })
-      const theirs = { ...documentOf('doc_1'), organizationId: 'org_b', collectionId: OTHER }
+      const theirs = { ...makeDocument('doc_1'), organizationId: 'org_b', collectionId: OTHER }
       await index.put(
         theirs,
-        Array.from({ length: 50 }, (_, i) => chunkOf('sultan', i)),
+        Array.from({ length: 50 }, (_, i) => makeChunk('sultan', i)),
       )
       expect(sorted(await searchText('sultan', { vector: unitVector(0) }))).toEqual(sorted(alone))
       expect(await searchText('sultan', { collectionId: OTHER })).toHaveLength(50)
@@ -201,7 +201,7 @@ export function chunkIndexContract(
     })
 
     it('gives a dropped collection back empty when it is made again', async () => {
-      await index.put(documentOf('doc_1'), [chunkOf('sultan', 0)])
+      await index.put(makeDocument('doc_1'), [makeChunk('sultan', 0)])
       await index.dropCollection(COLLECTION)
       await index.createCollection({ organizationId: 'org_a', collectionId: COLLECTION, dimensions: DIMENSIONS + 8 })
       await index.createCollection({ organizationId: 'org_a', collectionId: COLLECTION, dimensions: DIMENSIONS + 8 })
@@ -210,14 +210,14 @@ export function chunkIndexContract(
 
     it('deletes one generation and leaves the others', async () => {
       for (const generation of ['g1', 'g2', 'g3']) {
-        await index.put(documentOf('doc_1', generation), [chunkOf('sultan', 0, 'doc_1', generation)])
+        await index.put(makeDocument('doc_1', generation), [makeChunk('sultan', 0, 'doc_1', generation)])
       }
-      await index.put(documentOf('doc_2', 'g2'), [chunkOf('sultan', 0, 'doc_2', 'g2')])
+      await index.put(makeDocument('doc_2', 'g2'), [makeChunk('sultan', 0, 'doc_2', 'g2')])
       await index.deleteGeneration(COLLECTION, 'doc_1', 'g2')
       await index.deleteGeneration(COLLECTION, 'doc_1', 'g2')
       await index.deleteGeneration(OTHER, 'doc_1', 'g1')
       const left = [chunkId('doc_1', 'g1', 0), chunkId('doc_1', 'g3', 0), chunkId('doc_2', 'g2', 0)]
-      expect(idsOf(await searchText('sultan'))).toEqual(left)
+      expect(listIds(await searchText('sultan'))).toEqual(left)
     })
 
     it('lists its collections and generations with their chunks, page by page', async () => {
@@ -226,13 +226,13 @@ export function chunkIndexContract(
       await index.createCollection({ organizationId: 'org_b', collectionId: OTHER, dimensions: DIMENSIONS + 8 })
       expect([await index.hasCollection(OTHER), await index.hasCollection('col_none')]).toEqual([true, false])
       await index.put(
-        documentOf('doc_1'),
-        TEXTS.map((text, i) => chunkOf(text, i)),
+        makeDocument('doc_1'),
+        TEXTS.map((text, i) => makeChunk(text, i)),
       )
-      await index.put(documentOf('doc_1', 'g2'), [chunkOf('sultan', 0, 'doc_1', 'g2'), chunkOf('cedar', 2, 'doc_1', 'g2')])
-      await index.put(documentOf('doc_2'), [chunkOf('sultan', 0, 'doc_2')])
-      const theirs = { ...documentOf('doc_1'), organizationId: 'org_b', collectionId: OTHER }
-      await index.put(theirs, [{ ...chunkOf('sultan', 0), vector: unitVector(0, DIMENSIONS + 8) }])
+      await index.put(makeDocument('doc_1', 'g2'), [makeChunk('sultan', 0, 'doc_1', 'g2'), makeChunk('cedar', 2, 'doc_1', 'g2')])
+      await index.put(makeDocument('doc_2'), [makeChunk('sultan', 0, 'doc_2')])
+      const theirs = { ...makeDocument('doc_1'), organizationId: 'org_b', collectionId: OTHER }
+      await index.put(theirs, [{ ...makeChunk('sultan', 0), vector: unitVector(0, DIMENSIONS + 8) }])
 
       const collections = [
         { collectionId: COLLECTION, chunks: 9 },
@@ -257,23 +257,23 @@ export function chunkIndexContract(
     })
 
     it('refuses vectors of another length or with a component that is no number, and writes nothing of that call', async () => {
-      const good = chunkOf('sultan', 0)
+      const good = makeChunk('sultan', 0)
       for (const vector of [
         unitVector(0, DIMENSIONS + 1),
         unitVector(0).fill(Number.NaN, 3, 4),
         unitVector(0).fill(Number.POSITIVE_INFINITY, 0, 1),
       ]) {
-        const refused = index.put(documentOf('doc_1'), [good, { ...chunkOf('cedar', 1), vector }])
+        const refused = index.put(makeDocument('doc_1'), [good, { ...makeChunk('cedar', 1), vector }])
         await expect(refused).rejects.toMatchObject({ name: 'KisError', code: 'invalid_request' })
       }
       expect(await index.ordinals(COLLECTION, 'doc_1', 'g1')).toEqual([])
-      await index.put(documentOf('doc_1'), [good])
+      await index.put(makeDocument('doc_1'), [good])
       await expect(search({ vector: unitVector(0, 8) })).rejects.toMatchObject({ code: 'invalid_request' })
     })
 
     it('gives chunks whole, in the order of the ids, leaving out those that are not there', async () => {
-      const chunks = TEXTS.map((text, i) => ({ ...chunkOf(text, i), headingPath: ['كتاب', `Part ${i}`], pageStart: i, pageEnd: i + 1 }))
-      await index.put(documentOf('doc_1'), chunks)
+      const chunks = TEXTS.map((text, i) => ({ ...makeChunk(text, i), headingPath: ['كتاب', `Part ${i}`], pageStart: i, pageEnd: i + 1 }))
+      await index.put(makeDocument('doc_1'), chunks)
       const ids = [3, 0, 5].map((i) => chunks[i]!.chunkId)
       const found = await index.get(COLLECTION, [ids[0]!, 'chunk_unknown', ids[1]!, ids[2]!])
       expect(found).toEqual(
@@ -287,8 +287,8 @@ export function chunkIndexContract(
     it('serves searches while writes go on, and keeps every write', async () => {
       const put = (d: number) =>
         index.put(
-          documentOf(`doc_${d}`),
-          Array.from({ length: 40 }, (_, i) => chunkOf(`sultan ${d}`, i, `doc_${d}`)),
+          makeDocument(`doc_${d}`),
+          Array.from({ length: 40 }, (_, i) => makeChunk(`sultan ${d}`, i, `doc_${d}`)),
         )
       const query = { vector: unitVector(1), candidates: 1000 }
       await Promise.all(Array.from({ length: 8 }, (_, d) => Promise.all([put(d), searchText('sultan', query), put(d)])))
@@ -298,8 +298,8 @@ export function chunkIndexContract(
     it.runIf(atomicWrites)('never shows half of a write', async () => {
       const writes = Array.from({ length: 8 }, (_, d) =>
         index.put(
-          documentOf(`doc_${d}`),
-          Array.from({ length: 40 }, (_, i) => chunkOf(`sultan ${d}`, i, `doc_${d}`)),
+          makeDocument(`doc_${d}`),
+          Array.from({ length: 40 }, (_, i) => makeChunk(`sultan ${d}`, i, `doc_${d}`)),
         ),
       )
       let going = true
@@ -317,7 +317,7 @@ export function chunkIndexContract(
     })
 
     it('rejects a search whose signal is aborted, and serves the next', async () => {
-      await index.put(documentOf('doc_1'), [chunkOf('sultan', 0)])
+      await index.put(makeDocument('doc_1'), [makeChunk('sultan', 0)])
       const query: ChunkQuery = { collectionId: COLLECTION, vector: null, ...queryTerms('sultan'), candidates: 10, filter: null }
       await expect(index.search(query, AbortSignal.abort())).rejects.toMatchObject({ name: 'AbortError' })
       const controller = new AbortController()
@@ -333,11 +333,11 @@ export function chunkIndexContract(
   describe(`${name} as a chunk index, with a filter`, () => {
     const opened = async () => {
       const collection = await openCollection(open, 100)
-      await collection.index.put({ ...documentOf('doc_1'), attributes: ATTRIBUTES.doc_1 }, [
-        { ...chunkOf('sultan', 0), pageStart: 1, pageEnd: 3 },
-        { ...chunkOf('sultan', 1), pageStart: 4, pageEnd: 4 },
+      await collection.index.put({ ...makeDocument('doc_1'), attributes: ATTRIBUTES.doc_1 }, [
+        { ...makeChunk('sultan', 0), pageStart: 1, pageEnd: 3 },
+        { ...makeChunk('sultan', 1), pageStart: 4, pageEnd: 4 },
       ])
-      await collection.index.put({ ...documentOf('doc_2'), attributes: ATTRIBUTES.doc_2 }, [chunkOf('sultan', 0, 'doc_2')])
+      await collection.index.put({ ...makeDocument('doc_2'), attributes: ATTRIBUTES.doc_2 }, [makeChunk('sultan', 0, 'doc_2')])
       return collection
     }
 
@@ -351,26 +351,26 @@ export function chunkIndexContract(
       for (const [title, filter, expected] of FILTERS) {
         it(`finds ${expected.join(', ') || 'nothing'} for ${title}`, async () => {
           const wanted = expected.map((short) => chunkId(`doc_${short[0]}`, 'g1', Number(short[2]))).sort()
-          expect(idsOf(await collection.searchText('sultan', { filter }))).toEqual(wanted)
-          expect(idsOf(await collection.search({ vector: unitVector(9), filter }))).toEqual(wanted)
+          expect(listIds(await collection.searchText('sultan', { filter }))).toEqual(wanted)
+          expect(listIds(await collection.search({ vector: unitVector(9), filter }))).toEqual(wanted)
         })
       }
     })
 
     it('finds as many as asked for, however rare the chunks are that it lets through', async () => {
       await using collection = await opened()
-      const many = Array.from({ length: 250 }, (_, i) => chunkOf('sultan harbour', i, 'doc_3'))
-      await collection.index.put(documentOf('doc_3'), many)
+      const many = Array.from({ length: 250 }, (_, i) => makeChunk('sultan harbour', i, 'doc_3'))
+      await collection.index.put(makeDocument('doc_3'), many)
       const filter: SearchFilter = { op: 'eq', field: 'file_name', value: 'a b.pdf' }
       const found = await collection.searchText('sultan', { vector: many[0]!.vector, candidates: 2, filter })
-      expect(idsOf(found)).toEqual([chunkId('doc_1', 'g1', 0), chunkId('doc_1', 'g1', 1)])
+      expect(listIds(found)).toEqual([chunkId('doc_1', 'g1', 0), chunkId('doc_1', 'g1', 1)])
     })
 
     it('takes the attributes of the last write of a document', async () => {
       await using collection = await opened()
-      await collection.index.put({ ...documentOf('doc_2'), attributes: { file_name: 'renamed.txt' } }, [chunkOf('sultan', 0, 'doc_2')])
+      await collection.index.put({ ...makeDocument('doc_2'), attributes: { file_name: 'renamed.txt' } }, [makeChunk('sultan', 0, 'doc_2')])
       const filter: SearchFilter = { op: 'eq', field: 'file_name', value: 'renamed.txt' }
-      expect(idsOf(await collection.searchText('sultan', { filter }))).toEqual([chunkId('doc_2', 'g1', 0)])
+      expect(listIds(await collection.searchText('sultan', { filter }))).toEqual([chunkId('doc_2', 'g1', 0)])
     })
   })
 

@@ -44,13 +44,13 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       return opened.store.collection<Item>({ name: `items_${++made}`, indexes })
     }
 
-    async function collectionOf(documents: readonly Item[], ...indexes: CollectionSpec['indexes']): Promise<DocumentCollection<Item>> {
+    async function makeCollection(documents: readonly Item[], ...indexes: CollectionSpec['indexes']): Promise<DocumentCollection<Item>> {
       const items = collection(...indexes)
       for (const document of documents) await items.insertOne(document)
       return items
     }
 
-    const idsOf = (documents: readonly Item[]) => documents.map(({ _id }) => _id)
+    const listIds = (documents: readonly Item[]) => documents.map(({ _id }) => _id)
     const at = (ms: number) => new Date(1_790_000_000_000 + ms)
 
     describe('documents', () => {
@@ -67,7 +67,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
           old: new Date(-5),
           nested: { list: [{ at: at(1) }, [], {}, null, [at(2)]], مفتاح: 'value' },
         }
-        const items = await collectionOf([document])
+        const items = await makeCollection([document])
         expect(await items.findOne({ _id: 'a' })).toEqual(document)
         expect(await items.find({}, { limit: 1 })).toEqual([document])
       })
@@ -90,7 +90,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       })
 
       test('are not found under an id that is not there', async () => {
-        const items = await collectionOf([{ _id: 'a', code: 'x' }], { fields: ['code'], unique: true })
+        const items = await makeCollection([{ _id: 'a', code: 'x' }], { fields: ['code'], unique: true })
         expect(await items.findOne({ _id: 'b' })).toBeNull()
         expect(await items.findOne({ code: 'y' })).toBeNull()
         expect(await items.findOne({ _id: 'a', code: 'y' })).toBeNull()
@@ -110,7 +110,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
         { type: 'dates', values: dates },
       ]) {
         test(`compare ${type}, in an index and as guards`, async () => {
-          const items = await collectionOf(
+          const items = await makeCollection(
             values.map(({ value, name }) => ({ _id: name, group: 'g', value })),
             { fields: ['group', 'value'] },
           )
@@ -128,10 +128,10 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
             [{ $gte: c, $lte: c }, [nameC]],
           ] as const) {
             const filter: Filter = { group: 'g', value: condition }
-            expect(idsOf(await items.find(filter, { sort: { value: 1 }, limit: 10 }))).toEqual(expected)
+            expect(listIds(await items.find(filter, { sort: { value: 1 }, limit: 10 }))).toEqual(expected)
             expect(await items.countDocuments(filter)).toBe(expected.length)
             const judged = await Promise.all([...values.map(({ name }) => name), 'without'].map((_id) => items.findOne({ ...filter, _id })))
-            expect(idsOf(judged.filter((item) => item !== null))).toEqual(expected)
+            expect(listIds(judged.filter((item) => item !== null))).toEqual(expected)
           }
           expect(await items.countDocuments({ group: 'g', value: { $in: [a, d] } })).toBe(2)
           expect(await items.countDocuments({ group: 'g', value: { $in: [] } })).toBe(0)
@@ -139,19 +139,19 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       }
 
       test('compare booleans', async () => {
-        const items = await collectionOf(
+        const items = await makeCollection(
           [
             { _id: 'a', group: 'g', open: true },
             { _id: 'b', group: 'g', open: false },
           ],
           { fields: ['group', 'open'] },
         )
-        expect(idsOf(await items.find({ group: 'g', open: true }, { limit: 10 }))).toEqual(['a'])
+        expect(listIds(await items.find({ group: 'g', open: true }, { limit: 10 }))).toEqual(['a'])
         expect(await items.findOne({ _id: 'a', open: false })).toBeNull()
       })
 
       test('take null for an absent field', async () => {
-        const items = await collectionOf(
+        const items = await makeCollection(
           [
             { _id: 'absent', group: 'g' },
             { _id: 'null', group: 'g', gone: null },
@@ -159,14 +159,14 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
           ],
           { fields: ['group', 'gone'] },
         )
-        expect(idsOf(await items.find({ group: 'g', gone: null }, { limit: 10 }))).toEqual(['absent', 'null'])
+        expect(listIds(await items.find({ group: 'g', gone: null }, { limit: 10 }))).toEqual(['absent', 'null'])
         expect(await items.findOneAndUpdate({ _id: 'absent', 'gone.deeper': null }, { $set: { n: 1 } })).not.toBeNull()
         expect(await items.findOne({ _id: 'set', gone: null })).toBeNull()
         expect(await items.findOne({ _id: 'null', gone: { $in: [null, at(1)] } })).not.toBeNull()
       })
 
       test('leave values of another type out of a range', async () => {
-        const items = await collectionOf([
+        const items = await makeCollection([
           { _id: 'text', n: '5' },
           { _id: 'date', n: at(0) },
           { _id: 'null', n: null },
@@ -177,23 +177,23 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       })
 
       test('reach into objects by dotted paths', async () => {
-        const items = await collectionOf(
+        const items = await makeCollection(
           [{ _id: 'a', owner: { id: 'x', at: at(1) } }, { _id: 'b', owner: { id: 'y', at: at(2) } }, { _id: 'c' }],
           { fields: ['owner.id', 'owner.at'] },
         )
-        expect(idsOf(await items.find({ 'owner.id': 'y' }, { sort: { 'owner.at': 1 }, limit: 10 }))).toEqual(['b'])
+        expect(listIds(await items.find({ 'owner.id': 'y' }, { sort: { 'owner.at': 1 }, limit: 10 }))).toEqual(['b'])
         expect(await items.findOne({ _id: 'a', 'owner.at': { $lt: at(2) } })).not.toBeNull()
       })
 
       test('take lists of ids', async () => {
-        const items = await collectionOf(['a', 'b', 'c', 'd'].map((_id) => ({ _id, org: _id < 'c' ? 'x' : 'y' })))
-        expect(idsOf(await items.find({ _id: { $in: ['d', 'a', 'nobody', 'c'] } }, { limit: 10 }))).toEqual(['a', 'c', 'd'])
-        expect(idsOf(await items.find({ _id: { $in: ['d', 'a', 'c'] }, org: 'y' }, { limit: 1 }))).toEqual(['c'])
+        const items = await makeCollection(['a', 'b', 'c', 'd'].map((_id) => ({ _id, org: _id < 'c' ? 'x' : 'y' })))
+        expect(listIds(await items.find({ _id: { $in: ['d', 'a', 'nobody', 'c'] } }, { limit: 10 }))).toEqual(['a', 'c', 'd'])
+        expect(listIds(await items.find({ _id: { $in: ['d', 'a', 'c'] }, org: 'y' }, { limit: 1 }))).toEqual(['c'])
         expect(await items.find({ _id: { $in: [] } }, { limit: 10 })).toEqual([])
       })
 
       test('that no index serves are refused', async () => {
-        const items = await collectionOf([{ _id: 'a', org: 'x', n: 1, other: 1 }], { fields: ['org', 'n'] })
+        const items = await makeCollection([{ _id: 'a', org: 'x', n: 1, other: 1 }], { fields: ['org', 'n'] })
         for (const [filter, sort] of [
           [{ other: 1 }, {}],
           [{ n: 1 }, {}],
@@ -215,7 +215,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
 
     describe('sorts and pages', () => {
       test('go both ways along an index, equal values by id', async () => {
-        const items = await collectionOf(
+        const items = await makeCollection(
           [
             { _id: 'd', org: 'x', at: at(1) },
             { _id: 'a', org: 'x', at: at(2) },
@@ -225,27 +225,27 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
           ],
           { fields: ['org', 'at'] },
         )
-        expect(idsOf(await items.find({ org: 'x' }, { sort: { at: 1 }, limit: 10 }))).toEqual(['d', 'a', 'c', 'b'])
-        expect(idsOf(await items.find({ org: 'x' }, { sort: { at: -1 }, limit: 10 }))).toEqual(['b', 'c', 'a', 'd'])
-        expect(idsOf(await items.find({ org: 'x' }, { sort: { org: 1, at: 1 }, limit: 2 }))).toEqual(['d', 'a'])
-        expect(idsOf(await items.find({}, { sort: { org: -1, at: -1 }, limit: 2 }))).toEqual(['e', 'b'])
-        expect(idsOf(await items.find({ org: 'x', at: at(2) }, { limit: 10 }))).toEqual(['a', 'c'])
+        expect(listIds(await items.find({ org: 'x' }, { sort: { at: 1 }, limit: 10 }))).toEqual(['d', 'a', 'c', 'b'])
+        expect(listIds(await items.find({ org: 'x' }, { sort: { at: -1 }, limit: 10 }))).toEqual(['b', 'c', 'a', 'd'])
+        expect(listIds(await items.find({ org: 'x' }, { sort: { org: 1, at: 1 }, limit: 2 }))).toEqual(['d', 'a'])
+        expect(listIds(await items.find({}, { sort: { org: -1, at: -1 }, limit: 2 }))).toEqual(['e', 'b'])
+        expect(listIds(await items.find({ org: 'x', at: at(2) }, { limit: 10 }))).toEqual(['a', 'c'])
       })
 
       test('order strings by code point', async () => {
         const values = ['a', 'b', 'é', 'ب', '～', '😀']
-        const items = await collectionOf(
+        const items = await makeCollection(
           values.toReversed().map((value) => ({ _id: value, value })),
           { fields: ['value'] },
         )
-        expect(idsOf(await items.find({}, { sort: { value: 1 }, limit: 10 }))).toEqual(values)
-        expect(idsOf(await items.find({}, { limit: 10 }))).toEqual(values)
+        expect(listIds(await items.find({}, { sort: { value: 1 }, limit: 10 }))).toEqual(values)
+        expect(listIds(await items.find({}, { limit: 10 }))).toEqual(values)
         expect(await items.findOne({ _id: '😀', value: { $gt: '～' } })).not.toBeNull()
       })
 
       test('follow one another by the last id', async () => {
         const expected = Array.from({ length: 25 }, (_, i) => `id_${String(i).padStart(2, '0')}`)
-        const items = await collectionOf(
+        const items = await makeCollection(
           expected.map((_id) => ({ _id, org: 'x' })),
           { fields: ['org'] },
         )
@@ -254,11 +254,11 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
           for (;;) {
             const page = await items.find({ ...filter, _id: { $gt: seen.at(-1) ?? '' } }, { limit: 10 })
             if (page.length === 0) break
-            seen.push(...idsOf(page))
+            seen.push(...listIds(page))
           }
           expect(seen).toEqual(expected)
           const before = await items.find({ ...filter, _id: { $lt: 'id_20' } }, { sort: { _id: -1 }, limit: 3 })
-          expect(idsOf(before)).toEqual(['id_19', 'id_18', 'id_17'])
+          expect(listIds(before)).toEqual(['id_19', 'id_18', 'id_17'])
         }
       })
 
@@ -333,7 +333,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
         },
       ] satisfies { does: string; update: Update; expected: Record<string, unknown> }[]) {
         test(does, async () => {
-          const items = await collectionOf([before])
+          const items = await makeCollection([before])
           const after = { ...before, ...expected }
           expect(await items.findOneAndUpdate({ _id: 'a' }, update)).toEqual(after)
           expect(await items.findOne({ _id: 'a' })).toEqual(after)
@@ -355,7 +355,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       ] satisfies { does: string; update: Update }[]) {
         test(`${does} fails and changes nothing`, async () => {
           const document = { ...before, nothing: null }
-          const items = await collectionOf([document])
+          const items = await makeCollection([document])
           await expect(
             items.findOneAndUpdate({ _id: 'a' }, { ...update, $push: { list: 7, ...('$push' in update && update.$push) } }),
           ).rejects.toThrow()
@@ -365,7 +365,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       }
 
       test('happen only where the guards hold', async () => {
-        const items = await collectionOf([{ _id: 'a', available: 10, state: 'open', holds: {} }])
+        const items = await makeCollection([{ _id: 'a', available: 10, state: 'open', holds: {} }])
         const take = (amount: number, id: string) =>
           items.findOneAndUpdate(
             { _id: 'a', state: 'open', available: { $gte: amount }, [`holds.${id}`]: null },
@@ -381,7 +381,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       })
 
       test('reach a document by a unique key', async () => {
-        const items = await collectionOf(
+        const items = await makeCollection(
           [
             { _id: 'a', org: 'x', code: 'one' },
             { _id: 'b', org: 'y', code: 'one' },
@@ -394,7 +394,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       })
 
       test('move a document in the indexes', async () => {
-        const items = await collectionOf([{ _id: 'a', state: 'new', at: at(1) }], { fields: ['state', 'at'] })
+        const items = await makeCollection([{ _id: 'a', state: 'new', at: at(1) }], { fields: ['state', 'at'] })
         await items.findOneAndUpdate({ _id: 'a' }, { $set: { state: 'done' } })
         expect(await items.countDocuments({ state: 'new' })).toBe(0)
         expect(await items.countDocuments({ state: 'done', at: { $lte: at(1) } })).toBe(1)
@@ -416,7 +416,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       })
 
       test('fail when the key is there and the guards are not met', async () => {
-        const items = await collectionOf([{ _id: 'a', code: 'c', n: 1 }], { fields: ['code'], unique: true })
+        const items = await makeCollection([{ _id: 'a', code: 'c', n: 1 }], { fields: ['code'], unique: true })
         const update = { $inc: { n: 1 }, $setOnInsert: { _id: 'fresh' } }
         await expect(items.findOneAndUpdate({ _id: 'a', n: { $gte: 5 } }, { $inc: { n: 1 } }, { upsert: true })).rejects.toThrow(
           DuplicateKey,
@@ -440,7 +440,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
 
     describe('unique keys', () => {
       test('bind ids and unique fields', async () => {
-        const items = await collectionOf(
+        const items = await makeCollection(
           [
             { _id: 'a', org: 'x', code: 'one' },
             { _id: 'b', org: 'x', code: 'two' },
@@ -459,7 +459,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       })
 
       test('that are sparse leave documents without the field alone', async () => {
-        const items = await collectionOf([{ _id: 'a' }, { _id: 'b' }, { _id: 'c', key: 'k' }], {
+        const items = await makeCollection([{ _id: 'a' }, { _id: 'b' }, { _id: 'c', key: 'k' }], {
           fields: ['key'],
           unique: true,
           sparse: true,
@@ -468,13 +468,13 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
         await items.findOneAndUpdate({ _id: 'c' }, { $unset: { key: '' } })
         expect(await items.findOneAndUpdate({ _id: 'a' }, { $set: { key: 'k' } })).toEqual({ _id: 'a', key: 'k' })
         expect(await items.findOne({ key: 'k' })).toMatchObject({ _id: 'a' })
-        expect(idsOf(await items.find({ key: { $gte: '' } }, { sort: { key: 1 }, limit: 10 }))).toEqual(['a'])
+        expect(listIds(await items.find({ key: { $gte: '' } }, { sort: { key: 1 }, limit: 10 }))).toEqual(['a'])
       })
     })
 
     describe('many documents', () => {
       test('insertMissing leaves those that are there alone', async () => {
-        const items = await collectionOf([{ _id: 'b', n: 'old' }])
+        const items = await makeCollection([{ _id: 'b', n: 'old' }])
         expect(await items.insertMissing(['a', 'b', 'c'].map((_id) => ({ _id, n: 'new' })))).toBe(2)
         expect(await items.insertMissing(['a', 'b', 'c'].map((_id) => ({ _id, n: 'newer' })))).toBe(0)
         expect(await items.insertMissing([])).toBe(0)
@@ -482,7 +482,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       })
 
       test('deleteMany deletes those that the filter finds', async () => {
-        const items = await collectionOf(
+        const items = await makeCollection(
           Array.from({ length: 20 }, (_, i) => ({ _id: `id_${i}`, org: i % 2 ? 'x' : 'y', at: at(i) })),
           { fields: ['org', 'at'] },
         )
@@ -529,7 +529,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       })
 
       test('1,000 guarded decrements of 300 win 300 times', async () => {
-        const items = await collectionOf([{ _id: 'w', left: 300, spent: 0 }])
+        const items = await makeCollection([{ _id: 'w', left: 300, spent: 0 }])
         const results = await Promise.all(
           Array.from({ length: 1_000 }, () => items.findOneAndUpdate({ _id: 'w', left: { $gte: 1 } }, { $inc: { left: -1, spent: 1 } })),
         )

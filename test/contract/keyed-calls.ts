@@ -76,7 +76,7 @@ export function keyedCallsContract(name: string, open: () => Promise<OpenedStore
 
     it('are replayed with vectors and transcripts to the bit', async () => {
       const { deps, near, far } = started()
-      near.vectorOf = () => Float32Array.from([0.1, -0, 1e-40, 3])
+      near.makeVector = () => Float32Array.from([0.1, -0, 1e-40, 3])
       const embed = () => {
         const request = { model: 'embed', input: ['a', 'b'] }
         return onceForKey(deps, asking(), { operation: 'embedding', request, idempotencyKey: 'a' }, (ask) =>

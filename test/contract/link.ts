@@ -69,7 +69,7 @@ export function probe(): { subgraph: Subgraph; seen: Seen } {
         },
       },
     }),
-    contextOf: (context) => ({ deps: null, ...context }),
+    toResolverContext: (context) => ({ deps: null, ...context }),
     problems: async () => [],
     [Symbol.asyncDispose]: async () => undefined,
   }
@@ -78,7 +78,7 @@ export function probe(): { subgraph: Subgraph; seen: Seen } {
 
 const MODEL = { query: 'query ($id: ID!) { model(id: $id) { id vendor createdAt } }' }
 const STREAM = { query: 'subscription ($input: ChatCompletionInput!) { chatCompletion(input: $input) { chunks textDelta } }' }
-const streamOf = (model: string, count: number) => ({ ...STREAM, variables: { input: { request: { model, count } } } })
+const makeStream = (model: string, count: number) => ({ ...STREAM, variables: { input: { request: { model, count } } } })
 
 async function all(events: AsyncIterable<ExecutionResult>): Promise<ExecutionResult[]> {
   const results: ExecutionResult[] = []
@@ -146,7 +146,7 @@ export function linkContract(name: string, open: () => Promise<{ link: Link; see
     })
 
     it('gives the events of a subscription in order', async () => {
-      const events = await all(part.link.subscribe(streamOf('m', 50), context()))
+      const events = await all(part.link.subscribe(makeStream('m', 50), context()))
       expect(events.map((event) => (event.data as { chatCompletion: { textDelta: string } }).chatCompletion.textDelta)).toEqual(
         Array.from({ length: 50 }, (_, i) => String(i + 1)),
       )
@@ -154,10 +154,10 @@ export function linkContract(name: string, open: () => Promise<{ link: Link; see
     })
 
     it('gives a failure before the first event, or between events, as the last result', async () => {
-      const refused = await all(part.link.subscribe(streamOf('refused', 0), context()))
+      const refused = await all(part.link.subscribe(makeStream('refused', 0), context()))
       expect(refused).toHaveLength(1)
       expect(refused[0]!.errors?.[0]?.extensions?.code).toBe('INSUFFICIENT_QUOTA')
-      const broken = await all(part.link.subscribe(streamOf('breaks', 2), context()))
+      const broken = await all(part.link.subscribe(makeStream('breaks', 2), context()))
       expect(broken.map((event) => event.errors?.[0]?.extensions?.code)).toEqual([undefined, undefined, 'ENGINE_ERROR'])
       const invalid = await all(part.link.subscribe({ query: 'subscription { nothing }' }, context()))
       expect(invalid[0]!.errors?.[0]?.extensions?.code).toBe('INVALID_REQUEST')
@@ -170,7 +170,7 @@ export function linkContract(name: string, open: () => Promise<{ link: Link; see
       it(`ends an idle subscription at once by ${how}, while a next() is pending`, async () => {
         const { ended } = part.seen
         const controller = new AbortController()
-        const events = part.link.subscribe(streamOf('idle', 1), context(controller.signal))
+        const events = part.link.subscribe(makeStream('idle', 1), context(controller.signal))
         await events.next()
         const pending = events.next()
         await stop(events, controller)
@@ -181,7 +181,7 @@ export function linkContract(name: string, open: () => Promise<{ link: Link; see
 
     it('starts nothing when it is ended before its first next()', async () => {
       const { opened } = part.seen
-      const events = part.link.subscribe(streamOf('m', 1), context())
+      const events = part.link.subscribe(makeStream('m', 1), context())
       await events.return!()
       expect(await events.next()).toEqual({ done: true, value: undefined })
       expect(part.seen.opened).toBe(opened)

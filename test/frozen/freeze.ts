@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { addDocument, callerOf, type Json, newCollection, newOrganization } from '../support/client.ts'
+import { addDocument, type Json, makeCaller, newCollection, newOrganization } from '../support/client.ts'
 import { type Service, startEmbedded } from '../support/processes/service.ts'
 import { AGENT_QUESTION, FILES, type FrozenList, SEARCH, WORKFLOW_INPUTS } from './contents.ts'
 
@@ -35,7 +35,7 @@ async function freeze(version: string): Promise<void> {
 
 /** Through the public API. */
 async function fill(service: Service): Promise<FrozenList> {
-  const operator = callerOf(service, service.key)
+  const operator = makeCaller(service, service.key)
   const post = async (path: string, body: unknown): Promise<Json> => {
     const answer = await operator.rest('POST', path, body)
     if (answer.status >= 300) throw new Error(`POST ${path} gave ${answer.status}: ${JSON.stringify(answer.body)}`)

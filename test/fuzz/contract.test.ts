@@ -4,9 +4,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import { ERRORS, type ErrorCode } from '../../schema/errors.ts'
 import { testCatalog } from '../support/catalog.ts'
-import { type Caller, callerOf, type Json, newOrganization } from '../support/client.ts'
-import { graphqlPlaces, nameOf, openapi, type RestOperation, type RootField, rootFields, selectionOf } from '../support/contract.ts'
-import { hostileJson, hostileText, jsonOf, pathsIn, withAt } from '../support/data/hostile.ts'
+import { type Caller, type Json, makeCaller, newOrganization } from '../support/client.ts'
+import { graphqlPlaces, makeSelection, openapi, type RestOperation, type RootField, rootFields, routeName } from '../support/contract.ts'
+import { hostileJson, hostileText, pathsIn, withAt, writeJson } from '../support/data/hostile.ts'
 import { wav } from '../support/data/sound.ts'
 import { type MockEngine, startMockEngine } from '../support/engines/mock-engine.ts'
 import { WebhookReceiver } from '../support/engines/webhook-receiver.ts'
@@ -50,7 +50,7 @@ describe('whatever is sent', () => {
     receiver = await WebhookReceiver.start()
     service = await startEmbedded({ catalog: testCatalog(mock.url), env: { KIS_EGRESS_ALLOW: receiver.host } })
     wire = new Wire(service.rest)
-    tenant = await newOrganization(callerOf(service, service.key), service, { creditUsd: '1000' })
+    tenant = await newOrganization(makeCaller(service, service.key), service, { creditUsd: '1000' })
     own = await furnish(tenant, 'f', receiver)
   }, 120_000)
   afterAll(async () => {
@@ -67,7 +67,7 @@ describe('whatever is sent', () => {
     const send = () => wire.send(request.method, request.path, request.headers, request.body, request.chunked)
     try {
       const answer = await send()
-      const fault = faultOf(request, answer)
+      const fault = findFault(request, answer)
       if (fault !== null) return `${request.name}: ${fault}`
       const slowMs = Math.max(SLOW_MS, SLOW_CHANGES * changeMs)
       if (answer.tookMs < slowMs) return null
@@ -92,8 +92,8 @@ describe('whatever is sent', () => {
   async function expectAtRest(before: Figures): Promise<void> {
     expect((await wire.send('GET', '/healthz', {})).status).toBe(200)
     await eventually(async () => (await tenant.rest('GET', '/v1/wallet')).body.held_usd === '0', 60_000)
-    await eventually(async () => figuresOf(service).handles <= before.handles + MAX_MORE_HANDLES, 30_000)
-    const after = figuresOf(service)
+    await eventually(async () => readFigures(service).handles <= before.handles + MAX_MORE_HANDLES, 30_000)
+    const after = readFigures(service)
     console.info(`resident ${mib(before.rssBytes)} → ${mib(after.rssBytes)} MiB, handles ${before.handles} → ${after.handles}`)
     expect(after.rssBytes - before.rssBytes).toBeLessThan(MAX_GROWTH_BYTES)
     expect(service.processes.get('all')!.errors.match(/"level":(50|"error").{0,1000}/g) ?? []).toEqual([])
@@ -102,7 +102,7 @@ describe('whatever is sent', () => {
   it(
     'every REST route answers at once, from the closed set of errors, and keeps nothing',
     async () => {
-      const before = figuresOf(service)
+      const before = readFigures(service)
       const { faults } = await fuzz('REST', restRequest(own, tenant.key), judge, show, settle)
       expect(faults.join('\n\n')).toBe('')
       await expectAtRest(before)
@@ -113,7 +113,7 @@ describe('whatever is sent', () => {
   it(
     'every GraphQL field does',
     async () => {
-      const before = figuresOf(service)
+      const before = readFigures(service)
       const { faults } = await fuzz('GraphQL', graphqlRequest(own, tenant.key), judge, show, settle)
       expect(faults.join('\n\n')).toBe('')
       await expectAtRest(before)
@@ -124,7 +124,7 @@ describe('whatever is sent', () => {
   it(
     'every message on a socket does',
     async () => {
-      const before = figuresOf(service)
+      const before = readFigures(service)
       const { faults } = await fuzz(
         'messages',
         socketMessages(tenant.key),
@@ -141,7 +141,7 @@ describe('whatever is sent', () => {
   it(
     'every subscription does',
     async () => {
-      const before = figuresOf(service)
+      const before = readFigures(service)
       const client = tenant.socket()
       const listen = async ({ query, variables }: Operation): Promise<string | null> => {
         const { promise, resolve } = Promise.withResolvers<string | null>()
@@ -163,7 +163,7 @@ describe('whatever is sent', () => {
         'subscriptions',
         subscription(own),
         listen,
-        ({ query, variables }) => `${query} ${jsonOf(variables)}`,
+        ({ query, variables }) => `${query} ${writeJson(variables)}`,
         settle,
       )
       await client.dispose()
@@ -204,7 +204,7 @@ interface Figures {
   readonly handles: number
 }
 
-function figuresOf(service: Service): Figures {
+function readFigures(service: Service): Figures {
   const { pid } = service.processes.get('all')!
   const kib = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1])
   return { rssBytes: kib * 1024, handles: readdirSync(`/proc/${pid}/fd`).length }
@@ -213,7 +213,7 @@ function figuresOf(service: Service): Figures {
 const mib = (bytes: number) => Math.round(bytes / 1024 / 1024)
 
 /** What is wrong with an answer, or null. */
-function faultOf({ method, path, name }: Request, { status, headers, text }: WireAnswer): string | null {
+function findFault({ method, path, name }: Request, { status, headers, text }: WireAnswer): string | null {
   if (status >= 500) return `${status} ${text.slice(0, 300)}`
   if (name.startsWith('graphql')) return faultOfGraphql(status, text)
   const isHead = method === 'HEAD'
@@ -397,7 +397,7 @@ function formBody(fields: Readonly<Record<string, unknown>>): fc.Arbitrary<Buffe
 }
 
 function restRequest(own: Possessions, key: string): fc.Arbitrary<Request> {
-  const queryOf = (operation: RestOperation) => {
+  const makeQuery = (operation: RestOperation) => {
     const parameters = operation.operation.parameters.filter((parameter) => parameter.in === 'query').map(({ name }) => name)
     const value = fc.oneof(
       fc.constantFrom(
@@ -424,7 +424,7 @@ function restRequest(own: Possessions, key: string): fc.Arbitrary<Request> {
       .array(fc.tuple(fc.constantFrom(...parameters, 'unknown', 'limit[]', '__proto__'), value), { maxLength: 4 })
       .map((pairs) => (pairs.length === 0 ? '' : `?${pairs.map(([name, given]) => `${name}=${given}`).join('&')}`))
   }
-  const pathOf = (operation: RestOperation): fc.Arbitrary<string> => {
+  const makePath = (operation: RestOperation): fc.Arbitrary<string> => {
     const names = [...operation.path.matchAll(/\{(\w+)\}/g)]
     const values = names.map(({ 0: braces, index }) => {
       const mine = own[PATHS[operation.path.slice(0, index + braces.length)]![0]!.kind]
@@ -447,7 +447,7 @@ function restRequest(own: Possessions, key: string): fc.Arbitrary<Request> {
       valid === undefined
         ? fc.oneof({ arbitrary: fc.constant(undefined), weight: 6 }, { arbitrary: fc.constantFrom(...BROKEN_BODIES), weight: 1 })
         : fc.oneof(
-            { arbitrary: isForm ? formBody(valid) : streamed.chain(spoiled).map((json) => Buffer.from(jsonOf(json))), weight: 8 },
+            { arbitrary: isForm ? formBody(valid) : streamed.chain(spoiled).map((json) => Buffer.from(writeJson(json))), weight: 8 },
             { arbitrary: fc.constantFrom(...BROKEN_BODIES), weight: 1 },
           )
     const natural = isForm ? 'multipart/form-data; boundary=fuzz' : 'application/json'
@@ -457,8 +457,8 @@ function restRequest(own: Possessions, key: string): fc.Arbitrary<Request> {
           { arbitrary: fc.constant(operation.method as string), weight: 12 },
           { arbitrary: fc.constantFrom('HEAD', 'OPTIONS', 'PUT', 'DELETE', 'GET', 'POST', 'PATCH', 'TRACE', 'PROPFIND'), weight: 1 },
         ),
-        path: pathOf(operation),
-        query: queryOf(operation),
+        path: makePath(operation),
+        query: makeQuery(operation),
         body,
         type: fc.oneof({ arbitrary: fc.constant(natural), weight: 12 }, { arbitrary: fc.constantFrom(...CONTENT_TYPES), weight: 1 }),
         more: fc.oneof({ arbitrary: fc.constant({}), weight: 4 }, { arbitrary: fc.constantFrom(...MORE_HEADERS), weight: 1 }),
@@ -466,7 +466,7 @@ function restRequest(own: Possessions, key: string): fc.Arbitrary<Request> {
       })
       .filter(({ method, path }) => method === operation.method || (method !== 'DELETE' && !(method === 'POST' && path.includes('rotate'))))
       .map(({ method, path, query, body, type, more, chunked }) => ({
-        name: nameOf(operation),
+        name: routeName(operation),
         method,
         path: path + query,
         headers: {
@@ -487,7 +487,7 @@ interface Operation {
 }
 
 /** An operation of one root field, its arguments as variables, some of them hostile. */
-function operationOf({ operation, name, field }: RootField, own: Possessions): fc.Arbitrary<Operation> {
+function makeOperation({ operation, name, field }: RootField, own: Possessions): fc.Arbitrary<Operation> {
   const given = (operation === 'subscription' ? SUBSCRIPTION_ARGUMENTS[name] : undefined) ?? ARGUMENTS[name]
   const valid = (given?.(own) ?? {}) as Record<string, Json>
   const harmless = UNMAKES.test(name) && typeof valid.id === 'string' ? { ...valid, id: unknownId(valid.id) } : valid
@@ -498,7 +498,7 @@ function operationOf({ operation, name, field }: RootField, own: Possessions): f
       const declared = field.args.filter(({ name: argument }) => all || argument in harmless)
       const head = declared.length > 0 ? `(${declared.map((argument) => `$${argument.name}: ${argument.type}`).join(', ')})` : ''
       const passed = declared.length > 0 ? `(${declared.map((argument) => `${argument.name}: $${argument.name}`).join(', ')})` : ''
-      return { query: `${operation} Fuzz${head} { ${name}${passed} ${selectionOf(field.type, depth)} }`, variables }
+      return { query: `${operation} Fuzz${head} { ${name}${passed} ${makeSelection(field.type, depth)} }`, variables }
     })
 }
 
@@ -548,7 +548,7 @@ function graphqlRequest(own: Possessions, key: string): fc.Arbitrary<Request> {
   })
   const whole = fc
     .constantFrom(...fields)
-    .chain((root) => operationOf(root, own).map((operation) => post(`graphql ${root.name}`, Buffer.from(jsonOf(operation)))))
+    .chain((root) => makeOperation(root, own).map((operation) => post(`graphql ${root.name}`, Buffer.from(writeJson(operation)))))
   const envelopes = fc
     .tuple(
       spoiled({
@@ -560,8 +560,8 @@ function graphqlRequest(own: Possessions, key: string): fc.Arbitrary<Request> {
       fc.constantFrom(...MORE_HEADERS),
       fc.boolean(),
     )
-    .map(([body, more, chunked]) => post('graphql envelope', Buffer.from(jsonOf(body)), more, chunked))
-  const texts = fc.constantFrom(...BROKEN_QUERIES).map((query) => post('graphql text', Buffer.from(jsonOf({ query, variables: {} }))))
+    .map(([body, more, chunked]) => post('graphql envelope', Buffer.from(writeJson(body)), more, chunked))
+  const texts = fc.constantFrom(...BROKEN_QUERIES).map((query) => post('graphql text', Buffer.from(writeJson({ query, variables: {} }))))
   const broken = fc
     .tuple(fc.constantFrom(...BROKEN_BODIES), fc.constantFrom('application/json', ...CONTENT_TYPES))
     .map(([body, type]) => post('graphql body', body, { 'content-type': type }))
@@ -589,7 +589,7 @@ function subscription(own: Possessions): fc.Arbitrary<Operation> {
   // Variables that are no object are a breach of the sockets' protocol, which closes them.
   return fc
     .constantFrom(...fields)
-    .chain((root) => operationOf(root, own))
+    .chain((root) => makeOperation(root, own))
     .filter(({ variables }) => typeof variables === 'object' && variables !== null && !Array.isArray(variables))
 }
 
@@ -615,7 +615,7 @@ function socketMessages(key: string): fc.Arbitrary<Said> {
     { arbitrary: spoiled({ type: 'ping', payload: {} }), weight: 1 },
   )
   const bytes = fc.oneof(
-    { arbitrary: message.map((each) => Buffer.from(jsonOf(each))), weight: 9 },
+    { arbitrary: message.map((each) => Buffer.from(writeJson(each))), weight: 9 },
     { arbitrary: fc.constantFrom(...BROKEN_BODIES, Buffer.from([0, 1, 2])), weight: 1 },
   )
   return fc.record({
@@ -628,6 +628,6 @@ function socketMessages(key: string): fc.Arbitrary<Said> {
         fc.oneof({ arbitrary: fc.constant(init as unknown), weight: 9 }, { arbitrary: spoiled(init), weight: 1 }),
         fc.array(bytes, { maxLength: 6 }),
       )
-      .map(([first, rest]) => [Buffer.from(jsonOf(first)), ...rest]),
+      .map(([first, rest]) => [Buffer.from(writeJson(first)), ...rest]),
   })
 }

@@ -20,7 +20,7 @@ const AT_ONCE = 2
 const KINDS = new Set(['heading', 'paragraph', 'list_item', 'table_row', 'code'])
 
 /** What is wrong with a document that was read, or null. */
-function faultOf({ text, blocks }: ParsedDocument): string | null {
+function findFault({ text, blocks }: ParsedDocument): string | null {
   if (!text.isWellFormed()) return 'its text is not well-formed'
   if (/[\u0000-\u0008\u000b-\u001f\u007f]/.test(text)) return 'its text has control characters'
   let end = 0
@@ -34,7 +34,7 @@ function faultOf({ text, blocks }: ParsedDocument): string | null {
 
 async function judge(parser: DocumentParser, { name, bytes }: FileToRead): Promise<string | null> {
   const startedMs = performance.now()
-  const fault = await parser.parse(bytes, name, new AbortController().signal).then(faultOf, (error: unknown) => {
+  const fault = await parser.parse(bytes, name, new AbortController().signal).then(findFault, (error: unknown) => {
     if (error instanceof ParseFailure) return null
     return error instanceof Error ? error.message : String(error)
   })

@@ -29,7 +29,7 @@ import { Principals } from '../../subgraphs/inference/use-cases/calls/principals
 import { Suspects } from '../../subgraphs/inference/use-cases/runs/suspects.ts'
 import { WorkflowRuns } from '../../subgraphs/inference/use-cases/workflows/workflow-runs.ts'
 import { resolvers as knowledge } from '../../subgraphs/knowledge/resolvers/index.ts'
-import { collect, connect, KEY, principalOf, startGateway } from './support/start.ts'
+import { collect, connect, KEY, makePrincipal, startGateway } from './support/start.ts'
 
 /** A schema with each directive wherever it may stand. */
 const SDL = `extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@authenticated", "@requiresScopes"])
@@ -67,7 +67,7 @@ async function start(scopes: readonly Scope[]) {
   const gateway = await startGateway({
     supergraphSdl: compose(SDL),
     links: { billing: link, inference: link, knowledge: link },
-    authenticate: async (apiKey) => ({ ...principalOf(apiKey), scopes }),
+    authenticate: async (apiKey) => ({ ...makePrincipal(apiKey), scopes }),
   })
   return { ...gateway, reached }
 }
@@ -135,17 +135,17 @@ const supergraph = new Requirements(readFileSync(new URL('../../schema/supergrap
 
 /** A document that asks for one root field with whatever its arguments need. */
 function operationOn(kind: string, field: ReturnType<GraphQLObjectType['getFields']>[string]): string {
-  const args = field.args.filter(isRequiredArgument).map(({ name, type }) => `${name}: ${literalOf(type)}`)
+  const args = field.args.filter(isRequiredArgument).map(({ name, type }) => `${name}: ${writeLiteral(type)}`)
   const call = args.length > 0 ? `${field.name}(${args.join(', ')})` : field.name
   return `${kind} { ${call}${isLeafType(getNamedType(field.type)) ? '' : ' { __typename }'} }`
 }
 
-function literalOf(type: GraphQLInputType): string {
-  if (isNonNullType(type)) return literalOf(type.ofType)
+function writeLiteral(type: GraphQLInputType): string {
+  if (isNonNullType(type)) return writeLiteral(type.ofType)
   if (isListType(type)) return '[]'
   if (isInputObjectType(type)) {
     const fields = Object.values(type.getFields()).filter(isRequiredInputField)
-    return `{ ${fields.map((field) => `${field.name}: ${literalOf(field.type)}`).join(', ')} }`
+    return `{ ${fields.map((field) => `${field.name}: ${writeLiteral(field.type)}`).join(', ')} }`
   }
   if (isEnumType(type)) return type.getValues()[0]!.name
   return (
@@ -177,7 +177,7 @@ describe.each(Object.entries(SUBGRAPHS))('%s, asked past the gateway', (_name, s
 
   it.each(guarded)('refuses $name to a key that has every scope but those that grant $scope', async ({ kind, field, scope }) => {
     const scopes = SCOPES.filter((other) => other !== scope && other !== 'operator' && (other !== 'admin' || scope === 'operator'))
-    const caller = { ...principalOf(KEY), scopes }
+    const caller = { ...makePrincipal(KEY), scopes }
     using load = new LoadShedder()
     const knowing = (parts: object) =>
       new Proxy(parts, { get: (known, property) => Reflect.get(known, property) ?? Reflect.get(unused, property) })

@@ -10,7 +10,7 @@ const SDL = readFileSync(new URL('../../schema/supergraph.graphql', import.meta.
 const schema: GraphQLSchema = buildSchema(SDL, { assumeValidSDL: true })
 const costs = new Costs(SDL)
 
-function costOf(query: string, inputs: Record<string, unknown> = {}) {
+function estimateCost(query: string, inputs: Record<string, unknown> = {}) {
   const document = parse(query)
   const operation = getOperationAST(document)!
   const prepared = { document, operation, operationName: undefined, hash: '', requirements: [] }
@@ -66,11 +66,14 @@ describe('the nodes of an operation', () => {
     { name: 'the event of a subscription', query: 'subscription { documentUpdated { document { file { id } } } }', nodes: 3 },
     { name: 'the issue of 15 aliases', query: BOMB, nodes: 15 * (1 + 100 * (1 + 1 + 100)) },
   ]) {
-    it(`are counted: ${name}`, () => expect(costOf(query, variables).nodes).toBe(nodes))
+    it(`are counted: ${name}`, () => expect(estimateCost(query, variables).nodes).toBe(nodes))
   }
 
   it('are told with the root field that has most of them', () => {
-    expect(costOf('{ organization { id } mine: files(first: 50) { edges { node { id } } } }').dearest).toEqual({ name: 'mine', nodes: 50 })
+    expect(estimateCost('{ organization { id } mine: files(first: 50) { edges { node { id } } } }').dearest).toEqual({
+      name: 'mine',
+      nodes: 50,
+    })
   })
 
   it('are not counted when fragments make too many fields', () => {
@@ -80,7 +83,7 @@ describe('the nodes of an operation', () => {
         `fragment F${i} on Collection { documents { edges { node { a: collection { ...F${i + 1} } b: collection { ...F${i + 1} } c: collection { ...F${i + 1} } d: collection { ...F${i + 1} } } } } }`,
     )
     const query = `{ collection(id: "a") { ...F0 } } ${fragments.join(' ')} fragment F9 on Collection { id }`
-    expect(() => costOf(query)).toThrow('fields when its fragments are expanded')
+    expect(() => estimateCost(query)).toThrow('fields when its fragments are expanded')
   })
 })
 
@@ -93,15 +96,15 @@ it('lets through the dearest lists that the rest-adapter asks for, at their long
     '{ usageSummary { groups { model { id } apiKey { id } totals { calls } } } }',
     '{ models { id price { input tiers { input } } } }',
   ])
-    expect(costOf(query, query.includes('$first') ? { first: 100 } : {}).nodes).toBeLessThanOrEqual(DEFAULT_OPERATION_NODES)
+    expect(estimateCost(query, query.includes('$first') ? { first: 100 } : {}).nodes).toBeLessThanOrEqual(DEFAULT_OPERATION_NODES)
 })
 
 it('refuses an operation above the plan, on every transport, with the figures, and asks no subgraph', async () => {
-  const dear = await startGateway({ config: { ...CONFIG, nodesOf: () => 200 } })
+  const dear = await startGateway({ config: { ...CONFIG, countNodes: () => 200 } })
   const query = '{ documents { author { name } } all: documents { authors { name } } }'
   const events = 'subscription { ticks(count: 1) { documents { authors { name } author { name } } author { name } } }'
   expect((await dear.post({ query })).body.errors).toBeUndefined()
-  const cheap = await startGateway({ config: { ...CONFIG, nodesOf: () => 100 } })
+  const cheap = await startGateway({ config: { ...CONFIG, countNodes: () => 100 } })
   const context = { caller: KEY, requestId: 'req_1', signal: new AbortController().signal }
   const socket = collect(connect(cheap.wsUrl).client, events)
   await socket.over

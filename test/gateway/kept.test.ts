@@ -5,7 +5,7 @@ import { createMask } from '../../gateway/mask.ts'
 import { Operations } from '../../gateway/operations.ts'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { shop } from './support/shop.ts'
-import { CONFIG, KEY, OTHER_KEY, principalOf } from './support/start.ts'
+import { CONFIG, KEY, makePrincipal, OTHER_KEY } from './support/start.ts'
 
 async function parts() {
   const { supergraphSdl, links } = shop()
@@ -17,7 +17,7 @@ async function parts() {
     if (!('document' in operation)) throw new Error(operation.errors?.[0]?.message)
     return operation
   }
-  const context = (key: string) => ({ caller: principalOf(key), requestId: 'req_1', signal: new AbortController().signal })
+  const context = (key: string) => ({ caller: makePrincipal(key), requestId: 'req_1', signal: new AbortController().signal })
   return {
     async run(query: string, key = KEY) {
       return operations.execute(prepared(query), {}, context(key))
@@ -27,7 +27,7 @@ async function parts() {
       await events.next()
       await events.return?.()
     },
-    isKept: (query: string) => documents.documentOf(prepared(query).hash) !== undefined,
+    isKept: (query: string) => documents.findDocument(prepared(query).hash) !== undefined,
   }
 }
 

@@ -7,7 +7,7 @@ import type { Scope } from '../../subgraphs/common/identity/principal.ts'
 import { endableIterator } from '../../subgraphs/common/process/endable-iterator.ts'
 import { eventually } from '../support/eventually.ts'
 import { handClock } from './support/clock.ts'
-import { collect, connect, KEY, OTHER_KEY, principalOf, startGateway } from './support/start.ts'
+import { collect, connect, KEY, makePrincipal, OTHER_KEY, startGateway } from './support/start.ts'
 
 const SDL = `extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@authenticated", "@requiresScopes"])
   type Query { open: Int }
@@ -39,7 +39,7 @@ async function start() {
     authenticate: async (apiKey) => {
       const own = scopes.get(apiKey) ?? ['inference', 'billing:read']
       if (own.length === 0) throw new InvalidApiKey()
-      return { ...principalOf(apiKey), scopes: own }
+      return { ...makePrincipal(apiKey), scopes: own }
     },
   })
   /** As the rest-adapter of the same process subscribes. */
@@ -61,7 +61,7 @@ async function start() {
   return { ...started, scopes, ended, follow, within5s }
 }
 
-const codesOf = (results: readonly ExecutionResult[]) =>
+const listErrorCodes = (results: readonly ExecutionResult[]) =>
   results.flatMap(({ errors }) => errors?.map(({ extensions }) => extensions.code) ?? [])
 
 describe('what is under way for a key', () => {
@@ -72,7 +72,7 @@ describe('what is under way for a key', () => {
     scopes.set(KEY, [])
     await within5s(() => ended.length === 2)
     await Promise.all([chat.over, wallet.over])
-    expect([chat, wallet].map(({ results }) => codesOf(results))).toEqual([['INVALID_API_KEY'], ['INVALID_API_KEY']])
+    expect([chat, wallet].map(({ results }) => listErrorCodes(results))).toEqual([['INVALID_API_KEY'], ['INVALID_API_KEY']])
     expect(other.results).toEqual([{ data: { chat: 1 } }])
   })
 
@@ -85,8 +85,8 @@ describe('what is under way for a key', () => {
     scopes.set(KEY, ['billing:read'])
     await within5s(() => ended.length === 2)
     await Promise.all([chat.over, onSocket.over])
-    expect(codesOf(chat.results)).toEqual(['PERMISSION_DENIED'])
-    expect(codesOf(onSocket.results)).toEqual(['PERMISSION_DENIED'])
+    expect(listErrorCodes(chat.results)).toEqual(['PERMISSION_DENIED'])
+    expect(listErrorCodes(onSocket.results)).toEqual(['PERMISSION_DENIED'])
     expect([ended, wallet.results]).toEqual([['chat', 'chat'], [{ data: { wallet: 1 } }]])
   })
 })

@@ -20,10 +20,10 @@ for (const subscription of [
     const { node } = new QueryPlanner(supergraph).buildQueryPlan(operationFromDocument(api, document))
     if (node?.kind !== 'Subscription') throw new Error(`a plan of kind ${node?.kind}`)
     expect(node.rest).toBeUndefined()
-    const selectionOf = (text: string) => (parse(text).definitions[0] as OperationDefinitionNode).selectionSet
+    const parseSelection = (text: string) => (parse(text).definitions[0] as OperationDefinitionNode).selectionSet
     const root = api.toGraphQLJSSchema().getSubscriptionType()!
-    expect(passesThrough(selectionOf(subscription), selectionOf(node.primary.operation), root, supergraph.schema.toGraphQLJSSchema())).toBe(
-      true,
-    )
+    expect(
+      passesThrough(parseSelection(subscription), parseSelection(node.primary.operation), root, supergraph.schema.toGraphQLJSSchema()),
+    ).toBe(true)
   })
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { readTrustedDocuments } from '../../gateway/config.ts'
 import { PersistedOperations, readManifest } from '../../gateway/persisted-operations.ts'
-import { CONFIG, collect, connect, KEY, OTHER_KEY, principalOf, startGateway } from './support/start.ts'
+import { CONFIG, collect, connect, KEY, makePrincipal, OTHER_KEY, startGateway } from './support/start.ts'
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const reference = (text: string) => ({ persistedQuery: { version: 1, sha256Hash: sha256(text) } })
@@ -25,9 +25,9 @@ describe('automatic persisted queries', () => {
     const persisted = new PersistedOperations(new Map(), false)
     const caller = { organizationId: 'org_a' }
     const sent = (n: number) => String.fromCharCode(0x4e00 + (n % 20_000), 0x4e00 + Math.floor(n / 20_000))
-    for (let n = 0; n < 20_000; n++) persisted.textOf({ query: sent(n), extensions: reference(sent(n)) }, caller)
-    expect(persisted.textOf({ extensions: reference(sent(19_999)) }, caller)).toBe(sent(19_999))
-    expect(() => persisted.textOf({ extensions: reference(sent(0)) }, caller)).toThrow()
+    for (let n = 0; n < 20_000; n++) persisted.findText({ query: sent(n), extensions: reference(sent(n)) }, caller)
+    expect(persisted.findText({ extensions: reference(sent(19_999)) }, caller)).toBe(sent(19_999))
+    expect(() => persisted.findText({ extensions: reference(sent(0)) }, caller)).toThrow()
   })
 
   it('are taken by GET, where caches can keep them', async () => {
@@ -51,7 +51,7 @@ describe('automatic persisted queries', () => {
 
   it('are not known to another organization', async () => {
     const { post } = await startGateway({
-      authenticate: async (apiKey) => ({ ...principalOf(apiKey), organizationId: `org of ${apiKey}` }),
+      authenticate: async (apiKey) => ({ ...makePrincipal(apiKey), organizationId: `org of ${apiKey}` }),
     })
     await post({ query: PING, extensions: reference(PING) })
     const headers = { authorization: `Bearer ${OTHER_KEY}` }
@@ -89,7 +89,7 @@ describe('trusted documents', () => {
   const start = (options = {}) =>
     startGateway({
       config,
-      authenticate: async (apiKey) => ({ ...principalOf(apiKey), scopes: apiKey === OTHER_KEY ? ['operator'] : ['inference'] }),
+      authenticate: async (apiKey) => ({ ...makePrincipal(apiKey), scopes: apiKey === OTHER_KEY ? ['operator'] : ['inference'] }),
       ...options,
     })
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import { eventually } from '../support/eventually.ts'
 import { handClock } from './support/clock.ts'
-import { type Closed, collect, connect, KEY, OTHER_KEY, principalOf, startGateway, UNKNOWN_KEY } from './support/start.ts'
+import { type Closed, collect, connect, KEY, makePrincipal, OTHER_KEY, startGateway, UNKNOWN_KEY } from './support/start.ts'
 
 const IDLE = 'subscription { ticks(count: 1, mode: "idle") { n } }'
 
@@ -115,7 +115,7 @@ describe('a revoked key', () => {
       authenticate: async () => {
         asked++
         if (down) throw new Error('billing is down')
-        return principalOf(KEY)
+        return makePrincipal(KEY)
       },
     })
     const stream = collect(connect(wsUrl).client, IDLE)

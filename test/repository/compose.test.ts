@@ -5,7 +5,7 @@ import { Document, Packer, Paragraph } from 'docx'
 import PdfDocument from 'pdfkit'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ROLES } from '../../cli/start.ts'
-import { addDocument, type Caller, callerOf, newCollection } from '../support/client.ts'
+import { addDocument, type Caller, makeCaller, newCollection } from '../support/client.ts'
 import { ELASTICSEARCH, testIndices } from '../support/engines/elasticsearch.ts'
 import { onEngine } from '../support/engines/engine-url.ts'
 import { dropServiceDatabases, newDatabaseName, withDatabase } from '../support/engines/mongodb.ts'
@@ -242,7 +242,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the roles as the compose file starts the
         const address = (name: string) => `http://127.0.0.1:${ports.get(name)}`
         for (const [name] of roles) await eventually(async () => (await fetch(`${address(name)}/readyz`)).ok, HEALTHY_MS)
         const [key] = /kis_live_\w{36}/.exec(started.get('billing')!.output)!
-        operator = callerOf({ rest: address('rest-adapter'), graphql: `${address('gateway')}/graphql` }, key)
+        operator = makeCaller({ rest: address('rest-adapter'), graphql: `${address('gateway')}/graphql` }, key)
       }, 300_000)
 
       afterAll(async () => {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { type Lock, problemsOf, sbomOf } from '../../.ci/dependencies.ts'
+import { buildSbom, findProblems, type Lock } from '../../.ci/dependencies.ts'
 
 const { packages: LOCK } = JSON.parse(readFileSync(new URL('../../package-lock.json', import.meta.url), 'utf8')) as { packages: Lock }
 const withPackage = (fields: object): Lock => ({ ...LOCK, 'node_modules/other': { version: '1.0.0', license: 'MIT', ...fields } })
@@ -21,7 +21,7 @@ interface Component {
 
 describe('what is shipped of others', () => {
   it('is under licences that it may be, and runs nothing when it is installed', () => {
-    expect(problemsOf(LOCK)).toEqual([])
+    expect(findProblems(LOCK)).toEqual([])
     expect(readFileSync(new URL('../../.npmrc', import.meta.url), 'utf8')).toContain('ignore-scripts=true')
   })
 
@@ -32,16 +32,16 @@ describe('what is shipped of others', () => {
     ['is under no licence', { license: undefined }],
     ['has an install script', { hasInstallScript: true }],
   ])('is named when it %s', (problem, fields) => {
-    expect(problemsOf(withPackage(fields))).toEqual([`other@1.0.0 ${problem}`])
-    expect(problemsOf(withPackage({ ...fields, dev: true }))).toEqual([])
+    expect(findProblems(withPackage(fields))).toEqual([`other@1.0.0 ${problem}`])
+    expect(findProblems(withPackage({ ...fields, dev: true }))).toEqual([])
   })
 
   it('may have a choice of licences of which one is allowed', () =>
-    expect(problemsOf(withPackage({ license: '(GPL-3.0-or-later OR MIT)' }))).toEqual([]))
+    expect(findProblems(withPackage({ license: '(GPL-3.0-or-later OR MIT)' }))).toEqual([]))
 })
 
 describe('the bill of materials', () => {
-  const bom = sbomOf(LOCK) as Bom
+  const bom = buildSbom(LOCK) as Bom
 
   it('names each package once, with its version, licence and hash, and development’s not at all', () => {
     expect([bom.bomFormat, bom.specVersion, bom.metadata.component.name]).toEqual(['CycloneDX', '1.6', 'knowledge-and-inference-service'])
@@ -70,7 +70,7 @@ describe('the bill of materials', () => {
     reach(bom.metadata.component['bom-ref'])
     expect(reached).toEqual(all)
     const shuffled = Object.fromEntries(Object.entries(LOCK).reverse())
-    expect(JSON.stringify(sbomOf(shuffled))).toBe(JSON.stringify(bom))
+    expect(JSON.stringify(buildSbom(shuffled))).toBe(JSON.stringify(bom))
     expect(JSON.stringify(bom)).not.toMatch(/https?:/)
   })
 })

@@ -26,7 +26,7 @@ const pages = files.filter((file) => file.endsWith('.md') && !file.startsWith('m
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8')
 
 /** The page without its blocks of code; each line keeps its number. */
-function proseOf(page: string): readonly string[] {
+function readProse(page: string): readonly string[] {
   let inCode = false
   return read(page)
     .split('\n')
@@ -38,9 +38,9 @@ function proseOf(page: string): readonly string[] {
 }
 
 /** The anchors that GitHub gives to the headings of a page. */
-function anchorsOf(page: string): ReadonlySet<string> {
+function listAnchors(page: string): ReadonlySet<string> {
   const anchors = new Set<string>()
-  for (const line of proseOf(page)) {
+  for (const line of readProse(page)) {
     const heading = /^#{1,6} (.*)$/.exec(line)?.[1]
     if (heading === undefined) continue
     const text = heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase()
@@ -61,7 +61,7 @@ describe('the documentation', () => {
   it('has links and anchors that lead somewhere', () => {
     const broken: string[] = []
     for (const page of pages) {
-      const text = proseOf(page)
+      const text = readProse(page)
         .join('\n')
         .replace(/`[^`]*`/g, '')
       for (const [, target] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
@@ -69,7 +69,7 @@ describe('the documentation', () => {
         const [path, anchor] = target!.split('#') as [string, string?]
         const file = path === '' ? page : relative(ROOT, resolve(ROOT, dirname(page), path))
         if (!existsSync(join(ROOT, file))) broken.push(`${page}: ${target}`)
-        else if (anchor && !(file.endsWith('.md') && anchorsOf(file).has(anchor))) broken.push(`${page}: ${target} (no such heading)`)
+        else if (anchor && !(file.endsWith('.md') && listAnchors(file).has(anchor))) broken.push(`${page}: ${target} (no such heading)`)
       }
     }
     expect(broken).toEqual([])
@@ -78,7 +78,7 @@ describe('the documentation', () => {
   it('names only files that are there', () => {
     const gone: string[] = []
     for (const page of pages.filter((page) => !page.startsWith(RECORDS) && !HISTORY.includes(page))) {
-      for (const [, code] of proseOf(page)
+      for (const [, code] of readProse(page)
         .join('\n')
         .matchAll(/`([^`\n]+)`/g)) {
         const path = code!.replace(/[:#].*$/, '').replace(/\/$/, '')
@@ -98,7 +98,7 @@ describe('the documentation', () => {
   it(`wraps prose at ${MAX_COLUMNS} columns`, () => {
     const long: string[] = []
     for (const page of pages.filter((page) => !page.startsWith(RECORDS))) {
-      proseOf(page).forEach((line, i) => {
+      readProse(page).forEach((line, i) => {
         const words = line.trim().replace(/^(?:[-*]|\d+\.) /, '')
         // A line with one word, such as a link or a path, cannot be broken. Words in backticks, and the text of a link, are one.
         const isOneWord = !words

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { importsOf, layersIn, problemsIn } from '../../.ci/layers.ts'
+import { findImports, layersIn, problemsIn } from '../../.ci/layers.ts'
 
 const PAGE = `## Layers
 
@@ -24,7 +24,7 @@ function problems(files: Readonly<Record<string, string>>): readonly string[] {
   return problemsIn(
     layersIn(PAGE),
     Object.keys(all),
-    Object.entries(all).flatMap(([file, code]) => importsOf(file, code)),
+    Object.entries(all).flatMap(([file, code]) => findImports(file, code)),
   )
 }
 

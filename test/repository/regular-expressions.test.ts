@@ -41,10 +41,10 @@ interface Node {
   readonly regex?: { readonly pattern: string; readonly flags: string }
 }
 
-function* nodesOf(node: unknown): Generator<Node> {
+function* findNodes(node: unknown): Generator<Node> {
   if (typeof node !== 'object' || node === null) return
   if ('type' in node) yield node
-  for (const value of Object.values(node)) yield* nodesOf(value)
+  for (const value of Object.values(node)) yield* findNodes(value)
 }
 
 /** Every expression of the product, once, and the files that make some at run time. */
@@ -55,7 +55,7 @@ function expressionsOfProduct(): { readonly literals: readonly Literal[]; readon
   const isProduct = (file: string) => !/\.test\.ts$|\.d\.ts$|\/(?:testing|test-support|__fixtures__)\//.test(file)
   for (const file of files.filter(isProduct).sort()) {
     const code = stripTypeScriptTypes(readFileSync(`${ROOT}/${file}`, 'utf8'))
-    for (const { type, start = 0, callee, regex } of nodesOf(parseAst(code))) {
+    for (const { type, start = 0, callee, regex } of findNodes(parseAst(code))) {
       if ((type === 'NewExpression' || type === 'CallExpression') && callee?.name === 'RegExp') makers.add(file)
       if (!regex) continue
       const { pattern: source, flags } = regex

@@ -2,7 +2,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, it } from 'vitest'
 import { readOpenApi } from '../../rest-adapter/http/openapi.ts'
 import { KisError } from '../../subgraphs/common/errors.ts'
-import { errorOf, startAdapter } from './support.ts'
+import { readError, startAdapter } from './support.ts'
 
 const AT = '2026-01-31T12:00:00.000Z'
 const AT_SECONDS = 1769860800
@@ -97,7 +97,7 @@ const fits = (name: string, value: unknown) => {
 }
 
 /** The events of a stream, as `[event, id, data]`. */
-async function eventsOf(response: Response) {
+async function readEvents(response: Response) {
   expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
   const texts = (await response.text()).split('\n\n').filter((text) => text !== '')
   return texts.map((text) => {
@@ -219,7 +219,7 @@ describe('agents by REST', () => {
       },
     })
     const response = await adapter.fetch('/v1/agents/agt_1/runs', { body: { input: 'Where?', stream: true } })
-    const got = await eventsOf(response)
+    const got = await readEvents(response)
     for (const { data } of got) fits('AgentRunEvent', data)
     const common = (cursor: string) => ({ run_id: 'run_1', cursor, created_at: AT_SECONDS })
     expect(got).toEqual(
@@ -251,7 +251,7 @@ describe('agents by REST', () => {
       ['/v1/runs/run_1/events?after=5', {}],
       ['/v1/runs/run_1/events', { 'last-event-id': '5' }],
     ] as const)
-      expect(await eventsOf(await adapter.fetch(path, { headers }))).toMatchObject([{ event: 'done', id: '6' }])
+      expect(await readEvents(await adapter.fetch(path, { headers }))).toMatchObject([{ event: 'done', id: '6' }])
     expect(adapter.gateway.asked.map(({ variables }) => variables)).toEqual([
       { runId: 'run_1', after: '5' },
       { runId: 'run_1', after: '5' },
@@ -268,8 +268,8 @@ describe('agents by REST', () => {
       },
     })
     const stream = () => adapter.fetch('/v1/agents/agt_2/runs', { body: { input: 'Where?', stream: true } })
-    expect(await errorOf(await stream())).toMatchObject({ status: 404, code: 'not_found', param: 'id' })
-    expect(await eventsOf(await stream())).toMatchObject([
+    expect(await readError(await stream())).toMatchObject({ status: 404, code: 'not_found', param: 'id' })
+    expect(await readEvents(await stream())).toMatchObject([
       { event: 'run_started' },
       { event: 'error', data: { error: { code: 'not_found' } } },
     ])
@@ -288,7 +288,7 @@ describe('agents by REST', () => {
       },
     })
     for (const path of ['/v1/agents/agt_2', '/v1/agents/agt_2/runs', '/v1/runs/run_2'])
-      expect(await errorOf(await adapter.fetch(path))).toMatchObject({ status: 404, code: 'not_found' })
+      expect(await readError(await adapter.fetch(path))).toMatchObject({ status: 404, code: 'not_found' })
     const body = { code: 'guide', name: 'Guide', model: 'm' }
     const refusals: [string, object, string, string][] = [
       ['/v1/agents', body, 'not_found', 'collection_ids[1]'],
@@ -299,6 +299,6 @@ describe('agents by REST', () => {
       ['/v1/agents', { ...body, code: ' ' }, 'unsupported_value', 'code'],
     ]
     for (const [path, sent, code, param] of refusals)
-      expect(await errorOf(await adapter.fetch(path, { body: sent }))).toMatchObject({ code, param })
+      expect(await readError(await adapter.fetch(path, { body: sent }))).toMatchObject({ code, param })
   })
 })

@@ -29,10 +29,10 @@ const last = chunk([{ index: 0, delta: {}, finish_reason: 'stop' }])
 const usage = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 }
 const event = (...chunks: readonly object[]) => ({ chatCompletion: { chunks } })
 
-const clientOf = (adapter: RunningAdapter) => new OpenAI({ baseURL: `${adapter.url}/v1`, apiKey: KEY, maxRetries: 0 })
+const makeClient = (adapter: RunningAdapter) => new OpenAI({ baseURL: `${adapter.url}/v1`, apiKey: KEY, maxRetries: 0 })
 
 /** The lines of a stream that was asked for with `body`. */
-async function linesOf(adapter: RunningAdapter, body: object): Promise<readonly string[]> {
+async function readLines(adapter: RunningAdapter, body: object): Promise<readonly string[]> {
   const response = await adapter.fetch('/v1/chat/completions', { body: { model: 'm', messages, stream: true, ...body } })
   expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
   return (await response.text()).split('\n\n').filter(Boolean)
@@ -42,7 +42,7 @@ describe('the OpenAI client', () => {
   it('gets a completion as the engine gave it, and sends fields that the service does not know', async () => {
     await using adapter = await startAdapter({ ChatCompletion: () => ({ createChatCompletion: { response: completion } }) })
     const request = { model: 'm', messages, vendor_extra: { a: [1] } }
-    const { data, response, request_id } = await clientOf(adapter).chat.completions.create(request).withResponse()
+    const { data, response, request_id } = await makeClient(adapter).chat.completions.create(request).withResponse()
     expect(data).toMatchObject(completion)
     expect(adapter.gateway.asked[0]?.variables).toEqual({ input: { request } })
     expect(adapter.gateway.asked[0]?.context.caller).toBe(KEY)
@@ -81,7 +81,7 @@ describe('the OpenAI client', () => {
       Models: () => ({ models: [model] }),
       Model: ({ id }: { id: string }) => ({ model: id === model.id ? model : null }),
     })
-    const client = clientOf(adapter)
+    const client = makeClient(adapter)
     const ids: string[] = []
     for await (const { id } of client.models.list()) ids.push(id)
     expect(ids).toEqual(['meta/llama'])
@@ -103,7 +103,7 @@ describe('the OpenAI client', () => {
         },
       }),
     })
-    const client = clientOf(adapter)
+    const client = makeClient(adapter)
     const decoded = await client.embeddings.create({ model: 'e5', input: 'leave' })
     expect(decoded.data[0]?.embedding).toEqual([...vector])
     expect(adapter.gateway.asked[0]?.variables).toEqual({ input: { model: 'e5', input: 'leave', encodingFormat: 'BASE64' } })
@@ -124,7 +124,7 @@ describe('the OpenAI client', () => {
       },
     })
     let text = ''
-    const stream = await clientOf(adapter).chat.completions.create({ model: 'm', messages, stream: true })
+    const stream = await makeClient(adapter).chat.completions.create({ model: 'm', messages, stream: true })
     for await (const { choices } of stream) text += choices[0]!.delta.content ?? ''
     expect(text).toBe('30 days')
   })
@@ -171,7 +171,7 @@ describe('the OpenAI client', () => {
         await new Promise(() => {})
       },
     })
-    const stream = await clientOf(adapter).chat.completions.create({ model: 'm', messages, stream: true })
+    const stream = await makeClient(adapter).chat.completions.create({ model: 'm', messages, stream: true })
     for await (const _ of stream) break
     await expect.poll(() => adapter.gateway.ended).toBe(1)
   })
@@ -186,7 +186,7 @@ describe('the OpenAI client', () => {
     })
     for (const stream of [false, true]) {
       const leave = new AbortController()
-      const request = clientOf(adapter).chat.completions.create({ model: 'm', messages, stream }, { signal: leave.signal })
+      const request = makeClient(adapter).chat.completions.create({ model: 'm', messages, stream }, { signal: leave.signal })
       const before = adapter.gateway.asked.length
       const gone = expect(request).rejects.toThrow()
       await expect.poll(() => adapter.gateway.asked.length).toBe(before + 1)
@@ -207,7 +207,7 @@ describe('a stream', () => {
 
   it('leaves the usage out unless it was asked for', async () => {
     await using adapter = await startAdapter({ ChatCompletionChunks: answer })
-    expect(await linesOf(adapter, {})).toEqual([
+    expect(await readLines(adapter, {})).toEqual([
       `data: ${JSON.stringify(chunk([], { prompt_filter_results: [] }))}`,
       `data: ${JSON.stringify(delta('30'))}`,
       `data: ${JSON.stringify(last)}`,
@@ -217,7 +217,7 @@ describe('a stream', () => {
 
   it('has `usage: null` in every chunk before the usage when it was asked for', async () => {
     await using adapter = await startAdapter({ ChatCompletionChunks: answer })
-    const lines = await linesOf(adapter, { stream_options: { include_usage: true } })
+    const lines = await readLines(adapter, { stream_options: { include_usage: true } })
     const usages = lines.slice(0, -1).map((line) => JSON.parse(line.slice('data: '.length)).usage)
     expect(usages).toEqual([null, null, null, usage])
     expect(lines.at(-1)).toBe('data: [DONE]')
@@ -230,7 +230,7 @@ describe('a stream', () => {
         throw new KisError('engine_error', 'The vendor cut the line.', { vendorCode: 'overloaded' })
       },
     })
-    const lines = await linesOf(adapter, {})
+    const lines = await readLines(adapter, {})
     expect(lines.length).toBe(2)
     expect(JSON.parse(lines[1]!.slice('data: '.length))).toEqual({
       error: { message: 'The vendor cut the line.', type: 'server_error', param: null, code: 'engine_error', vendor_code: 'overloaded' },

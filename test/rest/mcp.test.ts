@@ -31,7 +31,7 @@ function pilot(run: () => AsyncGenerator<object>) {
 }
 
 /** The messages of a stream. */
-async function messagesOf(response: Response) {
+async function readMessages(response: Response) {
   expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
   const lines = (await response.text()).split('\n').filter((line) => line.startsWith('data: '))
   return lines.map((line) => JSON.parse(line.slice('data: '.length)))
@@ -67,7 +67,7 @@ describe('a run of an agent', () => {
       throw new KisError('service_unavailable', 'A part of the service is away.', { retryAfterMs: 1_500 })
     })
     await using adapter = await startAdapter(handlers)
-    const messages = await messagesOf(
+    const messages = await readMessages(
       await adapter.fetch('/mcp', { body: runPilot({ _meta: { progressToken: 'p' } }), headers: { accept } }),
     )
     expect(messages).toEqual([
@@ -90,7 +90,7 @@ describe('a run of an agent', () => {
       throw new KisError('insufficient_quota', 'The wallet does not cover it.')
     })
     await using adapter = await startAdapter(handlers)
-    const [message] = await messagesOf(await adapter.fetch('/mcp', { body: runPilot(), headers: { accept } }))
+    const [message] = await readMessages(await adapter.fetch('/mcp', { body: runPilot(), headers: { accept } }))
     expect(message).toMatchObject({ id: 7, result: { isError: true } })
     expect(cancelled).toEqual([])
   })
@@ -125,7 +125,7 @@ describe('a run of an agent', () => {
       yield { agentRun: { ...event, type: 'DONE', cursor: '2', run } }
     })
     await using adapter = await startAdapter(handlers)
-    const [message] = await messagesOf(await adapter.fetch('/mcp', { body: runPilot(), headers: { accept } }))
+    const [message] = await readMessages(await adapter.fetch('/mcp', { body: runPilot(), headers: { accept } }))
     expect(message.result).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('was cancelled') }] })
     expect(cancelled).toEqual([])
   })

@@ -5,7 +5,7 @@ import { ERRORS, type ErrorCode } from '../../schema/errors.ts'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import { KEY, type RunningAdapter, startAdapter } from './support.ts'
 
-const clientOf = ({ url }: RunningAdapter) => new Anthropic({ baseURL: url, apiKey: KEY, authToken: null, maxRetries: 0 })
+const makeClient = ({ url }: RunningAdapter) => new Anthropic({ baseURL: url, apiKey: KEY, authToken: null, maxRetries: 0 })
 const messages = [{ role: 'user' as const, content: 'How long is annual leave?' }]
 const ask = { model: 'm', max_tokens: 100, messages }
 const usage = { promptTokens: 20, cachedPromptTokens: 4, cacheWritePromptTokens: 3, completionTokens: 9, totalTokens: 29 }
@@ -22,7 +22,7 @@ const answering = (message: object, finish_reason = 'stop', more: object = {}) =
 describe('the Anthropic client', () => {
   it('gets a message of the completion', async () => {
     await using adapter = await startAdapter(answering({ role: 'assistant', content: '30 days.' }))
-    const { data, request_id } = await clientOf(adapter).messages.create(ask).withResponse()
+    const { data, request_id } = await makeClient(adapter).messages.create(ask).withResponse()
     expect(data).toMatchObject({
       id: 'answer-1',
       type: 'message',
@@ -52,7 +52,7 @@ describe('the Anthropic client', () => {
         yield { chatCompletion: { chunks: [], usage } }
       },
     })
-    const { data, response } = await clientOf(adapter)
+    const { data, response } = await makeClient(adapter)
       .messages.create({ ...ask, stream: true })
       .withResponse()
     const events: Anthropic.MessageStreamEvent[] = []
@@ -104,7 +104,7 @@ describe('the Anthropic client', () => {
     })
     for (const [each, status, type] of errors) {
       code = each
-      const failure = await clientOf(adapter)
+      const failure = await makeClient(adapter)
         .messages.create(ask)
         .catch((error) => error)
       expect(failure).toMatchObject({ status, type, requestID: adapter.gateway.asked.at(-1)?.context.requestId, errorCode: code })
@@ -121,7 +121,7 @@ describe('the Anthropic client', () => {
       },
     })
     const seen: string[] = []
-    const stream = clientOf(adapter)
+    const stream = makeClient(adapter)
       .messages.stream(ask)
       .on('text', (text) => seen.push(text))
     await expect(stream.finalMessage()).rejects.toMatchObject({ type: 'api_error', apiMessage: 'The engine broke off.' })
@@ -130,7 +130,7 @@ describe('the Anthropic client', () => {
 
   it('is refused with a body over the limit', async () => {
     await using adapter = await startAdapter({}, { config: { ...restConfig(), chatBodyBytes: 1_000 } })
-    const failure = await clientOf(adapter)
+    const failure = await makeClient(adapter)
       .messages.create({ ...ask, system: 'x'.repeat(1_000) })
       .catch((error) => error)
     expect(failure).toMatchObject({ status: 413, type: 'request_too_large', errorCode: 'payload_too_large' })
@@ -140,7 +140,7 @@ describe('the Anthropic client', () => {
     await using adapter = await startAdapter()
     const wrongMethod = await adapter.fetch('/v1/messages', { method: 'GET' })
     expect([wrongMethod.status, await wrongMethod.json()]).toMatchObject([405, { type: 'error', error: { type: 'invalid_request_error' } }])
-    const batches = await clientOf(adapter)
+    const batches = await makeClient(adapter)
       .messages.batches.list()
       .catch((error) => error)
     expect(batches).toMatchObject({ status: 404, type: 'not_found_error', errorCode: 'not_offered' })

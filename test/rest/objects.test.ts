@@ -2,7 +2,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describe, expect, it } from 'vitest'
 import { readOpenApi } from '../../rest-adapter/http/openapi.ts'
 import { KisError } from '../../subgraphs/common/errors.ts'
-import { errorOf, startAdapter } from './support.ts'
+import { readError, startAdapter } from './support.ts'
 
 const AT = '2026-01-31T12:00:00.000Z'
 const AT_SECONDS = 1769860800
@@ -287,9 +287,9 @@ const openapi = readOpenApi()
 const ajv = new Ajv2020({ strict: false, validateFormats: false, schemas: { openapi: openapi.document } })
 
 /** What is wrong with an answer by the description of its route. */
-function faultOf(method: string, path: string, status: number, answer: unknown): string {
-  const isOf = (template: string) => new RegExp(`^${template.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path)
-  const described = openapi.operations.filter((operation) => operation.method === method && isOf(operation.path))
+function findFault(method: string, path: string, status: number, answer: unknown): string {
+  const templatePattern = (template: string) => new RegExp(`^${template.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path)
+  const described = openapi.operations.filter((operation) => operation.method === method && templatePattern(operation.path))
   const schema = described[0]?.operation.responses[status]?.content?.['application/json']?.schema
   if (!schema) return `no description of ${method} ${path} ${status}`
   return ajv.validate({ $ref: `openapi${schema.$ref}` }, answer) ? '' : ajv.errorsText()
@@ -446,7 +446,7 @@ describe('objects by REST', () => {
       const response = await adapter.fetch(path, { method, body })
       expect(await response.json()).toEqual(answer)
       expect(response.status).toBe(status)
-      expect(faultOf(method, path.split('?')[0]!.replace('meta/llama', 'meta'), status, answer)).toBe('')
+      expect(findFault(method, path.split('?')[0]!.replace('meta/llama', 'meta'), status, answer)).toBe('')
       if (variables) expect(adapter.gateway.asked.at(-1)?.variables).toEqual(variables)
     })
   }
@@ -500,14 +500,14 @@ describe('objects by REST', () => {
   ]) {
     it(`GET ${path} is not_found when there is no such object`, async () => {
       await using adapter = await startAdapter(handlers)
-      expect(await errorOf(await adapter.fetch(path))).toMatchObject({ status: 404, code: 'not_found', shouldRetry: 'false' })
+      expect(await readError(await adapter.fetch(path))).toMatchObject({ status: 404, code: 'not_found', shouldRetry: 'false' })
     })
   }
 
   it('leaves a document alone that is asked for in another collection', async () => {
     await using adapter = await startAdapter(handlers)
     const response = await adapter.fetch('/v1/collections/col_2/documents/doc_1', { method: 'DELETE' })
-    expect(await errorOf(response)).toMatchObject({ status: 404, code: 'not_found' })
+    expect(await readError(response)).toMatchObject({ status: 404, code: 'not_found' })
     expect(adapter.gateway.asked.map(({ name }) => name)).toEqual(['Document'])
   })
 
@@ -532,7 +532,7 @@ describe('objects by REST', () => {
       await adapter.fetch('/v1/collections/col_1/documents', { body: { file_id: 'file_1' } }),
       await adapter.fetch('/v1/collections/col_1/search', { body: { query: 'x' } }),
       await adapter.fetch('/v1/usage'),
-    ].map(async (response) => (await errorOf(response)).param)
+    ].map(async (response) => (await readError(response)).param)
     expect(await Promise.all(params)).toEqual(['collection_code', 'file_id', 'filter.filters[0].field', 'since'])
   })
 })

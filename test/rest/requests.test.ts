@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
 import { KisError, PermissionDenied } from '../../subgraphs/common/errors.ts'
 import { LargeBodies } from '../../subgraphs/common/server/large-bodies.ts'
-import { errorOf, KEY, startAdapter } from './support.ts'
+import { KEY, readError, startAdapter } from './support.ts'
 
 const collection = { collection_code: 'hr', collection_name: 'Handbook', embedding_model: 'm' }
 
@@ -142,7 +142,7 @@ describe('requests by REST', () => {
     it(`refuses ${name} with ${code}`, async () => {
       await using adapter = await startAdapter()
       const [method, path] = request.split(' ') as [string, string]
-      const error = await errorOf(await adapter.fetch(path, { method, body }))
+      const error = await readError(await adapter.fetch(path, { method, body }))
       expect(error).toMatchObject({ status: 400, code, param, type: 'invalid_request_error', shouldRetry: 'false' })
       expect(adapter.gateway.asked).toEqual([])
     })
@@ -156,37 +156,39 @@ describe('requests by REST', () => {
         body: '{',
         headers: { 'content-type': 'application/json', ...(authorization !== undefined && { authorization }) },
       })
-      expect(await errorOf(response)).toMatchObject({ status: 401, code: 'invalid_api_key', param: null })
+      expect(await readError(response)).toMatchObject({ status: 401, code: 'invalid_api_key', param: null })
     }
   })
 
   it('answers a wrong key before a wrong body', async () => {
     await using adapter = await startAdapter()
     const response = await adapter.fetch('/v1/collections', { body: {}, headers: { authorization: 'Bearer kis_live_wrong' } })
-    expect(await errorOf(response)).toMatchObject({ status: 401, code: 'invalid_api_key' })
+    expect(await readError(response)).toMatchObject({ status: 401, code: 'invalid_api_key' })
   })
 
   it('says what is wrong with a body that is not JSON', async () => {
     await using adapter = await startAdapter()
     const send = (body: string, headers: Record<string, string>) =>
       fetch(`${adapter.url}/v1/collections`, { method: 'POST', body, headers: { authorization: `Bearer ${KEY}`, ...headers } })
-    const malformed = await errorOf(await send('{"a":', { 'content-type': 'application/json' }))
+    const malformed = await readError(await send('{"a":', { 'content-type': 'application/json' }))
     expect(malformed).toMatchObject({ status: 400, code: 'invalid_request', param: null })
     expect(malformed.message).toContain('not valid JSON')
-    const form = await errorOf(await send('a=b', { 'content-type': 'application/x-www-form-urlencoded' }))
+    const form = await readError(await send('a=b', { 'content-type': 'application/x-www-form-urlencoded' }))
     expect(form).toMatchObject({ status: 400, code: 'invalid_request' })
     expect(form.message).toContain('application/json')
-    const deep = await errorOf(await send(`{"model":${'['.repeat(100_000)}${']'.repeat(100_000)}}`, { 'content-type': 'application/json' }))
+    const deep = await readError(
+      await send(`{"model":${'['.repeat(100_000)}${']'.repeat(100_000)}}`, { 'content-type': 'application/json' }),
+    )
     expect(deep).toMatchObject({ status: 400, code: 'invalid_request' })
     expect(deep.message).toContain('128 levels')
-    const empty = await errorOf(await send('', { 'content-type': 'application/json' }))
+    const empty = await readError(await send('', { 'content-type': 'application/json' }))
     expect(empty).toMatchObject({ status: 400, code: 'invalid_request' })
   })
 
   it('refuses a body over the limit of its address with 413', async () => {
     await using adapter = await startAdapter()
     const body = { ...collection, description: 'x'.repeat(4 * 1024 * 1024) }
-    expect(await errorOf(await adapter.fetch('/v1/collections', { body }))).toMatchObject({ status: 413, code: 'payload_too_large' })
+    expect(await readError(await adapter.fetch('/v1/collections', { body }))).toMatchObject({ status: 413, code: 'payload_too_large' })
   })
 
   it.each(['/v1/chat/completions', '/v1/messages', '/v1/collections', '/mcp'])(
@@ -249,12 +251,12 @@ describe('requests by REST', () => {
     const second = await upload()
     expect(second.headers.get('retry-after')).toBe('1')
     expect(second.headers.get('retry-after-ms')).toBe('1000')
-    expect(await errorOf(second)).toMatchObject({ status: 429, code: 'rate_limit_exceeded', shouldRetry: 'true' })
+    expect(await readError(second)).toMatchObject({ status: 429, code: 'rate_limit_exceeded', shouldRetry: 'true' })
     const small = upload(1_000)
     await expect.poll(() => adapter.gateway.asked.length).toBe(2)
     release()
-    expect(await errorOf(await small)).toMatchObject({ status: 403 })
-    expect(await errorOf(await first)).toMatchObject({ status: 403, code: 'storage_quota_exceeded', shouldRetry: 'false' })
+    expect(await readError(await small)).toMatchObject({ status: 403 })
+    expect(await readError(await first)).toMatchObject({ status: 403, code: 'storage_quota_exceeded', shouldRetry: 'false' })
     await expect.poll(async () => (await upload()).status).toBe(403)
   })
 
@@ -294,19 +296,19 @@ describe('requests by REST', () => {
 
   it('answers unknown addresses, other methods and parts that are not offered, each by its own code', async () => {
     await using adapter = await startAdapter()
-    const codeOf = async (method: string, path: string) => {
-      const { status, code } = await errorOf(await adapter.fetch(path, { method }))
+    const errorCode = async (method: string, path: string) => {
+      const { status, code } = await readError(await adapter.fetch(path, { method }))
       return `${status} ${code}`
     }
-    expect(await codeOf('GET', '/v1/nothing')).toBe('404 unknown_url')
-    expect(await codeOf('GET', '/elsewhere')).toBe('404 unknown_url')
-    expect(await codeOf('POST', '/v1/audio/translations')).toBe('404 unknown_url')
-    expect(await codeOf('GET', '/v1/files/%zz')).toBe('404 unknown_url')
-    expect(await codeOf('GET', `/v1/files/${'x'.repeat(400)}`)).toBe('404 unknown_url')
-    expect(await codeOf('PUT', '/v1/collections')).toBe('405 method_not_allowed')
-    expect(await codeOf('GET', '/v1/chat/completions')).toBe('405 method_not_allowed')
+    expect(await errorCode('GET', '/v1/nothing')).toBe('404 unknown_url')
+    expect(await errorCode('GET', '/elsewhere')).toBe('404 unknown_url')
+    expect(await errorCode('POST', '/v1/audio/translations')).toBe('404 unknown_url')
+    expect(await errorCode('GET', '/v1/files/%zz')).toBe('404 unknown_url')
+    expect(await errorCode('GET', `/v1/files/${'x'.repeat(400)}`)).toBe('404 unknown_url')
+    expect(await errorCode('PUT', '/v1/collections')).toBe('405 method_not_allowed')
+    expect(await errorCode('GET', '/v1/chat/completions')).toBe('405 method_not_allowed')
     for (const path of ['/v1/images/generations', '/v1/assistants', '/v1/threads/t/runs', '/v1/fine_tuning/jobs', '/v1/completions'])
-      expect(await codeOf('POST', path)).toBe('404 not_offered')
+      expect(await errorCode('POST', path)).toBe('404 not_offered')
     const allowed = await adapter.fetch('/v1/files/file_1', { method: 'PUT' })
     expect(allowed.headers.get('allow')).toBe('GET, DELETE, HEAD, OPTIONS')
   })
@@ -355,7 +357,7 @@ describe('requests by REST', () => {
     const body = Buffer.alloc(100 * 1024 * 1024, 'x')
     const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
     const response = await fetch(`${adapter.url}/v1/chat/completions`, { method: 'POST', body, headers })
-    expect(await errorOf(response)).toMatchObject({ status: 413, code: 'payload_too_large', shouldRetry: 'false' })
+    expect(await readError(response)).toMatchObject({ status: 413, code: 'payload_too_large', shouldRetry: 'false' })
     expect(adapter.gateway.asked).toEqual([])
   })
 
@@ -364,7 +366,7 @@ describe('requests by REST', () => {
     const body = new FormData()
     body.set('file', new Blob(['x']), 'a.txt')
     const response = await fetch(`${adapter.url}/v1/files`, { method: 'POST', body, headers: { authorization: `Bearer ${KEY}` } })
-    const error = await errorOf(response)
+    const error = await readError(response)
     expect(error).toMatchObject({ status: 404, code: 'not_offered' })
     expect(error.message).toContain('content_base64')
   })
@@ -378,13 +380,13 @@ describe('requests by REST', () => {
 
   it('gives every answer a request id, the one of the client when it is fit for logs', async () => {
     await using adapter = await startAdapter({ Models: () => ({ models: [] }) })
-    const idOf = async (path: string, headers: Record<string, string>) =>
+    const readRequestId = async (path: string, headers: Record<string, string>) =>
       (await adapter.fetch(path, { headers })).headers.get('x-request-id')
-    expect(await idOf('/v1/models', {})).toMatch(/^req_[0-9a-f]{32}$/)
-    expect(await idOf('/v1/models', { 'x-request-id': 'mine-1' })).toBe('mine-1')
+    expect(await readRequestId('/v1/models', {})).toMatch(/^req_[0-9a-f]{32}$/)
+    expect(await readRequestId('/v1/models', { 'x-request-id': 'mine-1' })).toBe('mine-1')
     expect(adapter.gateway.asked.at(-1)?.context.requestId).toBe('mine-1')
-    expect(await idOf('/nowhere', { 'x-client-request-id': 'mine_2' })).toBe('mine_2')
-    expect(await idOf('/v1/models', { 'x-request-id': 'not fit for logs' })).toMatch(/^req_/)
+    expect(await readRequestId('/nowhere', { 'x-client-request-id': 'mine_2' })).toBe('mine_2')
+    expect(await readRequestId('/v1/models', { 'x-request-id': 'not fit for logs' })).toMatch(/^req_/)
   })
 
   it('answers HEAD like GET, without the body', async () => {
@@ -425,7 +427,7 @@ describe('requests by REST', () => {
         throw new Error('a defect')
       },
     })
-    expect(await errorOf(await adapter.fetch('/v1/organization'))).toMatchObject({
+    expect(await readError(await adapter.fetch('/v1/organization'))).toMatchObject({
       status: 403,
       code: 'permission_denied',
       type: 'permission_error',
@@ -436,7 +438,7 @@ describe('requests by REST', () => {
     expect(await limited.json()).toEqual({
       error: { message: 'Too fast.', type: 'rate_limit_error', param: null, code: 'rate_limit_exceeded', vendor_code: 'slow_down' },
     })
-    expect(await errorOf(await adapter.fetch('/v1/models'))).toMatchObject({
+    expect(await readError(await adapter.fetch('/v1/models'))).toMatchObject({
       status: 500,
       code: 'internal',
       message: 'The service failed to answer.',

@@ -3,7 +3,7 @@ import OpenAI from 'openai'
 import type { ResponseInput, ResponseStreamEvent } from 'openai/resources/responses/responses'
 import { describe, expect, it } from 'vitest'
 import { KisError, ModelNotFound } from '../../subgraphs/common/errors.ts'
-import { errorOf, KEY, type RunningAdapter, startAdapter } from './support.ts'
+import { KEY, type RunningAdapter, readError, startAdapter } from './support.ts'
 
 const usage = {
   prompt_tokens: 20,
@@ -13,7 +13,7 @@ const usage = {
   completion_tokens_details: { reasoning_tokens: 3 },
 }
 const charged = { promptTokens: 20, cachedPromptTokens: 4, cacheWritePromptTokens: 0, completionTokens: 9, totalTokens: 29 }
-const completionOf = (message: object, finish_reason = 'stop', rest: object = {}) => ({
+const makeCompletion = (message: object, finish_reason = 'stop', rest: object = {}) => ({
   createChatCompletion: {
     response: {
       id: 'chatcmpl-1',
@@ -36,7 +36,7 @@ const delta = (content: object, finish_reason: string | null = null, rest: objec
 })
 const usageChunk = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'model-of-the-vendor', choices: [], usage }
 
-const clientOf = (adapter: RunningAdapter) => new OpenAI({ baseURL: `${adapter.url}/v1`, apiKey: KEY, maxRetries: 0 })
+const makeClient = (adapter: RunningAdapter) => new OpenAI({ baseURL: `${adapter.url}/v1`, apiKey: KEY, maxRetries: 0 })
 
 /** An adapter whose engine streams these chunks one by one, then fails or ends. */
 function streaming(chunks: readonly object[], failure?: KisError): Promise<RunningAdapter> {
@@ -56,8 +56,8 @@ const written = (index: number, text: string) => callDelta(index, { function: { 
 
 describe('the Responses API by the official client', () => {
   it('answers with the whole object', async () => {
-    await using adapter = await startAdapter({ ChatCompletion: () => completionOf({ content: '30 days.' }) })
-    const response = await clientOf(adapter).responses.create({
+    await using adapter = await startAdapter({ ChatCompletion: () => makeCompletion({ content: '30 days.' }) })
+    const response = await makeClient(adapter).responses.create({
       model: 'm',
       instructions: 'Be short.',
       input: 'How long is annual leave?',
@@ -117,7 +117,7 @@ describe('the Responses API by the official client', () => {
   it('streams text, and the deltas are the text', async () => {
     await using adapter = await streaming([head, delta({ content: '30 ' }), delta({ content: 'days' }), delta({}, 'stop'), usageChunk])
     const events: ResponseStreamEvent[] = []
-    const stream = clientOf(adapter).responses.stream({ model: 'm', input: 'How long?' })
+    const stream = makeClient(adapter).responses.stream({ model: 'm', input: 'How long?' })
     stream.on('event', (event) => events.push(event))
     const final = await stream.finalResponse()
     expect(final.output_text).toBe('30 days')
@@ -149,7 +149,7 @@ describe('the Responses API by the official client', () => {
       delta({}, 'tool_calls'),
       usageChunk,
     ])
-    const final = await clientOf(adapter)
+    const final = await makeClient(adapter)
       .responses.stream({ model: 'm', input: 'When?', tools: [{ type: 'function', name: 'weather', parameters: {}, strict: false }] })
       .finalResponse()
     expect(final.output).toMatchObject([
@@ -169,12 +169,12 @@ describe('the Responses API by the official client', () => {
       usageChunk,
     ]
     await using adapter = await streaming(chunks)
-    const { output } = await clientOf(adapter).responses.stream({ model: 'm', input: 'So?' }).finalResponse()
+    const { output } = await makeClient(adapter).responses.stream({ model: 'm', input: 'So?' }).finalResponse()
     expect(output).toMatchObject([
       { type: 'reasoning', summary: [], content: [{ type: 'reasoning_text', text: 'Let me see.' }], status: 'completed' },
       { type: 'message', content: [{ type: 'output_text', text: 'Yes.' }] },
     ])
-    const summarized = await clientOf(adapter)
+    const summarized = await makeClient(adapter)
       .responses.stream({ model: 'm', input: 'So?', reasoning: { effort: 'low', summary: 'auto' } })
       .finalResponse()
     expect(summarized.output[0]).toMatchObject({ type: 'reasoning', summary: [{ type: 'summary_text', text: 'Let me see.' }] })
@@ -182,7 +182,7 @@ describe('the Responses API by the official client', () => {
 
     // Sent back as it came, it is in the chat protocol's own form again.
     const input = [{ role: 'user', content: 'So?' }, ...output, { role: 'user', content: 'Why?' }] as ResponseInput
-    await clientOf(adapter).responses.stream({ model: 'm', input }).finalResponse()
+    await makeClient(adapter).responses.stream({ model: 'm', input }).finalResponse()
     expect(adapter.gateway.asked[2]?.variables).toEqual({
       input: {
         request: {
@@ -204,12 +204,12 @@ describe('the Responses API by the official client', () => {
 
   it('ends as incomplete at the bound, and by a filter with its refusal', async () => {
     await using adapter = await streaming([head, delta({ content: '30' }), delta({}, 'length'), usageChunk])
-    const cut = await clientOf(adapter).responses.stream({ model: 'm', input: 'How long?' }).finalResponse()
+    const cut = await makeClient(adapter).responses.stream({ model: 'm', input: 'How long?' }).finalResponse()
     expect(cut).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' }, usage: { output_tokens: 9 } })
     expect(cut.output).toMatchObject([{ type: 'message', status: 'incomplete', content: [{ text: '30' }] }])
 
     await using other = await streaming([head, delta({ refusal: 'No.' }), delta({}, 'content_filter'), usageChunk])
-    const filtered = await clientOf(other).responses.stream({ model: 'm', input: 'How long?' }).finalResponse()
+    const filtered = await makeClient(other).responses.stream({ model: 'm', input: 'How long?' }).finalResponse()
     expect(filtered).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'content_filter' } })
     expect(filtered.output).toMatchObject([{ type: 'message', content: [{ type: 'refusal', refusal: 'No.' }] }])
   })
@@ -220,7 +220,8 @@ describe('the Responses API by the official client', () => {
       new KisError('engine_error', 'The vendor cut the line.', { param: 'input.request.messages[0].content' }),
     )
     const events: ResponseStreamEvent[] = []
-    for await (const event of await clientOf(adapter).responses.create({ model: 'm', input: 'How long?', stream: true })) events.push(event)
+    for await (const event of await makeClient(adapter).responses.create({ model: 'm', input: 'How long?', stream: true }))
+      events.push(event)
     expect(events.at(-2)).toMatchObject({ type: 'response.output_item.done', item: { status: 'incomplete' } })
     expect(events.at(-1)).toMatchObject({
       type: 'response.failed',
@@ -243,7 +244,7 @@ describe('the Responses API by the official client', () => {
     for (const stream of [false, true]) {
       const body = { model: 'm', instructions: 'x', stream, input: [{ role: 'user', content: [{ type: 'input_image', image_url: 'y' }] }] }
       const response = await adapter.fetch('/v1/responses', { body })
-      expect(await errorOf(response.clone())).toMatchObject({ status: 400, code: 'invalid_type', param: 'input[0].content[0].image_url' })
+      expect(await readError(response.clone())).toMatchObject({ status: 400, code: 'invalid_type', param: 'input[0].content[0].image_url' })
       expect(((await response.json()) as { error: { message: string } }).error.message).toContain("'input[0].content[0].image_url'")
     }
     await using other = await startAdapter({
@@ -251,11 +252,11 @@ describe('the Responses API by the official client', () => {
         throw new ModelNotFound('m')
       },
     })
-    await expect(clientOf(other).responses.create({ model: 'm', input: 'x' })).rejects.toBeInstanceOf(OpenAI.NotFoundError)
+    await expect(makeClient(other).responses.create({ model: 'm', input: 'x' })).rejects.toBeInstanceOf(OpenAI.NotFoundError)
   })
 
   it('answers any body, or refuses it with a path in it', async () => {
-    await using adapter = await startAdapter({ ChatCompletion: () => completionOf({ content: 'Yes.' }) })
+    await using adapter = await startAdapter({ ChatCompletion: () => makeCompletion({ content: 'Yes.' }) })
     const fields = [
       'input',
       'instructions',
@@ -289,7 +290,7 @@ describe('the Responses API by the official client', () => {
         if (response.status === 200) {
           expect(await response.json()).toMatchObject({ object: 'response', status: 'completed' })
         } else {
-          const { status, param } = await errorOf(response)
+          const { status, param } = await readError(response)
           expect(status).toBe(400)
           expect(fields).toContain(param?.match(/^\w+/)?.[0])
         }

@@ -40,7 +40,7 @@ export class FakeGateway implements Link<string | null> {
 
   async execute(operation: Operation, context: LinkContext<string | null>): Promise<ExecutionResult> {
     try {
-      const handler = this.#handlerOf(operation, context)
+      const handler = this.#findHandler(operation, context)
       return { data: (await handler()) as Record<string, unknown> }
     } catch (error) {
       return { errors: [asGraphQLError(error)] }
@@ -54,7 +54,7 @@ export class FakeGateway implements Link<string | null> {
       async () => {
         if (failed) return { done: true, value: undefined }
         try {
-          source ??= (this.#handlerOf(operation, context)() as AsyncIterable<Record<string, unknown>>)[Symbol.asyncIterator]()
+          source ??= (this.#findHandler(operation, context)() as AsyncIterable<Record<string, unknown>>)[Symbol.asyncIterator]()
           const { done, value } = await source.next()
           return done ? { done, value: undefined } : { done: false, value: { data: value } }
         } catch (error) {
@@ -69,7 +69,7 @@ export class FakeGateway implements Link<string | null> {
     )
   }
 
-  #handlerOf({ query, variables = {} }: Operation, context: LinkContext<string | null>): () => unknown {
+  #findHandler({ query, variables = {} }: Operation, context: LinkContext<string | null>): () => unknown {
     const document = parse(query)
     const stale = validate(apiSchema, document)
     if (stale.length > 0) throw new Error(stale.map(({ message }) => message).join('; '))
@@ -137,7 +137,7 @@ export async function startAdapter(handlers: Handlers = {}, deps: Partial<RestDe
 }
 
 /** The fields of an error's body, with what its headers say. */
-export async function errorOf(response: Response) {
+export async function readError(response: Response) {
   const { error } = (await response.json()) as { error: Record<string, string | null> }
   return {
     status: response.status,

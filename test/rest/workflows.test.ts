@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { readOpenApi } from '../../rest-adapter/http/openapi.ts'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import { WORKFLOW_SCHEMA } from '../../subgraphs/inference/domain/workflows/definition.ts'
-import { errorOf, startAdapter } from './support.ts'
+import { readError, startAdapter } from './support.ts'
 
 const AT = '2026-01-31T12:00:00.000Z'
 const AT_SECONDS = 1769860800
@@ -163,14 +163,14 @@ describe('workflows by REST', () => {
       RunWorkflow: refuse('input.inputs.maxCost'),
     })
     for (const path of ['/v1/workflows/wfl_2', '/v1/workflow-runs/wfr_2'])
-      expect(await errorOf(await adapter.fetch(path))).toMatchObject({ status: 404, code: 'not_found' })
+      expect(await readError(await adapter.fetch(path))).toMatchObject({ status: 404, code: 'not_found' })
     for (const [path, body, code, param] of [
       ['/v1/workflows', { code: 'f', name: 'F', definition }, 'invalid_request', 'definition.nodes[2].template'],
       ['/v1/workflows/wfl_1/runs', {}, 'invalid_request', 'inputs.maxCost'],
       ['/v1/workflows', { code: 'f', name: 'F' }, 'missing_required_parameter', 'definition'],
       ['/v1/workflows/wfl_1/runs', { max_seconds: 0 }, 'integer_below_min_value', 'max_seconds'],
     ] as const)
-      expect(await errorOf(await adapter.fetch(path, { body }))).toMatchObject({ code, param })
+      expect(await readError(await adapter.fetch(path, { body }))).toMatchObject({ code, param })
   })
 
   it('serves the JSON Schema of definitions to anybody', async () => {

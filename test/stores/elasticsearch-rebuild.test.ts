@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { openElasticsearchChunkIndex } from '../../subgraphs/knowledge/adapters/elasticsearch/chunk-index.ts'
 import { termMark } from '../../subgraphs/knowledge/adapters/elasticsearch/term-counts.ts'
-import type { ChunkIndex, IndexedChunk, TermsOf } from '../../subgraphs/knowledge/ports/chunk-index.ts'
+import type { ChunkIndex, IndexedChunk, ToTerms } from '../../subgraphs/knowledge/ports/chunk-index.ts'
 import type { Json } from '../support/client.ts'
 import { ELASTICSEARCH, testIndices } from '../support/engines/elasticsearch.ts'
 import { onEngine } from '../support/engines/engine-url.ts'
@@ -13,9 +13,9 @@ import { onEngine } from '../support/engines/engine-url.ts'
 const collection = { organizationId: 'org_a', collectionId: 'col_a', dimensions: 8 }
 const document = { organizationId: 'org_a', collectionId: 'col_a', documentId: 'doc_1', generation: 'g1', attributes: { language: 'en' } }
 const signal = new AbortController().signal
-const termsOf: TermsOf = async (passages) => passages.map(({ text, context }) => ({ words: `${context} ${text}`.split(' '), grams: [] }))
+const toTerms: ToTerms = async (passages) => passages.map(({ text, context }) => ({ words: `${context} ${text}`.split(' '), grams: [] }))
 
-function chunkOf(ordinal: number, text: string): IndexedChunk {
+function makeChunk(ordinal: number, text: string): IndexedChunk {
   return {
     chunkId: `chunk-${ordinal}`,
     ordinal,
@@ -35,7 +35,7 @@ function chunkOf(ordinal: number, text: string): IndexedChunk {
 
 async function rebuilt(index: ChunkIndex): Promise<void> {
   let after: string | null = null
-  do after = (await index.rebuild(after, termsOf, signal)).next
+  do after = (await index.rebuild(after, toTerms, signal)).next
   while (after !== null)
 }
 
@@ -61,16 +61,16 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
       expect(answer.ok).toBe(true)
       return answer.json()
     }
-    const indicesOf = async (prefix: string) => Object.keys(await engine('GET', `${prefix}-chunks-*`)).sort()
+    const listIndices = async (prefix: string) => Object.keys(await engine('GET', `${prefix}-chunks-*`)).sort()
 
     it('lies in one new index afterwards, of the size that is configured now', async () => {
       const prefix = newPrefix()
       await using index = await open(prefix)
       await index.createCollection(collection)
-      await index.put(document, [chunkOf(0, 'harbour')])
+      await index.put(document, [makeChunk(0, 'harbour')])
       await using larger = await open(prefix, url, 3)
       await rebuilt(larger)
-      expect(await indicesOf(prefix)).toEqual([`${prefix}-chunks-8-2`])
+      expect(await listIndices(prefix)).toEqual([`${prefix}-chunks-8-2`])
       const settings = await engine('GET', `${prefix}-chunks-8-2/_settings`)
       expect(settings[`${prefix}-chunks-8-2`].settings.index.number_of_shards).toBe('3')
       expect(await engine('GET', `${prefix}-chunks-8-2/_alias`)).toEqual({
@@ -78,7 +78,7 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
       })
       await index.createCollection({ ...collection, collectionId: 'col_b' })
       await rebuilt(index)
-      expect(await indicesOf(prefix)).toEqual([`${prefix}-chunks-8-3`])
+      expect(await listIndices(prefix)).toEqual([`${prefix}-chunks-8-3`])
       expect([await found(index, 'harbour'), await found(index, 'about')]).toEqual([['chunk-0'], ['chunk-0']])
     }, 120_000)
 
@@ -113,29 +113,29 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
       const prefix = newPrefix()
       await using index = await open(prefix)
       await index.createCollection(collection)
-      await index.put(document, [chunkOf(0, 'harbour')])
+      await index.put(document, [makeChunk(0, 'harbour')])
       let after: string | null = null
       // A node that does not know yet of the new index sends the write to the old one, which has been copied.
       const late = await detour('_bulk', `/${prefix}-chunks-8-1/_bulk?refresh=wait_for&routing=col_a`, async () => {
-        for (let i = 0; i < 2; i++) after = (await index.rebuild(after, termsOf, signal)).next
+        for (let i = 0; i < 2; i++) after = (await index.rebuild(after, toTerms, signal)).next
       })
       await using writer = await open(prefix, late)
-      await writer.put(document, [chunkOf(1, 'harbour')])
-      while (after !== null) after = (await index.rebuild(after, termsOf, signal)).next
+      await writer.put(document, [makeChunk(1, 'harbour')])
+      while (after !== null) after = (await index.rebuild(after, toTerms, signal)).next
       expect(await found(index, 'harbour')).toEqual(['chunk-0', 'chunk-1'])
       expect(await index.ordinals('col_a', 'doc_1', 'g1')).toEqual([0, 1])
-      expect(await indicesOf(prefix)).toEqual([`${prefix}-chunks-8-2`])
+      expect(await listIndices(prefix)).toEqual([`${prefix}-chunks-8-2`])
     }, 120_000)
 
     it('has nothing of a document that was being deleted while it was copied', async () => {
       const prefix = newPrefix()
       await using index = await open(prefix)
       await index.createCollection(collection)
-      await index.put(document, [chunkOf(0, 'harbour')])
+      await index.put(document, [makeChunk(0, 'harbour')])
       let after: string | null = null
       // The deletion had looked at the old index alone; it deletes there what has been copied and replaced since.
       const slow = await detour('_delete_by_query', `/${prefix}-chunks-8-1/_delete_by_query?refresh=true&routing=col_a`, async () => {
-        for (let i = 0; i < 3; i++) after = (await index.rebuild(after, termsOf, signal)).next
+        for (let i = 0; i < 3; i++) after = (await index.rebuild(after, toTerms, signal)).next
       })
       await using deleter = await open(prefix, slow)
       await deleter.deleteDocument('col_a', 'doc_1')
@@ -150,7 +150,7 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
       {
         await using index = await open(prefix)
         await index.createCollection(collection)
-        await index.put(document, [chunkOf(0, 'harbour')])
+        await index.put(document, [makeChunk(0, 'harbour')])
       }
       // As the first layout had it: fields were missing, and the graph had other parameters.
       const { [first]: made } = await engine('GET', first)
@@ -169,7 +169,7 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
 
       await using index = await open(prefix)
       expect(await found(index, 'harbour')).toEqual(['chunk-0'])
-      await index.put(document, [chunkOf(1, 'harbour')])
+      await index.put(document, [makeChunk(1, 'harbour')])
       const contexts: (string | null)[] = []
       let after: string | null = null
       do {
@@ -177,7 +177,7 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
           after,
           (passages) => {
             contexts.push(...passages.map(({ context }) => context))
-            return termsOf(passages)
+            return toTerms(passages)
           },
           signal,
         )

@@ -32,7 +32,7 @@ describe('a start on an Elasticsearch that cannot serve', () => {
   afterEach(() => server?.close())
 
   /** A server that answers as told by path, and 404 to anything else. */
-  async function serverOf(answers: Readonly<Record<string, readonly [status: number, body: unknown]>>): Promise<string> {
+  async function startServer(answers: Readonly<Record<string, readonly [status: number, body: unknown]>>): Promise<string> {
     server = createServer((request, response) => {
       const [status, body] = answers[request.url!.split('?')[0]!] ?? [404, { error: { type: 'index_not_found_exception' }, status: 404 }]
       response.writeHead(status, { 'content-type': 'application/json', 'x-elastic-product': 'Elasticsearch' })
@@ -44,24 +44,24 @@ describe('a start on an Elasticsearch that cannot serve', () => {
   const root = (version: string) => [200, { version: { number: version }, tagline: 'You Know, for Search' }] as const
 
   it('says that nothing answers', async () => {
-    const url = await serverOf({})
+    const url = await startServer({})
     server!.close()
     expect(await refusal(url)).toMatch(/^Elasticsearch does not answer as such: ConnectionError: .*ECONNREFUSED/)
   })
 
   it('says that the credentials are wrong', async () => {
-    const url = await serverOf({ '/': [401, { error: { type: 'security_exception', reason: `no user ${PASSWORD}` }, status: 401 }] })
+    const url = await startServer({ '/': [401, { error: { type: 'security_exception', reason: `no user ${PASSWORD}` }, status: 401 }] })
     expect(await refusal(url)).toBe('Elasticsearch does not accept the credentials: status 401, security_exception')
     expect(await refusal(url, { apiKey: API_KEY })).toContain('status 401')
   })
 
   it('says that it is too old', async () => {
-    expect(await refusal(await serverOf({ '/': root('8.19.3') }))).toBe('Elasticsearch is version 8.19.3, and 9.0 or newer is needed')
+    expect(await refusal(await startServer({ '/': root('8.19.3') }))).toBe('Elasticsearch is version 8.19.3, and 9.0 or newer is needed')
   })
 
   it('says which privileges are missing, what mapping is foreign and which index is blocked, all at once', async () => {
     const said = await refusal(
-      await serverOf({
+      await startServer({
         '/': root('9.1.0'),
         '/_security/user/_has_privileges': [
           200,

@@ -50,9 +50,9 @@ export const says = (...pieces: readonly string[]): Answering => saying(OPENAI_W
 
 /** Says what it makes of what it was asked. */
 export const replies =
-  (wordsOf: (body: Json) => string): Answering =>
+  (readWords: (body: Json) => string): Answering =>
   (response, received) =>
-    says(wordsOf(received.body))(response, received)
+    says(readWords(received.body))(response, received)
 
 /** Calls tools, as `[name, arguments]`. */
 export function calls(...wanted: readonly (readonly [string, unknown])[]): Answering {
@@ -67,7 +67,7 @@ export const searches =
     calls([received.body.tools[0].function.name, { query, ...more }])(response, received)
 
 /** The mark of the passage that holds these words, in what the model was shown. */
-export function markOf(body: Json, words: string): string {
+export function findMark(body: Json, words: string): string {
   const results: Json[] = body.messages.flatMap(({ role, content }: Json) => (role === 'tool' ? (JSON.parse(content).results ?? []) : []))
   const found = results.find((result) => result.text.includes(words))
   if (!found) throw new Error(`no passage with ${words} among ${JSON.stringify(results)}`)

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { addDocument, type Caller, callerOf, newCollection } from './client.ts'
+import { addDocument, type Caller, makeCaller, newCollection } from './client.ts'
 import type { Service } from './processes/service.ts'
 
 /** One thing that a hostile tenant, or a stranger, does to a service. Whatever comes of it is the service's to decide: an attack never fails. */
@@ -78,7 +78,7 @@ export const ATTACKS: readonly Attack[] = [
     name: 'large bodies of strangers',
     async run({ service }) {
       const body = 'a'.repeat(19.8 * MEBIBYTE)
-      const stranger = callerOf(service, 'nobody')
+      const stranger = makeCaller(service, 'nobody')
       await Promise.all(times(4, () => stranger.rest('POST', '/v1/chat/completions', body).catch(() => undefined)))
     },
   },

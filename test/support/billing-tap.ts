@@ -59,11 +59,11 @@ export class BillingTap implements AsyncDisposable {
   }
 
   async #carry(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body = await bytesOf(incoming)
-    const exchange = exchangeOf(body)
+    const body = await readBytes(incoming)
+    const exchange = readExchange(body)
     if (await this.#isLost(exchange, 'request')) return void response.destroy()
     const answer = await this.#forward(incoming, body)
-    const bytes = await bytesOf(answer)
+    const bytes = await readBytes(answer)
     if (await this.#isLost(exchange, 'answer')) return void response.destroy()
     response.writeHead(answer.statusCode!, { ...answer.headers, 'content-length': bytes.length })
     response.end(bytes)
@@ -84,13 +84,13 @@ export class BillingTap implements AsyncDisposable {
   }
 }
 
-async function bytesOf(stream: IncomingMessage): Promise<Buffer> {
+async function readBytes(stream: IncomingMessage): Promise<Buffer> {
   const pieces: Buffer[] = []
   for await (const piece of stream) pieces.push(piece as Buffer)
   return Buffer.concat(pieces)
 }
 
-function exchangeOf(body: Buffer): Exchange {
+function readExchange(body: Buffer): Exchange {
   const { query = '', variables = {} } = (body.length > 0 ? JSON.parse(body.toString()) : {}) as {
     readonly query?: string
     readonly variables?: HoldVariables

@@ -24,7 +24,7 @@ export interface Caller {
   socket(): Client
 }
 
-export function callerOf(service: Pick<Service, 'rest' | 'graphql'>, key: string): Caller {
+export function makeCaller(service: Pick<Service, 'rest' | 'graphql'>, key: string): Caller {
   const authorization = `Bearer ${key}`
   return {
     key,
@@ -69,7 +69,7 @@ export async function newOrganization(
     const topUp = await operator.rest('POST', `/v1/organizations/${created.body.id}/top-ups`, { amount_usd: creditUsd, reference: 'test' })
     if (topUp.status !== 201) throw new Error(JSON.stringify(topUp.body))
   }
-  return { ...callerOf(service, created.body.key), organizationId: created.body.id }
+  return { ...makeCaller(service, created.body.key), organizationId: created.body.id }
 }
 
 export const base64 = (text: string) => Buffer.from(text).toString('base64')

@@ -29,7 +29,7 @@ export const apiSchema: GraphQLSchema = Supergraph.build(
 export type RestOperation = (typeof openapi.operations)[number]
 
 /** `POST /v1/agents`. */
-export const nameOf = ({ method, path }: RestOperation) => `${method} ${path}`
+export const routeName = ({ method, path }: RestOperation) => `${method} ${path}`
 
 /** A schema with its reference followed and what it is made of beside it. */
 export function plainSchema(given: Schema): Schema {
@@ -40,7 +40,7 @@ export function plainSchema(given: Schema): Schema {
   return { ...Object.assign({}, ...parts), ...schema, properties }
 }
 
-export function bodySchemaOf({ operation }: RestOperation): { readonly contentType: string; readonly schema: Schema } | undefined {
+export function findBodySchema({ operation }: RestOperation): { readonly contentType: string; readonly schema: Schema } | undefined {
   const content = operation.requestBody && openapi.resolve(operation.requestBody).content
   if (!content) return undefined
   const [contentType, { schema }] = Object.entries(content)[0]!
@@ -59,7 +59,7 @@ export function restPlaces(operation: RestOperation): Place[] {
     .filter(({ schema }) => isFree(plainSchema(schema)))
     .map((parameter) => ({ at: `${parameter.in}.${parameter.in === 'header' ? parameter.name.toLowerCase() : parameter.name}` }))
   const streams = operation.path.endsWith('/events') ? [{ at: 'header.last-event-id' }] : []
-  const body = bodySchemaOf(operation)
+  const body = findBodySchema(operation)
   return [...parameters, ...streams, ...(body ? [...placesIn(body.schema, 'body')] : [])]
 }
 
@@ -72,7 +72,7 @@ function* placesIn(given: Schema, at: string): Generator<Place> {
   else if (isFree(schema) && choices.length === 0) yield { at }
 }
 
-const typesOf = ({ type }: Schema) => (Array.isArray(type) ? type : type === undefined ? [] : [type]) as readonly string[]
+const listTypes = ({ type }: Schema) => (Array.isArray(type) ? type : type === undefined ? [] : [type]) as readonly string[]
 
 /** Money has a pattern of its own. */
 const MONEY = /^\^-\?\\d|^\^\\d/
@@ -80,7 +80,7 @@ const MONEY = /^\^-\?\\d|^\^\\d/
 function isFree(schema: Schema): boolean {
   if (schema.enum || schema.const !== undefined) return false
   if (typeof schema.pattern === 'string' && MONEY.test(schema.pattern)) return false
-  const types = typesOf(schema).filter((type) => type !== 'null')
+  const types = listTypes(schema).filter((type) => type !== 'null')
   return types.length === 0 || types.some((type) => type === 'string' || type === 'object' || type === 'array')
 }
 
@@ -119,25 +119,25 @@ export interface GraphQLPlace extends Place {
 
 /** The places of a field's arguments, as `input.collectionId`. */
 export function graphqlPlaces(owner: string, field: RootField['field']): GraphQLPlace[] {
-  return field.args.flatMap((argument) => [...placesOf(argument, argument.name, `${owner}.${field.name}.${argument.name}`)])
+  return field.args.flatMap((argument) => [...findPlaces(argument, argument.name, `${owner}.${field.name}.${argument.name}`)])
 }
 
-function* placesOf({ type }: GraphQLArgument | GraphQLInputField, at: string, coordinate: string): Generator<GraphQLPlace> {
+function* findPlaces({ type }: GraphQLArgument | GraphQLInputField, at: string, coordinate: string): Generator<GraphQLPlace> {
   const named = getNamedType(type as GraphQLInputType)
   if (isInputObjectType(named))
-    for (const field of Object.values(named.getFields())) yield* placesOf(field, `${at}.${field.name}`, `${named.name}.${field.name}`)
+    for (const field of Object.values(named.getFields())) yield* findPlaces(field, `${at}.${field.name}`, `${named.name}.${field.name}`)
   else if (!isEnumType(named) && !VALUES.has(named.name)) yield { at, coordinate }
 }
 
 /** Everything that can be selected of a type without arguments, this deep. */
-export function selectionOf(type: GraphQLOutputType, depth: number): string {
+export function makeSelection(type: GraphQLOutputType, depth: number): string {
   const named = getNamedType(type)
   if (isLeafType(named)) return ''
   if (!isObjectType(named)) return '{ __typename }'
   const fields = Object.values(named.getFields()).flatMap((field) => {
     if (field.args.some(({ type, defaultValue }) => String(type).endsWith('!') && defaultValue === undefined)) return []
     if (isLeafType(getNamedType(field.type))) return [field.name]
-    return depth > 0 ? [`${field.name} ${selectionOf(field.type, depth - 1)}`] : []
+    return depth > 0 ? [`${field.name} ${makeSelection(field.type, depth - 1)}`] : []
   })
   return `{ ${['__typename', ...fields].join(' ')} }`
 }

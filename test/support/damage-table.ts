@@ -46,14 +46,14 @@ export class DamageTable {
       page
         .split('\n')
         .filter((line) => /^\| [a-zA-Z]/.test(line) && line !== HEAD)
-        .map((line) => [startOf(line), line]),
+        .map((line) => [readRowStart(line), line]),
     )
     const rows = [...new Map([...kept, ...this.#seen]).values()]
     writeFileSync(FILE, `${[text + HEAD, HEAD.replaceAll(/[^|]+/g, '---'), ...rows.sort()].join('\n')}\n`)
   }
 }
 
-function startOf(line: string): string {
+function readRowStart(line: string): string {
   const [, store, what] = line.split('|')
   return `|${store}|${what}| `
 }

@@ -42,8 +42,8 @@ export async function fuzz<Case>(
       if (only === undefined && Date.now() >= until) break
       cases++
       const fault = await judge(each)
-      if (fault !== null && !faults.has(kindOf(fault)))
-        faults.set(kindOf(fault), `${fault}\n  case ${index} of KIS_FUZZ_SEED=${seed}: ${show(each).slice(0, SHOWN)}`)
+      if (fault !== null && !faults.has(classifyFault(fault)))
+        faults.set(classifyFault(fault), `${fault}\n  case ${index} of KIS_FUZZ_SEED=${seed}: ${show(each).slice(0, SHOWN)}`)
     }
     await afterSeed()
   }
@@ -52,4 +52,4 @@ export async function fuzz<Case>(
 }
 
 /** A fault without what differs between two of its kind. */
-const kindOf = (fault: string) => fault.slice(0, 300).replaceAll(/\d+|`[^`]*`|"[^"]*"/g, '#')
+const classifyFault = (fault: string) => fault.slice(0, 300).replaceAll(/\d+|`[^`]*`|"[^"]*"/g, '#')

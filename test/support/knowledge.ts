@@ -41,7 +41,7 @@ export const principal: Principal = {
   },
 }
 
-export function contextOf(caller: Principal = principal): LinkContext {
+export function makeContext(caller: Principal = principal): LinkContext {
   return { caller, requestId: 'req_1', signal: new AbortController().signal }
 }
 
@@ -95,10 +95,10 @@ export class FakeInference implements Inference {
     return this.model
   }
   async countTokens(_modelId: string, texts: readonly string[]) {
-    return texts.map(tokensOf)
+    return texts.map(countWords)
   }
   async embedQuery(_modelId: string, text: string) {
-    return { vector: vectorOf(text), cost: 0n }
+    return { vector: makeVector(text), cost: 0n }
   }
   async openEmbedding() {
     const id = `hold_${this.holds.size}`
@@ -111,7 +111,7 @@ export class FakeInference implements Inference {
     hold.known = tokensBefore
     await this.beforeBatch(++this.batches)
     for (const text of texts) this.embedded.set(text, (this.embedded.get(text) ?? 0) + 1)
-    return { vectors: texts.map(vectorOf), tokens: texts.reduce((sum, text) => sum + tokensOf(text) + this.model.overheadTokens, 0) }
+    return { vectors: texts.map(makeVector), tokens: texts.reduce((sum, text) => sum + countWords(text) + this.model.overheadTokens, 0) }
   }
   async closeEmbedding(holdId: string, tokens: number) {
     const hold = this.holds.get(holdId)
@@ -128,11 +128,11 @@ export class FakeInference implements Inference {
   }
 }
 
-export function tokensOf(text: string): number {
+export function countWords(text: string): number {
   return text.split(/\s+/).filter(Boolean).length
 }
 
-export function vectorOf(text: string): Float32Array {
+export function makeVector(text: string): Float32Array {
   const vector = new Float32Array(DIMENSIONS)
   for (const word of text.toLowerCase().split(/\W+/).filter(Boolean)) vector[createHash('md5').update(word).digest()[0]! % DIMENSIONS]! += 1
   const length = Math.hypot(...vector) || 1
@@ -217,7 +217,7 @@ export function depsOn(world: World, life = new Life()): Deps {
     files: new FileChecks([]),
     parser: life.sees(world.parser ?? plainParser, 'parser'),
     inference: life.sees(world.inference, 'inference'),
-    accounts: world.accounts ?? { principalOf: async () => principal },
+    accounts: world.accounts ?? { findPrincipal: async () => principal },
     // The log is not this life's alone: other processes copy for it.
     events: new EventLog([store.documents], store, silentLog),
     clock: world.clock,
@@ -262,6 +262,6 @@ export function base64(text: string): string {
   return Buffer.from(text).toString('base64')
 }
 
-export function codeOf(error: unknown): string {
+export function errorCode(error: unknown): string {
   return error instanceof KisError ? error.code : String(error)
 }

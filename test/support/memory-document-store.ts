@@ -1,8 +1,8 @@
-import { meets, type Test, testsOf } from '../../subgraphs/common/adapters/documents/filter.ts'
+import { meets, type Test, toTests } from '../../subgraphs/common/adapters/documents/filter.ts'
 import { chooseIndex, chooseKey } from '../../subgraphs/common/adapters/documents/index-choice.ts'
 import { checkIndexed } from '../../subgraphs/common/adapters/documents/spec.ts'
 import { type Stored, type StoredObject, toStored, withDates } from '../../subgraphs/common/adapters/documents/stored-value.ts'
-import { applyChanges, changesOf, seedOf } from '../../subgraphs/common/adapters/documents/update.ts'
+import { applyChanges, toChanges, toSeed } from '../../subgraphs/common/adapters/documents/update.ts'
 import { ServiceUnavailable } from '../../subgraphs/common/errors.ts'
 import {
   type CollectionSpec,
@@ -121,13 +121,13 @@ class MemoryCollection implements DocumentCollection<StoredDocument> {
 
   findOneAndUpdate(filter: Filter, update: Update, { upsert = false }: { readonly upsert?: boolean } = {}) {
     return this.#call(() => {
-      const tests = testsOf(filter)
-      const changes = changesOf(update)
+      const tests = toTests(filter)
+      const changes = toChanges(update)
       const found = this.#findByKey(filter, tests)
       const meeting = found && meets(found, tests) ? found : undefined
       if (!meeting && !upsert) return null
       if (found && !meeting) throw new DuplicateKey(this.#spec.name)
-      const document = meeting ? copy(meeting) : seedOf(tests)
+      const document = meeting ? copy(meeting) : toSeed(tests)
       applyChanges(document, changes, !meeting)
       if (meeting) this.#put(document)
       else this.#insert(document)
@@ -137,7 +137,7 @@ class MemoryCollection implements DocumentCollection<StoredDocument> {
 
   findOneAndDelete(filter: Filter) {
     return this.#call(() => {
-      const tests = testsOf(filter)
+      const tests = toTests(filter)
       const found = this.#findByKey(filter, tests)
       if (!found || !meets(found, tests)) return null
       this.#documents.delete(found._id as string)
@@ -154,7 +154,7 @@ class MemoryCollection implements DocumentCollection<StoredDocument> {
   }
 
   #find(filter: Filter, sort?: readonly string[]): readonly StoredObject[] {
-    const tests = testsOf(filter)
+    const tests = toTests(filter)
     if (!chooseIndex(this.#spec, tests, sort)) throw new QueryWouldScan(this.#spec.name, JSON.stringify({ filter, sort }))
     return this.#candidates(tests).filter((document) => meets(document, tests))
   }

@@ -17,10 +17,10 @@ const PARTS = [
 ]
 
 /** Asserts what holds for every stream of the Responses API, however it ends; gives the response of its last event. */
-export function responseOf(stream: readonly ResponseStreamEvent[]): Response {
+export function assembleResponse(stream: readonly ResponseStreamEvent[]): Response {
   const events = stream as unknown as readonly (Fields & { readonly type: string })[]
   const of = (...types: readonly string[]) => events.filter(({ type }) => types.includes(type))
-  const placeOf = ({ item_id, output_index, content_index, summary_index }: Fields) =>
+  const placeKey = ({ item_id, output_index, content_index, summary_index }: Fields) =>
     JSON.stringify([item_id, output_index, content_index ?? summary_index ?? null])
 
   expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, index) => index))
@@ -39,11 +39,11 @@ export function responseOf(stream: readonly ResponseStreamEvent[]): Response {
   expect(done.map(({ item }) => item)).toEqual(final.output)
 
   for (const { added: opened, done: closed } of PARTS)
-    expect(of(closed).map(placeOf).toSorted()).toEqual(of(opened).map(placeOf).toSorted())
+    expect(of(closed).map(placeKey).toSorted()).toEqual(of(opened).map(placeKey).toSorted())
   for (const { delta, done: closed, text } of DELTAS) {
-    const texts = new Map<string, string>(of(closed).map((event) => [placeOf(event), '']))
-    for (const event of of(delta)) texts.set(placeOf(event), (texts.get(placeOf(event)) ?? '') + event.delta)
-    expect(Object.fromEntries(texts)).toEqual(Object.fromEntries(of(closed).map((event) => [placeOf(event), event[text]])))
+    const texts = new Map<string, string>(of(closed).map((event) => [placeKey(event), '']))
+    for (const event of of(delta)) texts.set(placeKey(event), (texts.get(placeKey(event)) ?? '') + event.delta)
+    expect(Object.fromEntries(texts)).toEqual(Object.fromEntries(of(closed).map((event) => [placeKey(event), event[text]])))
   }
   return final
 }

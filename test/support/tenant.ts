@@ -3,7 +3,7 @@ import type { WebhookReceiver } from './engines/webhook-receiver.ts'
 import { eventually } from './eventually.ts'
 
 /** Stands in everything that is a tenant's own text, so that it is found wherever it should not be. */
-export const markOf = (tenant: string) => `zq${tenant}mark`
+export const makeMark = (tenant: string) => `zq${tenant}mark`
 
 export const INSTRUCTIONS = { messages: [{ role: 'user', content: 'Hello' }] }
 
@@ -56,7 +56,7 @@ export async function furnish(
   tenant: string,
   receiver: WebhookReceiver,
 ): Promise<Possessions> {
-  const mark = markOf(tenant)
+  const mark = makeMark(tenant)
   const post = (path: string, body: unknown) => done(caller.rest('POST', path, body))
   const get = (path: string) => done(caller.rest('GET', path))
   const collectionCode = `${mark}-col-0a`
@@ -90,12 +90,12 @@ export async function furnish(
   const key = await post('/v1/keys', { name: mark })
   const answered = await post('/v1/chat/completions', { model: 'mock-chat', ...INSTRUCTIONS })
   const delivery = await post(`/v1/webhooks/${webhook.id}/ping`, undefined)
-  const deliveriesOf = () => get(`/v1/webhooks/${webhook.id}/deliveries?limit=100`)
+  const listDeliveries = () => get(`/v1/webhooks/${webhook.id}/deliveries?limit=100`)
   await eventually(async () => {
-    const { data } = await deliveriesOf()
+    const { data } = await listDeliveries()
     return data.length > 4 && data.every(({ status }: Json) => status === 'delivered')
   }, 30_000)
-  const deliveries = await deliveriesOf()
+  const deliveries = await listDeliveries()
   const [usage, entries] = [await get('/v1/usage?limit=1'), await get('/v1/wallet/entries?limit=1')]
   return {
     organization: caller.organizationId,
@@ -126,20 +126,20 @@ export async function furnish(
     searchToolById: `search_${collection.id}`,
     agentTool: `run_agent_${agentCode}`,
     agentToolById: `run_agent_${agent.id}`,
-    toolCursor: `agents:${cursorOf(agent.id)}`,
+    toolCursor: `agents:${encodeCursor(agent.id)}`,
     answerId: answered.id,
     elsewhere: `${place.url}-elsewhere`,
   }
 }
 
 /** A list's cursor of an item that is sorted by its id. */
-export const cursorOf = (id: string) => Buffer.from(id).toString('base64url')
+export const encodeCursor = (id: string) => Buffer.from(id).toString('base64url')
 
 /** Of the same form and next to it, so that it stands at the same place of every list, and nothing has it. */
-export function unknownOf(given: string): string {
+export function makeUnknown(given: string): string {
   const decoded = Buffer.from(given, 'base64url').toString()
-  if (/^\d{1,15}$/.test(decoded) && cursorOf(decoded) === given) return given
-  if (cursorOf(decoded) === given && /^[\w:. -]+$/.test(decoded)) return cursorOf(otherEnd(decoded))
+  if (/^\d{1,15}$/.test(decoded) && encodeCursor(decoded) === given) return given
+  if (encodeCursor(decoded) === given && /^[\w:. -]+$/.test(decoded)) return encodeCursor(otherEnd(decoded))
   return otherEnd(given)
 }
 

@@ -1,10 +1,10 @@
 import { requirePrincipal } from '../../common/identity/principal.ts'
 import { findNamedKey, listApiKeys, mayNameKey } from '../accounts/use-cases/api-keys.ts'
-import { planOf } from '../accounts/use-cases/find-principal.ts'
+import { getPlan } from '../accounts/use-cases/find-principal.ts'
 import { findOrganization } from '../accounts/use-cases/organizations.ts'
 import { balanceChange } from '../ledger/domain/ledger.ts'
 import { UNITS } from '../ledger/domain/money.ts'
-import { balanceOf } from '../ledger/domain/wallet.ts'
+import { walletBalance } from '../ledger/domain/wallet.ts'
 import { findUsageRecord, getWallet, listEntries } from '../ledger/use-cases/read-ledger.ts'
 import type { Resolvers } from './generated.ts'
 import { spendLimit } from './spend-limit.ts'
@@ -16,7 +16,7 @@ export const entities: Resolvers = {
     },
     id: ({ _id }) => _id,
     lowBalanceThreshold: ({ lowBalanceThreshold }) => (lowBalanceThreshold == null ? null : BigInt(lowBalanceThreshold)),
-    plan: (organization, _args, { deps }) => planOf(deps, organization),
+    plan: (organization, _args, { deps }) => getPlan(deps, organization),
     wallet({ _id }, _args, { deps, caller }) {
       return getWallet(deps, requirePrincipal(caller), _id)
     },
@@ -26,7 +26,7 @@ export const entities: Resolvers = {
   },
 
   Wallet: {
-    balance: (wallet) => BigInt(balanceOf(wallet)),
+    balance: (wallet) => BigInt(walletBalance(wallet)),
     held: ({ held }) => BigInt(held),
     available: ({ available }) => BigInt(available),
     entries: ({ _id }, args, { deps }) => listEntries(deps, _id, args),

@@ -7,7 +7,7 @@ import type { Context } from './context.ts'
 /** Wallets read during a request, so that a list of keys reads its wallet once. */
 const reads = new WeakMap<Context, Map<string, Promise<Wallet | null>>>()
 
-function walletOf(context: Context, organizationId: string): Promise<Wallet | null> {
+function readWallet(context: Context, organizationId: string): Promise<Wallet | null> {
   const under = reads.get(context) ?? new Map<string, Promise<Wallet | null>>()
   reads.set(context, under)
   const known = under.get(organizationId)
@@ -19,6 +19,6 @@ function walletOf(context: Context, organizationId: string): Promise<Wallet | nu
 
 /** The key's limit, with its current use; null: it has none. */
 export async function spendLimit({ _id, organizationId }: ApiKey, _args: object, context: Context) {
-  const wallet = await walletOf(context, organizationId)
+  const wallet = await readWallet(context, organizationId)
   return wallet && describeSpendLimit(context.deps, wallet, _id)
 }

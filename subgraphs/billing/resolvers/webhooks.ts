@@ -16,7 +16,7 @@ import { pingEndpoint, redeliver, redeliverSince } from '../webhooks/use-cases/r
 import type { MutationResolvers, QueryResolvers, Resolvers } from './generated.ts'
 
 /** A service may only deliver its own events. */
-function sourceOf(caller: Caller | null): EventSource {
+function requireSource(caller: Caller | null): EventSource {
   const { service } = requireService(caller)
   if (service !== 'knowledge' && service !== 'inference') throw new KisError('permission_denied', `${service} has no events for webhooks.`)
   return service
@@ -36,7 +36,7 @@ export const webhookQueries: QueryResolvers = {
   },
 
   webhookFeeds(_parent, { after }, { deps, caller }) {
-    return listFeeds(deps, sourceOf(caller), after ?? null)
+    return listFeeds(deps, requireSource(caller), after ?? null)
   },
 }
 
@@ -70,7 +70,7 @@ export const webhookMutations: MutationResolvers = {
   },
 
   acceptWebhookEvents(_parent, { input }, { deps, caller }) {
-    return acceptEvents(deps, sourceOf(caller), { ...input, after: input.after ?? null })
+    return acceptEvents(deps, requireSource(caller), { ...input, after: input.after ?? null })
   },
 }
 

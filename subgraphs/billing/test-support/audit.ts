@@ -3,10 +3,10 @@ import type { DocumentCollection, StoredDocument } from '../../common/ports/docu
 import { endEntryId, usageRecordId } from '../ledger/domain/ids.ts'
 import { balanceChange, type LedgerEntry } from '../ledger/domain/ledger.ts'
 import { auditEntry, auditWallet, NO_ENTRIES } from '../ledger/domain/ledger-audit.ts'
-import { MAX_NANO_USD, priceOf } from '../ledger/domain/money.ts'
+import { computePrice, MAX_NANO_USD } from '../ledger/domain/money.ts'
 import { fromStoredRates } from '../ledger/domain/rate-card.ts'
 import type { UsageRecord } from '../ledger/domain/usage.ts'
-import { NO_USAGE, sumOf, sumsOf, sumsOfRecord, totalOf } from '../ledger/domain/usage-total.ts'
+import { addSums, NO_USAGE, sumsOfRecord, toSums, toTotal } from '../ledger/domain/usage-total.ts'
 import type { BillingDeps } from '../use-cases/deps.ts'
 
 const PAGE = 1_000
@@ -61,9 +61,10 @@ export async function audit({ collections }: Pick<BillingDeps, 'collections'>, o
   const chargedByKey = new Map<string, bigint>()
   const chargedKeys = [...new Set(records.map(({ apiKeyId }) => apiKeyId))].slice(0, PAGE)
   const keys = chargedKeys.length > 0 ? await collections.apiKeys.find({ _id: { $in: chargedKeys } }, { limit: PAGE }) : []
-  const ancestorsOf = new Map(keys.map(({ _id, ancestors }) => [_id, ancestors]))
+  const ancestorsByKey = new Map(keys.map(({ _id, ancestors }) => [_id, ancestors]))
   for (const { apiKeyId, amount } of records)
-    for (const id of [apiKeyId, ...(ancestorsOf.get(apiKeyId) ?? [])]) chargedByKey.set(id, (chargedByKey.get(id) ?? 0n) + BigInt(amount))
+    for (const id of [apiKeyId, ...(ancestorsByKey.get(apiKeyId) ?? [])])
+      chargedByKey.set(id, (chargedByKey.get(id) ?? 0n) + BigInt(amount))
   for (const [apiKeyId, { totalSpent }] of Object.entries(wallet.spending))
     expect(BigInt(totalSpent), 'what a key has spent is the sum of its usage records and its descendants’').toBe(
       least(chargedByKey.get(apiKeyId) ?? 0n, MAX_NANO_USD),
@@ -99,7 +100,7 @@ export async function audit({ collections }: Pick<BillingDeps, 'collections'>, o
         expect(charged, 'I9: what is charged has a usage record').toBe(0)
         continue
       }
-      const cost = priceOf(record.quantities, fromStoredRates(record.rates))
+      const cost = computePrice(record.quantities, fromStoredRates(record.rates))
       expect(record.amount, 'I9: the usage record says what was charged').toBe(charged)
       expect(BigInt(charged), 'I5: a charge is the price of the usage, up to the hold').toBe(least(cost, BigInt(held)))
       const absorbed = BigInt(0 - (entry.postings.absorbed ?? 0))
@@ -123,14 +124,14 @@ async function requireTotals(
   pending: readonly string[],
 ): Promise<void> {
   const totals = await all(collections.usageTotals, { organizationId }, 'position')
-  const byTotal = Map.groupBy(records, (record) => totalOf(record)._id)
+  const byTotal = Map.groupBy(records, (record) => toTotal(record)._id)
   for (const total of totals) {
     const ofIt = byTotal.get(total._id) ?? []
     const copied = ofIt.filter(({ _id }) => !pending.includes(_id))
-    const [some, most] = [copied, ofIt].map((these) => these.map(sumsOfRecord).reduce(sumOf, NO_USAGE))
-    const { calls } = sumsOf(total)
-    if (calls === some!.calls) expect(sumsOf(total), 'a total is the sum of its usage records').toEqual(some)
-    else if (calls === most!.calls) expect(sumsOf(total), 'a total is the sum of its usage records').toEqual(most)
+    const [some, most] = [copied, ofIt].map((these) => these.map(sumsOfRecord).reduce(addSums, NO_USAGE))
+    const { calls } = toSums(total)
+    if (calls === some!.calls) expect(toSums(total), 'a total is the sum of its usage records').toEqual(some)
+    else if (calls === most!.calls) expect(toSums(total), 'a total is the sum of its usage records').toEqual(most)
     else expect(calls > some!.calls && calls < most!.calls, 'a total has each of its usage records once').toBe(true)
     byTotal.delete(total._id)
   }

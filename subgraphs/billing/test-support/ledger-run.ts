@@ -5,8 +5,8 @@ import type { DocumentStore } from '../../common/ports/document-store.ts'
 import { idSource } from '../../common/process/ids.ts'
 import { endEntryId, usageRecordId } from '../ledger/domain/ids.ts'
 import { balanceChange } from '../ledger/domain/ledger.ts'
-import { MAX_NANO_USD, priceOf, type Quantities, type Rates } from '../ledger/domain/money.ts'
-import { worstCaseOf } from '../ledger/domain/rate-card.ts'
+import { computePrice, MAX_NANO_USD, type Quantities, type Rates } from '../ledger/domain/money.ts'
+import { computeWorstCase } from '../ledger/domain/rate-card.ts'
 import type { CallHold } from '../ledger/domain/wallet.ts'
 import { checkpointHold } from '../ledger/holds/checkpoint-hold.ts'
 import { dispatchHold } from '../ledger/holds/dispatch-hold.ts'
@@ -21,7 +21,7 @@ import { checkRateCard } from '../use-cases/checks.ts'
 import type { BillingDeps } from '../use-cases/deps.ts'
 import { type Audit, audit } from './audit.ts'
 import { ProcessDied, ProcessStore } from './process-store.ts'
-import { fundedOrganization, ManualClock, openBilling, principalOf } from './world.ts'
+import { fundedOrganization, ManualClock, makePrincipal, openBilling } from './world.ts'
 
 /** A request to billing. Calls are identified by their slot, credits by their reference. */
 export type Command =
@@ -49,10 +49,10 @@ export type Command =
  */
 const CHEAP = {
   version: '1',
-  ...ratesOf(700_000n, 70_000n, 2_500_000n),
-  tiers: [{ aboveInputTokens: 60, ...ratesOf(900_000n, 90_000n, 3_500_000n) }],
+  ...makeRates(700_000n, 70_000n, 2_500_000n),
+  tiers: [{ aboveInputTokens: 60, ...makeRates(900_000n, 90_000n, 3_500_000n) }],
 }
-const DEAR = { version: '2', ...ratesOf(MAX_NANO_USD, MAX_NANO_USD, MAX_NANO_USD), tiers: [] }
+const DEAR = { version: '2', ...makeRates(MAX_NANO_USD, MAX_NANO_USD, MAX_NANO_USD), tiers: [] }
 const CREDITS = [200n, 300n]
 export const PROCESSES = 3
 
@@ -160,7 +160,7 @@ export class LedgerRun {
     const organizationId = this.#organizations[command.org]!
     if (command.kind === 'pump') return deps.pump.drain(organizationId)
     if (command.kind === 'credit') return this.#credit(deps, organizationId, command)
-    const principal = principalOf(organizationId)
+    const principal = makePrincipal(organizationId)
     // The organizations use the same hold ids. Neither may notice.
     if (!this.#slots[command.slot] || (command.kind === 'place' && command.isNew)) this.#slots[command.slot] = this.#ids('hold')
     const id = this.#slots[command.slot]!
@@ -188,7 +188,7 @@ export class LedgerRun {
       const hasEnded = promised.outcome !== undefined
       const before = promised.amount
       const rateCard = command.isDear ? DEAR : CHEAP
-      const amount = worstCaseOf(checkRateCard(rateCard, 'rateCard'), command.quantities)
+      const amount = computeWorstCase(checkRateCard(rateCard, 'rateCard'), command.quantities)
       const call = { operation: 'chat_completion', modelId: 'm', requestId: 'req_1', rateCard, ceiling: command.quantities } as const
       await placeHold(deps, principal, { id, ...call, ttlSeconds: command.ttlSeconds, holder: command.holder })
       expect(hasEnded, 'I4: what has ended is not placed again').toBe(false)
@@ -229,7 +229,7 @@ export class LedgerRun {
   }
 
   #progressed(promised: Promised, progress: Quantities): void {
-    if (!promised.progress || priceOf(progress, CHEAP) > priceOf(promised.progress, CHEAP)) promised.progress = progress
+    if (!promised.progress || computePrice(progress, CHEAP) > computePrice(promised.progress, CHEAP)) promised.progress = progress
   }
 
   #checkPromises(org: number): void {
@@ -255,16 +255,16 @@ export class LedgerRun {
       } else if (progress) {
         expect(openHolds.includes(id) || end !== undefined, 'I9: a dispatched call is open, or has ended').toBe(true)
         const record = recordsById.get(usageRecordId(organizationId, id))
-        if (end?.kind !== 'expire' || (!record && priceOf(progress, CHEAP) === 0n)) continue
+        if (end?.kind !== 'expire' || (!record && computePrice(progress, CHEAP) === 0n)) continue
         expect(record?.source, 'I9: a call that nobody ended is estimated').toBe('estimated')
-        expect(priceOf(record!.quantities, CHEAP), 'I9: by no less than its last checkpoint').toBeGreaterThanOrEqual(
-          priceOf(progress, CHEAP),
+        expect(computePrice(record!.quantities, CHEAP), 'I9: by no less than its last checkpoint').toBeGreaterThanOrEqual(
+          computePrice(progress, CHEAP),
         )
       }
     }
   }
 }
 
-function ratesOf(inputTokens: bigint, cachedInputTokens: bigint, outputTokens: bigint): Rates {
+function makeRates(inputTokens: bigint, cachedInputTokens: bigint, outputTokens: bigint): Rates {
   return { inputTokens, cachedInputTokens, cacheWriteTokens: inputTokens + cachedInputTokens, outputTokens, audioMilliseconds: 0n }
 }

@@ -6,7 +6,7 @@ import type { BillingDeps } from '../use-cases/deps.ts'
 import { acceptEvents } from '../webhooks/use-cases/accept-events.ts'
 import { createEndpoint } from '../webhooks/use-cases/endpoints.ts'
 import { WebhookSender } from '../webhooks/use-cases/webhook-sender.ts'
-import { type ManualClock, openBilling, principalOf } from './world.ts'
+import { type ManualClock, makePrincipal, openBilling } from './world.ts'
 
 export interface Sent {
   readonly url: string
@@ -46,14 +46,14 @@ export class FakeReceivers {
       const status = await this.answering(message)
       this.sent.push(message)
       if (status === null) throw new EgressError('unreachable')
-      return { status, headers: this.headers, url, body: textOf('as told') }
+      return { status, headers: this.headers, url, body: streamText('as told') }
     } finally {
       this.underWay--
     }
   }
 }
 
-async function* textOf(text: string): AsyncGenerator<Uint8Array> {
+async function* streamText(text: string): AsyncGenerator<Uint8Array> {
   yield new TextEncoder().encode(text)
 }
 
@@ -70,7 +70,7 @@ export function openSender(store: DocumentStore, clock: ManualClock, egress: Bil
 
 /** Creates an endpoint for documents, in an organization of its own. */
 export async function newEndpoint({ deps }: WebhookWorld, url: string, organizationId: string): Promise<string> {
-  const { webhookEndpoint } = await createEndpoint(deps, principalOf(organizationId, ['admin']), {
+  const { webhookEndpoint } = await createEndpoint(deps, makePrincipal(organizationId, ['admin']), {
     url,
     eventTypes: ['document.updated'],
   })

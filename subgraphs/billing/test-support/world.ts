@@ -80,7 +80,7 @@ export function openBilling(store: DocumentStore, clock: Clock, ids: IdSource = 
   }
 }
 
-export function principalOf(organizationId: string, scopes: readonly Scope[] = ['inference'], apiKeyId = 'key_1'): Principal {
+export function makePrincipal(organizationId: string, scopes: readonly Scope[] = ['inference'], apiKeyId = 'key_1'): Principal {
   return {
     organizationId,
     apiKeyId,
@@ -101,5 +101,5 @@ export async function fundedOrganization(deps: BillingDeps, nanoUsd: bigint): Pr
   const organizationId = `org_${randomBytes(16).toString('hex')}`
   await deps.collections.wallets.insertOne(emptyWallet(organizationId))
   if (nanoUsd > 0n) await creditWallet(deps, { kind: 'top_up', organizationId, amount: nanoUsd, reference: 'first' })
-  return principalOf(organizationId)
+  return makePrincipal(organizationId)
 }

@@ -12,7 +12,7 @@ const SPEECH = 'id: s, engine: far, kind: transcription, price: { audio: "0.006"
 const IDS = ['b', 'c', 'd', 'f', 'g', 'h', 'i', 'j', 'k']
 const CHAT = 'id: a, engine: far, kind: chat, max_output_tokens: 10, price: { input: "1", output: "2" }'
 
-function problemsOf(text: string): readonly string[] {
+function findProblems(text: string): readonly string[] {
   try {
     parseCatalog(text, 'c.yaml', {})
     return []
@@ -233,11 +233,11 @@ describe('a catalog is refused for', () => {
     ['a plan below zero', 'plans:\n  p: { vectors: -1 }\n', 'c.yaml:2: plans.p.vectors: must be a whole number'],
     ['an unknown field of a plan', 'plans:\n  p: { vektors: 1 }\n', 'c.yaml:2: plans.p.vektors: is not a field'],
   ])('%s', (_name, text, problem) => {
-    expect(problemsOf(text)).toEqual([expect.stringContaining(problem)])
+    expect(findProblems(text)).toEqual([expect.stringContaining(problem)])
   })
 
   it('all its problems at once', () => {
-    expect(problemsOf('engines:\n  a: { kind: oracle, badge: moon }\nmodels: 5\nplans: []\n')).toHaveLength(4)
+    expect(findProblems('engines:\n  a: { kind: oracle, badge: moon }\nmodels: 5\nplans: []\n')).toHaveLength(4)
   })
 })
 

@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs'
 import { type Document, LineCounter, parseDocument, visit } from 'yaml'
 import { z } from 'zod'
 import { ConfigError } from '../process/config-error.ts'
-import { ENGINE, type EngineEntry, engineOf } from './engine.ts'
+import { ENGINE, type EngineEntry, toEngineEntry } from './engine.ts'
 import { list, mapping } from './fields.ts'
-import { MODEL, type ModelEntry, modelOf } from './model.ts'
-import { type CatalogPlan, PLAN, planOf, SELF_HOSTED } from './plan.ts'
+import { MODEL, type ModelEntry, toModelEntry } from './model.ts'
+import { type CatalogPlan, PLAN, SELF_HOSTED, toPlan } from './plan.ts'
 import { checkReferences, REFERENCES } from './references.ts'
 
 export interface CatalogFile {
@@ -66,13 +66,13 @@ export function parseCatalog(text: string, name: string, env: Environment): Cata
   })
   const { success, data, error } = CATALOG.safeParse(document.toJS() ?? {})
   if (!success) {
-    const problems = error.issues.flatMap(problemsOf)
-    throw new CatalogError(problems.map(({ path, message }) => `${name}:${lineOf(document, lines, path)}: ${pathText(path)}: ${message}`))
+    const problems = error.issues.flatMap(toProblems)
+    throw new CatalogError(problems.map(({ path, message }) => `${name}:${findLine(document, lines, path)}: ${pathText(path)}: ${message}`))
   }
-  const plans = Object.entries(data.plans).map(([code, plan]) => planOf(code, plan))
+  const plans = Object.entries(data.plans).map(([code, plan]) => toPlan(code, plan))
   return {
-    engines: Object.entries(data.engines).map(([engine, fields]) => engineOf(engine, fields)),
-    models: data.models.map(modelOf),
+    engines: Object.entries(data.engines).map(([engine, fields]) => toEngineEntry(engine, fields)),
+    models: data.models.map(toModelEntry),
     plans: plans.some(({ code }) => code === SELF_HOSTED.code) ? plans : [SELF_HOSTED, ...plans],
   }
 }
@@ -94,7 +94,7 @@ function substitute(text: string, env: Environment): string {
 }
 
 /** Zod reports all unknown fields of a mapping as one issue. Here each is a problem of its own. */
-function problemsOf(issue: z.core.$ZodIssue): readonly { readonly path: Path; readonly message: string }[] {
+function toProblems(issue: z.core.$ZodIssue): readonly { readonly path: Path; readonly message: string }[] {
   // YAML's keys are text, and its lists have numbers.
   const path = issue.path as Path
   if (issue.code !== 'unrecognized_keys') return [{ path, message: issue.message }]
@@ -102,7 +102,7 @@ function problemsOf(issue: z.core.$ZodIssue): readonly { readonly path: Path; re
 }
 
 /** The line of the node at the path. If there is none, the line of the nearest node around it. */
-function lineOf(document: Document, lines: LineCounter, path: Path): number {
+function findLine(document: Document, lines: LineCounter, path: Path): number {
   for (let length = path.length; length >= 0; length--) {
     const node = length ? document.getIn(path.slice(0, length), true) : document.contents
     const start = (node as { range?: readonly number[] | null } | null | undefined)?.range?.[0]

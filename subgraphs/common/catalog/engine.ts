@@ -100,7 +100,7 @@ export const ENGINE = mapping({
     if (engine.kind !== kind && isGiven(engine, setting))
       context.addIssue({ code: 'custom', path: [setting], message: 'is not a field that the catalog knows' })
   for (const choices of NEEDS[engine.kind])
-    if (givenOf(engine, choices).length === 0)
+    if (listGiven(engine, choices).length === 0)
       context.addIssue({
         code: 'custom',
         path: [choices[0]!],
@@ -110,8 +110,8 @@ export const ENGINE = mapping({
 
 type EngineFields = z.output<typeof ENGINE>
 
-export function engineOf(name: string, fields: EngineFields): EngineEntry {
-  const missing = missingOf(fields)
+export function toEngineEntry(name: string, fields: EngineFields): EngineEntry {
+  const missing = findMissing(fields)
   return {
     name,
     kind: fields.kind,
@@ -126,36 +126,36 @@ export function engineOf(name: string, fields: EngineFields): EngineEntry {
     apiVersion: fields.api_version || null,
     maxBatch: fields.max_batch,
     fetchesImages: fields.fetches_images ?? fields.badge === 'cloud',
-    connectMs: millisecondsOf(fields.connect_seconds),
-    firstByteMs: millisecondsOf(fields.first_byte_seconds),
-    idleMs: millisecondsOf(fields.idle_seconds),
+    connectMs: toMilliseconds(fields.connect_seconds),
+    firstByteMs: toMilliseconds(fields.first_byte_seconds),
+    idleMs: toMilliseconds(fields.idle_seconds),
     missing,
     on: missing.length === 0,
   }
 }
 
-function missingOf(fields: EngineFields): readonly string[] {
+function findMissing(fields: EngineFields): readonly string[] {
   const missing = NEEDS[fields.kind].flatMap((choices) => {
-    const given = givenOf(fields, choices)
-    return given.some((choice) => choice.split('+').every((setting) => settingOf(fields, setting))) ? [] : given.join(' or ')
+    const given = listGiven(fields, choices)
+    return given.some((choice) => choice.split('+').every((setting) => readSetting(fields, setting))) ? [] : given.join(' or ')
   })
   // A server of the OpenAI protocol may need no key. But if the file asks for a key and gets none, the engine is off.
   return fields.kind === 'openai' && fields.api_key === '' ? [...missing, 'api_key'] : missing
 }
 
 /** Those that the file names, even if they turned out empty. */
-function givenOf(fields: EngineFields, choices: readonly string[]): readonly string[] {
+function listGiven(fields: EngineFields, choices: readonly string[]): readonly string[] {
   return choices.filter((choice) => choice.split('+').some((setting) => isGiven(fields, setting)))
 }
 
 function isGiven(fields: EngineFields, setting: string): boolean {
-  return (settingOf(fields, setting) ?? null) !== null
+  return (readSetting(fields, setting) ?? null) !== null
 }
 
-function settingOf(fields: EngineFields, setting: string): unknown {
+function readSetting(fields: EngineFields, setting: string): unknown {
   return fields[setting as keyof EngineFields]
 }
 
-function millisecondsOf(seconds: number | null): number | null {
+function toMilliseconds(seconds: number | null): number | null {
   return seconds && seconds * 1_000
 }

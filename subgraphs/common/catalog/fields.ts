@@ -66,11 +66,11 @@ export function aboveZero() {
 
 /** Nano-USD. Must be quoted, because YAML would read 0.15 as a binary fraction. */
 export function usd() {
-  return optional(readBy(amountOf, 'must be a price in USD as a quoted decimal, such as "0.15", with at most 9 places'))
+  return optional(readBy(parseAmount, 'must be a price in USD as a quoted decimal, such as "0.15", with at most 9 places'))
 }
 
 export function date() {
-  return optional(readBy(dateOf, 'must be a date, such as 2026-01-31'))
+  return optional(readBy(parseDate, 'must be a date, such as 2026-01-31'))
 }
 
 /** `read` gives undefined for a value that it cannot read. */
@@ -83,7 +83,7 @@ function readBy<T>(read: (value: unknown) => T | undefined, message: string) {
   })
 }
 
-function amountOf(value: unknown): bigint | undefined {
+function parseAmount(value: unknown): bigint | undefined {
   try {
     const amount = parseUsd(value)
     return amount >= 0n ? amount : undefined
@@ -92,7 +92,7 @@ function amountOf(value: unknown): bigint | undefined {
   }
 }
 
-function dateOf(value: unknown): Date | undefined {
+function parseDate(value: unknown): Date | undefined {
   const date = new Date(String(value))
   return Number.isNaN(date.getTime()) ? undefined : date
 }

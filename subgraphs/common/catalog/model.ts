@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { aboveZero, choices, date, mapping, names, oneOf, optional, reading, requiredText, text, whole } from './fields.ts'
-import { MAX_TOKENS, PRICE, type Price, priceOf } from './price.ts'
+import { MAX_TOKENS, PRICE, type Price, toPrice } from './price.ts'
 
 export const FEATURES = [
   'vision',
@@ -118,11 +118,11 @@ export const MODEL = mapping({
       context.addIssue({ code: 'custom', path: ['price', 'tiers'], message: 'is for models that are paid by the token' })
   }, reading('kind'))
 
-export function modelOf(fields: z.output<typeof MODEL>): ModelEntry {
+export function toModelEntry(fields: z.output<typeof MODEL>): ModelEntry {
   return {
     id: fields.id,
     kind: fields.kind,
-    price: priceOf(fields.price),
+    price: toPrice(fields.price),
     engine: fields.engine,
     engineModel: fields.engine_model ?? fields.id,
     supports: fields.supports,

@@ -35,7 +35,7 @@ export const PLAN = mapping({
   operation_nodes: LIMIT,
 })
 
-export function planOf(code: string, fields: z.output<typeof PLAN>): CatalogPlan {
+export function toPlan(code: string, fields: z.output<typeof PLAN>): CatalogPlan {
   return {
     code,
     storageBytes: fields.storage_bytes,

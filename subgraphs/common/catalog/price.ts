@@ -54,14 +54,14 @@ export const PRICE = mapping({
 
 type TokenFields = Readonly<Record<(typeof TOKEN_PRICES)[number], bigint | null>>
 
-export function priceOf({ audio, tiers, ...prices }: z.output<typeof PRICE>): Price {
+export function toPrice({ audio, tiers, ...prices }: z.output<typeof PRICE>): Price {
   return {
-    ...tokenPricesOf(prices),
+    ...toTokenPrices(prices),
     audio,
-    tiers: tiers.map((tier) => ({ aboveInputTokens: Number(tier.above_input_tokens), ...tokenPricesOf(tier) })),
+    tiers: tiers.map((tier) => ({ aboveInputTokens: Number(tier.above_input_tokens), ...toTokenPrices(tier) })),
   }
 }
 
-function tokenPricesOf({ input, cached_input, cache_write, output }: TokenFields): TokenPrices {
+function toTokenPrices({ input, cached_input, cache_write, output }: TokenFields): TokenPrices {
   return { input, cachedInput: cached_input ?? input, cacheWrite: cache_write ?? input, output }
 }

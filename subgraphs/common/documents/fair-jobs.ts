@@ -71,29 +71,29 @@ export class FairJobs<T extends FairRecord> {
       }
       if (isSecondRound && first !== '' && next.organizationId > first) break
       this.#after = next.organizationId
-      const claimed = next.job!.dueAt <= now && (await this.#claimOf(next.organizationId, now))
+      const claimed = next.job!.dueAt <= now && (await this.#claimFor(next.organizationId, now))
       if (claimed) return claimed
     }
     return this.#claimWithoutTurn(now)
   }
 
-  async #claimOf(organizationId: string, now: Date): Promise<Claimed<T> | null> {
+  async #claimFor(organizationId: string, now: Date): Promise<Claimed<T> | null> {
     const due = { 'job.organizationId': organizationId, 'job.dueAt': { $lte: now } }
-    return this.#firstOf(await this.#records.find(due, { sort: { 'job.dueAt': 1 }, limit: CLAIM_PAGE }), now)
+    return this.#claimFirst(await this.#records.find(due, { sort: { 'job.dueAt': 1 }, limit: CLAIM_PAGE }), now)
   }
 
   /** For records of a version without turns, which may still run beside this one. */
   async #claimWithoutTurn(now: Date): Promise<Claimed<T> | null> {
     if (this.#places.isFull) return null
     const due = await this.#records.find({ 'job.dueAt': { $lte: now } }, { sort: { 'job.dueAt': 1 }, limit: CLAIM_PAGE })
-    return this.#firstOf(
+    return this.#claimFirst(
       due.filter(({ job }) => job!.organizationId === undefined),
       now,
     )
   }
 
   /** Claims the first one that no other process takes before. */
-  async #firstOf(due: readonly T[], now: Date): Promise<Claimed<T> | null> {
+  async #claimFirst(due: readonly T[], now: Date): Promise<Claimed<T> | null> {
     for (const seen of due) {
       const leave = this.#places.tryTake(seen.organizationId)
       if (!leave) continue

@@ -1,4 +1,4 @@
-import { type Connection, connectionOf, type PageArguments, pageOf } from '../link/connection.ts'
+import { type Connection, type PageArguments, readPage, toConnection } from '../link/connection.ts'
 import type { DocumentCollection, Filter, StoredDocument } from '../ports/document-store.ts'
 import type { AnswerBudget } from './answer-budget.ts'
 import { longRecordsPage } from './long-records.ts'
@@ -21,12 +21,12 @@ export async function listById<T extends StoredDocument>(
   idPattern: RegExp,
   budget?: AnswerBudget,
 ): Promise<Connection<T>> {
-  const page = pageOf(args, idPattern)
+  const page = readPage(args, idPattern)
   const isAscending = order === 'asc'
   const idOf = ({ _id }: T) => _id
   const read = (after: string | null, limit: number) => {
     const rest = after === null ? {} : { _id: isAscending ? { $gt: after } : { $lt: after } }
     return records.find({ ...filter, ...rest }, { sort: { _id: isAscending ? 1 : -1 }, limit })
   }
-  return budget ? longRecordsPage(page, budget, idOf, read) : connectionOf(await read(page.after, page.limit), page, idOf)
+  return budget ? longRecordsPage(page, budget, idOf, read) : toConnection(await read(page.after, page.limit), page, idOf)
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { pageOf } from '../link/connection.ts'
+import { readPage } from '../link/connection.ts'
 import { AnswerBudget } from './answer-budget.ts'
 import { longRecordsPage } from './long-records.ts'
 
@@ -15,7 +15,7 @@ function recordsOf(lengths: readonly number[]) {
     return found
   }
   const pageFrom = (first: number, after?: string | null, budget = new AnswerBudget()) =>
-    longRecordsPage(pageOf({ first, ...(after && { after }) }, /^id_/), budget, ({ id }) => id, read)
+    longRecordsPage(readPage({ first, ...(after && { after }) }, /^id_/), budget, ({ id }) => id, read)
   return { stats, pageFrom }
 }
 

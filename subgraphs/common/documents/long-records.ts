@@ -1,4 +1,4 @@
-import { type Connection, connectionOf, type Page } from '../link/connection.ts'
+import { type Connection, type Page, toConnection } from '../link/connection.ts'
 import { type AnswerBudget, charactersOf } from './answer-budget.ts'
 
 /** Records that are read at once: of the longest (4 million characters) these are 16 MB. */
@@ -24,7 +24,7 @@ export async function longRecordsPage<T>(
     const limit = Math.min(READ_AT_ONCE, page.limit - records.length)
     const found = await budget.inTurn(() => read(last === undefined ? page.after : keyOf(last), limit))
     for (const record of found) {
-      if (characters > MAX_PAGE_CHARACTERS) return connectionOf(records, page, keyOf, true)
+      if (characters > MAX_PAGE_CHARACTERS) return toConnection(records, page, keyOf, true)
       const length = charactersOf(record)
       budget.take(length)
       records.push(record)
@@ -32,5 +32,5 @@ export async function longRecordsPage<T>(
     }
     if (found.length < limit) break
   }
-  return connectionOf(records, page, keyOf)
+  return toConnection(records, page, keyOf)
 }

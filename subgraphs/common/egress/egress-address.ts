@@ -57,7 +57,7 @@ export function hostAndPort({ hostname, port, protocol }: URL): string {
 }
 
 /** The literal IP address in a URL's host, without brackets; null for a name. */
-export function literalOf({ hostname }: URL): string | null {
+export function readIpLiteral({ hostname }: URL): string | null {
   const host = hostname.replace(/^\[|\]$/g, '')
   return isIP(host) === 0 ? null : host
 }
@@ -73,7 +73,7 @@ export function judgedAddress(text: string, allowed: ReadonlySet<string>): { rea
   if (!url || !SCHEMES.includes(url.protocol) || url.username || url.password || !url.hostname) return null
   if (allowed.has(hostAndPort(url))) return { url, isNamed: true }
   if (url.port !== '' && !PORTS.includes(url.port)) return null
-  const literal = literalOf(url)
+  const literal = readIpLiteral(url)
   if (literal === null) return isInsideName(url.hostname) ? null : { url, isNamed: false }
   // `0127.0.0.1` is 87.0.0.1 here and in C, and 127.0.0.1 elsewhere.
   const isPlain = isIP(literal) === 6 || AUTHORITY.exec(text)?.[1] === literal

@@ -32,7 +32,7 @@ const canary = createTcpServer((socket) => {
   canaryConnections += 1
   socket.destroy()
 })
-const portOf = (server: Pick<Server, 'address'>) => (server.address() as AddressInfo).port
+const readPort = (server: Pick<Server, 'address'>) => (server.address() as AddressInfo).port
 
 beforeAll(async () => {
   for (const server of [internet, canary]) await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -60,7 +60,7 @@ function world(names: Readonly<Record<string, readonly (readonly Address[] | Err
     },
     dial: (addresses) => {
       dials.push(addresses)
-      const port = portOf(addresses?.every(({ address }) => address === PUBLIC.address) ? internet : canary)
+      const port = readPort(addresses?.every(({ address }) => address === PUBLIC.address) ? internet : canary)
       return (_options, callback) => {
         const socket = connect(port, '127.0.0.1')
         socket.once('connect', () => callback(null, socket)).once('error', (error) => callback(error, null))
@@ -70,7 +70,7 @@ function world(names: Readonly<Record<string, readonly (readonly Address[] | Err
   return { egress: new Egress(options), dials, lookups }
 }
 
-async function failureOf(egress: Egress, request: string | Omit<EgressRequest, 'organizationId'>, signal = none): Promise<EgressError> {
+async function catchFailure(egress: Egress, request: string | Omit<EgressRequest, 'organizationId'>, signal = none): Promise<EgressError> {
   const failure = await egress
     .fetch({ organizationId: 'org_a', ...(typeof request === 'string' ? { url: request } : request) }, signal)
     .then(
@@ -147,7 +147,7 @@ describe('addresses that may not be asked', () => {
 
   it('are found in every form, and nothing is dialed', async () => {
     const { egress, dials } = world(Object.fromEntries(Object.entries(NAMES).map(([name, addresses]) => [name, [addresses]])))
-    const port = portOf(canary)
+    const port = readPort(canary)
     const literals = INSIDE.flatMap((host) => [`http://${host}/`, `https://${host}/`, `http://${host}:443/`, `http:\\\\${host}/`])
     const forms = [
       ...literals.map((url) => [url, 'address'] as const),
@@ -177,32 +177,32 @@ describe('addresses that may not be asked', () => {
       ].map((url) => [url, 'address'] as const),
     ]
     expect(forms.length).toBeGreaterThan(200)
-    for (const [url, reason] of forms) expect([url, (await failureOf(egress, url)).reason]).toEqual([url, reason])
+    for (const [url, reason] of forms) expect([url, (await catchFailure(egress, url)).reason]).toEqual([url, reason])
     expect([dials, canaryConnections]).toEqual([[], 0])
   })
 
   it('are found by the real connector and the system’s own names too', async () => {
     const egress = new Egress()
-    const port = portOf(canary)
+    const port = readPort(canary)
     for (const url of [`http://127.0.0.1:${port}/`, `http://localhost:${port}/`, `http://[::ffff:127.0.0.1]:${port}/`, 'http://localhost/'])
-      await failureOf(egress, url)
+      await catchFailure(egress, url)
     expect(canaryConnections).toBe(0)
   })
 
   it('say nothing of what is behind a name', async () => {
     const closed = createServer()
     await once(closed.listen(0, '127.0.0.1'), 'listening')
-    const closedPort = portOf(closed)
+    const closedPort = readPort(closed)
     await new Promise((resolve) => closed.close(resolve))
-    const allowed = new Set([`127.0.0.1:${closedPort}`, `127.0.0.1:${portOf(canary)}`, `127.0.0.1:${portOf(internet)}`])
+    const allowed = new Set([`127.0.0.1:${closedPort}`, `127.0.0.1:${readPort(canary)}`, `127.0.0.1:${readPort(internet)}`])
     answering = (_request, response) => response.write('half')
     const { egress } = world({ 'inside.test': [[LOOPBACK]], 'unknown.test': [new Error('ENOTFOUND')] })
     const failures = [
-      await failureOf(egress, 'http://inside.test/'),
-      await failureOf(egress, 'http://unknown.test/'),
-      await failureOf(new Egress({ allowed }), `http://127.0.0.1:${closedPort}/`),
-      await failureOf(new Egress({ allowed }), `http://127.0.0.1:${portOf(canary)}/`),
-      await failureOf(new Egress({ allowed }), { url: `http://127.0.0.1:${portOf(internet)}/`, totalMs: 50 }),
+      await catchFailure(egress, 'http://inside.test/'),
+      await catchFailure(egress, 'http://unknown.test/'),
+      await catchFailure(new Egress({ allowed }), `http://127.0.0.1:${closedPort}/`),
+      await catchFailure(new Egress({ allowed }), `http://127.0.0.1:${readPort(canary)}/`),
+      await catchFailure(new Egress({ allowed }), { url: `http://127.0.0.1:${readPort(internet)}/`, totalMs: 50 }),
     ]
     for (const { message, reason } of failures) expect([message, reason]).toEqual([failures[0]!.message, 'unreachable'])
     expect(failures[0]!.message).not.toMatch(/\d|test|refused|DNS/)
@@ -240,16 +240,16 @@ describe('a connection', () => {
     expect([lookups, dials]).toEqual([['rebinding.test'], [[PUBLIC]]])
     expect(asked).toMatchObject([{ host: 'rebinding.test', url: '/a?b=c', headers: { 'accept-encoding': 'identity' } }])
     // The next request looks again, and is refused.
-    expect((await failureOf(egress, 'http://rebinding.test/')).reason).toBe('unreachable')
+    expect((await catchFailure(egress, 'http://rebinding.test/')).reason).toBe('unreachable')
     expect(canaryConnections).toBe(0)
   })
 
   it('of the real connector goes to those addresses and never looks at DNS itself', async () => {
-    const options = { hostname: 'no-such-name.test', protocol: 'http:', port: String(portOf(internet)) }
+    const options = { hostname: 'no-such-name.test', protocol: 'http:', port: String(readPort(internet)) }
     const socket = await new Promise<Socket>((resolve, reject) =>
       dialed([LOOPBACK])(options, (error, made) => (error ? reject(error) : resolve(made!))),
     )
-    expect([socket.remoteAddress, socket.remotePort]).toEqual(['127.0.0.1', portOf(internet)])
+    expect([socket.remoteAddress, socket.remotePort]).toEqual(['127.0.0.1', readPort(internet)])
     socket.destroy()
   })
 
@@ -262,14 +262,14 @@ describe('a connection', () => {
 
   it('to what the operator has named is made wherever it is, and uses no proxy of the environment', async () => {
     const { HTTP_PROXY, http_proxy } = process.env
-    process.env.HTTP_PROXY = process.env.http_proxy = `http://127.0.0.1:${portOf(canary)}`
+    process.env.HTTP_PROXY = process.env.http_proxy = `http://127.0.0.1:${readPort(canary)}`
     try {
       answering = (_request, response) => response.end('inside')
-      const egress = new Egress({ allowed: new Set([`localhost:${portOf(internet)}`]) })
-      expect((await egress.fetch({ organizationId: 'org_a', url: `http://localhost:${portOf(internet)}/` }, none)).body.toString()).toBe(
+      const egress = new Egress({ allowed: new Set([`localhost:${readPort(internet)}`]) })
+      expect((await egress.fetch({ organizationId: 'org_a', url: `http://localhost:${readPort(internet)}/` }, none)).body.toString()).toBe(
         'inside',
       )
-      expect(egress.mayAsk(`http://127.0.0.1:${portOf(internet)}/`)).toBe(false)
+      expect(egress.mayAsk(`http://127.0.0.1:${readPort(internet)}/`)).toBe(false)
     } finally {
       for (const [name, value] of Object.entries({ HTTP_PROXY, http_proxy })) {
         if (value === undefined) delete process.env[name]
@@ -307,14 +307,14 @@ describe('a redirect', () => {
   ])('to %s is not followed', async (location) => {
     to(location)
     const { egress, dials } = world({ 'public.test': [[PUBLIC]], 'inside.test': [[LOOPBACK]] })
-    expect((await failureOf(egress, 'http://public.test/start')).reason).toBe('unreachable')
+    expect((await catchFailure(egress, 'http://public.test/start')).reason).toBe('unreachable')
     expect([dials.length, asked.length, canaryConnections]).toEqual([1, 1, 0])
   })
 
   it('to the name that has just been judged is judged again', async () => {
     to('/next')
     const { egress } = world({ 'public.test': [[PUBLIC], [LOOPBACK]] })
-    expect((await failureOf(egress, 'http://public.test/start')).reason).toBe('unreachable')
+    expect((await catchFailure(egress, 'http://public.test/start')).reason).toBe('unreachable')
     expect([asked.length, canaryConnections]).toEqual([1, 0])
   })
 
@@ -329,7 +329,7 @@ describe('a redirect', () => {
     const { egress } = world()
     expect((await egress.fetch({ organizationId: 'org_a', url: 'http://public.test/3' }, none)).url).toBe('http://public.test/0')
     count = 0
-    expect((await failureOf(egress, 'http://public.test/1000000')).reason).toBe('unreachable')
+    expect((await catchFailure(egress, 'http://public.test/1000000')).reason).toBe('unreachable')
     expect(count).toBe(4)
     const { status, headers } = await egress.fetch({ organizationId: 'org_a', url: 'http://public.test/2', maxRedirects: 0 }, none)
     expect([status, headers.location]).toEqual([307, '/1'])
@@ -339,7 +339,7 @@ describe('a redirect', () => {
     to('http://public.test/next')
     // The internet of this test speaks no TLS; the connector decides what https is.
     const { egress } = world()
-    expect((await failureOf(egress, 'https://public.test/start')).reason).toBe('unreachable')
+    expect((await catchFailure(egress, 'https://public.test/start')).reason).toBe('unreachable')
     expect(asked.map(({ url }) => url)).toEqual(['/start'])
   })
 
@@ -353,7 +353,7 @@ describe('a redirect', () => {
       [undefined, undefined, undefined, 'image/png'],
     ])
     to('http://other.test/next', 307)
-    await failureOf(egress, { url: 'http://public.test/start', method: 'POST', body: 'secret' })
+    await catchFailure(egress, { url: 'http://public.test/start', method: 'POST', body: 'secret' })
     expect(asked.at(-1)).toMatchObject({ host: 'public.test' })
   })
 
@@ -410,7 +410,7 @@ describe('an answer', () => {
     const { egress } = world()
     for (const encoding of ['zstd', 'gzip, gzip', 'gzip', 'constructor']) {
       answering = (_request, response) => response.writeHead(200, { 'content-encoding': encoding }).end('hello')
-      expect((await failureOf(egress, 'http://public.test/')).reason).toBe('unreachable')
+      expect((await catchFailure(egress, 'http://public.test/')).reason).toBe('unreachable')
     }
   })
 
@@ -440,7 +440,7 @@ describe('an answer', () => {
     ]
     for (const answer of answers) {
       answering = (_request, response) => answer(response)
-      expect((await failureOf(egress, { url: 'http://public.test/', maxBytes: 2 ** 20 })).reason).toBe('too_large')
+      expect((await catchFailure(egress, { url: 'http://public.test/', maxBytes: 2 ** 20 })).reason).toBe('too_large')
     }
   })
 
@@ -454,12 +454,12 @@ describe('an answer', () => {
       }
       more()
     }
-    expect((await failureOf(egress, 'http://public.test/')).reason).toBe('unreachable')
+    expect((await catchFailure(egress, 'http://public.test/')).reason).toBe('unreachable')
     answering = (_request, { socket }) => socket!.end('SSH-2.0-OpenSSH_9.6\r\n')
-    expect((await failureOf(egress, 'http://public.test/')).reason).toBe('unreachable')
+    expect((await catchFailure(egress, 'http://public.test/')).reason).toBe('unreachable')
     // A body that is shorter than its announced length.
     answering = (_request, response) => response.writeHead(200, { 'content-length': 100 }).write('short', () => response.destroy())
-    expect((await failureOf(egress, 'http://public.test/')).reason).toBe('unreachable')
+    expect((await catchFailure(egress, 'http://public.test/')).reason).toBe('unreachable')
   })
 
   it('must have come within the time, however slowly it drips', async () => {
@@ -471,7 +471,7 @@ describe('an answer', () => {
         drips.push(setInterval(() => response.write('x'), 5))
       }
     })
-    expect((await failureOf(egress, { url: 'http://public.test/', totalMs: 100 })).reason).toBe('unreachable')
+    expect((await catchFailure(egress, { url: 'http://public.test/', totalMs: 100 })).reason).toBe('unreachable')
     await closed
     for (const drip of drips) clearInterval(drip)
   })
@@ -515,7 +515,7 @@ describe('an answer', () => {
     answering = (_request, response) => void responses.push(response)
     const { egress } = world()
     const fetching = Array.from({ length: 96 }, () => egress.fetch({ organizationId: 'org_a', url: 'http://public.test/' }, none))
-    expect((await failureOf(egress, 'http://public.test/')).reason).toBe('busy')
+    expect((await catchFailure(egress, 'http://public.test/')).reason).toBe('busy')
     await eventually(() => responses.length === 32)
     const other = egress.fetch({ organizationId: 'org_b', url: 'http://public.test/' }, none)
     await eventually(() => responses.length === 33)

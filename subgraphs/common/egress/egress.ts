@@ -5,7 +5,7 @@ import { pipeline, type Readable } from 'node:stream'
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 import { buildConnector, Client, type Dispatcher } from 'undici'
 import { FairPlaces } from '../process/fair-places.ts'
-import { isPublicAddress, judgedAddress, literalOf } from './egress-address.ts'
+import { isPublicAddress, judgedAddress, readIpLiteral } from './egress-address.ts'
 
 /** One request to an address that a caller gave. */
 export interface EgressRequest {
@@ -178,7 +178,7 @@ export class Egress {
    */
   async open(request: EgressRequest, signal: AbortSignal): Promise<EgressAnswer<AsyncIterable<Uint8Array>>> {
     signal.throwIfAborted()
-    const leave = await this.#placeOf(request, signal)
+    const leave = await this.#takePlace(request, signal)
     const exchange = new Exchange(request.totalMs ?? TOTAL_MS, signal, leave)
     try {
       const { url, response } = await this.#follow(request, exchange)
@@ -188,7 +188,7 @@ export class Egress {
       return { status, headers, url: url.href, body: exchange.read(response, maxBytes) }
     } catch (error) {
       exchange.end()
-      throw exchange.errorOf(error)
+      throw exchange.toEgressError(error)
     }
   }
 
@@ -196,7 +196,7 @@ export class Egress {
    * @throws {EgressError} `busy`: too many requests wait, or no place became free in time
    * @throws the reason of the aborted signal
    */
-  async #placeOf({ organizationId }: EgressRequest, signal: AbortSignal): Promise<() => void> {
+  async #takePlace({ organizationId }: EgressRequest, signal: AbortSignal): Promise<() => void> {
     const leave = this.#places.tryTake(organizationId)
     if (leave) return leave
     const late = AbortSignal.timeout(WAIT_MS)
@@ -269,8 +269,8 @@ export class Egress {
   }
 
   async #publicAddresses(url: URL): Promise<readonly Address[]> {
-    const literal = literalOf(url)
-    if (literal !== null) return [addressOf(literal)]
+    const literal = readIpLiteral(url)
+    if (literal !== null) return [toAddress(literal)]
     const addresses = await this.#resolve(url.hostname)
     // A name with one internal address is a trap, whatever the others are.
     if (addresses.length === 0 || !addresses.every(({ address }) => isPublicAddress(address))) throw new Error('not a public host')
@@ -323,13 +323,13 @@ class Exchange {
     try {
       for await (const piece of bounded(decoded(body, headers['content-encoding'], maxBytes), maxBytes)) yield piece
     } catch (error) {
-      throw this.errorOf(error)
+      throw this.toEgressError(error)
     } finally {
       this.end()
     }
   }
 
-  errorOf(error: unknown): unknown {
+  toEgressError(error: unknown): unknown {
     if (this.#caller.aborted) return this.#caller.reason
     return error instanceof EgressError ? error : new EgressError('unreachable', error)
   }
@@ -381,7 +381,7 @@ function withoutBody(headers: Headers): Headers {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !name.startsWith('content-')))
 }
 
-function addressOf(address: string): Address {
+function toAddress(address: string): Address {
   return { address, family: isIPv6(address) ? 6 : 4 }
 }
 
@@ -393,7 +393,7 @@ function resolver(): Resolve {
   const dns = new Resolver({ timeout: DNS_MS, tries: 2 })
   return async (host) => {
     const answers = await Promise.allSettled([dns.resolve4(host), dns.resolve6(host)])
-    return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : [])).map(addressOf)
+    return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : [])).map(toAddress)
   }
 }
 

@@ -167,7 +167,7 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
    */
   async ends(organizationIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
     const heads = await this.#heads.find({ _id: { $in: organizationIds } }, { limit: organizationIds.length })
-    return new Map(heads.map((head) => [head._id, lastOf(head)]))
+    return new Map(heads.map((head) => [head._id, lastSequence(head)]))
   }
 
   /** Gives a position such that every event since `since` comes after it. */
@@ -221,7 +221,7 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
   }
 
   async #after(head: EventHead, position: number): Promise<readonly EventRecord[]> {
-    const last = lastOf(head)
+    const last = lastSequence(head)
     if (last <= position) return []
     return this.#events.find(
       { organizationId: head._id, sequence: { $gt: position, $lte: last } },
@@ -245,7 +245,7 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
 
   /** False when nothing is waiting. */
   async #copy(organizationId: string): Promise<boolean> {
-    const head = await this.#headOf(organizationId)
+    const head = await this.#getHead(organizationId)
     if (head.copyingCount > 0) {
       await this.#finish(head)
       return true
@@ -291,7 +291,7 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
     while ((await this.#events.deleteMany({ organizationId, sequence: { $lte: upTo } })) > 0);
   }
 
-  async #headOf(_id: string): Promise<EventHead> {
+  async #getHead(_id: string): Promise<EventHead> {
     const found = await this.#heads.findOne({ _id })
     if (found) return found
     await this.#heads.insertMissing([{ _id, sequence: 0, forgotten: 0, copying: [], copyingCount: 0 }])
@@ -300,6 +300,6 @@ export class EventLog<T extends Telling> implements AsyncDisposable {
 }
 
 /** The last event such that all events up to it are in the log. */
-function lastOf({ sequence, copyingCount }: EventHead): number {
+function lastSequence({ sequence, copyingCount }: EventHead): number {
   return sequence - copyingCount
 }

@@ -8,16 +8,16 @@ const ACCEPT = billingOperation('mutation ($input: AcceptWebhookEventsInput!) { 
 
 /** Billing's inbox for the events of this service. */
 export function inboxOver(link: Link, service: ServicePrincipal['service']): WebhookInbox {
-  const contextOf = (signal: AbortSignal): LinkContext => ({ caller: { service }, requestId: 'webhooks', signal })
+  const buildContext = (signal: AbortSignal): LinkContext => ({ caller: { service }, requestId: 'webhooks', signal })
   return {
     async feeds(after, signal) {
-      const { webhookFeeds } = await request(link, { query: FEEDS, variables: { after } }, contextOf(signal))
+      const { webhookFeeds } = await request(link, { query: FEEDS, variables: { after } }, buildContext(signal))
       return webhookFeeds.map(({ since, ...feed }) => ({ ...feed, since: new Date(since) }))
     },
 
     async accept({ events, ...page }, signal) {
       const input = { ...page, events: events.map(({ at, ...event }) => ({ ...event, at: at.toISOString() })) }
-      await request(link, { query: ACCEPT, variables: { input } }, contextOf(signal))
+      await request(link, { query: ACCEPT, variables: { input } }, buildContext(signal))
     },
   }
 }

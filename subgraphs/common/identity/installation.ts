@@ -11,14 +11,14 @@ export interface Installation {
   readonly secretFingerprint: string
 }
 
-export function secretFingerprintOf(secret: Uint8Array): string {
+export function fingerprintSecret(secret: Uint8Array): string {
   return Buffer.from(deriveKey(secret, 'fingerprint')).toString('hex').slice(0, 16)
 }
 
 /**
  * Says why a store with this mark cannot be used, in sentences for the operator; null: it belongs to this installation.
  */
-export function foreignnessOf(store: string, mark: Installation, own: Installation): string | null {
+export function explainForeign(store: string, mark: Installation, own: Installation): string | null {
   if (mark.id !== own.id)
     return `${store} belongs to the installation ${mark.id}, and the other stores to ${own.id}. Put back the one that belongs here, from a backup of the same time.`
   if (mark.secretFingerprint !== own.secretFingerprint)

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { connectionOf, pageOf } from './connection.ts'
+import { readPage, toConnection } from './connection.ts'
 
 const KEY = /^\d+$/
 const pages = (items: readonly number[], first: number) => {
   const seen: number[][] = []
   let after: string | null = null
   do {
-    const page = pageOf({ first, after }, KEY)
+    const page = readPage({ first, after }, KEY)
     const rest = items.filter((item) => page.after === null || item > Number(page.after)).slice(0, page.limit)
-    const connection = connectionOf(rest, page, String)
+    const connection = toConnection(rest, page, String)
     seen.push(connection.edges.map((edge) => edge.node))
     after = connection.pageInfo.hasNextPage ? connection.pageInfo.endCursor : null
   } while (after !== null)
@@ -26,8 +26,8 @@ describe('a Relay connection', () => {
   })
 
   it('gives 20 items when the caller does not say', () => {
-    expect(pageOf({}, KEY)).toEqual({ first: 20, limit: 21, after: null })
-    expect(pageOf({ first: null, after: null }, KEY)).toEqual({ first: 20, limit: 21, after: null })
+    expect(readPage({}, KEY)).toEqual({ first: 20, limit: 21, after: null })
+    expect(readPage({ first: null, after: null }, KEY)).toEqual({ first: 20, limit: 21, after: null })
   })
 
   for (const { name, page, code, param } of [
@@ -43,5 +43,5 @@ describe('a Relay connection', () => {
       param: 'after',
     },
   ])
-    it(`refuses ${name}`, () => expect(() => pageOf(page, KEY)).toThrow(expect.objectContaining({ code, param })))
+    it(`refuses ${name}`, () => expect(() => readPage(page, KEY)).toThrow(expect.objectContaining({ code, param })))
 })

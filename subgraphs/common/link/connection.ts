@@ -36,7 +36,7 @@ export interface Connection<T> {
  * @throws {KisError} `integer_below_min_value`, `integer_above_max_value` (param `first`)
  * @throws {KisError} `invalid_request` (param `after`)
  */
-export function pageOf({ first, after }: PageArguments, keyPattern: RegExp): Page {
+export function readPage({ first, after }: PageArguments, keyPattern: RegExp): Page {
   const count = first ?? DEFAULT_PAGE_ITEMS
   if (count < 1) throw new KisError('integer_below_min_value', 'A page holds at least 1 item.', { param: 'first' })
   if (count > MAX_PAGE_ITEMS)
@@ -44,7 +44,7 @@ export function pageOf({ first, after }: PageArguments, keyPattern: RegExp): Pag
   const page = { first: count, limit: count + 1 }
   if (after === undefined || after === null) return { ...page, after: null }
   const key = Buffer.from(after, 'base64url').toString()
-  if (cursorOf(key) !== after || !keyPattern.test(key))
+  if (encodeCursor(key) !== after || !keyPattern.test(key))
     throw new KisError('invalid_request', 'The cursor is not one that this list gave.', { param: 'after' })
   return { ...page, after: key }
 }
@@ -53,8 +53,8 @@ export function pageOf({ first, after }: PageArguments, keyPattern: RegExp): Pag
  * Gives the Relay connection of `items`, which were read with `page.limit`. The extra item is left out. `isCut`: fewer
  * were read, and more follow.
  */
-export function connectionOf<T>(items: readonly T[], page: Page, keyOf: (item: T) => string, isCut = false): Connection<T> {
-  const edges = items.slice(0, page.first).map((node) => ({ node, cursor: cursorOf(keyOf(node)) }))
+export function toConnection<T>(items: readonly T[], page: Page, toKey: (item: T) => string, isCut = false): Connection<T> {
+  const edges = items.slice(0, page.first).map((node) => ({ node, cursor: encodeCursor(toKey(node)) }))
   return {
     edges,
     pageInfo: {
@@ -66,6 +66,6 @@ export function connectionOf<T>(items: readonly T[], page: Page, keyOf: (item: T
   }
 }
 
-function cursorOf(key: string): string {
+function encodeCursor(key: string): string {
   return Buffer.from(key).toString('base64url')
 }

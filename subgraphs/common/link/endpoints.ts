@@ -121,7 +121,7 @@ export class Endpoints<T extends Connection> implements AsyncDisposable {
   }
 
   async #lookUp(): Promise<void> {
-    const found = (await Promise.all(this.#addresses.map(endpointsOf))).flat().slice(0, MAX_ENDPOINTS)
+    const found = (await Promise.all(this.#addresses.map(resolveEndpoints))).flat().slice(0, MAX_ENDPOINTS)
     // A name server that does not answer says nothing about the replicas.
     if (found.length === 0) return
     this.#resolvedAt = performance.now()
@@ -137,7 +137,7 @@ export class Endpoints<T extends Connection> implements AsyncDisposable {
 }
 
 /** Empty when the name cannot be resolved now. */
-async function endpointsOf({ protocol, hostname, port, host, origin }: URL): Promise<readonly Endpoint[]> {
+async function resolveEndpoints({ protocol, hostname, port, host, origin }: URL): Promise<readonly Endpoint[]> {
   if (protocol === 'https:' || isIP(hostname.replace(/^\[|\]$/g, ''))) return [{ origin, host }]
   const addresses = await lookup(hostname, { all: true }).catch(() => [])
   return addresses.map(({ address, family }) => ({

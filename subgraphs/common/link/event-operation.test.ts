@@ -8,8 +8,8 @@ const schema = buildSchema(`
   type Query { nothing: Boolean }
   type Subscription { events(ask: Ask!, after: String): Event }
 `)
-const eventOf = (query: string, variables: Record<string, unknown>) => {
-  const { document, variablesOf } = eventOperation(parse(query))
+const runEvent = (query: string, variables: Record<string, unknown>) => {
+  const { document, toVariables: variablesOf } = eventOperation(parse(query))
   const rootValue = { events: { text: ({ upTo }: { upTo?: number }) => 'Hello'.slice(0, upTo ?? undefined) } }
   return { variables: variablesOf(variables), result: execute({ schema, document, variableValues: variablesOf(variables), rootValue }) }
 }
@@ -18,7 +18,7 @@ const ask = { messages: ['a long conversation'] }
 describe('what an event of a subscription is executed with', () => {
   it('has nothing of the variables that begin the stream, and all that its fields use', () => {
     const query = 'subscription ($ask: Ask!, $upTo: Int) { events(ask: $ask) { text(upTo: $upTo) } }'
-    const { variables, result } = eventOf(query, { ask, upTo: 4 })
+    const { variables, result } = runEvent(query, { ask, upTo: 4 })
     expect(variables).toEqual({ ask: true, upTo: 4 })
     expect(result).toEqual({ data: { events: { text: 'Hell' } } })
   })
@@ -26,7 +26,7 @@ describe('what an event of a subscription is executed with', () => {
   it('takes variables inside a literal, absent ones and defaults as they are', () => {
     const query =
       'subscription ($m: [String!]!, $after: String = "x", $upTo: Int = 2) { events(ask: { messages: $m }, after: $after) { text(upTo: $upTo) } }'
-    const { variables, result } = eventOf(query, { m: ask.messages })
+    const { variables, result } = runEvent(query, { m: ask.messages })
     expect(variables).toEqual({ m: true, after: true })
     expect(result).toEqual({ data: { events: { text: 'He' } } })
   })
@@ -41,7 +41,7 @@ describe('what an event of a subscription is executed with', () => {
       const document = parse(query)
       const operation = eventOperation(document)
       expect(operation.document).toBe(document)
-      expect(operation.variablesOf({ ask })).toEqual({ ask })
+      expect(operation.toVariables({ ask })).toEqual({ ask })
     })
   }
 })

@@ -3,7 +3,7 @@ import { type DocumentNode, type FieldNode, Kind, type OperationDefinitionNode, 
 /** A subscription in the form in which each of its events is executed. */
 export interface EventOperation {
   readonly document: DocumentNode
-  variablesOf(variables: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>
+  toVariables(variables: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>
 }
 
 /**
@@ -12,7 +12,7 @@ export interface EventOperation {
  * events. Only an operation of one field, without fragments or directives, is changed.
  */
 export function eventOperation(document: DocumentNode): EventOperation {
-  const asItIs: EventOperation = { document, variablesOf: (variables) => variables }
+  const asItIs: EventOperation = { document, toVariables: (variables) => variables }
   const [operation, ...others] = document.definitions
   if (operation?.kind !== Kind.OPERATION_DEFINITION || others.length > 0 || operation.directives?.length) return asItIs
   const [root, ...more] = operation.selectionSet.selections
@@ -36,7 +36,7 @@ export function eventOperation(document: DocumentNode): EventOperation {
   const names = definitions.map(({ variable }) => variable.name.value)
   return {
     document: { ...document, definitions: [forEvents] },
-    variablesOf: (variables) =>
+    toVariables: (variables) =>
       Object.fromEntries(names.flatMap((name) => (isSpared(name) ? [[name, true]] : name in variables ? [[name, variables[name]]] : []))),
   }
 }

@@ -1,5 +1,5 @@
 import { GraphQLError, type GraphQLFormattedError } from 'graphql'
-import { errorCodeOf } from '../../../schema/errors.ts'
+import { toErrorCode } from '../../../schema/errors.ts'
 import { cut, KisError } from '../errors.ts'
 import type { Log } from '../process/log.ts'
 
@@ -9,7 +9,7 @@ import type { Log } from '../process/log.ts'
  */
 export function formatError(error: GraphQLError, log: Log, requestId: string): GraphQLFormattedError {
   const where = error.path ? { path: error.path } : {}
-  if (errorCodeOf(error.extensions.code)) return { message: error.message, ...where, extensions: error.extensions }
+  if (toErrorCode(error.extensions.code)) return { message: error.message, ...where, extensions: error.extensions }
   const cause = error.originalError
   if (!cause || (cause instanceof GraphQLError && !error.path)) {
     const message = cut(error.message)

@@ -37,7 +37,7 @@ export function localLink(subgraph: Subgraph, log: Log): Link {
       context.signal.throwIfAborted()
       const document = documents.of(operation.query)
       if (!('kind' in document)) return format({ errors: document }, context)
-      const result = await execute(argumentsOf(subgraph, document, operation, context))
+      const result = await execute(toExecutionArguments(subgraph, document, operation, context))
       documents.keep(operation.query, document, result, context.caller)
       return format(result, context)
     },
@@ -48,7 +48,7 @@ export function localLink(subgraph: Subgraph, log: Log): Link {
       const start = async () => {
         const document = documents.of(operation.query)
         if (!('kind' in document)) return single({ errors: document })
-        const result = await eventsOf(argumentsOf(subgraph, document, operation, context))
+        const result = await openEvents(toExecutionArguments(subgraph, document, operation, context))
         if (!('next' in result)) return single(result)
         documents.keep(operation.query, document, {}, context.caller)
         return result
@@ -81,14 +81,14 @@ export function localLink(subgraph: Subgraph, log: Log): Link {
   }
 }
 
-type Arguments = ReturnType<typeof argumentsOf>
+type Arguments = ReturnType<typeof toExecutionArguments>
 
 /** As `subscribe` of graphql-js, but events are executed with a different operation. */
-async function eventsOf(given: Arguments): Promise<AsyncIterator<ExecutionResult> | ExecutionResult> {
+async function openEvents(given: Arguments): Promise<AsyncIterator<ExecutionResult> | ExecutionResult> {
   const stream = await createSourceEventStream(given)
   if (!(Symbol.asyncIterator in stream)) return stream
   const source = stream[Symbol.asyncIterator]()
-  const { document, variablesOf } = eventOperationOf(given.document)
+  const { document, toVariables: variablesOf } = getEventOperation(given.document)
   const forEvents = { ...given, document, variableValues: variablesOf(given.variableValues) }
   return {
     async next() {
@@ -111,7 +111,7 @@ async function eventsOf(given: Arguments): Promise<AsyncIterator<ExecutionResult
 
 const eventOperations = new WeakMap<DocumentNode, EventOperation>()
 
-function eventOperationOf(document: DocumentNode): EventOperation {
+function getEventOperation(document: DocumentNode): EventOperation {
   let operation = eventOperations.get(document)
   if (!operation) {
     operation = eventOperation(document)
@@ -120,11 +120,11 @@ function eventOperationOf(document: DocumentNode): EventOperation {
   return operation
 }
 
-function argumentsOf(subgraph: Subgraph, document: DocumentNode, operation: Operation, context: LinkContext) {
+function toExecutionArguments(subgraph: Subgraph, document: DocumentNode, operation: Operation, context: LinkContext) {
   return {
     schema: subgraph.schema,
     document,
-    contextValue: subgraph.contextOf(context),
+    contextValue: subgraph.toResolverContext(context),
     variableValues: operation.variables ?? {},
     operationName: operation.operationName ?? null,
   }

@@ -1,12 +1,12 @@
 import { KisError } from '../errors.ts'
 
 /** The cursor with which the operator's next call continues a pass over a store. */
-export function cursorOf(place: object): string {
+export function encodePlace(place: object): string {
   return Buffer.from(JSON.stringify(place)).toString('base64url')
 }
 
-/** @throws {KisError} `invalid_request`: `cursorOf` did not make this cursor for a place of this shape */
-export function placeOf<Place>(cursor: string, isPlace: (value: Readonly<Record<string, unknown>>) => boolean, param: string): Place {
+/** @throws {KisError} `invalid_request`: `encodePlace` did not make this cursor for a place of this shape */
+export function decodePlace<Place>(cursor: string, isPlace: (value: Readonly<Record<string, unknown>>) => boolean, param: string): Place {
   try {
     const value = JSON.parse(Buffer.from(cursor, 'base64url').toString())
     if (isPlace(value)) return value as Place

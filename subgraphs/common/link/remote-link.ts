@@ -76,7 +76,7 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & As
   const { urls, what, authorization } = options
   const replicas = new Endpoints(urls, (endpoint) => new Replica(endpoint, options))
   const failure = (cause: unknown): ExecutionResult => {
-    const refused = REFUSALS.includes(codeOf(cause))
+    const refused = REFUSALS.includes(readCode(cause))
     const { message, extensions } = refused ? new InvalidApiKey() : new ServiceUnavailable(what, { cause })
     // A result is plain JSON, even if this process made it.
     return { errors: [{ message, extensions } as unknown as GraphQLError] }
@@ -96,7 +96,7 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): Link<Who> & As
         } catch (error) {
           if (context.signal.aborted && isAbort(error)) throw error
           cause = error
-          if (!NOT_CONNECTED.includes(codeOf(error))) break
+          if (!NOT_CONNECTED.includes(readCode(error))) break
           turn.fail()
         } finally {
           turn.end()
@@ -259,19 +259,19 @@ class Replica<Who> implements AsyncDisposable {
   }
 
   subscribe(operation: Operation, context: LinkContext<Who>, failure: (cause: unknown) => ExecutionResult): Attempt {
-    const socket = this.#socketOf(context.caller)
+    const socket = this.#getSocket(context.caller)
     const events = new UnreadEvents(failure)
     let isBegun = false
     let notBegun: { cause: unknown } | undefined
-    const dispose = socket.client.subscribe<Record<string, unknown>>(payloadOf(operation, context), {
+    const dispose = socket.client.subscribe<Record<string, unknown>>(toPayload(operation, context), {
       ...events.sink,
       next: (event) => {
         isBegun = true
         events.sink.next(event as ExecutionResult)
       },
       error: (error) => {
-        const isRefused = REFUSALS.includes(codeOf(error))
-        if (!isBegun && !isRefused && (!socket.isConnected || codeOf(error) === ORDERLY_CLOSE || isRefusal(error)))
+        const isRefused = REFUSALS.includes(readCode(error))
+        if (!isBegun && !isRefused && (!socket.isConnected || readCode(error) === ORDERLY_CLOSE || isRefusal(error)))
           notBegun = { cause: error }
         events.sink.error(error)
       },
@@ -297,7 +297,7 @@ class Replica<Who> implements AsyncDisposable {
     await Promise.all([this.#pool.destroy(), this.#signs.destroy()])
   }
 
-  #socketOf(caller: Who): Socket {
+  #getSocket(caller: Who): Socket {
     const { authorization, socketKey, serviceHeaders } = this.#options
     const { origin, host } = this.#endpoint
     const key = socketKey(caller)
@@ -339,11 +339,11 @@ class Replica<Who> implements AsyncDisposable {
   }
 }
 
-function codeOf(error: unknown): unknown {
+function readCode(error: unknown): unknown {
   return (error as { readonly code?: unknown } | null)?.code
 }
 
-function payloadOf({ query, variables, operationName }: Operation, { requestId }: LinkContext<unknown>) {
+function toPayload({ query, variables, operationName }: Operation, { requestId }: LinkContext<unknown>) {
   return {
     query,
     ...(variables && { variables: { ...variables } }),

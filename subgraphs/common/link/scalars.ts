@@ -2,7 +2,7 @@ import { GraphQLScalarType, Kind, type ValueNode } from 'graphql'
 import { KisError } from '../errors.ts'
 import { formatUsd, parseUsd } from '../usd.ts'
 
-function jsonOf(node: ValueNode, variables?: Readonly<Record<string, unknown>> | null): unknown {
+function literalToJson(node: ValueNode, variables?: Readonly<Record<string, unknown>> | null): unknown {
   switch (node.kind) {
     case Kind.NULL:
       return null
@@ -10,9 +10,9 @@ function jsonOf(node: ValueNode, variables?: Readonly<Record<string, unknown>> |
     case Kind.FLOAT:
       return Number(node.value)
     case Kind.LIST:
-      return node.values.map((value) => jsonOf(value, variables))
+      return node.values.map((value) => literalToJson(value, variables))
     case Kind.OBJECT:
-      return Object.fromEntries(node.fields.map((field) => [field.name.value, jsonOf(field.value, variables)]))
+      return Object.fromEntries(node.fields.map((field) => [field.name.value, literalToJson(field.value, variables)]))
     case Kind.VARIABLE:
       return variables?.[node.name.value]
     default:
@@ -21,7 +21,7 @@ function jsonOf(node: ValueNode, variables?: Readonly<Record<string, unknown>> |
 }
 
 /** Any JSON value, unchanged. */
-const json = (name: string) => new GraphQLScalarType({ name, parseValue: (value) => value, parseLiteral: jsonOf })
+const json = (name: string) => new GraphQLScalarType({ name, parseValue: (value) => value, parseLiteral: literalToJson })
 
 const DateTime = new GraphQLScalarType<Date, string>({
   name: 'DateTime',

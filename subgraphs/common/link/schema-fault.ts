@@ -31,7 +31,7 @@ export function errorOfFault(
   within: string | null = null,
 ): KisError {
   const own = (params.missingProperty ?? params.additionalProperty) as string | undefined
-  const path = pathOf(instancePath, own)
+  const path = toPath(instancePath, own)
   const param = within && path ? `${within}${path.startsWith('[') ? '' : '.'}${path}` : (path ?? within)
   const code = CODES[keyword] ?? 'invalid_request'
   if (param === null) return new KisError(code, `${whole} ${message}.`)
@@ -49,7 +49,7 @@ export function errorOfFault(
 }
 
 /** `/messages/0/content` and a field name → `messages[0].content.name`; null for the whole value. */
-function pathOf(pointer: string, own: string | undefined): string | null {
+function toPath(pointer: string, own: string | undefined): string | null {
   const keys = pointer
     .split('/')
     .slice(1)

@@ -20,7 +20,7 @@ export interface Subgraph extends AsyncDisposable {
   readonly name: SubgraphName
   readonly schema: GraphQLSchema
   /** The only place that makes a resolver's context. */
-  contextOf(context: LinkContext): ResolverContext<unknown>
+  toResolverContext(context: LinkContext): ResolverContext<unknown>
   /** Says which parts cannot serve now, as `<part>: <sentence>`; empty when ready. Answers within 2 s. */
   problems(): Promise<readonly string[]>
 }

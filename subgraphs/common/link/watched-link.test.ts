@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { endableIterator } from '../process/endable-iterator.ts'
 import type { Link } from './link.ts'
-import { nameOf, watchedLink } from './watched-link.ts'
+import { nameOperation, watchedLink } from './watched-link.ts'
 
 const context = { caller: null, requestId: 'req_1', signal: new AbortController().signal }
 
@@ -50,5 +50,5 @@ it.each([
   [{ query: '  mutation PlaceHold { a }' }, 'billing: PlaceHold'],
   [{ query: 'query A { a }', operationName: 'x'.repeat(500) }, `billing: ${'x'.repeat(100)}`],
 ])('calls %j by its name alone', (operation, name) => {
-  expect(nameOf('billing', operation)).toBe(name)
+  expect(nameOperation('billing', operation)).toBe(name)
 })

@@ -10,7 +10,7 @@ const NAME = /^\s*(?:query|mutation|subscription)\s+(\w+)/
  * subscription. `to` names the other side.
  */
 export function watchedLink<Who>(link: Link<Who>, to: string, watch: Pick<QueueWatch, 'begin'>): Link<Who> {
-  const begin = (operation: Operation) => watch.begin(nameOf(to, operation))
+  const begin = (operation: Operation) => watch.begin(nameOperation(to, operation))
   return {
     execute(operation, context) {
       const end = begin(operation)
@@ -42,7 +42,7 @@ export function watchedLink<Who>(link: Link<Who>, to: string, watch: Pick<QueueW
 }
 
 /** `knowledge: SearchCollection`. Nothing else of the text, which may contain private data. */
-export function nameOf(to: string, { query = '', operationName }: Partial<Operation>): string {
+export function nameOperation(to: string, { query = '', operationName }: Partial<Operation>): string {
   const name = operationName ?? NAME.exec(query)?.[1] ?? 'an operation without a name'
   return `${to}: ${name.slice(0, MAX_NAME_CHARACTERS)}`
 }

@@ -103,7 +103,7 @@ export class Opening<T> implements AsyncDisposable {
    */
   async problems(signal: AbortSignal): Promise<readonly string[]> {
     if (!this.#value && this.#problems.length > 0) await Promise.race([this.#firstTry.promise, aborted(signal)])
-    const found = this.#value ? await silenceOf(this.#value.it, signal) : this.#problems
+    const found = this.#value ? await findSilence(this.#value.it, signal) : this.#problems
     return found.map((problem) => `${this.#part}: ${problem}`)
   }
 
@@ -141,7 +141,7 @@ function mendable(error: unknown): readonly string[] {
   return [error.cause instanceof Error ? error.cause.message : error.message]
 }
 
-async function silenceOf(value: unknown, signal: AbortSignal): Promise<readonly string[]> {
+async function findSilence(value: unknown, signal: AbortSignal): Promise<readonly string[]> {
   const { ping } = Object(value) as { ping?(signal: AbortSignal): Promise<unknown> }
   try {
     await ping?.call(value, signal)

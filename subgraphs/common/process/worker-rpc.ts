@@ -92,7 +92,7 @@ export class WorkerClient implements AsyncDisposable {
 
 type Handlers = Readonly<Record<string, (...args: never[]) => unknown>>
 
-function replyOf(id: number, run: () => unknown): Reply {
+function toReply(id: number, run: () => unknown): Reply {
   try {
     return { id, value: run() }
   } catch (error) {
@@ -126,7 +126,7 @@ export class Moved {
 export function serveWorker(handlers: Handlers): void {
   port().on('message', async ({ id, method, args }: Call) => {
     try {
-      const result = await handlerOf(handlers, method)(...args)
+      const result = await findHandler(handlers, method)(...args)
       const { value, transfer } = result instanceof Moved ? result : { value: result, transfer: [] }
       port().postMessage([{ id, value }], transfer)
     } catch (error) {
@@ -151,7 +151,7 @@ export function serveWorkerInBatches(handlers: Handlers, around: (run: () => voi
     let replies: Reply[] = []
     try {
       around(() => {
-        replies = calls.map(({ id, method, args }) => replyOf(id, () => handlerOf(handlers, method)(...args)))
+        replies = calls.map(({ id, method, args }) => toReply(id, () => findHandler(handlers, method)(...args)))
       })
     } catch (error) {
       replies = calls.map(({ id }) => ({ id, error: remoteError(error) }))
@@ -160,7 +160,7 @@ export function serveWorkerInBatches(handlers: Handlers, around: (run: () => voi
   })
 }
 
-function handlerOf(handlers: Handlers, method: string): (...args: readonly unknown[]) => unknown {
+function findHandler(handlers: Handlers, method: string): (...args: readonly unknown[]) => unknown {
   // The two sides agree on the arguments of each method, as with any call to another process.
   const handler = handlers[method] as ((...args: readonly unknown[]) => unknown) | undefined
   if (handler) return handler

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { Door } from './door.ts'
 
 /** A key by its last letter. */
-const keyOf = (letter: string) => `kis_live_${letter.repeat(36)}`
-const BUSY = keyOf('b')
-const QUIET = keyOf('q')
+const makeKey = (letter: string) => `kis_live_${letter.repeat(36)}`
+const BUSY = makeKey('b')
+const QUIET = makeKey('q')
 
 function door() {
   const queue = { ageMs: 0, isStanding: false, stands: () => queue.isStanding }

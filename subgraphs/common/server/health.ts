@@ -28,7 +28,7 @@ export function healthRoutes(
     if (found.join() !== logged && found.length) log.warn({ problems: found }, 'not ready')
     logged = found.join()
     const status = found.length === 0 ? 'ready' : serves(found) ? 'degraded' : 'not ready'
-    return reply.code(status === 'not ready' ? 503 : 200).send({ status, problems: partsOf(found) })
+    return reply.code(status === 'not ready' ? 503 : 200).send({ status, problems: listParts(found) })
   })
 }
 
@@ -44,7 +44,7 @@ const TOLD = ['the disk is full', 'it is damaged', 'its storage fails']
  * `document store: connect ECONNREFUSED …` → `document store`; `blob store: the disk is full: /data/…` → `blob store:
  * the disk is full`.
  */
-function partsOf(problems: readonly string[]): readonly string[] {
+function listParts(problems: readonly string[]): readonly string[] {
   const told = problems.map((problem) => {
     const [part, why = ''] = problem.split(': ', 2)
     return TOLD.includes(why) ? `${part}: ${why}` : part!

@@ -51,7 +51,7 @@ export class LargeBodies {
   }
 
   /**
-   * Call and await it before the body is read. `organizationOf` identifies the caller, and is only called for large
+   * Call and await it before the body is read. `findOrganization` identifies the caller, and is only called for large
    * bodies.
    * @param limitBytes the route's limit: a body of unknown length counts as this large until it is read
    * @throws {KisError} the caller is unknown, or found no room in time
@@ -59,12 +59,12 @@ export class LargeBodies {
   async admit(
     { raw, server }: FastifyRequest,
     reply: FastifyReply,
-    organizationOf: () => string | Promise<string>,
+    findOrganization: () => string | Promise<string>,
     limitBytes: number,
   ): Promise<void> {
-    const bytes = Math.min(limitBytes, saidBytesOf(raw.headers))
+    const bytes = Math.min(limitBytes, readContentLength(raw.headers))
     if (bytes > SMALL_BODY_BYTES) {
-      const organization = await organizationOf()
+      const organization = await findOrganization()
       const place = await this.#enter(organization, bytes, reply)
       const { socket } = raw
       const readBefore = socket.bytesRead - raw.readableLength
@@ -161,7 +161,7 @@ export class LargeBodies {
 }
 
 /** The length of a body by its headers; infinite when they do not state it. */
-function saidBytesOf(headers: FastifyRequest['raw']['headers']): number {
+function readContentLength(headers: FastifyRequest['raw']['headers']): number {
   if (headers['transfer-encoding'] !== undefined) return Number.POSITIVE_INFINITY
   return Number(headers['content-length'] ?? 0)
 }

@@ -74,7 +74,7 @@ export class Pace {
     let unreadBytes = 0
     for (const socket of sockets) {
       if (socket.writableLength === 0) this.#unread.delete(socket)
-      else if (this.#isSlow(this.#unread, socket, takenBytesOf(socket), answerWindowMs, nowMs)) slow.add(socket)
+      else if (this.#isSlow(this.#unread, socket, countTakenBytes(socket), answerWindowMs, nowMs)) slow.add(socket)
       else {
         waiting.push(socket)
         unreadBytes += socket.writableLength
@@ -101,7 +101,7 @@ export class Pace {
  * The written bytes that the kernel has taken. A large answer is one write, whose progress `net.Socket` reports only at
  * its end. Node's own socket timeout uses the same two figures (`_onTimeout` in lib/net.js).
  */
-function takenBytesOf(socket: Socket): number {
+function countTakenBytes(socket: Socket): number {
   const { _handle: handle } = socket as Socket & {
     readonly _handle?: { readonly bytesWritten: number; readonly writeQueueSize: number } | null
   }

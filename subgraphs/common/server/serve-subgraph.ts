@@ -11,7 +11,7 @@ import type { Link, LinkContext, Operation } from '../link/link.ts'
 import { localLink, MAX_TEXT_CHARACTERS } from '../link/local-link.ts'
 import { MAX_SERVICE_FRAME_BYTES } from '../link/remote-link.ts'
 import type { Subgraph } from '../link/subgraph.ts'
-import { nameOf, watchedLink } from '../link/watched-link.ts'
+import { nameOperation, watchedLink } from '../link/watched-link.ts'
 import type { Clock } from '../process/clock.ts'
 import type { Log } from '../process/log.ts'
 import { EndedByRestart, ORDERLY_CLOSE, refusal, SocketDrain } from '../process/socket-drain.ts'
@@ -60,7 +60,7 @@ export async function serveSubgraph(
 ): Promise<{ readonly url: string } & AsyncDisposable> {
   const app = fastify({ ...APP_OPTIONS, clientErrorHandler: (error, socket) => answerUnreadable(error, socket, '', graphqlBody) })
   const bodies = new LargeBodies({ largestBytes: MAX_BODY_BYTES })
-  const callerOf = (authorization: unknown) =>
+  const verifyCaller = (authorization: unknown) =>
     tokens.verify(typeof authorization === 'string' ? authorization.replace(/^Bearer /, '') : undefined, subgraph.name)
 
   const drain = new SocketDrain(opened)
@@ -84,7 +84,7 @@ export async function serveSubgraph(
     try {
       const gone = new AbortController()
       reply.raw.once('close', () => gone.abort())
-      const caller = await callerOf(request.headers.authorization)
+      const caller = await verifyCaller(request.headers.authorization)
       ;(request as { link?: LinkContext }).link = { caller, requestId, signal: gone.signal }
       await bodies.admit(request, reply, () => ('service' in caller ? caller.service : caller.organizationId), MAX_BODY_BYTES)
     } catch (error) {
@@ -97,7 +97,7 @@ export async function serveSubgraph(
     const operation = (request.body ?? {}) as Partial<Operation>
     if (typeof operation.query !== 'string' || operation.query.length > MAX_TEXT_CHARACTERS)
       return reply.code(400).send(graphqlBody(new KisError('invalid_request', 'The request has no operation, or one that is too long.')))
-    const end = watch?.begin(nameOf(subgraph.name, operation))
+    const end = watch?.begin(nameOperation(subgraph.name, operation))
     if (end) reply.raw.once('close', end)
   })
   healthRoutes(app, problems, log)
@@ -107,7 +107,7 @@ export async function serveSubgraph(
     subscription: false,
     cache: MAX_DOCUMENTS,
     graphql: { parseOptions: { noLocation: true } },
-    context: (request) => subgraph.contextOf((request as { link?: LinkContext }).link!),
+    context: (request) => subgraph.toResolverContext((request as { link?: LinkContext }).link!),
     errorFormatter: (result, context) => ({
       statusCode: 200,
       response: {
@@ -117,7 +117,7 @@ export async function serveSubgraph(
     }),
   })
   const link = localLink(subgraph, log)
-  const sockets = serveSubscriptions(app, watch ? watchedLink(link, subgraph.name, watch) : link, callerOf, drain)
+  const sockets = serveSubscriptions(app, watch ? watchedLink(link, subgraph.name, watch) : link, verifyCaller, drain)
   const server = await listen(app, { host, port, clock, drainMs, hasPeers: true }, [drain])
   return {
     url: server.url,
@@ -140,7 +140,7 @@ interface SocketExtra extends Record<PropertyKey, unknown> {
 function serveSubscriptions(
   app: FastifyInstance,
   link: Link,
-  callerOf: (authorization: unknown) => Promise<LinkContext['caller']>,
+  verifyCaller: (authorization: unknown) => Promise<LinkContext['caller']>,
   drain: SocketDrain,
 ) {
   const strangers = new Strangers()
@@ -159,7 +159,7 @@ function serveSubscriptions(
       connectionInitWaitTimeout: INIT_TIMEOUT_MS,
       async onConnect(context) {
         try {
-          context.extra.caller = await callerOf(context.connectionParams?.authorization)
+          context.extra.caller = await verifyCaller(context.connectionParams?.authorization)
         } catch {
           return false
         }

@@ -15,14 +15,14 @@ const ERROR_OF: Readonly<Record<string, () => KisError>> = {
 }
 
 /**
- * Answers what is not an HTTP request, and so never reaches an app, with an error of the protocol. `bodyOf` writes it
+ * Answers what is not an HTTP request, and so never reaches an app, with an error of the protocol. `toBody` writes it
  * in the clients' format.
  */
 export function answerUnreadable(
   { code, rawPacket }: NodeJS.ErrnoException & { readonly rawPacket?: unknown },
   socket: Duplex,
   requestId: string,
-  bodyOf: (error: KisError) => unknown,
+  toBody: (error: KisError) => unknown,
 ): void {
   const { _httpMessage: underWay } = socket as Duplex & { readonly _httpMessage?: { readonly headersSent: boolean } | null }
   if (code === 'ECONNRESET' || !socket.writable || underWay?.headersSent) {
@@ -32,7 +32,7 @@ export function answerUnreadable(
   }
   const error = ERROR_OF[code ?? '']?.() ?? new KisError('invalid_request', 'The request is not valid HTTP.')
   const { status } = ERRORS[error.code]
-  const body = JSON.stringify(bodyOf(error))
+  const body = JSON.stringify(toBody(error))
   const head = [
     `HTTP/1.1 ${status} ${error.code}`,
     'content-type: application/json; charset=utf-8',

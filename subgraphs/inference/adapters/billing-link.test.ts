@@ -18,8 +18,8 @@ const texts = {
   audioMilliseconds: '0',
 }
 const quantities = { inputTokens: 1, cachedInputTokens: 2, cacheWriteTokens: 4, outputTokens: 3, audioMilliseconds: 0 }
-const contextOf = (signal: AbortSignal) => ({ caller: somebody, requestId: 'req_1', signal })
-const context = contextOf(new AbortController().signal)
+const makeContext = (signal: AbortSignal) => ({ caller: somebody, requestId: 'req_1', signal })
+const context = makeContext(new AbortController().signal)
 
 /** A link that answers from a list; an error in it is thrown. */
 function scripted(...answers: (ExecutionResult | Error)[]) {
@@ -101,7 +101,7 @@ describe('billing over a link', () => {
 
   it('gives up when its time is over, and tells the caller not to repeat the call', async () => {
     const { billing } = scripted(new ServiceUnavailable('Billing'))
-    const soon = contextOf(AbortSignal.timeout(30))
+    const soon = makeContext(AbortSignal.timeout(30))
     await expect(billing.settleHold('hold_1', quantities, 'provider', soon)).rejects.toMatchObject({
       code: 'service_unavailable',
       shouldRetry: false,

@@ -99,7 +99,7 @@ export function billingOver(link: Link, clock: Clock): Billing {
   }
 
   return {
-    async principalOf(organizationId, apiKeyId, signal) {
+    async findPrincipal(organizationId, apiKeyId, signal) {
       const { principalOfKey } = await request(
         link,
         { query: PRINCIPAL_OF_KEY, variables: { organizationId, apiKeyId } },
@@ -134,7 +134,7 @@ export function billingOver(link: Link, clock: Clock): Billing {
     },
 
     async dispatchHold(id, quantities, context) {
-      await unlessSilent(DISPATCH, quantitiesOf(id, quantities), context)
+      await unlessSilent(DISPATCH, toSettlement(id, quantities), context)
     },
 
     async checkpointHold(id, quantities, ttlSeconds, context) {
@@ -179,7 +179,7 @@ function isAnswer(error: unknown): boolean {
   return error instanceof KisError && error.code !== 'service_unavailable' && error.code !== 'internal'
 }
 
-function quantitiesOf(id: string, quantities: Quantities) {
+function toSettlement(id: string, quantities: Quantities) {
   return { input: { id, quantities: quantitiesInput(quantities) } }
 }
 

@@ -60,7 +60,7 @@ const DEFAULT_IMAGE_TOKENS = 16_384
  */
 const DEFAULT_TEXT_TOKENS = { embedded: 512, server: 8_192 } as const
 
-export function catalogOf(file: Pick<CatalogFile, 'engines' | 'models'>, loadedAt: Date): Catalog {
+export function buildCatalog(file: Pick<CatalogFile, 'engines' | 'models'>, loadedAt: Date): Catalog {
   const engines = new Map(file.engines.map((engine) => [engine.name, engine]))
   const models = file.models
     .map((entry): Model => {
@@ -75,7 +75,7 @@ export function catalogOf(file: Pick<CatalogFile, 'engines' | 'models'>, loadedA
         lowImageTokens: entry.lowImageTokens ?? entry.imageTokens ?? DEFAULT_IMAGE_TOKENS,
         dimensions: entry.dimensions ?? 0,
         maxTextTokens: entry.contextWindow ?? DEFAULT_TEXT_TOKENS[engine.kind === 'embedded' ? 'embedded' : 'server'],
-        rateCard: rateCardOf(entry.price),
+        rateCard: toRateCard(entry.price),
         createdAt: entry.created ?? loadedAt,
       }
     })
@@ -84,18 +84,18 @@ export function catalogOf(file: Pick<CatalogFile, 'engines' | 'models'>, loadedA
   return { models, find: (name) => byName.get(name) }
 }
 
-function rateCardOf(price: ModelEntry['price']): RateCard {
+function toRateCard(price: ModelEntry['price']): RateCard {
   // The file's price is for a minute, the rate card's for a million milliseconds: 50/3 minutes, rounded up.
   const audioMilliseconds = ((price.audio ?? 0n) * 50n + 2n) / 3n
   return {
-    version: createHash('sha256').update(factsOf(price).join(' ')).digest('hex').slice(0, 12),
-    ...tokenRatesOf(price),
+    version: createHash('sha256').update(listPrices(price).join(' ')).digest('hex').slice(0, 12),
+    ...toTokenRates(price),
     audioMilliseconds,
-    tiers: price.tiers.map((tier) => ({ aboveInputTokens: tier.aboveInputTokens, ...tokenRatesOf(tier), audioMilliseconds })),
+    tiers: price.tiers.map((tier) => ({ aboveInputTokens: tier.aboveInputTokens, ...toTokenRates(tier), audioMilliseconds })),
   }
 }
 
-function tokenRatesOf({ input, cachedInput, cacheWrite, output }: TokenPrices): Omit<Rates, 'audioMilliseconds'> {
+function toTokenRates({ input, cachedInput, cacheWrite, output }: TokenPrices): Omit<Rates, 'audioMilliseconds'> {
   return {
     inputTokens: input ?? 0n,
     cachedInputTokens: cachedInput ?? 0n,
@@ -105,7 +105,7 @@ function tokenRatesOf({ input, cachedInput, cacheWrite, output }: TokenPrices): 
 }
 
 /** Everything that a charge depends on, in a fixed order. */
-function factsOf({ input, cachedInput, cacheWrite, output, audio, tiers }: ModelEntry['price']) {
+function listPrices({ input, cachedInput, cacheWrite, output, audio, tiers }: ModelEntry['price']) {
   const tierFacts = tiers.flatMap((tier) => [tier.aboveInputTokens, tier.input, tier.cachedInput, tier.cacheWrite, tier.output])
   return [input, cachedInput, cacheWrite, output, audio, ...tierFacts]
 }

@@ -4,7 +4,7 @@ export interface Billing {
    * Gives the current principal of the key for which the work is done, even if the key is revoked; null: the
    * organization no longer exists. For work that outlives its call.
    */
-  principalOf(
+  findPrincipal(
     organizationId: string,
     apiKeyId: string,
     signal: AbortSignal,

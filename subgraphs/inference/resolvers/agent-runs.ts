@@ -62,11 +62,11 @@ export const AgentRunFields: AgentRunResolvers = {
   id: ({ _id }) => _id,
   agent: ({ agentId }, _args, { deps, ...ask }) => findView(deps, ask, agentId),
   messages: ({ input }, _args, { budget }) => JSON.parse(budget.taken(input)),
-  outputText: (run, _args, { budget }) => outcomeOf(run, budget)?.text ?? null,
-  output: (run, _args, { budget }) => outcomeOf(run, budget)?.output ?? null,
-  citations: (run, _args, { budget }) => outcomeOf(run, budget)?.citations ?? [],
-  steps: stepsOf,
-  usage: (run) => chatUsage(quantitiesOfSteps(stepsOf(run))),
+  outputText: (run, _args, { budget }) => parseOutcome(run, budget)?.text ?? null,
+  output: (run, _args, { budget }) => parseOutcome(run, budget)?.output ?? null,
+  citations: (run, _args, { budget }) => parseOutcome(run, budget)?.citations ?? [],
+  steps: parseSteps,
+  usage: (run) => chatUsage(quantitiesOfSteps(parseSteps(run))),
   replayed: ({ isReplayed }) => isReplayed === true,
   cost: ({ cost }) => (cost === null ? null : BigInt(cost)),
 }
@@ -105,10 +105,10 @@ export const AgentRunEventFields: AgentRunEventResolvers = {
     event.type === 'run_started' || event.type === 'done' ? findRun(deps, ask, runId) : null,
 }
 
-function outcomeOf({ outcome }: RunRecord, budget: AnswerBudget): RunOutcome | null {
+function parseOutcome({ outcome }: RunRecord, budget: AnswerBudget): RunOutcome | null {
   return outcome === null ? null : JSON.parse(budget.taken(outcome))
 }
 
-function stepsOf({ steps }: RunRecord): readonly RunStep[] {
+function parseSteps({ steps }: RunRecord): readonly RunStep[] {
   return fromJson(steps)
 }

@@ -30,7 +30,7 @@ function served(scripts: readonly (readonly Step[])[] = []) {
   const subgraph: Subgraph = {
     name: 'inference',
     schema: subgraphSchema('inference', resolvers),
-    contextOf: (context) => ({ deps: { ...under.deps, runs }, ...context, budget: new AnswerBudget() }),
+    toResolverContext: (context) => ({ deps: { ...under.deps, runs }, ...context, budget: new AnswerBudget() }),
     problems: async () => [],
     [Symbol.asyncDispose]: async () => undefined,
   }

@@ -14,16 +14,16 @@ export const agentQueries: QueryResolvers = {
   agent: (_parent, { id }, { deps, ...ask }) => findView(deps, ask, id),
   async agents(_parent, args, { deps, budget, ...ask }) {
     const { edges, pageInfo } = await listAgents(deps, ask, args, budget)
-    return { edges: edges.map(({ node, cursor }) => ({ node: viewOf(node), cursor })), pageInfo }
+    return { edges: edges.map(({ node, cursor }) => ({ node: toView(node), cursor })), pageInfo }
   },
 }
 
 export const agentMutations: MutationResolvers = {
   async createAgent(_parent, { input }, { deps, ...ask }) {
-    return { agent: viewOf(await createAgent(deps, ask, input)) }
+    return { agent: toView(await createAgent(deps, ask, input)) }
   },
   async updateAgent(_parent, { input }, { deps, ...ask }) {
-    return { agent: viewOf(await updateAgent(deps, ask, input)) }
+    return { agent: toView(await updateAgent(deps, ask, input)) }
   },
   async deleteAgent(_parent, { id }, { deps, ...ask }) {
     await deleteAgent(deps, ask, id)
@@ -51,9 +51,9 @@ export const AgentFields: AgentResolvers = {
 /** Null: it does not exist, is deleted, or belongs to another organization. */
 export async function findView(deps: ServedDeps, ask: AskContext, id: string): Promise<AgentView | null> {
   const agent = await findAgent(deps, ask, id)
-  return agent && viewOf(agent)
+  return agent && toView(agent)
 }
 
-function viewOf(agent: AgentRecord): AgentView {
+function toView(agent: AgentRecord): AgentView {
   return { ...agent, definition: readDefinition(agent.definition) }
 }

@@ -1,7 +1,7 @@
 import { refuse } from '../../common/check.ts'
 import { requireScope } from '../../common/identity/principal.ts'
 import { isAgentModel } from '../domain/agents/chat-of-agent.ts'
-import { choicesOf, finishReasonOf, firstChoiceDelta, refusalOf, textOf, toolCallsOf } from '../domain/chat/chat-answer.ts'
+import { firstChoiceDelta, readChoices, readFinishReason, readRefusal, readText, readToolCalls } from '../domain/chat/chat-answer.ts'
 import type { Quantities } from '../ports/billing.ts'
 import { completeByAgent, streamByAgent } from '../use-cases/agents/agent-chat.ts'
 import { type ChatCompletion, createChatCompletion } from '../use-cases/calls/create-chat-completion.ts'
@@ -21,7 +21,7 @@ import type {
 } from './generated.ts'
 
 export type Quote = readonly QuotedModel[]
-export type Choice = ReturnType<typeof choicesOf>[number]
+export type Choice = ReturnType<typeof readChoices>[number]
 
 export const chatQueries: QueryResolvers = {
   quoteChatCompletion(_parent, { request }, { deps, ...ask }) {
@@ -54,19 +54,19 @@ export const chatSubscriptions: SubscriptionResolvers = {
 export const ChatCompletionFields: ChatCompletionResolvers = {
   id: ({ response }) => String(response.id ?? ''),
   model: ({ modelId }, _args, { deps }) => deps.catalog.find(modelId) ?? null,
-  text: ({ response }) => textOf(firstChoice(response) ?? {}),
-  finishReason: ({ response }) => finishReasonOf(firstChoice(response) ?? {}),
-  choices: ({ response }) => choicesOf(response),
+  text: ({ response }) => readText(firstChoice(response) ?? {}),
+  finishReason: ({ response }) => readFinishReason(firstChoice(response) ?? {}),
+  choices: ({ response }) => readChoices(response),
   usage: ({ usage }) => chatUsage(usage.quantities),
   replayed: isReplayed,
 }
 
 export const ChatChoiceFields: ChatChoiceResolvers = {
   index: ({ index }) => (typeof index === 'number' ? index : 0),
-  text: textOf,
-  refusal: refusalOf,
-  toolCalls: toolCallsOf,
-  finishReason: finishReasonOf,
+  text: readText,
+  refusal: readRefusal,
+  toolCalls: readToolCalls,
+  finishReason: readFinishReason,
 }
 
 export const ChatCompletionEventFields: ChatCompletionEventResolvers = {
@@ -89,7 +89,7 @@ export const QuotedModelFields: QuotedModelResolvers = {
 }
 
 function firstChoice(response: ChatCompletion['response']): Choice | undefined {
-  const choices = choicesOf(response)
+  const choices = readChoices(response)
   return choices.find(({ index }) => index === 0) ?? choices[0]
 }
 

@@ -1,4 +1,4 @@
-import { base64Of } from '../domain/embeddings/vectors.ts'
+import { toBase64 } from '../domain/embeddings/vectors.ts'
 import { createEmbeddings, type Embeddings } from '../use-cases/embeddings/create-embeddings.ts'
 import { closeEmbedding, embedPassages, openEmbedding } from '../use-cases/embeddings/embed-document.ts'
 import { embedQuery } from '../use-cases/embeddings/embed-query.ts'
@@ -21,14 +21,14 @@ export const embeddingMutations: MutationResolvers = {
   },
   async embedQuery(_parent, { runHoldId, ...input }, { deps, ...ask }) {
     const { vector, ...charged } = await embedQuery(deps, runHoldId ? { ...ask, runHoldId } : ask, input)
-    return { vector: base64Of(vector), ...charged }
+    return { vector: toBase64(vector), ...charged }
   },
   async openEmbedding(_parent, input, { deps, ...ask }) {
     return { holdId: await openEmbedding(deps, ask, input) }
   },
   async embedPassages(_parent, { input }, { deps, ...ask }) {
     const { vectors, tokens } = await embedPassages(deps, ask, input)
-    return { vectors: vectors.map(base64Of), tokens }
+    return { vectors: vectors.map(toBase64), tokens }
   },
   async closeEmbedding(_parent, input, { deps, ...ask }) {
     return { charged: await closeEmbedding(deps, ask, input) }
@@ -43,5 +43,5 @@ export const EmbeddingsFields: EmbeddingsResolvers = {
 
 export const EmbeddingFields: EmbeddingResolvers = {
   float: ({ vector, format }) => (format === 'float' ? Array.from(vector) : null),
-  base64: ({ vector, format }) => (format === 'base64' ? base64Of(vector) : null),
+  base64: ({ vector, format }) => (format === 'base64' ? toBase64(vector) : null),
 }

@@ -14,7 +14,7 @@ function served() {
   const subgraph: Subgraph = {
     name: 'inference',
     schema: subgraphSchema('inference', resolvers),
-    contextOf: (context) => ({ deps: under.deps, ...context, budget: new AnswerBudget() }),
+    toResolverContext: (context) => ({ deps: under.deps, ...context, budget: new AnswerBudget() }),
     problems: async () => [],
     [Symbol.asyncDispose]: async () => undefined,
   }
@@ -145,7 +145,7 @@ it('streams chunks with their text, then usage and cost', async () => {
 
 it('gives vectors as numbers or as base64 of little-endian floats', async () => {
   const { ask, near } = served()
-  near.vectorOf = () => Float32Array.from([0, 0.5, -0.5, 1])
+  near.makeVector = () => Float32Array.from([0, 0.5, -0.5, 1])
   const query = `mutation ($input: EmbeddingsInput!) { createEmbeddings(input: $input) { promptTokens cost model { id } data { index float base64 } } }`
   const vector = [0, 0.5, -0.5, 1]
   const base64 = 'AAAAAAAAAD8AAAC/AACAPw=='
@@ -166,7 +166,7 @@ it('gives vectors as numbers or as base64 of little-endian floats', async () => 
 
 it('serves the calls of other services', async () => {
   const { ask, near, billing } = served()
-  near.vectorOf = () => Float32Array.from([0, 0.5, -0.5, 1])
+  near.makeVector = () => Float32Array.from([0, 0.5, -0.5, 1])
   const vector = 'AAAAAAAAAD8AAAC/AACAPw=='
   expect(await ask('mutation { embedQuery(modelId: "embed", text: "a") { vector tokens } }')).toEqual({
     embedQuery: { vector, tokens: 10 },

@@ -1,4 +1,4 @@
-import { textDeltaOf } from '../domain/transcription/transcript-events.ts'
+import { readTextDelta } from '../domain/transcription/transcript-events.ts'
 import { createTranscription } from '../use-cases/calls/create-transcription.ts'
 import { streamTranscription, type TranscriptionEvent } from '../use-cases/calls/stream-transcription.ts'
 import { isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
@@ -31,7 +31,7 @@ export const TranscriptionFields: TranscriptionResolvers = {
 }
 
 export const TranscriptionEventFields: TranscriptionEventResolvers = {
-  textDelta: ({ events }) => textDeltaOf(events),
+  textDelta: ({ events }) => readTextDelta(events),
   audioSeconds: ({ audioMilliseconds }) => audioMilliseconds && audioMilliseconds / 1_000,
   replayed: isReplayed,
 }

@@ -1,6 +1,6 @@
 import { KisError, ServiceUnavailable, StalePrincipal } from '../../common/errors.ts'
 import type { Principal } from '../../common/identity/principal.ts'
-import { quantitiesOf } from '../domain/tokens/usage.ts'
+import { toQuantities } from '../domain/tokens/usage.ts'
 import type { Billing, BillingContext, Quantities, RateCard, Rates } from '../ports/billing.ts'
 
 interface Hold {
@@ -52,20 +52,20 @@ export class FakeBilling implements Billing {
     return [...this.holds.values()][0]!
   }
 
-  /** The answer of `principalOf`. Undefined: the last caller that wrote; null: the organization no longer exists. */
+  /** The answer of `findPrincipal`. Undefined: the last caller that wrote; null: the organization no longer exists. */
   principal: Principal | null | undefined
   /** The revision of the rules in force. */
   rules = 0
   #latest: Principal | undefined
 
-  principalOf: Billing['principalOf'] = async () => {
+  findPrincipal: Billing['findPrincipal'] = async () => {
     if (this.principal !== undefined) return this.principal && { ...this.principal, revision: this.rules }
     return this.#latest ? { ...this.#latest, isRun: false, revision: this.rules } : null
   }
 
   quoteHolds: Billing['quoteHolds'] = async (holds) =>
     holds.map(({ rateCard, ceiling }) => {
-      const amount = worstCaseOf(ceiling, rateCard)
+      const amount = computeWorstCase(ceiling, rateCard)
       return { amount, isCovered: this.balance - this.held >= amount }
     })
 
@@ -73,13 +73,13 @@ export class FakeBilling implements Billing {
     this.#write('placeHold', context, () => {
       this.#requireInForce(context)
       if (this.holds.has(id)) throw new Error(`the hold ${id} was placed twice`)
-      const amount = worstCaseOf(ceiling, rateCard)
+      const amount = computeWorstCase(ceiling, rateCard)
       const { runHoldId } = context
       if (runHoldId === undefined) this.#requireFunds(amount)
       else this.#takeFromRun(runHoldId, amount)
       const { organizationId } = context.caller
       this.modelIds.push(modelId)
-      const checkpoint = quantitiesOf(0, 0)
+      const checkpoint = toQuantities(0, 0)
       const terms = { amount, rateCard, organizationId, ttlSeconds, runHoldId, holder }
       this.holds.set(id, { ...terms, checkpoint, state: 'placed', charged: 0n, used: null })
     })
@@ -167,7 +167,7 @@ export class FakeBilling implements Billing {
   }
 
   #charge(hold: Hold, quantities: Quantities): void {
-    const price = priceOf(quantities, ratesReached(quantities, hold.rateCard))
+    const price = computePrice(quantities, ratesReached(quantities, hold.rateCard))
     hold.charged = price < hold.amount ? price : hold.amount
     this.balance -= hold.charged
     this.#returnToRun(hold)
@@ -222,18 +222,18 @@ function ratesReached(quantities: Quantities, card: RateCard): Rates {
 }
 
 /** Ceilings have all input in one unit. */
-function worstCaseOf(ceiling: Quantities, card: RateCard): bigint {
+function computeWorstCase(ceiling: Quantities, card: RateCard): bigint {
   const cards = [card, ...card.tiers.filter(({ aboveInputTokens }) => ceiling.inputTokens > aboveInputTokens)]
   const inBuckets = (['inputTokens', 'cachedInputTokens', 'cacheWriteTokens'] as const).map((unit) => ({
     ...ceiling,
     inputTokens: 0,
     [unit]: ceiling.inputTokens,
   }))
-  const costs = cards.flatMap((rates) => inBuckets.map((quantities) => priceOf(quantities, rates)))
+  const costs = cards.flatMap((rates) => inBuckets.map((quantities) => computePrice(quantities, rates)))
   return costs.reduce((a, b) => (a > b ? a : b))
 }
 
-function priceOf(quantities: Quantities, rates: Rates): bigint {
+function computePrice(quantities: Quantities, rates: Rates): bigint {
   const units = ['inputTokens', 'cachedInputTokens', 'cacheWriteTokens', 'outputTokens', 'audioMilliseconds'] as const
   return (units.reduce((sum, unit) => sum + BigInt(quantities[unit]) * rates[unit], 0n) + 999_999n) / 1_000_000n
 }

@@ -2,7 +2,7 @@ import type { MemoryDocumentStore } from '../../../test/support/memory-document-
 import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../common/ports/document-store.ts'
 
 /** They change nothing, and are not counted. */
-const READS = ['find', 'findOne', 'countDocuments', 'principalOf']
+const READS = ['find', 'findOne', 'countDocuments', 'findPrincipal']
 
 /** What one process writes to its stores and to billing. The last of its actions takes effect, but the process is dead before it hears so. */
 export class Life {

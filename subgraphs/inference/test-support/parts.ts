@@ -8,7 +8,7 @@ import { type Clock, systemClock } from '../../common/process/clock.ts'
 import { idSource } from '../../common/process/ids.ts'
 import { silentLog } from '../../common/process/log.ts'
 import { answerTo } from '../adapters/ajv/judging.ts'
-import { catalogOf } from '../domain/catalog.ts'
+import { buildCatalog } from '../domain/catalog.ts'
 import { Breaker } from '../domain/engines/breaker.ts'
 import { RetryBudget } from '../domain/engines/retry-budget.ts'
 import type { AudioReader } from '../ports/audio-reader.ts'
@@ -20,7 +20,7 @@ import type { AskContext, RunDeps } from '../use-cases/deps.ts'
 import { KeyedCalls } from '../use-cases/idempotency/keyed-calls.ts'
 import { Background } from '../use-cases/runs/background.ts'
 import { SoleHolder, UNKNOWN_HOLDER } from '../use-cases/runs/holder.ts'
-import { runEndsOf } from '../use-cases/runs/run-ends.ts'
+import { openRunEnds } from '../use-cases/runs/run-ends.ts'
 import { Suspects } from '../use-cases/runs/suspects.ts'
 import { openCollections } from '../use-cases/tables.ts'
 import { FakeBilling } from './fake-billing.ts'
@@ -127,7 +127,7 @@ export function parts({
   const collections = openCollections(store)
   const sole = isExclusive ? new SoleHolder({ collections, billing, clock, log: silentLog }) : null
   const base = {
-    catalog: catalogOf(file, new Date(0)),
+    catalog: buildCatalog(file, new Date(0)),
     engines,
     collections,
     holder: sole ?? UNKNOWN_HOLDER,
@@ -149,7 +149,7 @@ export function parts({
     ids: idSource(systemClock),
     log: silentLog,
   }
-  const runEnds = runEndsOf(collections, silentLog)
+  const runEnds = openRunEnds(collections, silentLog)
   const deps: RunDeps = { ...base, keyedCalls: new KeyedCalls(base, isExclusive), runEnds }
   /** What runs of one process are made with. */
   const ofRuns = { opened: Promise.resolve(), isExclusive, suspects: new Suspects(base.clock) }

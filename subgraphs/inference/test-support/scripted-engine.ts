@@ -21,8 +21,8 @@ export class ScriptedEngine {
   streams: (readonly Step[])[] = []
   steps: Step[] = [...stream(3), [usageChunk(20, 3)]]
   /** The token count of a text. */
-  tokensOf = (text: string) => text.split(' ').length
-  vectorOf: (text: string | readonly number[], dimensions: number | null) => Float32Array = (_text, dimensions) => unit(dimensions ?? 4)
+  countWords = (text: string) => text.split(' ').length
+  makeVector: (text: string | readonly number[], dimensions: number | null) => Float32Array = (_text, dimensions) => unit(dimensions ?? 4)
   embedFailure: Error | 'wait' | null = null
   maxBatch = 3
   readonly transcribed: TranscriptionAsk[] = []
@@ -74,14 +74,14 @@ export class ScriptedEngine {
       get maxBatch() {
         return engine.maxBatch
       },
-      countTokens: async (texts) => texts.map((text) => engine.tokensOf(text)),
+      countTokens: async (texts) => texts.map((text) => engine.countWords(text)),
       embed: async (call, input, signal) => {
         engine.embeds += 1
         engine.calls.push(call)
         engine.embedded.push(input)
         if (engine.embedFailure === 'wait') return engine.#never(signal)
         if (engine.embedFailure) throw engine.embedFailure
-        const vectors = (input as readonly (string | readonly number[])[]).map((item) => engine.vectorOf(item, call.dimensions))
+        const vectors = (input as readonly (string | readonly number[])[]).map((item) => engine.makeVector(item, call.dimensions))
         return { vectors, tokens: input.length * 10, source: 'provider' }
       },
     }

@@ -118,11 +118,11 @@ export interface CallRecord {
 }
 
 /** Who takes a turn; undefined: a part of the service. */
-export function organizationOf({ caller }: Pick<AskContext, 'caller'>): string | undefined {
+export function findOrganizationId({ caller }: Pick<AskContext, 'caller'>): string | undefined {
   return caller && 'organizationId' in caller ? caller.organizationId : undefined
 }
 
-export function engineOf({ engines }: Pick<Ports, 'engines'>, model: Model): Engine {
+export function getEngine({ engines }: Pick<Ports, 'engines'>, model: Model): Engine {
   const engine = engines.get(model.engine)
   if (!engine) throw new Error(`no engine ${model.engine} was opened`)
   return engine

@@ -9,7 +9,7 @@ const PRINCIPAL_OF_KEY = billingOperation(`query ($organizationId: ID!, $apiKeyI
 
 export function accountsOver(link: Link): Accounts {
   return {
-    async principalOf(organizationId, apiKeyId, signal) {
+    async findPrincipal(organizationId, apiKeyId, signal) {
       const { principalOfKey } = await request(
         link,
         { query: PRINCIPAL_OF_KEY, variables: { organizationId, apiKeyId } },

@@ -29,19 +29,19 @@ export function inferenceOver(link: Link): Inference {
     async embedQuery(modelId, text, context) {
       const variables = { modelId, text, runHoldId: context.runHoldId, step: context.step }
       const { embedQuery } = await ask(EMBED_QUERY, variables, context)
-      return { vector: vectorOf(embedQuery.vector), cost: parseUsd(embedQuery.cost) }
+      return { vector: decodeVector(embedQuery.vector), cost: parseUsd(embedQuery.cost) }
     },
     openEmbedding: async (modelId, tokens, context) => (await ask(OPEN_EMBEDDING, { modelId, tokens }, context)).openEmbedding.holdId,
     async embedPassages(input, context) {
       const { embedPassages } = await ask(EMBED_PASSAGES, { input }, context)
-      return { vectors: embedPassages.vectors.map(vectorOf), tokens: embedPassages.tokens }
+      return { vectors: embedPassages.vectors.map(decodeVector), tokens: embedPassages.tokens }
     },
     closeEmbedding: async (holdId, tokens, context) => void (await ask(CLOSE_EMBEDDING, { holdId, tokens }, context)),
   }
 }
 
 /** Base64 of little-endian 32-bit floats, as the SDL defines. Every platform that Node runs on is little-endian. */
-function vectorOf(base64: string): Float32Array {
+function decodeVector(base64: string): Float32Array {
   const bytes = Buffer.from(base64, 'base64')
   return new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength))
 }

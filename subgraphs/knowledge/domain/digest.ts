@@ -29,7 +29,7 @@ export interface DigestTitle {
 type Examined = Pick<DocumentRecord, 'fileName' | 'language' | 'chunkCount' | 'createdAt' | 'outline'>
 
 /** @param newest ready documents, newest first */
-export function digestOf(newest: readonly Examined[], documentCount: number, oldestAt: Date | null): CollectionDigest {
+export function buildDigest(newest: readonly Examined[], documentCount: number, oldestAt: Date | null): CollectionDigest {
   const longest = newest.toSorted((a, b) => b.chunkCount - a.chunkCount)
   const byLanguage = [...Map.groupBy(newest, ({ language }) => language)]
   return {
@@ -39,13 +39,13 @@ export function digestOf(newest: readonly Examined[], documentCount: number, old
       .map(([language, { length }]) => ({ language, documentCount: length }))
       .toSorted((a, b) => b.documentCount - a.documentCount),
     titles: longest.slice(0, MAX_TITLES).map(({ outline, fileName }) => ({ title: outline?.title ?? null, fileName })),
-    headings: headingsOf(longest),
+    headings: listHeadings(longest),
     oldestAt,
     newestAt: newest[0]?.createdAt ?? null,
   }
 }
 
-function headingsOf(longest: readonly Examined[]): readonly string[] {
+function listHeadings(longest: readonly Examined[]): readonly string[] {
   const headings = new Set<string>()
   for (let place = 0; ; place++) {
     let isAny = false

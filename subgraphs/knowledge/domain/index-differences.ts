@@ -9,7 +9,7 @@ export function belongs(document: DocumentRecord | undefined, { generation }: Pi
   if (!document) return false
   // A running deletion also removes its chunks.
   if (!document.listed) return true
-  return generation === document.liveGeneration || (document.job !== undefined && generation === generationOf(document))
+  return generation === document.liveGeneration || (document.job !== undefined && generation === nameGeneration(document))
 }
 
 /** Whether all chunks of a ready document exist. */
@@ -26,6 +26,6 @@ export function isInRepair({ payer, status }: DocumentRecord): boolean {
 }
 
 /** Name of the record's current generation. */
-function generationOf({ generation }: DocumentRecord): string {
+function nameGeneration({ generation }: DocumentRecord): string {
   return `g${generation}`
 }

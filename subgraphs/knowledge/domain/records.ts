@@ -175,7 +175,7 @@ export interface UsageMark {
   readonly at: number
 }
 
-export function chunkIdOf(documentId: string, generation: string, ordinal: number): string {
+export function buildChunkId(documentId: string, generation: string, ordinal: number): string {
   return `${documentId.replace('doc_', 'chunk_')}_${generation}_${ordinal}`
 }
 

@@ -99,7 +99,7 @@ export interface Passage extends Pick<IndexedChunk, 'text' | 'headingPath'> {
 }
 
 /** Gives the terms of passages, in order, at most 256. */
-export type TermsOf = (passages: readonly Passage[]) => Promise<readonly Terms[]>
+export type ToTerms = (passages: readonly Passage[]) => Promise<readonly Terms[]>
 
 export interface RebuildStep {
   /** Chunks taken over in this step. */
@@ -153,13 +153,13 @@ export interface ChunkIndex extends AsyncDisposable {
   /** In the order of the ids. Those that do not exist are left out. At most 1000. */
   get(collectionId: string, chunkIds: readonly string[]): Promise<readonly StoredChunk[]>
   /**
-   * Makes one step of rebuilding the whole index, in the current layout and with the terms of `termsOf`, while it is in
+   * Makes one step of rebuilding the whole index, in the current layout and with the terms of `toTerms`, while it is in
    * use: searches see each chunk once throughout, and no write or deletion is lost. `after` is null to begin, which
    * continues an interrupted rebuild; then it is `next` of the step before. A step takes some seconds, and may be
    * repeated. Two concurrent rebuilds do no harm.
    * @throws {KisError} `invalid_request`: `after` did not come from a step
    */
-  rebuild(after: string | null, termsOf: TermsOf, signal: AbortSignal): Promise<RebuildStep>
+  rebuild(after: string | null, toTerms: ToTerms, signal: AbortSignal): Promise<RebuildStep>
   /**
    * Replaces an index that cannot be read (damaged, lost, or another installation's) by an empty one. What existed is
    * kept beside it. False: the index can be read, and nothing was done.

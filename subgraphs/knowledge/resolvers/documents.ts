@@ -1,6 +1,6 @@
 import type { EventRecord } from '../../common/events/event-log.ts'
 import { getCollection } from '../use-cases/documents/collections.ts'
-import { documentOf, followDocuments } from '../use-cases/documents/document-events.ts'
+import { findDocumentAt, followDocuments } from '../use-cases/documents/document-events.ts'
 import { createDocument, deleteDocument, findDocument, retryDocument } from '../use-cases/documents/documents.ts'
 import { getFile } from '../use-cases/files/files.ts'
 import type { Context } from './context.ts'
@@ -26,7 +26,7 @@ export const documentSubscriptions: SubscriptionResolvers = {
     subscribe: (_parent, { collectionId, after }, { deps, ...context }) =>
       followDocuments(deps, context, { collectionId: collectionId ?? null, after: after ?? null }),
     resolve: async (event: EventRecord, _args: unknown, { deps }: Context) => ({
-      document: await documentOf(deps, event),
+      document: await findDocumentAt(deps, event),
       documentId: event.subject,
       at: event.at,
       cursor: String(event.sequence),

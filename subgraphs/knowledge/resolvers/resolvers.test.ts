@@ -1,6 +1,6 @@
 import { type GraphQLResolveInfo, graphql } from 'graphql'
 import { expect, it } from 'vitest'
-import { base64, contextOf, depsOn, FakeInference, ManualClock, MemoryBlobStore, principal } from '../../../test/support/knowledge.ts'
+import { base64, depsOn, FakeInference, ManualClock, MemoryBlobStore, makeContext, principal } from '../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
 import type { LinkContext } from '../../common/link/link.ts'
 import { subgraphSchema } from '../../common/link/subgraph.ts'
@@ -15,7 +15,7 @@ async function stored() {
   const index = { createCollection: async () => undefined } as unknown as ChunkIndex
   const world = { documents: new MemoryDocumentStore(), blobs: new MemoryBlobStore(), index }
   const deps = depsOn({ ...world, inference: new FakeInference(), clock: new ManualClock() })
-  const context = contextOf()
+  const context = makeContext()
   const { _id: collectionId } = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
   const { _id: fileId } = await uploadFile(deps, context, { name: 'a.txt', contentBase64: base64('text') })
   const { document } = await createDocument(deps, context, { collectionId, fileId })
@@ -35,8 +35,8 @@ for (const gone of ['collection', 'file'] as const) {
   })
 }
 
-const STRANGER = contextOf({ ...principal, organizationId: 'org_2' })
-const WITHOUT_SCOPE = contextOf({ ...principal, scopes: ['inference'] })
+const STRANGER = makeContext({ ...principal, organizationId: 'org_2' })
+const WITHOUT_SCOPE = makeContext({ ...principal, scopes: ['inference'] })
 
 it('finds and lists nothing of another organization', async () => {
   const { deps, context, collectionId, fileId, documentId } = await stored()

@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../../common/process/clock.ts'
-import { type CollectionDigest, digestOf } from '../domain/digest.ts'
+import { buildDigest, type CollectionDigest } from '../domain/digest.ts'
 import type { CollectionRecord } from '../domain/records.ts'
 import type { KnowledgeStore } from '../ports/knowledge-store.ts'
-import { usageOf } from './count-usage.ts'
+import { readUsage } from './count-usage.ts'
 
 /** Documents that a digest is made of, the newest: one page of an index. What is told of more would not fit a tool's description either. */
 const MAX_EXAMINED = 200
@@ -34,7 +34,7 @@ export class CollectionDigests {
     const ready = { collectionId, listed: true, status: 'ready' } as const
     const [documentCount, { chunks }, [newest]] = await Promise.all([
       documents.countDocuments(ready),
-      usageOf(this.#store, organizationId),
+      readUsage(this.#store, organizationId),
       documents.find(ready, { sort: { _id: -1 }, limit: 1 }),
     ])
     const signs = `${documentCount} ${chunks[collectionId] ?? 0} ${newest?._id}`
@@ -45,7 +45,7 @@ export class CollectionDigests {
       documents.find(ready, { sort: { _id: -1 }, limit: MAX_EXAMINED }),
       documents.find(ready, { sort: { _id: 1 }, limit: 1 }),
     ])
-    const digest = digestOf(examined, documentCount, oldest?.createdAt ?? null)
+    const digest = buildDigest(examined, documentCount, oldest?.createdAt ?? null)
     this.#kept.set(collectionId, { signs, madeMs: nowMs, digest })
     return digest
   }

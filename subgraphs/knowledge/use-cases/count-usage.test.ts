@@ -5,7 +5,7 @@ import { MemoryDocumentStore } from '../../../test/support/memory-document-store
 import { full } from '../../../test/support/soak.ts'
 import type { DocumentRecord } from '../domain/records.ts'
 import { type KnowledgeStore, knowledgeStore } from '../ports/knowledge-store.ts'
-import { type Counted, count, usageOf } from './count-usage.ts'
+import { type Counted, count, readUsage } from './count-usage.ts'
 import { countedVectors } from './documents/count-document.ts'
 
 const ORGANIZATION = 'org_1'
@@ -29,8 +29,8 @@ async function newStore(): Promise<KnowledgeStore> {
   return store
 }
 
-const totalOf = async (store: KnowledgeStore) => (await usageOf(store, ORGANIZATION)).vectors
-async function sumOf(store: KnowledgeStore): Promise<number> {
+const getTotal = async (store: KnowledgeStore) => (await readUsage(store, ORGANIZATION)).vectors
+async function sumVectors(store: KnowledgeStore): Promise<number> {
   const documents = await Promise.all(DOCUMENTS.map((_id) => store.documents.findOne({ _id })))
   return documents.reduce((sum, document) => sum + document!.countedVectors.value, 0)
 }
@@ -55,7 +55,7 @@ it('keeps the total at the sum of the records and below the limit, whatever cras
         const leased = await seen.documents.findOneAndUpdate({ _id: document }, { $set: { 'job.lease': lease } })
         for (const number of numbers) {
           await count({ store: seen, clock }, countedVectors({ store: seen }, leased!), number, LIMIT)
-          expect(await totalOf(store)).toBeLessThanOrEqual(LIMIT)
+          expect(await getTotal(store)).toBeLessThanOrEqual(LIMIT)
         }
       }
       const running = Promise.allSettled(workers.map((one, i) => run(one, `lease_${i + 1}`)))
@@ -63,16 +63,16 @@ it('keeps the total at the sum of the records and below the limit, whatever cras
         result.status === 'rejected' && result.reason.constructor.name !== 'Crash' ? [result.reason] : [],
       )
       expect(unexpected).toEqual([])
-      expect(await totalOf(store)).toBeGreaterThanOrEqual(await sumOf(store))
+      expect(await getTotal(store)).toBeGreaterThanOrEqual(await sumVectors(store))
 
       // A next worker of each document settles what is left.
       for (const [i, _id] of DOCUMENTS.entries()) {
         const leased = await store.documents.findOneAndUpdate({ _id }, { $set: { 'job.lease': `last_${i}` } })
         expect(await count({ store, clock }, countedVectors({ store }, leased!), 1)).toBe('counted')
       }
-      expect(await totalOf(store)).toBe(DOCUMENTS.length)
-      expect(await sumOf(store)).toBe(DOCUMENTS.length)
-      expect((await usageOf(store, ORGANIZATION)).marks).toEqual({})
+      expect(await getTotal(store)).toBe(DOCUMENTS.length)
+      expect(await sumVectors(store)).toBe(DOCUMENTS.length)
+      expect((await readUsage(store, ORGANIZATION)).marks).toEqual({})
     }),
     { numRuns: full(5_000) },
   )
@@ -107,7 +107,7 @@ it('never takes a competing change of the same record for a limit that is reache
       // One that was interrupted by another's impatience is told so.
       expect(outcomes).not.toContain('over_limit')
       expect(outcomes).toContain('counted')
-      expect(await totalOf(store)).toBe(LIMIT)
+      expect(await getTotal(store)).toBe(LIMIT)
     }),
     { numRuns: 300 },
   )
@@ -119,5 +119,5 @@ it('refuses what passes the limit and changes nothing', async () => {
   const [a, b] = await Promise.all(DOCUMENTS.map((_id) => store.documents.findOne({ _id })))
   expect(await count({ store, clock }, countedVectors({ store }, a!), LIMIT - 1, LIMIT)).toBe('counted')
   expect(await count({ store, clock }, countedVectors({ store }, b!), 2, LIMIT)).toBe('over_limit')
-  expect(await usageOf(store, ORGANIZATION)).toMatchObject({ vectors: LIMIT - 1, marks: {} })
+  expect(await readUsage(store, ORGANIZATION)).toMatchObject({ vectors: LIMIT - 1, marks: {} })
 })

@@ -48,7 +48,7 @@ export async function count(
     } else if (found && !counted.exclusive && clock.now().getTime() - found.at < STALE_MARK_MS) {
       await clock.sleep(WAIT_MS)
     } else if (found) {
-      const outcome = await outcomeOf(counted, found)
+      const outcome = await findOutcome(counted, found)
       if (outcome === 'open') return 'lost'
       await settle(store, counted, found, outcome)
     } else {
@@ -77,7 +77,7 @@ export async function count(
 }
 
 /** Whether a found change came through. One that has not is kept from it now, unless the caller has no right to write the record: `open`. */
-async function outcomeOf(counted: Counted, mark: UsageMark): Promise<'done' | 'not done' | 'open'> {
+async function findOutcome(counted: Counted, mark: UsageMark): Promise<'done' | 'not done' | 'open'> {
   const number = await counted.current()
   if (number?.by === mark.id) return 'done'
   if (number?.by !== mark.after) return 'not done'
@@ -106,6 +106,6 @@ function unlessThere(error: unknown): void {
   if (!(error instanceof DuplicateKey)) throw error
 }
 
-export async function usageOf(store: KnowledgeStore, organizationId: string): Promise<UsageRecord> {
+export async function readUsage(store: KnowledgeStore, organizationId: string): Promise<UsageRecord> {
   return (await store.usage.findOne({ _id: organizationId })) ?? { _id: organizationId, ...NOTHING }
 }

@@ -1,6 +1,6 @@
 import { requirePrincipal } from '../../common/identity/principal.ts'
 import type { LinkContext } from '../../common/link/link.ts'
-import { usageOf } from './count-usage.ts'
+import { readUsage } from './count-usage.ts'
 import type { Deps } from './deps.ts'
 
 interface Quota {
@@ -17,6 +17,6 @@ export async function getQuota(
 ): Promise<{ readonly storageBytes: Quota; readonly vectors: Quota } | null> {
   const { plan, ...principal } = requirePrincipal(caller)
   if (organizationId !== principal.organizationId) return null
-  const { storageBytes, vectors } = await usageOf(store, organizationId)
+  const { storageBytes, vectors } = await readUsage(store, organizationId)
   return { storageBytes: { used: storageBytes, limit: plan.storageBytes }, vectors: { used: vectors, limit: plan.vectors } }
 }

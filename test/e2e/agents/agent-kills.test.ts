@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ARABIC_FILE, agentCatalog, says, script, searches } from '../../support/agents.ts'
-import { addDocument, balancedWallet, callerOf, type Json, nano, newCollection, newOrganization } from '../../support/client.ts'
+import { addDocument, balancedWallet, type Json, makeCaller, nano, newCollection, newOrganization } from '../../support/client.ts'
 import { VendorCloud } from '../../support/engines/vendor-cloud.ts'
 import { beginning, OPENAI_WIRE } from '../../support/engines/vendor-wires.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -25,18 +25,18 @@ describe('a run of an agent whose service is killed', () => {
     service = await startEmbedded({ folder, catalog: agentCatalog(cloud) })
     operatorKey ??= service.key
   }
-  const caller = () => callerOf(service, key)
+  const caller = () => makeCaller(service, key)
   const kill = () => service.processes.get('all')!.end('SIGKILL')
-  const runsOf = async (): Promise<Json[]> => (await caller().rest('GET', `/v1/agents/${agent.id}/runs?limit=100`)).body.data
-  const runOf = async (id: string): Promise<Json> => (await caller().rest('GET', `/v1/runs/${id}`)).body
+  const listRuns = async (): Promise<Json[]> => (await caller().rest('GET', `/v1/agents/${agent.id}/runs?limit=100`)).body.data
+  const getRun = async (id: string): Promise<Json> => (await caller().rest('GET', `/v1/runs/${id}`)).body
   const events = async (id: string): Promise<Json[]> => {
     const response = await fetch(`${service.rest}/v1/runs/${id}/events`, { headers: { authorization: `Bearer ${key}` } })
     const lines = (await response.text()).split('\n').filter((line) => line.startsWith('data: '))
     return lines.map((line) => JSON.parse(line.slice('data: '.length)))
   }
   const ended = async (id: string): Promise<Json> => {
-    await eventually(async () => (await runOf(id)).status !== 'running', ENDED_MS)
-    return runOf(id)
+    await eventually(async () => (await getRun(id)).status !== 'running', ENDED_MS)
+    return getRun(id)
   }
   const charged = async (id: string): Promise<bigint> => {
     const { data } = (await caller().rest('GET', '/v1/usage?limit=100')).body
@@ -46,7 +46,7 @@ describe('a run of an agent whose service is killed', () => {
   beforeAll(async () => {
     cloud = await VendorCloud.start()
     await start()
-    ;({ key } = await newOrganization(callerOf(service, operatorKey), service))
+    ;({ key } = await newOrganization(makeCaller(service, operatorKey), service))
     const collection = await newCollection(caller())
     await addDocument(caller(), collection.id, 'دليل.md', ARABIC_FILE)
     const body = { code: 'guide', name: 'Guide', model: 'scripted', collection_ids: [collection.id] }
@@ -63,9 +63,9 @@ describe('a run of an agent whose service is killed', () => {
     caller()
       .rest('POST', `/v1/agents/${agent.id}/runs`, { input: 'How long?' })
       .catch(() => undefined)
-    await eventually(async () => (await runsOf()).length === 1)
-    const [{ id }] = (await runsOf()) as [Json]
-    await eventually(async () => (await runOf(id)).status === 'running' && cloud.received.length === 2, ENDED_MS)
+    await eventually(async () => (await listRuns()).length === 1)
+    const [{ id }] = (await listRuns()) as [Json]
+    await eventually(async () => (await getRun(id)).status === 'running' && cloud.received.length === 2, ENDED_MS)
     await kill()
 
     // Killed again while the model is asked anew.

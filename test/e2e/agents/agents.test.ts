@@ -1,12 +1,12 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ARABIC_FILE, agentCatalog, calls, ENGLISH_FILE, markOf, replies, says, script, searches } from '../../support/agents.ts'
+import { ARABIC_FILE, agentCatalog, calls, ENGLISH_FILE, findMark, replies, says, script, searches } from '../../support/agents.ts'
 import {
   addDocument,
   balancedWallet,
   type Caller,
-  callerOf,
   type Json,
+  makeCaller,
   nano,
   newCollection,
   newOrganization,
@@ -25,7 +25,7 @@ describe('agents, end to end', () => {
   beforeAll(async () => {
     cloud = await VendorCloud.start()
     service = await startEmbedded({ catalog: agentCatalog(cloud) })
-    const operator = callerOf(service, service.key)
+    const operator = makeCaller(service, service.key)
     caller = await newOrganization(operator, service)
     stranger = await newOrganization(operator, service)
     collection = await newCollection(caller)
@@ -54,10 +54,10 @@ describe('agents, end to end', () => {
     const { body } = await caller.rest('GET', '/v1/usage?limit=100')
     const records = body.data.filter(({ request_id }: Json) => request_id === ended.id)
     const charged = records.reduce((sum: bigint, { amount_usd }: Json) => sum + nano(amount_usd), 0n)
-    expect({ run: nano(ended.cost_usd), lines: sumOf(ended.steps) }).toEqual({ run: charged, lines: charged })
+    expect({ run: nano(ended.cost_usd), lines: sumCosts(ended.steps) }).toEqual({ run: charged, lines: charged })
   }
-  const sumOf = (steps: Json[]) => steps.reduce((sum, { cost_usd }) => sum + nano(cost_usd), 0n)
-  const lastRunOf = async (agent: Json) => (await caller.rest('GET', `/v1/agents/${agent.id}/runs?limit=1`)).body.data[0]
+  const sumCosts = (steps: Json[]) => steps.reduce((sum, { cost_usd }) => sum + nano(cost_usd), 0n)
+  const findLastRun = async (agent: Json) => (await caller.rest('GET', `/v1/agents/${agent.id}/runs?limit=1`)).body.data[0]
 
   describe('on the embedded models', () => {
     it('answers in Arabic and in English from files in either language, and cites them', async () => {
@@ -117,7 +117,7 @@ describe('agents, end to end', () => {
         searches('كم يوماً الإجازة؟'),
         searches('meals a day', { filter: { file_name: 'travel.md' } }),
         replies(
-          (body) => `Leave is 30 days ${markOf(body, 'ثلاثون')}, meals 60 dollars ${markOf(body, '60')}, and the moon is near [#99].`,
+          (body) => `Leave is 30 days ${findMark(body, 'ثلاثون')}, meals 60 dollars ${findMark(body, '60')}, and the moon is near [#99].`,
         ),
       )
       const { status, body } = await run(agent, { input: 'What do I get?' })
@@ -173,7 +173,7 @@ describe('agents, end to end', () => {
       expect([status, body.error.code, headers.get('x-should-retry')]).toEqual([422, 'output_schema_failed', 'false'])
       expect(body.error.message).toContain('/days must be integer')
       expect(body.error.message).toContain('{"days": "many"}')
-      const failed = await lastRunOf(agent)
+      const failed = await findLastRun(agent)
       expect(body.error.message).toContain(failed.id)
       expect(failed).toMatchObject({ status: 'failed', output_text: null, output: null, error: { code: 'output_schema_failed' } })
       expect(failed.steps).toHaveLength(3)
@@ -223,7 +223,7 @@ describe('agents, end to end', () => {
       const { status, body } = await run(agent, { input: 'Go on.' })
       expect([status, body.error.code]).toEqual([422, 'run_limit_exceeded'])
       expect(cloud.received.slice(before).map((received) => received.body.tool_choice)).toEqual(['auto', 'auto', 'auto', 'none'])
-      await expectReceipt(await lastRunOf(agent))
+      await expectReceipt(await findLastRun(agent))
     })
 
     it('ends it at what it may cost, too, and is charged no more than that', async () => {
@@ -231,7 +231,7 @@ describe('agents, end to end', () => {
       script(cloud, searches('leave'))
       const { status, body } = await run(agent, { input: 'Go on.' })
       expect([status, body.error.code]).toEqual([422, 'run_limit_exceeded'])
-      const failed = await lastRunOf(agent)
+      const failed = await findLastRun(agent)
       expect(failed.steps.length).toBeGreaterThan(1)
       expect(nano(failed.cost_usd)).toBeLessThanOrEqual(nano('0.004'))
       await expectReceipt(failed)
@@ -246,7 +246,7 @@ describe('agents, end to end', () => {
       )
       const { status, body } = await run(agent, { input: 'How many days?' })
       expect([status, body.error.code]).toEqual([503, 'engine_unavailable'])
-      const failed = await lastRunOf(agent)
+      const failed = await findLastRun(agent)
       expect(failed).toMatchObject({ status: 'failed', error: { code: 'engine_unavailable' } })
       expect(failed.steps.slice(0, 2).map(({ kind }: Json) => kind)).toEqual(['model', 'search'])
       await expectReceipt(failed)
@@ -287,7 +287,7 @@ describe('agents, end to end', () => {
     it('answers through the Responses and the Messages API too, with what it cites', async () => {
       const agent = await newAgent()
       const model = `agent/${agent.code}`
-      const answers = [searches('meals'), replies((body) => `60 dollars ${markOf(body, '60')}.`)] as const
+      const answers = [searches('meals'), replies((body) => `60 dollars ${findMark(body, '60')}.`)] as const
       script(cloud, ...answers)
       const response = await caller.openai.responses.create({ model, input: 'How much are meals?' })
       expect(response.output_text).toMatch(/^60 dollars \[#\d+\]\.$/)
@@ -321,7 +321,7 @@ describe('agents, end to end', () => {
       const agent = await newAgent()
       script(cloud, hanging)
       const answer = run(agent, { input: 'Go on.' })
-      const running = await runOf(agent)
+      const running = await awaitRun(agent)
       await eventually(async () => (await textSoFar(running.id)).includes('words'))
       const cancelled = await caller.rest('POST', `/v1/runs/${running.id}/cancel`)
       expect(cancelled.status).toBe(200)
@@ -342,11 +342,11 @@ describe('agents, end to end', () => {
         { signal: left.signal },
       )
       leaving.catch(() => undefined)
-      const running = await runOf(agent)
+      const running = await awaitRun(agent)
       expect(running.status).toBe('running')
       left.abort()
-      await eventually(async () => (await lastRunOf(agent)).status === 'cancelled')
-      await expectReceipt(await lastRunOf(agent))
+      await eventually(async () => (await findLastRun(agent)).status === 'cancelled')
+      await expectReceipt(await findLastRun(agent))
     })
 
     it('goes on when the follower of its stream is cut, and is followed again to its end without loss or repeat', async () => {
@@ -402,7 +402,7 @@ describe('agents, end to end', () => {
 
     it('is told by SSE why it did not begin, by status', async () => {
       const agent = await newAgent()
-      const poor = await newOrganization(callerOf(service, service.key), service, { creditUsd: '0' })
+      const poor = await newOrganization(makeCaller(service, service.key), service, { creditUsd: '0' })
       const theirs = await newAgent({ collection_ids: [] }, poor)
       const refused = await poor.rest('POST', `/v1/agents/${theirs.id}/runs`, { input: 'Hi', stream: true })
       expect([refused.status, refused.body.error.code]).toEqual([429, 'insufficient_quota'])
@@ -436,7 +436,8 @@ describe('agents, end to end', () => {
   })
 
   it('asks only for the scope `agents`, and for the models that the key may call', async () => {
-    const keyWith = async (fields: object) => callerOf(service, (await caller.rest('POST', '/v1/keys', { name: 'k', ...fields })).body.key)
+    const keyWith = async (fields: object) =>
+      makeCaller(service, (await caller.rest('POST', '/v1/keys', { name: 'k', ...fields })).body.key)
     const agent = await newAgent()
     script(cloud, searches('leave'), says('30 days.'))
     const only = await keyWith({ scopes: ['agents'] })
@@ -449,7 +450,7 @@ describe('agents, end to end', () => {
   })
 
   it('is made and changed over a collection only with the scope `knowledge:read`, as is a workflow that transcribes', async () => {
-    const keyWith = async (scopes: string[]) => callerOf(service, (await caller.rest('POST', '/v1/keys', { name: 'k', scopes })).body.key)
+    const keyWith = async (scopes: string[]) => makeCaller(service, (await caller.rest('POST', '/v1/keys', { name: 'k', scopes })).body.key)
     const [blind, reader] = [await keyWith(['agents']), await keyWith(['agents', 'knowledge:read'])]
     const denied = { status: 403, body: { error: { code: 'permission_denied' } } }
     const over = { collection_ids: [collection.id] }
@@ -476,9 +477,9 @@ describe('agents, end to end', () => {
   })
 
   /** The run of an agent that has begun its first. */
-  async function runOf(agent: Json): Promise<Json> {
-    await eventually(async () => (await lastRunOf(agent)) !== undefined)
-    return lastRunOf(agent)
+  async function awaitRun(agent: Json): Promise<Json> {
+    await eventually(async () => (await findLastRun(agent)) !== undefined)
+    return findLastRun(agent)
   }
 
   const follow = (runId: string, after?: string) =>

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { agentCatalog, calls, replies, says, script } from '../../support/agents.ts'
-import { balancedWallet, type Caller, callerOf, type Json, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, type Json, makeCaller, newOrganization } from '../../support/client.ts'
 import { TestMcpServer } from '../../support/engines/mcp-server.ts'
 import { VendorCloud } from '../../support/engines/vendor-cloud.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -20,7 +20,7 @@ describe('an agent with an MCP server', () => {
       catalog: agentCatalog(cloud),
       env: { KIS_EGRESS_ALLOW: `${tools.hostAndPort},127.0.0.1:9999`, KIS_LOCAL_MCP_SERVERS: '127.0.0.1:9999', KIS_LOG_LEVEL: 'debug' },
     })
-    caller = await newOrganization(callerOf(service, service.key), service)
+    caller = await newOrganization(makeCaller(service, service.key), service)
   })
   beforeEach(() => {
     tools.calls.length = 0
@@ -34,7 +34,7 @@ describe('an agent with an MCP server', () => {
 
   let agents = 0
   const create = (behaviour: string, fields: object = {}, more: object = {}, by: Caller = caller) => {
-    const mcp_servers = [{ name: 'crm', url: tools.urlOf(behaviour), ...fields }]
+    const mcp_servers = [{ name: 'crm', url: tools.toUrl(behaviour), ...fields }]
     return by.rest('POST', '/v1/agents', { code: `outside-${++agents}`, name: 'Clerk', model: 'scripted', mcp_servers, ...more })
   }
   const ask = (agent: Json, input = 'Where does Salim live?') => caller.rest('POST', `/v1/agents/${agent.id}/runs`, { input })
@@ -44,7 +44,7 @@ describe('an agent with an MCP server', () => {
   it('calls its tools, with the headers that it was given and never shows', async () => {
     const { status, body: agent } = await create('good', { headers: { Authorization: SECRET } })
     expect(status).toBe(201)
-    expect(agent.mcp_servers).toEqual([{ name: 'crm', url: tools.urlOf('good'), header_names: ['authorization'], allowed_tools: null }])
+    expect(agent.mcp_servers).toEqual([{ name: 'crm', url: tools.toUrl('good'), header_names: ['authorization'], allowed_tools: null }])
     script(cloud, calls(['crm__find_customer', { name: 'Salim' }]), says('He lives in Sur.'))
     const { body: run } = await ask(agent)
     expect(run).toMatchObject({ status: 'completed', output_text: 'He lives in Sur.' })
@@ -60,7 +60,7 @@ describe('an agent with an MCP server', () => {
   it('keeps a secret for the very address that it was given for', async () => {
     const { body: agent } = await create('good', { headers: { authorization: SECRET } })
     const change = async (behaviour: string, fields: object = {}) => {
-      const mcp_servers = [{ name: 'crm', url: tools.urlOf(behaviour), ...fields }]
+      const mcp_servers = [{ name: 'crm', url: tools.toUrl(behaviour), ...fields }]
       return (await caller.rest('PATCH', `/v1/agents/${agent.id}`, { mcp_servers })).body.mcp_servers[0].header_names
     }
     expect((await caller.rest('PATCH', `/v1/agents/${agent.id}`, { name: 'Other' })).body.mcp_servers[0].header_names).toEqual([

@@ -2,12 +2,12 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { CallToolResult, Progress } from '@modelcontextprotocol/sdk/types.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { addDocument, balancedWallet, type Caller, callerOf, type Json, nano, newOrganization } from '../../support/client.ts'
+import { addDocument, balancedWallet, type Caller, type Json, makeCaller, nano, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded, startFiveProcesses } from '../../support/processes/service.ts'
 
-const catalogOf = (mock: string) => `
+const makeCatalog = (mock: string) => `
 engines:
   embedded: { kind: embedded, badge: local }
   mock: { kind: openai, base_url: "${mock}", badge: local }
@@ -35,7 +35,7 @@ async function connect(service: Pick<Service, 'rest'>, key: string) {
   return { client, transport, call, [Symbol.asyncDispose]: () => client.close() }
 }
 
-const textOf = ({ content }: CallToolResult) => content.map((part) => (part.type === 'text' ? part.text : '')).join('')
+const readText = ({ content }: CallToolResult) => content.map((part) => (part.type === 'text' ? part.text : '')).join('')
 
 async function furnish(caller: Caller) {
   const made = await caller.rest('POST', '/v1/collections', {
@@ -65,8 +65,8 @@ describe('the service as an MCP server, by the official client', () => {
 
   beforeAll(async () => {
     mock = await startMockEngine()
-    service = await startEmbedded({ catalog: catalogOf(mock.url), env: { KIS_MCP_HOSTS: 'app.example.test' } })
-    caller = await newOrganization(callerOf(service, service.key), service)
+    service = await startEmbedded({ catalog: makeCatalog(mock.url), env: { KIS_MCP_HOSTS: 'app.example.test' } })
+    caller = await newOrganization(makeCaller(service, service.key), service)
     ids = await furnish(caller)
   })
   afterAll(async () => {
@@ -115,8 +115,8 @@ describe('the service as an MCP server, by the official client', () => {
       const result = await mcp.call('search_ports', { query, limit: 2 })
       const { results } = result.structuredContent as unknown as Passages
       expect(results[0]).toMatchObject({ mark: 1, text: expect.stringContaining(fact), file: { file_name: fileName } })
-      expect(textOf(result)).toContain(`[#1] ${fileName}`)
-      expect(textOf(result)).toContain(fact)
+      expect(readText(result)).toContain(`[#1] ${fileName}`)
+      expect(readText(result)).toContain(fact)
       expect(result.isError).toBeUndefined()
     })
 
@@ -126,7 +126,7 @@ describe('the service as an MCP server, by the official client', () => {
       const { citations, output_text, run_id } = result.structuredContent as Json
       expect(output_text).toContain(fact)
       expect(citations[0]).toMatchObject({ file: { file_name: fileName }, text: expect.stringContaining(fact) })
-      expect(textOf(result)).toContain('Sources:')
+      expect(readText(result)).toContain('Sources:')
       const { data } = await caller.graphql('query ($id: ID!) { agentRun(id: $id) { status } }', { id: run_id })
       expect(data.agentRun.status).toBe('COMPLETED')
     })
@@ -195,7 +195,7 @@ describe('the service as an MCP server, by the official client', () => {
     it('is not cancelled by another session, nor by another key', async () => {
       await using mcp = await connect(service, caller.key)
       await using other = await connect(service, caller.key)
-      const stranger = await newOrganization(callerOf(service, service.key), service)
+      const stranger = await newOrganization(makeCaller(service, service.key), service)
       const before = (await statuses()).length
       mcp.call('run_agent_waits', { input: 'please hang' }).catch(() => undefined)
       await eventually(async () => (await statuses()).length > before && (await statuses())[0] === 'RUNNING')
@@ -226,7 +226,7 @@ describe('the service as an MCP server, by the official client', () => {
 
   it('runs an agent for a key that may do nothing else', async () => {
     await using mcp = await connect(service, await keyWith(caller, ['agents']))
-    expect(textOf(await mcp.call('run_agent_pilot', { input: 'When was the harbour of Sur built?' }))).toContain('1931')
+    expect(readText(await mcp.call('run_agent_pilot', { input: 'When was the harbour of Sur built?' }))).toContain('1931')
   })
 
   it('keeps to the limits of the key, and says when to try again', async () => {
@@ -235,11 +235,11 @@ describe('the service as an MCP server, by the official client', () => {
     expect((await mcp.call('run_agent_pilot', { input: 'Where is the lighthouse?' })).isError).toBeUndefined()
     const second = await mcp.call('run_agent_pilot', { input: 'Where is the lighthouse?' })
     expect(second.isError).toBe(true)
-    expect(textOf(second)).toMatch(/rate_limit_exceeded/)
+    expect(readText(second)).toMatch(/rate_limit_exceeded/)
   })
 
   it('has nothing of another organization, by name or by id', async () => {
-    const stranger = await newOrganization(callerOf(service, service.key), service)
+    const stranger = await newOrganization(makeCaller(service, service.key), service)
     await using mcp = await connect(service, stranger.key)
     expect((await mcp.client.listTools()).tools).toEqual([])
     for (const name of ['search_ports', `search_${ids.collectionId}`, 'run_agent_pilot', `run_agent_${ids.agentId}`])
@@ -255,13 +255,13 @@ describe('the service as an MCP server, by the official client', () => {
     await using mcp = await connect(service, caller.key)
     const { tools } = await mcp.client.listTools()
     expect(tools[0]).toMatchObject({ name: `search_${made.body.id}`, title: 'Laws' })
-    expect(textOf(await mcp.call(tools[0]!.name, { query: 'law' }))).toContain('Nothing was found')
+    expect(readText(await mcp.call(tools[0]!.name, { query: 'law' }))).toContain('Nothing was found')
     expect((await caller.rest('DELETE', `/v1/collections/${made.body.id}`)).status).toBe(200)
     await expect(mcp.call(tools[0]!.name, { query: 'law' })).rejects.toMatchObject({ code: -32602 })
   })
 
   it('gives a long list page by page, each tool once', async () => {
-    const rich = await newOrganization(callerOf(service, service.key), service)
+    const rich = await newOrganization(makeCaller(service, service.key), service)
     const codes = Array.from({ length: 52 }, (_, at) => `c${at}`)
     for (const code of codes)
       await rich.rest('POST', '/v1/collections', { collection_code: code, collection_name: code, embedding_model: 'e5-small-ar-en' })
@@ -296,19 +296,19 @@ describe('the service as an MCP server, by the official client', () => {
       await using mcp = await connect(service, caller.key)
       const result = await mcp.call(name, args)
       expect(result.isError).toBe(true)
-      expect(textOf(result)).toContain(said)
+      expect(readText(result)).toContain(said)
     })
   }
 
   it('tells the model of an empty wallet', async () => {
-    const poor = await newOrganization(callerOf(service, service.key), service, { creditUsd: '0' })
+    const poor = await newOrganization(makeCaller(service, service.key), service, { creditUsd: '0' })
     await poor.graphql('mutation ($input: CreateAgentInput!) { createAgent(input: $input) { agent { id } } }', {
       input: { code: 'pilot', name: 'Pilot', model: 'extractive' },
     })
     await using mcp = await connect(service, poor.key)
     const result = await mcp.call('run_agent_pilot', { input: 'Hello' })
     expect(result.isError).toBe(true)
-    expect(textOf(result)).toContain('insufficient_quota')
+    expect(readText(result)).toContain('insufficient_quota')
   })
 
   it('refuses a wrong key, whatever it asks for, with the way to send one', async () => {
@@ -393,7 +393,7 @@ describe('the service as an MCP server, in five processes', () => {
   let service: Service
   beforeAll(async () => {
     mock = await startMockEngine()
-    service = await startFiveProcesses({ catalog: catalogOf(mock.url) })
+    service = await startFiveProcesses({ catalog: makeCatalog(mock.url) })
   }, 90_000)
   afterAll(async () => {
     await service?.close()
@@ -401,12 +401,12 @@ describe('the service as an MCP server, in five processes', () => {
   })
 
   it('searches, asks agents and cancels over its rest-adapter', async () => {
-    const caller = await newOrganization(callerOf(service, service.key), service)
+    const caller = await newOrganization(makeCaller(service, service.key), service)
     await furnish(caller)
     await using mcp = await connect(service, caller.key)
     expect((await mcp.client.listTools()).tools.map(({ name }) => name)).toEqual(['search_ports', 'run_agent_pilot'])
-    expect(textOf(await mcp.call('search_ports', { query: 'متى افتتح ميناء صلالة؟' }))).toContain('1998')
-    expect(textOf(await mcp.call('run_agent_pilot', { input: 'When was the harbour of Sur built?' }))).toContain('1931')
+    expect(readText(await mcp.call('search_ports', { query: 'متى افتتح ميناء صلالة؟' }))).toContain('1998')
+    expect(readText(await mcp.call('run_agent_pilot', { input: 'When was the harbour of Sur built?' }))).toContain('1931')
     await caller.graphql('mutation ($input: CreateAgentInput!) { createAgent(input: $input) { agent { id } } }', {
       input: { code: 'waits', name: 'Waits', model: 'mock-chat' },
     })

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { balancedWallet, callerOf, type Json, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Json, makeCaller, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, ServiceProcess, startEmbedded } from '../../support/processes/service.ts'
@@ -30,15 +30,15 @@ describe('a run that ends its process', () => {
   })
 
   it('twice is not begun again, and those beside it come to their end', { timeout: 3 * SOON_MS }, async () => {
-    const { key } = await newOrganization(callerOf(service, service.key), service)
-    const caller = () => callerOf(service, key)
+    const { key } = await newOrganization(makeCaller(service, service.key), service)
+    const caller = () => makeCaller(service, key)
     const made = async (node: Json): Promise<string> => {
       const definition = { nodes: [node], output: null }
       return (await caller().rest('POST', '/v1/workflows', { code: node.id, name: 'W', definition })).body.id
     }
     const begin = async (workflowId: string, inputs: Json) =>
       (await caller().rest('POST', `/v1/workflows/${workflowId}/runs`, { inputs })).body
-    const runOf = async (id: string): Promise<Json> => (await caller().rest('GET', `/v1/workflow-runs/${id}`)).body
+    const getRun = async (id: string): Promise<Json> => (await caller().rest('GET', `/v1/workflow-runs/${id}`)).body
 
     const beside: string[] = []
     for (const id of ['a', 'b', 'c'])
@@ -56,13 +56,13 @@ describe('a run that ends its process', () => {
 
     service = await startEmbedded({ folder, env, catalog: mockCatalog(mock.url) })
     const [poison] = (await caller().rest('GET', `/v1/workflows/${workflowId}/runs`)).body.data
-    await eventually(async () => (await runOf(poison.id)).status !== 'running', SOON_MS)
+    await eventually(async () => (await getRun(poison.id)).status !== 'running', SOON_MS)
     const message = expect.stringMatching(/^The run ended its process twice/)
-    expect(await runOf(poison.id)).toMatchObject({ status: 'failed', cost_usd: '0', error: { code: 'run_limit_exceeded', message } })
+    expect(await getRun(poison.id)).toMatchObject({ status: 'failed', cost_usd: '0', error: { code: 'run_limit_exceeded', message } })
     mock.openGate()
     for (const id of beside) {
-      await eventually(async () => (await runOf(id)).status !== 'running', SOON_MS)
-      expect(await runOf(id)).toMatchObject({ status: 'completed', error: null })
+      await eventually(async () => (await getRun(id)).status !== 'running', SOON_MS)
+      expect(await getRun(id)).toMatchObject({ status: 'completed', error: null })
     }
     expect(times()).toBe(2)
     expect(await balancedWallet(caller())).toMatchObject({ held_usd: '0' })

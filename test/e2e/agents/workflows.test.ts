@@ -7,8 +7,8 @@ import {
   addDocument,
   balancedWallet,
   type Caller,
-  callerOf,
   type Json,
+  makeCaller,
   nano,
   newCollection,
   newOrganization,
@@ -47,7 +47,7 @@ describe('workflows', () => {
     service = await startEmbedded({ folder, catalog: testCatalog(mock.url) })
     operatorKey ??= service.key
   }
-  const as = (key: string) => callerOf(service, key)
+  const as = (key: string) => makeCaller(service, key)
   beforeAll(async () => {
     mock = await startMockEngine()
     await start()
@@ -65,17 +65,17 @@ describe('workflows', () => {
     return body
   }
 
-  const runOf = async (caller: Caller, id: string): Promise<Json> => (await caller.rest('GET', `/v1/workflow-runs/${id}`)).body
+  const getRun = async (caller: Caller, id: string): Promise<Json> => (await caller.rest('GET', `/v1/workflow-runs/${id}`)).body
   const ended = async (caller: Caller, id: string): Promise<Json> => {
-    await eventually(async () => (await runOf(caller, id)).status !== 'running', ENDED_MS)
-    return runOf(caller, id)
+    await eventually(async () => (await getRun(caller, id)).status !== 'running', ENDED_MS)
+    return getRun(caller, id)
   }
-  const paidOf = async (caller: Caller, id: string): Promise<string[]> => {
+  const listPaid = async (caller: Caller, id: string): Promise<string[]> => {
     const { data } = (await caller.rest('GET', '/v1/usage?limit=100')).body
     const lines = data.filter((line: Json) => line.request_id === id && line.amount_usd !== '0')
     return lines.map((line: Json) => `${line.operation} ${line.amount_usd}`).sort()
   }
-  const eventsOf = async (caller: Caller, path: string): Promise<Json[]> => {
+  const readEvents = async (caller: Caller, path: string): Promise<Json[]> => {
     const response = await fetch(`${service.rest}${path}`, { headers: { authorization: `Bearer ${caller.key}` } })
     const lines = (await response.text()).split('\n').filter((line) => line.startsWith('data: '))
     return lines.map((line) => JSON.parse(line.slice('data: '.length)))
@@ -90,7 +90,7 @@ describe('workflows', () => {
     const begin = async () => (await as(key).rest('POST', `/v1/workflows/${workflowId}/runs`, given)).body
     const undisturbed = await ended(as(key), (await begin()).id)
     expect(undisturbed).toMatchObject({ status: 'completed', error: null, output: expect.stringMatching(/^1 Hello from the mock/) })
-    const paid = await paidOf(as(key), undisturbed.id)
+    const paid = await listPaid(as(key), undisturbed.id)
     expect(paid).toEqual([
       'chat_completion 0.000028',
       'chat_completion 0.000028',
@@ -102,7 +102,7 @@ describe('workflows', () => {
       let asked = { chats: mock.chats, embeddings: mock.embeddings }
       const { id } = await begin()
       const isDone = (nodeId: string) => async () =>
-        (await runOf(as(key), id)).nodes.find((node: Json) => node.id === nodeId).state === 'done'
+        (await getRun(as(key), id)).nodes.find((node: Json) => node.id === nodeId).state === 'done'
       for (const moment of [
         () => mock.embeddings > asked.embeddings,
         isDone('find'),
@@ -122,8 +122,8 @@ describe('workflows', () => {
       expect(run).toMatchObject({ status: 'completed', output: undisturbed.output, cost_usd: undisturbed.cost_usd })
       expect(run.nodes.map(({ cost_usd }: Json) => cost_usd)).toEqual(undisturbed.nodes.map(({ cost_usd }: Json) => cost_usd))
       expect(run.nodes.reduce((sum: bigint, { cost_usd }: Json) => sum + nano(cost_usd), 0n)).toBe(nano(run.cost_usd))
-      expect(await paidOf(as(key), id)).toEqual(paid)
-      const events = await eventsOf(as(key), `/v1/workflow-runs/${id}/events`)
+      expect(await listPaid(as(key), id)).toEqual(paid)
+      const events = await readEvents(as(key), `/v1/workflow-runs/${id}/events`)
       expect(events.map(({ cursor }) => cursor)).toEqual(events.map((_, i) => String(i + 1)))
       expect(events.filter(({ type }) => type === 'node_ended').map(({ node_id }) => node_id)).toEqual([
         'find',

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Caller, callerOf, newOrganization } from '../../support/client.ts'
+import { type Caller, makeCaller, newOrganization } from '../../support/client.ts'
 import { type Service, startEmbedded, startFiveProcesses } from '../../support/processes/service.ts'
 
 const MIB = 1024 * 1024
@@ -33,11 +33,11 @@ const head = ({ path }: Pick<Door, 'path'>, header: string, framing: string) =>
   `POST ${path} HTTP/1.1\r\nhost: x\r\n${header}\r\ncontent-type: application/json\r\n${framing}\r\n\r\n`
 
 /** The status and the rest of the first piece of an answer; empty when the connection ends without one. */
-async function answerOf(socket: Socket): Promise<string> {
+async function awaitAnswer(socket: Socket): Promise<string> {
   return Promise.race([once(socket, 'data').then(([piece]) => String(piece)), once(socket, 'close').then(() => '')])
 }
 
-const rssOf = (pid: number) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024
+const readRss = (pid: number) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024
 
 /** The longest that `/healthz` took while something was under way. */
 async function slowestHealth(address: string, during: Promise<unknown>): Promise<number> {
@@ -68,11 +68,11 @@ function doors(start: () => Promise<{ service: Service; at: readonly Door[] }>) 
     ;({ service, at } = await start())
   }, 300_000)
   afterAll(() => service?.close())
-  const pidOf = ({ role }: Door) => service.processes.get(role)!.pid
+  const findPid = ({ role }: Door) => service.processes.get(role)!.pid
 
   it('refuses four bodies of 19.8 MB of strangers by a few bytes, and stays well', async () => {
     for (const door of at) {
-      const before = rssOf(pidOf(door))
+      const before = readRss(findPid(door))
       const body = Buffer.alloc(LARGE_BYTES, 'x')
       const answers = Promise.all(
         [`content-length: ${body.length}`, 'transfer-encoding: chunked'].flatMap((framing) =>
@@ -80,7 +80,7 @@ function doors(start: () => Promise<{ service: Service; at: readonly Door[] }>) 
             const socket = open(door.address, head(door, STRANGER, framing))
             if (framing.startsWith('transfer')) socket.write(`${body.length.toString(16)}\r\n`)
             socket.write(body)
-            const answer = await answerOf(socket)
+            const answer = await awaitAnswer(socket)
             socket.destroy()
             return answer
           }),
@@ -88,7 +88,7 @@ function doors(start: () => Promise<{ service: Service; at: readonly Door[] }>) 
       )
       expect(await slowestHealth(door.address, answers), `${door.role} ${door.path}`).toBeLessThan(HEALTHY_MS)
       for (const answer of await answers) expect(answer.slice(0, 12), `${door.role} ${door.path}`).toBe('HTTP/1.1 401')
-      expect(rssOf(pidOf(door)) - before, `${door.role} ${door.path}`).toBeLessThan(MAX_GROWTH_BYTES)
+      expect(readRss(findPid(door)) - before, `${door.role} ${door.path}`).toBeLessThan(MAX_GROWTH_BYTES)
     }
   }, 120_000)
 
@@ -99,7 +99,7 @@ function doors(start: () => Promise<{ service: Service; at: readonly Door[] }>) 
       const slow = open(door.address, `POST ${door.path} HTTP/1.1\r\nhost: x\r\n`)
       const trickling = setInterval(() => slow.write('x-a: b\r\n'), 500)
       const unread = open(door.address, head(door, STRANGER, 'content-length: 20000000'))
-      const answers = await Promise.all([silent, slow, unread].map(answerOf))
+      const answers = await Promise.all([silent, slow, unread].map(awaitAnswer))
       await Promise.all([silent, slow, unread].map((socket) => socket.destroyed || once(socket.resume(), 'close')))
       clearInterval(trickling)
       return answers.map((answer) => answer.slice(9, 12))
@@ -108,7 +108,7 @@ function doors(start: () => Promise<{ service: Service; at: readonly Door[] }>) 
   }, 60_000)
 
   it.concurrent('lets an organization take no place of another by uploads that it never sends', async () => {
-    const operator = callerOf(service, service.key)
+    const operator = makeCaller(service, service.key)
     const [slow, other] = await Promise.all([newOrganization(operator, service), newOrganization(operator, service)])
     const idle = at
       .filter(({ path }) => path === '/graphql' || path === '/v1/files')
@@ -117,7 +117,7 @@ function doors(start: () => Promise<{ service: Service; at: readonly Door[] }>) 
         Array.from({ length: 8 }, () => open(door.address, head(door, `authorization: Bearer ${slow.key}`, 'content-length: 30000000'))),
       )
     for (const socket of idle) socket.write('{"')
-    const answers = idle.map(answerOf)
+    const answers = idle.map(awaitAnswer)
     let givenUp = 0
     for (const answer of answers) void answer.then((text) => text.startsWith('408', 9) && givenUp++)
     expect(await Promise.all([upload(other, 300_000), upload(other, 3_000_000), upload(other, 15_000_000)])).toEqual([201, 201, 201])

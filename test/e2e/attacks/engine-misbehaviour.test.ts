@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { CONFORMANCE_VENDORS, catalogOfVendors } from '../../conformance/vendors.ts'
-import { balancedWallet, type Caller, callerOf, nano, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, makeCaller, nano, newOrganization } from '../../support/client.ts'
 import { type Answering, VendorCloud } from '../../support/engines/vendor-cloud.ts'
 import { beginning, failing, type Said, saying, type Wire } from '../../support/engines/vendor-wires.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -9,7 +9,7 @@ import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
 /** The table of `docs/operate/engine-failures.md`: what vendors do, what the client sees and what is charged, over every wire. */
 const MODEL = 'kind: chat, max_output_tokens: 1000, price: { input: "1", output: "10" }'
-const catalogOf = (url: string) =>
+const makeCatalog = (url: string) =>
   catalogOfVendors(url)
     .replaceAll('badge: cloud }', 'badge: cloud, idle_seconds: 1, first_byte_seconds: 5 }')
     .replace(
@@ -171,8 +171,8 @@ describe('an engine that misbehaves', () => {
   let before: bigint
   beforeAll(async () => {
     cloud = await VendorCloud.start()
-    service = await startEmbedded({ catalog: catalogOf(cloud.url) })
-    caller = await newOrganization(callerOf(service, service.key), service)
+    service = await startEmbedded({ catalog: makeCatalog(cloud.url) })
+    caller = await newOrganization(makeCaller(service, service.key), service)
   })
   afterAll(async () => {
     await service?.close()
@@ -189,14 +189,14 @@ describe('an engine that misbehaves', () => {
   }
   const ask = (model: string, isStream: boolean, fields: object = {}) =>
     caller.rest('POST', '/v1/chat/completions', { model, messages, stream: isStream, max_tokens: 500, ...fields })
-  const eventsOf = (body: string): readonly Chunk[] =>
+  const readEvents = (body: string): readonly Chunk[] =>
     body
       .split('\n\n')
       .filter((event) => event.startsWith('data: {'))
       .map((event) => JSON.parse(event.slice('data: '.length)))
-  const textOf = (events: readonly Chunk[]) => events.map(({ choices }) => choices?.[0]?.delta?.content ?? '').join('')
+  const readText = (events: readonly Chunk[]) => events.map(({ choices }) => choices?.[0]?.delta?.content ?? '').join('')
   /** The code of the error, in the answer or at the end of the stream. */
-  const codeOf = (body: string | Chunk) => (typeof body === 'string' ? eventsOf(body).at(-1) : body)?.error?.code
+  const errorCode = (body: string | Chunk) => (typeof body === 'string' ? readEvents(body).at(-1) : body)?.error?.code
 
   describe.each(CONFORMANCE_VENDORS)('$name', ({ name, wire }) => {
     const model = `${name}-chat`
@@ -209,7 +209,7 @@ describe('an engine that misbehaves', () => {
         if (!answering) continue
         cloud.answering = answering
         const { status, body } = await ask(model, isStream)
-        expect([isStream, codeOf(body)]).toEqual([isStream, expect.stringMatching(new RegExp(`^${code}$`))])
+        expect([isStream, errorCode(body)]).toEqual([isStream, expect.stringMatching(new RegExp(`^${code}$`))])
         if (status === 200) expect(body).not.toContain('[DONE]')
         expect(await charged()).toBe(0n)
       }
@@ -222,7 +222,7 @@ describe('an engine that misbehaves', () => {
       if (!odd) return
       cloud.answering = odd
       const { body } = await ask(model, true)
-      expect(textOf(eventsOf(body))).toBe(TEXT)
+      expect(readText(readEvents(body))).toBe(TEXT)
       expect(await charged()).toBe(PRICE)
     })
 
@@ -248,9 +248,9 @@ describe('an engine that misbehaves', () => {
       const said = { text: Array(200).fill(' words') }
       cloud.answering = beginning(wire, said, 150, () => undefined)
       const { status, body } = await ask(model, true, { max_tokens: 10 })
-      const events = eventsOf(body)
+      const events = readEvents(body)
       expect([status, events.at(-1)?.choices?.[0]?.finish_reason ?? events.at(-2)?.choices?.[0]?.finish_reason]).toEqual([200, 'length'])
-      expect(textOf(events).length).toBeLessThan(20 * ' words'.length)
+      expect(readText(events).length).toBeLessThan(20 * ' words'.length)
       await cloud.last.closed
       const cost = await charged()
       expect(cost).toBeGreaterThan(100_000n)

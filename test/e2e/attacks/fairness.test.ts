@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import { addDocument, base64, type Caller, callerOf, newCollection, newOrganization } from '../../support/client.ts'
+import { addDocument, base64, type Caller, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
@@ -16,7 +16,7 @@ describe('two organizations at once', () => {
   beforeAll(async () => {
     mock = await startMockEngine()
     service = await startEmbedded({ catalog: testCatalog(mock.url) })
-    const operator = callerOf(service, service.key)
+    const operator = makeCaller(service, service.key)
     greedy = await newOrganization(operator, service, { creditUsd: '500' })
     modest = await newOrganization(operator, service)
   }, 60_000)
@@ -38,7 +38,7 @@ describe('two organizations at once', () => {
       scopes: ['agents'],
       requests_per_minute: 1,
     })
-    const slow = callerOf(service, made.key)
+    const slow = makeCaller(service, made.key)
     expect([isMade, made.error]).toEqual([201, undefined])
     const long = await newWorkflow(slow, 'Hello')
     const started = []
@@ -54,8 +54,8 @@ describe('two organizations at once', () => {
     const run = await modest.rest('POST', `/v1/workflows/${await newWorkflow(modest, 'Hello')}/runs`, { inputs: {}, wait: true })
     expect([run.status, run.body.status, run.body.output]).toEqual([200, 'completed', 'Hello from the mock مرحبا'])
     await Promise.all(started.map((id) => slow.rest('POST', `/v1/workflow-runs/${id}/cancel`)))
-    const statusOf = async (id: string) => (await slow.rest('GET', `/v1/workflow-runs/${id}`)).body.status
-    for (const id of started) await eventually(async () => (await statusOf(id)) !== 'running', DONE_MS)
+    const getStatus = async (id: string) => (await slow.rest('GET', `/v1/workflow-runs/${id}`)).body.status
+    for (const id of started) await eventually(async () => (await getStatus(id)) !== 'running', DONE_MS)
     await eventually(async () => Number((await greedy.rest('GET', '/v1/wallet')).body.held_usd) === 0, DONE_MS)
   }, 240_000)
 
@@ -69,12 +69,12 @@ describe('two organizations at once', () => {
       const document = await greedy.rest('POST', `/v1/collections/${many.id}/documents`, { file_id: file.body.message.id })
       ids.push(document.body.id)
     }
-    const readyOf = () => countReady(greedy, many.id, ids)
+    const countReadyDocuments = () => countReady(greedy, many.id, ids)
     const collection = await newCollection(modest)
-    const before = await readyOf()
+    const before = await countReadyDocuments()
     expect(await addDocument(modest, collection.id, 'small.md', 'Parking is free.')).toMatchObject({ status: 'ready' })
     // Two of the first organization's are under way, and a few may have come to their end meanwhile.
-    expect((await readyOf()) - before).toBeLessThan(20)
+    expect((await countReadyDocuments()) - before).toBeLessThan(20)
   }, 300_000)
 })
 

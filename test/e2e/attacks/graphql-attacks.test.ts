@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { callerOf } from '../../support/client.ts'
+import { makeCaller } from '../../support/client.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
 /** What a load balancer waits for `/healthz`, on a machine that does nothing else. */
@@ -94,7 +94,7 @@ it('answers `/healthz` in time through every attack by operations, and each of t
 }, 120_000)
 
 it('answers lists of the longest definitions and runs by short pages, and `/healthz` in time', async () => {
-  const { rest } = callerOf(service, service.key)
+  const { rest } = makeCaller(service, service.key)
   const nodes = Array.from({ length: 8 }, (_, i) => ({ id: `n${i}`, type: 'template', template: 'y'.repeat(60_000) }))
   for (let i = 0; i < 40; i++)
     expect((await rest('POST', '/v1/workflows', { code: `long${i}`, name: 'W', definition: { nodes, output: null } })).status).toBe(201)

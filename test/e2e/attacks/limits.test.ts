@@ -1,7 +1,7 @@
 import OpenAI, { RateLimitError } from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { type Caller, callerOf, newOrganization } from '../../support/client.ts'
+import { type Caller, makeCaller, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
@@ -12,7 +12,7 @@ const hello = (content = 'Hello') => ({ model: 'mock-chat', messages: [{ role: '
 /** As Go writes durations, the form of the reset headers. */
 const DURATION = /^(\d+h)?(\d+m)?\d+(\.\d+)?m?s$/
 
-function limitsOf(headers: Headers) {
+function readLimits(headers: Headers) {
   return Object.fromEntries([...headers].filter(([name]) => name.startsWith('x-ratelimit-')))
 }
 
@@ -24,7 +24,7 @@ describe('limits of a key, by the official client', () => {
   beforeAll(async () => {
     mock = await startMockEngine()
     service = await startEmbedded({ catalog: mockCatalog(mock.url) + PLANS })
-    const operator = callerOf(service, service.key)
+    const operator = makeCaller(service, service.key)
     admin = await newOrganization(operator, service)
     narrow = await newOrganization(operator, service, { plan: 'narrow' })
   })
@@ -35,9 +35,9 @@ describe('limits of a key, by the official client', () => {
   async function keyWith(fields: object): Promise<Caller> {
     const { status, body } = await admin.rest('POST', '/v1/keys', { name: 'limited', ...fields })
     expect([status, body]).toMatchObject([201, fields])
-    return callerOf(service, body.key)
+    return makeCaller(service, body.key)
   }
-  const refusalOf = (call: PromiseLike<unknown>): Promise<RateLimitError> =>
+  const catchRefusal = (call: PromiseLike<unknown>): Promise<RateLimitError> =>
     Promise.resolve(call).then(
       () => Promise.reject(new Error('it was answered')),
       (error) => error,
@@ -47,18 +47,18 @@ describe('limits of a key, by the official client', () => {
     const { openai } = await keyWith({ requests_per_minute: 5 })
     for (const remaining of ['4', '3', '2', '1', '0']) {
       const { response } = await openai.chat.completions.create(hello()).withResponse()
-      expect(limitsOf(response.headers)).toEqual({
+      expect(readLimits(response.headers)).toEqual({
         'x-ratelimit-limit-requests': '5',
         'x-ratelimit-remaining-requests': remaining,
         'x-ratelimit-reset-requests': expect.stringMatching(DURATION),
       })
     }
     const { chats } = mock
-    const refusal = await refusalOf(openai.chat.completions.create(hello()))
+    const refusal = await catchRefusal(openai.chat.completions.create(hello()))
     expect(refusal).toBeInstanceOf(RateLimitError)
     expect(refusal).toMatchObject({ status: 429, code: 'rate_limit_exceeded', type: 'rate_limit_error' })
     const headers = refusal.headers!
-    expect(limitsOf(headers)).toMatchObject({
+    expect(readLimits(headers)).toMatchObject({
       'x-ratelimit-remaining-requests': '0',
       'x-ratelimit-reset-requests': expect.stringMatching(DURATION),
     })
@@ -97,7 +97,7 @@ describe('limits of a key, by the official client', () => {
       openai.chat.completions.create({ ...hello(), stream: true }).asResponse(),
     ]
     for (const { headers } of await Promise.all(answers)) {
-      expect(Object.keys(limitsOf(headers)).sort()).toEqual([...facts].sort())
+      expect(Object.keys(readLimits(headers)).sort()).toEqual([...facts].sort())
       expect(headers.get(facts[0]!)).toBe('300')
       expect(Number(headers.get(facts[1]!))).toBeLessThan(300)
       expect(headers.get('access-control-expose-headers')).toContain(facts[2])
@@ -138,7 +138,7 @@ describe('limits of a key, by the official client', () => {
         body: JSON.stringify(request),
       })
     const answers = [await send(), await send(), await send(hello('Another'))]
-    expect(answers.map(({ status, headers }) => [status, headers.get('idempotent-replayed'), limitsOf(headers)])).toMatchObject([
+    expect(answers.map(({ status, headers }) => [status, headers.get('idempotent-replayed'), readLimits(headers)])).toMatchObject([
       [200, null, { 'x-ratelimit-remaining-requests': '0' }],
       [200, 'true', { 'x-ratelimit-remaining-requests': '0' }],
       [409, null, { 'x-ratelimit-remaining-requests': '0' }],
@@ -147,16 +147,16 @@ describe('limits of a key, by the official client', () => {
 
   it('says nothing to a key without limits', async () => {
     const { response } = await admin.openai.chat.completions.create(hello()).withResponse()
-    expect(limitsOf(response.headers)).toEqual({})
+    expect(readLimits(response.headers)).toEqual({})
   })
 
   it('refuses for good what never fits, in REST and GraphQL, and takes nothing for it', async () => {
     const caller = await keyWith({ tokens_per_minute: 90 })
-    const refusal = await refusalOf(caller.openai.chat.completions.create(hello()))
+    const refusal = await catchRefusal(caller.openai.chat.completions.create(hello()))
     expect(refusal).toMatchObject({ status: 429, code: 'rate_limit_exceeded' })
     expect(refusal.headers!.get('x-should-retry')).toBe('false')
     expect(refusal.headers!.get('retry-after')).toBeNull()
-    expect(limitsOf(refusal.headers!)).toMatchObject({ 'x-ratelimit-remaining-tokens': '90', 'x-ratelimit-reset-tokens': '0s' })
+    expect(readLimits(refusal.headers!)).toMatchObject({ 'x-ratelimit-remaining-tokens': '90', 'x-ratelimit-reset-tokens': '0s' })
     const { errors } = await caller.graphql(`mutation ($input: ChatCompletionInput!) { createChatCompletion(input: $input) { id } }`, {
       input: { request: hello() },
     })
@@ -177,11 +177,11 @@ describe('limits of a key, by the official client', () => {
       const stream = await narrow.openai.chat.completions.create({ ...hello('Please hang'), stream: true }, { signal })
       expect((await stream[Symbol.asyncIterator]().next()).done).toBe(false)
     }
-    const refusal = await refusalOf(narrow.openai.chat.completions.create(hello()))
+    const refusal = await catchRefusal(narrow.openai.chat.completions.create(hello()))
     expect(refusal).toMatchObject({ status: 429, code: 'rate_limit_exceeded' })
     expect(refusal.message).toContain('2 calls under way')
     expect(refusal.headers!.get('retry-after-ms')).toBe('1000')
-    expect(limitsOf(refusal.headers!)).toMatchObject({ 'x-ratelimit-limit-requests': '100' })
+    expect(readLimits(refusal.headers!)).toMatchObject({ 'x-ratelimit-limit-requests': '100' })
     for (const stop of stops) stop.abort()
     await eventually(async () => (await narrow.rest('POST', '/v1/chat/completions', hello())).status === 200)
     await eventually(async () => (await narrow.rest('GET', '/v1/wallet')).body.held_usd === '0')

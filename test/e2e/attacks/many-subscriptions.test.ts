@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import { mockCatalog } from '../../support/catalog.ts'
-import { balancedWallet, callerOf } from '../../support/client.ts'
+import { balancedWallet, makeCaller } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 import { full } from '../../support/soak.ts'
@@ -105,11 +105,11 @@ describe('many open subscriptions, some of which are never read', () => {
   })
 
   it('lose nothing for those who read, close the others with a code, and take bounded memory', async () => {
-    const admin = callerOf(service, service.key)
+    const admin = makeCaller(service, service.key)
     const keys: string[] = []
     for (let i = 0; i < Math.ceil(SUBSCRIPTIONS / OF_A_KEY); i++)
       keys.push((await admin.rest('POST', '/v1/keys', { name: `k${i}`, scopes: ['inference'] })).body.key)
-    const keyOf = (subscription: number) => keys[Math.floor(subscription / OF_A_KEY)]!
+    const findKey = (subscription: number) => keys[Math.floor(subscription / OF_A_KEY)]!
     const { pid } = service.processes.get('all')!
     const before = residentBytes(pid)
     let most = before
@@ -130,7 +130,7 @@ describe('many open subscriptions, some of which are never read', () => {
     )
     const readers = await Promise.all(
       Array.from({ length: (SUBSCRIPTIONS - STALLED) / ON_A_SOCKET }, async (_, i) => {
-        const { socket, messages } = await openSocket(service, keyOf(i * ON_A_SOCKET))
+        const { socket, messages } = await openSocket(service, findKey(i * ON_A_SOCKET))
         for (let n = 0; n < ON_A_SOCKET; n++) subscribe(socket, `${n}`, 'words')
         return { socket, messages }
       }),
@@ -165,6 +165,6 @@ describe('many open subscriptions, some of which are never read', () => {
   }, 240_000)
 })
 
-async function balancedWalletHeld(admin: ReturnType<typeof callerOf>): Promise<string> {
+async function balancedWalletHeld(admin: ReturnType<typeof makeCaller>): Promise<string> {
   return (await admin.rest('GET', '/v1/wallet')).body.held_usd
 }

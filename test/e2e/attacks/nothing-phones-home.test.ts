@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CONFORMANCE_VENDORS, catalogOfVendors } from '../../conformance/vendors.ts'
-import { addDocument, callerOf, type Json, newCollection, newOrganization } from '../../support/client.ts'
+import { addDocument, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
 import { VendorCloud } from '../../support/engines/vendor-cloud.ts'
 import { eventually } from '../../support/eventually.ts'
 import { NetworkTrace, tracingProblem } from '../../support/processes/network-trace.ts'
@@ -20,7 +20,7 @@ const CHATTY = `
 const CHATTY_MS = 60_000
 
 /** What the embedded model and every vendor are needed for; each vendor's cloud is on loopback. */
-const catalogOf = (url: string) =>
+const makeCatalog = (url: string) =>
   catalogOfVendors(url)
     .replace('engines:', 'engines:\n  embedded: { kind: embedded, badge: local }')
     .replace(
@@ -32,7 +32,7 @@ const catalogOf = (url: string) =>
 
 /** Each part of the service works: embedding, ingestion, search, chat with every vendor, GraphQL over HTTP and a socket. */
 async function useAll(service: Service): Promise<void> {
-  const caller = await newOrganization(callerOf(service, service.key), service)
+  const caller = await newOrganization(makeCaller(service, service.key), service)
   const collection = await newCollection(caller)
   for (const [name, text] of [
     ['travel.md', '# Travel\nMeals are reimbursed up to 60 dollars a day.'],
@@ -109,7 +109,7 @@ else
         const home = join(folder, name)
         mkdirSync(home)
         const service = await start({
-          catalog: catalogOf(cloud.url),
+          catalog: makeCatalog(cloud.url),
           env: { HOME: home, XDG_CACHE_HOME: home },
           under: (process) => {
             const trace = new NetworkTrace(join(folder, `${name}.${process}`))

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { type Caller, callerOf, type Json, newOrganization } from '../../support/client.ts'
+import { type Caller, type Json, makeCaller, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
@@ -57,9 +57,9 @@ describe('a key that may make workflows', () => {
   beforeAll(async () => {
     mock = await startMockEngine()
     service = await startEmbedded({ catalog: mockCatalog(mock.url) })
-    const owner = await newOrganization(callerOf(service, service.key), service)
+    const owner = await newOrganization(makeCaller(service, service.key), service)
     const { body } = await owner.rest('POST', '/v1/keys', { name: 'agents alone', scopes: ['agents'] })
-    attacker = callerOf(service, body.key)
+    attacker = makeCaller(service, body.key)
   }, 60_000)
   afterAll(async () => {
     await service?.close()

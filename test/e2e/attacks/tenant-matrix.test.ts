@@ -2,19 +2,19 @@ import { createHash } from 'node:crypto'
 import type { Client } from 'graphql-ws'
 import { afterAll, beforeAll, describe, type ExpectStatic, expect, it } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import { addDocument, type Caller, callerOf, type Json, newOrganization } from '../../support/client.ts'
+import { addDocument, type Caller, type Json, makeCaller, newOrganization } from '../../support/client.ts'
 import {
-  bodySchemaOf,
+  findBodySchema,
   type GraphQLPlace,
   graphqlPlaces,
   innerFields,
-  nameOf,
+  makeSelection,
   openapi,
   type RestOperation,
   type RootField,
   restPlaces,
   rootFields,
-  selectionOf,
+  routeName,
 } from '../../support/contract.ts'
 import { wav } from '../../support/data/sound.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
@@ -22,7 +22,7 @@ import { WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
 import { eventually } from '../../support/eventually.ts'
 import { onBothEngines } from '../../support/processes/replicas.ts'
 import { type Service, type ServiceOptions, startEmbedded } from '../../support/processes/service.ts'
-import { furnish, markOf, type Possessions, unknownOf } from '../../support/tenant.ts'
+import { furnish, makeMark, makeUnknown, type Possessions } from '../../support/tenant.ts'
 import {
   ARGUMENTS,
   BODIES,
@@ -49,7 +49,7 @@ const HOW_TO_ADD = 'Say in test/support/tenant-places.ts what it names, or that 
 
 /** What a place of a route names; undefined: nobody has said. */
 function restNamings(operation: RestOperation, at: string): readonly Naming[] | undefined {
-  const name = nameOf(operation)
+  const name = routeName(operation)
   if (at.startsWith('path.')) {
     const parameter = `{${at.slice('path.'.length)}}`
     return PATHS[operation.path.slice(0, operation.path.indexOf(parameter) + parameter.length)]
@@ -63,19 +63,19 @@ function restNamings(operation: RestOperation, at: string): readonly Naming[] | 
 const graphqlNamings = ({ coordinate }: GraphQLPlace): readonly Naming[] | undefined =>
   GRAPHQL_NAMES[coordinate] ?? (GRAPHQL_PLAIN.has(coordinate) ? [] : undefined)
 
-const argumentsOf = ({ operation, name }: RootField) =>
+const toArguments = ({ operation, name }: RootField) =>
   (operation === 'subscription' ? SUBSCRIPTION_ARGUMENTS[name] : undefined) ?? ARGUMENTS[name]
 
 describe('the tenant matrix has a row', () => {
   for (const operation of openapi.operations) {
     if (operation.operation.security?.length === 0) continue
-    it(`for every place of ${nameOf(operation)}`, () => {
+    it(`for every place of ${routeName(operation)}`, () => {
       const missing = restPlaces(operation).filter(({ at }) => restNamings(operation, at) === undefined)
       expect(
-        missing.map(({ at }) => `${nameOf(operation)} ${at}`),
+        missing.map(({ at }) => `${routeName(operation)} ${at}`),
         HOW_TO_ADD,
       ).toEqual([])
-      if (bodySchemaOf(operation))
+      if (findBodySchema(operation))
         expect(BODIES, 'Add a valid body to BODIES in test/support/tenant-places.ts.').toHaveProperty(operation.operation.operationId)
     })
   }
@@ -87,7 +87,7 @@ describe('the tenant matrix has a row', () => {
         HOW_TO_ADD,
       ).toEqual([])
       if (root.field.args.length > 0 && places.length > 0)
-        expect(argumentsOf(root), `Add valid arguments of ${root.name} to ARGUMENTS in test/support/tenant-places.ts.`).toBeDefined()
+        expect(toArguments(root), `Add valid arguments of ${root.name} to ARGUMENTS in test/support/tenant-places.ts.`).toBeDefined()
     })
   for (const { type, field } of innerFields)
     it(`for every argument of ${type.name}.${field.name}`, () => {
@@ -101,7 +101,7 @@ describe('the tenant matrix has a row', () => {
     })
 
   it('for nothing that the contract has no more', () => {
-    const rest = openapi.operations.flatMap((operation) => restPlaces(operation).flatMap(({ at }) => [at, `${nameOf(operation)} ${at}`]))
+    const rest = openapi.operations.flatMap((operation) => restPlaces(operation).flatMap(({ at }) => [at, `${routeName(operation)} ${at}`]))
     const graphql = [
       ...rootFields.flatMap(({ operation, field }) => graphqlPlaces(operation, field)),
       ...innerFields.flatMap(({ type, field }) => graphqlPlaces(type.name, field)),
@@ -137,13 +137,13 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
     })
 
     async function newTenant(): Promise<Tenant> {
-      const caller = await newOrganization(callerOf(service, service.key), service)
+      const caller = await newOrganization(makeCaller(service, service.key), service)
       const tenant = String.fromCharCode(97 + tenants++)
-      return { ...caller, has: await furnish(caller, tenant, receiver), mark: markOf(tenant) }
+      return { ...caller, has: await furnish(caller, tenant, receiver), mark: makeMark(tenant) }
     }
 
     async function send(key: string, method: string, path: string, body: Json, headers: Record<string, string> = {}): Promise<Seen> {
-      const form = path === '/v1/audio/transcriptions' ? formOf(body) : undefined
+      const form = path === '/v1/audio/transcriptions' ? toForm(body) : undefined
       const response = await fetch(`${service.rest}${path}`, {
         method,
         headers: {
@@ -176,7 +176,7 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
         const all: Record<string, string> = {}
         for (const operation of openapi.operations) {
           if (operation.method !== 'GET' || operation.operation.security?.length === 0 || operation.path.endsWith('/events')) continue
-          const { path } = requestOf(operation, tenant.has)
+          const { path } = makeRequest(operation, tenant.has)
           all[path] = (await send(tenant.key, 'GET', path, undefined)).text
         }
         last = JSON.stringify(all)
@@ -193,7 +193,7 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
       given: string,
       asking: (given: string) => Promise<Seen>,
     ): Promise<void> {
-      const unknown = unknownOf(given)
+      const unknown = makeUnknown(given)
       const [theirs, nobodys] = [await asking(given), await asking(unknown)]
       expect.soft(plain(theirs, given), what).toEqual(plain(nobodys, unknown))
       expectNothingOf(expect, owner, theirs, what, given)
@@ -203,7 +203,7 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
       const rest = text.replaceAll(given, '')
       expect.soft(rest, what).not.toContain(owner.mark)
       // An error may name what else was sent.
-      const others = status < 300 ? idsOf(owner) : []
+      const others = status < 300 ? listIds(owner) : []
       for (const id of others) expect.soft(rest, what).not.toContain(id)
     }
 
@@ -211,9 +211,9 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
       const [owner, asker] = [await newTenant(), await newTenant()]
       const narrow: string = (await asker.rest('POST', '/v1/keys', { name: 'narrow', scopes: ['inference'] })).body.key
       for (const { operation, at, more } of restRows().filter((row) => row.at === 'header.idempotency-key')) {
-        const { path, body, headers } = requestOf(operation, owner.has, at, owner.has.idempotencyKey, undefined, more)
+        const { path, body, headers } = makeRequest(operation, owner.has, at, owner.has.idempotencyKey, undefined, more)
         const first = await send(owner.key, operation.method, path, body, headers)
-        expect(first.status, `${nameOf(operation)}: ${first.text}`).toBe(200)
+        expect(first.status, `${routeName(operation)}: ${first.text}`).toBe(200)
       }
       const before = await atRest(owner)
       for (const row of restRows()) {
@@ -221,7 +221,7 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
         const given = owner.has[naming.kind]
         for (const key of [asker.key, narrow]) {
           const asking = (id: string, method: string = operation.method) => {
-            const request = requestOf(
+            const request = makeRequest(
               operation,
               asker.has,
               at,
@@ -231,13 +231,19 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
             )
             return send(key, method, request.path, request.body, request.headers)
           }
-          await expectAlike(expect, owner, `${nameOf(operation)} ${at} ${naming.kind}`, given, asking)
+          await expectAlike(expect, owner, `${routeName(operation)} ${at} ${naming.kind}`, given, asking)
           if (operation.method === 'GET')
             await expectAlike(expect, owner, `HEAD ${operation.path} ${at}`, given, (id) => asking(id, 'HEAD'))
         }
       }
       for (const operation of openapi.operations.filter((each) => each.method === 'GET' && restPlaces(each).length === 0))
-        expectNothingOf(expect, owner, await send(asker.key, 'GET', requestOf(operation, asker.has).path, undefined), nameOf(operation), '')
+        expectNothingOf(
+          expect,
+          owner,
+          await send(asker.key, 'GET', makeRequest(operation, asker.has).path, undefined),
+          routeName(operation),
+          '',
+        )
       expect(await atRest(owner)).toEqual(before)
     }, 300_000)
 
@@ -246,16 +252,16 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
       const narrow: string = (await asker.rest('POST', '/v1/keys', { name: 'narrow', scopes: ['inference'] })).body.key
       for (const { root, place } of graphqlRows().filter(({ place }) => place.at === 'input.idempotencyKey')) {
         if (root.operation === 'subscription') continue
-        const { query, variables } = operationOf(root, owner.has, place.at, owner.has.idempotencyKey)
+        const { query, variables } = makeOperation(root, owner.has, place.at, owner.has.idempotencyKey)
         await graphqlRequest(owner.key, query, variables)
       }
       const before = await atRest(owner)
-      const sockets = new Map([asker.key, narrow].map((key) => [key, callerOf(service, key).socket()]))
+      const sockets = new Map([asker.key, narrow].map((key) => [key, makeCaller(service, key).socket()]))
       for (const { root, place, naming } of graphqlRows()) {
         const given = owner.has[naming.kind]
         for (const key of [asker.key, narrow]) {
           const asking = (id: string) => {
-            const { query, variables } = operationOf(root, asker.has, place.at, naming.as ? naming.as(id, asker.has) : id)
+            const { query, variables } = makeOperation(root, asker.has, place.at, naming.as ? naming.as(id, asker.has) : id)
             return root.operation === 'subscription'
               ? transcript(sockets.get(key)!, root, query, variables, asker.has)
               : graphqlRequest(key, query, variables)
@@ -267,7 +273,7 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
         for (const place of graphqlPlaces(type.name, field))
           for (const naming of graphqlNamings(place) ?? [])
             await expectAlike(expect, owner, `${type.name}.${field.name}(${place.at})`, owner.has[naming.kind], (id) => {
-              const selected = `${field.name}(${place.at}: ${JSON.stringify(naming.as ? naming.as(id, asker.has) : id)}) ${selectionOf(field.type, INNER_DEPTH)}`
+              const selected = `${field.name}(${place.at}: ${JSON.stringify(naming.as ? naming.as(id, asker.has) : id)}) ${makeSelection(field.type, INNER_DEPTH)}`
               return graphqlRequest(
                 asker.key,
                 WAYS[`${type.name}.${field.name}`]!(asker.has).replace('FIELD', () => selected),
@@ -294,15 +300,15 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
           }),
         )
       const query = `{ collection(id: "${owner.has.collection}") { name } }`
-      const hashOf = (text: string) => createHash('sha256').update(text).digest('hex')
+      const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
       const persisted = (key: string, hash: string, text?: string) =>
         fetch(service.graphql, {
           method: 'POST',
           headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
           body: JSON.stringify({ query: text, extensions: { persistedQuery: { version: 1, sha256Hash: hash } } }),
         }).then(async (response) => ({ status: response.status, headers: response.headers, text: await response.text() }))
-      expect((await persisted(owner.key, hashOf(query), query)).text).toContain(owner.mark)
-      await expectAlike(expect, owner, 'a persisted operation', hashOf(query), (hash) => persisted(asker.key, hash))
+      expect((await persisted(owner.key, sha256(query), query)).text).toContain(owner.mark)
+      await expectAlike(expect, owner, 'a persisted operation', sha256(query), (hash) => persisted(asker.key, hash))
     }, 120_000)
 
     it('for whoever listens: events, streams and webhooks of one are never told to the other', async ({ expect }) => {
@@ -331,14 +337,14 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
       await eventually(() => place.received.some(({ data }) => data.document_id === mine.id), 30_000)
       await client.dispose()
       const all = heard.join('\n') + JSON.stringify(place.received)
-      for (const id of [made.id, made.file_id, ...idsOf(owner)]) expect(all).not.toContain(id)
+      for (const id of [made.id, made.file_id, ...listIds(owner)]) expect(all).not.toContain(id)
       expect(all).not.toContain(owner.mark)
       expect(place.faults).toEqual([])
     }, 120_000)
   })
 }
 
-const idsOf = ({ has }: Tenant) => Object.values(has).filter((id) => id.length > 20)
+const listIds = ({ has }: Tenant) => Object.values(has).filter((id) => id.length > 20)
 
 interface Seen {
   readonly status: number
@@ -346,7 +352,7 @@ interface Seen {
   readonly text: string
 }
 
-function formOf(body: Json): FormData {
+function toForm(body: Json): FormData {
   const form = new FormData()
   for (const [name, value] of Object.entries<string>(body)) form.append(name, value)
   form.append('file', new File([wav(2)], 'sound.wav'))
@@ -378,10 +384,10 @@ function restRows(): RestRow[] {
   return rows.toSorted((a, b) => Number(a.naming.kind.endsWith('Code')) - Number(b.naming.kind.endsWith('Code')))
 }
 
-const plainProperties = (operation: RestOperation) => new Set(Object.keys(bodySchemaOf(operation)?.schema.properties ?? {}))
+const plainProperties = (operation: RestOperation) => new Set(Object.keys(findBodySchema(operation)?.schema.properties ?? {}))
 
 /** A valid request of what one owns, in which one place is another's. */
-function requestOf(operation: RestOperation, own: Possessions, at?: string, value?: unknown, foreign?: Possessions, more: object = {}) {
+function makeRequest(operation: RestOperation, own: Possessions, at?: string, value?: unknown, foreign?: Possessions, more: object = {}) {
   let { path } = operation
   for (const parameter of operation.operation.parameters.filter((each) => each.in === 'path')) {
     const isGiven = at === `path.${parameter.name}`
@@ -416,9 +422,9 @@ function graphqlRows() {
   return rows.toSorted((a, b) => Number(a.naming.kind.endsWith('Code')) - Number(b.naming.kind.endsWith('Code')))
 }
 
-function operationOf({ operation, name, field }: RootField, own: Possessions, at: string, value: unknown) {
+function makeOperation({ operation, name, field }: RootField, own: Possessions, at: string, value: unknown) {
   const root = { operation, name, field }
-  const variables = structuredClone(argumentsOf(root)!(own))
+  const variables = structuredClone(toArguments(root)!(own))
   const steps = at.split('.')
   const last = steps.pop()!
   let target = variables
@@ -427,7 +433,7 @@ function operationOf({ operation, name, field }: RootField, own: Possessions, at
   const given = field.args.filter((argument) => argument.name in variables)
   const declared = given.map((argument) => `$${argument.name}: ${argument.type}`).join(', ')
   const passed = given.map((argument) => `${argument.name}: $${argument.name}`).join(', ')
-  return { query: `${operation} Matrix(${declared}) { ${name}(${passed}) ${selectionOf(field.type, DEPTH)} }`, variables }
+  return { query: `${operation} Matrix(${declared}) { ${name}(${passed}) ${makeSelection(field.type, DEPTH)} }`, variables }
 }
 
 /** What a subscription says: to its end, or until the asker's own past has been told on the same socket. */

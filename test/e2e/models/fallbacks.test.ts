@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { balancedWallet, type Caller, callerOf, nano, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, makeCaller, nano, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
@@ -8,7 +8,7 @@ import { type Service, startEmbedded } from '../../support/processes/service.ts'
 const ENGINES = ['answers', 'streams', 'allows', 'stays', 'repeats', 'breaks', 'rests', 'renames', 'waits'] as const
 
 /** Of each engine a model at 1 USD per million tokens; what stands in for it costs ten times as much. */
-const catalogOf = (main: string, spare: string) => `
+const makeCatalog = (main: string, spare: string) => `
 engines:
 ${ENGINES.map((name) => `  ${name}: { kind: openai, base_url: "${main}", badge: regional, first_byte_seconds: ${name === 'waits' ? 1 : 60} }`).join('\n')}
   spare: { kind: openai, base_url: "${spare}", badge: cloud }
@@ -33,8 +33,8 @@ describe('a model with a fallback, over REST and GraphQL', () => {
   beforeAll(async () => {
     main = await startMockEngine()
     spare = await startMockEngine()
-    service = await startEmbedded({ catalog: catalogOf(main.url, spare.url) })
-    caller = await newOrganization(callerOf(service, service.key), service)
+    service = await startEmbedded({ catalog: makeCatalog(main.url, spare.url) })
+    caller = await newOrganization(makeCaller(service, service.key), service)
   })
   afterAll(async () => {
     await service?.close()
@@ -108,7 +108,7 @@ describe('a model with a fallback, over REST and GraphQL', () => {
   it('stays alone for a key whose allowlist lacks the fallback, and has it where an alias allows it', async () => {
     main.failWith(401)
     const keyFor = async (models: readonly string[]) =>
-      callerOf(service, (await caller.rest('POST', '/v1/keys', { name: 'narrow', model_allowlist: models })).body.key)
+      makeCaller(service, (await caller.rest('POST', '/v1/keys', { name: 'narrow', model_allowlist: models })).body.key)
     for (const stream of [false, true]) {
       const { status, body } = await ask('allows', { by: await keyFor(['allows']), stream })
       expect([status, body.error?.code]).toEqual([503, 'engine_unavailable'])
@@ -121,7 +121,7 @@ describe('a model with a fallback, over REST and GraphQL', () => {
   })
 
   it('stays in the region of an organization that keeps to it', async () => {
-    const regional = await newOrganization(callerOf(service, service.key), service)
+    const regional = await newOrganization(makeCaller(service, service.key), service)
     expect((await regional.rest('PATCH', '/v1/organization', { residency_policy: 'regional' })).status).toBe(200)
     await eventually(async () => !(await regional.openai.models.list()).data.some(({ id }) => id === 'other/spare'), 6_000)
     main.failWith(503)

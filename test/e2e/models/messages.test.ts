@@ -1,7 +1,7 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import { balancedWallet, type Caller, callerOf, nano, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, makeCaller, nano, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { VendorCloud } from '../../support/engines/vendor-cloud.ts'
 import { ANTHROPIC_WIRE, beginning, failing, GOOGLE_WIRE, type Said, saying, type Wire } from '../../support/engines/vendor-wires.ts'
@@ -9,7 +9,7 @@ import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
 /** At 1, 0.1 and 10 USD per million tokens; `claude` answers as Anthropic does, `gemini` as Google does. */
-const catalogOf = (mockUrl: string, cloudUrl: string) =>
+const makeCatalog = (mockUrl: string, cloudUrl: string) =>
   testCatalog(mockUrl).replace(
     'models:',
     `  anthropic: { kind: anthropic, base_url: "${cloudUrl}/v1", api_key: k, badge: cloud }
@@ -51,16 +51,16 @@ describe('the official Anthropic client', () => {
   beforeAll(async () => {
     mock = await startMockEngine()
     cloud = await VendorCloud.start()
-    service = await startEmbedded({ catalog: catalogOf(mock.url, cloud.url) })
-    caller = await newOrganization(callerOf(service, service.key), service)
-    client = clientOf(caller)
+    service = await startEmbedded({ catalog: makeCatalog(mock.url, cloud.url) })
+    caller = await newOrganization(makeCaller(service, service.key), service)
+    client = makeClient(caller)
   }, 90_000)
   afterAll(async () => {
     await service?.close()
     await cloud?.[Symbol.asyncDispose]()
     await mock?.[Symbol.asyncDispose]()
   })
-  const clientOf = ({ key }: Caller) => new Anthropic({ baseURL: service.rest, apiKey: key, authToken: null, maxRetries: 0 })
+  const makeClient = ({ key }: Caller) => new Anthropic({ baseURL: service.rest, apiKey: key, authToken: null, maxRetries: 0 })
   const balance = async () => nano((await balancedWallet(caller)).balance_usd)
   beforeEach(async () => {
     spent = await balance()
@@ -190,7 +190,7 @@ describe('the official Anthropic client', () => {
       expect(nano(body.amount_usd)).toBe(BigInt(held) * 1_000n + 100n * 2_000n)
       expect(await charged()).toBe(0n)
 
-      const poor = await newOrganization(callerOf(service, service.key), service, { creditUsd: '0' })
+      const poor = await newOrganization(makeCaller(service, service.key), service, { creditUsd: '0' })
       expect((await poor.rest('POST', '/v1/chat/completions/quote', request)).body).toMatchObject({
         amount_usd: body.amount_usd,
         is_covered: false,
@@ -203,7 +203,7 @@ describe('the official Anthropic client', () => {
         isCovered: false,
         models: [{ model: { id: 'mock-chat' } }],
       })
-      await expect(clientOf(poor).messages.create(ask('mock-chat'))).rejects.toMatchObject({ status: 402, type: 'billing_error' })
+      await expect(makeClient(poor).messages.create(ask('mock-chat'))).rejects.toMatchObject({ status: 402, type: 'billing_error' })
       const unknown = await caller.rest('POST', '/v1/chat/completions/quote', { ...request, model: 'nobody' })
       expect([unknown.status, unknown.body.error.code]).toEqual([404, 'model_not_found'])
     })
@@ -211,7 +211,7 @@ describe('the official Anthropic client', () => {
     it.each([
       [
         'an unknown key',
-        () => clientOf({ ...caller, key: 'kis_live_nobody' }).messages.create(ask('mock-chat')),
+        () => makeClient({ ...caller, key: 'kis_live_nobody' }).messages.create(ask('mock-chat')),
         401,
         'authentication_error',
       ],

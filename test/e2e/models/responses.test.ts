@@ -1,7 +1,7 @@
 import OpenAI from 'openai'
 import type { ResponseCreateParams, ResponseInput, ResponseStreamEvent, Tool } from 'openai/resources/responses/responses'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { balancedWallet, type Caller, callerOf, nano, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, makeCaller, nano, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { VendorCloud } from '../../support/engines/vendor-cloud.ts'
 import {
@@ -19,7 +19,7 @@ import {
 } from '../../support/engines/vendor-wires.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
-import { responseOf } from '../../support/response-events.ts'
+import { assembleResponse } from '../../support/response-events.ts'
 
 const WIRES: Readonly<Record<string, Wire>> = { openai: OPENAI_WIRE, anthropic: ANTHROPIC_WIRE, google: GOOGLE_WIRE }
 const VENDORS = Object.keys(WIRES)
@@ -31,7 +31,7 @@ const OTHER_WIRES: Readonly<Record<string, Wire>> = {
   cohere: COHERE_WIRE,
 }
 
-const settingsOf = (vendor: string, cloud: string) => {
+const makeSettings = (vendor: string, cloud: string) => {
   if (vendor === 'bedrock') return `region: eu-west-1, access_key_id: AKIA0, secret_access_key: a-secret, base_url: "${cloud}"`
   return `api_key: "key", base_url: "${cloud}${vendor === 'openai' ? '/v1' : ''}"`
 }
@@ -39,10 +39,10 @@ const settingsOf = (vendor: string, cloud: string) => {
 const ALL = [...VENDORS, ...Object.keys(OTHER_WIRES)]
 
 /** Every vendor's cloud is this one; a model of each, at 1, 0.1 and 10 USD per million tokens. */
-const catalogOf = (cloud: string, mock: string) => `
+const makeCatalog = (cloud: string, mock: string) => `
 engines:
   mock: { kind: openai, base_url: "${mock}", badge: local }
-${ALL.map((vendor) => `  ${vendor}: { kind: ${vendor}, ${settingsOf(vendor, cloud)}, badge: cloud }`).join('\n')}
+${ALL.map((vendor) => `  ${vendor}: { kind: ${vendor}, ${makeSettings(vendor, cloud)}, badge: cloud }`).join('\n')}
 models:
   - { id: mock-chat, engine: mock, kind: chat, context_window: 100000, max_output_tokens: 1000, price: { input: "1", output: "10" } }
 ${ALL.map(
@@ -81,8 +81,8 @@ describe('the Responses API, by the official client', () => {
   beforeAll(async () => {
     cloud = await VendorCloud.start()
     mock = await startMockEngine()
-    service = await startEmbedded({ catalog: catalogOf(cloud.url, mock.url) })
-    caller = await newOrganization(callerOf(service, service.key), service)
+    service = await startEmbedded({ catalog: makeCatalog(cloud.url, mock.url) })
+    caller = await newOrganization(makeCaller(service, service.key), service)
   })
   afterAll(async () => {
     await service?.close()
@@ -103,7 +103,7 @@ describe('the Responses API, by the official client', () => {
     cloud.answering = saying(WIRES[vendor]!, said)
   }
   /** All events of a stream that ends by itself. */
-  async function eventsOf(request: Omit<ResponseCreateParams, 'stream'>): Promise<ResponseStreamEvent[]> {
+  async function readEvents(request: Omit<ResponseCreateParams, 'stream'>): Promise<ResponseStreamEvent[]> {
     const events: ResponseStreamEvent[] = []
     for await (const event of await caller.openai.responses.create({ ...request, stream: true })) events.push(event)
     return events
@@ -126,7 +126,7 @@ describe('the Responses API, by the official client', () => {
   })
 
   it('streams; when the client disconnects, the engine stops and the client pays for what was produced', async () => {
-    const whole = responseOf(await eventsOf({ model: 'mock-chat', input: question }))
+    const whole = assembleResponse(await readEvents({ model: 'mock-chat', input: question }))
     expect(whole).toMatchObject({ status: 'completed', usage: { total_tokens: 25 } })
     const before = await charged()
     const { abandoned } = mock
@@ -139,7 +139,7 @@ describe('the Responses API, by the official client', () => {
   })
 
   it('fails a stream that is cut with what arrived, at no cost', async () => {
-    const response = responseOf(await eventsOf({ model: 'mock-chat', input: 'now cut' }))
+    const response = assembleResponse(await readEvents({ model: 'mock-chat', input: 'now cut' }))
     expect(response).toMatchObject({ status: 'failed', error: { code: 'engine_error' }, usage: { total_tokens: 0 } })
     expect(response.output).toMatchObject([{ type: 'message', status: 'incomplete', content: [{ type: 'output_text', text: 'Hello' }] }])
     expect(await charged()).toBe(0n)
@@ -196,7 +196,7 @@ describe('the Responses API, by the official client', () => {
     it('answers, plain and streamed, at the vendor’s usage', async () => {
       say(vendor, { text: ['31 °C', ' مشمس'], usage: { input: 20, cached: 4, output: 9, reasoning: 2 } })
       const plain = await caller.openai.responses.create({ model, input: question })
-      const streamed = responseOf(await eventsOf({ model, input: [{ role: 'user', content: question }] }))
+      const streamed = assembleResponse(await readEvents({ model, input: [{ role: 'user', content: question }] }))
       for (const { output, usage } of [plain, streamed]) {
         expect(output).toMatchObject([{ type: 'message', status: 'completed', content: [{ type: 'output_text', text: '31 °C مشمس' }] }])
         expect(usage).toEqual({
@@ -258,7 +258,7 @@ describe('the Responses API, by the official client', () => {
     it('is incomplete at the bound', async () => {
       say(vendor, { text: ['It is', ' warm'], ends: 'length' })
       const request = { model, input: question, max_output_tokens: 16 }
-      for (const response of [await caller.openai.responses.create(request), responseOf(await eventsOf(request))]) {
+      for (const response of [await caller.openai.responses.create(request), assembleResponse(await readEvents(request))]) {
         expect(response).toMatchObject({
           status: 'incomplete',
           incomplete_details: { reason: 'max_output_tokens' },
@@ -278,7 +278,7 @@ describe('the Responses API, by the official client', () => {
         })
       const said = { text: ['Hel', 'lo', 'again'] }
       cloud.answering = beginning(WIRES[vendor]!, said, WIRES[vendor]!.events(said).length - 3, (response) => response.end())
-      const response = responseOf(await eventsOf({ model, input: question }))
+      const response = assembleResponse(await readEvents({ model, input: question }))
       expect(response).toMatchObject({ status: 'failed', error: { code: 'engine_error' }, usage: { total_tokens: 0 } })
       expect(JSON.stringify(response.output)).toContain('Hel')
       expect(await charged()).toBe(0n)
@@ -296,10 +296,10 @@ describe('the Responses API, by the official client', () => {
   it.each(Object.entries(OTHER_WIRES))('answers and calls tools over %s too', async (vendor, wire) => {
     const request = { model: `${vendor}-chat`, input: question, tools }
     cloud.answering = saying(wire, { text: ['31 °C', ' مشمس'] })
-    for (const { output } of [await caller.openai.responses.create(request), responseOf(await eventsOf(request))])
+    for (const { output } of [await caller.openai.responses.create(request), assembleResponse(await readEvents(request))])
       expect(output).toMatchObject([{ type: 'message', content: [{ type: 'output_text', text: '31 °C مشمس' }] }])
     cloud.answering = saying(wire, { calls, ends: 'tools' })
-    for (const { output } of [await caller.openai.responses.create(request), responseOf(await eventsOf(request))])
+    for (const { output } of [await caller.openai.responses.create(request), assembleResponse(await readEvents(request))])
       expect(output).toMatchObject(calls.map(({ id, name }) => ({ type: 'function_call', call_id: id, name, status: 'completed' })))
     expect(await charged()).toBe(4n * PRICE)
   })
@@ -307,7 +307,7 @@ describe('the Responses API, by the official client', () => {
   it('gives the reasoning and sends it back signed, from Anthropic and from Gemini', async () => {
     say('anthropic', { reasoning: { text: 'Hot there.', signature: 'signed-by-anthropic' }, calls: calls.slice(0, 1), ends: 'tools' })
     const request = { model: 'anthropic-chat', tools, reasoning: { effort: 'low' as const, summary: 'auto' as const } }
-    const streamed = responseOf(await eventsOf({ ...request, input: question }))
+    const streamed = assembleResponse(await readEvents({ ...request, input: question }))
     const plain = await caller.openai.responses.create({ ...request, input: question })
     for (const { output } of [plain, streamed]) {
       expect(output).toMatchObject([
@@ -330,7 +330,7 @@ describe('the Responses API, by the official client', () => {
     say('google', { calls, ends: 'tools' })
     for (const { output } of [
       await caller.openai.responses.create({ model: 'google-chat', tools, input: question }),
-      responseOf(await eventsOf({ model: 'google-chat', tools, input: question })),
+      assembleResponse(await readEvents({ model: 'google-chat', tools, input: question })),
     ]) {
       const outputs = calls.map(({ id }) => ({ type: 'function_call_output', call_id: id, output: '41' }))
       const input = [{ role: 'user', content: question }, ...output, ...outputs] as ResponseInput
@@ -342,7 +342,7 @@ describe('the Responses API, by the official client', () => {
   it('tells a refusal', async () => {
     say('anthropic', { text: [], ends: 'filter' })
     const request = { model: 'anthropic-chat', input: question }
-    for (const response of [await caller.openai.responses.create(request), responseOf(await eventsOf(request))]) {
+    for (const response of [await caller.openai.responses.create(request), assembleResponse(await readEvents(request))]) {
       expect(response).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'content_filter' } })
       expect(response.output).toMatchObject([{ content: [{ type: 'refusal', refusal: 'This is not something to help with.' }] }])
     }
@@ -441,7 +441,7 @@ describe('the Responses API, by the official client', () => {
 
     it('a model that there is not, and a key that is wrong', async () => {
       await expect(caller.openai.responses.create({ model: 'none', input: 'x' })).rejects.toBeInstanceOf(OpenAI.NotFoundError)
-      const stranger = callerOf(service, 'kis_live_wrong')
+      const stranger = makeCaller(service, 'kis_live_wrong')
       await expect(stranger.openai.responses.create({ model: 'openai-chat', input: [] })).rejects.toBeInstanceOf(OpenAI.AuthenticationError)
     })
 

@@ -1,12 +1,12 @@
 import { toFile } from 'openai'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { balancedWallet, type Caller, callerOf, nano, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, makeCaller, nano, newOrganization } from '../../support/client.ts'
 import { wav } from '../../support/data/sound.ts'
 import { type MockEngine, startMockEngine, TRANSCRIPT, TRANSCRIPT_DELTAS, TRANSCRIPT_USAGE } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
-const catalogOf = (url: string) => `
+const makeCatalog = (url: string) => `
 engines:
   mock: { kind: openai, base_url: "${url}", api_key: "sk-mock", badge: cloud }
 models:
@@ -31,8 +31,8 @@ let caller: Caller & { readonly organizationId: string }
 
 beforeAll(async () => {
   mock = await startMockEngine()
-  service = await startEmbedded({ catalog: catalogOf(mock.url) })
-  caller = await newOrganization(callerOf(service, service.key), service)
+  service = await startEmbedded({ catalog: makeCatalog(mock.url) })
+  caller = await newOrganization(makeCaller(service, service.key), service)
 })
 afterAll(async () => {
   await service?.close()
@@ -97,7 +97,7 @@ it('the engine is sent what the caller said, under its own name of the model, an
   })
 })
 
-async function eventsOf(fields: object) {
+async function readEvents(fields: object) {
   const events = []
   const stream = await caller.openai.audio.transcriptions.create({ file: await sound(), model: 'live-speech', ...fields, stream: true })
   for await (const event of stream) events.push(event)
@@ -108,15 +108,15 @@ it('a client that streams gets the events of an engine that streams, and pays fo
   const before = await spent()
   const deltas = TRANSCRIPT_DELTAS.map((delta) => ({ type: 'transcript.text.delta', delta }))
   const done = { type: 'transcript.text.done', text: TRANSCRIPT.text, usage: TRANSCRIPT_USAGE }
-  expect(await eventsOf({})).toEqual([...deltas, done])
+  expect(await readEvents({})).toEqual([...deltas, done])
   expect(mock.requests.at(-1)).toMatchObject({ model: 'live-speech', response_format: 'json', stream: 'true' })
-  expect(await eventsOf({ response_format: 'text' })).toEqual([...deltas, done])
+  expect(await readEvents({ response_format: 'text' })).toEqual([...deltas, done])
   expect((await spent()) - before).toBe(5n * NANO_OF_SECOND)
 })
 
 it('who says what is streamed in segments, and sound is cut as the caller says', async () => {
   const vad = { type: 'server_vad', threshold: 0.5, silence_duration_ms: 200 }
-  const events = await eventsOf({ response_format: 'diarized_json', chunking_strategy: vad })
+  const events = await readEvents({ response_format: 'diarized_json', chunking_strategy: vad })
   expect(events.filter(({ type }) => type === 'transcript.text.segment')).toMatchObject([{ speaker: 'A', start: 0 }, { start: 1.2 }])
   expect(mock.requests.at(-1)).toMatchObject({
     response_format: 'diarized_json',
@@ -212,7 +212,7 @@ it('a stream with an idempotency key is replayed event by event, charged once', 
 })
 
 it('a client that streams gets events also from an engine that does not', async () => {
-  expect(await eventsOf({ model: 'speech' })).toEqual([
+  expect(await readEvents({ model: 'speech' })).toEqual([
     { type: 'transcript.text.delta', delta: TRANSCRIPT.text },
     { type: 'transcript.text.done', text: TRANSCRIPT.text, usage: { type: 'duration', seconds: 3 } },
   ])
@@ -369,7 +369,7 @@ it('a failing engine, and one that gives no segments to subtitles, cost nothing'
 })
 
 it('a key without the model, an organization that stays local and an empty wallet reach no engine', async () => {
-  const operator = callerOf(service, service.key)
+  const operator = makeCaller(service, service.key)
   const calls = mock.transcriptions
   const poor = await newOrganization(operator, service, { creditUsd: '0' })
   const local = await newOrganization(operator, service)

@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
 import type OpenAI from 'openai'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { balancedWallet, type Caller, callerOf, nano, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, makeCaller, nano, newOrganization } from '../../support/client.ts'
 import { dataUri, GIF, png } from '../../support/data/pictures.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { VendorCloud } from '../../support/engines/vendor-cloud.ts'
@@ -13,7 +13,7 @@ import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
 const chatModel = (id: string, engine: string) =>
   `  - { id: ${id}, engine: ${engine}, kind: chat, supports: [vision], context_window: 100000, max_output_tokens: 100, image_tokens: 1000, price: { input: "1", output: "10" } }`
-const catalogOf = (openai: string, cloud: string) => `
+const makeCatalog = (openai: string, cloud: string) => `
 engines:
   openai: { kind: openai, base_url: "${openai}", badge: cloud }
   ollama: { kind: openai, base_url: "${openai}", badge: local }
@@ -25,13 +25,13 @@ ${['openai', 'ollama', 'vllm', 'google', 'bedrock'].map((engine) => chatModel(`$
   - { id: blind, engine: openai, kind: chat, context_window: 100000, max_output_tokens: 100, price: { input: "1", output: "10" } }
 `
 const PUBLIC_URL = 'https://images.example.com/cat.png'
-const messagesOf = (...images: { url: string; detail?: 'low' | 'high' }[]): OpenAI.ChatCompletionMessageParam[] => [
+const makeMessages = (...images: { url: string; detail?: 'low' | 'high' }[]): OpenAI.ChatCompletionMessageParam[] => [
   {
     role: 'user',
     content: [{ type: 'text', text: 'What is this?' }, ...images.map((image_url) => ({ type: 'image_url' as const, image_url }))],
   },
 ]
-const paramOf = (part: number) => `messages[0].content[${part}].image_url.url`
+const nameParam = (part: number) => `messages[0].content[${part}].image_url.url`
 
 describe('images', () => {
   let engine: MockEngine
@@ -45,7 +45,7 @@ describe('images', () => {
     '/small.gif': (response) => response.end(GIF),
     '/page.html': (response) => response.end('<html>no image</html>'),
     '/huge.png': (response) => response.end(png(1, 1, { claims: [60_000, 60_000] })),
-    '/inside': (response) => response.writeHead(302, { location: `http://127.0.0.1:${portOf(canary)}/latest/meta-data` }).end(),
+    '/inside': (response) => response.writeHead(302, { location: `http://127.0.0.1:${readPort(canary)}/latest/meta-data` }).end(),
     '/loop': (response) => response.writeHead(302, { location: '/loop' }).end(),
     '/long.png': (response) => {
       const more = () => {
@@ -66,15 +66,18 @@ describe('images', () => {
     canaryConnections += 1
     socket.destroy()
   })
-  const portOf = (server: Server) => (server.address() as AddressInfo).port
-  const at = (path: string) => `http://127.0.0.1:${portOf(images)}${path}`
+  const readPort = (server: Server) => (server.address() as AddressInfo).port
+  const at = (path: string) => `http://127.0.0.1:${readPort(images)}${path}`
 
   beforeAll(async () => {
     for (const server of [images, canary]) await once(server.listen(0, '127.0.0.1'), 'listening')
     engine = await startMockEngine()
     cloud = await VendorCloud.start()
-    service = await startEmbedded({ catalog: catalogOf(engine.url, cloud.url), env: { KIS_EGRESS_ALLOW: `127.0.0.1:${portOf(images)}` } })
-    const operator = callerOf(service, service.key)
+    service = await startEmbedded({
+      catalog: makeCatalog(engine.url, cloud.url),
+      env: { KIS_EGRESS_ALLOW: `127.0.0.1:${readPort(images)}` },
+    })
+    const operator = makeCaller(service, service.key)
     caller = await newOrganization(operator, service)
     local = await newOrganization(operator, service)
     await local.rest('PATCH', '/v1/organization', { residency_policy: 'local_only' })
@@ -95,7 +98,7 @@ describe('images', () => {
 
   const called = () => engine.chats + cloud.received.length
   /** The refusal, after which nothing is held or charged and no engine has been called, whole or streamed. */
-  async function refusalOf(model: string, messages: OpenAI.ChatCompletionMessageParam[], by = caller) {
+  async function catchRefusal(model: string, messages: OpenAI.ChatCompletionMessageParam[], by = caller) {
     const [before, calls] = [await balancedWallet(by), called()]
     const failures: unknown[] = []
     for (const stream of [false, true])
@@ -107,7 +110,7 @@ describe('images', () => {
   }
 
   it('reach an engine of the OpenAI protocol as they came', async () => {
-    const messages = messagesOf({ url: PUBLIC_URL, detail: 'low' }, { url: dataUri(png()), detail: 'high' }, { url: dataUri(GIF) })
+    const messages = makeMessages({ url: PUBLIC_URL, detail: 'low' }, { url: dataUri(png()), detail: 'high' }, { url: dataUri(GIF) })
     const completion = await caller.openai.chat.completions.create({ model: 'openai-eyes', messages })
     expect(completion.choices[0]?.message.content).toBe('Hello from the mock مرحبا')
     expect(engine.requests.at(-1)).toMatchObject({ messages })
@@ -120,15 +123,15 @@ describe('images', () => {
   it.each([
     ['google', GOOGLE_WIRE, (type: string, data: string) => ({ inlineData: { mimeType: `image/${type}`, data } })],
     ['bedrock', BEDROCK_WIRE, (type: string, data: string) => ({ image: { format: type, source: { bytes: data } } })],
-  ] as const)('reach %s with their bytes, fetched once each', async (vendor, wire, partOf) => {
+  ] as const)('reach %s with their bytes, fetched once each', async (vendor, wire, makePart) => {
     cloud.answering = saying(wire, { text: ['A cat.'] })
-    const messages = messagesOf(
+    const messages = makeMessages(
       { url: at('/cat.png') },
       { url: dataUri(GIF, 'image/png') },
       { url: at('/cat.png') },
       { url: at('/small.gif') },
     )
-    const parts = [partOf('png', png().toString('base64')), partOf('gif', GIF.toString('base64'))]
+    const parts = [makePart('png', png().toString('base64')), makePart('gif', GIF.toString('base64'))]
     for (const stream of [false, true]) {
       asked.length = 0
       const answer = await caller.openai.chat.completions.create({ model: `${vendor}-eyes`, messages, stream })
@@ -141,8 +144,8 @@ describe('images', () => {
   })
 
   it('reach a server that the catalog says fetches none with their bytes', async () => {
-    await caller.openai.chat.completions.create({ model: 'ollama-eyes', messages: messagesOf({ url: at('/cat.png'), detail: 'low' }) })
-    expect(engine.requests.at(-1)).toMatchObject({ messages: messagesOf({ url: dataUri(png()), detail: 'low' }) })
+    await caller.openai.chat.completions.create({ model: 'ollama-eyes', messages: makeMessages({ url: at('/cat.png'), detail: 'low' }) })
+    expect(engine.requests.at(-1)).toMatchObject({ messages: makeMessages({ url: dataUri(png()), detail: 'low' }) })
   })
 
   it.each([
@@ -154,7 +157,7 @@ describe('images', () => {
     ['a file', 'file:///etc/passwd', 400, 'invalid_request'],
   ])('that are %s are refused before any engine is called', async (_name, url, status, code) => {
     for (const model of ['openai-eyes', 'google-eyes'])
-      expect(await refusalOf(model, messagesOf({ url: dataUri(png()) }, { url }))).toMatchObject({ status, code, param: paramOf(2) })
+      expect(await catchRefusal(model, makeMessages({ url: dataUri(png()) }, { url }))).toMatchObject({ status, code, param: nameParam(2) })
   })
 
   it.each([
@@ -166,16 +169,16 @@ describe('images', () => {
     ['/loop', 400, 'invalid_request'],
   ])('at %s cost nothing, and no engine is called', async (path, status, code) => {
     for (const model of ['google-eyes', 'ollama-eyes'])
-      expect(await refusalOf(model, messagesOf({ url: at('/cat.png') }, { url: at(path) }))).toMatchObject({
+      expect(await catchRefusal(model, makeMessages({ url: at('/cat.png') }, { url: at(path) }))).toMatchObject({
         status,
         code,
-        param: paramOf(2),
+        param: nameParam(2),
       })
     expect(canaryConnections).toBe(0)
   })
 
   it('are not looked for inside, and every such address gets one answer', async () => {
-    const port = portOf(canary)
+    const port = readPort(canary)
     const inside = [
       'http://127.0.0.1/',
       `http://127.0.0.1:${port}/`,
@@ -189,8 +192,8 @@ describe('images', () => {
     const texts = new Set<string>()
     for (const model of ['openai-eyes', 'google-eyes', 'vllm-eyes'])
       for (const url of inside) {
-        const refusal = await refusalOf(model, messagesOf({ url }))
-        expect(refusal).toMatchObject({ status: 400, code: 'invalid_request', param: paramOf(1) })
+        const refusal = await catchRefusal(model, makeMessages({ url }))
+        expect(refusal).toMatchObject({ status: 400, code: 'invalid_request', param: nameParam(1) })
         texts.add(refusal.message)
       }
     expect([texts.size, canaryConnections]).toEqual([1, 0])
@@ -199,14 +202,14 @@ describe('images', () => {
   it('of an organization that stays local come as data: URIs, and go to local engines only', async () => {
     for (const url of [PUBLIC_URL, at('/cat.png')]) {
       for (const model of ['vllm-eyes', 'ollama-eyes'])
-        expect(await refusalOf(model, messagesOf({ url }), local)).toMatchObject({
+        expect(await catchRefusal(model, makeMessages({ url }), local)).toMatchObject({
           status: 403,
           code: 'residency_policy_violation',
-          param: paramOf(1),
+          param: nameParam(1),
         })
     }
-    const own = messagesOf({ url: dataUri(png()) })
-    expect(await refusalOf('openai-eyes', own, local)).toMatchObject({ status: 403, code: 'residency_policy_violation', param: 'model' })
+    const own = makeMessages({ url: dataUri(png()) })
+    expect(await catchRefusal('openai-eyes', own, local)).toMatchObject({ status: 403, code: 'residency_policy_violation', param: 'model' })
     await local.openai.chat.completions.create({ model: 'vllm-eyes', messages: own })
     expect(engine.requests.at(-1)).toMatchObject({ messages: own })
     expect(asked).toEqual([])
@@ -236,19 +239,19 @@ describe('images', () => {
     })
     const { errors } = await caller.graphql(
       'mutation ($request: ChatProtocolRequest!) { createChatCompletion(input: { request: $request }) { response } }',
-      { request: { model: 'openai-eyes', messages: messagesOf({ url: `data:image/png;base64,${data}` }) } },
+      { request: { model: 'openai-eyes', messages: makeMessages({ url: `data:image/png;base64,${data}` }) } },
     )
-    expect(errors?.[0]?.extensions).toMatchObject({ code: 'UNSUPPORTED_FILE_TYPE', param: paramOf(1) })
+    expect(errors?.[0]?.extensions).toMatchObject({ code: 'UNSUPPORTED_FILE_TYPE', param: nameParam(1) })
     expect([(await balancedWallet(caller)).balance_usd, called()]).toEqual([before.balance_usd, calls])
   })
 
   it('are refused by a model without eyes, and with another detail than the protocol has', async () => {
-    expect(await refusalOf('blind', messagesOf({ url: PUBLIC_URL }))).toMatchObject({
+    expect(await catchRefusal('blind', makeMessages({ url: PUBLIC_URL }))).toMatchObject({
       status: 400,
       code: 'unsupported_value',
       param: 'messages[0].content[1]',
     })
-    expect(await refusalOf('openai-eyes', messagesOf({ url: PUBLIC_URL, detail: 'huge' as 'high' }))).toMatchObject({
+    expect(await catchRefusal('openai-eyes', makeMessages({ url: PUBLIC_URL, detail: 'huge' as 'high' }))).toMatchObject({
       status: 400,
       code: 'unsupported_value',
       param: 'messages[0].content[1].image_url.detail',

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { addDocument, type Caller, callerOf, type Json, newCollection, newOrganization } from '../../support/client.ts'
+import { addDocument, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { type Place, WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -39,8 +39,8 @@ describe('webhooks', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  const newTenant = () => newOrganization(callerOf(service, operatorKey), service)
-  const endpointOf = async (caller: Caller, event_types: readonly string[], answering?: Place['answering']) => {
+  const newTenant = () => newOrganization(makeCaller(service, operatorKey), service)
+  const createEndpoint = async (caller: Caller, event_types: readonly string[], answering?: Place['answering']) => {
     const place = receiver.at(`/${places++}`)
     if (answering) place.answering = answering
     const { status, body } = await caller.rest('POST', '/v1/webhooks', { url: place.url, event_types })
@@ -60,7 +60,7 @@ describe('webhooks', () => {
 
   it('keep the order of each document and lose nothing at a receiver that fails at random', async () => {
     const caller = await newTenant()
-    const { place, id } = await endpointOf(caller, ['document.updated', 'document.deleted'], () => (Math.random() < 0.25 ? 500 : 200))
+    const { place, id } = await createEndpoint(caller, ['document.updated', 'document.deleted'], () => (Math.random() < 0.25 ? 500 : 200))
     const collection = await newCollection(caller, 'mock-embed')
     const documents: Json[] = []
     for (let i = 0; i < full(60); i++) documents.push(await addDocument(caller, collection.id, `${i}.txt`, `A text about river ${i}.`))
@@ -97,9 +97,9 @@ describe('webhooks', () => {
     const [caller, stranger] = [await newTenant(), await newTenant()]
     await caller.rest('PATCH', '/v1/organization', { low_balance_threshold_usd: '9.99999' })
     const types = ['usage.recorded', 'wallet.changed', 'wallet.low_balance']
-    const { place } = await endpointOf(caller, types)
-    const { place: elsewhere } = await endpointOf(stranger, types)
-    const { place: other } = await endpointOf(caller, ['document.updated'])
+    const { place } = await createEndpoint(caller, types)
+    const { place: elsewhere } = await createEndpoint(stranger, types)
+    const { place: other } = await createEndpoint(caller, ['document.updated'])
     for (let i = 0; i < 3; i++) expect((await call(caller)).status).toBe(200)
     await eventually(() => place.taken.filter(({ type }) => type === 'usage.recorded').length === 3)
     await eventually(() => place.taken.some(({ type }) => type === 'wallet.low_balance'))
@@ -117,15 +117,15 @@ describe('webhooks', () => {
   const beginUnanswered = async () => {
     const caller = await newTenant()
     let asked = 0
-    const endpoint = await endpointOf(caller, ['usage.recorded'], () => (++asked === 1 ? 'silence' : 200))
+    const endpoint = await createEndpoint(caller, ['usage.recorded'], () => (++asked === 1 ? 'silence' : 200))
     return { caller, ...endpoint, event: (await ping(caller, endpoint.id)).event }
   }
 
   it('are switched off by 410, are sent again when they are switched on, and once more on request', async () => {
     const caller = await newTenant()
     let status = 410
-    const { place, id } = await endpointOf(caller, ['usage.recorded'], () => status)
-    const { place: witness } = await endpointOf(caller, ['usage.recorded'])
+    const { place, id } = await createEndpoint(caller, ['usage.recorded'], () => status)
+    const { place: witness } = await createEndpoint(caller, ['usage.recorded'])
     const since = Math.floor(Date.now() / 1_000) - 1
     await call(caller)
     const get = async () => (await caller.rest('GET', `/v1/webhooks/${id}`)).body
@@ -160,7 +160,7 @@ describe('webhooks', () => {
 
   it('are signed by the new secret and the former one for a day after a rotation', async () => {
     const caller = await newTenant()
-    const { place, id } = await endpointOf(caller, ['usage.recorded'])
+    const { place, id } = await createEndpoint(caller, ['usage.recorded'])
     const former = place.secret
     const { body } = await caller.rest('POST', `/v1/webhooks/${id}/rotate`)
     expect(body.secret).toMatch(/^whsec_/)
@@ -182,7 +182,7 @@ describe('webhooks', () => {
     const caller = await newTenant()
     const elsewhere = receiver.at('/elsewhere')
     let asked = 0
-    const { place, id } = await endpointOf(caller, ['usage.recorded'], () => (++asked === 1 ? 307 : 200))
+    const { place, id } = await createEndpoint(caller, ['usage.recorded'], () => (++asked === 1 ? 307 : 200))
     place.location = elsewhere.url
     await ping(caller, id)
     await eventually(() => place.taken.length === 1)
@@ -202,19 +202,19 @@ describe('webhooks', () => {
     ['https://unknown.invalid/hook', 'unsupported_value', 'url'],
     ['not an address', 'unsupported_value', 'url'],
   ])('are refused to %s', async (url, code, param) => {
-    const caller = callerOf(service, operatorKey)
+    const caller = makeCaller(service, operatorKey)
     const { status, body } = await caller.rest('POST', '/v1/webhooks', { url, event_types: ['usage.recorded'] })
     expect({ status, code: body.error.code, param: body.error.param }).toEqual({ status: 400, code, param })
   })
 
   it('are the admins’ alone, and their organization’s', async () => {
     const [caller, stranger] = [await newTenant(), await newTenant()]
-    const { id } = await endpointOf(caller, ['usage.recorded'])
+    const { id } = await createEndpoint(caller, ['usage.recorded'])
     const url = `http://${receiver.host}/x`
     const wrong = await caller.rest('POST', '/v1/webhooks', { url, event_types: ['usage.recorded', 'nothing.such'] })
     expect(wrong.body.error).toMatchObject({ code: 'unsupported_value', param: 'event_types[1]' })
     const { body: key } = await caller.rest('POST', '/v1/keys', { name: 'app', scopes: ['billing:read'] })
-    expect((await callerOf(service, key.key).rest('GET', '/v1/webhooks')).body.error.code).toBe('permission_denied')
+    expect((await makeCaller(service, key.key).rest('GET', '/v1/webhooks')).body.error.code).toBe('permission_denied')
     for (const [method, path, body] of [
       ['GET', ''],
       ['PATCH', '', { is_active: false }],
@@ -294,8 +294,8 @@ describe('webhooks', () => {
 
   it(`kill -9 ${full(10)} times in the middle: each event arrives at least once, by one id`, async () => {
     const { key } = await newTenant()
-    const as = () => callerOf(service, key)
-    const { place } = await endpointOf(as(), ['usage.recorded', 'wallet.changed'], async () => {
+    const as = () => makeCaller(service, key)
+    const { place } = await createEndpoint(as(), ['usage.recorded', 'wallet.changed'], async () => {
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 30))
       return 200
     })

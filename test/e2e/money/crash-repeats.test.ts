@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { APIError } from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { balancedWallet, type Caller, callerOf, type Json, nano, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, type Json, makeCaller, nano, newOrganization } from '../../support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine } from '../../support/engines/metered-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
@@ -90,7 +90,7 @@ describe('keyed calls of a process that is killed', () => {
   }
 
   async function send({ name, ...call }: Moment & { readonly id: string }): Promise<Sent> {
-    const caller = await newOrganization(callerOf(service, operatorKey), service)
+    const caller = await newOrganization(makeCaller(service, operatorKey), service)
     return { name, ...call, key: caller.key, ...ask(caller, call) }
   }
 
@@ -99,11 +99,11 @@ describe('keyed calls of a process that is killed', () => {
     await service.processes.get('all')!.end('SIGKILL')
     const failures = await Promise.all(sent.map(({ failure }) => failure))
     await start()
-    const held = async ({ key }: Sent) => nano((await callerOf(service, key).rest('GET', '/v1/wallet')).body.held_usd)
+    const held = async ({ key }: Sent) => nano((await makeCaller(service, key).rest('GET', '/v1/wallet')).body.held_usd)
     await eventually(async () => (await Promise.all(sent.map(held))).every((amount) => amount === 0n), HOLDS_FREE_MS)
     for (const [i, call] of sent.entries()) {
       const { name, id, key, stream, read } = call
-      const caller = callerOf(service, key)
+      const caller = makeCaller(service, key)
       const before = (await balancedWallet(caller)).balance_usd
       const answer = await ask(caller, call).failure
       const records: readonly Json[] = (await caller.rest('GET', '/v1/usage')).body.data

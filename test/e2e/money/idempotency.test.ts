@@ -2,7 +2,7 @@ import OpenAI from 'openai'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { BillingTap } from '../../support/billing-tap.ts'
 import { mockCatalog } from '../../support/catalog.ts'
-import { type Answer, balancedWallet, type Caller, callerOf, type Json, newOrganization } from '../../support/client.ts'
+import { type Answer, balancedWallet, type Caller, type Json, makeCaller, newOrganization } from '../../support/client.ts'
 import { wav } from '../../support/data/sound.ts'
 import { onEngine } from '../../support/engines/engine-url.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
@@ -29,7 +29,7 @@ async function post(service: Pick<Service, 'rest'>, caller: Caller, path: string
   return { status: response.status, headers: response.headers, body: text.startsWith('{') ? JSON.parse(text) : text }
 }
 
-const usageOf = async (caller: Caller): Promise<Json[]> => (await caller.rest('GET', '/v1/usage?limit=100')).body.data
+const listUsage = async (caller: Caller): Promise<Json[]> => (await caller.rest('GET', '/v1/usage?limit=100')).body.data
 const isReplayed = (headers: Headers) => headers.get('idempotent-replayed') === 'true'
 
 describe('repeats of calls with an idempotency key', () => {
@@ -45,7 +45,7 @@ describe('repeats of calls with an idempotency key', () => {
     await mock?.[Symbol.asyncDispose]()
   })
   beforeEach(async () => {
-    caller = await newOrganization(callerOf(service, service.key), service)
+    caller = await newOrganization(makeCaller(service, service.key), service)
   })
 
   it('get the first answer of every call of a model, which is charged once', async () => {
@@ -71,7 +71,7 @@ describe('repeats of calls with an idempotency key', () => {
       else expect((again.data as Json).output_text).toBe((first.data as Json).output_text)
       expect(mock.requests.length).toBe(asked)
     }
-    expect(await usageOf(caller)).toHaveLength(calls.length)
+    expect(await listUsage(caller)).toHaveLength(calls.length)
     await balancedWallet(caller)
   })
 
@@ -88,7 +88,7 @@ describe('repeats of calls with an idempotency key', () => {
     const first = await streamed()
     expect(first.chunks.length).toBeGreaterThan(5)
     expect(await streamed()).toEqual({ chunks: first.chunks, isReplayed: true })
-    expect([mock.chats - asked, (await usageOf(caller)).length]).toEqual([1, 1])
+    expect([mock.chats - asked, (await listUsage(caller)).length]).toEqual([1, 1])
   })
 
   it('are made safe by the official client, which sends a key with every call when it is told the header', async () => {
@@ -117,7 +117,7 @@ describe('repeats of calls with an idempotency key', () => {
     const later = await post(service, caller, '/v1/chat/completions', request('be slow'), 'fifty')
     expect([later.status, isReplayed(later.headers), later.body.id]).toEqual([200, true, 'chatcmpl-mock'])
     expect(mock.chats).toBe(asked + 1)
-    expect(await usageOf(caller)).toMatchObject([{ amount_usd: CHAT_USD }])
+    expect(await listUsage(caller)).toMatchObject([{ amount_usd: CHAT_USD }])
     await balancedWallet(caller)
   })
 
@@ -152,7 +152,7 @@ describe('repeats of calls with an idempotency key', () => {
       isReplayed((await post(service, caller, '/v1/chat/completions', request('wait at the gate'), 'left')).headers),
     )
     expect(mock.chats).toBe(asked + 1)
-    expect(await usageOf(caller)).toMatchObject([{ amount_usd: CHAT_USD, source: 'provider' }])
+    expect(await listUsage(caller)).toMatchObject([{ amount_usd: CHAT_USD, source: 'provider' }])
     await balancedWallet(caller)
   })
 
@@ -200,10 +200,10 @@ describe.concurrent('repeats after the process that ran the call was killed', ()
     const service: DistributedService = await startFiveProcesses({
       catalog: mockCatalog(mock.url),
       ports: { billing: [billingPort] },
-      envOf: (name): Record<string, string> => (name === 'inference-1' ? { KIS_BILLING_URL: tap.url } : {}),
+      makeEnv: (name): Record<string, string> => (name === 'inference-1' ? { KIS_BILLING_URL: tap.url } : {}),
     })
     stack.defer(() => service.close())
-    const operator = callerOf(service, service.key)
+    const operator = makeCaller(service, service.key)
     const [answered, working] = [await newOrganization(operator, service), await newOrganization(operator, service)]
     const ask = {
       answered: () => post(service, answered, '/v1/chat/completions', request('Good morning'), 'answered'),
@@ -227,14 +227,14 @@ describe.concurrent('repeats after the process that ran the call was killed', ()
     await eventually(async () => (await ask.answered()).status === 200, JUDGED_MS)
     const again = await ask.answered()
     expect([isReplayed(again.headers), again.body.id, mock.chats]).toEqual([true, 'chatcmpl-mock', 2])
-    expect(await usageOf(answered)).toMatchObject([{ amount_usd: CHAT_USD, source: 'provider' }])
+    expect(await listUsage(answered)).toMatchObject([{ amount_usd: CHAT_USD, source: 'provider' }])
     await balancedWallet(answered)
 
     mock.openGate()
     await eventually(async () => (await ask.working()).status === 200, JUDGED_MS)
     const made = await ask.working()
     expect([isReplayed(made.headers), made.body.id, mock.chats]).toEqual([true, 'chatcmpl-mock', 3])
-    expect(await usageOf(working)).toMatchObject([{ amount_usd: CHAT_USD, source: 'provider' }])
+    expect(await listUsage(working)).toMatchObject([{ amount_usd: CHAT_USD, source: 'provider' }])
     await balancedWallet(working)
   }, 400_000)
 })
@@ -251,11 +251,11 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the loss of the store of inference', (ur
       const service = await startFiveProcesses({
         catalog: mockCatalog(mock.url),
         ports: { inference: [port] },
-        envOf: (name): Record<string, string> =>
+        makeEnv: (name): Record<string, string> =>
           name === 'inference-1' ? { KIS_MONGODB_URL: withDatabase(proxy.through(url), database) } : {},
       })
       stack.defer(() => service.close())
-      const caller = await newOrganization(callerOf(service, service.key), service)
+      const caller = await newOrganization(makeCaller(service, service.key), service)
       const keyed = () => post(service, caller, '/v1/chat/completions', request('Good morning'), 'k')
       const first = await keyed()
       await proxy.stop()

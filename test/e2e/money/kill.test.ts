@@ -7,8 +7,8 @@ import {
   balancedWallet,
   base64,
   type Caller,
-  callerOf,
   type Json,
+  makeCaller,
   nano,
   newCollection,
   newOrganization,
@@ -38,7 +38,7 @@ describe('kill -9', () => {
     operatorKey ??= service.key
   }
   const kill = () => service.processes.get('all')!.end('SIGKILL')
-  const as = (key: string) => callerOf(service, key)
+  const as = (key: string) => makeCaller(service, key)
   beforeAll(async () => {
     mock = await startMockEngine()
     await restart()

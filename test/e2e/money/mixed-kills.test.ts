@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { balancedWallet, base64, callerOf, type Json, nano, newCollection, newOrganization, settled } from '../../support/client.ts'
+import { balancedWallet, base64, type Json, makeCaller, nano, newCollection, newOrganization, settled } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { kis } from '../../support/processes/cli.ts'
@@ -53,8 +53,8 @@ describe('kill -9 in the middle of mixed work', () => {
   it(
     `${KILLS} times: nothing acknowledged is lost, nothing is paid twice, every repeat is answered, and kis verify finds nothing`,
     async () => {
-      const { key } = await newOrganization(callerOf(service, operatorKey), service, { creditUsd: CREDIT_USD })
-      const as = () => callerOf(service, key)
+      const { key } = await newOrganization(makeCaller(service, operatorKey), service, { creditUsd: CREDIT_USD })
+      const as = () => makeCaller(service, key)
       const collection = await newCollection(as(), 'mock-embed')
       const documents = new Map<string, string>()
       const keyed: Keyed[] = []

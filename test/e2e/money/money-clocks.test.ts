@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { balancedWallet, type Caller, callerOf, type Json, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, type Json, makeCaller, newOrganization } from '../../support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine, type Script } from '../../support/engines/metered-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
@@ -28,7 +28,7 @@ describe('the machine’s clock is set while calls run', () => {
       folder,
       env: { NODE_OPTIONS: `--import=${new URL('../../support/processes/set-clock.mjs', import.meta.url)}`, KIS_TEST_CLOCK_FILE: file },
     })
-    caller = await newOrganization(callerOf(service, service.key), service)
+    caller = await newOrganization(makeCaller(service, service.key), service)
   })
   afterAll(async () => {
     await service?.close()
@@ -69,7 +69,7 @@ describe('the machine’s clock is set while calls run', () => {
 
   it('an hour back: a key that is revoked is dead within 5 s', async () => {
     const { body: key } = await caller.rest('POST', '/v1/keys', { name: 'short-lived', scopes: ['inference'] })
-    const status = async () => (await callerOf(service, key.key).rest('GET', '/v1/models')).status
+    const status = async () => (await makeCaller(service, key.key).rest('GET', '/v1/models')).status
     expect(await status()).toBe(200)
     await setClock(-HOUR_MS)
     expect((await caller.rest('DELETE', `/v1/keys/${key.id}`)).status).toBe(200)

@@ -9,7 +9,7 @@ import { openSqliteDocumentStore } from '../../../subgraphs/common/adapters/sqli
 import { silentLog } from '../../../subgraphs/common/process/log.ts'
 import { type BillingOperation, BillingTap, type Phase } from '../../support/billing-tap.ts'
 import { mockCatalog } from '../../support/catalog.ts'
-import { balancedWallet, type Caller, callerOf, type Json, nano, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, type Json, makeCaller, nano, newOrganization } from '../../support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine } from '../../support/engines/metered-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type DistributedService, freePorts, startFiveProcesses } from '../../support/processes/service.ts'
@@ -137,7 +137,7 @@ describe('a process that is killed in the middle of calls', () => {
       catalog: mockCatalog(engine.url),
       folder,
       ports: { billing: [billingPort] },
-      envOf: (name): Record<string, string> => (name === 'inference-1' ? { KIS_BILLING_URL: tap.url } : {}),
+      makeEnv: (name): Record<string, string> => (name === 'inference-1' ? { KIS_BILLING_URL: tap.url } : {}),
     })
   }, 120_000)
   afterAll(async () => {
@@ -184,7 +184,7 @@ describe('a process that is killed in the middle of calls', () => {
 
   /** One call of each form up to the point, and the end of the process there. */
   async function crashAt(point: CrashPoint, run: number): Promise<readonly CrashedCall[]> {
-    const operator = callerOf(service, service.key)
+    const operator = makeCaller(service, service.key)
     // A unary call tells billing of its progress only by renewals.
     const forms = point.at === 'checkpoints told' ? [true] : [false, true]
     const callers = await Promise.all(forms.map(() => newOrganization(operator, service)))

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { balancedWallet, type Caller, callerOf, type Json, nano, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, type Json, makeCaller, nano, newOrganization } from '../../support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine, type Script } from '../../support/engines/metered-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
@@ -83,7 +83,7 @@ describe(`${CALLS} callers of the openai library who leave at any moment`, () =>
   }
 
   it('each pay for what the engine counts that it has produced, end its work, and leave no hold', async () => {
-    const operator = callerOf(service, service.key)
+    const operator = makeCaller(service, service.key)
     let slowestMs = 0
     const inputs = new Set<number>()
     async function one(number: number): Promise<void> {

@@ -7,7 +7,7 @@ import { openCollections } from '../../../subgraphs/billing/use-cases/tables.ts'
 import { openSqliteDocumentStore } from '../../../subgraphs/common/adapters/sqlite/documents/document-store.ts'
 import { silentLog } from '../../../subgraphs/common/process/log.ts'
 import { BillingTap } from '../../support/billing-tap.ts'
-import { balancedWallet, type Caller, callerOf, type Json, nano, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, type Json, makeCaller, nano, newOrganization } from '../../support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine, type Script } from '../../support/engines/metered-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type DistributedService, freePorts, startFiveProcesses } from '../../support/processes/service.ts'
@@ -24,7 +24,7 @@ const STOPPED_MS = soaking ? 20_000 : 0
 
 /** One vendor under several names, because each engine remembers its failures. */
 const ENGINES = ['works', 'refuses', 'hangs', 'babbles', 'boasts'] as const
-const catalogOf = (url: string) => `
+const makeCatalog = (url: string) => `
 engines:
 ${ENGINES.map((name) => `  ${name}: { kind: openai, base_url: "${url}", badge: cloud, first_byte_seconds: ${name === 'hangs' ? 1 : 60} }`).join('\n')}
 models:
@@ -45,10 +45,10 @@ describe('money, when parts of the service fail', () => {
     const [billingPort, tapPort] = (await freePorts(2)) as [number, number]
     tap = await BillingTap.start(tapPort, `http://127.0.0.1:${billingPort}`)
     service = await startFiveProcesses({
-      catalog: catalogOf(engine.url),
+      catalog: makeCatalog(engine.url),
       folder,
       ports: { billing: [billingPort] },
-      envOf: (name): Record<string, string> => (name === 'inference-1' ? { KIS_BILLING_URL: tap.url } : {}),
+      makeEnv: (name): Record<string, string> => (name === 'inference-1' ? { KIS_BILLING_URL: tap.url } : {}),
     })
   }, 120_000)
   afterEach(() => {
@@ -62,11 +62,14 @@ describe('money, when parts of the service fail', () => {
   })
 
   async function organization(creditUsd = '10'): Promise<Organization> {
-    const made = await newOrganization(callerOf(service, service.key), service, { creditUsd })
+    const made = await newOrganization(makeCaller(service, service.key), service, { creditUsd })
     organizations.push(made)
     return made
   }
-  const requestOf = (script: Script, model = 'works') => ({ model, messages: [{ role: 'user' as const, content: JSON.stringify(script) }] })
+  const makeRequest = (script: Script, model = 'works') => ({
+    model,
+    messages: [{ role: 'user' as const, content: JSON.stringify(script) }],
+  })
   const records = async (caller: Caller): Promise<Json[]> => (await caller.rest('GET', '/v1/usage?limit=100')).body.data
   const nothingHeld = (caller: Caller) =>
     eventually(async () => nano((await caller.rest('GET', '/v1/wallet')).body.held_usd) === 0n, HOLDS_END_MS)
@@ -76,7 +79,7 @@ describe('money, when parts of the service fail', () => {
   async function stream(caller: Caller, script: Script, { model = 'works', onPiece = (_read: number): void => undefined } = {}) {
     let read = 0
     try {
-      for await (const { choices } of await caller.openai.chat.completions.create({ ...requestOf(script, model), stream: true })) {
+      for await (const { choices } of await caller.openai.chat.completions.create({ ...makeRequest(script, model), stream: true })) {
         if (!choices[0]?.delta.content) continue
         onPiece(++read)
       }
@@ -100,7 +103,7 @@ describe('money, when parts of the service fail', () => {
           const isStream = number % 2 === 0
           const failure = isStream
             ? (await stream(caller, script)).failure
-            : await caller.openai.chat.completions.create(requestOf(script)).then(
+            : await caller.openai.chat.completions.create(makeRequest(script)).then(
                 () => null,
                 (error) => error,
               )
@@ -139,7 +142,7 @@ describe('money, when parts of the service fail', () => {
         const refusals = await Promise.all(
           [true, false].map((isStream) =>
             caller.rest('POST', '/v1/chat/completions', {
-              ...requestOf({ id: `refused-${i}`, pieces: 1, usage: 'end' }),
+              ...makeRequest({ id: `refused-${i}`, pieces: 1, usage: 'end' }),
               stream: isStream,
             }),
           ),
@@ -173,7 +176,7 @@ describe('money, when parts of the service fail', () => {
       const { status } = await caller.rest(
         'POST',
         '/v1/chat/completions',
-        requestOf({ id, pieces: 1, usage: 'end', fails: 'refuses' }, 'refuses'),
+        makeRequest({ id, pieces: 1, usage: 'end', fails: 'refuses' }, 'refuses'),
       )
       expect(status).toBeGreaterThanOrEqual(500)
     }
@@ -209,7 +212,7 @@ describe('money, when parts of the service fail', () => {
       if (operation === 'placeHold' && phase === 'answer') held.push(nano((await caller.rest('GET', '/v1/wallet')).body.held_usd))
       return 'pass' as const
     }
-    const request = { ...requestOf({ id: 'boasting', pieces: 3, usage: 20_000 }, 'boasts'), max_tokens: 1_000 }
+    const request = { ...makeRequest({ id: 'boasting', pieces: 3, usage: 20_000 }, 'boasts'), max_tokens: 1_000 }
     const { status } = await caller.rest('POST', '/v1/chat/completions', request)
     expect(status).toBe(200)
     const [record] = await records(caller)

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { balancedWallet, type Caller, callerOf, type Json, nano, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, type Json, makeCaller, nano, newOrganization } from '../../support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine, type Script } from '../../support/engines/metered-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { onBothEngines } from '../../support/processes/replicas.ts'
@@ -30,22 +30,22 @@ await onBothEngines('one wallet behind two replicas of inference and two of bill
       await engine?.[Symbol.asyncDispose]()
     }, 120_000)
 
-    const requestOf = (id: string, isStream: boolean) => {
+    const makeRequest = (id: string, isStream: boolean) => {
       const script: Script = { id, pieces: 5, usage: 'end', allowed: 0 }
       return { model: 'mock-chat', messages: [{ role: 'user', content: JSON.stringify(script) }], stream: isStream }
     }
-    const walletOf = async (caller: Caller) => (await caller.rest('GET', '/v1/wallet')).body
+    const getWallet = async (caller: Caller) => (await caller.rest('GET', '/v1/wallet')).body
 
     it(`${CALLS} calls at once: as many as it can pay begin, the others are refused, and what is charged is what was made`, async () => {
-      const caller = await newOrganization(callerOf(service, service.key), service, { creditUsd: CREDIT_USD, plan: 'crowd' })
+      const caller = await newOrganization(makeCaller(service, service.key), service, { creditUsd: CREDIT_USD, plan: 'crowd' })
       const credit = nano(CREDIT_USD)
       const release = () => {
         for (const call of engine.calls.values()) call.allow(6)
       }
       // What one call holds. Its id has as many digits as those of the others.
-      const first = caller.rest('POST', '/v1/chat/completions', requestOf('call-99999', false))
+      const first = caller.rest('POST', '/v1/chat/completions', makeRequest('call-99999', false))
       await eventually(() => engine.calls.size === 1)
-      const held = nano((await walletOf(caller)).held_usd)
+      const held = nano((await getWallet(caller)).held_usd)
       release()
       expect((await first).status).toBe(200)
       const begins = Number((credit - CHARGE) / held)
@@ -53,13 +53,13 @@ await onBothEngines('one wallet behind two replicas of inference and two of bill
 
       let refused = 0
       const calls = Array.from({ length: CALLS }, async (_, i) => {
-        const answer = await caller.rest('POST', '/v1/chat/completions', requestOf(`call-${10_000 + i}`, i % 2 === 0))
+        const answer = await caller.rest('POST', '/v1/chat/completions', makeRequest(`call-${10_000 + i}`, i % 2 === 0))
         if (answer.status !== 200) refused++
         return answer
       })
       // Nobody that begins ends before everybody is judged: all the holds are open together.
       await eventually(() => refused + engine.calls.size - 1 === CALLS, 120_000)
-      const { available_usd, balance_usd } = await walletOf(caller)
+      const { available_usd, balance_usd } = await getWallet(caller)
       expect(nano(available_usd)).toBeGreaterThanOrEqual(0n)
       expect(nano(balance_usd)).toBe(credit - CHARGE)
       expect(engine.calls.size - 1).toBeLessThanOrEqual(begins)
@@ -71,7 +71,7 @@ await onBothEngines('one wallet behind two replicas of inference and two of bill
       expect([...codes].filter((code) => code !== 'insufficient_quota' && code !== 'service_unavailable')).toEqual([])
       if (!codes.has('service_unavailable')) expect(engine.calls.size - 1).toBe(begins)
 
-      await eventually(async () => nano((await walletOf(caller)).held_usd) === 0n, 120_000)
+      await eventually(async () => nano((await getWallet(caller)).held_usd) === 0n, 120_000)
       const made = BigInt(engine.calls.size)
       expect([...engine.calls.values()].every(({ asked }) => asked === 1)).toBe(true)
       expect(nano((await balancedWallet(caller)).balance_usd)).toBe(credit - made * CHARGE)

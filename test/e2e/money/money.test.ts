@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Caller, callerOf, nano, newOrganization } from '../../support/client.ts'
+import { type Caller, makeCaller, nano, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
 /** USD per million tokens; the mock reports 20 tokens in, 4 of them cached, and 5 out. Above 10 tokens in all prices are double. */
-const catalogOf = (url: string) => `
+const makeCatalog = (url: string) => `
 engines:
   mock: { kind: openai, base_url: "${url}", badge: regional }
 models:
@@ -22,8 +22,8 @@ describe('money over REST', () => {
   let admin: Caller
   beforeAll(async () => {
     mock = await startMockEngine()
-    service = await startEmbedded({ catalog: catalogOf(mock.url) })
-    admin = await newOrganization(callerOf(service, service.key), service)
+    service = await startEmbedded({ catalog: makeCatalog(mock.url) })
+    admin = await newOrganization(makeCaller(service, service.key), service)
   })
   afterAll(async () => {
     await service?.close()
@@ -33,7 +33,7 @@ describe('money over REST', () => {
   const keyWith = async (spend_limit: unknown) => {
     const { status, body } = await admin.rest('POST', '/v1/keys', { name: 'app', scopes: ['inference', 'billing:read'], spend_limit })
     expect(status).toBe(201)
-    return { id: body.id as string, ...callerOf(service, body.key) }
+    return { id: body.id as string, ...makeCaller(service, body.key) }
   }
   const ask = (caller: Caller, model = 'plain') =>
     caller.openai.chat.completions.create({ model, max_tokens: 5, messages: [{ role: 'user', content: 'hi' }] })
@@ -71,9 +71,9 @@ describe('money over REST', () => {
   it('keys that a limited key made spend to its limit together and no further', async () => {
     const spend_limit = { amount_usd: '0.00012', period: 'day' }
     const made = await admin.rest('POST', '/v1/keys', { name: 'parent', scopes: ['admin'], spend_limit })
-    const parent = callerOf(service, made.body.key)
+    const parent = makeCaller(service, made.body.key)
     const children = await Promise.all(
-      ['one', 'two'].map(async (name) => callerOf(service, (await parent.rest('POST', '/v1/keys', { name })).body.key)),
+      ['one', 'two'].map(async (name) => makeCaller(service, (await parent.rest('POST', '/v1/keys', { name })).body.key)),
     )
     const answered = mock.chats
     const results = await Promise.allSettled(Array.from({ length: 20 }, (_, i) => ask(children[i % 2]!)))
@@ -118,7 +118,7 @@ describe('money over REST', () => {
   })
 
   it('usage is summed, and given as a table', async () => {
-    const owner = await newOrganization(callerOf(service, service.key), service)
+    const owner = await newOrganization(makeCaller(service, service.key), service)
     for (const model of ['plain', 'plain', 'tiered']) await ask(owner, model)
     const { body } = await owner.rest('GET', '/v1/usage/summary?group_by=day,model')
     const day = Math.floor(Date.now() / 86_400_000) * 86_400
@@ -143,12 +143,12 @@ describe('money over REST', () => {
     expect({ status: wrong.status, param: wrong.body.error.param }).toEqual({ status: 400, param: 'since' })
     expect((await (await keyWith(null)).rest('GET', '/v1/usage/summary')).status).toBe(200)
     const blind = (await owner.rest('POST', '/v1/keys', { name: 'blind', scopes: ['inference'] })).body.key
-    expect((await callerOf(service, blind).rest('GET', '/v1/usage/summary')).body.error.code).toBe('permission_denied')
+    expect((await makeCaller(service, blind).rest('GET', '/v1/usage/summary')).body.error.code).toBe('permission_denied')
   })
 
   it('the operator corrects a balance once per reference', async () => {
-    const owner = await newOrganization(callerOf(service, service.key), service)
-    const operator = callerOf(service, service.key)
+    const owner = await newOrganization(makeCaller(service, service.key), service)
+    const operator = makeCaller(service, service.key)
     const adjust = (amount_usd: string) =>
       operator.rest('POST', `/v1/organizations/${owner.organizationId}/adjustments`, { amount_usd, reference: 'ticket-7' })
     const first = await adjust('-2.5')
@@ -162,7 +162,7 @@ describe('money over REST', () => {
   })
 
   it('charges and a low balance are told over a socket, and again after a cursor', async () => {
-    const owner = await newOrganization(callerOf(service, service.key), service, { creditUsd: '0.0001' })
+    const owner = await newOrganization(makeCaller(service, service.key), service, { creditUsd: '0.0001' })
     const set = await owner.rest('PATCH', '/v1/organization', { low_balance_threshold_usd: '0.00006' })
     expect(set.body.low_balance_threshold_usd).toBe('0.00006')
     const refused = await owner.rest('PATCH', '/v1/organization', { low_balance_threshold_usd: '0' })
@@ -193,7 +193,7 @@ describe('money over REST', () => {
       { balance: '0.00005', isLow: true, crossed: 'FELL', cursor: last, wallet: { available: '0.00005' } },
     ])
     const rising = follow(wallet(last!), 1)
-    await callerOf(service, service.key).rest('POST', `/v1/organizations/${owner.organizationId}/top-ups`, {
+    await makeCaller(service, service.key).rest('POST', `/v1/organizations/${owner.organizationId}/top-ups`, {
       amount_usd: '1',
       reference: 'more',
     })

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import { addDocument, base64, type Caller, callerOf, type Json, newCollection, newOrganization, settled } from '../../support/client.ts'
+import { addDocument, base64, type Caller, type Json, makeCaller, newCollection, newOrganization, settled } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { onBothEngines, type StartReplicas } from '../../support/processes/replicas.ts'
@@ -52,16 +52,16 @@ function rulesInForce(start: StartReplicas, replicas: NonNullable<DistributedOpt
   beforeAll(async () => {
     mock = await startMockEngine()
     service = await start({ catalog: testCatalog(mock.url), replicas })
-    operator = callerOf(service, service.key)
+    operator = makeCaller(service, service.key)
   }, 400_000)
   afterAll(async () => {
     await service?.close()
     await mock?.[Symbol.asyncDispose]()
   }, 400_000)
 
-  const keyOf = async (admin: Caller, fields: object) => {
+  const createKey = async (admin: Caller, fields: object) => {
     const { body } = await admin.rest('POST', '/v1/keys', { name: 'app', scopes: ['inference'], ...fields })
-    return { id: body.id as string, caller: callerOf(service, body.key) }
+    return { id: body.id as string, caller: makeCaller(service, body.key) }
   }
 
   /** A change under a stream of calls: how each ended, and how many reached the engine after the change was answered. */
@@ -104,7 +104,7 @@ function rulesInForce(start: StartReplicas, replicas: NonNullable<DistributedOpt
     'no call reaches the engine by the former ones once a change of %s is answered',
     async (_what, code, change) => {
       const admin = await newOrganization(operator, service)
-      const { id, caller } = await keyOf(admin, {})
+      const { id, caller } = await createKey(admin, {})
       const { outcomes, late } = await changed(caller, () => change(admin, id))
       expect(late).toBe(0)
       expect(Object.keys(outcomes).sort()).toEqual(['answered', code].sort())
@@ -114,8 +114,8 @@ function rulesInForce(start: StartReplicas, replicas: NonNullable<DistributedOpt
 
   it.concurrent('no call of a key reaches the engine once the revocation of the key that made it is answered', async () => {
     const admin = await newOrganization(operator, service)
-    const parent = await keyOf(admin, { scopes: ['admin'] })
-    const { caller } = await keyOf(parent.caller, {})
+    const parent = await createKey(admin, { scopes: ['admin'] })
+    const { caller } = await createKey(parent.caller, {})
     const { outcomes, late } = await changed(caller, () => admin.rest('DELETE', `/v1/keys/${parent.id}`))
     expect(late).toBe(0)
     expect(Object.keys(outcomes).sort()).toEqual(['answered', 'invalid_api_key'])
@@ -123,14 +123,14 @@ function rulesInForce(start: StartReplicas, replicas: NonNullable<DistributedOpt
 
   it.concurrent('a change that permits what every call needs fails none of them', async () => {
     const admin = await newOrganization(operator, service)
-    const { id, caller } = await keyOf(admin, {})
+    const { id, caller } = await createKey(admin, {})
     const { outcomes } = await changed(caller, () => admin.rest('PATCH', `/v1/keys/${id}`, { model_allowlist: ['mock-chat'] }))
     expect(Object.keys(outcomes)).toEqual(['answered'])
   }, 60_000)
 
   it.concurrent('a stream of a key that is revoked is told so and ended within 5 s, and what it had produced is charged', async () => {
     const admin = await newOrganization(operator, service)
-    const { id, caller } = await keyOf(admin, {})
+    const { id, caller } = await createKey(admin, {})
     const { abandoned } = mock
     const response = await fetch(`${service.rest}/v1/chat/completions`, {
       method: 'POST',
@@ -148,7 +148,7 @@ function rulesInForce(start: StartReplicas, replicas: NonNullable<DistributedOpt
   it.concurrent('what was accepted of a revoked key is finished by the rules that it had', async () => {
     const admin = await newOrganization(operator, service)
     const collection = await newCollection(admin, 'mock-embed-slow')
-    const { id, caller } = await keyOf(admin, { scopes: ['knowledge:read', 'knowledge:write'] })
+    const { id, caller } = await createKey(admin, { scopes: ['knowledge:read', 'knowledge:write'] })
     const file = (await caller.rest('POST', '/v1/files', { file_name: 'long.md', content_base64: base64(longText()) })).body
     const attached = (await caller.rest('POST', `/v1/collections/${collection.id}/documents`, { file_id: file.message.id })).body
     expect((await admin.rest('DELETE', `/v1/keys/${id}`)).status).toBe(200)
@@ -172,15 +172,15 @@ describe('runs and documents under way', () => {
   beforeAll(async () => {
     mock = await startMockEngine()
     service = await startEmbedded({ catalog: testCatalog(mock.url) })
-    operator = callerOf(service, service.key)
+    operator = makeCaller(service, service.key)
   }, 180_000)
   afterAll(async () => {
     await service?.close()
     await mock?.[Symbol.asyncDispose]()
   }, 60_000)
-  const keyOf = async (admin: Caller, fields: object) => {
+  const createKey = async (admin: Caller, fields: object) => {
     const { body } = await admin.rest('POST', '/v1/keys', { name: 'app', ...fields })
-    return { id: body.id as string, caller: callerOf(service, body.key) }
+    return { id: body.id as string, caller: makeCaller(service, body.key) }
   }
 
   /** A workflow whose second prompt waits until the first is answered, which takes 300 ms. */
@@ -238,7 +238,7 @@ describe('runs and documents under way', () => {
       ['invalid_api_key', (id: string) => admin.rest('DELETE', `/v1/keys/${id}`)],
       ['permission_denied', (id: string) => admin.rest('PATCH', `/v1/keys/${id}`, { scopes: ['inference'] })],
     ] as const) {
-      const { id, caller } = await keyOf(admin, { scopes: ['agents'] })
+      const { id, caller } = await createKey(admin, { scopes: ['agents'] })
       const before = mock.chats
       const run = await started(caller, workflow)
       await eventually(() => mock.chats > before, 30_000)

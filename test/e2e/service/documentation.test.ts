@@ -9,7 +9,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { checkCatalog } from '../../../cli/catalog-check.ts'
-import { callerOf, newCollection } from '../../support/client.ts'
+import { makeCaller, newCollection } from '../../support/client.ts'
 import { wav } from '../../support/data/sound.ts'
 import { type MockEngine, startMockEngine, TRANSCRIPT_DELTAS } from '../../support/engines/mock-engine.ts'
 import { WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
@@ -41,14 +41,14 @@ const EXAMPLES = {
   query: ['docs/guide/graphql.md', 'graphql', 'collection(id'],
 } as const satisfies Readonly<Record<string, readonly [page: string, language: string, holding: string]>>
 
-function blocksOf(page: string): readonly { readonly language: string; readonly code: string }[] {
+function findCodeBlocks(page: string): readonly { readonly language: string; readonly code: string }[] {
   const text = readFileSync(join(ROOT, page), 'utf8')
   return [...text.matchAll(/^```(\w+)\n([\s\S]*?)^```/gm)].map(([, language, code]) => ({ language: language!, code: code! }))
 }
 
 function example(name: keyof typeof EXAMPLES): string {
   const [page, language, holding] = EXAMPLES[name]
-  const found = blocksOf(page).find((block) => block.language === language && block.code.includes(holding))
+  const found = findCodeBlocks(page).find((block) => block.language === language && block.code.includes(holding))
   if (!found) throw new Error(`${page} has no ${language} block with ${holding}`)
   return found.code
 }
@@ -89,7 +89,7 @@ describe('the examples of the documentation', () => {
 
   it('are all named here', () => {
     const guide = readdirSync(join(ROOT, 'docs/guide')).map((file) => `docs/guide/${file}`)
-    const blocks = ['README.md', ...guide].flatMap((page) => blocksOf(page).map((block) => ({ page, ...block })))
+    const blocks = ['README.md', ...guide].flatMap((page) => findCodeBlocks(page).map((block) => ({ page, ...block })))
     const unnamed = blocks.filter(
       ({ page, language, code }) =>
         EXECUTABLE.includes(language) &&
@@ -197,7 +197,7 @@ describe('the examples of the documentation', () => {
   })
 
   it('query documents, models and money at once', async () => {
-    const caller = callerOf(service, service.key)
+    const caller = makeCaller(service, service.key)
     const { id } = await newCollection(caller)
     const { data, errors } = await caller.graphql(example('query'), { id })
     expect(errors).toBeUndefined()
@@ -210,7 +210,7 @@ describe('the parts of a catalog that the documentation shows', () => {
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   it.each(['docs/guide/speech.md', 'docs/operate/compose.md', 'docs/money.md'])('are read by the service: %s', (page) => {
-    const blocks = blocksOf(page).filter(({ language }) => language === 'yaml')
+    const blocks = findCodeBlocks(page).filter(({ language }) => language === 'yaml')
     expect(blocks).toHaveLength(1)
     const { code } = blocks[0]!
     const priced = `engines: { own: { kind: openai, base_url: "http://own:8000/v1", badge: local } }

@@ -5,8 +5,8 @@ import {
   balancedWallet,
   base64,
   type Caller,
-  callerOf,
   type Json,
+  makeCaller,
   nano,
   newCollection,
   newOrganization,
@@ -35,7 +35,7 @@ await onBothEngines('two replicas of each role', (start) => {
       mock = await startMockEngine()
       const replicas = { billing: 2, knowledge: 2, inference: 2, gateway: 2, 'rest-adapter': 2 }
       service = await start({ catalog: mockCatalog(mock.url), replicas, env: { KIS_DRAIN_MS: '10000' } })
-      operator = callerOf(service, service.key)
+      operator = makeCaller(service, service.key)
     }, 180_000)
     afterAll(async () => {
       await service?.close()
@@ -99,13 +99,13 @@ await onBothEngines('two replicas of each role', (start) => {
         })
         return answer.text()
       })
-      const cancelled = await callerOf({ ...service, rest: service.rests[1]! }, caller.key).rest('POST', `/v1/runs/${runId}/cancel`)
+      const cancelled = await makeCaller({ ...service, rest: service.rests[1]! }, caller.key).rest('POST', `/v1/runs/${runId}/cancel`)
       expect(cancelled.status).toBe(200)
       const [first, ...others] = await Promise.all(followers)
       expect(first).toMatch(/event: run_started[\s\S]*event: done\ndata: .*"status":"cancelled"/)
       // The first event shows the run as it is when it is read.
-      const eventsOf = (text: string) => text.replace(/^(data: \{"type":"run_started".*?),"run":.*$/m, '$1')
-      for (const other of others) expect(eventsOf(other)).toBe(eventsOf(first!))
+      const readEvents = (text: string) => text.replace(/^(data: \{"type":"run_started".*?),"run":.*$/m, '$1')
+      for (const other of others) expect(readEvents(other)).toBe(readEvents(first!))
       await eventually(async () => (await caller.rest('GET', '/v1/wallet')).body.held_usd === '0', 30_000)
       const run = (await caller.rest('GET', `/v1/runs/${runId}`)).body
       const records = (await caller.rest('GET', '/v1/usage')).body.data.filter(({ request_id }: Json) => request_id === runId)
@@ -116,7 +116,7 @@ await onBothEngines('two replicas of each role', (start) => {
     it('replicas of inference share the limits of a key', async () => {
       const admin = await newOrganization(operator, service)
       const keyWith = async (requests_per_minute: number) =>
-        callerOf(service, (await admin.rest('POST', '/v1/keys', { name: 'limited', requests_per_minute })).body.key)
+        makeCaller(service, (await admin.rest('POST', '/v1/keys', { name: 'limited', requests_per_minute })).body.key)
       const ask = (caller: Caller) =>
         caller.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: 'slow' }] })
       const left = async () => Number((await ask(await keyWith(6))).headers.get('x-ratelimit-remaining-requests'))
@@ -131,7 +131,7 @@ await onBothEngines('two replicas of each role', (start) => {
     it('a key that one replica revokes is dead at all within 5 s', async () => {
       const admin = await newOrganization(operator, service)
       const { body: key } = await admin.rest('POST', '/v1/keys', { name: 'short-lived', scopes: ['inference'] })
-      const status = async (rest: string) => (await callerOf({ ...service, rest }, key.key).rest('GET', '/v1/models')).status
+      const status = async (rest: string) => (await makeCaller({ ...service, rest }, key.key).rest('GET', '/v1/models')).status
       for (let i = 0; i < 4; i++) for (const rest of service.rests) expect(await status(rest)).toBe(200)
       expect((await admin.rest('DELETE', `/v1/keys/${key.id}`)).status).toBe(200)
       await new Promise((resolve) => setTimeout(resolve, REVOKED_MS))

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import { balancedWallet, callerOf } from '../../support/client.ts'
+import { balancedWallet, makeCaller } from '../../support/client.ts'
 import { startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { ServiceProcess, startEmbedded } from '../../support/processes/service.ts'
@@ -66,7 +66,7 @@ describe('start and stop', () => {
     const service = await startEmbedded()
     const { code, said } = await failing(['start'], { KIS_DATA_DIR: join(service.folder, 'data') })
     expect([code, said]).toEqual([1, expect.stringMatching(/another process|in use|locked/i)])
-    expect((await callerOf(service, service.key).rest('GET', '/v1/models')).status).toBe(200)
+    expect((await makeCaller(service, service.key).rest('GET', '/v1/models')).status).toBe(200)
     await service.close()
   })
 
@@ -76,7 +76,7 @@ describe('start and stop', () => {
     await first.end()
     const second = await ServiceProcess.start([], env)
     expect(second.printedKey).toBe(first.printedKey)
-    const caller = callerOf({ rest: second.address!, graphql: '' }, second.printedKey!)
+    const caller = makeCaller({ rest: second.address!, graphql: '' }, second.printedKey!)
     const made = await caller.rest('POST', '/v1/collections', {
       collection_code: 'kept',
       collection_name: 'Kept',
@@ -85,7 +85,7 @@ describe('start and stop', () => {
     expect(await second.end()).toBe(0)
     const third = await ServiceProcess.start([], env)
     expect(third.printedKey).toBeUndefined()
-    const again = callerOf({ rest: third.address!, graphql: '' }, caller.key)
+    const again = makeCaller({ rest: third.address!, graphql: '' }, caller.key)
     expect((await again.rest('GET', `/v1/collections/${made.body.id}`)).body).toEqual(made.body)
     await third.end()
   })
@@ -105,7 +105,7 @@ describe('start and stop', () => {
     expect(text).not.toContain('[DONE]')
     await eventually(() => mock.abandoned === 1)
     const next = await startEmbedded(options)
-    const wallet = await balancedWallet(callerOf(next, service.key))
+    const wallet = await balancedWallet(makeCaller(next, service.key))
     expect(wallet.held_usd).toBe('0')
     await next.close()
     await mock[Symbol.asyncDispose]()

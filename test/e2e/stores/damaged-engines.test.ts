@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { MongoClient } from 'mongodb'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { type Caller, callerOf, newOrganization } from '../../support/client.ts'
+import { type Caller, makeCaller, newOrganization } from '../../support/client.ts'
 import { DamageTable, type Shown } from '../../support/damage-table.ts'
 import { ELASTICSEARCH, testIndices } from '../../support/engines/elasticsearch.ts'
 import { onEngine } from '../../support/engines/engine-url.ts'
@@ -46,7 +46,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB that is full, closed or anothe
       env = { KIS_MONGODB_URL: withDatabase(proxy.through(url), database) }
       folder = mkdtempSync(join(tmpdir(), 'kis-test-'))
       service = await startEmbedded({ catalog: mockCatalog(mock.url), env, folder })
-      caller = await newOrganization(callerOf(service, service.key), service)
+      caller = await newOrganization(makeCaller(service, service.key), service)
     }, TIMEOUT_MS)
     afterAll(async () => {
       table.check()

@@ -24,7 +24,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { type Answer, addDocument, type Caller, callerOf, type Json, newCollection, newOrganization } from '../../support/client.ts'
+import { type Answer, addDocument, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
 import { DamageTable, type Shown } from '../../support/damage-table.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -56,13 +56,13 @@ interface Owned {
 }
 const owned = new Map<string, Owned>()
 
-const folderOf = (name: string) => join(place, name, 'data')
+const dataFolder = (name: string) => join(place, name, 'data')
 
 /** A service on a copy of a folder, as it starts; `change` damages the copy. */
 async function startOn(name: string, change: (data: string) => void, env: Readonly<Record<string, string>> = {}) {
   const copy = mkdtempSync(join(place, 'copy-'))
   const data = join(copy, 'data')
-  cpSync(folderOf(name), data, { recursive: true })
+  cpSync(dataFolder(name), data, { recursive: true })
   change(data)
   const [port] = await freePorts(1)
   const address = `http://127.0.0.1:${port}`
@@ -116,15 +116,15 @@ function shownBy(refused: Answer, verified: Awaited<ReturnType<typeof kis>>): Pi
 }
 
 /** `msg` of the first line of a log that matches. */
-function messageOf(log: string, like: RegExp): string {
+function findMessage(log: string, like: RegExp): string {
   const { msg, file } = JSON.parse(log.split('\n').find((line) => like.test(line))!) as Record<string, string>
   return file ? `${msg}: ${file}` : msg!
 }
 
-const pageSizeOf = (file: string) => readFileSync(file).readUInt16BE(16) || 65_536
+const readPageSize = (file: string) => readFileSync(file).readUInt16BE(16) || 65_536
 /** All pages but the first: which of them a store reads at once differs. */
 const scramble = (file: string) => {
-  const page = pageSizeOf(file)
+  const page = readPageSize(file)
   overwrite(file, page, randomFillSync(new Uint8Array(statSync(file).size - page)))
 }
 
@@ -133,7 +133,7 @@ async function leaveData(name: string): Promise<void> {
   const folder = join(place, name)
   mkdirSync(folder)
   const service = await startEmbedded({ catalog: mockCatalog(mock.url), folder })
-  const owner = await newOrganization(callerOf(service, service.key), service, { creditUsd: '10' })
+  const owner = await newOrganization(makeCaller(service, service.key), service, { creditUsd: '10' })
   const made = await newCollection(owner, 'mock-embed')
   const added = await addDocument(owner, made.id, 'a.txt', 'The sultan keeps his letters in a cedar chest.')
   await owner.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: 'Good morning' }] })
@@ -159,7 +159,7 @@ describe.concurrent('index.sqlite, which can be made again', { timeout: TIMEOUT_
     { what: 'pages overwritten', change: (data: string) => scramble(at(data)) },
     { what: 'cut short', change: (data: string) => truncateSync(at(data), 8192) },
     { what: 'deleted', change: (data: string) => rmSync(at(data)) },
-    { what: 'of another installation', change: (data: string) => cpSync(join(folderOf('second'), 'index.sqlite'), at(data)) },
+    { what: 'of another installation', change: (data: string) => cpSync(join(dataFolder('second'), 'index.sqlite'), at(data)) },
     { what: 'log of changes deleted', folder: 'killed', change: (data: string) => rmSync(`${at(data)}-wal`) },
   ])
     it(`${what}: the service says so, serves the rest, and is whole after kis reindex, without an embedding`, async () => {
@@ -175,7 +175,7 @@ describe.concurrent('index.sqlite, which can be made again', { timeout: TIMEOUT_
       expect(await started.readiness()).toEqual({ status: 503, problems: ['chunk index: it is damaged'] })
       expect(launched.errors).toContain('the chunk index cannot be read')
       const { key, caller, collection, document } = owned.get(folder)!
-      const again = { ...caller, ...callerOf({ rest: address, graphql: started.graphql }, caller.key) }
+      const again = { ...caller, ...makeCaller({ rest: address, graphql: started.graphql }, caller.key) }
       const search = () => again.rest('POST', `/v1/collections/${collection.id}/search`, { query: 'cedar chest' })
       const refused = await search()
       const verified = await kis(started, key, 'verify')
@@ -188,7 +188,7 @@ describe.concurrent('index.sqlite, which can be made again', { timeout: TIMEOUT_
         status: 503,
         body: { error: { code: 'service_unavailable', message: 'The chunk index is unavailable at the moment: it is damaged.' } },
       })
-      const operator = callerOf({ rest: address, graphql: started.graphql }, key)
+      const operator = makeCaller({ rest: address, graphql: started.graphql }, key)
       const balance = async () => (await operator.rest('GET', '/v1/wallet')).body.balance_usd
       const before = await balance()
       const said = await kis(started, key, 'reindex')
@@ -225,9 +225,9 @@ describe.concurrent('while the service runs', { timeout: TIMEOUT_MS }, () => {
     await using started = await startOn('first', () => {})
     const { launched, address, data } = started
     const { key, caller, collection } = owned.get('first')!
-    const again = callerOf({ rest: address, graphql: started.graphql }, caller.key)
+    const again = makeCaller({ rest: address, graphql: started.graphql }, caller.key)
     const index = join(data, 'index.sqlite')
-    const page = pageSizeOf(index)
+    const page = readPageSize(index)
     // Changes of another program, under the eyes of the one that has the file open.
     overwrite(index, page, randomFillSync(new Uint8Array(statSync(index).size - page)))
     for (let i = 0; i < 3; i++) {
@@ -239,7 +239,7 @@ describe.concurrent('while the service runs', { timeout: TIMEOUT_MS }, () => {
     expect(launched.errors).toContain(index)
     const refused = await again.rest('POST', `/v1/collections/${collection.id}/search`, { query: 'cedar chest' })
     const shown = shownBy(refused, await kis(started, key, 'verify'))
-    const log = messageOf(launched.errors, /a SQLite file is damaged/)
+    const log = findMessage(launched.errors, /a SQLite file is damaged/)
     table.note(
       'index.sqlite',
       'pages overwritten while it runs',
@@ -254,8 +254,8 @@ describe.concurrent('while the service runs', { timeout: TIMEOUT_MS }, () => {
 it.concurrent(
   'a stopped service leaves no log of changes, and a killed one is started again with its own',
   async () => {
-    expect(readdirSync(folderOf('first')).filter((name) => name.endsWith('-wal'))).toEqual([])
-    expect(readdirSync(folderOf('killed')).filter((name) => name.endsWith('-wal'))).toHaveLength(5)
+    expect(readdirSync(dataFolder('first')).filter((name) => name.endsWith('-wal'))).toEqual([])
+    expect(readdirSync(dataFolder('killed')).filter((name) => name.endsWith('-wal'))).toHaveLength(5)
     await using again = await startOn('killed', () => {})
     await again.launched.ready()
   },
@@ -282,7 +282,7 @@ for (const store of STORES)
     })
 
     it('cut short', async () => {
-      const { code, errors } = await refusal('first', (data) => truncateSync(at(data), pageSizeOf(at(data)) * 2))
+      const { code, errors } = await refusal('first', (data) => truncateSync(at(data), readPageSize(at(data)) * 2))
       expect(code).toBe(1)
       expect(errors).toMatch(new RegExp(`DATA/${name} is damaged \\([^]+\\)\\. ${RESTORE}$`))
       table.note(name, 'cut short', { ...ENDED, log: errors, repair: BACKUP })
@@ -298,7 +298,7 @@ for (const store of STORES)
     })
 
     it('of another installation', async () => {
-      const { code, errors } = await refusal('first', (data) => cpSync(join(folderOf('second'), name), at(data)))
+      const { code, errors } = await refusal('first', (data) => cpSync(join(dataFolder('second'), name), at(data)))
       expect(code).toBe(1)
       expect(errors).toMatch(/was made with another secret|belongs to the installation inst_/)
       table.note(name, 'of another installation', { ...ENDED, log: errors, repair: 'put the right file back' })
@@ -373,7 +373,7 @@ describe.skipIf(!mayBeNobody)(
     async function asNobody(change: (data: string) => void, mend: (data: string) => void) {
       const copy = mkdtempSync(join(place, 'nobody-'))
       const data = join(copy, 'data')
-      cpSync(folderOf('first'), data, { recursive: true })
+      cpSync(dataFolder('first'), data, { recursive: true })
       for (const folder of [place, copy]) chmodSync(folder, 0o755)
       execFileSync('chown', ['-R', String(NOBODY), data])
       change(data)
@@ -401,7 +401,7 @@ describe.skipIf(!mayBeNobody)(
       const readyz = `${ready.status} ${((await ready.json()) as { problems: string[] }).problems.join('; ')}`
       const waits = { rest: address, graphql: `${address}/graphql` }
       const { caller, collection } = owned.get('first')!
-      const refused = await callerOf(waits, caller.key).rest('POST', `/v1/collections/${collection.id}/search`, { query: 'cedar chest' })
+      const refused = await makeCaller(waits, caller.key).rest('POST', `/v1/collections/${collection.id}/search`, { query: 'cedar chest' })
       const shown = { readyz, call: `${refused.status} ${refused.body.error?.code}` }
       mend(data)
       await says(/^ready /m)
@@ -447,7 +447,7 @@ describe.skipIf(!mayMount)('a full disk (needs unshare, to mount a small one)', 
     const service = await startEmbedded({ catalog: mockCatalog(mock.url), folder, under: () => under })
     try {
       const process = service.processes.get('all')!
-      const operator = callerOf(service, service.key)
+      const operator = makeCaller(service, service.key)
       const seen = `/proc/${process.pid}/root${disk}`
       expect(existsSync(join(seen, 'billing.sqlite'))).toBe(true)
       const owner = await newOrganization(operator, service, { creditUsd: '10' })
@@ -466,7 +466,7 @@ describe.skipIf(!mayMount)('a full disk (needs unshare, to mount a small one)', 
       const said: string[] = ((await ready.json()) as Json).problems
       expect([ready.status, said]).toEqual([503, expect.arrayContaining(['document store: the disk is full'])])
       expect(process.errors).toContain('the disk is full')
-      const log = messageOf(process.errors, /"msg":"[^"]*the disk is full/)
+      const log = findMessage(process.errors, /"msg":"[^"]*the disk is full/)
       table.note(
         'each file',
         'full disk',

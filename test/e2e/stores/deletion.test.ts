@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { words } from '../../../subgraphs/knowledge/domain/text/text-analysis.ts'
-import { addDocument, type Caller, callerOf, type Json, newCollection } from '../../support/client.ts'
+import { addDocument, type Caller, type Json, makeCaller, newCollection } from '../../support/client.ts'
 import { rawCopies } from '../../support/data/raw-files.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
@@ -66,7 +66,7 @@ describe('deleted is gone, from the bytes of all files', () => {
   let owner: Caller
   const start = async () => {
     service = await startEmbedded({ folder })
-    owner = callerOf(service, owner?.key ?? service.key)
+    owner = makeCaller(service, owner?.key ?? service.key)
   }
   const rest = async (method: string, path: string, body?: unknown): Promise<Json> => {
     const answer = await owner.rest(method, path, body)

@@ -5,8 +5,8 @@ import {
   balancedWallet,
   base64,
   type Caller,
-  callerOf,
   type Json,
+  makeCaller,
   newCollection,
   newOrganization,
   settled,
@@ -32,7 +32,7 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch is lost', (url) =>
       prefix = newPrefix()
       const env = { KIS_ELASTICSEARCH_URL: proxy.url, KIS_ELASTICSEARCH_PREFIX: prefix, KIS_ELASTICSEARCH_REPLICAS: '0' }
       service = await startEmbedded({ catalog: mockCatalog(mock.url), env })
-      caller = await newOrganization(callerOf(service, service.key), service)
+      caller = await newOrganization(makeCaller(service, service.key), service)
     })
     afterAll(async () => {
       await service?.close()

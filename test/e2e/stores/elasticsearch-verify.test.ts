@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { addDocument, type Caller, callerOf, type Json, newCollection, newOrganization } from '../../support/client.ts'
+import { addDocument, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
 import { ELASTICSEARCH, testIndices } from '../../support/engines/elasticsearch.ts'
 import { onEngine } from '../../support/engines/engine-url.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
@@ -22,7 +22,7 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch comes back with a 
       proxy = await TcpProxy.start(url)
       const env = { KIS_ELASTICSEARCH_URL: proxy.url, KIS_ELASTICSEARCH_PREFIX: prefix, KIS_ELASTICSEARCH_REPLICAS: '0' }
       service = await startEmbedded({ catalog: mockCatalog(mock.url), env })
-      caller = await newOrganization(callerOf(service, service.key), service)
+      caller = await newOrganization(makeCaller(service, service.key), service)
     })
     afterAll(async () => {
       await service?.close()
@@ -37,7 +37,7 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch comes back with a 
       expect(answer.ok).toBe(true)
       return answer.json()
     }
-    const entriesOf = async (documentId: string): Promise<Json[]> => {
+    const listEntries = async (documentId: string): Promise<Json[]> => {
       const query = { term: { document_id: documentId } }
       return (await engine('POST', `${prefix}-chunks/_search`, { query, _source: { exclude_vectors: false } })).hits.hits
     }
@@ -59,7 +59,7 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch comes back with a 
       expect(await verify()).toMatchObject({ code: 0, errors: '' })
 
       // The state that comes back: as it was before the deletion, and without what came last.
-      const old = await entriesOf(doomed.id)
+      const old = await listEntries(doomed.id)
       expect(old).toHaveLength(1)
       await proxy.stop()
       const messages = [{ role: 'user', content: 'Good morning' }]
@@ -69,13 +69,13 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch comes back with a 
       await engine('POST', `${prefix}-chunks/_delete_by_query?refresh=true`, { query: { term: { document_id: lost.id } } })
       await proxy.resume()
       expect(await found()).toEqual([kept.id])
-      await eventually(async () => (await entriesOf(doomed.id)).length === 0, 30_000)
+      await eventually(async () => (await listEntries(doomed.id)).length === 0, 30_000)
       // The deletion that waited for the engine may look at it once more, and is over when it leaves this alone.
       await eventually(async () => {
         for (const { _index, _id, _routing, _source } of old)
           await engine('PUT', `${_index}/_doc/${encodeURIComponent(_id)}?routing=${_routing}&refresh=true`, _source)
         await new Promise((resolve) => setTimeout(resolve, 2_000))
-        return (await entriesOf(doomed.id)).length === 1
+        return (await listEntries(doomed.id)).length === 1
       }, 60_000)
       await engine('PUT', `${old[0]._index}/_doc/x?routing=col_x&refresh=true`, { ...old[0]._source, collection_id: 'col_x' })
       expect(await found()).toEqual([kept.id])
@@ -96,7 +96,7 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch comes back with a 
         '1 collections, 2 documents, 2 chunks: 0 missing, 0 incomplete, 0 extra, 0 being repaired',
       ])
       expect(await found()).toEqual([kept.id, lost.id].sort())
-      expect(await entriesOf(doomed.id)).toEqual([])
+      expect(await listEntries(doomed.id)).toEqual([])
     }, 180_000)
   })
 })

@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { AGENT_QUESTION, FILES, type FrozenList, SEARCH, WORKFLOW_INPUTS, WORKFLOW_OUTPUT } from '../../frozen/contents.ts'
-import { addDocument, balancedWallet, type Caller, callerOf, type Json } from '../../support/client.ts'
+import { addDocument, balancedWallet, type Caller, type Json, makeCaller } from '../../support/client.ts'
 import { kis } from '../../support/processes/cli.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
@@ -36,8 +36,8 @@ for (const name of names) {
       }
     }
     try {
-      await whileRunning(clockOf(list), async (service) => {
-        const operator = callerOf(service, list.key)
+      await whileRunning(clockSettings(list), async (service) => {
+        const operator = makeCaller(service, list.key)
         await acceptsBothKeys(service, list)
         await hasTheMoney(operator, list)
         await hasTheDocuments(operator, list)
@@ -54,7 +54,7 @@ for (const name of names) {
       })
       const marks = readdirSync(data)
         .filter((file) => file.endsWith('.sqlite'))
-        .map((file) => idsOf(join(data, file)))
+        .map((file) => listIds(join(data, file)))
       expect(marks.length).toBeGreaterThan(0)
       expect(marks).toEqual(marks.map(() => [expect.any(String)]))
       expect(new Set(marks.flat()).size).toBe(1)
@@ -68,24 +68,24 @@ for (const name of names) {
 }
 
 /** The service lives in the hour of the freezing: runs and threads are kept for 30 days only. */
-function clockOf({ wallet }: FrozenList): Record<string, string> {
+function clockSettings({ wallet }: FrozenList): Record<string, string> {
   return {
     NODE_OPTIONS: `--import=${new URL('../../support/processes/wrong-clock.mjs', import.meta.url)}`,
     KIS_TEST_CLOCK_WRONG_MS: String((wallet.created_at + 3_600) * 1_000 - Date.now()),
   }
 }
 
-const got = (caller: Caller, path: string) => answerOf(caller, 'GET', path)
-const posted = (caller: Caller, path: string, body: unknown) => answerOf(caller, 'POST', path, body)
+const got = (caller: Caller, path: string) => fetchAnswer(caller, 'GET', path)
+const posted = (caller: Caller, path: string, body: unknown) => fetchAnswer(caller, 'POST', path, body)
 
-async function answerOf(caller: Caller, method: string, path: string, body?: unknown): Promise<Json> {
+async function fetchAnswer(caller: Caller, method: string, path: string, body?: unknown): Promise<Json> {
   const answer = await caller.rest(method, path, body)
   if (answer.status >= 300) throw new Error(`${method} ${path} gave ${answer.status}: ${JSON.stringify(answer.body)}`)
   return answer.body
 }
 
 async function acceptsBothKeys(service: Service, { key, partner, collection }: FrozenList): Promise<void> {
-  for (const caller of [callerOf(service, key), callerOf(service, partner)]) {
+  for (const caller of [makeCaller(service, key), makeCaller(service, partner)]) {
     expect(await got(caller, `/v1/collections/${collection}`)).toMatchObject({ id: collection })
     const messages = [{ role: 'user' as const, content: 'Parking is free. Lunch is at noon.\n\nWhen is lunch?' }]
     // Each door asks billing for the key by itself.
@@ -94,7 +94,7 @@ async function acceptsBothKeys(service: Service, { key, partner, collection }: F
     // Nothing is spent: the money is compared later.
     expect(await posted(caller, '/v1/chat/completions/quote', { model: 'extractive', messages })).toMatchObject({ is_covered: true })
   }
-  expect((await callerOf(service, partner).rest('GET', '/v1/wallet')).status).toBe(403)
+  expect((await makeCaller(service, partner).rest('GET', '/v1/wallet')).status).toBe(403)
 }
 
 async function hasTheMoney(operator: Caller, { wallet, usage }: FrozenList): Promise<void> {
@@ -156,7 +156,7 @@ async function findsANewDocument(operator: Caller, { collection }: FrozenList): 
 }
 
 /** Of the installation that a file is marked with. */
-function idsOf(file: string): unknown[] {
+function listIds(file: string): unknown[] {
   const database = new DatabaseSync(file, { readOnly: true })
   try {
     return database

@@ -6,7 +6,7 @@ import { MongoClient } from 'mongodb'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { apiKeyFrom } from '../../../subgraphs/billing/accounts/domain/api-key.ts'
 import { mockCatalog } from '../../support/catalog.ts'
-import { addDocument, balancedWallet, type Caller, callerOf, newCollection } from '../../support/client.ts'
+import { addDocument, balancedWallet, type Caller, makeCaller, newCollection } from '../../support/client.ts'
 import { ELASTICSEARCH, testIndices } from '../../support/engines/elasticsearch.ts'
 import { onEngine } from '../../support/engines/engine-url.ts'
 import { startMockEngine } from '../../support/engines/mock-engine.ts'
@@ -27,7 +27,7 @@ async function readiness(address: string) {
 }
 
 /** The newest line that tells what the process waits for. */
-const waitingOf = ({ lines }: ServiceProcess) => lines.filter((line) => line.startsWith('waiting for ')).at(-1) ?? ''
+const listWaiting = ({ lines }: ServiceProcess) => lines.filter((line) => line.startsWith('waiting for ')).at(-1) ?? ''
 
 const chat = (caller: Caller) =>
   caller.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: 'Good morning' }] })
@@ -56,22 +56,22 @@ describe('a start before what it needs', () => {
     writeFileSync(join(folder, 'mount'), '')
     const env = { KIS_DATA_DIR: join(folder, 'mount', 'data'), KIS_SECRET: TEST_SECRET }
     const { launched, address } = await launch([], env)
-    await eventually(() => /the folder of .*billing\.sqlite cannot be created: ENOTDIR/.test(waitingOf(launched)), RETURN_MS)
+    await eventually(() => /the folder of .*billing\.sqlite cannot be created: ENOTDIR/.test(listWaiting(launched)), RETURN_MS)
     for (const file of ['inference', 'knowledge', 'blobs', 'index'])
-      expect(waitingOf(launched)).toMatch(new RegExp(`${file}\\.sqlite cannot be created`))
+      expect(listWaiting(launched)).toMatch(new RegExp(`${file}\\.sqlite cannot be created`))
     expect((await readiness(address)).status).toBe(503)
     rmSync(join(folder, 'mount'))
     await launched.ready()
     expect(launched.address).toBe(address)
     expect((await readiness(address)).status).toBe(200)
-    expect(await callerOf({ rest: address, graphql: '' }, launched.printedKey!).rest('GET', '/v1/wallet')).toMatchObject({ status: 200 })
+    expect(await makeCaller({ rest: address, graphql: '' }, launched.printedKey!).rest('GET', '/v1/wallet')).toMatchObject({ status: 200 })
     expect(launched.lines.join('\n') + launched.errors).not.toContain(TEST_SECRET)
     expect(await launched.end()).toBe(0)
   }, 120_000)
 
   it('ends at once on SIGTERM, in good order', async () => {
     const { launched } = await launch([], { KIS_MONGODB_URL: 'mongodb://user:s3cret@127.0.0.1:1/kis' })
-    await eventually(() => /MongoDB cannot be reached: connect ECONNREFUSED 127\.0\.0\.1:1/.test(waitingOf(launched)), RETURN_MS)
+    await eventually(() => /MongoDB cannot be reached: connect ECONNREFUSED 127\.0\.0\.1:1/.test(listWaiting(launched)), RETURN_MS)
     expect(await launched.end('SIGTERM')).toBe(0)
     expect(launched.lines.join('\n') + launched.errors).not.toContain('s3cret')
     expect(launched.address).toBeUndefined()
@@ -130,11 +130,11 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
         const [port] = await freePorts(1)
         const address = `http://127.0.0.1:${port}`
         const launched = await launch('all', port!)
-        const nobody = callerOf({ rest: address, graphql: '' }, apiKeyFrom(randomBytes(32)))
+        const nobody = makeCaller({ rest: address, graphql: '' }, apiKeyFrom(randomBytes(32)))
         await eventually(
           () =>
-            waitingOf(launched).startsWith('waiting for document store: MongoDB cannot be reached: connect ECONNREFUSED') &&
-            waitingOf(launched).includes('; chunk index: Elasticsearch does not answer as such: ConnectionError'),
+            listWaiting(launched).startsWith('waiting for document store: MongoDB cannot be reached: connect ECONNREFUSED') &&
+            listWaiting(launched).includes('; chunk index: Elasticsearch does not answer as such: ConnectionError'),
           RETURN_MS,
         )
         expect(await readiness(address)).toMatchObject({
@@ -148,14 +148,14 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
         await mongodbProxy.resume()
         // What MongoDB alone is needed for works: this key is known not to be one.
         await eventually(async () => (await nobody.rest('GET', '/v1/wallet')).status === 401, RETURN_MS)
-        await eventually(() => /^waiting for chunk index: [^;]*$/.test(waitingOf(launched)), RETURN_MS)
+        await eventually(() => /^waiting for chunk index: [^;]*$/.test(listWaiting(launched)), RETURN_MS)
         expect([launched.address, launched.printedKey]).toEqual([undefined, undefined])
 
         await elasticsearchProxy.resume()
         await launched.ready()
         expect(launched.lines.slice(-2)).toEqual([expect.stringContaining('kis_live_'), `ready ${address}`])
         expect((await readiness(address)).status).toBe(200)
-        const operator = callerOf({ rest: address, graphql: '' }, launched.printedKey!)
+        const operator = makeCaller({ rest: address, graphql: '' }, launched.printedKey!)
         expect((await chat(operator)).status).toBe(200)
         const collection = await newCollection(operator, 'mock-embed')
         expect(await addDocument(operator, collection.id, 'a.txt', 'The sultan keeps his letters.')).toMatchObject({ status: 'ready' })
@@ -178,19 +178,19 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
         const [port] = await freePorts(1)
         const launched = await launch('all', port!)
         await eventually(() => {
-          const said = waitingOf(launched)
+          const said = listWaiting(launched)
           return /requires at least 9 \(MongoDB 4\.4\)/.test(said) && /a mapping that is not this service's: dynamic/.test(said)
         }, RETURN_MS)
         mongodbProxy.wireVersion = null
         await eventually(
-          () => /the index organizationId_1__id_1 of files is .*; drop it.*chunk index: in Elasticsearch index/.test(waitingOf(launched)),
+          () => /the index organizationId_1__id_1 of files is .*; drop it.*chunk index: in Elasticsearch index/.test(listWaiting(launched)),
           RETURN_MS,
         )
         await files.dropIndex('organizationId_1__id_1')
         await fetch(`${elasticsearch}/${prefix}-collections`, { method: 'DELETE' })
         await launched.ready()
         expect((await readiness(launched.address!)).status).toBe(200)
-        await newCollection(callerOf({ rest: launched.address!, graphql: '' }, launched.printedKey!), 'mock-embed')
+        await newCollection(makeCaller({ rest: launched.address!, graphql: '' }, launched.printedKey!), 'mock-embed')
       }, 180_000)
 
       it('waits with credentials that are wrong, and does not show them', async () => {
@@ -198,7 +198,10 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
         env.KIS_MONGODB_URL = env.KIS_MONGODB_URL!.replace('//', '//kis:s3cret@')
         const [port] = await freePorts(1)
         const launched = await launch('billing', port!)
-        await eventually(() => waitingOf(launched).includes('document store: MongoDB does not accept the user of the URL: Auth'), RETURN_MS)
+        await eventually(
+          () => listWaiting(launched).includes('document store: MongoDB does not accept the user of the URL: Auth'),
+          RETURN_MS,
+        )
         expect((await readiness(`http://127.0.0.1:${port}`)).status).toBe(503)
         expect(JSON.stringify(await readiness(`http://127.0.0.1:${port}`)) + launched.lines.join('\n') + launched.errors).not.toContain(
           's3cret',
@@ -211,23 +214,23 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
         await elasticsearchProxy.stop()
         const roles = ['billing', 'knowledge', 'inference', 'gateway', 'rest-adapter'] as const
         const ports = await freePorts(roles.length)
-        const addressOf = (role: (typeof roles)[number]) => `http://127.0.0.1:${ports[roles.indexOf(role)]}`
-        for (const role of roles.slice(0, 4)) env[`KIS_${role.toUpperCase()}_URL`] = addressOf(role)
+        const roleAddress = (role: (typeof roles)[number]) => `http://127.0.0.1:${ports[roles.indexOf(role)]}`
+        for (const role of roles.slice(0, 4)) env[`KIS_${role.toUpperCase()}_URL`] = roleAddress(role)
         const launched = new Map<string, ServiceProcess>()
         for (const [i, role] of [...roles.entries()].reverse()) {
           launched.set(role, await launch(role, ports[i]!))
           if (role === 'gateway')
-            await eventually(() => waitingOf(launched.get('gateway')!) === 'waiting for billing; knowledge; inference', RETURN_MS)
+            await eventually(() => listWaiting(launched.get('gateway')!) === 'waiting for billing; knowledge; inference', RETURN_MS)
         }
         await eventually(
-          () => /^waiting for document store: MongoDB cannot be reached/.test(waitingOf(launched.get('billing')!)),
+          () => /^waiting for document store: MongoDB cannot be reached/.test(listWaiting(launched.get('billing')!)),
           RETURN_MS,
         )
         await mongodbProxy.resume()
         await elasticsearchProxy.resume()
         for (const each of launched.values()) await each.ready()
-        const service = { rest: addressOf('rest-adapter'), graphql: `${addressOf('gateway')}/graphql` }
-        const operator = callerOf(service, launched.get('billing')!.printedKey!)
+        const service = { rest: roleAddress('rest-adapter'), graphql: `${roleAddress('gateway')}/graphql` }
+        const operator = makeCaller(service, launched.get('billing')!.printedKey!)
         expect((await chat(operator)).status).toBe(200)
         const collection = await newCollection(operator, 'mock-embed')
         expect(await addDocument(operator, collection.id, 'a.txt', 'The sultan keeps his letters.')).toMatchObject({ status: 'ready' })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import { type Answer, balancedWallet, type Caller, callerOf, type Json, newCollection, newOrganization } from '../../support/client.ts'
+import { type Answer, balancedWallet, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
 import { onEngine } from '../../support/engines/engine-url.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { dropServiceDatabases, newDatabaseName, withDatabase } from '../../support/engines/mongodb.ts'
@@ -30,7 +30,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the service when MongoDB is lost', (url)
       proxy = await MongoProxy.start(url)
       const env = { KIS_MONGODB_URL: withDatabase(proxy.through(url), database) }
       service = await startEmbedded({ catalog: testCatalog(mock.url), env })
-      operator = callerOf(service, service.key)
+      operator = makeCaller(service, service.key)
       caller = await newOrganization(operator, service)
     }, 60_000)
     afterAll(async () => {
@@ -128,18 +128,18 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the service when MongoDB is lost', (url)
         await load
       }
       expect([...refusals]).toEqual(['503 service_unavailable, again: true'])
-      const files = new Set((await everyOf('/v1/files')).map(({ id }) => id))
+      const files = new Set((await listAll('/v1/files')).map(({ id }) => id))
       expect([...seen.file].filter((id) => !files.has(id))).toEqual([])
       // What was cut off by the outage is resolved by then: a hold that nobody renews runs out after 45 s.
       await eventually(async () => (await caller.rest('GET', '/v1/wallet')).body.held_usd === '0', 90_000)
       await balancedWallet(caller)
-      const references = new Set((await everyOf('/v1/wallet/entries')).map(({ reference }) => reference))
+      const references = new Set((await listAll('/v1/wallet/entries')).map(({ reference }) => reference))
       expect([...seen.topUp].filter((reference) => !references.has(reference))).toEqual([])
-      const charged = (await everyOf('/v1/usage')).filter(({ operation }) => operation === 'chat_completion')
+      const charged = (await listAll('/v1/usage')).filter(({ operation }) => operation === 'chat_completion')
       expect(charged).toHaveLength(mock.chats)
     }, 360_000)
 
-    async function everyOf(path: string): Promise<Json[]> {
+    async function listAll(path: string): Promise<Json[]> {
       const all: Json[] = []
       for (let after = ''; ; ) {
         const { body } = await caller.rest('GET', `${path}?limit=100${after && `&after=${after}`}`)

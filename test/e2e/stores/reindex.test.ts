@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { addDocument, type Caller, callerOf, type Json, newCollection, newOrganization } from '../../support/client.ts'
+import { addDocument, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
 import { ELASTICSEARCH, testIndices } from '../../support/engines/elasticsearch.ts'
 import { onEngine } from '../../support/engines/engine-url.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
@@ -16,8 +16,8 @@ const PARAGRAPHS = 50
 const TIMEOUT_MS = 300_000
 
 /** A document's own word is nobody else's. */
-const wordOf = (name: string) => createHash('sha256').update(name).digest('hex').slice(0, 16)
-const textOf = (name: string, count: number) => `${wordOf(name)} stands here alone.\n\n${paragraphs(count, name)}`
+const makeWord = (name: string) => createHash('sha256').update(name).digest('hex').slice(0, 16)
+const makeText = (name: string, count: number) => `${makeWord(name)} stands here alone.\n\n${paragraphs(count, name)}`
 
 /** Each waits for searches that may still be under way, so the two run at once. `midway` runs while an index is rebuilt without load; what it does must not keep the rebuild from its end. */
 function reindexUnderLoad(
@@ -32,7 +32,7 @@ function reindexUnderLoad(
     beforeAll(async () => {
       mock = await startMockEngine()
       service = await start({ catalog: mockCatalog(mock.url) })
-      caller = await newOrganization(callerOf(service, service.key), service, { creditUsd: '100' })
+      caller = await newOrganization(makeCaller(service, service.key), service, { creditUsd: '100' })
       collection = await newCollection(caller, 'mock-embed')
     }, TIMEOUT_MS)
     afterAll(async () => {
@@ -42,13 +42,13 @@ function reindexUnderLoad(
 
     /** The documents found by one's own word, the best first. */
     const find = async (document: string, mode: 'hybrid' | 'lexical'): Promise<string[]> => {
-      const asked = { query: wordOf(document), limit: 5, mode }
+      const asked = { query: makeWord(document), limit: 5, mode }
       const { status, body } = await caller.rest('POST', `/v1/collections/${collection.id}/search`, asked)
       expect([status, body.error]).toEqual([200, undefined])
       return body.data.map((hit: Json) => hit.file.file_name)
     }
     const add = async (document: string, count = 2) => {
-      const added = await addDocument(caller, collection.id, document, textOf(document, count))
+      const added = await addDocument(caller, collection.id, document, makeText(document, count))
       expect([added.status, added.error]).toEqual(['ready', null])
       return added.id as string
     }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { addDocument, type Caller, callerOf, type Json, newCollection, newOrganization } from '../../support/client.ts'
+import { addDocument, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { kis } from '../../support/processes/cli.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
@@ -19,12 +19,12 @@ describe('kis verify on embedded stores', () => {
   const start = async () => {
     service = await startEmbedded({ catalog: mockCatalog(mock.url), folder })
     key ??= service.key
-    caller = { ...callerOf(service, caller?.key ?? key) }
+    caller = { ...makeCaller(service, caller?.key ?? key) }
   }
   beforeAll(async () => {
     mock = await startMockEngine()
     await start()
-    caller = await newOrganization(callerOf(service, key), service)
+    caller = await newOrganization(makeCaller(service, key), service)
   })
   afterAll(async () => {
     await service?.close()
@@ -34,7 +34,7 @@ describe('kis verify on embedded stores', () => {
 
   const verify = (...args: string[]) => kis(service, key, 'verify', '--json', ...args)
   const parsed = (lines: readonly string[]): Json[] => lines.map((line) => JSON.parse(line))
-  const balanceOf = async (who: Caller) => (await who.rest('GET', '/v1/wallet')).body.balance_usd
+  const getBalance = async (who: Caller) => (await who.rest('GET', '/v1/wallet')).body.balance_usd
 
   it('finds what a stale index lacks and has too much, and repairs it at nobody’s expense', async () => {
     const collection = await newCollection(caller, 'mock-embed')
@@ -64,16 +64,16 @@ describe('kis verify on embedded stores', () => {
       { collections: 1, documents: 2, missing: 1, incomplete: 0, extra: 1, repairing: 0 },
     ])
 
-    const operator = callerOf(service, key)
-    const before = [await balanceOf(caller), await balanceOf(operator)]
+    const operator = makeCaller(service, key)
+    const before = [await getBalance(caller), await getBalance(operator)]
     const repaired = await verify('--repair')
     expect([repaired.code, parsed(repaired.lines).at(-1)]).toEqual([
       0,
       { part: 'index', collections: 1, documents: 2, chunks: 2, missing: 0, incomplete: 0, extra: 0, repairing: 0 },
     ])
     expect(await found()).toEqual([kept.id, later.id].sort())
-    expect(await balanceOf(caller)).toBe(before[0])
-    expect(await balanceOf(operator)).toBe(before[1])
+    expect(await getBalance(caller)).toBe(before[0])
+    expect(await getBalance(operator)).toBe(before[1])
     expect((await verify()).code).toBe(0)
   }, 120_000)
 

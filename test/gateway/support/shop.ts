@@ -152,7 +152,7 @@ export function shop(): Shop {
       const subgraph: Subgraph = {
         name: name as SubgraphName,
         schema: buildSubgraphSchema({ typeDefs: parse(SDL[name as SubgraphName]), resolvers: resolvers as never }),
-        contextOf: (context) => {
+        toResolverContext: (context) => {
           seen.contexts.push(context)
           return { deps: null, ...context }
         },

@@ -18,7 +18,7 @@ export const KEY = `kis_live_${'a'.repeat(36)}`
 export const OTHER_KEY = `kis_live_${'b'.repeat(36)}`
 export const UNKNOWN_KEY = `kis_live_${'z'.repeat(36)}`
 
-export function principalOf(apiKey: string): Principal {
+export function makePrincipal(apiKey: string): Principal {
   return {
     organizationId: `org_${apiKey.at(-1)}`,
     apiKeyId: `key_${apiKey.at(-1)}`,
@@ -39,7 +39,7 @@ export const CONFIG: GatewayConfig = {
   maxBodyBytes: 1024 * 1024,
   trustedDocuments: new Map(),
   trustedDocumentsOnly: false,
-  nodesOf: () => 10_000,
+  countNodes: () => 10_000,
 }
 
 /** A gateway on a free port over the shop's subgraphs, closed when the test ends. */
@@ -55,7 +55,7 @@ export async function startGateway(options: Partial<GatewayOptions> = {}) {
     authenticate: async (apiKey) => {
       lookups.push(apiKey)
       if (apiKey === UNKNOWN_KEY || revoked.has(apiKey)) throw new InvalidApiKey()
-      return principalOf(apiKey)
+      return makePrincipal(apiKey)
     },
     clock: systemClock,
     log: silentLog,

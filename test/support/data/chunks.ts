@@ -40,7 +40,7 @@ export const ATTRIBUTES = {
   },
 } as const
 
-export function documentOf(documentId: string, generation = 'g1'): IndexedDocument {
+export function makeDocument(documentId: string, generation = 'g1'): IndexedDocument {
   return { organizationId: 'org_a', collectionId: COLLECTION, documentId, generation, attributes: {} }
 }
 
@@ -48,7 +48,7 @@ export function chunkId(documentId: string, generation: string, ordinal: number)
   return `${documentId}-${generation}-${ordinal}`
 }
 
-export function chunkOf(text: string, ordinal: number, documentId = 'doc_1', generation = 'g1'): IndexedChunk {
+export function makeChunk(text: string, ordinal: number, documentId = 'doc_1', generation = 'g1'): IndexedChunk {
   return {
     chunkId: chunkId(documentId, generation, ordinal),
     ordinal,
@@ -83,7 +83,7 @@ export function dot(a: Float32Array, b: Float32Array): number {
   return a.reduce((sum, x, i) => sum + x * b[i]!, 0)
 }
 
-export function idsOf(found: readonly { readonly chunkId: string }[]): string[] {
+export function listIds(found: readonly { readonly chunkId: string }[]): string[] {
   return found.map(({ chunkId }) => chunkId).sort()
 }
 

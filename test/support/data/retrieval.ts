@@ -1,4 +1,4 @@
-import { base64, type Caller, callerOf, type Json, newCollection, settled } from '../client.ts'
+import { base64, type Caller, type Json, makeCaller, newCollection, settled } from '../client.ts'
 import { inParallel } from '../in-parallel.ts'
 import { type Service, startEmbedded } from '../processes/service.ts'
 import type { EvalData, Language } from './eval-vectors.ts'
@@ -31,7 +31,7 @@ export class Retrieval implements AsyncDisposable {
   private constructor(data: EvalData, service: Service) {
     this.#data = data
     this.#service = service
-    this.#caller = callerOf(service, service.key)
+    this.#caller = makeCaller(service, service.key)
   }
 
   static async start(data: EvalData): Promise<Retrieval> {

@@ -67,7 +67,7 @@ export class TestMcpServer implements AsyncDisposable {
     return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
 
-  urlOf(behaviour: string): string {
+  toUrl(behaviour: string): string {
     return `http://${this.hostAndPort}/${behaviour}`
   }
 

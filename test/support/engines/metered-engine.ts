@@ -106,7 +106,7 @@ class Call implements MeteredCall {
   }
 }
 
-function usageOf({ usage, pieces }: Script, produced: number) {
+function makeUsage({ usage, pieces }: Script, produced: number) {
   const completion_tokens = typeof usage === 'number' ? usage : Math.min(produced, pieces)
   return { prompt_tokens: METERED_INPUT_TOKENS, completion_tokens, total_tokens: METERED_INPUT_TOKENS + completion_tokens }
 }
@@ -114,7 +114,7 @@ function usageOf({ usage, pieces }: Script, produced: number) {
 async function answerInChunks(response: ServerResponse, script: Script, call: Call, head: object): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   const send = (rest: object) => response.write(`data: ${JSON.stringify({ ...head, object: 'chat.completion.chunk', ...rest })}\n\n`)
-  const each = () => (script.usage === 'each' ? { usage: usageOf(script, call.produced) } : {})
+  const each = () => (script.usage === 'each' ? { usage: makeUsage(script, call.produced) } : {})
   for (let piece = 1; piece <= script.pieces; piece++) {
     await call.until(piece)
     if (response.destroyed) return
@@ -129,7 +129,7 @@ async function answerInChunks(response: ServerResponse, script: Script, call: Ca
     return void response.end()
   }
   send({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
-  if (script.usage !== 'never') send({ choices: [], usage: usageOf(script, call.produced) })
+  if (script.usage !== 'never') send({ choices: [], usage: makeUsage(script, call.produced) })
   // One piece more than there are: the end itself waits, so that a caller can leave when all has been said.
   await call.until(script.allowed === undefined ? script.pieces : script.pieces + 1)
   if (response.destroyed) return
@@ -145,7 +145,7 @@ async function answerWhole(response: ServerResponse, script: Script, call: Call,
   call.produced = script.pieces
   call.hasFinished = true
   const message = { role: 'assistant', content: ' word'.repeat(script.pieces), refusal: null }
-  const usage = script.usage === 'never' ? {} : { usage: usageOf(script, call.produced) }
+  const usage = script.usage === 'never' ? {} : { usage: makeUsage(script, call.produced) }
   response.end(
     JSON.stringify({
       ...head,

@@ -42,14 +42,14 @@ export async function startMockEngine(): Promise<MockEngine> {
   const server = createServer(async (request, response) => {
     const atMs = performance.now()
     const speech = request.url?.endsWith('/audio/transcriptions')
-    const body = speech ? await formOf(request) : (JSON.parse((await bytesOf(request)).toString() || '{}') as Record<string, unknown>)
+    const body = speech ? await readForm(request) : (JSON.parse((await readBytes(request)).toString() || '{}') as Record<string, unknown>)
     requests.push(body)
     arrivals.push({ atMs, body })
     const chat = request.url?.endsWith('/chat/completions')
     if (chat) counts.chats++
     else if (speech) counts.transcriptions++
     else counts.embeddings++
-    const script = scriptOf(body, chat === true)
+    const script = findScript(body, chat === true)
     const status = failure ?? (script === '429' ? 429 : script === '500' ? 500 : null)
     if (status !== null) {
       response.writeHead(status, { 'content-type': 'application/json', ...(status === 429 && { 'retry-after': '1' }) })
@@ -58,9 +58,9 @@ export async function startMockEngine(): Promise<MockEngine> {
     }
     if (script === 'gate') await gate.promise
     if (script === 'slow') await new Promise((resolve) => setTimeout(resolve, 300))
-    if (speech && body.stream !== 'true') return answer(response, transcriptOf(body, script))
-    if (!chat && !speech) return answer(response, embeddingsOf(body, script))
-    if (chat && body.stream !== true) return answer(response, completionOf(body))
+    if (speech && body.stream !== 'true') return answer(response, makeTranscript(body, script))
+    if (!chat && !speech) return answer(response, makeEmbeddings(body, script))
+    if (chat && body.stream !== true) return answer(response, makeCompletion(body))
     response.on('close', () => {
       if (!response.writableEnded) counts.abandoned++
     })
@@ -95,22 +95,22 @@ export async function startMockEngine(): Promise<MockEngine> {
   }
 }
 
-async function bytesOf(request: IncomingMessage): Promise<Buffer<ArrayBuffer>> {
+async function readBytes(request: IncomingMessage): Promise<Buffer<ArrayBuffer>> {
   const pieces: Buffer[] = []
   for await (const piece of request) pieces.push(piece as Buffer)
   return Buffer.concat(pieces)
 }
 
-async function formOf(request: IncomingMessage): Promise<Record<string, unknown>> {
-  const form = await new Response(await bytesOf(request), { headers: { 'content-type': request.headers['content-type']! } }).formData()
-  const partOf = (value: File | string) => (value instanceof File ? { name: value.name, size: value.size } : value)
+async function readForm(request: IncomingMessage): Promise<Record<string, unknown>> {
+  const form = await new Response(await readBytes(request), { headers: { 'content-type': request.headers['content-type']! } }).formData()
+  const readPart = (value: File | string) => (value instanceof File ? { name: value.name, size: value.size } : value)
   return Object.fromEntries(
-    [...new Set(form.keys())].map((name) => [name, name.endsWith('[]') ? form.getAll(name).map(partOf) : partOf(form.get(name)!)]),
+    [...new Set(form.keys())].map((name) => [name, name.endsWith('[]') ? form.getAll(name).map(readPart) : readPart(form.get(name)!)]),
   )
 }
 
 /** 2.5 s of speech; as OpenAI does, `json` has no more than the text and the length in whole seconds. */
-function transcriptOf({ response_format }: Record<string, unknown>, script: string) {
+function makeTranscript({ response_format }: Record<string, unknown>, script: string) {
   const usage = script === 'silent' ? {} : { usage: { type: 'duration', seconds: 3 } }
   if (response_format === 'json') return { text: TRANSCRIPT.text, ...usage }
   const { segments, ...rest } = TRANSCRIPT
@@ -138,7 +138,7 @@ function streamTranscript(response: ServerResponse, { response_format }: Record<
   response.end()
 }
 
-function scriptOf(body: Record<string, unknown>, chat: boolean): string {
+function findScript(body: Record<string, unknown>, chat: boolean): string {
   const last = chat ? (body.messages as { content: unknown }[]).at(-1)?.content : body.model
   return typeof last === 'string' ? (last.split(/[\s-]/).at(-1) ?? '') : ''
 }
@@ -148,7 +148,7 @@ function answer(response: ServerResponse, body: unknown): void {
   response.end(JSON.stringify(body, (_key, value) => (Number.isNaN(value) ? 'NaN' : value)).replaceAll('"NaN"', 'NaN'))
 }
 
-function completionOf({ model }: Record<string, unknown>) {
+function makeCompletion({ model }: Record<string, unknown>) {
   const message = { role: 'assistant', content: WORDS.join(''), refusal: null }
   return {
     id: 'chatcmpl-mock',
@@ -179,7 +179,7 @@ function stream(response: ServerResponse, { model }: Record<string, unknown>, sc
   response.end('data: [DONE]\n\n')
 }
 
-function embeddingsOf({ model, input, encoding_format }: Record<string, unknown>, script: string) {
+function makeEmbeddings({ model, input, encoding_format }: Record<string, unknown>, script: string) {
   const texts = (Array.isArray(input) ? input : [input]) as unknown[]
   const width = script === 'narrow' ? 7 : 8
   const vectors = texts.map((text) => {

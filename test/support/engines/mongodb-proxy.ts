@@ -112,7 +112,7 @@ export class MongoProxy implements AsyncDisposable {
         while (request.length >= HEADER_BYTES && request.length >= request.readInt32LE()) {
           const message = request.subarray(0, request.readInt32LE())
           request = request.subarray(message.length)
-          const refusal = this.#refusalOf(message)
+          const refusal = this.#toRefusal(message)
           if (refusal) from.write(refusal)
           else to.write(message)
         }
@@ -125,7 +125,7 @@ export class MongoProxy implements AsyncDisposable {
     }
   }
 
-  #refusalOf(message: Buffer): Buffer | undefined {
+  #toRefusal(message: Buffer): Buffer | undefined {
     if (!this.refusal || message.readInt32LE(12) !== OP_MSG) return undefined
     const command = message.toString('latin1', FIRST_NAME_AT, message.indexOf(0, FIRST_NAME_AT))
     const { commands, ...answer } = this.refusal

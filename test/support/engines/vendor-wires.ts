@@ -22,7 +22,7 @@ export interface Wire {
   /** An error instead of an answer. */
   error(status: number, message: string): { readonly body: unknown; readonly headers?: Readonly<Record<string, string>> }
   /** What the error's code should come out as. */
-  codeOf(status: number): string | null
+  toCode(status: number): string | null
   /** An error inside a stream; null where the vendor documents none. */
   readonly brokenEvent: Buffer | null
   readonly contentType: string
@@ -121,7 +121,7 @@ export const OPENAI_WIRE: Wire = {
     ]
   },
   error: (status, message) => ({ body: openAiError(message, `code_${status}`) }),
-  codeOf: (status) => `code_${status}`,
+  toCode: (status) => `code_${status}`,
   brokenEvent: sse(openAiError('overloaded', 'server_is_overloaded')),
 }
 
@@ -199,7 +199,7 @@ export const ANTHROPIC_WIRE: Wire = {
     ]
   },
   error: (status, message) => ({ body: anthropicError(ANTHROPIC_ERRORS[status] ?? 'api_error', message) }),
-  codeOf: (status) => ANTHROPIC_ERRORS[status] ?? 'api_error',
+  toCode: (status) => ANTHROPIC_ERRORS[status] ?? 'api_error',
   brokenEvent: sse(anthropicError('overloaded_error', 'Overloaded'), 'error'),
 }
 
@@ -254,7 +254,7 @@ export const GOOGLE_WIRE: Wire = {
     sse(googleAnswer([{ text: '' }], { finishReason: GOOGLE_ENDS[said.ends ?? 'stop'] }, { usageMetadata: googleUsage(said) })),
   ],
   error: (status, message) => ({ body: googleError(status, message) }),
-  codeOf: (status) => GOOGLE_STATUSES[status] ?? 'UNKNOWN',
+  toCode: (status) => GOOGLE_STATUSES[status] ?? 'UNKNOWN',
   brokenEvent: sse(googleError(503, 'The model is overloaded.')),
 }
 
@@ -317,7 +317,7 @@ export const BEDROCK_WIRE: Wire = {
     body: { message },
     headers: { 'x-amzn-errortype': `${BEDROCK_ERRORS[status] ?? 'InternalServerException'}:http://internal.amazon.com/coral/` },
   }),
-  codeOf: (status) => BEDROCK_ERRORS[status] ?? 'InternalServerException',
+  toCode: (status) => BEDROCK_ERRORS[status] ?? 'InternalServerException',
   brokenEvent: encodeEventStreamFrame(
     { ':message-type': 'exception', ':exception-type': 'throttlingException', ':content-type': 'application/json' },
     Buffer.from(JSON.stringify({ message: 'Too many tokens, please wait.' })),
@@ -378,7 +378,7 @@ export const MISTRAL_WIRE: Wire = {
     ]
   },
   error: (status, message) => ({ body: mistralError(message, `${status}0`) }),
-  codeOf: (status) => `${status}0`,
+  toCode: (status) => `${status}0`,
   brokenEvent: sse(mistralError('Service unavailable.', '3700')),
 }
 
@@ -437,6 +437,6 @@ export const COHERE_WIRE: Wire = {
   },
   // Cohere gives no code.
   error: (_status, message) => ({ body: { id: 'vendor-request-1', message } }),
-  codeOf: () => null,
+  toCode: () => null,
   brokenEvent: null,
 }

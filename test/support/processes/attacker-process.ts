@@ -1,5 +1,5 @@
 import { attackForever } from '../attacks.ts'
-import { callerOf } from '../client.ts'
+import { makeCaller } from '../client.ts'
 
 /** Attacks a service until the process that started this one says stop; tells each attack that it begins, and at the end how often it went round. */
 const [rest, graphql, key] = process.argv.slice(2) as [string, string, string]
@@ -7,7 +7,7 @@ const stop = new AbortController()
 process.once('message', () => stop.abort())
 process.on('disconnect', () => process.exit())
 const service = { rest, graphql }
-const rounds = await attackForever({ service, attacker: callerOf(service, key), signal: stop.signal }, (name) =>
+const rounds = await attackForever({ service, attacker: makeCaller(service, key), signal: stop.signal }, (name) =>
   process.send!({ begun: name }),
 )
 process.send!({ rounds }, () => process.exit())

@@ -79,20 +79,20 @@ export function readDockerfile(): Image {
     .map((line) => line.trim())
     .filter(Boolean)
   const last = instructions.slice(instructions.findLastIndex((line) => line.startsWith('FROM ')))
-  const argumentsOf = (name: string, among = last) =>
+  const findArguments = (name: string, among = last) =>
     among.filter((line) => line.startsWith(`${name} `)).map((line) => line.slice(name.length + 1).trim())
-  const only = (name: string) => argumentsOf(name).at(-1)!
+  const only = (name: string) => findArguments(name).at(-1)!
   const pairs = (name: string) =>
     Object.fromEntries(
       [
-        ...argumentsOf(name)
+        ...findArguments(name)
           .join(' ')
           .matchAll(/([\w.]+)=(?:"([^"]*)"|(\S+))/g),
       ].map((match) => [match[1]!, match[2] ?? match[3]!]),
     )
   return {
-    bases: argumentsOf('FROM', instructions).map((from) => from.split(' ')[0]!),
-    built: argumentsOf('RUN', instructions).flatMap((run) => (run.startsWith('[') ? [JSON.parse(run)] : [])),
+    bases: findArguments('FROM', instructions).map((from) => from.split(' ')[0]!),
+    built: findArguments('RUN', instructions).flatMap((run) => (run.startsWith('[') ? [JSON.parse(run)] : [])),
     environment: pairs('ENV'),
     labels: pairs('LABEL'),
     user: only('USER'),
@@ -115,10 +115,10 @@ export function reachesImage(path: string): boolean {
 const IGNORE_RULES = readFileSync(join(ROOT, '.dockerignore'), 'utf8')
   .split('\n')
   .filter((line) => line && !line.startsWith('#'))
-  .map((line) => ({ isException: line.startsWith('!'), pattern: patternOf(line.replace(/^!/, '')) }))
+  .map((line) => ({ isException: line.startsWith('!'), pattern: toPattern(line.replace(/^!/, '')) }))
 
 /** `**` is any folders, `*` any characters of one name, its dot too. */
-function patternOf(glob: string): RegExp {
+function toPattern(glob: string): RegExp {
   const source = glob.replace(/[.+?^$()[\]{}|\\]/g, '\\$&').replace(/\*\*\/|\*/g, (stars) => (stars === '*' ? '[^/]*' : '(?:.*/)?'))
   return new RegExp(`^${source}$`)
 }

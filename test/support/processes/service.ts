@@ -148,7 +148,7 @@ export interface DistributedOptions extends ServiceOptions {
   /** Ports of a role's processes, where a test must know them before. Default: any free ones. */
   readonly ports?: Partial<Record<Role, readonly number[]>>
   /** What a process has in its environment beside what all have. */
-  envOf?(name: string): Readonly<Record<string, string>>
+  makeEnv?(name: string): Readonly<Record<string, string>>
 }
 
 export interface DistributedService extends Service {
@@ -171,7 +171,7 @@ export async function startFiveProcesses(options: DistributedOptions = {}): Prom
   const processes = new Map<string, ServiceProcess>()
   const start = async ({ name, role, port }: (typeof places)[number]) => {
     const own = { PORT: String(port), KIS_SECRET: TEST_SECRET, KIS_DATA_DIR: join(folder, name) }
-    processes.set(name, await ServiceProcess.start([role], { ...env, ...urls, ...own, ...options.envOf?.(name) }, options.under?.(name)))
+    processes.set(name, await ServiceProcess.start([role], { ...env, ...urls, ...own, ...options.makeEnv?.(name) }, options.under?.(name)))
   }
   for (const place of places) await start(place)
   return {

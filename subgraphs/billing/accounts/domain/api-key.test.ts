@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { apiKeyFrom, digestOf, isApiKey } from './api-key.ts'
+import { apiKeyFrom, digestKey, isApiKey } from './api-key.ts'
 
 describe('an API key', () => {
   it('has the form that scanners know', () => {
@@ -33,9 +33,9 @@ describe('an API key', () => {
 
   it('is kept as a digest that depends on the pepper', () => {
     const [pepper, other] = [randomBytes(32), randomBytes(32)]
-    expect(digestOf(key, pepper)).toMatch(/^[0-9a-f]{64}$/)
-    expect(digestOf(key, pepper)).toBe(digestOf(key, pepper))
-    expect(digestOf(key, pepper)).not.toBe(digestOf(key, other))
-    expect(digestOf(key, pepper)).not.toContain(key.slice(9, 20))
+    expect(digestKey(key, pepper)).toMatch(/^[0-9a-f]{64}$/)
+    expect(digestKey(key, pepper)).toBe(digestKey(key, pepper))
+    expect(digestKey(key, pepper)).not.toBe(digestKey(key, other))
+    expect(digestKey(key, pepper)).not.toContain(key.slice(9, 20))
   })
 })

@@ -13,24 +13,24 @@ const FORM = new RegExp(`^${PREFIX}([0-9A-Za-z]{${BODY_LENGTH}})([0-9A-Za-z]{${C
 export function apiKeyFrom(bytes: Uint8Array): string {
   if (bytes.length !== 32) throw new RangeError('a key is made of 32 bytes')
   const body = base62(BigInt(`0x${Buffer.from(bytes).toString('hex')}`), BODY_LENGTH)
-  return PREFIX + body + checksumOf(body)
+  return PREFIX + body + computeChecksum(body)
 }
 
 /** Whether the text has the form of a key, with the right checksum. Such a key need not exist. */
 export function isApiKey(text: string): boolean {
   const match = FORM.exec(text)
-  return match !== null && checksumOf(match[1]!) === match[2]
+  return match !== null && computeChecksum(match[1]!) === match[2]
 }
 
 /**
  * The digest that is stored instead of the key. The pepper is not in the store, so keys cannot be tried on a copy of
  * the store.
  */
-export function digestOf(apiKey: string, pepper: Uint8Array): string {
+export function digestKey(apiKey: string, pepper: Uint8Array): string {
   return createHmac('sha256', pepper).update(apiKey).digest('hex')
 }
 
-function checksumOf(body: string): string {
+function computeChecksum(body: string): string {
   return base62(BigInt(crc32(body)), CHECKSUM_LENGTH)
 }
 

@@ -7,7 +7,7 @@ import { creditWallet } from '../../ledger/use-cases/credit-wallet.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Bootstrap } from '../../use-cases/tables.ts'
 import { DEFAULT_PLAN } from './create-organization.ts'
-import { keptOf, newSecret } from './new-api-key.ts'
+import { newSecret, toStoredKey } from './new-api-key.ts'
 
 export interface BootstrapSettings {
   /** The operator's own key. Null: the service makes one. */
@@ -25,7 +25,8 @@ export async function bootstrap(deps: BillingDeps, settings: BootstrapSettings):
   const { organizations, wallets, apiKeys } = deps.collections
   const { organizationId, apiKeyId, nonce, credit, at } = await claim(deps, settings)
   const made = newSecret(deps.pepper, createHmac('sha256', deps.pepper).update(`operator key ${nonce}`).digest())
-  const kept = settings.apiKey === null ? { digest: made.digest, last4: made.last4, unseen: true } : keptOf(settings.apiKey, deps.pepper)
+  const kept =
+    settings.apiKey === null ? { digest: made.digest, last4: made.last4, unseen: true } : toStoredKey(settings.apiKey, deps.pepper)
 
   await wallets.insertMissing([emptyWallet(organizationId)])
   if (credit > 0) await creditWallet(deps, { kind: 'top_up', organizationId, amount: BigInt(credit), reference: 'bootstrap' })

@@ -14,7 +14,7 @@ import {
 } from './api-key-input.ts'
 import { ownKey } from './manage-api-key.ts'
 import { type ApiKeyWithSecret, newApiKey } from './new-api-key.ts'
-import { putSpendLimit, requireSpendable, spendLimitOf } from './spend-limit.ts'
+import { findSpendLimit, putSpendLimit, requireSpendable } from './spend-limit.ts'
 
 export interface CreateApiKeyInput extends KeyRates {
   readonly name: string
@@ -63,7 +63,7 @@ export async function createApiKey(deps: BillingDeps, principal: Principal, inpu
   const { organizationId } = principal
   const { apiKeys } = deps.collections
   const limit =
-    input.spendLimit === undefined ? await spendLimitOf(deps, organizationId, principal.apiKeyId) : checkSpendLimit(input.spendLimit)
+    input.spendLimit === undefined ? await findSpendLimit(deps, organizationId, principal.apiKeyId) : checkSpendLimit(input.spendLimit)
   await requireSpendable(deps, own, created.apiKey, limit)
   if ((await apiKeys.countDocuments({ organizationId, revokedAt: null })) >= MAX_API_KEYS)
     throw new KisError('invalid_request', `An organization has at most ${MAX_API_KEYS} keys that are not revoked.`)

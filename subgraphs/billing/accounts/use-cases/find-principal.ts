@@ -3,7 +3,7 @@ import type { Plan, Principal } from '../../../common/identity/principal.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { ApiKey, Organization } from '../../use-cases/tables.ts'
-import { digestOf, isApiKey } from '../domain/api-key.ts'
+import { digestKey, isApiKey } from '../domain/api-key.ts'
 
 /**
  * Gives the principal of a key. Text that is not a key costs no read of the store.
@@ -11,7 +11,7 @@ import { digestOf, isApiKey } from '../domain/api-key.ts'
  */
 export async function principalOfApiKey(deps: BillingDeps, text: string): Promise<Principal> {
   const { apiKeys, organizations } = deps.collections
-  const digest = isApiKey(text) ? digestOf(text, deps.pepper) : null
+  const digest = isApiKey(text) ? digestKey(text, deps.pepper) : null
   const found = digest === null ? null : await apiKeys.findOne({ digest })
   if (!found || hasEnded(found, deps.clock)) throw new InvalidApiKey()
   const organization = await organizations.findOne({ _id: found.organizationId })
@@ -52,7 +52,7 @@ function hasEnded({ revokedAt, expiresAt }: ApiKey, clock: Clock): boolean {
 /** The organization must be read before the key. */
 function principal(deps: BillingDeps, organization: Organization, key: ApiKey, isEnded: boolean): Principal {
   const { scopes, modelAllowlist, ancestors = [] } = key
-  const plan = planOf(deps, organization)
+  const plan = getPlan(deps, organization)
   return {
     organizationId: organization._id,
     apiKeyId: key._id,
@@ -77,7 +77,7 @@ function tighter(ofPlan: number | null, ofKey: number | null = null): number | n
  * @throws {ServiceUnavailable} the operator has removed the plan from the catalog; put it back, or assign the
  * organization another
  */
-export function planOf({ plans }: BillingDeps, organization: Organization): Plan {
+export function getPlan({ plans }: BillingDeps, organization: Organization): Plan {
   const plan = plans.find(({ code }) => code === organization.plan)
   if (!plan) throw new ServiceUnavailable(`The plan \`${organization.plan}\` of this organization`)
   return plan

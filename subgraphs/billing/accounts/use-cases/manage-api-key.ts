@@ -5,7 +5,7 @@ import { requireGrantable } from '../../ledger/domain/grants.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { ApiKey } from '../../use-cases/tables.ts'
 import { isEnded } from './find-principal.ts'
-import { requireSpendable, spendLimitOf } from './spend-limit.ts'
+import { findSpendLimit, requireSpendable } from './spend-limit.ts'
 
 /**
  * Gives a key of the caller's organization.
@@ -17,7 +17,7 @@ export async function requireManageable(deps: BillingDeps, principal: Principal,
   const key = await deps.collections.apiKeys.findOne({ _id: id })
   if (key?.organizationId !== principal.organizationId) throw new NotFound('API key', id, 'id')
   requireGrantable(principal, own, key)
-  if (id !== principal.apiKeyId) await requireSpendable(deps, own, key, await spendLimitOf(deps, key.organizationId, id))
+  if (id !== principal.apiKeyId) await requireSpendable(deps, own, key, await findSpendLimit(deps, key.organizationId, id))
   return key
 }
 

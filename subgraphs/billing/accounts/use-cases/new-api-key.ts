@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Grants } from '../../ledger/domain/grants.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { ApiKey } from '../../use-cases/tables.ts'
-import { apiKeyFrom, digestOf } from '../domain/api-key.ts'
+import { apiKeyFrom, digestKey } from '../domain/api-key.ts'
 
 /** A key with its secret, which is never shown again. */
 export interface ApiKeyWithSecret {
@@ -25,9 +25,9 @@ export function newApiKey({ ids, clock, pepper }: BillingDeps, { scopes, modelAl
 /** Makes a new secret, and the digest to store. */
 export function newSecret(pepper: Uint8Array, bytes: Uint8Array = randomBytes(32)) {
   const key = apiKeyFrom(bytes)
-  return { key, ...keptOf(key, pepper) }
+  return { key, ...toStoredKey(key, pepper) }
 }
 
-export function keptOf(key: string, pepper: Uint8Array) {
-  return { digest: digestOf(key, pepper), last4: key.slice(-4) }
+export function toStoredKey(key: string, pepper: Uint8Array) {
+  return { digest: digestKey(key, pepper), last4: key.slice(-4) }
 }

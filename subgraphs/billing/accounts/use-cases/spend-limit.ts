@@ -1,6 +1,6 @@
 import { KisError } from '../../../common/errors.ts'
-import { NOTHING_SPENT, resetOf, type SpendLimit, spentIn } from '../../ledger/domain/key-spending.ts'
-import { spendersOf, type Wallet } from '../../ledger/domain/wallet.ts'
+import { NOTHING_SPENT, nextReset, type SpendLimit, spentIn } from '../../ledger/domain/key-spending.ts'
+import { listSpenders, type Wallet } from '../../ledger/domain/wallet.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { ApiKey } from '../../use-cases/tables.ts'
 
@@ -14,7 +14,7 @@ const REVOKED_LIMIT_MS = 7 * 86_400_000
 const MAX_REVOKED_LIMITS = 1_000
 
 /** The key's limit from the wallet, where it is enforced. */
-export async function spendLimitOf({ collections }: BillingDeps, organizationId: string, apiKeyId: string): Promise<SpendLimit | null> {
+export async function findSpendLimit({ collections }: BillingDeps, organizationId: string, apiKeyId: string): Promise<SpendLimit | null> {
   const wallet = await collections.wallets.findOne({ _id: organizationId })
   return wallet?.spending[apiKeyId]?.limit ?? null
 }
@@ -24,13 +24,13 @@ export function describeSpendLimit({ clock }: Pick<BillingDeps, 'clock'>, wallet
   const { limit, ...spending } = wallet.spending[apiKeyId] ?? NOTHING_SPENT
   if (!limit) return null
   const now = clock.now()
-  const held = Object.values(wallet.holds).reduce((sum, hold) => (spendersOf(hold).includes(apiKeyId) ? sum + hold.amount : sum), 0)
+  const held = Object.values(wallet.holds).reduce((sum, hold) => (listSpenders(hold).includes(apiKeyId) ? sum + hold.amount : sum), 0)
   return {
     amount: BigInt(limit.amount),
     period: limit.period,
     spent: BigInt(spentIn({ limit, ...spending }, limit.period, now)),
     held: BigInt(held),
-    resetsAt: resetOf(limit.period, now),
+    resetsAt: nextReset(limit.period, now),
   }
 }
 
@@ -65,7 +65,7 @@ export async function requireSpendable(
 }
 
 function keysCountedFor({ _id, ancestors }: Pick<ApiKey, '_id' | 'ancestors'>): readonly string[] {
-  return spendersOf({ apiKeyId: _id, ...(ancestors && { ancestors }) })
+  return listSpenders({ apiKeyId: _id, ...(ancestors && { ancestors }) })
 }
 
 /**

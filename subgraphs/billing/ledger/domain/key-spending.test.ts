@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { NOTHING_SPENT, resetOf, spendingAfter, spentIn } from './key-spending.ts'
+import { NOTHING_SPENT, nextReset, spendingAfter, spentIn } from './key-spending.ts'
 
 const at = (text: string) => new Date(text)
 const charged = (...charges: readonly (readonly [amount: number, at: string])[]) =>
@@ -32,6 +32,6 @@ it.each([
   ['day', '2026-12-31T12:00:00.000Z', '2027-01-01T00:00:00.000Z'],
   ['month', '2026-12-31T12:00:00.000Z', '2027-01-01T00:00:00.000Z'],
   ['month', '2028-02-01T00:00:00.000Z', '2028-03-01T00:00:00.000Z'],
-] as const)('the %s of %s ends at %s', (period, when, end) => expect(resetOf(period, at(when))?.toISOString()).toBe(end))
+] as const)('the %s of %s ends at %s', (period, when, end) => expect(nextReset(period, at(when))?.toISOString()).toBe(end))
 
-it('all time does not end', () => expect(resetOf('total', at('2026-11-21T00:00:00.000Z'))).toBeNull())
+it('all time does not end', () => expect(nextReset('total', at('2026-11-21T00:00:00.000Z'))).toBeNull())

@@ -26,7 +26,7 @@ export const NOTHING_SPENT: KeySpending = { limit: null, day: '0000-00-00', dayS
  * later one.
  */
 export function spendingAfter(before: KeySpending, charged: number, at: Date): KeySpending {
-  const { day, daySpent, monthSpent, totalSpent } = inPeriodOf(before, at)
+  const { day, daySpent, monthSpent, totalSpent } = rollOver(before, at)
   return {
     limit: before.limit,
     day,
@@ -37,18 +37,18 @@ export function spendingAfter(before: KeySpending, charged: number, at: Date): K
 }
 
 export function spentIn(spending: KeySpending, period: SpendPeriod, at: Date): number {
-  const { daySpent, monthSpent, totalSpent } = inPeriodOf(spending, at)
+  const { daySpent, monthSpent, totalSpent } = rollOver(spending, at)
   return { day: daySpent, month: monthSpent, total: totalSpent }[period]
 }
 
 /** When the period resets; null: never. */
-export function resetOf(period: SpendPeriod, at: Date): Date | null {
+export function nextReset(period: SpendPeriod, at: Date): Date | null {
   if (period === 'total') return null
   const [year, month, day] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()]
   return new Date(period === 'day' ? Date.UTC(year, month, day + 1) : Date.UTC(year, month + 1, 1))
 }
 
-function inPeriodOf(spending: KeySpending, at: Date): KeySpending {
+function rollOver(spending: KeySpending, at: Date): KeySpending {
   const day = at.toISOString().slice(0, 10)
   if (day <= spending.day) return spending
   const isSameMonth = day.slice(0, 7) === spending.day.slice(0, 7)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { MAX_NANO_USD, NOTHING, priceOf, type Quantities, type Rates, toStored, UNITS } from './money.ts'
+import { computePrice, MAX_NANO_USD, NOTHING, type Quantities, type Rates, toStored, UNITS } from './money.ts'
 
 const quantities = (some: Partial<Quantities>): Quantities => ({
   ...NOTHING,
@@ -46,7 +46,7 @@ describe('the price of a call', () => {
       expected: 2_147_483_647n * 9_000_000_000n,
     },
   ])
-    it(name, () => expect(priceOf(quantities(used), rates(card))).toBe(expected))
+    it(name, () => expect(computePrice(quantities(used), rates(card))).toBe(expected))
 
   it('is never below the exact price, and less than one nano-USD above it', () => {
     const anyQuantity = fc.nat({ max: 2 ** 31 - 1 })
@@ -58,7 +58,7 @@ describe('the price of a call', () => {
         (used, card) => {
           const exact = used.reduce((sum, quantity, i) => sum + BigInt(quantity) * card[i]!, 0n)
           const named = <T>(values: readonly T[]) => Object.fromEntries(UNITS.map((unit, i) => [unit, values[i]]))
-          const price = priceOf(named(used) as Quantities, named(card) as Rates)
+          const price = computePrice(named(used) as Quantities, named(card) as Rates)
           expect(price * 1_000_000n - exact).toBeGreaterThanOrEqual(0n)
           expect(price * 1_000_000n - exact).toBeLessThan(1_000_000n)
         },

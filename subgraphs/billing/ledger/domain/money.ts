@@ -20,7 +20,7 @@ export type Rates = Readonly<Record<Unit, bigint>>
 export const MAX_NANO_USD = 9_000_000_000_000_000n
 
 /** The charge in nano-USD. The whole sum is rounded up once, so splitting a quantity over units cannot add to it. */
-export function priceOf(quantities: Quantities, rates: Rates): bigint {
+export function computePrice(quantities: Quantities, rates: Rates): bigint {
   let millionths = 0n
   for (const unit of UNITS) millionths += BigInt(quantities[unit]) * rates[unit]
   return (millionths + 999_999n) / 1_000_000n

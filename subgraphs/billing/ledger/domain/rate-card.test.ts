@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { NOTHING, priceOf, type Quantities, type Rates, UNITS } from './money.ts'
-import { fromStoredCard, type RateCard, ratesReached, toStoredCard, worstCaseOf } from './rate-card.ts'
+import { computePrice, NOTHING, type Quantities, type Rates, UNITS } from './money.ts'
+import { computeWorstCase, fromStoredCard, type RateCard, ratesReached, toStoredCard } from './rate-card.ts'
 
 /** USD per million, as prices are written. */
 const rates = (input: bigint, cached: bigint, written: bigint, output: bigint): Rates => ({
@@ -29,13 +29,13 @@ describe('the tier of a call', () => {
 describe('the worst case of a call', () => {
   const million = 1_000_000
   it('takes all input at the dearest bucket', () =>
-    expect(worstCaseOf({ rates: base, tiers: [] }, used({ inputTokens: million, outputTokens: million }))).toBe(13n))
+    expect(computeWorstCase({ rates: base, tiers: [] }, used({ inputTokens: million, outputTokens: million }))).toBe(13n))
   it('takes the dearest tier that the ceiling reaches', () =>
-    expect(worstCaseOf(card, used({ inputTokens: million, outputTokens: million }))).toBe(21n))
+    expect(computeWorstCase(card, used({ inputTokens: million, outputTokens: million }))).toBe(21n))
   it('leaves out a tier that it cannot reach', () =>
-    expect(worstCaseOf({ rates: base, tiers: [{ aboveInputTokens: million, rates: long }] }, used({ inputTokens: million }))).toBe(3n))
+    expect(computeWorstCase({ rates: base, tiers: [{ aboveInputTokens: million, rates: long }] }, used({ inputTokens: million }))).toBe(3n))
   it('takes the base where a higher tier is cheaper', () =>
-    expect(worstCaseOf({ rates: long, tiers: [{ aboveInputTokens: 1, rates: base }] }, used({ inputTokens: million }))).toBe(6n))
+    expect(computeWorstCase({ rates: long, tiers: [{ aboveInputTokens: 1, rates: base }] }, used({ inputTokens: million }))).toBe(6n))
 
   it('covers every call within the ceiling', () => {
     const quantity = fc.nat({ max: 3_000 })
@@ -55,7 +55,7 @@ describe('the worst case of a call', () => {
         const input = quantities.inputTokens + quantities.cachedInputTokens + quantities.cacheWriteTokens
         const ceiling = { ...quantities, inputTokens: input + more, cachedInputTokens: 0, cacheWriteTokens: 0 }
         const roomy = { ...ceiling, outputTokens: quantities.outputTokens + output }
-        expect(priceOf(quantities, ratesReached(some, quantities)) <= worstCaseOf(some, roomy)).toBe(true)
+        expect(computePrice(quantities, ratesReached(some, quantities)) <= computeWorstCase(some, roomy)).toBe(true)
       }),
     )
   })

@@ -1,4 +1,4 @@
-import { priceOf, type Quantities, type Rates, toStored, UNITS, type Unit } from './money.ts'
+import { computePrice, type Quantities, type Rates, toStored, UNITS, type Unit } from './money.ts'
 
 /** The prices of one call, fixed when its hold is placed. */
 export interface RateCard {
@@ -27,7 +27,7 @@ const INPUT_UNITS = ['inputTokens', 'cachedInputTokens', 'cacheWriteTokens'] as 
 
 /** The rates for these quantities: those of the highest tier that the input exceeds. */
 export function ratesReached({ rates, tiers }: RateCard, quantities: Quantities): Rates {
-  const input = inputOf(quantities)
+  const input = countInput(quantities)
   return tiers.findLast(({ aboveInputTokens }) => input > aboveInputTokens)?.rates ?? rates
 }
 
@@ -36,12 +36,12 @@ export function ratesReached({ rates, tiers }: RateCard, quantities: Quantities)
  * only the answer shows what was cached, and at the most expensive tier that the ceiling reaches, which need not be the
  * highest.
  */
-export function worstCaseOf({ rates, tiers }: RateCard, ceiling: Quantities): bigint {
-  const input = inputOf(ceiling)
+export function computeWorstCase({ rates, tiers }: RateCard, ceiling: Quantities): bigint {
+  const input = countInput(ceiling)
   const reachable = [rates, ...tiers.filter(({ aboveInputTokens }) => input > aboveInputTokens).map((tier) => tier.rates)]
   const costs = reachable.map((some) => {
     const dearest = INPUT_UNITS.map((unit) => some[unit]).reduce((a, b) => (a > b ? a : b))
-    return priceOf({ ...ceiling, inputTokens: input, cachedInputTokens: 0, cacheWriteTokens: 0 }, { ...some, inputTokens: dearest })
+    return computePrice({ ...ceiling, inputTokens: input, cachedInputTokens: 0, cacheWriteTokens: 0 }, { ...some, inputTokens: dearest })
   })
   return costs.reduce((a, b) => (a > b ? a : b))
 }
@@ -68,6 +68,6 @@ export function fromStoredRates(rates: StoredRates): Rates {
   return Object.fromEntries(UNITS.map((unit) => [unit, BigInt(rates[unit])])) as Record<Unit, bigint>
 }
 
-function inputOf(quantities: Quantities): number {
+function countInput(quantities: Quantities): number {
   return INPUT_UNITS.reduce((sum, unit) => sum + quantities[unit], 0)
 }

@@ -30,7 +30,7 @@ export interface UsageSums {
   readonly quantities: Readonly<Record<Unit, bigint>>
 }
 
-export const NO_USAGE: UsageSums = { calls: 0n, amount: 0n, quantities: unitsOf(() => 0n) }
+export const NO_USAGE: UsageSums = { calls: 0n, amount: 0n, quantities: mapUnits(() => 0n) }
 
 /** A usage record with the sequence number of its ledger entry. */
 export interface PostedUsage {
@@ -39,8 +39,8 @@ export interface PostedUsage {
 }
 
 /** The empty total to which a record belongs. */
-export function totalOf({ organizationId, apiKeyId, modelId, operation, at }: UsageRecord): UsageTotal {
-  const day = dayOf(at)
+export function toTotal({ organizationId, apiKeyId, modelId, operation, at }: UsageRecord): UsageTotal {
+  const day = toDay(at)
   const digest = createHash('sha256').update([organizationId, day, apiKeyId, operation, modelId].join('\n')).digest('hex')
   const _id = `tot_${digest.slice(0, 32)}`
   return { _id, organizationId, position: `${day} ${_id}`, apiKeyId, modelId, operation, upTo: 0, ...toStoredSums(NO_USAGE) }
@@ -50,35 +50,35 @@ export function totalOf({ organizationId, apiKeyId, modelId, operation, at }: Us
 export function totalWith(total: UsageTotal, posted: readonly PostedUsage[]): UsageTotal {
   const missing = posted.filter(({ sequence }) => sequence > total.upTo)
   if (missing.length === 0) return total
-  const sums = missing.reduce((sum, { usage }) => sumOf(sum, sumsOfRecord(usage)), sumsOf(total))
+  const sums = missing.reduce((sum, { usage }) => addSums(sum, sumsOfRecord(usage)), toSums(total))
   return { ...total, ...toStoredSums(sums), upTo: Math.max(...missing.map(({ sequence }) => sequence)) }
 }
 
-export function sumsOf({ calls, amount, quantities }: UsageTotal): UsageSums {
-  return { calls: BigInt(calls), amount: BigInt(amount), quantities: unitsOf((unit) => BigInt(quantities[unit])) }
+export function toSums({ calls, amount, quantities }: UsageTotal): UsageSums {
+  return { calls: BigInt(calls), amount: BigInt(amount), quantities: mapUnits((unit) => BigInt(quantities[unit])) }
 }
 
 export function sumsOfRecord({ amount, quantities }: { readonly amount: number; readonly quantities: Quantities }): UsageSums {
-  return { calls: 1n, amount: BigInt(amount), quantities: unitsOf((unit) => BigInt(quantities[unit])) }
+  return { calls: 1n, amount: BigInt(amount), quantities: mapUnits((unit) => BigInt(quantities[unit])) }
 }
 
-export function sumOf(a: UsageSums, b: UsageSums): UsageSums {
+export function addSums(a: UsageSums, b: UsageSums): UsageSums {
   return {
     calls: a.calls + b.calls,
     amount: a.amount + b.amount,
-    quantities: unitsOf((unit) => a.quantities[unit] + b.quantities[unit]),
+    quantities: mapUnits((unit) => a.quantities[unit] + b.quantities[unit]),
   }
 }
 
 /** `2026-11-21`, in UTC. */
-export function dayOf(at: Date): string {
+export function toDay(at: Date): string {
   return at.toISOString().slice(0, 10)
 }
 
 function toStoredSums({ calls, amount, quantities }: UsageSums) {
-  return { calls: String(calls), amount: String(amount), quantities: unitsOf((unit) => String(quantities[unit])) }
+  return { calls: String(calls), amount: String(amount), quantities: mapUnits((unit) => String(quantities[unit])) }
 }
 
-function unitsOf<T>(of: (unit: Unit) => T): Readonly<Record<Unit, T>> {
+function mapUnits<T>(of: (unit: Unit) => T): Readonly<Record<Unit, T>> {
   return Object.fromEntries(UNITS.map((unit) => [unit, of(unit)])) as Record<Unit, T>
 }

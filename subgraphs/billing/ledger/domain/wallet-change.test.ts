@@ -3,7 +3,7 @@ import { creditPostings, endPostings, holdPostings, type LedgerEntry } from './l
 import { balanceChanges } from './wallet-change.ts'
 
 /** Entries of a wallet that begins with 100: `+20` is credit, `-5` a charge, `0` a hold. */
-function entriesOf(movements: readonly number[]): readonly LedgerEntry[] {
+function makeEntries(movements: readonly number[]): readonly LedgerEntry[] {
   let balance = 100
   return movements.map((movement, i) => {
     balance += movement
@@ -23,7 +23,7 @@ describe('changes of a balance', () => {
     ['do not cross a threshold that they only reach', [-5], 95, ['1 95 null']],
     ['cross nothing without a threshold', [-9, +9], null, ['2 100 null']],
   ])('%s', (_name, movements, threshold, expected) => {
-    const changes = balanceChanges(entriesOf(movements), threshold)
+    const changes = balanceChanges(makeEntries(movements), threshold)
     expect(changes.map(({ cursor, balance, crossed }) => `${cursor} ${balance} ${crossed}`)).toEqual(expected)
     for (const { balance, isLow } of changes) expect(isLow).toBe(threshold !== null && balance < threshold)
   })

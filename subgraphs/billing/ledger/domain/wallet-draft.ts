@@ -2,7 +2,7 @@ import type { StoredValue, Update } from '../../../common/ports/document-store.t
 import { type KeySpending, NOTHING_SPENT, type SpendLimit, spendingAfter } from './key-spending.ts'
 import { balanceChange, type LedgerEntry, type NewEntry } from './ledger.ts'
 import type { UsageRecord } from './usage.ts'
-import { balanceOf, type Hold, type PendingEntry, spendersOf, type Wallet } from './wallet.ts'
+import { type Hold, listSpenders, type PendingEntry, type Wallet, walletBalance } from './wallet.ts'
 
 /** A wallet with changes that are not written yet. Several calls may add theirs in turn. */
 export class WalletDraft {
@@ -45,7 +45,7 @@ export class WalletDraft {
   }
 
   get balance(): number {
-    return balanceOf({ available: this.#available, held: this.#held })
+    return walletBalance({ available: this.#available, held: this.#held })
   }
 
   get openHolds(): number {
@@ -111,7 +111,7 @@ export class WalletDraft {
   /** Counts the charge of a hold for its key and the key's ancestors. */
   addSpending(hold: Hold, charged: number, at: Date): void {
     if (charged === 0) return
-    for (const id of spendersOf(hold)) this.#spending.set(id, spendingAfter(this.spending(id), charged, at))
+    for (const id of listSpenders(hold)) this.#spending.set(id, spendingAfter(this.spending(id), charged, at))
   }
 
   putSpendLimit(apiKeyId: string, limit: SpendLimit | null): void {
@@ -132,7 +132,7 @@ export class WalletDraft {
     if (available < 0 || held < 0) throw new RangeError(`the entry ${entry._id} overdraws the wallet ${this.#base._id}`)
     this.#available = available
     this.#held = held
-    const before = this.#posted.at(-1)?.entry ?? { sequence: this.#base.sequence, balance: balanceOf(this.#base) }
+    const before = this.#posted.at(-1)?.entry ?? { sequence: this.#base.sequence, balance: walletBalance(this.#base) }
     const sequence = before.sequence + 1
     const posted = { ...entry, organizationId: this.#base._id, sequence, balance: before.balance + balanceChange(entry.postings) }
     this.#posted.push(usage ? { entry: posted, usage } : { entry: posted })
@@ -146,7 +146,7 @@ export class WalletDraft {
   }
 
   #moveHeld(hold: Hold, change: number): void {
-    for (const id of this.#heldByKey ? spendersOf(hold) : []) this.#heldByKey?.set(id, (this.#heldByKey.get(id) ?? 0) + change)
+    for (const id of this.#heldByKey ? listSpenders(hold) : []) this.#heldByKey?.set(id, (this.#heldByKey.get(id) ?? 0) + change)
   }
 
   /**

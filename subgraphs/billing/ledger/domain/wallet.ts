@@ -67,12 +67,12 @@ export type CallHold = Reserved & {
 export type RunHold = Reserved & { readonly isRun: true }
 
 /** The keys in whose spending the hold counts. */
-export function spendersOf({ apiKeyId, ancestors = [] }: Pick<Hold, 'apiKeyId' | 'ancestors'>): readonly string[] {
+export function listSpenders({ apiKeyId, ancestors = [] }: Pick<Hold, 'apiKeyId' | 'ancestors'>): readonly string[] {
   return [apiKeyId, ...ancestors]
 }
 
 /** The run that the hold's call is a step of, if any. */
-export function runOf(hold: Hold): Pick<CallHold, 'runHoldId'> {
+export function pickRun(hold: Hold): Pick<CallHold, 'runHoldId'> {
   return isRunHold(hold) || hold.runHoldId === undefined ? {} : { runHoldId: hold.runHoldId }
 }
 
@@ -92,12 +92,12 @@ export function emptyWallet(organizationId: string): Wallet {
   return { _id: organizationId, revision: 0, available: 0, held: 0, sequence: 0, holds: {}, spending: {}, outbox: [] }
 }
 
-export function balanceOf({ available, held }: Pick<Wallet, 'available' | 'held'>): number {
+export function walletBalance({ available, held }: Pick<Wallet, 'available' | 'held'>): number {
   return available + held
 }
 
 /** The last ledger entry such that all entries up to it are copied out. */
-export function copiedOf({ sequence, outbox }: Pick<Wallet, 'sequence' | 'outbox'>): number {
+export function lastCopied({ sequence, outbox }: Pick<Wallet, 'sequence' | 'outbox'>): number {
   const [waiting] = outbox
   return waiting ? waiting.entry.sequence - 1 : sequence
 }

@@ -3,10 +3,10 @@ import { checkHoldId } from '../../use-cases/checks.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { endEntryId, usageRecordId } from '../domain/ids.ts'
 import { balanceChange, endPostings, type LedgerEntry } from '../domain/ledger.ts'
-import { MAX_NANO_USD, priceOf, type Quantities, UNITS } from '../domain/money.ts'
+import { computePrice, MAX_NANO_USD, type Quantities, UNITS } from '../domain/money.ts'
 import { fromStoredCard, ratesReached, toStoredRates } from '../domain/rate-card.ts'
 import { type UsageRecord, type UsageSource, usagePosition } from '../domain/usage.ts'
-import { type CallHold, type Hold, isRunHold, runOf } from '../domain/wallet.ts'
+import { type CallHold, type Hold, isRunHold, pickRun } from '../domain/wallet.ts'
 import type { WalletDraft } from '../domain/wallet-draft.ts'
 
 /** How a hold ends. `used` is what its call consumed; null: nothing is charged. */
@@ -41,7 +41,7 @@ export async function endHold(deps: BillingDeps, organizationId: string, holdId:
     if (!hold) throw new NotFound('hold', id, 'id')
     return endOpenHold(deps, wallet, organizationId, id, hold, ending)
   })
-  return outcomeOf(id, value)
+  return toOutcome(id, value)
 }
 
 /**
@@ -65,10 +65,10 @@ function endOpenHold(
   { kind, used }: Ending,
 ): LedgerEntry {
   const at = clock.now()
-  const entry = { _id: endEntryId(organizationId, id), kind, reference: id, ...runOf(hold), at }
+  const entry = { _id: endEntryId(organizationId, id), kind, reference: id, ...pickRun(hold), at }
   wallet.dropHold(id)
   if (isRunHold(hold)) return wallet.post({ ...entry, postings: endPostings(BigInt(hold.amount), 0n, 0n) })
-  const { charged, absorbed } = used ? chargeOf(hold, used.quantities) : { charged: 0n, absorbed: 0n }
+  const { charged, absorbed } = used ? computeCharge(hold, used.quantities) : { charged: 0n, absorbed: 0n }
   if (absorbed > 0n) log.warn({ organizationId, holdId: id, absorbedNanoUsd: absorbed.toString() }, 'a call cost more than its hold')
   wallet.addSpending(hold, Number(charged), at)
   return wallet.post(
@@ -86,7 +86,7 @@ function keptByRun(wallet: WalletDraft, { runHoldId, amount }: CallHold, charged
   return BigInt(left)
 }
 
-function outcomeOf(id: string, { kind, postings }: LedgerEntry): HoldOutcome {
+function toOutcome(id: string, { kind, postings }: LedgerEntry): HoldOutcome {
   return {
     id,
     state: STATES[kind as Ending['kind']],
@@ -96,9 +96,9 @@ function outcomeOf(id: string, { kind, postings }: LedgerEntry): HoldOutcome {
   }
 }
 
-function chargeOf({ amount, rateCard }: CallHold, quantities: Quantities) {
+function computeCharge({ amount, rateCard }: CallHold, quantities: Quantities) {
   const held = BigInt(amount)
-  const cost = priceOf(quantities, ratesReached(fromStoredCard(rateCard), quantities))
+  const cost = computePrice(quantities, ratesReached(fromStoredCard(rateCard), quantities))
   const charged = cost < held ? cost : held
   // Bounded like every amount: a wildly wrong count must not keep the hold from ending.
   const absorbed = cost < MAX_NANO_USD ? cost - charged : MAX_NANO_USD - charged

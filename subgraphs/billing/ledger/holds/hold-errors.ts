@@ -38,13 +38,13 @@ export class InsufficientQuota extends KisError {
 export class SpendLimitReached extends KisError {
   /** `figures`: null when the limit is on an ancestor of the caller's key, whose figures the caller may not see. */
   constructor(resetsAt: Date | null, figures: { readonly limit: SpendLimit; readonly spent: number; readonly held: number } | null) {
-    const which = figures ? figuresOf(figures) : 'the spend limit of a key from which this one descends'
+    const which = figures ? describeSpending(figures) : 'the spend limit of a key from which this one descends'
     const next = resetsAt ? `, until ${resetsAt.toISOString()}` : ''
     super('insufficient_quota', `The most that this call may cost does not fit ${which}${next}.`)
   }
 }
 
-function figuresOf({ limit, spent, held }: { readonly limit: SpendLimit; readonly spent: number; readonly held: number }): string {
+function describeSpending({ limit, spent, held }: { readonly limit: SpendLimit; readonly spent: number; readonly held: number }): string {
   const period = { day: 'a day', month: 'a month', total: 'in total' }[limit.period]
   return `the key's spend limit of ${usd(limit.amount)} USD ${period}: ${usd(spent)} are spent and ${usd(held)} held by calls under way`
 }

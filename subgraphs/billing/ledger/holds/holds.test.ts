@@ -57,9 +57,9 @@ for (const { name, open } of STORES)
       await store[Symbol.asyncDispose]()
     })
 
-    const walletOf = async ({ organizationId }: Principal) => (await deps.collections.wallets.findOne({ _id: organizationId }))!
-    const moneyOf = async (principal: Principal) => {
-      const { available, held } = await walletOf(principal)
+    const findWallet = async ({ organizationId }: Principal) => (await deps.collections.wallets.findOne({ _id: organizationId }))!
+    const readMoney = async (principal: Principal) => {
+      const { available, held } = await findWallet(principal)
       return { available, held }
     }
 
@@ -68,7 +68,7 @@ for (const { name, open } of STORES)
       const results = await Promise.allSettled(Array.from({ length: 200 }, () => placeHold(deps, owner, call(deps.ids('hold'), 10 + 1))))
       expect(results.filter((result) => result.status === 'fulfilled')).toHaveLength(7)
       for (const result of results) if (result.status === 'rejected') expect(result.reason).toEqual(code('insufficient_quota'))
-      expect(await moneyOf(owner)).toEqual({ available: 2, held: 77 })
+      expect(await readMoney(owner)).toEqual({ available: 2, held: 77 })
       await audit(deps, owner.organizationId)
     })
 
@@ -82,7 +82,7 @@ for (const { name, open } of STORES)
         { amount: 101n, isCovered: false },
         { amount: MAX_NANO_USD * 2_000n, isCovered: false },
       ])
-      expect(await moneyOf(owner)).toEqual({ available: 100, held: 0 })
+      expect(await readMoney(owner)).toEqual({ available: 100, held: 0 })
       await placeHold(deps, owner, call(deps.ids('hold'), 100))
       expect(await quoteHolds(deps, owner, [{ rateCard, ceiling: used(1) }])).toEqual([{ amount: 1n, isCovered: false }])
       const limited = await fundedOrganization(deps, 100n)
@@ -101,7 +101,7 @@ for (const { name, open } of STORES)
       const owner = await fundedOrganization(deps, 100n)
       const id = deps.ids('hold')
       expect(await placeHold(deps, owner, call(id, 60))).toMatchObject({ state: 'placed', amount: 60 })
-      expect(await moneyOf(owner)).toEqual({ available: 40, held: 60 })
+      expect(await readMoney(owner)).toEqual({ available: 40, held: 60 })
       expect(await dispatchHold(deps, owner, id, used(20))).toMatchObject({ state: 'dispatched' })
       expect(await settleHold(deps, owner, id, used(20, 5), 'provider')).toEqual({
         id,
@@ -110,7 +110,7 @@ for (const { name, open } of STORES)
         freed: 35n,
         absorbed: 0n,
       })
-      expect(await moneyOf(owner)).toEqual({ available: 75, held: 0 })
+      expect(await readMoney(owner)).toEqual({ available: 75, held: 0 })
       expect((await audit(deps, owner.organizationId)).entries.map((entry) => entry.kind)).toEqual(['top_up', 'hold', 'settle'])
     })
 
@@ -119,7 +119,7 @@ for (const { name, open } of STORES)
       const id = deps.ids('hold')
       await placeHold(deps, owner, call(id, 60))
       expect(await settleHold(deps, owner, id, used(60, 15), 'provider')).toMatchObject({ charged: 60n, absorbed: 15n })
-      expect(await moneyOf(owner)).toEqual({ available: 40, held: 0 })
+      expect(await readMoney(owner)).toEqual({ available: 40, held: 0 })
       await audit(deps, owner.organizationId)
     })
 
@@ -143,7 +143,7 @@ for (const { name, open } of STORES)
       await expect(placeHold(deps, owner, call(deps.ids('hold'), 101))).rejects.toEqual(code('insufficient_quota'))
       const dear = { ...call(deps.ids('hold'), 2 ** 31 - 1), rateCard: { ...call('', 0).rateCard, inputTokens: MAX_NANO_USD } }
       await expect(placeHold(deps, owner, dear)).rejects.toEqual(code('insufficient_quota'))
-      expect(await moneyOf(owner)).toEqual({ available: 100, held: 0 })
+      expect(await readMoney(owner)).toEqual({ available: 100, held: 0 })
     })
 
     it('keep their first outcome, before and after it is copied out of the outbox', async () => {
@@ -174,7 +174,7 @@ for (const { name, open } of STORES)
       await expect(placeHold(deps, owner, call(id, 30))).rejects.toEqual(code('idempotency_conflict'))
       await deps.pump.drain(owner.organizationId)
       await expect(placeHold(deps, owner, call(id, 30))).rejects.toEqual(code('idempotency_conflict'))
-      expect(await moneyOf(owner)).toEqual({ available: 100, held: 0 })
+      expect(await readMoney(owner)).toEqual({ available: 100, held: 0 })
       await audit(deps, owner.organizationId)
     })
 
@@ -184,7 +184,7 @@ for (const { name, open } of STORES)
       clock.advance(60_001)
       for (const id of [old, 'hold_1', 'hold_$set', `hold_${'0'.repeat(32)}.x`, deps.ids('use'), ''])
         await expect(placeHold(deps, owner, call(id, 1))).rejects.toEqual(code('invalid_request'))
-      expect(await moneyOf(owner)).toEqual({ available: 100, held: 0 })
+      expect(await readMoney(owner)).toEqual({ available: 100, held: 0 })
     })
 
     for (const { what, change, expected, param } of [
@@ -204,7 +204,7 @@ for (const { name, open } of STORES)
         await expect(placeHold(deps, owner, { ...call(deps.ids('hold'), 1), ...change })).rejects.toEqual(
           expect.objectContaining({ code: expected, param }),
         )
-        expect(await moneyOf(owner)).toEqual({ available: 100, held: 0 })
+        expect(await readMoney(owner)).toEqual({ available: 100, held: 0 })
       })
 
     it("of another organization look as if they did not exist, and the same id is each organization's own", async () => {
@@ -226,7 +226,7 @@ for (const { name, open } of STORES)
         [other, 80],
       ] as const) {
         await deps.pump.drain(principal.organizationId)
-        expect(await moneyOf(principal)).toEqual({ available, held: 0 })
+        expect(await readMoney(principal)).toEqual({ available, held: 0 })
         expect((await audit(deps, principal.organizationId)).usageRecords).toHaveLength(1)
       }
     })
@@ -258,9 +258,9 @@ for (const { name, open } of STORES)
             : change(organizationId, ...(rest as [null, () => void])),
       } as unknown as BillingDeps['writer']
       await expect(reapHolds({ ...deps, writer }, never)).rejects.toEqual(code('service_unavailable'))
-      expect(await moneyOf(owner)).toEqual({ available: 100, held: 0 })
+      expect(await readMoney(owner)).toEqual({ available: 100, held: 0 })
       await reapHolds(deps, never)
-      expect(await moneyOf(stuck)).toEqual({ available: 100, held: 0 })
+      expect(await readMoney(stuck)).toEqual({ available: 100, held: 0 })
     })
 
     it('that run out are freed when they never reached an engine, and charged by the highest checkpoint when they did', async () => {
@@ -274,11 +274,11 @@ for (const { name, open } of STORES)
       expect(await checkpointHold(deps, owner, dispatched, used(10, 3), 20)).toMatchObject({ checkpoint: used(10, 7) })
       clock.advance(10_000)
       await reapHolds(deps, never)
-      expect(await moneyOf(owner)).toEqual({ available: 55, held: 45 })
+      expect(await readMoney(owner)).toEqual({ available: 55, held: 45 })
       clock.advance(10_000)
       await Promise.all([reapHolds(deps, never), reapHolds(deps, never)])
       await reapHolds(deps, never)
-      expect(await moneyOf(owner)).toEqual({ available: 78, held: 5 })
+      expect(await readMoney(owner)).toEqual({ available: 78, held: 5 })
       expect(await settleHold(deps, owner, dispatched, used(40), 'provider')).toMatchObject({ state: 'expired', charged: 17n })
       expect(await voidHold(deps, owner, placed)).toMatchObject({ state: 'expired', charged: 0n })
       await deps.pump.drain(owner.organizationId)
@@ -291,7 +291,7 @@ for (const { name, open } of STORES)
       await voidHold(deps, owner, long)
       clock.advance(3_600_000)
       await reapHolds(deps, never)
-      expect(await walletOf(owner)).not.toHaveProperty('nextExpiryAt')
+      expect(await findWallet(owner)).not.toHaveProperty('nextExpiryAt')
       await audit(deps, owner.organizationId)
     })
 
@@ -302,7 +302,7 @@ for (const { name, open } of STORES)
       await dispatchHold(deps, owner, id, used(0))
       clock.advance(20_000)
       await reapHolds(deps, never)
-      expect(await moneyOf(owner)).toEqual({ available: 100, held: 0 })
+      expect(await readMoney(owner)).toEqual({ available: 100, held: 0 })
       expect((await audit(deps, owner.organizationId)).usageRecords).toEqual([])
     })
 
@@ -316,10 +316,10 @@ for (const { name, open } of STORES)
         await checkpointHold(deps, owner, id, used(10), 20)
         await reapHolds(deps, never)
       }
-      expect(await moneyOf(owner)).toEqual({ available: 60, held: 40 })
+      expect(await readMoney(owner)).toEqual({ available: 60, held: 40 })
       clock.advance(20_000)
       await reapHolds(deps, never)
-      expect(await moneyOf(owner)).toEqual({ available: 90, held: 0 })
+      expect(await readMoney(owner)).toEqual({ available: 90, held: 0 })
       await audit(deps, owner.organizationId)
     })
 

@@ -5,20 +5,20 @@ import { requireInForce } from '../../accounts/use-cases/rules-in-force.ts'
 import { checkForeignId, checkHoldId, checkQuantities, checkRateCard, checkTtl } from '../../use-cases/checks.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { endEntryId } from '../domain/ids.ts'
-import { resetOf, spentIn } from '../domain/key-spending.ts'
+import { nextReset, spentIn } from '../domain/key-spending.ts'
 import { holdPostings, type Postings } from '../domain/ledger.ts'
 import { MAX_NANO_USD, NOTHING, type Quantities, type Rates, toStored } from '../domain/money.ts'
-import { toStoredCard, worstCaseOf } from '../domain/rate-card.ts'
+import { computeWorstCase, toStoredCard } from '../domain/rate-card.ts'
 import type { Operation } from '../domain/usage.ts'
 import {
   type CallHold,
   type Hold,
   isRunHold,
+  listSpenders,
   MAX_OPEN_HOLDS,
   MAX_PENDING_ENTRIES,
+  pickRun,
   type RunHold,
-  runOf,
-  spendersOf,
 } from '../domain/wallet.ts'
 import type { WalletDraft } from '../domain/wallet-draft.ts'
 import { HoldConflict, HoldEnded, InsufficientQuota, RunLimitExceeded, SpendLimitReached } from './hold-errors.ts'
@@ -124,7 +124,7 @@ async function reserve(
     if (wallet.openHolds >= MAX_OPEN_HOLDS)
       throw new TooBusy(`This organization has reached its limit of ${MAX_OPEN_HOLDS} concurrent calls.`)
     if (wallet.pendingEntries >= MAX_PENDING_ENTRIES) throw new ServiceUnavailable('The ledger')
-    wallet.post({ _id, kind: 'hold', postings: take(wallet), reference: id, ...runOf(hold), at: now })
+    wallet.post({ _id, kind: 'hold', postings: take(wallet), reference: id, ...pickRun(hold), at: now })
     wallet.putHold(id, hold)
     return hold
   })
@@ -139,7 +139,7 @@ async function reserve(
 export function takeFromWallet(wallet: WalletDraft, hold: Pick<Hold, 'amount' | 'apiKeyId' | 'ancestors'>, now: Date): Postings {
   const { amount } = hold
   if (wallet.available < amount) throw new InsufficientQuota()
-  for (const id of spendersOf(hold)) requireWithinLimit(wallet, id, amount, now, id === hold.apiKeyId)
+  for (const id of listSpenders(hold)) requireWithinLimit(wallet, id, amount, now, id === hold.apiKeyId)
   return holdPostings(BigInt(amount))
 }
 
@@ -147,8 +147,8 @@ export function takeFromWallet(wallet: WalletDraft, hold: Pick<Hold, 'amount' | 
  * The most that the call can cost, in nano-USD.
  * @throws {KisError} the ceiling or the rate card is wrong
  */
-export function amountOf({ ceiling, rateCard }: Pick<PlaceHoldInput, 'ceiling' | 'rateCard'>): bigint {
-  return worstCaseOf(checkRateCard(rateCard, 'rateCard'), checkQuantities(ceiling, 'ceiling'))
+export function holdAmount({ ceiling, rateCard }: Pick<PlaceHoldInput, 'ceiling' | 'rateCard'>): bigint {
+  return computeWorstCase(checkRateCard(rateCard, 'rateCard'), checkQuantities(ceiling, 'ceiling'))
 }
 
 /**
@@ -163,7 +163,7 @@ function requireWithinLimit(wallet: WalletDraft, apiKeyId: string, amount: numbe
   const { limit } = spending
   const [spent, held] = [spentIn(spending, limit.period, now), wallet.heldBy(apiKeyId)]
   if (BigInt(spent) + BigInt(held) + BigInt(amount) > BigInt(limit.amount))
-    throw new SpendLimitReached(resetOf(limit.period, now), isOwn ? { limit, spent, held } : null)
+    throw new SpendLimitReached(nextReset(limit.period, now), isOwn ? { limit, spent, held } : null)
 }
 
 function ofKey({ apiKeyId, ancestors }: Principal): Pick<Hold, 'apiKeyId' | 'ancestors'> {
@@ -175,7 +175,7 @@ function heldBy({ holder }: Pick<PlaceHoldInput, 'holder'>): Pick<Hold, 'holder'
 }
 
 function newHold(input: PlaceHoldInput, principal: Principal, now: Date): CallHold {
-  const amount = amountOf(input)
+  const amount = holdAmount(input)
   const ttlSeconds = checkTtl(input.ttlSeconds)
   if (amount > MAX_NANO_USD) throw new InsufficientQuota()
   return {

@@ -3,7 +3,7 @@ import type { Principal } from '../../../common/identity/principal.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { MAX_NANO_USD, toStored } from '../domain/money.ts'
 import { WalletDraft } from '../domain/wallet-draft.ts'
-import { amountOf, type PlaceHoldInput, takeFromWallet } from './place-hold.ts'
+import { holdAmount, type PlaceHoldInput, takeFromWallet } from './place-hold.ts'
 
 export interface HoldQuote {
   /** Nano-USD. */
@@ -29,7 +29,7 @@ export async function quoteHolds(
   if (!wallet) throw new NotFound('organization', organizationId)
   const draft = new WalletDraft(wallet, new Map())
   return holds.map((hold) => {
-    const amount = amountOf(hold)
+    const amount = holdAmount(hold)
     return { amount, isCovered: amount <= MAX_NANO_USD && isCovered(draft, toStored(amount), key, clock.now()) }
   })
 }

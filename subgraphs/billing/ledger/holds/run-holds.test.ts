@@ -34,7 +34,7 @@ for (const { name, open } of STORES)
       await store[Symbol.asyncDispose]()
     })
 
-    const moneyOf = async ({ organizationId }: Principal) => {
+    const readMoney = async ({ organizationId }: Principal) => {
       const { available, held } = (await deps.collections.wallets.findOne({ _id: organizationId }))!
       return { available, held }
     }
@@ -56,16 +56,16 @@ for (const { name, open } of STORES)
     it('reserves once for all its calls, which charge what they use and leave the rest to the next', async () => {
       const owner = await fundedOrganization(deps, 100n)
       const run = await newRun(owner, 60n)
-      expect(await moneyOf(owner)).toEqual({ available: 40, held: 60 })
+      expect(await readMoney(owner)).toEqual({ available: 40, held: 60 })
       const first = await newCall(owner, run, 50)
-      expect(await moneyOf(owner)).toEqual({ available: 40, held: 60 })
+      expect(await readMoney(owner)).toEqual({ available: 40, held: 60 })
       await settleHold(deps, owner, first, used(20), 'provider')
-      expect(await moneyOf(owner)).toEqual({ available: 40, held: 40 })
+      expect(await readMoney(owner)).toEqual({ available: 40, held: 40 })
       const second = await newCall(owner, run, 40)
       await voidHold(deps, owner, second)
-      expect(await moneyOf(owner)).toEqual({ available: 40, held: 40 })
+      expect(await readMoney(owner)).toEqual({ available: 40, held: 40 })
       expect(await voidHold(deps, owner, run)).toMatchObject({ state: 'voided', charged: 0n })
-      expect(await moneyOf(owner)).toEqual({ available: 80, held: 0 })
+      expect(await readMoney(owner)).toEqual({ available: 80, held: 0 })
       const { usageRecords } = await audit(deps, owner.organizationId)
       expect(usageRecords.map(({ requestId, amount }) => ({ requestId, amount }))).toEqual([{ requestId: 'run_1', amount: 20 }])
     })
@@ -89,14 +89,14 @@ for (const { name, open } of STORES)
       await newCall(owner, run, 20)
       await expect(newCall(owner, run, 11)).rejects.toEqual(code('run_limit_exceeded'))
       await newCall(owner, run, 10)
-      expect(await moneyOf(owner)).toEqual({ available: 70, held: 30 })
+      expect(await readMoney(owner)).toEqual({ available: 70, held: 30 })
       await audit(deps, owner.organizationId)
     })
 
     it('is refused when the wallet cannot cover it', async () => {
       const owner = await fundedOrganization(deps, 10n)
       await expect(newRun(owner, 11n)).rejects.toEqual(code('insufficient_quota'))
-      expect(await moneyOf(owner)).toEqual({ available: 10, held: 0 })
+      expect(await readMoney(owner)).toEqual({ available: 10, held: 0 })
     })
 
     it('may end before its last call, which then leaves its rest to the wallet', async () => {
@@ -104,10 +104,10 @@ for (const { name, open } of STORES)
       const run = await newRun(owner, 60n)
       const call = await newCall(owner, run, 50)
       await voidHold(deps, owner, run)
-      expect(await moneyOf(owner)).toEqual({ available: 50, held: 50 })
+      expect(await readMoney(owner)).toEqual({ available: 50, held: 50 })
       await expect(newCall(owner, run, 1)).rejects.toEqual(code('service_unavailable'))
       await settleHold(deps, owner, call, used(20), 'provider')
-      expect(await moneyOf(owner)).toEqual({ available: 80, held: 0 })
+      expect(await readMoney(owner)).toEqual({ available: 80, held: 0 })
       await audit(deps, owner.organizationId)
     })
 
@@ -120,10 +120,10 @@ for (const { name, open } of STORES)
       await checkpointHold(deps, owner, call, used(3), 20)
       clock.advance(15_000)
       await reapHolds(deps, new AbortController().signal)
-      expect(await moneyOf(owner)).toEqual({ available: 40, held: 60 })
+      expect(await readMoney(owner)).toEqual({ available: 40, held: 60 })
       clock.advance(30_000)
       await reapHolds(deps, new AbortController().signal)
-      expect(await moneyOf(owner)).toEqual({ available: 97, held: 0 })
+      expect(await readMoney(owner)).toEqual({ available: 97, held: 0 })
       expect((await audit(deps, owner.organizationId)).openHolds).toEqual([])
     })
 
@@ -136,13 +136,13 @@ for (const { name, open } of STORES)
         await newCall(owner, null, 10, 60, 'another')
         const goesOn = await newRun(owner, 30n)
         await newCall(owner, goesOn, 5, 60, gone)
-        expect(await moneyOf(owner)).toEqual({ available: 30, held: 70 })
+        expect(await readMoney(owner)).toEqual({ available: 30, held: 70 })
       }
       expect(await endHoldsOf(deps, gone)).toBe(3 * owners.length)
       expect(await endHoldsOf(deps, gone)).toBe(0)
       for (const owner of owners) {
         // Three for the first call, one for the dispatch of the second.
-        expect(await moneyOf(owner)).toEqual({ available: 57, held: 39 })
+        expect(await readMoney(owner)).toEqual({ available: 57, held: 39 })
         expect((await audit(deps, owner.organizationId)).usageRecords.map(({ amount, source }) => [amount, source]).toSorted()).toEqual([
           [1, 'estimated'],
           [3, 'estimated'],
@@ -158,6 +158,6 @@ for (const { name, open } of STORES)
       const call = await newCall(owner, run, 10)
       await expect(newCall(owner, call, 1)).rejects.toEqual(code('service_unavailable'))
       await settleHold(deps, owner, run, used(50), 'counted')
-      expect(await moneyOf(owner)).toEqual({ available: 90, held: 10 })
+      expect(await readMoney(owner)).toEqual({ available: 90, held: 10 })
     })
   })

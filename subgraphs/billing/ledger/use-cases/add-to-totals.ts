@@ -1,6 +1,6 @@
 import { ServiceUnavailable } from '../../../common/errors.ts'
 import type { Collections } from '../../use-cases/tables.ts'
-import { type PostedUsage, totalOf, totalWith, type UsageTotal } from '../domain/usage-total.ts'
+import { type PostedUsage, toTotal, totalWith, type UsageTotal } from '../domain/usage-total.ts'
 
 /** Writes of one total in a row that other processes may overtake. */
 const MAX_ATTEMPTS = 20
@@ -11,12 +11,12 @@ const MAX_ATTEMPTS = 20
  * earlier ones.
  */
 export async function addToTotals({ usageTotals }: Pick<Collections, 'usageTotals'>, records: readonly PostedUsage[]): Promise<void> {
-  const byTotal = Map.groupBy(records, ({ usage }) => totalOf(usage)._id)
+  const byTotal = Map.groupBy(records, ({ usage }) => toTotal(usage)._id)
   await Promise.all([...byTotal.values()].map((posted) => addToTotal(usageTotals, posted)))
 }
 
 async function addToTotal(totals: Collections['usageTotals'], posted: readonly PostedUsage[]): Promise<void> {
-  const empty = totalOf(posted[0]!.usage)
+  const empty = toTotal(posted[0]!.usage)
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     const stored: UsageTotal | null = await totals.findOne({ _id: empty._id })
     const total = totalWith(stored ?? empty, posted)

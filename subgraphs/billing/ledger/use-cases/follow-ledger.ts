@@ -1,7 +1,7 @@
 import { KisError, NotFound } from '../../../common/errors.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { LedgerEntry } from '../domain/ledger.ts'
-import { copiedOf } from '../domain/wallet.ts'
+import { lastCopied } from '../domain/wallet.ts'
 
 /** Entries that are read together. */
 const PAGE_ENTRIES = 100
@@ -16,10 +16,10 @@ export function followLedger<T>(
   deps: BillingDeps,
   organizationId: string,
   after: string | null,
-  eventsOf: (entries: readonly LedgerEntry[]) => Promise<readonly T[]>,
+  toEvents: (entries: readonly LedgerEntry[]) => Promise<readonly T[]>,
 ): AsyncIterableIterator<T, undefined> {
   let position: number | undefined
-  const begin = startOf(deps, organizationId, after)
+  const begin = findStart(deps, organizationId, after)
   begin.catch(() => undefined)
 
   async function read(): Promise<readonly T[]> {
@@ -28,14 +28,14 @@ export function followLedger<T>(
       const entries = await entriesAfter(deps, organizationId, position)
       if (entries.length === 0) return []
       position = entries.at(-1)!.sequence
-      const events = await eventsOf(entries)
+      const events = await toEvents(entries)
       if (events.length > 0) return events
     }
   }
   return deps.pump.followers.follow(organizationId, read, () => position!)
 }
 
-async function startOf({ collections }: BillingDeps, organizationId: string, after: string | null): Promise<number> {
+async function findStart({ collections }: BillingDeps, organizationId: string, after: string | null): Promise<number> {
   const wallet = await collections.wallets.findOne({ _id: organizationId })
   if (!wallet) throw new NotFound('organization', organizationId)
   if (after === null) return wallet.sequence
@@ -52,7 +52,7 @@ export async function entriesAfter(
   position: number,
 ): Promise<readonly LedgerEntry[]> {
   const wallet = await collections.wallets.findOne({ _id: organizationId })
-  const copied = wallet ? copiedOf(wallet) : 0
+  const copied = wallet ? lastCopied(wallet) : 0
   if (copied <= position) return []
   return collections.entries.find(
     { organizationId, sequence: { $gt: position, $lte: copied } },

@@ -11,11 +11,11 @@ export interface UsageEvent {
 
 /** Gives each usage record once, in the order of charging. */
 export function followUsage(deps: BillingDeps, organizationId: string, after: string | null): AsyncIterableIterator<UsageEvent, undefined> {
-  return followLedger(deps, organizationId, after, (entries) => usageOf(deps, organizationId, entries))
+  return followLedger(deps, organizationId, after, (entries) => toUsageEvents(deps, organizationId, entries))
 }
 
 /** Gives the usage records of these entries. They are copied before their entries, so they exist. */
-export async function usageOf(
+export async function toUsageEvents(
   { collections }: Pick<BillingDeps, 'collections'>,
   organizationId: string,
   entries: readonly LedgerEntry[],

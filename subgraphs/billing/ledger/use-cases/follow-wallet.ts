@@ -12,11 +12,11 @@ export function followWallet(
   organizationId: string,
   after: string | null,
 ): AsyncIterableIterator<WalletChange, undefined> {
-  return followLedger(deps, organizationId, after, (entries) => walletChangesOf(deps, organizationId, entries))
+  return followLedger(deps, organizationId, after, (entries) => toWalletChanges(deps, organizationId, entries))
 }
 
 /** Gives the changes of the balance that these entries made, by the current threshold. */
-export async function walletChangesOf(
+export async function toWalletChanges(
   { collections }: Pick<BillingDeps, 'collections'>,
   organizationId: string,
   entries: readonly LedgerEntry[],

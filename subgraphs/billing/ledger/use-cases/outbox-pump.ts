@@ -1,7 +1,7 @@
 import { Followers } from '../../../common/events/followers.ts'
 import type { Log } from '../../../common/process/log.ts'
 import type { Collections } from '../../use-cases/tables.ts'
-import { copiedOf } from '../domain/wallet.ts'
+import { lastCopied } from '../domain/wallet.ts'
 import { pumpOutbox } from './pump-outbox.ts'
 
 /** Wallets that a start checks together. */
@@ -32,7 +32,7 @@ export class OutboxPump implements AsyncDisposable {
   readonly followers = new Followers(async (positions) => {
     const ids = [...positions.keys()]
     const wallets = await this.#collections.wallets.find({ _id: { $in: ids } }, { limit: ids.length })
-    return wallets.filter((wallet) => copiedOf(wallet) > positions.get(wallet._id)!).map(({ _id }) => _id)
+    return wallets.filter((wallet) => lastCopied(wallet) > positions.get(wallet._id)!).map(({ _id }) => _id)
   })
   #closed = false
 

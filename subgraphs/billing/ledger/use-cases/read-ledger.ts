@@ -1,6 +1,6 @@
 import { NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
-import { type Connection, connectionOf, type PageArguments, pageOf } from '../../../common/link/connection.ts'
+import { type Connection, type PageArguments, readPage, toConnection } from '../../../common/link/connection.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { mayRead } from '../../use-cases/may-read.ts'
 import type { LedgerEntry } from '../domain/ledger.ts'
@@ -24,11 +24,11 @@ export async function getWallet(deps: BillingDeps, principal: Principal, organiz
 
 /** An organization's ledger, newest first, with everything posted before the call. */
 export async function listEntries(deps: BillingDeps, organizationId: string, args: PageArguments): Promise<Connection<LedgerEntry>> {
-  const page = pageOf(args, SEQUENCE)
+  const page = readPage(args, SEQUENCE)
   await deps.pump.drain(organizationId)
   const filter = { organizationId, ...(page.after !== null && { sequence: { $lt: Number(page.after) } }) }
   const items = await deps.collections.entries.find(filter, { sort: { sequence: -1 }, limit: page.limit })
-  return connectionOf(items, page, ({ sequence }) => String(sequence))
+  return toConnection(items, page, ({ sequence }) => String(sequence))
 }
 
 export interface UsageFilter {
@@ -45,7 +45,7 @@ export async function listUsage(
   args: PageArguments,
   { modelId, apiKeyId, since, until }: UsageFilter,
 ): Promise<Connection<UsageRecord>> {
-  const page = pageOf(args, USAGE_POSITION)
+  const page = readPage(args, USAGE_POSITION)
   await deps.pump.drain(organizationId)
   // A bare instant sorts before every position of its millisecond.
   const before = [page.after, until?.toISOString()].filter((bound) => typeof bound === 'string').sort()[0]
@@ -57,7 +57,7 @@ export async function listUsage(
     ...(Object.keys(range).length > 0 && { position: range }),
   }
   const items = await deps.collections.usage.find(filter, { sort: { position: -1 }, limit: page.limit })
-  return connectionOf(items, page, ({ position }) => position)
+  return toConnection(items, page, ({ position }) => position)
 }
 
 /** Of an organization that the caller may read, also of a call that was settled a moment ago; null when there is none. */

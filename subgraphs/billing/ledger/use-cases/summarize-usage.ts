@@ -1,7 +1,7 @@
 import { KisError } from '../../../common/errors.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Operation } from '../domain/usage.ts'
-import { NO_USAGE, sumOf, sumsOf, type UsageSums, type UsageTotal } from '../domain/usage-total.ts'
+import { addSums, NO_USAGE, toSums, type UsageSums, type UsageTotal } from '../domain/usage-total.ts'
 
 export type UsageDimension = 'model' | 'key' | 'day' | 'operation'
 
@@ -52,23 +52,23 @@ const MAX_GROUPS = 1_000
  * @throws {KisError} the time span is wrong, or the summary too large
  */
 export async function summarizeUsage(deps: BillingDeps, organizationId: string, input: SummaryInput): Promise<UsageSummary> {
-  const { since, until } = daysOf(input, deps.clock.now())
+  const { since, until } = wholeDays(input, deps.clock.now())
   await deps.pump.drain(organizationId)
   const groups = new Map<string, UsageGroup>()
   let total = NO_USAGE
   for await (const item of totalsIn(deps, organizationId, input, since, until)) {
     if (input.operation && item.operation !== input.operation) continue
-    const sums = sumsOf(item)
-    total = sumOf(total, sums)
-    const facts = factsOf(item, input.groupBy)
+    const sums = toSums(item)
+    total = addSums(total, sums)
+    const facts = readFacts(item, input.groupBy)
     const key = JSON.stringify(facts)
-    groups.set(key, { ...facts, ...sumOf(groups.get(key) ?? NO_USAGE, sums) })
+    groups.set(key, { ...facts, ...addSums(groups.get(key) ?? NO_USAGE, sums) })
     if (groups.size > MAX_GROUPS) throw tooLarge(`has more than ${MAX_GROUPS} groups`)
   }
   return { since, until, total, groups: [...groups.values()].sort(byDayThenAmount) }
 }
 
-function daysOf({ since, until }: SummaryInput, now: Date): { readonly since: Date; readonly until: Date } {
+function wholeDays({ since, until }: SummaryInput, now: Date): { readonly since: Date; readonly until: Date } {
   const end = until ?? new Date(Math.floor(now.getTime() / DAY_MS + 1) * DAY_MS)
   const begin = since ?? new Date(end.getTime() - DEFAULT_DAYS * DAY_MS)
   for (const [param, instant] of [['filter.since', begin] as const, ['filter.until', end] as const])
@@ -104,7 +104,7 @@ async function* totalsIn(
   }
 }
 
-function factsOf({ modelId, apiKeyId, position, operation }: UsageTotal, groupBy: readonly UsageDimension[]) {
+function readFacts({ modelId, apiKeyId, position, operation }: UsageTotal, groupBy: readonly UsageDimension[]) {
   const by = (dimension: UsageDimension) => groupBy.includes(dimension)
   return {
     modelId: by('model') ? modelId : null,
@@ -122,8 +122,8 @@ function byDayThenAmount(a: UsageGroup, b: UsageGroup): number {
   const days = (a.day?.getTime() ?? 0) - (b.day?.getTime() ?? 0)
   if (days !== 0) return days
   if (a.amount !== b.amount) return a.amount > b.amount ? -1 : 1
-  const nameOf = ({ modelId, apiKeyId, operation }: UsageGroup) => `${modelId} ${apiKeyId} ${operation}`
-  return nameOf(a) < nameOf(b) ? -1 : 1
+  const groupKey = ({ modelId, apiKeyId, operation }: UsageGroup) => `${modelId} ${apiKeyId} ${operation}`
+  return groupKey(a) < groupKey(b) ? -1 : 1
 }
 
 function tooLarge(what: string): KisError {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Principal } from '../../../common/identity/principal.ts'
 import type { DocumentStore } from '../../../common/ports/document-store.ts'
 import { STORES } from '../../test-support/stores.ts'
-import { fundedOrganization, ManualClock, openBilling, principalOf } from '../../test-support/world.ts'
+import { fundedOrganization, ManualClock, makePrincipal, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { NOTHING } from '../domain/money.ts'
 import { dispatchHold } from '../holds/dispatch-hold.ts'
@@ -10,7 +10,7 @@ import { placeHold } from '../holds/place-hold.ts'
 import { settleHold } from '../holds/settle-hold.ts'
 import { type LedgerFinding, verifyLedger } from './verify-ledger.ts'
 
-const OPERATOR = principalOf('org_operator', ['operator'])
+const OPERATOR = makePrincipal('org_operator', ['operator'])
 const CARD = {
   version: '1',
   inputTokens: 1_000_000n,
@@ -73,7 +73,7 @@ for (const { name, open } of STORES) {
       return { ...owner, open }
     }
     const found = async () => (await verify()).findings.map(({ kind, expected, found }) => ({ kind, expected, found }))
-    const entryOf = async ({ organizationId }: Principal, sequence: number) =>
+    const findEntry = async ({ organizationId }: Principal, sequence: number) =>
       (await deps.collections.entries.findOne({ organizationId, sequence }))!
 
     it('finds nothing in books that are in order, whatever still waits in the outbox', async () => {
@@ -85,9 +85,9 @@ for (const { name, open } of STORES) {
 
     it('finds an entry that is gone, and tells it of no later one', async () => {
       const owner = await settled()
-      await deps.collections.entries.findOneAndDelete({ _id: (await entryOf(owner, 2))._id })
+      await deps.collections.entries.findOneAndDelete({ _id: (await findEntry(owner, 2))._id })
       expect(await found()).toEqual([{ kind: 'gap', expected: 'entry 2', found: 'entry 3' }])
-      await deps.collections.entries.findOneAndDelete({ _id: (await entryOf(owner, 4))._id })
+      await deps.collections.entries.findOneAndDelete({ _id: (await findEntry(owner, 4))._id })
       expect(await found()).toEqual([
         { kind: 'gap', expected: 'entry 2', found: 'entry 3' },
         { kind: 'gap', expected: 'entry 4', found: 'entry 3' },
@@ -96,7 +96,7 @@ for (const { name, open } of STORES) {
 
     it('finds a balance that does not follow, and postings that do not sum to zero', async () => {
       const owner = await settled()
-      const { _id } = await entryOf(owner, 4)
+      const { _id } = await findEntry(owner, 4)
       await deps.collections.entries.findOneAndUpdate({ _id }, { $inc: { balance: 1 } })
       expect(await found()).toEqual([{ kind: 'balance', expected: '0.000999993 USD', found: '0.000999994 USD' }])
       await deps.collections.entries.findOneAndUpdate({ _id }, { $inc: { balance: -1, 'postings.held': 1 } })
@@ -181,7 +181,7 @@ for (const { name, open } of STORES) {
     }, 60_000)
 
     it('is the operator’s alone, and takes no cursor but its own', async () => {
-      await expect(verifyLedger(deps, principalOf('org_a', ['admin']), null)).rejects.toMatchObject({ code: 'permission_denied' })
+      await expect(verifyLedger(deps, makePrincipal('org_a', ['admin']), null)).rejects.toMatchObject({ code: 'permission_denied' })
       const state = { sequence: 1, balance: 'x', available: '0', held: '0', isSound: true }
       for (const place of [{ at: 'entries', organizationId: 'o', state }, { at: 'totals' }, { at: 'nowhere', after: '' }, null]) {
         const cursor = Buffer.from(JSON.stringify(place)).toString('base64url')

@@ -1,13 +1,13 @@
 import type { Caller } from '../../../common/identity/principal.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
-import { cursorOf, placeOf } from '../../../common/link/place-cursor.ts'
+import { decodePlace, encodePlace } from '../../../common/link/place-cursor.ts'
 import type { Collections } from '../../use-cases/tables.ts'
 import { usageRecordId } from '../domain/ids.ts'
 import { balanceChange, type LedgerEntry } from '../domain/ledger.ts'
 import { auditEntry, auditWallet, describeSums, type LedgerFault, type LedgerState, NO_ENTRIES, usd } from '../domain/ledger-audit.ts'
 import { UNITS } from '../domain/money.ts'
-import { NO_USAGE, sumOf, sumsOf, sumsOfRecord, totalOf, type UsageSums, type UsageTotal } from '../domain/usage-total.ts'
-import { copiedOf, type Wallet } from '../domain/wallet.ts'
+import { addSums, NO_USAGE, sumsOfRecord, toSums, toTotal, type UsageSums, type UsageTotal } from '../domain/usage-total.ts'
+import { lastCopied, type Wallet } from '../domain/wallet.ts'
 
 /** Ledger entries of one page. */
 const ENTRIES = 500
@@ -64,9 +64,9 @@ const NOTHING = { organizations: 0, entries: 0, totals: 0, findings: [] }
  */
 export async function verifyLedger(deps: VerifyDeps, caller: Caller | null, after: string | null): Promise<LedgerVerification> {
   requireScope(caller, 'operator')
-  const place: Place = after === null ? { at: 'organizations', after: '' } : placeOf(after, isPlace, 'after')
+  const place: Place = after === null ? { at: 'organizations', after: '' } : decodePlace(after, isPlace, 'after')
   const { next, ...page } = await verifyAt(deps, place)
-  return { ...page, next: next && cursorOf(next) }
+  return { ...page, next: next && encodePlace(next) }
 }
 
 async function verifyAt(deps: VerifyDeps, place: Place): Promise<Page> {
@@ -96,7 +96,7 @@ async function verifyEntries({ collections }: VerifyDeps, organizationId: string
     return { ...NOTHING, findings: [{ ...lost, organizationId }], next: totals }
   }
   const entries = await collections.entries.find(
-    { organizationId, sequence: { $gt: before.sequence, $lte: copiedOf(wallet) } },
+    { organizationId, sequence: { $gt: before.sequence, $lte: lastCopied(wallet) } },
     { sort: { sequence: 1 }, limit: ENTRIES },
   )
   const isLast = entries.length < ENTRIES
@@ -113,11 +113,11 @@ async function verifyEntries({ collections }: VerifyDeps, organizationId: string
     ...NOTHING,
     entries: entries.length,
     findings: faults.map((fault) => ({ ...fault, organizationId })),
-    next: isLast ? totals : { at: 'entries', organizationId, state: { ...state, ...digitsOf(state) } },
+    next: isLast ? totals : { at: 'entries', organizationId, state: { ...state, ...toDigits(state) } },
   }
 }
 
-function digitsOf({ balance, available, held }: LedgerState) {
+function toDigits({ balance, available, held }: LedgerState) {
   return { balance: String(balance), available: String(available), held: String(held) }
 }
 
@@ -133,11 +133,11 @@ async function usageFaults(collections: Collections, organizationId: string, ent
     if (record ? record.amount === charged : charged === 0 && entry.kind !== 'settle') return []
     return [{ kind: 'usage', subject: ids[i]!, expected: usd(charged), found: record ? usd(record.amount) : null }]
   })
-  const totals = new Map(records.map((record) => totalOf(record)).map((total) => [total._id, total]))
+  const totals = new Map(records.map((record) => toTotal(record)).map((total) => [total._id, total]))
   const found = totals.size === 0 ? [] : await collections.usageTotals.find({ _id: { $in: [...totals.keys()] } }, { limit: totals.size })
   for (const { _id } of found) totals.delete(_id)
   for (const { _id, modelId, operation, position } of totals.values())
-    faults.push({ kind: 'total', subject: _id, expected: `${operation} by ${modelId} on ${dayOf({ position })}`, found: null })
+    faults.push({ kind: 'total', subject: _id, expected: `${operation} by ${modelId} on ${readDay({ position })}`, found: null })
   return faults
 }
 
@@ -155,7 +155,7 @@ async function verifyTotals({ collections }: VerifyDeps, place: Extract<Place, {
   for (const [looked, total] of totals.entries()) {
     if (left === 0) return { ...NOTHING, totals: looked, findings, next: { at: 'totals', organizationId, after } }
     const begun = place.total?.id === total._id ? place.total : undefined
-    const isSettled = wallet !== null && total.upTo <= copiedOf(wallet) && (begun?.upTo ?? total.upTo) === total.upTo
+    const isSettled = wallet !== null && total.upTo <= lastCopied(wallet) && (begun?.upTo ?? total.upTo) === total.upTo
     if (isSettled) {
       const summed = await sumRecords(collections, total, begun ? { after: begun.after, sums: readSums(begun.sums) } : null, left)
       left = summed.left
@@ -163,7 +163,7 @@ async function verifyTotals({ collections }: VerifyDeps, place: Extract<Place, {
         const begunNow = { id: total._id, upTo: total.upTo, after: summed.after, sums: storedSums(summed.sums) }
         return { ...NOTHING, totals: looked, findings, next: { at: 'totals', organizationId, after, total: begunNow } }
       }
-      const [expected, found] = [describeSums(summed.sums), describeSums(sumsOf(total))]
+      const [expected, found] = [describeSums(summed.sums), describeSums(toSums(total))]
       if (expected !== found && (await isUnchanged(collections, total)))
         findings.push({ organizationId, kind: 'total', subject: total._id, expected, found })
     }
@@ -181,13 +181,13 @@ async function sumRecords(
   left: number,
 ): Promise<{ readonly sums: UsageSums; readonly after: string | null; readonly left: number }> {
   const { organizationId, apiKeyId, modelId, operation } = total
-  const day = dayOf(total)
+  const day = readDay(total)
   // Positions of the day begin with it and a `T`.
   const range = { ...(begun ? { $gt: begun.after } : { $gte: `${day}T` }), $lt: `${day}U` }
   const records = await usage.find({ organizationId, apiKeyId, modelId, position: range }, { sort: { position: 1 }, limit: left })
   const sums = records
     .filter((record) => record.operation === operation)
-    .reduce((sum, record) => sumOf(sum, sumsOfRecord(record)), begun?.sums ?? NO_USAGE)
+    .reduce((sum, record) => addSums(sum, sumsOfRecord(record)), begun?.sums ?? NO_USAGE)
   return { sums, after: records.length === left ? records.at(-1)!.position : null, left: left - records.length }
 }
 
@@ -197,12 +197,12 @@ async function sumRecords(
  */
 async function isUnchanged({ wallets, usageTotals }: Collections, { _id, organizationId, upTo }: UsageTotal): Promise<boolean> {
   const wallet: Wallet | null = await wallets.findOne({ _id: organizationId })
-  if (wallet?.outbox.some(({ usage }) => usage && totalOf(usage)._id === _id)) return false
+  if (wallet?.outbox.some(({ usage }) => usage && toTotal(usage)._id === _id)) return false
   return (await usageTotals.findOne({ _id }))?.upTo === upTo
 }
 
 /** The day in a total's position. */
-function dayOf({ position }: Pick<UsageTotal, 'position'>): string {
+function readDay({ position }: Pick<UsageTotal, 'position'>): string {
   return position.slice(0, 10)
 }
 

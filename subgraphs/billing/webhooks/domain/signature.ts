@@ -15,12 +15,12 @@ export function newNonce(): string {
  * An endpoint's secret: `whsec_` and 32 bytes in base64. It is derived from the stored nonce, so that a copy of the
  * store cannot sign anything.
  */
-export function secretOf(pepper: Uint8Array, endpointId: string, nonce: string): string {
+export function deriveSecret(pepper: Uint8Array, endpointId: string, nonce: string): string {
   return `whsec_${createHmac('sha256', pepper).update(`webhook secret\n${endpointId}\n${nonce}`).digest('base64')}`
 }
 
 /** The body of a webhook, the same for each attempt and each endpoint. */
-export function bodyOf({ type, at, data }: Pick<WebhookEventRecord, 'type' | 'at' | 'data'>): string {
+export function webhookBody({ type, at, data }: Pick<WebhookEventRecord, 'type' | 'at' | 'data'>): string {
   return `{"type":${JSON.stringify(type)},"timestamp":${JSON.stringify(at.toISOString())},"data":${data}}`
 }
 
@@ -38,6 +38,6 @@ export function signedHeaders(
     'content-type': 'application/json',
     'webhook-id': eventId,
     'webhook-timestamp': String(Math.floor(now.getTime() / 1_000)),
-    'webhook-signature': nonces.map((each) => new Webhook(secretOf(pepper, _id, each)).sign(eventId, now, body)).join(' '),
+    'webhook-signature': nonces.map((each) => new Webhook(deriveSecret(pepper, _id, each)).sign(eventId, now, body)).join(' '),
   }
 }

@@ -45,23 +45,23 @@ export async function acceptEvents(
   const { webhookFeeds, webhookEndpoints, webhookEvents } = deps.collections
   const feedId = `${source}_${organizationId}`
   if (!(await webhookFeeds.findOne({ _id: feedId, cursor: after }))) return false
-  const events = handed.filter((event) => isEventOf(source, event))
+  const events = handed.filter((event) => isEventFrom(source, event))
   if (events.length < handed.length) throw new KisError('invalid_request', `Not all of these are events of ${source}.`, { param: 'events' })
   const endpoints = await webhookEndpoints.find({ organizationId }, { limit: MAX_ENDPOINTS })
   const wanted = events.filter(({ type }) => endpoints.some(({ eventTypes }) => eventTypes.includes(type)))
-  const records = wanted.map((event) => recordOf(deps, organizationId, source, event))
+  const records = wanted.map((event) => toRecord(deps, organizationId, source, event))
   await webhookEvents.insertMissing(records)
   await queueForAll(deps, endpoints, records)
   return (await webhookFeeds.findOneAndUpdate({ _id: feedId, cursor: after }, { $set: { cursor } })) !== null
 }
 
-function isEventOf(source: EventSource, event: HandedEvent): event is WebhookEvent {
+function isEventFrom(source: EventSource, event: HandedEvent): event is WebhookEvent {
   return (
     (EVENTS as Readonly<Record<string, EventSource | null>>)[event.type] === source && typeof event.data === 'object' && event.data !== null
   )
 }
 
-function recordOf(
+function toRecord(
   { clock }: BillingDeps,
   organizationId: string,
   source: EventSource,

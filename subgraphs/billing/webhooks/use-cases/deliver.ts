@@ -1,7 +1,7 @@
 import { EgressError } from '../../../common/egress/egress.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { DeliveryAttempt, WebhookEndpoint, WebhookEventRecord } from '../domain/records.ts'
-import { bodyOf, signedHeaders } from '../domain/signature.ts'
+import { signedHeaders, webhookBody } from '../domain/signature.ts'
 
 /** A receiver that needs longer should accept the event, answer, and work afterwards. */
 const ANSWER_MS = 10_000
@@ -31,7 +31,7 @@ export async function deliver(
 ): Promise<Outcome> {
   const at = clock.now()
   const startedMs = performance.now()
-  const body = bodyOf(event)
+  const body = webhookBody(event)
   const outcome = (statusCode: number | null, error: string | null, responseStart: string | null) => ({
     at,
     statusCode,
@@ -56,10 +56,10 @@ export async function deliver(
       },
       signal,
     )
-    const responseStart = await startOf(answer)
+    const responseStart = await readStart(answer)
     const isTaken = status >= 200 && status < 300
     const attempt = outcome(status, isTaken ? null : `The endpoint answered ${status}.`, responseStart)
-    return { attempt, isGone: status === 410, retryAfterMs: waitOf(status, headers['retry-after']) }
+    return { attempt, isGone: status === 410, retryAfterMs: readRetryAfter(status, headers['retry-after']) }
   } catch (error) {
     signal.throwIfAborted()
     if (!(error instanceof EgressError)) throw error
@@ -69,7 +69,7 @@ export async function deliver(
 }
 
 /** Only the status counts. A failure while reading the body changes nothing. */
-async function startOf(answer: AsyncIterable<Uint8Array>): Promise<string | null> {
+async function readStart(answer: AsyncIterable<Uint8Array>): Promise<string | null> {
   const pieces: Uint8Array[] = []
   try {
     for await (const piece of answer) {
@@ -85,6 +85,6 @@ async function startOf(answer: AsyncIterable<Uint8Array>): Promise<string | null
 }
 
 /** Only an overloaded or absent receiver is asked when to come back. */
-function waitOf(status: number, retryAfter: string | undefined): number | null {
+function readRetryAfter(status: number, retryAfter: string | undefined): number | null {
   return (status === 429 || status === 503) && /^\d{1,6}$/.test(retryAfter ?? '') ? Number(retryAfter) * 1_000 : null
 }

@@ -5,7 +5,7 @@ import { type Principal, requireScope } from '../../../common/identity/principal
 import type { Connection, PageArguments } from '../../../common/link/connection.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { WebhookEndpoint } from '../domain/records.ts'
-import { newNonce, ROTATION_MS, secretOf } from '../domain/signature.ts'
+import { deriveSecret, newNonce, ROTATION_MS } from '../domain/signature.ts'
 import { checkDescription, checkEventTypes, checkUrl } from './endpoint-input.ts'
 
 /** Endpoints of an organization. Each event is written once for each endpoint that wants it. */
@@ -54,7 +54,7 @@ export async function createEndpoint(deps: BillingDeps, principal: Principal, in
     throw new KisError('invalid_request', `An organization has at most ${MAX_ENDPOINTS} webhook endpoints.`)
   await openFeeds(deps, organizationId, eventTypes)
   await webhookEndpoints.insertOne(webhookEndpoint)
-  return { webhookEndpoint, secret: secretOf(deps.pepper, webhookEndpoint._id, webhookEndpoint.nonce) }
+  return { webhookEndpoint, secret: deriveSecret(deps.pepper, webhookEndpoint._id, webhookEndpoint.nonce) }
 }
 
 /**
@@ -113,7 +113,7 @@ export async function rotateSecret(deps: BillingDeps, principal: Principal, id: 
     { $set: { nonce, previousNonce, previousUntil } },
   )
   if (!webhookEndpoint) throw new NotFound('webhook', id, 'id')
-  return { webhookEndpoint, secret: secretOf(deps.pepper, id, nonce) }
+  return { webhookEndpoint, secret: deriveSecret(deps.pepper, id, nonce) }
 }
 
 /**

@@ -2,8 +2,8 @@ import type { WebhookEvent, WebhookSource } from '../../../common/events/webhook
 import { formatUsd } from '../../../common/usd.ts'
 import type { WalletChange } from '../../ledger/domain/wallet-change.ts'
 import { entriesAfter } from '../../ledger/use-cases/follow-ledger.ts'
-import { type UsageEvent, usageOf } from '../../ledger/use-cases/follow-usage.ts'
-import { walletChangesOf } from '../../ledger/use-cases/follow-wallet.ts'
+import { toUsageEvents, type UsageEvent } from '../../ledger/use-cases/follow-usage.ts'
+import { toWalletChanges } from '../../ledger/use-cases/follow-wallet.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 
 /** Entries read together, from the latest backwards. */
@@ -35,8 +35,8 @@ export function ledgerSource(deps: Pick<BillingDeps, 'collections'>): WebhookSou
 
     async read(organizationId, after) {
       const page = await entriesAfter(deps, organizationId, after)
-      const usage = await usageOf(deps, organizationId, page)
-      const changes = await walletChangesOf(deps, organizationId, page)
+      const usage = await toUsageEvents(deps, organizationId, page)
+      const changes = await toWalletChanges(deps, organizationId, page)
       const events = [...usage.map(usageRecorded), ...changes.flatMap(walletChanged)]
       return { events, cursor: page.at(-1)?.sequence ?? after }
     },

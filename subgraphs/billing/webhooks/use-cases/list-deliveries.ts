@@ -1,6 +1,6 @@
 import { NotFound } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
-import { type Connection, connectionOf, type PageArguments, pageOf } from '../../../common/link/connection.ts'
+import { type Connection, type PageArguments, readPage, toConnection } from '../../../common/link/connection.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { DeliveryStatus, WebhookDelivery, WebhookEventRecord } from '../domain/records.ts'
 import { getEndpoint } from './endpoints.ts'
@@ -22,11 +22,11 @@ export async function listDeliveries(
   principal: Principal,
   { endpointId, status, ...args }: PageArguments & { readonly endpointId: string; readonly status?: DeliveryStatus | null },
 ): Promise<Connection<LoggedDelivery>> {
-  const page = pageOf(args, ORDER)
+  const page = readPage(args, ORDER)
   await getEndpoint(deps, principal, endpointId)
   const filter = { endpointId, ...(status && { status }), ...(page.after !== null && { order: { $lt: page.after } }) }
   const deliveries = await deps.collections.webhookDeliveries.find(filter, { sort: { order: -1 }, limit: page.limit })
-  return connectionOf(await withEvents(deps, deliveries), page, ({ delivery }) => delivery.order)
+  return toConnection(await withEvents(deps, deliveries), page, ({ delivery }) => delivery.order)
 }
 
 /** @throws {NotFound} there is no such delivery */

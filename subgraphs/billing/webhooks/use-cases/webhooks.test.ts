@@ -11,7 +11,7 @@ import { randomHex } from '../../../common/process/ids.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import { STORES } from '../../test-support/stores.ts'
 import { FakeReceivers, hand, newEndpoint, openSender, sendAll, type WebhookWorld } from '../../test-support/webhook-world.ts'
-import { ManualClock, principalOf } from '../../test-support/world.ts'
+import { ManualClock, makePrincipal } from '../../test-support/world.ts'
 import { MAX_TRIES } from '../domain/retry.ts'
 import { KEPT_MS } from './accept-events.ts'
 import { deleteEndpoint, rotateSecret, updateEndpoint } from './endpoints.ts'
@@ -133,14 +133,14 @@ for (const { name, open } of stores)
       await sendAll(world)
       expect(numbers()).toEqual([1, 1])
       receivers.answering = () => 410
-      await updateEndpoint(world.deps, principalOf(organizationId, ['admin']), { id, isActive: true })
+      await updateEndpoint(world.deps, makePrincipal(organizationId, ['admin']), { id, isActive: true })
       await sendAll(world)
       expect(numbers()).toEqual([1, 1, 1])
       expect(await endpoint(id)).toMatchObject({ isActive: false, disabledReason: 'gone' })
       // What it has missed comes on request.
       receivers.answering = () => 200
-      await updateEndpoint(world.deps, principalOf(organizationId, ['admin']), { id, isActive: true })
-      const again = await redeliverSince(world.deps, principalOf(organizationId, ['admin']), { endpointId: id, since: new Date(0) })
+      await updateEndpoint(world.deps, makePrincipal(organizationId, ['admin']), { id, isActive: true })
+      const again = await redeliverSince(world.deps, makePrincipal(organizationId, ['admin']), { endpointId: id, since: new Date(0) })
       expect(again).toEqual({ count: 2, next: null })
       await sendAll(world)
       expect(numbers()).toEqual([1, 1, 1, 1, 2])
@@ -153,7 +153,10 @@ for (const { name, open } of stores)
       await sendAll(world)
       const again = async (id: string) => {
         receivers.sent.length = 0
-        const redelivered = await redeliverSince(world.deps, principalOf(organizationId, ['admin']), { endpointId: id, since: new Date(0) })
+        const redelivered = await redeliverSince(world.deps, makePrincipal(organizationId, ['admin']), {
+          endpointId: id,
+          since: new Date(0),
+        })
         expect(redelivered).toEqual({ count: 12, next: null })
         await sendAll(world)
         for (let i = 0; i < 3; i++) expect(numbers(`doc_${i}`)).toEqual([1, 4, 7, 10].map((number) => number + i))
@@ -251,7 +254,7 @@ for (const { name, open } of stores)
       receivers.answering = () => 500
       await hand(world, organizationId, 1, ['doc_1'])
       await sendAll(world)
-      await deleteEndpoint(world.deps, principalOf(organizationId, ['admin']), id)
+      await deleteEndpoint(world.deps, makePrincipal(organizationId, ['admin']), id)
       clock.advance(DAY_MS)
       await sendAll(world)
       expect(receivers.sent).toHaveLength(2)
@@ -266,7 +269,7 @@ for (const { name, open } of stores)
         signatures.push(request.headers!['webhook-signature']!)
         return open(request)
       }
-      await rotateSecret(world.deps, principalOf(organizationId, ['admin']), id)
+      await rotateSecret(world.deps, makePrincipal(organizationId, ['admin']), id)
       await hand(world, organizationId, null, ['doc_1'])
       await sendAll(world)
       clock.advance(DAY_MS)

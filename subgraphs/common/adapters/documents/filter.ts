@@ -1,13 +1,13 @@
 import type { Filter } from '../../ports/document-store.ts'
 import {
-  fieldsOf,
+  describeKind,
   isDate,
   isObject,
-  kindOf,
   type Stored,
   type StoredObject,
   type StoredScalar,
   singleValueAt,
+  splitPath,
   toStored,
 } from './stored-value.ts'
 
@@ -23,47 +23,48 @@ export type Test = { readonly path: string; readonly fields: readonly string[] }
 export const MAX_IN_VALUES = 1_000
 
 /** @throws {TypeError} the filter is not one that the port allows: a defect of the caller */
-export function testsOf(filter: Filter): readonly Test[] {
+export function toTests(filter: Filter): readonly Test[] {
   return Object.entries(filter).flatMap(([path, condition]) => testsOfPath(path, condition))
 }
 
 function testsOfPath(path: string, condition: unknown): readonly Test[] {
-  const fields = fieldsOf(path)
+  const fields = splitPath(path)
   if (typeof condition !== 'object' || condition === null || condition instanceof Date) {
-    return [{ path, fields, operator: 'eq', value: scalarOf(condition, path) }]
+    return [{ path, fields, operator: 'eq', value: toScalar(condition, path) }]
   }
   const tests = Object.entries(condition).map(([name, operand]): Test => {
     switch (name) {
       case '$eq':
-        return { path, fields, operator: 'eq', value: scalarOf(operand, path) }
+        return { path, fields, operator: 'eq', value: toScalar(operand, path) }
       case '$gt':
       case '$gte':
       case '$lt':
       case '$lte': {
         if (operand === null) throw new TypeError(`${path}: ${name} null has no meaning`)
-        return { path, fields, operator: name.slice(1) as RangeOperator, value: scalarOf(operand, path) }
+        return { path, fields, operator: name.slice(1) as RangeOperator, value: toScalar(operand, path) }
       }
       case '$in': {
         if (!Array.isArray(operand) || operand.length > MAX_IN_VALUES) {
           throw new TypeError(`${path}: $in takes an array of at most ${MAX_IN_VALUES} values`)
         }
-        return { path, fields, operator: 'in', values: operand.map((value) => scalarOf(value, path)) }
+        return { path, fields, operator: 'in', values: operand.map((value) => toScalar(value, path)) }
       }
       default:
         throw new TypeError(`${path}: the filter operator ${name} is not in the port`)
     }
   })
   if (tests.length === 0) throw new TypeError(`${path}: an empty condition`)
-  const kinds = new Set(tests.map((test) => ('value' in test && test.operator !== 'eq' ? kindOf(test.value) : undefined)))
+  const kinds = new Set(tests.map((test) => ('value' in test && test.operator !== 'eq' ? describeKind(test.value) : undefined)))
   kinds.delete(undefined)
   if (kinds.size > 1) throw new TypeError(`${path}: the bounds of a range are of different types`)
   return tests
 }
 
-function scalarOf(value: unknown, path: string): StoredScalar {
+function toScalar(value: unknown, path: string): StoredScalar {
   const stored = toStored(value, path)
   if (path === '_id' && stored !== null && typeof stored !== 'string') throw new TypeError('_id is compared with strings')
-  if (Array.isArray(stored) || isObject(stored)) throw new TypeError(`${path} is compared with ${kindOf(stored)}, not with a single value`)
+  if (Array.isArray(stored) || isObject(stored))
+    throw new TypeError(`${path} is compared with ${describeKind(stored)}, not with a single value`)
   return stored as StoredScalar
 }
 
@@ -83,7 +84,7 @@ export function equal(found: Stored | undefined, value: StoredScalar): boolean {
 
 /** Values of another type are outside every range, as in MongoDB. */
 function inRange(found: Stored | undefined, operator: RangeOperator, bound: StoredScalar): boolean {
-  if (found === undefined || kindOf(found) !== kindOf(bound)) return false
+  if (found === undefined || describeKind(found) !== describeKind(bound)) return false
   const order = compare(found, bound)
   switch (operator) {
     case 'gt':

@@ -19,7 +19,7 @@ export const PRIMARY_KEY: IndexSpec = { fields: ['_id'], unique: true }
 
 /** Gives the access to the one document that can match; undefined when the filter does not fix a key. */
 export function chooseKey(spec: CollectionSpec, tests: readonly Test[]): Access | undefined {
-  return first(indexesOf(spec), (index) => keyAccess(index, tests, [], isFixed))
+  return first(listIndexes(spec), (index) => keyAccess(index, tests, [], isFixed))
 }
 
 /**
@@ -29,20 +29,20 @@ export function chooseKey(spec: CollectionSpec, tests: readonly Test[]): Access 
  * `sort` is undefined when the order does not matter.
  */
 export function chooseIndex(spec: CollectionSpec, tests: readonly Test[], sort: readonly string[] | undefined): Access | undefined {
-  const indexes = indexesOf(spec)
+  const indexes = listIndexes(spec)
   const byKey = first(indexes, (index) => keyAccess(index, tests, sort ?? [], (test) => isFixed(test) || isList(test)))
   if (byKey) return byKey
   const rated = indexes.flatMap((index) => rangeAccess(index, tests, sort) ?? [])
   return rated.sort((a, b) => b.rating - a.rating)[0]?.access
 }
 
-function indexesOf(spec: CollectionSpec): readonly IndexSpec[] {
+function listIndexes(spec: CollectionSpec): readonly IndexSpec[] {
   return [PRIMARY_KEY, ...spec.indexes]
 }
 
-function first(indexes: readonly IndexSpec[], accessOf: (index: IndexSpec) => Access | undefined): Access | undefined {
+function first(indexes: readonly IndexSpec[], tryAccess: (index: IndexSpec) => Access | undefined): Access | undefined {
   for (const index of indexes) {
-    const access = accessOf(index)
+    const access = tryAccess(index)
     if (access) return access
   }
   return undefined
@@ -61,11 +61,11 @@ function keyAccess(index: IndexSpec, tests: readonly Test[], sort: readonly stri
     if (!test) return undefined
     served.push(test)
   }
-  return { index, served, judged: tests.filter((test) => !served.includes(test)), order: inOrderOf(sort), walks: false }
+  return { index, served, judged: tests.filter((test) => !served.includes(test)), order: orderWithId(sort), walks: false }
 }
 
 function rangeAccess(index: IndexSpec, tests: readonly Test[], sort: readonly string[] | undefined) {
-  const fields = inOrderOf(index.fields)
+  const fields = orderWithId(index.fields)
   const isEqual = (field: string) => tests.some((test) => test.path === field && test.operator === 'eq')
   const onFirst = tests.filter((test) => test.path === fields[0])
   if (onFirst.length === 0 && (tests.length > 0 || !sort || index.sparse)) return undefined
@@ -75,7 +75,7 @@ function rangeAccess(index: IndexSpec, tests: readonly Test[], sort: readonly st
 
   if (sort) {
     const free = fields.filter((field) => !isEqual(field))
-    const wanted = inOrderOf(sort.filter((field) => !isEqual(field)))
+    const wanted = orderWithId(sort.filter((field) => !isEqual(field)))
     // A list of values reads the entries value by value, which is not in order.
     if (wanted.join() !== free.join() || tests.some((test) => test.operator === 'in')) return undefined
   }
@@ -88,7 +88,7 @@ function rangeAccess(index: IndexSpec, tests: readonly Test[], sort: readonly st
 }
 
 /** `_id` ends every index and every order, so that no two documents are equal in it. */
-function inOrderOf(fields: readonly string[]): readonly string[] {
+function orderWithId(fields: readonly string[]): readonly string[] {
   return fields.includes('_id') ? fields : [...fields, '_id']
 }
 

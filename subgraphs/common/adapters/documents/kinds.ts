@@ -19,7 +19,7 @@ export interface Kind {
  * Gives the kinds of the collections that `declare` declares.
  * @throws {TypeError} there are migrations of an undeclared collection
  */
-export function kindsOf(
+export function collectKinds(
   declare: (store: Pick<DocumentStore, 'collection'>) => unknown,
   migrations: Readonly<Record<string, readonly Migration[]>> = {},
 ): readonly Kind[] {
@@ -36,14 +36,14 @@ export function kindsOf(
   return [...names].map((name) => ({ name, migrations: migrations[name] ?? [] }))
 }
 
-export function versionOf({ migrations }: Kind): number {
+export function currentVersion({ migrations }: Kind): number {
   return 1 + migrations.length
 }
 
 /** Says why this program cannot use a store with documents of a newer version; null: it can. */
 export function newerKind(store: string, kind: Kind, version: number): string | null {
-  if (version <= versionOf(kind)) return null
-  return `${store} has documents of the kind ${kind.name} in version ${version}; this program knows ${versionOf(kind)}. Start a newer version of the program.`
+  if (version <= currentVersion(kind)) return null
+  return `${store} has documents of the kind ${kind.name} in version ${version}; this program knows ${currentVersion(kind)}. Start a newer version of the program.`
 }
 
 /** Gives the document in the current version of its kind. */

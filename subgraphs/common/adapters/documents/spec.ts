@@ -1,5 +1,5 @@
 import type { CollectionSpec } from '../../ports/document-store.ts'
-import { isObject, kindOf, type StoredObject, singleValueAt } from './stored-value.ts'
+import { describeKind, isObject, type StoredObject, singleValueAt } from './stored-value.ts'
 
 /** SQLite puts names and index paths into its SQL unquoted, so they are plain words. */
 const COLLECTION_NAME = /^[a-z][a-z0-9_]*$/
@@ -28,7 +28,7 @@ export function checkIndexed(spec: CollectionSpec, document: StoredObject): void
     const isIndexed = !(sparse && values[0] === undefined)
     for (const [position, value] of values.entries()) {
       const isBad = isObject(value) || (unique && isIndexed && (value ?? null) === null)
-      if (isBad) throw new TypeError(`${fields[position]} is in an index of ${spec.name}, so it cannot be ${kindOf(value)}`)
+      if (isBad) throw new TypeError(`${fields[position]} is in an index of ${spec.name}, so it cannot be ${describeKind(value)}`)
     }
   }
 }

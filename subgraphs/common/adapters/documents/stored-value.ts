@@ -59,7 +59,7 @@ function checkField(field: string, where: string): void {
  * Splits a dotted path into field names.
  * @throws {TypeError} a name cannot be stored
  */
-export function fieldsOf(path: string): readonly string[] {
+export function splitPath(path: string): readonly string[] {
   const fields = path.split('.')
   for (const field of fields) checkField(field, 'a path')
   return fields
@@ -88,7 +88,7 @@ export function isDate(value: Stored | undefined): value is { $date: number } {
 }
 
 /** The name of the type in error messages, as MongoDB calls it. */
-export function kindOf(value: Stored | undefined): string {
+export function describeKind(value: Stored | undefined): string {
   if (value === undefined) return 'missing'
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'array'

@@ -1,6 +1,6 @@
 import type { Update } from '../../ports/document-store.ts'
-import { equal, meets, type Test, testsOf } from './filter.ts'
-import { fieldsOf, isDate, isObject, kindOf, type Stored, type StoredObject, type StoredScalar, toStored } from './stored-value.ts'
+import { equal, meets, type Test, toTests } from './filter.ts'
+import { describeKind, isDate, isObject, type Stored, type StoredObject, type StoredScalar, splitPath, toStored } from './stored-value.ts'
 
 /** One change of an update. Changes of one update never touch the same path. */
 export type Change = { readonly fields: readonly string[] } & (
@@ -12,19 +12,19 @@ export type Change = { readonly fields: readonly string[] } & (
 )
 
 /** @throws {TypeError} the update is not one that the port allows: a defect of the caller */
-export function changesOf(update: Update): readonly Change[] {
+export function toChanges(update: Update): readonly Change[] {
   const operators = Object.entries(update)
   if (operators.length === 0) throw new TypeError('an update has at least one operator')
   const changes = operators.flatMap(([name, operands]) => {
     if (typeof operands !== 'object' || operands === null) throw new TypeError(`${name} is no update operator`)
-    return Object.entries(operands).map(([path, operand]) => changeOf(name, path, operand))
+    return Object.entries(operands).map(([path, operand]) => toChange(name, path, operand))
   })
   checkConflicts(changes)
   return changes
 }
 
-function changeOf(name: string, path: string, operand: unknown): Change {
-  const fields = fieldsOf(path)
+function toChange(name: string, path: string, operand: unknown): Change {
+  const fields = splitPath(path)
   if (fields[0] === '_id' && name !== '$setOnInsert') throw new TypeError('_id never changes')
   switch (name) {
     case '$set':
@@ -52,7 +52,7 @@ function pushed(operand: unknown, path: string): readonly Stored[] {
 
 function pulled(operand: unknown, path: string): { equal: StoredScalar } | { meet: readonly Test[] } {
   const isConditions = typeof operand === 'object' && operand !== null && !(operand instanceof Date)
-  return isConditions ? { meet: testsOf(operand as Parameters<typeof testsOf>[0]) } : { equal: toStored(operand, path) as StoredScalar }
+  return isConditions ? { meet: toTests(operand as Parameters<typeof toTests>[0]) } : { equal: toStored(operand, path) as StoredScalar }
 }
 
 /** MongoDB refuses an update that touches one path twice, or a path and one inside it. */
@@ -72,13 +72,13 @@ export function applyChanges(document: StoredObject, changes: readonly Change[],
   for (const change of changes) {
     if (change.operator === 'setOnInsert' && !inserting) continue
     const creates = change.operator !== 'unset' && change.operator !== 'pull'
-    const parent = parentOf(document, change.fields, creates)
+    const parent = findParent(document, change.fields, creates)
     if (parent) applyTo(parent, change.fields.at(-1)!, change)
   }
 }
 
 /** The object with the last field of the path; undefined when it does not exist and is not to be created. */
-function parentOf(document: StoredObject, fields: readonly string[], creates: boolean): StoredObject | undefined {
+function findParent(document: StoredObject, fields: readonly string[], creates: boolean): StoredObject | undefined {
   let parent = document
   for (const field of fields.slice(0, -1)) {
     if (!Object.hasOwn(parent, field)) {
@@ -89,7 +89,7 @@ function parentOf(document: StoredObject, fields: readonly string[], creates: bo
     if (Array.isArray(next)) throw new TypeError(`${fields.join('.')} leads through an array`)
     if (!isObject(next)) {
       if (!creates) return undefined
-      throw new TypeError(`${fields.join('.')} leads through ${kindOf(next)}`)
+      throw new TypeError(`${fields.join('.')} leads through ${describeKind(next)}`)
     }
     parent = next
   }
@@ -131,15 +131,15 @@ function isPulled(element: Stored, elements: { equal: StoredScalar } | { meet: r
 }
 
 function wrongTarget(operator: string, change: Change, target: Stored): TypeError {
-  return new TypeError(`${operator} cannot be applied to ${change.fields.join('.')}, which is of type ${kindOf(target)}`)
+  return new TypeError(`${operator} cannot be applied to ${change.fields.join('.')}, which is of type ${describeKind(target)}`)
 }
 
 /** The document that an upsert starts from: the equalities of its filter. */
-export function seedOf(tests: readonly Test[]): StoredObject {
+export function toSeed(tests: readonly Test[]): StoredObject {
   const seed: StoredObject = {}
   for (const test of tests) {
     if (test.operator !== 'eq') continue
-    parentOf(seed, test.fields, true)![test.fields.at(-1)!] = isDate(test.value) ? { ...test.value } : test.value
+    findParent(seed, test.fields, true)![test.fields.at(-1)!] = isDate(test.value) ? { ...test.value } : test.value
   }
   return seed
 }

@@ -1,7 +1,7 @@
 import { Long } from 'mongodb'
 import type { Update } from '../../ports/document-store.ts'
 import { isDate, type Stored } from '../documents/stored-value.ts'
-import { changesOf } from '../documents/update.ts'
+import { toChanges } from '../documents/update.ts'
 
 const MAX_INT32 = 2 ** 31 - 1
 const MIN_INT32 = -(2 ** 31)
@@ -19,7 +19,7 @@ export function toBson(value: Stored): unknown {
 /** The update in the driver's form. */
 export function toBsonUpdate(update: Update): Record<string, Record<string, unknown>> {
   const made: Record<string, Record<string, unknown>> = {}
-  for (const change of changesOf(update)) {
+  for (const change of toChanges(update)) {
     const name = `$${change.operator}`
     made[name] ??= {}
     const operands = made[name]

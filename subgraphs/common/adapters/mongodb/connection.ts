@@ -66,14 +66,14 @@ const STARTS = 'starts'
  * @throws {Error} the URL cannot be read
  */
 export async function connectMongo({ url, database }: MongoDatabase): Promise<LastingClient> {
-  const client = clientOf(url)
+  const client = openClient(url)
   try {
     await client.connect()
     await client.bounded(() => checkServer(client, database), 2 * OPERATION_LIMIT_MS)
     return client
   } catch (error) {
     await client.close()
-    throw startFailureOf(error)
+    throw toStartFailure(error)
   }
 }
 
@@ -94,7 +94,7 @@ export async function tryToWrite(client: LastingClient, database: string): Promi
   }
 }
 
-function clientOf(url: string): LastingClient {
+function openClient(url: string): LastingClient {
   try {
     // Half of it at random, so that processes that lost the same server do not return at the same time.
     const heartbeatFrequencyMS = HEARTBEAT_MS * (0.5 + Math.random() / 2)
@@ -107,7 +107,7 @@ function clientOf(url: string): LastingClient {
 }
 
 /** A server that is too old fails as a server selection, whose message names the wanted version. */
-function startFailureOf(error: unknown): unknown {
+function toStartFailure(error: unknown): unknown {
   // A host name that DNS does not know is an error of Node itself.
   const isUnknownHost = error instanceof Error && 'syscall' in error
   if (!(error instanceof MongoError || isUnknownHost)) return error

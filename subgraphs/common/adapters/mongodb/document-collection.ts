@@ -10,15 +10,15 @@ import {
   type StoredDocument,
   type Update,
 } from '../../ports/document-store.ts'
-import { type Test, testsOf } from '../documents/filter.ts'
+import { type Test, toTests } from '../documents/filter.ts'
 import { type Access, chooseIndex, chooseKey } from '../documents/index-choice.ts'
 import { checkIndexed } from '../documents/spec.ts'
 import { type StoredObject, toStored } from '../documents/stored-value.ts'
-import { seedOf } from '../documents/update.ts'
+import { toSeed } from '../documents/update.ts'
 import { toBson, toBsonUpdate } from './bson.ts'
 import { OPERATION_LIMIT_MS } from './connection.ts'
 import { isDuplicateKey, translated, wasNotSent } from './failures.ts'
-import { hintOf } from './indexes.ts'
+import { toHint } from './indexes.ts'
 import type { LastingClient } from './lasting-client.ts'
 
 /** What a collection needs from its store. */
@@ -48,8 +48,8 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
   }
 
   async findOne(filter: Filter): Promise<T | null> {
-    const access = this.#accessOf(testsOf(filter), undefined, filter)
-    return this.#run(() => this.#documents.findOne(filter, { hint: hintOf(access.index) }))
+    const access = this.#chooseAccess(toTests(filter), undefined, filter)
+    return this.#run(() => this.#documents.findOne(filter, { hint: toHint(access.index) }))
   }
 
   async find(filter: Filter, { sort = {}, limit }: FindOptions): Promise<readonly T[]> {
@@ -57,17 +57,17 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
     const directions = new Set(Object.values(sort))
     if (directions.size > 1) throw new TypeError('a sort goes one way')
     const [direction = 1] = directions
-    const tests = testsOf(filter)
-    const access = this.#accessOf(tests, Object.keys(sort), { filter, sort })
-    const order = Object.fromEntries(orderOf(access, tests).map((path) => [path, direction]))
+    const tests = toTests(filter)
+    const access = this.#chooseAccess(tests, Object.keys(sort), { filter, sort })
+    const order = Object.fromEntries(remainingOrder(access, tests).map((path) => [path, direction]))
     // The whole page in one batch, so that no cursor stays open on the server.
-    const options = { hint: hintOf(access.index), sort: order, limit, batchSize: limit + 1 }
+    const options = { hint: toHint(access.index), sort: order, limit, batchSize: limit + 1 }
     return this.#run(() => this.#documents.find(filter, options).toArray())
   }
 
   async countDocuments(filter: Filter): Promise<number> {
-    const access = this.#accessOf(testsOf(filter), undefined, filter)
-    return this.#run(() => this.#documents.countDocuments(filter, { hint: hintOf(access.index) }))
+    const access = this.#chooseAccess(toTests(filter), undefined, filter)
+    return this.#run(() => this.#documents.countDocuments(filter, { hint: toHint(access.index) }))
   }
 
   async insertOne(document: T): Promise<void> {
@@ -90,7 +90,7 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
   }
 
   async findOneAndUpdate(filter: Filter, update: Update, { upsert = false }: { readonly upsert?: boolean } = {}): Promise<T | null> {
-    const tests = testsOf(filter)
+    const tests = toTests(filter)
     this.#checkKey(tests, filter)
     const changes = toBsonUpdate(update)
     if (Object.keys(changes).length === 0) throw new TypeError('an update has at least one change')
@@ -108,13 +108,13 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
   }
 
   async findOneAndDelete(filter: Filter): Promise<T | null> {
-    this.#checkKey(testsOf(filter), filter)
+    this.#checkKey(toTests(filter), filter)
     return this.#run(() => this.#documents.findOneAndDelete(filter))
   }
 
   async deleteMany(filter: Filter): Promise<number> {
-    const access = this.#accessOf(testsOf(filter), undefined, filter)
-    const options = { hint: hintOf(access.index), projection: { _id: 1 }, limit: MAX_DOCUMENTS, batchSize: MAX_DOCUMENTS + 1 }
+    const access = this.#chooseAccess(toTests(filter), undefined, filter)
+    const options = { hint: toHint(access.index), projection: { _id: 1 }, limit: MAX_DOCUMENTS, batchSize: MAX_DOCUMENTS + 1 }
     return this.#run(async () => {
       for (let round = 0; round < MAX_DELETE_ROUNDS; round++) {
         const found = await this.#documents.find(filter, options).toArray()
@@ -140,7 +140,7 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
     }
   }
 
-  #accessOf(tests: readonly Test[], sort: readonly string[] | undefined, query: object): Access {
+  #chooseAccess(tests: readonly Test[], sort: readonly string[] | undefined, query: object): Access {
     const access = chooseIndex(this.spec, tests, sort)
     if (!access) throw new QueryWouldScan(this.spec.name, JSON.stringify(query))
     return access
@@ -153,7 +153,7 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
 
   /** Otherwise MongoDB would create an `_id` of its own kind. */
   #checkInserted(tests: readonly Test[], update: Update): void {
-    const id = update.$setOnInsert?._id ?? seedOf(tests)._id
+    const id = update.$setOnInsert?._id ?? toSeed(tests)._id
     if (typeof id !== 'string' || id === '') throw new TypeError(`an upsert into ${this.spec.name} names no _id`)
   }
 
@@ -182,7 +182,7 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
  * A unique index does not contain `_id`, so MongoDB would sort by it in memory. No two documents are equal in such an
  * index anyway.
  */
-function orderOf({ index, order }: Access, tests: readonly Test[]): readonly string[] {
+function remainingOrder({ index, order }: Access, tests: readonly Test[]): readonly string[] {
   const isFixed = (path: string) => tests.some((test) => test.path === path && test.operator === 'eq')
   const isTotal = index.unique && index.fields.every((path) => path !== '_id' && (order.includes(path) || isFixed(path)))
   const needed = isTotal ? order.filter((path) => path !== '_id') : order

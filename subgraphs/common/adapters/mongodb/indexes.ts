@@ -22,13 +22,13 @@ interface FoundIndex extends Omit<WantedIndex, 'key'> {
 }
 
 /** `_id` ends an index that is not unique, as it ends every order. So MongoDB never sorts in memory. */
-export function keysOf(index: IndexSpec): IndexKeys {
+export function toIndexKeys(index: IndexSpec): IndexKeys {
   const endsWithId = index.unique || index.fields.includes('_id')
   return Object.fromEntries([...index.fields, ...(endsWithId ? [] : ['_id'])].map((field) => [field, 1]))
 }
 
-function descriptionOf(index: IndexSpec): WantedIndex {
-  const key = keysOf(index)
+function describeIndex(index: IndexSpec): WantedIndex {
+  const key = toIndexKeys(index)
   const name = Object.entries(key).flat().join('_')
   if (index.unique) return { name, key, unique: true, ...(index.sparse && { sparse: true }) }
   // Every document has an `_id`, so a sparse index that ends with it would contain them all.
@@ -53,9 +53,9 @@ export async function makeIndexes(db: Db, spec: CollectionSpec, what: string): P
   const collection = db.collection(spec.name)
   const problems: string[] = []
   try {
-    const found = await indexesOf(collection)
+    const found = await readIndexes(collection)
     for (const index of spec.indexes) {
-      const wanted = descriptionOf(index)
+      const wanted = describeIndex(index)
       // Queries name their index. One with other documents, or in another order, would give wrong results.
       if (found.some((one) => shown(one) === shown(wanted))) continue
       const other = found.find((one) => one.name === wanted.name || said(one.key) === said(wanted.key))
@@ -82,7 +82,7 @@ async function made(make: () => Promise<unknown>, wanted: WantedIndex, spec: Col
   }
 }
 
-async function indexesOf(collection: Collection): Promise<readonly FoundIndex[]> {
+async function readIndexes(collection: Collection): Promise<readonly FoundIndex[]> {
   try {
     return (await collection.listIndexes().toArray()) as FoundIndex[]
   } catch (error) {
@@ -104,6 +104,6 @@ function shown({ key, unique, sparse, partialFilterExpression, collation }: Foun
 }
 
 /** The hint for `find`, so that the server uses the index for which the query was checked. */
-export function hintOf(index: IndexSpec): IndexKeys {
-  return index === PRIMARY_KEY ? { _id: 1 } : keysOf(index)
+export function toHint(index: IndexSpec): IndexKeys {
+  return index === PRIMARY_KEY ? { _id: 1 } : toIndexKeys(index)
 }

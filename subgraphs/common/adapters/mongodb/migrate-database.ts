@@ -1,7 +1,7 @@
 import type { Db } from 'mongodb'
 import type { Log } from '../../process/log.ts'
 import { Unfit } from '../../process/opening.ts'
-import { type AnyDocument, type Kind, migrated, newerKind, versionOf } from '../documents/kinds.ts'
+import { type AnyDocument, currentVersion, type Kind, migrated, newerKind } from '../documents/kinds.ts'
 import { type Stored, toStored } from '../documents/stored-value.ts'
 import { toBson } from './bson.ts'
 
@@ -32,10 +32,14 @@ export async function migrateDatabase(db: Db, kinds: readonly Kind[], log: Log):
   }
   for (const kind of kinds) {
     const from = noted.get(kind.name)
-    if (from === versionOf(kind)) continue
+    if (from === currentVersion(kind)) continue
     const isEmpty = (await db.collection(kind.name).findOne({}, { projection: { _id: 1 } })) === null
-    if (!isEmpty && (from ?? 1) < versionOf(kind)) await migrateKind(db, kind, from ?? 1, log)
-    await versions.updateOne({ _id: kind.name }, { $set: { version: versionOf(kind) }, $unset: { migratingUntil: '' } }, { upsert: true })
+    if (!isEmpty && (from ?? 1) < currentVersion(kind)) await migrateKind(db, kind, from ?? 1, log)
+    await versions.updateOne(
+      { _id: kind.name },
+      { $set: { version: currentVersion(kind) }, $unset: { migratingUntil: '' } },
+      { upsert: true },
+    )
   }
 }
 
@@ -45,8 +49,8 @@ async function migrateKind(db: Db, kind: Kind, from: number, log: Log): Promise<
   await versions.updateOne({ _id: kind.name }, { $setOnInsert: { version: from } }, { upsert: true })
   const isFree = { $or: [{ migratingUntil: { $exists: false } }, { migratingUntil: { $lt: new Date() } }] }
   const taken = await versions.findOneAndUpdate({ _id: kind.name, version: from, ...isFree }, { $set: { migratingUntil: until() } })
-  if (!taken) throw new Unfit([`another process is migrating the documents of the kind ${kind.name} to version ${versionOf(kind)}`])
-  log.warn({ kind: kind.name, from, to: versionOf(kind) }, 'migrating the documents to the version of this program')
+  if (!taken) throw new Unfit([`another process is migrating the documents of the kind ${kind.name} to version ${currentVersion(kind)}`])
+  log.warn({ kind: kind.name, from, to: currentVersion(kind) }, 'migrating the documents to the version of this program')
   const documents = db.collection<AnyDocument>(kind.name)
   for (let after = ''; ; ) {
     const page = (await documents

@@ -1,6 +1,6 @@
 import type { Db } from 'mongodb'
 import type { MongoDatabase } from '../../documents/mongodb-url.ts'
-import { foreignnessOf, type Installation } from '../../identity/installation.ts'
+import { explainForeign, type Installation } from '../../identity/installation.ts'
 import type { Log } from '../../process/log.ts'
 import type { Kind } from '../documents/kinds.ts'
 import { connectMongo } from './connection.ts'
@@ -33,7 +33,7 @@ export async function claimDatabase(
     const claim = await claiming()
     const found = await markIn(db, claim)
     const own = { id: claim.id ?? found.id, secretFingerprint: claim.secretFingerprint }
-    const problem = foreignnessOf(`The database ${database} in MongoDB`, found, own)
+    const problem = explainForeign(`The database ${database} in MongoDB`, found, own)
     if (problem) throw new Error(problem)
     await migrateDatabase(db, kinds, log)
     return found

@@ -1,8 +1,8 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { foreignnessOf, type Installation } from '../../identity/installation.ts'
+import { explainForeign, type Installation } from '../../identity/installation.ts'
 import { Damaged, Unfit } from '../../process/opening.ts'
-import { FileLock, NewerFile, openingFailureOf, refuseMissingLog, storageFailureOf } from './database.ts'
+import { FileLock, NewerFile, refuseMissingLog, toOpeningFailure, toStorageFailure } from './database.ts'
 import { markOfFile, noteSiblings, type StoreMark } from './store-mark.ts'
 
 export interface DataFolderOptions {
@@ -73,7 +73,7 @@ export class DataFolder {
     const installation: Installation = { id, secretFingerprint: fingerprint() }
     for (const file of primary) {
       const mark = marks.get(file)
-      const problem = mark && foreignnessOf(file, mark, installation)
+      const problem = mark && explainForeign(file, mark, installation)
       if (problem) throw new Error(problem)
     }
     // Version 0.1.0 noted nothing, and created all files at its first start.
@@ -105,7 +105,7 @@ function looked({ path, schemaVersion, isDerived }: FolderFile): StoreMark | nul
     if (version > schemaVersion) throw new NewerFile(path, version, schemaVersion)
     return mark
   } catch (error) {
-    const failure = storageFailureOf(error) ? openingFailureOf(path, error) : error
+    const failure = toStorageFailure(error) ? toOpeningFailure(path, error) : error
     if (isDerived && failure instanceof Damaged) return null
     throw failure
   }

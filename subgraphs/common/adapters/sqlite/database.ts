@@ -59,18 +59,18 @@ const SQLITE_IOERR_FSYNC = 1034
 const SQLITE_IOERR_DIR_FSYNC = 1290
 const UNIQUE_VIOLATIONS: readonly number[] = [1555, 2067]
 
-function codeOf(error: unknown): number | undefined {
+function readCode(error: unknown): number | undefined {
   return error instanceof Error && 'errcode' in error && typeof error.errcode === 'number' ? error.errcode : undefined
 }
 
 export function isUniqueViolation(error: unknown): boolean {
-  return UNIQUE_VIOLATIONS.includes(codeOf(error) ?? 0)
+  return UNIQUE_VIOLATIONS.includes(readCode(error) ?? 0)
 }
 
 /** Gives the storage failure behind `error`; undefined for a defect of ours. */
-export function storageFailureOf(error: unknown): StorageFailure | undefined {
+export function toStorageFailure(error: unknown): StorageFailure | undefined {
   if (error instanceof StorageFailure) return error
-  const code = codeOf(error)
+  const code = readCode(error)
   if (code === undefined || [SQLITE_ERROR, SQLITE_CONSTRAINT, SQLITE_MISUSE, SQLITE_RANGE].includes(code & 0xff)) return undefined
   const isDamaged = [SQLITE_CORRUPT, SQLITE_NOTADB].includes(code & 0xff)
   const kind = isDamaged ? 'damaged' : (code & 0xff) === SQLITE_FULL ? 'disk_full' : 'failing'
@@ -82,7 +82,7 @@ export function orFailure<T>(run: () => T): T {
   try {
     return run()
   } catch (error) {
-    throw storageFailureOf(error) ?? error
+    throw toStorageFailure(error) ?? error
   }
 }
 
@@ -90,7 +90,7 @@ export function orFailure<T>(run: () => T): T {
  * Creates the folder of a file.
  * @throws {Unfit} the folder cannot be created now: missing rights, a read-only or full disk, a missing mount
  */
-export function makeFolderOf(file: string): void {
+export function makeParentFolder(file: string): void {
   try {
     mkdirSync(dirname(file), { recursive: true })
   } catch (error) {
@@ -99,8 +99,8 @@ export function makeFolderOf(file: string): void {
 }
 
 /** The error for an opening that failed. A later attempt may succeed, except with a damaged file. */
-export function openingFailureOf(file: string, error: unknown): Error {
-  const failure = storageFailureOf(error)
+export function toOpeningFailure(file: string, error: unknown): Error {
+  const failure = toStorageFailure(error)
   const { message } = error as Error
   if (failure?.data.kind === 'damaged') return damaged(file, message, error)
   const said = `${file} cannot be opened: ${message}`
@@ -143,7 +143,7 @@ export class FileLock implements Disposable {
    * @throws {Unfit} the storage fails
    */
   constructor(file: string) {
-    makeFolderOf(file)
+    makeParentFolder(file)
     this.#file = file
     this.#lock = opened(`${file}.lock`, { timeout: 0 })
     try {
@@ -151,7 +151,7 @@ export class FileLock implements Disposable {
       this.#lock.exec('PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT')
     } catch (error) {
       this.#lock.close()
-      if (![SQLITE_BUSY, SQLITE_LOCKED].includes((codeOf(error) ?? 0) & 0xff)) throw openingFailureOf(`${file}.lock`, error)
+      if (![SQLITE_BUSY, SQLITE_LOCKED].includes((readCode(error) ?? 0) & 0xff)) throw toOpeningFailure(`${file}.lock`, error)
       throw new Error(`${file} is in use: one process opens it at a time. Stop the other one, or give this one a data folder of its own.`, {
         cause: error,
       })
@@ -196,7 +196,7 @@ export class FileLock implements Disposable {
     try {
       this.#lock.exec(`PRAGMA user_version=${isInUse}`)
     } catch (error) {
-      throw openingFailureOf(`${this.#file}.lock`, error)
+      throw toOpeningFailure(`${this.#file}.lock`, error)
     }
   }
 
@@ -209,7 +209,7 @@ function opened(file: string, options: { readonly timeout: number }): DatabaseSy
   try {
     return new DatabaseSync(file, options)
   } catch (error) {
-    throw openingFailureOf(file, error)
+    throw toOpeningFailure(file, error)
   }
 }
 
@@ -249,7 +249,7 @@ export function prepareFile(file: string, { kind, lock, installation }: FileOpti
     }
     database.exec('PRAGMA journal_mode=WAL')
   } catch (error) {
-    throw openingFailureOf(file, error)
+    throw toOpeningFailure(file, error)
   }
   if (read('application_id') !== kind.applicationId) throw new Error(`${file} is not the file of a ${kind.name}.`)
   const version = read('user_version')
@@ -257,7 +257,7 @@ export function prepareFile(file: string, { kind, lock, installation }: FileOpti
   try {
     if (installation) checkMark(database, file, installation)
   } catch (error) {
-    throw storageFailureOf(error) ? openingFailureOf(file, error) : error
+    throw toStorageFailure(error) ? toOpeningFailure(file, error) : error
   }
   // Before the last connection closes, which removes the log. If the process is killed just then, the next start must
   // not miss it.

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { storageFailureOf } from './database.ts'
+import { toStorageFailure } from './database.ts'
 
 /** Deletions within this time are erased together. */
 const ERASE_AFTER_MS = 5_000
@@ -68,7 +68,7 @@ export class Eraser implements Disposable {
     try {
       return work()
     } catch (error) {
-      if (!storageFailureOf(error)) throw error
+      if (!toStorageFailure(error)) throw error
       return false
     }
   }

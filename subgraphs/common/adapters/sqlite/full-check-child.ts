@@ -7,7 +7,7 @@ const MAX_CHARACTERS = 500
 /** A reader may wait for the writer's checkpoint. */
 const BUSY_TIMEOUT_MS = 10_000
 
-function problemsOf(file: string): readonly string[] {
+function findProblems(file: string): readonly string[] {
   try {
     using database = new DatabaseSync(file, { readOnly: true, timeout: BUSY_TIMEOUT_MS })
     const rows = database.prepare(`PRAGMA integrity_check(${MAX_PROBLEMS})`).all() as { integrity_check: string }[]
@@ -18,5 +18,5 @@ function problemsOf(file: string): readonly string[] {
   }
 }
 
-const problems = problemsOf(process.argv[2]!)
+const problems = findProblems(process.argv[2]!)
 console.log(JSON.stringify(problems.slice(0, MAX_PROBLEMS).map((problem) => problem.slice(0, MAX_CHARACTERS))))

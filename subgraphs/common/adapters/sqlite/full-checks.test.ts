@@ -16,12 +16,12 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const open = (name: string) => openSqliteDocumentStore({ file: join(folder, name), log: silentLog })
-const itemsOf = (store: Awaited<ReturnType<typeof open>>) =>
+const openItems = (store: Awaited<ReturnType<typeof open>>) =>
   store.collection<{ _id: string; code: string }>({ name: 'items', indexes: [{ fields: ['code'] }] })
 
 async function made(name: string): Promise<string> {
   await using store = await open(name)
-  await itemsOf(store).insertMissing(Array.from({ length: 1_000 }, (_, i) => ({ _id: `id_${i}`, code: `c${i}`.repeat(20) })))
+  await openItems(store).insertMissing(Array.from({ length: 1_000 }, (_, i) => ({ _id: `id_${i}`, code: `c${i}`.repeat(20) })))
   return join(folder, name)
 }
 
@@ -46,7 +46,7 @@ it('finds files in order while they are written, and says what is wrong with one
 
   await using store = await open('a.sqlite')
   await using checks = new FileChecks([whole, broken])
-  const writing = itemsOf(store).insertOne({ _id: 'later', code: 'later' })
+  const writing = openItems(store).insertOne({ _id: 'later', code: 'later' })
   const [first, second] = await checked(checks)
   await writing
   expect(first).toEqual({ name: 'a.sqlite', problems: [] })
@@ -54,7 +54,7 @@ it('finds files in order while they are written, and says what is wrong with one
   expect(second!.problems.length).toBeGreaterThan(0)
   expect(second!.problems.length).toBeLessThanOrEqual(20)
   // Later questions want the file as it is then.
-  await itemsOf(store).insertOne({ _id: 'last', code: 'last' })
+  await openItems(store).insertOne({ _id: 'last', code: 'last' })
   expect((await checks.check(null)).files).toEqual([first])
 })
 

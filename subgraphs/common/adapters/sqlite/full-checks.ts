@@ -38,7 +38,7 @@ export class FileChecks implements StoreFiles, AsyncDisposable {
       throw new KisError('invalid_request', 'The cursor is not one that this operation gave.', { param: 'after' })
     }
     const name = basename(file)
-    const problems = await this.#problemsOf(file)
+    const problems = await this.#awaitProblems(file)
     if (!problems) return { files: [], next: name }
     const next = this.#files[place + 1]
     return { files: [{ name, problems }], next: next === undefined ? null : basename(next) }
@@ -50,7 +50,7 @@ export class FileChecks implements StoreFiles, AsyncDisposable {
   }
 
   /** Undefined: the check is still running. */
-  async #problemsOf(file: string): Promise<readonly string[] | undefined> {
+  async #awaitProblems(file: string): Promise<readonly string[] | undefined> {
     const check = this.#checks.get(file) ?? this.#start(file)
     const waiting = new AbortController()
     const waited = sleep(WAIT_MS, undefined, { signal: waiting.signal }).catch(() => undefined)

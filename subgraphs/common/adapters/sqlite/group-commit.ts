@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
-import { type StorageFailure, storageFailureOf } from './database.ts'
+import { type StorageFailure, toStorageFailure } from './database.ts'
 
 type Transactions = Pick<DatabaseSync, 'exec' | 'isTransaction'>
 
@@ -28,7 +28,7 @@ export class GroupCommit {
       if (!this.#database.isTransaction) this.#database.exec('BEGIN IMMEDIATE')
       return run()
     } catch (error) {
-      this.#failure = storageFailureOf(error)
+      this.#failure = toStorageFailure(error)
       throw error
     }
   }
@@ -43,7 +43,7 @@ export class GroupCommit {
       writes()
       if (!this.#failure && this.#database.isTransaction) this.#database.exec('COMMIT')
     } catch (error) {
-      this.#failure = storageFailureOf(error)
+      this.#failure = toStorageFailure(error)
       if (!this.#failure) throw error
     } finally {
       if (this.#database.isTransaction) this.#database.exec('ROLLBACK')

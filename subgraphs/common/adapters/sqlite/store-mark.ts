@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite'
-import { foreignnessOf, type Installation } from '../../identity/installation.ts'
+import { explainForeign, type Installation } from '../../identity/installation.ts'
 
 /** The mark in a file. */
 export interface StoreMark extends Installation {
@@ -34,7 +34,7 @@ export function checkMark(database: DatabaseSync, file: string, own: Installatio
     database.prepare('INSERT INTO installation VALUES (?, ?, ?)').run(own.id, own.secretFingerprint, '[]')
     return
   }
-  const problem = foreignnessOf(file, mark, own)
+  const problem = explainForeign(file, mark, own)
   if (problem) throw new Error(problem)
 }
 

@@ -39,7 +39,7 @@ export class StoreFile {
   }
 
   /** For a `ping`: gives the operator's error for an error of `failed`, and any other unchanged. */
-  problemOf(error: unknown): unknown {
+  toProblem(error: unknown): unknown {
     const failure = error instanceof ServiceUnavailable ? error.cause : undefined
     if (!(failure instanceof StorageFailure)) return error
     return this.#damage ?? new Unfit([`${WHY[failure.data.kind]}: ${this.path}: ${failure.message}`], { cause: failure })

@@ -1,9 +1,9 @@
 import type { LanguageModelV4CallOptions, LanguageModelV4Prompt, SharedV4ProviderOptions, SharedV4Warning } from '@ai-sdk/provider'
 import { isAbsent, refuse } from '../../../common/check.ts'
 import type { ChatCall, ProtocolObject } from '../../ports/engines.ts'
-import { promptOf } from './prompt.ts'
-import { reasoningOf } from './reasoning-effort.ts'
-import { toolsOf } from './tools.ts'
+import { toPrompt } from './prompt.ts'
+import { chooseReasoning } from './reasoning-effort.ts'
+import { toTools } from './tools.ts'
 import type { Vendor } from './vendors.ts'
 
 /** Fields that are translated, here or by the vendor's own options. */
@@ -59,7 +59,7 @@ const NO_TOOLS_INSTRUCTION = 'Answer without calling a tool.'
  * `call.warn` is called for each.
  * @throws {KisError} `invalid_request`: leaving a field out would change the answer
  */
-export function callOptionsOf(
+export function toCallOptions(
   vendor: Vendor,
   call: ChatCall,
   request: ProtocolObject,
@@ -67,10 +67,10 @@ export function callOptionsOf(
 ): LanguageModelV4CallOptions {
   refuseOthers(request)
   for (const field of Object.keys(request)) if (!QUIET.has(field) && !isNeutral(field, request[field])) call.warn(field)
-  const conversation = promptOf(vendor, request.messages as readonly ProtocolObject[])
-  const { tools, toolChoice } = toolsOf(request)
-  const { responseFormat, schemaOptions, instruction } = responseFormatOf(vendor, call, request)
-  const { providerOptions, ...reasoning } = reasoningOf(vendor, call, request, conversation, {
+  const conversation = toPrompt(vendor, request.messages as readonly ProtocolObject[])
+  const { tools, toolChoice } = toTools(request)
+  const { responseFormat, schemaOptions, instruction } = toResponseFormat(vendor, call, request)
+  const { providerOptions, ...reasoning } = chooseReasoning(vendor, call, request, conversation, {
     forTool: toolChoice?.type === 'required' || toolChoice?.type === 'tool',
     forJson: responseFormat !== undefined,
   })
@@ -82,12 +82,12 @@ export function callOptionsOf(
     prompt: withInstructions(conversation, [...(instruction ? [instruction] : []), ...(isToolless ? [NO_TOOLS_INSTRUCTION] : [])]),
     abortSignal,
     headers: { 'x-client-request-id': call.requestId },
-    ...samplingOf(request),
+    ...toSampling(request),
     ...(tools.length > 0 && { tools }),
     ...(toolChoice && !isToolless && { toolChoice }),
     ...(responseFormat && { responseFormat }),
     ...reasoning,
-    providerOptions: merged(vendor.optionsOf?.(request), schemaOptions, single ?? {}, providerOptions),
+    providerOptions: merged(vendor.toOptions?.(request), schemaOptions, single ?? {}, providerOptions),
     ...(vendor.hidesErrors && { includeRawChunks: true }),
   }
 }
@@ -117,7 +117,7 @@ function isNeutral(field: string, value: unknown): boolean {
 }
 
 /** Leaves out the protocol's defaults, which many clients always send and some vendors refuse. */
-function samplingOf(request: ProtocolObject): Partial<LanguageModelV4CallOptions> {
+function toSampling(request: ProtocolObject): Partial<LanguageModelV4CallOptions> {
   const options: Partial<LanguageModelV4CallOptions> = {}
   if (typeof request.temperature === 'number') options.temperature = request.temperature
   if (typeof request.top_p === 'number' && request.top_p !== 1) options.topP = request.top_p
@@ -137,7 +137,7 @@ interface JsonSchemaFormat {
   readonly strict?: boolean | null
 }
 
-function responseFormatOf(vendor: Vendor, call: ChatCall, { response_format: format }: ProtocolObject) {
+function toResponseFormat(vendor: Vendor, call: ChatCall, { response_format: format }: ProtocolObject) {
   const { type = 'text', json_schema: given } = (format ?? {}) as { readonly type?: string; readonly json_schema?: JsonSchemaFormat }
   if (type === 'text') return {}
   if (given?.schema) {

@@ -1,8 +1,8 @@
 import type { LanguageModelV4FinishReason, LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { type AnswerFacts, createdOf, endOf, extraContentOf, finishReasonOf, refusalOf, stopTextOf } from './completion.ts'
-import { type ReasoningDetail, reasoningDetailOf } from './reasoning-details.ts'
-import { usageOf } from './usage.ts'
+import { type AnswerFacts, classifyEnd, readRefusal, toCreated, toExtraContent, toFinishReason, toStopText } from './completion.ts'
+import { type ReasoningDetail, toReasoningDetail } from './reasoning-details.ts'
+import { toUsage } from './usage.ts'
 import type { Vendor } from './vendors.ts'
 
 interface OpenCall {
@@ -40,7 +40,7 @@ export class ChunkWriter {
       case 'response-metadata':
         // The same in every chunk of an answer.
         if (!this.#hasRole) {
-          const created = createdOf(part.timestamp, this.#facts)
+          const created = toCreated(part.timestamp, this.#facts)
           this.#head = { ...this.#head, id: part.id ?? this.#facts.id, created, model: part.modelId ?? this.#facts.model }
         }
         return []
@@ -73,11 +73,11 @@ export class ChunkWriter {
     }
   }
 
-  #openCall(id: string, name: string, text: string, metadata: Parameters<typeof extraContentOf>[0]): readonly ProtocolObject[] {
+  #openCall(id: string, name: string, text: string, metadata: Parameters<typeof toExtraContent>[0]): readonly ProtocolObject[] {
     const index = this.#calls.size
     this.#calls.set(id, { index, hasArguments: text !== '' })
     return this.#deltas({
-      tool_calls: [{ index, id, type: 'function', function: { name, arguments: text }, ...extraContentOf(metadata) }],
+      tool_calls: [{ index, id, type: 'function', function: { name, arguments: text }, ...toExtraContent(metadata) }],
     })
   }
 
@@ -89,8 +89,8 @@ export class ChunkWriter {
   }
 
   /** Sends all signed pieces so far, because clients keep only the last value of a field that they do not know. */
-  #sign(id: string, metadata: Parameters<typeof extraContentOf>[0]): readonly ProtocolObject[] {
-    const detail = reasoningDetailOf(this.#vendor, this.#reasoning.get(id) ?? '', metadata, this.#details.length)
+  #sign(id: string, metadata: Parameters<typeof toExtraContent>[0]): readonly ProtocolObject[] {
+    const detail = toReasoningDetail(this.#vendor, this.#reasoning.get(id) ?? '', metadata, this.#details.length)
     if (!detail) return []
     this.#details = [...this.#details, detail]
     return this.#deltas({ reasoning_details: this.#details })
@@ -98,16 +98,16 @@ export class ChunkWriter {
 
   #end({ finishReason, usage, providerMetadata }: Extract<LanguageModelV4StreamPart, { type: 'finish' }>): readonly ProtocolObject[] {
     this.#finish = finishReason
-    const reported = usageOf(this.#vendor, usage)
+    const reported = toUsage(this.#vendor, usage)
     const usageChunk = reported ? [{ ...this.#head, choices: [], usage: reported }] : []
-    if (endOf(finishReason) !== 'whole') return usageChunk
-    const refusal = refusalOf(this.#vendor, providerMetadata)
+    if (classifyEnd(finishReason) !== 'whole') return usageChunk
+    const refusal = readRefusal(this.#vendor, providerMetadata)
     const choice = {
       index: 0,
       delta: {},
       logprobs: null,
-      finish_reason: finishReasonOf(finishReason, this.#calls.size > 0),
-      ...stopTextOf(this.#vendor, providerMetadata),
+      finish_reason: toFinishReason(finishReason, this.#calls.size > 0),
+      ...toStopText(this.#vendor, providerMetadata),
     }
     return [...(refusal === null ? this.#deltas() : this.#deltas({ refusal })), { ...this.#head, choices: [choice] }, ...usageChunk]
   }

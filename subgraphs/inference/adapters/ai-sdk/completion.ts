@@ -1,7 +1,7 @@
 import type { LanguageModelV4FinishReason, LanguageModelV4GenerateResult, SharedV4ProviderMetadata } from '@ai-sdk/provider'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { type ReasoningDetail, reasoningDetailOf } from './reasoning-details.ts'
-import { usageOf } from './usage.ts'
+import { type ReasoningDetail, toReasoningDetail } from './reasoning-details.ts'
+import { toUsage } from './usage.ts'
 import type { Vendor } from './vendors.ts'
 
 /** Names for an answer to which the vendor gave none. */
@@ -13,7 +13,7 @@ export interface AnswerFacts {
 }
 
 /** Turns the SDK's result into the protocol's completion. */
-export function completionOf(vendor: Vendor, result: LanguageModelV4GenerateResult, facts: AnswerFacts): ProtocolObject {
+export function toCompletion(vendor: Vendor, result: LanguageModelV4GenerateResult, facts: AnswerFacts): ProtocolObject {
   let text = ''
   let reasoning = ''
   const details: ReasoningDetail[] = []
@@ -22,24 +22,24 @@ export function completionOf(vendor: Vendor, result: LanguageModelV4GenerateResu
     if (part.type === 'text') text += part.text
     else if (part.type === 'reasoning') {
       reasoning += part.text
-      const detail = reasoningDetailOf(vendor, part.text, part.providerMetadata, details.length)
+      const detail = toReasoningDetail(vendor, part.text, part.providerMetadata, details.length)
       if (detail) details.push(detail)
     } else if (part.type === 'tool-call' && !part.providerExecuted) {
       toolCalls.push({
         id: part.toolCallId,
         type: 'function',
         function: { name: part.toolName, arguments: part.input || '{}' },
-        ...extraContentOf(part.providerMetadata),
+        ...toExtraContent(part.providerMetadata),
       })
     }
   }
-  const refusal = refusalOf(vendor, result.providerMetadata)
+  const refusal = readRefusal(vendor, result.providerMetadata)
   const isSilent = text === '' && (toolCalls.length > 0 || refusal !== null || result.finishReason.unified === 'content-filter')
-  const usage = usageOf(vendor, result.usage)
+  const usage = toUsage(vendor, result.usage)
   return {
     id: result.response?.id ?? facts.id,
     object: 'chat.completion',
-    created: createdOf(result.response?.timestamp, facts),
+    created: toCreated(result.response?.timestamp, facts),
     model: result.response?.modelId ?? facts.model,
     choices: [
       {
@@ -53,15 +53,15 @@ export function completionOf(vendor: Vendor, result: LanguageModelV4GenerateResu
           ...(toolCalls.length > 0 && { tool_calls: toolCalls }),
         },
         logprobs: null,
-        finish_reason: finishReasonOf(result.finishReason, toolCalls.length > 0),
-        ...stopTextOf(vendor, result.providerMetadata),
+        finish_reason: toFinishReason(result.finishReason, toolCalls.length > 0),
+        ...toStopText(vendor, result.providerMetadata),
       },
     ],
     ...(usage && { usage }),
   }
 }
 
-export function createdOf(timestamp: Date | undefined, { created }: AnswerFacts): number {
+export function toCreated(timestamp: Date | undefined, { created }: AnswerFacts): number {
   const seconds = timestamp ? Math.floor(timestamp.getTime() / 1_000) : Number.NaN
   return Number.isFinite(seconds) ? seconds : created
 }
@@ -70,7 +70,7 @@ export function createdOf(timestamp: Date | undefined, { created }: AnswerFacts)
  * How the vendor says the answer ended: it is whole, the vendor gave up, or there is no such statement, which the SDK
  * leaves open for a cut answer.
  */
-export function endOf({ unified, raw }: LanguageModelV4FinishReason): 'whole' | 'failed' | 'cut' {
+export function classifyEnd({ unified, raw }: LanguageModelV4FinishReason): 'whole' | 'failed' | 'cut' {
   if (raw === undefined) return 'cut'
   // Mistral's word, which the SDK does not know.
   return unified === 'error' || raw === 'error' ? 'failed' : 'whole'
@@ -79,7 +79,7 @@ export function endOf({ unified, raw }: LanguageModelV4FinishReason): 'whole' | 
 /**
  * The finish reason of the protocol. Clients answer tool calls only after `tool_calls`, which some vendors do not say.
  */
-export function finishReasonOf({ unified }: LanguageModelV4FinishReason, hasToolCalls: boolean): string {
+export function toFinishReason({ unified }: LanguageModelV4FinishReason, hasToolCalls: boolean): string {
   if (unified === 'length') return 'length'
   if (unified === 'content-filter') return 'content_filter'
   return hasToolCalls ? 'tool_calls' : 'stop'
@@ -88,19 +88,19 @@ export function finishReasonOf({ unified }: LanguageModelV4FinishReason, hasTool
 /**
  * Gemini signs its tool calls and needs the signature back. The field is that of Google's own server of the protocol.
  */
-export function extraContentOf(metadata: SharedV4ProviderMetadata | undefined): ProtocolObject {
+export function toExtraContent(metadata: SharedV4ProviderMetadata | undefined): ProtocolObject {
   const signature = metadata?.google?.thoughtSignature
   return typeof signature === 'string' ? { extra_content: { google: { thought_signature: signature } } } : {}
 }
 
 /** The stop text that was met, in vLLM's field: the protocol has none. */
-export function stopTextOf({ optionsKey }: Vendor, metadata: SharedV4ProviderMetadata | undefined): ProtocolObject {
+export function toStopText({ optionsKey }: Vendor, metadata: SharedV4ProviderMetadata | undefined): ProtocolObject {
   const text = metadata?.[optionsKey]?.stopSequence
   return typeof text === 'string' ? { stop_reason: text } : {}
 }
 
 /** The vendor's reason for a refusal. */
-export function refusalOf({ optionsKey }: Vendor, metadata: SharedV4ProviderMetadata | undefined): string | null {
+export function readRefusal({ optionsKey }: Vendor, metadata: SharedV4ProviderMetadata | undefined): string | null {
   const details = metadata?.[optionsKey]?.stopDetails as { readonly type?: unknown; readonly explanation?: unknown } | null | undefined
   return details?.type === 'refusal' && typeof details.explanation === 'string' ? details.explanation : null
 }

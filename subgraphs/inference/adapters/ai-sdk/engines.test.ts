@@ -24,7 +24,7 @@ const NO_SETTINGS = { apiKey: 'key', region: null, accessKeyId: null, secretAcce
 const enginesOn = (cloud: VendorCloud, options: Pick<AiSdkEngineOptions, 'kind'> & Partial<AiSdkEngineOptions>) =>
   openAiSdkEngines({ ...NO_SETTINGS, name: 'vendor', baseUrl: cloud.url, clock: systemClock, ...options })
 
-const codeOf = (promise: Promise<unknown>) =>
+const errorCode = (promise: Promise<unknown>) =>
   promise.then(
     () => 'no error',
     (error: KisError) => error.code,
@@ -38,13 +38,13 @@ describe('the connection', () => {
     const timeouts = { ...TIMEOUTS, headersMs: 200, streamHeadersMs: 200, bodyIdleMs: 200 }
     await using engines = await enginesOn(cloud, { kind: 'anthropic', timeouts })
     cloud.answering = () => undefined
-    expect(await codeOf(engines.chat.complete(CALL, REQUEST, NEVER))).toBe('engine_timeout')
-    expect(await codeOf(engines.chat.stream(CALL, REQUEST, NEVER))).toBe('engine_timeout')
+    expect(await errorCode(engines.chat.complete(CALL, REQUEST, NEVER))).toBe('engine_timeout')
+    expect(await errorCode(engines.chat.stream(CALL, REQUEST, NEVER))).toBe('engine_timeout')
     cloud.answering = beginning(ANTHROPIC_WIRE, { text: ['Hel', 'lo'] }, 4, () => undefined)
     const chunks = await engines.chat.stream(CALL, REQUEST, NEVER)
     await chunks.next()
     expect(
-      await codeOf(
+      await errorCode(
         (async () => {
           for await (const _ of chunks);
         })(),
@@ -65,17 +65,17 @@ describe('the connection', () => {
       }
       more()
     }
-    expect(await codeOf(engines.chat.complete(CALL, REQUEST, NEVER))).toBe('engine_error')
+    expect(await errorCode(engines.chat.complete(CALL, REQUEST, NEVER))).toBe('engine_error')
     await cloud.last.closed
   })
 
   const ALL = ['anthropic', 'google', 'mistral', 'cohere', 'bedrock'] as const
   const WIRES = { anthropic: ANTHROPIC_WIRE, google: GOOGLE_WIRE, mistral: MISTRAL_WIRE, cohere: COHERE_WIRE, bedrock: BEDROCK_WIRE }
-  const settingsOf = (kind: (typeof ALL)[number]) => ({ kind, ...(kind === 'bedrock' && { region: 'eu-west-1' }) })
+  const makeSettings = (kind: (typeof ALL)[number]) => ({ kind, ...(kind === 'bedrock' && { region: 'eu-west-1' }) })
 
   it.each(ALL)('of %s reads no event without end', async (kind) => {
     await using cloud = await VendorCloud.start()
-    await using engines = await enginesOn(cloud, settingsOf(kind))
+    await using engines = await enginesOn(cloud, makeSettings(kind))
     const isFrames = kind === 'bedrock'
     let sent = 0
     cloud.answering = (response) => {
@@ -92,14 +92,14 @@ describe('the connection', () => {
     const reading = (async () => {
       for await (const _ of await engines.chat.stream(CALL, REQUEST, NEVER));
     })()
-    expect(await codeOf(reading)).toBe('engine_error')
+    expect(await errorCode(reading)).toBe('engine_error')
     await cloud.last.closed
     expect(sent).toBeLessThan(32 * 2 ** 20)
   })
 
   it.each(ALL)('of %s takes long events, and events that are split anywhere', async (kind) => {
     await using cloud = await VendorCloud.start()
-    await using engines = await enginesOn(cloud, settingsOf(kind))
+    await using engines = await enginesOn(cloud, makeSettings(kind))
     const text = ['م'.repeat(500_000), '🌙 é']
     cloud.answering = (response) => {
       response.writeHead(200, { 'content-type': WIRES[kind].contentType })
@@ -123,7 +123,7 @@ describe('the connection', () => {
     const reading = (async () => {
       for await (const _ of await engines.chat.stream(CALL, REQUEST, NEVER));
     })()
-    expect(await codeOf(reading)).toBe('engine_timeout')
+    expect(await errorCode(reading)).toBe('engine_timeout')
     await cloud.last.closed
   })
 
@@ -144,7 +144,7 @@ describe('the connection', () => {
     await using cloud = await VendorCloud.start()
     await using engines = await enginesOn(cloud, { kind: 'mistral' })
     cloud.answering = (response) => response.writeHead(302, { location: `${cloud.url}/elsewhere` }).end()
-    expect(await codeOf(engines.chat.complete(CALL, REQUEST, NEVER))).toBe('engine_error')
+    expect(await errorCode(engines.chat.complete(CALL, REQUEST, NEVER))).toBe('engine_error')
     expect(cloud.received).toHaveLength(1)
   })
 
@@ -361,9 +361,9 @@ describe('embeddings', () => {
       [{ embedding: [0, 0] }, { embedding: [0, 0] }],
     ]) {
       cloud.answering = (response) => response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ data }))
-      expect(await codeOf(engines.embedding.embed(call({}), texts, NEVER))).toBe('engine_error')
+      expect(await errorCode(engines.embedding.embed(call({}), texts, NEVER))).toBe('engine_error')
     }
-    expect(await codeOf(engines.embedding.embed(call({}), [[1, 2]], NEVER))).toBe('unsupported_value')
+    expect(await errorCode(engines.embedding.embed(call({}), [[1, 2]], NEVER))).toBe('unsupported_value')
   })
 
   it('that fail in one request end the others', async () => {
@@ -373,14 +373,16 @@ describe('embeddings', () => {
       if (body.inputText === 'bad') setTimeout(() => response.writeHead(500).end('{}'), 50)
     }
     const model = 'amazon.titan-embed-text-v2:0'
-    expect(await codeOf(engines.embedding.embed(call({ engineModel: model }), ['waits', 'bad', 'waits too'], NEVER))).toBe('engine_error')
+    expect(await errorCode(engines.embedding.embed(call({ engineModel: model }), ['waits', 'bad', 'waits too'], NEVER))).toBe(
+      'engine_error',
+    )
     await Promise.all(cloud.received.map(({ closed, body }) => (body.inputText === 'bad' ? undefined : closed)))
   })
 
   it('are nothing that Anthropic has', async () => {
     await using cloud = await VendorCloud.start()
     await using engines = await enginesOn(cloud, { kind: 'anthropic' })
-    expect(await codeOf(engines.embedding.embed(call({}), texts, NEVER))).toBe('engine_error')
+    expect(await errorCode(engines.embedding.embed(call({}), texts, NEVER))).toBe('engine_error')
   })
 })
 

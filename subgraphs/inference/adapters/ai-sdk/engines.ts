@@ -9,10 +9,10 @@ import { readEmbeddings } from '../vendor/embedding-answer.ts'
 import { EngineErrors, type OnOperatorFault } from '../vendor/engine-errors.ts'
 import { IdleWatch } from '../vendor/idle-watch.ts'
 import { MAX_ANSWER_BYTES, MAX_EMBEDDINGS_BYTES, MAX_STREAM_BYTES, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
-import { callOptionsOf, passWarnings } from './call-options.ts'
+import { passWarnings, toCallOptions } from './call-options.ts'
 import { ChunkWriter } from './chunks.ts'
-import { type AnswerFacts, completionOf, endOf } from './completion.ts'
-import { failureOf, isVendorError } from './failures.ts'
+import { type AnswerFacts, classifyEnd, toCompletion } from './completion.ts'
+import { isVendorError, toFailure } from './failures.ts'
 import { VendorFetch } from './vendor-fetch.ts'
 import { VENDORS, type Vendor, type VendorKind, type VendorModels, type VendorSettings } from './vendors.ts'
 
@@ -43,7 +43,7 @@ export async function openAiSdkEngines(
 ): Promise<{ readonly chat: ChatEngine; readonly embedding: EmbeddingEngine } & AsyncDisposable> {
   const { name, clock, fetchesImages = true, timeouts = TIMEOUTS } = options
   const vendor = VENDORS[options.kind]
-  const baseUrl = options.baseUrl ?? vendor.addressOf(options)
+  const baseUrl = options.baseUrl ?? vendor.defaultAddress(options)
   const secrets = [options.apiKey, options.accessKeyId, options.secretAccessKey, options.sessionToken, new URL(baseUrl).host]
   const errors = new EngineErrors(
     name,
@@ -51,16 +51,20 @@ export async function openAiSdkEngines(
     clock,
     options.onOperatorFault,
   )
-  const modelsOf = await vendor.load({ ...options, baseUrl: baseUrl.replace(/\/+$/, '') })
+  const createModels = await vendor.load({ ...options, baseUrl: baseUrl.replace(/\/+$/, '') })
   const http = new VendorFetch(timeouts, errors)
   const parts = { vendor, fetchesImages: fetchesImages && vendor.fetchesImages, idleMs: timeouts.bodyIdleMs, errors, clock }
   return {
     chat: chatEngine(
       parts,
-      modelsOf(http.fetchOf({ isStream: false, maxBytes: MAX_ANSWER_BYTES })),
-      modelsOf(http.fetchOf({ isStream: true, maxBytes: MAX_STREAM_BYTES })),
+      createModels(http.createFetch({ isStream: false, maxBytes: MAX_ANSWER_BYTES })),
+      createModels(http.createFetch({ isStream: true, maxBytes: MAX_STREAM_BYTES })),
     ),
-    embedding: embeddingEngine(parts, modelsOf(http.fetchOf({ isStream: false, maxBytes: MAX_EMBEDDINGS_BYTES })), options.maxBatch),
+    embedding: embeddingEngine(
+      parts,
+      createModels(http.createFetch({ isStream: false, maxBytes: MAX_EMBEDDINGS_BYTES })),
+      options.maxBatch,
+    ),
     [Symbol.asyncDispose]: () => http[Symbol.asyncDispose](),
   }
 }
@@ -70,7 +74,7 @@ function chatEngine(
   models: VendorModels,
   streamingModels: VendorModels,
 ): ChatEngine {
-  const factsOf = ({ engineModel, requestId }: ChatCall): AnswerFacts => ({
+  const answerFacts = ({ engineModel, requestId }: ChatCall): AnswerFacts => ({
     id: `chatcmpl-${requestId}`,
     model: engineModel,
     created: Math.floor(clock.now().getTime() / 1_000),
@@ -80,11 +84,11 @@ function chatEngine(
 
     async complete(call, request, signal) {
       signal.throwIfAborted()
-      const options = callOptionsOf(vendor, call, request, signal)
+      const options = toCallOptions(vendor, call, request, signal)
       const result = await unlessAborted(signal, errors, () => models.languageModel(call.engineModel).doGenerate(options))
       passWarnings(result.warnings, call)
       checkEnd(result.finishReason, errors)
-      return completionOf(vendor, result, factsOf(call))
+      return toCompletion(vendor, result, answerFacts(call))
     },
 
     async stream(call, request, signal) {
@@ -94,9 +98,9 @@ function chatEngine(
       signal.addEventListener('abort', onAbort, { once: true })
       const release = () => signal.removeEventListener('abort', onAbort)
       try {
-        const options = callOptionsOf(vendor, call, request, stop.signal)
+        const options = toCallOptions(vendor, call, request, stop.signal)
         const { stream } = await unlessAborted(signal, errors, () => streamingModels.languageModel(call.engineModel).doStream(options))
-        const reader = new StreamReader(stream.getReader(), new ChunkWriter(vendor, factsOf(call)), errors, call)
+        const reader = new StreamReader(stream.getReader(), new ChunkWriter(vendor, answerFacts(call)), errors, call)
         await unlessAborted(signal, errors, () => reader.open())
         const idle = new IdleWatch(idleMs, () => stop.abort(errors.silent()))
         return endableIterator(
@@ -122,7 +126,7 @@ function chatEngine(
 
 /** @throws {KisError} `engine_error`: the vendor gave up, or the answer was cut off */
 function checkEnd(finish: LanguageModelV4FinishReason | undefined, errors: EngineErrors): void {
-  const end = finish ? endOf(finish) : 'cut'
+  const end = finish ? classifyEnd(finish) : 'cut'
   if (end === 'failed') throw errors.ofErrorObject({ error: { code: finish?.raw } })
   if (end === 'cut') throw errors.invalidAnswer('broke off its answer')
 }
@@ -133,7 +137,7 @@ async function unlessAborted<T>(signal: AbortSignal, errors: EngineErrors, run: 
     return await run()
   } catch (error) {
     signal.throwIfAborted()
-    throw failureOf(error, errors)
+    throw toFailure(error, errors)
   }
 }
 
@@ -178,10 +182,10 @@ class StreamReader {
   async next(): Promise<IteratorResult<readonly ProtocolObject[], undefined>> {
     for (;;) {
       const { done, value: part } = await this.#parts.read().catch((error: unknown) => {
-        throw failureOf(error, this.#errors)
+        throw toFailure(error, this.#errors)
       })
       if (done) return this.#end()
-      if (part.type === 'error') throw failureOf(part.error, this.#errors)
+      if (part.type === 'error') throw toFailure(part.error, this.#errors)
       if (part.type === 'raw') {
         if (isVendorError(part.rawValue)) throw this.#errors.ofErrorObject(part.rawValue)
         continue
@@ -220,7 +224,7 @@ function embeddingEngine({ vendor, errors }: Parts, models: VendorModels, maxBat
             values,
             abortSignal,
             headers: { 'x-client-request-id': call.requestId },
-            providerOptions: { [vendor.optionsKey]: embeddings.optionsOf(call) },
+            providerOptions: { [vendor.optionsKey]: embeddings.toOptions(call) },
           }),
         ),
       )

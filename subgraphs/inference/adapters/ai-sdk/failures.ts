@@ -22,7 +22,7 @@ interface SdkFailure {
  * Turns the failure of a call into a KisError. Failures of the connection are ours already, and pass through the SDK as
  * a cause.
  */
-export function failureOf(thrown: unknown, errors: EngineErrors): KisError {
+export function toFailure(thrown: unknown, errors: EngineErrors): KisError {
   let failure = thrown
   for (let depth = 0; depth < MAX_CAUSES && typeof failure === 'object' && failure !== null; depth++) {
     if (failure instanceof KisError) return failure

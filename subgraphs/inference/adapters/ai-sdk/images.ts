@@ -11,7 +11,7 @@ const BEGINNING = 16
  * @throws {KisError} `invalid_request`: it is an address and the vendor fetches none, or a `data:` URI that cannot be
  * read
  */
-export function imageOf(
+export function toFilePart(
   vendor: Vendor,
   image: { readonly url: string; readonly detail?: unknown },
   param: string,

@@ -6,7 +6,7 @@ const BLANK_LINES = ['\n\n', '\n\r\n', '\r\r']
  * For an answer of this type: gives a function that takes each piece, and returns the bytes of the event that is still
  * open. An answer that is not a stream has none.
  */
-export function openEventOf(contentType: string): (piece: Uint8Array) => number {
+export function measureOpenEvent(contentType: string): (piece: Uint8Array) => number {
   if (contentType.startsWith('text/event-stream')) return openTextEvent()
   if (contentType.startsWith('application/vnd.amazon.eventstream')) return openFrame()
   return () => 0

@@ -9,8 +9,8 @@ import type {
 } from '@ai-sdk/provider'
 import { isAbsent, refuse } from '../../../common/check.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { imageOf } from './images.ts'
-import { type ReasoningDetail, reasoningPartsOf } from './reasoning-details.ts'
+import { toFilePart } from './images.ts'
+import { type ReasoningDetail, toReasoningParts } from './reasoning-details.ts'
 import type { Vendor } from './vendors.ts'
 
 type Assistant = Extract<LanguageModelV4Message, { role: 'assistant' }>['content']
@@ -43,7 +43,7 @@ interface ToolCall {
  * parallel tool calls, separate messages in the protocol, become one message, because the vendors need them together.
  * @throws {KisError} `invalid_request`: the vendor cannot take a message
  */
-export function promptOf(vendor: Vendor, messages: readonly ProtocolObject[]): LanguageModelV4Prompt {
+export function toPrompt(vendor: Vendor, messages: readonly ProtocolObject[]): LanguageModelV4Prompt {
   const prompt: LanguageModelV4Message[] = []
   const instructions: LanguageModelV4Message[] = []
   /** Names of the tools by call, because a result names only the call. */
@@ -55,18 +55,18 @@ export function promptOf(vendor: Vendor, messages: readonly ProtocolObject[]): L
     switch (message.role) {
       case 'system':
       case 'developer':
-        ;(vendor.instructionsFirst ? instructions : prompt).push({ role: 'system', content: textOf(message) })
+        ;(vendor.instructionsFirst ? instructions : prompt).push({ role: 'system', content: readText(message) })
         break
       case 'user':
-        prompt.push({ role: 'user', content: partsOf(vendor, message, param) })
+        prompt.push({ role: 'user', content: toParts(vendor, message, param) })
         break
       case 'assistant': {
-        const content = assistantOf(vendor, message, param, toolNames)
+        const content = toAssistantContent(vendor, message, param, toolNames)
         if (content.length > 0) prompt.push({ role: 'assistant', content })
         break
       }
       case 'tool': {
-        const result = toolResultOf(vendor, message, param, toolNames)
+        const result = toToolResult(vendor, message, param, toolNames)
         const last = prompt.at(-1)
         if (last?.role === 'tool') last.content.push(result)
         else prompt.push({ role: 'tool', content: [result] })
@@ -87,39 +87,39 @@ export function promptOf(vendor: Vendor, messages: readonly ProtocolObject[]): L
  * Gives a call's id in a form that the vendor accepts; other vendors' ids may not be. The same id always gives the same
  * result.
  */
-export function callIdOf({ callIds }: Vendor, id: string): string {
+export function toCallId({ callIds }: Vendor, id: string): string {
   if (callIds.pattern.test(id)) return id
   return createHash('sha256').update(id).digest('hex').slice(0, callIds.length)
 }
 
-function textOf({ content }: Message): string {
+function readText({ content }: Message): string {
   return typeof content === 'string' ? content : (content ?? []).map(({ text, refusal }) => text ?? refusal ?? '').join('\n')
 }
 
-function partsOf(vendor: Vendor, { content }: Message, param: string): Part[] {
+function toParts(vendor: Vendor, { content }: Message, param: string): Part[] {
   if (typeof content === 'string') return [{ type: 'text', text: content }]
   return (content ?? []).map((part, index): Part => {
-    if (part.type === 'image_url') return imageOf(vendor, part.image_url!, `${param}.content[${index}].image_url.url`)
+    if (part.type === 'image_url') return toFilePart(vendor, part.image_url!, `${param}.content[${index}].image_url.url`)
     return { type: 'text', text: part.text ?? part.refusal ?? '' }
   })
 }
 
-function assistantOf(vendor: Vendor, message: Message, param: string, toolNames: Map<string, string>): Assistant {
-  const parts: Assistant = reasoningPartsOf(vendor, message.reasoning_details)
-  const texts = [textOf(message), message.refusal ?? ''].filter((text) => text !== '')
+function toAssistantContent(vendor: Vendor, message: Message, param: string, toolNames: Map<string, string>): Assistant {
+  const parts: Assistant = toReasoningParts(vendor, message.reasoning_details)
+  const texts = [readText(message), message.refusal ?? ''].filter((text) => text !== '')
   for (const text of texts) parts.push({ type: 'text', text })
   for (const [index, call] of (message.tool_calls ?? []).entries()) {
     if (call.type !== 'function')
       refuse('unsupported_value', `${param}.tool_calls[${index}].type`, 'This model takes calls of functions only.')
     const { name } = call.function
-    const toolCallId = callIdOf(vendor, call.id)
+    const toolCallId = toCallId(vendor, call.id)
     toolNames.set(toolCallId, name)
     const signature = vendor.kind === 'google' ? call.extra_content?.google?.thought_signature : undefined
     parts.push({
       type: 'tool-call',
       toolCallId,
       toolName: name,
-      input: argumentsOf(call.function.arguments),
+      input: parseArguments(call.function.arguments),
       ...(typeof signature === 'string' && {
         providerOptions: { google: { thoughtSignature: signature } } satisfies SharedV4ProviderOptions,
       }),
@@ -129,7 +129,7 @@ function assistantOf(vendor: Vendor, message: Message, param: string, toolNames:
 }
 
 /** Vendors need an object. Other text of a model goes into one unchanged. */
-function argumentsOf(text: string): Record<string, unknown> {
+function parseArguments(text: string): Record<string, unknown> {
   if (text.trim() === '') return {}
   try {
     const value: unknown = JSON.parse(text)
@@ -138,19 +138,19 @@ function argumentsOf(text: string): Record<string, unknown> {
   return { arguments: text }
 }
 
-function toolResultOf(
+function toToolResult(
   vendor: Vendor,
   message: Message,
   param: string,
   toolNames: ReadonlyMap<string, string>,
 ): LanguageModelV4ToolResultPart {
-  const toolCallId = callIdOf(vendor, message.tool_call_id ?? '')
+  const toolCallId = toCallId(vendor, message.tool_call_id ?? '')
   const toolName = toolNames.get(toolCallId)
   if (toolName === undefined) {
     return refuse('invalid_request', `${param}.tool_call_id`, `No message before '${param}' has a tool call with this id.`)
   }
   const hasImages = Array.isArray(message.content) && message.content.some(({ type }) => type === 'image_url')
   if (!hasImages || isAbsent(message.content))
-    return { type: 'tool-result', toolCallId, toolName, output: { type: 'text', value: textOf(message) } }
-  return { type: 'tool-result', toolCallId, toolName, output: { type: 'content', value: partsOf(vendor, message, param) } }
+    return { type: 'tool-result', toolCallId, toolName, output: { type: 'text', value: readText(message) } }
+  return { type: 'tool-result', toolCallId, toolName, output: { type: 'content', value: toParts(vendor, message, param) } }
 }

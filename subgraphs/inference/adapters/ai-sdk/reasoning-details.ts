@@ -16,7 +16,7 @@ export interface ReasoningDetail {
 }
 
 /** For a piece of reasoning that the vendor signed. */
-export function reasoningDetailOf(
+export function toReasoningDetail(
   vendor: Vendor,
   text: string,
   metadata: SharedV4ProviderMetadata | undefined,
@@ -29,7 +29,7 @@ export function reasoningDetailOf(
 }
 
 /** Details that another engine signed, or that cannot be read, are left out. */
-export function reasoningPartsOf(vendor: Vendor, details: readonly ReasoningDetail[] | null | undefined): LanguageModelV4ReasoningPart[] {
+export function toReasoningParts(vendor: Vendor, details: readonly ReasoningDetail[] | null | undefined): LanguageModelV4ReasoningPart[] {
   if (!Array.isArray(details)) return []
   return (details as readonly (ReasoningDetail | null)[]).flatMap((detail): LanguageModelV4ReasoningPart[] => {
     if (detail?.format !== vendor.kind) return []

@@ -30,7 +30,7 @@ const DEFAULT_OUTPUT_TOKENS = 32_000
  * the hold covers that.
  * @throws {KisError} `invalid_request`: the bound leaves no room to think
  */
-export function reasoningOf(
+export function chooseReasoning(
   vendor: Vendor,
   call: ChatCall,
   request: ProtocolObject,
@@ -40,7 +40,7 @@ export function reasoningOf(
   const asked = (request.max_completion_tokens ?? request.max_tokens ?? null) as number | null
   const bound = asked ?? call.maxOutputTokens
   const bounded = bound === null ? {} : { maxOutputTokens: bound }
-  const effort = effortOf(request)
+  const effort = readEffort(request)
   if (effort === null) return bounded
   const thinksByBudget = THINKS_BY_BUDGET.test(call.engineModel) && vendor.thinking !== undefined
   // Claude does not think when it must call a tool, which is also how the SDK asks older models for a schema on
@@ -66,7 +66,7 @@ export function reasoningOf(
   return { ...bounded, reasoning: effort === 'max' ? 'xhigh' : effort }
 }
 
-function effortOf({ reasoning_effort: effort }: ProtocolObject): Effort | null {
+function readEffort({ reasoning_effort: effort }: ProtocolObject): Effort | null {
   if (isAbsent(effort)) return null
   if (EFFORTS.includes(effort as Effort)) return effort as Effort
   return refuse(

@@ -23,10 +23,10 @@ interface AllowedTools {
 }
 
 /** @throws {KisError} `invalid_request`: a tool is not a function, or the choice names an unknown tool */
-export function toolsOf(request: ProtocolObject): Tools {
+export function toTools(request: ProtocolObject): Tools {
   if (Array.isArray(request.functions) && request.functions.length > 0)
     refuse('unsupported_value', 'functions', "This model takes 'tools', not the older 'functions'.")
-  const tools = ((request.tools ?? []) as readonly ProtocolTool[]).map(toolOf)
+  const tools = ((request.tools ?? []) as readonly ProtocolTool[]).map(toTool)
   const choice = request.tool_choice as string | NamedChoice | null | undefined
   if (isAbsent(choice) || tools.length === 0) return { tools, toolChoice: undefined }
   if (typeof choice === 'string') return { tools, toolChoice: { type: choice as 'auto' | 'none' | 'required' } }
@@ -42,7 +42,7 @@ export function toolsOf(request: ProtocolObject): Tools {
   return refuse('unsupported_value', 'tool_choice.type', "This model takes the choices 'function' and 'allowed_tools'.")
 }
 
-function toolOf({ type, function: definition }: ProtocolTool, index: number): LanguageModelV4FunctionTool {
+function toTool({ type, function: definition }: ProtocolTool, index: number): LanguageModelV4FunctionTool {
   if (type !== 'function') refuse('unsupported_value', `tools[${index}].type`, 'This model takes tools of the type function only.')
   const { name, description, parameters, strict } = definition
   return {

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { dataUri, GIF } from '../../../../test/support/data/pictures.ts'
 import type { KisError } from '../../../common/errors.ts'
 import type { ChatCall, ProtocolObject } from '../../ports/engines.ts'
-import { callOptionsOf } from './call-options.ts'
+import { toCallOptions } from './call-options.ts'
 import { ChunkWriter } from './chunks.ts'
-import { completionOf } from './completion.ts'
+import { toCompletion } from './completion.ts'
 import { VENDORS, type VendorKind } from './vendors.ts'
 
 const KINDS = Object.keys(VENDORS) as VendorKind[]
@@ -20,11 +20,11 @@ const USAGE = {
 function translated(kind: VendorKind, request: ProtocolObject, engineModel = 'm', maxOutputTokens: number | null = null) {
   const warned: string[] = []
   const call: ChatCall = { engineModel, requestId: 'req_1', maxOutputTokens, warn: (field) => void warned.push(field) }
-  const options = callOptionsOf(VENDORS[kind], call, { model: 'm', messages: MESSAGES, ...request }, new AbortController().signal)
+  const options = toCallOptions(VENDORS[kind], call, { model: 'm', messages: MESSAGES, ...request }, new AbortController().signal)
   return { options, warned }
 }
 
-function refusalOf(kind: VendorKind, request: ProtocolObject): Pick<KisError, 'code' | 'param'> {
+function catchRefusal(kind: VendorKind, request: ProtocolObject): Pick<KisError, 'code' | 'param'> {
   try {
     translated(kind, request)
   } catch (error) {
@@ -67,7 +67,7 @@ describe('a request is refused, on every vendor, for', () => {
       'messages[0].content[0].image_url.url',
     ],
   ])('%s', (_name, request, code, param) => {
-    for (const kind of KINDS) expect(refusalOf(kind, request)).toEqual({ code, param })
+    for (const kind of KINDS) expect(catchRefusal(kind, request)).toEqual({ code, param })
   })
 })
 
@@ -107,9 +107,9 @@ describe('a request', () => {
       { role: 'developer', content: 'b' },
       { role: 'user', content: 'c' },
     ]
-    const rolesOf = (kind: VendorKind) => translated(kind, { messages }).options.prompt.map(({ role }) => role)
-    for (const kind of ['anthropic', 'google', 'bedrock'] as const) expect(rolesOf(kind)).toEqual(['system', 'user', 'user'])
-    for (const kind of ['mistral', 'cohere'] as const) expect(rolesOf(kind)).toEqual(['user', 'system', 'user'])
+    const translateRoles = (kind: VendorKind) => translated(kind, { messages }).options.prompt.map(({ role }) => role)
+    for (const kind of ['anthropic', 'google', 'bedrock'] as const) expect(translateRoles(kind)).toEqual(['system', 'user', 'user'])
+    for (const kind of ['mistral', 'cohere'] as const) expect(translateRoles(kind)).toEqual(['user', 'system', 'user'])
   })
 
   it('shows a model the arguments that it wrote even if they are no JSON', () => {
@@ -260,12 +260,12 @@ describe('reasoning_effort', () => {
 describe('an answer', () => {
   const finish = (unified: 'stop' | 'content-filter' | 'tool-calls' | 'other', raw = 'x') => ({ unified, raw }) as const
   const completed = (kind: VendorKind, fields: object) =>
-    completionOf(VENDORS[kind], { content: [], finishReason: finish('stop'), usage: USAGE, warnings: [], ...fields } as never, FACTS)
-  const messageOf = (completion: ProtocolObject) => (completion.choices as [{ message: ProtocolObject; finish_reason: string }])[0]
+    toCompletion(VENDORS[kind], { content: [], finishReason: finish('stop'), usage: USAGE, warnings: [], ...fields } as never, FACTS)
+  const readMessage = (completion: ProtocolObject) => (completion.choices as [{ message: ProtocolObject; finish_reason: string }])[0]
 
   it('says why it is a refusal, where the vendor does', () => {
     const providerMetadata = { anthropic: { stopDetails: { type: 'refusal', explanation: 'Not this.' } } }
-    expect(messageOf(completed('anthropic', { finishReason: finish('content-filter', 'refusal'), providerMetadata }))).toMatchObject({
+    expect(readMessage(completed('anthropic', { finishReason: finish('content-filter', 'refusal'), providerMetadata }))).toMatchObject({
       message: { content: null, refusal: 'Not this.' },
       finish_reason: 'content_filter',
     })
@@ -274,7 +274,7 @@ describe('an answer', () => {
   it('ends with `tool_calls` whenever it calls tools, whatever the vendor says', () => {
     const content = [{ type: 'tool-call', toolCallId: 'c1', toolName: 'clock', input: '{}' }]
     for (const reason of [finish('stop'), finish('other'), finish('tool-calls')])
-      expect(messageOf(completed('google', { content, finishReason: reason })).finish_reason).toBe('tool_calls')
+      expect(readMessage(completed('google', { content, finishReason: reason })).finish_reason).toBe('tool_calls')
   })
 
   it('has no usage where the vendor reports none, so that it is counted', () => {
@@ -311,7 +311,7 @@ describe('an answer', () => {
       { type: 'reasoning', text: '', providerMetadata: hidden },
       { type: 'text', text: 'Noon.' },
     ]
-    const { message } = messageOf(completed('anthropic', { content }))
+    const { message } = readMessage(completed('anthropic', { content }))
     expect(message).toMatchObject({ content: 'Noon.', reasoning_content: 'Hm, noon.', reasoning_details: details })
 
     const writer = new ChunkWriter(VENDORS.anthropic, FACTS)
@@ -342,7 +342,7 @@ describe('an answer', () => {
     const content = [
       { type: 'tool-call', toolCallId: 'c1', toolName: 'clock', input: '{}', providerMetadata: { google: { thoughtSignature: 'sig' } } },
     ]
-    const { message } = messageOf(completed('google', { content, finishReason: finish('tool-calls') }))
+    const { message } = readMessage(completed('google', { content, finishReason: finish('tool-calls') }))
     expect(message.tool_calls).toMatchObject([{ id: 'c1', extra_content: { google: { thought_signature: 'sig' } } }])
     expect(translated('google', { messages: [...MESSAGES, message] }).options.prompt[1]?.content).toMatchObject([
       { type: 'tool-call', providerOptions: { google: { thoughtSignature: 'sig' } } },

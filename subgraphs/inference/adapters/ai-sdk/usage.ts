@@ -3,8 +3,8 @@ import type { ProtocolObject } from '../../ports/engines.ts'
 import type { Vendor } from './vendors.ts'
 
 /** The protocol's `usage`; undefined when the vendor reported none. */
-export function usageOf(vendor: Vendor, usage: LanguageModelV4Usage): ProtocolObject | undefined {
-  const billed = vendor.billedOf?.(usage.raw)
+export function toUsage(vendor: Vendor, usage: LanguageModelV4Usage): ProtocolObject | undefined {
+  const billed = vendor.readBilled?.(usage.raw)
   const prompt = billed?.input ?? usage.inputTokens.total
   const completion = billed?.output ?? usage.outputTokens.total
   if (!isCount(prompt) || !isCount(completion)) return undefined

@@ -3,7 +3,7 @@ import { Agent, type Dispatcher, fetch, type RequestInit, type Response } from '
 import { isAbort, KisError } from '../../../common/errors.ts'
 import { type EngineErrors, isPacked } from '../vendor/engine-errors.ts'
 import { KEEP_ALIVE_MS, MAX_CALLS, MAX_ERROR_BYTES, MAX_EVENT_LENGTH, type Timeouts } from '../vendor/limits.ts'
-import { openEventOf } from './open-event.ts'
+import { measureOpenEvent } from './open-event.ts'
 
 /**
  * Ends the last line and event: the SDK waits for what follows a final CR, and for a blank line that some servers leave
@@ -39,7 +39,7 @@ export class VendorFetch implements AsyncDisposable {
   /**
    * Gives a `fetch` for answers of at most `maxBytes`. It throws, and its bodies fail with, a KisError or the abort.
    */
-  fetchOf({ isStream, maxBytes }: { readonly isStream: boolean; readonly maxBytes: number }): Fetch {
+  createFetch({ isStream, maxBytes }: { readonly isStream: boolean; readonly maxBytes: number }): Fetch {
     const headersTimeout = isStream ? this.#timeouts.streamHeadersMs : this.#timeouts.headersMs
     const dispatcher = this.#agent.compose((dispatch) => (options, handler) => dispatch({ ...options, headersTimeout }, handler))
     const send = (input: string | URL, init: RequestInit) => this.#send(input, init, dispatcher, maxBytes)
@@ -58,8 +58,8 @@ export class VendorFetch implements AsyncDisposable {
     try {
       const headers = { ...(init.headers as Record<string, string>), 'accept-encoding': 'identity' }
       const response = await fetch(input, { ...init, headers, dispatcher, redirect: 'manual' })
-      if (!response.ok) throw this.#errors.ofAnswer(response.status, headersOf(response), await startOf(response, MAX_ERROR_BYTES))
-      if (isPacked(headersOf(response))) {
+      if (!response.ok) throw this.#errors.ofAnswer(response.status, toHeaders(response), await readStart(response, MAX_ERROR_BYTES))
+      if (isPacked(toHeaders(response))) {
         await response.body?.cancel()
         throw this.#errors.packed()
       }
@@ -69,13 +69,13 @@ export class VendorFetch implements AsyncDisposable {
       return new globalThis.Response(body, { status: response.status, headers: [...response.headers] as [string, string][] })
     } catch (error) {
       over()
-      throw this.#errorOf(error, false)
+      throw this.#toError(error, false)
     }
   }
 
   /** The same bytes, within the limits, with our errors. The SDK would keep an event that never ends. */
   #bounded(body: ReadableStream<Uint8Array>, maxBytes: number, type: string, onOver: () => void): ReadableStream<Uint8Array> {
-    const openEvent = openEventOf(type)
+    const openEvent = measureOpenEvent(type)
     const reader = body.getReader()
     let size = 0
     return new ReadableStream(
@@ -92,7 +92,7 @@ export class VendorFetch implements AsyncDisposable {
             controller.close()
           } catch (error) {
             onOver()
-            controller.error(this.#errorOf(error, true))
+            controller.error(this.#toError(error, true))
             void reader.cancel().catch(() => undefined)
           }
         },
@@ -106,7 +106,7 @@ export class VendorFetch implements AsyncDisposable {
     )
   }
 
-  #errorOf(error: unknown, isAnswering: boolean): unknown {
+  #toError(error: unknown, isAnswering: boolean): unknown {
     if (error instanceof KisError || isAbort(error)) return error
     // fetch hides the real failure behind a TypeError.
     return this.#errors.ofConnection((error instanceof TypeError && error.cause) || error, isAnswering)
@@ -118,12 +118,12 @@ export class VendorFetch implements AsyncDisposable {
   }
 }
 
-function headersOf(response: Response): IncomingHttpHeaders {
+function toHeaders(response: Response): IncomingHttpHeaders {
   return Object.fromEntries(response.headers)
 }
 
 /** The first `maxBytes` of the body. The rest is not read. */
-async function startOf({ body }: Response, maxBytes: number): Promise<Buffer> {
+async function readStart({ body }: Response, maxBytes: number): Promise<Buffer> {
   const pieces: Uint8Array[] = []
   let size = 0
   for await (const piece of body ?? []) {

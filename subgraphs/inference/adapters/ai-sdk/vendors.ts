@@ -24,7 +24,7 @@ export interface VendorModels {
 export interface Vendor {
   readonly kind: VendorKind
   /** The vendor's own address, used if the catalog gives none. */
-  addressOf(settings: VendorSettings): string
+  defaultAddress(settings: VendorSettings): string
   /**
    * Loads the vendor's package, which takes time, so only used vendors are loaded. Every setting is passed, so that the
    * package reads none from the environment.
@@ -50,11 +50,11 @@ export interface Vendor {
   /** Options for thinking within a budget of tokens, which the SDK adds to the bound of the answer. */
   thinking?(budgetTokens: number): SharedV4ProviderOptions
   /** Options taken from the request itself. */
-  optionsOf?(request: ProtocolObject): SharedV4ProviderOptions
+  toOptions?(request: ProtocolObject): SharedV4ProviderOptions
   /** Options of an image with this `detail`. */
   imageOptions?(detail: unknown): SharedV4ProviderOptions | undefined
   /** What the vendor bills, if that differs from the usage that the SDK reads. */
-  billedOf?(
+  readBilled?(
     usage: JSONObject | undefined,
   ): { readonly input: number; readonly output: number; readonly cached: number | undefined } | undefined
   /** Null: the vendor has no embeddings. */
@@ -64,7 +64,7 @@ export interface Vendor {
 export interface VendorEmbeddings {
   /** Texts of one `embed`. */
   readonly maxBatch: number
-  optionsOf(call: Pick<EmbeddingCall, 'engineModel' | 'dimensions' | 'purpose'>): JSONObject
+  toOptions(call: Pick<EmbeddingCall, 'engineModel' | 'dimensions' | 'purpose'>): JSONObject
 }
 
 const SAFE_IDS = { pattern: /^[a-zA-Z0-9_-]{1,64}$/, length: 32 }
@@ -72,7 +72,7 @@ const ONE_CALL = { anthropic: { disableParallelToolUse: true } }
 
 const anthropic: Vendor = {
   kind: 'anthropic',
-  addressOf: () => 'https://api.anthropic.com/v1',
+  defaultAddress: () => 'https://api.anthropic.com/v1',
   async load({ baseUrl, apiKey }) {
     const { createAnthropic } = await import('@ai-sdk/anthropic')
     return (fetch) => createAnthropic({ baseURL: baseUrl, apiKey: apiKey ?? '', fetch })
@@ -86,7 +86,7 @@ const anthropic: Vendor = {
   hidesErrors: false,
   singleToolCalls: ONE_CALL,
   thinking: (budgetTokens) => ({ anthropic: { thinking: { type: 'enabled', budgetTokens } } }),
-  optionsOf({ safety_identifier: safetyIdentifier, user, cache_control: cache }) {
+  toOptions({ safety_identifier: safetyIdentifier, user, cache_control: cache }) {
     const userId = safetyIdentifier ?? user
     return {
       anthropic: {
@@ -101,7 +101,7 @@ const anthropic: Vendor = {
 
 const google: Vendor = {
   kind: 'google',
-  addressOf: () => 'https://generativelanguage.googleapis.com/v1beta',
+  defaultAddress: () => 'https://generativelanguage.googleapis.com/v1beta',
   async load({ baseUrl, apiKey }) {
     const { createGoogle } = await import('@ai-sdk/google')
     return (fetch) => createGoogle({ baseURL: baseUrl, apiKey: apiKey ?? '', fetch })
@@ -114,15 +114,15 @@ const google: Vendor = {
   needsToolsOfHistory: false,
   hidesErrors: true,
   singleToolCalls: null,
-  optionsOf({ messages }) {
+  toOptions({ messages }) {
     // Gemini has one resolution for all images of a request: the finest that is asked for.
-    const details = detailsOf(messages)
+    const details = listDetails(messages)
     const level = details.includes('high') ? 'HIGH' : details.length > 0 && details.every((detail) => detail === 'low') ? 'LOW' : null
     return level ? { google: { mediaResolution: `MEDIA_RESOLUTION_${level}` } } : {}
   },
   embeddings: {
     maxBatch: 100,
-    optionsOf: ({ engineModel, dimensions, purpose }) => ({
+    toOptions: ({ engineModel, dimensions, purpose }) => ({
       ...(dimensions !== null && { outputDimensionality: dimensions }),
       // Later models learn the purpose from the text itself, by the catalog's prefixes.
       ...(engineModel.includes('embedding-001') && { taskType: purpose === 'query' ? 'RETRIEVAL_QUERY' : 'RETRIEVAL_DOCUMENT' }),
@@ -138,7 +138,7 @@ const AWS_DOMAINS = [
 
 const bedrock: Vendor = {
   kind: 'bedrock',
-  addressOf({ region }) {
+  defaultAddress({ region }) {
     const { domain } = AWS_DOMAINS.find(({ prefix }) => region?.startsWith(prefix)) ?? { domain: 'amazonaws.com' }
     return `https://bedrock-runtime.${region}.${domain}`
   },
@@ -160,7 +160,7 @@ const bedrock: Vendor = {
   embeddings: {
     // Titan and Nova take one text in each request. This many requests are sent at once.
     maxBatch: 16,
-    optionsOf({ engineModel, dimensions, purpose }) {
+    toOptions({ engineModel, dimensions, purpose }) {
       if (engineModel.includes('cohere.')) return cohereEmbedding(dimensions, purpose)
       if (engineModel.includes('nova-')) {
         const embeddingPurpose = purpose === 'query' ? 'GENERIC_RETRIEVAL' : 'GENERIC_INDEX'
@@ -173,7 +173,7 @@ const bedrock: Vendor = {
 
 const mistral: Vendor = {
   kind: 'mistral',
-  addressOf: () => 'https://api.mistral.ai/v1',
+  defaultAddress: () => 'https://api.mistral.ai/v1',
   async load({ baseUrl, apiKey }) {
     const { createMistral } = await import('@ai-sdk/mistral')
     return (fetch) => createMistral({ baseURL: baseUrl, apiKey: apiKey ?? '', fetch })
@@ -187,13 +187,13 @@ const mistral: Vendor = {
   hidesErrors: false,
   singleToolCalls: { mistral: { parallelToolCalls: false } },
   strictSchema: { mistral: { strictJsonSchema: true } },
-  optionsOf: ({ prompt_cache_key: key }) => (typeof key === 'string' ? { mistral: { promptCacheKey: key } } : {}),
-  embeddings: { maxBatch: 32, optionsOf: ({ dimensions }) => (dimensions === null ? {} : { outputDimension: dimensions }) },
+  toOptions: ({ prompt_cache_key: key }) => (typeof key === 'string' ? { mistral: { promptCacheKey: key } } : {}),
+  embeddings: { maxBatch: 32, toOptions: ({ dimensions }) => (dimensions === null ? {} : { outputDimension: dimensions }) },
 }
 
 const cohere: Vendor = {
   kind: 'cohere',
-  addressOf: () => 'https://api.cohere.com/v2',
+  defaultAddress: () => 'https://api.cohere.com/v2',
   async load({ baseUrl, apiKey }) {
     const { createCohere } = await import('@ai-sdk/cohere')
     return (fetch) => createCohere({ baseURL: baseUrl, apiKey: apiKey ?? '', fetch })
@@ -207,13 +207,13 @@ const cohere: Vendor = {
   hidesErrors: false,
   singleToolCalls: null,
   imageOptions: (detail) => (typeof detail === 'string' ? { cohere: { detail } } : undefined),
-  billedOf(usage) {
+  readBilled(usage) {
     // `tokens` includes Cohere's own additions to the prompt, which it does not bill.
     const { billed_units: billed, cached_tokens: cached } = (usage ?? {}) as CohereUsage
     if (typeof billed?.input_tokens !== 'number' || typeof billed.output_tokens !== 'number') return undefined
     return { input: billed.input_tokens, output: billed.output_tokens, cached: cached ?? undefined }
   },
-  embeddings: { maxBatch: 96, optionsOf: ({ dimensions, purpose }) => cohereEmbedding(dimensions, purpose) },
+  embeddings: { maxBatch: 96, toOptions: ({ dimensions, purpose }) => cohereEmbedding(dimensions, purpose) },
 }
 
 interface CohereUsage {
@@ -235,7 +235,7 @@ function lengthOption(name: string, dimensions: number | null, lengths: readonly
 }
 
 /** The `detail` of every image, `auto` if it has none. */
-function detailsOf(messages: unknown): readonly unknown[] {
+function listDetails(messages: unknown): readonly unknown[] {
   return (messages as readonly { readonly content?: unknown }[]).flatMap(({ content }) =>
     Array.isArray(content) ? content.filter(({ type }) => type === 'image_url').map(({ image_url: image }) => image?.detail ?? 'auto') : [],
   )

@@ -5,12 +5,12 @@
  * @throws {Error} the model has no such tensors
  */
 export function modelParts(model: Buffer, cuts: readonly string[], output: string): Buffer[] {
-  const fields = [...fieldsOf(model)]
+  const fields = [...readFields(model)]
   const graph = fields.find(({ number }) => number === MODEL.graph)
   if (!graph) throw new Error('the model has no graph')
-  const network = networkOf(graph.content)
+  const network = readNetwork(graph.content)
   const others = fields.filter((field) => field !== graph).map(({ whole }) => whole)
-  return [...cuts, output].map((to, index) => Buffer.concat([...others, field(MODEL.graph, partOf(network, cuts[index - 1], to))]))
+  return [...cuts, output].map((to, index) => Buffer.concat([...others, field(MODEL.graph, extractPart(network, cuts[index - 1], to))]))
 }
 
 /** Numbers of fields in onnx.proto3. */
@@ -35,13 +35,13 @@ interface Network {
   readonly inputs: ReadonlyMap<string, Buffer>
 }
 
-function networkOf(graph: Buffer): Network {
+function readNetwork(graph: Buffer): Network {
   const nodes: Node[] = []
   const weights = new Map<string, Buffer>()
   const inputs = new Map<string, Buffer>()
   const texts = (content: Buffer, wanted: number) =>
-    [...fieldsOf(content)].filter(({ number }) => number === wanted).map((each) => each.content.toString())
-  for (const { number, content, whole } of fieldsOf(graph)) {
+    [...readFields(content)].filter(({ number }) => number === wanted).map((each) => each.content.toString())
+  for (const { number, content, whole } of readFields(graph)) {
     if (number === GRAPH.node) nodes.push({ inputs: texts(content, NODE.input), outputs: texts(content, NODE.output), whole })
     if (number === GRAPH.initializer) weights.set(texts(content, TENSOR_NAME)[0]!, whole)
     if (number === GRAPH.input) inputs.set(texts(content, VALUE.name)[0]!, whole)
@@ -50,7 +50,7 @@ function networkOf(graph: Buffer): Network {
 }
 
 /** The part of the graph from a tensor, or from the network's inputs, to a tensor. */
-function partOf({ nodes, weights, inputs }: Network, from: string | undefined, to: string): Buffer {
+function extractPart({ nodes, weights, inputs }: Network, from: string | undefined, to: string): Buffer {
   const needed = new Set([to])
   const chosen: Buffer[] = []
   for (const { inputs: read, outputs, whole } of nodes.toReversed()) {
@@ -81,7 +81,7 @@ interface Field {
 }
 
 /** The fields of a message in the wire format of Protocol Buffers. */
-function* fieldsOf(message: Buffer): Generator<Field> {
+function* readFields(message: Buffer): Generator<Field> {
   let at = 0
   const varint = () => {
     let value = 0
@@ -109,10 +109,10 @@ function* fieldsOf(message: Buffer): Generator<Field> {
 
 /** Writes a field of text, bytes or a message. */
 function field(number: number, content: Buffer): Buffer {
-  return Buffer.concat([varintOf(number * 8 + 2), varintOf(content.length), content])
+  return Buffer.concat([encodeVarint(number * 8 + 2), encodeVarint(content.length), content])
 }
 
-function varintOf(value: number): Buffer {
+function encodeVarint(value: number): Buffer {
   const bytes: number[] = []
   for (; value >= 128; value = Math.floor(value / 128)) bytes.push((value % 128) + 128)
   return Buffer.from([...bytes, value])

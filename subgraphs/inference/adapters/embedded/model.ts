@@ -111,11 +111,11 @@ export class Model {
     if (tokens.join() !== ids.join()) throw new Error('the tokenizer does not give the reference tokens')
     const reading = this.begin(text)
     for (let layer = 0; layer < this.layers; layer++) await this.run(layer, reading)
-    const vector = vectorOf(reading)
+    const vector = readVector(reading)
     if (!expected.every((value, index) => Math.abs(value - vector[index]!) <= tolerance))
       throw new Error('the model does not give the reference vector')
   }
 }
 
 /** The vector of a text that has passed all layers. */
-export const vectorOf = ({ state }: Reading): Float32Array => state.data as Float32Array
+export const readVector = ({ state }: Reading): Float32Array => state.data as Float32Array

@@ -76,7 +76,7 @@ export class StepQueue {
   async #work(): Promise<void> {
     this.#running = true
     for (let line = this.#nextLine(); line; line = this.#nextLine()) {
-      const [id, job] = nextOf(line)!
+      const [id, job] = chooseNext(line)!
       const startedMs = this.#now()
       try {
         await job.step(job.next)
@@ -102,13 +102,13 @@ export class StepQueue {
     if (busy.length > 0) this.#atMs = Math.max(this.#atMs, Math.min(...busy.map(({ usedMs }) => usedMs)))
     for (const [organizationId, { jobs, usedMs }] of this.#lines)
       if (jobs.size === 0 && (busy.length === 0 || usedMs <= this.#atMs)) this.#lines.delete(organizationId)
-    return busy.reduce<Line | undefined>((best, line) => (best && endOf(best) <= endOf(line) ? best : line), undefined)
+    return busy.reduce<Line | undefined>((best, line) => (best && expectedEnd(best) <= expectedEnd(line) ? best : line), undefined)
   }
 }
 
-const endOf = ({ usedMs, stepMs }: Line) => usedMs + stepMs
+const expectedEnd = ({ usedMs, stepMs }: Line) => usedMs + stepMs
 
-function nextOf(line: Line): [number, Job] | undefined {
+function chooseNext(line: Line): [number, Job] | undefined {
   line.stepsDone += 1
   let chosen: [number, Job] | undefined
   for (const entry of line.jobs) {

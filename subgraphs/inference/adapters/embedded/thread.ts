@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { serveWorker, workerInput } from '../../../common/process/worker-rpc.ts'
-import { Model, type Reading, vectorOf } from './model.ts'
+import { Model, type Reading, readVector } from './model.ts'
 import { JobCancelled, StepQueue } from './step-queue.ts'
 
 /** The thread that `ModelThread` starts and calls. */
@@ -44,7 +44,7 @@ async function embed(job: number, input: readonly (string | readonly number[])[]
     if (layer === 0) reading = model.begin(input[step / layers]!)
     await model.run(layer, reading)
     if (layer < layers - 1) return
-    vectors.push(vectorOf(reading))
+    vectors.push(readVector(reading))
     tokens += reading.tokens
   })
   const width = vectors[0]?.length ?? 0

@@ -30,7 +30,7 @@ export class WordTokenizer {
   /** The tokens of the text, without marks. Stops after `limit` tokens. */
   tokens(text: string, limit = Number.POSITIVE_INFINITY): number[] {
     const tokens: number[] = []
-    for (const word of wordsOf(text)) {
+    for (const word of splitWords(text)) {
       if (tokens.length >= limit) break
       for (const token of this.#wordTokens(word)) tokens.push(token)
     }
@@ -39,7 +39,7 @@ export class WordTokenizer {
 
   count(text: string): number {
     let count = 0
-    for (const word of wordsOf(text)) count += this.#wordTokens(word).length
+    for (const word of splitWords(text)) count += this.#wordTokens(word).length
     return count
   }
 
@@ -52,7 +52,7 @@ export class WordTokenizer {
   }
 }
 
-function* wordsOf(text: string): Generator<string> {
+function* splitWords(text: string): Generator<string> {
   for (const word of text.split(SPACES)) {
     for (let from = 0; from < word.length; from += MAX_WORD_LENGTH) yield word.slice(from, from + MAX_WORD_LENGTH)
   }

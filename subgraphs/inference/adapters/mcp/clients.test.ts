@@ -21,7 +21,7 @@ const clients = (waits = { listMs: 10_000, callMs: 10_000 }) =>
 const failure = (message: string) => expect.objectContaining({ name: 'McpFailure', message: expect.stringContaining(message) })
 
 it('lists and calls the tools of a server made by the SDK, with the headers that it is given', async () => {
-  await using connection = await clients().connect(server.urlOf('good'), { authorization: 'Bearer secret' }, 'org_a', never)
+  await using connection = await clients().connect(server.toUrl('good'), { authorization: 'Bearer secret' }, 'org_a', never)
   expect(await connection.listTools(never)).toEqual([
     { name: 'find_customer', description: 'Finds a customer by name.', inputSchema: server.tools[0]!.inputSchema },
   ])
@@ -42,7 +42,7 @@ for (const [behaviour, said] of [
 ] as const) {
   it(`is done with a ${behaviour} server after a bounded time, and leaves no connection`, async () => {
     await using connection = await clients({ listMs: 10_000, callMs: said === 'did not answer in time' ? 300 : 10_000 }).connect(
-      server.urlOf(behaviour),
+      server.toUrl(behaviour),
       {},
       'org_a',
       never,
@@ -54,7 +54,7 @@ for (const [behaviour, said] of [
 }
 
 it('ends a call with its caller', async () => {
-  await using connection = await clients().connect(server.urlOf('silent'), {}, 'org_a', never)
+  await using connection = await clients().connect(server.toUrl('silent'), {}, 'org_a', never)
   const stop = new AbortController()
   const call = connection.callTool('find_customer', {}, stop.signal)
   call.catch(() => undefined)
@@ -67,17 +67,17 @@ it('ends a call with its caller', async () => {
 
 it('asks no address that is not public, unless the operator has named it', async () => {
   const strict = mcpClientsOver(new Egress(), new Set())
-  expect(strict.mayAsk(server.urlOf('good'))).toBe(false)
-  expect(clients().mayAsk(server.urlOf('good'))).toBe(true)
-  expect([strict.isLocal(server.urlOf('good')), clients().isLocal(server.urlOf('good'))]).toEqual([false, true])
-  await expect(strict.connect(server.urlOf('good'), {}, 'org_a', never)).rejects.toBeInstanceOf(McpFailure)
+  expect(strict.mayAsk(server.toUrl('good'))).toBe(false)
+  expect(clients().mayAsk(server.toUrl('good'))).toBe(true)
+  expect([strict.isLocal(server.toUrl('good')), clients().isLocal(server.toUrl('good'))]).toEqual([false, true])
+  await expect(strict.connect(server.toUrl('good'), {}, 'org_a', never)).rejects.toBeInstanceOf(McpFailure)
   expect(server.headers).toEqual([])
 })
 
 it('bounds the list of tools, whatever the server says', async () => {
   const { tools } = server
   server.tools = Array.from({ length: 500 }, (_, at) => ({ name: `tool_${at}`, inputSchema: { type: 'object' as const } }))
-  await using connection = await clients().connect(server.urlOf('good'), {}, 'org_a', never)
+  await using connection = await clients().connect(server.toUrl('good'), {}, 'org_a', never)
   expect(await connection.listTools(never)).toHaveLength(200)
   server.tools = tools
 })

@@ -57,7 +57,7 @@ export function mcpClientsOver(egress: Egress, local: ReadonlySet<string>, waits
         return connection
       } catch (error) {
         await connection[Symbol.asyncDispose]()
-        throw failureOf(error, signal)
+        throw toFailure(error, signal)
       }
     },
   }
@@ -81,7 +81,7 @@ class Connection implements McpConnection {
       const request = { method: 'tools/list', params: cursor === undefined ? {} : { cursor } } as const
       const options = { signal, timeout: this.#waits.listMs, maxTotalTimeout: this.#waits.listMs }
       const found = await this.#client.request(request, ListToolsResultSchema, options).catch((error: unknown) => {
-        throw failureOf(error, signal)
+        throw toFailure(error, signal)
       })
       tools.push(...found.tools.map(({ name, description = '', inputSchema }) => ({ name, description, inputSchema })))
       cursor = found.nextCursor
@@ -99,7 +99,7 @@ class Connection implements McpConnection {
       const text = texts.length > 0 || structuredContent === undefined ? texts.join('\n') : JSON.stringify(structuredContent)
       return { text, isError: isError === true }
     } catch (error) {
-      throw failureOf(error, signal)
+      throw toFailure(error, signal)
     }
   }
 
@@ -110,7 +110,7 @@ class Connection implements McpConnection {
   }
 }
 
-function failureOf(error: unknown, signal: AbortSignal): unknown {
+function toFailure(error: unknown, signal: AbortSignal): unknown {
   if (signal.aborted) return signal.reason
   if (error instanceof McpError && error.code === ErrorCode.RequestTimeout) return new McpFailure('It did not answer in time.', error)
   if (error instanceof McpError && error.code !== ErrorCode.ConnectionClosed)

@@ -50,7 +50,7 @@ export function egressFetch(egress: Egress, organizationId: string, totalMs: num
     )
     const isEvents = String(answer.headers['content-type']).startsWith('text/event-stream')
     const lastWords = isEvents && id !== undefined ? unanswered(id) : null
-    const stream = streamOf(answer.body, isOver, stop, lastWords)
+    const stream = toStream(answer.body, isOver, stop, lastWords)
     if (!WITHOUT_BODY.includes(status)) return new Response(stream, { status, headers })
     await stream.cancel()
     return new Response(null, { status, headers })
@@ -71,7 +71,7 @@ function unanswered(id: unknown): Uint8Array {
  * this way.
  * @param lastWords what ends the stream, even after a failure; null: a failure is an error
  */
-function streamOf(
+function toStream(
   body: AsyncIterable<Uint8Array>,
   isOver: () => void,
   stop: AbortController,

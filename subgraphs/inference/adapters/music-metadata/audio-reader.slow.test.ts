@@ -62,7 +62,11 @@ it('a WAV file is as long as its samples', async () => {
 })
 
 /** A WAV file of other facts than it has: format, channels, rate, bytes a second, bits. */
-function wavOf(seconds: number, [format, channels, hertz, bytesPerSecond, bits]: readonly number[], ...behind: readonly Buffer[]): Buffer {
+function makeWav(
+  seconds: number,
+  [format, channels, hertz, bytesPerSecond, bits]: readonly number[],
+  ...behind: readonly Buffer[]
+): Buffer {
   const file = wav(seconds)
   file.writeUInt16LE(format!, 20)
   file.writeUInt16LE(channels!, 22)
@@ -78,18 +82,18 @@ const chunk = (id: string, content: Buffer) => {
   return Buffer.concat([head, content])
 }
 /** Infinite: it is refused, as nothing that is known to be sound. */
-const lengthOf = async (file: Buffer) => (await createAudioReader().read(file))?.durationMs ?? Number.POSITIVE_INFINITY
+const measureLength = async (file: Buffer) => (await createAudioReader().read(file))?.durationMs ?? Number.POSITIVE_INFINITY
 
 it('sound that decoders hear and a header hides is heard here too', async () => {
   const ogg = fixture('tone.ogg')
   // Links of a chain are heard one after the other, whether they say that they are others or not.
   const other = fixture('tone.ogg')
   for (let at = 0; at !== -1; at = other.indexOf('OggS', at + 1)) other.writeUInt32LE(77, at + 14)
-  for (const link of [ogg, other]) expect(await lengthOf(Buffer.concat([ogg, link]))).toBeGreaterThan(3_900)
+  for (const link of [ogg, other]) expect(await measureLength(Buffer.concat([ogg, link]))).toBeGreaterThan(3_900)
   // A tag of no size that there is, and facts about others in each frame.
   const mp3 = fixture('tone.mp3')
   const tag = Buffer.from([...Buffer.from('ID3'), 4, 0, 0, 0, 0, 0x80 | (mp3.length >> 7), 0])
-  expect(await lengthOf(Buffer.concat([tag, mp3]))).toBeGreaterThanOrEqual(2_000)
+  expect(await measureLength(Buffer.concat([tag, mp3]))).toBeGreaterThanOrEqual(2_000)
   const marked = fixture('tone.mp3')
   for (
     let at = marked.indexOf(Buffer.from([0xff, 0xfb]));
@@ -97,7 +101,7 @@ it('sound that decoders hear and a header hides is heard here too', async () => 
     at = marked.indexOf(Buffer.from([0xff, 0xfb]), at + 40)
   )
     marked.write('Xing', at + 30, 'latin1')
-  expect(await lengthOf(marked)).toBeGreaterThanOrEqual(2_000)
+  expect(await measureLength(marked)).toBeGreaterThanOrEqual(2_000)
   // Elements that decoders do not step over, before the sound.
   const webm = fixture('unfinished.webm')
   const cluster = webm.indexOf(Buffer.from([0x1f, 0x43, 0xb6, 0x75]))
@@ -106,7 +110,7 @@ it('sound that decoders hear and a header hides is heard here too', async () => 
     [0xe7, 0x08, 0xff, 0xff, 0xff, 0xff],
   ]) {
     const file = Buffer.concat([webm.subarray(0, cluster), Buffer.from(hiding), webm.subarray(cluster)])
-    expect(await lengthOf(file)).toBeGreaterThanOrEqual(2_000)
+    expect(await measureLength(file)).toBeGreaterThanOrEqual(2_000)
   }
 })
 
@@ -114,11 +118,11 @@ it('a WAV file is no shorter than a decoder makes it, and no longer for what fol
   const seconds = 4
   const { length } = wav(seconds)
   // Of A-law a sample is a byte.
-  expect(await lengthOf(wavOf(seconds, [6, 1, 8_000, 1, 64]))).toBeGreaterThanOrEqual((length - 44) / 8)
+  expect(await measureLength(makeWav(seconds, [6, 1, 8_000, 1, 64]))).toBeGreaterThanOrEqual((length - 44) / 8)
   // A packed format at an absurd rate.
-  expect(await lengthOf(wavOf(seconds, [0x55, 1, 44_100, 0xffffffff, 0]))).toBeGreaterThanOrEqual(((length - 44) * 8_000) / 448_000)
+  expect(await measureLength(makeWav(seconds, [0x55, 1, 44_100, 0xffffffff, 0]))).toBeGreaterThanOrEqual(((length - 44) * 8_000) / 448_000)
   const cover = chunk('id3 ', Buffer.alloc(500_000, 1))
-  expect(await lengthOf(Buffer.concat([wav(seconds), cover]))).toBe(4_000)
+  expect(await measureLength(Buffer.concat([wav(seconds), cover]))).toBe(4_000)
 })
 
 it.each(['tone.flac', 'tone.mp3', 'tone.m4a', 'tone.ogg', 'tone.webm'])('%s is no shorter than so many bytes can be', async (name) => {

@@ -32,7 +32,7 @@ export function createAudioReader(maxReadMs = MAX_READ_MS): AudioReader {
   let running = 0
   return {
     async read(bytes) {
-      const format = formatOf(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
+      const format = detectFormat(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
       if (!format) return null
       if (running >= MAX_THREADS) await new Promise<void>((resolve) => waiting.push(resolve))
       else running++
@@ -64,7 +64,7 @@ async function inThread(bytes: Uint8Array, format: AudioFormat, maxReadMs: numbe
 }
 
 /** By the first bytes, as each format's specification defines them. */
-function formatOf(bytes: Buffer): AudioFormat | null {
+function detectFormat(bytes: Buffer): AudioFormat | null {
   const at = (start: number, end: number) => bytes.toString('latin1', start, end)
   if (at(0, 4) === 'fLaC') return 'flac'
   if (at(0, 4) === 'OggS') return 'ogg'

@@ -6,7 +6,7 @@ export interface AzureAddresses {
   /** With path and query, as for any server of the protocol. */
   readonly baseUrl: string
   /** A route of the protocol below the base, for one model. */
-  routeOf(route: string, engineModel: string): string
+  toRoute(route: string, engineModel: string): string
 }
 
 /**
@@ -15,9 +15,9 @@ export interface AzureAddresses {
  */
 export function azureAddresses(endpoint: string, apiVersion: string | null): AzureAddresses {
   const root = endpoint.replace(/\/+$/, '')
-  if (apiVersion === null) return { baseUrl: `${root}/openai/v1`, routeOf: (route) => route }
+  if (apiVersion === null) return { baseUrl: `${root}/openai/v1`, toRoute: (route) => route }
   return {
     baseUrl: `${root}/openai?${new URLSearchParams({ 'api-version': apiVersion })}`,
-    routeOf: (route, engineModel) => `deployments/${encodeURIComponent(engineModel)}/${route}`,
+    toRoute: (route, engineModel) => `deployments/${encodeURIComponent(engineModel)}/${route}`,
   }
 }

@@ -33,7 +33,7 @@ async function engineFor(answer: (response: ServerResponse, received: Received) 
   return { vendor, chat: engines.chat }
 }
 
-async function errorOf(promise: Promise<unknown>): Promise<KisError> {
+async function catchError(promise: Promise<unknown>): Promise<KisError> {
   const error = await promise.then(
     () => undefined,
     (thrown: unknown) => thrown,
@@ -128,7 +128,7 @@ describe('a plain completion', () => {
   ]) {
     it(`fails with engine_error for an answer that is ${name}`, async () => {
       const { chat } = await engineFor(answer)
-      expect(await errorOf(chat.complete(CALL, REQUEST, NEVER))).toMatchObject({ code: 'engine_error' })
+      expect(await catchError(chat.complete(CALL, REQUEST, NEVER))).toMatchObject({ code: 'engine_error' })
     })
   }
 })
@@ -206,8 +206,8 @@ describe("a vendor's refusal", () => {
   for (const { status, body, headers, expected } of refusals) {
     it(`of status ${status} with ${JSON.stringify(body).slice(0, 60)} is ${expected.code}, streamed or not`, async () => {
       const { chat } = await engineFor((response) => answerJson(response, status, body, headers))
-      const plain = await errorOf(chat.complete(CALL, REQUEST, NEVER))
-      const streamed = await errorOf(chat.stream(CALL, REQUEST, NEVER))
+      const plain = await catchError(chat.complete(CALL, REQUEST, NEVER))
+      const streamed = await catchError(chat.stream(CALL, REQUEST, NEVER))
       for (const error of [plain, streamed]) {
         expect(error).toMatchObject(expected)
         expect(error.message).not.toContain(KEY)
@@ -219,7 +219,7 @@ describe("a vendor's refusal", () => {
     const { vendor, chat } = await engineFor((response) =>
       answerJson(response, 400, { error: { message: `key ${KEY} of org-abcdefgh at ${vendor.baseUrl}`, param: vendor.baseUrl } }),
     )
-    const error = await errorOf(chat.complete(CALL, REQUEST, NEVER))
+    const error = await catchError(chat.complete(CALL, REQUEST, NEVER))
     expect(JSON.stringify([error.message, error.extensions])).not.toMatch(/127\.0\.0\.1|operators-key|abcdefgh/)
   })
 
@@ -228,7 +228,7 @@ describe("a vendor's refusal", () => {
     await vendor[Symbol.asyncDispose]()
     opened = opened.filter((resource) => resource !== vendor)
     for (const promise of [chat.complete(CALL, REQUEST, NEVER), chat.stream(CALL, REQUEST, NEVER)]) {
-      const error = await errorOf(promise)
+      const error = await catchError(promise)
       expect(error).toMatchObject({ code: 'engine_unavailable', isRepeatable: true })
       expect(error.message).not.toContain('127.0.0.1')
     }
@@ -236,8 +236,8 @@ describe("a vendor's refusal", () => {
 
   it('is engine_timeout when the vendor stays silent', async () => {
     const { vendor, chat } = await engineFor(() => undefined, { headersMs: 50, streamHeadersMs: 50 })
-    expect((await errorOf(chat.complete(CALL, REQUEST, NEVER))).code).toBe('engine_timeout')
-    expect((await errorOf(chat.stream(CALL, REQUEST, NEVER))).code).toBe('engine_timeout')
+    expect((await catchError(chat.complete(CALL, REQUEST, NEVER))).code).toBe('engine_timeout')
+    expect((await catchError(chat.stream(CALL, REQUEST, NEVER))).code).toBe('engine_timeout')
     await vendor.received[0]!.closed
   })
 })
@@ -339,7 +339,7 @@ describe('a stream', () => {
 
   it('rejects before the first event when the vendor answers with JSON', async () => {
     const { chat } = await engineFor((response) => answerJson(response, 200, { error: { message: 'no', code: 'odd' } }))
-    expect(await errorOf(chat.stream(CALL, REQUEST, NEVER))).toMatchObject({ code: 'engine_error', vendorCode: 'odd' })
+    expect(await catchError(chat.stream(CALL, REQUEST, NEVER))).toMatchObject({ code: 'engine_error', vendorCode: 'odd' })
   })
 
   it('fails with engine_timeout when the vendor falls silent, and hangs up', async () => {
@@ -439,7 +439,7 @@ describe('a stream', () => {
       response.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' })
       response.end(gzipSync(Buffer.alloc(2 ** 20)))
     })
-    for (const error of [await errorOf(chat.stream(CALL, REQUEST, NEVER)), await errorOf(chat.complete(CALL, REQUEST, NEVER))])
+    for (const error of [await catchError(chat.stream(CALL, REQUEST, NEVER)), await catchError(chat.complete(CALL, REQUEST, NEVER))])
       expect(error).toMatchObject({ code: 'engine_error', message: expect.stringContaining('compressed') })
   })
 
@@ -448,7 +448,7 @@ describe('a stream', () => {
       for (let index = 0; index < 40; index++) response.setHeader(`x-${index}`, 'x'.repeat(1_000))
       answerJson(response, 200, {})
     })
-    for (const error of [await errorOf(chat.stream(CALL, REQUEST, NEVER)), await errorOf(chat.complete(CALL, REQUEST, NEVER))])
+    for (const error of [await catchError(chat.stream(CALL, REQUEST, NEVER)), await catchError(chat.complete(CALL, REQUEST, NEVER))])
       expect(error).toMatchObject({ code: 'engine_error' })
   })
 

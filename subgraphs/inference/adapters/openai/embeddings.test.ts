@@ -20,14 +20,14 @@ async function engineFor(answer: unknown) {
 }
 
 const base64 = (...values: number[]) => Buffer.from(Float32Array.from(values).buffer).toString('base64')
-const answerOf = (...vectors: unknown[]) => ({
+const toAnswer = (...vectors: unknown[]) => ({
   object: 'list',
   data: vectors.map((embedding, index) => ({ object: 'embedding', index, embedding })),
   usage: { prompt_tokens: 7, total_tokens: 7 },
 })
 
 it('asks for base64 and gives vectors of length 1', async () => {
-  const { vendor, embedding } = await engineFor(answerOf(base64(3, 4)))
+  const { vendor, embedding } = await engineFor(toAnswer(base64(3, 4)))
   const { vectors, tokens, source } = await embedding.embed(CALL, ['text'], NEVER)
   expect([...vectors[0]!]).toEqual([Math.fround(0.6), Math.fround(0.8)])
   expect({ tokens, source }).toEqual({ tokens: 7, source: 'provider' })
@@ -36,7 +36,7 @@ it('asks for base64 and gives vectors of length 1', async () => {
 })
 
 it('takes plain numbers too, and passes on dimensions and token lists', async () => {
-  const { vendor, embedding } = await engineFor(answerOf([0, 2]))
+  const { vendor, embedding } = await engineFor(toAnswer([0, 2]))
   const { vectors } = await embedding.embed({ ...CALL, dimensions: 2 }, [[1, 2, 3]], NEVER)
   expect([...vectors[0]!]).toEqual([0, 1])
   expect(vendor.received[0]!.body).toMatchObject({ input: [[1, 2, 3]], dimensions: 2 })
@@ -58,18 +58,18 @@ it('brings vectors into the order of the texts', async () => {
 })
 
 for (const { name, answer, dimensions = null } of [
-  { name: 'too few vectors', answer: answerOf([1, 0]) },
-  { name: 'too many vectors', answer: answerOf([1], [1], [1]) },
+  { name: 'too few vectors', answer: toAnswer([1, 0]) },
+  { name: 'too many vectors', answer: toAnswer([1], [1], [1]) },
   { name: 'no data', answer: { object: 'list' } },
-  { name: 'vectors of different widths', answer: answerOf([1, 0], [1, 0, 0]) },
-  { name: 'another width than was asked for', answer: answerOf([1, 0, 0], [1, 0, 0]), dimensions: 2 },
-  { name: 'NaN', answer: answerOf(base64(1, 0), base64(Number.NaN, 0)) },
-  { name: 'infinity', answer: answerOf(base64(1, 0), base64(Number.POSITIVE_INFINITY, 0)) },
-  { name: 'a zero vector', answer: answerOf([1, 0], [0, 0]) },
-  { name: 'an empty vector', answer: answerOf([], []) },
-  { name: 'null among the numbers', answer: answerOf([1, 0], [1, null]) },
-  { name: 'broken base64', answer: answerOf('!!!!', '????') },
-  { name: 'base64 of no whole numbers', answer: answerOf('AAA=', 'AAA=') },
+  { name: 'vectors of different widths', answer: toAnswer([1, 0], [1, 0, 0]) },
+  { name: 'another width than was asked for', answer: toAnswer([1, 0, 0], [1, 0, 0]), dimensions: 2 },
+  { name: 'NaN', answer: toAnswer(base64(1, 0), base64(Number.NaN, 0)) },
+  { name: 'infinity', answer: toAnswer(base64(1, 0), base64(Number.POSITIVE_INFINITY, 0)) },
+  { name: 'a zero vector', answer: toAnswer([1, 0], [0, 0]) },
+  { name: 'an empty vector', answer: toAnswer([], []) },
+  { name: 'null among the numbers', answer: toAnswer([1, 0], [1, null]) },
+  { name: 'broken base64', answer: toAnswer('!!!!', '????') },
+  { name: 'base64 of no whole numbers', answer: toAnswer('AAA=', 'AAA=') },
   {
     name: 'an index twice',
     answer: {
@@ -113,6 +113,6 @@ it('estimates tokens from above, also of long texts', async () => {
 })
 
 it.each([-1, 0.5, 2 ** 40, Number.NaN, '7', null])('counts the tokens where the vendor reports %s of them', async (reported) => {
-  const { embedding } = await engineFor({ ...answerOf([1, 0]), usage: { prompt_tokens: reported } })
+  const { embedding } = await engineFor({ ...toAnswer([1, 0]), usage: { prompt_tokens: reported } })
   expect(await embedding.embed(CALL, ['text'], NEVER)).toMatchObject({ tokens: 1, source: 'counted' })
 })

@@ -43,25 +43,25 @@ export function createOpenAiEngines(
   const errors = new EngineErrors(name, apiKey ? [apiKey, baseUrl.host] : [baseUrl.host], clock, onOperatorFault)
   const keyHeaders = apiKey ? (azure ? ['api-key', apiKey] : ['authorization', `Bearer ${apiKey}`]) : []
   const upstream = new Upstream(baseUrl, keyHeaders, timeouts, errors)
-  const routeOf = azure?.routeOf ?? ((route: string) => route)
+  const toRoute = azure?.toRoute ?? ((route: string) => route)
   return {
-    chat: chatEngine(upstream, errors, routeOf, fetchesImages),
-    embedding: embeddingEngine(upstream, errors, maxBatch, routeOf),
-    transcription: transcriptionEngine(upstream, errors, routeOf),
+    chat: chatEngine(upstream, errors, toRoute, fetchesImages),
+    embedding: embeddingEngine(upstream, errors, maxBatch, toRoute),
+    transcription: transcriptionEngine(upstream, errors, toRoute),
     [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose](),
   }
 }
 
-type RouteOf = AzureAddresses['routeOf']
+type ToRoute = AzureAddresses['toRoute']
 
-function chatEngine(upstream: Upstream, errors: EngineErrors, routeOf: RouteOf, fetchesImages: boolean): ChatEngine {
+function chatEngine(upstream: Upstream, errors: EngineErrors, toRoute: ToRoute, fetchesImages: boolean): ChatEngine {
   return {
     fetchesImages,
 
     async complete({ engineModel, requestId }, request, signal) {
       const body = JSON.stringify({ ...request, model: engineModel })
       const completion = parseAnswer(
-        await upstream.post(routeOf('chat/completions', engineModel), body, requestId, MAX_ANSWER_BYTES, signal),
+        await upstream.post(toRoute('chat/completions', engineModel), body, requestId, MAX_ANSWER_BYTES, signal),
         errors,
       )
       if (!Array.isArray(completion.choices) || !completion.choices.some(isObject))
@@ -73,7 +73,7 @@ function chatEngine(upstream: Upstream, errors: EngineErrors, routeOf: RouteOf, 
       const streamOptions = { ...(request.stream_options as object | null | undefined), include_usage: true }
       const body = JSON.stringify({ ...request, model: engineModel, stream: true, stream_options: streamOptions })
       const choices = typeof request.n === 'number' ? request.n : 1
-      const route = routeOf('chat/completions', engineModel)
+      const route = toRoute('chat/completions', engineModel)
       return new StreamedAnswer(new ChatCompleteness(choices), errors, upstream.idleMs).open(
         (receiver) => upstream.send(route, body, requestId, true, receiver),
         signal,
@@ -82,7 +82,7 @@ function chatEngine(upstream: Upstream, errors: EngineErrors, routeOf: RouteOf, 
   }
 }
 
-function embeddingEngine(upstream: Upstream, errors: EngineErrors, maxBatch: number, routeOf: RouteOf): EmbeddingEngine {
+function embeddingEngine(upstream: Upstream, errors: EngineErrors, maxBatch: number, toRoute: ToRoute): EmbeddingEngine {
   return {
     maxBatch,
 
@@ -93,7 +93,7 @@ function embeddingEngine(upstream: Upstream, errors: EngineErrors, maxBatch: num
     async embed({ engineModel, requestId, dimensions }, input, signal) {
       const body = JSON.stringify({ model: engineModel, input, encoding_format: 'base64', ...(dimensions !== null && { dimensions }) })
       const answer = parseAnswer(
-        await upstream.post(routeOf('embeddings', engineModel), body, requestId, MAX_EMBEDDINGS_BYTES, signal),
+        await upstream.post(toRoute('embeddings', engineModel), body, requestId, MAX_EMBEDDINGS_BYTES, signal),
         errors,
       )
       const { vectors, promptTokens } = readEmbeddings(answer, input.length, dimensions, errors)
@@ -104,8 +104,8 @@ function embeddingEngine(upstream: Upstream, errors: EngineErrors, maxBatch: num
   }
 }
 
-function transcriptionEngine(upstream: Upstream, errors: EngineErrors, routeOf: RouteOf): TranscriptionEngine {
-  const routeFor = ({ engineModel }: EngineCall) => routeOf('audio/transcriptions', engineModel)
+function transcriptionEngine(upstream: Upstream, errors: EngineErrors, toRoute: ToRoute): TranscriptionEngine {
+  const routeFor = ({ engineModel }: EngineCall) => toRoute('audio/transcriptions', engineModel)
   return {
     async transcribe(call, sound, ask, signal) {
       const body = await encoded(transcriptionForm(call, sound, ask))

@@ -73,7 +73,7 @@ export class EngineErrors {
 
   #ofVendor(status: number, vendor: VendorError, retryAfterMs: number | null): KisError {
     const vendorCode = vendor.code
-    const fault = faultOf(status, vendor)
+    const fault = classifyFault(status, vendor)
     if (fault) return this.#ofFault(fault, vendor)
     if (status === 400 || status === 413 || status === 422) {
       const kept = keptCode(vendor.code) ?? (TOO_LONG.test(vendor.message ?? '') ? 'context_length_exceeded' : null)
@@ -114,7 +114,7 @@ export class EngineErrors {
   /** For `{"error": …}` in place of an answer: in a stream, or under status 200. */
   ofErrorObject(value: unknown): KisError {
     const vendor = vendorError(value, 200)
-    const fault = faultOf(200, vendor)
+    const fault = classifyFault(200, vendor)
     if (fault) return this.#ofFault(fault, vendor)
     const { message, code } = vendor
     return new KisError('engine_error', message ? `${this.#engine} failed: ${this.#redact(message)}` : `${this.#engine} failed.`, {
@@ -181,7 +181,7 @@ export class EngineErrors {
   }
 }
 
-function faultOf(status: number, { code, message }: VendorError): OperatorFault | null {
+function classifyFault(status: number, { code, message }: VendorError): OperatorFault | null {
   if (status === 401 || status === 402 || status === 403) return 'account'
   if (EMPTY_ACCOUNT.test(code ?? '') || EMPTY_ACCOUNT_TEXT.test(message ?? '')) return 'account'
   if (status === 404 || status === 410) return 'model'

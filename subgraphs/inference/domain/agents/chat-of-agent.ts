@@ -52,7 +52,7 @@ export function readAgentChat(value: unknown, isStream: boolean): AgentChat {
     model: request.model,
     messages: request.messages,
     sampling: { ...Object.fromEntries(given), ...(maxTokens !== null && { max_completion_tokens: maxTokens }) },
-    responseSchema: schemaOf(request),
+    responseSchema: readSchema(request),
     unhonored: Object.keys(request).filter((field) => {
       const value = request[field]
       return !isAbsent(value) && value !== false && !SAMPLING.includes(field) && !READ.includes(field)
@@ -63,14 +63,14 @@ export function readAgentChat(value: unknown, isStream: boolean): AgentChat {
 /** The path of the schema in a request of the chat protocol. */
 export const SCHEMA_PARAM = 'response_format.json_schema.schema'
 
-function schemaOf({ response_format: format }: ChatRequest): ProtocolObject | null {
+function readSchema({ response_format: format }: ChatRequest): ProtocolObject | null {
   const { type, json_schema: named } = (format ?? {}) as { type?: string; json_schema?: { schema?: ProtocolObject | null } }
   if (type === 'json_schema' && named?.schema) return schemaAt(named.schema, SCHEMA_PARAM)
   return type === 'json_object' || type === 'json_schema' ? { type: 'object' } : null
 }
 
 /** How an answer ended, in the protocol's words. */
-export function finishReasonOf({ finishReason }: RunOutcome): string {
+export function toFinishReason({ finishReason }: RunOutcome): string {
   return finishReason === 'length' || finishReason === 'content_filter' ? finishReason : 'stop'
 }
 
@@ -78,7 +78,7 @@ export function finishReasonOf({ finishReason }: RunOutcome): string {
  * One annotation for each mark, in the form of the protocol's `url_citation` (the sources are files, which have no
  * address). `offset` is where the answer begins in the text sent so far.
  */
-export function annotationsOf({ text, citations }: RunOutcome, offset = 0): readonly ProtocolObject[] {
+export function toAnnotations({ text, citations }: RunOutcome, offset = 0): readonly ProtocolObject[] {
   const byMark = new Map(citations.map((citation) => [citation.mark, citation]))
   return marksIn(text).flatMap(({ mark, start, end }) => {
     const cited = byMark.get(mark)

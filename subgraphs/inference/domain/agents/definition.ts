@@ -1,6 +1,6 @@
 import { checkInteger, checkLength, checkNumber, isAbsent, listAt, refuse, textAt } from '../../../common/check.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { type McpServer, type McpServerInput, mcpServersOf, type SealHeaders } from './mcp-servers.ts'
+import { type McpServer, type McpServerInput, type SealHeaders, toMcpServers } from './mcp-servers.ts'
 import { schemaAt } from './response-schema.ts'
 
 /** Calls of models in one run, and searches in all of them (design 9). */
@@ -75,7 +75,7 @@ export function agentDefinition(input: AgentInput, seal: SealHeaders, before?: A
     instructions,
     modelId: textAt(input.model, 'input.model'),
     collectionIds,
-    mcpServers: mcpServersOf(input.mcpServers, before?.mcpServers ?? [], seal),
+    mcpServers: toMcpServers(input.mcpServers, before?.mcpServers ?? [], seal),
     sampling: {
       ...(!isAbsent(temperature) && { temperature }),
       ...(!isAbsent(topP) && { top_p: topP }),

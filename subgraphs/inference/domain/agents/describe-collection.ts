@@ -23,13 +23,13 @@ export function describeCollection({ name, description, chunkCount, contents }: 
   const before = [
     `Searches the document collection ${quoted(name, 200)} ${PURPOSE}`,
     ...(description ? [clipped(oneLine(description), MAX_OWN_CHARACTERS)] : []),
-    extentOf(contents, chunkCount),
+    describeExtent(contents, chunkCount),
   ]
   const room = MAX_CHARACTERS - [...before, USE].join('\n').length - 1
-  return [...before, ...listsOf(contents, room), USE].join('\n')
+  return [...before, ...describeContents(contents, room), USE].join('\n')
 }
 
-function extentOf({ documentCount, examinedCount, languages, oldestAt, newestAt }: CollectionContents, chunkCount: number): string {
+function describeExtent({ documentCount, examinedCount, languages, oldestAt, newestAt }: CollectionContents, chunkCount: number): string {
   if (documentCount === 0) return 'It holds no documents yet.'
   const shares = languages.map(({ language, documentCount: count }) => {
     const name = language === null ? 'another language' : (LANGUAGES[language] ?? language)
@@ -43,7 +43,7 @@ function extentOf({ documentCount, examinedCount, languages, oldestAt, newestAt 
 }
 
 /** Each one is in quotation marks: these are the documents' words, which must not look like ours. */
-function listsOf({ titles, headings }: CollectionContents, room: number): readonly string[] {
+function describeContents({ titles, headings }: CollectionContents, room: number): readonly string[] {
   const named = titles.map(({ title, fileName }) =>
     title === null ? quoted(fileName, 80) : `${quoted(title, 80)} (${clipped(oneLine(fileName), 60)})`,
   )

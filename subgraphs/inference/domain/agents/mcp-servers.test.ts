@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type McpServer, type McpServerInput, mcpServersOf } from './mcp-servers.ts'
+import { type McpServer, type McpServerInput, toMcpServers } from './mcp-servers.ts'
 
 const seal = (headers: object, url: string) => JSON.stringify([headers, url])
 const given = (fields: McpServerInput = {}): McpServerInput => ({ name: 'crm', url: 'https://crm.test/mcp', ...fields })
@@ -8,7 +8,7 @@ const before: McpServer[] = [
 ]
 
 it('seals the headers for the address, under names in lower case', () => {
-  expect(mcpServersOf([given({ headers: { Authorization: 'Bearer x' }, allowedTools: ['a', 'b', 'a'] })], [], seal)).toEqual([
+  expect(toMcpServers([given({ headers: { Authorization: 'Bearer x' }, allowedTools: ['a', 'b', 'a'] })], [], seal)).toEqual([
     {
       name: 'crm',
       url: 'https://crm.test/mcp',
@@ -27,7 +27,7 @@ for (const [what, fields, sealedHeaders] of [
   ['left out under another name', { name: 'other' }, null],
 ] as const) {
   it(`has for headers that are ${what} ${sealedHeaders ? 'those that it had' : 'none'}`, () => {
-    expect(mcpServersOf([given(fields)], before, seal)[0]!.sealedHeaders).toBe(sealedHeaders)
+    expect(toMcpServers([given(fields)], before, seal)[0]!.sealedHeaders).toBe(sealedHeaders)
   })
 }
 
@@ -56,7 +56,7 @@ describe('refuses', () => {
     ['a tool that is no text', [given({ allowedTools: [7 as never] })], 'invalid_type', '[0].allowedTools[0]'],
   ] as const) {
     it(what, () => {
-      expect(() => mcpServersOf(servers, [], seal)).toThrow(expect.objectContaining({ code, param: `input.mcpServers${param}` }))
+      expect(() => toMcpServers(servers, [], seal)).toThrow(expect.objectContaining({ code, param: `input.mcpServers${param}` }))
     })
   }
 })

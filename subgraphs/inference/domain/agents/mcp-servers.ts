@@ -45,13 +45,13 @@ export type SealHeaders = (headers: Headers, url: string) => string
  * an address for which it was not given.
  * @throws {KisError} a field is wrong; has the path below `input.mcpServers`
  */
-export function mcpServersOf(
+export function toMcpServers(
   given: readonly McpServerInput[] | null | undefined,
   before: readonly McpServer[],
   seal: SealHeaders,
 ): readonly McpServer[] {
   const servers = listAt(given ?? [], 'input.mcpServers', 0, MAX_SERVERS).map((server, i) =>
-    serverOf(server as McpServerInput, `input.mcpServers[${i}]`, before, seal),
+    toServer(server as McpServerInput, `input.mcpServers[${i}]`, before, seal),
   )
   for (const [i, { name }] of servers.entries())
     if (servers.findIndex((one) => one.name === name) < i)
@@ -59,7 +59,7 @@ export function mcpServersOf(
   return servers
 }
 
-function serverOf(input: McpServerInput, param: string, before: readonly McpServer[], seal: SealHeaders): McpServer {
+function toServer(input: McpServerInput, param: string, before: readonly McpServer[], seal: SealHeaders): McpServer {
   const name = textAt(input.name, `${param}.name`)
   if (!NAME.test(name)) refuse('invalid_request', `${param}.name`, 'The name of a server has 1 to 16 letters, digits, `_` or `-`.')
   const url = textAt(input.url, `${param}.url`)

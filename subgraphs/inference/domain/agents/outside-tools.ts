@@ -32,7 +32,7 @@ export interface OutsideTool {
  * Gives the server's tools that the agent may use, in the server's order. `taken` are names of other tools; the names
  * of these are added to it.
  */
-export function outsideToolsOf({ name, allowedTools }: McpServer, found: readonly McpTool[], taken: Set<string>): readonly OutsideTool[] {
+export function toOutsideTools({ name, allowedTools }: McpServer, found: readonly McpTool[], taken: Set<string>): readonly OutsideTool[] {
   const allowed = found.filter(
     (tool) =>
       (allowedTools === null || allowedTools.includes(tool.name)) && JSON.stringify(tool.inputSchema).length <= MAX_SCHEMA_CHARACTERS,
@@ -42,11 +42,11 @@ export function outsideToolsOf({ name, allowedTools }: McpServer, found: readonl
     let free = stem
     for (let number = 2; taken.has(free); number++) free = `${stem}_${number}`
     taken.add(free)
-    return { name: free, ownName: tool.name, definition: definitionOf(free, tool) }
+    return { name: free, ownName: tool.name, definition: toDefinition(free, tool) }
   })
 }
 
-function definitionOf(name: string, { description, inputSchema }: McpTool): ProtocolObject {
+function toDefinition(name: string, { description, inputSchema }: McpTool): ProtocolObject {
   return { type: 'function', function: { name, description: description.slice(0, MAX_DESCRIPTION), parameters: inputSchema } }
 }
 

@@ -23,7 +23,7 @@ export interface SearchArguments {
 }
 
 /** One tool for each collection, each with its own name. */
-export function searchToolsOf(collections: readonly CollectionDescription[]): readonly SearchTool[] {
+export function toSearchTools(collections: readonly CollectionDescription[]): readonly SearchTool[] {
   const names = new Set<string>()
   return collections.map((collection) => {
     const stem = `search_${collection.code.replaceAll(/[^A-Za-z0-9_-]/g, '_')}`.slice(0, MAX_TOOL_NAME - 3)

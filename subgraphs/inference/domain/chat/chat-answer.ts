@@ -21,23 +21,23 @@ interface Choice {
 const FINISH_REASONS = ['stop', 'length', 'tool_calls', 'content_filter', 'function_call'] as const
 type FinishReason = (typeof FINISH_REASONS)[number]
 
-export function choicesOf({ choices }: ProtocolObject): readonly Choice[] {
+export function readChoices({ choices }: ProtocolObject): readonly Choice[] {
   return Array.isArray(choices) ? choices : []
 }
 
-export function textOf({ message }: Choice): string | null {
+export function readText({ message }: Choice): string | null {
   return textOrNull(message?.content)
 }
 
-export function refusalOf({ message }: Choice): string | null {
+export function readRefusal({ message }: Choice): string | null {
   return textOrNull(message?.refusal)
 }
 
-export function finishReasonOf({ finish_reason }: Choice): FinishReason | null {
+export function readFinishReason({ finish_reason }: Choice): FinishReason | null {
   return FINISH_REASONS.find((reason) => reason === finish_reason) ?? null
 }
 
-export function toolCallsOf({ message }: Choice): readonly ToolCall[] {
+export function readToolCalls({ message }: Choice): readonly ToolCall[] {
   if (!Array.isArray(message?.tool_calls)) return []
   return message.tool_calls.map((call) => ({
     id: String(call?.id ?? ''),
@@ -50,10 +50,10 @@ export function toolCallsOf({ message }: Choice): readonly ToolCall[] {
 export function firstChoiceDelta(chunks: readonly ProtocolObject[]): { readonly text: string; readonly finishReason: FinishReason | null } {
   let text = ''
   let finishReason: FinishReason | null = null
-  for (const choice of chunks.flatMap(choicesOf)) {
+  for (const choice of chunks.flatMap(readChoices)) {
     if ((choice.index ?? 0) !== 0) continue
     text += textOrNull(choice.delta?.content) ?? ''
-    finishReason = finishReasonOf(choice) ?? finishReason
+    finishReason = readFinishReason(choice) ?? finishReason
   }
   return { text, finishReason }
 }

@@ -5,7 +5,7 @@ import { countedUsage } from '../tokens/usage.ts'
 import { ChunkCompleter } from './chunk-completer.ts'
 import type { AnswerNames } from './complete-answer.ts'
 
-const names: AnswerNames = { idOf: (kind) => `${kind}-made`, model: 'our-model', created: 1_795_000_000 }
+const names: AnswerNames = { newId: (kind) => `${kind}-made`, model: 'our-model', created: 1_795_000_000 }
 const head = { id: 'theirs', object: 'chat.completion.chunk', created: 1_750_000_000, model: 'their-model' }
 const usage = { prompt_tokens: 4, completion_tokens: 5, total_tokens: 9 }
 const delta = (content: object, rest: object = {}) => ({ ...head, choices: [{ index: 0, delta: content, finish_reason: null, ...rest }] })
@@ -19,7 +19,7 @@ function completed(chunks: readonly ProtocolObject[]): readonly ProtocolObject[]
   return [...chunks.flatMap((chunk) => completer.write([chunk])), ...completer.end(countedUsage(7, 3))]
 }
 const calls = (...pieces: readonly object[]) => pieces.map((piece) => delta({ tool_calls: [piece] }))
-const callsOf = (chunks: readonly ProtocolObject[]) =>
+const listCalls = (chunks: readonly ProtocolObject[]) =>
   completed([opening, ...chunks]).flatMap(
     ({ choices }) => (choices as readonly { delta: { tool_calls?: readonly unknown[] } }[])[0]?.delta.tool_calls ?? [],
   )
@@ -98,7 +98,7 @@ interface AnyChoice {
   readonly delta: Readonly<Record<string, unknown>>
   readonly finish_reason: unknown
 }
-const choicesOf = ({ choices }: ProtocolObject) => choices as readonly AnyChoice[]
+const readChoices = ({ choices }: ProtocolObject) => choices as readonly AnyChoice[]
 
 describe('whatever an engine sends', () => {
   const piece = fc.record(
@@ -144,7 +144,7 @@ describe('whatever an engine sends', () => {
         expect(got.filter((each) => each.usage)).toEqual([got.at(-1)])
         expect(got.at(-1)?.choices).toEqual([])
         for (const index of [0, 1]) {
-          const own = got.flatMap(choicesOf).filter((each) => each.index === index)
+          const own = got.flatMap(readChoices).filter((each) => each.index === index)
           if (own.length === 0) continue
           expect(
             own.map(({ delta: { role } }) => role).map((role, at) => (at === 0 ? role === 'assistant' : role === undefined)),
@@ -165,7 +165,7 @@ describe('whatever an engine sends', () => {
   it('each call of a tool has its id and type in its first piece only, and no arguments are lost', () => {
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
-        const got = callsOf(calls(...pieces)) as readonly {
+        const got = listCalls(calls(...pieces)) as readonly {
           index: number
           id?: string
           type?: string
@@ -202,30 +202,30 @@ describe('calls of tools', () => {
 
   it('that are whole stay as they are, side by side', () => {
     const pieces = [first(0), first(1), more(0, '{'), more(1, '['), more(1, ']'), more(0, '}')]
-    expect(callsOf(calls(...pieces))).toEqual(pieces)
+    expect(listCalls(calls(...pieces))).toEqual(pieces)
   })
 
   it('that all say index 0 get indices of their own', () => {
-    const got = callsOf(calls(first(0, 'a'), more(0, '{}'), { ...first(0, 'b') }, more(0, '[]')))
+    const got = listCalls(calls(first(0, 'a'), more(0, '{}'), { ...first(0, 'b') }, more(0, '[]')))
     expect(got).toEqual([first(0, 'a'), more(0, '{}'), { ...first(0, 'b'), index: 1 }, more(1, '[]')])
   })
 
   it('without an index are told apart by id and name', () => {
     const { index: _, ...a } = first(0, 'a')
     const { index: __, ...b } = first(0, 'b')
-    const got = callsOf(calls(a, { function: { arguments: '{}' } }, b, { id: 'a', function: { arguments: '!' } }))
+    const got = listCalls(calls(a, { function: { arguments: '{}' } }, b, { id: 'a', function: { arguments: '!' } }))
     expect(got).toEqual([first(0, 'a'), more(0, '{}'), { ...first(0, 'b'), index: 1 }, more(0, '!')])
   })
 
   it('say id, type and name once, whatever the engine repeats', () => {
-    const got = callsOf(
+    const got = listCalls(
       calls(first(0), { ...first(0), function: { name: 'f0', arguments: '{' } }, { ...more(0, '}'), id: 'another', type: 'function' }),
     )
     expect(got).toEqual([first(0), more(0, '{'), more(0, '}')])
   })
 
   it('get what the engine left out', () => {
-    expect(callsOf(calls({ index: 0, function: { name: 'f' } }, { index: 0, function: { arguments: '{}' } }))).toEqual([
+    expect(listCalls(calls({ index: 0, function: { name: 'f' } }, { index: 0, function: { arguments: '{}' } }))).toEqual([
       { index: 0, id: 'call-made', type: 'function', function: { name: 'f', arguments: '' } },
       more(0, '{}'),
     ])

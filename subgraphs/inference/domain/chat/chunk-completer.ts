@@ -1,6 +1,6 @@
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { reportedUsage, type Usage } from '../tokens/usage.ts'
-import { type AnswerNames, endOf, headOf, isIndex, isText, objectOf, usageOf } from './complete-answer.ts'
+import { type AnswerNames, asObject, buildHead, completeUsage, defaultFinishReason, isIndex, isText } from './complete-answer.ts'
 import { ToolCallDeltas } from './tool-call-deltas.ts'
 
 interface OpenChoice {
@@ -39,9 +39,11 @@ export class ChunkCompleter {
     const head = this.#head
     if (!head) return []
     const ends = [...this.#choices].flatMap(([index, { calls, isFinished }]) =>
-      isFinished ? [] : [{ ...head, choices: [{ index, delta: {}, logprobs: null, finish_reason: isCut ? 'length' : endOf(calls.any) }] }],
+      isFinished
+        ? []
+        : [{ ...head, choices: [{ index, delta: {}, logprobs: null, finish_reason: isCut ? 'length' : defaultFinishReason(calls.any) }] }],
     )
-    return [...ends, { ...this.#usageChunk, ...head, choices: [], usage: usageOf(this.#usageChunk ?? {}, counted) }]
+    return [...ends, { ...this.#usageChunk, ...head, choices: [], usage: completeUsage(this.#usageChunk ?? {}, counted) }]
   }
 
   #chunk(chunk: ProtocolObject): readonly ProtocolObject[] {
@@ -54,12 +56,12 @@ export class ChunkCompleter {
     if (reportedUsage(chunk)) this.#usageChunk = choices.length > 0 ? { usage: chunk.usage } : chunk
     if (chunk.usage && choices.length === 0) return before
     const opening: ProtocolObject[] = []
-    const completed = choices.map((choice, position) => this.#choice(objectOf(choice), position, opening))
+    const completed = choices.map((choice, position) => this.#choice(asObject(choice), position, opening))
     return [...before, ...opening, { ...withoutUsage(chunk), ...this.#head, choices: completed }]
   }
 
   #open(chunk: ProtocolObject): readonly ProtocolObject[] {
-    const head = headOf(chunk, 'chat.completion.chunk', this.#names)
+    const head = buildHead(chunk, 'chat.completion.chunk', this.#names)
     this.#head = head
     const waiting = this.#nameless.map((each) => ({ ...withoutUsage(each), ...head, choices: [] }))
     this.#nameless = []
@@ -68,7 +70,7 @@ export class ChunkCompleter {
 
   #choice(choice: ProtocolObject, position: number, opening: ProtocolObject[]): ProtocolObject {
     const index = isIndex(choice.index) ? (choice.index as number) : position
-    const { role, ...rest } = objectOf(choice.delta)
+    const { role, ...rest } = asObject(choice.delta)
     let open = this.#choices.get(index)
     let delta: ProtocolObject = rest
     if (!open) {
@@ -80,7 +82,7 @@ export class ChunkCompleter {
         opening.push({ ...this.#head, choices: [{ index, delta: first, logprobs: null, finish_reason: null }] })
       }
     }
-    if (Array.isArray(delta.tool_calls)) delta = { ...delta, tool_calls: delta.tool_calls.map((call) => open.calls.write(objectOf(call))) }
+    if (Array.isArray(delta.tool_calls)) delta = { ...delta, tool_calls: delta.tool_calls.map((call) => open.calls.write(asObject(call))) }
     const finishReason = isText(choice.finish_reason) ? choice.finish_reason : null
     open.isFinished ||= finishReason !== null
     return { ...choice, index, delta, finish_reason: finishReason }

@@ -3,7 +3,7 @@ import { countedUsage } from '../tokens/usage.ts'
 import { type AnswerNames, completedAnswer } from './complete-answer.ts'
 
 let made = 0
-const names: AnswerNames = { idOf: (kind) => `${kind}-${++made}`, model: 'our-model', created: 1_795_000_000 }
+const names: AnswerNames = { newId: (kind) => `${kind}-${++made}`, model: 'our-model', created: 1_795_000_000 }
 const counted = countedUsage(7, 3)
 const said = {
   id: 'theirs',

@@ -4,7 +4,7 @@ import { reportedUsage, type Usage } from '../tokens/usage.ts'
 /** Names for an answer to which the engine gave none. */
 export interface AnswerNames {
   /** Makes an id: `chatcmpl-…` for the answer, `call_…` for a tool call. */
-  idOf(kind: 'chatcmpl' | 'call'): string
+  newId(kind: 'chatcmpl' | 'call'): string
   readonly model: string
   /** Unix seconds. */
   readonly created: number
@@ -18,16 +18,16 @@ export function completedAnswer(answer: ProtocolObject, names: AnswerNames, usag
   const { choices } = answer
   return {
     ...answer,
-    ...headOf(answer, 'chat.completion', names),
-    ...(Array.isArray(choices) && { choices: choices.map((choice, index) => completedChoice(objectOf(choice), index, names)) }),
-    usage: usageOf(answer, usage),
+    ...buildHead(answer, 'chat.completion', names),
+    ...(Array.isArray(choices) && { choices: choices.map((choice, index) => completedChoice(asObject(choice), index, names)) }),
+    usage: completeUsage(answer, usage),
   }
 }
 
 /** The head of an answer, the same in all its chunks. */
-export function headOf({ id, created, model }: ProtocolObject, object: string, names: AnswerNames): ProtocolObject {
+export function buildHead({ id, created, model }: ProtocolObject, object: string, names: AnswerNames): ProtocolObject {
   return {
-    id: isText(id) ? id : names.idOf('chatcmpl'),
+    id: isText(id) ? id : names.newId('chatcmpl'),
     object,
     created: Number.isSafeInteger(created) && (created as number) > 0 ? created : names.created,
     model: isText(model) ? model : names.model,
@@ -37,7 +37,7 @@ export function headOf({ id, created, model }: ProtocolObject, object: string, n
 /**
  * The engine's usage, or else the counted one as the protocol writes it, with cached tokens included in the prompt's.
  */
-export function usageOf({ usage }: ProtocolObject, counted: Usage): ProtocolObject {
+export function completeUsage({ usage }: ProtocolObject, counted: Usage): ProtocolObject {
   if (reportedUsage({ usage })) {
     const { prompt_tokens: prompt, completion_tokens: completion } = usage as Readonly<Record<string, number>>
     return { total_tokens: prompt! + completion!, ...(usage as ProtocolObject) }
@@ -55,7 +55,7 @@ export function isIndex(value: unknown): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 0
 }
 
-export function objectOf(value: unknown): ProtocolObject {
+export function asObject(value: unknown): ProtocolObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as ProtocolObject) : {}
 }
 
@@ -63,12 +63,12 @@ export function objectOf(value: unknown): ProtocolObject {
  * The finish reason for a choice to which the engine gave none. Clients wait for one, and answer tool calls only after
  * `tool_calls`.
  */
-export function endOf(hasCalls: boolean): string {
+export function defaultFinishReason(hasCalls: boolean): string {
   return hasCalls ? 'tool_calls' : 'stop'
 }
 
 function completedChoice(choice: ProtocolObject, position: number, names: AnswerNames): ProtocolObject {
-  const message = objectOf(choice.message)
+  const message = asObject(choice.message)
   const calls = Array.isArray(message.tool_calls) && message.tool_calls.length > 0 ? message.tool_calls : undefined
   return {
     ...choice,
@@ -78,13 +78,13 @@ function completedChoice(choice: ProtocolObject, position: number, names: Answer
       role: message.role ?? 'assistant',
       content: message.content ?? null,
       refusal: message.refusal ?? null,
-      ...(calls && { tool_calls: calls.map((call) => completedCall(objectOf(call), names)) }),
+      ...(calls && { tool_calls: calls.map((call) => completedCall(asObject(call), names)) }),
     },
     logprobs: choice.logprobs ?? null,
-    finish_reason: isText(choice.finish_reason) ? choice.finish_reason : endOf(calls !== undefined),
+    finish_reason: isText(choice.finish_reason) ? choice.finish_reason : defaultFinishReason(calls !== undefined),
   }
 }
 
 function completedCall(call: ProtocolObject, names: AnswerNames): ProtocolObject {
-  return { ...call, id: isText(call.id) ? call.id : names.idOf('call'), type: call.type ?? 'function' }
+  return { ...call, id: isText(call.id) ? call.id : names.newId('call'), type: call.type ?? 'function' }
 }

@@ -2,7 +2,7 @@ import { KisError } from '../../../common/errors.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { Model } from '../catalog.ts'
 import { estimateTokens } from '../tokens/estimate-tokens.ts'
-import { choicesOf } from './chat-answer.ts'
+import { readChoices } from './chat-answer.ts'
 import type { ChatRequest } from './chat-request.ts'
 
 /** Role and separators of one message (OpenAI's cookbook, "How to count tokens": 3, and 1 for a name). */
@@ -25,7 +25,7 @@ export interface InputSize {
 }
 
 /** An upper estimate of a request's input tokens for a model. */
-export function inputTokensOf({ textTokens, images, lowImages }: InputSize, { imageTokens, lowImageTokens }: Model): number {
+export function countInputTokens({ textTokens, images, lowImages }: InputSize, { imageTokens, lowImageTokens }: Model): number {
   return textTokens + (images - lowImages) * imageTokens + lowImages * lowImageTokens
 }
 
@@ -33,7 +33,7 @@ export function inputTokensOf({ textTokens, images, lowImages }: InputSize, { im
  * Counts messages, tools and schema.
  * @throws {KisError} `invalid_request`: they are nested too deep
  */
-export function inputSizeOf(request: ChatRequest): InputSize {
+export function measureInput(request: ChatRequest): InputSize {
   let textTokens = 0
   let images = 0
   let lowImages = 0
@@ -81,8 +81,8 @@ export interface OutputCount {
 
 /** Adds one streamed chunk. */
 export function countChunk(chunk: ProtocolObject, count: OutputCount): void {
-  for (const { delta } of choicesOf(chunk)) {
-    for (const text of textsOf(delta)) {
+  for (const { delta } of readChoices(chunk)) {
+    for (const text of listTexts(delta)) {
       const isSingle = text.length <= LONGEST_SINGLE_TOKEN
       count.tokens += isSingle ? 1 : estimateTokens(text)
       count.fewest += isSingle ? 1 : text.length / UNITS_OF_LONG_TOKEN
@@ -94,7 +94,7 @@ export function countChunk(chunk: ProtocolObject, count: OutputCount): void {
 /** Tokens of a whole answer for which the engine reported none. */
 export function countAnswerTokens(completion: ProtocolObject): number {
   let tokens = 0
-  for (const { message } of choicesOf(completion)) for (const text of textsOf(message)) tokens += estimateTokens(text)
+  for (const { message } of readChoices(completion)) for (const text of listTexts(message)) tokens += estimateTokens(text)
   return tokens
 }
 
@@ -102,7 +102,7 @@ export function countAnswerTokens(completion: ProtocolObject): number {
  * What a model wrote in a message or a part of one: text, refusal, reasoning (in the field of vLLM and DeepSeek) and
  * tool calls.
  */
-function textsOf(message: unknown): readonly string[] {
+function listTexts(message: unknown): readonly string[] {
   const { content, refusal, reasoning_content, reasoning, tool_calls, function_call } = (message ?? {}) as ProtocolObject
   const texts = [content, refusal, reasoning_content, reasoning, ...callTexts(function_call)]
   if (Array.isArray(tool_calls)) for (const call of tool_calls) texts.push(...callTexts(call?.function))

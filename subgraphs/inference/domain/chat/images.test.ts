@@ -3,11 +3,11 @@ import { describe, expect, it } from 'vitest'
 import { dataUri, GIF, JPEG, png, WEBP } from '../../../../test/support/data/pictures.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { ChatRequest } from './chat-request.ts'
-import { checkImage, checkImageUrl, imagePartsOf, MAX_IMAGE_BYTES, withImageUrls } from './images.ts'
+import { checkImage, checkImageUrl, listImageParts, MAX_IMAGE_BYTES, withImageUrls } from './images.ts'
 
 const PARAM = 'messages[0].content[1].image_url.url'
 
-function failureOf(run: () => unknown): KisError | null {
+function catchFailure(run: () => unknown): KisError | null {
   try {
     run()
   } catch (error) {
@@ -35,7 +35,7 @@ describe('a data: URI', () => {
     ['one with parameters', dataUri(png(), 'image/png;name=a.png')],
     ['one in capitals', `DATA:IMAGE/PNG;BASE64,${png().toString('base64')}`],
     ['40 million pixels', dataUri(png(1, 1, { claims: [8_000, 5_000] }))],
-  ])('holds %s', (_name, url) => expect(failureOf(() => checkImageUrl(url, PARAM))).toBeNull())
+  ])('holds %s', (_name, url) => expect(catchFailure(() => checkImageUrl(url, PARAM))).toBeNull())
 
   const whole = png().toString('base64')
   it.each([
@@ -73,11 +73,11 @@ describe('a data: URI', () => {
     ['no pixels', dataUri(png(1, 1, { claims: [0, 5] })), 'invalid_request'],
     ['more bytes than it may', dataUri(Buffer.concat([png(), Buffer.alloc(MAX_IMAGE_BYTES)])), 'payload_too_large'],
   ])('is refused that holds %s', (_name, url, code) => {
-    expect(failureOf(() => checkImageUrl(url, PARAM))).toMatchObject({ code, param: PARAM })
+    expect(catchFailure(() => checkImageUrl(url, PARAM))).toMatchObject({ code, param: PARAM })
   })
 
   it.each(['file:///etc/passwd', 'ftp://a/b', 'blob:x', '', 'javascript:1', 'a.png'])('%s is neither one nor an address', (url) =>
-    expect(failureOf(() => checkImageUrl(url, PARAM))).toMatchObject({ code: 'invalid_request', param: PARAM }),
+    expect(catchFailure(() => checkImageUrl(url, PARAM))).toMatchObject({ code: 'invalid_request', param: PARAM }),
   )
 
   it('is judged for any text and any bytes, without another failure', () => {
@@ -85,12 +85,12 @@ describe('a data: URI', () => {
       fc.uint8Array({ maxLength: 64 }),
       fc.tuple(fc.constantFrom(png(), GIF, JPEG, WEBP), fc.nat(80)).map(([whole, end]) => whole.subarray(0, end)),
     )
-    fc.assert(fc.property(fc.string(), (text) => void failureOf(() => checkImageUrl(`data:${text}`, PARAM))))
+    fc.assert(fc.property(fc.string(), (text) => void catchFailure(() => checkImageUrl(`data:${text}`, PARAM))))
     fc.assert(
       fc.property(
         bytes,
         fc.constantFrom('image/png', 'image/webp'),
-        (image, type) => void failureOf(() => checkImageUrl(dataUri(image, type), PARAM)),
+        (image, type) => void catchFailure(() => checkImageUrl(dataUri(image, type), PARAM)),
       ),
     )
   })
@@ -110,7 +110,7 @@ it('images of a request are found with their paths, and get other addresses with
       { role: 'tool', tool_call_id: 'c', content: [part('http://a')] },
     ],
   } as unknown as ChatRequest
-  expect(imagePartsOf(request)).toEqual([
+  expect(listImageParts(request)).toEqual([
     { url: 'http://a', param: 'messages[1].content[1].image_url.url' },
     { url: 'http://b', param: 'messages[1].content[2].image_url.url' },
     { url: 'http://a', param: 'messages[2].content[0].image_url.url' },

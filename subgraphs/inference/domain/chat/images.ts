@@ -37,7 +37,7 @@ interface Part {
 }
 
 /** Every image of a checked request. */
-export function imagePartsOf({ messages }: Pick<ChatRequest, 'messages'>): readonly ImagePart[] {
+export function listImageParts({ messages }: Pick<ChatRequest, 'messages'>): readonly ImagePart[] {
   return messages.flatMap(({ content }, message) => {
     if (!Array.isArray(content)) return []
     return (content as readonly Part[]).flatMap(({ type, image_url: image }, part) =>
@@ -69,14 +69,14 @@ export function isDataUri(url: string): boolean {
 export function checkImageUrl(url: string, param: string): void {
   if (HTTP_URL.test(url)) return
   if (!isDataUri(url)) refuse('invalid_request', param, 'An image is a public http or https address, or a data: URI of an image.')
-  checkImage(bytesOf(url, param), param)
+  checkImage(decodeImage(url, param), param)
 }
 
 /**
  * The bytes of a base64 `data:` URI (RFC 2397).
  * @throws {KisError} `invalid_request`: it is not one
  */
-function bytesOf(uri: string, param: string): Buffer {
+function decodeImage(uri: string, param: string): Buffer {
   const { type, base64 } = splitDataUri(uri, param)
   if (!TYPES.includes(type as ImageType) && type !== 'image/jpg') refuseType(param)
   if (base64.length > Math.ceil(MAX_IMAGE_BYTES / 3) * 4) refuseSize(param)
@@ -149,7 +149,7 @@ function sizeOfJpeg(bytes: Uint8Array): { readonly width: number; readonly heigh
   return null
 }
 
-export function dataUriOf(type: ImageType, bytes: Buffer): string {
+export function toDataUri(type: ImageType, bytes: Buffer): string {
   return `data:${type};base64,${bytes.toString('base64')}`
 }
 

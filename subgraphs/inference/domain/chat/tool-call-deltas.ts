@@ -1,5 +1,5 @@
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { type AnswerNames, isIndex, isText, objectOf } from './complete-answer.ts'
+import { type AnswerNames, asObject, isIndex, isText } from './complete-answer.ts'
 
 interface OpenCall {
   readonly index: number
@@ -29,7 +29,7 @@ export class ToolCallDeltas {
 
   write(piece: ProtocolObject): ProtocolObject {
     const id = isText(piece.id) ? piece.id : null
-    const { name, ...rest } = objectOf(piece.function)
+    const { name, ...rest } = asObject(piece.function)
     const open = this.#openCall(piece.index, id, isText(name))
     if (!open) return this.#begin(piece, id)
     const { id: _id, type: _type, ...more } = piece
@@ -49,14 +49,14 @@ export class ToolCallDeltas {
 
   #begin(piece: ProtocolObject, id: string | null): ProtocolObject {
     const { index: given } = piece
-    const { name, arguments: text = '', ...rest } = objectOf(piece.function)
+    const { name, arguments: text = '', ...rest } = asObject(piece.function)
     const isFree = isIndex(given) && !this.#calls.some(({ index }) => index === given)
     const index = isFree ? (given as number) : Math.max(-1, ...this.#calls.map((call) => call.index)) + 1
     const call: OpenCall = { index, id, isNamed: isText(name) }
     this.#calls.push(call)
     this.#byGiven.set(given, call)
     const type = piece.type ?? 'function'
-    const ours = { ...piece, index, id: id ?? this.#names.idOf('call'), type }
+    const ours = { ...piece, index, id: id ?? this.#names.newId('call'), type }
     return type === 'function' ? { ...ours, function: { ...(isText(name) && { name }), arguments: text, ...rest } } : ours
   }
 }

@@ -29,7 +29,7 @@ export function checkEmbeddingRequest({
   if (textAt(model, 'model') === '') refuse('missing_required_parameter', 'model', 'You must provide a model.')
   checkLength(model as string, 'model', MAX_MODEL_LENGTH)
   checkInteger(dimensions, 'dimensions', 1, Number.MAX_SAFE_INTEGER)
-  return { model: model as string, input: inputOf(input), dimensions: isAbsent(dimensions) ? null : (dimensions as number) }
+  return { model: model as string, input: readInput(input), dimensions: isAbsent(dimensions) ? null : (dimensions as number) }
 }
 
 /**
@@ -47,17 +47,17 @@ export function checkEmbeddingAgainstModel({ input, dimensions }: EmbeddingReque
 const COUNT_ERROR = 1.5
 
 /**
- * `paramOf` gives the path of an input.
+ * `toParam` gives the path of an input.
  * @throws {KisError} `context_length_exceeded`: an input is longer than the model accepts
  */
-export function checkTokensOfEach(counts: readonly number[], areExact: boolean, model: Model, paramOf: (index: number) => string): void {
+export function checkTokensOfEach(counts: readonly number[], areExact: boolean, model: Model, toParam: (index: number) => string): void {
   const most = model.maxTextTokens * (areExact ? 1 : COUNT_ERROR)
   const tooLong = counts.findIndex((count) => count > most)
   if (tooLong < 0) return
   const has = `${areExact ? '' : 'about '}${counts[tooLong]}`
   refuse(
     'context_length_exceeded',
-    paramOf(tooLong),
+    toParam(tooLong),
     `The model \`${model.id}\` takes ${model.maxTextTokens} tokens for each text; this one has ${has}.`,
   )
 }
@@ -75,16 +75,16 @@ export function withQueryPrefix(text: string, { queryPrefix, passagePrefix }: Mo
   return hasPrefix ? text : queryPrefix + text
 }
 
-function inputOf(input: unknown): EmbeddingRequest['input'] {
+function readInput(input: unknown): EmbeddingRequest['input'] {
   if (typeof input === 'string') return [nonEmptyText(input, 'input')]
   if (!isAbsent(input) && !Array.isArray(input))
     refuse('invalid_type', 'input', "'input' must be a string, an array of strings or arrays of tokens.")
   const [first] = listAt(input, 'input', 1, MAX_TOKENS)
-  if (typeof first === 'number') return [tokensOf(input, 'input')]
+  if (typeof first === 'number') return [readTokens(input, 'input')]
   const items = listAt(input, 'input', 1, MAX_TEXTS)
   return typeof first === 'string'
     ? items.map((item, index) => nonEmptyText(item, `input[${index}]`))
-    : items.map((item, index) => tokensOf(item, `input[${index}]`))
+    : items.map((item, index) => readTokens(item, `input[${index}]`))
 }
 
 function nonEmptyText(value: unknown, param: string): string {
@@ -92,7 +92,7 @@ function nonEmptyText(value: unknown, param: string): string {
   return text === '' ? refuse('invalid_request', param, `'${param}' must not be empty.`) : text
 }
 
-function tokensOf(value: unknown, param: string): readonly number[] {
+function readTokens(value: unknown, param: string): readonly number[] {
   const tokens = listAt(value, param, 1, MAX_TOKENS)
   const bad = tokens.findIndex((token) => !Number.isInteger(token) || (token as number) < 0 || (token as number) > MAX_TOKEN_ID)
   if (bad >= 0) refuse('invalid_type', `${param}[${bad}]`, `'${param}[${bad}]' must be a token.`)

@@ -6,6 +6,6 @@ export function shortened(vector: Float32Array, dimensions: number): Float32Arra
 }
 
 /** Little-endian 32-bit floats, which is their form in memory on every platform that Node runs on. */
-export function base64Of({ buffer, byteOffset, byteLength }: Float32Array): string {
+export function toBase64({ buffer, byteOffset, byteLength }: Float32Array): string {
   return Buffer.from(buffer, byteOffset, byteLength).toString('base64')
 }

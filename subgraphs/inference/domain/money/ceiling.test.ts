@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest'
 import { dataUri, png } from '../../../../test/support/data/pictures.ts'
 import { parseCatalog } from '../../../common/catalog/catalog-file.ts'
 import { parts } from '../../test-support/parts.ts'
-import { catalogOf } from '../catalog.ts'
+import { buildCatalog } from '../catalog.ts'
 import { type ChatRequest, checkChatRequest } from '../chat/chat-request.ts'
-import { countAnswerTokens, countChunk, inputSizeOf, inputTokensOf } from '../chat/count-chat-tokens.ts'
+import { countAnswerTokens, countChunk, countInputTokens, measureInput } from '../chat/count-chat-tokens.ts'
 import { chatCeiling, chatTokensTaken, embeddingCeiling } from './ceiling.ts'
 
 const user = { role: 'user', content: 'Hello' }
-const requestOf = (fields: object) => checkChatRequest({ model: 'chat', messages: [user], ...fields }, false)
+const makeRequest = (fields: object) => checkChatRequest({ model: 'chat', messages: [user], ...fields }, false)
 
 describe('what a chat call takes of a limit of tokens', () => {
   // At most 4,000 tokens of output; the input has 50.
@@ -24,7 +24,7 @@ describe('what a chat call takes of a limit of tokens', () => {
     ['is the usual length without a limit', {}, null, 1_074],
   ])('%s', (_name, fields, perMinute, tokens) => {
     const model = { ...parts().deps.catalog.find('chat')!, maxOutputTokens: 4_000, contextWindow: 8_000 }
-    expect(chatTokensTaken(model, requestOf(fields), 50, perMinute)).toBe(tokens)
+    expect(chatTokensTaken(model, makeRequest(fields), 50, perMinute)).toBe(tokens)
   })
 })
 
@@ -38,7 +38,7 @@ describe('the ceiling of a chat call', () => {
     ['counts every choice', { max_tokens: 7, n: 3 }, 21],
   ])('%s', (_name, fields, outputTokens) => {
     const model = parts().deps.catalog.find('chat')!
-    expect(chatCeiling(model, requestOf(fields), 100)).toEqual({
+    expect(chatCeiling(model, makeRequest(fields), 100)).toEqual({
       inputTokens: 184,
       cachedInputTokens: 0,
       cacheWriteTokens: 0,
@@ -47,15 +47,15 @@ describe('the ceiling of a chat call', () => {
     })
   })
 
-  const modelOf = (fields: string) =>
-    catalogOf(
+  const makeModel = (fields: string) =>
+    buildCatalog(
       parseCatalog(`engines: { e: { kind: embedded, badge: local } }\nmodels: [{ id: m, engine: e, ${fields} }]`, 'c', {}),
       new Date(0),
     ).find('m')!
 
   it('is the window where only that is known', () => {
-    const model = modelOf('kind: chat, context_window: 500, price: { input: "1", output: "1" }')
-    expect(chatCeiling(model, requestOf({}), 0).outputTokens).toBe(500)
+    const model = makeModel('kind: chat, context_window: 500, price: { input: "1", output: "1" }')
+    expect(chatCeiling(model, makeRequest({}), 0).outputTokens).toBe(500)
   })
 
   it("has no margin where the model's own tokenizer counts", () => {
@@ -67,7 +67,7 @@ describe('the ceiling of a chat call', () => {
 
 describe('input tokens', () => {
   it('count text, calls, tools and schema, and images by their number', () => {
-    const size = (fields: object) => inputSizeOf(requestOf(fields) as ChatRequest)
+    const size = (fields: object) => measureInput(makeRequest(fields) as ChatRequest)
     const base = size({}).textTokens
     expect(base).toBe(6)
     const parts = [
@@ -80,9 +80,9 @@ describe('input tokens', () => {
     expect(three).toEqual({ textTokens: base, images: 3, lowImages: 2 })
     const [plain, tiled] = ['', 'low_image_tokens: 85, '].map((field) => {
       const model = `models: [{ id: m, engine: e, kind: chat, max_output_tokens: 1, image_tokens: 1445, ${field}price: { input: "1", output: "1" } }]`
-      return catalogOf(parseCatalog(`engines: { e: { kind: embedded, badge: local } }\n${model}`, 'c', {}), new Date(0)).find('m')!
+      return buildCatalog(parseCatalog(`engines: { e: { kind: embedded, badge: local } }\n${model}`, 'c', {}), new Date(0)).find('m')!
     })
-    expect([inputTokensOf(three, plain!), inputTokensOf(three, tiled!)]).toEqual([base + 3 * 1_445, base + 1_445 + 2 * 85])
+    expect([countInputTokens(three, plain!), countInputTokens(three, tiled!)]).toEqual([base + 3 * 1_445, base + 1_445 + 2 * 85])
     for (const more of [
       { tools: [{ type: 'function', function: { name: 'look_up', parameters: { type: 'object' } } }] },
       { response_format: { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } } },
@@ -97,7 +97,9 @@ describe('input tokens', () => {
   it('refuse a schema without a bottom', () => {
     let schema: object = {}
     for (let depth = 0; depth < 50_000; depth++) schema = { not: schema }
-    expect(() => inputSizeOf(requestOf({ tools: [{ type: 'function', function: { name: 'a', parameters: schema } }] }))).toThrow('nested')
+    expect(() => measureInput(makeRequest({ tools: [{ type: 'function', function: { name: 'a', parameters: schema } }] }))).toThrow(
+      'nested',
+    )
   })
 })
 

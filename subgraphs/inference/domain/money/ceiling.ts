@@ -1,11 +1,11 @@
 import type { Quantities } from '../../ports/billing.ts'
 import type { Model } from '../catalog.ts'
 import { type ChatRequest, outputTokensAsked } from '../chat/chat-request.ts'
-import { quantitiesOf } from '../tokens/usage.ts'
+import { toQuantities } from '../tokens/usage.ts'
 
 /** The worst case of a chat call, which its hold reserves. */
 export function chatCeiling(model: Model, request: ChatRequest, countedInputTokens: number): Quantities {
-  return quantitiesOf(withMargin(countedInputTokens), longestOutput(model, request))
+  return toQuantities(withMargin(countedInputTokens), longestOutput(model, request))
 }
 
 /**
@@ -31,7 +31,7 @@ function longestOutput(model: Model, request: ChatRequest): number {
 }
 
 export function embeddingCeiling(model: Model, countedTokens: number): Quantities {
-  return quantitiesOf(model.countsExactly ? countedTokens : withMargin(countedTokens), 0)
+  return toQuantities(model.countsExactly ? countedTokens : withMargin(countedTokens), 0)
 }
 
 /** Counts are estimates. Adds a fifth, and 64 tokens for what engines add around messages. */

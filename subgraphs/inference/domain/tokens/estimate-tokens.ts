@@ -15,10 +15,10 @@ export function estimateTokens(text: string): number {
   let index = 0
   const length = text.length
   while (index < length) {
-    const kind = kindOf(text.charCodeAt(index))
+    const kind = classifyUnit(text.charCodeAt(index))
     const start = index
     do index += 1
-    while (index < length && kindOf(text.charCodeAt(index)) === kind)
+    while (index < length && classifyUnit(text.charCodeAt(index)) === kind)
     tokens += tokensOfRun(kind, index - start, text.charCodeAt(start))
   }
   return Math.ceil(tokens)
@@ -34,7 +34,7 @@ const DENSE = 5
 /** Longest run of ASCII letters that counts as a word. */
 const LONGEST_WORD = 12
 
-function kindOf(unit: number): number {
+function classifyUnit(unit: number): number {
   if (unit >= 0x80) return unit < 0x2e80 ? OTHER : DENSE
   if ((unit >= 0x61 && unit <= 0x7a) || (unit >= 0x41 && unit <= 0x5a)) return LETTER
   if (unit >= 0x30 && unit <= 0x39) return DIGIT

@@ -32,10 +32,10 @@ export function providerUsage(tokens: TokenUsage): Usage {
 }
 
 export function countedUsage(inputTokens: number, outputTokens: number): Usage {
-  return { quantities: quantitiesOf(inputTokens, outputTokens), source: 'counted' }
+  return { quantities: toQuantities(inputTokens, outputTokens), source: 'counted' }
 }
 
-export function quantitiesOf(inputTokens: number, outputTokens: number): Quantities {
+export function toQuantities(inputTokens: number, outputTokens: number): Quantities {
   return { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens, audioMilliseconds: 0 }
 }
 

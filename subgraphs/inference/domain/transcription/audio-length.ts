@@ -3,7 +3,7 @@ import type { Audio } from '../../ports/audio-reader.ts'
 import type { Quantities } from '../../ports/billing.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { Model } from '../catalog.ts'
-import { isCount, quantitiesOf, type Usage } from '../tokens/usage.ts'
+import { isCount, toQuantities, type Usage } from '../tokens/usage.ts'
 
 /**
  * 25 MiB last 10 hours at the lowest rate of speech codecs (Opus: 6 kbit/s, RFC 6716). A file that states more than
@@ -34,15 +34,15 @@ export interface AudioLength {
 }
 
 /** @throws {KisError} `invalid_request`: the file is longer than any can be */
-export function audioLengthOf({ durationMs }: Audio, sizeBytes: number, promptTokens: number, model: Model): AudioLength {
+export function measureAudio({ durationMs }: Audio, sizeBytes: number, promptTokens: number, model: Model): AudioLength {
   if (durationMs !== null && durationMs > MAX_AUDIO_MS)
     refuse('invalid_request', 'contentBase64', `The file is longer than ${MAX_AUDIO_MS / 3_600_000} hours.`)
   const bySizeMs = Math.ceil(sizeBytes / BYTES_PER_MS)
   const mostMs = Math.max(durationMs ?? 0, bySizeMs) + MARGIN_MS
   const mostSeconds = Math.ceil(mostMs / 1_000)
   const tokens = isPaidByToken(model)
-    ? quantitiesOf(promptTokens + MARGIN_TOKENS + mostSeconds * SOUND_TOKENS_PER_SECOND, mostSeconds * TEXT_TOKENS_PER_SECOND)
-    : quantitiesOf(0, 0)
+    ? toQuantities(promptTokens + MARGIN_TOKENS + mostSeconds * SOUND_TOKENS_PER_SECOND, mostSeconds * TEXT_TOKENS_PER_SECOND)
+    : toQuantities(0, 0)
   return {
     ceiling: { ...tokens, audioMilliseconds: mostMs },
     own: { quantities: audio(durationMs ?? bySizeMs), source: durationMs === null ? 'estimated' : 'counted' },
@@ -70,7 +70,7 @@ function isPaidByToken({ price }: Model): boolean {
 /** `usage` of the kind `tokens`. Tokens of the prompt cost the same as those of audio. */
 function reportedTokens({ usage }: ProtocolObject): Quantities | null {
   const { type, input_tokens: input, output_tokens: output } = (usage ?? {}) as ProtocolObject
-  return type === 'tokens' && isCount(input) && isCount(output) && input > 0 ? quantitiesOf(input, output) : null
+  return type === 'tokens' && isCount(input) && isCount(output) && input > 0 ? toQuantities(input, output) : null
 }
 
 /**
@@ -83,5 +83,5 @@ function reportedMs({ usage, duration }: ProtocolObject): number | null {
 }
 
 function audio(audioMilliseconds: number): Quantities {
-  return { ...quantitiesOf(0, 0), audioMilliseconds }
+  return { ...toQuantities(0, 0), audioMilliseconds }
 }

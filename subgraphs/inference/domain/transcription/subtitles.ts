@@ -6,12 +6,12 @@ export interface Segment {
 }
 
 /** SubRip: numbered from 1, with a comma before the milliseconds. */
-export function srtOf(segments: readonly Segment[]): string {
+export function toSrt(segments: readonly Segment[]): string {
   return segments.map((segment, index) => `${index + 1}\n${cue(segment, ',')}\n`).join('\n')
 }
 
 /** WebVTT (W3C, section 4.1): with a point before the milliseconds. */
-export function vttOf(segments: readonly Segment[]): string {
+export function toVtt(segments: readonly Segment[]): string {
   // In a text, `-->` would be read as a line of times, and `<` as a tag.
   const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
   return ['WEBVTT\n', ...segments.map((segment) => `${cue({ ...segment, text: escaped(segment.text) }, '.')}\n`)].join('\n')

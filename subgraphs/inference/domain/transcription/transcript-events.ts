@@ -21,6 +21,6 @@ export function eventsOfAnswer({ segments, ...facts }: ProtocolObject): {
 }
 
 /** The text that the events add. Segments repeat the deltas' text, or replace them. */
-export function textDeltaOf(events: readonly ProtocolObject[]): string {
+export function readTextDelta(events: readonly ProtocolObject[]): string {
   return events.map(({ type, delta }) => (type === TRANSCRIPT_DELTA && typeof delta === 'string' ? delta : '')).join('')
 }

@@ -54,7 +54,7 @@ export function checkTranscriptionRequest(input: TranscriptionInput): Transcript
   if (include.length > 0 && format !== 'json') refuse('invalid_request', 'include', '`include` needs the response format `json`.')
   return {
     model: input.model,
-    bytes: bytesOf(input.contentBase64),
+    bytes: decodeAudio(input.contentBase64),
     format,
     ask: {
       // Subtitles are written here from the segments, so that they look the same with every engine.
@@ -64,12 +64,12 @@ export function checkTranscriptionRequest(input: TranscriptionInput): Transcript
       temperature: temperature ?? null,
       granularities: [...new Set(granularities)],
       include: [...new Set(include)],
-      chunking: input.chunking ? chunkingOf(input.chunking) : null,
+      chunking: input.chunking ? checkChunking(input.chunking) : null,
     },
   }
 }
 
-function chunkingOf({ strategy, threshold, prefixPaddingMs, silenceDurationMs }: ChunkingInput): TranscriptionAsk['chunking'] {
+function checkChunking({ strategy, threshold, prefixPaddingMs, silenceDurationMs }: ChunkingInput): TranscriptionAsk['chunking'] {
   checkNumber(threshold, 'chunking.threshold', 0, 1)
   checkNumber(prefixPaddingMs, 'chunking.prefixPaddingMs', 0, MAX_VOICE_MS)
   checkNumber(silenceDurationMs, 'chunking.silenceDurationMs', 0, MAX_VOICE_MS)
@@ -85,7 +85,7 @@ function chunkingOf({ strategy, threshold, prefixPaddingMs, silenceDurationMs }:
 }
 
 /** Standard base64, padded or not. The size is checked before decoding. */
-function bytesOf(text: string): Uint8Array {
+function decodeAudio(text: string): Uint8Array {
   const digits = text.replace(/={1,2}$/, '')
   const sizeBytes = Math.floor((digits.length * 3) / 4)
   if (sizeBytes > MAX_AUDIO_BYTES)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type Condition, holds } from './condition.ts'
-import { maxCostOf, workflowDefinition } from './definition.ts'
+import { readMaxCost, workflowDefinition } from './definition.ts'
 
 const text = (id: string, template: string, more = {}) => ({ id, type: 'template', template, ...more })
 const flow = (nodes: readonly unknown[], more = {}) => ({ nodes, output: 'done', ...more })
@@ -45,7 +45,7 @@ describe('a definition', () => {
       output: { $ref: 'nodes.end.text' },
     })
     expect(check(definition)).toBe(definition)
-    expect(maxCostOf(check(definition))).toBe(250_000_000n)
+    expect(readMaxCost(check(definition))).toBe(250_000_000n)
   })
 
   for (const [what, value, code, param] of [

@@ -87,8 +87,8 @@ export function workflowDefinition(value: unknown, param: string): WorkflowDefin
   if (JSON.stringify(value).length > MAX_CHARACTERS)
     refuse('string_above_max_length', param, `A definition has at most ${MAX_CHARACTERS} characters as JSON.`)
   if (!hasShape(value)) throw errorOfFault(hasShape.errors![0]!, 'The definition', param)
-  for (const { schema, param: at } of schemasOf(value, param)) schemaAt(schema, at)
-  const maxCost = maxCostOf(value)
+  for (const { schema, param: at } of listSchemas(value, param)) schemaAt(schema, at)
+  const maxCost = readMaxCost(value)
   if (maxCost <= 0n || maxCost > MOST_MAX_COST)
     refuse('unsupported_value', `${param}.max_cost_usd`, 'The most that a run may cost is above 0 and at most 1,000 USD.')
   try {
@@ -101,16 +101,16 @@ export function workflowDefinition(value: unknown, param: string): WorkflowDefin
 }
 
 /** Nano-USD. */
-export function maxCostOf({ max_cost_usd }: WorkflowDefinition): bigint {
+export function readMaxCost({ max_cost_usd }: WorkflowDefinition): bigint {
   return max_cost_usd === undefined ? DEFAULT_MAX_COST : parseUsd(max_cost_usd)
 }
 
-export function maxSecondsOf({ max_seconds }: WorkflowDefinition): number {
+export function readMaxSeconds({ max_seconds }: WorkflowDefinition): number {
   return max_seconds ?? DEFAULT_MAX_SECONDS
 }
 
 /** The schemas of a definition: those of its inputs, and of its nodes' outputs. */
-export function schemasOf({ inputs, nodes }: WorkflowDefinition, param: string): readonly PlacedSchema[] {
+export function listSchemas({ inputs, nodes }: WorkflowDefinition, param: string): readonly PlacedSchema[] {
   const ofNode = ({ response_schema }: NodeFields, path: string) =>
     response_schema ? [{ schema: response_schema, param: `${path}.response_schema` }] : []
   return [

@@ -99,7 +99,7 @@ export function evaluate({ operands, calls }: Expression, scope: Scope, budget =
 }
 
 /** The value as part of a text: a text unchanged, nothing for null, anything else as JSON. */
-export function textOf(value: unknown): string {
+export function toText(value: unknown): string {
   if (typeof value === 'string') return value
   return value === null || value === undefined ? '' : JSON.stringify(value)
 }
@@ -198,11 +198,11 @@ function textIn(literal: string): string {
 }
 
 function isOfSkipped({ root, steps }: Path, { nodes }: Scope): boolean {
-  return root === 'nodes' && nodes[nameOf(steps[0])] === undefined
+  return root === 'nodes' && nodes[stepName(steps[0])] === undefined
 }
 
 /** Gives the name in a step. Names begin with a point there, so none is confused with `*`. */
-export function nameOf(step: string | number | undefined): string {
+export function stepName(step: string | number | undefined): string {
   return typeof step === 'string' && step.startsWith('.') ? step.slice(1) : ''
 }
 
@@ -226,7 +226,7 @@ function walk(value: unknown, steps: readonly (string | number)[], values: { lef
       return rest.includes('*') ? found.flat() : found
     }
     if (typeof current !== 'object' || current === null) return null
-    const key = typeof step === 'number' ? step : nameOf(step)
+    const key = typeof step === 'number' ? step : stepName(step)
     if (Array.isArray(current) !== (typeof step === 'number')) return null
     if (!Object.hasOwn(current, key)) return null
     current = (current as Record<string | number, unknown>)[key]
@@ -236,7 +236,7 @@ function walk(value: unknown, steps: readonly (string | number)[], values: { lef
 
 function apply(value: unknown, { name, argument }: Call, budget: RenderBudget): unknown {
   const text = () => {
-    const read = textOf(value)
+    const read = toText(value)
     budget.take(read.length)
     return read
   }
@@ -247,15 +247,15 @@ function apply(value: unknown, { name, argument }: Call, budget: RenderBudget): 
     case 'length':
       if (typeof value === 'string' || Array.isArray(value)) return value.length
       if (value === null) return 0
-      return typeof value === 'object' ? countOf(value, budget) : wrong(name, 'a text or a list')
+      return typeof value === 'object' ? countMembers(value, budget) : wrong(name, 'a text or a list')
     case 'first':
-      return listOf(name, value)[0] ?? null
+      return requireList(name, value)[0] ?? null
     case 'last':
-      return listOf(name, value).at(-1) ?? null
+      return requireList(name, value).at(-1) ?? null
     case 'take':
-      return taken(listOf(name, value), argument as number, budget)
+      return taken(requireList(name, value), argument as number, budget)
     case 'join':
-      return joined(listOf(name, value), argument as string, budget)
+      return joined(requireList(name, value), argument as string, budget)
     case 'lower':
       return text().toLowerCase()
     case 'upper':
@@ -267,7 +267,7 @@ function apply(value: unknown, { name, argument }: Call, budget: RenderBudget): 
   }
 }
 
-function countOf(value: object, budget: RenderBudget): number {
+function countMembers(value: object, budget: RenderBudget): number {
   const { length } = Object.keys(value)
   budget.take(length)
   return length
@@ -283,7 +283,7 @@ function taken(list: readonly unknown[], count: number, budget: RenderBudget): r
 function joined(list: readonly unknown[], separator: string, budget: RenderBudget): string {
   let length = 0
   const texts = list.map((item, i) => {
-    const text = textOf(item)
+    const text = toText(item)
     const added = text.length + (i > 0 ? separator.length : 0)
     budget.take(added)
     length += added
@@ -299,7 +299,7 @@ function truncated(text: string, length: number): string {
   return text.slice(0, length > 0 && code >= 0xd800 && code < 0xdc00 ? length - 1 : length)
 }
 
-function listOf(name: string, value: unknown): readonly unknown[] {
+function requireList(name: string, value: unknown): readonly unknown[] {
   if (value === null) return []
   return Array.isArray(value) ? value : wrong(name, 'a list')
 }

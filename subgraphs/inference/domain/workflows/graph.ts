@@ -1,7 +1,7 @@
 import type { Condition } from './condition.ts'
 import type { BranchTask, MapTask, NodeType, Task, WorkflowDefinition, WorkflowNode } from './definition.ts'
-import { nameOf, type Path } from './expression.ts'
-import { expressionsOf, Misplaced, type Placed } from './template.ts'
+import { type Path, stepName } from './expression.ts'
+import { findExpressions, Misplaced, type Placed } from './template.ts'
 
 /** The outputs of a node, by its type. */
 const OUTPUTS: Readonly<Record<NodeType, readonly string[]>> = {
@@ -20,20 +20,20 @@ export interface Gate {
   readonly chosen: string | null
 }
 
-export function gatesOf({ after = [] }: WorkflowNode): readonly Gate[] {
+export function readGates({ after = [] }: WorkflowNode): readonly Gate[] {
   return after.map((gate) => {
     const [nodeId = '', chosen = null] = gate.split('.')
     return { nodeId, chosen }
   })
 }
 
-export function casesOf({ cases, default: otherwise = 'default' }: BranchTask): readonly string[] {
+export function listCases({ cases, default: otherwise = 'default' }: BranchTask): readonly string[] {
   return [...cases.map(({ name }) => name), otherwise]
 }
 
 /** The ids of the nodes for which each node waits. */
-export function waitsOf({ nodes }: WorkflowDefinition): ReadonlyMap<string, ReadonlySet<string>> {
-  return new Map(nodes.map((node, i) => [node.id, new Set(edgesOf(node, `nodes[${i}]`).map(({ nodeId }) => nodeId))]))
+export function listWaits({ nodes }: WorkflowDefinition): ReadonlyMap<string, ReadonlySet<string>> {
+  return new Map(nodes.map((node, i) => [node.id, new Set(listEdges(node, `nodes[${i}]`).map(({ nodeId }) => nodeId))]))
 }
 
 /**
@@ -48,21 +48,21 @@ export function checkGraph(definition: WorkflowDefinition): void {
     byId.set(node.id, node)
   }
   for (const [i, node] of nodes.entries()) checkNode(definition, byId, node, `nodes[${i}]`)
-  for (const placed of expressionsOf(definition.output, 'output')) checkPaths(definition, byId, placed, false)
+  for (const placed of findExpressions(definition.output, 'output')) checkPaths(definition, byId, placed, false)
   checkCircles(nodes)
 }
 
 function checkNode(definition: WorkflowDefinition, byId: ReadonlyMap<string, WorkflowNode>, node: WorkflowNode, path: string): void {
-  for (const [i, { nodeId, chosen }] of gatesOf(node).entries()) {
+  for (const [i, { nodeId, chosen }] of readGates(node).entries()) {
     const at = `${path}.after[${i}]`
     const other = byId.get(nodeId)
     if (!other) throw new Misplaced(at, `There is no node \`${nodeId}\`.`)
     if (chosen === null) continue
     if (other.type !== 'branch') throw new Misplaced(at, `The node \`${nodeId}\` is not a branch, so it has no cases.`)
-    if (!casesOf(other).includes(chosen)) throw new Misplaced(at, `The branch \`${nodeId}\` has no case \`${chosen}\`.`)
+    if (!listCases(other).includes(chosen)) throw new Misplaced(at, `The branch \`${nodeId}\` has no case \`${chosen}\`.`)
   }
-  for (const placed of templatesOf(node, path)) checkPaths(definition, byId, placed, false)
-  if (node.type === 'map') for (const placed of templatesOf(node.node, `${path}.node`)) checkPaths(definition, byId, placed, true)
+  for (const placed of findTemplates(node, path)) checkPaths(definition, byId, placed, false)
+  if (node.type === 'map') for (const placed of findTemplates(node.node, `${path}.node`)) checkPaths(definition, byId, placed, true)
   if (node.type !== 'branch') return
   const names = node.cases.map(({ name }) => name)
   const repeated = names.findIndex((name, i) => names.indexOf(name) !== i)
@@ -75,14 +75,17 @@ function checkPaths(
   { expression, path }: Placed,
   isOfItem: boolean,
 ): void {
-  for (const { root, steps } of pathsOf(expression)) {
+  for (const { root, steps } of listPaths(expression)) {
     if ((root === 'item' || root === 'index') && !isOfItem) throw new Misplaced(path, `\`${root}\` is only known in the node of a map.`)
     if (root === 'inputs') checkInput(inputs, steps, path)
     if (root !== 'nodes') continue
-    const node = byId.get(nameOf(steps[0]))
-    if (!node) throw new Misplaced(path, `There is no node \`${nameOf(steps[0]) || steps[0] || ''}\`.`)
-    if (steps[1] !== undefined && !OUTPUTS[node.type].includes(nameOf(steps[1])))
-      throw new Misplaced(path, `The node \`${node.id}\` gives ${OUTPUTS[node.type].join(', ')}; not \`${nameOf(steps[1]) || steps[1]}\`.`)
+    const node = byId.get(stepName(steps[0]))
+    if (!node) throw new Misplaced(path, `There is no node \`${stepName(steps[0]) || steps[0] || ''}\`.`)
+    if (steps[1] !== undefined && !OUTPUTS[node.type].includes(stepName(steps[1])))
+      throw new Misplaced(
+        path,
+        `The node \`${node.id}\` gives ${OUTPUTS[node.type].join(', ')}; not \`${stepName(steps[1]) || steps[1]}\`.`,
+      )
     const isWithoutOutput = (node.type === 'chat' || node.type === 'template') && !node.response_schema
     if (steps[1] === '.output' && isWithoutOutput)
       throw new Misplaced(path, `The node \`${node.id}\` has no \`response_schema\`, and so no \`output\`.`)
@@ -93,7 +96,7 @@ function checkPaths(
 function checkInput(inputs: WorkflowDefinition['inputs'], steps: Path['steps'], path: string): void {
   const { properties, additionalProperties, patternProperties } = inputs ?? {}
   if (typeof properties !== 'object' || properties === null || additionalProperties || patternProperties) return
-  const name = nameOf(steps[0])
+  const name = stepName(steps[0])
   if (steps.length > 0 && !Object.hasOwn(properties, name)) throw new Misplaced(path, `The inputs have no \`${name || steps[0]}\`.`)
 }
 
@@ -102,19 +105,19 @@ interface Edge {
   readonly path: string
 }
 
-function edgesOf(node: WorkflowNode, path: string): readonly Edge[] {
-  const placed = [...templatesOf(node, path), ...(node.type === 'map' ? templatesOf(node.node, `${path}.node`) : [])]
+function listEdges(node: WorkflowNode, path: string): readonly Edge[] {
+  const placed = [...findTemplates(node, path), ...(node.type === 'map' ? findTemplates(node.node, `${path}.node`) : [])]
   return [
-    ...gatesOf(node).map(({ nodeId }, i) => ({ nodeId, path: `${path}.after[${i}]` })),
+    ...readGates(node).map(({ nodeId }, i) => ({ nodeId, path: `${path}.after[${i}]` })),
     ...placed.flatMap(({ expression, path: at }) =>
-      pathsOf(expression).flatMap(({ root, steps }) => (root === 'nodes' ? [{ nodeId: nameOf(steps[0]), path: at }] : [])),
+      listPaths(expression).flatMap(({ root, steps }) => (root === 'nodes' ? [{ nodeId: stepName(steps[0]), path: at }] : [])),
     ),
   ]
 }
 
 /** Depth first. With 50 nodes the stack is safe. */
 function checkCircles(nodes: readonly WorkflowNode[]): void {
-  const edges = new Map(nodes.map((node, i) => [node.id, edgesOf(node, `nodes[${i}]`)]))
+  const edges = new Map(nodes.map((node, i) => [node.id, listEdges(node, `nodes[${i}]`)]))
   const done = new Set<string>()
   const visit = (id: string, way: readonly string[]) => {
     if (done.has(id)) return
@@ -129,13 +132,13 @@ function checkCircles(nodes: readonly WorkflowNode[]): void {
   for (const { id } of nodes) visit(id, [])
 }
 
-function pathsOf({ operands }: Placed['expression']): readonly Path[] {
+function listPaths({ operands }: Placed['expression']): readonly Path[] {
   return operands.flatMap((operand) => ('path' in operand ? [operand.path] : []))
 }
 
 /** The templates of a node, without those of the node inside a map. */
-function templatesOf(task: Task | BranchTask | MapTask, path: string): readonly Placed[] {
-  const at = (name: string, value: unknown) => (value === undefined ? [] : [...expressionsOf(value, `${path}.${name}`)])
+function findTemplates(task: Task | BranchTask | MapTask, path: string): readonly Placed[] {
+  const at = (name: string, value: unknown) => (value === undefined ? [] : [...findExpressions(value, `${path}.${name}`)])
   switch (task.type) {
     case 'chat':
       return task.messages.flatMap(({ content }, i) => at(`messages[${i}].content`, content))
@@ -163,5 +166,5 @@ function conditionTemplates(condition: Condition, path: string, depth = 1): read
   if ('all' in condition) return condition.all.flatMap((each, i) => inner(each, `all[${i}]`))
   if ('any' in condition) return condition.any.flatMap((each, i) => inner(each, `any[${i}]`))
   if ('not' in condition) return inner(condition.not, 'not')
-  return [...expressionsOf(condition.left, `${path}.left`), ...expressionsOf(condition.right, `${path}.right`)]
+  return [...findExpressions(condition.left, `${path}.left`), ...findExpressions(condition.right, `${path}.right`)]
 }

@@ -5,8 +5,8 @@ import {
   parseExpression,
   readExpression,
   type Scope,
-  textOf,
   tooLong,
+  toText,
 } from './expression.ts'
 import { RenderBudget } from './render-budget.ts'
 
@@ -21,8 +21,8 @@ const MAX_DEPTH = 16
  */
 export function renderText(template: string, scope: Scope, budget = new RenderBudget()): string {
   let text = ''
-  for (const part of partsOf(template)) {
-    const added = typeof part === 'string' ? part : textOf(evaluate(part, scope, budget))
+  for (const part of splitTemplate(template)) {
+    const added = typeof part === 'string' ? part : toText(evaluate(part, scope, budget))
     budget.take(added.length)
     text += added
     if (text.length > MAX_TEXT_CHARACTERS) throw tooLong()
@@ -36,7 +36,7 @@ export function renderText(template: string, scope: Scope, budget = new RenderBu
  */
 export function renderValue(template: unknown, scope: Scope, budget = new RenderBudget()): unknown {
   if (typeof template === 'string') return renderText(template, scope, budget)
-  const reference = referenceOf(template)
+  const reference = readReference(template)
   if (reference !== null) return evaluate(parseExpression(reference), scope, budget)
   if (Array.isArray(template)) return template.map((item) => renderValue(item, scope, budget))
   if (typeof template !== 'object' || template === null) return template
@@ -53,20 +53,20 @@ export interface Placed {
  * Gives every expression of a text or value.
  * @throws {Misplaced} a template is malformed
  */
-export function* expressionsOf(template: unknown, path: string, depth = 0): Generator<Placed> {
+export function* findExpressions(template: unknown, path: string, depth = 0): Generator<Placed> {
   if (depth > MAX_DEPTH) throw new Misplaced(path, `It is nested deeper than ${MAX_DEPTH} levels.`)
-  const reference = referenceOf(template)
+  const reference = readReference(template)
   try {
     if (reference !== null) yield { expression: parseExpression(reference), path }
     else if (typeof template === 'string')
-      for (const part of partsOf(template)) if (typeof part !== 'string') yield { expression: part, path }
+      for (const part of splitTemplate(template)) if (typeof part !== 'string') yield { expression: part, path }
   } catch (error) {
     if (error instanceof SyntaxError) throw new Misplaced(path, `This is not an expression: ${error.message}.`)
     throw error
   }
   if (reference !== null || typeof template !== 'object' || template === null) return
   for (const [name, value] of Object.entries(template))
-    yield* expressionsOf(value, Array.isArray(template) ? `${path}[${name}]` : `${path}.${name}`, depth + 1)
+    yield* findExpressions(value, Array.isArray(template) ? `${path}[${name}]` : `${path}.${name}`, depth + 1)
 }
 
 /** A fault in a definition, with its path. */
@@ -79,13 +79,13 @@ export class Misplaced extends Error {
   }
 }
 
-function referenceOf(template: unknown): string | null {
+function readReference(template: unknown): string | null {
   if (typeof template !== 'object' || template === null || Array.isArray(template)) return null
   const { $ref, ...rest } = template as { readonly $ref?: unknown }
   return typeof $ref === 'string' && Object.keys(rest).length === 0 ? $ref : null
 }
 
-function* partsOf(template: string): Generator<string | Expression> {
+function* splitTemplate(template: string): Generator<string | Expression> {
   let at = 0
   for (;;) {
     const open = template.indexOf('{{', at)

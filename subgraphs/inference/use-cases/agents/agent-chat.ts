@@ -2,7 +2,7 @@ import { isAbsent } from '../../../common/check.ts'
 import { KisError, ModelNotFound } from '../../../common/errors.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
-import { type AgentChat, annotationsOf, finishReasonOf, protocolUsage, readAgentChat } from '../../domain/agents/chat-of-agent.ts'
+import { type AgentChat, protocolUsage, readAgentChat, toAnnotations, toFinishReason } from '../../domain/agents/chat-of-agent.ts'
 import { quantitiesOfSteps, type RunOutcome, type RunStep } from '../../domain/agents/run.ts'
 import { providerUsage, type Usage } from '../../domain/tokens/usage.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
@@ -14,8 +14,8 @@ import type { Replayable } from '../idempotency/once-for-key.ts'
 import { type FollowedEvent, fromJson } from '../runs/run-log.ts'
 import type { RunRecord } from '../tables.ts'
 import type { RunInput } from './agent-runs.ts'
-import { versionOf } from './agents.ts'
-import { failureOf, runAgent } from './run-agent.ts'
+import { findVersion } from './agents.ts'
+import { runAgent, toRunFailure } from './run-agent.ts'
 
 /** A chat request whose model is an agent. */
 export interface SentAgentChat {
@@ -26,24 +26,24 @@ export interface SentAgentChat {
 /** Answers a chat request by a run of an agent, whose id the answer has. If the caller disconnects, the run is cancelled, unless it has an idempotency key. @throws {KisError} */
 export async function completeByAgent(deps: ServedDeps, ask: AskContext, sent: SentAgentChat): Promise<ChatCompletion & Replayable> {
   const { chat, warnings } = read(ask, sent, false)
-  const run = await runAgent(deps.runs, ask, inputOf(chat, sent)).catch((error) => {
+  const run = await runAgent(deps.runs, ask, toRunInput(chat, sent)).catch((error) => {
     throw inChatWords(error, chat)
   })
-  const { outcome, usage, cost } = endOf(run)
+  const { outcome, usage, cost } = readEnd(run)
   const { text, isRefusal } = outcome
   const message = {
     role: 'assistant',
     content: isRefusal ? null : text,
     refusal: isRefusal ? text : null,
-    annotations: annotationsOf(outcome),
+    annotations: toAnnotations(outcome),
   }
   const response = {
-    ...headOf(run, chat, 'chat.completion'),
-    choices: [{ index: 0, message, logprobs: null, finish_reason: finishReasonOf(outcome) }],
+    ...buildHead(run, chat, 'chat.completion'),
+    choices: [{ index: 0, message, logprobs: null, finish_reason: toFinishReason(outcome) }],
     usage: protocolUsage(usage.quantities),
   }
-  const modelId = (await versionOf(deps, run.organizationId, run.agentId, run.agentVersion))?.modelId ?? chat.model
-  return { response, warnings, modelId, usage, cost, rateLimits: rateLimitsOf(deps, ask), replayed: run.isReplayed }
+  const modelId = (await findVersion(deps, run.organizationId, run.agentId, run.agentVersion))?.modelId ?? chat.model
+  return { response, warnings, modelId, usage, cost, rateLimits: readRateLimits(deps, ask), replayed: run.isReplayed }
 }
 
 /**
@@ -106,16 +106,16 @@ class AgentChatStream {
   async #start(): Promise<AsyncIterableIterator<FollowedEvent, undefined>> {
     const { runs } = this.#deps
     const { chat, warnings } = read(this.#ask, this.#sent, true)
-    const { run, isReplayed } = await runs.start(this.#ask, inputOf(chat, this.#sent)).catch((error) => {
+    const { run, isReplayed } = await runs.start(this.#ask, toRunInput(chat, this.#sent)).catch((error) => {
       throw inChatWords(error, chat)
     })
-    const agent = await versionOf(this.#deps, run.organizationId, run.agentId, run.agentVersion)
+    const agent = await findVersion(this.#deps, run.organizationId, run.agentId, run.agentVersion)
     this.#chat = chat
     this.#run = run
     this.#isReplayed = isReplayed
     // Of an agent that was deleted since, nobody knows whether it had a schema.
     this.#isBuffered = agent === null || (chat.responseSchema ?? agent.responseSchema) !== null
-    this.#first = { warnings, rateLimits: rateLimitsOf(this.#deps, this.#ask) }
+    this.#first = { warnings, rateLimits: readRateLimits(this.#deps, this.#ask) }
     const events = runs.log.follow(run.organizationId, run._id, null)
     // The caller has left meanwhile.
     if (this.#isOver) {
@@ -135,26 +135,26 @@ class AgentChatStream {
       if (this.#told !== '') text = `\n\n${text}`
       this.#lastCall = { number: event.number, start: this.#told.length + text.length - event.text.length }
     }
-    return this.#tell([this.#chunk(this.#contentOf(text))])
+    return this.#tell([this.#chunk(this.#toDelta(text))])
   }
 
   /** @throws {KisError} the run has failed. */
   async #end(): Promise<ChatEvent & Replayable> {
     const run = await this.#deps.collections.runs.findOne({ _id: this.#run!._id })
-    const { outcome, usage, cost } = endOf(run ?? this.#run!)
+    const { outcome, usage, cost } = readEnd(run ?? this.#run!)
     this.#isOver = true
     const { text, isRefusal } = outcome
     const start = this.#isBuffered ? 0 : this.#lastCall.start
     const chunks: ProtocolObject[] = []
-    if (this.#isBuffered && !isRefusal) chunks.push(this.#chunk(this.#contentOf(text)))
-    else if (this.#told === '' || isRefusal) chunks.push(this.#chunk({ ...this.#contentOf(''), ...(isRefusal && { refusal: text }) }))
-    const annotations = isRefusal ? [] : annotationsOf(outcome, start)
-    chunks.push(this.#chunk(annotations.length > 0 ? { annotations } : {}, finishReasonOf(outcome)))
+    if (this.#isBuffered && !isRefusal) chunks.push(this.#chunk(this.#toDelta(text)))
+    else if (this.#told === '' || isRefusal) chunks.push(this.#chunk({ ...this.#toDelta(''), ...(isRefusal && { refusal: text }) }))
+    const annotations = isRefusal ? [] : toAnnotations(outcome, start)
+    chunks.push(this.#chunk(annotations.length > 0 ? { annotations } : {}, toFinishReason(outcome)))
     chunks.push({ ...this.#head(), choices: [], usage: protocolUsage(usage.quantities) })
     return { ...this.#tell(chunks), usage, cost }
   }
 
-  #contentOf(text: string): ProtocolObject {
+  #toDelta(text: string): ProtocolObject {
     const isFirst = this.#first !== undefined
     this.#told += text
     return { ...(isFirst && { role: 'assistant' }), content: text }
@@ -171,7 +171,7 @@ class AgentChatStream {
   }
 
   #head(): ProtocolObject {
-    return headOf(this.#run!, this.#chat!, 'chat.completion.chunk')
+    return buildHead(this.#run!, this.#chat!, 'chat.completion.chunk')
   }
 }
 
@@ -183,7 +183,7 @@ function read({ caller }: AskContext, { request }: SentAgentChat, isStream: bool
   return { chat, warnings: [...unhonored] }
 }
 
-function inputOf({ model, messages, sampling, responseSchema }: AgentChat, { idempotencyKey }: SentAgentChat): RunInput {
+function toRunInput({ model, messages, sampling, responseSchema }: AgentChat, { idempotencyKey }: SentAgentChat): RunInput {
   return { agentId: model, messages, sampling, responseSchema, idempotencyKey: idempotencyKey ?? null }
 }
 
@@ -195,17 +195,17 @@ function inChatWords(error: unknown, { model }: AgentChat): unknown {
 }
 
 /** What came of a run. @throws {KisError} no answer. */
-function endOf(run: RunRecord): { readonly outcome: RunOutcome; readonly usage: Usage; readonly cost: bigint } {
+function readEnd(run: RunRecord): { readonly outcome: RunOutcome; readonly usage: Usage; readonly cost: bigint } {
   if (run.status === 'cancelled') throw new KisError('invalid_request', `The run was cancelled. (The run is \`${run._id}\`.)`)
-  if (run.outcome === null || run.cost === null) throw failureOf(run)
+  if (run.outcome === null || run.cost === null) throw toRunFailure(run)
   const quantities = quantitiesOfSteps(fromJson<readonly RunStep[]>(run.steps))
   return { outcome: JSON.parse(run.outcome), usage: providerUsage(quantities), cost: BigInt(run.cost) }
 }
 
-function headOf({ _id, startedAt }: RunRecord, { model }: AgentChat, object: string): ProtocolObject {
+function buildHead({ _id, startedAt }: RunRecord, { model }: AgentChat, object: string): ProtocolObject {
   return { id: _id, object, created: Math.floor(startedAt.getTime() / 1_000), model }
 }
 
-function rateLimitsOf({ limits }: ServedDeps, { caller }: AskContext) {
-  return limits.stateOf(requireScope(caller, 'inference'))
+function readRateLimits({ limits }: ServedDeps, { caller }: AskContext) {
+  return limits.readState(requireScope(caller, 'inference'))
 }

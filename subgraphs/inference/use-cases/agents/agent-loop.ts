@@ -12,7 +12,7 @@ import {
 } from '../../domain/agents/found-passages.ts'
 import { OUTSIDE_TOOLS_NOTICE } from '../../domain/agents/outside-tools.ts'
 import type { Citation, RunEvent, RunOutcome, RunStep } from '../../domain/agents/run.ts'
-import { type SearchTool, searchArguments, searchToolsOf, toolDefinition } from '../../domain/agents/search-tools.ts'
+import { type SearchTool, searchArguments, toolDefinition, toSearchTools } from '../../domain/agents/search-tools.ts'
 import type { Model } from '../../domain/catalog.ts'
 import type { ToolCall } from '../../domain/chat/chat-answer.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
@@ -89,7 +89,7 @@ class AgentLoop {
     const { agent, model } = this.#input
     const context = await this.#now()
     const collections = await this.#deps.knowledge.describe(agent.collectionIds, context)
-    this.#searchTools = searchToolsOf(collections)
+    this.#searchTools = toSearchTools(collections)
     const callsTools = model.supports.has('tools')
     const names = new Set(this.#searchTools.map(({ name }) => name))
     await using outside = callsTools ? await openMcpTools(this.#deps, agent, context, names) : undefined
@@ -227,7 +227,7 @@ class AgentLoop {
   /** For a model that cannot ask: the question is looked for in every collection, and what is found stands before it. */
   async #searchForTheModel(): Promise<void> {
     const last = this.#messages.findLastIndex(({ role }) => role === 'user')
-    const question = last < 0 ? '' : textOf(this.#messages[last]!.content).slice(-MAX_QUESTION_CHARACTERS)
+    const question = last < 0 ? '' : readText(this.#messages[last]!.content).slice(-MAX_QUESTION_CHARACTERS)
     if (question.trim() === '' || this.#searchTools.length === 0) return
     const limit = Math.max(1, Math.floor(PASSAGES_WITHOUT_TOOLS / this.#searchTools.length))
     const found: ShownPassage[] = []
@@ -254,7 +254,7 @@ class AgentLoop {
 
   #outcome({ text, refusal, finishReason }: ModelAnswer): RunOutcome {
     const checked = this.#shown.citedBy(refusal ?? text)
-    return { text: checked.text, isRefusal: refusal !== null, finishReason, citations: checked.cited.map(citationOf) }
+    return { text: checked.text, isRefusal: refusal !== null, finishReason, citations: checked.cited.map(toCitation) }
   }
 
   #note(step: RunStep): void {
@@ -262,7 +262,7 @@ class AgentLoop {
   }
 }
 
-function citationOf({ number, passage: { score: _score, headingPath: _path, ...place } }: ShownPassage): Citation {
+function toCitation({ number, passage: { score: _score, headingPath: _path, ...place } }: ShownPassage): Citation {
   return { mark: number, ...place }
 }
 
@@ -271,7 +271,7 @@ function isModelsFault({ code }: KisError): boolean {
   return ERRORS[code].status === 400 || code === 'not_found'
 }
 
-function textOf(content: unknown): string {
+function readText(content: unknown): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''
   return content.map((part) => (typeof part?.text === 'string' ? part.text : '')).join('\n')

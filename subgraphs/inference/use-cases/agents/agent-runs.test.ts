@@ -8,7 +8,7 @@ import { calls, type Step, says } from '../../test-support/scripted-engine.ts'
 import { forgetDeletedAgents } from '../forget.ts'
 import { type FollowedEvent, fromJson } from '../runs/run-log.ts'
 import { AgentRuns, type RunInput } from './agent-runs.ts'
-import { createAgent, deleteAgent, getAgent, updateAgent, versionOf } from './agents.ts'
+import { createAgent, deleteAgent, findVersion, getAgent, updateAgent } from './agents.ts'
 import { deleteThread } from './threads.ts'
 
 const owner: Principal = { ...somebody, scopes: ['agents'] }
@@ -51,13 +51,13 @@ describe('agents', () => {
     expect(agent.version).toBe(1)
     const changed = await updateAgent(deps, ask, { id: agent._id, instructions: 'Be brief.', temperature: 0.5 })
     expect(changed.version).toBe(2)
-    expect(await versionOf(deps, 'org_a', agent._id, 1)).toMatchObject({ instructions: '', sampling: {} })
-    expect(await versionOf(deps, 'org_a', agent._id, 2)).toMatchObject({
+    expect(await findVersion(deps, 'org_a', agent._id, 1)).toMatchObject({ instructions: '', sampling: {} })
+    expect(await findVersion(deps, 'org_a', agent._id, 2)).toMatchObject({
       name: 'Guide',
       instructions: 'Be brief.',
       sampling: { temperature: 0.5 },
     })
-    expect(await versionOf(deps, 'org_b', agent._id, 2)).toBeNull()
+    expect(await findVersion(deps, 'org_b', agent._id, 2)).toBeNull()
   })
 
   it('are found by id and by code, by their own organization only, until they are deleted', async () => {

@@ -14,9 +14,9 @@ import type { RunLog } from '../runs/run-log.ts'
 import { type Begun, keyedAs, Runs, type RunsOptions } from '../runs/runs.ts'
 import type { AgentRecord, RunRecord } from '../tables.ts'
 import { AgentWork } from './agent-work.ts'
-import { getAgent, modelOf } from './agents.ts'
+import { admitModel, getAgent } from './agents.ts'
 import { endRunsOfEarlierVersions } from './earlier-runs.ts'
-import { keptFormOf } from './kept-messages.ts'
+import { toKeptForm } from './kept-messages.ts'
 import { forgetGiven, type GivenToRun, keepGiven, removeExpiredGiven } from './run-given.ts'
 import { checkSchemas } from './schema-answers.ts'
 import { readThread, removeExpiredThreads } from './threads.ts'
@@ -74,10 +74,10 @@ export class AgentRuns extends Runs<RunRecord, RunEvent> {
     if (earlier) return { run: earlier, isReplayed: true }
     const agent = await getAgent(deps, principal, input.agentId, 'input.agentId')
     const definition = definitionFor(agent, input)
-    modelOf(deps, { caller: principal }, definition.modelId, 'input.agentId')
-    const newMessages = messagesOf(input)
+    admitModel(deps, { caller: principal }, definition.modelId, 'input.agentId')
+    const newMessages = readMessages(input)
     if (input.responseSchema) await checkSchemas(deps, principal, [{ schema: input.responseSchema, param: SCHEMA_PARAM }], ask.signal)
-    const keptMessages = JSON.stringify(keptFormOf(newMessages))
+    const keptMessages = JSON.stringify(toKeptForm(newMessages))
     const thread = input.threadId == null ? null : await readThread(deps, principal, input.threadId, agent._id)
     const runId = deps.ids('run')
     const given = { agent: definition, messages: [...(thread?.messages ?? []), ...newMessages], beginsThread: thread === null }
@@ -136,7 +136,7 @@ function definitionFor(agent: AgentRecord, { sampling, responseSchema }: RunInpu
   }
 }
 
-function messagesOf({ input, messages, threadId, keepThread }: RunInput): readonly ProtocolObject[] {
+function readMessages({ input, messages, threadId, keepThread }: RunInput): readonly ProtocolObject[] {
   if (!isAbsent(input) && !isAbsent(messages))
     refuse('invalid_request', 'input.messages', 'A run is given `input` or `messages`, not both.')
   if (keepThread && !isAbsent(threadId))

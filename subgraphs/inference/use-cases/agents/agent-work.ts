@@ -1,13 +1,13 @@
 import { isAbort, KisError } from '../../../common/errors.ts'
 import type { RunError, RunEvent, RunOutcome, RunStep } from '../../domain/agents/run.ts'
 import type { KeyedDeps } from '../deps.ts'
-import { endOf } from '../runs/run-ends.ts'
+import { describeAgentEnd } from '../runs/run-ends.ts'
 import type { AtEnd, EndFields, RunEnd, RunUnderWay, RunWork } from '../runs/run-kind.ts'
 import { type RunLog, toJson } from '../runs/run-log.ts'
 import { LeftToOthers } from '../runs/run-steps.ts'
 import type { RunRecord } from '../tables.ts'
 import { runAgentLoop } from './agent-loop.ts'
-import { modelOf } from './agents.ts'
+import { admitModel } from './agents.ts'
 import { askModel } from './model-step.ts'
 import { type GivenToRun, readGiven } from './run-given.ts'
 import { RunTelling } from './run-telling.ts'
@@ -50,7 +50,7 @@ export class AgentWork implements RunWork<RunEvent> {
     try {
       const outcome = await runAgentLoop(deps, {
         agent,
-        model: modelOf(deps, context, agent.modelId, 'input.agentId'),
+        model: admitModel(deps, context, agent.modelId, 'input.agentId'),
         messages,
         context,
         emit: (event) => telling.tell(event),
@@ -72,7 +72,7 @@ export class AgentWork implements RunWork<RunEvent> {
       signal.throwIfAborted()
       if (error instanceof LeftToOthers) throw error
       await telling.flushed()
-      return { status: 'failed', error: this.#errorOf(error) }
+      return { status: 'failed', error: this.#toRunError(error) }
     }
   }
 
@@ -82,11 +82,11 @@ export class AgentWork implements RunWork<RunEvent> {
     const steps = this.#telling?.receipt ?? (await stepsTold(this.#log, this.#run._id))
     return {
       fields: { outcome: outcome && JSON.stringify(outcome), steps: toJson(withRest(steps, BigInt(end.cost))) },
-      event: endOf(this.#run, end),
+      event: describeAgentEnd(this.#run, end),
     }
   }
 
-  #errorOf(error: unknown): RunError {
+  #toRunError(error: unknown): RunError {
     if (error instanceof KisError) return { code: error.code, message: error.message }
     if (isAbort(error)) return { code: 'service_unavailable', message: 'The run was ended.' }
     this.#deps.log.error({ err: error, runId: this.#run._id }, 'defect in a run')

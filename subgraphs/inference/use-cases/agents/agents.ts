@@ -74,7 +74,7 @@ export async function updateAgent(
     const agent = await getAgent(deps, principal, id, 'input.id')
     const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
     const before = readDefinition(agent.definition)
-    const definition = agentDefinition({ ...inputOf(before), ...given }, sealingFor(deps, agent.organizationId), before)
+    const definition = agentDefinition({ ...toAgentInput(before), ...given }, sealingFor(deps, agent.organizationId), before)
     await checkReferences(deps, { ...ask, caller: principal }, definition)
     const next = { ...agent, ...newCode, version: agent.version + 1, definition: storedDefinition(definition), updatedAt: deps.clock.now() }
     await keepVersion(deps, next)
@@ -128,7 +128,7 @@ export async function listAgents(
 }
 
 /** What the agent was in that version. */
-export async function versionOf(
+export async function findVersion(
   { collections }: Ports,
   organizationId: string,
   agentId: string,
@@ -139,7 +139,7 @@ export async function versionOf(
 }
 
 /** The model, where the caller may use it. @throws {KisError} with `modelParam` as its path. */
-export function modelOf(deps: Ports, { caller }: { readonly caller: Principal }, modelId: string, modelParam: string): Model {
+export function admitModel(deps: Ports, { caller }: { readonly caller: Principal }, modelId: string, modelParam: string): Model {
   return admit(
     deps.catalog,
     { ...caller, scopes: [...caller.scopes, 'inference'] },
@@ -158,7 +158,7 @@ async function checkReferences(
   { modelId, collectionIds, mcpServers, responseSchema }: AgentDefinition,
 ): Promise<void> {
   if (responseSchema) await checkSchemas(deps, ask.caller, [{ schema: responseSchema, param: 'input.responseSchema' }], ask.signal)
-  const model = modelOf(deps, ask, modelId, 'input.model')
+  const model = admitModel(deps, ask, modelId, 'input.model')
   if (mcpServers.length > 0 && !model.supports.has('tools'))
     refuse('unsupported_value', 'input.mcpServers', `The model \`${modelId}\` calls no tools.`)
   await Promise.all(mcpServers.map(({ url }, i) => checkServer(deps, ask, url, `input.mcpServers[${i}].url`)))
@@ -192,7 +192,7 @@ async function keepVersion({ collections }: Ports, { _id, version, organizationI
   )
 }
 
-function inputOf({ modelId, collectionIds, sampling, responseSchema, ...rest }: AgentDefinition): AgentInput {
+function toAgentInput({ modelId, collectionIds, sampling, responseSchema, ...rest }: AgentDefinition): AgentInput {
   return {
     ...rest,
     model: modelId,

@@ -1,7 +1,7 @@
 import { tell } from '../../../common/events/event-log.ts'
 import type { RunEvent } from '../../domain/agents/run.ts'
 import type { RunDeps } from '../deps.ts'
-import { endOf } from '../runs/run-ends.ts'
+import { describeAgentEnd } from '../runs/run-ends.ts'
 import { RunLog, toJson } from '../runs/run-log.ts'
 import { stepsTold } from './agent-work.ts'
 
@@ -15,7 +15,7 @@ export async function endRunsOfEarlierVersions(deps: Pick<RunDeps, 'collections'
   const log = new RunLog<RunEvent>(deps, 'runs')
   for (const run of left) {
     const error = { code: 'service_unavailable', message: 'The process that ran it has gone.' } as const
-    const { $set, $push } = tell(run.organizationId, now, endOf(run, { status: 'failed', cost: null, error }))
+    const { $set, $push } = tell(run.organizationId, now, describeAgentEnd(run, { status: 'failed', cost: null, error }))
     await runs.findOneAndUpdate(
       { _id: run._id, status: 'running', leaseUntil: { $lt: now } },
       {

@@ -5,7 +5,7 @@ import type { ProtocolObject } from '../../ports/engines.ts'
 const MAX_CHARACTERS = 4_000_000
 
 /** Messages as runs and threads keep them: the bytes of images would outgrow every store, and a sentence stands for them. @throws {KisError} still too much. */
-export function keptFormOf(messages: readonly ProtocolObject[]): readonly ProtocolObject[] {
+export function toKeptForm(messages: readonly ProtocolObject[]): readonly ProtocolObject[] {
   const kept = messages.map((message) =>
     Array.isArray(message.content) ? { ...message, content: message.content.map(keptPart) } : message,
   )

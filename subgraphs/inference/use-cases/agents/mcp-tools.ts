@@ -1,7 +1,7 @@
 import type { ResidencyPolicy } from '../../../common/identity/principal.ts'
 import type { AgentDefinition } from '../../domain/agents/definition.ts'
 import type { Headers, McpServer } from '../../domain/agents/mcp-servers.ts'
-import { outsideAnswer, outsideArguments, outsideToolsOf } from '../../domain/agents/outside-tools.ts'
+import { outsideAnswer, outsideArguments, toOutsideTools } from '../../domain/agents/outside-tools.ts'
 import { permits } from '../../domain/engines/residency.ts'
 import { type McpConnection, McpFailure, type McpTool } from '../../ports/mcp.ts'
 import type { CallContext, With } from '../deps.ts'
@@ -34,7 +34,7 @@ export async function openMcpTools(
   const opened = await Promise.all(mcpServers.map((server) => open(deps, server, context, stack)))
   context.signal.throwIfAborted()
   // In the order of the servers, whichever has answered first, so that names mean the same in each run.
-  const tools = opened.flatMap((found) => (found ? toolsOf(deps, found, context, names) : []))
+  const tools = opened.flatMap((found) => (found ? toTools(deps, found, context, names) : []))
   const away = mcpServers.filter((_, at) => !opened[at]).map(({ name }) => name)
   const kept = stack.move()
   return { tools, away, [Symbol.asyncDispose]: () => kept.disposeAsync() }
@@ -71,13 +71,13 @@ function requirePermitted({ mcp }: With<'principals'>, url: string, policy: Resi
   if (!permits(policy, mcp.isLocal(url) ? 'local' : 'cloud')) throw new McpFailure('The residency policy forbids it.')
 }
 
-function toolsOf(
+function toTools(
   deps: With<'principals'>,
   { server, connection, found }: OpenServer,
   { caller, signal, requestId }: CallContext,
   names: Set<string>,
 ): readonly OutsideTool[] {
-  return outsideToolsOf(server, found, names).map(({ name, ownName, definition }) => ({
+  return toOutsideTools(server, found, names).map(({ name, ownName, definition }) => ({
     name,
     definition,
     async call(args) {

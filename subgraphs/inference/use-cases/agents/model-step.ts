@@ -1,5 +1,5 @@
 import { KisError } from '../../../common/errors.ts'
-import { choicesOf, firstChoiceDelta, type ToolCall } from '../../domain/chat/chat-answer.ts'
+import { firstChoiceDelta, readChoices, type ToolCall } from '../../domain/chat/chat-answer.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
 import type { Quantities } from '../../ports/billing.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
@@ -70,9 +70,14 @@ class AnswerRecord implements CallRecord {
 }
 
 /** A whole answer in the same words. */
-export function answerOf({ response, usage, cost, modelId }: Pick<ChatCompletion, 'response' | 'usage' | 'cost' | 'modelId'>): ModelAnswer {
+export function toModelAnswer({
+  response,
+  usage,
+  cost,
+  modelId,
+}: Pick<ChatCompletion, 'response' | 'usage' | 'cost' | 'modelId'>): ModelAnswer {
   const answer = new Answer()
-  answer.add({ ...response, choices: choicesOf(response).map((choice) => ({ ...choice, delta: choice.message })) })
+  answer.add({ ...response, choices: readChoices(response).map((choice) => ({ ...choice, delta: choice.message })) })
   return answer.finish(modelId, usage.quantities, cost)
 }
 
@@ -94,7 +99,7 @@ class Answer {
   readonly #calls = new Map<number, { id: string; name: string; arguments: string; extra: ProtocolObject }>()
 
   add(chunk: ProtocolObject): void {
-    for (const choice of choicesOf(chunk)) {
+    for (const choice of readChoices(chunk)) {
       if ((choice.index ?? 0) !== 0) continue
       if (typeof choice.finish_reason === 'string') this.#finishReason = choice.finish_reason
       const { content, refusal, reasoning_content, reasoning_details, tool_calls } = (choice.delta ?? {}) as Delta

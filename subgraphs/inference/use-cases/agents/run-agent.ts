@@ -19,7 +19,7 @@ export async function runAgent(runs: AgentRuns, ask: AskContext, input: RunInput
   if (ask.signal.aborted) leave()
   const last = await runs.ended(ask, run)
   ask.signal.removeEventListener('abort', leave)
-  if (last.error || last.status === 'running') throw failureOf(last)
+  if (last.error || last.status === 'running') throw toRunFailure(last)
   return { ...last, isReplayed }
 }
 
@@ -32,7 +32,7 @@ export function startAndFollow(runs: AgentRuns, ask: AskContext, input: RunInput
 const UNDER_WAY = { code: 'service_unavailable', message: 'The run is still under way. Ask for it by its id.' } as const
 
 /** The failure of a run as that of the call that has waited for it. */
-export function failureOf({ _id, error }: Pick<RunRecord, '_id' | 'error'>): KisError {
+export function toRunFailure({ _id, error }: Pick<RunRecord, '_id' | 'error'>): KisError {
   const { code, message } = error ?? UNDER_WAY
   return new KisError(code, `${message} (The run is \`${_id}\`.)`)
 }

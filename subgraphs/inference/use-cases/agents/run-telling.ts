@@ -26,7 +26,7 @@ export class RunTelling {
       } else {
         // The step was begun again, without the text that it had.
         if (event.type === 'step_started') this.#textBefore.delete(event.number)
-        this.#toldBefore.set(nameOf(event), (this.#toldBefore.get(nameOf(event)) ?? 0) + 1)
+        this.#toldBefore.set(nameEvent(event), (this.#toldBefore.get(nameEvent(event)) ?? 0) + 1)
       }
     }
   }
@@ -42,7 +42,7 @@ export class RunTelling {
       return
     }
     if (event.type === 'usage') this.#steps.push(event.step)
-    const name = nameOf(event)
+    const name = nameEvent(event)
     const times = this.#toldBefore.get(name) ?? 0
     if (times > 0) this.#toldBefore.set(name, times - 1)
     else this.#writer.write(event)
@@ -70,7 +70,7 @@ export class RunTelling {
 }
 
 /** What tells an event from the others of its run, but for searches for the same. */
-function nameOf(event: RunEvent): string {
+function nameEvent(event: RunEvent): string {
   switch (event.type) {
     case 'step_started':
     case 'text_delta':

@@ -43,7 +43,7 @@ export async function judgeAnswer(deps: Ports, context: CallContext, schema: Pro
   } catch (error) {
     return { faults: [`it is not JSON: ${(error as Error).message}`] }
   }
-  const faults = await faultsOf(deps, context, schema, json)
+  const faults = await findFaults(deps, context, schema, json)
   if (faults.length === 0) return { value }
   return { faults: faults.map(({ instancePath, message }) => `${instancePath || 'the value'} ${message}`.slice(0, MAX_FAULT_CHARACTERS)) }
 }
@@ -56,7 +56,7 @@ export async function meeting(deps: Ports, context: CallContext, schema: Protoco
   return output
 }
 
-async function faultsOf({ schemas }: Ports, { caller, signal }: CallContext, schema: ProtocolObject, json: string) {
+async function findFaults({ schemas }: Ports, { caller, signal }: CallContext, schema: ProtocolObject, json: string) {
   try {
     return await schemas.judge(caller.organizationId, schema, json, signal)
   } catch (error) {

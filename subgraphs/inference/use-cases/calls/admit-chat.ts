@@ -2,14 +2,14 @@ import { refuse } from '../../../common/check.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { type ChatRequest, checkAgainstModel, checkChatRequest } from '../../domain/chat/chat-request.ts'
 import type { AnswerNames } from '../../domain/chat/complete-answer.ts'
-import { inputSizeOf, inputTokensOf } from '../../domain/chat/count-chat-tokens.ts'
+import { countInputTokens, measureInput } from '../../domain/chat/count-chat-tokens.ts'
 import { chatCeiling, chatTokensTaken } from '../../domain/money/ceiling.ts'
-import { quantitiesOf } from '../../domain/tokens/usage.ts'
+import { toQuantities } from '../../domain/tokens/usage.ts'
 import type { ChatCall } from '../../ports/engines.ts'
 import type { AskContext, CallContext, Ports } from '../deps.ts'
 import type { HoldTerms } from '../money/hold.ts'
 import { admit } from './admit.ts'
-import { candidatesOf } from './first-to-answer.ts'
+import { listCandidates } from './first-to-answer.ts'
 import type { LimitedCall } from './limited-call.ts'
 import { type RequestWithImages, requestImages } from './request-images.ts'
 
@@ -44,23 +44,23 @@ export function admitChat(deps: Ports, ask: AskContext, call: LimitedCall | null
   })
   checkAgainstModel(request, model)
   const requestWithImages = requestImages(deps, { ...ask, caller: principal }, request)
-  const size = inputSizeOf(request)
+  const size = measureInput(request)
   const { textTokens } = size
   checkWindow(textTokens, model)
-  const inputTokensFor = (each: Model) => inputTokensOf(size, each)
+  const inputTokensFor = (each: Model) => countInputTokens(size, each)
   const tokens = chatTokensTaken(model, request, inputTokensFor(model), principal.tokensPerMinute)
   const context = call?.admit(principal, tokens) ?? { ...ask, caller: principal }
   return {
     context,
     request,
     requestWithImages,
-    models: candidatesOf(deps, principal, model, (fallback) => suits(fallback, request, textTokens)),
+    models: listCandidates(deps, principal, model, (fallback) => suits(fallback, request, textTokens)),
     inputTokensFor,
     termsFor: (each) => ({
       operation: 'chat_completion',
       model: each,
       ceiling: chatCeiling(each, request, inputTokensFor(each)),
-      atLeast: quantitiesOf(inputTokensFor(each), 0),
+      atLeast: toQuantities(inputTokensFor(each), 0),
     }),
     // Ids may hold any character, and a header may not.
     warningsFor: ({ id }) => new Set(id === model.id ? [] : [`answered_by:${encodeURI(id)}`]),
@@ -73,7 +73,7 @@ function checkWindow(textTokens: number, { id, contextWindow }: Model): void {
 }
 
 /** `warnings` collects what the engine cannot honour, as `seed_not_honored`. */
-export function chatCallOf(model: Model, { requestId, caller }: CallContext, warnings: Set<string>): ChatCall {
+export function toChatCall(model: Model, { requestId, caller }: CallContext, warnings: Set<string>): ChatCall {
   const { engineModel, maxOutputTokens } = model
   return {
     engineModel,
@@ -93,7 +93,7 @@ export function noteUnhonored(warnings: Set<string>, field: string): void {
 export function namesFor({ ids, clock }: Ports, { id }: Model): AnswerNames {
   return {
     // The protocol's own ids of answers have a hyphen.
-    idOf: (kind) => (kind === 'chatcmpl' ? ids(kind).replace('_', '-') : ids(kind)),
+    newId: (kind) => (kind === 'chatcmpl' ? ids(kind).replace('_', '-') : ids(kind)),
     model: id,
     created: Math.floor(clock.now().getTime() / 1_000),
   }

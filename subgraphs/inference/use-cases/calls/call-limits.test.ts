@@ -34,7 +34,7 @@ function limitedTo(fields: Partial<Principal> & { readonly concurrency?: number 
       now += ms
     },
     get tokensLeft() {
-      return callLimits.stateOf(caller)?.tokens?.remaining
+      return callLimits.readState(caller)?.tokens?.remaining
     },
   }
 }
@@ -63,7 +63,7 @@ describe('requests a minute', () => {
 
   it('count every operation, but not what a service embeds for itself', async () => {
     const { deps, ask, limits, caller } = limitedTo({ requestsPerMinute: 10 })
-    const left = () => limits.stateOf(caller)?.requests?.remaining
+    const left = () => limits.readState(caller)?.requests?.remaining
     await embedQuery(deps, ask(), { modelId: 'embed', text: 'a' })
     expect(left()).toBe(10)
     await createEmbeddings(deps, ask(), { model: 'embed', input: 'a' })
@@ -87,7 +87,7 @@ describe('requests a minute', () => {
     for (const { limits, caller } of processes) {
       for (let i = 0; i < 3; i++) limits.enter(caller, 100).leave()
       expect(() => limits.enter(caller, 100)).toThrow(KisError)
-      expect(limits.stateOf(caller)).toMatchObject({ requests: { limit: 6, remaining: 0 }, tokens: { limit: 600, remaining: 600 } })
+      expect(limits.readState(caller)).toMatchObject({ requests: { limit: 6, remaining: 0 }, tokens: { limit: 600, remaining: 600 } })
     }
   })
 

@@ -55,14 +55,14 @@ export class CallLimits {
     this.#checkConcurrency(principal, replicas)
 
     const { organizationId, requestsPerMinute } = principal
-    if (tokens !== null && requestsPerMinute !== null) this.#metersOf(principal).requests.take(replicas, requestsPerMinute, now)
+    if (tokens !== null && requestsPerMinute !== null) this.#getMeters(principal).requests.take(replicas, requestsPerMinute, now)
     const takeTokens = (amount: number) => {
       const { tokensPerMinute } = principal
       if (tokens !== null && tokensPerMinute !== null)
-        this.#metersOf(principal).tokens.take(amount * replicas, tokensPerMinute, this.#now())
+        this.#getMeters(principal).tokens.take(amount * replicas, tokensPerMinute, this.#now())
     }
     takeTokens(tokens ?? 0)
-    this.#underWay.set(organizationId, this.#underWayOf(principal) + 1)
+    this.#underWay.set(organizationId, this.#countUnderWay(principal) + 1)
 
     let unused = tokens ?? 0
     let isOver = false
@@ -70,7 +70,7 @@ export class CallLimits {
       if (isOver) return
       isOver = true
       takeTokens(-unused)
-      const left = this.#underWayOf(principal) - 1
+      const left = this.#countUnderWay(principal) - 1
       if (left > 0) this.#underWay.set(organizationId, left)
       else this.#underWay.delete(organizationId)
     }
@@ -83,24 +83,24 @@ export class CallLimits {
       leave,
       undo: () => {
         if (tokens !== null && requestsPerMinute !== null && !isOver)
-          this.#metersOf(principal).requests.take(-replicas, requestsPerMinute, this.#now())
+          this.#getMeters(principal).requests.take(-replicas, requestsPerMinute, this.#now())
         leave()
       },
     }
   }
 
   /** What is left to the key; null: it has no limits. */
-  stateOf(principal: Principal): RateLimits | null {
+  readState(principal: Principal): RateLimits | null {
     const { requestsPerMinute, tokensPerMinute } = principal
     if (requestsPerMinute === null && tokensPerMinute === null) return null
-    const { requests, tokens } = this.#metersOf(principal)
+    const { requests, tokens } = this.#getMeters(principal)
     const now = this.#now()
-    return { requests: stateOf(requests, requestsPerMinute, now), tokens: stateOf(tokens, tokensPerMinute, now) }
+    return { requests: readState(requests, requestsPerMinute, now), tokens: readState(tokens, tokensPerMinute, now) }
   }
 
   #checkRates(principal: Principal, tokens: number, replicas: number, now: number): void {
     const { requestsPerMinute, tokensPerMinute } = principal
-    const meters = this.#metersOf(principal)
+    const meters = this.#getMeters(principal)
     if (tokensPerMinute !== null && tokens > tokensPerMinute) {
       const text = `The request takes about ${tokens} tokens, and the key may use ${tokensPerMinute} a minute: shorten it, or ask for fewer output tokens. It is not answered later either.`
       throw new KisError('rate_limit_exceeded', text, { shouldRetry: false })
@@ -118,18 +118,18 @@ export class CallLimits {
 
   /** One call is always let in, or a small limit among many processes would be none. */
   #checkConcurrency(principal: Principal, replicas: number): void {
-    const underWay = this.#underWayOf(principal)
+    const underWay = this.#countUnderWay(principal)
     const { concurrency } = principal.plan
     if (underWay === 0 || (underWay + 1) * replicas <= concurrency) return
     const text = `Rate limit reached: the organization may have ${concurrency} calls under way at once.`
     throw new KisError('rate_limit_exceeded', text, { retryAfterMs: CONCURRENCY_RETRY_MS })
   }
 
-  #underWayOf({ organizationId }: Principal): number {
+  #countUnderWay({ organizationId }: Principal): number {
     return this.#underWay.get(organizationId) ?? 0
   }
 
-  #metersOf({ apiKeyId }: Principal): Meters {
+  #getMeters({ apiKeyId }: Principal): Meters {
     let meters = this.#meters.get(apiKeyId)
     if (!meters) {
       meters = { requests: new RateMeter(), tokens: new RateMeter() }
@@ -143,6 +143,6 @@ export class CallLimits {
   }
 }
 
-function stateOf(meter: RateMeter, limit: number | null, now: number): RateLimit | null {
+function readState(meter: RateMeter, limit: number | null, now: number): RateLimit | null {
   return limit === null ? null : { limit, remaining: meter.remaining(limit, now), resetMs: meter.resetMs(limit, now) }
 }

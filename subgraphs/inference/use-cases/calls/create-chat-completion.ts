@@ -4,9 +4,9 @@ import { completedAnswer } from '../../domain/chat/complete-answer.ts'
 import { countAnswerTokens } from '../../domain/chat/count-chat-tokens.ts'
 import { countedUsage, providerUsage, reportedUsage, type Usage } from '../../domain/tokens/usage.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { type AskContext, type CallDeps, engineOf } from '../deps.ts'
+import { type AskContext, type CallDeps, getEngine } from '../deps.ts'
 import { billedCall } from '../money/billed-call.ts'
-import { admitChat, chatCallOf, namesFor } from './admit-chat.ts'
+import { admitChat, namesFor, toChatCall } from './admit-chat.ts'
 import { firstToAnswer } from './first-to-answer.ts'
 import { type LimitedCall, limited } from './limited-call.ts'
 
@@ -35,14 +35,14 @@ async function complete(deps: CallDeps, ask: AskContext, limits: LimitedCall, va
     const inputTokens = inputTokensFor(model)
     const request = await requestWithImages(model)
     const warnings = warningsFor(model)
-    const call = chatCallOf(model, context, warnings)
+    const call = toChatCall(model, context, warnings)
     return billedCall(
       deps,
       context,
       termsFor(model),
       () => countedUsage(inputTokens, 0),
       async (signal) => {
-        const answer = await engineOf(deps, model).chat.complete(call, requestFor(model, request, call.warn), signal)
+        const answer = await getEngine(deps, model).chat.complete(call, requestFor(model, request, call.warn), signal)
         const reported = reportedUsage(answer)
         const usage = reported ? providerUsage(reported) : countedUsage(inputTokens, countAnswerTokens(answer))
         const response = completedAnswer(answer, namesFor(deps, model), usage)

@@ -1,6 +1,6 @@
 import type { RateLimits } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
-import { type Segment, srtOf, vttOf } from '../../domain/transcription/subtitles.ts'
+import { type Segment, toSrt, toVtt } from '../../domain/transcription/subtitles.ts'
 import {
   checkTranscriptionRequest,
   type TranscriptionFormat,
@@ -26,15 +26,15 @@ export function createTranscription(deps: CallDeps, ask: AskContext, input: Tran
   return limited(deps, ask, 'chat', (limits, asking) =>
     transcribe(deps, asking, limits, check, {
       hear: ({ engine, call, sound, request }, signal) => engine.transcribe(call, sound, request.ask, signal),
-      tell: (response) => ({ text: response.text, response, subtitles: subtitlesOf(response, input.responseFormat ?? 'json') }),
+      tell: (response) => ({ text: response.text, response, subtitles: toSubtitles(response, input.responseFormat ?? 'json') }),
     }),
   )
 }
 
-function subtitlesOf({ segments }: ProtocolObject, format: TranscriptionFormat): string | null {
+function toSubtitles({ segments }: ProtocolObject, format: TranscriptionFormat): string | null {
   if (format !== 'srt' && format !== 'vtt') return null
   if (!isSegments(segments)) throw new KisError('engine_error', 'The engine gave an answer without segments, which subtitles need.')
-  return format === 'srt' ? srtOf(segments) : vttOf(segments)
+  return format === 'srt' ? toSrt(segments) : toVtt(segments)
 }
 
 function isSegments(value: unknown): value is readonly Segment[] {

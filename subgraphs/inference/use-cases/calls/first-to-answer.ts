@@ -4,7 +4,7 @@ import type { Principal } from '../../../common/identity/principal.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { EngineFailure } from '../../domain/engines/engine-failure.ts'
 import { isOffered } from '../../domain/engines/residency.ts'
-import { type CallContext, engineOf, type Ports } from '../deps.ts'
+import { type CallContext, getEngine, type Ports } from '../deps.ts'
 import { MAX_CALL_MS } from '../money/billed-call.ts'
 
 /** The engine is at fault, and another may answer. */
@@ -21,7 +21,7 @@ const RETRY_SPREAD_MS = 500
 const LONGEST_RETRY_AFTER_MS = 2_000
 
 /** The model, and those of its fallbacks that the caller may use and that `suit` the request. */
-export function candidatesOf({ catalog }: Ports, principal: Principal, model: Model, suits: (model: Model) => boolean): readonly Model[] {
+export function listCandidates({ catalog }: Ports, principal: Principal, model: Model, suits: (model: Model) => boolean): readonly Model[] {
   const fallbacks = model.fallbacks.flatMap((id) => catalog.find(id) ?? [])
   return [model, ...fallbacks.filter((fallback) => isOffered(fallback, principal) && suits(fallback))]
 }
@@ -40,7 +40,7 @@ export async function firstToAnswer<Answer>(
   const endsAt = clock.now().getTime() + MAX_CALL_MS
   let failure: unknown
   for (const model of models) {
-    const { breaker, retries } = engineOf(deps, model)
+    const { breaker, retries } = getEngine(deps, model)
     const facts = { requestId: context.requestId, model: model.id, engine: model.engine }
     const waitMs = breaker.waitMs(clock.now().getTime())
     if (waitMs > 0) {

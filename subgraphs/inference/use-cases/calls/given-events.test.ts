@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { eventsOf } from './given-events.ts'
+import { streamEvents } from './given-events.ts'
 
 const NEVER = new AbortController().signal
 
@@ -13,7 +13,7 @@ async function all<Event>(events: AsyncIterable<Event>): Promise<Event[]> {
 it('gives every event in order, and what the work comes to as the last one', () =>
   fc.assert(
     fc.asyncProperty(fc.array(fc.nat()), fc.array(fc.boolean()), async (given, pauses) => {
-      const events = eventsOf<number>(NEVER, async (give, signal) => {
+      const events = streamEvents<number>(NEVER, async (give, signal) => {
         for (const [i, event] of given.entries()) {
           if (pauses[i]) await new Promise(setImmediate)
           await give(event, signal)
@@ -27,7 +27,7 @@ it('gives every event in order, and what the work comes to as the last one', () 
 
 it('begins with the first next, and never goes on before its reader has asked for more', async () => {
   let steps = 0
-  const events = eventsOf<number>(NEVER, async (give, signal) => {
+  const events = streamEvents<number>(NEVER, async (give, signal) => {
     for (; ; steps++) await give(steps, signal)
   })
   await new Promise(setImmediate)
@@ -41,7 +41,7 @@ it('begins with the first next, and never goes on before its reader has asked fo
 
 it('fails where the work fails, also while nobody reads, and is over then', async () => {
   const failed = Promise.withResolvers<void>()
-  const events = eventsOf<number>(NEVER, async (give) => {
+  const events = streamEvents<number>(NEVER, async (give) => {
     const late = new AbortController()
     setImmediate(() => late.abort(new Error('too late')))
     await give(1, late.signal).finally(() => failed.resolve())
@@ -56,7 +56,7 @@ it('fails where the work fails, also while nobody reads, and is over then', asyn
 it.each(['return', 'abort'] as const)('ends the work by %s while a next is pending', async (way) => {
   const leaving = new AbortController()
   const ended = Promise.withResolvers<void>()
-  const events = eventsOf<number>(leaving.signal, (_give, signal) => {
+  const events = streamEvents<number>(leaving.signal, (_give, signal) => {
     signal.addEventListener('abort', () => ended.resolve())
     return new Promise<never>(() => undefined)
   })

@@ -12,7 +12,7 @@ interface Step<Event> {
  * The events that some work gives while it runs, and what it gives at its end as the last one. It begins with the first `next()`; a failure rejects the `next()` that
  * it meets. `return()`, and an abort of the signal, abort the work's own signal.
  */
-export function eventsOf<Event>(
+export function streamEvents<Event>(
   signal: AbortSignal,
   work: (give: Give<Event>, signal: AbortSignal) => Promise<Event>,
 ): AsyncIterableIterator<Event, undefined> {

@@ -34,12 +34,12 @@ export class LimitedCall {
     this.#ask = { ...this.#ask, caller }
     const taken = this.#deps.limits.enter(caller, tokens)
     this.#taken = taken
-    return { ...this.#ask, caller, spent: (usage) => taken.spent(tokensOf(usage)) }
+    return { ...this.#ask, caller, spent: (usage) => taken.spent(sumTokens(usage)) }
   }
 
   /** What is left to the key; null: it has no limits. */
   get rateLimits(): RateLimits | null {
-    return rateLimitsOf(this.#deps, this.#ask)
+    return readRateLimits(this.#deps, this.#ask)
   }
 
   /** Repeatable. */
@@ -73,17 +73,17 @@ export async function limited<Value extends object>(
 }
 
 /** What is left to the caller's key; null: it has no limits, or is no key. */
-export function rateLimitsOf({ limits }: Pick<Services, 'limits'>, { caller }: Pick<AskContext, 'caller'>): RateLimits | null {
-  return caller && 'organizationId' in caller ? limits.stateOf(caller) : null
+export function readRateLimits({ limits }: Pick<Services, 'limits'>, { caller }: Pick<AskContext, 'caller'>): RateLimits | null {
+  return caller && 'organizationId' in caller ? limits.readState(caller) : null
 }
 
 /** The error, which then says what is left to the caller's key. */
 export function withRateLimits(deps: Pick<Services, 'limits'>, ask: Pick<AskContext, 'caller'>, error: unknown): unknown {
-  if (error instanceof KisError) error.rateLimits = rateLimitsOf(deps, ask)
+  if (error instanceof KisError) error.rateLimits = readRateLimits(deps, ask)
   return error
 }
 
 /** Cached input counts like any other: the limit is on what is sent, not on what it costs. */
-function tokensOf({ quantities: { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } }: Usage): number {
+function sumTokens({ quantities: { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } }: Usage): number {
   return inputTokens + cachedInputTokens + cacheWriteTokens + outputTokens
 }

@@ -38,7 +38,7 @@ describe.each(Object.entries(WAYS))('%s by a caller whose rules were changed', (
     await call(world, limited)
     expect([world.billing.openHolds, world.deps.load.calls]).toEqual([0, 0])
     const isRequest = way !== 'a query embedding'
-    expect(world.deps.limits.stateOf(limited)?.requests?.remaining).toBe(isRequest ? 9 : 10)
+    expect(world.deps.limits.readState(limited)?.requests?.remaining).toBe(isRequest ? 9 : 10)
     // The next call goes by what is known now.
     const { length } = world.billing.writes
     await call(world, limited)
@@ -76,7 +76,7 @@ describe.each(Object.entries(WAYS))('%s by a caller whose rules were changed', (
 it('a call that changes overtake again and again is asked to come later', async () => {
   const world = parts()
   world.billing.rules = 1
-  world.billing.principalOf = async () => somebody
+  world.billing.findPrincipal = async () => somebody
   await expect(createChatCompletion(world.deps, asking(), chat)).rejects.toMatchObject({ code: 'service_unavailable', shouldRetry: true })
   expect(world.billing.openHolds).toBe(0)
 })

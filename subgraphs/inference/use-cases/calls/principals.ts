@@ -21,12 +21,12 @@ interface Found {
 
 /** Who the keys of calls and runs are by the rules in force, as far as this process had to ask: the gateway's word is up to 3.5 s old, a run's start hours. */
 export class Principals {
-  readonly #billing: Pick<Billing, 'principalOf'>
+  readonly #billing: Pick<Billing, 'findPrincipal'>
   readonly #clock: Clock
   readonly #found = new LRUCache<string, Found>({ max: MAX_KEYS })
   readonly #asking = new Map<string, Promise<Found>>()
 
-  constructor(billing: Pick<Billing, 'principalOf'>, clock: Clock) {
+  constructor(billing: Pick<Billing, 'findPrincipal'>, clock: Clock) {
     this.#billing = billing
     this.#clock = clock
   }
@@ -55,7 +55,7 @@ export class Principals {
   #ask({ organizationId, apiKeyId }: Principal): Promise<Found> {
     const at = this.#clock.now().getTime()
     const asking = this.#billing
-      .principalOf(organizationId, apiKeyId, AbortSignal.timeout(ASK_TIMEOUT_MS))
+      .findPrincipal(organizationId, apiKeyId, AbortSignal.timeout(ASK_TIMEOUT_MS))
       .then(
         (principal) => {
           const found = { principal, at }

@@ -10,11 +10,11 @@ import { streamChatCompletion } from './stream-chat-completion.ts'
 const A = 'https://images.test/a.png'
 const B = 'https://images.test/b.gif'
 const imagePart = (url: string, detail?: string) => ({ type: 'image_url', image_url: { url, ...(detail && { detail }) } })
-const requestOf = (...urls: string[]) => ({
+const makeRequest = (...urls: string[]) => ({
   model: 'chat',
   messages: [{ role: 'user', content: [{ type: 'text', text: 'what?' }, ...urls.map((url) => imagePart(url))] }],
 })
-const paramOf = (part: number) => `messages[0].content[${part}].image_url.url`
+const nameParam = (part: number) => `messages[0].content[${part}].image_url.url`
 
 const REGIONAL = `
 engines: { near: { kind: embedded, badge: local }, far: { kind: openai, base_url: "http://vendor.test/v1", badge: regional, fetches_images: true } }
@@ -40,14 +40,17 @@ const CALLS = {
 describe.each(Object.entries(CALLS))('images of a %s answer', (_name, call) => {
   it('go by their address to an engine that fetches them', async () => {
     const made = parts()
-    await call(made, requestOf(A, dataUri(png())))
-    expect(made.far.requests[0]).toMatchObject(requestOf(A, dataUri(png())))
+    await call(made, makeRequest(A, dataUri(png())))
+    expect(made.far.requests[0]).toMatchObject(makeRequest(A, dataUri(png())))
     expect(made.egress.fetched).toEqual([])
   })
 
   it('come with their bytes to one that does not, each address fetched once', async () => {
     const made = blind()
-    const request = { ...requestOf(A, B, A), messages: [...requestOf(A, B, A).messages, { role: 'user', content: [imagePart(A, 'high')] }] }
+    const request = {
+      ...makeRequest(A, B, A),
+      messages: [...makeRequest(A, B, A).messages, { role: 'user', content: [imagePart(A, 'high')] }],
+    }
     await call(made, request)
     const { messages } = made.far.requests[0] as { messages: { content: unknown[] }[] }
     const [first, second] = [dataUri(png()), dataUri(GIF, 'image/gif')]
@@ -68,7 +71,7 @@ describe.each(Object.entries(CALLS))('images of a %s answer', (_name, call) => {
   ])('where %s at the address: nothing is held and no engine is called', async (_case, page, code) => {
     const made = blind()
     made.egress.pages.set(B, page)
-    await expect(call(made, requestOf(A, B))).rejects.toMatchObject({ code, param: code === 'service_unavailable' ? null : paramOf(2) })
+    await expect(call(made, makeRequest(A, B))).rejects.toMatchObject({ code, param: code === 'service_unavailable' ? null : nameParam(2) })
     expect([made.far.chats, made.billing.holds.size]).toEqual([0, 0])
   })
 
@@ -84,7 +87,7 @@ describe.each(Object.entries(CALLS))('images of a %s answer', (_name, call) => {
         'http://metadata.google.internal/',
         'http://printer.local/',
       ])
-        await expect(call(made, requestOf(A, url))).rejects.toMatchObject({ code: 'invalid_request', param: paramOf(2) })
+        await expect(call(made, makeRequest(A, url))).rejects.toMatchObject({ code: 'invalid_request', param: nameParam(2) })
       expect([made.far.chats, made.billing.holds.size, made.egress.fetched]).toEqual([0, 0, []])
     }
   })
@@ -92,15 +95,15 @@ describe.each(Object.entries(CALLS))('images of a %s answer', (_name, call) => {
   it('are looked up before an engine outside the cloud fetches them, and go to none that leads inside or is unknown', async () => {
     const made = parts({ catalog: REGIONAL })
     made.egress.pages.set(A, png())
-    await call(made, requestOf(A, `${A}?again`, dataUri(png())))
+    await call(made, makeRequest(A, `${A}?again`, dataUri(png())))
     expect([made.far.chats, made.egress.lookups, made.egress.fetched]).toEqual([1, ['images.test'], []])
-    await expect(call(made, requestOf(A, 'https://inside.test/a.png'))).rejects.toMatchObject({
+    await expect(call(made, makeRequest(A, 'https://inside.test/a.png'))).rejects.toMatchObject({
       code: 'invalid_request',
-      param: paramOf(2),
+      param: nameParam(2),
       message: 'The image could not be fetched from its address.',
     })
     const many = Array.from({ length: 21 }, (_, index) => `https://images${index}.test/`)
-    await expect(call(made, requestOf(...many))).rejects.toMatchObject({ code: 'array_above_max_length' })
+    await expect(call(made, makeRequest(...many))).rejects.toMatchObject({ code: 'array_above_max_length' })
     expect([made.far.chats, made.billing.holds.size]).toEqual([1, 1])
   })
 
@@ -110,11 +113,11 @@ engines: { near: { kind: embedded, badge: local }, far: { kind: embedded, badge:
 models: [{ id: chat, engine: far, kind: chat, supports: [vision], max_output_tokens: 100, image_tokens: 50, price: { input: "1", output: "2" } }]`
     const local = asking({ ...somebody, residencyPolicy: 'local_only' })
     for (const made of [parts({ catalog: localCatalog }), blind({ catalog: localCatalog })]) {
-      const refusal = { code: 'residency_policy_violation', param: paramOf(2) }
-      await expect(call(made, requestOf(dataUri(png()), A), local)).rejects.toMatchObject(refusal)
+      const refusal = { code: 'residency_policy_violation', param: nameParam(2) }
+      await expect(call(made, makeRequest(dataUri(png()), A), local)).rejects.toMatchObject(refusal)
       expect([made.far.chats, made.billing.holds.size, made.egress.fetched]).toEqual([0, 0, []])
-      await call(made, requestOf(dataUri(png())), local)
-      expect(made.far.requests).toMatchObject([requestOf(dataUri(png()))])
+      await call(made, makeRequest(dataUri(png())), local)
+      expect(made.far.requests).toMatchObject([makeRequest(dataUri(png()))])
     }
   })
 
@@ -122,21 +125,21 @@ models: [{ id: chat, engine: far, kind: chat, supports: [vision], max_output_tok
     const made = blind()
     const urls = Array.from({ length: 21 }, (_, index) => `https://images.test/${index}`)
     for (const url of urls) made.egress.pages.set(url, png())
-    await expect(call(made, requestOf(...urls))).rejects.toMatchObject({ code: 'array_above_max_length', param: paramOf(21) })
+    await expect(call(made, makeRequest(...urls))).rejects.toMatchObject({ code: 'array_above_max_length', param: nameParam(21) })
     expect(made.egress.fetched).toEqual([])
-    await call(made, requestOf(...urls.slice(1)))
+    await call(made, makeRequest(...urls.slice(1)))
     expect([made.egress.fetched.length, made.egress.mostRunning]).toEqual([20, 4])
 
     const large = png(1, 1, { padding: 9 * 2 ** 20 })
     for (const url of urls) made.egress.pages.set(url, large)
-    await expect(call(made, requestOf(...urls.slice(0, 3)))).rejects.toMatchObject({ code: 'payload_too_large' })
-    await call(made, requestOf(...urls.slice(0, 2)))
+    await expect(call(made, makeRequest(...urls.slice(0, 3)))).rejects.toMatchObject({ code: 'payload_too_large' })
+    await call(made, makeRequest(...urls.slice(0, 2)))
   })
 
   it('that fail end the fetches of the others', async () => {
     const made = blind()
     made.egress.pages.set(A, 'wait').set(B, 500)
-    await expect(call(made, requestOf(A, B))).rejects.toMatchObject({ param: paramOf(2) })
+    await expect(call(made, makeRequest(A, B))).rejects.toMatchObject({ param: nameParam(2) })
     await eventually(() => made.egress.running === 0)
   })
 
@@ -144,7 +147,7 @@ models: [{ id: chat, engine: far, kind: chat, supports: [vision], max_output_tok
     const made = blind()
     made.egress.pages.set(A, 'wait')
     const stop = new AbortController()
-    const calling = call(made, requestOf(A), asking(somebody, stop.signal)).catch((error: unknown) => error)
+    const calling = call(made, makeRequest(A), asking(somebody, stop.signal)).catch((error: unknown) => error)
     await eventually(() => made.egress.running === 1)
     stop.abort()
     await calling
@@ -162,12 +165,12 @@ models:
   const made = parts({ catalog })
   made.egress.pages.set(A, png())
   made.near.chat.fetchesImages = false
-  await createChatCompletion(made.deps, asking(), requestOf(A))
+  await createChatCompletion(made.deps, asking(), makeRequest(A))
   expect(made.egress.fetched).toEqual([])
 
   made.far.chat.fetchesImages = false
   made.far.completions = [new KisError('engine_error', 'down')]
-  const { modelId } = await createChatCompletion(made.deps, asking(), requestOf(A))
+  const { modelId } = await createChatCompletion(made.deps, asking(), makeRequest(A))
   expect([modelId, made.egress.fetched.length]).toEqual(['second', 1])
-  expect(made.near.requests[0]).toMatchObject(requestOf(dataUri(png())))
+  expect(made.near.requests[0]).toMatchObject(makeRequest(dataUri(png())))
 })

@@ -5,16 +5,16 @@ import type { Model } from '../../domain/catalog.ts'
 import type { ChatRequest } from '../../domain/chat/chat-request.ts'
 import {
   checkImage,
-  dataUriOf,
   type ImagePart,
-  imagePartsOf,
   isDataUri,
+  listImageParts,
   MAX_IMAGE_BYTES,
   refuseSize,
+  toDataUri,
   withImageUrls,
 } from '../../domain/chat/images.ts'
 import { withDeadline } from '../deadline.ts'
-import { type CallContext, engineOf, type Ports } from '../deps.ts'
+import { type CallContext, getEngine, type Ports } from '../deps.ts'
 
 /** Addresses that are fetched for one request; Bedrock takes 20 images. */
 const MAX_FETCHED = 20
@@ -35,7 +35,7 @@ export type RequestWithImages = (model: Model) => Promise<ChatRequest>
  * @throws {KisError} an address that may not be asked, by us or by an engine in our network; any address, where data may not leave it.
  */
 export function requestImages(deps: Ports, context: CallContext, request: ChatRequest): RequestWithImages {
-  const images = imagePartsOf(request).filter(({ url }) => !isDataUri(url))
+  const images = listImageParts(request).filter(({ url }) => !isDataUri(url))
   for (const { url, param } of images) {
     if (context.caller.residencyPolicy === 'local_only') {
       throw new KisError(
@@ -50,7 +50,7 @@ export function requestImages(deps: Ports, context: CallContext, request: ChatRe
   let judged: Promise<void> | undefined
   return async (model) => {
     if (images.length === 0) return request
-    if (engineOf(deps, model).chat.fetchesImages) {
+    if (getEngine(deps, model).chat.fetchesImages) {
       // A vendor's cloud fetches from outside, where our names lead nowhere.
       if (model.residency === 'cloud') return request
       judged ??= judgeHosts(deps, context, images)
@@ -95,7 +95,7 @@ async function fetchAll(deps: Ports, context: CallContext, images: readonly Imag
             const most = MAX_FETCHED_BYTES / 2 ** 20
             refuse('payload_too_large', image.param, `The images of a request that are fetched may have at most ${most} MiB together.`)
           }
-          fetched.set(image.url, dataUriOf(checkImage(bytes, image.param), bytes))
+          fetched.set(image.url, toDataUri(checkImage(bytes, image.param), bytes))
         }
       }
       await Promise.all(Array.from({ length: FETCHED_AT_ONCE }, work))

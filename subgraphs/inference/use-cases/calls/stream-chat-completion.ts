@@ -1,18 +1,18 @@
 import { KisError } from '../../../common/errors.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
 import type { Model } from '../../domain/catalog.ts'
-import { choicesOf } from '../../domain/chat/chat-answer.ts'
+import { readChoices } from '../../domain/chat/chat-answer.ts'
 import { requestFor } from '../../domain/chat/chat-request.ts'
 import { ChunkCompleter } from '../../domain/chat/chunk-completer.ts'
 import { StreamMeter } from '../../domain/money/stream-meter.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { withDeadline } from '../deadline.ts'
-import { type AskContext, type CallDeps, engineOf } from '../deps.ts'
+import { type AskContext, type CallDeps, getEngine } from '../deps.ts'
 import type { BilledEvent } from '../idempotency/stream-once-for-key.ts'
 import { callTookTooLong, MAX_CALL_MS } from '../money/billed-call.ts'
 import { type OpenHold, openHold } from '../money/hold.ts'
-import { type AdmittedChat, admitChat, chatCallOf, namesFor } from './admit-chat.ts'
+import { type AdmittedChat, admitChat, namesFor, toChatCall } from './admit-chat.ts'
 import { firstToAnswer } from './first-to-answer.ts'
 import { LimitedCall } from './limited-call.ts'
 import { byRulesInForce } from './principals.ts'
@@ -136,8 +136,8 @@ class ChatStream {
     this.#attempt = { hold, meter }
     try {
       const warnings = warningsFor(model)
-      const call = chatCallOf(model, context, warnings)
-      const { chat, firstByteMs } = engineOf(this.#deps, model)
+      const call = toChatCall(model, context, warnings)
+      const { chat, firstByteMs } = getEngine(this.#deps, model)
       const begun = await this.#begun(firstByteMs, model, (signal) => chat.stream(call, requestFor(model, request, call.warn), signal))
       return {
         modelId: model.id,
@@ -175,7 +175,7 @@ class ChatStream {
         // Reports of a filter and of usage come without a choice, and are no answer.
         if (first.done) throw new KisError('engine_error', `The engine \`${engine}\` gave no answer.`)
         before.push(...first.value)
-        if (first.value.some((chunk) => choicesOf(chunk).length > 0)) return { chunks, first: { done: false, value: before } }
+        if (first.value.some((chunk) => readChoices(chunk).length > 0)) return { chunks, first: { done: false, value: before } }
       }
     })
   }

@@ -9,7 +9,7 @@ import {
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { AskContext, CallDeps } from '../deps.ts'
 import type { BilledEvent } from '../idempotency/stream-once-for-key.ts'
-import { eventsOf } from './given-events.ts'
+import { streamEvents } from './given-events.ts'
 import { limited } from './limited-call.ts'
 import { type Speech, transcribe } from './transcribe.ts'
 
@@ -29,12 +29,12 @@ export function streamTranscription(
   ask: AskContext,
   input: TranscriptionInput,
 ): AsyncIterableIterator<TranscriptionEvent, undefined> {
-  return eventsOf<TranscriptionEvent>(ask.signal, async (give, signal) => {
+  return streamEvents<TranscriptionEvent>(ask.signal, async (give, signal) => {
     let isFirst = true
     const { rateLimits, ...last } = await limited(deps, { ...ask, signal }, 'chat', (limits, asking) =>
       transcribe(deps, asking, limits, () => checkStreamed(input), {
         async hear(speech, until) {
-          for await (const events of answerOf(speech, until)) {
+          for await (const events of streamAnswer(speech, until)) {
             const done = events.find(({ type }) => type === TRANSCRIPT_DONE)
             const before = events.filter((event) => event !== done)
             if (before.length > 0) {
@@ -65,7 +65,10 @@ function checkStreamed(input: TranscriptionInput): TranscriptionRequest {
   return checkTranscriptionRequest(input)
 }
 
-async function* answerOf({ engine, model, call, sound, request }: Speech, signal: AbortSignal): AsyncGenerator<readonly ProtocolObject[]> {
+async function* streamAnswer(
+  { engine, model, call, sound, request }: Speech,
+  signal: AbortSignal,
+): AsyncGenerator<readonly ProtocolObject[]> {
   if (model.supports.has('streaming')) return yield* await engine.stream(call, sound, request.ask, signal)
   const { before, done } = eventsOfAnswer(await engine.transcribe(call, sound, request.ask, signal))
   yield before

@@ -2,10 +2,10 @@ import { refuse } from '../../../common/check.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { estimateTokens } from '../../domain/tokens/estimate-tokens.ts'
-import { audioLengthOf, heardUsage } from '../../domain/transcription/audio-length.ts'
+import { heardUsage, measureAudio } from '../../domain/transcription/audio-length.ts'
 import type { TranscriptionRequest } from '../../domain/transcription/transcription-request.ts'
 import type { EngineCall, ProtocolObject, Sound, TranscriptionEngine } from '../../ports/engines.ts'
-import { type AskContext, engineOf, type HoldDeps } from '../deps.ts'
+import { type AskContext, getEngine, type HoldDeps } from '../deps.ts'
 import { billedCall } from '../money/billed-call.ts'
 import { admit } from './admit.ts'
 import type { LimitedCall } from './limited-call.ts'
@@ -50,9 +50,9 @@ export async function transcribe<Value extends object>(
   const { bytes } = request
   const audio = await deps.audio.read(bytes)
   if (!audio) return refuse('unsupported_file_type', 'contentBase64', 'The file is not sound in flac, mp3, mp4, m4a, ogg, wav or webm.')
-  const length = audioLengthOf(audio, bytes.length, estimateTokens(request.ask.prompt ?? ''), model)
+  const length = measureAudio(audio, bytes.length, estimateTokens(request.ask.prompt ?? ''), model)
 
-  const { transcription: engine } = engineOf(deps, model)
+  const { transcription: engine } = getEngine(deps, model)
   if (!engine) throw new Error(`the engine ${model.engine} has no transcriptions`)
   const call = { engineModel: model.engineModel, requestId: ask.requestId }
   // Sound has no tokens: it is one request.

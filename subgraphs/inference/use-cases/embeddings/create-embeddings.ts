@@ -8,7 +8,7 @@ import {
 } from '../../domain/embeddings/embedding-request.ts'
 import { shortened } from '../../domain/embeddings/vectors.ts'
 import { embeddingCeiling } from '../../domain/money/ceiling.ts'
-import { countedUsage, quantitiesOf } from '../../domain/tokens/usage.ts'
+import { countedUsage, toQuantities } from '../../domain/tokens/usage.ts'
 import { admit } from '../calls/admit.ts'
 import { type LimitedCall, limited } from '../calls/limited-call.ts'
 import type { AskContext, CallDeps } from '../deps.ts'
@@ -60,7 +60,7 @@ async function embed(deps: CallDeps, ask: AskContext, call: LimitedCall, input: 
       operation: 'embedding',
       model,
       ceiling: embeddingCeiling(model, sum(counts)),
-      atLeast: quantitiesOf(sum(counts), 0),
+      atLeast: toQuantities(sum(counts), 0),
     },
     () => countedUsage(sum(counts.slice(0, sent)), 0),
     async (signal) => {

@@ -1,10 +1,10 @@
 import { checkInteger, listAt, textAt } from '../../../common/check.ts'
 import { requirePrincipal } from '../../../common/identity/principal.ts'
 import type { Model } from '../../domain/catalog.ts'
-import { providerUsage, quantitiesOf } from '../../domain/tokens/usage.ts'
+import { providerUsage, toQuantities } from '../../domain/tokens/usage.ts'
 import { admit } from '../calls/admit.ts'
 import type { AskContext, CallContext, HoldDeps, Ports, With } from '../deps.ts'
-import { HOLD_TTL_SECONDS, holdOf, letBegin, openHold } from '../money/hold.ts'
+import { HOLD_TTL_SECONDS, letBegin, openHold, toOpenHold } from '../money/hold.ts'
 import { countEmbeddingTokens, embedInBatches } from './embed.ts'
 
 /** Few enough that a batch answers well within a job's lease. */
@@ -29,8 +29,8 @@ export async function openEmbedding(
   const { id, leave } = await openHold(deps, context, {
     operation: 'embedding',
     model,
-    ceiling: quantitiesOf(tokens, 0),
-    atLeast: quantitiesOf(0, 0),
+    ceiling: toQuantities(tokens, 0),
+    atLeast: toQuantities(0, 0),
     goesOn: true,
   })
   leave()
@@ -51,10 +51,10 @@ export async function embedPassages(
   listAt(input.texts, 'texts', 1, MAX_PASSAGES)
   const texts = input.texts.map((text) => model.passagePrefix + text)
   await countEmbeddingTokens(deps, model, texts, (index) => `texts[${index}]`, ask)
-  const before = quantitiesOf(input.tokensBefore, 0)
+  const before = toQuantities(input.tokensBefore, 0)
   await deps.billing.checkpointHold(input.holdId, before, HOLD_TTL_SECONDS, context)
   await letBegin(deps, input.holdId, before, context)
-  const { leave } = holdOf(deps, context, input.holdId, before)
+  const { leave } = toOpenHold(deps, context, input.holdId, before)
   try {
     const { vectors, usage } = await embedInBatches(deps, context, model, texts, { dimensions: null, purpose: 'passage' }, ask.signal)
     return { vectors, tokens: usage.quantities.inputTokens }
@@ -71,8 +71,8 @@ export async function closeEmbedding(
 ): Promise<bigint> {
   const principal = requirePrincipal(ask.caller)
   checkInteger(tokens, 'tokens', 0, MAX_TOKENS)
-  const usage = providerUsage(quantitiesOf(tokens, 0))
-  return holdOf(deps, { ...ask, caller: principal }, holdId, usage.quantities).resolve(usage)
+  const usage = providerUsage(toQuantities(tokens, 0))
+  return toOpenHold(deps, { ...ask, caller: principal }, holdId, usage.quantities).resolve(usage)
 }
 
 /** @throws {KisError} the caller may not embed with this model. */

@@ -2,7 +2,7 @@ import { textAt } from '../../../common/check.ts'
 import { requirePrincipal } from '../../../common/identity/principal.ts'
 import { withQueryPrefix } from '../../domain/embeddings/embedding-request.ts'
 import { embeddingCeiling } from '../../domain/money/ceiling.ts'
-import { countedUsage, quantitiesOf } from '../../domain/tokens/usage.ts'
+import { countedUsage, toQuantities } from '../../domain/tokens/usage.ts'
 import { admit } from '../calls/admit.ts'
 import { type LimitedCall, limited } from '../calls/limited-call.ts'
 import type { AskContext, KeyedDeps } from '../deps.ts'
@@ -50,7 +50,7 @@ async function embed(deps: KeyedDeps, ask: AskContext, call: LimitedCall, { mode
       operation: 'embedding',
       model,
       ceiling: embeddingCeiling(model, tokens),
-      atLeast: quantitiesOf(tokens, 0),
+      atLeast: toQuantities(tokens, 0),
     },
     () => countedUsage(tokens, 0),
     async (signal) => {

@@ -2,9 +2,9 @@ import { KisError } from '../../../common/errors.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { checkTokensOfEach, type EmbeddingRequest } from '../../domain/embeddings/embedding-request.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
-import { countedUsage, providerUsage, quantitiesOf } from '../../domain/tokens/usage.ts'
+import { countedUsage, providerUsage, toQuantities } from '../../domain/tokens/usage.ts'
 import type { EmbeddingCall } from '../../ports/engines.ts'
-import { type AskContext, type CallContext, engineOf, organizationOf, type Ports } from '../deps.ts'
+import { type AskContext, type CallContext, findOrganizationId, getEngine, type Ports } from '../deps.ts'
 
 export interface Embedded {
   readonly vectors: readonly Float32Array[]
@@ -20,14 +20,14 @@ export async function countEmbeddingTokens(
   deps: Ports,
   model: Model,
   input: EmbeddingRequest['input'],
-  paramOf: (index: number) => string,
+  toParam: (index: number) => string,
   ask: Pick<AskContext, 'caller' | 'signal'>,
 ): Promise<readonly number[]> {
   const counts = isTexts(input)
-    ? await engineOf(deps, model).embedding.countTokens(input, ask.signal, organizationOf(ask))
+    ? await getEngine(deps, model).embedding.countTokens(input, ask.signal, findOrganizationId(ask))
     : input.map(({ length }) => length)
   const tokens = counts.map((count) => count + model.markTokens)
-  checkTokensOfEach(tokens, areExact(model, input), model, paramOf)
+  checkTokensOfEach(tokens, areExact(model, input), model, toParam)
   return tokens
 }
 
@@ -41,7 +41,7 @@ export async function embedInBatches(
   signal: AbortSignal,
   onSent: (inputs: number) => void = () => undefined,
 ): Promise<Embedded> {
-  const { embedding } = engineOf(deps, model)
+  const { embedding } = getEngine(deps, model)
   const call = { engineModel: model.engineModel, requestId, organizationId: caller.organizationId, ...asked }
   const vectors: Float32Array[] = []
   let tokens = 0
@@ -56,7 +56,7 @@ export async function embedInBatches(
     tokens += batch.tokens
     isReported &&= batch.source === 'provider'
   }
-  const usage = isReported ? providerUsage(quantitiesOf(tokens, 0)) : countedUsage(tokens, 0)
+  const usage = isReported ? providerUsage(toQuantities(tokens, 0)) : countedUsage(tokens, 0)
   return { vectors, usage }
 }
 

@@ -13,7 +13,7 @@ import { embedQuery } from './embed-query.ts'
 describe('embeddings', () => {
   it('are made in batches of the engine, in order, under one hold, and charged by its usage', async () => {
     const { deps, billing, near } = parts()
-    near.vectorOf = (text) => Float32Array.from(text === 'query: c' ? [0, 1, 0, 0] : [1, 0, 0, 0])
+    near.makeVector = (text) => Float32Array.from(text === 'query: c' ? [0, 1, 0, 0] : [1, 0, 0, 0])
     const { vectors, promptTokens, cost } = await createEmbeddings(deps, asking(), { model: 'embed', input: ['a', 'b', 'c', 'd'] })
     expect(near.embedded.map(({ length }) => length)).toEqual([3, 1])
     expect(vectors.map((vector) => vector.indexOf(1))).toEqual([0, 0, 1, 0])
@@ -36,7 +36,7 @@ describe('embeddings', () => {
 
   it('are shortened by the engine where the model can, else here, and have length 1', async () => {
     const { deps, far, near } = parts()
-    near.vectorOf = () => Float32Array.from([0.6, 0, 0.8, 0])
+    near.makeVector = () => Float32Array.from([0.6, 0, 0.8, 0])
     for (const model of ['embed', 'embed-far']) {
       const { vectors } = await createEmbeddings(deps, asking(), { model, input: 'a', dimensions: 2 })
       expect(vectors[0]).toHaveLength(2)
@@ -119,9 +119,9 @@ describe('embeddings', () => {
   it.each([
     ['too short', () => unit(3)],
     ['too long', () => unit(5)],
-  ])('that come out %s are an error of the engine and cost nothing', async (_name, vectorOf) => {
+  ])('that come out %s are an error of the engine and cost nothing', async (_name, makeVector) => {
     const { deps, billing, near } = parts()
-    near.vectorOf = vectorOf
+    near.makeVector = makeVector
     await expect(createEmbeddings(deps, asking(), { model: 'embed', input: 'a' })).rejects.toMatchObject({ code: 'engine_error' })
     expect(billing.only.state).toBe('voided')
   })

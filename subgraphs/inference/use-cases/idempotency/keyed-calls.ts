@@ -84,7 +84,7 @@ export class KeyedCalls implements Disposable {
    * What the calls of a run were charged, in nano-USD, by the first part of their paths. Those whose process is gone are ended.
    * @throws {KisError} `idempotency_conflict`: one is under way.
    */
-  async chargesOf(context: CallContext, runId: string): Promise<ReadonlyMap<string, bigint>> {
+  async listCharges(context: CallContext, runId: string): Promise<ReadonlyMap<string, bigint>> {
     const { collections, clock } = this.#deps
     const charges = new Map<string, bigint>()
     for (let after = ''; ; ) {
@@ -184,19 +184,19 @@ export class KeyedCalls implements Disposable {
 
   async #charge(call: KeyedCall, signal: AbortSignal): Promise<void> {
     const now = this.#deps.clock.now()
-    const context = call.holdId === null || this.#runs(call, now) ? null : await this.#contextOf(call, signal)
+    const context = call.holdId === null || this.#runs(call, now) ? null : await this.#restoreContext(call, signal)
     if (!context) return
     const ended = await this.#takeOver(call, now, context, ALWAYS_FREE)
     if (ended instanceof KeyedRun) await ended.fail(new Interrupted())
   }
 
   /** For what is written of the call's money. Null: its organization, or its run, is gone. */
-  async #contextOf({ _id, organizationId, step, holdId }: KeyedCall, signal: AbortSignal): Promise<CallContext | null> {
+  async #restoreContext({ _id, organizationId, step, holdId }: KeyedCall, signal: AbortSignal): Promise<CallContext | null> {
     const { collections, billing } = this.#deps
     const ofRun = step && { _id: step.runId }
     const run = ofRun && ((await collections.workflowRuns.findOne(ofRun)) ?? (await collections.runs.findOne(ofRun)))
     const apiKeyId = step ? run?.apiKeyId : _id.split(':', 1)[0]
-    const caller = apiKeyId === undefined ? null : await billing.principalOf(organizationId, apiKeyId, signal)
+    const caller = apiKeyId === undefined ? null : await billing.findPrincipal(organizationId, apiKeyId, signal)
     return caller && { caller, requestId: holdId!, signal }
   }
 

@@ -63,13 +63,13 @@ export class Interrupted extends KisError {
 }
 
 /** What a repeat is told of a call that has failed and was charged. */
-export function failureOf(error: unknown, cost: bigint): Failure {
+export function toFailure(error: unknown, cost: bigint): Failure {
   if (!(error instanceof KisError) || error instanceof Interrupted) return lost(cost)
   const { code, message, param, vendorCode } = error
   return { code, message, param, vendorCode }
 }
 
 /** A repeat would only replay it again. */
-export function errorOf({ code, message, param, vendorCode }: Failure): KisError {
+export function toError({ code, message, param, vendorCode }: Failure): KisError {
   return new KisError(code, message, { param, vendorCode, shouldRetry: false })
 }

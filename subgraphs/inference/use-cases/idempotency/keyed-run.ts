@@ -4,7 +4,7 @@ import { randomHex } from '../../../common/process/ids.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
 import type { CallRecord, With } from '../deps.ts'
 import type { KeyedCall } from '../tables.ts'
-import { failureOf, type KeyedOutcome, packOutcome, tooLong } from './keyed-outcome.ts'
+import { type KeyedOutcome, packOutcome, toFailure, tooLong } from './keyed-outcome.ts'
 
 /** A process that has not renewed it for so long is gone. */
 export const LEASE_MS = 30_000
@@ -152,7 +152,7 @@ export class KeyedRun implements CallRecord {
       // What billing did with the hold is asked when the lease is over.
       if (end === null) return
       if (this.#outcome !== null) await this.#write({ leaseUntil: this.#deps.clock.now() })
-      else if (this.#charged > 0n) await this.endCharged(this.#charged, failureOf(error, this.#charged))
+      else if (this.#charged > 0n) await this.endCharged(this.#charged, toFailure(error, this.#charged))
       else await this.#calls.findOneAndDelete({ _id: this.#id, token: this.#token })
     } catch (cause) {
       this.#deps.log.warn({ err: cause }, 'the failure of a call with an idempotency key is not written down')

@@ -2,10 +2,10 @@ import type { RateLimits } from '../../../../schema/errors.ts'
 import { isAbsent } from '../../../common/check.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import { checkIdempotencyKey, requestDigest } from '../../domain/idempotency-key.ts'
-import { rateLimitsOf, withRateLimits } from '../calls/limited-call.ts'
+import { readRateLimits, withRateLimits } from '../calls/limited-call.ts'
 import type { AskContext, KeyedDeps } from '../deps.ts'
 import type { Recorded } from './keyed-calls.ts'
-import { errorOf } from './keyed-outcome.ts'
+import { toError } from './keyed-outcome.ts'
 import { KeyedRun } from './keyed-run.ts'
 
 /** A billable call, and the idempotency key that it was sent with, if any. */
@@ -45,8 +45,8 @@ export async function onceForKey<Value extends Current & { readonly cost: bigint
   const claimed = await claim(deps, ask, call)
   if (claimed instanceof KeyedRun) return deps.background.track(runKeyed(deps, ask, claimed, run))
   const { outcome, cost } = claimed
-  if (outcome.failure) throw withRateLimits(deps, ask, errorOf(outcome.failure))
-  return { ...(outcome.value as Value), cost, rateLimits: rateLimitsOf(deps, ask), replayed: true }
+  if (outcome.failure) throw withRateLimits(deps, ask, toError(outcome.failure))
+  return { ...(outcome.value as Value), cost, rateLimits: readRateLimits(deps, ask), replayed: true }
 }
 
 /** @throws {KisError} */

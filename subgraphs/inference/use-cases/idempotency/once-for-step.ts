@@ -1,6 +1,6 @@
 import type { CallContext, KeyedDeps } from '../deps.ts'
 import type { StepClaim } from './keyed-calls.ts'
-import { errorOf } from './keyed-outcome.ts'
+import { toError } from './keyed-outcome.ts'
 import { KeyedRun } from './keyed-run.ts'
 
 /**
@@ -16,7 +16,7 @@ export async function onceForStep<Value extends { readonly cost: bigint }>(
 ): Promise<Value> {
   const record = await deps.keyedCalls.claimStep(context, claim)
   if (!(record instanceof KeyedRun)) {
-    if (record.outcome.failure) throw errorOf(record.outcome.failure)
+    if (record.outcome.failure) throw toError(record.outcome.failure)
     return { ...(record.outcome.value as Value), cost: record.cost }
   }
   try {

@@ -1,10 +1,10 @@
 import type { RateLimits } from '../../../../schema/errors.ts'
 import { isAbsent } from '../../../common/check.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
-import { rateLimitsOf, withRateLimits } from '../calls/limited-call.ts'
+import { readRateLimits, withRateLimits } from '../calls/limited-call.ts'
 import type { AskContext, KeyedDeps } from '../deps.ts'
 import type { Recorded } from './keyed-calls.ts'
-import { errorOf, Interrupted } from './keyed-outcome.ts'
+import { Interrupted, toError } from './keyed-outcome.ts'
 import { KeyedRun } from './keyed-run.ts'
 import { claim, detached, type Replayable, type SentCall } from './once-for-key.ts'
 
@@ -101,13 +101,13 @@ async function* replay<Event extends BilledEvent>(
   ask: AskContext,
   { outcome, cost }: Recorded,
 ): AsyncGenerator<Event & Replayable, undefined> {
-  let rateLimits = rateLimitsOf(deps, ask)
+  let rateLimits = readRateLimits(deps, ask)
   const again = (event: object) => {
     const replayed = { ...(event as Event), rateLimits, replayed: true }
     rateLimits = null
     return replayed
   }
   for (const event of outcome.events) yield again(event)
-  if (outcome.failure) throw withRateLimits(deps, ask, errorOf(outcome.failure))
+  if (outcome.failure) throw withRateLimits(deps, ask, toError(outcome.failure))
   yield { ...again(outcome.value!), cost }
 }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Principal } from '../../../common/identity/principal.ts'
-import { quantitiesOf } from '../../domain/tokens/usage.ts'
+import { toQuantities } from '../../domain/tokens/usage.ts'
 import { asking, parts, somebody } from '../../test-support/parts.ts'
 import { HOLD_TTL_SECONDS, openHold } from './hold.ts'
 
@@ -12,7 +12,7 @@ describe('an open hold', () => {
     const { deps, billing } = parts()
     const context = { ...asking(), caller: somebody as Principal }
     const model = deps.catalog.models.find(({ id }) => id === 'chat')!
-    const terms = { operation: 'chat_completion', model, ceiling: quantitiesOf(10, 10), atLeast: quantitiesOf(10, 0) } as const
+    const terms = { operation: 'chat_completion', model, ceiling: toQuantities(10, 10), atLeast: toQuantities(10, 0) } as const
     return { billing, hold: await openHold(deps, context, terms) }
   }
   const renewals = (writes: readonly string[]) => writes.filter((write) => write === 'checkpointHold').length
@@ -21,7 +21,7 @@ describe('an open hold', () => {
     const { billing, hold } = await opened()
     await vi.advanceTimersByTimeAsync(HOLD_TTL_SECONDS * 10 * 1_000)
     expect(renewals(billing.writes)).toBeGreaterThanOrEqual(20)
-    hold.checkpoint(quantitiesOf(10, 5))
+    hold.checkpoint(toQuantities(10, 5))
     await vi.advanceTimersByTimeAsync(HOLD_TTL_SECONDS * 1_000)
     expect(billing.only.checkpoint).toMatchObject({ inputTokens: 10, outputTokens: 5 })
     await hold.resolve(null)

@@ -2,7 +2,7 @@ import type { ErrorCode } from '../../../../schema/errors.ts'
 import { KisError, ServiceUnavailable, StalePrincipal } from '../../../common/errors.ts'
 import { LET_BEGIN_MS } from '../../../common/identity/principal.ts'
 import type { Model } from '../../domain/catalog.ts'
-import { quantitiesOf, type Usage } from '../../domain/tokens/usage.ts'
+import { toQuantities, type Usage } from '../../domain/tokens/usage.ts'
 import type { BillingContext, HoldRequest, Quantities } from '../../ports/billing.ts'
 import { withDeadline } from '../deadline.ts'
 import type { CallContext, HoldDeps, Ports } from '../deps.ts'
@@ -29,7 +29,7 @@ export interface HoldTerms {
   readonly goesOn?: boolean
 }
 
-const NOTHING = quantitiesOf(0, 0)
+const NOTHING = toQuantities(0, 0)
 
 /** Money reserved for one call, whose dispatch billing has acknowledged. */
 export interface OpenHold {
@@ -92,7 +92,7 @@ export async function openRunHold(deps: HoldDeps, context: CallContext, amount: 
     await deps.billing.placeRunHold({ id, amount, ttlSeconds: HOLD_TTL_SECONDS, holder: null }, opening)
     placed()
   })
-  return runHoldOf(deps, context, hold, amount)
+  return toOpenRunHold(deps, context, hold, amount)
 }
 
 /** Goes on with the hold of a run whose process is gone. Null: it has expired, or was never placed. @throws {KisError} billing did not say. */
@@ -108,10 +108,10 @@ export async function adoptRunHold(deps: HoldDeps, context: CallContext, id: str
     if (error instanceof KisError && error.code === 'not_found') return null
     throw error
   }
-  return runHoldOf(deps, context, holdOf(deps, context, id, NOTHING), amount)
+  return toOpenRunHold(deps, context, toOpenHold(deps, context, id, NOTHING), amount)
 }
 
-function runHoldOf(deps: HoldDeps, context: CallContext, { id, leave }: OpenHold, amount: bigint): OpenRunHold {
+function toOpenRunHold(deps: HoldDeps, context: CallContext, { id, leave }: OpenHold, amount: bigint): OpenRunHold {
   const end = async () => {
     leave()
     return amount - (await deps.background.track(lasting(context, (bill) => deps.billing.endRunHold(id, bill))))
@@ -159,11 +159,11 @@ async function open(
   } finally {
     waited()
   }
-  return holdOf(deps, context, id, used)
+  return toOpenHold(deps, context, id, used)
 }
 
 /** An open hold, dispatched where it is a call's, renewed until it is resolved or left; `used` is what the first renewal tells of it. */
-export function holdOf({ billing, background, log }: HoldDeps, context: CallContext, id: string, used: Quantities): OpenHold {
+export function toOpenHold({ billing, background, log }: HoldDeps, context: CallContext, id: string, used: Quantities): OpenHold {
   let latest: Quantities | undefined
   let known = used
   let isTelling = false

@@ -8,7 +8,7 @@ import { AgentRuns } from '../agents/agent-runs.ts'
 import { createAgent } from '../agents/agents.ts'
 import { WorkflowRuns } from '../workflows/workflow-runs.ts'
 import { createWorkflow } from '../workflows/workflows.ts'
-import { webhookEventOf } from './run-ends.ts'
+import { toWebhookEvent } from './run-ends.ts'
 
 const owner = { ...somebody, scopes: ['agents' as const] }
 const ask = { ...asking(), caller: owner }
@@ -34,7 +34,7 @@ it('each end of a run, of an agent or a workflow, is told once, as it is describ
   const failed = await agents.ended(ask, (await agents.start(ask, { agentId: agent._id, input: 'And then?', maxCost: 1n })).run)
   await deps.runEnds.drain('org_a')
 
-  const source = eventLogSource(deps.runEnds, webhookEventOf)
+  const source = eventLogSource(deps.runEnds, toWebhookEvent)
   const { events, cursor } = await source.read('org_a', 0)
   expect(events.map(({ type, subject }) => [type, subject]).toSorted()).toEqual(
     [

@@ -9,7 +9,7 @@ import type { Collections, RunRecord, WorkflowRunRecord } from '../tables.ts'
 /** The ends of an organization's runs, of agents and of workflows, in one order. */
 export type RunEnds = EventLog<Telling>
 
-export function runEndsOf(collections: Collections, log: Log): RunEnds {
+export function openRunEnds(collections: Collections, log: Log): RunEnds {
   const { runs, workflowRuns } = collections
   return new EventLog<Telling>([runs, workflowRuns], collections, log)
 }
@@ -21,17 +21,17 @@ interface End {
 }
 
 /** What is said of an agent's run that has ended. */
-export function endOf({ agentId, agentVersion, threadId }: RunRecord, { status, cost, error }: End): EventData {
+export function describeAgentEnd({ agentId, agentVersion, threadId }: RunRecord, { status, cost, error }: End): EventData {
   return { kind: 'agent', agentId, agentVersion, threadId, status, cost, errorCode: error?.code ?? null }
 }
 
 /** What is said of a workflow's. */
-export function workflowEndOf({ workflowId, workflowVersion }: WorkflowRunRecord, { status, cost, error }: End): EventData {
+export function describeWorkflowEnd({ workflowId, workflowVersion }: WorkflowRunRecord, { status, cost, error }: End): EventData {
   return { kind: 'workflow', workflowId, workflowVersion, status, cost, errorCode: error?.code ?? null }
 }
 
 /** The same for a webhook. */
-export function webhookEventOf({ sequence, subject, at, data }: EventRecord): WebhookEvent {
+export function toWebhookEvent({ sequence, subject, at, data }: EventRecord): WebhookEvent {
   const { kind, status, cost, errorCode } = data
   const which =
     kind === 'agent'

@@ -63,7 +63,7 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
     for (;;) {
       const [last] = await collections.runEvents.find({ runId }, { sort: { sequence: -1 }, limit: 1 })
       if (last && fromJson<RunEventBase>(last.event).type === 'done') return
-      const record = recordOf(organizationId, runId, (last?.sequence ?? 0) + 1, clock.now(), { type: 'done', status })
+      const record = toRecord(organizationId, runId, (last?.sequence ?? 0) + 1, clock.now(), { type: 'done', status })
       if ((await collections.runEvents.insertMissing([record])) === 1) return this.#followers.tell(runId)
     }
   }
@@ -122,7 +122,7 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
     return endableIterator<FollowedEvent<Event>>(
       async () => {
         if (position === undefined) {
-          const from = await this.#startOf(organizationId, runId, after)
+          const from = await this.#findStart(organizationId, runId, after)
           position = from?.sequence ?? 0
           isOver = from !== null && fromJson<RunEventBase>(from.event).type === 'done'
         }
@@ -138,7 +138,7 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
   }
 
   /** The event at the cursor; null: the follower wants all. A cursor that no event has would wait for ever in a run that has ended. */
-  async #startOf(organizationId: string, runId: string, after: string | null): Promise<RunEventRecord | null> {
+  async #findStart(organizationId: string, runId: string, after: string | null): Promise<RunEventRecord | null> {
     const { collections } = this.#deps
     if (!(await collections[this.#runs].findOne({ _id: runId, organizationId }))) throw new NotFound('run', runId, 'runId')
     if (after === null || after === '0') return null
@@ -200,7 +200,7 @@ export class RunEventWriter<Event extends RunEventBase> {
       const events = this.#waiting
       this.#waiting = []
       const at = this.#deps.clock.now()
-      const records = events.map((event) => recordOf(this.#organizationId, this.#runId, ++this.#sequence, at, event))
+      const records = events.map((event) => toRecord(this.#organizationId, this.#runId, ++this.#sequence, at, event))
       if ((await this.#deps.collections.runEvents.insertMissing(records)) < records.length) throw new LeftToOthers()
       this.#written()
     }
@@ -218,7 +218,7 @@ function isText<Event extends RunEventBase>(event: Event): event is Event & Extr
   return event.type === 'text_delta'
 }
 
-function recordOf(organizationId: string, runId: string, sequence: number, at: Date, event: object): RunEventRecord {
+function toRecord(organizationId: string, runId: string, sequence: number, at: Date, event: object): RunEventRecord {
   return { _id: `${runId}_${sequence}`, organizationId, runId, sequence, at, event: toJson(event) }
 }
 

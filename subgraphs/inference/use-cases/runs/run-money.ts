@@ -18,7 +18,7 @@ export async function reserveAgain(
   context: CallContext,
   write: (fields: { readonly holdId: string; readonly holdAmount: string }) => Promise<void>,
 ): Promise<OpenRunHold> {
-  const charged = totalOf(await chargesOfRun(deps, run, context))
+  const charged = sumCharges(await chargesOfRun(deps, run, context))
   const adopted = await adoptRunHold(deps, context, run.holdId, BigInt(run.holdAmount))
   if (adopted) return adopted
   const amount = BigInt(run.maxCost) - charged
@@ -35,7 +35,7 @@ function reserve(deps: MoneyDeps, context: CallContext, amount: bigint, holding:
 export async function chargesOfRun(deps: MoneyDeps, { _id }: RunBase, context: CallContext): Promise<ReadonlyMap<string, bigint>> {
   for (let waitedMs = 0; ; waitedMs += SETTLING_LOOK_MS) {
     try {
-      return await deps.keyedCalls.chargesOf(context, _id)
+      return await deps.keyedCalls.listCharges(context, _id)
     } catch (error) {
       if (!(error instanceof KisError) || error.code !== 'idempotency_conflict' || waitedMs >= MAX_SETTLING_MS) throw error
     }
@@ -58,6 +58,6 @@ export function keepReserved({ background, clock, log }: MoneyDeps, { _id, deadl
     .catch((error) => log.warn({ err: error, runId: _id }, 'the hold of a waiting run expires'))
 }
 
-export function totalOf(charges: ReadonlyMap<string, bigint>): bigint {
+export function sumCharges(charges: ReadonlyMap<string, bigint>): bigint {
   return [...charges.values()].reduce((sum, cost) => sum + cost, 0n)
 }

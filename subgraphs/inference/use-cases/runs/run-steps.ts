@@ -99,7 +99,7 @@ export class RunSteps {
   }
 
   /** What the calls of a node were charged so far, in nano-USD. */
-  costOf(nodeId: string): bigint {
+  getCost(nodeId: string): bigint {
     return this.#costs.get(nodeId) ?? 0n
   }
 
@@ -131,7 +131,7 @@ export class RunSteps {
 
   #paid(path: string, cost: bigint): void {
     const [nodeId = ''] = path.split('/')
-    this.#costs.set(nodeId, this.costOf(nodeId) + cost)
+    this.#costs.set(nodeId, this.getCost(nodeId) + cost)
   }
 
   #claim(path: string) {

@@ -8,7 +8,7 @@ import type { OpenRunHold } from '../money/hold.ts'
 import type { RunBase } from '../tables.ts'
 import type { RunEnd, RunKind, RunWork } from './run-kind.ts'
 import type { RunEventBase, RunLog } from './run-log.ts'
-import { chargesOfRun, freeRest, keepReserved, reserveAgain, totalOf } from './run-money.ts'
+import { chargesOfRun, freeRest, keepReserved, reserveAgain, sumCharges } from './run-money.ts'
 import { LeftToOthers, PutOff, RunSteps, type Waits } from './run-steps.ts'
 import type { Suspects } from './suspects.ts'
 
@@ -132,7 +132,7 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
     const charges = await chargesOfRun(this.#deps, this.#run, context)
     await freeRest(this.#deps, this.#run, hold, context)
     const endedAt = this.#deps.clock.now()
-    const ended = { status: end.status, error: end.status === 'failed' ? end.error : null, cost: String(totalOf(charges)), endedAt }
+    const ended = { status: end.status, error: end.status === 'failed' ? end.error : null, cost: String(sumCharges(charges)), endedAt }
     const { fields, event } = await this.#work.atEnd(ended, end.status === 'completed' ? end.output : null, charges)
     const { $set, $push } = tell(organizationId, endedAt, event)
     await this.#write({ ...ended, ...fields, ...$set }, $push)
@@ -151,7 +151,7 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
 
   async #caller(): Promise<Principal> {
     const { organizationId, apiKeyId } = this.#run
-    const principal = await this.#deps.billing.principalOf(organizationId, apiKeyId, this.#options.stopping)
+    const principal = await this.#deps.billing.findPrincipal(organizationId, apiKeyId, this.#options.stopping)
     if (!principal) throw new KisError('invalid_api_key', 'The organization of the run is gone.')
     return { ...principal, isRun: true }
   }

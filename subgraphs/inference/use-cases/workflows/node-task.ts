@@ -7,8 +7,8 @@ import { jsonLength, RenderBudget } from '../../domain/workflows/render-budget.t
 import { renderText, renderValue } from '../../domain/workflows/template.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { runAgentLoop } from '../agents/agent-loop.ts'
-import { modelOf, versionOf } from '../agents/agents.ts'
-import { answerOf } from '../agents/model-step.ts'
+import { admitModel, findVersion } from '../agents/agents.ts'
+import { toModelAnswer } from '../agents/model-step.ts'
 import { judgeAnswer, MAX_SCHEMA_TRIES, meeting, schemaFailed, schemaFaults, schemaOrder } from '../agents/schema-answers.ts'
 import { createChatCompletion } from '../calls/create-chat-completion.ts'
 import { createTranscription } from '../calls/create-transcription.ts'
@@ -33,12 +33,12 @@ export interface PinnedAgent {
 
 /** Does one task; `path` names it in the run. Gives its output. @throws {KisError} @throws {RestsOnSkipped} */
 export async function doTask(run: TaskContext, task: Task, scope: Scope, path: string): Promise<unknown> {
-  const output = await outputOf(run, task, scope, path)
+  const output = await produceOutput(run, task, scope, path)
   if (!task.response_schema || task.type === 'chat' || task.type === 'agent' || task.type === 'template') return output
   return meeting(run.deps, run.context, task.response_schema, output)
 }
 
-function outputOf(run: TaskContext, task: Task, scope: Scope, path: string): Promise<unknown> | unknown {
+function produceOutput(run: TaskContext, task: Task, scope: Scope, path: string): Promise<unknown> | unknown {
   switch (task.type) {
     case 'chat':
       return chat(run, task, scope, path)
@@ -64,7 +64,7 @@ async function template({ deps, context }: TaskContext, task: Extract<Task, { ty
 /** Asked again with the faults while the answer does not meet the schema. */
 async function chat({ deps, context, steps }: TaskContext, task: Extract<Task, { type: 'chat' }>, scope: Scope, path: string) {
   const { temperature, top_p, max_output_tokens } = task
-  const model = modelOf(deps, context, task.model, 'model')
+  const model = admitModel(deps, context, task.model, 'model')
   const schema = task.response_schema
   const budget = new RenderBudget()
   const messages: ProtocolObject[] = task.messages.map(({ role, content }) => ({ role, content: renderText(content, scope, budget) }))
@@ -80,7 +80,7 @@ async function chat({ deps, context, steps }: TaskContext, task: Extract<Task, {
       ...told?.fields,
     }
     const completion = await steps.once(`${path}/${tries}`, (ask) => createChatCompletion(deps, ask, request))
-    const answer = answerOf(completion)
+    const answer = toModelAnswer(completion)
     const result = { text: answer.refusal ?? answer.text, model: completion.modelId }
     if (!schema || answer.refusal !== null) return result
     const judged = await judgeAnswer(deps, context, schema, answer.text)
@@ -93,10 +93,10 @@ async function chat({ deps, context, steps }: TaskContext, task: Extract<Task, {
 async function askAgent(run: TaskContext, task: Extract<Task, { type: 'agent' }>, scope: Scope, path: string) {
   const { deps, context, steps, agents } = run
   const pinned = agents[task.agent_id]
-  const version = pinned && (await versionOf(deps, context.caller.organizationId, pinned.agentId, pinned.version))
+  const version = pinned && (await findVersion(deps, context.caller.organizationId, pinned.agentId, pinned.version))
   if (!version) throw new KisError('not_found', `No agent with id \`${task.agent_id}\` in this organization.`)
   const agent = task.response_schema ? { ...version, responseSchema: task.response_schema } : version
-  const model = modelOf(deps, context, agent.modelId, 'model')
+  const model = admitModel(deps, context, agent.modelId, 'model')
   const messages = [{ role: 'user', content: renderText(task.input, scope) }]
   const { text, output, citations } = await runAgentLoop(deps, {
     agent,
@@ -105,7 +105,7 @@ async function askAgent(run: TaskContext, task: Extract<Task, { type: 'agent' }>
     context,
     emit: () => undefined,
     calls: {
-      ask: async (name, request) => answerOf(await steps.once(`${path}/${name}`, (ask) => createChatCompletion(deps, ask, request))),
+      ask: async (name, request) => toModelAnswer(await steps.once(`${path}/${name}`, (ask) => createChatCompletion(deps, ask, request))),
       search: (name, query) => steps.search(`${path}/${name}`, query),
       tool: (name, call) => steps.kept(`${path}/${name}`, call),
     },

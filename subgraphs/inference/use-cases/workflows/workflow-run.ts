@@ -4,7 +4,7 @@ import type { StoredValue } from '../../../common/ports/document-store.ts'
 import { holds } from '../../domain/workflows/condition.ts'
 import type { BranchTask, MapTask, WorkflowDefinition, WorkflowNode } from '../../domain/workflows/definition.ts'
 import { RestsOnSkipped, type Scope } from '../../domain/workflows/expression.ts'
-import { gatesOf, waitsOf } from '../../domain/workflows/graph.ts'
+import { listWaits, readGates } from '../../domain/workflows/graph.ts'
 import { jsonLength, RenderBudget } from '../../domain/workflows/render-budget.ts'
 import type { NodeRun, WorkflowError, WorkflowEvent } from '../../domain/workflows/run.ts'
 import { renderValue } from '../../domain/workflows/template.ts'
@@ -47,14 +47,14 @@ export class WorkflowRun {
     this.#definition = definition
     this.#tasks = tasks
     this.#run = underWay
-    this.#toldBefore = new Set(underWay.writer.before.map(nameOf))
+    this.#toldBefore = new Set(underWay.writer.before.map(nameEvent))
     this.#nodes = new Map(Object.entries(record.nodes))
   }
 
   /** @throws the signal's reason when it was aborted; what the store failed with. Nothing of the run is under way then. */
   async run(): Promise<RunEnd> {
     this.#tellWhatWasNotTold()
-    const waits = waitsOf(this.#definition)
+    const waits = listWaits(this.#definition)
     const failed = [...this.#nodes].find(([, { state }]) => state === 'failed')
     if (failed) this.#failure = { ...failed[1].error!, nodeId: failed[0] }
     for (;;) {
@@ -85,7 +85,7 @@ export class WorkflowRun {
       .catch(async (error) => {
         if (this.#signal.aborted) return
         if (error instanceof LeftToOthers) throw error
-        const failure = this.#errorOf(error, node.id)
+        const failure = this.#toWorkflowError(error, node.id)
         await this.#end(node.id, { state: 'failed', output: null, error: { code: failure.code, message: failure.message } })
         this.#failure ??= failure
       })
@@ -98,13 +98,13 @@ export class WorkflowRun {
 
   async #do(node: WorkflowNode): Promise<void> {
     const { clock } = this.#tasks.deps
-    if (gatesOf(node).some(({ nodeId, chosen }) => !this.#isOpen(nodeId, chosen))) return this.#skip(node.id)
+    if (readGates(node).some(({ nodeId, chosen }) => !this.#isOpen(nodeId, chosen))) return this.#skip(node.id)
     const before = this.#nodes.get(node.id)!
     if (before.state === 'pending') await this.#write(node.id, { ...before, state: 'running', startedAt: clock.now() })
     this.#tellOnce({ type: 'node_started', nodeId: node.id })
     let output: unknown
     try {
-      output = await this.#outputOf(node)
+      output = await this.#produceOutput(node)
     } catch (error) {
       if (error instanceof RestsOnSkipped) return this.#skip(node.id)
       throw error
@@ -112,7 +112,7 @@ export class WorkflowRun {
     await this.#end(node.id, { state: 'done', output: boundedJson(output), error: null })
   }
 
-  #outputOf(node: WorkflowNode): Promise<unknown> | unknown {
+  #produceOutput(node: WorkflowNode): Promise<unknown> | unknown {
     const scope = this.#scope()
     switch (node.type) {
       case 'branch':
@@ -162,7 +162,7 @@ export class WorkflowRun {
   }
 
   async #end(nodeId: string, { state, output, error }: Pick<NodeRun, 'output' | 'error'> & { state: 'done' | 'failed' | 'skipped' }) {
-    const cost = this.#tasks.steps.costOf(nodeId)
+    const cost = this.#tasks.steps.getCost(nodeId)
     const node = { ...this.#nodes.get(nodeId)!, state, output, error, cost: String(cost), endedAt: this.#tasks.deps.clock.now() }
     // Processes that die do not die of what comes next.
     await this.#write(nodeId, node, this.#run.gotFurther)
@@ -185,7 +185,7 @@ export class WorkflowRun {
 
   /** What begins again when a run is gone on with was told before. */
   #tellOnce(event: WorkflowEvent): void {
-    if (!this.#toldBefore.has(nameOf(event))) this.#tell(event)
+    if (!this.#toldBefore.has(nameEvent(event))) this.#tell(event)
   }
 
   /** Of a process that died between the writing of a node's end and its event. */
@@ -217,11 +217,11 @@ export class WorkflowRun {
     } catch (error) {
       // Nothing that it rests on was done.
       if (error instanceof RestsOnSkipped) return { status: 'completed', output: null }
-      return { status: 'failed', error: this.#errorOf(error, null) }
+      return { status: 'failed', error: this.#toWorkflowError(error, null) }
     }
   }
 
-  #errorOf(error: unknown, nodeId: string | null): WorkflowError {
+  #toWorkflowError(error: unknown, nodeId: string | null): WorkflowError {
     if (error instanceof KisError) return { code: error.code, message: error.message, nodeId }
     if (isAbort(error)) return { code: 'service_unavailable', message: 'The call was ended.', nodeId }
     this.#tasks.deps.log.error({ err: error, runId: this.#record._id, nodeId }, 'defect in a run of a workflow')
@@ -230,7 +230,7 @@ export class WorkflowRun {
 }
 
 /** What tells an event from the others of its run. */
-function nameOf(event: WorkflowEvent): string {
+function nameEvent(event: WorkflowEvent): string {
   return [event.type, 'nodeId' in event ? event.nodeId : '', 'index' in event ? event.index : ''].join(' ')
 }
 

@@ -8,7 +8,7 @@ import { createAgent, updateAgent } from '../agents/agents.ts'
 import { forgetDeletedWorkflows } from '../forget.ts'
 import type { WorkflowRunRecord } from '../tables.ts'
 import { WorkflowRuns } from './workflow-runs.ts'
-import { createWorkflow, deleteWorkflow, getWorkflow, updateWorkflow, workflowVersionOf } from './workflows.ts'
+import { createWorkflow, deleteWorkflow, findWorkflowVersion, getWorkflow, updateWorkflow } from './workflows.ts'
 
 const owner: Principal = { ...somebody, scopes: ['agents', 'knowledge:read'] }
 const stranger: Principal = { ...owner, organizationId: 'org_b' }
@@ -66,7 +66,7 @@ const chat = (id: string, content: string, more = {}) => ({
   ...more,
 })
 const text = (id: string, template: string, more = {}) => ({ id, type: 'template', template, ...more })
-const outputOf = ({ output }: WorkflowRunRecord) => JSON.parse(output!)
+const parseOutput = ({ output }: WorkflowRunRecord) => JSON.parse(output!)
 const states = ({ nodes }: WorkflowRunRecord) => Object.fromEntries(Object.entries(nodes).map(([id, { state }]) => [id, state]))
 const chargedBy = ({ billing }: World) => [...billing.holds.values()].reduce((sum, { charged }) => sum + charged, 0n)
 
@@ -76,7 +76,7 @@ describe('workflows', () => {
     const made = await createWorkflow(deps, ask, { code: 'flow', name: 'Flow', definition: { nodes: [text('a', 'x')], output: 1 } })
     const changed = await updateWorkflow(deps, ask, { id: made._id, definition: { nodes: [text('a', 'y')], output: 2 } })
     expect(changed).toMatchObject({ version: 2, name: 'Flow' })
-    expect(await workflowVersionOf(deps, 'org_a', made._id, 1)).toMatchObject({ output: 1 })
+    expect(await findWorkflowVersion(deps, 'org_a', made._id, 1)).toMatchObject({ output: 1 })
     expect((await getWorkflow(deps, owner, 'workflow/flow'))._id).toBe(made._id)
     await expect(getWorkflow(deps, stranger, made._id)).rejects.toEqual(code('not_found', 'id'))
     await expect(
@@ -124,7 +124,7 @@ describe('workflows', () => {
     }
     await updateWorkflow(deps, ask, { id: workflow._id, definition: { nodes: [heard], output: { $ref: 'nodes.a.text' } } })
     billing.principal = caller
-    expect(outputOf(await runs.ended(blind, await runs.start(blind, { workflowId: workflow._id })))).toBe('Good morning')
+    expect(parseOutput(await runs.ended(blind, await runs.start(blind, { workflowId: workflow._id })))).toBe('Good morning')
   })
 
   it('need the scope `agents`', async () => {
@@ -150,7 +150,7 @@ describe('a run of a workflow', () => {
       { inputs: { q: 'Which harbour?' } },
     )
     expect(run).toMatchObject({ status: 'completed', error: null })
-    expect(outputOf(run)).toEqual({ answer: '2: In 1931.', files: ['ports_0.txt', 'ports_1.txt'] })
+    expect(parseOutput(run)).toEqual({ answer: '2: In 1931.', files: ['ports_0.txt', 'ports_1.txt'] })
     expect(w.far.requests[0]!.messages).toEqual([
       { role: 'user', content: expect.stringContaining('[#1] ports_0.txt, p. 1: The harbour of Sur') },
     ])
@@ -189,9 +189,9 @@ describe('a run of a workflow', () => {
     ]
     const output = { output: '{{ nodes.join.text }}' }
     const big = await ran(world(), nodes, output, { inputs: { n: 11 } })
-    expect([outputOf(big), states(big)]).toEqual(['L', { size: 'done', large: 'done', little: 'skipped', behind: 'done', join: 'done' }])
+    expect([parseOutput(big), states(big)]).toEqual(['L', { size: 'done', large: 'done', little: 'skipped', behind: 'done', join: 'done' }])
     const small = await ran(world(), nodes, output, { inputs: { n: 1 } })
-    expect([outputOf(small), states(small)]).toEqual([
+    expect([parseOutput(small), states(small)]).toEqual([
       'l',
       { size: 'done', large: 'skipped', little: 'done', behind: 'skipped', join: 'done' },
     ])
@@ -207,7 +207,7 @@ describe('a run of a workflow', () => {
       { output: { $ref: 'nodes.m.items[*].text' } },
       { inputs: { list: [{ name: 'a' }, { name: 'b' }, { name: 'c' }] } },
     )
-    expect(outputOf(run)).toEqual(['Hello there', 'Hello there', 'Hello there'])
+    expect(parseOutput(run)).toEqual(['Hello there', 'Hello there', 'Hello there'])
     expect(w.far.requests.map(({ messages }) => (messages as { content: string }[])[0]!.content).sort()).toEqual(['a 0', 'b 1', 'c 2'])
     const many = await ran(
       w,
@@ -223,7 +223,7 @@ describe('a run of a workflow', () => {
     const response_schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
     const nodes = [chat('a', 'x', { response_schema }), text('b', '{{ nodes.a.output.n }}')]
     w.far.completions = [answers('no JSON'), answers('{"n": "1"}'), answers('{"n": 1}')]
-    expect(outputOf(await ran(w, nodes, { output: '{{ nodes.b.text }}' }))).toBe('1')
+    expect(parseOutput(await ran(w, nodes, { output: '{{ nodes.b.text }}' }))).toBe('1')
     expect(w.far.requests[2]!.messages).toHaveLength(5)
     w.far.completions = [answers('no JSON')]
     const failed = await ran(w, nodes)
@@ -254,7 +254,7 @@ describe('a run of a workflow', () => {
     const started = await w.runs.start(ask, { workflowId: workflow._id, inputs: { q: 'harbour?' } })
     await updateAgent(w.deps, ask, { id: agent._id, instructions: 'Two.' })
     const run = await w.runs.ended(ask, started)
-    expect(outputOf(run)).toMatchObject({ text: 'In 1931 [#1].', citations: [{ mark: 1, chunk_id: 'chunk_ports_0' }] })
+    expect(parseOutput(run)).toMatchObject({ text: 'In 1931 [#1].', citations: [{ mark: 1, chunk_id: 'chunk_ports_0' }] })
     expect(JSON.stringify(w.far.requests[1]!.messages)).toContain('One.')
   })
 
@@ -274,7 +274,7 @@ describe('a run of a workflow', () => {
     next.mcp.servers.set(url, { tools, answer: () => ({ text: 'nobody', isError: false }) })
     next.far.completions = [answers('Salim')]
     const run = await serving(next).ended(ask, started)
-    expect([run.status, outputOf(run)]).toEqual(['completed', 'Salim'])
+    expect([run.status, parseOutput(run)]).toEqual(['completed', 'Salim'])
     expect([w.mcp.called.length, next.mcp.called.length]).toEqual([1, 0])
     expect(JSON.stringify(next.far.requests[0]!.messages)).toContain('Salim')
     expect([w.mcp.open, next.mcp.open]).toEqual([0, 0])
@@ -285,7 +285,7 @@ describe('a run of a workflow', () => {
     w.knowledge.files.set('file_1', Buffer.from('wav 2500 x'))
     w.far.transcript = { text: 'Good morning' }
     const node = { id: 'a', type: 'transcribe', model: 'speech', file_id: '{{ inputs.f }}' }
-    expect(outputOf(await ran(w, [node], { output: { $ref: 'nodes.a' } }, { inputs: { f: 'file_1' } }))).toEqual({
+    expect(parseOutput(await ran(w, [node], { output: { $ref: 'nodes.a' } }, { inputs: { f: 'file_1' } }))).toEqual({
       text: 'Good morning',
       seconds: 2.5,
     })
@@ -340,13 +340,13 @@ describe('a run of a workflow', () => {
     const run = await w.runs.start(ask, { workflowId: workflow._id })
     await expect(w.runs.delete(ask, run._id)).rejects.toEqual(code('in_use', 'id'))
     await deleteWorkflow(w.deps, ask, workflow._id)
-    expect(await workflowVersionOf(w.deps, 'org_a', workflow._id, 1)).not.toBeNull()
+    expect(await findWorkflowVersion(w.deps, 'org_a', workflow._id, 1)).not.toBeNull()
     await w.runs.cancel(ask, run._id)
     expect(await w.runs.ended(ask, run)).toMatchObject({ status: 'cancelled' })
     await eventually(async () => (await w.deps.collections.workflowRuns.findOne({ _id: run._id }))?.job === undefined)
     await w.deps.collections.workflows.findOneAndUpdate({ _id: workflow._id }, { $set: { forgetAt: new Date(0) } })
     await forgetDeletedWorkflows(w.deps)
-    expect(await workflowVersionOf(w.deps, 'org_a', workflow._id, 1)).toBeNull()
+    expect(await findWorkflowVersion(w.deps, 'org_a', workflow._id, 1)).toBeNull()
     expect(await w.deps.collections.workflows.findOne({ _id: workflow._id })).toBeNull()
   })
 
@@ -399,7 +399,7 @@ describe('a run of a workflow', () => {
       new KisError('rate_limit_exceeded', 'slow'),
       answers('Yes'),
     ]
-    expect(outputOf(await ran(w, [chat('a', 'x')], { output: '{{ nodes.a.text }}' }))).toBe('Yes')
+    expect(parseOutput(await ran(w, [chat('a', 'x')], { output: '{{ nodes.a.text }}' }))).toBe('Yes')
     w.far.completions = [new KisError('invalid_request', 'never')]
     const failed = await ran(w, [chat('a', 'x'), text('b', 'y', { after: ['a'] })])
     expect(failed).toMatchObject({ status: 'failed', error: { code: 'invalid_request', message: 'never', nodeId: 'a' }, cost: '0' })
@@ -466,7 +466,7 @@ describe('a run of a workflow', () => {
     expect((await found())!.job!.dueAt.getTime()).toBeGreaterThan(Date.now())
     expect(w.billing.held).toBeGreaterThan(0n)
     const run = await w.runs.ended(ask, started)
-    expect([run.status, outputOf(run), w.far.chats]).toEqual(['completed', 'One Two', 4])
+    expect([run.status, parseOutput(run), w.far.chats]).toEqual(['completed', 'One Two', 4])
     expect([...w.billing.holds.values()].filter(({ charged }) => charged > 0n)).toHaveLength(2)
     const told = []
     for await (const { event } of w.runs.log.follow('org_a', run._id, null)) told.push(event.type)
@@ -486,9 +486,9 @@ describe('a run of a workflow', () => {
     const cancelled = await waits({})
     await w.runs.cancel(ask, cancelled)
     const late = await waits({ maxSeconds: 2 })
-    const endOf = async (id: string) => w.runs.ended(ask, (await w.deps.collections.workflowRuns.findOne({ _id: id }))!)
-    expect(await endOf(cancelled)).toMatchObject({ status: 'cancelled' })
-    expect(await endOf(late)).toMatchObject({ status: 'failed', error: { code: 'run_limit_exceeded' } })
+    const awaitEnd = async (id: string) => w.runs.ended(ask, (await w.deps.collections.workflowRuns.findOne({ _id: id }))!)
+    expect(await awaitEnd(cancelled)).toMatchObject({ status: 'cancelled' })
+    expect(await awaitEnd(late)).toMatchObject({ status: 'failed', error: { code: 'run_limit_exceeded' } })
     expect(w.billing.held).toBe(0n)
   }, 60_000)
 
@@ -502,7 +502,7 @@ describe('a run of a workflow', () => {
     const next = crashed(w)
     next.far.completions = [answers('Two')]
     const run = await serving(next).ended(ask, started)
-    expect([run.status, outputOf(run), next.far.chats]).toEqual(['completed', 'Two', 1])
+    expect([run.status, parseOutput(run), next.far.chats]).toEqual(['completed', 'Two', 1])
     expect(BigInt(run.cost!)).toBe(chargedBy(w))
     expect([...w.billing.holds.values()].filter(({ charged }) => charged > 0n)).toHaveLength(2)
     expect(w.billing.held).toBe(0n)

@@ -1,9 +1,9 @@
 import { checkDepth, objectAt, refuse } from '../../../common/check.ts'
 import { KisError } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
-import { maxCostOf, maxSecondsOf, type WorkflowDefinition } from '../../domain/workflows/definition.ts'
+import { readMaxCost, readMaxSeconds, type WorkflowDefinition } from '../../domain/workflows/definition.ts'
 import type { NodeRun, WorkflowEvent } from '../../domain/workflows/run.ts'
-import { getAgent, modelOf } from '../agents/agents.ts'
+import { admitModel, getAgent } from '../agents/agents.ts'
 import { checkBySchema } from '../agents/schema-answers.ts'
 import { byRulesInForce } from '../calls/principals.ts'
 import type { AskContext, RunDeps } from '../deps.ts'
@@ -13,7 +13,7 @@ import { type Begun, keyedAs, Runs, type RunsOptions } from '../runs/runs.ts'
 import type { WorkflowRunRecord } from '../tables.ts'
 import type { PinnedAgent } from './node-task.ts'
 import { WorkflowWork } from './workflow-work.ts'
-import { checkModel, getWorkflow, tasksOf } from './workflows.ts'
+import { checkModel, getWorkflow, listTasks } from './workflows.ts'
 
 /** Runs of one process at once: each holds its outputs in memory, a few megabytes at most. Others wait in the store. */
 const MAX_RUNS = 200
@@ -60,13 +60,13 @@ export class WorkflowRuns extends Runs<WorkflowRunRecord, WorkflowEvent> {
     if (earlier) return { run: earlier, isReplayed: true }
     const workflow = await getWorkflow(deps, principal, input.workflowId, 'input.workflowId')
     const definition = JSON.parse(workflow.definition) as WorkflowDefinition
-    const inputs = inputsOf(input.inputs)
+    const inputs = checkInputs(input.inputs)
     if (definition.inputs)
       await checkBySchema(deps, principal, definition.inputs, inputs, { param: 'input.inputs', whole: 'The inputs' }, ask.signal)
     const agents = await pinnedAgents(deps, principal, definition)
-    const maxCost = least(input.maxCost ?? maxCostOf(definition), maxCostOf(definition))
+    const maxCost = least(input.maxCost ?? readMaxCost(definition), readMaxCost(definition))
     if (maxCost <= 0n) refuse('unsupported_value', 'input.maxCost', 'The most that a run may cost is above 0.')
-    const maxSeconds = Math.min(input.maxSeconds ?? maxSecondsOf(definition), maxSecondsOf(definition))
+    const maxSeconds = Math.min(input.maxSeconds ?? readMaxSeconds(definition), readMaxSeconds(definition))
     if (maxSeconds < 1) refuse('integer_below_min_value', 'input.maxSeconds', "'input.maxSeconds' must be at least 1.")
     const counted = await this.#countIn(principal)
     try {
@@ -131,7 +131,7 @@ function workflowKind(deps: RunDeps): RunKind<WorkflowRunRecord, WorkflowEvent> 
 
 const PENDING: NodeRun = { state: 'pending', output: null, cost: '0', error: null, startedAt: null, endedAt: null }
 /** As JSON. @throws {KisError} */
-function inputsOf(value: unknown): string {
+function checkInputs(value: unknown): string {
   const inputs = objectAt(value ?? {}, 'input.inputs')
   checkDepth(inputs, 'input.inputs')
   const text = JSON.stringify(inputs)
@@ -147,8 +147,8 @@ async function pinnedAgents(
   definition: WorkflowDefinition,
 ): Promise<Readonly<Record<string, PinnedAgent>>> {
   const pinned: Record<string, PinnedAgent> = {}
-  for (const { task } of tasksOf(definition)) {
-    if (task.type === 'chat') modelOf(deps, { caller }, task.model, 'input.workflowId')
+  for (const { task } of listTasks(definition)) {
+    if (task.type === 'chat') admitModel(deps, { caller }, task.model, 'input.workflowId')
     if (task.type === 'transcribe') checkModel(deps, caller, 'transcription', task.model, 'input.workflowId')
     if (task.type !== 'agent') continue
     const { _id: agentId, version } = await getAgent(deps, caller, task.agent_id, 'input.workflowId')

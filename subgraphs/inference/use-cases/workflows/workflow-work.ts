@@ -1,12 +1,12 @@
 import { NotFound } from '../../../common/errors.ts'
 import type { WorkflowError, WorkflowEvent } from '../../domain/workflows/run.ts'
 import type { KeyedDeps } from '../deps.ts'
-import { workflowEndOf } from '../runs/run-ends.ts'
+import { describeWorkflowEnd } from '../runs/run-ends.ts'
 import type { AtEnd, EndFields, RunEnd, RunUnderWay, RunWork } from '../runs/run-kind.ts'
 import type { WorkflowRunRecord } from '../tables.ts'
 import type { PinnedAgent } from './node-task.ts'
 import { WorkflowRun } from './workflow-run.ts'
-import { workflowVersionOf } from './workflows.ts'
+import { findWorkflowVersion } from './workflows.ts'
 
 /** The work on one run of a workflow in one process. */
 export class WorkflowWork implements RunWork<WorkflowEvent> {
@@ -21,7 +21,7 @@ export class WorkflowWork implements RunWork<WorkflowEvent> {
   async work({ context, steps, ...underWay }: RunUnderWay<WorkflowEvent>): Promise<RunEnd> {
     const deps = this.#deps
     const { organizationId, workflowId, workflowVersion, agents } = this.#record
-    const definition = await workflowVersionOf(deps, organizationId, workflowId, workflowVersion)
+    const definition = await findWorkflowVersion(deps, organizationId, workflowId, workflowVersion)
     if (!definition) throw new NotFound('workflow', workflowId)
     context.signal.throwIfAborted()
     const tasks = { deps, context, steps, agents: JSON.parse(agents) as Readonly<Record<string, PinnedAgent>> }
@@ -44,7 +44,7 @@ export class WorkflowWork implements RunWork<WorkflowEvent> {
     })
     return {
       fields: { ...Object.fromEntries(nodes), error, output: end.status === 'completed' ? JSON.stringify(output) : null },
-      event: workflowEndOf(this.#record, end),
+      event: describeWorkflowEnd(this.#record, end),
     }
   }
 }

@@ -7,7 +7,7 @@ import type { Connection } from '../../../common/link/connection.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { checkAgentCode } from '../../domain/agents/definition.ts'
 import type { ModelKind } from '../../domain/catalog.ts'
-import { schemasOf, type Task, type WorkflowDefinition, workflowDefinition } from '../../domain/workflows/definition.ts'
+import { listSchemas, type Task, type WorkflowDefinition, workflowDefinition } from '../../domain/workflows/definition.ts'
 import { getAgent } from '../agents/agents.ts'
 import { checkSchemas } from '../agents/schema-answers.ts'
 import { admit } from '../calls/admit.ts'
@@ -33,7 +33,7 @@ export async function createWorkflow(deps: Ports, ask: AskContext, input: Workfl
   const principal = requireScope(ask.caller, 'agents')
   const { organizationId } = principal
   const code = checkAgentCode(input.code)
-  const name = nameOf(input.name)
+  const name = readName(input.name)
   const definition = workflowDefinition(input.definition, 'input.definition')
   await checkReferences(deps, { ...ask, caller: principal }, definition)
   if ((await deps.collections.workflows.countDocuments({ organizationId, listed: true })) >= MAX_WORKFLOWS)
@@ -68,7 +68,7 @@ export async function updateWorkflow(
   const principal = requireScope(ask.caller, 'agents')
   const changes = {
     ...(code != null && { code: checkAgentCode(code) }),
-    ...(name != null && { name: nameOf(name) }),
+    ...(name != null && { name: readName(name) }),
     ...(definition != null && { definition: JSON.stringify(workflowDefinition(definition, 'input.definition')) }),
   }
   if (definition != null) await checkReferences(deps, { ...ask, caller: principal }, definition as WorkflowDefinition)
@@ -133,7 +133,7 @@ export async function listWorkflows(
 }
 
 /** What the workflow was in that version. */
-export async function workflowVersionOf(
+export async function findWorkflowVersion(
   { collections }: Ports,
   organizationId: string,
   workflowId: string,
@@ -144,7 +144,7 @@ export async function workflowVersionOf(
 }
 
 /** The tasks of a definition, also those of maps, each with its path. */
-export function tasksOf({ nodes }: WorkflowDefinition): readonly { readonly task: Task; readonly path: string }[] {
+export function listTasks({ nodes }: WorkflowDefinition): readonly { readonly task: Task; readonly path: string }[] {
   return nodes.flatMap((node, i): { task: Task; path: string }[] => {
     if (node.type === 'branch') return []
     return node.type === 'map' ? [{ task: node.node, path: `nodes[${i}].node` }] : [{ task: node, path: `nodes[${i}]` }]
@@ -162,8 +162,8 @@ async function checkReferences(
   ask: AskContext & { readonly caller: Principal },
   definition: WorkflowDefinition,
 ): Promise<void> {
-  await checkSchemas(deps, ask.caller, schemasOf(definition, 'input.definition'), ask.signal)
-  const tasks = tasksOf(definition).map(({ task, path }) => ({ task, path: `input.definition.${path}` }))
+  await checkSchemas(deps, ask.caller, listSchemas(definition, 'input.definition'), ask.signal)
+  const tasks = listTasks(definition).map(({ task, path }) => ({ task, path: `input.definition.${path}` }))
   // Collections are judged by knowledge. A file is named when the workflow runs, for which `agents` is enough.
   if (tasks.some(({ task }) => task.type === 'transcribe')) requireScope(ask.caller, 'knowledge:read')
   const collectionIds = [...new Set(tasks.flatMap(({ task }) => (task.type === 'search' ? [task.collection_id] : [])))]
@@ -186,7 +186,7 @@ async function keepVersion({ collections }: Ports, { _id, version, organizationI
   )
 }
 
-function nameOf(value: unknown): string {
+function readName(value: unknown): string {
   const name = textAt(value, 'input.name').trim()
   if (name === '') refuse('invalid_request', 'input.name', 'A name must not be empty.')
   checkLength(name, 'input.name', MAX_NAME)

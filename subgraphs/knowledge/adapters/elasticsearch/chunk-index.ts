@@ -1,6 +1,6 @@
 import type { Client, estypes } from '@elastic/elasticsearch'
 import { KisError } from '../../../common/errors.ts'
-import { foreignnessOf, type Installation } from '../../../common/identity/installation.ts'
+import { explainForeign, type Installation } from '../../../common/identity/installation.ts'
 import type { Log } from '../../../common/process/log.ts'
 import type {
   ChunkCandidate,
@@ -12,14 +12,13 @@ import type {
   IndexedGeneration,
   RebuildStep,
   StoredChunk,
-  TermsOf,
+  ToTerms,
 } from '../../ports/chunk-index.ts'
-import { answerOf, elasticsearchClient, failureOf, statusOf } from './client.ts'
-import { type ChunkSource, chunkOf, entryOf } from './entries.ts'
+import { awaitAnswer, elasticsearchClient, readStatus, toFailure } from './client.ts'
+import { type ChunkSource, toEntry, toStoredChunk } from './entries.ts'
 import { Expunger } from './expunger.ts'
 import {
   ADDED_FIELDS,
-  chunkIdOf,
   collectionsIndex,
   EXPUNGE_ALL,
   entryId,
@@ -27,6 +26,7 @@ import {
   type IndexNames,
   type IndexSize,
   indexNames,
+  readChunkId,
 } from './indices.ts'
 import { rebuildStep, writtenIndex } from './rebuild.ts'
 import { search } from './search.ts'
@@ -87,15 +87,15 @@ export async function openElasticsearchChunkIndex(options: ElasticsearchOptions)
 
 /** Creates an index, known by `name`, unless it exists: another process may be doing the same. */
 async function make(client: Client, request: estypes.IndicesCreateRequest, name = request.index): Promise<void> {
-  if (await answerOf(client.indices.exists({ index: name }))) return
-  await answerOf(client.indices.create(request, { ignore: [400] }))
-  if (!(await answerOf(client.indices.exists({ index: name })))) throw failureOf(400, `index ${request.index} cannot be created`)
+  if (await awaitAnswer(client.indices.exists({ index: name }))) return
+  await awaitAnswer(client.indices.create(request, { ignore: [400] }))
+  if (!(await awaitAnswer(client.indices.exists({ index: name })))) throw toFailure(400, `index ${request.index} cannot be created`)
 }
 
 /** Updates indices of earlier layouts to what is written now. */
 async function bringUpToDate(client: Client, { allChunks: index }: IndexNames): Promise<void> {
-  await answerOf(client.indices.putMapping({ index, ignore_unavailable: true, properties: ADDED_FIELDS }, { ignore: [404] }))
-  await answerOf(client.indices.putSettings({ index, ignore_unavailable: true, settings: EXPUNGE_ALL }, { ignore: [404] }))
+  await awaitAnswer(client.indices.putMapping({ index, ignore_unavailable: true, properties: ADDED_FIELDS }, { ignore: [404] }))
+  await awaitAnswer(client.indices.putSettings({ index, ignore_unavailable: true, settings: EXPUNGE_ALL }, { ignore: [404] }))
 }
 
 /**
@@ -103,13 +103,13 @@ async function bringUpToDate(client: Client, { allChunks: index }: IndexNames): 
  * @throws {Error} they have another installation's
  */
 async function claim(client: Client, { collections }: IndexNames, installation: Installation): Promise<void> {
-  const found = await answerOf(client.indices.getMapping({ index: collections }))
+  const found = await awaitAnswer(client.indices.getMapping({ index: collections }))
   const { installation: mark } = (Object.values(found)[0]?.mappings._meta ?? {}) as { readonly installation?: Installation }
   if (!mark) {
-    await answerOf(client.indices.putMapping({ index: collections, _meta: { installation } }))
+    await awaitAnswer(client.indices.putMapping({ index: collections, _meta: { installation } }))
     return
   }
-  const problem = foreignnessOf(`The index ${collections} in Elasticsearch`, mark, installation)
+  const problem = explainForeign(`The index ${collections} in Elasticsearch`, mark, installation)
   if (problem) throw new Error(problem)
 }
 
@@ -143,7 +143,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
       },
       { ignore: [409] },
     )
-    await answerOf(created)
+    await awaitAnswer(created)
     const found = await this.#collection(collectionId)
     if (found?.organization_id === organizationId && found.dimensions === dimensions) return
     throw new KisError('invalid_request', `Collection ${collectionId} exists with ${found?.dimensions} dimensions.`)
@@ -151,7 +151,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
 
   async dropCollection(collectionId: string): Promise<void> {
     // First the collection itself, so that nothing more is put into it.
-    await answerOf(this.#client.delete({ index: this.#names.collections, id: collectionId }, { ignore: [404] }))
+    await awaitAnswer(this.#client.delete({ index: this.#names.collections, id: collectionId }, { ignore: [404] }))
     await this.#deleteChunks(collectionId, [])
   }
 
@@ -177,20 +177,20 @@ class ElasticsearchChunkIndex implements ChunkIndex {
       refresh: 'wait_for',
       operations: [...distinct].flatMap(([chunkId, chunk]) => [
         { index: { _id: entryId(document.collectionId, chunkId) } },
-        entryOf(document, chunk, mark),
+        toEntry(document, chunk, mark),
       ]),
     } as const
     for (let pass = 0; pass < MAX_PUT_PASSES; pass++) {
-      const { errors, items } = await answerOf(this.#client.bulk(request, { requestTimeout: PUT_TIMEOUT_MS }))
+      const { errors, items } = await awaitAnswer(this.#client.bulk(request, { requestTimeout: PUT_TIMEOUT_MS }))
       for (const { index } of errors ? items : []) {
-        if (index?.error) throw failureOf(index.status, `a chunk was not written, status ${index.status}, ${index.error.type}`)
+        if (index?.error) throw toFailure(index.status, `a chunk was not written, status ${index.status}, ${index.error.type}`)
       }
       // A rebuild that has begun meanwhile may have copied the old index already. What was written there since would be
       // lost.
       const written = await writtenIndex(this.#client, this.#names, collection.dimensions)
       if (items.every(({ index }) => index!._index === written)) return
     }
-    throw failureOf(503, `the index was replaced while chunks were written, ${MAX_PUT_PASSES} times`)
+    throw toFailure(503, `the index was replaced while chunks were written, ${MAX_PUT_PASSES} times`)
   }
 
   async ordinals(collectionId: string, documentId: string, generation: string): Promise<readonly number[]> {
@@ -198,7 +198,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     await this.#refresh()
     const found: number[] = []
     for (;;) {
-      const { hits } = await answerOf(
+      const { hits } = await awaitAnswer(
         this.#client.search({
           index: this.#names.allChunks,
           routing: collectionId,
@@ -256,7 +256,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
   async get(collectionId: string, chunkIds: readonly string[]): Promise<readonly StoredChunk[]> {
     atMost(chunkIds.length, MAX_CHUNKS_PER_GET, 'chunk ids')
     if (chunkIds.length === 0) return []
-    const { hits } = await answerOf(
+    const { hits } = await awaitAnswer(
       this.#client.search<ChunkSource>({
         index: this.#names.allChunks,
         routing: collectionId,
@@ -270,15 +270,15 @@ class ElasticsearchChunkIndex implements ChunkIndex {
         _source: { excludes: ['vector', 'small_vector', 'term_counts', 'attributes', 'context'] },
       }),
     )
-    const found = new Map(hits.hits.map(({ _id, _source }) => [chunkIdOf(collectionId, _id!), _source!]))
+    const found = new Map(hits.hits.map(({ _id, _source }) => [readChunkId(collectionId, _id!), _source!]))
     return chunkIds.flatMap((chunkId) => {
       const source = found.get(chunkId)
-      return source ? [chunkOf(chunkId, source)] : []
+      return source ? [toStoredChunk(chunkId, source)] : []
     })
   }
 
-  async rebuild(after: string | null, termsOf: TermsOf, signal: AbortSignal): Promise<RebuildStep> {
-    return rebuildStep({ client: this.#client, names: this.#names, size: this.#size }, after, termsOf, signal)
+  async rebuild(after: string | null, toTerms: ToTerms, signal: AbortSignal): Promise<RebuildStep> {
+    return rebuildStep({ client: this.#client, names: this.#names, size: this.#size }, after, toTerms, signal)
   }
 
   /** Elasticsearch maintains its own files. A missing index is created at the next start. */
@@ -288,7 +288,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
 
   async ping(signal: AbortSignal): Promise<void> {
     const asked = { index: [...this.#names.patterns], size: 0, track_total_hits: false, allow_partial_search_results: false }
-    await answerOf(this.#client.search(asked, { signal }), signal)
+    await awaitAnswer(this.#client.search(asked, { signal }), signal)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -302,8 +302,8 @@ class ElasticsearchChunkIndex implements ChunkIndex {
       const found = await this.#client.get<CollectionSource>({ index: this.#names.collections, id: collectionId }, signal ? { signal } : {})
       return found._source
     } catch (error) {
-      const isAbsent = statusOf(error) === 404 && (error as { body?: { found?: unknown } }).body?.found === false
-      return isAbsent ? undefined : answerOf(Promise.reject(error), signal)
+      const isAbsent = readStatus(error) === 404 && (error as { body?: { found?: unknown } }).body?.found === false
+      return isAbsent ? undefined : awaitAnswer(Promise.reject(error), signal)
     }
   }
 
@@ -316,7 +316,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     const index = await this.#searched()
     if (index.length === 0) return []
     const sources = fields.map((field) => ({ [field]: { terms: { field } } }))
-    const { aggregations } = await answerOf(
+    const { aggregations } = await awaitAnswer(
       this.#client.search({
         index,
         ...(routing !== undefined && { routing }),
@@ -332,13 +332,13 @@ class ElasticsearchChunkIndex implements ChunkIndex {
 
   /** The aliases that searches use, for vectors of any length. */
   async #searched(): Promise<string[]> {
-    const found = await answerOf(this.#client.indices.getAlias({ name: `${this.#names.allChunks}-*` }, { ignore: [404] }))
+    const found = await awaitAnswer(this.#client.indices.getAlias({ name: `${this.#names.allChunks}-*` }, { ignore: [404] }))
     const aliases = Object.values(found).flatMap(({ aliases }) => Object.keys(aliases ?? {}))
     return [...new Set(aliases)].filter((alias) => this.#names.isChunks(alias))
   }
 
   async #refresh(): Promise<void> {
-    await answerOf(this.#client.indices.refresh({ index: this.#names.allChunks, ignore_unavailable: true }))
+    await awaitAnswer(this.#client.indices.refresh({ index: this.#names.allChunks, ignore_unavailable: true }))
   }
 
   async #deleteChunks(collectionId: string, filter: readonly estypes.QueryDslQueryContainer[]): Promise<void> {
@@ -349,7 +349,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
         deleted = 0,
         version_conflicts: conflicts = 0,
         failures = [],
-      } = await answerOf(
+      } = await awaitAnswer(
         this.#client.deleteByQuery(
           {
             index: this.#names.allChunks,
@@ -362,12 +362,12 @@ class ElasticsearchChunkIndex implements ChunkIndex {
           { requestTimeout: DELETE_TIMEOUT_MS },
         ),
       )
-      if (failures.length) throw failureOf(failures[0]!.status, `a chunk was not deleted, status ${failures[0]!.status}`)
+      if (failures.length) throw toFailure(failures[0]!.status, `a chunk was not deleted, status ${failures[0]!.status}`)
       if (deleted > 0) this.#expunger.deleted()
       // A rebuild may have copied a chunk between the search and its deletion. The next search finds the copy.
       if (deleted === 0 && conflicts === 0) return
     }
-    throw failureOf(503, `chunks were written while they were deleted, ${MAX_DELETE_PASSES} times`)
+    throw toFailure(503, `chunks were written while they were deleted, ${MAX_DELETE_PASSES} times`)
   }
 }
 

@@ -41,22 +41,22 @@ export function elasticsearchClient(url: string, apiKey: string | undefined): Cl
 }
 
 /** Gives the answer, or throws the port's own error. The caller's abort stays an abort. */
-export async function answerOf<T>(answer: Promise<T>, signal?: AbortSignal): Promise<T> {
+export async function awaitAnswer<T>(answer: Promise<T>, signal?: AbortSignal): Promise<T> {
   try {
     return await answer
   } catch (error) {
     signal?.throwIfAborted()
-    throw error instanceof errors.ElasticsearchClientError ? failureOf(statusOf(error), described(error)) : error
+    throw error instanceof errors.ElasticsearchClientError ? toFailure(readStatus(error), described(error)) : error
   }
 }
 
 /** Status 0: there was no answer. Anything but an unavailable index is a defect of this adapter. */
-export function failureOf(status: number, description: string): Error {
+export function toFailure(status: number, description: string): Error {
   const cause = new Error(`Elasticsearch: ${description}`)
   return status === 0 || UNAVAILABLE.has(status) ? new ServiceUnavailable('The chunk index', { cause }) : cause
 }
 
-export function statusOf(error: unknown): number {
+export function readStatus(error: unknown): number {
   return error instanceof errors.ResponseError ? (error.statusCode ?? 0) : 0
 }
 
@@ -65,5 +65,5 @@ export function described(error: unknown): string {
   if (!(error instanceof errors.ResponseError)) return error instanceof Error ? `${error.name}: ${error.message}` : 'unknown failure'
   const body = error.body as { readonly error?: { readonly type?: unknown } } | undefined
   const type = body?.error?.type
-  return `status ${statusOf(error)}${typeof type === 'string' ? `, ${type}` : ''}`
+  return `status ${readStatus(error)}${typeof type === 'string' ? `, ${type}` : ''}`
 }

@@ -29,7 +29,7 @@ export interface EntrySource extends ChunkSource {
 }
 
 /** `mark` precedes every term: see `term-counts.ts`. */
-export function entryOf(document: IndexedDocument, chunk: IndexedChunk, mark: string) {
+export function toEntry(document: IndexedDocument, chunk: IndexedChunk, mark: string) {
   const source: ChunkSource = {
     organization_id: document.organizationId,
     collection_id: document.collectionId,
@@ -55,7 +55,7 @@ export function entryOf(document: IndexedDocument, chunk: IndexedChunk, mark: st
 }
 
 /** The entry for an index that is being filled, with these terms. */
-export function copyOf(source: EntrySource, terms: Terms, mark: string) {
+export function toCopy(source: EntrySource, terms: Terms, mark: string) {
   return { ...source, ...termFields(terms, mark), copied: true }
 }
 
@@ -70,7 +70,7 @@ function termFields({ words, grams }: Terms, mark: string) {
   }
 }
 
-export function chunkOf(chunkId: string, source: ChunkSource): StoredChunk {
+export function toStoredChunk(chunkId: string, source: ChunkSource): StoredChunk {
   return {
     chunkId,
     organizationId: source.organization_id,

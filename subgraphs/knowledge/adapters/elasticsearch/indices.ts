@@ -19,7 +19,7 @@ export interface IndexNames {
   /** An index behind that alias. Each rebuild uses the next number. */
   built(dimensions: number, number: number): string
   /** The arguments of `built` for this name; undefined when it is another name. */
-  partsOf(index: string): { readonly dimensions: number; readonly number: number } | undefined
+  parseIndexName(index: string): { readonly dimensions: number; readonly number: number } | undefined
   /** Everything of this installation, but nothing of one whose prefix begins like this one's. */
   readonly patterns: readonly [collections: string, chunks: string]
 }
@@ -52,7 +52,7 @@ export function indexNames(prefix: string): IndexNames {
     chunks,
     isChunks: (name) => name.startsWith(`${prefix}-chunks-`) && /^\d+$/.test(name.slice(`${prefix}-chunks-`.length)),
     built: (dimensions, number) => `${chunks(dimensions)}-${number}`,
-    partsOf(index) {
+    parseIndexName(index) {
       const match = index.startsWith(`${prefix}-chunks-`) && /^(\d+)-(\d+)$/.exec(index.slice(`${prefix}-chunks-`.length))
       return match ? { dimensions: Number(match[1]), number: Number(match[2]) } : undefined
     },
@@ -68,7 +68,7 @@ export function entryId(collectionId: string, chunkId: string): string {
   return `${collectionId}/${chunkId}`
 }
 
-export function chunkIdOf(collectionId: string, id: string): string {
+export function readChunkId(collectionId: string, id: string): string {
   return id.slice(collectionId.length + 1)
 }
 

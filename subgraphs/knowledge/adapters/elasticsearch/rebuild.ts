@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client, estypes } from '@elastic/elasticsearch'
 import { KisError } from '../../../common/errors.ts'
-import type { RebuildStep, TermsOf } from '../../ports/chunk-index.ts'
-import { answerOf, failureOf, REQUEST_TIMEOUT_MS } from './client.ts'
-import { copyOf, type EntrySource } from './entries.ts'
+import type { RebuildStep, ToTerms } from '../../ports/chunk-index.ts'
+import { awaitAnswer, REQUEST_TIMEOUT_MS, toFailure } from './client.ts'
+import { type EntrySource, toCopy } from './entries.ts'
 import { type IndexNames, type IndexSize, NOT_COPIED, nextChunksIndex } from './indices.ts'
 import { termMark } from './term-counts.ts'
 
@@ -53,12 +53,12 @@ interface Step {
   readonly next: Place | null
 }
 
-export async function rebuildStep(parts: Parts, after: string | null, termsOf: TermsOf, signal: AbortSignal): Promise<RebuildStep> {
-  const { chunks, next } = await stepAt(parts, placeOf(after), termsOf, signal)
+export async function rebuildStep(parts: Parts, after: string | null, toTerms: ToTerms, signal: AbortSignal): Promise<RebuildStep> {
+  const { chunks, next } = await stepAt(parts, readPlace(after), toTerms, signal)
   return { chunks, next: next && Buffer.from(JSON.stringify(next)).toString('base64url') }
 }
 
-function placeOf(after: string | null): Place {
+function readPlace(after: string | null): Place {
   if (after === null) return { at: 'begin', dimensions: 0 }
   try {
     const place = JSON.parse(Buffer.from(after, 'base64url').toString()) as Partial<Record<string, unknown>>
@@ -72,7 +72,7 @@ function placeOf(after: string | null): Place {
   throw new KisError('invalid_request', 'The cursor is not one that a rebuild gave.', { param: 'after' })
 }
 
-async function stepAt(parts: Parts, place: Place, termsOf: TermsOf, signal: AbortSignal): Promise<Step> {
+async function stepAt(parts: Parts, place: Place, toTerms: ToTerms, signal: AbortSignal): Promise<Step> {
   if (place.at === 'begin') return begin(parts, place.dimensions)
   if (place.at === 'retire') return retire(parts, signal)
   const { dimensions, number } = place
@@ -81,7 +81,7 @@ async function stepAt(parts: Parts, place: Place, termsOf: TermsOf, signal: Abor
   // Another rebuild has finished it.
   if (found?.written !== filled || found.old === null) return { chunks: 0, next: { at: 'begin', dimensions: dimensions + 1 } }
   const pair = { ...found, old: found.old, dimensions, number }
-  return place.at === 'copy' ? copy(parts, pair, place.after, termsOf, signal) : check(parts, pair, place.after)
+  return place.at === 'copy' ? copy(parts, pair, place.after, toTerms, signal) : check(parts, pair, place.after)
 }
 
 /** The index to which a put goes now. */
@@ -92,7 +92,7 @@ export async function writtenIndex(client: Client, names: IndexNames, dimensions
 /** The indices of an alias of searches: the one that takes writes, and the one that it replaces. */
 async function behind({ client, names }: Pick<Parts, 'client' | 'names'>, dimensions: number) {
   const alias = names.chunks(dimensions)
-  const indices = Object.entries(await answerOf(client.indices.getAlias({ name: alias }, { ignore: [404] }))).flatMap(
+  const indices = Object.entries(await awaitAnswer(client.indices.getAlias({ name: alias }, { ignore: [404] }))).flatMap(
     ([index, { aliases }]) => (aliases?.[alias] ? [{ index, isWritten: aliases[alias].is_write_index === true }] : []),
   )
   const written = indices.length === 1 ? indices[0] : indices.find(({ isWritten }) => isWritten)
@@ -111,12 +111,13 @@ async function begin(parts: Parts, from: number): Promise<Step> {
   const found = await behind(parts, dimensions)
   if (!found) return { chunks: 0, next: { at: 'begin', dimensions: dimensions + 1 } }
   // Continues an interrupted rebuild.
-  if (found.old !== null) return { chunks: 0, next: { at: 'copy', dimensions, number: names.partsOf(found.written)!.number, after: null } }
+  if (found.old !== null)
+    return { chunks: 0, next: { at: 'copy', dimensions, number: names.parseIndexName(found.written)!.number, after: null } }
   const old = found.written
-  const number = names.partsOf(old)!.number + 1
+  const number = names.parseIndexName(old)!.number + 1
   const index = names.built(dimensions, number)
   // It exists if a rebuild was interrupted right after creating it.
-  await answerOf(client.indices.create(nextChunksIndex(names, dimensions, number, size), { ignore: [400] }))
+  await awaitAnswer(client.indices.create(nextChunksIndex(names, dimensions, number, size), { ignore: [400] }))
   const alias = names.chunks(dimensions)
   await move(client, [
     // Fails, together with everything else, if another rebuild has gone on from here.
@@ -139,11 +140,11 @@ async function copy(
   { client }: Parts,
   { written, old, dimensions, number }: Pair,
   after: Key | null,
-  termsOf: TermsOf,
+  toTerms: ToTerms,
   signal: AbortSignal,
 ): Promise<Step> {
-  if (after === null) await answerOf(client.indices.refresh({ index: old }))
-  const { hits } = await answerOf(
+  if (after === null) await awaitAnswer(client.indices.refresh({ index: old }))
+  const { hits } = await awaitAnswer(
     client.search<EntrySource>(
       { index: old, ...pageAfter(after, COPIED_PER_STEP), _source: { excludes: ['copied'], exclude_vectors: false } },
       { signal, requestTimeout: COPY_TIMEOUT_MS },
@@ -151,13 +152,13 @@ async function copy(
     signal,
   )
   const sources = hits.hits.map(({ _source }) => _source!)
-  const terms = await termsOf(sources.map(({ text, heading_path: headingPath, context = null }) => ({ text, headingPath, context })))
+  const terms = await toTerms(sources.map(({ text, heading_path: headingPath, context = null }) => ({ text, headingPath, context })))
   if (hits.hits.length > 0) {
     const operations = hits.hits.flatMap(({ _id, _source }, i) => [
       { create: { _id: _id!, routing: _source!.collection_id } },
-      copyOf(_source!, terms[i]!, termMark(_source!.collection_id)),
+      toCopy(_source!, terms[i]!, termMark(_source!.collection_id)),
     ])
-    const { items } = await answerOf(client.bulk({ index: written, operations }, { requestTimeout: COPY_TIMEOUT_MS }))
+    const { items } = await awaitAnswer(client.bulk({ index: written, operations }, { requestTimeout: COPY_TIMEOUT_MS }))
     // What already exists was written since, or copied by an interrupted rebuild.
     refuse(
       items.map(({ create }) => create!),
@@ -170,8 +171,8 @@ async function copy(
 
 async function check(parts: Parts, { written, old, dimensions, number }: Pair, after: Key | null): Promise<Step> {
   const { client, names } = parts
-  if (after === null) await answerOf(client.indices.refresh({ index: written }))
-  const { hits } = await answerOf(
+  if (after === null) await awaitAnswer(client.indices.refresh({ index: written }))
+  const { hits } = await awaitAnswer(
     client.search({
       index: written,
       ...pageAfter(after, CHECKED_PER_STEP, [{ term: { copied: true } }]),
@@ -184,7 +185,7 @@ async function check(parts: Parts, { written, old, dimensions, number }: Pair, a
     const operations = orphans.map(({ _id, _routing, _seq_no, _primary_term }) => ({
       delete: { _id: _id!, routing: _routing!, if_seq_no: _seq_no!, if_primary_term: _primary_term! },
     }))
-    const { items } = await answerOf(client.bulk({ index: written, operations }, { requestTimeout: COPY_TIMEOUT_MS }))
+    const { items } = await awaitAnswer(client.bulk({ index: written, operations }, { requestTimeout: COPY_TIMEOUT_MS }))
     // Written again since, or deleted.
     refuse(
       items.map((item) => item.delete!),
@@ -193,7 +194,7 @@ async function check(parts: Parts, { written, old, dimensions, number }: Pair, a
   }
   if (hits.hits.length === CHECKED_PER_STEP) return { chunks: 0, next: { at: 'check', dimensions, number, after: lastKey(hits.hits) } }
 
-  await answerOf(client.indices.refresh({ index: written }))
+  await awaitAnswer(client.indices.refresh({ index: written }))
   const alias = names.chunks(dimensions)
   await move(client, [
     { remove: { index: old, alias, must_exist: true } },
@@ -206,10 +207,10 @@ async function check(parts: Parts, { written, old, dimensions, number }: Pair, a
 async function withoutOriginal(client: Client, old: string, hits: readonly estypes.SearchHit[]): Promise<readonly estypes.SearchHit[]> {
   if (hits.length === 0) return []
   const docs = hits.map(({ _id, _routing }) => ({ _index: old, _id: _id!, routing: _routing!, _source: false }))
-  const answer = await answerOf(client.mget({ docs }))
+  const answer = await awaitAnswer(client.mget({ docs }))
   return hits.filter((_, i) => {
     const doc = answer.docs[i]!
-    if ('error' in doc) throw failureOf(503, `a chunk was not looked up, ${doc.error.type}`)
+    if ('error' in doc) throw toFailure(503, `a chunk was not looked up, ${doc.error.type}`)
     return !doc.found
   })
 }
@@ -222,24 +223,24 @@ async function retire(parts: Parts, signal: AbortSignal): Promise<Step> {
   const replaced = all.filter(isReplaced).map(({ index }) => index)
   if (replaced.length > 0) {
     await sleep(RETIRE_AFTER_MS, undefined, { signal })
-    await answerOf(parts.client.indices.delete({ index: replaced, ignore_unavailable: true }))
+    await awaitAnswer(parts.client.indices.delete({ index: replaced, ignore_unavailable: true }))
   }
   return { chunks: 0, next: null }
 }
 
 /** The indices of chunks, and whether an alias names them. */
 async function everyIndex({ client, names }: Pick<Parts, 'client' | 'names'>) {
-  const found = await answerOf(client.indices.getAlias({ index: `${names.allChunks}-*` }, { ignore: [404] }))
+  const found = await awaitAnswer(client.indices.getAlias({ index: `${names.allChunks}-*` }, { ignore: [404] }))
   return Object.entries(found).flatMap(([index, { aliases }]) => {
-    const parts = names.partsOf(index)
+    const parts = names.parseIndexName(index)
     return parts ? [{ index, ...parts, isNamed: Object.keys(aliases ?? {}).length > 0 }] : []
   })
 }
 
 /** Applies all actions, or none if the aliases have changed: then another rebuild was here. */
 async function move(client: Client, actions: estypes.IndicesUpdateAliasesAction[]): Promise<void> {
-  const { acknowledged } = await answerOf(client.indices.updateAliases({ actions }, { ignore: [404] }))
-  if (acknowledged === false) throw failureOf(503, 'not every node knows the moved alias yet')
+  const { acknowledged } = await awaitAnswer(client.indices.updateAliases({ actions }, { ignore: [404] }))
+  if (acknowledged === false) throw toFailure(503, 'not every node knows the moved alias yet')
 }
 
 function pageAfter(after: Key | null, size: number, filter: estypes.QueryDslQueryContainer[] = []) {
@@ -262,6 +263,6 @@ function lastKey(hits: readonly estypes.SearchHit[]): Key {
 
 function refuse(items: readonly estypes.BulkResponseItem[], except: readonly number[]): void {
   for (const { status, error } of items) {
-    if (error && !except.includes(status)) throw failureOf(status, `a chunk was not written, status ${status}, ${error.type}`)
+    if (error && !except.includes(status)) throw toFailure(status, `a chunk was not written, status ${status}, ${error.type}`)
   }
 }

@@ -1,9 +1,9 @@
 import type { Client, estypes } from '@elastic/elasticsearch'
 import type { ChunkCandidate, ChunkQuery } from '../../ports/chunk-index.ts'
 import { type LexicalLeg, lexicalLeg } from './bm25.ts'
-import { answerOf, failureOf } from './client.ts'
+import { awaitAnswer, toFailure } from './client.ts'
 import { filterQuery } from './filter.ts'
-import { chunkIdOf, type IndexNames } from './indices.ts'
+import { type IndexNames, readChunkId } from './indices.ts'
 import { cosineWith, decimals } from './small-vectors.ts'
 import { decodeCounts, type Leg, termMark } from './term-counts.ts'
 
@@ -69,7 +69,7 @@ export async function search(
     const field = (name: (typeof FIGURES)[number]) => (hit.fields?.[name] as readonly string[] | undefined)?.[0] ?? null
     const counts = decodeCounts(field('term_counts')!)
     return {
-      chunkId: chunkIdOf(collectionId, hit._id!),
+      chunkId: readChunkId(collectionId, hit._id!),
       documentId: field('document_id')!,
       generation: field('generation')!,
       language: field('language'),
@@ -78,7 +78,7 @@ export async function search(
       gramCoverage: legs.grams.coverage(counts),
     }
   })
-  const nearest = vector ? answers[0]!.hits.hits.map((hit) => chunkIdOf(collectionId, hit._id!)) : []
+  const nearest = vector ? answers[0]!.hits.hits.map((hit) => readChunkId(collectionId, hit._id!)) : []
   const found = new Set([
     ...nearest,
     ...best(scored, candidates, ({ wordCoverage }) => wordCoverage),
@@ -87,10 +87,10 @@ export async function search(
   return scored.filter(({ chunkId }) => found.has(chunkId))
 }
 
-function best(scored: readonly ChunkCandidate[], count: number, scoreOf: (candidate: ChunkCandidate) => number): readonly string[] {
+function best(scored: readonly ChunkCandidate[], count: number, toScore: (candidate: ChunkCandidate) => number): readonly string[] {
   return scored
-    .filter((candidate) => scoreOf(candidate) > 0)
-    .sort((a, b) => scoreOf(b) - scoreOf(a) || (a.chunkId < b.chunkId ? -1 : 1))
+    .filter((candidate) => toScore(candidate) > 0)
+    .sort((a, b) => toScore(b) - toScore(a) || (a.chunkId < b.chunkId ? -1 : 1))
     .slice(0, count)
     .map(({ chunkId }) => chunkId)
 }
@@ -118,9 +118,9 @@ async function lexicalLegs(run: Run, { collectionId, words, grams }: ChunkQuery,
   const sums = totals!.aggregations as Record<Leg, estypes.AggregationsSumAggregate>
   const { buckets } = counted!.aggregations!.terms as estypes.AggregationsFiltersAggregate
   const having = (buckets as estypes.AggregationsFiltersBucket[]).map(({ doc_count }) => doc_count)
-  const legOf = (leg: Leg, from: number) =>
+  const toLeg = (leg: Leg, from: number) =>
     lexicalLeg(leg, new Map(distinct[leg].map((text, i) => [text, having[from + i]!])), chunks, sums[leg].value ?? 0)
-  return { words: legOf('words', 0), grams: legOf('grams', distinct.words.length) }
+  return { words: toLeg('words', 0), grams: toLeg('grams', distinct.words.length) }
 }
 
 async function runAll(
@@ -131,10 +131,10 @@ async function runAll(
   signal: AbortSignal,
 ): Promise<readonly estypes.MsearchMultiSearchItem<unknown>[]> {
   const header = { index, routing, allow_partial_search_results: false }
-  const { responses } = await answerOf(client.msearch({ searches: searches.flatMap((body) => [header, body]) }, { signal }), signal)
+  const { responses } = await awaitAnswer(client.msearch({ searches: searches.flatMap((body) => [header, body]) }, { signal }), signal)
   return responses.map((response) => {
-    if ('error' in response) throw failureOf(response.status, `a search, status ${response.status}, ${response.error.type}`)
-    if (response.timed_out) throw failureOf(504, 'a search timed out')
+    if ('error' in response) throw toFailure(response.status, `a search, status ${response.status}, ${response.error.type}`)
+    if (response.timed_out) throw toFailure(504, 'a search timed out')
     return response
   })
 }

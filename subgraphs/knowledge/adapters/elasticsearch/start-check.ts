@@ -1,6 +1,6 @@
 import type { Client, estypes } from '@elastic/elasticsearch'
 import { Unfit } from '../../../common/process/opening.ts'
-import { described, statusOf } from './client.ts'
+import { described, readStatus } from './client.ts'
 import { ADDED_FIELDS, COLLECTIONS_MAPPING, chunksMapping, type IndexNames } from './indices.ts'
 
 /** The first version with filtered vector search, and vectors stored outside `_source`, as this adapter needs them. */
@@ -16,7 +16,7 @@ export async function checkStart(client: Client, names: IndexNames): Promise<voi
   try {
     version = (await client.info()).version.number
   } catch (error) {
-    const isRefused = [401, 403].includes(statusOf(error))
+    const isRefused = [401, 403].includes(readStatus(error))
     throw new Unfit([`Elasticsearch ${isRefused ? 'does not accept the credentials' : 'does not answer as such'}: ${described(error)}`])
   }
   if (Number.parseInt(version, 10) < OLDEST_MAJOR)
@@ -44,7 +44,7 @@ async function missingPrivileges(client: Client, { patterns }: IndexNames): Prom
     })
   } catch (error) {
     // A cluster without security does not have this route.
-    if ([400, 404, 405].includes(statusOf(error))) return []
+    if ([400, 404, 405].includes(readStatus(error))) return []
     return [`the user's privileges cannot be read: ${described(error)}`]
   }
 }
@@ -54,14 +54,14 @@ async function wrongMappings(client: Client, names: IndexNames): Promise<readonl
     const indices = await client.indices.getMapping({ index: [...names.patterns], ignore_unavailable: true })
     return Object.entries(indices).flatMap(([index, { mappings }]) => {
       if (index === names.allChunks || names.isChunks(index)) return [`index ${index} exists where an alias belongs`]
-      const parts = names.partsOf(index)
+      const parts = names.parseIndexName(index)
       const expected = index === names.collections ? COLLECTIONS_MAPPING : parts && chunksMapping(parts.dimensions)
       if (!expected) return []
       const wrong = differences(expected, mappings)
       return wrong.length ? [`index ${index} has a mapping that is not this service's: ${wrong.join(', ')}`] : []
     })
   } catch (error) {
-    return statusOf(error) === 404 ? [] : [`the mappings cannot be read: ${described(error)}`]
+    return readStatus(error) === 404 ? [] : [`the mappings cannot be read: ${described(error)}`]
   }
 }
 
@@ -103,6 +103,6 @@ async function blockedIndices(client: Client, { patterns }: IndexNames): Promise
       return blocks.length ? [`index ${index} is blocked by ${blocks.join(', ')}`] : []
     })
   } catch (error) {
-    return statusOf(error) === 404 ? [] : [`the settings cannot be read: ${described(error)}`]
+    return readStatus(error) === 404 ? [] : [`the settings cannot be read: ${described(error)}`]
   }
 }

@@ -21,7 +21,7 @@ describe('a process that reads documents', () => {
   beforeAll(() => once(outside.listen(0, '127.0.0.1'), 'listening'))
   afterAll(() => new Promise((resolve) => outside.close(resolve)))
 
-  async function outcomesOf(isolation: readonly string[], isGuarded: boolean): Promise<Record<string, string>> {
+  async function runEscapes(isolation: readonly string[], isGuarded: boolean): Promise<Record<string, string>> {
     const { file, args, env } = childCommand(isolation, ESCAPES)
     return new Promise((resolve, reject) => {
       const child = execFile(file, args, { env }, (error, stdout, stderr) => {
@@ -35,7 +35,7 @@ describe('a process that reads documents', () => {
 
   it('has no way out by what it can load, also where the system has no namespaces', async () => {
     connections = 0
-    const outcomes = await outcomesOf([], true)
+    const outcomes = await runEscapes([], true)
     expect(Object.keys(outcomes).length).toBeGreaterThan(20)
     expect([ways(outcomes), connections]).toEqual([[], 0])
   }, 60_000)
@@ -44,13 +44,13 @@ describe('a process that reads documents', () => {
     const isolation = await networkIsolation()
     if (isolation.length === 0) skip('this machine makes no network namespaces')
     connections = 0
-    const outcomes = await outcomesOf(isolation, false)
+    const outcomes = await runEscapes(isolation, false)
     expect([ways(outcomes).filter((name) => BY_NETWORK.includes(name)), connections]).toEqual([[], 0])
   }, 60_000)
 
   it('would have a network without either: Node’s permissions do not take it', async () => {
     connections = 0
-    expect(ways(await outcomesOf([], false))).toEqual(expect.arrayContaining(BY_NETWORK))
+    expect(ways(await runEscapes([], false))).toEqual(expect.arrayContaining(BY_NETWORK))
     expect(connections).toBeGreaterThanOrEqual(BY_NETWORK.length)
   }, 60_000)
 })

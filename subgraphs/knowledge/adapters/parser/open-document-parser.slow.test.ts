@@ -25,14 +25,14 @@ async function parseWith(limits: Partial<ParserLimits>, bytes: Uint8Array, fileN
 }
 
 /** Blocks as `kind: text`, with level, page and table header where they have them. */
-function outlineOf({ text, blocks }: ParsedDocument): readonly string[] {
+function describeBlocks({ text, blocks }: ParsedDocument): readonly string[] {
   return blocks.map(({ kind, level, page, tableHeader, charStart, charEnd }) => {
     const facts = [level && `${level}`, page && ` p${page}`, tableHeader && ` [${tableHeader}]`].filter(Boolean).join('')
     return `${kind}${facts}: ${text.slice(charStart, charEnd)}`
   })
 }
 
-function pdfOf(draw: (pdf: PDFDocument) => void, options: PDFDocumentOptions = {}): Promise<Buffer> {
+function makePdf(draw: (pdf: PDFDocument) => void, options: PDFDocumentOptions = {}): Promise<Buffer> {
   const pdf = new PDFDocument(options)
   const pieces: Buffer[] = []
   pdf.on('data', (piece: Buffer) => pieces.push(piece))
@@ -62,7 +62,7 @@ function pdfWithContent(content: Buffer): Buffer {
 const slowPdf = () => pdfWithContent(Buffer.from('BT /F1 12 Tf 50 700 Td (Hello there) Tj ET\n'.repeat(2_000_000)))
 
 /** An archive of these entries, deflated; sizes in its headers lie when `claim` is given. */
-function zipOf(entries: Readonly<Record<string, Uint8Array | string>>, claim?: number): Buffer {
+function makeZip(entries: Readonly<Record<string, Uint8Array | string>>, claim?: number): Buffer {
   const files: Buffer[] = []
   const directory: Buffer[] = []
   let offset = 0
@@ -91,7 +91,7 @@ function zipOf(entries: Readonly<Record<string, Uint8Array | string>>, claim?: n
 }
 
 const WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
-const wordOf = (body: string) => `<?xml version="1.0"?><w:document ${WORD}><w:body>${body}</w:body></w:document>`
+const makeWordXml = (body: string) => `<?xml version="1.0"?><w:document ${WORD}><w:body>${body}</w:body></w:document>`
 
 const nested = (depth: number) => `${'<w:sdt><w:sdtContent>'.repeat(depth)}${'</w:sdtContent></w:sdt>'.repeat(depth)}`
 
@@ -114,7 +114,7 @@ describe('formats', () => {
       ],
     })
     const parsed = await parse(await Packer.toBuffer(document), 'report.docx')
-    expect(outlineOf(parsed)).toEqual([
+    expect(describeBlocks(parsed)).toEqual([
       'heading1: Annual report',
       'paragraph: The year went well.',
       'heading2: النتائج',
@@ -129,7 +129,7 @@ describe('formats', () => {
   })
 
   it('reads a PDF by pages and names those without text', async () => {
-    const bytes = await pdfOf((pdf) => {
+    const bytes = await makePdf((pdf) => {
       pdf.outline.addItem('Introduction')
       pdf
         .text('Introduction')
@@ -140,8 +140,8 @@ describe('formats', () => {
     })
     const parsed = await parse(bytes, 'guide.pdf')
     expect(parsed.pageCount).toBe(3)
-    expect(outlineOf(parsed)[0]).toBe('heading1 p1: Introduction')
-    expect(outlineOf(parsed).at(-1)).toBe('paragraph p3: Last page.')
+    expect(describeBlocks(parsed)[0]).toBe('heading1 p1: Introduction')
+    expect(describeBlocks(parsed).at(-1)).toBe('paragraph p3: Last page.')
     expect(parsed.text).toContain('a long paragraph that goes on')
     expect(parsed.warnings).toEqual([{ code: 'pages_without_text', message: '1 of 3 pages have no text: 2.', pages: [2] }])
   })
@@ -151,7 +151,7 @@ describe('formats', () => {
       <main><h1>Tea &amp; coffee</h1><p>Black  or<br>green <b>t</b>ea.</p><ul><li>One<ul><li>Inner</li></ul></li><li>Two</li></ul><ol><li>First</li></ol>
       <table><tr><th>Kind</th><th>Price</th></tr><tr><td>Green</td><td>5</td></tr></table>
       <table><tr><td><p>Just layout</p></td></tr></table><pre>a  b\n  c</pre></main><footer>Imprint</footer></body>`
-    expect(outlineOf(await parse(html, 'shop.html'))).toEqual([
+    expect(describeBlocks(await parse(html, 'shop.html'))).toEqual([
       'heading1: Tea & coffee',
       'paragraph: Black or\ngreen tea.',
       'list_item: One',
@@ -200,7 +200,7 @@ describe('formats', () => {
       '',
       '<p align="center">tagged</p> snake_case_name',
     ].join('\n')
-    expect(outlineOf(await parse(markdown, 'guide.md'))).toEqual([
+    expect(describeBlocks(await parse(markdown, 'guide.md'))).toEqual([
       'heading1: دليل القياس',
       'heading1: Start',
       'paragraph: Some very bold text with a link and code.\nSecond line.\nUnder',
@@ -216,9 +216,9 @@ describe('formats', () => {
   })
 
   it('reads plain text by empty lines, and by lines where nobody wrapped them', async () => {
-    expect(outlineOf(await parse('one\r\ntwo\r\n\r\n \r\nthree', 'a.txt'))).toEqual(['paragraph: one\ntwo', 'paragraph: three'])
+    expect(describeBlocks(await parse('one\r\ntwo\r\n\r\n \r\nthree', 'a.txt'))).toEqual(['paragraph: one\ntwo', 'paragraph: three'])
     const long = 'A long line. '.repeat(20).trim()
-    expect(outlineOf(await parse(`${long}\n${long}`, 'a.txt'))).toEqual([`paragraph: ${long}`, `paragraph: ${long}`])
+    expect(describeBlocks(await parse(`${long}\n${long}`, 'a.txt'))).toEqual([`paragraph: ${long}`, `paragraph: ${long}`])
   })
 
   it('reads every format in the child, without what it may not have', async () => {
@@ -239,14 +239,19 @@ describe('verdicts', () => {
     { name: 'no bytes', bytes: '', file: 'a.txt', code: 'empty' },
     { name: 'only white space', bytes: ' \n\t\u00a0\r\n', file: 'a.txt', code: 'empty' },
     { name: 'a page without text', bytes: '<html><body><img src="x"></body></html>', file: 'a.html', code: 'empty' },
-    { name: 'a Word document without text', bytes: zipOf({ 'word/document.xml': wordOf('<w:p/>') }), file: 'a.docx', code: 'no_text' },
+    {
+      name: 'a Word document without text',
+      bytes: makeZip({ 'word/document.xml': makeWordXml('<w:p/>') }),
+      file: 'a.docx',
+      code: 'no_text',
+    },
     {
       name: 'a Word document that is cut off',
-      bytes: zipOf({ 'word/document.xml': wordOf('<w:p/>') }).subarray(0, 100),
+      bytes: makeZip({ 'word/document.xml': makeWordXml('<w:p/>') }).subarray(0, 100),
       file: 'a.docx',
       code: 'corrupt',
     },
-    { name: 'a Word document with broken XML', bytes: zipOf({ 'word/document.xml': '<w:document' }), file: 'a.docx', code: 'corrupt' },
+    { name: 'a Word document with broken XML', bytes: makeZip({ 'word/document.xml': '<w:document' }), file: 'a.docx', code: 'corrupt' },
     { name: 'a PDF that is a few bytes', bytes: '%PDF-1.7\n', file: 'a.pdf', code: 'corrupt' },
     {
       name: 'an old Office file, whatever its name',
@@ -262,29 +267,29 @@ describe('verdicts', () => {
     },
     {
       name: 'a spreadsheet without sheets, named as a document',
-      bytes: zipOf({ 'xl/workbook.xml': '<x/>' }),
+      bytes: makeZip({ 'xl/workbook.xml': '<x/>' }),
       file: 'a.docx',
       code: 'no_text',
     },
-    { name: 'another archive', bytes: zipOf({ 'a.txt': 'text' }), file: 'a.zip', code: 'unsupported_type' },
+    { name: 'another archive', bytes: makeZip({ 'a.txt': 'text' }), file: 'a.zip', code: 'unsupported_type' },
     { name: 'a picture named as text', bytes: Buffer.from('89504e470d0a1a0a0000000d', 'hex'), file: 'a.txt', code: 'unsupported_type' },
   ])('says $code of $name', async ({ bytes, file, code }) => {
     await expect(parse(bytes, file)).rejects.toMatchObject({ name: 'ParseFailure', code })
   })
 
   it('asks for the password of a PDF that does not open without it, and reads one that does', async () => {
-    const locked = await pdfOf((pdf) => pdf.text('Secret words.'), { userPassword: 'user', ownerPassword: 'owner' })
+    const locked = await makePdf((pdf) => pdf.text('Secret words.'), { userPassword: 'user', ownerPassword: 'owner' })
     await expect(parse(locked, 'a.pdf')).rejects.toMatchObject({ code: 'password_required' })
-    const readable = await pdfOf((pdf) => pdf.text('Public words.'), { ownerPassword: 'owner' })
+    const readable = await makePdf((pdf) => pdf.text('Public words.'), { ownerPassword: 'owner' })
     expect((await parse(readable, 'a.pdf')).text).toBe('Public words.')
   })
 
   it('says no_text of a PDF of drawings', async () => {
-    await expect(parse(await pdfOf((pdf) => pdf.rect(0, 0, 9, 9).fill()), 'a.pdf')).rejects.toMatchObject({ code: 'no_text' })
+    await expect(parse(await makePdf((pdf) => pdf.rect(0, 0, 9, 9).fill()), 'a.pdf')).rejects.toMatchObject({ code: 'no_text' })
   })
 
   it('reads what the bytes are, not what the name says', async () => {
-    const bytes = await pdfOf((pdf) => pdf.text('A portable document.'))
+    const bytes = await makePdf((pdf) => pdf.text('A portable document.'))
     expect(parser.sniff(bytes, 'a.txt')).toBe('application/pdf')
     const parsed = await parse(bytes, 'a.txt')
     expect(parsed).toMatchObject({ mediaType: 'application/pdf', text: 'A portable document.' })
@@ -297,22 +302,22 @@ describe('limits', () => {
   it.each([
     {
       name: 'text of 250 MB that its headers call 10 bytes',
-      bomb: () => zipOf({ 'word/document.xml': Buffer.alloc(250_000_000, 0x20) }, 10),
+      bomb: () => makeZip({ 'word/document.xml': Buffer.alloc(250_000_000, 0x20) }, 10),
     },
-    { name: 'two million empty paragraphs', bomb: () => zipOf({ 'word/document.xml': wordOf('<w:p/>'.repeat(2_000_000)) }) },
-    { name: '100,000 elements inside each other', bomb: () => zipOf({ 'word/document.xml': wordOf(nested(50_000)) }) },
+    { name: 'two million empty paragraphs', bomb: () => makeZip({ 'word/document.xml': makeWordXml('<w:p/>'.repeat(2_000_000)) }) },
+    { name: '100,000 elements inside each other', bomb: () => makeZip({ 'word/document.xml': makeWordXml(nested(50_000)) }) },
     {
       name: '3,000 entries',
       bomb: () =>
-        zipOf({ 'word/document.xml': '', ...Object.fromEntries(Array.from({ length: 3_000 }, (_, index) => [`${index}.xml`, ''])) }),
+        makeZip({ 'word/document.xml': '', ...Object.fromEntries(Array.from({ length: 3_000 }, (_, index) => [`${index}.xml`, ''])) }),
     },
   ])('ends a Word document of $name', async ({ bomb }) => {
     await expect(parse(bomb(), 'bomb.docx')).rejects.toMatchObject({ code: 'limit_exceeded' })
   })
 
   it('unpacks nothing that it does not read', async () => {
-    const bytes = zipOf({
-      'word/document.xml': wordOf('<w:p><w:r><w:t>Harmless</w:t></w:r></w:p>'),
+    const bytes = makeZip({
+      'word/document.xml': makeWordXml('<w:p><w:r><w:t>Harmless</w:t></w:r></w:p>'),
       'word/media/a.bin': Buffer.alloc(250_000_000),
       '_rels/.rels': '<x/>',
     })
@@ -320,9 +325,9 @@ describe('limits', () => {
   })
 
   it('does not unpack archives inside a document', async () => {
-    const inner = zipOf({ 'bomb.bin': Buffer.alloc(250_000_000) })
-    const outer = zipOf({
-      'word/document.xml': wordOf('<w:p><w:r><w:t>Harmless</w:t></w:r></w:p>'),
+    const inner = makeZip({ 'bomb.bin': Buffer.alloc(250_000_000) })
+    const outer = makeZip({
+      'word/document.xml': makeWordXml('<w:p><w:r><w:t>Harmless</w:t></w:r></w:p>'),
       'word/embeddings/inner.zip': inner,
       '_rels/.rels': '<x/>',
     })
@@ -339,7 +344,7 @@ describe('limits', () => {
   })
 
   it('ends a PDF with too many pages', async () => {
-    const bytes = await pdfOf((pdf) => pdf.text('1').addPage().text('2').addPage().text('3'))
+    const bytes = await makePdf((pdf) => pdf.text('1').addPage().text('2').addPage().text('3'))
     await expect(parseWith({ maxPages: 2 }, bytes, 'a.pdf')).rejects.toMatchObject({ code: 'limit_exceeded' })
   })
 

@@ -57,7 +57,7 @@ export class ParserProcess {
     signal.addEventListener('abort', onAbort, { once: true })
     const timer = setTimeout(() => end(outOfTime(limits)), limits.timeoutMs)
     const watch = setInterval(async () => {
-      const rss = await residentBytesOf(child.pid)
+      const rss = await readResidentBytes(child.pid)
       if (rss > limits.maxRssBytes) end(outOfMemory())
     }, WATCH_INTERVAL_MS)
     const pieces: Buffer[] = []
@@ -100,7 +100,7 @@ function outOfMemory(): ParseFailure {
 }
 
 /** Resident memory by /proc; 0 where there is none, and once the process is gone. */
-async function residentBytesOf(pid: number | undefined): Promise<number> {
+async function readResidentBytes(pid: number | undefined): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024
 }

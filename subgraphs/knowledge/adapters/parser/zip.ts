@@ -99,7 +99,7 @@ export class ZipArchive {
   }
 
   async *#inflate(entry: ZipEntry): AsyncGenerator<Uint8Array> {
-    const data = this.#dataOf(entry)
+    const data = this.#readData(entry)
     if (entry.method === STORED) yield data
     else if (entry.method === DEFLATED) {
       const inflate = createInflateRaw()
@@ -112,7 +112,7 @@ export class ZipArchive {
     } else throw corrupt(`${entry.name} is packed in an unknown way`)
   }
 
-  #dataOf(entry: ZipEntry): Uint8Array {
+  #readData(entry: ZipEntry): Uint8Array {
     const bytes = this.#bytes
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     const at = entry.headerOffset

@@ -30,7 +30,7 @@ export async function openSqliteBlobStore({ file: path, installation, log }: Sql
     if (damage !== null) throw damaged(path, damage)
     return new SqliteBlobStore(file, { writer, reader }, opening.move())
   } catch (error) {
-    throw file.problemOf(error)
+    throw file.toProblem(error)
   }
 }
 
@@ -85,7 +85,7 @@ class SqliteBlobStore implements BlobStore, AsyncDisposable {
       this.#file.checkDamage()
       await untilAborted(Promise.all([this.#reader.call('readEnds', []), this.#writer.call('ping', [])]), signal)
     } catch (error) {
-      throw this.#file.problemOf(error)
+      throw this.#file.toProblem(error)
     }
   }
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { countsOf, decodeCounts, encodeCounts } from './chunk-index-counts.ts'
+import { decodeCounts, encodeCounts, toCounts } from './chunk-index-counts.ts'
 
 const counts = fc.map(fc.integer({ min: 1, max: 2 ** 31 - 1 }), fc.integer({ min: 1, max: 100_000 }), { maxKeys: 50 })
 
@@ -17,7 +17,7 @@ it('gives the counts of the terms asked for, and of no other', () => {
   fc.assert(
     fc.property(counts, fc.array(fc.integer({ min: 1, max: 200 })), (drawn, others) => {
       const asked = [...new Set([...[...drawn.keys()].filter((id) => id % 2 === 0), ...others])].sort((a, b) => a - b)
-      expect(countsOf(asked, encodeCounts(drawn))).toEqual(
+      expect(toCounts(asked, encodeCounts(drawn))).toEqual(
         new Map(asked.flatMap((id) => (drawn.has(id) ? [[id, drawn.get(id)!] as const] : []))),
       )
     }),

@@ -34,7 +34,7 @@ export function decodeCounts(bytes: Uint8Array): Uint32Array {
 }
 
 /** The counts of these few terms (in ascending order), out of a chunk's many. */
-export function countsOf(terms: readonly number[], encoded: Uint8Array): ReadonlyMap<number, number> {
+export function toCounts(terms: readonly number[], encoded: Uint8Array): ReadonlyMap<number, number> {
   const counts = new Map<number, number>()
   const numbers = decodeCounts(encoded)
   let at = 0

@@ -3,7 +3,7 @@ import { orFailure } from '../../../common/adapters/sqlite/database.ts'
 import { serveWorker, workerInput } from '../../../common/process/worker-rpc.ts'
 import type { ChunkQuery, IndexedCollection, IndexedGeneration, StoredChunk } from '../../ports/chunk-index.ts'
 import type { StoredPassage } from './chunk-index-rebuild.ts'
-import { draftOf, findCollection, openReader, tablesOf } from './chunk-index-schema.ts'
+import { draftName, findCollection, nameTables, openReader } from './chunk-index-schema.ts'
 import { search } from './chunk-index-search.ts'
 
 /** A thread that reads: searches, and chunks by id. */
@@ -40,7 +40,7 @@ function inSnapshot<T>(run: () => T): T {
 function ordinals(collectionId: string, documentId: string, generation: string): readonly number[] {
   const collection = findCollection(db, collectionId)
   if (!collection) return []
-  const tables = tablesOf(collection)
+  const tables = nameTables(collection)
   const rows = db
     .prepare(
       `SELECT DISTINCT ordinal FROM ${tables.chunks}
@@ -53,7 +53,7 @@ function ordinals(collectionId: string, documentId: string, generation: string):
 function get(collectionId: string, chunkIds: readonly string[]): readonly StoredChunk[] {
   const collection = findCollection(db, collectionId)
   if (!collection) return []
-  const tables = tablesOf(collection)
+  const tables = nameTables(collection)
   const rows = db
     .prepare(
       `SELECT c.chunk_id AS chunkId, c.ordinal, c.text, c.heading_path AS headingPath, c.page_start AS pageStart, c.page_end AS pageEnd,
@@ -74,7 +74,7 @@ function listCollections(after: string, limit: number): readonly IndexedCollecti
   return db
     .prepare(
       `SELECT collection_id AS collectionId, chunks FROM collections
-       WHERE collection_id > ? AND chunks > 0 AND collection_id NOT GLOB '${draftOf('*')}' ORDER BY collection_id LIMIT ?`,
+       WHERE collection_id > ? AND chunks > 0 AND collection_id NOT GLOB '${draftName('*')}' ORDER BY collection_id LIMIT ?`,
     )
     .all(after, limit) as { collectionId: string; chunks: number }[]
 }
@@ -82,7 +82,7 @@ function listCollections(after: string, limit: number): readonly IndexedCollecti
 function listGenerations(collectionId: string, after: string, limit: number): readonly IndexedGeneration[] {
   const collection = findCollection(db, collectionId)
   if (!collection) return []
-  const tables = tablesOf(collection)
+  const tables = nameTables(collection)
   const rows = db
     .prepare(
       `SELECT d.document_id AS documentId, d.generation, count(DISTINCT c.ordinal) AS chunks, max(c.ordinal) AS lastOrdinal
@@ -100,7 +100,7 @@ function listGenerations(collectionId: string, after: string, limit: number): re
 function passages(collectionId: string, after: number, limit: number): readonly StoredPassage[] {
   const collection = findCollection(db, collectionId)
   if (!collection) return []
-  const { chunks } = tablesOf(collection)
+  const { chunks } = nameTables(collection)
   const rows = db
     .prepare(`SELECT id, text, heading_path AS headingPath, context FROM ${chunks} WHERE id > ? ORDER BY id LIMIT ?`)
     .all(after, limit)

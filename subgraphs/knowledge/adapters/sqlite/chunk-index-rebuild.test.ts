@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, expect, it } from 'vitest'
 import { silentLog } from '../../../common/process/log.ts'
-import type { ChunkIndex, IndexedChunk, Passage, TermsOf } from '../../ports/chunk-index.ts'
+import type { ChunkIndex, IndexedChunk, Passage, ToTerms } from '../../ports/chunk-index.ts'
 import { openSqliteChunkIndex } from './chunk-index.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'kis-rebuild-'))
@@ -13,9 +13,9 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 const collection = { organizationId: 'org_a', collectionId: 'col_a', dimensions: 8 }
 const document = { organizationId: 'org_a', collectionId: 'col_a', documentId: 'doc_1', generation: 'g1', attributes: {} }
 const signal = new AbortController().signal
-const termsOf: TermsOf = async (passages) => passages.map(({ text }) => ({ words: text.split(' '), grams: [] }))
+const toTerms: ToTerms = async (passages) => passages.map(({ text }) => ({ words: text.split(' '), grams: [] }))
 
-function chunkOf(ordinal: number, text: string): IndexedChunk {
+function makeChunk(ordinal: number, text: string): IndexedChunk {
   return {
     chunkId: `chunk-${ordinal}`,
     ordinal,
@@ -39,7 +39,7 @@ async function newFile(name: string, tamper: (db: DatabaseSync) => void = () => 
   {
     await using index = await openSqliteChunkIndex({ file, log: silentLog })
     await index.createCollection(collection)
-    const chunks = Array.from({ length: 300 }, (_, i) => chunkOf(i, i % 3 ? 'harbour cedar' : 'harbour'))
+    const chunks = Array.from({ length: 300 }, (_, i) => makeChunk(i, i % 3 ? 'harbour cedar' : 'harbour'))
     await index.put(document, chunks.slice(0, 256))
     await index.put(document, chunks.slice(256))
   }
@@ -49,14 +49,14 @@ async function newFile(name: string, tamper: (db: DatabaseSync) => void = () => 
   return file
 }
 
-async function rebuilt(index: ChunkIndex, terms: TermsOf = termsOf): Promise<void> {
+async function rebuilt(index: ChunkIndex, terms: ToTerms = toTerms): Promise<void> {
   let after: string | null = null
   do after = (await index.rebuild(after, terms, signal)).next
   while (after !== null)
 }
 
 const search = async (index: ChunkIndex) => {
-  const query = { collectionId: 'col_a', vector: chunkOf(5, '').vector, words: ['cedar'], grams: [], candidates: 1000, filter: null }
+  const query = { collectionId: 'col_a', vector: makeChunk(5, '').vector, words: ['cedar'], grams: [], candidates: 1000, filter: null }
   return (await index.search(query, signal)).toSorted((a, b) => (a.chunkId < b.chunkId ? -1 : 1))
 }
 
@@ -78,7 +78,7 @@ it('forgets a rebuild that its process did not finish', async () => {
   let next: string | null
   {
     await using index = await openSqliteChunkIndex({ file, log: silentLog })
-    next = (await index.rebuild(null, termsOf, signal)).next
+    next = (await index.rebuild(null, toTerms, signal)).next
   }
   const rows = () => {
     const db = new DatabaseSync(file)
@@ -92,7 +92,7 @@ it('forgets a rebuild that its process did not finish', async () => {
   // Whoever goes on with it begins the collection again.
   let chunks = 0
   while (next !== null) {
-    const step = await index.rebuild(next, termsOf, signal)
+    const step = await index.rebuild(next, toTerms, signal)
     chunks += step.chunks
     next = step.next
   }
@@ -103,11 +103,11 @@ it('forgets a rebuild that its process did not finish', async () => {
 it('takes up a file of the first layout', async () => {
   const file = await newFile('first-layout.sqlite', (db) => db.exec('ALTER TABLE chunks_1 DROP COLUMN context'))
   await using index = await openSqliteChunkIndex({ file, log: silentLog })
-  await index.put(document, [chunkOf(300, 'harbour')])
+  await index.put(document, [makeChunk(300, 'harbour')])
   const seen: Passage[] = []
   await rebuilt(index, (passages) => {
     seen.push(...passages)
-    return termsOf(passages)
+    return toTerms(passages)
   })
   expect(seen.filter(({ context }) => context === null)).toHaveLength(300)
   expect(seen.filter(({ context }) => context === 'about')).toHaveLength(1)

@@ -1,6 +1,6 @@
 import { KisError } from '../../../common/errors.ts'
 import type { WorkerClient } from '../../../common/process/worker-rpc.ts'
-import type { Passage, RebuildStep, TermsOf } from '../../ports/chunk-index.ts'
+import type { Passage, RebuildStep, ToTerms } from '../../ports/chunk-index.ts'
 import { joinedTerms } from './chunk-index-packing.ts'
 import type { ReaderPool } from './chunk-index-reader-pool.ts'
 
@@ -34,13 +34,13 @@ export async function rebuildStep(
   writer: WorkerClient,
   readers: ReaderPool,
   after: string | null,
-  termsOf: TermsOf,
+  toTerms: ToTerms,
   signal: AbortSignal,
 ): Promise<RebuildStep> {
-  const place = after === null ? await writer.call<DraftPlace | null>('beginDraft', ['']) : placeOf(after)
+  const place = after === null ? await writer.call<DraftPlace | null>('beginDraft', ['']) : readPlace(after)
   if (!place) return { chunks: 0, next: null }
   const passages = await readers.call<readonly StoredPassage[]>('passages', [place.collectionId, place.after, PAGE], signal)
-  const terms = await termsOf(passages)
+  const terms = await toTerms(passages)
   const remade = passages.map(
     ({ id }, i): RemadePassage => ({ id, words: joinedTerms(terms[i]!.words), grams: joinedTerms(terms[i]!.grams) }),
   )
@@ -48,7 +48,7 @@ export async function rebuildStep(
   return { chunks: passages.length, next: next && Buffer.from(JSON.stringify(next)).toString('base64url') }
 }
 
-function placeOf(after: string): DraftPlace {
+function readPlace(after: string): DraftPlace {
   try {
     const place = JSON.parse(Buffer.from(after, 'base64url').toString()) as Partial<Record<keyof DraftPlace, unknown>>
     if (typeof place.collectionId === 'string' && Number.isInteger(place.key) && Number.isInteger(place.after)) return place as DraftPlace

@@ -36,7 +36,7 @@ export interface Tables {
   readonly postings: string
 }
 
-export function tablesOf({ key }: { readonly key: number }): Tables {
+export function nameTables({ key }: { readonly key: number }): Tables {
   const table = (what: string) => `${what}_${Number(key)}`
   return {
     documents: table('documents'),
@@ -65,7 +65,7 @@ export function openWriter(file: string): DatabaseSync {
     collectionId: string
   }[]
   for (const { key, collectionId } of collections) {
-    const { chunks } = tablesOf({ key })
+    const { chunks } = nameTables({ key })
     // A rebuild does not survive its process.
     if (isDraft(collectionId)) dropCollectionRow(db, { key })
     // Files of the first layout lack it.
@@ -88,7 +88,7 @@ export function openReader(file: string): DatabaseSync {
  */
 const DRAFT = 'draft:'
 
-export function draftOf(collectionId: string): string {
+export function draftName(collectionId: string): string {
   return DRAFT + collectionId
 }
 
@@ -150,6 +150,6 @@ export function createTables(db: DatabaseSync, tables: Tables): void {
 }
 
 export function dropCollectionRow(db: DatabaseSync, { key }: { readonly key: number }): void {
-  for (const table of Object.values(tablesOf({ key }))) db.exec(`DROP TABLE ${table}`)
+  for (const table of Object.values(nameTables({ key }))) db.exec(`DROP TABLE ${table}`)
   db.prepare('DELETE FROM collections WHERE key = ?').run(key)
 }

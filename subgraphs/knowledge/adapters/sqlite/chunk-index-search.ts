@@ -1,11 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { SearchFilter } from '../../domain/search/search-filter.ts'
 import type { ChunkCandidate, ChunkQuery } from '../../ports/chunk-index.ts'
-import { countsOf } from './chunk-index-counts.ts'
+import { toCounts } from './chunk-index-counts.ts'
 import { lexicalLeg } from './chunk-index-coverage.ts'
 import { filterSql } from './chunk-index-filter.ts'
 import { refuse } from './chunk-index-refusal.ts'
-import { findCollection, type Tables, tablesOf } from './chunk-index-schema.ts'
+import { findCollection, nameTables, type Tables } from './chunk-index-schema.ts'
 import { cosinesWith } from './chunk-index-vectors.ts'
 
 /**
@@ -32,7 +32,7 @@ export function search(db: DatabaseSync, query: ChunkQuery): readonly ChunkCandi
   }
   if (collection.chunks === 0) return []
 
-  const tables = tablesOf(collection)
+  const tables = nameTables(collection)
   const eligible = query.filter ? eligibleChunks(db, tables, query.filter) : null
   const isEligible = eligible ? (id: number) => eligible.has(id) : () => true
   const cosines = query.vector ? cosinesWith(db, tables, query.vector) : null
@@ -46,7 +46,7 @@ export function search(db: DatabaseSync, query: ChunkQuery): readonly ChunkCandi
 
   const terms = [...words.termIds, ...grams.termIds].sort((a, b) => a - b)
   const scored = readRows(db, tables, new Set([...nearest, ...lexical])).map((row): ScoredRow => {
-    const counts = countsOf(terms, row.counts)
+    const counts = toCounts(terms, row.counts)
     return {
       id: row.id,
       chunkId: row.chunkId,
@@ -67,10 +67,10 @@ export function search(db: DatabaseSync, query: ChunkQuery): readonly ChunkCandi
   return scored.filter(({ id }) => found.has(id)).map(({ id: _, ...candidate }) => candidate)
 }
 
-function best(rows: readonly ScoredRow[], count: number, scoreOf: (row: ScoredRow) => number): number[] {
+function best(rows: readonly ScoredRow[], count: number, toScore: (row: ScoredRow) => number): number[] {
   return rows
-    .filter((row) => scoreOf(row) > 0)
-    .sort((a, b) => scoreOf(b) - scoreOf(a) || a.id - b.id)
+    .filter((row) => toScore(row) > 0)
+    .sort((a, b) => toScore(b) - toScore(a) || a.id - b.id)
     .slice(0, count)
     .map(({ id }) => id)
 }

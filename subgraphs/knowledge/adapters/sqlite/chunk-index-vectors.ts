@@ -34,7 +34,7 @@ export function writeVectors(
       const components = new Int8Array(data.buffer, LENGTHS_BYTES + place * length, length)
       if (vector) components.set(quantise(vector))
       else components.fill(0)
-      lengths[place] = lengthOf(components)
+      lengths[place] = vectorLength(components)
     }
     if (lengths.some((l) => l > 0)) write.run(block, data)
     else remove.run(block)
@@ -73,12 +73,12 @@ export interface Cosines {
 }
 
 export function cosinesWith(db: DatabaseSync, tables: Tables, query: Float32Array): Cosines {
-  const dotsOf = dotsWith(query, BLOCK)
-  const queryLength = lengthOf(query)
+  const computeDots = dotsWith(query, BLOCK)
+  const queryLength = vectorLength(query)
   const blocks = new Map<number, Float64Array>()
   for (const row of db.prepare(`SELECT block, data FROM ${tables.vectors}`).iterate()) {
     const { block, data } = row as { block: number; data: Uint8Array }
-    const cosines = dotsOf(data.subarray(LENGTHS_BYTES))
+    const cosines = computeDots(data.subarray(LENGTHS_BYTES))
     const lengths = new Float32Array(data.buffer, data.byteOffset, BLOCK)
     for (let place = 0; place < BLOCK; place++) {
       cosines[place] = lengths[place] === 0 ? Number.NaN : Math.max(-1, Math.min(1, cosines[place]! / (lengths[place]! * queryLength)))
@@ -102,7 +102,7 @@ function nearest(blocks: ReadonlyMap<number, Float64Array>, count: number, isEli
   return top.ids
 }
 
-function lengthOf(vector: Float32Array | Int8Array): number {
+function vectorLength(vector: Float32Array | Int8Array): number {
   let squares = 0
   for (const x of vector) squares += x * x
   return Math.sqrt(squares)

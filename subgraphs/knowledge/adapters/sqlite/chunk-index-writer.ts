@@ -10,14 +10,14 @@ import { refuse } from './chunk-index-refusal.ts'
 import {
   type CollectionRow,
   createTables,
-  draftOf,
+  draftName,
   dropCollectionRow,
   findCollection,
   INDEX_VERSION,
+  nameTables,
   nextCollection,
   openWriter,
   type Tables,
-  tablesOf,
 } from './chunk-index-schema.ts'
 import { readVectors, writeVectors } from './chunk-index-vectors.ts'
 
@@ -97,7 +97,7 @@ function makeCollection(organizationId: string, collectionId: string, dimensions
     .prepare('INSERT INTO collections (collection_id, organization_id, dimensions) VALUES (?, ?, ?)')
     .run(collectionId, organizationId, dimensions)
   const key = Number(lastInsertRowid)
-  createTables(db, tablesOf({ key }))
+  createTables(db, nameTables({ key }))
   return key
 }
 
@@ -108,7 +108,7 @@ function dropCollection(collectionId: string): void {
 
 /** The collection and, while it is rebuilt, its draft. Both take every write. */
 function withDraft(collectionId: string): readonly CollectionRow[] {
-  return [collectionId, draftOf(collectionId)].flatMap((id) => findCollection(db, id) ?? [])
+  return [collectionId, draftName(collectionId)].flatMap((id) => findCollection(db, id) ?? [])
 }
 
 function put(document: IndexedDocument, chunks: readonly PackedChunk[]): void {
@@ -125,7 +125,7 @@ function putInto(
   document: Pick<IndexedDocument, 'documentId' | 'generation' | 'attributes'>,
   chunks: readonly PackedChunk[],
 ): void {
-  const tables = tablesOf(collection)
+  const tables = nameTables(collection)
   const documentKey = putDocument(tables, document)
   // Of equal ids the last wins, as with one call after another.
   const distinct = [...new Map(chunks.map((chunk) => [chunk.chunkId, chunk])).values()]
@@ -194,7 +194,7 @@ function deleteWhere(collectionId: string, condition: string, parameters: readon
 }
 
 function deleteFrom(collection: CollectionRow, condition: string, parameters: readonly (string | null)[]): void {
-  const tables = tablesOf(collection)
+  const tables = nameTables(collection)
   const dead = `SELECT id FROM ${tables.documents} WHERE ${condition}`
   const chunks = db.prepare(`SELECT id FROM ${tables.chunks} WHERE document IN (${dead})`).all(...parameters) as { id: number }[]
   const ids = chunks.map(({ id }) => id)
@@ -214,9 +214,9 @@ function beginDraft(after: string): DraftPlace | null {
 
 function newDraft(collectionId: string): DraftPlace {
   const { organizationId, dimensions } = findCollection(db, collectionId)!
-  const found = findCollection(db, draftOf(collectionId))
+  const found = findCollection(db, draftName(collectionId))
   if (found) dropCollectionRow(db, found)
-  return { collectionId, key: makeCollection(organizationId, draftOf(collectionId), dimensions), after: 0 }
+  return { collectionId, key: makeCollection(organizationId, draftName(collectionId), dimensions), after: 0 }
 }
 
 /**
@@ -225,7 +225,7 @@ function newDraft(collectionId: string): DraftPlace {
  */
 function continueDraft({ collectionId, key }: DraftPlace, passages: readonly RemadePassage[], isLast: boolean): DraftPlace | null {
   const collection = findCollection(db, collectionId)
-  const draft = findCollection(db, draftOf(collectionId))
+  const draft = findCollection(db, draftName(collectionId))
   // Another rebuild has this collection, or it was deleted.
   if (!collection || (draft && draft.key !== key)) return beginDraft(collectionId)
   // Finished by another rebuild, or lost with the process that began it.
@@ -239,8 +239,8 @@ function continueDraft({ collectionId, key }: DraftPlace, passages: readonly Rem
 }
 
 function takeOver(collection: CollectionRow, draft: CollectionRow, passages: readonly RemadePassage[]): void {
-  const tables = tablesOf(collection)
-  const isThere = db.prepare(`SELECT 1 FROM ${tablesOf(draft).chunks} WHERE chunk_id = ?`)
+  const tables = nameTables(collection)
+  const isThere = db.prepare(`SELECT 1 FROM ${nameTables(draft).chunks} WHERE chunk_id = ?`)
   const find = db.prepare(
     `SELECT c.chunk_id AS chunkId, c.ordinal, c.text, c.heading_path AS headingPath, c.page_start AS pageStart, c.page_end AS pageEnd,
        c.char_start AS charStart, c.char_end AS charEnd, c.language, c.context, d.document_id AS documentId, d.generation, d.attributes

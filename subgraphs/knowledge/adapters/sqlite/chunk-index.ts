@@ -1,5 +1,5 @@
 import { existsSync, renameSync, rmSync } from 'node:fs'
-import { Connection, FileLock, openingFailureOf, storageFailureOf } from '../../../common/adapters/sqlite/database.ts'
+import { Connection, FileLock, toOpeningFailure, toStorageFailure } from '../../../common/adapters/sqlite/database.ts'
 import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/documents/document-store.ts'
 import { checkMark } from '../../../common/adapters/sqlite/store-mark.ts'
 import { StoreFile, startThread } from '../../../common/adapters/sqlite/threads.ts'
@@ -17,7 +17,7 @@ import type {
   IndexedGeneration,
   RebuildStep,
   StoredChunk,
-  TermsOf,
+  ToTerms,
 } from '../../ports/chunk-index.ts'
 import { packed } from './chunk-index-packing.ts'
 import { ReaderPool } from './chunk-index-reader-pool.ts'
@@ -85,11 +85,11 @@ async function opened(
     const threads = opening.move()
     return { writer, readers, [Symbol.asyncDispose]: () => threads.disposeAsync() }
   } catch (error) {
-    const problem = file.problemOf(error)
+    const problem = file.toProblem(error)
     if (problem instanceof Unfit) throw problem
     const { cause = problem } = problem as Error
-    const failure = storageFailureOf(cause)
-    if (failure && failure.data.kind !== 'damaged') throw openingFailureOf(path, cause)
+    const failure = toStorageFailure(cause)
+    if (failure && failure.data.kind !== 'damaged') throw toOpeningFailure(path, cause)
     return unreadable(`${path} cannot be read: ${(cause as Error).message}`, cause)
   }
 }
@@ -198,8 +198,8 @@ class SqliteChunkIndex implements ChunkIndex {
     return this.#readers.call('get', [collectionId, chunkIds])
   }
 
-  async rebuild(after: string | null, termsOf: TermsOf, signal: AbortSignal): Promise<RebuildStep> {
-    return rebuildStep(this.#writer, this.#readers, after, termsOf, signal)
+  async rebuild(after: string | null, toTerms: ToTerms, signal: AbortSignal): Promise<RebuildStep> {
+    return rebuildStep(this.#writer, this.#readers, after, toTerms, signal)
   }
 
   replaceUnreadable(): Promise<boolean> {
@@ -232,7 +232,7 @@ class SqliteChunkIndex implements ChunkIndex {
       if (this.#file.isDamaged) throw unreadable(`${this.#options.file} is damaged`)
       await Promise.all([this.#readers.call('readEnds', [], signal), this.#writer.call('ping', [])])
     } catch (error) {
-      throw this.#file.problemOf(error)
+      throw this.#file.toProblem(error)
     }
   }
 

@@ -1,6 +1,6 @@
 import type { ParsedDocument } from '../../ports/document-parser.ts'
 import { shorten } from './cut-text.ts'
-import { type HeadingPaths, pathOf, type Section } from './heading-paths.ts'
+import { type HeadingPaths, type Section, toPath } from './heading-paths.ts'
 import type { TokenCounter } from './token-counter.ts'
 
 /** Characters of the heading path before a text. The innermost headings are kept first. */
@@ -21,7 +21,7 @@ export async function countContexts(
   counter: TokenCounter,
   maxTokens: number,
 ): Promise<Contexts> {
-  const texts = contextsOf(document, headings)
+  const texts = buildContexts(document, headings)
   const distinct = [...new Set(texts)]
   // The count includes the line feed between the context and the text.
   const counts = await counter.count(distinct.map((text) => (text === '' ? '' : `${text}\n`)))
@@ -34,20 +34,20 @@ export async function countContexts(
 }
 
 /** One string for each block, the same object for neighbours that share it: a table may have 100,000 rows. */
-function contextsOf({ blocks }: ParsedDocument, headings: HeadingPaths): readonly string[] {
+function buildContexts({ blocks }: ParsedDocument, headings: HeadingPaths): readonly string[] {
   let last: { readonly section: Section | null; readonly tableHeader: string | undefined; readonly text: string } | undefined
   return blocks.map(({ tableHeader }, index) => {
     const section = headings.above(index)
     if (last?.section !== section || last.tableHeader !== tableHeader) {
       const header = tableHeader ? shorten(tableHeader, MAX_TABLE_HEADER_CHARS) : ''
-      last = { section, tableHeader, text: [innermostOf(pathOf(section)), header].filter((part) => part !== '').join('\n') }
+      last = { section, tableHeader, text: [keepInnermost(toPath(section)), header].filter((part) => part !== '').join('\n') }
     }
     return last?.text ?? ''
   })
 }
 
 /** The part of a heading path that precedes a text. */
-export function innermostOf(path: readonly string[]): string {
+export function keepInnermost(path: readonly string[]): string {
   let kept = ''
   for (const name of path.toReversed()) {
     const longer = kept === '' ? shorten(name, MAX_PATH_CHARS) : `${name} > ${kept}`

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Block, ParsedDocument } from '../../ports/document-parser.ts'
-import { chunkDocument, type DocumentChunk, embeddingTextOf } from './chunk-document.ts'
+import { chunkDocument, type DocumentChunk, toEmbeddingText } from './chunk-document.ts'
 
 type Part = Pick<Block, 'kind'> & Partial<Block> & { readonly text: string }
 
 /** A document of these parts, with empty lines between them. */
-function documentOf(parts: readonly Part[]): ParsedDocument {
+function makeParsed(parts: readonly Part[]): ParsedDocument {
   let text = ''
   const blocks = parts.map(({ text: own, ...facts }): Block => {
     if (text !== '') text += '\n\n'
@@ -17,14 +17,14 @@ function documentOf(parts: readonly Part[]): ParsedDocument {
 }
 
 /** A token is a word or four characters of one, and each text has two special tokens. */
-const tokensOf = (text: string) => 2 + (text.match(/\S{1,4}/g)?.length ?? 0)
-const countTokens = async (texts: readonly string[]) => texts.map(tokensOf)
+const countWords = (text: string) => 2 + (text.match(/\S{1,4}/g)?.length ?? 0)
+const countTokens = async (texts: readonly string[]) => texts.map(countWords)
 const never = new AbortController().signal
 const chunk = (parts: readonly Part[], options: { targetTokens?: number; capTokens?: number; overheadTokens?: number } = {}) =>
-  chunkDocument(documentOf(parts), { countTokens, signal: never, ...options })
+  chunkDocument(makeParsed(parts), { countTokens, signal: never, ...options })
 
 const words = (count: number, word = 'word') => Array.from({ length: count }, () => word).join(' ')
-const textsOf = (chunks: readonly DocumentChunk[]) => chunks.map(({ text }) => text)
+const readTexts = (chunks: readonly DocumentChunk[]) => chunks.map(({ text }) => text)
 const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' })
 
 const partsArbitrary = fc.array(
@@ -49,7 +49,7 @@ describe('chunkDocument', () => {
   it('covers every character of the blocks exactly once, in order, within the cap and between graphemes, whatever the document', async () => {
     await fc.assert(
       fc.asyncProperty(partsArbitrary, fc.integer({ min: 12, max: 80 }), async (parts, capTokens) => {
-        const document = documentOf(
+        const document = makeParsed(
           parts.map(({ tableHeader, level, ...part }) => ({
             ...part,
             ...(part.kind === 'heading' && { level }),
@@ -73,7 +73,7 @@ describe('chunkDocument', () => {
           expect(chunk.charStart).toBeGreaterThanOrEqual(last)
           last = chunk.charEnd
           covered.fill(1, chunk.charStart, chunk.charEnd)
-          expect(chunk.tokens).toBe(tokensOf(embeddingTextOf(chunk)))
+          expect(chunk.tokens).toBe(countWords(toEmbeddingText(chunk)))
           if ([...segmenter.segment(chunk.text)].length > 1) expect(chunk.tokens).toBeLessThanOrEqual(capTokens - 2)
           expect(boundaries.has(chunk.charStart) && boundaries.has(chunk.charEnd)).toBe(true)
         })
@@ -89,16 +89,16 @@ describe('chunkDocument', () => {
 
   it('keeps the cap with a tokenizer whose counts do not add up', async () => {
     const greedy = async (texts: readonly string[]) => texts.map((text) => Math.ceil(text.length ** 1.3 / 8))
-    const document = documentOf(Array.from({ length: 30 }, () => ({ kind: 'paragraph' as const, text: `${words(20)}.` })))
+    const document = makeParsed(Array.from({ length: 30 }, () => ({ kind: 'paragraph' as const, text: `${words(20)}.` })))
     const chunks = await chunkDocument(document, { countTokens: greedy, capTokens: 100, targetTokens: 90, signal: never })
     for (const { tokens } of chunks) expect(tokens).toBeLessThanOrEqual(100)
-    expect(textsOf(chunks).join(' ').split(/\s+/)).toEqual(document.text.split(/\s+/))
+    expect(readTexts(chunks).join(' ').split(/\s+/)).toEqual(document.text.split(/\s+/))
   })
 
   it('keeps a paragraph whole that fits under the cap, though it is over the target', async () => {
     const long = `${words(150)}. ${words(150)}.`
     expect(
-      textsOf(
+      readTexts(
         await chunk([
           { kind: 'paragraph', text: words(100) },
           { kind: 'paragraph', text: long },
@@ -128,7 +128,7 @@ describe('chunkDocument', () => {
       { headingPath: ['Guide', 'Use'], context: 'Guide' },
       { headingPath: ['Guide', 'Use'], context: 'Guide > Use' },
     ])
-    expect(embeddingTextOf(chunks[2]!)).toBe(`Guide > Use\n${words(200)}`)
+    expect(toEmbeddingText(chunks[2]!)).toBe(`Guide > Use\n${words(200)}`)
   })
 
   it('merges short sections of one parent and not those of another', async () => {
@@ -155,7 +155,7 @@ describe('chunkDocument', () => {
       { kind: 'heading', level: 1, text: 'Large' },
       { kind: 'paragraph', text: words(460) },
     ])
-    expect(textsOf(chunks)).toEqual([words(40), `Large\n\n${words(460)}`])
+    expect(readTexts(chunks)).toEqual([words(40), `Large\n\n${words(460)}`])
   })
 
   it('puts the header row before rows that are cut off from it, in what is embedded only', async () => {
@@ -169,7 +169,7 @@ describe('chunkDocument', () => {
     expect(first!.text.startsWith(tableHeader)).toBe(true)
     expect(first!.context).toBe('')
     expect(second!.text.includes(tableHeader)).toBe(false)
-    expect(embeddingTextOf(second!).startsWith(`${tableHeader}\nCity`)).toBe(true)
+    expect(toEmbeddingText(second!).startsWith(`${tableHeader}\nCity`)).toBe(true)
   })
 
   it('ends the path of headings with the cells or times of the passage', async () => {
@@ -235,17 +235,17 @@ describe('chunkDocument', () => {
     },
   ] as { name: string; parts: Part[] }[])('stays bounded on $name', async ({ parts }) => {
     const batches: number[] = []
-    const chunks = await chunkDocument(documentOf(parts), {
+    const chunks = await chunkDocument(makeParsed(parts), {
       signal: never,
       countTokens: async (texts) => {
         batches.push(texts.length)
-        return texts.map(tokensOf)
+        return texts.map(countWords)
       },
     })
     expect(Math.max(...batches)).toBeLessThanOrEqual(2_048)
     for (const { tokens } of chunks) expect(tokens).toBeLessThanOrEqual(480)
     const length = (texts: readonly string[]) => texts.join('').replace(/\s+/g, '').length
-    expect(length(textsOf(chunks))).toBe(length(parts.map(({ text }) => text)))
+    expect(length(readTexts(chunks))).toBe(length(parts.map(({ text }) => text)))
   })
 
   it('has no chunks without text', async () => {
@@ -260,11 +260,11 @@ describe('chunkDocument', () => {
 
   it('stops when its signal aborts', async () => {
     const controller = new AbortController()
-    const work = chunkDocument(documentOf([{ kind: 'paragraph', text: 'Yes. '.repeat(100_000) }]), {
+    const work = chunkDocument(makeParsed([{ kind: 'paragraph', text: 'Yes. '.repeat(100_000) }]), {
       signal: controller.signal,
       countTokens: async (texts) => {
         controller.abort(new Error('enough'))
-        return texts.map(tokensOf)
+        return texts.map(countWords)
       },
     })
     await expect(work).rejects.toThrow('enough')

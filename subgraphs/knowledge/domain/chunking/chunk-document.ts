@@ -1,8 +1,8 @@
 import type { Block, ParsedDocument } from '../../ports/document-parser.ts'
-import { type Language, languageOf } from '../text/language.ts'
+import { detectLanguage, type Language } from '../text/language.ts'
 import { type Contexts, countContexts } from './chunk-context.ts'
-import { fitting, type Piece, piecesOf } from './chunk-pieces.ts'
-import { commonSection, type HeadingPaths, headingPathsOf, isWithin, pathOf } from './heading-paths.ts'
+import { cutPieces, fitting, type Piece } from './chunk-pieces.ts'
+import { buildHeadingPaths, commonSection, type HeadingPaths, isWithin, toPath } from './heading-paths.ts'
 import { locationOf } from './locations.ts'
 import { packChunks } from './pack-chunks.ts'
 import { type CountTokens, TokenCounter } from './token-counter.ts'
@@ -20,7 +20,7 @@ export interface DocumentChunk {
   readonly pageStart: number | null
   readonly pageEnd: number | null
   readonly language: Language | null
-  /** Tokens of `embeddingTextOf(chunk)`. */
+  /** Tokens of `toEmbeddingText(chunk)`. */
   readonly tokens: number
   /**
    * What a reader of the passage alone would miss: the headings above it, and the header row of the table in which it
@@ -48,7 +48,7 @@ const CONTEXT_SHARE = 1 / 3
  * The text that is embedded and indexed by words. "It was opened in 1931." is found by its subject only with the
  * headings above it.
  */
-export function embeddingTextOf(chunk: Pick<DocumentChunk, 'context' | 'text'>): string {
+export function toEmbeddingText(chunk: Pick<DocumentChunk, 'context' | 'text'>): string {
   return chunk.context === '' ? chunk.text : `${chunk.context}\n${chunk.text}`
 }
 
@@ -61,11 +61,11 @@ export function embeddingTextOf(chunk: Pick<DocumentChunk, 'context' | 'text'>):
 export async function chunkDocument(document: ParsedDocument, options: ChunkingOptions): Promise<readonly DocumentChunk[]> {
   const { targetTokens = 256, capTokens = 480, overheadTokens = 0, signal } = options
   const counter = new TokenCounter(options.countTokens, signal)
-  const headings = headingPathsOf(document)
+  const headings = buildHeadingPaths(document)
   const room = capTokens - overheadTokens
   const contexts = await countContexts(document, headings, counter, room * CONTEXT_SHARE)
   const roomAt = (block: number) => room - contexts.tokensAt(block)
-  const pieces = await piecesOf(document, counter, roomAt)
+  const pieces = await cutPieces(document, counter, roomAt)
   const packed = packChunks(document.blocks, pieces, headings, { targetTokens: Math.min(targetTokens, room), roomAt })
   return finish({ document, headings, contexts, counter, room }, packed)
 }
@@ -88,11 +88,11 @@ async function finish(work: Work, packed: readonly (readonly Piece[])[]): Promis
   const { counter, room } = work
   const drafts: Draft[] = []
   for (const pieces of packed) {
-    const draft = draftOf(work, pieces)
+    const draft = toDraft(work, pieces)
     drafts.push(draft)
     await counter.breathe(draft.text.length)
   }
-  const counts = await counter.count(drafts.map(embeddingTextOf))
+  const counts = await counter.count(drafts.map(toEmbeddingText))
   const chunks: DocumentChunk[] = []
   for (const [index, draft] of drafts.entries()) {
     const tokens = counts[index]!
@@ -112,7 +112,7 @@ async function takeApart({ document, counter }: Work, pieces: readonly Piece[]):
   return halves.filter(({ start, end }) => /\S/.test(document.text.slice(start, end))).map((half) => [{ ...half, block: piece!.block }])
 }
 
-function draftOf({ document, headings, contexts }: Work, pieces: readonly Piece[]): Draft {
+function toDraft({ document, headings, contexts }: Work, pieces: readonly Piece[]): Draft {
   const { text, blocks } = document
   const first = pieces[0]!
   const last = pieces.at(-1)!
@@ -124,10 +124,10 @@ function draftOf({ document, headings, contexts }: Work, pieces: readonly Piece[
     text: own,
     charStart,
     charEnd,
-    headingPath: [...pathOf(sectionOf(blocks, pieces, headings)), ...(location === null ? [] : [location])],
+    headingPath: [...toPath(findSection(blocks, pieces, headings)), ...(location === null ? [] : [location])],
     pageStart: blocks[first.block]!.page ?? null,
     pageEnd: blocks[last.block]!.page ?? null,
-    language: languageOf(own),
+    language: detectLanguage(own),
     context: contexts.textAt(first.block),
   }
 }
@@ -141,7 +141,7 @@ function leadingSpace(text: string): number {
  * The innermost section that contains the pieces. Headings above the first text count, although they are in the chunk
  * themselves.
  */
-function sectionOf(blocks: readonly Block[], pieces: readonly Piece[], headings: HeadingPaths) {
+function findSection(blocks: readonly Block[], pieces: readonly Piece[], headings: HeadingPaths) {
   let section = headings.sectionAt(pieces[0]!.block)
   let onlyHeadings = true
   for (const { block } of pieces) {

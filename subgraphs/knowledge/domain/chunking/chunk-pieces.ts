@@ -1,6 +1,6 @@
 import type { Block, ParsedDocument } from '../../ports/document-parser.ts'
 import { cutInto } from './cut-text.ts'
-import { type Span, sentencesOf } from './sentences.ts'
+import { type Span, splitSentences } from './sentences.ts'
 import type { TokenCounter } from './token-counter.ts'
 
 /** A run of text that stays in one chunk: a block, or a sentence or smaller part of one that is too large. */
@@ -22,7 +22,7 @@ const MAX_TOKEN_CHARS = 6
  * Pieces of every block in order, each of which fits into the room of a chunk that begins with its block. White space
  * makes no piece.
  */
-export async function piecesOf(
+export async function cutPieces(
   document: ParsedDocument,
   counter: TokenCounter,
   roomAt: (block: number) => number,
@@ -36,7 +36,7 @@ export async function piecesOf(
     if (whole[index] !== '' && counts[index]! <= roomAt(index)) {
       pieces.push({ block: index, start: block.charStart, end: block.charEnd, tokens: counts[index]! })
     } else {
-      const parts = await fitting(text, await spansOf(text, block, counter), counter, roomAt(index))
+      const parts = await fitting(text, await splitSpans(text, block, counter), counter, roomAt(index))
       for (const part of parts) if (/\S/.test(text.slice(part.start, part.end))) pieces.push({ block: index, ...part })
     }
   }
@@ -44,17 +44,17 @@ export async function piecesOf(
 }
 
 /** Lines of code; sentences of anything else, where a line feed only wraps a line. */
-async function spansOf(text: string, { kind, charStart, charEnd }: Block, counter: TokenCounter): Promise<readonly Span[]> {
+async function splitSpans(text: string, { kind, charStart, charEnd }: Block, counter: TokenCounter): Promise<readonly Span[]> {
   const own = text.slice(charStart, charEnd)
   const spans: Span[] = []
-  for (const { start, end } of kind === 'code' ? linesOf(own) : sentencesOf(own.replaceAll('\n', ' '))) {
+  for (const { start, end } of kind === 'code' ? splitLines(own) : splitSentences(own.replaceAll('\n', ' '))) {
     spans.push({ start: charStart + start, end: charStart + end })
     await counter.breathe(end - start)
   }
   return spans
 }
 
-function* linesOf(text: string): Generator<Span> {
+function* splitLines(text: string): Generator<Span> {
   for (let start = 0; start < text.length; ) {
     const feed = text.indexOf('\n', start)
     const end = feed < 0 ? text.length : feed + 1

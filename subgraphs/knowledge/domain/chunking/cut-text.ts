@@ -1,4 +1,4 @@
-import { graphemesOf, type Span } from './sentences.ts'
+import { type Span, splitGraphemes } from './sentences.ts'
 
 /** Characters after the limit to read, so that a cluster that crosses it is recognised. */
 const MARGIN_CHARS = 300
@@ -23,7 +23,7 @@ function cutWithin(window: string, maxChars: number): number {
   let any = 0
   let afterSpace = 0
   let afterLine = 0
-  for (const { index, segment } of graphemesOf(window)) {
+  for (const { index, segment } of splitGraphemes(window)) {
     const end = index + segment.length
     if (end > maxChars && any > 0) break
     any = end

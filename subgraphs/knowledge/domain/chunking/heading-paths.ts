@@ -19,7 +19,7 @@ export interface HeadingPaths {
   above(block: number): Section | null
 }
 
-export function headingPathsOf({ blocks, text }: ParsedDocument): HeadingPaths {
+export function buildHeadingPaths({ blocks, text }: ParsedDocument): HeadingPaths {
   let section: Section | null = null
   const sections = blocks.map((block) => {
     if (block.kind === 'heading') {
@@ -37,23 +37,23 @@ export function headingPathsOf({ blocks, text }: ParsedDocument): HeadingPaths {
 }
 
 /** Names from the outermost heading to this one. */
-export function pathOf(section: Section | null): readonly string[] {
-  return chainOf(section).map(({ name }) => name)
+export function toPath(section: Section | null): readonly string[] {
+  return listAncestors(section).map(({ name }) => name)
 }
 
 /** True when `inner` is `outer` or below it. Everything is below null. */
 export function isWithin(inner: Section | null, outer: Section | null): boolean {
-  return outer === null || chainOf(inner).includes(outer)
+  return outer === null || listAncestors(inner).includes(outer)
 }
 
 /** The innermost section that contains both. */
 export function commonSection(a: Section | null, b: Section | null): Section | null {
-  const holders = chainOf(b)
-  return chainOf(a).findLast((section) => holders.includes(section)) ?? null
+  const holders = listAncestors(b)
+  return listAncestors(a).findLast((section) => holders.includes(section)) ?? null
 }
 
 /** Outermost first. As long as there are levels, six at most. */
-function chainOf(section: Section | null): readonly Section[] {
+function listAncestors(section: Section | null): readonly Section[] {
   const chain: Section[] = []
   for (let at = section; at; at = at.parent) chain.push(at)
   return chain.reverse()

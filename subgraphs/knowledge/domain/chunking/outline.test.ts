@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { digestOf } from '../digest.ts'
-import { outlineOf } from './outline.ts'
+import { buildDigest } from '../digest.ts'
+import { buildOutline } from './outline.ts'
 
 /** Blocks as `2 heading` or `paragraph`, whose text is the line itself. */
 function parsed(...lines: readonly string[]) {
@@ -17,16 +17,16 @@ function parsed(...lines: readonly string[]) {
 
 it('takes the first heading for the title, and the outermost of the others, in their order', () => {
   const inner = Array.from({ length: 9 }, (_, i) => `3 Inner ${i}`)
-  expect(outlineOf(parsed('1 دليل الموظف', '2 Leave', ...inner, '2 Leave', '2 Remote\nwork', 'words', '1 Annex'))).toEqual({
+  expect(buildOutline(parsed('1 دليل الموظف', '2 Leave', ...inner, '2 Leave', '2 Remote\nwork', 'words', '1 Annex'))).toEqual({
     title: 'دليل الموظف',
     headings: ['Leave', 'Inner 0', 'Inner 1', 'Inner 2', 'Inner 3', 'Inner 4', 'Remote work', 'Annex'],
   })
 })
 
 it('finds no title where the text begins without one, and cuts what is long', () => {
-  expect(outlineOf(parsed('words', '1 Later'))).toEqual({ title: null, headings: ['Later'] })
-  expect(outlineOf(parsed('words'))).toEqual({ title: null, headings: [] })
-  expect(outlineOf(parsed(`1 ${'long '.repeat(50)}`)).title!.length).toBeLessThanOrEqual(80)
+  expect(buildOutline(parsed('words', '1 Later'))).toEqual({ title: null, headings: ['Later'] })
+  expect(buildOutline(parsed('words'))).toEqual({ title: null, headings: [] })
+  expect(buildOutline(parsed(`1 ${'long '.repeat(50)}`)).title!.length).toBeLessThanOrEqual(80)
 })
 
 it('digests the longest documents first, with a heading of each before another of any', () => {
@@ -34,7 +34,7 @@ it('digests the longest documents first, with a heading of each before another o
     ...{ fileName, chunkCount, language, outline: { title: `T ${fileName}`, headings }, createdAt: new Date(chunkCount) },
   })
   const { outline: _, ...old } = document('old.txt', 1, null, [])
-  const digest = digestOf(
+  const digest = buildDigest(
     [document('a', 2, 'ar', ['A1', 'A2']), document('b', 5, 'en', ['B1', 'A1', 'B3']), document('c', 3, 'en', []), old],
     9,
     new Date(0),
@@ -57,5 +57,5 @@ it('digests the longest documents first, with a heading of each before another o
     oldestAt: new Date(0),
     newestAt: new Date(2),
   })
-  expect(digestOf([], 0, null)).toMatchObject({ documentCount: 0, languages: [], titles: [], headings: [], newestAt: null })
+  expect(buildDigest([], 0, null)).toMatchObject({ documentCount: 0, languages: [], titles: [], headings: [], newestAt: null })
 })

@@ -14,7 +14,7 @@ export interface Outline {
   readonly headings: readonly string[]
 }
 
-export function outlineOf({ blocks, text }: Pick<ParsedDocument, 'blocks' | 'text'>): Outline {
+export function buildOutline({ blocks, text }: Pick<ParsedDocument, 'blocks' | 'text'>): Outline {
   const found = blocks.flatMap(({ kind, level = 1, charStart, charEnd }, index) => {
     const name = kind === 'heading' ? oneLine(text.slice(charStart, charEnd)) : ''
     return name === '' ? [] : { name, level, index }

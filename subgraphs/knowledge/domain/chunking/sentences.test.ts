@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { sentencesOf } from './sentences.ts'
+import { splitSentences } from './sentences.ts'
 
-const split = (text: string) => [...sentencesOf(text)].map(({ start, end }) => text.slice(start, end).trim())
+const split = (text: string) => [...splitSentences(text)].map(({ start, end }) => text.slice(start, end).trim())
 
 it.each([
   { name: 'at Arabic question marks and full stops', text: 'ما هذا؟ هذا كتاب. نعم!', sentences: ['ما هذا؟', 'هذا كتاب.', 'نعم!'] },
@@ -28,7 +28,7 @@ it('gives spans without gaps that make up the text, however long a sentence is',
     fc.property(fc.array(fc.constantFrom('كلمة ', 'word ', '. ', '؟ ', 'د. ', 'x'.repeat(9_000), '👩‍👧', '\n')), (parts) => {
       const text = parts.join('')
       let last = 0
-      for (const { start, end } of sentencesOf(text)) {
+      for (const { start, end } of splitSentences(text)) {
         expect(start).toBe(last)
         expect(end).toBeGreaterThan(start)
         last = end
@@ -40,5 +40,5 @@ it('gives spans without gaps that make up the text, however long a sentence is',
 
 it('does not cut a cluster at the edge of its window', () => {
   const family = '👩‍👩‍👧‍👦'
-  for (const { start } of sentencesOf(family.repeat(5_000))) expect(start % family.length).toBe(0)
+  for (const { start } of splitSentences(family.repeat(5_000))) expect(start % family.length).toBe(0)
 })

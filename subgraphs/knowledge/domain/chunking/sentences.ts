@@ -29,9 +29,9 @@ const TAIL_CHARS = 12
  * The sentences of a text, in order and without gaps: each includes the white space after it. Cuts are between
  * graphemes.
  */
-export function* sentencesOf(text: string): Generator<Span> {
+export function* splitSentences(text: string): Generator<Span> {
   let start = 0
-  for (const end of breaksOf(text)) {
+  for (const end of findBreaks(text)) {
     const tail = text.slice(Math.max(start, end - TAIL_CHARS), end)
     if (end < text.length && end - start < WINDOW_CHARS && !tail.includes('\n') && ABBREVIATION.test(tail)) continue
     yield { start, end }
@@ -42,7 +42,7 @@ export function* sentencesOf(text: string): Generator<Span> {
 /**
  * Ends of ICU's sentences. The last segment of a window may continue after it, so the next window starts with it again.
  */
-function* breaksOf(text: string): Generator<number> {
+function* findBreaks(text: string): Generator<number> {
   let from = 0
   while (from < text.length) {
     const window = text.slice(from, from + WINDOW_CHARS)
@@ -66,7 +66,7 @@ function* breaksOf(text: string): Generator<number> {
 function lastGraphemeEnd(window: string): number {
   let last = window.length
   let previous = 0
-  for (const { index } of graphemesOf(window)) {
+  for (const { index } of splitGraphemes(window)) {
     if (index > 0) previous = index
   }
   if (previous > 0) last = previous
@@ -74,7 +74,7 @@ function lastGraphemeEnd(window: string): number {
 }
 
 /** The grapheme clusters of a text. Overlong ones are split into code points. Linear and lazy. */
-export function* graphemesOf(text: string): Generator<{ readonly index: number; readonly segment: string }> {
+export function* splitGraphemes(text: string): Generator<{ readonly index: number; readonly segment: string }> {
   for (const { index, segment } of graphemeSegmenter.segment(text)) {
     if (segment.length <= MAX_GRAPHEME_CHARS) yield { index, segment }
     else {

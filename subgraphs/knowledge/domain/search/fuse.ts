@@ -40,24 +40,24 @@ export function fuse(
       ? []
       : ranked(
           candidates.filter((c) => c.cosine !== null),
-          cosineOf,
+          cosineScore,
         )
   const byWords =
     mode === 'vector'
       ? []
       : ranked(
-          candidates.filter((c) => lexicalOf(c) > 0),
-          lexicalOf,
+          candidates.filter((c) => lexicalScore(c) > 0),
+          lexicalScore,
         )
   const scored =
     mode === 'lexical'
-      ? scoredBy(byWords, lexicalOf)
+      ? scoredBy(byWords, lexicalScore)
       : mode === 'vector'
-        ? scoredBy(byMeaning, cosineOf)
+        ? scoredBy(byMeaning, cosineScore)
         : hybrid(candidates, options.spread)
 
-  const vectorRanks = ranksOf(byMeaning)
-  const lexicalRanks = ranksOf(byWords)
+  const vectorRanks = toRanks(byMeaning)
+  const lexicalRanks = toRanks(byWords)
   return scored.slice(0, limit).map(({ candidate: { chunkId, documentId, generation }, score }) => ({
     chunkId,
     documentId,
@@ -74,25 +74,25 @@ interface Scored {
 }
 
 function hybrid(candidates: readonly ChunkCandidate[], spread: number | null): Scored[] {
-  const unit = spread ?? deviation(candidates.map(cosineOf))
-  const sumOf = (c: ChunkCandidate) => cosineOf(c) / unit + WORD_WEIGHT * c.wordCoverage + GRAM_WEIGHT * c.gramCoverage
+  const unit = spread ?? deviation(candidates.map(cosineScore))
+  const weightedScore = (c: ChunkCandidate) => cosineScore(c) / unit + WORD_WEIGHT * c.wordCoverage + GRAM_WEIGHT * c.gramCoverage
   const scored = [...Map.groupBy(candidates, (c) => c.language).values()].flatMap((ofLanguage) => {
-    const cosines = ofLanguage.map(cosineOf).sort((a, b) => b - a)
-    return ranked(ofLanguage, sumOf).map((candidate, place) => ({ candidate, score: cosines[place]!, place }))
+    const cosines = ofLanguage.map(cosineScore).sort((a, b) => b - a)
+    return ranked(ofLanguage, weightedScore).map((candidate, place) => ({ candidate, score: cosines[place]!, place }))
   })
   // By place before id, so that equal cosines do not undo a language's order by the sum.
   return scored.sort((a, b) => b.score - a.score || a.place - b.place || byId(a.candidate, b.candidate))
 }
 
-function scoredBy(candidates: readonly ChunkCandidate[], scoreOf: (c: ChunkCandidate) => number): Scored[] {
-  return candidates.map((candidate) => ({ candidate, score: scoreOf(candidate) }))
+function scoredBy(candidates: readonly ChunkCandidate[], toScore: (c: ChunkCandidate) => number): Scored[] {
+  return candidates.map((candidate) => ({ candidate, score: toScore(candidate) }))
 }
 
-function ranked(candidates: readonly ChunkCandidate[], scoreOf: (c: ChunkCandidate) => number): ChunkCandidate[] {
-  return candidates.toSorted((a, b) => scoreOf(b) - scoreOf(a) || byId(a, b))
+function ranked(candidates: readonly ChunkCandidate[], toScore: (c: ChunkCandidate) => number): ChunkCandidate[] {
+  return candidates.toSorted((a, b) => toScore(b) - toScore(a) || byId(a, b))
 }
 
-function ranksOf(best: readonly ChunkCandidate[]): ReadonlyMap<string, number> {
+function toRanks(best: readonly ChunkCandidate[]): ReadonlyMap<string, number> {
   return new Map(best.map((c, i) => [c.chunkId, i + 1]))
 }
 
@@ -101,11 +101,11 @@ function byId(a: ChunkCandidate, b: ChunkCandidate): number {
 }
 
 /** A candidate without a cosine comes after all that have one. */
-function cosineOf(c: ChunkCandidate): number {
+function cosineScore(c: ChunkCandidate): number {
   return c.cosine ?? -1
 }
 
-function lexicalOf(c: ChunkCandidate): number {
+function lexicalScore(c: ChunkCandidate): number {
   return c.wordCoverage + c.gramCoverage
 }
 

@@ -35,14 +35,14 @@ export function parseSearchFilter(json: unknown): SearchFilter | null {
 
 function parse(json: unknown, at: string, depth: number, count: { conditions: number }): SearchFilter {
   if (depth > MAX_DEPTH) throw new KisError('operation_too_complex', `A filter has at most ${MAX_DEPTH} levels.`, { param: at })
-  const filter = objectOf(json, at)
+  const filter = requireObject(json, at)
   const { op } = filter
   if (op === undefined) return parseShorthand(filter, at, count)
   if (typeof op !== 'string') throw new KisError('invalid_type', '`op` is a string.', { param: `${at}.op` })
 
   if (op === 'and' || op === 'or') {
     onlyKeys(filter, ['op', 'filters'], at)
-    const filters = listOf(filter.filters, `${at}.filters`)
+    const filters = requireList(filter.filters, `${at}.filters`)
     return { op, filters: filters.map((child, i) => parse(child, `${at}.filters[${i}]`, depth + 1, count)) }
   }
   if (op === 'not') {
@@ -51,14 +51,14 @@ function parse(json: unknown, at: string, depth: number, count: { conditions: nu
   }
   if (op === 'in') {
     onlyKeys(filter, ['op', 'field', 'value'], at)
-    const field = fieldOf(filter.field, `${at}.field`)
-    const values = listOf(filter.value, `${at}.value`)
+    const field = readField(filter.field, `${at}.field`)
+    const values = requireList(filter.value, `${at}.value`)
     addConditions(values.length, at, count)
     return { op, field, values: values.map((value, i) => filterValue(field, value, `${at}.value[${i}]`)) }
   }
   if (isComparison(op)) {
     onlyKeys(filter, ['op', 'field', 'value'], at)
-    const field = fieldOf(filter.field, `${at}.field`)
+    const field = readField(filter.field, `${at}.field`)
     addConditions(1, at, count)
     return { op, field, value: comparedValue(op, field, filter.value, `${at}.value`) }
   }
@@ -72,7 +72,7 @@ function parseShorthand(filter: Readonly<Record<string, unknown>>, at: string, c
   if (entries.length === 0) throw new KisError('invalid_request', 'The filter is empty; leave it out to search everything.', { param: at })
   addConditions(entries.length, at, count)
   const filters = entries.map(([name, value]) => {
-    const field = fieldOf(name, `${at}.${name}`)
+    const field = readField(name, `${at}.${name}`)
     return { op: 'eq', field, value: filterValue(field, value, `${at}.${name}`) } as const
   })
   return filters.length === 1 ? filters[0]! : { op: 'and', filters }
@@ -81,7 +81,7 @@ function parseShorthand(filter: Readonly<Record<string, unknown>>, at: string, c
 function parseNegated(filter: Readonly<Record<string, unknown>>, at: string, depth: number, count: { conditions: number }): SearchFilter {
   if (filter.filters === undefined) return parse(filter.filter, `${at}.filter`, depth + 1, count)
   if (filter.filter !== undefined) throw new KisError('invalid_request', '`not` takes `filter` or `filters`, not both.', { param: at })
-  const filters = listOf(filter.filters, `${at}.filters`)
+  const filters = requireList(filter.filters, `${at}.filters`)
   if (filters.length !== 1) throw new KisError('invalid_request', '`not` takes exactly one filter.', { param: `${at}.filters` })
   return parse(filters[0], `${at}.filters[0]`, depth + 1, count)
 }
@@ -94,7 +94,7 @@ function addConditions(added: number, at: string, count: { conditions: number })
   })
 }
 
-function fieldOf(name: unknown, at: string): string {
+function readField(name: unknown, at: string): string {
   if (name === undefined) throw new KisError('missing_required_parameter', '`field` is missing.', { param: at })
   if (typeof name !== 'string') throw new KisError('invalid_type', '`field` is a string.', { param: at })
   if (Object.hasOwn(FIELDS, name) || METADATA_FIELD.test(name)) return name
@@ -114,7 +114,7 @@ function comparedValue(op: Comparison, field: string, value: unknown, at: string
 function filterValue(field: string, value: unknown, at: string): FilterValue {
   const kind = FIELDS[field] ?? 'any'
   if (value === undefined) throw new KisError('missing_required_parameter', '`value` is missing.', { param: at })
-  if (kind === 'time') return millisecondsOf(value, at)
+  if (kind === 'time') return readMilliseconds(value, at)
   const fits =
     (typeof value === 'string' && kind !== 'number') ||
     (typeof value === 'number' && Number.isFinite(value) && kind !== 'string') ||
@@ -129,7 +129,7 @@ function filterValue(field: string, value: unknown, at: string): FilterValue {
   return value
 }
 
-function millisecondsOf(value: unknown, at: string): number {
+function readMilliseconds(value: unknown, at: string): number {
   if (typeof value === 'number' && Number.isFinite(value)) return value * 1000
   // Date.parse accepts much that is not ISO 8601 ("1", in some engines "next May"), so check the form first.
   const time = typeof value === 'string' && /^\d{4}-\d{2}-\d{2}(T[\d:.]+(Z|[+-]\d{2}:\d{2}))?$/.test(value) ? Date.parse(value) : Number.NaN
@@ -137,13 +137,13 @@ function millisecondsOf(value: unknown, at: string): number {
   throw new KisError('invalid_type', '`created_at` is an ISO 8601 time such as 2026-01-31T12:00:00Z, or Unix seconds.', { param: at })
 }
 
-function objectOf(json: unknown, at: string): Readonly<Record<string, unknown>> {
+function requireObject(json: unknown, at: string): Readonly<Record<string, unknown>> {
   if (json === undefined) throw new KisError('missing_required_parameter', 'A filter is missing here.', { param: at })
   if (typeof json === 'object' && json !== null && !Array.isArray(json)) return json as Record<string, unknown>
   throw new KisError('invalid_type', 'A filter is an object.', { param: at })
 }
 
-function listOf(json: unknown, at: string): readonly unknown[] {
+function requireList(json: unknown, at: string): readonly unknown[] {
   if (json === undefined) throw new KisError('missing_required_parameter', 'A list is missing here.', { param: at })
   if (!Array.isArray(json)) throw new KisError('invalid_type', 'This is a list.', { param: at })
   if (json.length === 0) throw new KisError('invalid_request', 'This list is empty.', { param: at })

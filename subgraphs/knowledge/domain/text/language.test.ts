@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { documentLanguageOf, languageOf } from './language.ts'
+import { detectDocumentLanguage, detectLanguage } from './language.ts'
 
 it.each([
   { text: 'مرحبا بالعالم', language: 'ar' },
@@ -10,9 +10,9 @@ it.each([
   { text: '12,50 — 2024', language: null },
   { text: '', language: null },
 ])('calls "$text" $language', ({ text, language }) => {
-  expect(languageOf(text)).toBe(language)
+  expect(detectLanguage(text)).toBe(language)
 })
 
 it('judges a long document by samples from all over it', () => {
-  expect(documentLanguageOf('Cover page. '.repeat(50) + 'نص عربي طويل. '.repeat(20_000))).toBe('ar')
+  expect(detectDocumentLanguage('Cover page. '.repeat(50) + 'نص عربي طويل. '.repeat(20_000))).toBe('ar')
 })

@@ -16,7 +16,7 @@ const LETTER = /\p{L}/gu
  * texts quote Latin names more often than the other way round. Null without letters, or when other scripts have most of
  * them.
  */
-export function languageOf(text: string): Language | null {
+export function detectLanguage(text: string): Language | null {
   const letters = count(text, LETTER)
   const arabic = count(text, ARABIC)
   const latin = count(text, LATIN)
@@ -25,14 +25,14 @@ export function languageOf(text: string): Language | null {
 }
 
 /** The language of a whole document, from windows spread evenly over it, so that its length does not matter. */
-export function documentLanguageOf(text: string): Language | null {
-  if (text.length <= SAMPLE_CHARS) return languageOf(text)
+export function detectDocumentLanguage(text: string): Language | null {
+  if (text.length <= SAMPLE_CHARS) return detectLanguage(text)
   const window = SAMPLE_CHARS / SAMPLE_WINDOWS
   const stride = (text.length - window) / (SAMPLE_WINDOWS - 1)
   const windows = Array.from({ length: SAMPLE_WINDOWS }, (_, index) =>
     text.slice(Math.floor(index * stride), Math.floor(index * stride) + window),
   )
-  return languageOf(windows.join('\n'))
+  return detectLanguage(windows.join('\n'))
 }
 
 function count(text: string, pattern: RegExp): number {

@@ -73,20 +73,20 @@ export function normaliseForEmbedding(text: string): string {
 
 /** Light stems in order, with repeats, without stop words. */
 export function words(text: string): string[] {
-  return stemsOf(tokens(text))
+  return toStems(tokens(text))
 }
 
 /** 3-grams inside each word in order, with repeats. `^` and `$` mark the word's edges. */
 export function grams(text: string): string[] {
-  return gramsOf(tokens(text))
+  return toGrams(tokens(text))
 }
 
 /** Distinct terms of a query. A query beyond the bounds is searched by its first terms. */
 export function queryTerms(text: string): { readonly words: readonly string[]; readonly grams: readonly string[] } {
   const all = tokens(text)
   return {
-    words: [...new Set(stemsOf(all))].slice(0, MAX_QUERY_WORDS),
-    grams: [...new Set(gramsOf(all))].slice(0, MAX_QUERY_GRAMS),
+    words: [...new Set(toStems(all))].slice(0, MAX_QUERY_WORDS),
+    grams: [...new Set(toGrams(all))].slice(0, MAX_QUERY_GRAMS),
   }
 }
 
@@ -95,11 +95,11 @@ function tokens(text: string): string[] {
   return found.map((word) => (word.length > MAX_WORD_LENGTH ? Array.from(word).slice(0, MAX_WORD_LENGTH).join('') : word).toLowerCase())
 }
 
-function stemsOf(all: readonly string[]): string[] {
+function toStems(all: readonly string[]): string[] {
   return all.map(stem).filter((word) => !STOP_STEMS.has(word))
 }
 
-function gramsOf(all: readonly string[]): string[] {
+function toGrams(all: readonly string[]): string[] {
   return all.flatMap((word) => {
     // By code points: half a surrogate pair is not text.
     const letters = Array.from(`^${word}$`)

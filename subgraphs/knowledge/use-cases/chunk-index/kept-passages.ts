@@ -1,7 +1,7 @@
 import type { DocumentRecord } from '../../domain/records.ts'
 import type { IndexedChunk, IndexedDocument, Terms } from '../../ports/chunk-index.ts'
 import type { Deps } from '../deps.ts'
-import { termsOf } from './rebuild-index.ts'
+import { toTerms } from './rebuild-index.ts'
 
 /**
  * What the index is given of a document is kept in the blob store too, so that an index that is lost is filled again without an embedding. Sixteen passages,
@@ -34,7 +34,7 @@ function passagesPrefix(documentId: string, generation: string): string {
   return `${textKey(documentId, generation)}_`
 }
 
-export function groupOf(ordinal: number): number {
+export function toGroup(ordinal: number): number {
   return Math.floor(ordinal / PASSAGES_PER_BLOB)
 }
 
@@ -45,7 +45,7 @@ export async function keepPassages(
   chunks: readonly IndexedChunk[],
 ): Promise<void> {
   const { documentId, generation, attributes } = document
-  const group = groupOf(chunks[0]!.ordinal)
+  const group = toGroup(chunks[0]!.ordinal)
   const key = passagesPrefix(documentId, generation) + group
   const isWhole = chunks.length === PASSAGES_PER_BLOB
   const before = isWhole ? null : await blobs.get(key)
@@ -72,7 +72,7 @@ export async function restoreDocument({ blobs, index }: Pick<Deps, 'blobs' | 'in
     if (!bytes) return false
     const { attributes, passages } = unpack(bytes)
     if (passages.length !== Math.min(PASSAGES_PER_BLOB, chunkCount - found)) return false
-    const terms = await termsOf(passages)
+    const terms = await toTerms(passages)
     await index.put(
       { organizationId, collectionId, documentId, generation, attributes },
       passages.map((passage, i) => ({ ...passage, ...terms[i]! })),

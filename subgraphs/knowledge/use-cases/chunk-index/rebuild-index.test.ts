@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import {
   base64,
-  codeOf,
-  contextOf,
   depsOn,
+  errorCode,
   FakeInference,
   ManualClock,
   MemoryBlobStore,
+  makeContext,
   plainParser,
   principal,
 } from '../../../../test/support/knowledge.ts'
@@ -27,8 +27,8 @@ import { rebuildIndex } from './rebuild-index.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'kis-rebuild-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
-const context = contextOf()
-const operator = contextOf({ ...principal, scopes: ['operator'] })
+const context = makeContext()
+const operator = makeContext({ ...principal, scopes: ['operator'] })
 
 /** A heading, and a row below the header row of a table: words that are found though they are not in the passage. */
 const tableParser: DocumentParser = {
@@ -81,7 +81,7 @@ it('gives passages the terms that ingestion gave them, and embeds nothing', asyn
   expect(chunks).toBe((await index.listCollections('', 1))[0]?.chunks)
   expect(await Promise.all(['material', 'lighthouses', 'granite'].map(search))).toEqual(before)
   expect(inference.batches).toBe(paid)
-  expect(await rebuildIndex(deps, contextOf({ ...principal, scopes: ['admin'] }), null).then(() => 'none', codeOf)).toBe(
+  expect(await rebuildIndex(deps, makeContext({ ...principal, scopes: ['admin'] }), null).then(() => 'none', errorCode)).toBe(
     'permission_denied',
   )
 })

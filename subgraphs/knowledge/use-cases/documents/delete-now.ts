@@ -5,7 +5,7 @@ import { count } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { detachFile } from '../files/files.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
-import { deletionOf } from './document-events.ts'
+import { describeDeletion } from './document-events.ts'
 
 /** Documents of a collection deleted in one go, which takes a request a few seconds; workers do the rest. */
 const PAGE = 100
@@ -21,7 +21,7 @@ export async function hideAndDelete(
   { _id, organizationId, collectionId }: Pick<DocumentRecord, '_id' | 'organizationId' | 'collectionId'>,
 ): Promise<void> {
   const now = deps.clock.now()
-  const event = tell(organizationId, now, deletionOf({ collectionId }))
+  const event = tell(organizationId, now, describeDeletion({ collectionId }))
   const hidden = await deps.store.documents.findOneAndUpdate(
     { _id, listed: true },
     {

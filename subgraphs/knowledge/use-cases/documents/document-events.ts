@@ -10,22 +10,22 @@ import type { Deps } from '../deps.ts'
 const TOLD = ['status', 'stage', 'progress', 'error', 'warnings', 'pageCount', 'chunkCount', 'language', 'attempts'] as const
 
 /** What an event says of a document as it is after the change; null when the change is none that is told. */
-export function changeOf(before: DocumentRecord, changed: Readonly<Record<string, unknown>>): EventData | null {
+export function describeChange(before: DocumentRecord, changed: Readonly<Record<string, unknown>>): EventData | null {
   if (!TOLD.some((field) => field in changed)) return null
-  return snapshotOf({ ...before, ...changed })
+  return toSnapshot({ ...before, ...changed })
 }
 
-export function snapshotOf(document: Pick<DocumentRecord, 'collectionId' | (typeof TOLD)[number]>): EventData {
+export function toSnapshot(document: Pick<DocumentRecord, 'collectionId' | (typeof TOLD)[number]>): EventData {
   return { collectionId: document.collectionId, ...Object.fromEntries(TOLD.map((field) => [field, document[field]])) } as EventData
 }
 
 /** The event of a deletion. */
-export function deletionOf({ collectionId }: Pick<DocumentRecord, 'collectionId'>): EventData {
+export function describeDeletion({ collectionId }: Pick<DocumentRecord, 'collectionId'>): EventData {
   return { collectionId, deleted: true }
 }
 
 /** The document as it was right after the event, its unchanging fields as they are now; null when it has been deleted, then or since. */
-export async function documentOf(
+export async function findDocumentAt(
   { store }: Pick<Deps, 'store'>,
   { organizationId, subject, data }: EventRecord,
 ): Promise<DocumentRecord | null> {
@@ -59,7 +59,7 @@ export function followDocuments(
 }
 
 /** What a webhook says of an event: enough to know whether the document must be looked at, and nothing of what is in it. */
-export function webhookEventOf({ sequence, subject, at, data }: EventRecord): WebhookEvent {
+export function toWebhookEvent({ sequence, subject, at, data }: EventRecord): WebhookEvent {
   const common = { document_id: subject, collection_id: data.collectionId, cursor: String(sequence) }
   if (data.deleted) return { type: 'document.deleted', subject, sequence, at, data: common }
   const { status, stage, progress, error, chunkCount, attempts } = data as unknown as Pick<DocumentRecord, (typeof TOLD)[number]>

@@ -2,24 +2,24 @@ import { expect, it } from 'vitest'
 import {
   base64,
   Crash,
-  codeOf,
-  contextOf,
   depsOn,
+  errorCode,
   FakeInference,
   Life,
   ManualClock,
   MemoryBlobStore,
+  makeContext,
   principal,
 } from '../../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import type { ChunkIndex } from '../../ports/chunk-index.ts'
-import { usageOf } from '../count-usage.ts'
+import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { deleteFile, getFile, readFilePiece, uploadFile } from '../files/files.ts'
 import { createCollection, deleteCollection, getCollection, updateCollection } from './collections.ts'
 import { createDocument, deleteDocument, getDocument } from './documents.ts'
 
-const context = contextOf()
+const context = makeContext()
 const { organizationId } = principal
 
 /** What collections have room for in the index; nothing is ingested here. */
@@ -47,7 +47,7 @@ function newWorld() {
 
 const newCollection = (deps: Deps, code = 'c') => createCollection(deps, context, { code, name: 'C', embeddingModel: 'embed' })
 const newFile = (deps: Deps) => uploadFile(deps, context, { name: 'a.txt', contentBase64: base64('text') })
-const documentsOf = ({ store }: Deps, collectionId: string) => store.documents.find({ collectionId, listed: true }, { limit: 100 })
+const listDocuments = ({ store }: Deps, collectionId: string) => store.documents.find({ collectionId, listed: true }, { limit: 100 })
 
 it('attaching twice in parallel gives one document and one attachment', async () => {
   const deps = depsOn(newWorld())
@@ -56,7 +56,7 @@ it('attaching twice in parallel gives one document and one attachment', async ()
   const answers = await Promise.all([attach(), attach(), attach()])
   expect(new Set(answers.map(({ document }) => document._id)).size).toBe(1)
   expect(answers.filter(({ created }) => created)).toHaveLength(1)
-  expect(await documentsOf(deps, collection._id)).toHaveLength(1)
+  expect(await listDocuments(deps, collection._id)).toHaveLength(1)
   expect(await getFile(deps, organizationId, file._id)).toMatchObject({ attachmentCount: 1 })
 })
 
@@ -71,7 +71,7 @@ it('a file that is attached cannot be deleted, and can when its documents are go
   await deleteDocument(deps, context, document._id)
   await deleteFile(deps, context, file._id)
   await expect(deleteFile(deps, context, file._id)).rejects.toMatchObject({ code: 'not_found' })
-  expect(await usageOf(deps.store, organizationId)).toMatchObject({ storageBytes: 0 })
+  expect(await readUsage(deps.store, organizationId)).toMatchObject({ storageBytes: 0 })
 })
 
 it('attaching that dies at any call leaves a file that can be attached again and deleted', async () => {
@@ -83,7 +83,7 @@ it('attaching that dies at any call leaves a file that can be attached again and
     const input = { collectionId: collection._id, fileId: file._id }
     await createDocument(depsOn(world, life), context, input).catch((error) => expect(error).toBeInstanceOf(Crash))
     const { document } = await createDocument(deps, context, input)
-    expect(await documentsOf(deps, collection._id)).toHaveLength(1)
+    expect(await listDocuments(deps, collection._id)).toHaveLength(1)
     await deleteDocument(deps, context, document._id)
     await deleteFile(deps, context, file._id)
     if (!life.isDead) break
@@ -105,13 +105,13 @@ for (const [what, vanish] of Object.entries({
         if (at !== call) return
         passed = false
         // A file that has a document already stays.
-        await vanish(deps, collection._id, file._id).catch((error) => expect(codeOf(error)).toBe('in_use'))
+        await vanish(deps, collection._id, file._id).catch((error) => expect(errorCode(error)).toBe('in_use'))
       }
       const outcome = await createDocument(depsOn(world, life), context, { collectionId: collection._id, fileId: file._id }).then(
         () => 'attached',
-        codeOf,
+        errorCode,
       )
-      const documents = await documentsOf(deps, collection._id)
+      const documents = await listDocuments(deps, collection._id)
       const isThere = (await deps.store.collections.findOne({ _id: collection._id })) && (await deps.store.files.findOne({ _id: file._id }))
       if (!passed && !isThere && documents.length === 0) expect(['not_found', 'attached']).toContain(outcome)
       else expect({ outcome, documents: documents.length }).toEqual({ outcome: 'attached', documents: 1 })
@@ -127,14 +127,14 @@ it('refuses to attach when no vector is left, or the key may not use the model, 
   const [collection, file] = [await newCollection(deps), await newFile(deps)]
   const input = { collectionId: collection._id, fileId: file._id }
   const full = { ...principal, plan: { ...principal.plan, vectors: 0 } }
-  await expect(createDocument(deps, contextOf(full), input)).rejects.toMatchObject({
+  await expect(createDocument(deps, makeContext(full), input)).rejects.toMatchObject({
     code: 'storage_quota_exceeded',
     message: expect.stringMatching(/0 of 0 vectors used, at least 1 needed/),
   })
-  await expect(createDocument(deps, contextOf({ ...principal, modelAllowlist: [] }), input)).rejects.toMatchObject({
+  await expect(createDocument(deps, makeContext({ ...principal, modelAllowlist: [] }), input)).rejects.toMatchObject({
     code: 'model_not_found',
   })
-  expect(await documentsOf(deps, collection._id)).toEqual([])
+  expect(await listDocuments(deps, collection._id)).toEqual([])
   expect(await getFile(deps, organizationId, file._id)).toMatchObject({ attachmentCount: 0 })
 })
 
@@ -150,7 +150,7 @@ it('nothing of another organization can be attached, read or deleted', async () 
   const deps = depsOn(newWorld())
   const [collection, file] = [await newCollection(deps), await newFile(deps)]
   const { document } = await createDocument(deps, context, { collectionId: collection._id, fileId: file._id })
-  const foreign = contextOf({ ...principal, organizationId: 'org_2' })
+  const foreign = makeContext({ ...principal, organizationId: 'org_2' })
   for (const attempt of [
     () => createDocument(deps, foreign, { collectionId: collection._id, fileId: file._id }),
     () => deleteDocument(deps, foreign, document._id),

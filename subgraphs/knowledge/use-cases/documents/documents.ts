@@ -8,12 +8,12 @@ import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { FORMAT_LIST, isSound } from '../../domain/media-types.ts'
 import { requireMetadata } from '../../domain/names.ts'
 import { type CollectionRecord, type DocumentRecord, type DocumentStatus, newJob } from '../../domain/records.ts'
-import { usageOf } from '../count-usage.ts'
+import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
-import { detachFile, fileOf, getFile } from '../files/files.ts'
+import { detachFile, findAttachedFile, getFile } from '../files/files.ts'
 import { getCollection } from './collections.ts'
 import { hideAndDelete } from './delete-now.ts'
-import { snapshotOf } from './document-events.ts'
+import { toSnapshot } from './document-events.ts'
 
 /** Collections that one file is attached to at once. */
 const MAX_ATTACHMENTS = 1_000
@@ -81,7 +81,7 @@ export async function createDocument(
     createdAt: now,
     job: newJob('ingest', organizationId, now),
   }
-  const document: DocumentRecord = { ...fields, ...told(organizationId, now, snapshotOf(fields)) }
+  const document: DocumentRecord = { ...fields, ...told(organizationId, now, toSnapshot(fields)) }
   try {
     await store.documents.insertOne(document)
   } catch (error) {
@@ -109,7 +109,7 @@ export async function retryDocument(deps: Deps, context: LinkContext, id: string
   await requireIngestible(deps, principal, await getCollection(deps, principal.organizationId, document.collectionId), context)
   const now = clock.now()
   const change = { status: 'queued', error: null, warnings: [] } as const
-  const event = tell(principal.organizationId, now, snapshotOf({ ...document, ...change }))
+  const event = tell(principal.organizationId, now, toSnapshot({ ...document, ...change }))
   const queued = await store.documents.findOneAndUpdate(
     { _id: id, status: 'failed', listed: true },
     {
@@ -158,7 +158,7 @@ export async function countDocuments({ store }: Pick<Deps, 'store'>, { _id: coll
 
 /** The chunks of a collection's ready documents. */
 export async function countChunks({ store }: Pick<Deps, 'store'>, { _id, organizationId }: CollectionRecord): Promise<number> {
-  return (await usageOf(store, organizationId)).chunks[_id] ?? 0
+  return (await readUsage(store, organizationId)).chunks[_id] ?? 0
 }
 
 async function findListed({ store }: Pick<Deps, 'store'>, organizationId: string, id: string): Promise<DocumentRecord | null> {
@@ -168,7 +168,7 @@ async function findListed({ store }: Pick<Deps, 'store'>, organizationId: string
 
 async function missingSource(store: Deps['store'], document: DocumentRecord): Promise<'collection' | 'file' | null> {
   if (!(await store.collections.findOne({ _id: document.collectionId, listed: true }))) return 'collection'
-  return (await fileOf(store, document)) ? null : 'file'
+  return (await findAttachedFile(store, document)) ? null : 'file'
 }
 
 /** The key may use the collection's model, and there is room for a vector at least. */
@@ -180,7 +180,7 @@ async function requireIngestible(
 ): Promise<void> {
   await inference.embeddingModel(collection.embeddingModel, { ...context, caller: principal })
   const { vectors: limit } = principal.plan
-  const { vectors } = await usageOf(store, principal.organizationId)
+  const { vectors } = await readUsage(store, principal.organizationId)
   if (limit !== null && vectors >= limit) {
     throw new KisError(
       'storage_quota_exceeded',

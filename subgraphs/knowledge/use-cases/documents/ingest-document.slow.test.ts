@@ -5,13 +5,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
   base64,
   Crash,
-  codeOf,
-  contextOf,
   depsOn,
+  errorCode,
   FakeInference,
   Life,
   ManualClock,
   MemoryBlobStore,
+  makeContext,
   PARAGRAPH_WORDS,
   paragraphs,
   principal,
@@ -28,7 +28,7 @@ import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
 import type { DocumentRecord } from '../../domain/records.ts'
 import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import { textKey } from '../chunk-index/kept-passages.ts'
-import { usageOf } from '../count-usage.ts'
+import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { deleteFile, uploadFile } from '../files/files.ts'
 import { searchCollection } from '../search/search-collection.ts'
@@ -37,7 +37,7 @@ import { deleteCollectionNow, finishDocumentDeletion } from './delete-now.ts'
 import { createDocument, deleteDocument, getDocument, retryDocument } from './documents.ts'
 import { ingestDocument } from './ingest-document.ts'
 
-const context = contextOf()
+const context = makeContext()
 const live = () => new AbortController().signal
 const folder = mkdtempSync(join(tmpdir(), 'kis-ingest-'))
 let index: ChunkIndex
@@ -95,7 +95,7 @@ function afterLease({ world }: Attached): void {
   world.clock.ms += LEASE_MS + 1
 }
 
-const usage = ({ deps }: Attached) => usageOf(deps.store, principal.organizationId)
+const usage = ({ deps }: Attached) => readUsage(deps.store, principal.organizationId)
 
 async function expectReady(one: Attached, chunks = CHUNKS): Promise<void> {
   const { world, deps, id, collectionId } = one
@@ -115,7 +115,7 @@ async function expectNothingKept(one: Attached): Promise<void> {
     expect(await index.ordinals(collectionId, id, generation)).toEqual([])
     expect(world.blobs.keys.has(textKey(id, generation))).toBe(false)
   }
-  const { vectors, chunks, marks } = await usageOf(deps.store, principal.organizationId)
+  const { vectors, chunks, marks } = await readUsage(deps.store, principal.organizationId)
   expect({ vectors, chunks: chunks[collectionId] ?? 0, marks }).toEqual({ vectors: 0, chunks: 0, marks: {} })
 }
 
@@ -260,7 +260,7 @@ it('a deletion that crashes at any call is finished by a worker', async () => {
     await workOn(one.deps, one.id)
     await deleteCollection(depsOn(one.world, life), context, one.collectionId).catch(survived)
     // A deletion that did not even begin is asked for again.
-    await deleteCollection(one.deps, context, one.collectionId).catch((error) => expect(codeOf(error)).toBe('not_found'))
+    await deleteCollection(one.deps, context, one.collectionId).catch((error) => expect(errorCode(error)).toBe('not_found'))
     for (let turn = 0; turn < 3; turn++) {
       afterLease(one)
       await deleteCollectionNow(one.deps, one.collectionId)
@@ -292,7 +292,7 @@ describe('a verdict', () => {
   for (const [code, { text, set, caller }] of Object.entries(records)) {
     it(`${code} keeps, holds and charges nothing, whatever call its worker dies at`, async () => {
       await atEveryCall(async (life) => {
-        const one = await attached(text, { accounts: { principalOf: async () => caller ?? principal } })
+        const one = await attached(text, { accounts: { findPrincipal: async () => caller ?? principal } })
         set?.(one)
         await workOn(depsOn(one.world, life), one.id).catch(survived)
         afterLease(one)

@@ -3,21 +3,21 @@ import { KisError, StalePrincipal } from '../../../common/errors.ts'
 import { tell } from '../../../common/events/event-log.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import type { Update } from '../../../common/ports/document-store.ts'
-import { chunkDocument, type DocumentChunk, embeddingTextOf } from '../../domain/chunking/chunk-document.ts'
-import { type Outline, outlineOf } from '../../domain/chunking/outline.ts'
-import { chunkIdOf, DOCUMENT_ERROR_CODES, type DocumentErrorCode, type DocumentRecord } from '../../domain/records.ts'
-import { documentLanguageOf } from '../../domain/text/language.ts'
+import { chunkDocument, type DocumentChunk, toEmbeddingText } from '../../domain/chunking/chunk-document.ts'
+import { buildOutline, type Outline } from '../../domain/chunking/outline.ts'
+import { buildChunkId, DOCUMENT_ERROR_CODES, type DocumentErrorCode, type DocumentRecord } from '../../domain/records.ts'
+import { detectDocumentLanguage } from '../../domain/text/language.ts'
 import { grams, normaliseForEmbedding, words } from '../../domain/text/text-analysis.ts'
 import type { IndexedChunk, IndexedDocument } from '../../ports/chunk-index.ts'
 import { type ParsedDocument, ParseFailure } from '../../ports/document-parser.ts'
 import type { CallContext, EmbeddingModel } from '../../ports/inference.ts'
-import { forgetOlder, groupOf, keepPassages, PASSAGES_PER_BLOB, textKey } from '../chunk-index/kept-passages.ts'
-import { count, usageOf } from '../count-usage.ts'
+import { forgetOlder, keepPassages, PASSAGES_PER_BLOB, textKey, toGroup } from '../chunk-index/kept-passages.ts'
+import { count, readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
-import { fileOf, readBytes } from '../files/files.ts'
+import { findAttachedFile, readBytes } from '../files/files.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
 import { dropContents, hideAndDelete } from './delete-now.ts'
-import { changeOf } from './document-events.ts'
+import { describeChange } from './document-events.ts'
 
 /** Tokens aimed at: about a paragraph (XQuAD's mean 128 Arabic words are some 230 tokens of e5). */
 const TARGET_TOKENS = 256
@@ -59,7 +59,7 @@ export async function ingestDocument(deps: Deps, leased: DocumentRecord, signal:
       await run.toTheEnd()
     } catch (error) {
       // What an abort makes of a call is no verdict.
-      const verdict = signal.aborted ? undefined : verdictOf(error)
+      const verdict = signal.aborted ? undefined : toVerdict(error)
       if (!verdict) throw error
       await run.fail(verdict)
     }
@@ -76,7 +76,7 @@ export async function failDocument(deps: Deps, leased: DocumentRecord, code: Doc
   await new Ingestion(deps, leased, new AbortController().signal, () => {}).fail(new Verdict(code, message))
 }
 
-function verdictOf(error: unknown): Verdict | undefined {
+function toVerdict(error: unknown): Verdict | undefined {
   if (error instanceof Verdict) return error
   if (error instanceof ParseFailure) return new Verdict(error.code, error.message, error)
   if (!(error instanceof KisError) || error.shouldRetry) return undefined
@@ -111,7 +111,7 @@ class Ingestion {
   async #write(set: Update['$set'], more: Omit<Update, '$set'> = {}): Promise<void> {
     const { store, events, clock } = this.#deps
     const { _id, organizationId, job, attempts } = this.#document
-    const change = changeOf(this.#document, { ...set, ...(more.$inc?.attempts && { attempts: attempts + more.$inc.attempts }) })
+    const change = describeChange(this.#document, { ...set, ...(more.$inc?.attempts && { attempts: attempts + more.$inc.attempts }) })
     const told = change && tell(organizationId, clock.now(), change)
     const update = { ...more, $set: { ...set, ...told?.$set }, ...(told && { $push: told.$push }) }
     const written = await store.documents.findOneAndUpdate({ _id, 'job.lease': job!.lease }, update)
@@ -134,7 +134,7 @@ class Ingestion {
     )
     const { _id, organizationId, collectionId } = this.#document
     const collection = await store.collections.findOne({ _id: collectionId, organizationId, listed: true })
-    const file = await fileOf(store, this.#document)
+    const file = await findAttachedFile(store, this.#document)
     if (!collection || !file) {
       // Deleted while the document was being recorded, and whoever recorded it has died.
       await hideAndDelete(this.#deps, this.#document)
@@ -152,7 +152,7 @@ class Ingestion {
     await this.#reserve(chunks.length, context.caller)
     // That a document can be read and cut is a step, but only once.
     if (isFirst) await this.#write({ 'job.starts': 0 })
-    const language = documentLanguageOf(parsed.text)
+    const language = detectDocumentLanguage(parsed.text)
     await this.#embed(model, chunks, { mediaType: parsed.mediaType, language })
 
     await this.#write({ stage: 'indexing', progress: { done: 0, total: 1 } })
@@ -163,16 +163,16 @@ class Ingestion {
       await this.#write({ embedding: null })
     }
     const textSha256 = createHash('sha256').update(text).digest('hex')
-    await this.#goLive({ chunkCount: chunks.length, language, textSha256 }, outlineOf(parsed))
+    await this.#goLive({ chunkCount: chunks.length, language, textSha256 }, buildOutline(parsed))
   }
 
   /** The principal of the key that attached the document, as it is now. Who pays in its place takes over the bill, with the limits of its own key, never the rules. */
   async #context(): Promise<CallContext & { caller: Principal }> {
     const { organizationId, apiKeyId, payer, _id } = this.#document
-    const owner = await this.#deps.accounts.principalOf(organizationId, apiKeyId, this.#signal)
+    const owner = await this.#deps.accounts.findPrincipal(organizationId, apiKeyId, this.#signal)
     if (!owner) throw new LeaseLost()
     if (!payer) return { caller: owner, requestId: _id, signal: this.#signal }
-    const paying = await this.#deps.accounts.principalOf(payer.organizationId, payer.apiKeyId, this.#signal)
+    const paying = await this.#deps.accounts.findPrincipal(payer.organizationId, payer.apiKeyId, this.#signal)
     if (!paying) throw new LeaseLost()
     return { caller: { ...owner, ...payer, ancestors: paying.ancestors, revision: paying.revision }, requestId: _id, signal: this.#signal }
   }
@@ -193,7 +193,7 @@ class Ingestion {
     const outcome = await count(this.#deps, countedVectors(this.#deps, this.#document), vectors, principal.plan.vectors)
     if (outcome === 'lost') throw new LeaseLost()
     if (outcome === 'over_limit') {
-      const { vectors: used } = await usageOf(this.#deps.store, this.#document.organizationId)
+      const { vectors: used } = await readUsage(this.#deps.store, this.#document.organizationId)
       throw new Verdict(
         'storage_quota_exceeded',
         `The vector quota of the plan does not cover this document: ${used} of ${principal.plan.vectors} vectors used, ${vectors} needed.`,
@@ -211,9 +211,9 @@ class Ingestion {
     for (let next = 0, overtaken = 0; next < missing.length; ) {
       this.#signal.throwIfAborted()
       // Embedded, kept, indexed and recorded together: what a crash may have to do again.
-      const group = groupOf(missing[next]!.ordinal)
-      const batch = missing.slice(next, next + PASSAGES_PER_BLOB).filter(({ ordinal }) => groupOf(ordinal) === group)
-      const texts = batch.map((chunk) => normaliseForEmbedding(embeddingTextOf(chunk)))
+      const group = toGroup(missing[next]!.ordinal)
+      const batch = missing.slice(next, next + PASSAGES_PER_BLOB).filter(({ ordinal }) => toGroup(ordinal) === group)
+      const texts = batch.map((chunk) => normaliseForEmbedding(toEmbeddingText(chunk)))
       const found = this.#document.embedding
       const embedded = await this.#embedBatch(model, missing.slice(next), texts).catch(async (error: unknown) => {
         // The rules were changed since they were read: by the new ones the batch may do.
@@ -257,7 +257,7 @@ class Ingestion {
 
   #indexed(chunk: DocumentChunk, text: string, vector: Float32Array): IndexedChunk {
     const { ordinal, headingPath, context, pageStart, pageEnd, charStart, charEnd, language } = chunk
-    const chunkId = chunkIdOf(this.#document._id, this.#generation, ordinal)
+    const chunkId = buildChunkId(this.#document._id, this.#generation, ordinal)
     return {
       chunkId,
       ordinal,

@@ -1,7 +1,7 @@
 import { tell } from '../../../common/events/event-log.ts'
 import { type DocumentRecord, newJob } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
-import { snapshotOf } from './document-events.ts'
+import { toSnapshot } from './document-events.ts'
 
 /** Whose wallet, and in whose name. */
 export type Payer = NonNullable<DocumentRecord['payer']>
@@ -18,7 +18,7 @@ export async function requeueDocument(
   const { _id, organizationId, status, generation } = document
   const now = clock.now()
   const change = { status: 'queued', error: null } as const
-  const event = tell(organizationId, now, snapshotOf({ ...document, ...change }))
+  const event = tell(organizationId, now, toSnapshot({ ...document, ...change }))
   const queued = await store.documents.findOneAndUpdate(
     { _id, listed: true, status, generation },
     // Of a new number, so that no chunk of the old ingestion is taken for one of the new.

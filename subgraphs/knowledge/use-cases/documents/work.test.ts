@@ -5,11 +5,11 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { eventually } from '../../../../test/support/eventually.ts'
 import {
   base64,
-  contextOf,
   depsOn,
   FakeInference,
   Life,
   MemoryBlobStore,
+  makeContext,
   paragraphs,
   plainParser,
   principal,
@@ -25,14 +25,14 @@ import { wakeUp } from '../../../common/process/wake-up.ts'
 import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
 import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import type { DocumentParser } from '../../ports/document-parser.ts'
-import { usageOf } from '../count-usage.ts'
+import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { uploadFile } from '../files/files.ts'
 import { createCollection, deleteCollection } from './collections.ts'
 import { createDocument, getDocument } from './documents.ts'
 import { work } from './work.ts'
 
-const context = contextOf()
+const context = makeContext()
 const folder = mkdtempSync(join(tmpdir(), 'kis-work-'))
 let index: ChunkIndex
 beforeAll(async () => {
@@ -75,9 +75,9 @@ function startWork(deps: Deps, exclusive = false) {
 }
 
 const engineDown = () => new KisError('engine_unavailable', 'The engine does not answer.')
-const documentOf = (deps: Deps, id: string) => getDocument(deps, principal.organizationId, id)
+const findDocument = (deps: Deps, id: string) => getDocument(deps, principal.organizationId, id)
 const isSettled = async (deps: Deps, ids: readonly string[]) =>
-  (await Promise.all(ids.map((id) => documentOf(deps, id)))).every(({ status }) => status === 'ready' || status === 'failed')
+  (await Promise.all(ids.map((id) => findDocument(deps, id)))).every(({ status }) => status === 'ready' || status === 'failed')
 
 it('two processes do each job once', async () => {
   const world = newWorld()
@@ -88,9 +88,9 @@ it('two processes do each job once', async () => {
     await using _second = startWork(depsOn(world))
     await eventually(() => isSettled(deps, ids))
   }
-  for (const id of ids) expect(await documentOf(deps, id)).toMatchObject({ status: 'ready', attempts: 1 })
+  for (const id of ids) expect(await findDocument(deps, id)).toMatchObject({ status: 'ready', attempts: 1 })
   expect([...world.inference.embedded.values()]).toEqual(ids.map(() => 1))
-  expect((await usageOf(deps.store, principal.organizationId)).vectors).toBe(20)
+  expect((await readUsage(deps.store, principal.organizationId)).vectors).toBe(20)
 }, 60_000)
 
 it('begins with the document of another organization at once, however many and long those of the first are', async () => {
@@ -102,17 +102,17 @@ it('begins with the document of another organization at once, however many and l
       return plainParser.parse(bytes, name, signal)
     },
   }
-  const accounts = { principalOf: async (organizationId: string, apiKeyId: string) => ({ ...principal, organizationId, apiKeyId }) }
+  const accounts = { findPrincipal: async (organizationId: string, apiKeyId: string) => ({ ...principal, organizationId, apiKeyId }) }
   const deps = depsOn({ ...newWorld(), parser, accounts })
   const { ids } = await attach(deps, 12)
-  const other = contextOf({ ...principal, organizationId: 'org_2', apiKeyId: 'key_2' })
+  const other = makeContext({ ...principal, organizationId: 'org_2', apiKeyId: 'key_2' })
   const collection = await createCollection(deps, other, { code: 'c', name: 'C', embeddingModel: 'embed' })
   const file = await uploadFile(deps, other, { name: 'a.txt', contentBase64: base64(paragraphs(1, 'another')) })
   const { document } = await createDocument(deps, other, { collectionId: collection._id, fileId: file._id })
   await using _process = startWork(deps)
   try {
     await eventually(async () => (await getDocument(deps, 'org_2', document._id)).status === 'ready')
-    const states = await Promise.all(ids.map(async (id) => (await documentOf(deps, id)).status))
+    const states = await Promise.all(ids.map(async (id) => (await findDocument(deps, id)).status))
     expect(states.filter((status) => status === 'processing')).toHaveLength(2)
   } finally {
     first.resolve()
@@ -136,14 +136,14 @@ it('gives a lease back when it stops, and the next process goes on at once', asy
   await eventually(() => isEmbedding)
   first.stopping.signal.addEventListener('abort', () => cutOff(new Error('aborted')))
   await first[Symbol.asyncDispose]()
-  const { job, status } = await documentOf(deps, ids[0]!)
+  const { job, status } = await findDocument(deps, ids[0]!)
   expect(job).toMatchObject({ lease: null, starts: 0, failures: 0 })
   expect(job!.dueAt <= systemClock.now()).toBe(true)
   expect(status).toBe('processing')
   world.inference.beforeBatch = () => {}
   await using _second = startWork(deps)
   await eventually(() => isSettled(deps, ids))
-  expect((await documentOf(deps, ids[0]!)).status).toBe('ready')
+  expect((await findDocument(deps, ids[0]!)).status).toBe('ready')
 })
 
 it('finds the document that brings the service down by running it alone, and blames none that died beside it', async () => {
@@ -172,7 +172,7 @@ it('finds the document that brings the service down by running it alone, and bla
     await eventually(async () => life.isDead || (await isSettled(depsOn(world), ids)))
     if (!life.isDead) break
   }
-  const [fatal, ...others] = await Promise.all(ids.map((id) => documentOf(depsOn(world), id)))
+  const [fatal, ...others] = await Promise.all(ids.map((id) => findDocument(depsOn(world), id)))
   expect(fatal).toMatchObject({ status: 'failed', error: { code: 'poison' } })
   expect(others).toMatchObject([{ status: 'ready' }, { status: 'ready' }])
   expect(diedBeside).toHaveLength(5)
@@ -192,7 +192,7 @@ it('stops also when the signal comes while a job is claimed', async () => {
   running.stop = () => process.stopping.abort(new Error('the service stops'))
   await process[Symbol.asyncDispose]()
   expect(world.inference.batches).toBe(0)
-  expect((await documentOf(depsOn(world), ids[0]!)).job).toMatchObject({ lease: null })
+  expect((await findDocument(depsOn(world), ids[0]!)).job).toMatchObject({ lease: null })
 })
 
 it('repeats a transient failure six times, and then the document fails', async () => {
@@ -205,14 +205,14 @@ it('repeats a transient failure six times, and then the document fails', async (
   await using _process = startWork(deps)
   await eventually(() => isSettled(deps, ids))
   expect(world.inference.batches).toBe(7)
-  expect(await documentOf(deps, ids[0]!)).toMatchObject({
+  expect(await findDocument(deps, ids[0]!)).toMatchObject({
     status: 'failed',
     attempts: 7,
     error: { code: 'embedding_failed' },
     chunkCount: 0,
   })
   expect([...world.inference.holds.values()].every(({ state, charged }) => state === 'settled' && charged === 0)).toBe(true)
-  expect(await usageOf(deps.store, principal.organizationId)).toMatchObject({ vectors: 0, marks: {} })
+  expect(await readUsage(deps.store, principal.organizationId)).toMatchObject({ vectors: 0, marks: {} })
 })
 
 it('a transient failure that ends leaves no trace', async () => {
@@ -224,7 +224,7 @@ it('a transient failure that ends leaves no trace', async () => {
   }
   await using _process = startWork(deps)
   await eventually(() => isSettled(deps, ids))
-  expect(await documentOf(deps, ids[0]!)).toMatchObject({ status: 'ready', error: null, attempts: 7 })
+  expect(await findDocument(deps, ids[0]!)).toMatchObject({ status: 'ready', error: null, attempts: 7 })
 })
 
 it('waits for a part of the service as long as it is not there, and takes none of that for a failure', async () => {
@@ -237,7 +237,7 @@ it('waits for a part of the service as long as it is not there, and takes none o
   }
   await using _process = startWork(deps)
   await eventually(() => isSettled(deps, ids))
-  expect(await documentOf(deps, ids[0]!)).toMatchObject({ status: 'ready', error: null, attempts: 15 })
+  expect(await findDocument(deps, ids[0]!)).toMatchObject({ status: 'ready', error: null, attempts: 15 })
 })
 
 it('a collection of many documents is hidden at once and deleted to the end, by the request and the workers', async () => {
@@ -245,11 +245,11 @@ it('a collection of many documents is hidden at once and deleted to the end, by 
   const deps = depsOn(world)
   const { collectionId, ids } = await attach(deps, 150)
   await deleteCollection(deps, context, collectionId)
-  await expect(documentOf(deps, ids.at(-1)!)).rejects.toMatchObject({ code: 'not_found' })
+  await expect(findDocument(deps, ids.at(-1)!)).rejects.toMatchObject({ code: 'not_found' })
   await using _process = startWork(deps)
   await eventually(async () => (await deps.store.collections.findOne({ _id: collectionId })) === null)
   expect(await deps.store.documents.findOne({ collectionId })).toBeNull()
-  expect(await usageOf(deps.store, principal.organizationId)).toMatchObject({ vectors: 0, chunks: {}, marks: {} })
+  expect(await readUsage(deps.store, principal.organizationId)).toMatchObject({ vectors: 0, chunks: {}, marks: {} })
 })
 
 it('makes the leases of an earlier process due, and leaves jobs that wait for another time', async () => {
@@ -262,8 +262,8 @@ it('makes the leases of an earlier process due, and leaves jobs that wait for an
   for (const id of ids.slice(0, -1)) expect(await claimJob(deps.store.documents, systemClock, id)).not.toBeNull()
   for (const id of ids) expect(await claimJob(deps.store.documents, systemClock, id)).toBeNull()
   await releaseAllLeases(deps.store.documents, systemClock)
-  for (const id of ids.slice(0, -1)) expect((await documentOf(deps, id)).job).toMatchObject({ lease: null })
-  expect((await documentOf(deps, waiting)).job!.dueAt).toEqual(later)
+  for (const id of ids.slice(0, -1)) expect((await findDocument(deps, id)).job).toMatchObject({ lease: null })
+  expect((await findDocument(deps, waiting)).job!.dueAt).toEqual(later)
 })
 
 it('a job is claimed by one of many, and renewed by its holder only', async () => {
@@ -295,8 +295,8 @@ it('runs a suspect alone only until it has got on', async () => {
   }
   await using _working = startWork(deps)
   await eventually(async () => suspectBatches === 2 && (await isSettled(deps, ids)))
-  expect((await documentOf(deps, suspect)).status).toBe('processing')
+  expect((await findDocument(deps, suspect)).status).toBe('processing')
   held.resolve()
   await eventually(() => isSettled(deps, [suspect]))
-  expect((await documentOf(deps, suspect)).status).toBe('ready')
+  expect((await findDocument(deps, suspect)).status).toBe('ready')
 })

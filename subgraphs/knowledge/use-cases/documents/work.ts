@@ -53,7 +53,7 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
     await releaseAllLeases(store.collections, clock).catch(logged)
   }
   const underWay = new Set<Promise<unknown>>()
-  const next = jobsOf(deps, options, signal)
+  const next = createJobs(deps, options, signal)
   const begin = async () => {
     const job = await next()
     if (!job) return false
@@ -83,7 +83,7 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
 }
 
 /** Gives the next job, leased and with its place; null: none is due. Of an organization collections go first: they are few, and documents may be due without end. */
-function jobsOf(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal) {
+function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal) {
   const { store, clock } = deps
   const places = new FairPlaces(PLACES)
   const collections = new FairJobs(store.collections, places, clock)

@@ -3,23 +3,23 @@ import { expect, it } from 'vitest'
 import {
   base64,
   Crash,
-  codeOf,
-  contextOf,
   depsOn,
+  errorCode,
   Life,
   ManualClock,
   MemoryBlobStore,
+  makeContext,
   principal,
   type World,
 } from '../../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { full } from '../../../../test/support/soak.ts'
-import { usageOf } from '../count-usage.ts'
+import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { sweepBlobs } from './blobs.ts'
 import { deleteFile, readFilePiece, uploadFile } from './files.ts'
 
-const context = contextOf()
+const context = makeContext()
 const HOUR_MS = 3_600_000
 
 interface FileWorld extends World {
@@ -34,7 +34,7 @@ function newWorld(): FileWorld {
 
 const upload = (deps: Deps, text: string) => uploadFile(deps, context, { name: 'a.txt', contentBase64: base64(text) })
 
-async function filesOf({ store }: Deps) {
+async function listFiles({ store }: Deps) {
   return store.files.find({ organizationId: principal.organizationId }, { limit: 1_000 })
 }
 
@@ -46,12 +46,12 @@ async function expectSettled(world: FileWorld): Promise<void> {
     world.clock.ms += HOUR_MS
     await sweepBlobs(deps)
   }
-  const files = await filesOf(deps)
+  const files = await listFiles(deps)
   for (const file of files)
     expect((await readFilePiece(deps, context, { id: file._id, offset: 0, length: 100 })).bytes).toHaveLength(file.sizeBytes)
   const contents = new Map(files.map(({ sha256, sizeBytes }) => [sha256, sizeBytes]))
   expect(world.blobs.keys.size).toBe(contents.size)
-  const { storageBytes } = await usageOf(deps.store, principal.organizationId)
+  const { storageBytes } = await readUsage(deps.store, principal.organizationId)
   expect(storageBytes).toBe([...contents.values()].reduce((sum, size) => sum + size, 0))
   const blobs = await deps.store.blobs.find({ _id: { $gte: '' } }, { limit: 1_000 })
   expect(blobs.map(({ _id }) => _id.slice(-64)).sort()).toEqual([...contents.keys()].sort())
@@ -62,7 +62,7 @@ async function expectSettled(world: FileWorld): Promise<void> {
     expect(blob.pendingAt).toBeUndefined()
   }
   for (const file of files) await deleteFile(deps, context, file._id)
-  expect(await usageOf(deps.store, principal.organizationId)).toMatchObject({ storageBytes: 0, marks: {} })
+  expect(await readUsage(deps.store, principal.organizationId)).toMatchObject({ storageBytes: 0, marks: {} })
   expect(world.blobs.keys.size).toBe(0)
   expect(await deps.store.blobs.find({ _id: { $gte: '' } }, { limit: 1_000 })).toEqual([])
 }
@@ -71,9 +71,9 @@ it('stores and counts the same content once, and takes it along with its last fi
   const world = newWorld()
   const deps = depsOn(world)
   const [first, second] = await Promise.all([upload(deps, 'same'), upload(deps, 'same'), upload(deps, 'other')])
-  expect((await usageOf(deps.store, principal.organizationId)).storageBytes).toBe(9)
+  expect((await readUsage(deps.store, principal.organizationId)).storageBytes).toBe(9)
   await Promise.all([deleteFile(deps, context, first._id), deleteFile(deps, context, second._id)])
-  expect((await usageOf(deps.store, principal.organizationId)).storageBytes).toBe(5)
+  expect((await readUsage(deps.store, principal.organizationId)).storageBytes).toBe(5)
   expect(world.blobs.keys.size).toBe(1)
   await expectSettled(world)
 })
@@ -85,7 +85,7 @@ it('ends with one copy of each content and its count, whatever uploads and delet
     diesAt: fc.oneof(fc.constant(Number.POSITIVE_INFINITY), fc.integer({ min: 1, max: 16 })),
     effect: fc.constantFrom('failed' as const, 'lost answer' as const),
   })
-  const acceptable = (reason: unknown) => reason instanceof Crash || ['not_found', 'service_unavailable'].includes(codeOf(reason))
+  const acceptable = (reason: unknown) => reason instanceof Crash || ['not_found', 'service_unavailable'].includes(errorCode(reason))
   await fc.assert(
     fc.asyncProperty(fc.scheduler(), fc.array(step, { minLength: 1, maxLength: 6 }), async (scheduler, steps) => {
       const world = newWorld()
@@ -124,13 +124,13 @@ it('keeps nothing of an upload that the quota does not cover, and says by how mu
   const deps = depsOn(world)
   const small = { ...principal, plan: { ...principal.plan, storageBytes: 5 } }
   await upload(deps, 'abc')
-  const refused = uploadFile(deps, contextOf(small), { name: 'b.txt', contentBase64: base64('defg') })
+  const refused = uploadFile(deps, makeContext(small), { name: 'b.txt', contentBase64: base64('defg') })
   await expect(refused).rejects.toMatchObject({
     code: 'storage_quota_exceeded',
     message: expect.stringMatching(/3 of 5 bytes used, 4 needed/),
   })
   // The same content again needs nothing.
-  await uploadFile(deps, contextOf(small), { name: 'c.txt', contentBase64: base64('abc') })
+  await uploadFile(deps, makeContext(small), { name: 'c.txt', contentBase64: base64('abc') })
   await expectSettled(world)
 })
 
@@ -143,7 +143,7 @@ it('refuses an upload that the sweep took for interrupted, rather than to keep a
     world.clock.ms += HOUR_MS
     await sweepBlobs(depsOn(world))
   }
-  expect(await upload(deps, 'abc').catch(codeOf)).toBe('service_unavailable')
-  expect(await filesOf(deps)).toEqual([])
+  expect(await upload(deps, 'abc').catch(errorCode)).toBe('service_unavailable')
+  expect(await listFiles(deps)).toEqual([])
   await expectSettled(world)
 })

@@ -3,7 +3,7 @@ import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import type { BlobRecord, CountedNumber } from '../../domain/records.ts'
-import { type Counted, count, usageOf } from '../count-usage.ts'
+import { type Counted, count, readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 
 type BlobDeps = Pick<Deps, 'store' | 'blobs' | 'clock' | 'ids' | 'log'>
@@ -24,7 +24,7 @@ export async function referBlob(deps: BlobDeps, principal: Principal, fileId: st
   if (outcome === 'counted') return blob
   await releaseBlob(deps, blob._id, fileId)
   if (outcome === 'lost') throw new ServiceUnavailable('The file storage')
-  const { storageBytes } = await usageOf(deps.store, organizationId)
+  const { storageBytes } = await readUsage(deps.store, organizationId)
   throw new KisError(
     'storage_quota_exceeded',
     `The storage quota of the plan does not cover this file: ${storageBytes} of ${plan.storageBytes} bytes used, ${bytes.length} needed.`,

@@ -37,7 +37,7 @@ export async function uploadFile(
   const principal = requireScope(context.caller, 'knowledge:write')
   const { store, parser, ids, clock } = deps
   const name = requireFileName(input.name, 'input.name')
-  const leave = input.contentBase64.length < LARGE_CHARACTERS ? undefined : await placeOf(principal.organizationId, context.signal)
+  const leave = input.contentBase64.length < LARGE_CHARACTERS ? undefined : await takePlace(principal.organizationId, context.signal)
   try {
     const bytes = decodeBase64(input.contentBase64, principal.plan.maxFileBytes, 'input.contentBase64')
     const mediaType = parser.sniff(bytes, name)
@@ -74,7 +74,7 @@ function requireUse(mediaType: string): void {
 }
 
 /** @throws {KisError} `service_unavailable` */
-async function placeOf(organizationId: string, signal: AbortSignal): Promise<() => void> {
+async function takePlace(organizationId: string, signal: AbortSignal): Promise<() => void> {
   const late = AbortSignal.timeout(MAX_WAIT_MS)
   return places.take(organizationId, AbortSignal.any([signal, late])).catch((error) => {
     if (!late.aborted && !(error instanceof NoPlace)) throw error
@@ -165,7 +165,7 @@ async function dropAbsentAttachments({ store }: Deps, file: FileRecord): Promise
 }
 
 /** The file that a document is made from; null when the attachment is gone, and the file perhaps with it. */
-export async function fileOf(store: Deps['store'], { _id, fileId }: DocumentRecord): Promise<FileRecord | null> {
+export async function findAttachedFile(store: Deps['store'], { _id, fileId }: DocumentRecord): Promise<FileRecord | null> {
   const file = await store.files.findOne({ _id: fileId })
   return file && _id in file.attachments ? file : null
 }

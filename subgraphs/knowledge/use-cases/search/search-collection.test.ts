@@ -4,21 +4,21 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import {
   base64,
-  contextOf,
   depsOn,
   FakeInference,
   ManualClock,
   MemoryBlobStore,
+  makeContext,
+  makeVector,
   paragraphs,
   principal,
-  vectorOf,
 } from '../../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { claimJob } from '../../../common/documents/jobs.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
-import { chunkIdOf } from '../../domain/records.ts'
+import { buildChunkId } from '../../domain/records.ts'
 import { grams, words } from '../../domain/text/text-analysis.ts'
 import type { ChunkIndex, IndexedChunk } from '../../ports/chunk-index.ts'
 import { createCollection } from '../documents/collections.ts'
@@ -46,10 +46,10 @@ async function newCollection(through: ChunkIndex = index) {
     inference,
     clock: new ManualClock(),
   })
-  const { _id: collectionId } = await createCollection(deps, contextOf(), { code: 'c', name: 'C', embeddingModel: 'embed' })
+  const { _id: collectionId } = await createCollection(deps, makeContext(), { code: 'c', name: 'C', embeddingModel: 'embed' })
   const attach = async (text: string, name = 'a.txt', metadata: Record<string, string> = {}) => {
-    const file = await uploadFile(deps, contextOf(), { name, contentBase64: base64(text) })
-    return (await createDocument(deps, contextOf(), { collectionId, fileId: file._id, metadata })).document._id
+    const file = await uploadFile(deps, makeContext(), { name, contentBase64: base64(text) })
+    return (await createDocument(deps, makeContext(), { collectionId, fileId: file._id, metadata })).document._id
   }
   const ingested = async (...args: Parameters<typeof attach>) => {
     const id = await attach(...args)
@@ -59,7 +59,7 @@ async function newCollection(through: ChunkIndex = index) {
   }
   const search = async (query: string, more: Partial<Parameters<typeof searchCollection>[2]> = {}, caller: Principal = principal) => {
     const asked = { collectionId, query, limit: 10, mode: 'hybrid', filter: null, ...more } as const
-    return (await searchCollection(deps, contextOf(caller), asked)).hits
+    return (await searchCollection(deps, makeContext(caller), asked)).hits
   }
   return { deps, inference, collectionId, attach, ingested, search }
 }
@@ -68,7 +68,7 @@ async function newCollection(through: ChunkIndex = index) {
 async function indexed(collectionId: string, documentId: string, generation: string, texts: readonly string[]): Promise<void> {
   const chunks = texts.map(
     (text, ordinal): IndexedChunk => ({
-      chunkId: chunkIdOf(documentId, generation, ordinal),
+      chunkId: buildChunkId(documentId, generation, ordinal),
       ordinal,
       text,
       headingPath: [],
@@ -78,7 +78,7 @@ async function indexed(collectionId: string, documentId: string, generation: str
       charStart: 0,
       charEnd: text.length,
       language: 'en',
-      vector: vectorOf(text),
+      vector: makeVector(text),
       words: words(text),
       grams: grams(text),
     }),

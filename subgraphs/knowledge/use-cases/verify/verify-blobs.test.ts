@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, describe, expect, it } from 'vitest'
-import { base64, contextOf, depsOn, FakeInference, ManualClock, MemoryBlobStore, principal } from '../../../../test/support/knowledge.ts'
+import { base64, depsOn, FakeInference, ManualClock, MemoryBlobStore, makeContext, principal } from '../../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { claimJob } from '../../../common/documents/jobs.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
@@ -28,7 +28,7 @@ afterAll(async () => {
 
 function worldOn(blobs: BlobStore) {
   const deps = depsOn({ documents: new MemoryDocumentStore(), blobs, index, inference: new FakeInference(), clock: new ManualClock() })
-  const upload = async (text: string) => (await uploadFile(deps, contextOf(), { name: 'a.txt', contentBase64: base64(text) }))._id
+  const upload = async (text: string) => (await uploadFile(deps, makeContext(), { name: 'a.txt', contentBase64: base64(text) }))._id
   const verify = async () => {
     const counts = { blobs: 0, texts: 0 }
     const findings: BlobFinding[] = []
@@ -41,17 +41,17 @@ function worldOn(blobs: BlobStore) {
       after = page.next
     }
   }
-  const keyOf = async (fileId: string) => {
+  const findKey = async (fileId: string) => {
     const { sha256 } = (await deps.store.files.findOne({ _id: fileId }))!
     return (await deps.store.blobs.findOne({ _id: `${principal.organizationId}_${sha256}` }))!.bytesKey
   }
   const ingested = async (text: string) => {
-    const { _id: collectionId } = await createCollection(deps, contextOf(), { code: 'c', name: 'C', embeddingModel: 'embed' })
-    const { document } = await createDocument(deps, contextOf(), { collectionId, fileId: await upload(text) })
+    const { _id: collectionId } = await createCollection(deps, makeContext(), { code: 'c', name: 'C', embeddingModel: 'embed' })
+    const { document } = await createDocument(deps, makeContext(), { collectionId, fileId: await upload(text) })
     await ingestDocument(deps, (await claimJob(deps.store.documents, deps.clock, document._id))!, new AbortController().signal)
     return document._id
   }
-  return { deps, upload, verify, keyOf, ingested }
+  return { deps, upload, verify, keyOf: findKey, ingested }
 }
 
 describe('the verification of stored bytes', () => {

@@ -4,17 +4,17 @@ import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import {
   base64,
-  codeOf,
-  contextOf,
   DIMENSIONS,
   depsOn,
+  errorCode,
   FakeInference,
   Life,
   ManualClock,
   MemoryBlobStore,
+  makeContext,
+  makeVector,
   paragraphs,
   principal,
-  vectorOf,
   type World,
 } from '../../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
@@ -23,7 +23,7 @@ import { KisError } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
-import { chunkIdOf, type DocumentRecord, newJob } from '../../domain/records.ts'
+import { buildChunkId, type DocumentRecord, newJob } from '../../domain/records.ts'
 import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
@@ -41,7 +41,7 @@ const operator: Principal = {
   ancestors: ['key_first'],
   scopes: ['admin', 'operator'],
 }
-const context = contextOf()
+const context = makeContext()
 const live = () => new AbortController().signal
 const folder = mkdtempSync(join(tmpdir(), 'kis-verify-'))
 const opened: ChunkIndex[] = []
@@ -63,7 +63,7 @@ async function newWorld() {
   const index = await openSqliteChunkIndex({ file: join(folder, `${opened.length}.sqlite`), log: silentLog })
   opened.push(index)
   const inference = new WatchedInference()
-  const accounts = { principalOf: async (organizationId: string) => (organizationId === operator.organizationId ? operator : principal) }
+  const accounts = { findPrincipal: async (organizationId: string) => (organizationId === operator.organizationId ? operator : principal) }
   const world: World = {
     documents: new MemoryDocumentStore(),
     blobs: new MemoryBlobStore(),
@@ -88,15 +88,15 @@ async function newWorld() {
   const put = (documentId: string, generation: string, chunks: number, collection = collectionId) =>
     index.put(
       { organizationId, collectionId: collection, documentId, generation, attributes: {} },
-      Array.from({ length: chunks }, (_, ordinal) => chunkOf(documentId, generation, ordinal)),
+      Array.from({ length: chunks }, (_, ordinal) => makeChunk(documentId, generation, ordinal)),
     )
   const record = (id: string) => getDocument(deps, organizationId, id)
   return { world, deps, index, inference, collectionId, organizationId, attach, ingest, add, put, record }
 }
 
-function chunkOf(documentId: string, generation: string, ordinal: number) {
+function makeChunk(documentId: string, generation: string, ordinal: number) {
   return {
-    chunkId: chunkIdOf(documentId, generation, ordinal),
+    chunkId: buildChunkId(documentId, generation, ordinal),
     ordinal,
     text: 'harbour',
     headingPath: [],
@@ -106,7 +106,7 @@ function chunkOf(documentId: string, generation: string, ordinal: number) {
     charStart: 0,
     charEnd: 7,
     language: 'en',
-    vector: vectorOf('harbour'),
+    vector: makeVector('harbour'),
     words: ['harbour'],
     grams: [],
   }
@@ -118,7 +118,7 @@ async function verify(deps: Deps, { repair = false, collectionId }: { repair?: b
   const total = { collections: 0, documents: 0, chunks: 0, pages: 0 }
   let after: string | null = null
   do {
-    const page: IndexVerification = await verifyIndex(deps, contextOf(operator), { repair, after, ...(collectionId && { collectionId }) })
+    const page: IndexVerification = await verifyIndex(deps, makeContext(operator), { repair, after, ...(collectionId && { collectionId }) })
     findings.push(...page.findings)
     total.collections += page.collections
     total.documents += page.documents
@@ -327,7 +327,7 @@ it('changes nothing of a document that has changed since it was looked at', asyn
 it('is for operators, of collections that are there, and goes by its own cursors', async () => {
   const { deps } = await newWorld()
   const refusal = (caller: Principal, more: { after?: string; collectionId?: string } = {}) =>
-    verifyIndex(deps, contextOf(caller), { repair: false, ...more }).then(() => 'none', codeOf)
+    verifyIndex(deps, makeContext(caller), { repair: false, ...more }).then(() => 'none', errorCode)
   expect(await refusal({ ...principal, scopes: ['admin'] })).toBe('permission_denied')
   expect(await refusal(operator, { collectionId: 'col_none' })).toBe('not_found')
   for (const after of ['', 'x', Buffer.from('{"at":"index"}').toString('base64url'), Buffer.from('[]').toString('base64url')])

@@ -1,7 +1,7 @@
 import { NotFound } from '../../../common/errors.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
-import { cursorOf, placeOf } from '../../../common/link/place-cursor.ts'
+import { decodePlace, encodePlace } from '../../../common/link/place-cursor.ts'
 import { belongs, isInRepair, isWhole } from '../../domain/index-differences.ts'
 import type { CollectionRecord, DocumentRecord } from '../../domain/records.ts'
 import type { IndexedGeneration } from '../../ports/chunk-index.ts'
@@ -72,14 +72,14 @@ export async function verifyIndex(
   const only = input.collectionId ?? null
   const { next, ...page } = await verifyAt(
     deps,
-    input.after == null ? firstOf(only) : placeOf(input.after, isPlace, 'input.after'),
+    input.after == null ? firstPlace(only) : decodePlace(input.after, isPlace, 'input.after'),
     repairAs,
   )
   const isOver = next === null || (only !== null && next.at !== 'documents')
-  return { ...page, next: isOver ? null : cursorOf(next) }
+  return { ...page, next: isOver ? null : encodePlace(next) }
 }
 
-function firstOf(only: string | null): Place {
+function firstPlace(only: string | null): Place {
   return only === null ? { at: 'collections', after: '' } : { at: 'documents', collectionId: only, after: '' }
 }
 
@@ -128,7 +128,7 @@ async function verifyDocuments(deps: VerifyDeps, collection: CollectionRecord, a
     documents: listed.filter(({ _id }) => last === null || _id <= last),
   })
   const known = within(end)
-  const { gaps, stoppedAt } = await gapsOf(deps, known.documents, known.entries, repairAs)
+  const { gaps, stoppedAt } = await findGaps(deps, known.documents, known.entries, repairAs)
   const last = stoppedAt ?? end
   const { entries, documents } = within(last)
   return {
@@ -179,7 +179,7 @@ async function extras(
 }
 
 /** Documents that searches should find and do not, or not all of. `stoppedAt`: the last one looked at, if a repair has done enough for one page. */
-async function gapsOf(
+async function findGaps(
   deps: VerifyDeps,
   documents: readonly DocumentRecord[],
   entries: readonly IndexedGeneration[],

@@ -2,7 +2,7 @@ import type { ResponseStreamEvent } from 'openai/resources/responses/responses'
 import { expect, it } from 'vitest'
 import { balancedWallet, type Json } from '../../../support/client.ts'
 import { MOCK_USAGE } from '../../../support/engines/mock-engine.ts'
-import { responseOf } from '../../../support/response-events.ts'
+import { assembleResponse } from '../../../support/response-events.ts'
 import { chat, type Running } from './running.ts'
 
 /** Models, embeddings and whole chats, as the OpenAI SDK asks for them. */
@@ -45,7 +45,7 @@ export function chats(running: Running): void {
     const whole = await caller.openai.responses.create(request)
     const events: ResponseStreamEvent[] = []
     for await (const event of await caller.openai.responses.create({ ...request, stream: true })) events.push(event)
-    for (const { output_text, output, usage } of [whole, responseOf(events)]) {
+    for (const { output_text, output, usage } of [whole, assembleResponse(events)]) {
       expect(output_text ?? JSON.stringify(output)).toContain('Hello from the mock مرحبا')
       expect(usage).toMatchObject({ input_tokens: 20, output_tokens: 5, total_tokens: 25 })
     }

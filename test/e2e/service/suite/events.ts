@@ -35,14 +35,14 @@ export function events(running: Running): void {
     const caller = await running.newOrganization()
     const stranger = await running.newOrganization()
     const types = ['document.updated', 'document.deleted', 'agent_run.completed', 'usage.recorded', 'wallet.changed']
-    const endpointOf = async (owner: Caller) => {
+    const createEndpoint = async (owner: Caller) => {
       const place = running.receiver.at(`/${Math.random()}`)
       const { status, body } = await owner.rest('POST', '/v1/webhooks', { url: place.url, event_types: types })
       expect(status).toBe(201)
       place.secret = body.secret
       return place
     }
-    const [place, elsewhere] = [await endpointOf(caller), await endpointOf(stranger)]
+    const [place, elsewhere] = [await createEndpoint(caller), await createEndpoint(stranger)]
     const collection = await newCollection(caller)
     const document = await addDocument(caller, collection.id, 'a.txt', 'A short text about rivers.')
     expect((await caller.rest('DELETE', `/v1/collections/${collection.id}/documents/${document.id}`)).status).toBe(200)

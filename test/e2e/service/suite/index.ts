@@ -8,7 +8,7 @@ import { events } from './events.ts'
 import { federation } from './federation.ts'
 import { files } from './files.ts'
 import { keys } from './keys.ts'
-import { libraryOf } from './library.ts'
+import { openLibrary } from './library.ts'
 import { residency } from './residency.ts'
 import { running } from './running.ts'
 import { search } from './search.ts'
@@ -23,7 +23,7 @@ export function endToEnd(name: string, start: (options: ServiceOptions) => Promi
   describe(`end to end, ${name}`, () => {
     const service = running(start)
     describe('the main job', () => {
-      const library = libraryOf(service)
+      const library = openLibrary(service)
       search(library)
       usage(library)
       federation(library)

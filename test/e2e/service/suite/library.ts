@@ -27,7 +27,7 @@ export interface Library {
 }
 
 /** Filled before the tests of the describe block that calls it. */
-export function libraryOf(running: Running): Library {
+export function openLibrary(running: Running): Library {
   let caller: Caller
   let collection: Json
   beforeAll(async () => {

@@ -7,11 +7,11 @@ import {
   type StoredDocument,
   type Update,
 } from '../../../ports/document-store.ts'
-import { meets, type Test, testsOf } from '../../documents/filter.ts'
+import { meets, type Test, toTests } from '../../documents/filter.ts'
 import { type Access, chooseIndex, chooseKey } from '../../documents/index-choice.ts'
 import { checkIndexed } from '../../documents/spec.ts'
 import { encodeDocument, parseDocument, type StoredObject, toStored, withDates } from '../../documents/stored-value.ts'
-import { changesOf, seedOf } from '../../documents/update.ts'
+import { toChanges, toSeed } from '../../documents/update.ts'
 import type { DocumentWriter, Row, Target } from './document-writer.ts'
 import { limited, ordered, type Sql, selectSql } from './query-sql.ts'
 
@@ -45,8 +45,8 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
   }
 
   async findOne(filter: Filter): Promise<T | null> {
-    const tests = testsOf(filter)
-    const access = this.#accessOf(tests, undefined, filter)
+    const tests = toTests(filter)
+    const access = this.#chooseAccess(tests, undefined, filter)
     const [found] = await this.#read(access, tests, 1, selectSql('doc', this.spec, access))
     return found ?? null
   }
@@ -56,14 +56,14 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     const directions = new Set(Object.values(sort))
     if (directions.size > 1) throw new TypeError('a sort goes one way')
     const [direction = 1] = directions
-    const tests = testsOf(filter)
-    const access = this.#accessOf(tests, Object.keys(sort), { filter, sort })
+    const tests = toTests(filter)
+    const access = this.#chooseAccess(tests, Object.keys(sort), { filter, sort })
     return this.#read(access, tests, limit, ordered(selectSql('doc', this.spec, access), access, direction))
   }
 
   async countDocuments(filter: Filter): Promise<number> {
-    const tests = testsOf(filter)
-    const access = this.#accessOf(tests, undefined, filter)
+    const tests = toTests(filter)
+    const access = this.#chooseAccess(tests, undefined, filter)
     if (access.judged.length > 0) return (await this.#read(access, tests, MAX_DOCUMENTS, selectSql('doc', this.spec, access))).length
     await this.#store.ready
     const [row] = await this.#store.readAside(selectSql('count(*)', this.spec, access))
@@ -71,7 +71,7 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
   }
 
   async insertOne(document: T): Promise<void> {
-    const [id, text] = this.#rowOf(document)
+    const [id, text] = this.#toRow(document)
     await this.#store.ready
     await this.#store.write('insert', this.spec.name, id, text)
   }
@@ -79,45 +79,45 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
   async insertMissing(documents: readonly T[]): Promise<number> {
     if (documents.length === 0) return 0
     checkCount(documents.length, 'the number of documents')
-    const rows = documents.map((document) => this.#rowOf(document))
+    const rows = documents.map((document) => this.#toRow(document))
     await this.#store.ready
     return this.#store.write('insertMissing', this.spec.name, rows)
   }
 
   async findOneAndUpdate(filter: Filter, update: Update, { upsert = false }: { readonly upsert?: boolean } = {}): Promise<T | null> {
-    const tests = testsOf(filter)
-    const target = this.#targetOf(tests, filter)
-    const changes = changesOf(update)
+    const tests = toTests(filter)
+    const target = this.#chooseTarget(tests, filter)
+    const changes = toChanges(update)
     await this.#store.ready
-    return this.#decoded(await this.#store.write('update', this.spec.name, target, changes, upsert ? seedOf(tests) : null))
+    return this.#decoded(await this.#store.write('update', this.spec.name, target, changes, upsert ? toSeed(tests) : null))
   }
 
   async findOneAndDelete(filter: Filter): Promise<T | null> {
-    const target = this.#targetOf(testsOf(filter), filter)
+    const target = this.#chooseTarget(toTests(filter), filter)
     await this.#store.ready
     return this.#decoded(await this.#store.write('deleteOne', this.spec.name, target))
   }
 
   async deleteMany(filter: Filter): Promise<number> {
-    const access = this.#accessOf(testsOf(filter), undefined, filter)
+    const access = this.#chooseAccess(toTests(filter), undefined, filter)
     const sql = limited(selectSql('id, doc', this.spec, access), MAX_DOCUMENTS)
     await this.#store.ready
     return this.#store.write('deleteMany', this.spec.name, { sql, judged: access.judged })
   }
 
-  #accessOf(tests: readonly Test[], sort: readonly string[] | undefined, query: object): Access {
+  #chooseAccess(tests: readonly Test[], sort: readonly string[] | undefined, query: object): Access {
     const access = chooseIndex(this.spec, tests, sort)
     if (!access) throw new QueryWouldScan(this.spec.name, JSON.stringify(query))
     return access
   }
 
-  #targetOf(tests: readonly Test[], filter: Filter): Target {
+  #chooseTarget(tests: readonly Test[], filter: Filter): Target {
     const access = chooseKey(this.spec, tests)
     if (!access) throw new QueryWouldScan(this.spec.name, `a write by ${JSON.stringify(filter)}, which fixes no unique key`)
     return { sql: selectSql('id, doc', this.spec, access), judged: access.judged }
   }
 
-  #rowOf(document: T): Row {
+  #toRow(document: T): Row {
     const stored = toStored(document, this.spec.name) as StoredObject
     const id = stored._id
     if (typeof id !== 'string' || id === '') throw new TypeError(`a document of ${this.spec.name} has no string _id`)
@@ -132,10 +132,10 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     const bounded = access.judged.length > 0 ? sql : limited(sql, limit)
     const isShort = !access.walks && access.judged.length === 0 && limit <= MAX_READ_NOW
     const rows = isShort ? this.#store.readNow(bounded) : await this.#store.readAside(bounded)
-    return this.#documentsOf(rows as readonly [string][], access, tests).slice(0, limit)
+    return this.#toDocuments(rows as readonly [string][], access, tests).slice(0, limit)
   }
 
-  #documentsOf(rows: readonly [text: string][], access: Access, tests: readonly Test[]): readonly T[] {
+  #toDocuments(rows: readonly [text: string][], access: Access, tests: readonly Test[]): readonly T[] {
     const documents: T[] = []
     for (const [text] of rows) {
       const document = parseDocument(text)

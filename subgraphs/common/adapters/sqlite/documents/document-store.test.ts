@@ -12,7 +12,7 @@ import {
   type Filter,
 } from '../../../ports/document-store.ts'
 import { silentLog } from '../../../process/log.ts'
-import { meets, testsOf } from '../../documents/filter.ts'
+import { meets, toTests } from '../../documents/filter.ts'
 import { type StoredObject, toStored } from '../../documents/stored-value.ts'
 import { openSqliteDocumentStore } from './document-store.ts'
 
@@ -158,7 +158,7 @@ describe('a defect of the caller is refused', () => {
 it('an index finds the documents that the judge of guards lets pass, in the order that it defines', async () => {
   const text = fc.constantFrom('', 'a', 'b', 'ب', 'é', '～', '😀', 'a\0b')
   const values = [fc.integer({ min: -3, max: 3 }), text, fc.integer({ min: -3, max: 3 }).map((ms) => new Date(ms))]
-  const rangesOf = <T>(value: fc.Arbitrary<T>) =>
+  const makeRanges = <T>(value: fc.Arbitrary<T>) =>
     fc.oneof(
       value.map(($eq) => ({ $eq })),
       fc.constant(null),
@@ -170,7 +170,7 @@ it('an index finds the documents that the judge of guards lets pass, in the orde
     ...values.map((value) =>
       fc.record({
         stored: fc.array(fc.option(value as fc.Arbitrary<unknown>), { maxLength: 8 }),
-        condition: rangesOf(value as fc.Arbitrary<unknown>),
+        condition: makeRanges(value as fc.Arbitrary<unknown>),
       }),
     ),
   )
@@ -185,7 +185,7 @@ it('an index finds the documents that the judge of guards lets pass, in the orde
       await items.insertMissing(documents)
       const filter = { group, value: condition } as Filter
       const expected = documents
-        .filter((document) => meets(toStored(document, 'a document') as StoredObject, testsOf(filter)))
+        .filter((document) => meets(toStored(document, 'a document') as StoredObject, toTests(filter)))
         .map(({ _id }) => _id)
       expect(await items.countDocuments(filter)).toBe(expected.length)
       const isList = condition !== null && '$in' in condition

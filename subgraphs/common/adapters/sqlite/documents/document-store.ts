@@ -7,7 +7,7 @@ import { untilAborted } from '../../../process/until-aborted.ts'
 import type { WorkerClient } from '../../../process/worker-rpc.ts'
 import type { Kind } from '../../documents/kinds.ts'
 import { checkSpec } from '../../documents/spec.ts'
-import { Connection, damaged, FileLock, openingFailureOf, prepareFile, storageFailureOf } from '../database.ts'
+import { Connection, damaged, FileLock, prepareFile, toOpeningFailure, toStorageFailure } from '../database.ts'
 import { StoreFile, startRowReader, startThread } from '../threads.ts'
 import { SqliteCollection, type StoreAccess } from './document-collection.ts'
 import { DOCUMENT_FILE } from './document-file.ts'
@@ -55,7 +55,7 @@ export async function openSqliteDocumentStore({
     const connection = opening.use(new Connection(path, { readOnly: true }))
     return new SqliteDocumentStore({ writer, reader, connection, file, closing: opening.move() })
   } catch (error) {
-    throw file.problemOf(error)
+    throw file.toProblem(error)
   }
 }
 
@@ -63,7 +63,7 @@ function migrate(path: string, kinds: readonly Kind[], log: Log): void {
   try {
     migrateFile(path, kinds, log)
   } catch (error) {
-    throw storageFailureOf(error) ? openingFailureOf(path, error) : error
+    throw toStorageFailure(error) ? toOpeningFailure(path, error) : error
   }
 }
 
@@ -120,7 +120,7 @@ class SqliteDocumentStore implements DocumentStore {
       await untilAborted(Promise.all([...this.#made, reader.call('readEnds', []), writer.call('ping', [])]), signal)
       return new Date()
     } catch (error) {
-      throw file.problemOf(error)
+      throw file.toProblem(error)
     }
   }
 
@@ -134,7 +134,7 @@ class SqliteDocumentStore implements DocumentStore {
     try {
       return connection.prepare(text).all(...parameters)
     } catch (error) {
-      const failure = storageFailureOf(error)
+      const failure = toStorageFailure(error)
       throw failure ? file.failed(failure) : error
     }
   }

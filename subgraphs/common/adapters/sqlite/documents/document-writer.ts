@@ -10,7 +10,7 @@ import { GroupCommit } from '../group-commit.ts'
 import { DOCUMENT_FILE } from './document-file.ts'
 import { ParsedDocuments } from './parsed-documents.ts'
 import type { Sql } from './query-sql.ts'
-import { schemaOf, tableOf } from './tables.ts'
+import { nameTable, toSchema } from './tables.ts'
 
 /** The thread that writes the documents of one file. It answers a write after the commit that includes it. */
 
@@ -48,7 +48,7 @@ const parsed = new ParsedDocuments(MAX_PARSED)
 const specs = new Map<string, CollectionSpec>()
 let isClosing = false
 
-function specOf(collection: string): CollectionSpec {
+function getSpec(collection: string): CollectionSpec {
   const spec = specs.get(collection)
   if (!spec) throw new Error(`the collection ${collection} was not made`)
   return spec
@@ -68,7 +68,7 @@ function orDuplicate<T>(collection: string, run: () => T): T {
 }
 
 function insertRow(collection: string, id: string, text: string): void {
-  orDuplicate(collection, () => connection.prepare(`INSERT INTO ${tableOf(specOf(collection))} VALUES (?, ?)`).run(id, text))
+  orDuplicate(collection, () => connection.prepare(`INSERT INTO ${nameTable(getSpec(collection))} VALUES (?, ?)`).run(id, text))
 }
 
 function insertFrom(spec: CollectionSpec, seed: StoredObject, changes: readonly Change[]): string {
@@ -81,26 +81,26 @@ function insertFrom(spec: CollectionSpec, seed: StoredObject, changes: readonly 
   return text
 }
 
-function rowsOf({ sql, judged }: Target): readonly Row[] {
+function readRows({ sql, judged }: Target): readonly Row[] {
   const rows = connection.prepare(sql.text).all<Row>(...sql.parameters)
   return judged.length === 0 ? rows : rows.filter(([, text]) => meets(parseDocument(text), judged))
 }
 
 function deleteRow(collection: string, id: string): void {
-  connection.prepare(`DELETE FROM ${tableOf(specOf(collection))} WHERE id = ?`).run(id)
+  connection.prepare(`DELETE FROM ${nameTable(getSpec(collection))} WHERE id = ?`).run(id)
   eraser.deleted()
 }
 
 const writer: DocumentWriter = {
   createCollection(spec) {
-    for (const statement of schemaOf(spec)) connection.database.exec(statement)
+    for (const statement of toSchema(spec)) connection.database.exec(statement)
     specs.set(spec.name, spec)
   },
 
   insert: insertRow,
 
   insertMissing(collection, rows) {
-    const insert = connection.prepare(`INSERT INTO ${tableOf(specOf(collection))} VALUES (?, ?) ON CONFLICT (id) DO NOTHING`)
+    const insert = connection.prepare(`INSERT INTO ${nameTable(getSpec(collection))} VALUES (?, ?) ON CONFLICT (id) DO NOTHING`)
     let inserted = 0
     let duplicate: DuplicateKey | undefined
     for (const [id, text] of rows) {
@@ -117,7 +117,7 @@ const writer: DocumentWriter = {
   },
 
   update(collection, { sql, judged }, changes, seed) {
-    const spec = specOf(collection)
+    const spec = getSpec(collection)
     const found = connection.prepare(sql.text).get<Row>(...sql.parameters)
     if (!found) return seed && insertFrom(spec, seed, changes)
     const [id, before] = found
@@ -130,21 +130,21 @@ const writer: DocumentWriter = {
     applyChanges(document, changes, false)
     checkIndexed(spec, document)
     const after = encodeDocument(document)
-    const update = connection.prepare(`UPDATE ${tableOf(spec)} SET doc = ? WHERE id = ?`)
+    const update = connection.prepare(`UPDATE ${nameTable(spec)} SET doc = ? WHERE id = ?`)
     if (after !== before) orDuplicate(collection, () => update.run(after, id))
     parsed.keep(id, after, document)
     return after
   },
 
   deleteOne(collection, target) {
-    const [found] = rowsOf(target)
+    const [found] = readRows(target)
     if (!found) return null
     deleteRow(collection, found[0])
     return found[1]
   },
 
   deleteMany(collection, target) {
-    const rows = rowsOf(target)
+    const rows = readRows(target)
     for (const [id] of rows) deleteRow(collection, id)
     return rows.length
   },

@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { CollectionSpec } from '../../../ports/document-store.ts'
 import { silentLog } from '../../../process/log.ts'
-import { type Kind, kindsOf, type Migration } from '../../documents/kinds.ts'
+import { collectKinds, type Kind, type Migration } from '../../documents/kinds.ts'
 import { openSqliteDocumentStore } from './document-store.ts'
 
 const SPEC: CollectionSpec = { name: 'letters', indexes: [{ fields: ['sentAt'], sparse: true }] }
@@ -112,7 +112,7 @@ it('notes the present versions in a file that is new', async () => {
 })
 
 it('takes no migrations of a kind that is not declared', () => {
-  const declare = (store: Parameters<Parameters<typeof kindsOf>[0]>[0]) => store.collection(SPEC)
-  expect(kindsOf(declare, { letters: [FIRST] })).toEqual([{ name: 'letters', migrations: [FIRST] }])
-  expect(() => kindsOf(declare, { leters: [FIRST] })).toThrow('there are migrations of leters')
+  const declare = (store: Parameters<Parameters<typeof collectKinds>[0]>[0]) => store.collection(SPEC)
+  expect(collectKinds(declare, { letters: [FIRST] })).toEqual([{ name: 'letters', migrations: [FIRST] }])
+  expect(() => collectKinds(declare, { leters: [FIRST] })).toThrow('there are migrations of leters')
 })

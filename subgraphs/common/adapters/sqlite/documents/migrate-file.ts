@@ -1,10 +1,10 @@
 import { constants, copyFileSync, renameSync, rmSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import type { Log } from '../../../process/log.ts'
-import { type AnyDocument, type Kind, migrated, newerKind, versionOf } from '../../documents/kinds.ts'
+import { type AnyDocument, currentVersion, type Kind, migrated, newerKind } from '../../documents/kinds.ts'
 import { encodeDocument, parseDocument, type StoredObject, toStored, withDates } from '../../documents/stored-value.ts'
 import { NewerKind } from '../database.ts'
-import { tableOf } from './tables.ts'
+import { nameTable } from './tables.ts'
 
 /** Documents in memory at once. */
 const PAGE = 256
@@ -25,7 +25,7 @@ export function migrateFile(file: string, kinds: readonly Kind[], log: Log): voi
       if (problem) throw new NewerKind(problem)
     }
     const isThere = database.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?")
-    const older = kinds.filter((kind) => isThere.get(unquoted(kind)) && (noted.get(kind.name) ?? 1) < versionOf(kind))
+    const older = kinds.filter((kind) => isThere.get(unquoted(kind)) && (noted.get(kind.name) ?? 1) < currentVersion(kind))
     if (older.length > 0) {
       const copy = copyBeside(database, file)
       log.warn(
@@ -33,13 +33,13 @@ export function migrateFile(file: string, kinds: readonly Kind[], log: Log): voi
         'migrating the documents to the version of this program; the copy keeps them as they were',
       )
     }
-    const unnoted = kinds.filter((kind) => noted.get(kind.name) !== versionOf(kind))
+    const unnoted = kinds.filter((kind) => noted.get(kind.name) !== currentVersion(kind))
     if (unnoted.length === 0) return
     database.exec('BEGIN IMMEDIATE')
     database.exec(TABLE)
     for (const kind of older) migrateKind(database, kind, noted.get(kind.name) ?? 1)
     const note = database.prepare('INSERT INTO schema_versions VALUES (?, ?) ON CONFLICT (kind) DO UPDATE SET version = excluded.version')
-    for (const kind of unnoted) note.run(kind.name, versionOf(kind))
+    for (const kind of unnoted) note.run(kind.name, currentVersion(kind))
     database.exec('COMMIT')
   } finally {
     // Rolls back a transaction that was not committed.
@@ -54,7 +54,7 @@ function versionsIn(database: DatabaseSync): ReadonlyMap<string, number> {
 }
 
 function migrateKind(database: DatabaseSync, kind: Kind, from: number): void {
-  const table = tableOf(kind)
+  const table = nameTable(kind)
   const page = database.prepare(`SELECT id, doc FROM ${table} WHERE id > ? ORDER BY id LIMIT ${PAGE}`)
   const write = database.prepare(`UPDATE ${table} SET doc = ? WHERE id = ?`)
   for (let after = ''; ; ) {
@@ -83,5 +83,5 @@ function copyBeside(database: DatabaseSync, file: string): string {
 }
 
 function unquoted(kind: Kind): string {
-  return tableOf(kind).replaceAll('"', '')
+  return nameTable(kind).replaceAll('"', '')
 }

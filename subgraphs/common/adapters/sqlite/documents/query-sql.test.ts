@@ -1,10 +1,10 @@
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
 import type { CollectionSpec, Filter } from '../../../ports/document-store.ts'
-import { testsOf } from '../../documents/filter.ts'
+import { toTests } from '../../documents/filter.ts'
 import { chooseIndex, chooseKey } from '../../documents/index-choice.ts'
 import { limited, ordered, selectSql } from './query-sql.ts'
-import { schemaOf } from './tables.ts'
+import { toSchema } from './tables.ts'
 
 const spec: CollectionSpec = {
   name: 'items',
@@ -18,11 +18,11 @@ const spec: CollectionSpec = {
   ],
 }
 const database = new DatabaseSync(':memory:')
-for (const statement of schemaOf(spec)) database.exec(statement)
+for (const statement of toSchema(spec)) database.exec(statement)
 
 /** What SQLite does for the query, without its work on lists of parameters. */
-function planOf(filter: Filter, sort: readonly string[] | undefined, direction: 1 | -1 = 1): readonly string[] | undefined {
-  const access = chooseIndex(spec, testsOf(filter), sort)
+function explainPlan(filter: Filter, sort: readonly string[] | undefined, direction: 1 | -1 = 1): readonly string[] | undefined {
+  const access = chooseIndex(spec, toTests(filter), sort)
   if (!access) return undefined
   const select = selectSql('doc', spec, access)
   const { text } = limited(sort ? ordered(select, access, direction) : select, 10)
@@ -55,22 +55,22 @@ describe('a query is one search of an index, already in order', () => {
   ] satisfies { filter: Filter; sort?: string[]; index: string }[]) {
     it(`${JSON.stringify(filter)} by ${sort.join() || '_id'}`, () => {
       for (const direction of [1, -1] as const) {
-        const plan = planOf(filter, sort, direction)
+        const plan = explainPlan(filter, sort, direction)
         expect(plan).toHaveLength(1)
         expect(plan![0]!.replaceAll('"', '')).toContain(index.replaceAll('"', ''))
         expect(plan![0]).toMatch(/^SEARCH /)
       }
-      expect(planOf(filter, undefined)).toEqual([expect.stringMatching(/^SEARCH /)])
+      expect(explainPlan(filter, undefined)).toEqual([expect.stringMatching(/^SEARCH /)])
     })
   }
 
   it('a list of values is searched for, where no order is asked', () => {
-    expect(planOf({ org: 'x', status: { $in: ['a', 'b'] } }, undefined)).toEqual([expect.stringMatching(/^SEARCH /)])
+    expect(explainPlan({ org: 'x', status: { $in: ['a', 'b'] } }, undefined)).toEqual([expect.stringMatching(/^SEARCH /)])
   })
 
   it('a whole collection is read along an index only', () => {
-    expect(planOf({}, [])).toEqual(['SCAN documents_items'])
-    expect(planOf({}, ['org', 'status', 'dueAt'])).toEqual([expect.stringContaining('USING INDEX items(org,status,dueAt)')])
+    expect(explainPlan({}, [])).toEqual(['SCAN documents_items'])
+    expect(explainPlan({}, ['org', 'status', 'dueAt'])).toEqual([expect.stringContaining('USING INDEX items(org,status,dueAt)')])
   })
 })
 
@@ -90,13 +90,13 @@ describe('no index serves', () => {
     { filter: {}, sort: ['job.dueAt'] },
     { filter: {}, sort: undefined },
   ] satisfies { filter: Filter; sort: string[] | undefined }[]) {
-    it(`${JSON.stringify(filter)} by ${sort ? sort.join() || '_id' : 'nothing'}`, () => expect(planOf(filter, sort)).toBeUndefined())
+    it(`${JSON.stringify(filter)} by ${sort ? sort.join() || '_id' : 'nothing'}`, () => expect(explainPlan(filter, sort)).toBeUndefined())
   }
 })
 
 it('a write goes by a unique key', () => {
-  expect(chooseKey(spec, testsOf({ org: 'x', code: 'y', n: { $gt: 1 } }))?.judged).toHaveLength(1)
+  expect(chooseKey(spec, toTests({ org: 'x', code: 'y', n: { $gt: 1 } }))?.judged).toHaveLength(1)
   for (const filter of [{ org: 'x' }, { org: 'x', code: null }, { _id: { $in: ['a'] } }, { org: 'x', code: { $gt: 'a' } }, {}]) {
-    expect(chooseKey(spec, testsOf(filter))).toBeUndefined()
+    expect(chooseKey(spec, toTests(filter))).toBeUndefined()
   }
 })

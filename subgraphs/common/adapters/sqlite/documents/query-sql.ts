@@ -2,7 +2,7 @@ import type { CollectionSpec } from '../../../ports/document-store.ts'
 import type { RangeOperator, Test } from '../../documents/filter.ts'
 import { type Access, PRIMARY_KEY } from '../../documents/index-choice.ts'
 import { isDate, type StoredScalar } from '../../documents/stored-value.ts'
-import { indexNameOf, keyOf, tableOf } from './tables.ts'
+import { keyExpression, nameIndex, nameTable } from './tables.ts'
 
 /**
  * A statement and its parameters. The text depends only on the shape of the query, so that prepared statements are
@@ -18,14 +18,14 @@ const COMPARISONS: Readonly<Record<RangeOperator, string>> = { gt: '>', gte: '>=
 /** Selects `columns` of the documents that `access` reaches, before the tests in `access.judged`. */
 export function selectSql(columns: string, spec: CollectionSpec, access: Access): Sql {
   // The adapter chooses the index: SQLite has no statistics here. It must fail rather than scan.
-  const by = access.index === PRIMARY_KEY ? 'NOT INDEXED' : `INDEXED BY ${indexNameOf(spec, access.index)}`
-  const conditions = access.served.map((test) => conditionOf(test, access.served))
+  const by = access.index === PRIMARY_KEY ? 'NOT INDEXED' : `INDEXED BY ${nameIndex(spec, access.index)}`
+  const conditions = access.served.map((test) => toCondition(test, access.served))
   const where = conditions.length > 0 ? ` WHERE ${conditions.map(({ text }) => text).join(' AND ')}` : ''
-  return { text: `SELECT ${columns} FROM ${tableOf(spec)} ${by}${where}`, parameters: conditions.flatMap(({ parameters }) => parameters) }
+  return { text: `SELECT ${columns} FROM ${nameTable(spec)} ${by}${where}`, parameters: conditions.flatMap(({ parameters }) => parameters) }
 }
 
 export function ordered(sql: Sql, access: Access, direction: 1 | -1): Sql {
-  const keys = access.order.map((path) => `${keyOf(path)} ${direction === 1 ? 'ASC' : 'DESC'}`)
+  const keys = access.order.map((path) => `${keyExpression(path)} ${direction === 1 ? 'ASC' : 'DESC'}`)
   return { ...sql, text: `${sql.text} ORDER BY ${keys.join(', ')}` }
 }
 
@@ -33,13 +33,13 @@ export function limited(sql: Sql, limit: number): Sql {
   return { text: `${sql.text} LIMIT ?`, parameters: [...sql.parameters, limit] }
 }
 
-function conditionOf(test: Test, all: readonly Test[]): Sql {
-  const key = keyOf(test.path)
+function toCondition(test: Test, all: readonly Test[]): Sql {
+  const key = keyExpression(test.path)
   if (test.operator === 'in') {
-    return { text: `${key} IN (SELECT value FROM json_each(?))`, parameters: [JSON.stringify(test.values.map(keyValueOf))] }
+    return { text: `${key} IN (SELECT value FROM json_each(?))`, parameters: [JSON.stringify(test.values.map(toKeyValue))] }
   }
   if (test.value === null) return { text: `${key} IS NULL`, parameters: [] }
-  const parameters = [keyValueOf(test.value)]
+  const parameters = [toKeyValue(test.value)]
   if (test.operator === 'eq') return { text: `${key} = ?`, parameters }
   const range = `${key} ${COMPARISONS[test.operator]} ?`
   // SQLite orders every string after every number. A range has one type, so without a lower bound it starts at the
@@ -54,8 +54,8 @@ function isOneOf(operators: readonly RangeOperator[], operator: Test['operator']
   return operators.some((one) => one === operator)
 }
 
-/** The value as `keyOf` puts it into the index. */
-function keyValueOf(value: StoredScalar): string | number {
+/** The value as `keyExpression` puts it into the index. */
+function toKeyValue(value: StoredScalar): string | number {
   if (isDate(value)) return value.$date
   return typeof value === 'boolean' ? Number(value) : (value as string | number)
 }

@@ -21,7 +21,7 @@ export interface Answer {
 }
 
 /** Words with the white space before them. */
-export function wordsOf(text: string): readonly string[] {
+export function splitWords(text: string): readonly string[] {
   return text
     .trimEnd()
     .split(/(?<=\S)(?=\s)/)
@@ -49,7 +49,7 @@ export function upToTokens(
   return { words, finishReason: 'stop', completionTokens }
 }
 
-export function completionOf(answer: Answer): ProtocolObject {
+export function toCompletion(answer: Answer): ProtocolObject {
   const { id, created, model, choices, words, finishReason } = answer
   return {
     id,
@@ -62,12 +62,12 @@ export function completionOf(answer: Answer): ProtocolObject {
       logprobs: null,
       finish_reason: finishReason,
     })),
-    usage: usageOf(answer),
+    usage: toUsage(answer),
   }
 }
 
 /** The chunks of the stream, in groups that are sent together. */
-export function* chunksOf(answer: Answer): Generator<readonly ProtocolObject[]> {
+export function* toChunks(answer: Answer): Generator<readonly ProtocolObject[]> {
   const { id, created, model, choices, words, finishReason } = answer
   const head = { id, object: 'chat.completion.chunk', created, model }
   const forEachChoice = (delta: ProtocolObject, finish: FinishReason | null) =>
@@ -80,10 +80,10 @@ export function* chunksOf(answer: Answer): Generator<readonly ProtocolObject[]> 
   for (let from = 0; from < words.length; from += WORDS_PER_CHUNK)
     yield forEachChoice({ content: words.slice(from, from + WORDS_PER_CHUNK).join('') }, null)
   yield forEachChoice({}, finishReason)
-  yield [{ ...head, choices: [], usage: usageOf(answer) }]
+  yield [{ ...head, choices: [], usage: toUsage(answer) }]
 }
 
-function usageOf({ promptTokens, completionTokens, choices }: Answer): ProtocolObject {
+function toUsage({ promptTokens, completionTokens, choices }: Answer): ProtocolObject {
   const outputTokens = completionTokens * choices
   return {
     prompt_tokens: promptTokens,

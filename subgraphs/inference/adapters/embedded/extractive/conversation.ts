@@ -1,6 +1,6 @@
 import { KisError } from '../../../../common/errors.ts'
 import type { ProtocolObject } from '../../../ports/engines.ts'
-import { type Passage, passagesOf } from './sources.ts'
+import { type Passage, readPassages } from './sources.ts'
 
 /**
  * All text of a request, in UTF-16 units: more than the catalog's 32,000 tokens in any language, and 50 ms of the event
@@ -25,7 +25,7 @@ export interface Conversation {
 export function readConversation(request: ProtocolObject): Conversation {
   const messages = (Array.isArray(request.messages) ? request.messages : []).map((message: unknown) => {
     const { role, content } = (message ?? {}) as { role?: unknown; content?: unknown }
-    return { role, text: textOf(content) }
+    return { role, text: readText(content) }
   })
   const texts = messages.map(({ text }) => text)
   if (texts.reduce((sum, text) => sum + text.length, 0) > MAX_LENGTH)
@@ -34,14 +34,14 @@ export function readConversation(request: ProtocolObject): Conversation {
   const last = messages.findLastIndex(({ role }) => role === 'user')
   const { before, question } = splitQuestion(texts[last] ?? '')
   const context = messages.flatMap(({ role, text }, index) => {
-    const passages = passagesOf(index === last ? before : text)
+    const passages = readPassages(index === last ? before : text)
     return role === 'system' || role === 'developer' ? passages.map(withoutInstructions) : passages
   })
   return { question, context, texts }
 }
 
 /** The text parts of a message, each a paragraph. This model ignores images and audio. */
-function textOf(content: unknown): string {
+function readText(content: unknown): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) return ''
   return content

@@ -2,9 +2,9 @@ import type { Clock } from '../../../../common/process/clock.ts'
 import { endableIterator } from '../../../../common/process/endable-iterator.ts'
 import type { IdSource } from '../../../../common/process/ids.ts'
 import type { ChatEngine, EmbeddingEngine, EngineCall, ProtocolObject } from '../../../ports/engines.ts'
-import { type Answer, chunksOf, completionOf, upToStop, upToTokens, wordsOf } from './answer.ts'
+import { type Answer, splitWords, toChunks, toCompletion, upToStop, upToTokens } from './answer.ts'
 import { readConversation } from './conversation.ts'
-import { languageOf } from './language.ts'
+import { detectLanguage } from './language.ts'
 import { isGreeting, PHRASES, quote } from './phrases.ts'
 import { SupportFinder } from './support.ts'
 
@@ -26,14 +26,14 @@ export function extractiveEngine(deps: { readonly embedding: EmbeddingEngine; re
   async function answer({ engineModel, organizationId }: EngineCall, request: ProtocolObject, signal: AbortSignal): Promise<Answer> {
     signal.throwIfAborted()
     const { question, context, texts } = readConversation(request)
-    const phrases = PHRASES[languageOf(question || texts.join(' '))]
+    const phrases = PHRASES[detectLanguage(question || texts.join(' '))]
     let text = phrases.greeting
     if (!isGreeting(question)) {
       const { support, hasText } = await finder.find(question, context, signal, organizationId)
       if (support.length > 0) text = support.map(({ sentence, source, language }) => quote(sentence, source, language)).join('\n')
       else text = hasText ? phrases.nothingFound : phrases.noContext
     }
-    const words = wordsOf(upToStop(text, request.stop))
+    const words = splitWords(upToStop(text, request.stop))
     const counts = await embedding.countTokens([...texts, ...words], signal, organizationId)
     const promptTokens = counts.slice(0, texts.length).reduce((sum, count) => sum + count, 0)
     const limit = request.max_completion_tokens ?? request.max_tokens
@@ -51,11 +51,11 @@ export function extractiveEngine(deps: { readonly embedding: EmbeddingEngine; re
     fetchesImages: false,
 
     async complete(call, request, signal) {
-      return completionOf(await answer(call, request, signal))
+      return toCompletion(await answer(call, request, signal))
     },
 
     async stream(call, request, signal) {
-      const chunks = chunksOf(await answer(call, request, signal))
+      const chunks = toChunks(await answer(call, request, signal))
       return endableIterator(
         async () => {
           const { done, value } = chunks.next()

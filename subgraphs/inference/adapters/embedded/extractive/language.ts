@@ -2,7 +2,7 @@
 export type Language = 'ar' | 'en'
 
 /** By the majority of letters. Texts without letters count as English. */
-export function languageOf(text: string): Language {
+export function detectLanguage(text: string): Language {
   const arabic = text.match(/\p{Script=Arabic}/gu)?.length ?? 0
   const other = text.match(/\p{Script=Latin}/gu)?.length ?? 0
   return arabic > other ? 'ar' : 'en'
@@ -22,7 +22,7 @@ const STOP_WORDS = new Set(
  * Stems of the meaningful words, to count common words: Arabic letters in one form, without the article and common
  * endings.
  */
-export function termsOf(text: string): readonly string[] {
+export function toTerms(text: string): readonly string[] {
   const words = text
     .normalize('NFKC')
     .toLowerCase()

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { wordsOf } from './answer.ts'
+import { splitWords } from './answer.ts'
 import { readConversation } from './conversation.ts'
-import { sentencesOf } from './sentences.ts'
+import { splitSentences } from './sentences.ts'
 
 /** The longest text that the model reads. */
 const LENGTH = 256_000
@@ -38,13 +38,13 @@ it.each([
       { role: 'user', content },
     ],
   })
-  for (const { text } of context) sentencesOf(text)
-  wordsOf(content)
-  wordsOf(content.replaceAll('x\n\nWhat?', ''))
+  for (const { text } of context) splitSentences(text)
+  splitWords(content)
+  splitWords(content.replaceAll('x\n\nWhat?', ''))
   expect(process.cpuUsage(begun).user / 1_000).toBeLessThan(MAX_MS)
 })
 
 it('gives words with the space before them, and no space after the last', () => {
-  expect(wordsOf(' a  b\n')).toEqual([' a', '  b'])
-  expect(wordsOf(' \n')).toEqual([])
+  expect(splitWords(' a  b\n')).toEqual([' a', '  b'])
+  expect(splitWords(' \n')).toEqual([])
 })

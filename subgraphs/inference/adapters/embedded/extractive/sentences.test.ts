@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { sentencesOf } from './sentences.ts'
+import { splitSentences } from './sentences.ts'
 
 for (const { name, text, expected } of [
   { name: 'parts English sentences', text: 'It costs 12.50. It is red! Is it?', expected: ['It costs 12.50.', 'It is red!', 'Is it?'] },
@@ -18,14 +18,14 @@ for (const { name, text, expected } of [
     expected: ['The employee receives twenty-one days of paid leave every year.', 'Short line', 'next'],
   },
 ]) {
-  it(name, () => expect(sentencesOf(text)).toEqual(expected))
+  it(name, () => expect(splitSentences(text)).toEqual(expected))
 }
 
 it('keeps every letter of the text, in order, in sentences of bounded length', () => {
   const word = fc.stringMatching(/^[a-zء-ي]{1,30}[.,،!]?$/)
   fc.assert(
     fc.property(fc.array(word, { maxLength: 300 }), (words) => {
-      const sentences = sentencesOf(words.join(' '))
+      const sentences = splitSentences(words.join(' '))
       expect(sentences.join('').replace(/\s/g, '')).toBe(words.join(''))
       for (const sentence of sentences) expect(sentence.length).toBeLessThanOrEqual(600)
     }),

@@ -1,4 +1,4 @@
-import { languageOf } from './language.ts'
+import { detectLanguage } from './language.ts'
 
 /**
  * Longer sentences, in UTF-16 units, are cut: the model reads about 1,600 of Arabic, and a quote should be readable at
@@ -17,11 +17,11 @@ const TAIL_LENGTH = 12
 const ABBREVIATION = /(?:^|[\s(])(?:[دأمصجتط]|هـ|Dr|Mr|Mrs|Ms|Prof|St|No|Fig|Art|Sec|vs|etc|cf|pp?|e\.g|i\.e)\.\s*$/
 
 /** The sentences of a text, in order, without list marks. */
-export function sentencesOf(text: string): readonly string[] {
+export function splitSentences(text: string): readonly string[] {
   const sentences: string[] = []
-  for (const paragraph of paragraphsOf(text)) {
+  for (const paragraph of splitParagraphs(text)) {
     let open: string[] = []
-    for (const { segment } of SEGMENTERS[languageOf(paragraph)].segment(paragraph)) {
+    for (const { segment } of SEGMENTERS[detectLanguage(paragraph)].segment(paragraph)) {
       open.push(segment)
       if (ABBREVIATION.test(segment.slice(-TAIL_LENGTH))) continue
       sentences.push(...pieces(open.join('').trim()))
@@ -33,7 +33,7 @@ export function sentencesOf(text: string): readonly string[] {
 }
 
 /** Joins lines that only the page's width has broken. */
-function paragraphsOf(text: string): readonly string[] {
+function splitParagraphs(text: string): readonly string[] {
   const paragraphs: string[] = []
   let previous = ''
   for (const line of text.split(/\r\n|[\n\r\u2028\u2029]/)) {

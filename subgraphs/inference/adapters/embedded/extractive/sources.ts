@@ -19,7 +19,7 @@ const FILE_THEN_TEXT =
 const HEADING = /^(?:context|documents?|search results|السياق|النص|المستندات|نتائج البحث)\s*[:：]\s*/i
 
 /** The passages of a message of the context: search results as JSON, or text with lines that name sources. */
-export function passagesOf(message: string): readonly Passage[] {
+export function readPassages(message: string): readonly Passage[] {
   const trimmed = message.trim()
   if (trimmed.startsWith('{') || trimmed.startsWith('[')) {
     try {
@@ -43,7 +43,7 @@ function passagesOfText(text: string): readonly Passage[] {
     const lines = block.split('\n').map((line) => line.trim().replace(HEADING, ''))
     let open: { text: string; source: string | null } | undefined
     for (const [index, line] of lines.entries()) {
-      const marker = markerOf(line)
+      const marker = readMarker(line)
       if (marker && marker.text === '' && open && open.source === null && index === lines.length - 1) {
         open.source = marker.source
         continue
@@ -71,7 +71,7 @@ interface Marker {
   readonly ofBlock?: boolean
 }
 
-function markerOf(line: string): Marker | null {
+function readMarker(line: string): Marker | null {
   const sourceLine = SOURCE_LINE.exec(line)
   if (sourceLine) return { source: sourceLine[1]!.trim(), text: '' }
   const bracketed = BRACKETED.exec(line)
@@ -106,7 +106,7 @@ function passagesOfJson(value: unknown): readonly Passage[] {
       return
     }
     const object = part as JsonResult
-    const source = sourceOf(object) ?? inherited
+    const source = readSource(object) ?? inherited
     const text = [object.text, object.content, object.snippet].find((candidate) => typeof candidate === 'string')
     if (text !== undefined) passages.push({ text: text as string, source })
     const plain = Object.entries(object).filter(([, field]) => ['string', 'number', 'boolean'].includes(typeof field))
@@ -134,7 +134,7 @@ interface JsonResult {
   readonly page_end?: unknown
 }
 
-function sourceOf(result: JsonResult): string | null {
+function readSource(result: JsonResult): string | null {
   const file =
     typeof result.file === 'object' && result.file !== null ? (result.file as JsonResult & { readonly name?: unknown }) : undefined
   const names = [file?.file_name, file?.name, result.file, result.file_name, result.filename, result.source, result.title, result.url]

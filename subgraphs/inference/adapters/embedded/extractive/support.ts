@@ -1,6 +1,6 @@
 import { BACKGROUND } from './background.ts'
-import { type Language, languageOf, termsOf } from './language.ts'
-import { sentencesOf } from './sentences.ts'
+import { detectLanguage, type Language, toTerms } from './language.ts'
+import { splitSentences } from './sentences.ts'
 import type { Passage } from './sources.ts'
 
 /** Gives the vectors of texts, in order. The texts include e5's prefixes. */
@@ -59,7 +59,7 @@ export class SupportFinder {
     signal: AbortSignal,
     organizationId?: string,
   ): Promise<{ readonly support: readonly Support[]; readonly hasText: boolean }> {
-    const candidates = candidatesOf(context)
+    const candidates = findCandidates(context)
     if (candidates.length === 0) return { support: [], hasText: false }
     const lexical = lexicalScores(question, candidates)
     const background = await this.#loadBackground()
@@ -70,7 +70,7 @@ export class SupportFinder {
       signal,
       organizationId,
     )
-    const language = languageOf(question)
+    const language = detectLanguage(question)
     const scored = chosen.map((candidate, index) => {
       const lift = background.lift(asked!, language, vectors[index]!, candidate.language)
       return { candidate, score: lift + LEXICAL_WEIGHT * lexical.get(candidate)! }
@@ -93,7 +93,7 @@ export class SupportFinder {
     organizationId?: string,
   ): Promise<readonly Candidate[]> {
     if (candidates.length <= MAX_SENTENCES) return candidates
-    const windows = windowsOf(candidates)
+    const windows = toWindows(candidates)
     const best = (window: readonly Candidate[]) => Math.max(...window.map((candidate) => lexical.get(candidate)!))
     const byWords = windows.toSorted((a, b) => best(b) - best(a)).slice(0, MAX_WINDOWS / 2)
     // The other half in order, because the best search results come first. These find text in the other language.
@@ -155,14 +155,14 @@ class Background {
 }
 
 /** Each sentence once. Questions are not answers. */
-function candidatesOf(context: readonly Passage[]): readonly Candidate[] {
+function findCandidates(context: readonly Passage[]): readonly Candidate[] {
   const candidates = new Map<string, Candidate>()
   for (const { text, source } of context) {
-    for (const sentence of sentencesOf(text)) {
-      const terms = new Set(termsOf(sentence))
+    for (const sentence of splitSentences(text)) {
+      const terms = new Set(toTerms(sentence))
       const isHeading = terms.size < (FULL_STOP.test(sentence) ? 1 : LEAST_TERMS)
       if (isHeading || QUESTION_MARK.test(sentence) || candidates.has(sentence)) continue
-      candidates.set(sentence, { sentence, source, language: languageOf(sentence), terms })
+      candidates.set(sentence, { sentence, source, language: detectLanguage(sentence), terms })
     }
   }
   return [...candidates.values()]
@@ -171,7 +171,7 @@ function candidatesOf(context: readonly Passage[]): readonly Candidate[] {
 /** The share of the question's terms in each sentence, 0 to 1. */
 function lexicalScores(question: string, candidates: readonly Candidate[]): ReadonlyMap<Candidate, number> {
   const weights = new Map<string, number>()
-  for (const term of new Set(termsOf(question))) {
+  for (const term of new Set(toTerms(question))) {
     const holding = candidates.filter(({ terms }) => terms.has(term)).length
     weights.set(term, Math.log(1 + candidates.length / (holding + 0.5)))
   }
@@ -186,7 +186,7 @@ function lexicalScores(question: string, candidates: readonly Candidate[]): Read
 }
 
 /** Groups neighbours of one source. */
-function windowsOf(candidates: readonly Candidate[]): readonly (readonly Candidate[])[] {
+function toWindows(candidates: readonly Candidate[]): readonly (readonly Candidate[])[] {
   const windows: Candidate[][] = []
   let length = 0
   let source: string | null | undefined

@@ -50,11 +50,11 @@ export function measureMatroska(bytes: Buffer): Measured {
     }
     const { id, from, to } = element
     if (id === ID.trackEntry) entry = newTrack()
-    else if (id === ID.trackNumber) tracks.set(numberOf(bytes, from, to), entry)
-    else if (id === ID.trackType) entry.type = numberOf(bytes, from, to)
+    else if (id === ID.trackNumber) tracks.set(readNumber(bytes, from, to), entry)
+    else if (id === ID.trackType) entry.type = readNumber(bytes, from, to)
     else if (id === ID.codecId) entry.isOpus = bytes.toString('latin1', from, to).startsWith('A_OPUS')
-    else if (id === ID.timestampScale) scale = numberOf(bytes, from, to)
-    else if (id === ID.timestamp) clusterTime = numberOf(bytes, from, to)
+    else if (id === ID.timestampScale) scale = readNumber(bytes, from, to)
+    else if (id === ID.timestamp) clusterTime = readNumber(bytes, from, to)
     else if (id === ID.simpleBlock || id === ID.block) {
       const number = vintAt(bytes, from)
       const track = number && tracks.get(number.value)
@@ -123,7 +123,7 @@ function vintAt(bytes: Buffer, at: number): { readonly value: number; readonly i
   return { value, isUnknown, to: at + length }
 }
 
-function numberOf(bytes: Buffer, from: number, to: number): number {
+function readNumber(bytes: Buffer, from: number, to: number): number {
   let value = 0
   for (const byte of bytes.subarray(from, Math.min(to, from + 8))) value = value * 256 + byte
   return value

@@ -15,7 +15,7 @@ export function measureWav(bytes: Buffer): Measured {
   const rates: number[] = []
   let at = 12
   for (; at + 8 <= bytes.length && bytes.toString('latin1', at, at + 4) !== 'data'; at = behind(bytes, at))
-    if (bytes.toString('latin1', at, at + 4) === 'fmt ' && at + 24 <= bytes.length) rates.push(bytesPerSecondOf(bytes, at + 8))
+    if (bytes.toString('latin1', at, at + 4) === 'fmt ' && at + 24 <= bytes.length) rates.push(readBytesPerSecond(bytes, at + 8))
   const soundBytes = soundBytesFrom(bytes, at)
   // If a file has several formats, decoders differ in which one they use.
   const least = Math.min(...rates)
@@ -24,7 +24,7 @@ export function measureWav(bytes: Buffer): Measured {
 }
 
 /** 0: compressed, or no format at all. */
-function bytesPerSecondOf(bytes: Buffer, at: number): number {
+function readBytesPerSecond(bytes: Buffer, at: number): number {
   const told = bytes.readUInt16LE(at)
   const format = told === EXTENSIBLE && at + 26 <= bytes.length ? bytes.readUInt16LE(at + 24) : told
   const bits = BYTES.includes(format) ? 8 : format === PCM || format === FLOATS ? bytes.readUInt16LE(at + 14) : 0

@@ -16,7 +16,7 @@ export function checkPdfStreams(bytes: Uint8Array, maxInflatedBytes: number): vo
   for (let at = file.indexOf(STREAM); at >= 0; at = file.indexOf(STREAM, at + STREAM.length)) {
     const data = startOfData(file, at + STREAM.length)
     if (data === undefined || isPicture(file, at)) continue
-    left -= inflatedSizeOf(file.subarray(data), left)
+    left -= measureInflated(file.subarray(data), left)
     if (left <= 0) throw new ParseFailure('limit_exceeded', `The PDF inflates to more than ${maxInflatedBytes} bytes.`)
   }
 }
@@ -34,7 +34,7 @@ function isPicture(file: Buffer, keyword: number): boolean {
   return /\/Subtype\s*\/Image\b/.test(before.slice(before.lastIndexOf(' obj') + 1))
 }
 
-function inflatedSizeOf(data: Buffer, most: number): number {
+function measureInflated(data: Buffer, most: number): number {
   try {
     return inflateSync(data, { maxOutputLength: most, finishFlush: constants.Z_SYNC_FLUSH }).length
   } catch (error) {

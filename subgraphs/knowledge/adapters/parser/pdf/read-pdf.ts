@@ -63,9 +63,9 @@ function sayWhatIsMissing(builder: DocumentBuilder, total: number, empty: readon
     throw new ParseFailure('no_text', 'The PDF has no text: its pages are pictures or drawings, which are not read.')
   if (empty.length + illegible.length === total)
     throw new ParseFailure('no_text', 'The text of the PDF cannot be read: its fonts do not say which letters their glyphs stand for.')
-  if (empty.length > 0) builder.warn('pages_without_text', `${empty.length} of ${total} pages have no text: ${listOf(empty)}.`, empty)
+  if (empty.length > 0) builder.warn('pages_without_text', `${empty.length} of ${total} pages have no text: ${namePages(empty)}.`, empty)
   if (illegible.length > 0) {
-    const message = `${illegible.length} of ${total} pages cannot be read: ${listOf(illegible)}. Their fonts do not say which letters their glyphs stand for.`
+    const message = `${illegible.length} of ${total} pages cannot be read: ${namePages(illegible)}. Their fonts do not say which letters their glyphs stand for.`
     builder.warn('pages_unreadable', message, illegible)
   }
 }
@@ -137,7 +137,7 @@ function blocksOf(rows: readonly Row[], reading: Reading): readonly Block[] {
   )
 }
 
-function listOf(pages: readonly number[]): string {
+function namePages(pages: readonly number[]): string {
   const named = pages.slice(0, MAX_PAGES_NAMED).join(', ')
   return pages.length > MAX_PAGES_NAMED ? `${named} and others` : named
 }

@@ -58,12 +58,12 @@ export class DocumentBuilder {
       charEnd: this.#length,
       ...(level !== undefined && { level }),
       ...(page !== undefined && { page }),
-      ...(tableHeader !== undefined && { tableHeader: this.#headerOf(tableHeader) }),
+      ...(tableHeader !== undefined && { tableHeader: this.#normaliseHeader(tableHeader) }),
       ...(location && { location }),
     })
   }
 
-  #headerOf(raw: string): string {
+  #normaliseHeader(raw: string): string {
     if (raw !== this.#header.raw)
       this.#header = { raw, text: normaliseText(raw.slice(0, MAX_RAW_TABLE_HEADER_CHARS)).slice(0, MAX_TABLE_HEADER_CHARS).toWellFormed() }
     return this.#header.text

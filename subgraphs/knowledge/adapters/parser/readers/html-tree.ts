@@ -42,7 +42,7 @@ export function isElement(node: Node): node is Element {
   return 'tagName' in node
 }
 
-export function* elementsOf(root: Node, tagName?: string): Generator<Element> {
+export function* findElements(root: Node, tagName?: string): Generator<Element> {
   for (const { node, leaving } of walk(root)) {
     if (!leaving && isElement(node) && (tagName === undefined || node.tagName === tagName)) yield node
   }
@@ -59,12 +59,12 @@ export function isHidden(element: Element): boolean {
   })
 }
 
-export function classesOf(element: Element): readonly string[] {
+export function readClasses(element: Element): readonly string[] {
   return element.attrs.find(({ name }) => name === 'class')?.value.split(/\s+/) ?? []
 }
 
 /** The visible text of a node on one line. */
-export function textOf(root: Node): string {
+export function readText(root: Node): string {
   const parts: string[] = []
   for (const { node, leaving, skip } of walk(root)) {
     if (isElement(node)) {

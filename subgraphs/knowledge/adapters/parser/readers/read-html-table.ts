@@ -1,7 +1,7 @@
 import type { DefaultTreeAdapterTypes } from 'parse5'
 import { addTable, type TableCell } from '../tables/add-table.ts'
 import type { DocumentBuilder } from './document-builder.ts'
-import { isElement, isHidden, textOf, walk } from './html-tree.ts'
+import { isElement, isHidden, readText, walk } from './html-tree.ts'
 
 type Element = DefaultTreeAdapterTypes.Element
 
@@ -22,12 +22,12 @@ export function isDataTable(table: Element): boolean {
 /** Its caption, then its rows. */
 export function readTable(table: Element, builder: DocumentBuilder): void {
   for (const child of table.childNodes) {
-    if (isElement(child) && child.tagName === 'caption') builder.add('paragraph', textOf(child))
+    if (isElement(child) && child.tagName === 'caption') builder.add('paragraph', readText(child))
   }
-  addTable(rowsOf(table), builder)
+  addTable(readRows(table), builder)
 }
 
-function rowsOf(table: Element): readonly (readonly TableCell[])[] {
+function readRows(table: Element): readonly (readonly TableCell[])[] {
   const rows: (readonly TableCell[])[] = []
   let inHead = false
   for (const { node, leaving, skip } of walk(table)) {
@@ -37,7 +37,7 @@ function rowsOf(table: Element): readonly (readonly TableCell[])[] {
     else if (node.tagName === 'tr' && !leaving) {
       const cells = node.childNodes.filter(isElement).filter((cell) => !isHidden(cell) && (cell.tagName === 'td' || cell.tagName === 'th'))
       const isHeader = inHead || (cells.length > 0 && cells.every(({ tagName }) => tagName === 'th'))
-      rows.push(cells.map((cell) => ({ text: textOf(cell), columns: spanOf(cell, 'colspan'), rows: spanOf(cell, 'rowspan'), isHeader })))
+      rows.push(cells.map((cell) => ({ text: readText(cell), columns: spanOf(cell, 'colspan'), rows: spanOf(cell, 'rowspan'), isHeader })))
       skip()
     }
   }

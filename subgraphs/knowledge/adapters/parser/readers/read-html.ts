@@ -2,7 +2,7 @@ import { type DefaultTreeAdapterTypes, parse } from 'parse5'
 import { decodeText } from '../decode-text.ts'
 import { formatNumber, type Numbering } from '../numbering/format-number.ts'
 import type { DocumentBuilder } from './document-builder.ts'
-import { classesOf, elementsOf, isElement, isHidden, textOf, walk } from './html-tree.ts'
+import { findElements, isElement, isHidden, readClasses, readText, walk } from './html-tree.ts'
 import { isDataTable, readTable } from './read-html-table.ts'
 import { warnOfReplaced } from './read-text.ts'
 
@@ -50,10 +50,10 @@ export function readHtml(bytes: Uint8Array, builder: DocumentBuilder): void {
 /** A page whose charset is known. */
 export function readHtmlPage(html: string, builder: DocumentBuilder): void {
   const document = parse(html)
-  const main = mainContentOf(document)
-  if (!elementsOf(main, 'h1').next().value) {
-    const title = elementsOf(document, 'title').next().value
-    if (title) builder.add('heading', textOf(title), { level: 1 })
+  const main = findMainContent(document)
+  if (!findElements(main, 'h1').next().value) {
+    const title = findElements(document, 'title').next().value
+    if (title) builder.add('heading', readText(title), { level: 1 })
   }
   readContent(main, builder)
 }
@@ -70,16 +70,16 @@ export function readHtmlText(html: string, builder: DocumentBuilder): void {
   readContent(parse(html), builder)
 }
 
-function mainContentOf(document: Node): Node {
+function findMainContent(document: Node): Node {
   for (const { node, leaving, skip } of walk(document)) {
     if (leaving || !isElement(node)) continue
     const isMain = node.tagName === 'main' || node.attrs.some(({ name, value }) => name === 'role' && value === 'main')
     if (!isMain) continue
-    if (textOf(node).trim() !== '') return node
+    if (readText(node).trim() !== '') return node
     // What is inside has no text either, however deep it is.
     skip()
   }
-  const articles = [...elementsOf(document, 'article')]
+  const articles = [...findElements(document, 'article')]
   return articles.length === 1 ? articles[0]! : document
 }
 
@@ -117,14 +117,14 @@ function readContent(root: Node, builder: DocumentBuilder): void {
         readTable(node, builder)
         skip()
       }
-      const context = contextOf(node)
+      const context = readContext(node)
       if (context) contexts.push(context)
     }
   }
   flush()
 }
 
-function contextOf(element: Element): Context | undefined {
+function readContext(element: Element): Context | undefined {
   const heading = /^h([1-6])$/.exec(element.tagName)
   if (heading) return { element, kind: 'heading', level: Number(heading[1]) }
   if (element.tagName === 'pre') return { element, kind: 'code' }
@@ -167,7 +167,7 @@ function itemsOf(list: Element): number {
 /** The arrow from a footnote to its place in the text, as converters and Wikipedia write it. */
 function isBackLink(element: Element): boolean {
   if (element.tagName === 'a') return element.attrs.some(({ name, value }) => name === 'href' && /^#(?:foot|end)note-ref/.test(value))
-  return classesOf(element).includes('mw-cite-backlink')
+  return readClasses(element).includes('mw-cite-backlink')
 }
 
 function foldSpace(text: string): string {

@@ -38,7 +38,7 @@ export function readMarkdown(bytes: Uint8Array, builder: DocumentBuilder): void 
     } else if (line.trim() === '' || RULE.test(line)) close()
     else if (heading) {
       close()
-      builder.add('heading', inline(titleOf(line.slice(heading[0].length))), { level: heading[1]!.length })
+      builder.add('heading', inline(trimTitle(line.slice(heading[0].length))), { level: heading[1]!.length })
     } else if (line.includes('|') && DELIMITER_ROW.test((lines[at + 1] ?? '').trim())) {
       close()
       at = readTable(lines, at, builder)
@@ -68,7 +68,7 @@ function withoutComments(text: string): string {
 }
 
 /** What stands behind the marks of a heading, without those that close it. */
-function titleOf(text: string): string {
+function trimTitle(text: string): string {
   const title = text.trim()
   let end = title.length
   while (title[end - 1] === '#') end -= 1
@@ -102,14 +102,14 @@ function readFence(lines: readonly string[], start: number, builder: DocumentBui
 }
 
 function readTable(lines: readonly string[], start: number, builder: DocumentBuilder): number {
-  const tableHeader = rowOf(lines[start]!)
+  const tableHeader = toRow(lines[start]!)
   builder.add('table_row', tableHeader)
   let at = start + 2
-  for (; at < lines.length && lines[at]!.includes('|'); at += 1) builder.add('table_row', rowOf(lines[at]!), { tableHeader })
+  for (; at < lines.length && lines[at]!.includes('|'); at += 1) builder.add('table_row', toRow(lines[at]!), { tableHeader })
   return at
 }
 
-function rowOf(line: string): string {
+function toRow(line: string): string {
   const cells = line
     .trim()
     .replace(/^\|/, '')

@@ -11,7 +11,7 @@ const MAX_MS = 5_000
 
 const READERS = { readMarkdown, readHtml, readText }
 
-function blocksOf(read: (bytes: Uint8Array, builder: DocumentBuilder) => void, text: string): readonly string[] {
+function readBlocks(read: (bytes: Uint8Array, builder: DocumentBuilder) => void, text: string): readonly string[] {
   const builder = new DocumentBuilder(DEFAULT_LIMITS)
   read(Buffer.from(text), builder)
   const { text: whole, blocks } = builder.build('text/plain')
@@ -39,7 +39,7 @@ describe('a megabyte', () => {
     ['front matter', `---\n${repeated('title: "\n')}`],
   ])('of %s is read in linear time as Markdown', (_what, text) => {
     const begun = process.cpuUsage()
-    blocksOf(readMarkdown, text)
+    readBlocks(readMarkdown, text)
     expect(process.cpuUsage(begun).user / 1_000).toBeLessThan(MAX_MS)
   })
 
@@ -52,14 +52,14 @@ describe('a megabyte', () => {
     ['space', `<p>${repeated(' \n')}x`],
   ])('of %s is read in linear time as HTML', (_what, text) => {
     const begun = process.cpuUsage()
-    blocksOf(readHtml, text)
+    readBlocks(readHtml, text)
     expect(process.cpuUsage(begun).user / 1_000).toBeLessThan(MAX_MS)
   })
 
   it.each(['\n', ' ', '\r', 'a', 'ا', 'No. '])('of %j is read in linear time, whatever reads it', (pump) => {
     for (const read of Object.values(READERS)) {
       const begun = process.cpuUsage()
-      blocksOf(read, repeated(pump))
+      readBlocks(read, repeated(pump))
       expect(process.cpuUsage(begun).user / 1_000).toBeLessThan(MAX_MS)
     }
   })
@@ -71,7 +71,7 @@ describe('readMarkdown', () => {
       ...['# One', '## Two ##', '### C#', '#', '#hash', 'a <!-- b', '-->c <!-- open'],
       ...['', '|a|b|', ' |:-|-:| ', '|1|2|', '', '__strong__ and **bold**, not __ this __ or a__', '', '-\titem'],
     ].join('\n')
-    expect(blocksOf(readMarkdown, text)).toEqual([
+    expect(readBlocks(readMarkdown, text)).toEqual([
       'heading: One',
       'heading: Two',
       'heading: C#',
@@ -87,25 +87,25 @@ describe('readMarkdown', () => {
 describe('readHtml', () => {
   it('reads the first main content that has text', () => {
     const html = '<main> <div role=main></div></main><p>outside</p><div role=main><p>inside</p></div>'
-    expect(blocksOf(readHtml, html)).toEqual(['paragraph: inside'])
+    expect(readBlocks(readHtml, html)).toEqual(['paragraph: inside'])
   })
 
   it('numbers lists as browsers do: start, value, reversed and type', () => {
     const html = `<ol start=3><li>a<li>b<li value=9>c<li>d</ol><ol reversed><li>x<li>y</ol><ol type=i start=4><li>z</ol><ol type=constructor><li>w</ol>`
-    expect(blocksOf(readHtml, html)).toEqual(
+    expect(readBlocks(readHtml, html)).toEqual(
       ['3. a', '4. b', '9. c', '10. d', '2. x', '1. y', 'iv. z', '1. w'].map((text) => `list_item: ${text}`),
     )
   })
 
   it('repeats merged cells where they lie, and says what lies over a whole row once', () => {
     const html = `<table><tr><th rowspan=2>City<th colspan=2>2024<tr><th>Men<th>Women<tr><td colspan=3>North<tr><td rowspan=2>Sur<td>1<td>2<tr><td>3<td>4</table>`
-    expect(blocksOf(readHtml, html)).toEqual(
+    expect(readBlocks(readHtml, html)).toEqual(
       ['City | 2024 | 2024', 'City | Men | Women', 'North', 'Sur | 1 | 2', 'Sur | 3 | 4'].map((text) => `table_row: ${text}`),
     )
   })
 
   it('ends a table whose cells lie over thousands of others', () => {
     const row = '<tr><td colspan=99 rowspan=9999>some words in a cell<td>b'
-    expect(() => blocksOf(readHtml, `<table>${row.repeat(20_000)}</table>`)).toThrow(expect.objectContaining({ code: 'limit_exceeded' }))
+    expect(() => readBlocks(readHtml, `<table>${row.repeat(20_000)}</table>`)).toThrow(expect.objectContaining({ code: 'limit_exceeded' }))
   })
 })

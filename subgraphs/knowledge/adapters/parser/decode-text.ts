@@ -1,3 +1,4 @@
+import type { DocumentBuilder } from './readers/document-builder.ts'
 export interface DecodedText {
   readonly text: string
   /** A label of the Encoding standard, `windows-1256` for instance, or `x-mac-arabic`, which it does not have. */
@@ -186,4 +187,8 @@ function knownCharset(label: string): string | undefined {
   } catch {
     return undefined
   }
+}
+
+export function warnOfReplaced({ replaced, charset }: DecodedText, builder: DocumentBuilder): void {
+  if (replaced > 0) builder.warn('replaced_characters', `${replaced} characters could not be read as ${charset}.`)
 }

@@ -1,10 +1,10 @@
 import { isReadable } from '../../../domain/media-types.ts'
 import { ParseFailure } from '../../../ports/document-parser.ts'
+import { readHtmlText } from '../html/read-html.ts'
 import type { ParserLimits } from '../limits.ts'
 import { sniffMediaType } from '../sniff.ts'
 import { DocumentBuilder } from './document-builder.ts'
 import { readDocument } from './read-document.ts'
-import { readHtmlText } from './read-html.ts'
 import { addText } from './read-text.ts'
 
 export interface MailAttachment {

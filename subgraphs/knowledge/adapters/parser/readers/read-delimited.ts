@@ -1,10 +1,9 @@
-import { decodeText } from '../decode-text.ts'
+import { decodeText, warnOfReplaced } from '../decode-text.ts'
 import { delimiterOf, recordsOf } from '../delimited.ts'
 import type { ParserLimits } from '../limits.ts'
 import { addSheet } from '../sheets/add-sheet.ts'
 import { Grid } from '../sheets/grid.ts'
 import type { DocumentBuilder } from './document-builder.ts'
-import { warnOfReplaced } from './read-text.ts'
 
 /** A cell of such characters only is a number or a date, and no name of a column. */
 const NOT_WORDS = /^[\p{Nd}\s.,:%/+()$€£٫٬-]*$/u

@@ -20,7 +20,7 @@ const READERS: Readonly<Record<string, () => Promise<Reader>>> = {
   [types.PPTX]: async () => (await import('../slides/read-pptx.ts')).readPptx,
   [types.ODP]: async () => (await import('../open-document/read-odp.ts')).readOdp,
   [types.EPUB]: async () => (await import('./read-epub.ts')).readEpub,
-  [types.HTML]: async () => (await import('./read-html.ts')).readHtml,
+  [types.HTML]: async () => (await import('../html/read-html.ts')).readHtml,
   [types.MHT]: async () => (await import('./read-mht.ts')).readMht,
   [types.MARKDOWN]: async () => (await import('./read-markdown.ts')).readMarkdown,
   [types.TEXT]: async () => (await import('./read-text.ts')).readText,

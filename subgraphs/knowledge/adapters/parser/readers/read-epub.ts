@@ -1,9 +1,9 @@
 import { ParseFailure } from '../../../ports/document-parser.ts'
+import { readHtml } from '../html/read-html.ts'
 import type { ParserLimits } from '../limits.ts'
 import { descendantsOf, readXmlTree } from '../xml/xml.ts'
 import { ZipArchive } from '../zip.ts'
 import type { DocumentBuilder } from './document-builder.ts'
-import { readHtml } from './read-html.ts'
 
 const CONTAINER = 'META-INF/container.xml'
 const ENCRYPTION = 'META-INF/encryption.xml'

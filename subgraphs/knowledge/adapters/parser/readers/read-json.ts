@@ -1,7 +1,7 @@
 import { ParseFailure } from '../../../ports/document-parser.ts'
-import { decodeText } from '../decode-text.ts'
+import { decodeText, warnOfReplaced } from '../decode-text.ts'
 import type { BlockFacts, DocumentBuilder } from './document-builder.ts'
-import { LINE_ENDS, readText, warnOfReplaced } from './read-text.ts'
+import { LINE_ENDS, readText } from './read-text.ts'
 import { type Field, linesOf } from './record-lines.ts'
 
 type Json = string | null | readonly Json[] | { readonly [name: string]: Json }

@@ -1,6 +1,6 @@
-import { decodeText } from '../decode-text.ts'
+import { decodeText, warnOfReplaced } from '../decode-text.ts'
 import type { DocumentBuilder } from './document-builder.ts'
-import { LINE_ENDS, warnOfReplaced } from './read-text.ts'
+import { LINE_ENDS } from './read-text.ts'
 
 const HEADING = /^ {0,3}(#{1,6})(?![^ \t])/
 const UNDERLINE = /^ {0,3}(=+|-{2,})[ \t]*$/

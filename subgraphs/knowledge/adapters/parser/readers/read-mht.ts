@@ -1,6 +1,6 @@
 import { ParseFailure } from '../../../ports/document-parser.ts'
+import { readHtmlPage } from '../html/read-html.ts'
 import type { DocumentBuilder } from './document-builder.ts'
-import { readHtmlPage } from './read-html.ts'
 import { parseMail } from './read-mail.ts'
 
 /** A web page that was saved with its pictures in one file: the page. */

@@ -1,6 +1,6 @@
-import { decodeText } from '../decode-text.ts'
+import { decodeText, warnOfReplaced } from '../decode-text.ts'
 import type { DocumentBuilder } from './document-builder.ts'
-import { LINE_ENDS, warnOfReplaced } from './read-text.ts'
+import { LINE_ENDS } from './read-text.ts'
 
 /** Source text: parts between empty lines, with the lines on which they stand. */
 export function readSource(bytes: Uint8Array, builder: DocumentBuilder): void {

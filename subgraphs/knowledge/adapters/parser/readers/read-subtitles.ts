@@ -1,6 +1,6 @@
-import { decodeText } from '../decode-text.ts'
+import { decodeText, warnOfReplaced } from '../decode-text.ts'
 import type { DocumentBuilder } from './document-builder.ts'
-import { LINE_ENDS, warnOfReplaced } from './read-text.ts'
+import { LINE_ENDS } from './read-text.ts'
 
 const TIMES = /^\s*(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,]\d{1,3}\s+-->\s+(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,]\d{1,3}/
 

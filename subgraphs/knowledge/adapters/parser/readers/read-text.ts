@@ -1,4 +1,4 @@
-import { type DecodedText, decodeText } from '../decode-text.ts'
+import { decodeText, warnOfReplaced } from '../decode-text.ts'
 import type { DocumentBuilder } from './document-builder.ts'
 
 /** Lines longer than this on average are paragraphs that nobody wrapped, each on its own line; shorter ones are wrapped by hand. */
@@ -29,8 +29,4 @@ export function addText(text: string, builder: DocumentBuilder): void {
       paragraph = []
     }
   }
-}
-
-export function warnOfReplaced({ replaced, charset }: DecodedText, builder: DocumentBuilder): void {
-  if (replaced > 0) builder.warn('replaced_characters', `${replaced} characters could not be read as ${charset}.`)
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { readHtml } from '../html/read-html.ts'
 import { DEFAULT_LIMITS } from '../limits.ts'
 import { DocumentBuilder } from './document-builder.ts'
-import { readHtml } from './read-html.ts'
 import { readMarkdown } from './read-markdown.ts'
 import { readText } from './read-text.ts'
 

@@ -1,8 +1,8 @@
 import mammoth from 'mammoth'
 import { ParseFailure } from '../../../ports/document-parser.ts'
+import { readHtmlText } from '../html/read-html.ts'
 import type { ParserLimits } from '../limits.ts'
 import type { DocumentBuilder } from '../readers/document-builder.ts'
-import { readHtmlText } from '../readers/read-html.ts'
 import { ZipArchive } from '../zip.ts'
 
 type Input = Parameters<typeof mammoth.convertToHtml>[0]

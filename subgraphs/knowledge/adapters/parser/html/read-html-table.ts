@@ -1,6 +1,6 @@
 import type { DefaultTreeAdapterTypes } from 'parse5'
+import type { DocumentBuilder } from '../readers/document-builder.ts'
 import { addTable, type TableCell } from '../tables/add-table.ts'
-import type { DocumentBuilder } from './document-builder.ts'
 import { isElement, isHidden, readText, walk } from './html-tree.ts'
 
 type Element = DefaultTreeAdapterTypes.Element

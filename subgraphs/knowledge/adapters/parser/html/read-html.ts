@@ -1,10 +1,9 @@
 import { type DefaultTreeAdapterTypes, parse } from 'parse5'
-import { decodeText } from '../decode-text.ts'
+import { decodeText, warnOfReplaced } from '../decode-text.ts'
 import { formatNumber, type Numbering } from '../numbering/format-number.ts'
-import type { DocumentBuilder } from './document-builder.ts'
+import type { DocumentBuilder } from '../readers/document-builder.ts'
 import { findElements, isElement, isHidden, readClasses, readText, walk } from './html-tree.ts'
 import { isDataTable, readTable } from './read-html-table.ts'
-import { warnOfReplaced } from './read-text.ts'
 
 type Node = DefaultTreeAdapterTypes.Node
 type Element = DefaultTreeAdapterTypes.Element

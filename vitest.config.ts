@@ -7,7 +7,8 @@ const END_TO_END = 'test/e2e/service/embedded.test.ts'
 const EXCLUDED = ['**/node_modules/**', '.cache/**']
 
 export default defineConfig({
-  // Vite would take graphql's `module` build while the federation packages require its `main`: two copies do not know each other's types.
+  // Vite would take graphql's `module` build while the federation packages require its `main`: two copies do not know
+  // each other's types.
   resolve: { alias: [{ find: /^graphql$/, replacement: 'graphql/index.js' }] },
   test: {
     environment: 'node',

@@ -1,5 +1,6 @@
-// The closing line of a test run: node .ci/count.js REPORT FAILED_STEPS, with vitest's JSON report. A suite that could not be loaded counts as one failure,
-// and so does a failed step in which no test failed: type check, lint, a rejection that no test awaited.
+// The closing line of a test run: node .ci/count.js REPORT FAILED_STEPS, with vitest's JSON report. A suite that could
+// not be loaded counts as one failure, and so does a failed step in which no test failed: type check, lint, a rejection
+// that no test awaited.
 import { readFileSync } from 'node:fs'
 
 const [path, failedSteps] = process.argv.slice(2)

@@ -1,6 +1,7 @@
-// Checks the imports of the product against the table "Layers" in docs/architecture.md, and that no folders import each other's values in
-// a circle: node .ci/layers.ts, code 1 with every problem. dependency-cruiser does not do here: it reads TypeScript by the compiler's API,
-// which TypeScript 7 does not have, and its other parser (swc) ends at the first `using`.
+// Checks the imports of the product against the table "Layers" in docs/architecture.md, and that no folders import each
+// other's values in a circle: node .ci/layers.ts, code 1 with every problem. dependency-cruiser does not do here: it
+// reads TypeScript by the compiler's API, which TypeScript 7 does not have, and its other parser (swc) ends at the
+// first `using`.
 import { globSync, readFileSync } from 'node:fs'
 import { matchesGlob, posix } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -23,7 +23,8 @@ export function bundledNode() {
  * code, or by the signal that ended it.
  */
 export function runIn(node, args) {
-  // In a session of its own: a terminal would send Ctrl-C to both processes, and a second signal ends the service at once.
+  // In a session of its own: a terminal would send Ctrl-C to both processes, and a second signal ends the service at
+  // once.
   const child = spawn(node, [fileURLToPath(new URL('launched.js', import.meta.url)), ...args], {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
     detached: process.platform !== 'win32',

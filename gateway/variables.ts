@@ -21,7 +21,10 @@ const MAX_COMPLAINTS = 10
 const MAX_ITEMS = 2_048
 /** Characters of one text: four times the longest that the contract takes outside of JSON and files. */
 const MAX_CHARACTERS = 1_048_576
-/** Characters of a field's name or an enum's value. The schema's own have at most 40. graphql-js compares them letter by letter to suggest similar ones. */
+/**
+ * Characters of a field's name or an enum's value. The schema's own have at most 40. graphql-js compares them letter by
+ * letter to suggest similar ones.
+ */
 const MAX_NAME_CHARACTERS = 200
 /** The field with a file's content, which the body limit and the plan bound. */
 const CONTENT = 'contentBase64'

@@ -1,6 +1,7 @@
 /**
- * The closed set of error codes. Every failure that leaves the service, by REST, GraphQL or a socket, carries one of these.
- * `status` is the HTTP status by REST; `retry` says whether the same request can succeed later and becomes `x-should-retry`.
+ * The closed set of error codes. Every failure that leaves the service, by REST, GraphQL or a socket, carries one of
+ * these. `status` is the HTTP status by REST; `retry` says whether the same request can succeed later and becomes
+ * `x-should-retry`.
  */
 export const ERRORS = {
   invalid_api_key: { status: 401, type: 'invalid_request_error', retry: false },

@@ -1,6 +1,6 @@
 /**
- * The closed set of events that webhooks tell, each with the part of the service whose log it comes from; `null`: it is made on request.
- * `events.yaml` says of each what it means and what its data are.
+ * The closed set of events that webhooks tell, each with the part of the service whose log it comes from; `null`: it is
+ * made on request. `events.yaml` says of each what it means and what its data are.
  */
 export const EVENTS = {
   'document.updated': 'knowledge',

@@ -1,6 +1,7 @@
 /**
- * Generates the types of the contract: into `generated/` each subgraph's schema and the gateway's, as `gql.tada` reads them, and into the
- * resolvers of each subgraph `generated.ts`, their types. With `--check` it only says which files are stale.
+ * Generates the types of the contract: into `generated/` each subgraph's schema and the gateway's, as `gql.tada` reads
+ * them, and into the resolvers of each subgraph `generated.ts`, their types. With `--check` it only says which files
+ * are stale.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { Supergraph } from '@apollo/federation-internals'

@@ -95,7 +95,9 @@ function withInputs(message: JsonObject): JsonObject {
   return { ...message, tool_calls: calls.map((call) => ({ ...call, function: read(call) })) }
 }
 
-/** The deltas of a message as engines give them: reasoning before text before calls, each signature after what it signs. */
+/**
+ * The deltas of a message as engines give them: reasoning before text before calls, each signature after what it signs.
+ */
 function cutDeltas(message: JsonObject, lengths: Iterator<number>): readonly JsonObject[] {
   const pieces = (text: string): string[] => {
     if (text === '') return []

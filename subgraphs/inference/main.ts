@@ -66,8 +66,9 @@ export interface InferenceRuntime {
 const PING_TIMEOUT_MS = 1_500
 
 /**
- * Starts inference: opens the engines that are on, and its store in the background. A call needs the store only for what is kept of it, so
- * that the others go on while the store is lost. Disposing it finishes the charges under way, then closes store and engines.
+ * Starts inference: opens the engines that are on, and its store in the background. A call needs the store only for
+ * what is kept of it, so that the others go on while the store is lost. Disposing it finishes the charges under way,
+ * then closes store and engines.
  */
 export async function createInference(config: InferenceConfig, runtime: InferenceRuntime): Promise<StoringSubgraph> {
   const { billing, knowledge, folder, queue, clock, ids, log } = runtime

@@ -9,9 +9,10 @@ import { eventually } from '../support/eventually.ts'
 import { type Service, startEmbedded } from '../support/processes/service.ts'
 
 /**
- * What other gateways were seen to get wrong, or have open issues of, each as a test of the running service. Speech has its own in
- * `test/e2e/models/transcriptions.test.ts`; who stands in for a failing engine, and never outside allowlist and residency, in `test/e2e/models/fallbacks.test.ts`;
- * money under concurrency, crashes and retries beside the ledger.
+ * What other gateways were seen to get wrong, or have open issues of, each as a test of the running service. Speech has
+ * its own in `test/e2e/models/transcriptions.test.ts`; who stands in for a failing engine, and never outside allowlist
+ * and residency, in `test/e2e/models/fallbacks.test.ts`; money under concurrency, crashes and retries beside the
+ * ledger.
  */
 const makeCatalog = (url: string) => `
 engines:

@@ -25,7 +25,10 @@ import {
   withWords,
 } from '../support/data/chunks.ts'
 
-/** What every chunk index must do when it is rebuilt. `open` gives an empty one. An index may wait before it retires the old one, so the tests run at once. */
+/**
+ * What every chunk index must do when it is rebuilt. `open` gives an empty one. An index may wait before it retires the
+ * old one, so the tests run at once.
+ */
 export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): void {
   const signal = new AbortController().signal
 

@@ -26,7 +26,10 @@ const COSINE_TOLERANCE = 0.02
 /** Lucene keeps the length of a passage in one byte, which is exact for short ones only. */
 const COVERAGE_TOLERANCE = 0.01
 
-/** What every chunk index must do. `open` gives an empty one; `atomicWrites` says whether a call is seen whole or not at all. */
+/**
+ * What every chunk index must do. `open` gives an empty one; `atomicWrites` says whether a call is seen whole or not at
+ * all.
+ */
 export function chunkIndexContract(
   name: string,
   open: () => Promise<ChunkIndex>,

@@ -23,8 +23,9 @@ interface Item extends StoredDocument {
 }
 
 /**
- * What every adapter of the document-store port does, on MongoDB as on SQLite. `cannot` names the cases that a server under test is known
- * not to meet, each with the reason; mongo-java-server, for one, orders strings by UTF-16 unit and takes null for an absent target.
+ * What every adapter of the document-store port does, on MongoDB as on SQLite. `cannot` names the cases that a server
+ * under test is known not to meet, each with the reason; mongo-java-server, for one, orders strings by UTF-16 unit and
+ * takes null for an absent target.
  */
 export function documentStoreContract(name: string, open: () => Promise<OpenStore>, cannot: Readonly<Record<string, string>> = {}): void {
   const test = (does: string, run: (context: TestContext) => Promise<void>) =>

@@ -6,7 +6,10 @@ import { describe, expect, it } from 'vitest'
 import '../../gateway/federation/no-telemetry.ts'
 import { shop } from './support/shop.ts'
 
-/** What `gateway/federation/` takes for granted of Apollo's packages, which promise no stability. A failure here comes before a riddle elsewhere. */
+/**
+ * What `gateway/federation/` takes for granted of Apollo's packages, which promise no stability. A failure here comes
+ * before a riddle elsewhere.
+ */
 describe('the federation packages of Apollo', () => {
   const { supergraphSdl } = shop()
   const supergraph = Supergraph.build(supergraphSdl)

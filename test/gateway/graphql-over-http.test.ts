@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { KEY, startGateway } from './support/start.ts'
 
 /**
- * What Apollo Server 5 does by design: 4xx instead of 200 to what is no valid operation under `application/json`, and no GET without a header
- * that makes browsers ask first. Its own server alone: 55 ok, 3 warnings, no error, 3 notices.
+ * What Apollo Server 5 does by design: 4xx instead of 200 to what is no valid operation under `application/json`, and
+ * no GET without a header that makes browsers ask first. Its own server alone: 55 ok, 3 warnings, no error, 3 notices.
  */
 const APOLLO_WARNINGS = ['572B', 'FDE2', '7B9B']
 const CSRF_NOTICES = ['5A70', 'D6D5', '6A70']

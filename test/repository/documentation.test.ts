@@ -100,7 +100,8 @@ describe('the documentation', () => {
     for (const page of pages.filter((page) => !page.startsWith(RECORDS))) {
       readProse(page).forEach((line, i) => {
         const words = line.trim().replace(/^(?:[-*]|\d+\.) /, '')
-        // A line with one word, such as a link or a path, cannot be broken. Words in backticks, and the text of a link, are one.
+        // A line with one word, such as a link or a path, cannot be broken. Words in backticks, and the text of a link,
+        // are one.
         const isOneWord = !words
           .replace(/`[^`]*`/g, '_')
           .replace(/\[[^\]]*\]\([^)]*\)/g, '_')

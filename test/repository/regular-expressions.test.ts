@@ -66,7 +66,10 @@ function expressionsOfProduct(): { readonly literals: readonly Literal[]; readon
   return { literals: [...literals.values()], makers: [...makers] }
 }
 
-/** A megabyte of each, with an end that fits nothing, takes no expression longer than this; a quadratic one takes minutes. */
+/**
+ * A megabyte of each, with an end that fits nothing, takes no expression longer than this; a quadratic one takes
+ * minutes.
+ */
 const MAX_MS = 2_000
 const TEXT_LENGTH = 1_000_000
 const PUMPS = [

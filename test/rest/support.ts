@@ -24,10 +24,16 @@ type Variables = Readonly<Record<string, unknown>>
 /** Each names the variables that it reads. */
 type Handler = (variables: never, context: LinkContext<string | null>) => unknown
 
-/** One handler an operation, by the operation's name; what it throws is the operation's error. Subscriptions give their events' data. */
+/**
+ * One handler an operation, by the operation's name; what it throws is the operation's error. Subscriptions give their
+ * events' data.
+ */
 export type Handlers = Readonly<Record<string, Handler>>
 
-/** The gateway as its contract says: it takes only operations that the supergraph has, with variables that fit, and judges the key. */
+/**
+ * The gateway as its contract says: it takes only operations that the supergraph has, with variables that fit, and
+ * judges the key.
+ */
 export class FakeGateway implements Link<string | null> {
   readonly handlers: Handlers
   readonly asked: { readonly name: string; readonly variables: Variables; readonly context: LinkContext<string | null> }[] = []

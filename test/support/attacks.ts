@@ -3,7 +3,10 @@ import { connect } from 'node:net'
 import { addDocument, type Caller, makeCaller, newCollection } from './client.ts'
 import type { Service } from './processes/service.ts'
 
-/** One thing that a hostile tenant, or a stranger, does to a service. Whatever comes of it is the service's to decide: an attack never fails. */
+/**
+ * One thing that a hostile tenant, or a stranger, does to a service. Whatever comes of it is the service's to decide:
+ * an attack never fails.
+ */
 export interface Attack {
   readonly name: string
   /** Once through, within some seconds. */
@@ -156,7 +159,10 @@ export const ATTACKS: readonly Attack[] = [
   },
 ]
 
-/** Goes through the list until the signal aborts, one attack after the other. An attack that the service ends early has failed, as it should. */
+/**
+ * Goes through the list until the signal aborts, one attack after the other. An attack that the service ends early has
+ * failed, as it should.
+ */
 export async function attackForever(target: Target, begun: (name: string) => void = () => undefined): Promise<number> {
   let rounds = 0
   for (; !target.signal.aborted; rounds++) {

@@ -22,8 +22,8 @@ interface HoldVariables {
 export type Phase = 'request' | 'answer'
 
 /**
- * Stands between inference and billing, so that a test sees each exchange before it reaches billing and before its answer comes back, can make it wait
- * there, and can lose it. The processes themselves know nothing of it.
+ * Stands between inference and billing, so that a test sees each exchange before it reaches billing and before its
+ * answer comes back, can make it wait there, and can lose it. The processes themselves know nothing of it.
  */
 export class BillingTap implements AsyncDisposable {
   readonly #target: URL

@@ -1,4 +1,7 @@
-/** A catalog of a mock vendor in the cloud, with plans small enough to be filled. A start with it is a second shorter: no embedded model is loaded. */
+/**
+ * A catalog of a mock vendor in the cloud, with plans small enough to be filled. A start with it is a second shorter:
+ * no embedded model is loaded.
+ */
 export function mockCatalog(mockUrl: string): string {
   return catalogOf(mockUrl, { engine: '', models: '' })
 }

@@ -16,8 +16,8 @@ export interface Shown {
 }
 
 /**
- * The table of `docs/operate/damage-cases.md`. Each case that a test has seen must stand there as it was seen. With `KIS_WRITE_DOCS=1` it is
- * written there instead.
+ * The table of `docs/operate/damage-cases.md`. Each case that a test has seen must stand there as it was seen. With
+ * `KIS_WRITE_DOCS=1` it is written there instead.
  */
 export class DamageTable {
   readonly #seen = new Map<string, string>()

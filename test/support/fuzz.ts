@@ -1,9 +1,15 @@
 import fc from 'fast-check'
 import { soaking } from './soak.ts'
 
-/** How long one suite of fuzzing takes: in CI a little, by `npm run fuzz` seven and a half minutes, which is half an hour for the four suites of the contract. */
+/**
+ * How long one suite of fuzzing takes: in CI a little, by `npm run fuzz` seven and a half minutes, which is half an
+ * hour for the four suites of the contract.
+ */
 const FUZZ_MS = Number(process.env.KIS_FUZZ_SECONDS ?? (soaking ? 450 : 20)) * 1_000
-/** `npm run test:all` begins with the same seed each time, so that a failure comes from the code and not from luck. A longer run looks for new failures. */
+/**
+ * `npm run test:all` begins with the same seed each time, so that a failure comes from the code and not from luck. A
+ * longer run looks for new failures.
+ */
 const isNew = soaking || process.env.KIS_FUZZ_SECONDS !== undefined
 /** Cases made of one seed. They run one after the other, so that a seed alone shows what it found. */
 const CASES_OF_SEED = 25
@@ -22,7 +28,8 @@ export interface Fuzzed {
 }
 
 /**
- * Judges made-up cases until the time is over, and prints the seeds. `judge` gives what is wrong with a case, or null. `KIS_FUZZ_SEED` runs the cases of one seed alone.
+ * Judges made-up cases until the time is over, and prints the seeds. `judge` gives what is wrong with a case, or null.
+ * `KIS_FUZZ_SEED` runs the cases of one seed alone.
  */
 export async function fuzz<Case>(
   name: string,

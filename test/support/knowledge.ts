@@ -142,7 +142,10 @@ export function makeVector(text: string): Float32Array {
 /** Thrown by every call of a process that is gone. */
 export class Crash extends Error {}
 
-/** The life of one process: it dies at its `n`-th call of a port, before the call takes effect or before the answer comes back. */
+/**
+ * The life of one process: it dies at its `n`-th call of a port, before the call takes effect or before the answer
+ * comes back.
+ */
 export class Life {
   #calls = 0
   #dead = false

@@ -20,16 +20,19 @@ import {
 const MAX_DOCUMENTS = 1_000
 
 /**
- * The document store for unit tests: in memory and deterministic, with the SQLite adapter's own judgement of filters, indexes and updates.
- * It can fail a call before it took effect, or after ("the answer was lost"). Its documents outlive the objects that use it, so a crash
- * is: drop those objects, make new ones on it.
+ * The document store for unit tests: in memory and deterministic, with the SQLite adapter's own judgement of filters,
+ * indexes and updates. It can fail a call before it took effect, or after ("the answer was lost"). Its documents
+ * outlive the objects that use it, so a crash is: drop those objects, make new ones on it.
  */
 export class MemoryDocumentStore implements DocumentStore {
   readonly #collections = new Map<string, MemoryCollection>()
   /** Calls left until the fault, and whether the call takes effect before it fails. */
   #fault: { countdown: number; effect: 'failed' | 'lost answer' } | undefined
 
-  /** The `nth` call from now on (1: the next one) rejects; with `lost answer` it has taken effect. Replaces a fault that was not met yet. */
+  /**
+   * The `nth` call from now on (1: the next one) rejects; with `lost answer` it has taken effect. Replaces a fault that
+   * was not met yet.
+   */
   failCall(nth: number, effect: 'failed' | 'lost answer'): void {
     this.#fault = { countdown: nth, effect }
   }

@@ -102,7 +102,10 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
 
 const words = (text: string) => new Set(text.trim().split(/\s+/))
 
-/** Places of REST requests that hold words and values and name nothing. Cursors of a run's events are its numbers 1, 2, 3, so they name nothing beside the run. */
+/**
+ * Places of REST requests that hold words and values and name nothing. Cursors of a run's events are its numbers 1, 2,
+ * 3, so they name nothing beside the run.
+ */
 export const REST_PLAIN = words(`
   body.collection_name body.description body.metadata body.query body.file_name body.content_base64 body.name body.instructions body.mcp_servers[].name body.mcp_servers[].url
   body.mcp_servers[].headers body.mcp_servers[].allowed_tools[] body.response_schema body.input body.inputs body.messages[].content[].type body.messages[].content[].text
@@ -262,7 +265,10 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'Workflow.runs.after': [cursor('workflowRun')],
 }
 
-/** Places of GraphQL that hold words and values and name nothing. Cursors of events are the numbers 1, 2, 3 of a run's or the asker's organization's. */
+/**
+ * Places of GraphQL that hold words and values and name nothing. Cursors of events are the numbers 1, 2, 3 of a run's
+ * or the asker's organization's.
+ */
 export const GRAPHQL_PLAIN = words(`
   SearchInput.query CreateApiKeyInput.name UpdateApiKeyInput.name UpdateOrganizationInput.name CreateOrganizationInput.name CreateOrganizationInput.plan AssignPlanInput.plan
   CreateWebhookEndpointInput.url CreateWebhookEndpointInput.eventTypes CreateWebhookEndpointInput.description UpdateWebhookEndpointInput.url UpdateWebhookEndpointInput.eventTypes

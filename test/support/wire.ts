@@ -19,7 +19,10 @@ export class Wire {
     this.#base = base
   }
 
-  /** A connection that the server has closed in the meantime is replaced. @throws {Error} there is no answer, or a new connection breaks. */
+  /**
+   * A connection that the server has closed in the meantime is replaced.
+   * @throws {Error} there is no answer, or a new connection breaks.
+   */
   async send(method: string, path: string, headers: OutgoingHttpHeaders, body?: Buffer, chunked = false): Promise<WireAnswer> {
     try {
       return await this.#send(this.#agent, method, path, headers, body, chunked)

@@ -1,6 +1,9 @@
 import { KisError } from '../errors.ts'
 
-/** Characters of records and of their long fields that one operation may read in one subgraph. Writing them out takes half a second of the event loop. */
+/**
+ * Characters of records and of their long fields that one operation may read in one subgraph. Writing them out takes
+ * half a second of the event loop.
+ */
 const MAX_CHARACTERS = 32 * 1024 * 1024
 
 /** Bounds what one operation reads and answers in one subgraph, where its records may be long. */

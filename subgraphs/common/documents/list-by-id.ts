@@ -9,8 +9,8 @@ export interface OrderedPage extends PageArguments {
 }
 
 /**
- * A page of the records that meet the filter, by id, which is by the time of their creation. `idPattern` is how their ids begin.
- * `budget`: the records may be long, so that the page may end early. Default: they are short.
+ * A page of the records that meet the filter, by id, which is by the time of their creation. `idPattern` is how their
+ * ids begin. `budget`: the records may be long, so that the page may end early. Default: they are short.
  * @throws {KisError} `invalid_request`, `integer_below_min_value` or `integer_above_max_value`: the page's arguments;
  * `operation_too_complex`: the budget.
  */

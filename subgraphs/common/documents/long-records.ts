@@ -7,8 +7,8 @@ const READ_AT_ONCE = 4
 const MAX_PAGE_CHARACTERS = 4 * 1024 * 1024
 
 /**
- * A page of records that may be long. It has fewer than were asked for where they are: then it says that another page follows.
- * `read` gives the next records after the one with this key, or from the page's own beginning.
+ * A page of records that may be long. It has fewer than were asked for where they are: then it says that another page
+ * follows. `read` gives the next records after the one with this key, or from the page's own beginning.
  * @throws {KisError} the operation has read as much as it may.
  */
 export async function longRecordsPage<T>(

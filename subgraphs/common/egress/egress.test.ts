@@ -46,7 +46,10 @@ afterEach(() => {
   canaryConnections = 0
 })
 
-/** Names and what they lead to; every dial is kept, and a dial to the public address ends at `internet`, one to any other at the canary. */
+/**
+ * Names and what they lead to; every dial is kept, and a dial to the public address ends at `internet`, one to any
+ * other at the canary.
+ */
 function world(names: Readonly<Record<string, readonly (readonly Address[] | Error)[]>> = { 'public.test': [[PUBLIC]] }) {
   const dials: (readonly Address[] | null)[] = []
   const lookups: string[] = []

@@ -3,12 +3,15 @@ import { KisError } from '../errors.ts'
 
 /** Pieces of a chunked body that may be of any length, such as the last of each write. */
 const FREE_PIECES = 4_096
-/** What the others have at least, in the mean. Each piece holds a few hundred bytes beside its own until the body is whole. */
+/**
+ * What the others have at least, in the mean. Each piece holds a few hundred bytes beside its own until the body is
+ * whole.
+ */
 const LEAST_MEAN_BYTES = 64
 
 /**
- * A `preParsing` hook: ends a chunked body that comes byte by byte. 20 MB in pieces of one byte would hold some gigabytes, though the body is no longer
- * than it may be. Whoever reads the body answers with the error.
+ * A `preParsing` hook: ends a chunked body that comes byte by byte. 20 MB in pieces of one byte would hold some
+ * gigabytes, though the body is no longer than it may be. Whoever reads the body answers with the error.
  */
 export function endTinyPieces(
   { raw }: FastifyRequest,

@@ -1,6 +1,9 @@
 import { KisError } from '../errors.ts'
 
-/** Items of lists and fields of objects of one body. 300,000 tokens to embed are the longest list; the longest conversation has some 20,000 fields. */
+/**
+ * Items of lists and fields of objects of one body. 300,000 tokens to embed are the longest list; the longest
+ * conversation has some 20,000 fields.
+ */
 const MAX_WEIGHT = 600_000
 /** What is made of a field, and done with it, takes as long as so many items of a list. */
 const FIELD_WEIGHT = 5
@@ -8,7 +11,8 @@ const FIELD_WEIGHT = 5
 const [QUOTE, BACKSLASH] = [0x22, 0x5c]
 
 /**
- * What `JSON.parse` gives. A body of millions of tiny values would take seconds of the event loop and a gigabyte, so that they are counted first.
+ * What `JSON.parse` gives. A body of millions of tiny values would take seconds of the event loop and a gigabyte, so
+ * that they are counted first.
  * @throws {KisError} `payload_too_large` @throws {SyntaxError}
  */
 export function parseBoundedJson(text: string): unknown {

@@ -4,7 +4,10 @@ import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument 
 /** They change nothing, and are not counted. */
 const READS = ['find', 'findOne', 'countDocuments', 'findPrincipal']
 
-/** What one process writes to its stores and to billing. The last of its actions takes effect, but the process is dead before it hears so. */
+/**
+ * What one process writes to its stores and to billing. The last of its actions takes effect, but the process is dead
+ * before it hears so.
+ */
 export class Life {
   actions = 0
   readonly #last: number

@@ -27,7 +27,10 @@ import type { RunEnds } from './runs/run-ends.ts'
 import type { Collections } from './tables.ts'
 import type { WorkflowRuns } from './workflows/workflow-runs.ts'
 
-/** The ports of inference, and what is the same for all of its parts. A function that works with these alone takes `Ports`. */
+/**
+ * The ports of inference, and what is the same for all of its parts. A function that works with these alone takes
+ * `Ports`.
+ */
 export interface Ports {
   readonly catalog: Catalog
   /** By the engine's name in the catalog; every engine that is on is here. */
@@ -94,7 +97,10 @@ export interface Engine {
 /** Who asks, under which request id, and the signal that says when nobody waits any more. */
 export interface AskContext extends Omit<BillingContext, 'caller'> {
   readonly caller: Caller | null
-  /** Absent for a call without an idempotency key, and for each of the calls that make up a run: the record is of one answer. */
+  /**
+   * Absent for a call without an idempotency key, and for each of the calls that make up a run: the record is of one
+   * answer.
+   */
   readonly record?: CallRecord
 }
 
@@ -105,7 +111,10 @@ export interface CallContext extends BillingContext {
   readonly record?: CallRecord
 }
 
-/** Where a call with an idempotency key writes down how far it is, so that a crash at any moment leaves one charge and one outcome. */
+/**
+ * Where a call with an idempotency key writes down how far it is, so that a crash at any moment leaves one charge and
+ * one outcome.
+ */
 export interface CallRecord {
   /** Whoever goes on with the call asks the engine again, so that a call which is cut now costs nothing. */
   readonly isFreeWhenCut: boolean
@@ -113,7 +122,10 @@ export interface CallRecord {
   holding(holdId: string): Promise<void>
   /** What was charged at the end of the newest hold; null: billing has not said so. */
   holdEnded(charged: bigint | null): void
-  /** Before the charge: what was used, and the answer without its cost. @throws {KisError} the call is another's, and nothing may be charged. */
+  /**
+   * Before the charge: what was used, and the answer without its cost.
+   * @throws {KisError} the call is another's, and nothing may be charged.
+   */
   answered(usage: Usage, value: object): Promise<void>
 }
 

@@ -11,7 +11,10 @@ export type KeyedCall = {
   readonly organizationId: string
   /** SHA-256 of the operation and its request in canonical JSON: the same key with another digest is a conflict. */
   readonly digest: string
-  /** `running`: an engine may be at work. `answered`: the answer is kept, its charge may be missing. `ended`: nothing more happens. */
+  /**
+   * `running`: an engine may be at work. `answered`: the answer is kept, its charge may be missing. `ended`: nothing
+   * more happens.
+   */
   readonly state: 'running' | 'answered' | 'ended'
   /** Of the run that writes; whoever takes the call over makes another. */
   readonly token: string
@@ -30,7 +33,10 @@ export type KeyedCall = {
   readonly step?: { readonly runId: string; readonly path: string }
 }
 
-/** A process of inference that lives; where no other process has the store, also one that is gone and may hold money still. */
+/**
+ * A process of inference that lives; where no other process has the store, also one that is gone and may hold money
+ * still.
+ */
 export type Replica = {
   readonly _id: string
   readonly seenAt: Date
@@ -80,7 +86,10 @@ export type RunBase = Telling & {
   readonly error: RunError | null
   /** A caller wants it ended. */
   readonly isCancelled: boolean
-  /** The hold that its calls are paid from, and the hold's amount in nano-USD. Both are written before the hold is placed. */
+  /**
+   * The hold that its calls are paid from, and the hold's amount in nano-USD. Both are written before the hold is
+   * placed.
+   */
   readonly holdId: string
   readonly holdAmount: string
   /** The most that it may cost, in nano-USD. */

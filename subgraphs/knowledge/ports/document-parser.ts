@@ -16,7 +16,10 @@ export interface Block {
   readonly location?: BlockLocation
 }
 
-/** Cells of a sheet (`Sales!`, `A2`, `D2`), rows of a file (`row `, `2`, `2`), or times of a recording (``, `00:01:05`, `00:01:09`). */
+/**
+ * Cells of a sheet (`Sales!`, `A2`, `D2`), rows of a file (`row `, `2`, `2`), or times of a recording (``, `00:01:05`,
+ * `00:01:09`).
+ */
 export interface BlockLocation {
   /** What start and end belong to, as it is written before them; empty when there is one of it. */
   readonly within: string

@@ -5,7 +5,10 @@ import type { CollectionRecord } from '../domain/records.ts'
 import type { KnowledgeStore } from '../ports/knowledge-store.ts'
 import { readUsage } from './count-usage.ts'
 
-/** Documents that a digest is made of, the newest: one page of an index. What is told of more would not fit a tool's description either. */
+/**
+ * Documents that a digest is made of, the newest: one page of an index. What is told of more would not fit a tool's
+ * description either.
+ */
 const MAX_EXAMINED = 200
 /** Digests kept, some 5 KB each. */
 const MAX_KEPT = 1_000
@@ -18,7 +21,10 @@ interface Kept {
   readonly digest: CollectionDigest
 }
 
-/** Digests of collections, each kept until its collection's contents change: by the number of its documents and chunks, and its newest document. */
+/**
+ * Digests of collections, each kept until its collection's contents change: by the number of its documents and chunks,
+ * and its newest document.
+ */
 export class CollectionDigests {
   readonly #store: KnowledgeStore
   readonly #clock: Clock

@@ -35,7 +35,10 @@ async function sumVectors(store: KnowledgeStore): Promise<number> {
   return documents.reduce((sum, document) => sum + document!.countedVectors.value, 0)
 }
 
-/** One worker's changes of one document. The worker takes the lease first, dies at a call, or goes on after another has taken the lease. */
+/**
+ * One worker's changes of one document. The worker takes the lease first, dies at a call, or goes on after another has
+ * taken the lease.
+ */
 const worker = fc.record({
   document: fc.constantFrom(...DOCUMENTS),
   numbers: fc.array(fc.integer({ min: 0, max: 15 }), { minLength: 1, maxLength: 3 }),

@@ -11,11 +11,17 @@ export interface Counted {
   /** Names the record's number in the marks; of letters, digits and `_`. */
   readonly subject: string
   readonly total: 'storageBytes' | 'vectors' | `chunks.${string}`
-  /** True when a lease keeps everyone else from counting this subject: a mark found is then an interrupted one, and not waited for. */
+  /**
+   * True when a lease keeps everyone else from counting this subject: a mark found is then an interrupted one, and not
+   * waited for.
+   */
   readonly exclusive: boolean
   /** The number as the record has it now; undefined when the record is gone, which counts as 0. */
   current(): Promise<CountedNumber | undefined>
-  /** Writes the number unless the record has another than `before` (by the change that wrote it), or the caller has no right to; says whether it did. */
+  /**
+   * Writes the number unless the record has another than `before` (by the change that wrote it), or the caller has no
+   * right to; says whether it did.
+   */
   write(number: CountedNumber, before: CountedNumber): Promise<boolean>
 }
 
@@ -26,12 +32,13 @@ const WAIT_MS = 20
 const MAX_WAITS = 50
 
 /**
- * Sets the number of a record and moves the total by the difference, although the two are in different documents: a mark in the usage says
- * from what to what; the record is written, with the id of the change; the mark goes. The total grows together with the mark and shrinks
- * when it goes, so that it is never below what the records say. Whoever finds the mark of an interrupted change first settles it: the
- * record tells by the id of its last change whether that change came through, and one that has not can no more once the record's id is
- * replaced. Repeating a change does nothing more; a change to null only settles what was interrupted.
- * `over_limit`: the total would pass the limit; `lost`: the record could not be written. Then nothing has changed.
+ * Sets the number of a record and moves the total by the difference, although the two are in different documents: a
+ * mark in the usage says from what to what; the record is written, with the id of the change; the mark goes. The total
+ * grows together with the mark and shrinks when it goes, so that it is never below what the records say. Whoever finds
+ * the mark of an interrupted change first settles it: the record tells by the id of its last change whether that change
+ * came through, and one that has not can no more once the record's id is replaced. Repeating a change does nothing
+ * more; a change to null only settles what was interrupted. `over_limit`: the total would pass the limit; `lost`: the
+ * record could not be written. Then nothing has changed.
  */
 export async function count(
   { store, clock }: { readonly store: KnowledgeStore; readonly clock: Clock },
@@ -67,7 +74,8 @@ export async function count(
         await settle(store, counted, mark, written ? 'done' : 'not done')
         return written ? 'counted' : 'lost'
       }
-      // Nothing was marked because of the limit, or because of another change of the same record, under way or just done.
+      // Nothing was marked because of the limit, or because of another change of the same record, under way or just
+      // done.
       const isCompeting =
         (await store.usage.findOne({ _id: organizationId }))?.marks[subject] || (await counted.current())?.by !== before.by
       if (!isCompeting) return 'over_limit'
@@ -76,7 +84,10 @@ export async function count(
   throw new ServiceUnavailable('The storage count')
 }
 
-/** Whether a found change came through. One that has not is kept from it now, unless the caller has no right to write the record: `open`. */
+/**
+ * Whether a found change came through. One that has not is kept from it now, unless the caller has no right to write
+ * the record: `open`.
+ */
 async function findOutcome(counted: Counted, mark: UsageMark): Promise<'done' | 'not done' | 'open'> {
   const number = await counted.current()
   if (number?.by === mark.id) return 'done'

@@ -7,7 +7,10 @@ import { beginning, failing, type Said, saying, type Wire } from '../../support/
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
-/** The table of `docs/operate/engine-failures.md`: what vendors do, what the client sees and what is charged, over every wire. */
+/**
+ * The table of `docs/operate/engine-failures.md`: what vendors do, what the client sees and what is charged, over every
+ * wire.
+ */
 const MODEL = 'kind: chat, max_output_tokens: 1000, price: { input: "1", output: "10" }'
 const makeCatalog = (url: string) =>
   catalogOfVendors(url)

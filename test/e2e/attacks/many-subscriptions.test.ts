@@ -14,19 +14,28 @@ import { full } from '../../support/soak.ts'
 /** Open at once, of which so many are never read. */
 const SUBSCRIPTIONS = full(500)
 const STALLED = full(50)
-/** A key may have 20 sockets and 50 subscriptions: this many of them on one socket, so that no key has too many of either. */
+/**
+ * A key may have 20 sockets and 50 subscriptions: this many of them on one socket, so that no key has too many of
+ * either.
+ */
 const ON_A_SOCKET = 5
 const OF_A_KEY = 40
 const WORDS = 20
 /** What the vendor would send a reader who never reads: far more than sockets hold between them. */
 const LARGE_CHUNKS = 400
 const LARGE = 'x'.repeat(64 * 1024)
-/** Kernel buffers, 256 KiB in each socket and what inference and gateway hold of one event; a copy of all that the vendor has would be 25 MiB each. */
+/**
+ * Kernel buffers, 256 KiB in each socket and what inference and gateway hold of one event; a copy of all that the
+ * vendor has would be 25 MiB each.
+ */
 const MAX_GROWTH_BYTES = 200 * 1024 * 1024 + STALLED * 4 * 1024 * 1024
 
 const STREAM = 'subscription ($request: ChatProtocolRequest!) { chatCompletion(input: { request: $request }) { textDelta cost } }'
 
-/** A vendor that streams words, or large pieces as fast as they are taken. Counts the streams that it has sent to their end. */
+/**
+ * A vendor that streams words, or large pieces as fast as they are taken. Counts the streams that it has sent to their
+ * end.
+ */
 async function startVendor() {
   const ended: string[] = []
   const server = createServer(async (request, response) => {

@@ -30,7 +30,9 @@ const makeCatalog = (url: string) =>
   - { id: extractive, engine: embedded, kind: chat, context_window: 32000, max_output_tokens: 2048, price: { input: "0.01", output: "0.01" } }`,
     )
 
-/** Each part of the service works: embedding, ingestion, search, chat with every vendor, GraphQL over HTTP and a socket. */
+/**
+ * Each part of the service works: embedding, ingestion, search, chat with every vendor, GraphQL over HTTP and a socket.
+ */
 async function useAll(service: Service): Promise<void> {
   const caller = await newOrganization(makeCaller(service, service.key), service)
   const collection = await newCollection(caller)
@@ -79,7 +81,10 @@ else
       rmSync(folder, { recursive: true, force: true })
     })
 
-    /** A process that would phone home, made after what is watched: once its look-up is seen, one of the service's would have been as well. */
+    /**
+     * A process that would phone home, made after what is watched: once its look-up is seen, one of the service's would
+     * have been as well.
+     */
     async function chattyIsHeard(name: string): Promise<void> {
       const trace = new NetworkTrace(join(folder, `${name}.chatty`), { unreachable: true })
       const home = join(folder, `${name}.home`)

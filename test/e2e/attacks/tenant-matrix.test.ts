@@ -185,7 +185,10 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
       return JSON.parse(last)
     }
 
-    /** Both questions are answered alike, and the answers hold nothing of the owner. `expect` is the test's own, as others run at once. */
+    /**
+     * Both questions are answered alike, and the answers hold nothing of the owner. `expect` is the test's own, as
+     * others run at once.
+     */
     async function expectAlike(
       expect: ExpectStatic,
       owner: Tenant,
@@ -464,7 +467,10 @@ async function transcript(client: Client, { name }: RootField, query: string, va
   return { status: 200, headers: new Headers(), text: said.join('\n') }
 }
 
-/** An answer without what it was asked for, and without what no two answers share. What has been made has an id and a time of its own. */
+/**
+ * An answer without what it was asked for, and without what no two answers share. What has been made has an id and a
+ * time of its own.
+ */
 function plain({ status, headers, text }: Seen, given: string) {
   const body = text.replaceAll(given, '«given»')
   const shared = [...headers].filter(([name]) => !OF_ONE_ANSWER.has(name) && !(status < 300 && name === 'content-length'))

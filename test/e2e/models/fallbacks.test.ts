@@ -4,7 +4,10 @@ import { type MockEngine, startMockEngine } from '../../support/engines/mock-eng
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
-/** One vendor under several names, because each engine remembers its failures: what one test does to its engine is not the next one's. */
+/**
+ * One vendor under several names, because each engine remembers its failures: what one test does to its engine is not
+ * the next one's.
+ */
 const ENGINES = ['answers', 'streams', 'allows', 'stays', 'repeats', 'breaks', 'rests', 'renames', 'waits'] as const
 
 /** Of each engine a model at 1 USD per million tokens; what stands in for it costs ten times as much. */

@@ -94,7 +94,10 @@ describe('keyed calls of a process that is killed', () => {
     return { name, ...call, key: caller.key, ...ask(caller, call) }
   }
 
-  /** After the kill: what was held is free, and each repeat has an answer, or hears what was charged for a part of one. Each call is paid once. */
+  /**
+   * After the kill: what was held is free, and each repeat has an answer, or hears what was charged for a part of one.
+   * Each call is paid once.
+   */
   async function judge(sent: readonly Sent[]): Promise<void> {
     await service.processes.get('all')!.end('SIGKILL')
     const failures = await Promise.all(sent.map(({ failure }) => failure))

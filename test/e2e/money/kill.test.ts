@@ -51,7 +51,8 @@ describe('kill -9', () => {
 
   it(`${full(30)} times in the middle of ingestion: every acknowledged document is ready once, nothing is doubled, embeddings are paid once`, async () => {
     const { key } = await newOrganization(as(operatorKey), service)
-    // Each batch takes 300 ms, so that kills hit every stage; each text is 10 tokens, so that what was paid can be counted.
+    // Each batch takes 300 ms, so that kills hit every stage; each text is 10 tokens, so that what was paid can be
+    // counted.
     const collection = await newCollection(as(key), 'mock-embed-slow')
     const acknowledged = new Map<string, string>()
     let next = 0

@@ -31,9 +31,9 @@ const KILLED_AT_TOKEN = 500
 const LEAST_CHARGED_TOKENS = KILLED_AT_TOKEN - CHECKPOINT_TOKENS
 
 /**
- * The exchange with billing, or the state of the engine's answer, at which a process is killed. `pieces`: what the engine has produced until then; `charge`: what the
- * call costs in the end: nothing before the first checkpoint. `checkpoint`: the input, and the output up to the last checkpoint, estimated.
- * `used`: what the engine reported.
+ * The exchange with billing, or the state of the engine's answer, at which a process is killed. `pieces`: what the
+ * engine has produced until then; `charge`: what the call costs in the end: nothing before the first checkpoint.
+ * `checkpoint`: the input, and the output up to the last checkpoint, estimated. `used`: what the engine reported.
  */
 interface CrashPoint {
   readonly name: string
@@ -118,7 +118,10 @@ interface CrashedCall {
   readonly id: string
   readonly caller: Caller & { readonly organizationId: string }
   hasBegun(): boolean
-  /** Sends it again with the same idempotency key, and gives the status; 0: the first call may still be charged, come again. */
+  /**
+   * Sends it again with the same idempotency key, and gives the status; 0: the first call may still be charged, come
+   * again.
+   */
   repeat(): Promise<number>
   /** Null: the answer came whole. */
   readonly failure: Promise<unknown>
@@ -254,7 +257,8 @@ describe('a process that is killed in the middle of calls', () => {
       }
     }
 
-    // Who asks again has one call, whatever came of the first one: a new one where that was not charged, and where it was no other charge and no other answer.
+    // Who asks again has one call, whatever came of the first one: a new one where that was not charged, and where it
+    // was no other charge and no other answer.
     for (const { point, stream, id, caller, repeat } of calls) {
       const what = `${point.name}, ${stream ? 'stream' : 'unary'}, repeated`
       const before = (await balancedWallet(caller)).balance_usd

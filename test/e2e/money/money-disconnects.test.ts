@@ -11,7 +11,10 @@ const AT_ONCE = 10
 /** Prices of the test catalog's `mock-chat` in nano-USD a token. */
 const INPUT = 1_000n
 const OUTPUT = 2_000n
-/** The vendor's work ends within a second of the caller's leaving; a machine that runs other suites besides is given more. */
+/**
+ * The vendor's work ends within a second of the caller's leaving; a machine that runs other suites besides is given
+ * more.
+ */
 const CLOSED_WITHIN_MS = soaking ? 1_000 : 5_000
 
 /** When a caller leaves, and what the engine says of usage. */
@@ -105,7 +108,8 @@ describe(`${CALLS} callers of the openai library who leave at any moment`, () =>
       })
       const record = records[0]!
       expect(records, name).toHaveLength(1)
-      // The usage comes right behind the last chunk. A caller who disconnects there may have missed it or not, and the test allows both.
+      // The usage comes right behind the last chunk. A caller who disconnects there may have missed it or not, and the
+      // test allows both.
       const isReported = usage === 'each' || at === 'never' || (at === 'after' && record.source === 'provider')
       expect(record.source, name).toBe(isReported ? 'provider' : 'counted')
       if (isReported) expect(record.input_tokens, name).toBe(METERED_INPUT_TOKENS)

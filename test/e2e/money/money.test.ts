@@ -3,7 +3,10 @@ import { type Caller, makeCaller, nano, newOrganization } from '../../support/cl
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
-/** USD per million tokens; the mock reports 20 tokens in, 4 of them cached, and 5 out. Above 10 tokens in all prices are double. */
+/**
+ * USD per million tokens; the mock reports 20 tokens in, 4 of them cached, and 5 out. Above 10 tokens in all prices are
+ * double.
+ */
 const makeCatalog = (url: string) => `
 engines:
   mock: { kind: openai, base_url: "${url}", badge: regional }

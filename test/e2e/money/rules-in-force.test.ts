@@ -64,7 +64,9 @@ function rulesInForce(start: StartReplicas, replicas: NonNullable<DistributedOpt
     return { id: body.id as string, caller: makeCaller(service, body.key) }
   }
 
-  /** A change under a stream of calls: how each ended, and how many reached the engine after the change was answered. */
+  /**
+   * A change under a stream of calls: how each ended, and how many reached the engine after the change was answered.
+   */
   async function changed(caller: Caller, change: () => Promise<{ readonly status: number }>) {
     const messages = [{ role: 'user', content: `Hello from ${randomUUID()}` }]
     const outcomes = new Map<string, number>()

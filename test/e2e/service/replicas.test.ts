@@ -268,7 +268,8 @@ await onBothEngines('two replicas of each role', (start) => {
       await balancedWallet(caller)
       const paid = (await embeddingTokens(caller)) / TOKENS_A_TEXT
       expect(paid).toBeLessThanOrEqual(chunks)
-      // A kill between a batch's answer and its record leaves that batch to the service, for each of the two documents under way.
+      // A kill between a batch's answer and its record leaves that batch to the service, for each of the two documents
+      // under way.
       expect(paid).toBeGreaterThanOrEqual(chunks - kills * 2 * 16)
     }, 3_000_000)
   })

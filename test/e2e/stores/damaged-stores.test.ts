@@ -33,7 +33,8 @@ import { freePorts, ServiceProcess, startEmbedded } from '../../support/processe
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const TIMEOUT_MS = 300_000
-// Those that `kis verify` keeps waiting for half a minute leave the machine to the others. Each has a copy of the data of its own.
+// Those that `kis verify` keeps waiting for half a minute leave the machine to the others. Each has a copy of the data
+// of its own.
 vi.setConfig({ maxConcurrency: 8 })
 const STORES = ['billing', 'knowledge', 'blobs', 'inference'] as const
 const DERIVED = 'index'

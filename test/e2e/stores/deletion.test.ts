@@ -35,7 +35,10 @@ The members of ${TEXT} meet on Tuesdays. They have met there since 1931.
 تجتمع ${ARABIC_TEXT} يوم الثلاثاء من كل أسبوع في الميناء القديم.
 `
 
-/** The kinds of records that hold one of the texts, in files of documents; what is packed is unpacked. A process of its own reads, as `rawCopies` does. */
+/**
+ * The kinds of records that hold one of the texts, in files of documents; what is packed is unpacked. A process of its
+ * own reads, as `rawCopies` does.
+ */
 function kindsWith(folder: string, texts: readonly string[]): readonly string[] {
   const script = `
     const { DatabaseSync } = require('node:sqlite'), { gunzipSync } = require('node:zlib')

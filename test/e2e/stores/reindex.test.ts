@@ -19,7 +19,10 @@ const TIMEOUT_MS = 300_000
 const makeWord = (name: string) => createHash('sha256').update(name).digest('hex').slice(0, 16)
 const makeText = (name: string, count: number) => `${makeWord(name)} stands here alone.\n\n${paragraphs(count, name)}`
 
-/** Each waits for searches that may still be under way, so the two run at once. `midway` runs while an index is rebuilt without load; what it does must not keep the rebuild from its end. */
+/**
+ * Each waits for searches that may still be under way, so the two run at once. `midway` runs while an index is rebuilt
+ * without load; what it does must not keep the rebuild from its end.
+ */
 function reindexUnderLoad(
   name: string,
   start: (options: ServiceOptions) => Promise<Service & { readonly midway?: () => Promise<unknown> }>,

@@ -10,7 +10,10 @@ import { silentLog } from '../../../subgraphs/common/process/log.ts'
 
 const HEAD = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@key", "@inaccessible"])'
 
-/** `inference` streams events that hold documents of `knowledge`, whose authors live in `billing`: three subgraphs, two hops. */
+/**
+ * `inference` streams events that hold documents of `knowledge`, whose authors live in `billing`: three subgraphs, two
+ * hops.
+ */
 const SDL: Record<SubgraphName, string> = {
   inference: `${HEAD}
     type Query { ping(n: Int = 1): Int! mood: Mood slow: Int echo(text: String!): String nest: Nest find(input: FindInput!): Int upload(input: UploadInput!): Int }

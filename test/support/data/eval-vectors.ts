@@ -26,7 +26,10 @@ export interface EvalData {
   }[]
 }
 
-/** The development half of XQuAD retrieval, or null where the shared folder is not beside the project. `KIS_REQUIRE_SHARED=1` makes that a failure. */
+/**
+ * The development half of XQuAD retrieval, or null where the shared folder is not beside the project.
+ * `KIS_REQUIRE_SHARED=1` makes that a failure.
+ */
 export async function evalData(): Promise<EvalData | null> {
   if (existsSync(DATA)) return JSON.parse(await readFile(DATA, 'utf8')) as EvalData
   if (process.env.KIS_REQUIRE_SHARED === '1') throw new Error(`${DATA} is absent and KIS_REQUIRE_SHARED is set`)
@@ -34,8 +37,9 @@ export async function evalData(): Promise<EvalData | null> {
 }
 
 /**
- * One vector of length 1 a text, by the project's own embedding model; `texts` have their prefix already. Kept under `node_modules/.cache`,
- * keyed by the model's checksum and the texts, because embedding the whole set takes about a minute.
+ * One vector of length 1 a text, by the project's own embedding model; `texts` have their prefix already. Kept under
+ * `node_modules/.cache`, keyed by the model's checksum and the texts, because embedding the whole set takes about a
+ * minute.
  */
 export async function evalVectors(texts: readonly string[]): Promise<readonly Float32Array[]> {
   const model = await readFile(join(MODEL, 'model.onnx'))

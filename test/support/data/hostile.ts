@@ -1,6 +1,9 @@
 import fc from 'fast-check'
 
-/** Numbers that JSON can write and few programs expect. Written as texts `@@…@@`, which `writeJson` turns into what stands between. */
+/**
+ * Numbers that JSON can write and few programs expect. Written as texts `@@…@@`, which `writeJson` turns into what
+ * stands between.
+ */
 const RAW_NUMBERS = ['1e999', '-1e999', '-0', '1e-999', '9007199254740993', '0.1e1', '123456789012345678901234567890']
 
 /** Texts that break parsers, stores, logs and headers. */

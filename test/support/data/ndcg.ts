@@ -1,6 +1,6 @@
 /**
- * nDCG at 10 of one question: `found` are ids, best first; each of `right` is worth the same, at its first place: a paragraph that was cut into two
- * chunks is found once. 0 to 1.
+ * nDCG at 10 of one question: `found` are ids, best first; each of `right` is worth the same, at its first place: a
+ * paragraph that was cut into two chunks is found once. 0 to 1.
  */
 export function ndcgAt10(found: readonly string[], right: ReadonlySet<string>): number {
   const gain = (place: number) => 1 / Math.log2(place + 2)

@@ -8,7 +8,10 @@ function chunk(type: string, content: Uint8Array): Buffer {
   return Buffer.concat([length, body, sum])
 }
 
-/** A black PNG (RFC 2083); `claims` says another size in the header than the rows that follow, and `padding` adds that many bytes of text. */
+/**
+ * A black PNG (RFC 2083); `claims` says another size in the header than the rows that follow, and `padding` adds that
+ * many bytes of text.
+ */
 export function png(
   width = 2,
   height = 2,

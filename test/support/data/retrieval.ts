@@ -21,7 +21,10 @@ const PARALLEL = 4
 /** Every paragraph is embedded twice, which takes minutes on a busy machine. */
 const INGESTION_MS = 300_000
 
-/** A running service that holds the paragraphs of the retrieval benchmark: one collection for each language and one for both. */
+/**
+ * A running service that holds the paragraphs of the retrieval benchmark: one collection for each language and one for
+ * both.
+ */
 export class Retrieval implements AsyncDisposable {
   readonly #data: EvalData
   readonly #service: Service

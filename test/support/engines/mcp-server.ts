@@ -32,8 +32,9 @@ const MISBEHAVIOURS: Readonly<Record<string, Misbehaviour>> = {
 }
 
 /**
- * An MCP server on loopback, made by the official SDK. Below `/good` it answers; below the name of a misbehaviour (`silent`, `huge`, `endless`, `flooding`,
- * `redirecting`, `garbled`, `html`, `failing`) it lists its tools and then misbehaves when one is called.
+ * An MCP server on loopback, made by the official SDK. Below `/good` it answers; below the name of a misbehaviour
+ * (`silent`, `huge`, `endless`, `flooding`, `redirecting`, `garbled`, `html`, `failing`) it lists its tools and then
+ * misbehaves when one is called.
  */
 export class TestMcpServer implements AsyncDisposable {
   tools: Tool[] = [

@@ -8,9 +8,15 @@ export interface Script {
   readonly id: string
   /** Pieces of the answer, one token each. */
   readonly pieces: number
-  /** When the engine reports usage: on every chunk, at the end, or never. A number: tokens of output that it says it has made, at the end. */
+  /**
+   * When the engine reports usage: on every chunk, at the end, or never. A number: tokens of output that it says it has
+   * made, at the end.
+   */
   readonly usage: 'each' | 'end' | 'never' | number
-  /** Pieces that are sent without `allow`. Default: all. A unary answer is sent when all its pieces are allowed, its head with the first. */
+  /**
+   * Pieces that are sent without `allow`. Default: all. A unary answer is sent when all its pieces are allowed, its
+   * head with the first.
+   */
   readonly allowed?: number
   /** `refuses`: with 503, at once. `babbles`: after its pieces it sends an event that is no JSON. */
   readonly fails?: 'refuses' | 'babbles'
@@ -31,7 +37,10 @@ export interface MeteredCall {
 /** Tokens of input that the engine reports for any call. */
 export const METERED_INPUT_TOKENS = 30
 
-/** A vendor of the chat protocol on loopback that produces no more than it is allowed to, and keeps its own count of that. */
+/**
+ * A vendor of the chat protocol on loopback that produces no more than it is allowed to, and keeps its own count of
+ * that.
+ */
 export class MeteredEngine implements AsyncDisposable {
   readonly #server = createServer((request, response) => {
     this.#serve(request, response).catch(() => response.destroy())

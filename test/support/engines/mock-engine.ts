@@ -2,9 +2,11 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 
 /**
- * A vendor of the chat protocol on loopback that counts what reaches it. The last word of the model's name, or of the last message, scripts it:
- * `gate` waits for `openGate()`, `slow` answers after 300 ms, `hang` sends two chunks and then nothing, `cut` breaks the connection after two, `429`, `500`, `nan`,
- * `narrow` (vectors too short), `few` (too few vectors), `silent` (transcripts without a length), `segmentless`. Vectors have 8 components, made from the text, so that equal texts are equal.
+ * A vendor of the chat protocol on loopback that counts what reaches it. The last word of the model's name, or of the
+ * last message, scripts it: `gate` waits for `openGate()`, `slow` answers after 300 ms, `hang` sends two chunks and
+ * then nothing, `cut` breaks the connection after two, `429`, `500`, `nan`, `narrow` (vectors too short), `few` (too
+ * few vectors), `silent` (transcripts without a length), `segmentless`. Vectors have 8 components, made from the text,
+ * so that equal texts are equal.
  */
 export interface MockEngine extends AsyncDisposable {
   readonly url: string
@@ -13,7 +15,10 @@ export interface MockEngine extends AsyncDisposable {
   readonly transcriptions: number
   /** Streams that a client has left before their end. */
   readonly abandoned: number
-  /** Bodies as they came in, newest last; of forms their fields, lists where names end in `[]`, and the file's name and size. */
+  /**
+   * Bodies as they came in, newest last; of forms their fields, lists where names end in `[]`, and the file's name and
+   * size.
+   */
   readonly requests: readonly Record<string, unknown>[]
   /** The same with when they arrived, by this process's `performance.now()`. */
   readonly arrivals: readonly { readonly atMs: number; readonly body: Readonly<Record<string, unknown>> }[]

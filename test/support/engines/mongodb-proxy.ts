@@ -5,7 +5,10 @@ import { BSON } from 'mongodb'
 /** BSON's name of the field, its terminating zero included; a 32-bit number follows. */
 const MAX_WIRE_VERSION = Buffer.from('maxWireVersion\0')
 
-/** Of OP_MSG: header (length, id, id that is answered, opcode), flags, kind of the section; then a document, whose first field is the command. */
+/**
+ * Of OP_MSG: header (length, id, id that is answered, opcode), flags, kind of the section; then a document, whose first
+ * field is the command.
+ */
 const HEADER_BYTES = 16
 const OP_MSG = 2013
 const DOCUMENT_AT = 21

@@ -32,7 +32,10 @@ export async function dropServiceDatabases(url: string, database: string): Promi
   await dropDatabases(url, `${database}_billing`, `${database}_inference`, `${database}_knowledge`)
 }
 
-/** The cases that the server cannot meet, with the reasons; a mongod, which tells the commit that it was built from, is held to every one. */
+/**
+ * The cases that the server cannot meet, with the reasons; a mongod, which tells the commit that it was built from, is
+ * held to every one.
+ */
 export async function casesBeyond(url: string): Promise<Readonly<Record<string, string>>> {
   await using client = new MongoClient(url)
   const { gitVersion } = await client.db('admin').command({ buildInfo: 1 })

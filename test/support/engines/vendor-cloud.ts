@@ -16,8 +16,8 @@ export interface Received {
 export type Answering = (response: ServerResponse, received: Received) => void
 
 /**
- * A vendor's cloud on loopback: keeps what it receives, byte for byte as a vendor would, and answers as the test says or, while it says nothing, as
- * `@copilotkit/aimock` does for that vendor's wire.
+ * A vendor's cloud on loopback: keeps what it receives, byte for byte as a vendor would, and answers as the test says
+ * or, while it says nothing, as `@copilotkit/aimock` does for that vendor's wire.
  */
 export class VendorCloud implements AsyncDisposable {
   readonly received: Received[] = []

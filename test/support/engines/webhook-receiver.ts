@@ -20,7 +20,8 @@ export interface Received {
 export type Answering = (message: Omit<Received, 'status'>) => number | 'silence' | Promise<number>
 
 /**
- * Receivers of webhooks on loopback, one for each path. Every message is verified by the library of Standard Webhooks and checked against `schema/events.yaml`; what does not pass is answered 400 and kept among the `faults`.
+ * Receivers of webhooks on loopback, one for each path. Every message is verified by the library of Standard Webhooks
+ * and checked against `schema/events.yaml`; what does not pass is answered 400 and kept among the `faults`.
  */
 export class WebhookReceiver implements AsyncDisposable {
   readonly #server = createServer()

@@ -104,7 +104,10 @@ export function readDockerfile(): Image {
   }
 }
 
-/** Whether `.dockerignore` lets a path of the project into the image: the last pattern that fits it, or a folder above it, decides. */
+/**
+ * Whether `.dockerignore` lets a path of the project into the image: the last pattern that fits it, or a folder above
+ * it, decides.
+ */
 export function reachesImage(path: string): boolean {
   const steps = path.split('/')
   const paths = steps.map((_, i) => steps.slice(0, i + 1).join('/'))
@@ -126,7 +129,10 @@ function toPattern(glob: string): RegExp {
 /** Every file of the project that becomes one of the image. */
 export const imageFiles = () => filesUnder(ROOT).filter(reachesImage)
 
-/** Lays the image's `/app` out in a folder: its files, and the packages that `npm ci` leaves there without those for development and optional ones. */
+/**
+ * Lays the image's `/app` out in a folder: its files, and the packages that `npm ci` leaves there without those for
+ * development and optional ones.
+ */
 export function layOutImage(folder: string): void {
   for (const file of imageFiles()) place(join(ROOT, file), join(folder, file))
   const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {

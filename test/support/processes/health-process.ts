@@ -1,6 +1,9 @@
 import { request } from 'node:http'
 
-/** Asks for `/healthz` of the address given, without a pause, and tells the longest answer when asked. In a process of its own, so that it waits for nobody else. */
+/**
+ * Asks for `/healthz` of the address given, without a pause, and tells the longest answer when asked. In a process of
+ * its own, so that it waits for nobody else.
+ */
 const [address] = process.argv.slice(2) as [string]
 const EVERY_MS = 50
 const GIVE_UP_MS = 30_000

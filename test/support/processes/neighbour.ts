@@ -1,6 +1,9 @@
 import { addDocument, type Caller, newCollection } from '../client.ts'
 
-/** What one tenant does all day: chats, streams, searches and documents, each asked for again as soon as it was answered. In milliseconds, by kind. */
+/**
+ * What one tenant does all day: chats, streams, searches and documents, each asked for again as soon as it was
+ * answered. In milliseconds, by kind.
+ */
 export type Times = Readonly<Record<'chat' | 'stream' | 'search' | 'document', readonly number[]>>
 
 const MESSAGES = [{ role: 'user' as const, content: 'Hello' }]

@@ -3,14 +3,20 @@ import { existsSync, readFileSync } from 'node:fs'
 
 const CALLS = 'connect,sendto,sendmsg,sendmmsg'
 
-/** A line of strace that names where something is sent: to an address, or to a service of the machine that resolves names. */
+/**
+ * A line of strace that names where something is sent: to an address, or to a service of the machine that resolves
+ * names.
+ */
 const ADDRESS =
   /sa_family=AF_INET6?, sin6?_port=htons\((?<port>\d+)\).*?(?:inet_addr\("(?<v4>[^"]*)"\)|inet_pton\(AF_INET6, "(?<v6>[^"]*)")/
 const RESOLVER = /sun_path=@?"[^"]*(?:systemd\.resolve|Resolve|mdns|avahi)/i
 const LOOPBACK = /^(?:127\.|(?:::ffff:127\.\d+\.\d+\.\d+|::1)$)/
 const DNS_PORTS = new Set(['53', '5353'])
 
-/** What a process and its children connect and send to: code in JavaScript and native libraries alike, because strace sees the system's calls. */
+/**
+ * What a process and its children connect and send to: code in JavaScript and native libraries alike, because strace
+ * sees the system's calls.
+ */
 export class NetworkTrace {
   readonly #file: string
   /** Goes before the command. The command stays the direct child, gets the signals and gives its own exit code. */
@@ -42,7 +48,10 @@ export class NetworkTrace {
     return existsSync(this.#file)
   }
 
-  /** The calls, as strace writes them, that went elsewhere than to loopback, or that looked up a name; and what was sent on their sockets. */
+  /**
+   * The calls, as strace writes them, that went elsewhere than to loopback, or that looked up a name; and what was sent
+   * on their sockets.
+   */
   foreign(): readonly string[] {
     const sockets = new Set<string>()
     return readFileSync(this.#file, 'utf8')

@@ -5,7 +5,10 @@ import { type DistributedOptions, type DistributedService, startFiveProcesses } 
 
 export type StartReplicas = (options: DistributedOptions) => Promise<DistributedService>
 
-/** Declares suites of a service whose roles run any number of times, over a MongoDB database and Elasticsearch indices of its own, which its end drops. */
+/**
+ * Declares suites of a service whose roles run any number of times, over a MongoDB database and Elasticsearch indices
+ * of its own, which its end drops.
+ */
 export async function onBothEngines(name: string, declare: (start: StartReplicas) => void): Promise<void> {
   await onEngine('KIS_TEST_MONGODB_URL', name, (mongodb) =>
     onEngine(ELASTICSEARCH, name, (elasticsearch) => {

@@ -154,11 +154,17 @@ export interface DistributedOptions extends ServiceOptions {
 export interface DistributedService extends Service {
   /** Base addresses of every rest-adapter. */
   readonly rests: readonly string[]
-  /** Ends a process as the signal does, `SIGTERM` unless told otherwise, and starts it again at its address. Gives its exit code. */
+  /**
+   * Ends a process as the signal does, `SIGTERM` unless told otherwise, and starts it again at its address. Gives its
+   * exit code.
+   */
   restart(name: string, signal?: NodeJS.Signals): Promise<number | null>
 }
 
-/** The five roles, each a process of its own, each subgraph on its own files unless `env` says otherwise. Processes are named by role and number: `knowledge-1`. */
+/**
+ * The five roles, each a process of its own, each subgraph on its own files unless `env` says otherwise. Processes are
+ * named by role and number: `knowledge-1`.
+ */
 export async function startFiveProcesses(options: DistributedOptions = {}): Promise<DistributedService> {
   const { folder, env, clean } = prepare(options)
   const places: { readonly name: string; readonly role: Role; readonly port: number }[] = []

@@ -16,8 +16,8 @@ export interface Grants {
 /**
  * Ensures that nobody hands out, changes or takes over a key that may do more, or lives longer, than their own stored
  * key `own`.
- * @throws {KisError} `permission_denied`: a scope is missing (in practice `operator`), the key could call other models or
- * make more calls a minute, or it would outlive the caller's key
+ * @throws {KisError} `permission_denied`: a scope is missing (in practice `operator`), the key could call other models
+ * or make more calls a minute, or it would outlive the caller's key
  */
 export function requireGrantable(principal: Principal, own: Grants, wanted: Grants): void {
   for (const scope of wanted.scopes) if (!hasScope({ ...principal, scopes: own.scopes }, scope)) throw new PermissionDenied(scope)

@@ -33,7 +33,8 @@ const quantities: fc.Arbitrary<Quantities> = fc.oneof(
       audioMilliseconds: fc.constant(0),
     }),
   },
-  // Of an engine that counts nothing, and of one that has lost count: above every hold, and above all that the ledger can write.
+  // Of an engine that counts nothing, and of one that has lost count: above every hold, and above all that the ledger
+  // can write.
   {
     weight: 1,
     arbitrary: fc.constantFrom(0, 10_000, Number.MAX_SAFE_INTEGER).map((outputTokens) => ({ ...NOTHING, outputTokens })),
@@ -90,7 +91,8 @@ for (const { name, open } of STORES)
     it(`keeps I1 to I10 in ${RUNS[name]} runs, whatever calls, repeats, failures, lost answers, crashes and clocks come`, {
       timeout: 1_800_000,
     }, async () => {
-      // Runs may share a store, and never meet: each has organizations of its own. The fake is made anew, because it looks through all it has.
+      // Runs may share a store, and never meet: each has organizations of its own. The fake is made anew, because it
+      // looks through all it has.
       await using shared = await open()
       await fc.assert(
         fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 14 }), async (steps) => {

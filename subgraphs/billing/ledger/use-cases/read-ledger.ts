@@ -60,7 +60,9 @@ export async function listUsage(
   return toConnection(items, page, ({ position }) => position)
 }
 
-/** Of an organization that the caller may read, also of a call that was settled a moment ago; null when there is none. */
+/**
+ * Of an organization that the caller may read, also of a call that was settled a moment ago; null when there is none.
+ */
 export async function findUsageRecord({ collections, pump }: BillingDeps, principal: Principal, id: string): Promise<UsageRecord | null> {
   let record = await collections.usage.findOne({ _id: id })
   if (!record) {

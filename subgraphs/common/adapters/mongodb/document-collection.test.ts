@@ -3,7 +3,10 @@ import { describe, expect, it } from 'vitest'
 import { type CollectionSpec, DuplicateKey, type Filter, type StoredDocument } from '../../ports/document-store.ts'
 import { MongoCollection } from './document-collection.ts'
 
-/** What the stand-in of the engine tests cannot show: it neither uses indexes nor loses races, and has no majority to wait for. */
+/**
+ * What the stand-in of the engine tests cannot show: it neither uses indexes nor loses races, and has no majority to
+ * wait for.
+ */
 
 const SPEC: CollectionSpec = {
   name: 'items',

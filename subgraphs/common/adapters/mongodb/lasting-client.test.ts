@@ -6,7 +6,10 @@ import { MongoProxy } from '../../../../test/support/engines/mongodb-proxy.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { LastingClient } from './lasting-client.ts'
 
-/** What this reaches into of the driver: sockets cannot be had otherwise, and by chance one is met at the wrong moment once in hundreds of outages. */
+/**
+ * What this reaches into of the driver: sockets cannot be had otherwise, and by chance one is met at the wrong moment
+ * once in hundreds of outages.
+ */
 interface DriverInternals {
   readonly topology: { readonly s: { readonly servers: ReadonlyMap<string, { readonly monitor: Monitor; readonly pool: Pool }> } }
 }

@@ -2,7 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { StorageFailure } from './database.ts'
 import { GroupCommit } from './group-commit.ts'
 
-/** What SQLite does for a transaction; `failAt` makes the next statement of this name fail with an extended result code. */
+/**
+ * What SQLite does for a transaction; `failAt` makes the next statement of this name fail with an extended result code.
+ */
 class FakeDatabase {
   isTransaction = false
   readonly log: string[] = []

@@ -68,7 +68,8 @@ function compile(schema: object): ValidateFunction {
     code: { regExp: Object.assign((source: string) => new LinearPattern(source), { code: 'linear' }) },
   } as const
   const isValid = new Ajv2020(options).compile(schema)
-  // Ajv's own keyword: the function would give a promise, which holds for every value, and whose rejection ends the thread.
+  // Ajv's own keyword: the function would give a promise, which holds for every value, and whose rejection ends the
+  // thread.
   if ('$async' in isValid) throw new Error('there is no keyword "$async"')
   return isValid
 }

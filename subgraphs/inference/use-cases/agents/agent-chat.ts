@@ -23,7 +23,11 @@ export interface SentAgentChat {
   readonly idempotencyKey?: string | null
 }
 
-/** Answers a chat request by a run of an agent, whose id the answer has. If the caller disconnects, the run is cancelled, unless it has an idempotency key. @throws {KisError} */
+/**
+ * Answers a chat request by a run of an agent, whose id the answer has. If the caller disconnects, the run is
+ * cancelled, unless it has an idempotency key.
+ * @throws {KisError}
+ */
 export async function completeByAgent(deps: ServedDeps, ask: AskContext, sent: SentAgentChat): Promise<ChatCompletion & Replayable> {
   const { chat, warnings } = read(ask, sent, false)
   const run = await runAgent(deps.runs, ask, toRunInput(chat, sent)).catch((error) => {
@@ -47,8 +51,9 @@ export async function completeByAgent(deps: ServedDeps, ask: AskContext, sent: S
 }
 
 /**
- * The same as a stream. The texts of all calls of the model are told as they come, a blank line between those of two calls, and before the text of a call that another process makes again; where the answer has to match a schema
- * only what does is told, at the end. Nothing happens before the first `next()`.
+ * The same as a stream. The texts of all calls of the model are told as they come, a blank line between those of two
+ * calls, and before the text of a call that another process makes again; where the answer has to match a schema only
+ * what does is told, at the end. Nothing happens before the first `next()`.
  */
 export function streamByAgent(
   deps: ServedDeps,

@@ -27,7 +27,10 @@ import { type Tool, type ToolAnswer, toolFailure } from './tools.ts'
 const MAX_AT_ONCE = 4
 /** Passages in all for a model that cannot ask for them. */
 const PASSAGES_WITHOUT_TOOLS = 8
-/** Of a message that is searched by: models of embeddings read some 512 tokens, and questions stand at the end of what they are about. */
+/**
+ * Of a message that is searched by: models of embeddings read some 512 tokens, and questions stand at the end of what
+ * they are about.
+ */
 const MAX_QUESTION_CHARACTERS = 1_000
 
 export interface LoopInput {
@@ -42,7 +45,10 @@ export interface LoopInput {
   readonly calls: LoopCalls
 }
 
-/** The calls of a loop, each with a name of its own that is the same when the loop is gone through again with the same answers. */
+/**
+ * The calls of a loop, each with a name of its own that is the same when the loop is gone through again with the same
+ * answers.
+ */
 export interface LoopCalls {
   /** Asks the model, or gives the answer from before. */
   ask(name: string, request: ProtocolObject, told: AskedStep): Promise<ModelAnswer>
@@ -59,7 +65,11 @@ export interface AskedStep {
   readonly begin: () => (text: string) => void
 }
 
-/** An agent's run from its question to its answer: the model is asked again with what it searched for, until it answers or meets a cap. @throws {KisError} */
+/**
+ * An agent's run from its question to its answer: the model is asked again with what it searched for, until it answers
+ * or meets a cap.
+ * @throws {KisError}
+ */
 export async function runAgentLoop(deps: With<'principals'>, input: LoopInput): Promise<RunOutcome> {
   return new AgentLoop(deps, input).run()
 }
@@ -110,7 +120,10 @@ class AgentLoop {
     }
   }
 
-  /** The run's caller may have been given other rules since the step before. @throws {KisError} the run may not go on. */
+  /**
+   * The run's caller may have been given other rules since the step before.
+   * @throws {KisError} the run may not go on.
+   */
   async #now(): Promise<LoopInput['context']> {
     const { context } = this.#input
     return { ...context, caller: await this.#deps.principals.recent(context.caller) }
@@ -224,7 +237,9 @@ class AgentLoop {
     return passages
   }
 
-  /** For a model that cannot ask: the question is looked for in every collection, and what is found stands before it. */
+  /**
+   * For a model that cannot ask: the question is looked for in every collection, and what is found stands before it.
+   */
   async #searchForTheModel(): Promise<void> {
     const last = this.#messages.findLastIndex(({ role }) => role === 'user')
     const question = last < 0 ? '' : readText(this.#messages[last]!.content).slice(-MAX_QUESTION_CHARACTERS)

@@ -33,7 +33,9 @@ export interface RunInput {
   readonly input?: string | null
   /** Instead of it, a conversation in messages of the chat protocol whose last is the question. */
   readonly messages?: readonly unknown[] | null
-  /** A conversation that the service keeps: its messages come first, and the question and the answer are added to it. */
+  /**
+   * A conversation that the service keeps: its messages come first, and the question and the answer are added to it.
+   */
   readonly threadId?: string | null
   /** Keeps the conversation in a new thread. */
   readonly keepThread?: boolean | null
@@ -60,7 +62,10 @@ export class AgentRuns extends Runs<RunRecord, RunEvent> {
     this.#given = given
   }
 
-  /** Checks, reserves the most that the run may cost, and begins. @throws {KisError} nothing has begun, and nothing is held. */
+  /**
+   * Checks, reserves the most that the run may cost, and begins.
+   * @throws {KisError} nothing has begun, and nothing is held.
+   */
   start(ask: AskContext, input: RunInput): Promise<Begun<RunRecord>> {
     return byRulesInForce(this.#deps, ask, (asking) => this.#start(asking, input))
   }

@@ -29,7 +29,10 @@ const AGENT_ID = /^agt_/
 /** Changes of one agent that may overtake a change that is being made. */
 const MAX_ATTEMPTS = 5
 
-/** @throws {KisError} nothing is kept: `already_exists`, `model_not_found`, `residency_policy_violation`, `not_found` (a collection) and what is wrong with the input. */
+/**
+ * @throws {KisError} nothing is kept: `already_exists`, `model_not_found`, `residency_policy_violation`, `not_found` (a
+ * collection) and what is wrong with the input.
+ */
 export async function createAgent(
   deps: Ports,
   ask: AskContext,
@@ -62,7 +65,10 @@ export async function createAgent(
   return agent
 }
 
-/** What is left out stays as it is; null gives the default back. Makes a new version. @throws as `createAgent`, and `not_found`. */
+/**
+ * What is left out stays as it is; null gives the default back. Makes a new version.
+ * @throws as `createAgent`, and `not_found`.
+ */
 export async function updateAgent(
   deps: Ports,
   ask: AskContext,
@@ -183,7 +189,10 @@ function sealingFor({ secrets }: Ports, organizationId: string): SealHeaders {
   return (headers, url) => secrets.seal(JSON.stringify(headers), headersPlace(organizationId, url))
 }
 
-/** The version comes first: an agent that can be seen has its version. One that no agent came to is written over by the next try. */
+/**
+ * The version comes first: an agent that can be seen has its version. One that no agent came to is written over by the
+ * next try.
+ */
 async function keepVersion({ collections }: Ports, { _id, version, organizationId, definition, updatedAt }: AgentRecord): Promise<void> {
   await collections.agentVersions.findOneAndUpdate(
     { _id: `${_id}_${version}` },

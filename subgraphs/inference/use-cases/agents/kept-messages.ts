@@ -4,7 +4,11 @@ import type { ProtocolObject } from '../../ports/engines.ts'
 /** Of one run's messages as JSON: at most 12 MB of Arabic text, below the 16 MB of a document of the store. */
 const MAX_CHARACTERS = 4_000_000
 
-/** Messages as runs and threads keep them: the bytes of images would outgrow every store, and a sentence stands for them. @throws {KisError} still too much. */
+/**
+ * Messages as runs and threads keep them: the bytes of images would outgrow every store, and a sentence stands for
+ * them.
+ * @throws {KisError} still too much.
+ */
 export function toKeptForm(messages: readonly ProtocolObject[]): readonly ProtocolObject[] {
   const kept = messages.map((message) =>
     Array.isArray(message.content) ? { ...message, content: message.content.map(keptPart) } : message,

@@ -23,7 +23,10 @@ export function headersPlace(organizationId: string, url: string): string {
   return `headers of an MCP server ${organizationId} ${url}`
 }
 
-/** Asks each server for its tools, once for the run. One that fails is away, and the run goes on. @throws the signal's reason. */
+/**
+ * Asks each server for its tools, once for the run. One that fails is away, and the run goes on.
+ * @throws the signal's reason.
+ */
 export async function openMcpTools(
   deps: With<'principals'>,
   { mcpServers }: AgentDefinition,

@@ -21,7 +21,10 @@ export interface ModelAnswer {
   readonly cost: bigint
 }
 
-/** Calls the model once; `onText` receives its text as it comes. The context's record keeps the whole answer. @throws {KisError} */
+/**
+ * Calls the model once; `onText` receives its text as it comes. The context's record keeps the whole answer.
+ * @throws {KisError}
+ */
 export async function askModel(
   deps: CallDeps,
   ask: AskContext,

@@ -7,8 +7,9 @@ import type { RunRecord } from '../tables.ts'
 import type { AgentRuns, RunInput } from './agent-runs.ts'
 
 /**
- * Runs an agent and returns the ended run: completed, or cancelled by another caller. If the caller disconnects, the run is cancelled, unless a
- * repeat can find it by its idempotency key. @throws {KisError} what it failed with, naming the run.
+ * Runs an agent and returns the ended run: completed, or cancelled by another caller. If the caller disconnects, the
+ * run is cancelled, unless a repeat can find it by its idempotency key.
+ * @throws {KisError} what it failed with, naming the run.
  */
 export async function runAgent(runs: AgentRuns, ask: AskContext, input: RunInput): Promise<RunRecord & { readonly isReplayed: boolean }> {
   const { run, isReplayed } = await runs.start(ask, input)

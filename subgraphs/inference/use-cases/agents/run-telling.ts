@@ -2,8 +2,8 @@ import type { RunEvent, RunStep } from '../../domain/agents/run.ts'
 import type { RunEventWriter } from '../runs/run-log.ts'
 
 /**
- * Tells an agent's run, each event once. A process that goes on with a run goes through it from the beginning, with the answers that are kept: what an
- * earlier process has told is not told again.
+ * Tells an agent's run, each event once. A process that goes on with a run goes through it from the beginning, with the
+ * answers that are kept: what an earlier process has told is not told again.
  */
 export class RunTelling {
   readonly #steps: RunStep[] = []
@@ -31,7 +31,9 @@ export class RunTelling {
     }
   }
 
-  /** The receipt so far, in the order of the calls; of a run that has not come as far again as it was, as far as it was. */
+  /**
+   * The receipt so far, in the order of the calls; of a run that has not come as far again as it was, as far as it was.
+   */
   get receipt(): readonly RunStep[] {
     return this.#steps.length < this.#stepsBefore.length ? this.#stepsBefore : this.#steps
   }

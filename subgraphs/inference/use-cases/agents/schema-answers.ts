@@ -33,7 +33,10 @@ export async function checkSchemas(
   }
 }
 
-/** Judges a text by a schema; it may stand in a Markdown fence. @throws {KisError} `output_schema_failed`: it cannot be judged. */
+/**
+ * Judges a text by a schema; it may stand in a Markdown fence.
+ * @throws {KisError} `output_schema_failed`: it cannot be judged.
+ */
 export async function judgeAnswer(deps: Ports, context: CallContext, schema: ProtocolObject, text: string): Promise<Judgement> {
   if (text.length > MAX_JUDGED_CHARACTERS) return { faults: [`it has more than ${MAX_JUDGED_CHARACTERS} characters`] }
   const json = withoutFence(text)

@@ -29,8 +29,8 @@ export async function readThread(
 }
 
 /**
- * Adds what was asked and answered, after what runs that ended before have added; once for each run. `beginsThread`: the thread is made; else one that is
- * not there was deleted, and stays so.
+ * Adds what was asked and answered, after what runs that ended before have added; once for each run. `beginsThread`:
+ * the thread is made; else one that is not there was deleted, and stays so.
  */
 export async function addToThread(
   { collections, clock }: Pick<Ports, 'collections' | 'clock'>,

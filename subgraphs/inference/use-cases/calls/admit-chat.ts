@@ -23,7 +23,9 @@ export interface AdmittedChat {
   /** Tokens of the input, counted. */
   inputTokensFor(model: Model): number
   termsFor(model: Model): HoldTerms
-  /** To collect what cannot be honoured. It begins with the model itself, where that is not the one that was asked for. */
+  /**
+   * To collect what cannot be honoured. It begins with the model itself, where that is not the one that was asked for.
+   */
   warningsFor(model: Model): Set<string>
 }
 
@@ -31,7 +33,10 @@ export interface AdmittedChat {
 const MAX_WARNINGS = 24
 const FIELD_NAME = /^\w{1,64}$/
 
-/** Counts are estimates from above; only a request that is over the window by more than their error is refused before the engine sees it. */
+/**
+ * Counts are estimates from above; only a request that is over the window by more than their error is refused before
+ * the engine sees it.
+ */
 const COUNT_ERROR = 1.5
 
 /** `call` is null of what is no call, a quote: nothing is taken of the limits. @throws {KisError} */

@@ -5,7 +5,10 @@ import { isInResidency, isOnAllowlist } from '../../domain/engines/residency.ts'
 
 /** What is judged of a call before money is held. */
 export interface Admission<Request extends { readonly model: string }> {
-  /** `services`: an operation for other services, which act for a principal whose key was judged where the request came in. */
+  /**
+   * `services`: an operation for other services, which act for a principal whose key was judged where the request came
+   * in.
+   */
   readonly audience: 'clients' | 'services'
   readonly kind: ModelKind
   /** Name of the argument that holds the model's id. */
@@ -21,8 +24,8 @@ export interface Admitted<Request> {
 }
 
 /**
- * The way of every billable call up to its hold, always in this order: scope, request, model, kind, residency. So a key without the scope
- * learns nothing of models, and nobody learns of models outside their allowlist.
+ * The way of every billable call up to its hold, always in this order: scope, request, model, kind, residency. So a key
+ * without the scope learns nothing of models, and nobody learns of models outside their allowlist.
  * @throws {KisError}
  */
 export function admit<Request extends { readonly model: string }>(

@@ -5,12 +5,18 @@ import type { Principal } from '../../../common/identity/principal.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import { RateMeter } from '../../domain/engines/rate-meter.ts'
 
-/** Keys whose use is remembered, some 20 MB. The one that was quiet longest is forgotten first, when its meters are empty again. */
+/**
+ * Keys whose use is remembered, some 20 MB. The one that was quiet longest is forgotten first, when its meters are
+ * empty again.
+ */
 const MAX_KEYS = 50_000
 /** Nobody knows when one of the calls under way ends; most take about a second. */
 const CONCURRENCY_RETRY_MS = 1_000
 
-/** The most that one call adds to what its key has taken, in minutes of the limit: an engine that reports nonsense locks nobody out for days. */
+/**
+ * The most that one call adds to what its key has taken, in minutes of the limit: an engine that reports nonsense locks
+ * nobody out for days.
+ */
 const MAX_DEBT_MINUTES = 10
 
 interface Meters {
@@ -29,8 +35,9 @@ export interface Taken {
 }
 
 /**
- * The limits of keys and organizations, as one process keeps them. With `replicas` processes each counts what it admits so many times, which comes to a
- * limit divided by them, and what is left is told on the scale of the whole limit. Nothing is stored: a restart forgets.
+ * The limits of keys and organizations, as one process keeps them. With `replicas` processes each counts what it admits
+ * so many times, which comes to a limit divided by them, and what is left is told on the scale of the whole limit.
+ * Nothing is stored: a restart forgets.
  */
 export class CallLimits {
   readonly #clock: Clock
@@ -45,7 +52,8 @@ export class CallLimits {
   }
 
   /**
-   * Takes one request and the tokens of the key's limits, and a place among the calls of its organization; with null for tokens the place alone.
+   * Takes one request and the tokens of the key's limits, and a place among the calls of its organization; with null
+   * for tokens the place alone.
    * @throws {KisError} `rate_limit_exceeded`: nothing was taken.
    */
   enter(principal: Principal, tokens: number | null): Taken {

@@ -23,7 +23,9 @@ export interface ChatCompletion {
 }
 
 /**
- * Answers one chat request. The answer is returned after it was charged. A caller who disconnects before that pays for the input. @throws {KisError}
+ * Answers one chat request. The answer is returned after it was charged. A caller who disconnects before that pays for
+ * the input.
+ * @throws {KisError}
  */
 export function createChatCompletion(deps: CallDeps, ask: AskContext, value: unknown): Promise<ChatCompletion> {
   return limited(deps, ask, 'chat', (limits, asking) => complete(deps, asking, limits, value))

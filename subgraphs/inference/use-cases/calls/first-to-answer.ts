@@ -27,8 +27,9 @@ export function listCandidates({ catalog }: Ports, principal: Principal, model: 
 }
 
 /**
- * The answer of the first model that gives one. Each attempt holds and frees its own money; it fails before its first byte, so that
- * nobody sees a half answer. `endsAt` is the end of the call's time. @throws {KisError} what the last engine failed with.
+ * The answer of the first model that gives one. Each attempt holds and frees its own money; it fails before its first
+ * byte, so that nobody sees a half answer. `endsAt` is the end of the call's time.
+ * @throws {KisError} what the last engine failed with.
  */
 export async function firstToAnswer<Answer>(
   deps: Ports,
@@ -59,7 +60,8 @@ export async function firstToAnswer<Answer>(
       } catch (error) {
         if (!(error instanceof KisError) || context.signal.aborted) throw error
         if (!ENGINE_FAULTS.includes(error.code)) {
-          // The caller did not choose the fallback: what only it lacks, such as money for its price, is no answer to the request.
+          // The caller did not choose the fallback: what only it lacks, such as money for its price, is no answer to
+          // the request.
           if (model === models[0] || error.code === 'service_unavailable') throw error
           break
         }

@@ -1,6 +1,9 @@
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
 
-/** Hands an event to the reader. Resolves when the reader asks for the next one, so that work is never far ahead of it. @throws what the signal aborts with. */
+/**
+ * Hands an event to the reader. Resolves when the reader asks for the next one, so that work is never far ahead of it.
+ * @throws what the signal aborts with.
+ */
 export type Give<Event> = (event: Event, signal: AbortSignal) => Promise<void>
 
 interface Step<Event> {
@@ -9,8 +12,9 @@ interface Step<Event> {
 }
 
 /**
- * The events that some work gives while it runs, and what it gives at its end as the last one. It begins with the first `next()`; a failure rejects the `next()` that
- * it meets. `return()`, and an abort of the signal, abort the work's own signal.
+ * The events that some work gives while it runs, and what it gives at its end as the last one. It begins with the first
+ * `next()`; a failure rejects the `next()` that it meets. `return()`, and an abort of the signal, abort the work's own
+ * signal.
  */
 export function streamEvents<Event>(
   signal: AbortSignal,

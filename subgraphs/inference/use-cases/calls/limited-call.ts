@@ -8,8 +8,8 @@ import type { Importance } from './load-shedding.ts'
 import { byRulesInForce } from './principals.ts'
 
 /**
- * One call from its door to its end, and what it takes of this process and of its key's limits. However the call ends, `leave` must be called; a call
- * that was not admitted has nothing to give back.
+ * One call from its door to its end, and what it takes of this process and of its key's limits. However the call ends,
+ * `leave` must be called; a call that was not admitted has nothing to give back.
  */
 export class LimitedCall {
   readonly #deps: Pick<Services, 'load' | 'limits'>
@@ -25,8 +25,10 @@ export class LimitedCall {
   }
 
   /**
-   * The last check before the hold. Takes one request and `tokens` of the key's limits, which what is charged in the end corrects; null: only a place
-   * among the organization's calls. A call that is admitted again gives back what it had taken. @throws {KisError} `rate_limit_exceeded`: nothing was taken.
+   * The last check before the hold. Takes one request and `tokens` of the key's limits, which what is charged in the
+   * end corrects; null: only a place among the organization's calls. A call that is admitted again gives back what it
+   * had taken.
+   * @throws {KisError} `rate_limit_exceeded`: nothing was taken.
    */
   admit(caller: Principal, tokens: number | null): CallContext {
     this.#taken?.undo()
@@ -55,7 +57,10 @@ export class LimitedCall {
   }
 }
 
-/** Works under the limits, and by the rules in force; the answer says what is left of them after it. @throws {KisError} */
+/**
+ * Works under the limits, and by the rules in force; the answer says what is left of them after it.
+ * @throws {KisError}
+ */
 export async function limited<Value extends object>(
   deps: With<'load' | 'limits' | 'principals'>,
   ask: AskContext,

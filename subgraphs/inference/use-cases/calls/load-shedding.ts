@@ -16,15 +16,19 @@ export interface Load {
 }
 
 /**
- * Where each kind of call is refused, the least important first: documents wait for their embeddings, lists of texts are somebody's batch, at a chat
- * sits a person. `calls` are those under way in the process: a chat takes some 100 KB with its buffers, so that 4,000 fit into the smallest heap.
+ * Where each kind of call is refused, the least important first: documents wait for their embeddings, lists of texts
+ * are somebody's batch, at a chat sits a person. `calls` are those under way in the process: a chat takes some 100 KB
+ * with its buffers, so that 4,000 fit into the smallest heap.
  */
 const SHED_ABOVE = {
   background: { calls: 1_000, lagMs: 100, memory: 0.75 },
   embeddings: { calls: 2_000, lagMs: 300, memory: 0.8 },
   chat: { calls: 4_000, lagMs: 1_000, memory: 0.85 },
 } as const
-/** A loop that has idle time is late by chance; one that has none is not overloaded as long as it is in time. So both must be. */
+/**
+ * A loop that has idle time is late by chance; one that has none is not overloaded as long as it is in time. So both
+ * must be.
+ */
 const BUSY = 0.95
 /** Load must last this long before it counts, in so many looks. */
 const LOOK_EVERY_MS = 500

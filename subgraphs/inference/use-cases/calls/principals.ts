@@ -5,7 +5,10 @@ import type { Clock } from '../../../common/process/clock.ts'
 import type { Billing } from '../../ports/billing.ts'
 import type { AskContext, Services } from '../deps.ts'
 
-/** What a run goes by is at most this old; with the time of a step, a change reaches also what takes no money within 5 s. */
+/**
+ * What a run goes by is at most this old; with the time of a step, a change reaches also what takes no money within 5
+ * s.
+ */
 const RECENT_MS = 3_500
 /** Two reads of the store. */
 const ASK_TIMEOUT_MS = 5_000
@@ -19,7 +22,10 @@ interface Found {
   readonly at: number
 }
 
-/** Who the keys of calls and runs are by the rules in force, as far as this process had to ask: the gateway's word is up to 3.5 s old, a run's start hours. */
+/**
+ * Who the keys of calls and runs are by the rules in force, as far as this process had to ask: the gateway's word is up
+ * to 3.5 s old, a run's start hours.
+ */
 export class Principals {
   readonly #billing: Pick<Billing, 'findPrincipal'>
   readonly #clock: Clock
@@ -72,7 +78,10 @@ export class Principals {
   }
 }
 
-/** @throws {InvalidApiKey} the key, or the secret that was sent, is good no longer. @throws {PermissionDenied} runs of the key may not go on. */
+/**
+ * @throws {InvalidApiKey} the key, or the secret that was sent, is good no longer.
+ * @throws {PermissionDenied} runs of the key may not go on.
+ */
 function actingAs({ isRun, rotations }: Principal, now: Principal | null): Principal {
   if (!now || now.isEnded) throw new InvalidApiKey()
   if (isRun) return { ...requireScope(now, 'agents'), isRun }
@@ -81,8 +90,8 @@ function actingAs({ isRun, rotations }: Principal, now: Principal | null): Princ
 }
 
 /**
- * Does work that places a hold: from its admission again, where the rules were changed since its caller was read. @throws {KisError} what the rules
- * in force say of the caller.
+ * Does work that places a hold: from its admission again, where the rules were changed since its caller was read.
+ * @throws {KisError} what the rules in force say of the caller.
  */
 export async function byRulesInForce<Ask extends AskContext, Value>(
   { principals }: Pick<Services, 'principals'>,

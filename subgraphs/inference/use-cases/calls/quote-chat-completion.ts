@@ -17,7 +17,11 @@ export interface QuotedModel {
 /** One read of the store, and of a wallet that is written at the same time. */
 const QUOTE_TIMEOUT_MS = 10_000
 
-/** What a chat request would hold, for its model and then for each fallback that would be asked. It holds nothing and calls no engine. @throws {KisError} what the request itself would be refused with. */
+/**
+ * What a chat request would hold, for its model and then for each fallback that would be asked. It holds nothing and
+ * calls no engine.
+ * @throws {KisError} what the request itself would be refused with.
+ */
 export async function quoteChatCompletion(deps: Ports, ask: AskContext, value: unknown): Promise<readonly QuotedModel[]> {
   const isStream = (value as { readonly stream?: unknown } | null | undefined)?.stream === true
   const { context, models, inputTokensFor, termsFor } = admitChat(deps, ask, null, value, isStream)

@@ -20,19 +20,25 @@ import { type CallContext, getEngine, type Ports } from '../deps.ts'
 const MAX_FETCHED = 20
 /** Hosts whose addresses are looked up for one request, where an engine in our network fetches the images itself. */
 const MAX_HOSTS = 20
-/** Of all images that are fetched for one request: as much as a request's body may have that brings its images along. */
+/**
+ * Of all images that are fetched for one request: as much as a request's body may have that brings its images along.
+ */
 const MAX_FETCHED_BYTES = 20 * 2 ** 20
 /** At once for one request, so that one request cannot take every place of the process. */
 const FETCHED_AT_ONCE = 4
 /** All fetches of one request; one alone has 10 s. */
 const FETCH_MS = 20_000
 
-/** The request as the engine of a model takes it: with `data:` URIs in place of addresses, where the engine fetches none itself. */
+/**
+ * The request as the engine of a model takes it: with `data:` URIs in place of addresses, where the engine fetches none
+ * itself.
+ */
 export type RequestWithImages = (model: Model) => Promise<ChatRequest>
 
 /**
  * Judges the addresses of a request's images; nothing is fetched before the result is called, and nothing twice.
- * @throws {KisError} an address that may not be asked, by us or by an engine in our network; any address, where data may not leave it.
+ * @throws {KisError} an address that may not be asked, by us or by an engine in our network; any address, where data
+ * may not leave it.
  */
 export function requestImages(deps: Ports, context: CallContext, request: ChatRequest): RequestWithImages {
   const images = listImageParts(request).filter(({ url }) => !isDataUri(url))

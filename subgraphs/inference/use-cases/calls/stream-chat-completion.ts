@@ -28,8 +28,9 @@ export interface ChatEvent extends BilledEvent {
 }
 
 /**
- * Streams the answer to one chat request. Nothing happens before the first `next()`, which admits, holds and calls the engine: a failure
- * before the first chunk rejects it. `return()` ends the engine at once; what was produced until then is charged in the background.
+ * Streams the answer to one chat request. Nothing happens before the first `next()`, which admits, holds and calls the
+ * engine: a failure before the first chunk rejects it. `return()` ends the engine at once; what was produced until then
+ * is charged in the background.
  */
 export function streamChatCompletion(deps: CallDeps, ask: AskContext, value: unknown): AsyncIterableIterator<ChatEvent, undefined> {
   const stream = new ChatStream(deps, ask, value)
@@ -199,8 +200,8 @@ class ChatStream {
   }
 
   /**
-   * A vendor's failure without usage costs nothing; what was produced for a caller who left, or until the deadline, costs its price, unless the
-   * call is made again.
+   * A vendor's failure without usage costs nothing; what was produced for a caller who left, or until the deadline,
+   * costs its price, unless the call is made again.
    */
   async #resolveFailed(): Promise<void> {
     if (!this.#attempt) return

@@ -21,8 +21,9 @@ export interface TranscriptionEvent extends BilledEvent {
 }
 
 /**
- * Writes down what is said in a file and streams it: as the engine gives it where the model's engine streams, else in one piece. Nothing happens before the
- * first `next()`; a failure before the first event rejects it. `return()` ends the engine, and the whole file is charged in the background.
+ * Writes down what is said in a file and streams it: as the engine gives it where the model's engine streams, else in
+ * one piece. Nothing happens before the first `next()`; a failure before the first event rejects it. `return()` ends
+ * the engine, and the whole file is charged in the background.
  */
 export function streamTranscription(
   deps: CallDeps,

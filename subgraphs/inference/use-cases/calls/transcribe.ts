@@ -33,7 +33,11 @@ export interface Hearing<Value> {
   tell(response: ProtocolObject & { readonly text: string }): Value
 }
 
-/** Admits the call, places a hold, transcribes the file and charges its length. A caller who disconnects pays for the whole file, as the engine has it. @throws {KisError} */
+/**
+ * Admits the call, places a hold, transcribes the file and charges its length. A caller who disconnects pays for the
+ * whole file, as the engine has it.
+ * @throws {KisError}
+ */
 export async function transcribe<Value extends object>(
   deps: HoldDeps,
   ask: AskContext,

@@ -13,8 +13,9 @@ const MAX_PASSAGES = 64
 const MAX_TOKENS = 2 ** 31 - 1
 
 /**
- * Holds the price of `tokens`, marks and prefixes included. A document is embedded under one hold, batch by batch, by any replica: the
- * hold's id is all that ties its calls together. Between two batches the hold lasts `HOLD_TTL_SECONDS`. Gives the hold's id.
+ * Holds the price of `tokens`, marks and prefixes included. A document is embedded under one hold, batch by batch, by
+ * any replica: the hold's id is all that ties its calls together. Between two batches the hold lasts
+ * `HOLD_TTL_SECONDS`. Gives the hold's id.
  * @throws {KisError} nothing is held.
  */
 export async function openEmbedding(
@@ -38,8 +39,9 @@ export async function openEmbedding(
 }
 
 /**
- * Embeds a batch of passages under an open hold. Billing first hears what the earlier batches used, and so says whether the hold is open
- * and the caller's, and whether his rules are those in force: no engine works otherwise. @throws {KisError} the batch may be repeated.
+ * Embeds a batch of passages under an open hold. Billing first hears what the earlier batches used, and so says whether
+ * the hold is open and the caller's, and whether his rules are those in force: no engine works otherwise.
+ * @throws {KisError} the batch may be repeated.
  */
 export async function embedPassages(
   deps: HoldDeps,
@@ -63,7 +65,10 @@ export async function embedPassages(
   }
 }
 
-/** Charges the sum of what the batches used, as the engine reported it. Repeatable. Gives the charge. @throws {KisError} */
+/**
+ * Charges the sum of what the batches used, as the engine reported it. Repeatable. Gives the charge.
+ * @throws {KisError}
+ */
 export async function closeEmbedding(
   deps: HoldDeps,
   ask: AskContext,

@@ -24,7 +24,11 @@ interface QueryEmbedding {
   readonly cost: bigint
 }
 
-/** Embeds one search query for another service, on the searcher's wallet: one of the organization's calls, but not a request of its key. @throws {KisError} */
+/**
+ * Embeds one search query for another service, on the searcher's wallet: one of the organization's calls, but not a
+ * request of its key.
+ * @throws {KisError}
+ */
 export function embedQuery(deps: KeyedDeps, ask: AskContext, query: Query): Promise<QueryEmbedding> {
   const once = (asking: AskContext) => limited(deps, asking, 'chat', (call, admitted) => embed(deps, admitted, call, query))
   const { step } = query

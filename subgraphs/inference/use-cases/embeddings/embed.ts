@@ -12,8 +12,9 @@ export interface Embedded {
 }
 
 /**
- * Tokens that the engine will see, marks included, for each input. Where the engine counts with the model's own tokenizer, a text over the
- * model's limit is refused; elsewhere the count is an estimate: what is over the limit by more than its error is refused, the rest the engine judges.
+ * Tokens that the engine will see, marks included, for each input. Where the engine counts with the model's own
+ * tokenizer, a text over the model's limit is refused; elsewhere the count is an estimate: what is over the limit by
+ * more than its error is refused, the rest the engine judges.
  * @throws {KisError} `context_length_exceeded`
  */
 export async function countEmbeddingTokens(
@@ -31,7 +32,10 @@ export async function countEmbeddingTokens(
   return tokens
 }
 
-/** Embeds in batches of the engine's size, in order; `onSent` hears how many inputs have been sent. @throws {KisError} */
+/**
+ * Embeds in batches of the engine's size, in order; `onSent` hears how many inputs have been sent.
+ * @throws {KisError}
+ */
 export async function embedInBatches(
   deps: Ports,
   { requestId, caller }: Pick<CallContext, 'requestId' | 'caller'>,

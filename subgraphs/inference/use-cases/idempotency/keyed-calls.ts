@@ -10,11 +10,14 @@ import { KeyedRun, LEASE_MS, LEASE_RENEW_MS } from './keyed-run.ts'
 /** How long a key stands for its call, from the call's begin. */
 const KEPT_MS = 24 * 3_600_000
 /**
- * From the end of a lease until billing has resolved the hold for sure. The process was gone at least so long before as a lease is longer than
- * its renewal, the hold was renewed last before that, and billing looks every 5 s.
+ * From the end of a lease until billing has resolved the hold for sure. The process was gone at least so long before as
+ * a lease is longer than its renewal, the hold was renewed last before that, and billing looks every 5 s.
  */
 const HOLD_GRACE_MS = HOLD_TTL_SECONDS * 1_000 - (LEASE_MS - LEASE_RENEW_MS) + 10_000
-/** A call under way may take as long again as it has taken; bounded, because clients wait that long at most, and do not ask at once. */
+/**
+ * A call under way may take as long again as it has taken; bounded, because clients wait that long at most, and do not
+ * ask at once.
+ */
 const SHORTEST_WAIT_MS = 1_000
 const LONGEST_WAIT_MS = 30_000
 /** Others may free or take the same key meanwhile, each time once. */
@@ -40,7 +43,10 @@ export interface StepClaim {
 
 type OwnDeps = Pick<HoldDeps, 'collections' | 'billing' | 'background' | 'holder' | 'clock' | 'log'>
 
-/** Calls with an idempotency key: who may run one, and what is replayed instead. Disposing it ends those whose callers have left. */
+/**
+ * Calls with an idempotency key: who may run one, and what is replayed instead. Disposing it ends those whose callers
+ * have left.
+ */
 export class KeyedCalls implements Disposable {
   readonly #deps: OwnDeps
   readonly #isExclusive: boolean
@@ -63,9 +69,10 @@ export class KeyedCalls implements Disposable {
   }
 
   /**
-   * The run of the call, which must be ended, or what came of its first one. A key belongs to the API key that sends it.
-   * @throws {KisError} `idempotency_conflict`: the key stands for another request, or its call is under way. `service_unavailable`: whether
-   * it is cannot be known.
+   * The run of the call, which must be ended, or what came of its first one. A key belongs to the API key that sends
+   * it.
+   * @throws {KisError} `idempotency_conflict`: the key stands for another request, or its call is under way.
+   * `service_unavailable`: whether it is cannot be known.
    */
   async claim(context: CallContext, key: string, digest: string): Promise<KeyedRun | Recorded> {
     const { apiKeyId, organizationId } = context.caller
@@ -81,7 +88,8 @@ export class KeyedCalls implements Disposable {
   }
 
   /**
-   * What the calls of a run were charged, in nano-USD, by the first part of their paths. Those whose process is gone are ended.
+   * What the calls of a run were charged, in nano-USD, by the first part of their paths. Those whose process is gone
+   * are ended.
    * @throws {KisError} `idempotency_conflict`: one is under way.
    */
   async listCharges(context: CallContext, runId: string): Promise<ReadonlyMap<string, bigint>> {
@@ -143,7 +151,8 @@ export class KeyedCalls implements Disposable {
   }
 
   /**
-   * Charges the answers that are kept of calls whose process was gone before it did so; a repeat gives them. For the one process that has the store.
+   * Charges the answers that are kept of calls whose process was gone before it did so; a repeat gives them. For the
+   * one process that has the store.
    * @throws {KisError} `service_unavailable`: not all are charged. One that cannot be is logged, and keeps no other.
    */
   async chargeKept(signal: AbortSignal): Promise<void> {
@@ -204,7 +213,10 @@ export class KeyedCalls implements Disposable {
     return state !== 'ended' && (this.#isExclusive ? this.#running.has(token) : leaseUntil > now)
   }
 
-  /** How long billing may still charge a call whose process is gone, in milliseconds; after that it says how the call has ended. */
+  /**
+   * How long billing may still charge a call whose process is gone, in milliseconds; after that it says how the call
+   * has ended.
+   */
   #unjudgedMs({ step, state, holdId, leaseUntil, startedAt }: KeyedCall, now: Date): number {
     if (step || state !== 'running' || !holdId) return 0
     const { aloneSince } = this.#deps.holder

@@ -15,7 +15,10 @@ const MAX_GATHERED_CHARACTERS = 16 * 1024 * 1024
 
 type KeptDeps = Pick<With<'background'>, 'background' | 'clock' | 'log'>
 
-/** The one run of a call with an idempotency key. It writes down how far the call is; who takes the call over ends its writing. */
+/**
+ * The one run of a call with an idempotency key. It writes down how far the call is; who takes the call over ends its
+ * writing.
+ */
 export class KeyedRun implements CallRecord {
   readonly #calls: DocumentCollection<KeyedCall>
   readonly #deps: KeptDeps
@@ -116,8 +119,8 @@ export class KeyedRun implements CallRecord {
   }
 
   /**
-   * The call has failed. When nothing was charged, the key is free for a repeat; else the failure is what is replayed. Waits for billing
-   * only when that has answered already: the caller is to hear of the failure.
+   * The call has failed. When nothing was charged, the key is free for a repeat; else the failure is what is replayed.
+   * Waits for billing only when that has answered already: the caller is to hear of the failure.
    */
   async fail(error: unknown): Promise<void> {
     const isKnown = !this.#isHoldOpen

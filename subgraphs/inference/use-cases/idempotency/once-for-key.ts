@@ -31,9 +31,9 @@ export function isReplayed(answer: object): boolean {
 }
 
 /**
- * Runs a call, or gives what came of an earlier one with the same idempotency key. A call with a key goes on when its caller leaves, so
- * that a repeat finds its outcome. @throws {KisError} what the call fails with, or has failed with after it was charged;
- * `idempotency_conflict`.
+ * Runs a call, or gives what came of an earlier one with the same idempotency key. A call with a key goes on when its
+ * caller leaves, so that a repeat finds its outcome.
+ * @throws {KisError} what the call fails with, or has failed with after it was charged; `idempotency_conflict`.
  */
 export async function onceForKey<Value extends Current & { readonly cost: bigint }>(
   deps: KeyedDeps,

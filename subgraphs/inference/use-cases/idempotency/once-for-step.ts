@@ -4,9 +4,10 @@ import { toError } from './keyed-outcome.ts'
 import { KeyedRun } from './keyed-run.ts'
 
 /**
- * Makes a call that is a step of a run, or gives the answer that it had when the run was here before: whatever process runs it, and however often one is
- * killed, its engine's answer is charged once. @throws {KisError} what the call fails with; it is made again unless it was charged.
- * `idempotency_conflict`: it is under way elsewhere, or was until a moment ago.
+ * Makes a call that is a step of a run, or gives the answer that it had when the run was here before: whatever process
+ * runs it, and however often one is killed, its engine's answer is charged once.
+ * @throws {KisError} what the call fails with; it is made again unless it was charged. `idempotency_conflict`: it is
+ * under way elsewhere, or was until a moment ago.
  */
 export async function onceForStep<Value extends { readonly cost: bigint }>(
   deps: KeyedDeps,

@@ -19,7 +19,10 @@ export interface BilledEvent {
 type Events<Event> = AsyncIterableIterator<Event & Replayable, undefined>
 type Open<Event> = (ask: AskContext) => AsyncIterableIterator<Event, undefined>
 
-/** `onceForKey` for a stream: it is read to its end when its caller leaves, and replayed in the same pieces. Nothing happens before the first `next()`. */
+/**
+ * `onceForKey` for a stream: it is read to its end when its caller leaves, and replayed in the same pieces. Nothing
+ * happens before the first `next()`.
+ */
 export function streamOnceForKey<Event extends BilledEvent>(
   deps: KeyedDeps,
   ask: AskContext,

@@ -19,8 +19,8 @@ export function callTookTooLong(): KisError {
 }
 
 /**
- * Holds, works, charges; the answer comes after the charge. A failed call costs nothing. `whenGone` says what was used when the caller has
- * left before the end: the engine was ended, but bills what it has done. The work may take `maxMs`.
+ * Holds, works, charges; the answer comes after the charge. A failed call costs nothing. `whenGone` says what was used
+ * when the caller has left before the end: the engine was ended, but bills what it has done. The work may take `maxMs`.
  */
 export async function billedCall<Value extends object>(
   deps: HoldDeps,

@@ -46,7 +46,8 @@ export interface OpenHold {
 }
 
 /**
- * Reserves a call's worst case, in the wallet or in what its run may still spend. Once it resolves, an engine may be called and `resolve` must be.
+ * Reserves a call's worst case, in the wallet or in what its run may still spend. Once it resolves, an engine may be
+ * called and `resolve` must be.
  * @throws {KisError} nothing stays held: what may have been placed is voided.
  */
 export function openHold(
@@ -64,7 +65,11 @@ export function openHold(
   })
 }
 
-/** Has billing say that an engine may be called, at once. @throws {StalePrincipal} not by these rules. @throws {KisError} */
+/**
+ * Has billing say that an engine may be called, at once.
+ * @throws {StalePrincipal} not by these rules.
+ * @throws {KisError}
+ */
 export async function letBegin({ billing }: Pick<Ports, 'billing'>, id: string, used: Quantities, context: BillingContext): Promise<void> {
   for (;;) {
     const askedAt = performance.now()
@@ -78,7 +83,10 @@ export async function letBegin({ billing }: Pick<Ports, 'billing'>, id: string, 
 export interface OpenRunHold {
   /** To be the `runHoldId` of its calls. */
   readonly id: string
-  /** Frees what the calls have left, and gives what they were charged in all, in nano-USD. The calls must have been charged. */
+  /**
+   * Frees what the calls have left, and gives what they were charged in all, in nano-USD. The calls must have been
+   * charged.
+   */
   end(): Promise<bigint>
   /** Stops renewing it: another process goes on with the run, or billing frees the rest when it expires. */
   leave(): void
@@ -86,7 +94,10 @@ export interface OpenRunHold {
   leaveFor(seconds: number): Promise<void>
 }
 
-/** Reserves the most that a run may spend, in nano-USD. Another process goes on with it when this one is gone. @throws as `openHold`. */
+/**
+ * Reserves the most that a run may spend, in nano-USD. Another process goes on with it when this one is gone.
+ * @throws as `openHold`.
+ */
 export async function openRunHold(deps: HoldDeps, context: CallContext, amount: bigint): Promise<OpenRunHold> {
   const hold = await open(deps, context, NOTHING, async (id, opening, placed) => {
     await deps.billing.placeRunHold({ id, amount, ttlSeconds: HOLD_TTL_SECONDS, holder: null }, opening)
@@ -95,7 +106,10 @@ export async function openRunHold(deps: HoldDeps, context: CallContext, amount: 
   return toOpenRunHold(deps, context, hold, amount)
 }
 
-/** Goes on with the hold of a run whose process is gone. Null: it has expired, or was never placed. @throws {KisError} billing did not say. */
+/**
+ * Goes on with the hold of a run whose process is gone. Null: it has expired, or was never placed.
+ * @throws {KisError} billing did not say.
+ */
 export async function adoptRunHold(deps: HoldDeps, context: CallContext, id: string, amount: bigint): Promise<OpenRunHold | null> {
   try {
     await withDeadline(
@@ -162,7 +176,10 @@ async function open(
   return toOpenHold(deps, context, id, used)
 }
 
-/** An open hold, dispatched where it is a call's, renewed until it is resolved or left; `used` is what the first renewal tells of it. */
+/**
+ * An open hold, dispatched where it is a call's, renewed until it is resolved or left; `used` is what the first renewal
+ * tells of it.
+ */
 export function toOpenHold({ billing, background, log }: HoldDeps, context: CallContext, id: string, used: Quantities): OpenHold {
   let latest: Quantities | undefined
   let known = used

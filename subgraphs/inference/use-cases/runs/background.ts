@@ -1,4 +1,7 @@
-/** Closing waits at most this long for charges still under way; what is left is resolved by billing when its holds expire. */
+/**
+ * Closing waits at most this long for charges still under way; what is left is resolved by billing when its holds
+ * expire.
+ */
 const MAX_DRAIN_MS = 20_000
 
 /** Work that outlives the call that began it: charges of callers who have left. */

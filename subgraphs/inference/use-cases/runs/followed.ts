@@ -15,7 +15,10 @@ interface Begun {
   readonly isFound?: boolean
 }
 
-/** Starts a run and follows it. If the caller disconnects before the first event, nobody knows its id and it is cancelled. After that it goes on. */
+/**
+ * Starts a run and follows it. If the caller disconnects before the first event, nobody knows its id and it is
+ * cancelled. After that it goes on.
+ */
 export function followed<Event extends { readonly type: string }>(
   runs: Runs<Event>,
   ask: AskContext,

@@ -19,7 +19,10 @@ export interface Holder {
   readonly aloneSince: Date | null
 }
 
-/** Where several processes have the store: one that says nothing may still be at work, cut off from the store and not from billing. */
+/**
+ * Where several processes have the store: one that says nothing may still be at work, cut off from the store and not
+ * from billing.
+ */
 export const UNKNOWN_HOLDER: Holder = { id: null, aloneSince: null }
 
 /** The one process that has the store. Whatever an earlier one has left is over. */

@@ -13,8 +13,8 @@ const LIVE_MS = 15_000
 const GOODBYE_MS = 1_000
 
 /**
- * How many processes of inference there are, as each tells the others in the store. Without the store the last count holds; it is about a share of a
- * limit, not about money.
+ * How many processes of inference there are, as each tells the others in the store. Without the store the last count
+ * holds; it is about a share of a limit, not about money.
  */
 export class LiveReplicas implements AsyncDisposable {
   readonly #replicas: DocumentCollection<Replica>

@@ -20,8 +20,8 @@ export interface RunKind<Run extends RunBase, Event extends RunEventBase> {
   /** Runs of one process at once. One organization has at most half of them. */
   readonly maxRuns: number
   /**
-   * Whether a caller waits for the run at a connection. Such a run is refused when it has no place, and fails by what may pass; once its first process is
-   * gone it waits like any other.
+   * Whether a caller waits for the run at a connection. Such a run is refused when it has no place, and fails by what
+   * may pass; once its first process is gone it waits like any other.
    */
   readonly isAwaited: boolean
   /** Whether the run's idempotency key may start another one. */
@@ -36,11 +36,15 @@ export interface RunKind<Run extends RunBase, Event extends RunEventBase> {
 /** The work on one run in one process. */
 export interface RunWork<Event extends RunEventBase> {
   /**
-   * Goes on with the run from where it stands, until its end. @throws the signal's reason, when that has aborted; what keeps the run from going on
-   * here and now, so that it is tried again.
+   * Goes on with the run from where it stands, until its end.
+   * @throws the signal's reason, when that has aborted; what keeps the run from going on here and now, so that it is
+   * tried again.
    */
   work(at: RunUnderWay<Event>): Promise<RunEnd>
-  /** The fields that the run gets beside status, error, cost and `endedAt`, and the event that tells of its end. May be asked without `work`. */
+  /**
+   * The fields that the run gets beside status, error, cost and `endedAt`, and the event that tells of its end. May be
+   * asked without `work`.
+   */
   atEnd(end: EndFields, output: unknown, charges: ReadonlyMap<string, bigint>): Promise<AtEnd>
 }
 

@@ -78,7 +78,10 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
     }
   }
 
-  /** As `follow`, for a caller, who may do so a limited number of times at once. @throws {KisError} `rate_limit_exceeded` */
+  /**
+   * As `follow`, for a caller, who may do so a limited number of times at once.
+   * @throws {KisError} `rate_limit_exceeded`
+   */
   followFor(
     { organizationId, apiKeyId }: Principal,
     runId: string,
@@ -109,7 +112,10 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
     )
   }
 
-  /** The run's events after a cursor, up to its last one. @throws {KisError} `not_found`; `invalid_request`: this is no cursor. */
+  /**
+   * The run's events after a cursor, up to its last one.
+   * @throws {KisError} `not_found`; `invalid_request`: this is no cursor.
+   */
   follow(organizationId: string, runId: string, after: string | null): AsyncIterableIterator<FollowedEvent<Event>, undefined> {
     let position: number | undefined
     let isOver = false
@@ -137,7 +143,10 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
     )
   }
 
-  /** The event at the cursor; null: the follower wants all. A cursor that no event has would wait for ever in a run that has ended. */
+  /**
+   * The event at the cursor; null: the follower wants all. A cursor that no event has would wait for ever in a run that
+   * has ended.
+   */
   async #findStart(organizationId: string, runId: string, after: string | null): Promise<RunEventRecord | null> {
     const { collections } = this.#deps
     if (!(await collections[this.#runs].findOne({ _id: runId, organizationId }))) throw new NotFound('run', runId, 'runId')
@@ -153,8 +162,8 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
 }
 
 /**
- * Writes one run's events in their order. What comes while a write is under way goes with the next one, and pieces of text are joined there: a fast
- * model costs no more writes than the store can do, and nobody waits for a batch to fill.
+ * Writes one run's events in their order. What comes while a write is under way goes with the next one, and pieces of
+ * text are joined there: a fast model costs no more writes than the store can do, and nobody waits for a batch to fill.
  */
 export class RunEventWriter<Event extends RunEventBase> {
   /** What was written before, by processes that had the run. */
@@ -190,7 +199,11 @@ export class RunEventWriter<Event extends RunEventBase> {
     this.#writing.catch(() => undefined)
   }
 
-  /** Resolves when all is written. @throws {LeftToOthers} another process writes the run's events. @throws {KisError} the store is away. */
+  /**
+   * Resolves when all is written.
+   * @throws {LeftToOthers} another process writes the run's events.
+   * @throws {KisError} the store is away.
+   */
   async flushed(): Promise<void> {
     await this.#writing
   }

@@ -11,7 +11,11 @@ const LATE_HOLD_SECONDS = 60
 
 type MoneyDeps = KeyedDeps
 
-/** The hold that the process before had, or another of what the run may still cost. `write` keeps which one in the run's record. @throws {KisError} */
+/**
+ * The hold that the process before had, or another of what the run may still cost. `write` keeps which one in the run's
+ * record.
+ * @throws {KisError}
+ */
 export async function reserveAgain(
   deps: MoneyDeps,
   run: RunBase,
@@ -31,7 +35,10 @@ function reserve(deps: MoneyDeps, context: CallContext, amount: bigint, holding:
   return openRunHold(deps, { ...context, record }, amount)
 }
 
-/** What the run's calls were charged, in nano-USD, by the first part of their paths, once all of them have ended. @throws the signal's reason. */
+/**
+ * What the run's calls were charged, in nano-USD, by the first part of their paths, once all of them have ended.
+ * @throws the signal's reason.
+ */
 export async function chargesOfRun(deps: MoneyDeps, { _id }: RunBase, context: CallContext): Promise<ReadonlyMap<string, bigint>> {
   for (let waitedMs = 0; ; waitedMs += SETTLING_LOOK_MS) {
     try {

@@ -9,7 +9,10 @@ import { onceForStep } from '../idempotency/once-for-step.ts'
 const PASSING: readonly ErrorCode[] = ['engine_unavailable', 'engine_timeout', 'engine_error']
 /** A call of a process that is gone has not ended yet. */
 const LEFT: readonly ErrorCode[] = ['idempotency_conflict']
-/** What passes by itself and is waited for as long as the run has time: limits, a part of the service that is away, a call whose process was killed. */
+/**
+ * What passes by itself and is waited for as long as the run has time: limits, a part of the service that is away, a
+ * call whose process was killed.
+ */
 const WAITED_FOR: readonly ErrorCode[] = ['rate_limit_exceeded', 'service_unavailable', 'idempotency_conflict']
 /** Tries of one call whose engine fails; the waits between them double, from a second to a minute, with jitter. */
 const MAX_TRIES = 6
@@ -111,7 +114,10 @@ export class RunSteps {
     return found
   }
 
-  /** What is not charged as this step, but has the same answer whoever goes on with the run: a tool may act. Made again only when it was cut, since nobody knows what came of it. */
+  /**
+   * What is not charged as this step, but has the same answer whoever goes on with the run: a tool may act. Made again
+   * only when it was cut, since nobody knows what came of it.
+   */
   async kept<Value>(path: string, work: (context: CallContext) => Promise<Value>): Promise<Value> {
     const { answer } = await this.#retried(path, async () =>
       onceForStep(this.#deps, await this.#now(), this.#claim(path), async ({ record, ...context }) => {
@@ -124,7 +130,10 @@ export class RunSteps {
     return answer
   }
 
-  /** The run's caller may have been given other rules since the step before. @throws {KisError} the run may not go on. */
+  /**
+   * The run's caller may have been given other rules since the step before.
+   * @throws {KisError} the run may not go on.
+   */
   async #now(): Promise<CallContext> {
     return { ...this.#context, caller: await this.#deps.principals.recent(this.#context.caller) }
   }

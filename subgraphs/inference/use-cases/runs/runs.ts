@@ -19,7 +19,9 @@ import { LeftToOthers } from './run-steps.ts'
 import { CANCELLED, RunUnderLease } from './run-under-lease.ts'
 import type { Suspects } from './suspects.ts'
 
-/** How soon a process finds a run that has lost its own, and a run hears that it is cancelled through another process. */
+/**
+ * How soon a process finds a run that has lost its own, and a run hears that it is cancelled through another process.
+ */
 const LOOK_MS = 1_000
 /** How soon after its time a run ends that has no place. */
 const LATE_LOOK_MS = 5_000
@@ -79,10 +81,15 @@ interface Running {
   readonly ended: Promise<void>
 }
 
-/** Runs of one kind. A run goes on until its end, its caps or its cancellation, in whatever process: one that is killed leaves it to the next. */
+/**
+ * Runs of one kind. A run goes on until its end, its caps or its cancellation, in whatever process: one that is killed
+ * leaves it to the next.
+ */
 export class Runs<Run extends RunBase, Event extends RunEventBase> implements AsyncDisposable {
   readonly log: RunLog<Event>
-  /** Resolves when runs can begin: the store is open, and leases of processes that are gone are released. Never rejects. */
+  /**
+   * Resolves when runs can begin: the store is open, and leases of processes that are gone are released. Never rejects.
+   */
   readonly ready: Promise<void>
   readonly #deps: RunDeps
   readonly #kind: RunKind<Run, Event>
@@ -127,7 +134,10 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     return null
   }
 
-  /** Reserves the most that the run may cost, and begins it, at once where its organization has a place. @throws {KisError} nothing has begun, and nothing is held. */
+  /**
+   * Reserves the most that the run may cost, and begins it, at once where its organization has a place.
+   * @throws {KisError} nothing has begun, and nothing is held.
+   */
   async begin(
     ask: AskContext,
     principal: Principal,
@@ -221,7 +231,12 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     return found
   }
 
-  /** Takes a run that has ended out of the store, with its events and the answers of its calls; its idempotency key is free. @throws {NotFound} @throws {KisError} `in_use`: it is under way. */
+  /**
+   * Takes a run that has ended out of the store, with its events and the answers of its calls; its idempotency key is
+   * free.
+   * @throws {NotFound}
+   * @throws {KisError} `in_use`: it is under way.
+   */
   async delete({ caller }: AskContext, runId: string): Promise<void> {
     const { organizationId } = requireScope(caller, 'agents')
     const run = await this.#kind.records.findOne({ _id: runId, organizationId })

@@ -2,12 +2,16 @@ import { locks } from 'node:worker_threads'
 import type { Clock } from '../../../common/process/clock.ts'
 import { randomHex } from '../../../common/process/ids.ts'
 
-/** How long a suspect begins alone unless it comes to a call before: what ends a process at a step's beginning does so within milliseconds. */
+/**
+ * How long a suspect begins alone unless it comes to a call before: what ends a process at a step's beginning does so
+ * within milliseconds.
+ */
 const ALONE_MS = 500
 
 /**
- * Begins the runs of one process, and finds those that end it. A run that was begun before and has not come to the end of a step since may have ended its
- * process. Such a suspect begins alone, until it comes to a call or for a while, and its record says so: if the process ends now, this run ended it.
+ * Begins the runs of one process, and finds those that end it. A run that was begun before and has not come to the end
+ * of a step since may have ended its process. Such a suspect begins alone, until it comes to a call or for a while, and
+ * its record says so: if the process ends now, this run ended it.
  */
 export class Suspects {
   /** Names this process, and the lock under which its runs begin: shared, and exclusive for a suspect. */

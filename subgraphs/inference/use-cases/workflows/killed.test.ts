@@ -31,7 +31,10 @@ const NODES = [
   { id: 'heard', type: 'transcribe', model: 'speech', file_id: 'file_1', after: ['each'] },
   { id: 'end', type: 'template', template: '{{ nodes.each.items[*].text | join(" ") }} {{ nodes.heard.text }}' },
 ]
-/** 20 tokens in and 5 out, five times, of them twice for the agent, which searches in between, and 2.5 s of sound at 0.006 USD a minute. */
+/**
+ * 20 tokens in and 5 out, five times, of them twice for the agent, which searches in between, and 2.5 s of sound at
+ * 0.006 USD a minute.
+ */
 const COSTS = [30_000n, 30_000n, 30_000n, 30_000n, 30_000n, 250_000n]
 
 const open: WorkflowRuns[] = []

@@ -51,7 +51,9 @@ export class WorkflowRun {
     this.#nodes = new Map(Object.entries(record.nodes))
   }
 
-  /** @throws the signal's reason when it was aborted; what the store failed with. Nothing of the run is under way then. */
+  /**
+   * @throws the signal's reason when it was aborted; what the store failed with. Nothing of the run is under way then.
+   */
   async run(): Promise<RunEnd> {
     this.#tellWhatWasNotTold()
     const waits = listWaits(this.#definition)

@@ -46,7 +46,11 @@ export class WorkflowRuns extends Runs<WorkflowRunRecord, WorkflowEvent> {
     this.#deps = deps
   }
 
-  /** Checks, reserves the most that the run may cost, and begins as soon as its organization has a place; answers at once. @throws {KisError} nothing has begun, and nothing is held. */
+  /**
+   * Checks, reserves the most that the run may cost, and begins as soon as its organization has a place; answers at
+   * once.
+   * @throws {KisError} nothing has begun, and nothing is held.
+   */
   start(ask: AskContext, input: WorkflowRunInput): Promise<WorkflowRunRecord> {
     return byRulesInForce(this.#deps, ask, async (asking) => (await this.#start(asking, input)).run)
   }
@@ -93,7 +97,10 @@ export class WorkflowRuns extends Runs<WorkflowRunRecord, WorkflowEvent> {
     }
   }
 
-  /** Gives what ends the counting, once the run is in the store. @throws {KisError} `rate_limit_exceeded`: the organization has as many runs as it may. */
+  /**
+   * Gives what ends the counting, once the run is in the store.
+   * @throws {KisError} `rate_limit_exceeded`: the organization has as many runs as it may.
+   */
   async #countIn({ organizationId }: Principal): Promise<() => void> {
     const starting = this.#starting.get(organizationId) ?? 0
     this.#starting.set(organizationId, starting + 1)

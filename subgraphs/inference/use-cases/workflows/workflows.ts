@@ -59,7 +59,10 @@ export async function createWorkflow(deps: Ports, ask: AskContext, input: Workfl
   return workflow
 }
 
-/** What is left out stays as it is. Makes a new version; runs under way go on with theirs. @throws as `createWorkflow`, and `not_found`. */
+/**
+ * What is left out stays as it is. Makes a new version; runs under way go on with theirs.
+ * @throws as `createWorkflow`, and `not_found`.
+ */
 export async function updateWorkflow(
   deps: Ports,
   ask: AskContext,
@@ -89,7 +92,10 @@ export async function updateWorkflow(
   throw new KisError('service_unavailable', 'The workflow is being changed by many at once.', { retryAfterMs: 1_000 })
 }
 
-/** It goes with its versions, once its runs that are under way have ended; all its runs stay readable. @throws {NotFound} */
+/**
+ * It goes with its versions, once its runs that are under way have ended; all its runs stay readable.
+ * @throws {NotFound}
+ */
 export async function deleteWorkflow(deps: Ports, { caller }: AskContext, id: string): Promise<void> {
   const { organizationId } = requireScope(caller, 'agents')
   const deleted = await deps.collections.workflows.findOneAndUpdate(

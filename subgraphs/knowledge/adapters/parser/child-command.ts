@@ -2,12 +2,16 @@ import { realpathSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { CHILD_HEAP_MB } from './limits.ts'
 
-/** Seconds of processor time after which the system itself ends a child. Parsing ends long before; this is for children whose parent is gone. */
+/**
+ * Seconds of processor time after which the system itself ends a child. Parsing ends long before; this is for children
+ * whose parent is gone.
+ */
 const CHILD_CPU_SECONDS = 150
 
 /**
- * The command line of a child: this Node, allowed to read the parser's own code and the packages it uses; no writing, no processes, no
- * workers, no native code, no code from strings. What the system can limit beyond goes in front of it: `ulimit`, and `isolation`.
+ * The command line of a child: this Node, allowed to read the parser's own code and the packages it uses; no writing,
+ * no processes, no workers, no native code, no code from strings. What the system can limit beyond goes in front of it:
+ * `ulimit`, and `isolation`.
  */
 export function childCommand(
   isolation: readonly string[],

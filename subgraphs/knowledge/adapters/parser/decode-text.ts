@@ -17,9 +17,9 @@ const LEAST_UTF16_SHARE = 0.7
 const MAX_BROKEN_UTF8_SHARE = 0.05
 
 /**
- * Decodes text of unknown charset. Order: byte order mark, UTF-16 by its pattern of high bytes, valid UTF-8, `declared` (an HTML page's
- * own label), UTF-8 with a few broken bytes, and last the 8-bit code pages: windows-1256, ISO-8859-6 or MacArabic, when its letters read as
- * Arabic in one of them, and windows-1252.
+ * Decodes text of unknown charset. Order: byte order mark, UTF-16 by its pattern of high bytes, valid UTF-8, `declared`
+ * (an HTML page's own label), UTF-8 with a few broken bytes, and last the 8-bit code pages: windows-1256, ISO-8859-6 or
+ * MacArabic, when its letters read as Arabic in one of them, and windows-1252.
  */
 export function decodeText(bytes: Uint8Array, declared?: string): DecodedText {
   const marked = charsetOfMark(bytes) ?? utf16WithoutMark(bytes)
@@ -52,8 +52,8 @@ function charsetOfMark(bytes: Uint8Array): string | undefined {
 }
 
 /**
- * In UTF-16 of Arabic or English every second byte is 0x06 or 0x00, which no 8-bit text holds. Small binary numbers look alike,
- * so most of the characters that come out must be letters, spaces or printable ASCII.
+ * In UTF-16 of Arabic or English every second byte is 0x06 or 0x00, which no 8-bit text holds. Small binary numbers
+ * look alike, so most of the characters that come out must be letters, spaces or printable ASCII.
  */
 function utf16WithoutMark(bytes: Uint8Array): string | undefined {
   const sample = bytes.subarray(0, Math.min(bytes.length, SAMPLE_BYTES) & ~1)
@@ -84,7 +84,10 @@ function isDamagedUtf8(bytes: Uint8Array): boolean {
   return whole > 0 && broken <= Math.max(1, whole * MAX_BROKEN_UTF8_SHARE)
 }
 
-/** High bytes of a charset that are Arabic letters, and among them the fourteen that make up four fifths of running Arabic. */
+/**
+ * High bytes of a charset that are Arabic letters, and among them the fourteen that make up four fifths of running
+ * Arabic.
+ */
 interface ArabicBytes {
   readonly charset: string
   readonly letters: ReadonlySet<number>
@@ -111,8 +114,8 @@ function arabicCharset(sample: Uint8Array): string | undefined {
 }
 
 /**
- * The share of common letters in the high bytes, or 0. Arabic words are runs of high bytes, mostly common letters; accented letters of Latin
- * words stand alone between ASCII ones.
+ * The share of common letters in the high bytes, or 0. Arabic words are runs of high bytes, mostly common letters;
+ * accented letters of Latin words stand alone between ASCII ones.
  */
 function fitOf(sample: Uint8Array, { letters, common }: ArabicBytes): number {
   let high = 0

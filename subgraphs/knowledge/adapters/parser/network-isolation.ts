@@ -12,7 +12,10 @@ const WAYS: readonly (readonly string[])[] = [
 
 let found: Promise<readonly string[]> | undefined
 
-/** What goes before a command so that it runs in a namespace without a network, not even loopback; empty where that cannot be had: outside Linux, in most containers. */
+/**
+ * What goes before a command so that it runs in a namespace without a network, not even loopback; empty where that
+ * cannot be had: outside Linux, in most containers.
+ */
 export function networkIsolation(): Promise<readonly string[]> {
   found ??= ask()
   return found

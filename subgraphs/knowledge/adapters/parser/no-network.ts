@@ -1,11 +1,14 @@
 /**
- * Imported by the child before any reader: what is loaded after it finds of Node only what readers need. Node's permission model knows no network, and
- * the namespace of `network-isolation.ts` is not to be had everywhere.
+ * Imported by the child before any reader: what is loaded after it finds of Node only what readers need. Node's
+ * permission model knows no network, and the namespace of `network-isolation.ts` is not to be had everywhere.
  */
 import { isBuiltin, registerHooks } from 'node:module'
 import { Server, Socket } from 'node:net'
 
-/** What the readers and their packages load of Node: nothing of it opens a connection, starts a process or runs code of its own. */
+/**
+ * What the readers and their packages load of Node: nothing of it opens a connection, starts a process or runs code of
+ * its own.
+ */
 const ALLOWED: ReadonlySet<string> = new Set(
   'assert async_hooks buffer console constants crypto diagnostics_channel events fs fs/promises os path perf_hooks process punycode querystring stream stream/promises stream/web string_decoder timers timers/promises url util util/types zlib'.split(
     ' ',

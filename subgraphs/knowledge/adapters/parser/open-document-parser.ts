@@ -19,7 +19,10 @@ export interface DocumentParserDeps {
   readonly limits?: Partial<ParserLimits>
 }
 
-/** Reads documents in child processes. A spare child is kept ready, because starting one takes longer than reading a short text. */
+/**
+ * Reads documents in child processes. A spare child is kept ready, because starting one takes longer than reading a
+ * short text.
+ */
 export async function openDocumentParser(deps: DocumentParserDeps): Promise<DocumentParser> {
   const isolation = await networkIsolation()
   const missing = [
@@ -73,7 +76,11 @@ class ChildDocumentParser implements DocumentParser {
     }
   }
 
-  /** Takes one of `MAX_CHILDREN` places, in the order of asking. @throws {ServiceUnavailable} too many wait. @throws the signal's reason */
+  /**
+   * Takes one of `MAX_CHILDREN` places, in the order of asking.
+   * @throws {ServiceUnavailable} too many wait.
+   * @throws the signal's reason
+   */
   async #acquire(signal: AbortSignal): Promise<void> {
     if (this.#places > 0) {
       this.#places -= 1

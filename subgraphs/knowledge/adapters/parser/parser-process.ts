@@ -8,7 +8,10 @@ import { decodeAnswer, encodeRequest, type ParseRequest } from './wire.ts'
 /** How often the watchdog looks; a child that allocates 1 GB in a second overshoots by a tenth of that. */
 const WATCH_INTERVAL_MS = 100
 
-/** Last words of a child that are kept for the error, in characters. They may quote the parser's code, hardly the document. */
+/**
+ * Last words of a child that are kept for the error, in characters. They may quote the parser's code, hardly the
+ * document.
+ */
 const MAX_STDERR_CHARS = 2_000
 
 /** V8 ends a process whose heap is full by SIGABRT, or code 134 where a shell stands between. */

@@ -7,7 +7,9 @@ import { readZipDirectory } from './zip.ts'
 /** Bytes looked at to tell text from binary. */
 const HEAD_BYTES = 64 * 1024
 
-/** Readers accept this much before `%PDF-` (Adobe's implementation note), which is only believed of a file called .pdf. */
+/**
+ * Readers accept this much before `%PDF-` (Adobe's implementation note), which is only believed of a file called .pdf.
+ */
 const PDF_HEADER_WITHIN = 1024
 
 /** Archives by a part that only they have. */
@@ -51,7 +53,10 @@ const ARCHIVE_KINDS: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-/** The media type by the bytes and, between kinds of text, by the extension. Bounded: reads the head and an archive's directory. */
+/**
+ * The media type by the bytes and, between kinds of text, by the extension. Bounded: reads the head and an archive's
+ * directory.
+ */
 export function sniffMediaType(bytes: Uint8Array, fileName: string): string {
   const extension = /\.([^.]+)$/.exec(fileName)?.[1]?.toLowerCase() ?? ''
   const head = bytes.subarray(0, HEAD_BYTES)

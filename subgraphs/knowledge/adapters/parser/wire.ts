@@ -2,8 +2,9 @@ import { type Block, type BlockLocation, type ParsedDocument, ParseFailure, type
 import type { ParserLimits } from './limits.ts'
 
 /**
- * What crosses between the service and a parser child. Both ways: one line of JSON, then raw bytes to the end of the stream (the file one
- * way, the text in UTF-8 the other). The parent trusts nothing that a child says beyond its shape, which it checks.
+ * What crosses between the service and a parser child. Both ways: one line of JSON, then raw bytes to the end of the
+ * stream (the file one way, the text in UTF-8 the other). The parent trusts nothing that a child says beyond its shape,
+ * which it checks.
  */
 export interface ParseRequest {
   readonly mediaType: string
@@ -28,7 +29,10 @@ const WARNINGS: readonly ParsedDocument['warnings'][number]['code'][] = [
   'attachments_not_read',
 ]
 
-/** Kind (index), start, end, level or 0, page or 0, table header and location (indexes) or -1: short, because a table may have 100,000 rows. */
+/**
+ * Kind (index), start, end, level or 0, page or 0, table header and location (indexes) or -1: short, because a table
+ * may have 100,000 rows.
+ */
 type PackedBlock = readonly [kind: number, start: number, end: number, level: number, page: number, header: number, location: number]
 /** `within` (index), start, end. */
 type PackedLocation = readonly [within: number, start: string, end: string]
@@ -102,6 +106,7 @@ export function decodeAnswer(bytes: Buffer): ParsedDocument {
 
 function unpackLocation(packed: unknown, places: readonly unknown[]): BlockLocation {
   if (!Array.isArray(packed)) throw malformed()
+  // Each of its values is checked below.
   const [place, start, end] = packed as unknown as PackedLocation
   const within = places[place]
   if (typeof within !== 'string' || typeof start !== 'string' || typeof end !== 'string') throw malformed()
@@ -110,6 +115,7 @@ function unpackLocation(packed: unknown, places: readonly unknown[]): BlockLocat
 
 function unpackBlock(packed: unknown, headers: readonly unknown[], locations: readonly BlockLocation[]): Block {
   if (!Array.isArray(packed) || packed.length !== 7 || !packed.every((value) => Number.isSafeInteger(value))) throw malformed()
+  // Seven whole numbers, as checked above.
   const [kindIndex, charStart, charEnd, level, page, headerIndex, locationIndex] = packed as unknown as PackedBlock
   const kind = KINDS[kindIndex]
   const tableHeader = headers[headerIndex]

@@ -19,7 +19,10 @@ const DEFLATED = 8
 const END_RECORD_BYTES = 22
 const MAX_COMMENT_BYTES = 65_535
 
-/** Names and places of the entries. @throws {ParseFailure} `corrupt` no readable directory, `limit_exceeded` too many entries. */
+/**
+ * Names and places of the entries.
+ * @throws {ParseFailure} `corrupt` no readable directory, `limit_exceeded` too many entries.
+ */
 export function readZipDirectory(bytes: Uint8Array, maxEntries: number): readonly ZipEntry[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const end = endOfDirectory(view)
@@ -80,7 +83,10 @@ export class ZipArchive {
     return Buffer.concat(pieces)
   }
 
-  /** An entry as it inflates. @throws {ParseFailure} `corrupt` there is no such entry or it does not inflate; `limit_exceeded` */
+  /**
+   * An entry as it inflates.
+   * @throws {ParseFailure} `corrupt` there is no such entry or it does not inflate; `limit_exceeded`
+   */
   async *piecesOf(name: string): AsyncGenerator<Uint8Array> {
     const entry = this.#entries.get(name)
     if (!entry) throw corrupt(`it lacks ${name}`)

@@ -14,7 +14,10 @@ export interface DocumentChunk {
   readonly text: string
   readonly charStart: number
   readonly charEnd: number
-  /** The headings above the whole chunk, outermost first, each of at most 200 characters; last its cells or times, in formats with them. */
+  /**
+   * The headings above the whole chunk, outermost first, each of at most 200 characters; last its cells or times, in
+   * formats with them.
+   */
   readonly headingPath: readonly string[]
   /** Counts from 1; null in formats without pages. */
   readonly pageStart: number | null

@@ -4,7 +4,9 @@ import type { Piece } from './chunk-pieces.ts'
 /** Places that are named of a passage that is made of several, small sheets for instance. */
 const MAX_PLACES = 3
 
-/** Where a passage is found in formats without pages: `Sales!A2:D40`, `00:01:05–00:01:41`; null where they do not say. */
+/**
+ * Where a passage is found in formats without pages: `Sales!A2:D40`, `00:01:05–00:01:41`; null where they do not say.
+ */
 export function locationOf(blocks: readonly Block[], pieces: readonly Piece[]): string | null {
   const places: { within: string; start: string; end: string }[] = []
   for (const { block } of pieces) {

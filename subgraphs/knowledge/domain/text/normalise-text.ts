@@ -1,7 +1,7 @@
 /**
 /**
- * Letters of the two Arabic presentation blocks. The signs for a sentence, such as ﷺ, are not letters, and stay. U+FEFF,
- * the byte order mark, is not a letter either, and belongs to the invisible characters.
+ * Letters of the two Arabic presentation blocks. The signs for a sentence, such as ﷺ, are not letters, and stay.
+ * U+FEFF, the byte order mark, is not a letter either, and belongs to the invisible characters.
  */
 const PRESENTATION_FORM = /[\ufb50-\ufdf9\ufdfc\ufdfe-\ufdff\ufe70-\ufefe]/g
 

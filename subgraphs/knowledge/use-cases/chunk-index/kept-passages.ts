@@ -4,8 +4,9 @@ import type { Deps } from '../deps.ts'
 import { toTerms } from './rebuild-index.ts'
 
 /**
- * What the index is given of a document is kept in the blob store too, so that an index that is lost is filled again without an embedding. Sixteen passages,
- * those with one quotient of ordinal and 16, are a blob: the length of its JSON in 4 bytes, little-endian; the JSON; the vectors, each of 4-byte floats.
+ * What the index is given of a document is kept in the blob store too, so that an index that is lost is filled again
+ * without an embedding. Sixteen passages, those with one quotient of ordinal and 16, are a blob: the length of its JSON
+ * in 4 bytes, little-endian; the JSON; the vectors, each of 4-byte floats.
  */
 
 export const PASSAGES_PER_BLOB = 16
@@ -63,7 +64,10 @@ export async function forgetOlder({ blobs }: Pick<Deps, 'blobs'>, { _id, generat
   }
 }
 
-/** Puts a ready document into the index again, from what is kept of it. False: not all of it is kept, and a part may have been put. Repeatable. */
+/**
+ * Puts a ready document into the index again, from what is kept of it. False: not all of it is kept, and a part may
+ * have been put. Repeatable.
+ */
 export async function restoreDocument({ blobs, index }: Pick<Deps, 'blobs' | 'index'>, document: DocumentRecord): Promise<boolean> {
   const { _id: documentId, organizationId, collectionId, liveGeneration: generation, chunkCount } = document
   if (generation === null) return false

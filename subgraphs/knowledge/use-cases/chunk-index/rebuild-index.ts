@@ -11,8 +11,9 @@ import type { Deps } from '../deps.ts'
 const PASSAGES_PER_TURN = 16
 
 /**
- * One step of building the chunk index anew, of all organizations: its structure and its terms, from the vectors and texts that it holds,
- * so nothing is embedded and nobody pays. An index that cannot be read is replaced by an empty one instead. Repeatable.
+ * One step of building the chunk index anew, of all organizations: its structure and its terms, from the vectors and
+ * texts that it holds, so nothing is embedded and nobody pays. An index that cannot be read is replaced by an empty one
+ * instead. Repeatable.
  * @throws {KisError} `permission_denied`; `invalid_request`: `after` is no place; `service_unavailable`.
  */
 export async function rebuildIndex(

@@ -54,7 +54,8 @@ export async function createCollection(
     listed: true,
     createdAt: clock.now(),
   }
-  // The index's room comes first: a collection that can be seen can take chunks. Room that no collection uses does no harm.
+  // The index's room comes first: a collection that can be seen can take chunks. Room that no collection uses does no
+  // harm.
   await index.createCollection({ organizationId, collectionId: collection._id, dimensions: model.dimensions })
   await store.collections.insertOne(collection).catch(async (error) => {
     // Of any other failure nobody knows whether the collection was recorded.

@@ -13,8 +13,8 @@ const PAGE = 100
 const WAIT_MS = 1_000
 
 /**
- * Hides a document from everybody and deletes it. An ingestion that runs loses the record: the new job has no lease, which the old worker's
- * writes no longer fit.
+ * Hides a document from everybody and deletes it. An ingestion that runs loses the record: the new job has no lease,
+ * which the old worker's writes no longer fit.
  */
 export async function hideAndDelete(
   deps: Deps,
@@ -62,7 +62,10 @@ export async function deleteCollectionNow(deps: Deps, id: string): Promise<void>
   if (collection && (await continueCollectionDeletion(deps, collection))) deps.wake()
 }
 
-/** Deletes a page of documents, and with the last one the collection. Else gives the lease back and says that there is more. */
+/**
+ * Deletes a page of documents, and with the last one the collection. Else gives the lease back and says that there is
+ * more.
+ */
 export async function continueCollectionDeletion(deps: Deps, { _id, organizationId, job }: CollectionRecord): Promise<boolean> {
   const { store, index, clock } = deps
   const lease = { _id, 'job.lease': job!.lease }

@@ -24,7 +24,10 @@ export function describeDeletion({ collectionId }: Pick<DocumentRecord, 'collect
   return { collectionId, deleted: true }
 }
 
-/** The document as it was right after the event, its unchanging fields as they are now; null when it has been deleted, then or since. */
+/**
+ * The document as it was right after the event, its unchanging fields as they are now; null when it has been deleted,
+ * then or since.
+ */
 export async function findDocumentAt(
   { store }: Pick<Deps, 'store'>,
   { organizationId, subject, data }: EventRecord,
@@ -58,10 +61,13 @@ export function followDocuments(
   )
 }
 
-/** What a webhook says of an event: enough to know whether the document must be looked at, and nothing of what is in it. */
+/**
+ * What a webhook says of an event: enough to know whether the document must be looked at, and nothing of what is in it.
+ */
 export function toWebhookEvent({ sequence, subject, at, data }: EventRecord): WebhookEvent {
   const common = { document_id: subject, collection_id: data.collectionId, cursor: String(sequence) }
   if (data.deleted) return { type: 'document.deleted', subject, sequence, at, data: common }
+  // Events of documents hold these fields: `TOLD`.
   const { status, stage, progress, error, chunkCount, attempts } = data as unknown as Pick<DocumentRecord, (typeof TOLD)[number]>
   return {
     type: 'document.updated',

@@ -21,8 +21,8 @@ const DOCUMENT_ID = /^doc_/
 
 /**
  * Records the document with its job; a worker does the rest. Attaching twice gives the document that is there.
- * @throws {KisError} `not_found`; `unsupported_file_type`; `model_not_found`, `residency_policy_violation`: the key may not use the collection's model;
- * `storage_quota_exceeded`: no vector is left.
+ * @throws {KisError} `not_found`; `unsupported_file_type`; `model_not_found`, `residency_policy_violation`: the key may
+ * not use the collection's model; `storage_quota_exceeded`: no vector is left.
  */
 export async function createDocument(
   deps: Deps,
@@ -90,7 +90,8 @@ export async function createDocument(
     if (other) return { document: other, created: false }
     throw error
   }
-  // Both may have been deleted meanwhile, and not have seen the document: the collection has listed its documents, the file dropped the attachment.
+  // Both may have been deleted meanwhile, and not have seen the document: the collection has listed its documents, the
+  // file dropped the attachment.
   const missing = await missingSource(store, document)
   if (missing) {
     await hideAndDelete(deps, document)

@@ -300,7 +300,8 @@ describe('a verdict', () => {
         one.world.inference.batches = 0
         await workOn(one.deps, one.id)
         const document = await getDocument(one.deps, principal.organizationId, one.id)
-        // A batch that was embedded before the crash leaves less to do, so that the engine's second batch may never come.
+        // A batch that was embedded before the crash leaves less to do, so that the engine's second batch may never
+        // come.
         if (code === 'insufficient_quota' && document.status === 'ready') return
         expect(document).toMatchObject({ status: 'failed', error: { code }, chunkCount: 0, liveGeneration: null, embedding: null })
         await expectNothingKept(one)

@@ -24,7 +24,10 @@ const TARGET_TOKENS = 256
 const CAP_TOKENS = 480
 /** Changes of the rules that may overtake one document; beyond, its job is repeated later. */
 const MAX_OVERTAKEN = 10
-/** Starts without any recorded step after which the document may be what brings the service down; the others that ran may be it, too. */
+/**
+ * Starts without any recorded step after which the document may be what brings the service down; the others that ran
+ * may be it, too.
+ */
 const SUSPECT_STARTS = 2
 /** Further starts, alone in its process, after which it is. */
 const MAX_STARTS_ALONE = 3
@@ -41,15 +44,18 @@ class Verdict extends Error {
 /** Another worker, or a deletion, has the document now: stop without a trace. */
 export class LeaseLost extends Error {}
 
-/** True when the ingestion must run alone in its process, so that it takes no other document down with it, nor is blamed for another. */
+/**
+ * True when the ingestion must run alone in its process, so that it takes no other document down with it, nor is blamed
+ * for another.
+ */
 export function isSuspect({ job }: DocumentRecord): boolean {
   return job!.starts >= SUSPECT_STARTS
 }
 
 /**
- * Runs a leased document's ingestion to its end, from wherever an interrupted one left off: parsing and chunking give the same again,
- * chunks that are in the index are not embedded again, and the hold of the embedding goes on. The generation goes live in one write. `gotOn` is called when
- * a step is recorded, after which the document is no suspect.
+ * Runs a leased document's ingestion to its end, from wherever an interrupted one left off: parsing and chunking give
+ * the same again, chunks that are in the index are not embedded again, and the hold of the embedding goes on. The
+ * generation goes live in one write. `gotOn` is called when a step is recorded, after which the document is no suspect.
  * @throws {LeaseLost} @throws {unknown} a failure that a repeat may mend; everything done so far is kept for it.
  */
 export async function ingestDocument(deps: Deps, leased: DocumentRecord, signal: AbortSignal, gotOn = () => {}): Promise<void> {
@@ -166,7 +172,10 @@ class Ingestion {
     await this.#goLive({ chunkCount: chunks.length, language, textSha256 }, buildOutline(parsed))
   }
 
-  /** The principal of the key that attached the document, as it is now. Who pays in its place takes over the bill, with the limits of its own key, never the rules. */
+  /**
+   * The principal of the key that attached the document, as it is now. Who pays in its place takes over the bill, with
+   * the limits of its own key, never the rules.
+   */
   async #context(): Promise<CallContext & { caller: Principal }> {
     const { organizationId, apiKeyId, payer, _id } = this.#document
     const owner = await this.#deps.accounts.findPrincipal(organizationId, apiKeyId, this.#signal)

@@ -7,8 +7,8 @@ import { toSnapshot } from './document-events.ts'
 export type Payer = NonNullable<DocumentRecord['payer']>
 
 /**
- * Has a document ingested again whose chunks the index has lost. Searches find nothing of it until it is ready. False: it has changed
- * since it was read, and then nothing is done.
+ * Has a document ingested again whose chunks the index has lost. Searches find nothing of it until it is ready. False:
+ * it has changed since it was read, and then nothing is done.
  */
 export async function requeueDocument(
   { store, clock, events, wake }: Pick<Deps, 'store' | 'clock' | 'events' | 'wake'>,

@@ -14,8 +14,8 @@ import { continueCollectionDeletion, finishDocumentDeletion } from './delete-now
 import { failDocument, ingestDocument, isSuspect, LeaseLost } from './ingest-document.ts'
 
 /**
- * Jobs that one process does at once. One organization gets two of them, which keep both its cores busy, and the others are there for the next; each
- * has a parser process of at most 700 MiB, and waits for embeddings most of the time.
+ * Jobs that one process does at once. One organization gets two of them, which keep both its cores busy, and the others
+ * are there for the next; each has a parser process of at most 700 MiB, and waits for embeddings most of the time.
  */
 const PLACES = 4
 /** When no job is due, it is looked for again after this, or when it is told of one. */
@@ -23,7 +23,9 @@ const IDLE_MS = 1_000
 const SWEEP_MS = 60_000
 /** Changes that a process which died has written and not told are told within this. */
 const EVENT_SWEEP_MS = 2_000
-/** A failure that a repeat may mend is repeated this often, and for this long, counted from the last step that was done. */
+/**
+ * A failure that a repeat may mend is repeated this often, and for this long, counted from the last step that was done.
+ */
 const MAX_REPEATS = 6
 const MAX_FAILING_MS = 30 * 60_000
 const MAX_BACKOFF_MS = 300_000
@@ -40,7 +42,10 @@ export interface WorkOptions {
   readonly backoffMs: number
 }
 
-/** Runs the jobs of documents and collections until the signal aborts; resolves when the last has stopped and given its lease back. */
+/**
+ * Runs the jobs of documents and collections until the signal aborts; resolves when the last has stopped and given its
+ * lease back.
+ */
 export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, signal: AbortSignal): Promise<void> {
   const { store, clock, log } = deps
   const logged = (error: unknown) => {
@@ -82,7 +87,10 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
   await Promise.all(underWay)
 }
 
-/** Gives the next job, leased and with its place; null: none is due. Of an organization collections go first: they are few, and documents may be due without end. */
+/**
+ * Gives the next job, leased and with its place; null: none is due. Of an organization collections go first: they are
+ * few, and documents may be due without end.
+ */
 function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal) {
   const { store, clock } = deps
   const places = new FairPlaces(PLACES)
@@ -155,8 +163,8 @@ async function giveBack<T extends JobRecord>({ clock }: Deps, records: DocumentC
 }
 
 /**
- * Due again after a while with full jitter; after too many failures the document fails for good. While a store, billing or inference is not there,
- * no failure is counted: however long that lasts, nothing is lost by it.
+ * Due again after a while with full jitter; after too many failures the document fails for good. While a store, billing
+ * or inference is not there, no failure is counted: however long that lasts, nothing is lost by it.
  */
 async function recordFailure<T extends JobRecord>(
   deps: Deps,

@@ -14,7 +14,10 @@ const SWEEP_PAGE = 100
 /** A blob of the same content that is being deleted is waited for, and helped with, this often. */
 const MAX_TRIES = 10
 
-/** A blob for a file that is about to be recorded: stored and counted once for all files of this content. Ends with `confirmBlob` or `releaseBlob`. */
+/**
+ * A blob for a file that is about to be recorded: stored and counted once for all files of this content. Ends with
+ * `confirmBlob` or `releaseBlob`.
+ */
 export async function referBlob(deps: BlobDeps, principal: Principal, fileId: string, bytes: Uint8Array): Promise<BlobRecord> {
   const { organizationId, plan } = principal
   const blob = await referTo(deps, organizationId, fileId, bytes)
@@ -57,7 +60,10 @@ async function referTo(deps: BlobDeps, organizationId: string, fileId: string, b
   throw new ServiceUnavailable('The file storage')
 }
 
-/** The file of the reference is recorded. False when the sweep took the upload for interrupted: then the file has no bytes. */
+/**
+ * The file of the reference is recorded. False when the sweep took the upload for interrupted: then the file has no
+ * bytes.
+ */
 export async function confirmBlob({ store }: BlobDeps, { _id }: BlobRecord, fileId: string): Promise<boolean> {
   const reference = `references.${fileId}`
   return (await store.blobs.findOneAndUpdate({ _id, [reference]: { $gt: 0 } }, { $set: { [reference]: 0 } })) !== null
@@ -95,7 +101,10 @@ async function removeBlob({ store, blobs }: BlobDeps, { _id, bytesKey }: BlobRec
   await store.blobs.findOneAndDelete({ _id, bytesKey })
 }
 
-/** Finishes what crashes have interrupted: references whose file was never recorded, or is gone. Says whether there may be more. */
+/**
+ * Finishes what crashes have interrupted: references whose file was never recorded, or is gone. Says whether there may
+ * be more.
+ */
 export async function sweepBlobs(deps: BlobDeps): Promise<boolean> {
   const { store, clock } = deps
   const staleBefore = clock.now().getTime() - STALE_REFERENCE_MS

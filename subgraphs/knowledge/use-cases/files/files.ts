@@ -11,7 +11,10 @@ import type { DocumentRecord, FileRecord } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 import { blobId, confirmBlob, expectRelease, referBlob, releaseBlob } from './blobs.ts'
 
-/** Large uploads that are stored at once, each of which holds its body several times over. The others wait, organizations by turns. */
+/**
+ * Large uploads that are stored at once, each of which holds its body several times over. The others wait,
+ * organizations by turns.
+ */
 const LARGE_UPLOADS = 4
 /** Characters of base64 from which an upload is large; smaller ones take no more memory than other requests. */
 const LARGE_CHARACTERS = 1_048_576
@@ -27,7 +30,8 @@ const FILE_ID = /^file_/
 
 /**
  * Stores a file that documents can be made of, or sound for workflows.
- * @throws {KisError} `unsupported_file_type`, `payload_too_large`, `storage_quota_exceeded`, `invalid_request` for base64 that is not, `service_unavailable` for a large one that waited too long; nothing is kept.
+ * @throws {KisError} `unsupported_file_type`, `payload_too_large`, `storage_quota_exceeded`, `invalid_request` for
+ * base64 that is not, `service_unavailable` for a large one that waited too long; nothing is kept.
  */
 export async function uploadFile(
   deps: Deps,
@@ -66,7 +70,10 @@ export async function uploadFile(
   }
 }
 
-/** What an encrypted document holds only its password tells, so ingestion says that. @throws {KisError} `unsupported_file_type` */
+/**
+ * What an encrypted document holds only its password tells, so ingestion says that.
+ * @throws {KisError} `unsupported_file_type`
+ */
 function requireUse(mediaType: string): void {
   if (isReadable(mediaType) || isSound(mediaType) || mediaType === ENCRYPTED_OFFICE) return
   const message = `The service cannot read this file. Upload one of these formats: ${FORMAT_LIST}; or sound for a workflow.`

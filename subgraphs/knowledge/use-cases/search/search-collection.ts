@@ -13,7 +13,10 @@ import { getCollection } from '../documents/collections.ts'
 
 /** Candidates of each leg: enough for fusion to find what both legs know, few enough to score one by one. */
 const CANDIDATES = 100
-/** Documents in process that a search looks past when they hold the places of ready ones; two workers have one each, most of the time. */
+/**
+ * Documents in process that a search looks past when they hold the places of ready ones; two workers have one each,
+ * most of the time.
+ */
 const MAX_PASSED = 8
 const MAX_QUERY = 8_192
 const MAX_LIMIT = 50
@@ -31,9 +34,10 @@ export interface SearchAnswer {
 }
 
 /**
- * The most relevant chunks, best first. Every candidate is checked against the primary store before it is ranked: the index may know
- * chunks of documents that are deleted, replaced or not ready.
- * @throws {KisError} `model_not_found`: the key may not use the collection's model; `insufficient_quota`; `service_unavailable`.
+ * The most relevant chunks, best first. Every candidate is checked against the primary store before it is ranked: the
+ * index may know chunks of documents that are deleted, replaced or not ready.
+ * @throws {KisError} `model_not_found`: the key may not use the collection's model; `insufficient_quota`;
+ * `service_unavailable`.
  */
 export async function searchCollection(
   deps: Pick<Deps, 'store' | 'index' | 'inference'>,

@@ -45,8 +45,9 @@ interface Place {
 type VerifyDeps = Pick<Deps, 'store' | 'blobs'>
 
 /**
- * Reads one page of what is stored, over all organizations: the contents of files, then the texts of ready documents, each against its checksum
- * as far as it has one. What is being uploaded, ingested or deleted meanwhile is no difference. Repeatable; nothing is changed.
+ * Reads one page of what is stored, over all organizations: the contents of files, then the texts of ready documents,
+ * each against its checksum as far as it has one. What is being uploaded, ingested or deleted meanwhile is no
+ * difference. Repeatable; nothing is changed.
  * @throws {KisError} `permission_denied`; `invalid_request`: `after` is no place; `service_unavailable`.
  */
 export async function verifyBlobs(deps: VerifyDeps, caller: Caller | null, after: string | null): Promise<BlobVerification> {
@@ -98,7 +99,9 @@ async function judgeBlob({ store, blobs }: VerifyDeps, blob: BlobRecord): Promis
   return { sizeBytes, finding: { ...fault, organizationId, fileIds, documentId: null } }
 }
 
-/** Whether the bytes must be there: those of an upload under way may be missing, and nothing is put for an empty file. */
+/**
+ * Whether the bytes must be there: those of an upload under way may be missing, and nothing is put for an empty file.
+ */
 function isStored({ dying, sizeBytes, references }: BlobRecord): boolean {
   return !dying && sizeBytes > 0 && Object.values(references).includes(0)
 }

@@ -57,10 +57,11 @@ interface Page extends Omit<IndexVerification, 'next'> {
 const NOTHING = { collections: 0, documents: 0, chunks: 0, findings: [] }
 
 /**
- * Compares one page of the index with the store, over all organizations. What is being ingested or deleted meanwhile is no difference.
- * With `repair` chunks that belong to nothing are deleted, and chunks that are missing are put back from what is kept of them; documents of which
- * not all is kept are ingested again at the operator's expense. Repeatable.
- * @throws {KisError} `permission_denied`; `not_found`: `collectionId` is no collection; `invalid_request`: `after` is no place; `service_unavailable`.
+ * Compares one page of the index with the store, over all organizations. What is being ingested or deleted meanwhile is
+ * no difference. With `repair` chunks that belong to nothing are deleted, and chunks that are missing are put back from
+ * what is kept of them; documents of which not all is kept are ingested again at the operator's expense. Repeatable.
+ * @throws {KisError} `permission_denied`; `not_found`: `collectionId` is no collection; `invalid_request`: `after` is
+ * no place; `service_unavailable`.
  */
 export async function verifyIndex(
   deps: VerifyDeps,
@@ -140,7 +141,9 @@ async function verifyDocuments(deps: VerifyDeps, collection: CollectionRecord, a
   }
 }
 
-/** The last document before the page's end cuts one off; with more generations than a page holds, that one all the same. */
+/**
+ * The last document before the page's end cuts one off; with more generations than a page holds, that one all the same.
+ */
 function lastWhole(entries: readonly IndexedGeneration[]): string {
   const cut = entries.at(-1)!.documentId
   return entries.findLast(({ documentId }) => documentId !== cut)?.documentId ?? cut
@@ -178,7 +181,10 @@ async function extras(
   }))
 }
 
-/** Documents that searches should find and do not, or not all of. `stoppedAt`: the last one looked at, if a repair has done enough for one page. */
+/**
+ * Documents that searches should find and do not, or not all of. `stoppedAt`: the last one looked at, if a repair has
+ * done enough for one page.
+ */
 async function findGaps(
   deps: VerifyDeps,
   documents: readonly DocumentRecord[],

@@ -20,7 +20,10 @@ export interface Visit {
   skip(): void
 }
 
-/** Depth first, elements entered and left; with a stack of its own, because pages nest deeper than the call stack allows. */
+/**
+ * Depth first, elements entered and left; with a stack of its own, because pages nest deeper than the call stack
+ * allows.
+ */
 export function* walk(root: Node): Generator<Visit> {
   const stack: { node: Node; leaving: boolean }[] = [{ node: root, leaving: false }]
   for (let top = stack.pop(); top; top = stack.pop()) {

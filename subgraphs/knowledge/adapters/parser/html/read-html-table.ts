@@ -5,7 +5,10 @@ import { isElement, isHidden, readText, walk } from './html-tree.ts'
 
 type Element = DefaultTreeAdapterTypes.Element
 
-/** False for tables that only lay out a page: with tables, headings or lists inside, or with one column. They are read as running text. */
+/**
+ * False for tables that only lay out a page: with tables, headings or lists inside, or with one column. They are read
+ * as running text.
+ */
 export function isDataTable(table: Element): boolean {
   let columns = 0
   let widest = 0

@@ -35,7 +35,10 @@ interface Context {
   marker?: string
 }
 
-/** A page's main content: headings, paragraphs, lists, tables and preformatted text, without navigation, scripts and what is hidden. */
+/**
+ * A page's main content: headings, paragraphs, lists, tables and preformatted text, without navigation, scripts and
+ * what is hidden.
+ */
 export function readHtml(bytes: Uint8Array, builder: DocumentBuilder): void {
   const head = Buffer.from(bytes.subarray(0, CHARSET_WITHIN_BYTES)).toString('latin1')
   const decoded = decodeText(bytes, (META_CHARSET.exec(head) ?? XML_CHARSET.exec(head))?.[1])

@@ -9,7 +9,10 @@ import { type ListLevels, levelsOf } from './odf-lists.ts'
 const STYLES = 'styles.xml'
 const STYLE_UNITS = new Set(['list-style', 'outline-style', 'style'])
 
-/** An OpenDocument text with numbers of lists and headings, notes and text boxes; deleted text and comments are left out. */
+/**
+ * An OpenDocument text with numbers of lists and headings, notes and text boxes; deleted text and comments are left
+ * out.
+ */
 export async function readOdt(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   const archive = await openOdf(bytes, limits)
   const styles = await stylesOf(archive, limits)

@@ -7,8 +7,8 @@ export const OPENING: ReadonlySet<string> = new Set('([{<«‹⟨')
 const SAME_LINE = 2
 
 /**
- * Some producers say of a bracket's glyph what it means in right-to-left text instead of how it looks, so that all brackets of the font are
- * the wrong way round. It shows where one bracket stands to the right of another: ")2016(".
+ * Some producers say of a bracket's glyph what it means in right-to-left text instead of how it looks, so that all
+ * brackets of the font are the wrong way round. It shows where one bracket stands to the right of another: ")2016(".
  */
 export class Brackets {
   /** By font: pairs that look right, less those that look wrong. */

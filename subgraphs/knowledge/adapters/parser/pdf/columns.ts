@@ -7,7 +7,10 @@ const MAX_ROWS = 5_000
 const MAX_DEPTH = 6
 /** Lines that each side of a gap needs; one where the page has a gap at that place already. */
 const LEAST_LINES = 4
-/** The share of the place up to the gap that a column's middle line fills, and the words on it, when it is running text and not a column of a table. */
+/**
+ * The share of the place up to the gap that a column's middle line fills, and the words on it, when it is running text
+ * and not a column of a table.
+ */
 const LEAST_FILL = 0.6
 const LEAST_LETTERS = 16
 /** Of the page's width. */

@@ -87,7 +87,10 @@ interface OutlineItem {
   readonly items: readonly OutlineItem[]
 }
 
-/** Titles of the document's outline with their levels, 1 to 6, by `outlineKeyOf`; none when there is no outline or it is damaged. */
+/**
+ * Titles of the document's outline with their levels, 1 to 6, by `outlineKeyOf`; none when there is no outline or it is
+ * damaged.
+ */
 async function outlineOf(pdf: PDFDocumentProxy): Promise<ReadonlyMap<string, number>> {
   const levels = new Map<string, number>()
   const items = ((await pdf.getOutline().catch(() => null)) ?? []) as readonly OutlineItem[]

@@ -1,7 +1,7 @@
 /**
- * How common each pair of letters is in the words of a language: a row for each first letter, a digit for each second one, 9 for many times
- * as common as by chance, 5 for as common as by chance, 0 for never. The first row and digit stand for the edge of a word. Counted in 20,000
- * words of encyclopedic text.
+ * How common each pair of letters is in the words of a language: a row for each first letter, a digit for each second
+ * one, 9 for many times as common as by chance, 5 for as common as by chance, 0 for never. The first row and digit
+ * stand for the edge of a word. Counted in 20,000 words of encyclopedic text.
  */
 export interface LetterPairs {
   readonly letters: string

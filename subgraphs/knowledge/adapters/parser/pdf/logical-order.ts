@@ -1,8 +1,8 @@
 import { MIRRORED, OPENING } from './brackets.ts'
 
 /**
- * From what stands on a line, left to right, to what is read: the inverse of the Unicode bidirectional algorithm (UAX #9) for one line
- * without embeddings.
+ * From what stands on a line, left to right, to what is read: the inverse of the Unicode bidirectional algorithm (UAX
+ * #9) for one line without embeddings.
  */
 
 const RTL =
@@ -10,7 +10,10 @@ const RTL =
 const LTR = /\p{L}/u
 const ARABIC_DIGIT = /[\u0660-\u0669\u06f0-\u06f9]/
 const DIGIT = /\p{Nd}/u
-/** Signs that stay with European digits on either side of them, and those that stay with any digits between which they stand. */
+/**
+ * Signs that stay with European digits on either side of them, and those that stay with any digits between which they
+ * stand.
+ */
 const NUMBER_SIGN = /^[%$€£¥#°+‰]$/
 const SEPARATOR = /^[.,:/٫٬\u00a0]$/
 const EUROPEAN_SEPARATOR = /^[-+–]$/
@@ -127,7 +130,9 @@ function isThousands(kinds: readonly Kind[], at: number, start: number, digit: K
   return hasThree && kinds[at - 1] === digit && !(at - start >= 4 && areDigits(at - 4, at))
 }
 
-/** Runs of a left-to-right line: right-to-left words and what stands between them are turned, numbers in them are not. */
+/**
+ * Runs of a left-to-right line: right-to-left words and what stands between them are turned, numbers in them are not.
+ */
 function rightToLeftRuns(clusters: readonly string[], kinds: readonly Kind[]): readonly Run[] {
   const runs: Run[] = []
   let at = 0

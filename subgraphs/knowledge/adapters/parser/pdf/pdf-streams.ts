@@ -6,8 +6,9 @@ const STREAM = Buffer.from('stream')
 const DICTIONARY_BYTES = 1_024
 
 /**
- * Inflates what pdf.js would inflate for text, and counts: 300 MB of zeros take it half a minute. Pictures are left out, because their
- * pixels are never asked for. What hides from this (other filters, damage) meets the watchdogs of time and memory.
+ * Inflates what pdf.js would inflate for text, and counts: 300 MB of zeros take it half a minute. Pictures are left
+ * out, because their pixels are never asked for. What hides from this (other filters, damage) meets the watchdogs of
+ * time and memory.
  * @throws {ParseFailure} `limit_exceeded`
  */
 export function checkPdfStreams(bytes: Uint8Array, maxInflatedBytes: number): void {

@@ -37,8 +37,8 @@ export async function openPdf(bytes: Uint8Array): Promise<PDFDocumentProxy> {
 }
 
 /**
- * pdf.js wants a browser's drawing classes when it loads, and finds them in a native package that a child may not load. Text needs none of
- * them, so empty ones stand in.
+ * pdf.js wants a browser's drawing classes when it loads, and finds them in a native package that a child may not load.
+ * Text needs none of them, so empty ones stand in.
  */
 async function importPdfParse() {
   for (const name of ['DOMMatrix', 'ImageData', 'Path2D']) {

@@ -29,7 +29,10 @@ interface Page {
   readonly unknown: number
 }
 
-/** Text of each page in the order in which it is read, made into headings, paragraphs and rows of tables. Gives the number of pages. */
+/**
+ * Text of each page in the order in which it is read, made into headings, paragraphs and rows of tables. Gives the
+ * number of pages.
+ */
 export async function readPdf(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<number> {
   checkPdfStreams(bytes, limits.maxInflatedBytes)
   const pdf = await openPdf(bytes)
@@ -81,7 +84,8 @@ async function pagesOf(pdf: PDFDocumentProxy, limits: ParserLimits): Promise<rea
   const brackets = new Brackets()
   let letters = 0
   for (let number = 1; number <= pdf.numPages; number += 1) {
-    // pdf.js works in microtasks only; between pages timers get their turn, the one that looks for the parent among them.
+    // pdf.js works in microtasks only; between pages timers get their turn, the one that looks for the parent among
+    // them.
     await setImmediate()
     const page = await pageOf(pdf, number, brackets)
     for (const { segments } of page.frames.flat()) for (const { glyphs } of segments) letters += glyphs.length

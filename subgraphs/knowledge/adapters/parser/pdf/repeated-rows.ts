@@ -28,13 +28,16 @@ interface Series {
 export interface RepeatedRows {
   /** What is left out. */
   readonly again: ReadonlySet<Row>
-  /** The first of each title that comes again: it stays, for it may be the only place where a document says its name. */
+  /**
+   * The first of each title that comes again: it stays, for it may be the only place where a document says its name.
+   */
   readonly first: ReadonlySet<Row>
 }
 
 /**
- * Headers and footers, by what comes again at the same place of neighbouring pages but for its numbers, and page numbers. Where most of the
- * first or last rows of pages are such at a place, all are: the titles of short chapters stand there too.
+ * Headers and footers, by what comes again at the same place of neighbouring pages but for its numbers, and page
+ * numbers. Where most of the first or last rows of pages are such at a place, all are: the titles of short chapters
+ * stand there too.
  */
 export function repeatedRowsOf(pages: readonly PageRows[]): RepeatedRows {
   const again = new Set<Row>()

@@ -1,7 +1,10 @@
 import { directionCounts, logicalText } from './logical-order.ts'
 import type { TextRun } from './text-runs.ts'
 
-/** Base lines closer than this share of the smaller letters are one: letters of calligraphic fonts stand higher or lower. */
+/**
+ * Base lines closer than this share of the smaller letters are one: letters of calligraphic fonts stand higher or
+ * lower.
+ */
 const SAME_LINE = 0.45
 /** Letters below this share of the usual size may be a note's mark beside the line that they stand above. */
 const SMALL = 0.8
@@ -119,7 +122,9 @@ function segmentsOf(runs: readonly TextRun[]): readonly Segment[] {
   return segments.map(({ bold, ...segment }) => ({ ...segment, isBold: bold > segment.glyphs.length * ALL_BOLD }))
 }
 
-/** Puts marks that are placed by themselves to the letters above which they stand: before them, as seen from the left. */
+/**
+ * Puts marks that are placed by themselves to the letters above which they stand: before them, as seen from the left.
+ */
 function withMarks(runs: readonly TextRun[]): readonly TextRun[] {
   const marks = runs.filter(isOnlyMarks)
   const sorted = runs.filter((run) => !isOnlyMarks(run)).toSorted((a, b) => a.x0 - b.x0)
@@ -182,7 +187,9 @@ export function usualSizeOf(pieces: readonly { readonly size: number; readonly g
   return usual
 }
 
-/** A line is right-to-left when it has about as many words of that direction, or some of them on a page of such text. */
+/**
+ * A line is right-to-left when it has about as many words of that direction, or some of them on a page of such text.
+ */
 export function isRightToLeft(glyphs: readonly string[], isRtlPage: boolean): boolean {
   const { rtl, ltr } = directionCounts(glyphs)
   if (rtl + ltr === 0) return isRtlPage

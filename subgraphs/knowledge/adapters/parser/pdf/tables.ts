@@ -9,7 +9,10 @@ const CROSSING = 0.15
 const LEAST_GUTTER = 0.3
 /** Columns that a page may show. */
 const MAX_COLUMNS = 100
-/** Between two rows of a table, as shares of its letters' size: lines of one cell are closer, and rows further apart end a table. */
+/**
+ * Between two rows of a table, as shares of its letters' size: lines of one cell are closer, and rows further apart end
+ * a table.
+ */
 const CELL_LEADING = 1.45
 const BESIDE = 0.9
 const ROW_LEADING = 5
@@ -215,7 +218,10 @@ function mergedRows(lines: readonly Line[]): readonly (readonly string[])[] {
   return rows.map((row) => stacked(row.map(({ cells }) => cells)))
 }
 
-/** A step that parts small ones, between lines of a cell, from large ones, between rows; undefined where all are about the same. */
+/**
+ * A step that parts small ones, between lines of a cell, from large ones, between rows; undefined where all are about
+ * the same.
+ */
 function stepBetween(steps: readonly number[]): number | undefined {
   const sorted = steps.toSorted((a, b) => a - b)
   let best: number | undefined
@@ -259,7 +265,8 @@ function isNumeric(cell: string): boolean {
 const YEARS = /^(?:\p{Nd}{4}(?:\s?[-–—/]\s?\p{Nd}{2,4})?|Q\p{Nd})$/u
 
 /**
- * Rows of words or years above rows of numbers; without numbers, a first row of short, different words that fills all cells.
+ * Rows of words or years above rows of numbers; without numbers, a first row of short, different words that fills all
+ * cells.
  */
 function headerRowsOf(rows: readonly (readonly string[])[]): number {
   const isOfNumbers = (cells: readonly string[]) => {

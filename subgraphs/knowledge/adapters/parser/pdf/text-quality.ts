@@ -21,8 +21,8 @@ export function isUnknown(glyph: string): boolean {
 }
 
 /**
- * Whether a page's text is what the page shows. Fonts whose tables name the wrong letters give words that no language has. Only words in
- * Latin and Arabic letters are judged; a page with few of them is taken as it is.
+ * Whether a page's text is what the page shows. Fonts whose tables name the wrong letters give words that no language
+ * has. Only words in Latin and Arabic letters are judged; a page with few of them is taken as it is.
  */
 export function isLegible(text: string, unknownShare: number): boolean {
   if (unknownShare > MOST_UNKNOWN) return false

@@ -72,6 +72,7 @@ function placed(
 type Matrix = readonly [number, number, number, number, number, number]
 
 function multiplied(m: readonly number[], n: readonly number[]): Matrix {
+  // pdf.js gives its matrices as lists of six numbers.
   const [a, b, c, d, e, f] = m as unknown as Matrix
   const [p, q, r, s, t, u] = n as unknown as Matrix
   return [a * p + c * q, b * p + d * q, a * r + c * s, b * r + d * s, a * t + c * u + e, b * t + d * u + f]

@@ -1,7 +1,8 @@
 /**
- * Imported by the child before any reader, because a reader may not change how modules are loaded. pdf.js's worker joins the glyphs of a line
- * into a string and turns right-to-left runs of it round, and a glyph of several letters, as lam-alef, with them. With these changes it
- * gives the glyphs, as they stand from left to right, and the names of the fonts.
+ * Imported by the child before any reader, because a reader may not change how modules are loaded. pdf.js's worker
+ * joins the glyphs of a line into a string and turns right-to-left runs of it round, and a glyph of several letters, as
+ * lam-alef, with them. With these changes it gives the glyphs, as they stand from left to right, and the names of the
+ * fonts.
  */
 import { registerHooks } from 'node:module'
 

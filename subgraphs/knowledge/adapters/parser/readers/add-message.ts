@@ -31,7 +31,10 @@ const MAX_MESSAGES_DEEP = 3
 
 let messagesDeep = 0
 
-/** The subject as heading, who wrote to whom, the text, and each attachment that can be read under a heading with its name. */
+/**
+ * The subject as heading, who wrote to whom, the text, and each attachment that can be read under a heading with its
+ * name.
+ */
 export async function addMessage(message: MailMessage, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   const { subject, header, html, text, attachments } = message
   builder.add('heading', subject, { level: SUBJECT_LEVEL })

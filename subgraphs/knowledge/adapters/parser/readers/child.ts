@@ -1,6 +1,7 @@
 /**
- * The process that reads one document: request on standard input, answer on standard output, then it ends. It runs without the service's
- * environment and may read the code it consists of and nothing else, without a network; it is killed when it takes too long or too much.
+ * The process that reads one document: request on standard input, answer on standard output, then it ends. It runs
+ * without the service's environment and may read the code it consists of and nothing else, without a network; it is
+ * killed when it takes too long or too much.
  */
 import '../no-network.ts'
 import '../pdf/worker-glyphs.ts'

@@ -12,7 +12,10 @@ export interface BlockFacts {
   readonly location?: BlockLocation
 }
 
-/** A header row is repeated for each row below it, so a long one is cut; before it is normalised, which may make it shorter, to more. */
+/**
+ * A header row is repeated for each row below it, so a long one is cut; before it is normalised, which may make it
+ * shorter, to more.
+ */
 const MAX_TABLE_HEADER_CHARS = 1_000
 const MAX_RAW_TABLE_HEADER_CHARS = 2 * MAX_TABLE_HEADER_CHARS
 

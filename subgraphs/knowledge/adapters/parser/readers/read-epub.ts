@@ -8,7 +8,9 @@ import type { DocumentBuilder } from './document-builder.ts'
 const CONTAINER = 'META-INF/container.xml'
 const ENCRYPTION = 'META-INF/encryption.xml'
 
-/** A book of chapters in the order in which they are read; the table of contents is made of what follows and left out. */
+/**
+ * A book of chapters in the order in which they are read; the table of contents is made of what follows and left out.
+ */
 export async function readEpub(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   const archive = new ZipArchive(bytes, limits)
   const locked = archive.has(ENCRYPTION) ? Buffer.from(await archive.read(ENCRYPTION)).toString() : ''

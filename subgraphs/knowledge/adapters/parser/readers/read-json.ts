@@ -10,8 +10,9 @@ type Json = string | null | readonly Json[] | { readonly [name: string]: Json }
 const MAX_DEPTH = 200
 
 /**
- * JSON and JSON Lines: each object is a paragraph of `name: value`, with the fields of plain objects inside it as `outer.name`; lists of
- * objects are paragraphs of their own. The lists of the outermost object have their names as headings. Numbers stay as they are written.
+ * JSON and JSON Lines: each object is a paragraph of `name: value`, with the fields of plain objects inside it as
+ * `outer.name`; lists of objects are paragraphs of their own. The lists of the outermost object have their names as
+ * headings. Numbers stay as they are written.
  */
 export function readJson(bytes: Uint8Array, builder: DocumentBuilder): void {
   const decoded = decodeText(bytes)

@@ -10,7 +10,10 @@ const ITEM = /^[ \t]*(?:[-*+]|(\d{1,9}[.)]))[ \t]+(.*)$/s
 /** Without the space around it. */
 const DELIMITER_ROW = /^\|?(?:[ \t]*:?-+:?[ \t]*\|)+(?:[ \t]*:?-+:?)?$/
 
-/** Markdown by lines: headings, lists, tables with their header row, fenced code, paragraphs; marks of emphasis and links are taken off. */
+/**
+ * Markdown by lines: headings, lists, tables with their header row, fenced code, paragraphs; marks of emphasis and
+ * links are taken off.
+ */
 export function readMarkdown(bytes: Uint8Array, builder: DocumentBuilder): void {
   const decoded = decodeText(bytes)
   warnOfReplaced(decoded, builder)
@@ -76,7 +79,10 @@ function trimTitle(text: string): string {
   return isClosed ? title.slice(0, end).trimEnd() : title
 }
 
-/** The title of a YAML block at the top is the document's first heading; its other fields are not text. Gives the line behind it. */
+/**
+ * The title of a YAML block at the top is the document's first heading; its other fields are not text. Gives the line
+ * behind it.
+ */
 function readFrontMatter(lines: readonly string[], builder: DocumentBuilder): number {
   const end = lines[0]?.trim() === '---' ? lines.indexOf('---', 1) : -1
   if (end < 0) return 0
@@ -118,7 +124,10 @@ function toRow(line: string): string {
   return cells.map((cell) => inline(cell.replaceAll('\\|', '|')).trim()).join(' | ')
 }
 
-/** Text as it reads: links and pictures by their words, no emphasis, no tags. Lengths are bounded, and nothing that is looked for goes beyond where the next may begin, so that no input makes these slow. */
+/**
+ * Text as it reads: links and pictures by their words, no emphasis, no tags. Lengths are bounded, and nothing that is
+ * looked for goes beyond where the next may begin, so that no input makes these slow.
+ */
 function inline(text: string): string {
   return text
     .replace(/!?\[([^[\]\n]{0,1000})\]\([^()\n]{0,2000}(?:\([^()\n]{0,500}\)[^()\n]{0,500})?\)/g, '$1')

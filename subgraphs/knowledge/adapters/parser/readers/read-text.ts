@@ -1,7 +1,10 @@
 import { decodeText, warnOfReplaced } from '../decode-text.ts'
 import type { DocumentBuilder } from './document-builder.ts'
 
-/** Lines longer than this on average are paragraphs that nobody wrapped, each on its own line; shorter ones are wrapped by hand. */
+/**
+ * Lines longer than this on average are paragraphs that nobody wrapped, each on its own line; shorter ones are wrapped
+ * by hand.
+ */
 const UNWRAPPED_CHARS = 120
 
 export const LINE_ENDS = /\r\n?|\n/

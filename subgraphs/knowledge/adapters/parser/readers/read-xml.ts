@@ -4,8 +4,8 @@ import type { DocumentBuilder } from './document-builder.ts'
 import { type Field, linesOf } from './record-lines.ts'
 
 /**
- * XML of any kind: an element whose children hold only text is a record, a paragraph of `name: value`; running text with elements in it is a
- * paragraph; anything else is read inside.
+ * XML of any kind: an element whose children hold only text is a record, a paragraph of `name: value`; running text
+ * with elements in it is a paragraph; anything else is read inside.
  */
 export async function readXmlFile(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   read(await readXmlTree([bytes], limits), builder)

@@ -49,7 +49,10 @@ interface Group {
   skipped: number
 }
 
-/** Rich text: paragraphs, headings by their outline level, tables, notes behind their paragraph, headers once. Numbers of lists are in the text. */
+/**
+ * Rich text: paragraphs, headings by their outline level, tables, notes behind their paragraph, headers once. Numbers
+ * of lists are in the text.
+ */
 export function readRtf(bytes: Uint8Array, builder: DocumentBuilder): void {
   new RtfReader(builder).read(bytes)
 }

@@ -23,8 +23,9 @@ export type LocationOf = (row: number, firstColumn: number, lastColumn: number) 
 const MAX_HEADER_CELL_CHARS = 100
 
 /**
- * The tables of a sheet, which empty rows tell apart: what stands alone above a table is a paragraph, each row a block with the header row of
- * its table. A part below an empty row that has no header row of its own goes on with the one before.
+ * The tables of a sheet, which empty rows tell apart: what stands alone above a table is a paragraph, each row a block
+ * with the header row of its table. A part below an empty row that has no header row of its own goes on with the one
+ * before.
  */
 export function addSheet(rows: readonly SheetRow[], builder: DocumentBuilder, locationOf: LocationOf): void {
   let header: Header | undefined

@@ -41,7 +41,10 @@ export class Grid {
     else this.#rows.set(row, new Map([[cell.column, cell]]))
   }
 
-  /** Writes what merged cells hold into each of them, in rows that have something; not over a whole row, which says it once. */
+  /**
+   * Writes what merged cells hold into each of them, in rows that have something; not over a whole row, which says it
+   * once.
+   */
   repeat(merges: readonly Merge[]): void {
     if (merges.length === 0) return
     const numbers = [...this.#rows.keys()]

@@ -8,7 +8,10 @@ import { attributeOf, childOf, childrenOf, descendantsOf, type XmlElement } from
 const REPEATED = new Set(['dt', 'ftr', 'sldNum', 'hdr', 'sldImg'])
 const TITLES = new Set(['title', 'ctrTitle'])
 
-/** A PowerPoint presentation: a slide is a page, its title a heading, its notes stand behind it; hidden slides are left out. */
+/**
+ * A PowerPoint presentation: a slide is a page, its title a heading, its notes stand behind it; hidden slides are left
+ * out.
+ */
 export async function readPptx(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<number> {
   const parts = new OfficePackage(bytes, limits)
   const main = (await parts.relatedPart('', 'officeDocument')) ?? 'ppt/presentation.xml'

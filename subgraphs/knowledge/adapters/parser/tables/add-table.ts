@@ -83,7 +83,10 @@ function bounded(span: number): number {
   return Number.isSafeInteger(span) && span > 0 ? span : 1
 }
 
-/** Word tables seldom mark their header row: a first row of short, different words above further rows is taken for one; its corner may be empty. */
+/**
+ * Word tables seldom mark their header row: a first row of short, different words above further rows is taken for one;
+ * its corner may be empty.
+ */
 function looksLikeHeader(rows: readonly (readonly Cell[])[]): boolean {
   const [first] = rows
   if (!first || rows.length < LEAST_ROWS_FOR_GUESS || first.length < 2) return false

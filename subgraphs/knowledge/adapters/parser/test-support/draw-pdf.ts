@@ -1,4 +1,7 @@
-/** A piece of text as a PDF has it: glyphs side by side from `x` rightwards, its base line `y` points below the top of the page. */
+/**
+ * A piece of text as a PDF has it: glyphs side by side from `x` rightwards, its base line `y` points below the top of
+ * the page.
+ */
 export interface Drawn {
   readonly x: number
   readonly y: number

@@ -1,4 +1,7 @@
-/** Runs as a parser's child does and tries to get out; prints what each attempt came to. Ports of what waits outside come as JSON on standard input. */
+/**
+ * Runs as a parser's child does and tries to get out; prints what each attempt came to. Ports of what waits outside
+ * come as JSON on standard input.
+ */
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 

@@ -10,8 +10,9 @@ type Input = Parameters<typeof mammoth.convertToHtml>[0]
 const STYLES = ["p[style-name='Title'] => h1:fresh", "p[style-name='Subtitle'] => p:fresh", "r[style-name='Strong'] => span"]
 
 /**
- * A Word document through mammoth's HTML, which forgives XML that is not well-formed. Mammoth reads the archive through our reader, which has checked
- * it, and opens no file or link. @throws {ParseFailure}
+ * A Word document through mammoth's HTML, which forgives XML that is not well-formed. Mammoth reads the archive through
+ * our reader, which has checked it, and opens no file or link.
+ * @throws {ParseFailure}
  */
 export async function readDamagedDocx(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   const archive = new ZipArchive(bytes, limits)

@@ -2,7 +2,10 @@ import WordExtractor from 'word-extractor'
 import { ParseFailure } from '../../../ports/document-parser.ts'
 import type { DocumentBuilder } from '../readers/document-builder.ts'
 
-/** A document of Word 97 to 2003: its paragraphs, rows of tables, notes, text boxes, and headers once. Of headings and lists the format's reader tells nothing. */
+/**
+ * A document of Word 97 to 2003: its paragraphs, rows of tables, notes, text boxes, and headers once. Of headings and
+ * lists the format's reader tells nothing.
+ */
 export async function readDoc(bytes: Uint8Array, builder: DocumentBuilder): Promise<void> {
   const document = await new WordExtractor().extract(Buffer.from(bytes)).catch((error: unknown) => {
     if (error instanceof Error && /password|encrypt/i.test(error.message))

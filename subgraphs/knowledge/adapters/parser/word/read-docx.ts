@@ -18,8 +18,9 @@ const UNITS = new Set(['p', 'tbl'])
 const NOTES = { footnoteReference: 'footnotes', endnoteReference: 'endnotes' } as const
 
 /**
- * A Word document as Word shows it with all changes accepted: numbers of lists and headings, notes, text boxes, headers and footers once. A document
- * whose XML is damaged is read as far as mammoth can. @throws {ParseFailure}
+ * A Word document as Word shows it with all changes accepted: numbers of lists and headings, notes, text boxes, headers
+ * and footers once. A document whose XML is damaged is read as far as mammoth can.
+ * @throws {ParseFailure}
  */
 export async function readDocx(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   try {

@@ -80,7 +80,10 @@ export class WordNumbering {
     return undefined
   }
 
-  /** What stands before the next paragraph of this level, from 0: empty before bullets; undefined: there is no such list. */
+  /**
+   * What stands before the next paragraph of this level, from 0: empty before bullets; undefined: there is no such
+   * list.
+   */
   next(id: string, level: number): string | undefined {
     const list = this.#lists.get(id)
     const own = list?.levels.get(level)

@@ -16,8 +16,8 @@ interface OpenElement extends XmlElement {
 
 interface ReadOptions {
   /**
-   * Names of the elements that are given, each whole, as soon as it ends and then forgotten; inside one of them they are not told apart.
-   * Without: the root.
+   * Names of the elements that are given, each whole, as soon as it ends and then forgotten; inside one of them they
+   * are not told apart. Without: the root.
    */
   readonly units?: ReadonlySet<string>
   /** Names of elements that are left out with all that is in them. */
@@ -33,8 +33,9 @@ const NO_ATTRIBUTES: Readonly<Record<string, string>> = Object.freeze(Object.cre
 const FORGIVEN = /undefined entity|disallowed character\.|text data outside of root node/
 
 /**
- * Reads XML and gives the elements that are asked for. Memory is that of the largest one. No entities but XML's own are expanded, and
- * nothing outside is fetched. @throws {ParseFailure} `corrupt` it is not well-formed; `limit_exceeded` too deep or too many elements in one
+ * Reads XML and gives the elements that are asked for. Memory is that of the largest one. No entities but XML's own are
+ * expanded, and nothing outside is fetched.
+ * @throws {ParseFailure} `corrupt` it is not well-formed; `limit_exceeded` too deep or too many elements in one
  */
 export async function readXml(
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,

@@ -6,13 +6,13 @@ import type { KnowledgeStore } from '../ports/knowledge-store.ts'
 import { readUsage } from './count-usage.ts'
 
 /**
- * Documents that a digest is made of, the newest: one page of an index. What is told of more would not fit a tool's
- * description either.
+ * The number of documents that a digest is built from, newest first. This is one page of an index. A tool's description
+ * has no room for more.
  */
 const MAX_EXAMINED = 200
-/** Digests kept, some 5 KB each. */
+/** The number of digests in the cache, about 5 KB each. */
 const MAX_KEPT = 1_000
-/** What changes without any of the signs below is noticed by then. */
+/** A digest is rebuilt after this time, because some changes leave its signs the same. */
 const MAX_AGE_MS = 300_000
 
 interface Kept {
@@ -22,8 +22,8 @@ interface Kept {
 }
 
 /**
- * Digests of collections, each kept until its collection's contents change: by the number of its documents and chunks,
- * and its newest document.
+ * Caches the digests of collections. A digest is rebuilt when the collection's number of ready documents, number of
+ * chunks or newest ready document changes, and after `MAX_AGE_MS`.
  */
 export class CollectionDigests {
   readonly #store: KnowledgeStore
@@ -35,6 +35,7 @@ export class CollectionDigests {
     this.#clock = clock
   }
 
+  /** Returns the digest of a collection's ready documents, at most `MAX_AGE_MS` old. */
   async of({ _id: collectionId, organizationId }: Pick<CollectionRecord, '_id' | 'organizationId'>): Promise<CollectionDigest> {
     const { documents } = this.#store
     const ready = { collectionId, listed: true, status: 'ready' } as const

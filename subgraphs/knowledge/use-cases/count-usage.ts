@@ -5,40 +5,47 @@ import { randomHex } from '../../common/process/ids.ts'
 import type { CountedNumber, UsageMark, UsageRecord } from '../domain/records.ts'
 import type { KnowledgeStore } from '../ports/knowledge-store.ts'
 
-/** A number that a record (a document's vectors, a blob's bytes) adds to one of its organization's totals. */
+/** A number of a record, such as a document's vectors or a blob's bytes, that adds to a total of its organization. */
 export interface Counted {
   readonly organizationId: string
-  /** Names the record's number in the marks; of letters, digits and `_`. */
+  /** Identifies the number in the usage marks. It has letters, digits and `_` only. */
   readonly subject: string
   readonly total: 'storageBytes' | 'vectors' | `chunks.${string}`
   /**
-   * True when a lease keeps everyone else from counting this subject: a mark found is then an interrupted one, and not
-   * waited for.
+   * True if a lease keeps all other processes from counting this subject. Any mark then belongs to an interrupted
+   * change, and `count` does not wait for it.
    */
   readonly exclusive: boolean
-  /** The number as the record has it now; undefined when the record is gone, which counts as 0. */
+  /** Returns the number that the record holds now. Undefined means that the record is gone and counts as 0. */
   current(): Promise<CountedNumber | undefined>
   /**
-   * Writes the number unless the record has another than `before` (by the change that wrote it), or the caller has no
-   * right to; says whether it did.
+   * Writes the number. Does nothing if the record's last change is not that of `before`, or if the caller may no longer
+   * write the record. Reports whether it wrote.
    */
   write(number: CountedNumber, before: CountedNumber): Promise<boolean>
 }
 
-/** A mark older than this was left by a crash: the two writes that follow a mark take milliseconds. */
+/** A mark older than this was left by a crash, because the two writes after a mark take milliseconds. */
 const STALE_MARK_MS = 10_000
 const WAIT_MS = 20
-/** A competing change of one subject is waited for this often. */
+/** The number of times that `count` waits for a competing change of the same subject. */
 const MAX_WAITS = 50
 
 /**
- * Sets the number of a record and moves the total by the difference, although the two are in different documents: a
- * mark in the usage says from what to what; the record is written, with the id of the change; the mark goes. The total
- * grows together with the mark and shrinks when it goes, so that it is never below what the records say. Whoever finds
- * the mark of an interrupted change first settles it: the record tells by the id of its last change whether that change
- * came through, and one that has not can no more once the record's id is replaced. Repeating a change does nothing
- * more; a change to null only settles what was interrupted. `over_limit`: the total would pass the limit; `lost`: the
- * record could not be written. Then nothing has changed.
+ * Sets a record's number to `to` and moves its organization's total by the difference.
+ *
+ * The record and the total are in different documents, so there are three writes. The first puts a mark with the old
+ * and new number into the usage record. The second writes the record, with the mark's id. The third removes the mark.
+ * An increase is added to the total together with the mark. A decrease is subtracted when the mark is removed. The
+ * total is therefore never below the sum of the records.
+ *
+ * A caller that finds the mark of an interrupted change settles that change first. The change is done if the record has
+ * the mark's id. Otherwise the caller gives the record a new id, so that the interrupted change can no longer write it.
+ *
+ * Repeating a change has no effect. If `to` is null, `count` only settles an interrupted change. It returns
+ * `over_limit` if the total would exceed `limit`, and `lost` if the record could not be written. In both cases nothing
+ * has changed.
+ * @throws {ServiceUnavailable} if competing changes of the subject do not end.
  */
 export async function count(
   { store, clock }: { readonly store: KnowledgeStore; readonly clock: Clock },
@@ -74,8 +81,7 @@ export async function count(
         await settle(store, counted, mark, written ? 'done' : 'not done')
         return written ? 'counted' : 'lost'
       }
-      // Nothing was marked because of the limit, or because of another change of the same record, under way or just
-      // done.
+      // The limit refused the mark, or another change of the same record is under way or has just ended.
       const isCompeting =
         (await store.usage.findOne({ _id: organizationId }))?.marks[subject] || (await counted.current())?.by !== before.by
       if (!isCompeting) return 'over_limit'
@@ -85,8 +91,8 @@ export async function count(
 }
 
 /**
- * Whether a found change came through. One that has not is kept from it now, unless the caller has no right to write
- * the record: `open`.
+ * Reports whether the change of a mark wrote its record. A change that did not can no longer do so after this call.
+ * Returns `open` if the change did not write, and the caller may not write the record either.
  */
 async function findOutcome(counted: Counted, mark: UsageMark): Promise<'done' | 'not done' | 'open'> {
   const number = await counted.current()
@@ -97,7 +103,7 @@ async function findOutcome(counted: Counted, mark: UsageMark): Promise<'done' | 
   return again?.by === mark.id ? 'done' : again?.by === mark.after ? 'open' : 'not done'
 }
 
-/** Removes a mark, and moves the total to where the record is. */
+/** Removes a mark and corrects the total to match the record. */
 async function settle(
   store: KnowledgeStore,
   { organizationId, subject, total }: Counted,
@@ -117,6 +123,7 @@ function unlessThere(error: unknown): void {
   if (!(error instanceof DuplicateKey)) throw error
 }
 
+/** Returns an organization's usage. All its numbers are 0 before the first change. */
 export async function readUsage(store: KnowledgeStore, organizationId: string): Promise<UsageRecord> {
   return (await store.usage.findOne({ _id: organizationId })) ?? { _id: organizationId, ...NOTHING }
 }

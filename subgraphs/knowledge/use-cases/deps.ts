@@ -12,7 +12,7 @@ import type { Inference } from '../ports/inference.ts'
 import type { KnowledgeStore } from '../ports/knowledge-store.ts'
 import type { CollectionDigests } from './collection-digests.ts'
 
-/** The ports of knowledge, with the clock, ids and log of its process. */
+/** The ports of the knowledge subgraph, and the clock, ids and log of its process. */
 export interface Ports {
   readonly store: KnowledgeStore
   readonly blobs: BlobStore
@@ -26,7 +26,7 @@ export interface Ports {
   readonly log: Log
 }
 
-/** What the use cases of knowledge are given; each names the part of it that it uses. */
+/** Everything that the use cases of the knowledge subgraph need. Each use case picks the members that it uses. */
 export interface Deps extends Ports {
   readonly digests: CollectionDigests
   readonly events: EventLog<DocumentRecord>

@@ -5,11 +5,14 @@ import type { Deps } from './deps.ts'
 
 interface Quota {
   readonly used: number
-  /** Null: unlimited. */
+  /** Null means unlimited. */
   readonly limit: number | null
 }
 
-/** What the caller's organization stores, with the limits of its plan; null for another organization. */
+/**
+ * Returns what the caller's organization stores, in bytes and vectors, and the limits of its plan. Returns null for
+ * another organization.
+ */
 export async function getQuota(
   { store }: Pick<Deps, 'store'>,
   { caller }: LinkContext,

@@ -4,15 +4,15 @@ import type { Deps } from '../deps.ts'
 import { toTerms } from './rebuild-index.ts'
 
 /**
- * What the index is given of a document is kept in the blob store too, so that an index that is lost is filled again
- * without an embedding. Sixteen passages, those with one quotient of ordinal and 16, are a blob: the length of its JSON
- * in 4 bytes, little-endian; the JSON; the vectors, each of 4-byte floats.
+ * The blob store keeps a copy of what the index stores for a document. A lost index can be filled from it without a new
+ * embedding. One blob holds up to 16 passages: those whose ordinals give the same quotient when divided by 16. Its
+ * format is the length of the JSON in 4 bytes, little-endian; the JSON; and the vectors as 4-byte floats.
  */
 
 export const PASSAGES_PER_BLOB = 16
 const LENGTH_BYTES = 4
 
-/** Terms are made again. */
+/** Terms are not kept, because they can be computed again. */
 type KeptPassage = Omit<IndexedChunk, 'vector' | keyof Terms>
 
 interface Header {
@@ -25,12 +25,12 @@ interface KeptGroup {
   readonly passages: readonly (KeptPassage & Pick<IndexedChunk, 'vector'>)[]
 }
 
-/** Where a document's extracted text is kept. */
+/** Returns the key of a document's extracted text. */
 export function textKey(documentId: string, generation: string): string {
   return `${documentId}_${generation}`
 }
 
-/** Begins the keys of all that is kept of an ingestion beside its text. */
+/** Returns the prefix of the keys of an ingestion's passages. */
 function passagesPrefix(documentId: string, generation: string): string {
   return `${textKey(documentId, generation)}_`
 }
@@ -39,7 +39,7 @@ export function toGroup(ordinal: number): number {
   return Math.floor(ordinal / PASSAGES_PER_BLOB)
 }
 
-/** Keeps passages of one group, with those of it that were kept before. */
+/** Keeps passages, all of one group, beside those of the group that were kept before. */
 export async function keepPassages(
   { blobs }: Pick<Deps, 'blobs'>,
   document: IndexedDocument,
@@ -56,7 +56,7 @@ export async function keepPassages(
   await blobs.put(key, pack({ attributes, passages }))
 }
 
-/** Forgets what is kept of ingestions before this one. */
+/** Deletes what is kept of earlier ingestions. */
 export async function forgetOlder({ blobs }: Pick<Deps, 'blobs'>, { _id, generation }: DocumentRecord): Promise<void> {
   for (let number = 1; number < generation; number++) {
     await blobs.delete(textKey(_id, `g${number}`))
@@ -65,8 +65,8 @@ export async function forgetOlder({ blobs }: Pick<Deps, 'blobs'>, { _id, generat
 }
 
 /**
- * Puts a ready document into the index again, from what is kept of it. False: not all of it is kept, and a part may
- * have been put. Repeatable.
+ * Puts a ready document back into the index from its kept passages. Returns false if not all passages are kept; some
+ * may then be in the index. Repeatable.
  */
 export async function restoreDocument({ blobs, index }: Pick<Deps, 'blobs' | 'index'>, document: DocumentRecord): Promise<boolean> {
   const { _id: documentId, organizationId, collectionId, liveGeneration: generation, chunkCount } = document
@@ -99,7 +99,7 @@ function unpack(bytes: Uint8Array): KeptGroup {
   const all = Buffer.from(bytes)
   const end = LENGTH_BYTES + all.readUInt32LE(0)
   const { attributes, passages } = JSON.parse(all.toString('utf8', LENGTH_BYTES, end)) as Header
-  // A copy, since floats begin at a multiple of four bytes.
+  // Copy the bytes, because a Float32Array must begin at a multiple of four bytes.
   const floats = new Float32Array(Uint8Array.from(all.subarray(end)).buffer)
   const dimensions = floats.length / passages.length
   return {

@@ -7,14 +7,16 @@ import { grams, normaliseForEmbedding, words } from '../../domain/text/text-anal
 import type { Passage, RebuildStep, Terms } from '../../ports/chunk-index.ts'
 import type { Deps } from '../deps.ts'
 
-/** Passages analysed before other work gets its turn: some milliseconds. */
+/** The number of passages that are analysed before other work gets its turn. It takes some milliseconds. */
 const PASSAGES_PER_TURN = 16
 
 /**
- * One step of building the chunk index anew, of all organizations: its structure and its terms, from the vectors and
- * texts that it holds, so nothing is embedded and nobody pays. An index that cannot be read is replaced by an empty one
- * instead. Repeatable.
- * @throws {KisError} `permission_denied`; `invalid_request`: `after` is no place; `service_unavailable`.
+ * Rebuilds a part of the chunk index, across all organizations: its structure and its terms. It takes the vectors and
+ * texts from the index, so nothing is embedded or charged. An index that cannot be read is replaced by an empty one.
+ * Repeatable.
+ * @throws {KisError} `permission_denied` if the caller is not an operator.
+ * @throws {KisError} `invalid_request` if `after` is not a cursor of this mutation.
+ * @throws {KisError} `service_unavailable` if the index cannot be reached.
  */
 export async function rebuildIndex(
   { index }: Pick<Deps, 'index'>,
@@ -27,12 +29,12 @@ export async function rebuildIndex(
   return { ...step, replaced: false }
 }
 
-/** The terms that ingestion would give the passages today. */
+/** Computes the terms that ingestion would give the passages today. */
 export async function toTerms(passages: readonly Passage[]): Promise<readonly Terms[]> {
   const terms: Terms[] = []
   for (const { text, context, headingPath } of passages) {
     if (terms.length % PASSAGES_PER_TURN === 0) await setImmediate()
-    // Of a passage from before the context was kept the headings are known; a table's header row is not.
+    // Older passages have no context. Their headings are known, but not the header row of their table.
     const analysed = normaliseForEmbedding(toEmbeddingText({ text, context: context ?? keepInnermost(headingPath) }))
     terms.push({ words: words(analysed), grams: grams(analysed) })
   }

@@ -9,11 +9,11 @@ import { type CollectionRecord, newJob } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 import { deleteCollectionNow } from './delete-now.ts'
 
-/** A collection's code: short, and fit for a path or a tool's name. */
+/** The pattern of a collection's code, which must fit a path and a tool's name. */
 const CODE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/
 const MAX_NAME = 200
 const MAX_DESCRIPTION = 2_000
-/** Collections of one organization; each has tables of its own in the embedded index. */
+/** The number of collections of one organization. Each has its own tables in the embedded index. */
 const MAX_COLLECTIONS = 1_000
 const COLLECTION_ID = /^col_/
 
@@ -23,7 +23,13 @@ export interface CollectionInput {
   readonly description?: string | null
 }
 
-/** @throws {KisError} `model_not_found`, `residency_policy_violation`, `already_exists`; nothing is kept. */
+/**
+ * Creates a collection. Nothing is stored if it throws.
+ * @throws {KisError} `model_not_found` if the key may not use the embedding model.
+ * @throws {KisError} `residency_policy_violation` if the organization's residency policy excludes the model.
+ * @throws {KisError} `already_exists` if another collection of the organization has the code.
+ * @throws {KisError} `storage_quota_exceeded` if the organization has the largest number of collections.
+ */
 export async function createCollection(
   deps: Deps,
   context: LinkContext,
@@ -54,18 +60,21 @@ export async function createCollection(
     listed: true,
     createdAt: clock.now(),
   }
-  // The index's room comes first: a collection that can be seen can take chunks. Room that no collection uses does no
-  // harm.
+  // Create the index tables first, so that a visible collection can always take chunks. Unused tables do no harm.
   await index.createCollection({ organizationId, collectionId: collection._id, dimensions: model.dimensions })
   await store.collections.insertOne(collection).catch(async (error) => {
-    // Of any other failure nobody knows whether the collection was recorded.
+    // After any other error the collection may have been recorded.
     if (error instanceof DuplicateKey) await index.dropCollection(collection._id)
     throw codeTaken(error, input.code)
   })
   return collection
 }
 
-/** Changes what is given. @throws {KisError} `not_found`, `already_exists`. */
+/**
+ * Changes the given fields of a collection.
+ * @throws {KisError} `not_found` if the organization has no such collection.
+ * @throws {KisError} `already_exists` if another collection of the organization has the code.
+ */
 export async function updateCollection(
   { store }: Pick<Deps, 'store'>,
   context: LinkContext,
@@ -85,7 +94,11 @@ export async function updateCollection(
   return updated
 }
 
-/** Hidden at once; its documents, chunks and counts go with it, at the latest by a worker after a crash. */
+/**
+ * Hides a collection at once, and deletes its documents, chunks and counts. After a crash a worker finishes the
+ * deletion.
+ * @throws {NotFound} if the organization has no such collection.
+ */
 export async function deleteCollection(deps: Deps, context: LinkContext, id: string): Promise<void> {
   const { organizationId } = requireScope(context.caller, 'knowledge:write')
   const hidden = await deps.store.collections.findOneAndUpdate(
@@ -96,7 +109,10 @@ export async function deleteCollection(deps: Deps, context: LinkContext, id: str
   await deleteCollectionNow(deps, id)
 }
 
-/** @throws {NotFound} also for another organization's. */
+/**
+ * Returns a collection of the organization.
+ * @throws {NotFound} if the organization has no such collection.
+ */
 export async function getCollection(
   { store }: Pick<Deps, 'store'>,
   organizationId: string,
@@ -108,7 +124,7 @@ export async function getCollection(
   return collection
 }
 
-/** Of the caller's organization, by its id or its code; null when there is none. */
+/** Finds a collection of the caller's organization by its id or code. Returns null if there is none. */
 export async function findCollection(
   { store }: Pick<Deps, 'store'>,
   { caller }: LinkContext,
@@ -118,7 +134,7 @@ export async function findCollection(
   return store.collections.findOne({ ...key, organizationId, listed: true })
 }
 
-/** The caller's organization's. */
+/** Lists the collections of the caller's organization. */
 export async function listCollections(
   { store }: Pick<Deps, 'store'>,
   { caller }: LinkContext,

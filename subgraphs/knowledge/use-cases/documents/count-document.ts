@@ -2,12 +2,14 @@ import type { CountedNumber, DocumentRecord } from '../../domain/records.ts'
 import type { Counted } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 
-/** A document's share of its organization's vectors; written by the holder of its lease only. */
+/** Counts a document's vectors for its organization. Only the holder of the document's lease may write the number. */
 export function countedVectors({ store }: Pick<Deps, 'store'>, document: DocumentRecord): Counted {
   return { ...share(store, document, 'countedVectors'), subject: `${document._id}_vectors`, total: 'vectors' }
 }
 
-/** A ready document's share of its collection's chunks. */
+/**
+ * Counts a ready document's chunks for its collection. Only the holder of the document's lease may write the number.
+ */
 export function countedChunks({ store }: Pick<Deps, 'store'>, document: DocumentRecord): Counted {
   return { ...share(store, document, 'countedChunks'), subject: `${document._id}_chunks`, total: `chunks.${document.collectionId}` }
 }

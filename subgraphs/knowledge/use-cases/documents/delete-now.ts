@@ -7,14 +7,20 @@ import { detachFile } from '../files/files.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
 import { describeDeletion } from './document-events.ts'
 
-/** Documents of a collection deleted in one go, which takes a request a few seconds; workers do the rest. */
+/**
+ * The number of a collection's documents that are deleted in one go, which takes a request some seconds. Workers delete
+ * the rest.
+ */
 const PAGE = 100
-/** A document that another worker deletes, or that an ingestion is being taken from, is looked at again after this. */
+/**
+ * The time until a collection's remaining documents are checked again. Other workers delete them, or an ingestion still
+ * has to stop.
+ */
 const WAIT_MS = 1_000
 
 /**
- * Hides a document from everybody and deletes it. An ingestion that runs loses the record: the new job has no lease,
- * which the old worker's writes no longer fit.
+ * Hides a document and deletes it. A running ingestion loses the document: the new job has no lease, so the old worker
+ * can no longer write.
  */
 export async function hideAndDelete(
   deps: Deps,
@@ -33,13 +39,13 @@ export async function hideAndDelete(
   if (hidden) await deleteDocumentNow(deps, _id)
 }
 
-/** Runs a hidden document's deletion here and now, unless a worker has it already. */
+/** Deletes a hidden document now, unless a worker has taken the job. */
 async function deleteDocumentNow(deps: Deps, id: string): Promise<void> {
   const document = await claimJob(deps.store.documents, deps.clock, id)
   if (document?.job?.kind === 'delete') await finishDocumentDeletion(deps, document)
 }
 
-/** Each step may be repeated; the record goes last. */
+/** Deletes what a hidden document has, and its record last. Each step may be repeated. */
 export async function finishDocumentDeletion(deps: Deps, document: DocumentRecord): Promise<void> {
   const { store } = deps
   await dropContents(deps, document)
@@ -50,28 +56,28 @@ export async function finishDocumentDeletion(deps: Deps, document: DocumentRecor
   await store.documents.findOneAndDelete({ _id: document._id, 'job.lease': document.job!.lease })
 }
 
-/** What a document has outside the primary store: chunks, extracted texts, kept passages. Repeatable. */
+/** Deletes what a document has outside the primary store: chunks, extracted texts and kept passages. Repeatable. */
 export async function dropContents({ index, blobs }: Deps, { _id, collectionId }: DocumentRecord): Promise<void> {
   await index.deleteDocument(collectionId, _id)
   await blobs.deleteAll(`${_id}_`)
 }
 
-/** Deletes a hidden collection as far as a request may take; workers go on from there. */
+/** Deletes as much of a hidden collection as a request has time for. Workers delete the rest. */
 export async function deleteCollectionNow(deps: Deps, id: string): Promise<void> {
   const collection = await claimJob(deps.store.collections, deps.clock, id)
   if (collection && (await continueCollectionDeletion(deps, collection))) deps.wake()
 }
 
 /**
- * Deletes a page of documents, and with the last one the collection. Else gives the lease back and says that there is
- * more.
+ * Deletes a page of a collection's documents. Deletes the collection after the last document and returns false.
+ * Otherwise gives the lease back and returns true: there is more to delete.
  */
 export async function continueCollectionDeletion(deps: Deps, { _id, organizationId, job }: CollectionRecord): Promise<boolean> {
   const { store, index, clock } = deps
   const lease = { _id, 'job.lease': job!.lease }
   for (const document of await store.documents.find({ collectionId: _id, listed: true }, { limit: PAGE }))
     await hideAndDelete(deps, document)
-  // Documents that are hidden already still take their counts and chunks out of the collection.
+  // Documents that are already hidden still have to remove their counts and chunks from the collection.
   if (await store.documents.findOne({ collectionId: _id })) {
     const isAnyListed = await store.documents.findOne({ collectionId: _id, listed: true })
     const dueAt = new Date(clock.now().getTime() + (isAnyListed ? 0 : WAIT_MS))

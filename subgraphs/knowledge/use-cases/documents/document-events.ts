@@ -6,10 +6,10 @@ import { endableIterator } from '../../../common/process/endable-iterator.ts'
 import type { DocumentRecord } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 
-/** Fields whose change is an event. */
+/** The fields whose change publishes an event. */
 const TOLD = ['status', 'stage', 'progress', 'error', 'warnings', 'pageCount', 'chunkCount', 'language', 'attempts'] as const
 
-/** What an event says of a document as it is after the change; null when the change is none that is told. */
+/** Returns the data of an event about a changed document. Returns null if no published field has changed. */
 export function describeChange(before: DocumentRecord, changed: Readonly<Record<string, unknown>>): EventData | null {
   if (!TOLD.some((field) => field in changed)) return null
   return toSnapshot({ ...before, ...changed })
@@ -19,14 +19,13 @@ export function toSnapshot(document: Pick<DocumentRecord, 'collectionId' | (type
   return { collectionId: document.collectionId, ...Object.fromEntries(TOLD.map((field) => [field, document[field]])) } as EventData
 }
 
-/** The event of a deletion. */
 export function describeDeletion({ collectionId }: Pick<DocumentRecord, 'collectionId'>): EventData {
   return { collectionId, deleted: true }
 }
 
 /**
- * The document as it was right after the event, its unchanging fields as they are now; null when it has been deleted,
- * then or since.
+ * Returns the document as it was right after the event. Fields that never change are read now. Returns null if the
+ * document is deleted, by this event or since.
  */
 export async function findDocumentAt(
   { store }: Pick<Deps, 'store'>,
@@ -38,8 +37,8 @@ export async function findDocumentAt(
 }
 
 /**
- * The changes of the documents of the caller's organization, or of one collection, after a cursor or from now on.
- * @throws {KisError} `invalid_request` the cursor.
+ * Follows the changes of the organization's documents, or of one collection's, after a cursor or from now on.
+ * @throws {KisError} `invalid_request` if the cursor is not valid.
  */
 export function followDocuments(
   { events }: Pick<Deps, 'events'>,
@@ -62,12 +61,13 @@ export function followDocuments(
 }
 
 /**
- * What a webhook says of an event: enough to know whether the document must be looked at, and nothing of what is in it.
+ * Returns the webhook event for a change. It has what a client needs to decide whether to fetch the document, and none
+ * of its content.
  */
 export function toWebhookEvent({ sequence, subject, at, data }: EventRecord): WebhookEvent {
   const common = { document_id: subject, collection_id: data.collectionId, cursor: String(sequence) }
   if (data.deleted) return { type: 'document.deleted', subject, sequence, at, data: common }
-  // Events of documents hold these fields: `TOLD`.
+  // Events of documents have the fields of `TOLD`.
   const { status, stage, progress, error, chunkCount, attempts } = data as unknown as Pick<DocumentRecord, (typeof TOLD)[number]>
   return {
     type: 'document.updated',

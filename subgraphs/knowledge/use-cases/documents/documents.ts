@@ -15,14 +15,19 @@ import { getCollection } from './collections.ts'
 import { hideAndDelete } from './delete-now.ts'
 import { toSnapshot } from './document-events.ts'
 
-/** Collections that one file is attached to at once. */
+/** The number of collections that one file may be attached to. */
 const MAX_ATTACHMENTS = 1_000
 const DOCUMENT_ID = /^doc_/
 
 /**
- * Records the document with its job; a worker does the rest. Attaching twice gives the document that is there.
- * @throws {KisError} `not_found`; `unsupported_file_type`; `model_not_found`, `residency_policy_violation`: the key may
- * not use the collection's model; `storage_quota_exceeded`: no vector is left.
+ * Records a document and its job; a worker ingests it. Attaching a file to a collection again returns the existing
+ * document.
+ * @throws {KisError} `not_found` if the organization has no such collection or file.
+ * @throws {KisError} `unsupported_file_type` if the file is sound.
+ * @throws {KisError} `model_not_found` if the key may not use the collection's model.
+ * @throws {KisError} `residency_policy_violation` if the residency policy excludes the collection's model.
+ * @throws {KisError} `storage_quota_exceeded` if the plan has no vector left.
+ * @throws {KisError} `invalid_request` if the file is attached too often, or the metadata is not valid.
  */
 export async function createDocument(
   deps: Deps,
@@ -90,8 +95,8 @@ export async function createDocument(
     if (other) return { document: other, created: false }
     throw error
   }
-  // Both may have been deleted meanwhile, and not have seen the document: the collection has listed its documents, the
-  // file dropped the attachment.
+  // The collection or file may have been deleted meanwhile without seeing the document: the collection had already
+  // listed its documents, or the file had dropped the attachment.
   const missing = await missingSource(store, document)
   if (missing) {
     await hideAndDelete(deps, document)
@@ -102,6 +107,12 @@ export async function createDocument(
   return { document, created: true }
 }
 
+/**
+ * Queues a failed document again, at the expense of the caller's key. Returns any other document unchanged.
+ * @throws {NotFound} if the organization has no such document.
+ * @throws {KisError} `model_not_found` or `residency_policy_violation` if the key may not use the collection's model.
+ * @throws {KisError} `storage_quota_exceeded` if the plan has no vector left.
+ */
 export async function retryDocument(deps: Deps, context: LinkContext, id: string): Promise<DocumentRecord> {
   const { store, clock } = deps
   const principal = requireScope(context.caller, 'knowledge:write')
@@ -125,26 +136,32 @@ export async function retryDocument(deps: Deps, context: LinkContext, id: string
   return queued
 }
 
-/** Not found by any search that starts later; its vectors no longer count. */
+/**
+ * Deletes a document. A search that starts later does not find it, and its vectors no longer count.
+ * @throws {NotFound} if the organization has no such document.
+ */
 export async function deleteDocument(deps: Deps, context: LinkContext, id: string): Promise<void> {
   const { organizationId } = requireScope(context.caller, 'knowledge:write')
   await hideAndDelete(deps, await getDocument(deps, organizationId, id))
 }
 
-/** @throws {NotFound} also for another organization's, and for one whose collection is being deleted. */
+/**
+ * Returns a document of the organization.
+ * @throws {NotFound} if the organization has no such document, or the document's collection is being deleted.
+ */
 export async function getDocument(deps: Pick<Deps, 'store'>, organizationId: string, id: string): Promise<DocumentRecord> {
   const document = await findListed(deps, organizationId, id)
   if (!document) throw new NotFound('document', id)
   return document
 }
 
-/** Of the caller's organization; null when there is none, or when its collection is being deleted. */
+/** Finds a document of the caller's organization. Returns null if there is none, or its collection is being deleted. */
 export async function findDocument(deps: Pick<Deps, 'store'>, { caller }: LinkContext, id: string): Promise<DocumentRecord | null> {
   const { organizationId } = requireScope(caller, 'knowledge:read')
   return findListed(deps, organizationId, id)
 }
 
-/** Those of a collection that the caller has been given, with one status or any. */
+/** Lists the documents of a collection that the caller may read, with one status or any. */
 export async function listDocuments(
   { store }: Pick<Deps, 'store'>,
   { _id: collectionId }: CollectionRecord,
@@ -157,7 +174,7 @@ export async function countDocuments({ store }: Pick<Deps, 'store'>, { _id: coll
   return store.documents.countDocuments({ collectionId, listed: true })
 }
 
-/** The chunks of a collection's ready documents. */
+/** Counts the chunks of a collection's ready documents. */
 export async function countChunks({ store }: Pick<Deps, 'store'>, { _id, organizationId }: CollectionRecord): Promise<number> {
   return (await readUsage(store, organizationId)).chunks[_id] ?? 0
 }
@@ -172,7 +189,7 @@ async function missingSource(store: Deps['store'], document: DocumentRecord): Pr
   return (await findAttachedFile(store, document)) ? null : 'file'
 }
 
-/** The key may use the collection's model, and there is room for a vector at least. */
+/** Requires that the key may use the collection's model, and that the plan has room for at least one vector. */
 async function requireIngestible(
   { store, inference }: Deps,
   principal: Principal,

@@ -19,20 +19,26 @@ import { countedChunks, countedVectors } from './count-document.ts'
 import { dropContents, hideAndDelete } from './delete-now.ts'
 import { describeChange } from './document-events.ts'
 
-/** Tokens aimed at: about a paragraph (XQuAD's mean 128 Arabic words are some 230 tokens of e5). */
+/**
+ * The target size of a chunk, about a paragraph. XQuAD's Arabic paragraphs have 128 words on average, which are some
+ * 230 tokens of e5.
+ */
 const TARGET_TOKENS = 256
 const CAP_TOKENS = 480
-/** Changes of the rules that may overtake one document; beyond, its job is repeated later. */
+/**
+ * The number of times that a document's embedding continues after its key's rules changed. After that, its job is
+ * repeated later.
+ */
 const MAX_OVERTAKEN = 10
 /**
- * Starts without any recorded step after which the document may be what brings the service down; the others that ran
- * may be it, too.
+ * The number of starts without a recorded step that make a document a suspect. It may be the one that crashes the
+ * service; so may the documents that ran beside it.
  */
 const SUSPECT_STARTS = 2
-/** Further starts, alone in its process, after which it is. */
+/** The number of further starts, alone in its process, after which a suspect fails. */
 const MAX_STARTS_ALONE = 3
 
-/** The verdict on a document: trying again gives the same. */
+/** An error of the document, which a repeat does not mend. */
 class Verdict extends Error {
   readonly code: DocumentErrorCode
   constructor(code: DocumentErrorCode, message: string, cause?: unknown) {
@@ -41,22 +47,24 @@ class Verdict extends Error {
   }
 }
 
-/** Another worker, or a deletion, has the document now: stop without a trace. */
+/** Another worker or a deletion has taken over the document. The worker stops and writes nothing more. */
 export class LeaseLost extends Error {}
 
 /**
- * True when the ingestion must run alone in its process, so that it takes no other document down with it, nor is blamed
- * for another.
+ * Reports whether a document must be ingested alone in its process. It then cannot crash the ingestion of other
+ * documents, and is not blamed for theirs.
  */
 export function isSuspect({ job }: DocumentRecord): boolean {
   return job!.starts >= SUSPECT_STARTS
 }
 
 /**
- * Runs a leased document's ingestion to its end, from wherever an interrupted one left off: parsing and chunking give
- * the same again, chunks that are in the index are not embedded again, and the hold of the embedding goes on. The
- * generation goes live in one write. `gotOn` is called when a step is recorded, after which the document is no suspect.
- * @throws {LeaseLost} @throws {unknown} a failure that a repeat may mend; everything done so far is kept for it.
+ * Runs the ingestion of a leased document to its end. It continues where an interrupted ingestion stopped: parsing and
+ * chunking repeat with the same result, chunks in the index are not embedded again, and the hold for the embedding
+ * stays. One write makes the new generation live. `gotOn` is called when a step is recorded; the document is then no
+ * longer a suspect.
+ * @throws {LeaseLost} if another worker or a deletion has taken over the document.
+ * @throws {unknown} if a repeat may mend the failure. What is done so far is kept for the repeat.
  */
 export async function ingestDocument(deps: Deps, leased: DocumentRecord, signal: AbortSignal, gotOn = () => {}): Promise<void> {
   const run = new Ingestion(deps, leased, signal, gotOn)
@@ -64,20 +72,24 @@ export async function ingestDocument(deps: Deps, leased: DocumentRecord, signal:
     try {
       await run.toTheEnd()
     } catch (error) {
-      // What an abort makes of a call is no verdict.
+      // An error that an abort causes says nothing about the document.
       const verdict = signal.aborted ? undefined : toVerdict(error)
       if (!verdict) throw error
       await run.fail(verdict)
     }
   } catch (error) {
-    // The last write may have come after those of a deletion.
+    // A deletion may have finished before the last write.
     const record = await deps.store.documents.findOne({ _id: leased._id })
     if (!record?.listed) await dropContents(deps, leased)
     throw error
   }
 }
 
-/** Ends a leased document's ingestion as failed. @throws what the clean-up met; it may be repeated. */
+/**
+ * Ends the ingestion of a leased document as failed.
+ * @throws {LeaseLost} if another worker or a deletion has taken over the document.
+ * @throws {unknown} if the clean-up fails. The call may be repeated.
+ */
 export async function failDocument(deps: Deps, leased: DocumentRecord, code: DocumentErrorCode, message: string): Promise<void> {
   await new Ingestion(deps, leased, new AbortController().signal, () => {}).fail(new Verdict(code, message))
 }
@@ -90,7 +102,7 @@ function toVerdict(error: unknown): Verdict | undefined {
   return new Verdict(code ?? 'embedding_failed', error.message, error)
 }
 
-/** What parsing tells of the whole document. */
+/** What parsing says about the whole document. */
 interface Facts {
   readonly mediaType: string
   readonly language: string | null
@@ -113,7 +125,10 @@ class Ingestion {
     return `g${this.#document.generation}`
   }
 
-  /** Writes under the lease and tells who listens. @throws {LeaseLost} */
+  /**
+   * Writes under the lease and publishes the event.
+   * @throws {LeaseLost} if another worker or a deletion has taken over the document.
+   */
   async #write(set: Update['$set'], more: Omit<Update, '$set'> = {}): Promise<void> {
     const { store, events, clock } = this.#deps
     const { _id, organizationId, job, attempts } = this.#document
@@ -142,7 +157,7 @@ class Ingestion {
     const collection = await store.collections.findOne({ _id: collectionId, organizationId, listed: true })
     const file = await findAttachedFile(store, this.#document)
     if (!collection || !file) {
-      // Deleted while the document was being recorded, and whoever recorded it has died.
+      // The collection or file was deleted while a process recorded the document, and that process crashed.
       await hideAndDelete(this.#deps, this.#document)
       throw new LeaseLost()
     }
@@ -156,7 +171,7 @@ class Ingestion {
     const chunks = await this.#chunk(parsed, model, context)
     const isFirst = this.#document.countedVectors.value === 0
     await this.#reserve(chunks.length, context.caller)
-    // That a document can be read and cut is a step, but only once.
+    // Reading and cutting a document counts as a step, but only the first time.
     if (isFirst) await this.#write({ 'job.starts': 0 })
     const language = detectDocumentLanguage(parsed.text)
     await this.#embed(model, chunks, { mediaType: parsed.mediaType, language })
@@ -173,8 +188,8 @@ class Ingestion {
   }
 
   /**
-   * The principal of the key that attached the document, as it is now. Who pays in its place takes over the bill, with
-   * the limits of its own key, never the rules.
+   * Returns the principal of the key that attached the document, with its current rules. If the document has another
+   * payer, that payer is charged, within the limits of its own key; the rules stay those of the first key.
    */
   async #context(): Promise<CallContext & { caller: Principal }> {
     const { organizationId, apiKeyId, payer, _id } = this.#document
@@ -219,16 +234,16 @@ class Ingestion {
     await this.#write({ stage: 'embedding', progress: { done: there.size, total: chunks.length } })
     for (let next = 0, overtaken = 0; next < missing.length; ) {
       this.#signal.throwIfAborted()
-      // Embedded, kept, indexed and recorded together: what a crash may have to do again.
+      // Embed, keep, index and record one group together. A crash repeats at most this group.
       const group = toGroup(missing[next]!.ordinal)
       const batch = missing.slice(next, next + PASSAGES_PER_BLOB).filter(({ ordinal }) => toGroup(ordinal) === group)
       const texts = batch.map((chunk) => normaliseForEmbedding(toEmbeddingText(chunk)))
       const found = this.#document.embedding
       const embedded = await this.#embedBatch(model, missing.slice(next), texts).catch(async (error: unknown) => {
-        // The rules were changed since they were read: by the new ones the batch may do.
+        // The key's rules have changed since they were read. Try the batch again under the new rules.
         if (error instanceof StalePrincipal && ++overtaken < MAX_OVERTAKEN) return null
         if (!found || !isNotFound(error)) throw error
-        // The hold ran out while nobody worked; billing has charged what was done under it. The rest gets a new one.
+        // The hold expired while no worker ran, and billing has charged the work under it. The rest gets a new hold.
         await this.#write({ embedding: null })
         return null
       })
@@ -238,7 +253,7 @@ class Ingestion {
       await keepPassages(this.#deps, document, indexed)
       await index.put(document, indexed)
       next += batch.length
-      // A step is done: starts and failures before it tell nothing about the rest.
+      // A step is done, so earlier starts and failures say nothing about the rest.
       await this.#write({
         progress: { done: there.size + next, total: chunks.length },
         embedding: { holdId, tokens },
@@ -249,7 +264,10 @@ class Ingestion {
     }
   }
 
-  /** By the rules of now: the document may be hours under way. Gives the hold, and the tokens used under it. */
+  /**
+   * Embeds a batch under the key's current rules, because an ingestion may take hours. Returns the hold, the vectors
+   * and the tokens used under the hold.
+   */
   async #embedBatch(model: EmbeddingModel, left: readonly DocumentChunk[], texts: readonly string[]) {
     const context = await this.#context()
     const { holdId, tokens } = this.#document.embedding ?? (await this.#open(model, left, context))
@@ -296,7 +314,7 @@ class Ingestion {
     return { organizationId, collectionId, documentId, generation: this.#generation, attributes }
   }
 
-  /** Charges the tokens of the embedding under way. A hold that has ended by itself has been charged already. */
+  /** Charges the tokens of the open hold. Billing has already charged a hold that expired. */
   async #close(tokens: number, context: CallContext): Promise<void> {
     await this.#deps.inference.closeEmbedding(this.#document.embedding!.holdId, tokens, context).catch((error: unknown) => {
       if (!isNotFound(error)) throw error
@@ -312,7 +330,7 @@ class Ingestion {
     const { collectionId, _id } = this.#document
     await index.deleteDocument(collectionId, _id, this.#generation)
     await forgetOlder(this.#deps, this.#document)
-    // A worker that lost its lease and did not know it yet may have cleaned up after this one.
+    // A worker that had lost its lease without knowing it may have deleted chunks of this generation.
     const { length } = await index.ordinals(collectionId, _id, this.#generation)
     if (length !== chunkCount) throw new Error(`${_id} has ${length} of ${chunkCount} chunks in the index`)
     if ((await count(this.#deps, countedChunks(this.#deps, this.#document), chunkCount)) === 'lost') throw new LeaseLost()
@@ -329,7 +347,10 @@ class Ingestion {
     )
   }
 
-  /** Nothing of a failed document is kept, held or charged but its record and reason. */
+  /**
+   * Records the failure. Deletes the document's contents and counts, and ends its hold without a charge. Only the
+   * record and the reason stay.
+   */
   async fail(verdict: Verdict): Promise<void> {
     await this.#write({ liveGeneration: null, chunkCount: 0 })
     if (this.#document.embedding) {

@@ -3,12 +3,12 @@ import { type DocumentRecord, newJob } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 import { toSnapshot } from './document-events.ts'
 
-/** Whose wallet, and in whose name. */
+/** The organization whose wallet pays, and the API key in whose name it pays. */
 export type Payer = NonNullable<DocumentRecord['payer']>
 
 /**
- * Has a document ingested again whose chunks the index has lost. Searches find nothing of it until it is ready. False:
- * it has changed since it was read, and then nothing is done.
+ * Queues a document again because the index has lost chunks of it. Searches find nothing of it until it is ready.
+ * Returns false and changes nothing if the document has changed since it was read.
  */
 export async function requeueDocument(
   { store, clock, events, wake }: Pick<Deps, 'store' | 'clock' | 'events' | 'wake'>,
@@ -21,7 +21,7 @@ export async function requeueDocument(
   const event = tell(organizationId, now, toSnapshot({ ...document, ...change }))
   const queued = await store.documents.findOneAndUpdate(
     { _id, listed: true, status, generation },
-    // Of a new number, so that no chunk of the old ingestion is taken for one of the new.
+    // A new generation keeps chunks of the old ingestion apart from those of the new one.
     {
       $set: { ...change, payer: { ...payer }, job: { ...newJob('ingest', organizationId, now) }, ...event.$set },
       $push: event.$push,

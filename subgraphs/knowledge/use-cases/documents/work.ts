@@ -14,18 +14,17 @@ import { continueCollectionDeletion, finishDocumentDeletion } from './delete-now
 import { failDocument, ingestDocument, isSuspect, LeaseLost } from './ingest-document.ts'
 
 /**
- * Jobs that one process does at once. One organization gets two of them, which keep both its cores busy, and the others
- * are there for the next; each has a parser process of at most 700 MiB, and waits for embeddings most of the time.
+ * The number of jobs that one process runs at once. One organization gets at most two, which keep both cores busy; the
+ * others stay free for other organizations. Each job has a parser process of at most 700 MiB, and mostly waits for
+ * embeddings.
  */
 const PLACES = 4
-/** When no job is due, it is looked for again after this, or when it is told of one. */
+/** The wait before the next look for due jobs, when there was none and nothing wakes the worker. */
 const IDLE_MS = 1_000
 const SWEEP_MS = 60_000
-/** Changes that a process which died has written and not told are told within this. */
+/** The interval at which the events of crashed processes are published. */
 const EVENT_SWEEP_MS = 2_000
-/**
- * A failure that a repeat may mend is repeated this often, and for this long, counted from the last step that was done.
- */
+/** The limits of repeats after failures: their number, and the time since the last step that succeeded. */
 const MAX_REPEATS = 6
 const MAX_FAILING_MS = 30 * 60_000
 const MAX_BACKOFF_MS = 300_000
@@ -36,15 +35,17 @@ interface JobRecord extends StoredDocument {
 }
 
 export interface WorkOptions {
-  /** The store belongs to this process alone: leases found at the start are of workers that are gone. */
+  /** True if only this process uses the store. Leases that it finds at the start belong to workers that are gone. */
   readonly exclusive: boolean
-  /** First step of the backoff; the n-th failure waits up to 2^n of it, full jitter. Default 1,000. */
+  /**
+   * The first step of the backoff, in ms; 1,000 by default. The n-th failure waits a random time of up to 2^n steps.
+   */
   readonly backoffMs: number
 }
 
 /**
- * Runs the jobs of documents and collections until the signal aborts; resolves when the last has stopped and given its
- * lease back.
+ * Runs the jobs of documents and collections until the signal aborts. Resolves when the last job has stopped and given
+ * its lease back.
  */
 export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, signal: AbortSignal): Promise<void> {
   const { store, clock, log } = deps
@@ -53,7 +54,7 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
     return false
   }
   if (options.exclusive) {
-    // Leases that stay run out by themselves.
+    // Leases that are not released here expire.
     await releaseAllLeases(store.documents, clock).catch(logged)
     await releaseAllLeases(store.collections, clock).catch(logged)
   }
@@ -88,15 +89,15 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
 }
 
 /**
- * Gives the next job, leased and with its place; null: none is due. Of an organization collections go first: they are
- * few, and documents may be due without end.
+ * Returns a function that takes the next due job, with its lease and place. It returns null if no job is due. Deletions
+ * of collections go before documents: they are few, while documents may be due without end.
  */
 function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal) {
   const { store, clock } = deps
   const places = new FairPlaces(PLACES)
   const collections = new FairJobs(store.collections, places, clock)
   const documents = new FairJobs(store.documents, places, clock)
-  // The lock of the ingestions of this process: shared, and exclusive for a suspect.
+  // The ingestions of this process share this lock. A suspect takes it exclusively.
   const floor = `ingestion ${randomUUID()}`
   const job = <T extends JobRecord>(
     records: DocumentCollection<T>,
@@ -119,7 +120,7 @@ function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal)
   }
 }
 
-/** Runs a suspect alone until it has got on. Then it is as all others, which wait no longer. */
+/** Runs a suspect alone until it has recorded a step. It then continues beside the others. */
 async function alone(floor: string, signal: AbortSignal, ingest: (gotOn: () => void) => Promise<void>): Promise<void> {
   let running: Promise<void> | undefined
   await locks.request(floor, { mode: 'exclusive', signal }, () => {
@@ -130,7 +131,7 @@ async function alone(floor: string, signal: AbortSignal, ingest: (gotOn: () => v
   await locks.request(floor, { mode: 'shared' }, () => running)
 }
 
-/** Keeps the lease alive beside the work, and records how the work failed. */
+/** Renews the lease during the work, and records a failure of the work. */
 async function underLease<T extends JobRecord>(
   deps: Deps,
   records: DocumentCollection<T>,
@@ -154,7 +155,7 @@ async function underLease<T extends JobRecord>(
   }
 }
 
-/** The process stops: the job is due for the next one at once, and this start does not count. */
+/** Gives the job back because the process stops. The job is due at once, and this start does not count. */
 async function giveBack<T extends JobRecord>({ clock }: Deps, records: DocumentCollection<T>, { _id, job }: T): Promise<void> {
   await records.findOneAndUpdate(
     { _id, 'job.lease': job!.lease },
@@ -163,8 +164,8 @@ async function giveBack<T extends JobRecord>({ clock }: Deps, records: DocumentC
 }
 
 /**
- * Due again after a while with full jitter; after too many failures the document fails for good. While a store, billing
- * or inference is not there, no failure is counted: however long that lasts, nothing is lost by it.
+ * Schedules the job again after a random backoff. Fails the document after too many failures. An outage of a store,
+ * billing or inference does not count as a failure, so no document fails because of it, however long it lasts.
  */
 async function recordFailure<T extends JobRecord>(
   deps: Deps,
@@ -180,7 +181,7 @@ async function recordFailure<T extends JobRecord>(
   const isOutage = error instanceof KisError && error.code === 'service_unavailable'
   const outages = isOutage ? (current.outages ?? 0) + 1 : 0
   const failures = isOutage ? current.failures : current.failures + 1
-  // Outages do not count against the retry window.
+  // An outage does not count against the time limit of repeats.
   const firstFailureAt = isOutage ? null : (current.firstFailureAt ?? now)
   log.warn({ err: error, id: record._id, failures, outages }, 'a job failed and is repeated')
   const exhausted = firstFailureAt !== null && (failures > MAX_REPEATS || now.getTime() - firstFailureAt.getTime() > MAX_FAILING_MS)

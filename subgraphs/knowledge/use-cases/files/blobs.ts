@@ -8,15 +8,17 @@ import type { Deps } from '../deps.ts'
 
 type BlobDeps = Pick<Deps, 'store' | 'blobs' | 'clock' | 'ids' | 'log'>
 
-/** An upload or deletion that began longer ago was interrupted: it takes seconds. */
+/** An upload or deletion takes seconds. One that began longer ago was interrupted. */
 const STALE_REFERENCE_MS = 10 * 60_000
 const SWEEP_PAGE = 100
-/** A blob of the same content that is being deleted is waited for, and helped with, this often. */
+/** The number of times that an upload helps to delete an old blob with the same content. */
 const MAX_TRIES = 10
 
 /**
- * A blob for a file that is about to be recorded: stored and counted once for all files of this content. Ends with
- * `confirmBlob` or `releaseBlob`.
+ * Stores the bytes of a file that is about to be recorded, and counts them. All files of an organization with the same
+ * content share one blob. The caller must then call `confirmBlob` or `releaseBlob`.
+ * @throws {KisError} `storage_quota_exceeded` if the plan has no room for the bytes.
+ * @throws {ServiceUnavailable} if other changes of the same blob get in the way.
  */
 export async function referBlob(deps: BlobDeps, principal: Principal, fileId: string, bytes: Uint8Array): Promise<BlobRecord> {
   const { organizationId, plan } = principal
@@ -61,22 +63,22 @@ async function referTo(deps: BlobDeps, organizationId: string, fileId: string, b
 }
 
 /**
- * The file of the reference is recorded. False when the sweep took the upload for interrupted: then the file has no
- * bytes.
+ * Confirms that the file of a reference is recorded. Returns false if the sweep took the upload for an interrupted one.
+ * The file then has no bytes.
  */
 export async function confirmBlob({ store }: BlobDeps, { _id }: BlobRecord, fileId: string): Promise<boolean> {
   const reference = `references.${fileId}`
   return (await store.blobs.findOneAndUpdate({ _id, [reference]: { $gt: 0 } }, { $set: { [reference]: 0 } })) !== null
 }
 
-/** Marks the blob for the sweep before its file is deleted, so that a crash in between leaves nothing behind. */
+/** Marks the blob for the sweep before its file is deleted, so that a crash between the two leaves nothing behind. */
 export async function expectRelease({ store, clock }: BlobDeps, id: string, fileId: string): Promise<void> {
   const now = clock.now()
   const reference = `references.${fileId}`
   await store.blobs.findOneAndUpdate({ _id: id, [reference]: { $gte: 0 } }, { $set: { pendingAt: now, [reference]: now.getTime() } })
 }
 
-/** Ends one file's reference; the last one takes the bytes and their count along. Repeatable. */
+/** Removes one file's reference. Removing the last one deletes the bytes and their count. Repeatable. */
 export async function releaseBlob(deps: BlobDeps, id: string, fileId: string): Promise<void> {
   const { store, clock } = deps
   await store.blobs.findOneAndUpdate(
@@ -95,15 +97,15 @@ async function removeUnused(deps: BlobDeps, id: string): Promise<void> {
   if (dying) await removeBlob(deps, dying)
 }
 
-/** The bytes go before the record that knows where they are. */
+/** Deletes the bytes first, because only the record has their key. */
 async function removeBlob({ store, blobs }: BlobDeps, { _id, bytesKey }: BlobRecord): Promise<void> {
   await blobs.delete(bytesKey)
   await store.blobs.findOneAndDelete({ _id, bytesKey })
 }
 
 /**
- * Finishes what crashes have interrupted: references whose file was never recorded, or is gone. Says whether there may
- * be more.
+ * Finishes one page of uploads and deletions that crashes interrupted: references whose file was never recorded or is
+ * gone. Returns true if there may be more.
  */
 export async function sweepBlobs(deps: BlobDeps): Promise<boolean> {
   const { store, clock } = deps
@@ -117,7 +119,7 @@ export async function sweepBlobs(deps: BlobDeps): Promise<boolean> {
     }
     await count(deps, countedBlob(deps, blob), null)
     await removeUnused(deps, blob._id)
-    // Whatever began since has set another time.
+    // An upload or deletion that has begun since has set another time.
     await store.blobs.findOneAndUpdate({ _id: blob._id, pendingAt: blob.pendingAt! }, { $unset: { pendingAt: '' } })
   }
   return pending.length === SWEEP_PAGE
@@ -135,7 +137,7 @@ function countedBlob({ store }: BlobDeps, { _id, organizationId }: BlobRecord): 
     exclusive: false,
     current: async () => (await store.blobs.findOne({ _id }))?.counted,
     write: async (number: CountedNumber, before: CountedNumber) => {
-      // Nothing is uncounted that a new reference needs again.
+      // A new reference may need the bytes again. Then keep their count.
       const guard = number.value < before.value ? { referenceCount: 0 } : {}
       return (await store.blobs.findOneAndUpdate({ _id, 'counted.by': before.by, ...guard }, { $set: { counted: { ...number } } })) !== null
     },

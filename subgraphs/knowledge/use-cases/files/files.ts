@@ -12,26 +12,31 @@ import type { Deps } from '../deps.ts'
 import { blobId, confirmBlob, expectRelease, referBlob, releaseBlob } from './blobs.ts'
 
 /**
- * Large uploads that are stored at once, each of which holds its body several times over. The others wait,
- * organizations by turns.
+ * The number of large uploads that are stored at once. Each holds several copies of its body in memory. The others
+ * wait, and organizations take turns.
  */
 const LARGE_UPLOADS = 4
-/** Characters of base64 from which an upload is large; smaller ones take no more memory than other requests. */
+/**
+ * An upload is large from this number of base64 characters on. A smaller one takes no more memory than other requests.
+ */
 const LARGE_CHARACTERS = 1_048_576
-/** Large uploads of one organization that wait: no more bodies are read of it at once. */
+/** The number of large uploads of one organization that may wait, as in `large-bodies.ts`. */
 const MAX_WAITING = 64
-/** As long as a body waits to be read. */
+/** The longest wait of a large upload, as in `large-bodies.ts`. */
 const MAX_WAIT_MS = 10_000
 const places = new FairPlaces(LARGE_UPLOADS, MAX_WAITING)
 
-/** Most bytes of one download piece. */
+/** The largest piece of a download, in bytes. */
 const MAX_PIECE_BYTES = 1_048_576
 const FILE_ID = /^file_/
 
 /**
- * Stores a file that documents can be made of, or sound for workflows.
- * @throws {KisError} `unsupported_file_type`, `payload_too_large`, `storage_quota_exceeded`, `invalid_request` for
- * base64 that is not, `service_unavailable` for a large one that waited too long; nothing is kept.
+ * Stores a file that documents can be made of, or sound for workflows. Nothing is stored if it throws.
+ * @throws {KisError} `unsupported_file_type` if the service cannot use the format.
+ * @throws {KisError} `payload_too_large` if the file is larger than the plan allows.
+ * @throws {KisError} `storage_quota_exceeded` if the plan has no room for the file.
+ * @throws {KisError} `invalid_request` if the content is not base64, or the name is not valid.
+ * @throws {KisError} `service_unavailable` if a large upload waited too long, or the file storage failed.
  */
 export async function uploadFile(
   deps: Deps,
@@ -71,8 +76,9 @@ export async function uploadFile(
 }
 
 /**
- * What an encrypted document holds only its password tells, so ingestion says that.
- * @throws {KisError} `unsupported_file_type`
+ * Refuses a file that no use case can read. Accepts an encrypted Office document: only its password reveals the format,
+ * so ingestion reports the missing password.
+ * @throws {KisError} `unsupported_file_type` if the service cannot use the format.
  */
 function requireUse(mediaType: string): void {
   if (isReadable(mediaType) || isSound(mediaType) || mediaType === ENCRYPTED_OFFICE) return
@@ -80,7 +86,10 @@ function requireUse(mediaType: string): void {
   throw new KisError('unsupported_file_type', message, { param: 'input.contentBase64' })
 }
 
-/** @throws {KisError} `service_unavailable` */
+/**
+ * Waits for one of the places for large uploads, and returns the function that frees it.
+ * @throws {KisError} `service_unavailable` if too many uploads wait, or the wait was too long.
+ */
 async function takePlace(organizationId: string, signal: AbortSignal): Promise<() => void> {
   const late = AbortSignal.timeout(MAX_WAIT_MS)
   return places.take(organizationId, AbortSignal.any([signal, late])).catch((error) => {
@@ -89,7 +98,11 @@ async function takePlace(organizationId: string, signal: AbortSignal): Promise<(
   })
 }
 
-/** @throws {KisError} `in_use` while a document is made from it, with the documents' ids. */
+/**
+ * Deletes a file and, with its last reference, the stored bytes.
+ * @throws {NotFound} if the organization has no such file.
+ * @throws {KisError} `in_use` if documents are made from the file. The message lists their ids.
+ */
 export async function deleteFile(deps: Deps, context: LinkContext, id: string): Promise<void> {
   const { organizationId } = requireScope(context.caller, 'knowledge:write')
   const file = await getFile(deps, organizationId, id)
@@ -107,7 +120,10 @@ export async function deleteFile(deps: Deps, context: LinkContext, id: string): 
   await releaseBlob(deps, blob, id)
 }
 
-/** @throws {NotFound} also for another organization's. */
+/**
+ * Returns a file of the organization.
+ * @throws {NotFound} if the organization has no such file.
+ */
 export async function getFile(
   { store }: Pick<Deps, 'store'>,
   organizationId: string,
@@ -119,13 +135,13 @@ export async function getFile(
   return file
 }
 
-/** Of the caller's organization; null when there is none. */
+/** Returns a file of the caller's organization, or null if there is none. */
 export async function findFile({ store }: Pick<Deps, 'store'>, { caller }: LinkContext, id: string): Promise<FileRecord | null> {
   const { organizationId } = requireScope(caller, 'knowledge:read')
   return store.files.findOne({ _id: id, organizationId })
 }
 
-/** The caller's organization's. */
+/** Lists the files of the caller's organization. */
 export async function listFiles(
   { store }: Pick<Deps, 'store'>,
   { caller }: LinkContext,
@@ -135,6 +151,13 @@ export async function listFiles(
   return listById(store.files, { organizationId }, page, FILE_ID)
 }
 
+/**
+ * Reads at most `MAX_PIECE_BYTES` bytes of a file, from `offset` on. The piece is shorter than `length` at the end of
+ * the file.
+ * @throws {NotFound} if the organization has no such file.
+ * @throws {KisError} `integer_below_min_value` or `integer_above_max_value` if the offset or the length is out of
+ * range.
+ */
 export async function readFilePiece(
   deps: Deps,
   context: LinkContext,
@@ -150,7 +173,7 @@ export async function readFilePiece(
   return { file, bytes: await readBytes(deps, file, { offset, length }) }
 }
 
-/** A file's bytes: the whole, or a range, of which there is less at the end. */
+/** Reads a file's bytes, all or a range. A range that passes the end of the file is cut. */
 export async function readBytes(
   { store, blobs }: Pick<Deps, 'store' | 'blobs'>,
   file: FileRecord,
@@ -164,14 +187,17 @@ export async function readBytes(
   throw new Error(`the bytes of ${file._id} are missing`)
 }
 
-/** An attachment whose document was never recorded was left by a crash between the two writes. */
+/** Detaches documents that were never recorded: a crash between the two writes leaves such an attachment. */
 async function dropAbsentAttachments({ store }: Deps, file: FileRecord): Promise<void> {
   for (const documentId of Object.keys(file.attachments)) {
     if (!(await store.documents.findOne({ _id: documentId }))) await detachFile(store, file._id, documentId)
   }
 }
 
-/** The file that a document is made from; null when the attachment is gone, and the file perhaps with it. */
+/**
+ * Returns the file that a document is made from. Returns null if the file is gone, or the document is no longer
+ * attached.
+ */
 export async function findAttachedFile(store: Deps['store'], { _id, fileId }: DocumentRecord): Promise<FileRecord | null> {
   const file = await store.files.findOne({ _id: fileId })
   return file && _id in file.attachments ? file : null

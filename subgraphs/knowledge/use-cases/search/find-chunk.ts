@@ -4,7 +4,10 @@ import type { StoredChunk } from '../../ports/chunk-index.ts'
 import type { Deps } from '../deps.ts'
 import { findDocument } from '../documents/documents.ts'
 
-/** Of the caller's organization; null when there is none, or when it is not of its document's live text. */
+/**
+ * Finds a chunk of the caller's organization, with its document. Returns null if there is no such chunk, if its
+ * document is not ready, or if the chunk is not of the document's live generation.
+ */
 export async function findChunk(
   deps: Pick<Deps, 'store' | 'index'>,
   context: LinkContext,

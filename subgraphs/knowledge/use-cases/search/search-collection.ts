@@ -11,11 +11,14 @@ import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
 import { getCollection } from '../documents/collections.ts'
 
-/** Candidates of each leg: enough for fusion to find what both legs know, few enough to score one by one. */
+/**
+ * The number of candidates from each of the two rankings. It is large enough for both rankings to share candidates, and
+ * small enough to score each candidate.
+ */
 const CANDIDATES = 100
 /**
- * Documents in process that a search looks past when they hold the places of ready ones; two workers have one each,
- * most of the time.
+ * The number of unready documents that a search excludes. The chunks of such a document can fill the list of candidates
+ * and leave no room for ready documents. Usually two documents of an organization are in process.
  */
 const MAX_PASSED = 8
 const MAX_QUERY = 8_192
@@ -29,15 +32,16 @@ export interface SearchHit {
 
 export interface SearchAnswer {
   readonly hits: readonly SearchHit[]
-  /** Nano-USD that the embedding of the query was charged. */
+  /** The charge for the embedding of the query, in nano-USD; 0 for a lexical search. */
   readonly cost: bigint
 }
 
 /**
- * The most relevant chunks, best first. Every candidate is checked against the primary store before it is ranked: the
- * index may know chunks of documents that are deleted, replaced or not ready.
- * @throws {KisError} `model_not_found`: the key may not use the collection's model; `insufficient_quota`;
- * `service_unavailable`.
+ * Returns the most relevant chunks of a collection, best first. The index may hold chunks of documents that are
+ * deleted, replaced or not ready, so each candidate is checked against the primary store before it is ranked.
+ * @throws {KisError} `model_not_found` if the key may not use the collection's model.
+ * @throws {KisError} `insufficient_quota` if the wallet cannot pay for the embedding.
+ * @throws {KisError} `service_unavailable` if a store or inference cannot be reached.
  */
 export async function searchCollection(
   deps: Pick<Deps, 'store' | 'index' | 'inference'>,
@@ -82,7 +86,7 @@ export async function searchCollection(
     return { documents, live, unready: ids.filter((id) => !documents.has(id)) }
   }
   let found = await findLive(filter)
-  // A document that is being ingested may hold all the places of the ready ones.
+  // The chunks of a document in process can take every place in the list of candidates.
   const passed: string[] = []
   while (found.live.length < limit && found.unready.length > 0 && passed.length < MAX_PASSED) {
     passed.push(...found.unready.slice(0, MAX_PASSED - passed.length))
@@ -110,7 +114,7 @@ function without(documentIds: readonly string[], filter: SearchFilter | null): S
   return filter ? { op: 'and', filters: [filter, others] } : others
 }
 
-/** The same answer for every mode: also words alone are the collection's content. */
+/** Requires the model for every mode, because a lexical search reveals the collection's content too. */
 function requireModel({ modelAllowlist }: Principal, { embeddingModel }: CollectionRecord): void {
   if (modelAllowlist !== null && !modelAllowlist.includes(embeddingModel)) throw new ModelNotFound(embeddingModel, 'collection')
 }

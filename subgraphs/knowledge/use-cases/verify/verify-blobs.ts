@@ -6,16 +6,19 @@ import { BlobDamaged } from '../../ports/blob-store.ts'
 import { textKey } from '../chunk-index/kept-passages.ts'
 import type { Deps } from '../deps.ts'
 
-/** Records of one page; and the bytes after which it ends early, some tenths of a second of hashing. */
+/**
+ * The number of records on a page, and the bytes after which a page ends early. Hashing them takes some tenths of a
+ * second.
+ */
 const PAGE = 100
 const PAGE_BYTES = 64 * 1024 * 1024
-/** Of one read: the loop hashes it within 2 ms. */
+/** The bytes of one read. Hashing them blocks the event loop for at most 2 ms. */
 const READ_BYTES = 1024 * 1024
 const MAX_FILE_IDS = 20
 
 export const BLOB_FINDING_KINDS = ['missing', 'damaged'] as const
 
-/** What is wrong with bytes, in words. */
+/** What is wrong with stored bytes. */
 interface Fault {
   readonly kind: (typeof BLOB_FINDING_KINDS)[number]
   readonly detail: string
@@ -23,9 +26,9 @@ interface Fault {
 
 export interface BlobFinding extends Fault {
   readonly organizationId: string
-  /** Files with this content, the first of them; none for a text. */
+  /** The first `MAX_FILE_IDS` files with this content; empty for a text. */
   readonly fileIds: readonly string[]
-  /** Whose text it is; null for the content of files. */
+  /** The document of a text; null for the content of files. */
   readonly documentId: string | null
 }
 
@@ -33,7 +36,7 @@ export interface BlobVerification {
   readonly blobs: number
   readonly texts: number
   readonly findings: readonly BlobFinding[]
-  /** Where the next page begins; null: nothing is left. */
+  /** Where the next page begins. Null means that nothing is left. */
   readonly next: string | null
 }
 
@@ -45,10 +48,12 @@ interface Place {
 type VerifyDeps = Pick<Deps, 'store' | 'blobs'>
 
 /**
- * Reads one page of what is stored, over all organizations: the contents of files, then the texts of ready documents,
- * each against its checksum as far as it has one. What is being uploaded, ingested or deleted meanwhile is no
- * difference. Repeatable; nothing is changed.
- * @throws {KisError} `permission_denied`; `invalid_request`: `after` is no place; `service_unavailable`.
+ * Reads one page of stored bytes across all organizations: first the contents of files, then the texts of ready
+ * documents. Compares each with its checksum if it has one. Bytes that are being uploaded, ingested or deleted are not
+ * findings. Repeatable; changes nothing.
+ * @throws {KisError} `permission_denied` if the caller is not an operator.
+ * @throws {KisError} `invalid_request` if `after` is not a cursor of this query.
+ * @throws {KisError} `service_unavailable` if a store cannot be reached.
  */
 export async function verifyBlobs(deps: VerifyDeps, caller: Caller | null, after: string | null): Promise<BlobVerification> {
   requireScope(caller, 'operator')
@@ -80,7 +85,7 @@ function isPlace({ at, after }: Readonly<Record<string, unknown>>): boolean {
   return (at === 'blobs' || at === 'texts') && typeof after === 'string'
 }
 
-/** Undefined: nothing of the record has to be there. */
+/** Undefined means that the record needs no bytes. */
 type Judged = { readonly sizeBytes: number; readonly finding: BlobFinding | null } | undefined
 
 function judge(deps: VerifyDeps, at: Place['at'], record: BlobRecord | DocumentRecord): Promise<Judged> {
@@ -92,16 +97,14 @@ async function judgeBlob({ store, blobs }: VerifyDeps, blob: BlobRecord): Promis
   const { _id, organizationId, sizeBytes, bytesKey } = blob
   const { fault } = await readBytes(blobs, bytesKey, { sizeBytes, sha256: _id.slice(-64) })
   if (!fault) return { sizeBytes, finding: null }
-  // It may have been deleted meanwhile.
+  // The blob may have been deleted since.
   const again = await store.blobs.findOne({ _id, bytesKey })
   if (!again || !isStored(again)) return undefined
   const fileIds = Object.keys(again.references).slice(0, MAX_FILE_IDS)
   return { sizeBytes, finding: { ...fault, organizationId, fileIds, documentId: null } }
 }
 
-/**
- * Whether the bytes must be there: those of an upload under way may be missing, and nothing is put for an empty file.
- */
+/** Reports whether the bytes must be there. Those of an upload under way may be missing, and an empty file has none. */
 function isStored({ dying, sizeBytes, references }: BlobRecord): boolean {
   return !dying && sizeBytes > 0 && Object.values(references).includes(0)
 }
@@ -110,13 +113,13 @@ async function judgeText({ store, blobs }: VerifyDeps, document: DocumentRecord)
   const { _id, organizationId, listed, status, liveGeneration, textSha256 } = document
   if (!listed || status !== 'ready' || liveGeneration === null) return undefined
   const { fault, sizeBytes } = await readBytes(blobs, textKey(_id, liveGeneration), { sha256: textSha256 })
-  // It may have been deleted or ingested again meanwhile.
+  // The document may have been deleted or ingested again since.
   const isSame = !fault || (await store.documents.findOne({ _id, listed: true, status: 'ready', liveGeneration })) !== null
   if (!isSame) return undefined
   return { sizeBytes, finding: fault && { ...fault, organizationId, fileIds: [], documentId: _id } }
 }
 
-/** Reads them all, piece by piece. */
+/** Reads and hashes all bytes, piece by piece. */
 async function readBytes(
   blobs: Deps['blobs'],
   key: string,

@@ -9,42 +9,45 @@ import { restoreDocument } from '../chunk-index/kept-passages.ts'
 import type { Deps } from '../deps.ts'
 import { type Payer, requeueDocument } from '../documents/requeue-document.ts'
 
-/** Documents of one page: when the index has lost them all, each costs it a question of its own, some milliseconds. */
+/** The number of documents on a page. If the index has lost them all, each needs its own query of some milliseconds. */
 const PAGE = 100
-/** Passages that one page puts back; the next page goes on. Some seconds. */
+/** The number of passages that one page restores, which takes some seconds. The next page continues. */
 const MAX_RESTORED = 4_096
 
 export type FindingKind = 'missing' | 'incomplete' | 'extra' | 'repairing'
 
-/** What the index and the store do not agree on. */
+/** A difference between the index and the store. */
 export interface IndexFinding {
   readonly kind: FindingKind
   readonly collectionId: string
-  /** Null: the collection as a whole. */
+  /** Null if the finding is about the whole collection. */
   readonly documentId: string | null
   readonly generation: string | null
-  /** Chunks that should be there and that are; null where nobody knows. */
+  /** The number of chunks that should be there, and that are there. Null means unknown. */
   readonly expected: number | null
   readonly found: number | null
-  /** This call has mended it, or has put the document back into the queue. */
+  /** True if this call has repaired the difference, or has queued the document again. */
   readonly repaired: boolean
-  /** The document's passages were put back from what is kept of them: nothing was embedded. */
+  /** True if the document's kept passages were put back, without a new embedding. */
   readonly restored?: boolean
 }
 
 export interface IndexVerification {
-  /** Collections of the store that this page begins, documents and chunks that it has looked at. */
+  /** The number of collections that this page begins, and of documents and chunks that it has checked. */
   readonly collections: number
   readonly documents: number
   readonly chunks: number
   readonly findings: readonly IndexFinding[]
-  /** Where the next page begins; null: nothing is left. */
+  /** Where the next page begins. Null means that nothing is left. */
   readonly next: string | null
 }
 
 type VerifyDeps = Pick<Deps, 'store' | 'blobs' | 'index' | 'clock' | 'events' | 'wake'>
 
-/** First the collections of the store, one after another, by pages of documents; then those that only the index has. */
+/**
+ * Pages go through the collections of the store, each by pages of documents, and then through the collections that only
+ * the index has.
+ */
 type Place =
   | { readonly at: 'collections'; readonly after: string }
   | { readonly at: 'documents'; readonly collectionId: string; readonly after: string }
@@ -57,11 +60,14 @@ interface Page extends Omit<IndexVerification, 'next'> {
 const NOTHING = { collections: 0, documents: 0, chunks: 0, findings: [] }
 
 /**
- * Compares one page of the index with the store, over all organizations. What is being ingested or deleted meanwhile is
- * no difference. With `repair` chunks that belong to nothing are deleted, and chunks that are missing are put back from
- * what is kept of them; documents of which not all is kept are ingested again at the operator's expense. Repeatable.
- * @throws {KisError} `permission_denied`; `not_found`: `collectionId` is no collection; `invalid_request`: `after` is
- * no place; `service_unavailable`.
+ * Compares one page of the index with the store, across all organizations. Documents that are being ingested or deleted
+ * are not findings. With `repair`, it deletes chunks that belong to no document and restores missing chunks from the
+ * kept passages. If some passages of a document are not kept, it queues the document for a new ingestion, which the
+ * operator pays. Repeatable.
+ * @throws {KisError} `permission_denied` if the caller is not an operator.
+ * @throws {KisError} `not_found` if there is no collection `collectionId`.
+ * @throws {KisError} `invalid_request` if `after` is not a cursor of this query.
+ * @throws {KisError} `service_unavailable` if a store cannot be reached.
  */
 export async function verifyIndex(
   deps: VerifyDeps,
@@ -96,7 +102,7 @@ async function verifyAt(deps: VerifyDeps, place: Place, repairAs: Payer | null):
       const after = place.after === '' ? {} : { _id: { $gt: place.after } }
       const [collection] = await store.collections.find(after, { sort: { _id: 1 }, limit: 1 })
       if (!collection) return { ...NOTHING, next: { at: 'index', after: '' } }
-      // One that is being deleted goes by itself.
+      // A worker deletes this collection.
       if (!collection.listed) return { ...NOTHING, next: { at: 'collections', after: collection._id } }
       return verifyDocuments(deps, collection, '', repairAs)
     }
@@ -115,13 +121,13 @@ async function verifyDocuments(deps: VerifyDeps, collection: CollectionRecord, a
   const { store, index } = deps
   const collectionId = collection._id
   const room = after === '' ? await verifyRoom(deps, collection, repairAs !== null) : []
-  // The index first: what it has was in the store before.
+  // Read the index first. Everything in it was in the store before.
   const indexed = await index.listGenerations(collectionId, after, PAGE)
   const listed = await store.documents.find(
     { collectionId, listed: true, ...(after === '' ? {} : { _id: { $gt: after } }) },
     { sort: { _id: 1 }, limit: PAGE },
   )
-  // The page ends where both lists are known up to.
+  // The page ends at the last document that both lists cover.
   const ends = [indexed.length === PAGE ? lastWhole(indexed) : null, listed.length === PAGE ? listed.at(-1)!._id : null]
   const end = ends.reduce((a, b) => (a === null || (b !== null && b < a) ? b : a))
   const within = (last: string | null) => ({
@@ -142,7 +148,8 @@ async function verifyDocuments(deps: VerifyDeps, collection: CollectionRecord, a
 }
 
 /**
- * The last document before the page's end cuts one off; with more generations than a page holds, that one all the same.
+ * Returns the last document whose generations are all on the page. Returns the page's only document if its generations
+ * fill the page.
  */
 function lastWhole(entries: readonly IndexedGeneration[]): string {
   const cut = entries.at(-1)!.documentId
@@ -152,13 +159,13 @@ function lastWhole(entries: readonly IndexedGeneration[]): string {
 async function verifyRoom({ store, index }: VerifyDeps, collection: CollectionRecord, repair: boolean): Promise<readonly IndexFinding[]> {
   const { _id: collectionId, organizationId, dimensions } = collection
   if (await index.hasCollection(collectionId)) return []
-  // It may have been deleted since.
+  // The collection may have been deleted since.
   if (!(await store.collections.findOne({ _id: collectionId, listed: true }))) return []
   if (repair) await index.createCollection({ organizationId, collectionId, dimensions })
   return [{ kind: 'missing', collectionId, documentId: null, generation: null, expected: null, found: null, repaired: repair }]
 }
 
-/** Chunks of documents that are gone, or of ingestions that are over. */
+/** Finds chunks of documents that are gone, and of ingestions that have ended. */
 async function extras(
   { store, index }: VerifyDeps,
   collectionId: string,
@@ -182,8 +189,8 @@ async function extras(
 }
 
 /**
- * Documents that searches should find and do not, or not all of. `stoppedAt`: the last one looked at, if a repair has
- * done enough for one page.
+ * Finds documents of which searches find nothing or not everything. `stoppedAt` is the last document that was checked
+ * if the repair reached the limit of one page; otherwise it is null.
  */
 async function findGaps(
   deps: VerifyDeps,
@@ -202,7 +209,7 @@ async function findGaps(
       continue
     }
     const isReady = document.status === 'ready'
-    // A repair that failed has left nothing in the index.
+    // A failed repair leaves nothing in the index.
     if (!isReady && !document.payer) continue
     const entry = entries.find((entry) => entry.documentId === documentId && entry.generation === generation)
     if (isReady && isWhole(document, entry)) continue
@@ -216,17 +223,19 @@ async function findGaps(
   return { gaps: findings, stoppedAt: null }
 }
 
-/** How many chunks of a ready document are there; null: all of them, or it is not the same document any more. */
+/**
+ * Counts a ready document's chunks in the index. Returns null if all of them are there, or if the document has changed.
+ */
 async function confirmedGap({ store, index }: VerifyDeps, document: DocumentRecord): Promise<number | null> {
   const { _id, collectionId, liveGeneration } = document
-  // It may have become ready after the index was listed.
+  // The document may have become ready after the index was listed.
   const ordinals = await index.ordinals(collectionId, _id, liveGeneration!)
   if (isWhole(document, { chunks: ordinals.length, lastOrdinal: ordinals.at(-1) ?? -1 })) return null
   const again = await store.documents.findOne({ _id, listed: true, status: 'ready', liveGeneration })
   return again ? ordinals.length : null
 }
 
-/** Collections of which only the index knows. */
+/** Finds collections that only the index has. */
 async function verifyForeign({ store, index }: VerifyDeps, after: string, repairAs: Payer | null): Promise<Page> {
   const indexed = await index.listCollections(after, PAGE)
   const ids = indexed.map(({ collectionId }) => collectionId)

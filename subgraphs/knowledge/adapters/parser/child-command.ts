@@ -3,22 +3,22 @@ import { fileURLToPath } from 'node:url'
 import { CHILD_HEAP_MB } from './limits.ts'
 
 /**
- * Seconds of processor time after which the system itself ends a child. Parsing ends long before; this is for children
- * whose parent is gone.
+ * The processor time in seconds after which the operating system ends a child. Parsing ends long before. The limit ends
+ * children whose parent is gone.
  */
 const CHILD_CPU_SECONDS = 150
 
 /**
- * The command line of a child: this Node, allowed to read the parser's own code and the packages it uses; no writing,
- * no processes, no workers, no native code, no code from strings. What the system can limit beyond goes in front of it:
- * `ulimit`, and `isolation`.
+ * Returns the command line of a child process. It runs this Node, which may read the parser's own code and the packages
+ * that the code uses. It may not write files, start processes or workers, load native code or run code from strings.
+ * `ulimit` and `isolation` go in front of the command and add the limits of the operating system.
  */
 export function childCommand(
   isolation: readonly string[],
   code = new URL('./readers/child.ts', import.meta.url),
 ): { readonly file: string; readonly args: readonly string[]; readonly env: Readonly<Record<string, string>> } {
   const readable = ['./', '../../domain/', '../../ports/', '../../../../node_modules/', '../../../../package.json'].flatMap((path) => {
-    // Node asks by the name that it was given and by the one behind links.
+    // Node checks both the path that it is given and the path behind symbolic links.
     const named = fileURLToPath(new URL(path, import.meta.url))
     return [named, realpathSync(named)]
   })
@@ -33,6 +33,6 @@ export function childCommand(
   ] as const
   if (process.platform === 'win32') return { file: node[0], args: node.slice(1), env: {} }
   const args = ['-c', `ulimit -t ${CHILD_CPU_SECONDS}; exec "$@"`, 'sh', ...isolation, ...node]
-  // Where the shell finds `unshare`; of the service's own environment the child gets nothing.
+  // The shell needs `PATH` to find `unshare`. The child gets nothing else of the service's environment.
   return { file: '/bin/sh', args, env: isolation.length > 0 ? { PATH: process.env.PATH ?? '' } : {} }
 }

@@ -1,25 +1,30 @@
 import type { DocumentBuilder } from './readers/document-builder.ts'
 export interface DecodedText {
   readonly text: string
-  /** A label of the Encoding standard, `windows-1256` for instance, or `x-mac-arabic`, which it does not have. */
+  /** A label of the Encoding standard, such as `windows-1256`; or `x-mac-arabic`, which the standard does not have. */
   readonly charset: string
-  /** Bytes that the charset has no character for and that became U+FFFD. */
+  /** The number of bytes that the charset has no character for. They became U+FFFD. */
   readonly replaced: number
 }
 
-/** Bytes that decide between charsets; what a text is shows early, and the rest of a long one is only decoded. */
+/**
+ * The number of bytes that choose the charset. The beginning of a text shows its charset, so the rest is only decoded.
+ */
 const SAMPLE_BYTES = 256 * 1024
 
-/** Share of a UTF-16 sample whose high bytes must be those of ASCII or Arabic. */
+/** The share of a UTF-16 sample's characters that must be ASCII or Arabic. */
 const LEAST_UTF16_SHARE = 0.7
 
-/** Broken sequences per whole multi-byte sequence up to which a text is damaged UTF-8 rather than another charset. */
+/**
+ * The largest share of broken sequences, relative to whole multi-byte sequences, at which a text is damaged UTF-8. A
+ * text with more has another charset.
+ */
 const MAX_BROKEN_UTF8_SHARE = 0.05
 
 /**
- * Decodes text of unknown charset. Order: byte order mark, UTF-16 by its pattern of high bytes, valid UTF-8, `declared`
- * (an HTML page's own label), UTF-8 with a few broken bytes, and last the 8-bit code pages: windows-1256, ISO-8859-6 or
- * MacArabic, when its letters read as Arabic in one of them, and windows-1252.
+ * Decodes text of unknown charset. It tries, in this order: a byte order mark; UTF-16 by its pattern of high bytes;
+ * valid UTF-8; `declared`, which is an HTML page's own label; UTF-8 with a few broken bytes; and the 8-bit code pages.
+ * Text whose letters read as Arabic is windows-1256, ISO-8859-6 or MacArabic. Any other text is windows-1252.
  */
 export function decodeText(bytes: Uint8Array, declared?: string): DecodedText {
   const marked = charsetOfMark(bytes) ?? utf16WithoutMark(bytes)
@@ -32,7 +37,7 @@ export function decodeText(bytes: Uint8Array, declared?: string): DecodedText {
   return decodeAs(bytes, arabicCharset(bytes.subarray(0, SAMPLE_BYTES)) ?? 'windows-1252')
 }
 
-/** True when the bytes look like no text in any of the charsets. A head of the file is enough. */
+/** Reports whether the bytes look like no text in any charset. The beginning of the file is enough. */
 export function looksBinary(head: Uint8Array): boolean {
   if (charsetOfMark(head) ?? utf16WithoutMark(head)) return false
   let controls = 0
@@ -52,8 +57,9 @@ function charsetOfMark(bytes: Uint8Array): string | undefined {
 }
 
 /**
- * In UTF-16 of Arabic or English every second byte is 0x06 or 0x00, which no 8-bit text holds. Small binary numbers
- * look alike, so most of the characters that come out must be letters, spaces or printable ASCII.
+ * Recognizes UTF-16 without a byte order mark. In Arabic or English UTF-16, every second byte is 0x06 or 0x00, which
+ * 8-bit text does not contain. Small binary numbers look the same, so most of the decoded characters must be Arabic,
+ * spaces or printable ASCII.
  */
 function utf16WithoutMark(bytes: Uint8Array): string | undefined {
   const sample = bytes.subarray(0, Math.min(bytes.length, SAMPLE_BYTES) & ~1)
@@ -85,8 +91,8 @@ function isDamagedUtf8(bytes: Uint8Array): boolean {
 }
 
 /**
- * High bytes of a charset that are Arabic letters, and among them the fourteen that make up four fifths of running
- * Arabic.
+ * The high bytes of a charset that are Arabic letters. `common` holds fourteen letters, which make up four fifths of
+ * running Arabic text.
  */
 interface ArabicBytes {
   readonly charset: string
@@ -94,7 +100,7 @@ interface ArabicBytes {
   readonly common: ReadonlySet<number>
 }
 
-/** MacArabic has the letters of ISO-8859-6 where that has them. */
+/** MacArabic encodes the letters that ISO-8859-6 has with the same bytes. */
 const ARABIC_CHARSETS: readonly ArabicBytes[] = ['windows-1256', 'iso-8859-6'].map((charset) => ({
   charset,
   letters: bytesOf(charset, /\p{Script=Arabic}/u),
@@ -106,7 +112,7 @@ function bytesOf(charset: string, pattern: RegExp): ReadonlySet<number> {
   return new Set(Array.from({ length: 128 }, (_, index) => index + 128).filter((byte) => pattern.test(decoder.decode(Uint8Array.of(byte)))))
 }
 
-/** The charset in which most letters are common ones; undefined when the bytes read as Arabic in none. */
+/** Returns the charset in which most letters are common ones, or undefined if the bytes read as Arabic in none. */
 function arabicCharset(sample: Uint8Array): string | undefined {
   const [best] = ARABIC_CHARSETS.map((bytes) => ({ charset: bytes.charset, fit: fitOf(sample, bytes) })).sort((a, b) => b.fit - a.fit)
   if (!best || best.fit === 0) return undefined
@@ -114,8 +120,8 @@ function arabicCharset(sample: Uint8Array): string | undefined {
 }
 
 /**
- * The share of common letters in the high bytes, or 0. Arabic words are runs of high bytes, mostly common letters;
- * accented letters of Latin words stand alone between ASCII ones.
+ * Returns the share of common letters in the high bytes, or 0 if they do not read as Arabic. Arabic words are runs of
+ * high bytes, most of them common letters. Accented letters of Latin words stand alone between ASCII letters.
  */
 function fitOf(sample: Uint8Array, { letters, common }: ArabicBytes): number {
   let high = 0
@@ -134,9 +140,9 @@ function fitOf(sample: Uint8Array, { letters, common }: ArabicBytes): number {
 }
 
 const MAC_ARABIC = 'x-mac-arabic'
-/** Bytes that MacArabic has for digits and signs between Arabic letters, and ISO-8859-6 does not have. */
+/** Bytes that are digits and signs in MacArabic, and undefined in ISO-8859-6. */
 const MAC_ONLY: ReadonlySet<number> = new Set([0xa1, 0xa8, 0xa9, 0xae, 0xaf, ...Array.from({ length: 11 }, (_, index) => 0xb0 + index)])
-/** Letters of MacArabic behind those of ISO-8859-6. */
+/** MacArabic letters that ISO-8859-6 does not have. */
 const MAC_LETTERS: Readonly<Record<number, string>> = {
   243: 'پ',
   244: 'ٹ',
@@ -150,7 +156,7 @@ const MAC_LETTERS: Readonly<Record<number, string>> = {
   255: 'ے',
 }
 
-/** Its table: letters as in ISO-8859-6, Arabic digits, and the signs of ASCII once more. */
+/** Decodes MacArabic: the letters of ISO-8859-6, Arabic digits, and a second copy of the ASCII signs. */
 function decodeMacArabic(bytes: Uint8Array): DecodedText {
   const iso = new TextDecoder('iso-8859-6')
   const table = Array.from({ length: 256 }, (_, byte) => {

@@ -1,15 +1,15 @@
 const DELIMITERS = [',', '\t', ';', '|']
-/** Lines by which the delimiter is told. */
+/** The number of lines that choose the delimiter. */
 const SAMPLE_LINES = 50
 
-/** The delimiter that divides most of the first lines into the same number of cells; the commonest one else. */
+/** Returns the delimiter that splits most of the first lines into the same number of cells. */
 export function delimiterOf(text: string): string {
   return DELIMITERS.map((delimiter) => ({ delimiter, ...shapeOf(text, delimiter) })).sort(
     (a, b) => b.alike - a.alike || b.columns - a.columns,
   )[0]!.delimiter
 }
 
-/** How many of the first rows have the commonest number of cells, if that is more than one. */
+/** Counts the first rows with the most frequent number of cells, if that number is more than one. */
 export function shapeOf(text: string, delimiter: string): { readonly alike: number; readonly columns: number; readonly rows: number } {
   const counts = new Map<number, number>()
   let rows = 0
@@ -23,7 +23,7 @@ export function shapeOf(text: string, delimiter: string): { readonly alike: numb
   return { alike, columns, rows }
 }
 
-/** The cells of each row. A quote behind the last one is a character like others. */
+/** Yields the cells of each row. A quote without a closing quote is an ordinary character. */
 export function* recordsOf(text: string, delimiter: string): Generator<readonly string[]> {
   const lastQuote = text.lastIndexOf('"')
   let row: string[] = []

@@ -1,21 +1,21 @@
-/** What one document may cost. The reasons are in the bombs that were measured: a DOCX of 18 KB can ask for 2 GB. */
+/** The limits for one document. They come from measured attacks: a DOCX of 18 KB can ask for 2 GB of memory. */
 export interface ParserLimits {
   /** Pages of a PDF. */
   readonly maxPages: number
-  /** UTF-8 bytes of the extracted text: 20 MiB is about 7,000 pages of prose. */
+  /** UTF-8 bytes of the extracted text. 20 MiB is about 7,000 pages of prose. */
   readonly maxTextBytes: number
-  /** Paragraphs, rows and so on; each is an object in the service's own memory. */
+  /** Paragraphs, table rows and other blocks. Each is an object in the memory of the service. */
   readonly maxBlocks: number
-  /** Bytes that the entries of an archive that are read inflate to, counted while inflating because headers lie. */
+  /** Inflated bytes of the archive entries that are read. They are counted during inflation, because headers lie. */
   readonly maxInflatedBytes: number
-  /** Inflated size over archive size, judged once `RATIO_FLOOR_BYTES` have come out. */
+  /** Inflated bytes per archive byte. The limit applies after `RATIO_FLOOR_BYTES`. */
   readonly maxInflationRatio: number
   readonly maxArchiveEntries: number
-  /** Elements that are held at once, of one table say; each takes some 300 bytes. */
+  /** XML elements in memory at once, such as those of one table. Each takes about 300 bytes. */
   readonly maxXmlElements: number
-  /** From handing over the bytes to the result. */
+  /** Milliseconds from handing over the bytes to the result. */
   readonly timeoutMs: number
-  /** Resident memory of the child, where /proc tells it. */
+  /** Resident memory of the child in bytes, on systems with /proc. */
   readonly maxRssBytes: number
 }
 
@@ -33,13 +33,13 @@ export const DEFAULT_LIMITS: ParserLimits = {
   maxRssBytes: 700 * MIB,
 }
 
-/** Small archives of repetitive XML exceed 100:1 in good faith and harm nobody. */
+/** Small, harmless archives of repetitive XML exceed a ratio of 100:1. */
 export const RATIO_FLOOR_BYTES = 8 * MIB
 
-/** V8's share of the child's memory; strings and inflate buffers beside it make up the rest of `maxRssBytes`. */
+/** The heap of V8 in MB. Strings and inflate buffers take the rest of `maxRssBytes`. */
 export const CHILD_HEAP_MB = 512
 
-/** The largest result that a child may write: text in UTF-8, and at most about 100 bytes a block. */
+/** Returns the largest result that a child may write, in bytes: the text in UTF-8, and about 100 bytes per block. */
 export function maxResultBytes(limits: ParserLimits): number {
   return limits.maxTextBytes + limits.maxBlocks * 100 + 4 * MIB
 }

@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 
-/** Asking takes some milliseconds; a machine that cannot answer has none. */
+/** The wait for a test of one way. A working test takes some milliseconds. */
 const ASK_MS = 5_000
 
-/** In the order of preference: as root, or as anybody where the kernel lets them make namespaces of users. */
+/** The ways in order of preference: as root, or as any user if the kernel allows user namespaces. */
 const WAYS: readonly (readonly string[])[] = [
   ['unshare', '--net'],
   ['unshare', '--map-root-user', '--net'],
@@ -13,8 +13,8 @@ const WAYS: readonly (readonly string[])[] = [
 let found: Promise<readonly string[]> | undefined
 
 /**
- * What goes before a command so that it runs in a namespace without a network, not even loopback; empty where that
- * cannot be had: outside Linux, in most containers.
+ * Returns the words to put before a command so that it runs without any network, not even loopback. Returns an empty
+ * list if the system cannot do this, such as outside Linux and in most containers.
  */
 export function networkIsolation(): Promise<readonly string[]> {
   found ??= ask()

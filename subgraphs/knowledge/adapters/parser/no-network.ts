@@ -1,13 +1,14 @@
 /**
- * Imported by the child before any reader: what is loaded after it finds of Node only what readers need. Node's
- * permission model knows no network, and the namespace of `network-isolation.ts` is not to be had everywhere.
+ * The child imports this module before any reader. Modules that are loaded later can use only what readers need of
+ * Node. Node's permission model does not cover the network, and the namespace of `network-isolation.ts` is not
+ * available on every system.
  */
 import { isBuiltin, registerHooks } from 'node:module'
 import { Server, Socket } from 'node:net'
 
 /**
- * What the readers and their packages load of Node: nothing of it opens a connection, starts a process or runs code of
- * its own.
+ * The Node modules that readers and their packages load. None of them opens a connection, starts a process or runs
+ * other code.
  */
 const ALLOWED: ReadonlySet<string> = new Set(
   'assert async_hooks buffer console constants crypto diagnostics_channel events fs fs/promises os path perf_hooks process punycode querystring stream stream/promises stream/web string_decoder timers timers/promises url util util/types zlib'.split(
@@ -31,14 +32,14 @@ registerHooks({
 
 const { getBuiltinModule } = process
 const guarded: Record<string, unknown> = {
-  // As of a module that there is not; pdf.js asks so for what it can do without.
+  // Answers as if the module did not exist. pdf.js asks this way for modules that it can do without.
   getBuiltinModule: (name: string) => (isDenied(name) ? undefined : getBuiltinModule(name)),
 }
 for (const name of ['binding', '_linkedBinding', 'dlopen', 'kill', '_kill', '_debugProcess'])
   guarded[name] = () => denied(`process.${name}`)
 for (const [name, value] of Object.entries(guarded)) Object.defineProperty(process, name, { value, writable: false, configurable: false })
 for (const name of ['fetch', 'WebSocket', 'EventSource', 'Worker', 'BroadcastChannel']) Reflect.deleteProperty(globalThis, name)
-// Standard input is a socket, whose kind could make another one.
+// Standard input is a socket, and its class could open another one.
 for (const [prototype, name] of [
   [Socket.prototype, 'connect'],
   [Server.prototype, 'listen'],

@@ -7,21 +7,23 @@ import { networkIsolation } from './network-isolation.ts'
 import { ParserProcess } from './parser-process.ts'
 import { sniffMediaType } from './sniff.ts'
 
-/** Children at work at once: two may use 1.4 GB together, and ingestion must leave room for what answers people. */
+/**
+ * The number of children that work at once. Two may use 1.4 GB together, and ingestion must leave memory for requests.
+ */
 const MAX_CHILDREN = 2
 
-/** Documents that wait for a child. Each holds its bytes, so the bound is about 800 MiB at worst. */
+/** The number of documents that wait for a child. Each holds its bytes, so the worst case is about 800 MiB. */
 const MAX_WAITING = 32
 
 export interface DocumentParserDeps {
   readonly log: Log
-  /** Default `DEFAULT_LIMITS`, each limit by itself. */
+  /** The limits that differ from `DEFAULT_LIMITS`. */
   readonly limits?: Partial<ParserLimits>
 }
 
 /**
- * Reads documents in child processes. A spare child is kept ready, because starting one takes longer than reading a
- * short text.
+ * Opens a parser that reads documents in child processes. It keeps a spare child ready, because starting one takes
+ * longer than reading a short text.
  */
 export async function openDocumentParser(deps: DocumentParserDeps): Promise<DocumentParser> {
   const isolation = await networkIsolation()
@@ -77,9 +79,9 @@ class ChildDocumentParser implements DocumentParser {
   }
 
   /**
-   * Takes one of `MAX_CHILDREN` places, in the order of asking.
-   * @throws {ServiceUnavailable} too many wait.
-   * @throws the signal's reason
+   * Takes one of `MAX_CHILDREN` places, in the order of the calls.
+   * @throws {ServiceUnavailable} if `MAX_WAITING` documents wait already.
+   * @throws {unknown} the signal's reason, if the signal aborts.
    */
   async #acquire(signal: AbortSignal): Promise<void> {
     if (this.#places > 0) {
@@ -101,28 +103,33 @@ class ChildDocumentParser implements DocumentParser {
     await promise
   }
 
-  /** Hands the place to who has waited longest. */
+  /** Gives the place to the document that has waited longest. */
   #release(): void {
     const next = this.#waiting.shift()
     if (next) next()
     else this.#places += 1
   }
 
-  /** The spare, or a new child where the spare has died; and a new spare starts. */
+  /** Takes the spare child, or a new one if the spare has died, and starts a new spare. */
   #take(): ParserProcess {
     const taken = this.#spare.isAlive ? this.#spare : new ParserProcess(this.#isolation)
     this.#spare = new ParserProcess(this.#isolation)
     return taken
   }
 
-  /** Kills what works; those calls fail. */
+  /** Kills all children. Pending calls of `parse` fail. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new ServiceUnavailable('The document parser'))
     await Promise.allSettled([...this.#working, this.#spare.kill()])
   }
 }
 
-/** Verdicts that need no child. @throws {ParseFailure} */
+/**
+ * Refuses documents that need no child to be refused.
+ * @throws {ParseFailure} `empty` if the file has no bytes.
+ * @throws {ParseFailure} `password_required` if it is an encrypted Office document.
+ * @throws {ParseFailure} `unsupported_type` if the service cannot read the format.
+ */
 function refuseUnreadable(bytes: Uint8Array, mediaType: string): void {
   if (bytes.length === 0) throw new ParseFailure('empty', 'The file is empty.')
   if (mediaType === ENCRYPTED_OFFICE) throw new ParseFailure('password_required', 'The document opens with a password only.')

@@ -5,26 +5,26 @@ import { childCommand } from './child-command.ts'
 import { maxResultBytes, type ParserLimits } from './limits.ts'
 import { decodeAnswer, encodeRequest, type ParseRequest } from './wire.ts'
 
-/** How often the watchdog looks; a child that allocates 1 GB in a second overshoots by a tenth of that. */
+/** The interval of the memory check. A child that allocates 1 GB per second exceeds the limit by 100 MB. */
 const WATCH_INTERVAL_MS = 100
 
 /**
- * Last words of a child that are kept for the error, in characters. They may quote the parser's code, hardly the
- * document.
+ * The number of characters at the end of the child's standard error that an error quotes. They may quote the parser's
+ * code, but hardly the document.
  */
 const MAX_STDERR_CHARS = 2_000
 
-/** V8 ends a process whose heap is full by SIGABRT, or code 134 where a shell stands between. */
+/** V8 ends a process whose heap is full with SIGABRT, or with code 134 if a shell started the process. */
 const HEAP_FULL = new Set<unknown>(['SIGABRT', 'SIGTRAP', 'SIGILL', 134])
 
-/** One child for one document. Made ahead of need, it waits for its input and has read nothing. */
+/** A child process that reads one document. It can be started early; it then waits for its input. */
 export class ParserProcess {
   readonly #child: ChildProcess
   readonly #closed: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
   #stderr = ''
   #spawnError: unknown
 
-  /** @param isolation of `networkIsolation()`. */
+  /** @param isolation the result of `networkIsolation()` */
   constructor(isolation: readonly string[]) {
     const { file, args, env } = childCommand(isolation)
     this.#child = spawn(file, args, { env, stdio: ['pipe', 'pipe', 'pipe'], windowsHide: true })
@@ -32,11 +32,11 @@ export class ParserProcess {
       this.#child.on('close', (code, signal) => resolve({ code, signal }))
       this.#child.on('error', (error) => {
         this.#spawnError = error
-        // A child that never was does not close.
+        // A child that failed to start emits no `close`.
         if (this.#child.pid === undefined) resolve({ code: null, signal: null })
       })
     })
-    // A child that dies before it has read everything; its exit says so.
+    // A child may end before it has read everything. Its exit code reports that.
     this.#child.stdin?.on('error', () => undefined)
     this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-MAX_STDERR_CHARS)
@@ -47,7 +47,12 @@ export class ParserProcess {
     return this.#child.pid !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
   }
 
-  /** Hands over the document and waits for the answer. The child has ended when this settles, however it settles. */
+  /**
+   * Hands over the document and waits for the answer. The child has ended when the promise settles.
+   * @throws {ParseFailure} the child's verdict, or `timeout` or `limit_exceeded` if the child exceeds a limit.
+   * @throws {Error} if the child fails.
+   * @throws {unknown} the signal's reason, if the signal aborts.
+   */
   async parse(request: ParseRequest, bytes: Uint8Array, signal: AbortSignal): Promise<ParsedDocument> {
     const { limits } = request
     const child = this.#child
@@ -87,7 +92,7 @@ export class ParserProcess {
     }
   }
 
-  /** Ends the child and waits until it is gone. */
+  /** Kills the child and waits until it has ended. */
   async kill(): Promise<void> {
     this.#child.kill('SIGKILL')
     await this.#closed
@@ -102,7 +107,7 @@ function outOfMemory(): ParseFailure {
   return new ParseFailure('limit_exceeded', 'Reading the document needs more memory than is allowed.')
 }
 
-/** Resident memory by /proc; 0 where there is none, and once the process is gone. */
+/** Returns the resident memory in bytes. Returns 0 on systems without /proc, and after the process has ended. */
 async function readResidentBytes(pid: number | undefined): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024

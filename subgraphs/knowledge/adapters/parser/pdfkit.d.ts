@@ -1,4 +1,4 @@
-/** The part of pdfkit, which has no types of its own, that tests draw with. */
+/** The part of pdfkit that tests use. The package has no types of its own. */
 declare module 'pdfkit' {
   export interface PDFDocumentOptions {
     readonly userPassword?: string

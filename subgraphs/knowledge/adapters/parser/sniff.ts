@@ -4,15 +4,16 @@ import { DEFAULT_LIMITS } from './limits.ts'
 import { sniffText } from './sniff-text.ts'
 import { readZipDirectory } from './zip.ts'
 
-/** Bytes looked at to tell text from binary. */
+/** The number of bytes that tell text from binary. */
 const HEAD_BYTES = 64 * 1024
 
 /**
- * Readers accept this much before `%PDF-` (Adobe's implementation note), which is only believed of a file called .pdf.
+ * PDF readers accept this many bytes before `%PDF-` (Adobe's implementation notes). They are accepted here only if the
+ * file's extension is .pdf.
  */
 const PDF_HEADER_WITHIN = 1024
 
-/** Archives by a part that only they have. */
+/** Archive formats by an entry that only they have. */
 const OFFICE_PARTS: readonly (readonly [part: RegExp, mediaType: string])[] = [
   [/^word\/document\d*\.xml$/, DOCX],
   [/^xl\/workbook\d*\.xml$/, XLSX],
@@ -20,17 +21,17 @@ const OFFICE_PARTS: readonly (readonly [part: RegExp, mediaType: string])[] = [
   [/^META-INF\/container\.xml$/, EPUB],
 ]
 
-/** OLE files by an entry of their directory. A message may hold any of the others. */
+/** OLE formats by an entry of their directory. A message comes first, because it may contain all other entries. */
 const OLE_ENTRIES: readonly (readonly [entry: string, mediaType: string])[] = [
   ['__properties_version1.0', MSG],
   ['EncryptedPackage', ENCRYPTED_OFFICE],
   ['WordDocument', DOC],
 ]
 
-/** Archives by what their first entry, `mimetype`, says; templates say more behind it. */
+/** Archive formats by the content of their first entry, `mimetype`. Templates append a suffix to it. */
 const DECLARED: readonly string[] = [ODT, ODS, ODP, EPUB]
 
-/** Sound by its first bytes: what transcriptions take. */
+/** Audio formats that the service can transcribe, by their first bytes. */
 const SOUND: readonly (readonly [magic: RegExp, mediaType: string])[] = [
   [/^RIFF[\s\S]{4}WAVE/, 'audio/wav'],
   [/^fLaC/, 'audio/flac'],
@@ -40,7 +41,7 @@ const SOUND: readonly (readonly [magic: RegExp, mediaType: string])[] = [
   [/^\x1aE\xdf\xa3/, 'audio/webm'],
 ]
 
-/** What a damaged archive is taken for, so that its reader can say what is wrong with it. */
+/** Media types of archives with a damaged directory, by extension. The format's reader then reports the damage. */
 const ARCHIVE_KINDS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     docx: DOCX,
@@ -54,8 +55,8 @@ const ARCHIVE_KINDS: ReadonlyMap<string, string> = new Map(
 )
 
 /**
- * The media type by the bytes and, between kinds of text, by the extension. Bounded: reads the head and an archive's
- * directory.
+ * Returns the media type of a file. It looks at the bytes and, for text, at the extension. It reads only the beginning
+ * of the file, an archive's directory, and the names in an OLE file.
  */
 export function sniffMediaType(bytes: Uint8Array, fileName: string): string {
   const extension = /\.([^.]+)$/.exec(fileName)?.[1]?.toLowerCase() ?? ''
@@ -71,7 +72,9 @@ export function sniffMediaType(bytes: Uint8Array, fileName: string): string {
   return sniffText(head, extension)
 }
 
-/** OLE files hold messages, old Office documents, and new ones that are encrypted ([MS-OFFCRYPTO] 2.3.4.4). */
+/**
+ * Recognizes OLE files: Outlook messages, Word 97 documents, and encrypted Office documents ([MS-OFFCRYPTO] 2.3.4.4).
+ */
 function oleType(bytes: Uint8Array): string {
   const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const [, found] = OLE_ENTRIES.find(([entry]) => all.includes(Buffer.from(entry, 'utf16le'))) ?? []

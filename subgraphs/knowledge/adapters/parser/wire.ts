@@ -2,9 +2,9 @@ import { type Block, type BlockLocation, type ParsedDocument, ParseFailure, type
 import type { ParserLimits } from './limits.ts'
 
 /**
- * What crosses between the service and a parser child. Both ways: one line of JSON, then raw bytes to the end of the
- * stream (the file one way, the text in UTF-8 the other). The parent trusts nothing that a child says beyond its shape,
- * which it checks.
+ * The request to a parser child. In both directions, a message is one line of JSON followed by raw bytes to the end of
+ * the stream: the file for the child, the text in UTF-8 for the parent. The parent checks the shape of every answer and
+ * trusts nothing else about it.
  */
 export interface ParseRequest {
   readonly mediaType: string
@@ -30,11 +30,11 @@ const WARNINGS: readonly ParsedDocument['warnings'][number]['code'][] = [
 ]
 
 /**
- * Kind (index), start, end, level or 0, page or 0, table header and location (indexes) or -1: short, because a table
- * may have 100,000 rows.
+ * The kind (index), start, end, level or 0, page or 0, table header (index) or -1, and location (index) or -1. It is
+ * short because a table may have 100,000 rows.
  */
 type PackedBlock = readonly [kind: number, start: number, end: number, level: number, page: number, header: number, location: number]
-/** `within` (index), start, end. */
+/** `within` (index), start and end. */
 type PackedLocation = readonly [within: number, start: string, end: string]
 
 export function encodeRequest(request: ParseRequest): Buffer {
@@ -63,7 +63,7 @@ export function encodeDocument({ text, blocks, ...facts }: ParsedDocument): Buff
   return Buffer.from(`${JSON.stringify(head)}\n${text}`)
 }
 
-/** Texts that repeat, each written once. */
+/** Numbers strings, so that each string is written once. */
 class Numbered {
   readonly #numbers = new Map<string, number>()
 
@@ -79,7 +79,11 @@ class Numbered {
   }
 }
 
-/** @throws {ParseFailure} the child's verdict @throws {Error} the answer is not one that a child gives */
+/**
+ * Decodes a child's answer.
+ * @throws {ParseFailure} the child's verdict.
+ * @throws {Error} if the answer is malformed.
+ */
 export function decodeAnswer(bytes: Buffer): ParsedDocument {
   const { line, rest } = splitLine(bytes)
   const answer: unknown = JSON.parse(line)
@@ -106,7 +110,7 @@ export function decodeAnswer(bytes: Buffer): ParsedDocument {
 
 function unpackLocation(packed: unknown, places: readonly unknown[]): BlockLocation {
   if (!Array.isArray(packed)) throw malformed()
-  // Each of its values is checked below.
+  // The values are checked below.
   const [place, start, end] = packed as unknown as PackedLocation
   const within = places[place]
   if (typeof within !== 'string' || typeof start !== 'string' || typeof end !== 'string') throw malformed()

@@ -2,7 +2,7 @@ import { createInflateRaw } from 'node:zlib'
 import { ParseFailure } from '../../ports/document-parser.ts'
 import { type ParserLimits, RATIO_FLOOR_BYTES } from './limits.ts'
 
-/** One file of the archive, as the central directory (APPNOTE 4.3.12) lists it. */
+/** An entry of the archive's central directory (APPNOTE 4.3.12). */
 interface ZipEntry {
   readonly name: string
   readonly method: number
@@ -15,13 +15,14 @@ const DIRECTORY_ENTRY = 0x02014b50
 const LOCAL_HEADER = 0x04034b50
 const STORED = 0
 const DEFLATED = 8
-/** The end record is 22 bytes and a comment of at most 65,535 behind it. */
+/** The end record has 22 bytes, followed by a comment of at most 65,535 bytes. */
 const END_RECORD_BYTES = 22
 const MAX_COMMENT_BYTES = 65_535
 
 /**
- * Names and places of the entries.
- * @throws {ParseFailure} `corrupt` no readable directory, `limit_exceeded` too many entries.
+ * Reads the names and positions of an archive's entries.
+ * @throws {ParseFailure} `corrupt` if the directory cannot be read.
+ * @throws {ParseFailure} `limit_exceeded` if there are too many entries.
  */
 export function readZipDirectory(bytes: Uint8Array, maxEntries: number): readonly ZipEntry[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -54,12 +55,15 @@ function endOfDirectory(view: DataView): number {
   throw corrupt('it has no directory, so it is cut off or no archive')
 }
 
-/** Entries of an archive by name, inflated on demand and counted as they come out, because headers lie. */
+/**
+ * The entries of an archive by name. It inflates an entry when it is read, and counts the bytes during inflation,
+ * because headers lie.
+ */
 export class ZipArchive {
   readonly #bytes: Uint8Array
   readonly #entries: ReadonlyMap<string, ZipEntry>
   readonly #limits: ParserLimits
-  /** Bytes of all entries that were read. What nobody reads costs nothing. */
+  /** The inflated bytes of all entries that were read. Entries that are not read do not count. */
   #inflated = 0
 
   constructor(bytes: Uint8Array, limits: ParserLimits) {
@@ -76,7 +80,10 @@ export class ZipArchive {
     return [...this.#entries.keys()]
   }
 
-  /** @throws {ParseFailure} as `piecesOf` */
+  /**
+   * Reads an entry.
+   * @throws {ParseFailure} as `piecesOf` does.
+   */
   async read(name: string): Promise<Uint8Array> {
     const pieces: Uint8Array[] = []
     for await (const piece of this.piecesOf(name)) pieces.push(piece)
@@ -84,8 +91,9 @@ export class ZipArchive {
   }
 
   /**
-   * An entry as it inflates.
-   * @throws {ParseFailure} `corrupt` there is no such entry or it does not inflate; `limit_exceeded`
+   * Yields an entry's bytes while they inflate.
+   * @throws {ParseFailure} `corrupt` if there is no such entry, or if it does not inflate.
+   * @throws {ParseFailure} `limit_exceeded` if the archive inflates to too many bytes.
    */
   async *piecesOf(name: string): AsyncGenerator<Uint8Array> {
     const entry = this.#entries.get(name)

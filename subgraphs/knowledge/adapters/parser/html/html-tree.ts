@@ -3,26 +3,26 @@ import type { DefaultTreeAdapterTypes } from 'parse5'
 type Node = DefaultTreeAdapterTypes.Node
 type Element = DefaultTreeAdapterTypes.Element
 
-/** Never text of the page itself. */
+/** Elements that are never content of the page. */
 const NOT_CONTENT = new Set(
   'head script style noscript template nav aside iframe object embed svg math canvas audio video select datalist textarea dialog'.split(
     ' ',
   ),
 )
 const NOT_CONTENT_ROLES = new Set(['navigation', 'search', 'banner', 'contentinfo', 'complementary', 'dialog'])
-/** Classes that mark what is not printed; Wikipedia's menus and [edit] links among them. */
+/** Classes of elements that are not printed, among them Wikipedia's menus and [edit] links. */
 const NOT_CONTENT_CLASSES = new Set(['noprint', 'mw-editsection', 'navbox', 'mw-jump-link', 'mw-portlet', 'vector-dropdown'])
 
 export interface Visit {
   readonly node: Node
   readonly leaving: boolean
-  /** Leaves out what is inside the node that is being entered; it is not left either. */
+  /** Skips the content of the node that is being entered. The node is not visited again on leaving. */
   skip(): void
 }
 
 /**
- * Depth first, elements entered and left; with a stack of its own, because pages nest deeper than the call stack
- * allows.
+ * Visits the tree depth first; elements are entered and left. It has its own stack, because pages nest deeper than the
+ * call stack allows.
  */
 export function* walk(root: Node): Generator<Visit> {
   const stack: { node: Node; leaving: boolean }[] = [{ node: root, leaving: false }]
@@ -66,7 +66,7 @@ export function readClasses(element: Element): readonly string[] {
   return element.attrs.find(({ name }) => name === 'class')?.value.split(/\s+/) ?? []
 }
 
-/** The visible text of a node on one line. */
+/** Returns the visible text of a node on one line. */
 export function readText(root: Node): string {
   const parts: string[] = []
   for (const { node, leaving, skip } of walk(root)) {

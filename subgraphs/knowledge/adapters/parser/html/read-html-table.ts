@@ -6,8 +6,8 @@ import { isElement, isHidden, readText, walk } from './html-tree.ts'
 type Element = DefaultTreeAdapterTypes.Element
 
 /**
- * False for tables that only lay out a page: with tables, headings or lists inside, or with one column. They are read
- * as running text.
+ * Reports whether a table contains data. Tables with one column, or with tables, headings or preformatted text inside,
+ * only lay out a page. They are read as running text.
  */
 export function isDataTable(table: Element): boolean {
   let columns = 0
@@ -22,7 +22,7 @@ export function isDataTable(table: Element): boolean {
   return widest > 1
 }
 
-/** Its caption, then its rows. */
+/** Adds a table's caption and rows. */
 export function readTable(table: Element, builder: DocumentBuilder): void {
   for (const child of table.childNodes) {
     if (isElement(child) && child.tagName === 'caption') builder.add('paragraph', readText(child))

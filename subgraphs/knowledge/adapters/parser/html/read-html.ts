@@ -8,10 +8,10 @@ import { isDataTable, readTable } from './read-html-table.ts'
 type Node = DefaultTreeAdapterTypes.Node
 type Element = DefaultTreeAdapterTypes.Element
 
-/** Browsers look for a page's own charset in its first 1,024 bytes (HTML, section 13.2.3.2). */
+/** Browsers look for a page's charset in its first 1,024 bytes (HTML, section 13.2.3.2). */
 const CHARSET_WITHIN_BYTES = 1024
 
-/** Elements that do not interrupt a line of text; any other begins a block and ends the one before. */
+/** Elements that do not interrupt a line of text. All other elements begin a block and end the previous one. */
 const INLINE = new Set(
   'a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark q rp rt ruby s samp small span strike strong sub sup time tt u var wbr'.split(
     ' ',
@@ -21,23 +21,23 @@ const INLINE = new Set(
 const META_CHARSET = /<meta[^>]{0,200}charset\s*=\s*["']?([\w-]{1,40})/i
 const XML_CHARSET = /^<\?xml[^>]{0,100} encoding=["']([\w-]{1,40})/
 
-/** Elements that are never closed. */
+/** Elements without an end tag. */
 const VOID = new Set('area base br col embed hr img input link meta source track wbr'.split(' '))
 
-/** Stands for `<br>` while white space is folded; normalising turns it into a line feed. */
+/** Stands for `<br>` while white space is folded. Normalising turns it into a line feed. */
 const LINE_BREAK = '\u2028'
 
 interface Context {
   readonly element: Element
   readonly kind: 'heading' | 'list_item' | 'code'
   readonly level?: number
-  /** Number of an ordered item, before its first text. */
+  /** The number of an ordered item, which goes before its first text. */
   marker?: string
 }
 
 /**
- * A page's main content: headings, paragraphs, lists, tables and preformatted text, without navigation, scripts and
- * what is hidden.
+ * Reads a page's main content: headings, paragraphs, lists, tables and preformatted text. Leaves out navigation,
+ * scripts and hidden elements.
  */
 export function readHtml(bytes: Uint8Array, builder: DocumentBuilder): void {
   const head = Buffer.from(bytes.subarray(0, CHARSET_WITHIN_BYTES)).toString('latin1')
@@ -49,7 +49,7 @@ export function readHtml(bytes: Uint8Array, builder: DocumentBuilder): void {
   )
 }
 
-/** A page whose charset is known. */
+/** Reads a page that is decoded already. */
 export function readHtmlPage(html: string, builder: DocumentBuilder): void {
   const document = parse(html)
   const main = findMainContent(document)
@@ -60,14 +60,17 @@ export function readHtmlPage(html: string, builder: DocumentBuilder): void {
   readContent(main, builder)
 }
 
-/** Elements that XHTML closes at once, which HTML would leave open: an empty `<title/>` would hold the whole page. */
+/**
+ * Closes empty elements of XHTML explicitly. HTML would leave them open, so that an empty `<title/>` would contain the
+ * whole page.
+ */
 function asHtml(xhtml: string): string {
   return xhtml.replace(/<([a-zA-Z][\w:-]{0,50})((?:\s[^<>]*)?)\/>/g, (tag, name, attributes) =>
     VOID.has(String(name).toLowerCase()) ? tag : `<${name}${attributes}></${name}>`,
   )
 }
 
-/** All content of HTML that is part of something else, of a message say. */
+/** Reads all content of HTML that is a part of something else, such as a message. */
 export function readHtmlText(html: string, builder: DocumentBuilder): void {
   readContent(parse(html), builder)
 }
@@ -78,7 +81,7 @@ function findMainContent(document: Node): Node {
     const isMain = node.tagName === 'main' || node.attrs.some(({ name, value }) => name === 'role' && value === 'main')
     if (!isMain) continue
     if (readText(node).trim() !== '') return node
-    // What is inside has no text either, however deep it is.
+    // Elements inside this one have no text either.
     skip()
   }
   const articles = [...findElements(document, 'article')]
@@ -142,10 +145,10 @@ function readContext(element: Element): Context | undefined {
   return { element, kind: 'list_item', marker: `${formatNumber(number, NUMBERINGS.get(attributeOf(list, 'type') ?? '') ?? 'decimal')}.` }
 }
 
-/** The last number of each ordered list: counting siblings anew for each item would be quadratic. */
+/** The last number of each ordered list. Counting the siblings of each item would take quadratic time. */
 const numbers = new WeakMap<object, number>()
 
-/** What `type` of a list means (HTML, section 4.4.5). */
+/** The meaning of a list's `type` (HTML, section 4.4.5). */
 const NUMBERINGS: ReadonlyMap<string, Numbering> = new Map([
   ['a', 'lowerLetter'],
   ['A', 'upperLetter'],
@@ -166,7 +169,7 @@ function itemsOf(list: Element): number {
   return list.childNodes.filter((child) => isElement(child) && child.tagName === 'li').length
 }
 
-/** The arrow from a footnote to its place in the text, as converters and Wikipedia write it. */
+/** Reports whether an element links from a footnote back to the text, as in converted documents and on Wikipedia. */
 function isBackLink(element: Element): boolean {
   if (element.tagName === 'a') return element.attrs.some(({ name, value }) => name === 'href' && /^#(?:foot|end)note-ref/.test(value))
   return readClasses(element).includes('mw-cite-backlink')

@@ -14,26 +14,27 @@ export interface MailAttachment {
 
 export interface MailMessage {
   readonly subject: string
-  /** `From: …`, one each. */
+  /** Lines such as `From: …`. */
   readonly header: readonly string[]
   readonly html: string | undefined
   readonly text: string | undefined
   readonly attachments: readonly MailAttachment[]
 }
 
-/** Attachments of one message that are read. */
+/** The number of attachments of one message that are read. */
 const MAX_ATTACHMENTS = 100
 const SUBJECT_LEVEL = 1
 const ATTACHMENT_LEVEL = 2
 const DEEPEST_LEVEL = 6
-/** Messages in attachments of messages; deeper ones are left out. */
+/** The depth of messages inside attached messages. Deeper ones are not read. */
 const MAX_MESSAGES_DEEP = 3
 
 let messagesDeep = 0
 
 /**
- * The subject as heading, who wrote to whom, the text, and each attachment that can be read under a heading with its
- * name.
+ * Adds a message: the subject as a heading, the sender and recipients, the text, and each readable attachment under a
+ * heading with its file name. Warns `attachments_not_read` about the other attachments.
+ * @throws {ParseFailure} `limit_exceeded` if the message or an attachment exceeds a limit.
  */
 export async function addMessage(message: MailMessage, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   const { subject, header, html, text, attachments } = message
@@ -66,7 +67,7 @@ async function readAttachment(name: string, bytes: Uint8Array, limits: ParserLim
   }
 }
 
-/** Pages are left out: those of attachments would be taken for the message's. */
+/** Adds an attachment without its page numbers, which would look like those of the message. */
 function addInner(name: string, inner: DocumentBuilder, builder: DocumentBuilder): void {
   builder.add('heading', name, { level: ATTACHMENT_LEVEL })
   const { text, blocks, warnings } = inner.build('')

@@ -1,7 +1,7 @@
 /**
- * The process that reads one document: request on standard input, answer on standard output, then it ends. It runs
- * without the service's environment and may read the code it consists of and nothing else, without a network; it is
- * killed when it takes too long or too much.
+ * The process that reads one document. It takes the request on standard input, writes the answer to standard output,
+ * and ends. It runs without the service's environment and without a network, and may read only its own code. The parent
+ * kills it if it takes too much time or memory.
  */
 import '../no-network.ts'
 import '../pdf/worker-glyphs.ts'
@@ -11,10 +11,10 @@ import { decodeRequest, encodeDocument, encodeFailure, type ParseRequest } from 
 import { DocumentBuilder } from './document-builder.ts'
 import { readDocument } from './read-document.ts'
 
-// Libraries that print would break the answer on standard output.
+// A library that prints to standard output would break the answer.
 globalThis.console = new Console(process.stderr)
 
-/** How often the child looks whether its parent is still there; a parent that was killed cannot end it. */
+/** The interval at which the child checks that its parent is alive. A parent that was killed cannot end it. */
 const PARENT_CHECK_MS = 1_000
 
 const parent = process.ppid
@@ -35,7 +35,7 @@ async function readInput(): Promise<Buffer> {
 }
 
 const input = await readInput()
-// A spare that is ended without work gets no input.
+// An unused spare child gets no input.
 if (input.length === 0) process.exit(0)
 const { request, file } = decodeRequest(input)
 const answer = await parse(request, file).catch((error: unknown) => {

@@ -13,22 +13,22 @@ export interface BlockFacts {
 }
 
 /**
- * A header row is repeated for each row below it, so a long one is cut; before it is normalised, which may make it
- * shorter, to more.
+ * Every row carries the header of its table, so a long header is cut. It is cut before normalising as well, at twice
+ * the length, because normalising may shorten it.
  */
 const MAX_TABLE_HEADER_CHARS = 1_000
 const MAX_RAW_TABLE_HEADER_CHARS = 2 * MAX_TABLE_HEADER_CHARS
 
-/** Kinds whose neighbours stand on the next line rather than after an empty one. */
+/** Blocks of these kinds follow each other on the next line. Other blocks follow after an empty line. */
 const CLOSE_KINDS: ReadonlySet<BlockKind> = new Set(['list_item', 'table_row'])
 
-/** Puts normalised blocks one after the other and keeps their offsets. Blocks without text are left out. */
+/** Normalises blocks, joins them to one text and keeps their offsets. Leaves out blocks without text. */
 export class DocumentBuilder {
   readonly #limits: ParserLimits
   readonly #parts: string[] = []
   readonly #blocks: Block[] = []
   readonly #warnings: Warning[] = []
-  /** Of the row before: a table has one for all of its rows. */
+  /** The header of the previous row. Most rows of a table have the same one. */
   #header = { raw: '', text: '' }
   #length = 0
   #bytes = 0
@@ -41,7 +41,10 @@ export class DocumentBuilder {
     return this.#blocks.length === 0
   }
 
-  /** @throws {ParseFailure} `limit_exceeded` */
+  /**
+   * Adds a block.
+   * @throws {ParseFailure} `limit_exceeded` if the document has too much text or too many blocks.
+   */
   add(kind: BlockKind, raw: string, { level, page, tableHeader, location }: BlockFacts = {}): void {
     const text = normaliseText(raw)
     if (text === '') return
@@ -72,7 +75,7 @@ export class DocumentBuilder {
     return this.#header.text
   }
 
-  /** Forgets all blocks, for another way to read the file. */
+  /** Removes all blocks, so that the file can be read in another way. Keeps the warnings. */
   startAgain(): void {
     this.#parts.length = 0
     this.#blocks.length = 0

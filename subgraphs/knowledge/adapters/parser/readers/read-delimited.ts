@@ -5,10 +5,10 @@ import { addSheet } from '../sheets/add-sheet.ts'
 import { Grid } from '../sheets/grid.ts'
 import type { DocumentBuilder } from './document-builder.ts'
 
-/** A cell of such characters only is a number or a date, and no name of a column. */
+/** Matches a cell with a number or a date, which cannot be a column's name. */
 const NOT_WORDS = /^[\p{Nd}\s.,:%/+()$€£٫٬-]*$/u
 
-/** CSV by RFC 4180, with other delimiters as well: a header row goes with every row. */
+/** Reads CSV (RFC 4180), also with other delimiters. Every row carries the header row. */
 export function readDelimited(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): void {
   const decoded = decodeText(bytes)
   warnOfReplaced(decoded, builder)

@@ -3,10 +3,10 @@ import { ParseFailure } from '../../../ports/document-parser.ts'
 import type { ParserLimits } from '../limits.ts'
 import type { DocumentBuilder } from './document-builder.ts'
 
-/** Readers of formats with pages give their number. */
+/** Readers of formats with pages return the number of pages. */
 type Reader = (bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits) => unknown
 
-/** Readers are loaded when they are needed: pdf.js alone takes longer to load than most texts take to read. */
+/** Readers are loaded on demand. Loading pdf.js alone takes longer than reading most texts. */
 const READERS: Readonly<Record<string, () => Promise<Reader>>> = {
   [types.PDF]: async () => (await import('../pdf/read-pdf.ts')).readPdf,
   [types.DOCX]: async () => (await import('../word/read-docx.ts')).readDocx,
@@ -34,7 +34,7 @@ const READERS: Readonly<Record<string, () => Promise<Reader>>> = {
   [types.VTT]: async () => (await import('./read-subtitles.ts')).readSubtitles,
 }
 
-/** Formats that may hold pictures instead of text. */
+/** Formats that may contain pictures instead of text. */
 const WITH_PICTURES: ReadonlySet<string> = new Set([
   types.PDF,
   types.DOCX,
@@ -48,7 +48,12 @@ const WITH_PICTURES: ReadonlySet<string> = new Set([
   types.EPUB,
 ])
 
-/** Reads a document of a known type into the builder, and gives the number of its pages. @throws {ParseFailure} */
+/**
+ * Reads a document of a known type into the builder. Returns its number of pages, or null if the format has none.
+ * @throws {ParseFailure} `unsupported_type` if there is no reader for the type.
+ * @throws {ParseFailure} `no_text` or `empty` if the document has no text.
+ * @throws {ParseFailure} the reader's verdict.
+ */
 export async function readDocument(
   mediaType: string,
   bytes: Uint8Array,

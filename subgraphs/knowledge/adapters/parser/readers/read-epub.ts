@@ -9,7 +9,10 @@ const CONTAINER = 'META-INF/container.xml'
 const ENCRYPTION = 'META-INF/encryption.xml'
 
 /**
- * A book of chapters in the order in which they are read; the table of contents is made of what follows and left out.
+ * Reads a book's chapters in reading order. Leaves out the table of contents, which repeats the headings.
+ * @throws {ParseFailure} `corrupt` if the book is damaged.
+ * @throws {ParseFailure} `password_required` if a chapter is encrypted.
+ * @throws {ParseFailure} `limit_exceeded` if the book exceeds a limit.
  */
 export async function readEpub(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   const archive = new ZipArchive(bytes, limits)

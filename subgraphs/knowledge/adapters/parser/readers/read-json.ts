@@ -6,13 +6,14 @@ import { type Field, linesOf } from './record-lines.ts'
 
 type Json = string | null | readonly Json[] | { readonly [name: string]: Json }
 
-/** Values inside one another; deeper ones are nobody's data. */
+/** The nesting depth of values. No real data is deeper. */
 const MAX_DEPTH = 200
 
 /**
- * JSON and JSON Lines: each object is a paragraph of `name: value`, with the fields of plain objects inside it as
- * `outer.name`; lists of objects are paragraphs of their own. The lists of the outermost object have their names as
- * headings. Numbers stay as they are written.
+ * Reads JSON and JSON Lines. Each object is a paragraph of `name: value` lines. The fields of an object inside it are
+ * lines of `outer.name: value`. Objects in a list are paragraphs of their own. The lists and objects in the outermost
+ * object have their names as headings. Numbers stay as they are written.
+ * @throws {ParseFailure} `limit_exceeded` if values are nested too deeply.
  */
 export function readJson(bytes: Uint8Array, builder: DocumentBuilder): void {
   const decoded = decodeText(bytes)
@@ -40,7 +41,10 @@ export function readJson(bytes: Uint8Array, builder: DocumentBuilder): void {
   }
 }
 
-/** Undefined: it is no JSON. */
+/**
+ * Returns undefined if the text is not JSON.
+ * @throws {ParseFailure} `limit_exceeded` if values are nested too deeply.
+ */
 function parse(text: string): Json | undefined {
   try {
     return JSON.parse(text, (_name, value, context?: { source?: string }) =>
@@ -57,7 +61,7 @@ interface Line {
   readonly number: number
 }
 
-/** Undefined when a line is no object or list, or there are none. */
+/** Returns undefined if a line is not an object or a list, or if there are no lines. */
 function jsonLinesOf(text: string): readonly Line[] | undefined {
   const lines: Line[] = []
   for (const [index, line] of text.split(LINE_ENDS).entries()) {
@@ -69,7 +73,7 @@ function jsonLinesOf(text: string): readonly Line[] | undefined {
   return lines.length > 0 ? lines : undefined
 }
 
-/** One paragraph for what is plain, then those of the lists in it. */
+/** Adds one paragraph for the plain fields, and then the items of the lists. */
 function addValue(name: string, value: Json, builder: DocumentBuilder, depth: number, facts: BlockFacts = {}): void {
   if (depth > MAX_DEPTH) throw tooDeep()
   if (!isContainer(value)) {

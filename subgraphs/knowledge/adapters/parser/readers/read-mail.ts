@@ -4,17 +4,20 @@ import type { ParserLimits } from '../limits.ts'
 import { addMessage, type MailMessage } from './add-message.ts'
 import type { DocumentBuilder } from './document-builder.ts'
 
-/** Messages of one mailbox. */
+/** The number of messages of one mailbox. */
 const MAX_MESSAGES = 10_000
 const MAX_HEADERS_BYTES = 1024 * 1024
 const MAX_PARTS_DEEP = 50
 
-/** A message as it was sent. */
+/** Reads a mail message in its transmitted format (RFC 5322). */
 export async function readEml(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   await addMessage(messageOf(await parseMail(bytes)), builder, limits)
 }
 
-/** A mailbox: messages one behind another, each below a line that begins with `From `. */
+/**
+ * Reads a mailbox. Each of its messages follows a line that begins with `From `.
+ * @throws {ParseFailure} `limit_exceeded` if there are too many messages.
+ */
 export async function readMbox(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   let messages = 0
   for (const message of messagesIn(bytes)) {
@@ -24,7 +27,10 @@ export async function readMbox(bytes: Uint8Array, builder: DocumentBuilder, limi
   }
 }
 
-/** @throws {ParseFailure} */
+/**
+ * Parses a mail message.
+ * @throws {ParseFailure} `corrupt` if its parts are damaged or nested too deeply.
+ */
 export async function parseMail(bytes: Uint8Array): Promise<Email> {
   try {
     return await PostalMime.parse(bytes, {
@@ -51,7 +57,7 @@ function messageOf(email: Email): MailMessage {
     header: [...header, ...(date ? [`Date: ${date}`] : [])],
     html: email.html,
     text: email.text,
-    // Pictures that the text shows are part of it.
+    // Pictures that the text shows are part of the text.
     attachments: email.attachments
       .filter(({ related }) => !related)
       .map(({ filename, mimeType, content }) => ({ name: filename ?? nameFor(mimeType), bytes: Buffer.from(content as ArrayBuffer) })),
@@ -72,7 +78,7 @@ function* messagesIn(bytes: Uint8Array): Generator<Uint8Array> {
   let start = endOfLine(all, 0)
   while (start < all.length) {
     let next = all.indexOf('\nFrom ', start - 1)
-    // A line of text may begin so; the line of a mailbox ends with a year.
+    // A line of text may begin the same way, but the separator of a mailbox ends with a year.
     while (next >= 0 && !/\b\d{4}\b/.test(all.toString('latin1', next + 1, Math.min(endOfLine(all, next + 1), next + 200))))
       next = all.indexOf('\nFrom ', next + 1)
     const end = next < 0 ? all.length : next + 1

@@ -7,12 +7,12 @@ const UNDERLINE = /^ {0,3}(=+|-{2,})[ \t]*$/
 const FENCE = /^ {0,3}(`{3,}|~{3,})/
 const RULE = /^ {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$/
 const ITEM = /^[ \t]*(?:[-*+]|(\d{1,9}[.)]))[ \t]+(.*)$/s
-/** Without the space around it. */
+/** Matches a trimmed line. */
 const DELIMITER_ROW = /^\|?(?:[ \t]*:?-+:?[ \t]*\|)+(?:[ \t]*:?-+:?)?$/
 
 /**
- * Markdown by lines: headings, lists, tables with their header row, fenced code, paragraphs; marks of emphasis and
- * links are taken off.
+ * Reads Markdown line by line: headings, lists, tables with their header row, fenced code and paragraphs. Removes the
+ * marks of emphasis and links.
  */
 export function readMarkdown(bytes: Uint8Array, builder: DocumentBuilder): void {
   const decoded = decodeText(bytes)
@@ -25,7 +25,7 @@ export function readMarkdown(bytes: Uint8Array, builder: DocumentBuilder): void 
     open = undefined
   }
   while (at < lines.length) {
-    // Quotes are read as what is quoted.
+    // Quoted lines are read as the text that they quote.
     const line = lines[at]!.replace(/^ {0,3}(?:> ?)+/, '')
     const heading = HEADING.exec(line)
     const item = ITEM.exec(line)
@@ -56,7 +56,7 @@ export function readMarkdown(bytes: Uint8Array, builder: DocumentBuilder): void 
   close()
 }
 
-/** One that is not closed is text. */
+/** Removes comments. A comment without an end is text. */
 function withoutComments(text: string): string {
   const parts: string[] = []
   let at = 0
@@ -70,7 +70,7 @@ function withoutComments(text: string): string {
   return [...parts, text.slice(at)].join('')
 }
 
-/** What stands behind the marks of a heading, without those that close it. */
+/** Returns the text of a heading without its closing marks. */
 function trimTitle(text: string): string {
   const title = text.trim()
   let end = title.length
@@ -80,8 +80,8 @@ function trimTitle(text: string): string {
 }
 
 /**
- * The title of a YAML block at the top is the document's first heading; its other fields are not text. Gives the line
- * behind it.
+ * Adds the title of a YAML block at the top as the first heading, and leaves out its other fields. Returns the index of
+ * the line after the block.
  */
 function readFrontMatter(lines: readonly string[], builder: DocumentBuilder): number {
   const end = lines[0]?.trim() === '---' ? lines.indexOf('---', 1) : -1
@@ -125,8 +125,8 @@ function toRow(line: string): string {
 }
 
 /**
- * Text as it reads: links and pictures by their words, no emphasis, no tags. Lengths are bounded, and nothing that is
- * looked for goes beyond where the next may begin, so that no input makes these slow.
+ * Returns the text without marks: the words of links and pictures, no emphasis, no tags. The patterns have bounded
+ * lengths and never run into the beginning of their next match, so that no input makes them slow.
  */
 function inline(text: string): string {
   return text

@@ -6,10 +6,13 @@ import { addMessage, type MailAttachment, type MailMessage } from './add-message
 import type { DocumentBuilder } from './document-builder.ts'
 
 type Reader = InstanceType<typeof msgreader.default>
-/** The package is CommonJS: its default export is a field of what Node imports, and the whole of what bundlers do. */
+/** The package is CommonJS. Node imports its default export as a field; a bundler imports it as the whole. */
 const MsgReader = (msgreader.default ?? msgreader) as typeof msgreader.default
 
-/** A message of Outlook. */
+/**
+ * Reads an Outlook message.
+ * @throws {ParseFailure} `corrupt` if the message is damaged.
+ */
 export async function readMsg(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   let message: MailMessage
   try {
@@ -43,7 +46,7 @@ function messageOf(bytes: Uint8Array): MailMessage {
   }
 }
 
-/** A message inside the message comes as one of its own. */
+/** Reads an attachment. A message inside the message becomes an Outlook message of its own. */
 function attachmentOf(reader: Reader, attachment: FieldsData): MailAttachment {
   const { fileName, content } = reader.getAttachment(attachment)
   return { name: fileName ?? 'attachment', bytes: content }

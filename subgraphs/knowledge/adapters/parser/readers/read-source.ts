@@ -2,7 +2,7 @@ import { decodeText, warnOfReplaced } from '../decode-text.ts'
 import type { DocumentBuilder } from './document-builder.ts'
 import { LINE_ENDS } from './read-text.ts'
 
-/** Source text: parts between empty lines, with the lines on which they stand. */
+/** Reads source code. The parts between empty lines become blocks with their line numbers. */
 export function readSource(bytes: Uint8Array, builder: DocumentBuilder): void {
   const decoded = decodeText(bytes)
   warnOfReplaced(decoded, builder)

@@ -4,7 +4,7 @@ import { LINE_ENDS } from './read-text.ts'
 
 const TIMES = /^\s*(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,]\d{1,3}\s+-->\s+(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,]\d{1,3}/
 
-/** What is said in SubRip (SRT) and WebVTT subtitles, with the times at which it is said. */
+/** Reads SubRip (SRT) and WebVTT subtitles. Each text carries its start and end time. */
 export function readSubtitles(bytes: Uint8Array, builder: DocumentBuilder): void {
   const decoded = decodeText(bytes)
   warnOfReplaced(decoded, builder)
@@ -18,22 +18,22 @@ export function readSubtitles(bytes: Uint8Array, builder: DocumentBuilder): void
       at += 1
       said.push(lines[at]!)
     }
-    // The number of a cue that follows without an empty line.
+    // This line is the number of the next cue, which follows without an empty line.
     if (at + 1 < lines.length && TIMES.test(lines[at + 1]!) && /^\d+$/.test(said.at(-1)?.trim() ?? '')) said.pop()
     const text = plain(said.join(' '))
-    // Captions that are made while somebody speaks show a line again while it moves up.
+    // Live captions show a line again when it scrolls up.
     if (text === before) continue
     before = text
     builder.add('list_item', text, { location: { within: '', start: timeOf(times, 1), end: timeOf(times, 4) } })
   }
 }
 
-/** `00:01:05` */
+/** Formats a time as `00:01:05`. */
 function timeOf(times: RegExpExecArray, group: number): string {
   return [times[group] ?? '0', times[group + 1]!, times[group + 2]!].map((part) => part.padStart(2, '0')).join(':')
 }
 
-/** Without marks of place and style; WebVTT's mark of who speaks becomes a name. */
+/** Removes marks of position and style. WebVTT's mark of the speaker becomes a name. */
 function plain(text: string): string {
   return text
     .replace(/<[^<>]{0,200}>/g, (tag) => (/^<v[. \t]/.test(tag) ? `${tag.slice(tag.indexOf(' ') + 1, -1)}: ` : ''))

@@ -1,15 +1,12 @@
 import { decodeText, warnOfReplaced } from '../decode-text.ts'
 import type { DocumentBuilder } from './document-builder.ts'
 
-/**
- * Lines longer than this on average are paragraphs that nobody wrapped, each on its own line; shorter ones are wrapped
- * by hand.
- */
+/** If lines are longer than this on average, each line is an unwrapped paragraph. Shorter lines are wrapped by hand. */
 const UNWRAPPED_CHARS = 120
 
 export const LINE_ENDS = /\r\n?|\n/
 
-/** Plain text: paragraphs between empty lines, or each line one where lines are not wrapped. */
+/** Reads plain text: paragraphs between empty lines, or one paragraph per line if the lines are not wrapped. */
 export function readText(bytes: Uint8Array, builder: DocumentBuilder): void {
   const decoded = decodeText(bytes)
   warnOfReplaced(decoded, builder)

@@ -4,8 +4,8 @@ import type { DocumentBuilder } from './document-builder.ts'
 import { type Field, linesOf } from './record-lines.ts'
 
 /**
- * XML of any kind: an element whose children hold only text is a record, a paragraph of `name: value`; running text
- * with elements in it is a paragraph; anything else is read inside.
+ * Reads XML of any vocabulary. An element whose children contain only text is a record: a paragraph of `name: value`
+ * lines. An element with text of its own is a paragraph. All other elements are read recursively.
  */
 export async function readXmlFile(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   read(await readXmlTree([bytes], limits), builder)
@@ -27,7 +27,7 @@ function read(element: XmlElement, builder: DocumentBuilder): void {
   for (const child of children) {
     if (childrenOf(child).length === 0) {
       const text = textIn(child).trim()
-      // An element that only has attributes is a record, too.
+      // An element with attributes only is a record too.
       fields.push(...attributesOf(child).map(([name, value]): Field => [`${child.name}.${name}`, value]), [child.name, text])
     } else {
       flush()
@@ -41,7 +41,7 @@ function attributesOf({ attributes }: XmlElement): readonly Field[] {
   return Object.entries(attributes).filter(([name]) => !/^xmlns\b|^xsi:|^xml:/.test(name))
 }
 
-/** Text of its own beside its children's. */
+/** Reports whether an element has text of its own beside its children. */
 function hasText({ children }: XmlElement): boolean {
   return children.some((child) => typeof child === 'string' && child.trim() !== '')
 }

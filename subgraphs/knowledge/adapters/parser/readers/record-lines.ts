@@ -1,7 +1,7 @@
-/** A field of a record, `address.city`, and what it says. */
+/** A field of a record: its name, such as `address.city`, and its value. */
 export type Field = readonly [name: string, value: string]
 
-/** Fields as lines of `name: value`; a value without a name stands for itself. */
+/** Formats fields as `name: value` lines. A field without a name is a line with its value. */
 export function linesOf(fields: readonly Field[]): string {
   return fields
     .filter(([, value]) => value.trim() !== '')

@@ -3,18 +3,18 @@ import type { TextRun } from './text-runs.ts'
 export const MIRRORED = new Map([...'()[]{}<>«»‹›⟨⟩≤≥'].map((sign, index, all) => [sign, all[index ^ 1]!]))
 export const OPENING: ReadonlySet<string> = new Set('([{<«‹⟨')
 
-/** Base lines closer than this, in points, are one. */
+/** Rows whose base lines are closer than this, in points, are the same line. */
 const SAME_LINE = 2
 
 /**
- * Some producers say of a bracket's glyph what it means in right-to-left text instead of how it looks, so that all
- * brackets of the font are the wrong way round. It shows where one bracket stands to the right of another: ")2016(".
+ * Corrects mirrored brackets. Some producers label a bracket's glyph by its meaning in right-to-left text instead of by
+ * its shape, so that all brackets of the font are reversed. The order on the page shows this: ")2016(".
  */
 export class Brackets {
-  /** By font: pairs that look right, less those that look wrong. */
+  /** The evidence by font: pairs of brackets that look right, minus pairs that look wrong. */
   readonly #looks = new Map<string, number>()
 
-  /** The runs, with the brackets as they look by all that was seen so far. */
+  /** Returns the runs with corrected brackets. The correction uses the evidence from all calls so far. */
   corrected(runs: readonly TextRun[]): readonly TextRun[] {
     this.#learn(runs)
     return runs.map((run) => {

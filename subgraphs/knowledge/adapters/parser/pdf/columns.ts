@@ -1,29 +1,29 @@
 import type { Row, Segment } from './rows.ts'
 
-/** Places across a page at which a gap between columns is looked for. */
+/** The number of positions across a page at which `flowsOf` looks for a gap between columns. */
 const BINS = 200
-/** More rows than a page can show are read without columns. */
+/** A page has fewer rows than this. Larger ones are read without columns. */
 const MAX_ROWS = 5_000
 const MAX_DEPTH = 6
-/** Lines that each side of a gap needs; one where the page has a gap at that place already. */
+/** The number of lines that each side of a new gap needs. One line is enough where the page already has a gap. */
 const LEAST_LINES = 4
 /**
- * The share of the place up to the gap that a column's middle line fills, and the words on it, when it is running text
- * and not a column of a table.
+ * The least fill and number of letters of a column's median line. The fill is the share of the space beside the gap.
+ * Lines with less are cells of a table, not running text.
  */
 const LEAST_FILL = 0.6
 const LEAST_LETTERS = 16
-/** Of the page's width. */
+/** The least width of a column, as a share of the page's width. */
 const LEAST_COLUMN = 0.12
 
-/** Rows that are read one after the other, within these sides. */
+/** Rows that are read one after the other, and their left and right edges. */
 export interface Flow {
   readonly rows: readonly Row[]
   readonly x0: number
   readonly x1: number
 }
 
-/** The columns of a page and what stands above, between and below them, in the order of reading. */
+/** Returns the columns of a page, and the rows above, between and below them, in reading order. */
 export function flowsOf(rows: readonly Row[], isRtl: boolean): readonly Flow[] {
   if (rows.length === 0) return []
   const x0 = rows.reduce((least, { segments }) => Math.min(least, segments[0]!.x0), Infinity)
@@ -36,7 +36,7 @@ export function flowsOf(rows: readonly Row[], isRtl: boolean): readonly Flow[] {
 interface Page {
   readonly isRtl: boolean
   readonly width: number
-  /** Where gaps were found. */
+  /** Positions of the gaps found so far. */
   readonly known: number[]
 }
 
@@ -57,12 +57,12 @@ function split(flow: Flow, page: Page, depth: number): readonly Flow[] {
 
 interface Gap {
   readonly x: number
-  /** Rows that have it, first and last. */
+  /** The first and last row with the gap. */
   readonly first: number
   readonly last: number
 }
 
-/** The gap with most lines beside it, if what it parts is running text on both sides. */
+/** Returns the gap with the most lines beside it, if both sides are running text. */
 function widestGap(flow: Flow, page: Page): Gap | undefined {
   const step = page.width / BINS
   const places = Math.floor((flow.x1 - flow.x0) / step)
@@ -77,7 +77,7 @@ function widestGap(flow: Flow, page: Page): Gap | undefined {
   return best
 }
 
-/** Runs of rows in which nothing stands at a place; `lines` is how many the side with fewer has. */
+/** Yields runs of rows that leave a position free. `lines` is the number of lines on the side with fewer. */
 function* gapsAt(rows: readonly Row[], x: number): Generator<Gap & { readonly lines: number }> {
   let first = -1
   let last = -1

@@ -2,16 +2,19 @@ import type { PDFDocumentProxy } from 'pdfjs-dist/legacy/build/pdf.mjs'
 import { foldPresentationForms } from '../../../domain/text/normalise-text.ts'
 import type { Row } from './rows.ts'
 
-/** Outlines are attacker-made trees too. */
+/** The number of titles that are read from the outline, which an attacker may have written. */
 const MAX_OUTLINE_TITLES = 10_000
-/** Shorter titles match lines by chance. */
+/** The shortest title that can match a line. Shorter titles match lines by chance. */
 const LEAST_TITLE_CHARS = 3
 const MAX_LEVEL = 6
-/** Letters larger than the text's by this factor are a heading's. */
+/** A heading's letters are larger than those of the body by this factor. */
 const LARGER = 1.15
-/** Letters of a style that its text needs not to be a heading's: a style of more is another kind of text. */
+/**
+ * The largest share of a document's letters that a heading style may have. A style with more is another kind of body
+ * text.
+ */
 const MAX_HEADING_SHARE = 0.25
-/** Lines of a style that only a title has. */
+/** A style with at most this number of lines belongs to a title page. */
 const TITLE_LINES = 2
 const MAX_HEADING_CHARS = 200
 
@@ -20,15 +23,18 @@ export interface Style {
   readonly isBold: boolean
 }
 
-/** Which lines of a document are headings. */
+/** Tells which lines of a document are headings. */
 export interface Headings {
-  /** The level that the outline gives a title. */
+  /** Returns the level of a title in the outline. */
   titled(text: string): number | undefined
-  /** The level of lines of a style that looks like a heading's. */
+  /** Returns the level of a line by its style, if the style looks like a heading. */
   styled(text: string, style: Style): number | undefined
 }
 
-/** @param rows of all pages. */
+/**
+ * Derives the headings from the outline and the text styles.
+ * @param rows the rows of all pages
+ */
 export async function headingsOf(pdf: PDFDocumentProxy, rows: Iterable<Row>): Promise<Headings> {
   const outline = await outlineOf(pdf)
   const letters = new Map<string, number>()
@@ -49,7 +55,7 @@ export async function headingsOf(pdf: PDFDocumentProxy, rows: Iterable<Row>): Pr
     .map(([key]) => styleOf(key))
     .filter(({ size, isBold }) => size >= body.size * LARGER || (isBold && !body.isBold && size >= body.size))
     .sort((a, b) => b.size - a.size || Number(b.isBold) - Number(a.isBold))
-  // Letters of a title page come in sizes of their own, and all of them stand above what comes again.
+  // A title page has sizes of its own. All of them rank above the styles that recur.
   const isRare = (style: Style) => (lines.get(keyOf(style)) ?? 0) <= TITLE_LINES
   const often = larger.filter((style) => !isRare(style))
   const first = often.length < larger.length ? 2 : 1
@@ -61,7 +67,7 @@ export async function headingsOf(pdf: PDFDocumentProxy, rows: Iterable<Row>): Pr
   }
 }
 
-/** Words, not too many of them, and no sentence. */
+/** Reports whether a text can be a heading: it has words, is not too long, and does not end like a sentence. */
 function isTitle(text: string): boolean {
   return text.length <= MAX_HEADING_CHARS && /\p{L}{2}/u.test(text) && !/[.,;،؛]$/u.test(text)
 }
@@ -74,7 +80,7 @@ function styleOf(key: string): Style {
   return { size: Number.parseFloat(key), isBold: key.endsWith('b') }
 }
 
-/** A title as outline and page have it in common: without numbering, case and white space. */
+/** Returns the form of a title in which outline and page agree: without numbering, case and white space. */
 export function outlineKeyOf(title: string): string {
   return foldPresentationForms(title)
     .replace(/^[\s\p{Nd}.]+/u, '')
@@ -88,8 +94,8 @@ interface OutlineItem {
 }
 
 /**
- * Titles of the document's outline with their levels, 1 to 6, by `outlineKeyOf`; none when there is no outline or it is
- * damaged.
+ * Returns the titles of the document's outline with their levels, 1 to 6, by `outlineKeyOf`. The result is empty if
+ * there is no outline or it is damaged.
  */
 async function outlineOf(pdf: PDFDocumentProxy): Promise<ReadonlyMap<string, number>> {
   const levels = new Map<string, number>()

@@ -1,7 +1,8 @@
 /**
- * How common each pair of letters is in the words of a language: a row for each first letter, a digit for each second
- * one, 9 for many times as common as by chance, 5 for as common as by chance, 0 for never. The first row and digit
- * stand for the edge of a word. Counted in 20,000 words of encyclopedic text.
+ * The frequency of each pair of letters in the words of a language. There is a row for each first letter and a digit
+ * for each second letter. The digit 5 means as frequent as by chance, 9 much more frequent, and 0 that the pair does
+ * not occur. The first row and the first digit stand for the edge of a word. The numbers were counted in 20,000 words
+ * of encyclopedic text.
  */
 export interface LetterPairs {
   readonly letters: string

@@ -1,8 +1,8 @@
 import { MIRRORED, OPENING } from './brackets.ts'
 
 /**
- * From what stands on a line, left to right, to what is read: the inverse of the Unicode bidirectional algorithm (UAX
- * #9) for one line without embeddings.
+ * Converts a line from visual order, left to right, to reading order. It inverts the Unicode bidirectional algorithm
+ * (UAX #9) for one line without embeddings.
  */
 
 const RTL =
@@ -11,8 +11,8 @@ const LTR = /\p{L}/u
 const ARABIC_DIGIT = /[\u0660-\u0669\u06f0-\u06f9]/
 const DIGIT = /\p{Nd}/u
 /**
- * Signs that stay with European digits on either side of them, and those that stay with any digits between which they
- * stand.
+ * Signs that stay with European digits beside them, separators between digits of any kind, and separators between
+ * European digits.
  */
 const NUMBER_SIGN = /^[%$€£¥#°+‰]$/
 const SEPARATOR = /^[.,:/٫٬\u00a0]$/
@@ -27,7 +27,7 @@ function kindOf(glyph: string): Kind {
   return LTR.test(glyph) ? 'ltr' : 'neutral'
 }
 
-/** Words of each direction, by their first letters. */
+/** Counts the words of each direction, by their first letters. */
 export function directionCounts(glyphs: Iterable<string>): { readonly rtl: number; readonly ltr: number } {
   let rtl = 0
   let ltr = 0
@@ -44,7 +44,11 @@ export function directionCounts(glyphs: Iterable<string>): { readonly rtl: numbe
   return { rtl, ltr }
 }
 
-/** @param glyphs from left to right, with a space where there is one. @param isRtl the direction of the line. */
+/**
+ * Returns the text of a line in reading order.
+ * @param glyphs the glyphs from left to right, with spaces between words
+ * @param isRtl the direction of the line
+ */
 export function logicalText(glyphs: readonly string[], isRtl: boolean): string {
   const clusters = clustersOf(glyphs)
   const kinds = clusters.map(kindOf)
@@ -64,7 +68,7 @@ interface Run {
   readonly isRtl: boolean
 }
 
-/** Runs of a right-to-left line in the order of reading, the rightmost first. */
+/** Returns the runs of a right-to-left line in reading order, the rightmost first. */
 function leftToRightRuns(clusters: readonly string[], kinds: readonly Kind[]): readonly Run[] {
   const runs: Run[] = []
   let at = 0
@@ -78,7 +82,9 @@ function leftToRightRuns(clusters: readonly string[], kinds: readonly Kind[]): r
   return runs.reverse()
 }
 
-/** Where a run of Latin words or a number that begins here ends; `at` when none begins. */
+/**
+ * Returns the end of the run of Latin words, or of the number, that begins at `at`. Returns `at` if none begins there.
+ */
 function endOfLeftToRight(clusters: readonly string[], kinds: readonly Kind[], at: number): number {
   const begin = kinds[at] === 'neutral' && NUMBER_SIGN.test(clusters[at]!) ? at + 1 : at
   const first = kinds[begin]
@@ -94,7 +100,7 @@ function endOfLeftToRight(clusters: readonly string[], kinds: readonly Kind[], a
       if (OPENING.has(clusters[next]!)) open += 1
       else if (open > 0 && MIRRORED.has(clusters[next]!)) {
         open -= 1
-        // A bracket that closes what was opened inside belongs to it.
+        // A closing bracket belongs to the run if the opening one does.
         if (hasLetters && open === 0) end = next + 1
       }
     } else {
@@ -123,7 +129,7 @@ function endOfNumber(clusters: readonly string[], kinds: readonly Kind[], at: nu
   return end
 }
 
-/** A space between thousands: 3 001, and not two numbers. */
+/** Reports whether a space separates thousands, as in 3 001, rather than two numbers. */
 function isThousands(kinds: readonly Kind[], at: number, start: number, digit: Kind): boolean {
   const areDigits = (from: number, to: number) => kinds.slice(from, to).every((kind) => kind === digit)
   const hasThree = at + 4 <= kinds.length && areDigits(at + 1, at + 4) && kinds[at + 4] !== digit
@@ -131,7 +137,8 @@ function isThousands(kinds: readonly Kind[], at: number, start: number, digit: K
 }
 
 /**
- * Runs of a left-to-right line: right-to-left words and what stands between them are turned, numbers in them are not.
+ * Returns the runs of a left-to-right line. Right-to-left words, and what stands between them, are reversed; numbers
+ * among them are not.
  */
 function rightToLeftRuns(clusters: readonly string[], kinds: readonly Kind[]): readonly Run[] {
   const runs: Run[] = []
@@ -152,22 +159,22 @@ function rightToLeftRuns(clusters: readonly string[], kinds: readonly Kind[]): r
   return runs
 }
 
-/** Ligatures of Latin letters are single letters: only those of right-to-left ones stay whole. */
+/** Splits ligatures of Latin letters. Ligatures of right-to-left letters stay whole. */
 function clustersOf(glyphs: readonly string[]): readonly string[] {
   return glyphs.flatMap((glyph) => (glyph.length > 1 && !RTL.test(glyph) ? [...glyph] : [glyph]))
 }
 
-/** Marks of vowels that stand apart from their letter, or without one. */
+/** Vowel marks after a space, and vowel marks without a letter. */
 const SPACED_VOWEL = /[ \u00a0](?=[\u064b-\u0655\u0670])/g
 const LONE_VOWEL = /(?<![\u0620-\u064a\u066e-\u06d3\ufb50-\ufdff\ufe70-\ufefc\u064b-\u0655\u0670])[\u064b-\u0655\u0670]/g
-/** Tables of glyphs that cannot be trusted give these for parts of letters. */
+/** Faulty glyph tables give these characters for parts of letters. */
 const STRAY =
   /(?<=[\u0620-\u064a\u066e-\u06d3\ufb50-\ufdff\ufe70-\ufefc\u064b-\u0655\u0670])[«»\u00c0-\u00ff\ue000-\uf8ff](?=[\u0620-\u064a\u066e-\u06d3\ufb50-\ufdff\ufe70-\ufefc])/g
-/** No Arabic word begins inside a Latin one or a number; the letters that stand for the years of an era do. */
+/** An Arabic word does not begin inside a Latin word or a number. The exception is the abbreviation for Hijri years. */
 const AFTER_LATIN = /(?<=[\p{Script=Latin}\p{Nd}])(?!هـ)(?=[\u0620-\u064a\u066e-\u06d3\ufb50-\ufdff\ufe70-\ufefc]{2})/gu
 const BEFORE_NUMBER = /(?<=[\u0620-\u064a\u066e-\u06d3\ufb50-\ufdff\ufe70-\ufefc]{3})(?=\p{Nd})/gu
 
-/** Bullets of symbol fonts, and glyphs of which nothing is known. */
+/** Bullets of symbol fonts, and glyphs without a known character. */
 const SYMBOL_BULLET = /[\uf0a7\uf0a8\uf0b7\uf0d8\uf0fc\uf076]/g
 const UNKNOWN = /[\ue000-\uf8ff]/g
 

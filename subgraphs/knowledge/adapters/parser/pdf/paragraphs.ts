@@ -3,25 +3,25 @@ import { isRightToLeft, type Row, textOf } from './rows.ts'
 
 const SENTENCE_END = /[.!?؟:…۔]["'”’»)\]]*$/u
 const BULLET = /^(?:[•●▪◦‣·○■–]|[-*](?= ))\s*|^\(?(?:\p{Nd}{1,3}|[a-zA-Z]|[ء-ي])(?:[.)]|-(?=\s))\s*(?=\D)/u
-/** Dots between a title and its page number in a table of contents. */
+/** Matches the dots between a title and its page number in a table of contents. */
 export const LEADER = /(?:\s?\.){5,}\s*/g
 
-/** A line that ends a sentence and is shorter than this share of its column ends its paragraph. */
+/** A line that ends a sentence ends its paragraph too if it is shorter than this share of its column. */
 const SHORT_LINE = 0.85
-/** A line shorter than this share ends its paragraph, whatever it ends with: nobody wraps that early. */
+/** Any line that is shorter than this share ends its paragraph, because text does not wrap that early. */
 const VERY_SHORT_LINE = 0.6
-/** A step larger than the column's usual one by this factor ends a paragraph. */
+/** A line step larger than the column's usual one by this factor ends a paragraph. */
 const LARGE_STEP = 1.4
-/** A line begins a paragraph when it begins this much further in, as a share of its letters' size. */
+/** An indent of this share of the letter size begins a paragraph. */
 const INDENT = 0.8
 const SAME_SIZE = 0.1
-/** Lines of one heading stand this close, as a share of their size. */
+/** The largest step between lines of one heading, as a share of the letter size. */
 const HEADING_LEADING = 1.9
 
 export interface PageBlock {
   readonly kind: 'heading' | 'paragraph' | 'list_item' | 'table_row'
   readonly text: string
-  /** Of headings. */
+  /** The level of a heading. */
   readonly level?: number
 }
 
@@ -30,7 +30,7 @@ interface Line {
   readonly y: number
   readonly size: number
   readonly isBold: boolean
-  /** From the side where reading begins, and to the side where it ends. */
+  /** The distances from the column's edge where reading begins, and to the edge where it ends. */
   readonly before: number
   readonly after: number
   readonly level: number | undefined
@@ -42,11 +42,11 @@ interface Column {
   readonly x1: number
   readonly isRtl: boolean
   readonly headings: Headings
-  /** Rows that are no headings, however they look. */
+  /** Rows that are not headings, whatever their style. */
   readonly noHeadings: ReadonlySet<Row>
 }
 
-/** Headings, paragraphs and items of lists that the lines of a column make. */
+/** Joins the lines of a column to headings, paragraphs and list items. */
 export function paragraphsOf(rows: readonly Row[], column: Column): readonly PageBlock[] {
   const lines = rows.map((row) => lineOf(row, column)).filter(({ text }) => text !== '')
   const step = usualStepOf(lines)
@@ -122,7 +122,7 @@ function blockOf(lines: readonly Line[]): PageBlock {
   return { kind: BULLET.test(text) ? 'list_item' : 'paragraph', text }
 }
 
-/** One text of wrapped lines: a word hyphenated over two of them becomes one again. */
+/** Joins wrapped lines. A word that is hyphenated across two lines becomes one word again. */
 function joined(lines: readonly string[]): string {
   const parts: string[] = []
   lines.forEach((line, index) => {

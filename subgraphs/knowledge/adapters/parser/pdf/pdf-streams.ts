@@ -2,14 +2,14 @@ import { constants, inflateSync } from 'node:zlib'
 import { ParseFailure } from '../../../ports/document-parser.ts'
 
 const STREAM = Buffer.from('stream')
-/** A stream's dictionary stands right before it; no sane one is longer. */
+/** The number of bytes before a stream that may contain its dictionary. Real dictionaries are shorter. */
 const DICTIONARY_BYTES = 1_024
 
 /**
- * Inflates what pdf.js would inflate for text, and counts: 300 MB of zeros take it half a minute. Pictures are left
- * out, because their pixels are never asked for. What hides from this (other filters, damage) meets the watchdogs of
- * time and memory.
- * @throws {ParseFailure} `limit_exceeded`
+ * Inflates the streams that pdf.js would inflate for text, and counts the bytes. pdf.js takes half a minute for 300 MB
+ * of zeros. Pictures are left out, because reading text does not need their pixels. The limits of time and memory catch
+ * what this check misses, such as other filters and damaged streams.
+ * @throws {ParseFailure} `limit_exceeded` if the streams inflate to more than `maxInflatedBytes`.
  */
 export function checkPdfStreams(bytes: Uint8Array, maxInflatedBytes: number): void {
   const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -22,7 +22,10 @@ export function checkPdfStreams(bytes: Uint8Array, maxInflatedBytes: number): vo
   }
 }
 
-/** Where the data begins, after the line end that the keyword must have, if it looks like zlib's (RFC 1950, 2.2). */
+/**
+ * Returns where a stream's data begins, after the line end that follows the keyword. Returns undefined if the data does
+ * not look like zlib's (RFC 1950, 2.2).
+ */
 function startOfData(file: Buffer, after: number): number | undefined {
   const data = file[after] === 0x0d && file[after + 1] === 0x0a ? after + 2 : after + 1
   if (file[after] !== 0x0a && file[after] !== 0x0d) return undefined

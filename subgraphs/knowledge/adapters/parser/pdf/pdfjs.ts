@@ -2,7 +2,7 @@ import type { PDFDocumentProxy } from 'pdfjs-dist/legacy/build/pdf.mjs'
 import { ParseFailure } from '../../../ports/document-parser.ts'
 import './worker-glyphs.ts'
 
-/** What pdf.js gives of a page beyond its own types: see `worker-glyphs.ts`. */
+/** The fields that `worker-glyphs.ts` adds to the text items of pdf.js. */
 export interface GlyphItem {
   readonly glyphs?: readonly string[]
   readonly transform: readonly number[]
@@ -13,11 +13,15 @@ export interface GlyphStyle {
   readonly name?: string
 }
 
-/** Opens a PDF by pdf-parse, with the pdf.js that it brings. @throws {ParseFailure} */
+/**
+ * Opens a PDF with pdf-parse and the version of pdf.js that it contains.
+ * @throws {ParseFailure} `password_required` if the PDF is encrypted with a password.
+ * @throws {ParseFailure} `corrupt` if the PDF cannot be opened.
+ */
 export async function openPdf(bytes: Uint8Array): Promise<PDFDocumentProxy> {
   const { PDFParse } = await importPdfParse()
   const parser = new PDFParse({
-    // pdf.js takes ownership of the bytes, so it gets a copy of its own.
+    // pdf.js takes ownership of the bytes, so it gets a copy.
     data: new Uint8Array(bytes),
     verbosity: 0,
     useSystemFonts: false,
@@ -27,7 +31,7 @@ export async function openPdf(bytes: Uint8Array): Promise<PDFDocumentProxy> {
     cMapPacked: true,
   })
   try {
-    // pdf-parse keeps the open document to itself, and gives text that is joined already.
+    // The public interface of pdf-parse gives joined text only, so this calls a method that its types hide.
     return await (parser as unknown as { load(): Promise<PDFDocumentProxy> }).load()
   } catch (error) {
     if (error instanceof Error && error.name === 'PasswordException')
@@ -37,8 +41,8 @@ export async function openPdf(bytes: Uint8Array): Promise<PDFDocumentProxy> {
 }
 
 /**
- * pdf.js wants a browser's drawing classes when it loads, and finds them in a native package that a child may not load.
- * Text needs none of them, so empty ones stand in.
+ * Imports pdf-parse. On loading, pdf.js looks for a browser's drawing classes and then for a native package, which a
+ * child may not load. Text needs neither, so empty classes take their place.
  */
 async function importPdfParse() {
   for (const name of ['DOMMatrix', 'ImageData', 'Path2D']) {
@@ -47,7 +51,10 @@ async function importPdfParse() {
   return import('pdf-parse')
 }
 
-/** Tables of character codes for fonts that only name theirs, CJK ones above all. */
+/**
+ * Returns the folder of character code tables. Fonts that name a table instead of containing one need it, mostly CJK
+ * fonts.
+ */
 function cMapFolder(): string {
   return new URL('../../cmaps/', import.meta.resolve('pdfjs-dist/legacy/build/pdf.mjs')).pathname
 }

@@ -16,22 +16,26 @@ import { partsOf } from './tables.ts'
 import { isLegible, isUnknown } from './text-quality.ts'
 import { framesOf } from './text-runs.ts'
 
-/** Pages named in a warning's message; all of them are in `pages`. */
+/** The number of pages that a warning's message names. The `pages` of the warning have all of them. */
 const MAX_PAGES_NAMED = 20
 
 interface Page {
   readonly number: number
   readonly height: number
-  /** Rows of upright text, then those of text that runs another way. */
+  /** The rows of upright text, followed by those of text in other directions. */
   readonly frames: readonly (readonly Row[])[]
   readonly isRtl: boolean
-  /** The share of its glyphs of which nothing is known. */
+  /** The share of the page's glyphs that have no known character. */
   readonly unknown: number
 }
 
 /**
- * Text of each page in the order in which it is read, made into headings, paragraphs and rows of tables. Gives the
- * number of pages.
+ * Reads the text of each page in reading order, as headings, paragraphs and table rows. Returns the number of pages.
+ * Warns `pages_without_text` about pages with pictures only, and `pages_unreadable` about pages whose fonts do not
+ * identify their letters.
+ * @throws {ParseFailure} `password_required` or `corrupt` if the PDF cannot be opened.
+ * @throws {ParseFailure} `limit_exceeded` if the PDF exceeds a limit.
+ * @throws {ParseFailure} `no_text` if no page has readable text.
  */
 export async function readPdf(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<number> {
   checkPdfStreams(bytes, limits.maxInflatedBytes)
@@ -60,7 +64,10 @@ export async function readPdf(bytes: Uint8Array, builder: DocumentBuilder, limit
   return total
 }
 
-/** @throws {ParseFailure} `no_text`: nothing was read. */
+/**
+ * Warns about pages without readable text.
+ * @throws {ParseFailure} `no_text` if no page has readable text.
+ */
 function sayWhatIsMissing(builder: DocumentBuilder, total: number, empty: readonly number[], illegible: readonly number[]): void {
   if (empty.length === total)
     throw new ParseFailure('no_text', 'The PDF has no text: its pages are pictures or drawings, which are not read.')
@@ -84,8 +91,7 @@ async function pagesOf(pdf: PDFDocumentProxy, limits: ParserLimits): Promise<rea
   const brackets = new Brackets()
   let letters = 0
   for (let number = 1; number <= pdf.numPages; number += 1) {
-    // pdf.js works in microtasks only; between pages timers get their turn, the one that looks for the parent among
-    // them.
+    // pdf.js runs in microtasks only. The pause lets timers run, among them the check for the parent.
     await setImmediate()
     const page = await pageOf(pdf, number, brackets)
     for (const { segments } of page.frames.flat()) for (const { glyphs } of segments) letters += glyphs.length
@@ -96,7 +102,7 @@ async function pagesOf(pdf: PDFDocumentProxy, limits: ParserLimits): Promise<rea
   return pages
 }
 
-/** A page that fails is a page without text; the others are still worth having. */
+/** Reads a page. A page that fails becomes a page without text, so that the other pages are still read. */
 async function pageOf(pdf: PDFDocumentProxy, number: number, brackets: Brackets): Promise<Page> {
   try {
     const page = await pdf.getPage(number)

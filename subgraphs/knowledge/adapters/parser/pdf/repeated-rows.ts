@@ -1,43 +1,41 @@
 import type { Row } from './rows.ts'
 
-/** The share of a page's height, at the top and at the bottom, in which headers, footers and page numbers stand. */
+/** The share of a page's height, at the top and at the bottom, that can hold headers, footers and page numbers. */
 const MARGIN = 0.12
-/** Rows of a page, from either end, that may be such. */
+/** The number of rows at each end of a page that can be headers or footers. */
 const MARGIN_ROWS = 4
-/** Pages in a row, or every other page, on which a row comes again. */
+/** The least number of pages with the same row, and the largest distance between two of them. */
 const LEAST_PAGES = 3
 const MAX_PAGES_APART = 2
-/** Rows at one place, most of which come again, so that the others are of their kind. */
+/** The number of rows at one position from which on the majority decides about all of them. */
 const LEAST_ROWS_AT_PLACE = 5
-/** Places that differ by less, in points, are one place. */
+/** Positions closer than this, in points, are the same. */
 const SAME_PLACE = 6
 
 export interface PageRows {
   readonly number: number
   readonly height: number
-  /** Rows of upright text first; then those of text that runs another way, up the margin. */
+  /** Rows of upright text, followed by those of text in other directions, such as text in the margin. */
   readonly frames: readonly (readonly Row[])[]
 }
 
-/** What stands at one place of several pages. */
+/** Rows with the same text and position on several pages. */
 interface Series {
   readonly key: string
   readonly rows: { readonly page: number; readonly row: Row }[]
 }
 
 export interface RepeatedRows {
-  /** What is left out. */
+  /** The rows to leave out. */
   readonly again: ReadonlySet<Row>
-  /**
-   * The first of each title that comes again: it stays, for it may be the only place where a document says its name.
-   */
+  /** The first row of each repeated title. It stays, because a document's name may appear only there. */
   readonly first: ReadonlySet<Row>
 }
 
 /**
- * Headers and footers, by what comes again at the same place of neighbouring pages but for its numbers, and page
- * numbers. Where most of the first or last rows of pages are such at a place, all are: the titles of short chapters
- * stand there too.
+ * Finds page numbers, headers and footers: rows that recur at the same position of nearby pages, apart from their
+ * numbers. If most of the first or last rows at a position recur, all rows at that position count, because the titles
+ * of short chapters stand there too.
  */
 export function repeatedRowsOf(pages: readonly PageRows[]): RepeatedRows {
   const again = new Set<Row>()
@@ -60,7 +58,7 @@ export function repeatedRowsOf(pages: readonly PageRows[]): RepeatedRows {
   return { again, first }
 }
 
-/** Rows at the edges of pages by place and text; page numbers go to `numbers`. */
+/** Groups the rows at the edges of pages by position and text. Adds page numbers to `numbers`. */
 function seriesOf(pages: readonly PageRows[], numbers: Set<Row>): Iterable<Series & { readonly place: number }> {
   const series = new Map<string, Series & { readonly place: number }>()
   for (const { number, height, frames } of pages) {
@@ -68,7 +66,7 @@ function seriesOf(pages: readonly PageRows[], numbers: Set<Row>): Iterable<Serie
     for (const row of [...marginRowsOf(upright, height), ...turned.flatMap((rows) => rows.slice(0, MARGIN_ROWS))]) {
       const key = keyOf(row)
       if (PAGE_NUMBER.test(key)) numbers.add(row)
-      // A place may lie on the border of two cells, so each is looked up in its own and the ones beside it.
+      // A position may lie on the border of two cells, so look in its own cell and in both neighbours.
       const place = Math.round(row.y / SAME_PLACE)
       const near = [place, place - 1, place + 1].find((each) => series.has(`${each} ${key}`)) ?? place
       const found = series.get(`${near} ${key}`) ?? { key, rows: [], place: near }
@@ -79,7 +77,7 @@ function seriesOf(pages: readonly PageRows[], numbers: Set<Row>): Iterable<Serie
   return series.values()
 }
 
-/** Rows of neighbouring pages. */
+/** Splits a series into runs of nearby pages. */
 function runsOf(rows: Series['rows']): readonly Series['rows'][] {
   const runs: Series['rows'][] = []
   for (const each of rows) {
@@ -96,7 +94,7 @@ function marginRowsOf(rows: readonly Row[], height: number): readonly Row[] {
   return [...top, ...bottom]
 }
 
-/** Characters of a row that are compared. */
+/** The number of characters of a row that are compared. */
 const MAX_KEY_CHARS = 300
 
 function keyOf({ segments }: Row): string {
@@ -108,13 +106,15 @@ function keyOf({ segments }: Row): string {
     .trim()
 }
 
-/** A number alone, between dashes or brackets, or after "page"; figures are `#` by then. */
+/** Matches a number alone, between dashes or brackets, or after "page". Numbers have already become `#`. */
 const PAGE_NUMBER = /^[-–—([|\s]*(?:(?:page|p\.|صفحة) ?)?(?:#|[ivxl]{1,6})(?: ?(?:of|من|\/) ?#)?[-–—)\]|\s]*$/i
 
-/** The longest text of a page that may be a stamp. */
+/** The longest text of a page that can be a stamp. */
 const MAX_STAMP_CHARS = 100
 
-/** Whether all pages that have text have the same little one but for its numbers: a stamp on scans. */
+/**
+ * Reports whether all pages with text have the same short text, apart from numbers. This is a stamp on scanned pages.
+ */
 export function areStamped(pages: readonly PageRows[]): boolean {
   const texts = pages.map(({ frames }) => frames.flat().map(keyOf).join(' ')).filter((text) => text !== '')
   return texts.length > 1 && texts[0]!.length <= MAX_STAMP_CHARS && texts.every((text) => text === texts[0])

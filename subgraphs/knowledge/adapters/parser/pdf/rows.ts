@@ -2,44 +2,44 @@ import { directionCounts, logicalText } from './logical-order.ts'
 import type { TextRun } from './text-runs.ts'
 
 /**
- * Base lines closer than this share of the smaller letters are one: letters of calligraphic fonts stand higher or
- * lower.
+ * Base lines closer than this share of the smaller letters are one line, because calligraphic fonts raise and lower
+ * letters.
  */
 const SAME_LINE = 0.45
-/** Letters below this share of the usual size may be a note's mark beside the line that they stand above. */
+/** Letters below this share of the usual size may be a footnote mark above a line. */
 const SMALL = 0.8
 const MAX_MARK_GLYPHS = 4
-/** Gaps, as shares of the size of the letters: of words, and of cells or columns. */
+/** The least gaps between words, and between cells or columns, as shares of the letter size. */
 const WORD_GAP = 0.12
 const CELL_GAP = 0.9
-/** The share of bold letters in a bold line: a few words of it are none. */
+/** The share of bold letters that makes a line bold. A few bold words do not. */
 const ALL_BOLD = 0.8
-/** The same text drawn again within this share of its size is drawn bold. */
+/** Text that is drawn twice within this share of its size is bold text drawn with an offset. */
 const SAME_PLACE = 0.12
 
 export interface Piece {
   readonly x0: number
   readonly x1: number
-  /** From left to right, with spaces at gaps. */
+  /** The glyphs from left to right, with spaces at gaps. */
   readonly glyphs: readonly string[]
 }
 
-/** What stands together on a line: a line of a column, or a cell. */
+/** Text that stands together on a line: a line of a column, or a cell. */
 export interface Segment extends Piece {
-  /** Of these it is made; a table parts them where its columns do. */
+  /** The pieces of the segment. A table splits the segment between them. */
   readonly pieces: readonly Piece[]
   readonly size: number
   readonly isBold: boolean
 }
 
-/** All that has one base line, from left to right. */
+/** The text on one base line, from left to right. */
 export interface Row {
   readonly y: number
   readonly size: number
   readonly segments: readonly Segment[]
 }
 
-/** From the top of the page. */
+/** Joins runs to rows, from the top of the page. */
 export function rowsOf(runs: readonly TextRun[]): readonly Row[] {
   const usual = usualSizeOf(runs)
   const isSmall = ({ size, glyphs }: TextRun) => size < usual * SMALL && glyphs.length <= MAX_MARK_GLYPHS
@@ -47,7 +47,7 @@ export function rowsOf(runs: readonly TextRun[]): readonly Row[] {
   const left = runs.filter(isSmall).filter((run) => !joinsLine(lines, run))
   return [...lines, ...linesOf(left)]
     .map(({ runs: all }) => {
-      // Raised and lowered letters are few: the line is where its longest piece is.
+      // The longest run gives the base line, because raised and lowered letters are few.
       const { y, size } = all.reduce((longest, run) => (run.glyphs.length > longest.glyphs.length ? run : longest))
       return { y, size, segments: segmentsOf(all) }
     })
@@ -76,7 +76,7 @@ function linesOf(runs: readonly TextRun[]): readonly Line[] {
   return lines
 }
 
-/** Puts the mark of a note, raised or lowered, to the line beside which it stands. */
+/** Adds a footnote mark to the line that it stands beside. Returns false if there is no such line. */
 function joinsLine(lines: readonly Line[], run: TextRun): boolean {
   let low = 0
   let high = lines.length
@@ -122,15 +122,13 @@ function segmentsOf(runs: readonly TextRun[]): readonly Segment[] {
   return segments.map(({ bold, ...segment }) => ({ ...segment, isBold: bold > segment.glyphs.length * ALL_BOLD }))
 }
 
-/**
- * Puts marks that are placed by themselves to the letters above which they stand: before them, as seen from the left.
- */
+/** Inserts vowel marks that are placed separately before the letters below them, as seen from the left. */
 function withMarks(runs: readonly TextRun[]): readonly TextRun[] {
   const marks = runs.filter(isOnlyMarks)
   const sorted = runs.filter((run) => !isOnlyMarks(run)).toSorted((a, b) => a.x0 - b.x0)
   if (marks.length === 0 || sorted.length === 0) return sorted.length > 0 ? sorted : runs
   const glyphs = sorted.map((run) => [...run.glyphs])
-  // From the right, so that what is put in moves no place that is still looked for.
+  // Insert from the right, so that insertions do not shift the places of later marks.
   for (const mark of marks.toSorted((a, b) => b.x0 - a.x0)) {
     const at = Math.max(0, lastStartingBefore(sorted, mark.x0 + mark.size * SAME_PLACE))
     const { x0, x1, glyphs: letters } = sorted[at]!
@@ -175,7 +173,7 @@ function trimmed(glyphs: readonly string[]): string[] {
   return glyphs.slice(start, end)
 }
 
-/** The size of most letters; 0 without any. */
+/** Returns the size of most letters, or 0 if there are none. */
 export function usualSizeOf(pieces: readonly { readonly size: number; readonly glyphs: readonly string[] }[]): number {
   const letters = new Map<number, number>()
   for (const { size, glyphs } of pieces) {
@@ -188,7 +186,8 @@ export function usualSizeOf(pieces: readonly { readonly size: number; readonly g
 }
 
 /**
- * A line is right-to-left when it has about as many words of that direction, or some of them on a page of such text.
+ * Reports whether a line is right-to-left: it has about as many words of that direction as of the other. On a
+ * right-to-left page some such words are enough.
  */
 export function isRightToLeft(glyphs: readonly string[], isRtlPage: boolean): boolean {
   const { rtl, ltr } = directionCounts(glyphs)
@@ -196,7 +195,7 @@ export function isRightToLeft(glyphs: readonly string[], isRtlPage: boolean): bo
   return rtl >= (isRtlPage ? 0.15 : 0.7) * ltr && rtl > 0
 }
 
-/** The text of segments of one line, which is one text. */
+/** Returns the text of the segments of one line. */
 export function textOf(segments: readonly Segment[], isRtlPage: boolean): string {
   const glyphs = segments.flatMap((segment, index) => (index === 0 ? segment.glyphs : [' ', ...segment.glyphs]))
   return logicalText(glyphs, isRightToLeft(glyphs, isRtlPage))

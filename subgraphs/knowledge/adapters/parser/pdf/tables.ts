@@ -1,33 +1,33 @@
 import { LEADER } from './paragraphs.ts'
 import { type Row, type Segment, textOf } from './rows.ts'
 
-/** Rows of several cells that make a table; two do when each has several. */
+/** The number of rows with two cells that make a table, and the number of cells from which on two rows are enough. */
 const LEAST_ROWS = 3
 const LEAST_CELLS = 3
-/** The share of a table's rows that may stand across what parts its columns: titles over several columns. */
+/** The share of a table's rows that may cross a column border, such as titles over several columns. */
 const CROSSING = 0.15
 const LEAST_GUTTER = 0.3
-/** Columns that a page may show. */
+/** The largest number of columns. */
 const MAX_COLUMNS = 100
 /**
- * Between two rows of a table, as shares of its letters' size: lines of one cell are closer, and rows further apart end
- * a table.
+ * Line steps in a table, as shares of the letter size. Lines of one cell are at most `CELL_LEADING` apart. A line less
+ * than `BESIDE` away stands beside the other. A step above `ROW_LEADING` ends the table.
  */
 const CELL_LEADING = 1.45
 const BESIDE = 0.9
 const ROW_LEADING = 5
-/** Lines of one cell between rows of several. */
+/** The number of single-cell lines that may stand between rows of several cells. */
 const MAX_LINES_BETWEEN = 2
-/** A step between rows is larger than one between lines of a cell by this factor. */
+/** The least factor between the step of rows and the step of lines in a cell. */
 const CLEARLY_LARGER = 1.6
-/** Rows of a header. */
+/** The largest number of header rows. */
 const MAX_HEADER_ROWS = 4
 const MAX_HEADER_CELL_CHARS = 80
 const MAX_LABEL_GLYPHS = 5
 
 export interface TablePart {
   readonly kind: 'table'
-  /** Of cells, in the order of reading. */
+  /** The cells in reading order. */
   readonly header: readonly string[] | undefined
   readonly rows: readonly (readonly string[])[]
 }
@@ -36,7 +36,7 @@ export interface LinesPart {
   readonly rows: readonly Row[]
 }
 
-/** Parts of a column, from the top: tables, and lines of text. */
+/** Splits the rows of a column into tables and lines of text, from the top. */
 export function partsOf(rows: readonly Row[], isRtl: boolean): readonly (TablePart | LinesPart)[] {
   const parts: (TablePart | LinesPart)[] = []
   let lines: Row[] = []
@@ -58,20 +58,23 @@ export function partsOf(rows: readonly Row[], isRtl: boolean): readonly (TablePa
   return parts
 }
 
-/** Rows from here that have several cells, and lines between them that may belong to one of theirs. */
+/**
+ * Returns the end of the rows that may form a table from `start` on: rows of several cells, and the lines between them
+ * that may continue a cell.
+ */
 function endOfCandidate(rows: readonly Row[], start: number): number {
   if (cellsOf(rows[start]!) < 2) return start
   let end = start
   for (let at = start; at < rows.length; at += 1) {
     const step = at > start ? rows[at]!.y - rows[at - 1]!.y : 0
     if (step > ROW_LEADING * rows[at]!.size || at - end > MAX_LINES_BETWEEN) break
-    // What is not a line's height away stands beside it.
+    // A row less than a line's height away stands beside the previous one.
     if (cellsOf(rows[at]!) > 1 || (at === end && step < BESIDE * rows[at]!.size)) end = at + 1
   }
   return end
 }
 
-/** A number or a bullet beside its text is no cell. */
+/** Counts a row's cells. A number or bullet and its text count as one. */
 function cellsOf({ segments }: Row): number {
   const isLabelled = segments.length === 2 && segments.some((segment) => segment.glyphs.length <= MAX_LABEL_GLYPHS && isLabel(segment))
   return isLabelled ? 1 : segments.length
@@ -89,7 +92,7 @@ interface Line {
 
 interface Found {
   readonly table: TablePart
-  /** The rows above it that stand across its columns. */
+  /** The number of rows above the table that cross its columns. */
   readonly titles: number
   readonly end: number
 }
@@ -118,7 +121,10 @@ function tableOf(all: readonly Row[], from: number, to: number, isRtl: boolean):
   return { table: { kind: 'table', header, rows: merged.slice(headerRows) }, titles, end }
 }
 
-/** Lines below that go on with a cell of the last row: each in one column, which is not the first. */
+/**
+ * Returns the end of the last row, with the lines below that continue one of its cells. Such a line is in one column
+ * other than the first.
+ */
 function endOfLastRow(rows: readonly Row[], to: number, borders: readonly number[], isRtl: boolean): number {
   let end = to
   for (; end < rows.length && end < to + MAX_LINES_BETWEEN; end += 1) {
@@ -130,14 +136,17 @@ function endOfLastRow(rows: readonly Row[], to: number, borders: readonly number
   return end
 }
 
-/** Rows that show the columns best: half of them, those with most cells. */
+/** Returns the half of the rows with the most cells, which show the columns best. */
 function withMostCells(rows: readonly Row[]): readonly Row[] {
   const counts = rows.map(({ segments }) => segments.length).sort((a, b) => a - b)
   const usual = counts[counts.length >> 1]!
   return rows.filter(({ segments }) => segments.length >= usual)
 }
 
-/** Rows down to the last that stands across a border, of those above the first with a cell in most columns. */
+/**
+ * Returns the number of rows to skip before the table: down to the last row that crosses a border, above the first row
+ * with cells in most columns.
+ */
 function titlesAbove(rows: readonly Row[], borders: readonly number[]): number {
   const first = rows.findIndex(({ segments }) => segments.length * 2 > borders.length + 1)
   return rows.slice(0, Math.max(first, 0)).findLastIndex(({ segments }) => segments.some((each) => isAcross(each, borders))) + 1
@@ -147,7 +156,7 @@ function isAcross({ x0, x1, size }: Segment, borders: readonly number[]): boolea
   return borders.some((border) => x0 < border - size / 2 && x1 > border + size / 2)
 }
 
-/** The segment in parts where a gap between its pieces is at a border. */
+/** Splits a segment at the gaps that lie on a border. */
 function partedAt(segment: Segment, borders: readonly number[]): readonly Segment[] {
   const { pieces, size } = segment
   const parts: Segment[] = []
@@ -171,7 +180,7 @@ function partedAt(segment: Segment, borders: readonly number[]): readonly Segmen
   return parts
 }
 
-/** Places between columns: what nearly no row of the table stands across. */
+/** Returns the borders between columns: positions that almost no row crosses. */
 function bordersOf(rows: readonly Row[]): readonly number[] {
   const events = rows.flatMap(({ segments }) =>
     segments.flatMap(({ x0, x1 }) => [
@@ -196,14 +205,14 @@ function bordersOf(rows: readonly Row[]): readonly number[] {
   return borders
 }
 
-/** The column in which the middle of a cell stands. */
+/** Returns the column that contains the middle of a segment. */
 function columnOf({ x0, x1 }: Segment, borders: readonly number[]): number {
   const middle = (x0 + x1) / 2
   const index = borders.findIndex((border) => middle < border)
   return index < 0 ? borders.length : index
 }
 
-/** Lines of one row of the table put together, cell by cell. */
+/** Merges the lines of each row, cell by cell. */
 function mergedRows(lines: readonly Line[]): readonly (readonly string[])[] {
   const steps = lines.slice(1).map((line, index) => line.y - lines[index]!.y)
   const limit = stepBetween(steps)
@@ -219,8 +228,8 @@ function mergedRows(lines: readonly Line[]): readonly (readonly string[])[] {
 }
 
 /**
- * A step that parts small ones, between lines of a cell, from large ones, between rows; undefined where all are about
- * the same.
+ * Returns a step between the small ones, of lines in a cell, and the large ones, of rows. Returns undefined if all
+ * steps are similar.
  */
 function stepBetween(steps: readonly number[]): number | undefined {
   const sorted = steps.toSorted((a, b) => a - b)
@@ -241,7 +250,10 @@ function isContinuation({ cells, size }: Line, step: number): boolean {
   return step <= CELL_LEADING * size && cells.filter((cell) => cell !== '').length === 1 && cells[0] === '' && !cells.some(isNumeric)
 }
 
-/** A number goes on nowhere, and a row that fills most of the cells that the one above fills is another row. */
+/**
+ * Reports whether a line begins a new row. A second number in a column begins one. So does a line that fills most of
+ * the cells that the line above fills.
+ */
 function isRowOfItsOwn(open: readonly Line[], { cells }: Line): boolean {
   const above = open.at(-1)!.cells
   const both = cells.filter((cell, index) => cell !== '' && above[index] !== '').length
@@ -265,8 +277,8 @@ function isNumeric(cell: string): boolean {
 const YEARS = /^(?:\p{Nd}{4}(?:\s?[-–—/]\s?\p{Nd}{2,4})?|Q\p{Nd})$/u
 
 /**
- * Rows of words or years above rows of numbers; without numbers, a first row of short, different words that fills all
- * cells.
+ * Returns the number of header rows: rows of words or years above rows of numbers. In a table without numbers, the
+ * first row is a header if it fills all cells with short, different words.
  */
 function headerRowsOf(rows: readonly (readonly string[])[]): number {
   const isOfNumbers = (cells: readonly string[]) => {

@@ -1,28 +1,28 @@
 import { ARABIC_PAIRS, LATIN_PAIRS, type LetterPairs } from './letter-pairs.ts'
 
-/** Words shorter than this say nothing. */
+/** The shortest word that is judged. */
 const LEAST_WORD = 4
-/** Letters that must be judged before a page is. */
+/** The least number of judged letters that decides about a page. */
 const LEAST_LETTERS = 80
-/** Letters of a page that are judged: the beginning tells. */
+/** The number of a page's letters that are judged. The beginning is enough. */
 const MAX_LETTERS = 20_000
-/** A word whose pairs are rarer than this on average is none: see `letter-pairs.ts`. */
+/** The least mean frequency of the letter pairs in a real word; see `letter-pairs.ts`. */
 const LEAST_MEAN = 4.6
-/** A page is text when this share of its letters is in plausible words. */
+/** The least share of letters in plausible words on a readable page. */
 const LEAST_PLAUSIBLE = 0.35
-/** A page whose glyphs are unknown from this share on cannot be read. */
+/** A page is unreadable if more than this share of its glyphs have no known character. */
 const MOST_UNKNOWN = 0.3
-/** Of a word's letters: Latin letters with accents are Arabic read by the wrong table of codes from this share on. */
+/** The share of accented Latin letters from which on a word is Arabic that was decoded with the wrong table. */
 const MOST_ACCENTED = 0.6
 
-/** A glyph of which the font does not say what it stands for. */
+/** Reports whether the font does not say which character a glyph stands for. */
 export function isUnknown(glyph: string): boolean {
   return /[\u0000-\u001f\u007f-\u009f\ue000-\uf8ff\ufffd]/.test(glyph)
 }
 
 /**
- * Whether a page's text is what the page shows. Fonts whose tables name the wrong letters give words that no language
- * has. Only words in Latin and Arabic letters are judged; a page with few of them is taken as it is.
+ * Reports whether the extracted text is the text that the page shows. Fonts with wrong tables give words that no
+ * language has. Only words in Latin and Arabic letters are judged. A page with few of them passes.
  */
 export function isLegible(text: string, unknownShare: number): boolean {
   if (unknownShare > MOST_UNKNOWN) return false
@@ -38,7 +38,7 @@ export function isLegible(text: string, unknownShare: number): boolean {
   return judged < LEAST_LETTERS || plausible >= judged * LEAST_PLAUSIBLE
 }
 
-/** Undefined for words of other scripts, and short ones. */
+/** Returns undefined for short words and for words in other scripts. */
 function isPlausible(word: string): boolean | undefined {
   const plain = plainOf(word)
   if (plain.length < LEAST_WORD) return undefined
@@ -48,7 +48,7 @@ function isPlausible(word: string): boolean | undefined {
   return /^[a-z\u0621-\u064a]+$/.test(plain) ? false : undefined
 }
 
-/** Letters that are written for one another; of other languages in Arabic letters, those that they add. */
+/** Letters of other languages that use the Arabic script, and variant letters, mapped to Arabic letters. */
 const FOLDED = [...'ىٱکیگپچژہے']
 const FOLDS = new Map([...'ياكيكبجزهي'].map((letter, index) => [FOLDED[index]!, letter]))
 
@@ -64,7 +64,7 @@ function accentedShare(word: string): number {
   return [...word].filter((letter) => letter >= '\u00c0' && letter <= '\u00ff').length / word.length
 }
 
-/** How common the pairs of a word's letters are on average, its edges with them. */
+/** Returns the mean frequency of a word's letter pairs, including the pairs at its edges. */
 function meanOf(word: string, { letters, rows }: LetterPairs): number {
   let sum = 0
   let last = 0

@@ -2,31 +2,34 @@ import type { PDFPageProxy } from 'pdfjs-dist/legacy/build/pdf.mjs'
 import { ParseFailure } from '../../../ports/document-parser.ts'
 import type { GlyphItem, GlyphStyle } from './pdfjs.ts'
 
-/** Pieces of text that a page may have. A page of 2,000 words, each letter placed by itself, has 12,000. */
+/** The number of text pieces of one page. A page of 2,000 words with each letter placed separately has 12,000. */
 const MAX_RUNS = 100_000
-/** The slope up to which a line counts as level: a scan is seldom straight. */
+/** The largest slope of a level line, because scans are seldom straight. */
 const MAX_SLOPE_RADIANS = 0.1
 
-/** Glyphs that stand beside one another, from left to right; one may be several letters, in their logical order. */
+/** Adjacent glyphs from left to right. A glyph may be several letters, in logical order. */
 export interface TextRun {
   readonly glyphs: readonly string[]
   readonly x0: number
   readonly x1: number
-  /** Of the base line, downwards from the top of the page. */
+  /** The base line, in points from the top of the page downwards. */
   readonly y: number
   readonly size: number
   readonly isBold: boolean
   readonly font: string
 }
 
-/** The text of a page in the frame in which it is read: text that runs down or up the page has frames of its own. */
+/** Text of a page in one direction. The coordinates are those of the page turned so that the text is upright. */
 export interface Frame {
   readonly runs: TextRun[]
-  /** The page's, as seen in this frame. */
+  /** The height of the page in this frame. */
   readonly height: number
 }
 
-/** Upright text first. @throws {ParseFailure} `limit_exceeded` */
+/**
+ * Reads the text of a page, by direction. Upright text comes first.
+ * @throws {ParseFailure} `limit_exceeded` if the page has too many pieces of text.
+ */
 export async function framesOf(page: PDFPageProxy): Promise<readonly Frame[]> {
   const { transform: view, width, height } = page.getViewport({ scale: 1 })
   const frames: readonly Frame[] = [height, width, height, width, height].map((own) => ({ runs: [], height: own }))
@@ -50,7 +53,10 @@ export async function framesOf(page: PDFPageProxy): Promise<readonly Frame[]> {
   return frames.filter(({ runs }) => runs.length > 0)
 }
 
-/** @returns `turn`: quarter turns from upright, or 4 for any other angle. */
+/**
+ * Computes the position of a text item.
+ * @returns `turn`, the number of quarter turns from upright, or 4 for any other angle
+ */
 function placed(
   { transform, width, fontName: font }: GlyphItem,
   glyphs: readonly string[],
@@ -62,7 +68,7 @@ function placed(
   const quarters = Math.round(angle / (Math.PI / 2))
   const turn = Math.abs(angle - quarters * (Math.PI / 2)) > MAX_SLOPE_RADIANS ? 4 : (quarters + 4) % 4
   const size = Math.hypot(c, d) || Math.hypot(a, b) || 1
-  // Letters that are drawn from right to left, each upright: text under a scan is made so.
+  // Some producers of text under a scan draw upright letters from right to left.
   const isMirrored = turn === 2 && a * d - b * c > 0
   if (isMirrored) return { turn: 0, run: { glyphs: glyphs.toReversed(), x0: x - width, x1: x, y, size, isBold, font } }
   const [x0, own] = turn === 1 ? [y, -x] : turn === 2 ? [-x, -y] : turn === 3 ? [-y, x] : [x, y]
@@ -72,7 +78,7 @@ function placed(
 type Matrix = readonly [number, number, number, number, number, number]
 
 function multiplied(m: readonly number[], n: readonly number[]): Matrix {
-  // pdf.js gives its matrices as lists of six numbers.
+  // The matrices of pdf.js are lists of six numbers.
   const [a, b, c, d, e, f] = m as unknown as Matrix
   const [p, q, r, s, t, u] = n as unknown as Matrix
   return [a * p + c * q, b * p + d * q, a * r + c * s, b * r + d * s, a * t + c * u + e, b * t + d * u + f]

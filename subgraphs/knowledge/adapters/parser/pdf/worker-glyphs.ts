@@ -1,8 +1,8 @@
 /**
- * Imported by the child before any reader, because a reader may not change how modules are loaded. pdf.js's worker
- * joins the glyphs of a line into a string and turns right-to-left runs of it round, and a glyph of several letters, as
- * lam-alef, with them. With these changes it gives the glyphs, as they stand from left to right, and the names of the
- * fonts.
+ * Changes pdf.js's worker while it is loaded. The child imports this module before any reader, because a reader may not
+ * change how modules are loaded. The original worker joins the glyphs of a line to a string and reverses right-to-left
+ * runs. This breaks glyphs of several letters, such as lam-alef. The changed worker returns the glyphs from left to
+ * right, and the names of the fonts.
  */
 import { registerHooks } from 'node:module'
 
@@ -12,7 +12,7 @@ const CHANGES = [
     'const bidiResult = { str: text, dir: "ltr", glyphs: textChunk.str.slice() };',
   ],
   ['str: bidiResult.str,', 'str: bidiResult.str, glyphs: bidiResult.glyphs,'],
-  // Gaps wider than between words part the pieces of a line, so that cells can be told from one another.
+  // Split the pieces of a line at gaps wider than a word gap, so that cells can be told apart.
   ['const SPACE_IN_FLOW_MAX_FACTOR = 0.6;', 'const SPACE_IN_FLOW_MAX_FACTOR = 0.35;'],
   ['fontFamily: font.fallbackName,', 'fontFamily: font.fallbackName, name: font.name,'],
 ] as const

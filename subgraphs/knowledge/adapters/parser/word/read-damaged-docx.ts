@@ -10,14 +10,15 @@ type Input = Parameters<typeof mammoth.convertToHtml>[0]
 const STYLES = ["p[style-name='Title'] => h1:fresh", "p[style-name='Subtitle'] => p:fresh", "r[style-name='Strong'] => span"]
 
 /**
- * A Word document through mammoth's HTML, which forgives XML that is not well-formed. Mammoth reads the archive through
- * our reader, which has checked it, and opens no file or link.
- * @throws {ParseFailure}
+ * Reads a Word document through mammoth's HTML, which tolerates XML that is not well-formed. mammoth reads the archive
+ * through `ZipArchive`, which checks it, and opens no file or link.
+ * @throws {ParseFailure} `corrupt` if mammoth cannot read the document.
+ * @throws {ParseFailure} `limit_exceeded` if it exceeds a limit.
  */
 export async function readDamagedDocx(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   const archive = new ZipArchive(bytes, limits)
   try {
-    // mammoth's types have paths and buffers alone; its code takes an open archive too.
+    // mammoth's types accept paths and buffers only. Its code also accepts an open archive.
     const { value: html } = await mammoth.convertToHtml({ file: fileOf(archive) } as unknown as Input, {
       styleMap: STYLES,
       includeEmbeddedStyleMap: false,
@@ -32,7 +33,7 @@ export async function readDamagedDocx(bytes: Uint8Array, builder: DocumentBuilde
   }
 }
 
-/** What mammoth's own zip reader offers (its `lib/zipfile.js`), over ours. */
+/** Offers the interface of mammoth's own zip reader, `lib/zipfile.js`. */
 function fileOf(archive: ZipArchive) {
   return {
     exists: (name: string) => archive.has(name),

@@ -3,8 +3,10 @@ import { ParseFailure } from '../../../ports/document-parser.ts'
 import type { DocumentBuilder } from '../readers/document-builder.ts'
 
 /**
- * A document of Word 97 to 2003: its paragraphs, rows of tables, notes, text boxes, and headers once. Of headings and
- * lists the format's reader tells nothing.
+ * Reads a document of Word 97 to 2003: headers once, paragraphs, table rows, notes and text boxes. The package that
+ * reads the format does not report headings and lists.
+ * @throws {ParseFailure} `password_required` if the document is encrypted.
+ * @throws {ParseFailure} `corrupt` if the document is damaged.
  */
 export async function readDoc(bytes: Uint8Array, builder: DocumentBuilder): Promise<void> {
   const document = await new WordExtractor().extract(Buffer.from(bytes)).catch((error: unknown) => {

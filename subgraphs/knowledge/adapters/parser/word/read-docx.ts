@@ -8,9 +8,12 @@ import { readDamagedDocx } from './read-damaged-docx.ts'
 import { integer, valueIn, WordNumbering } from './word-numbering.ts'
 import { factsOf, stylesOf, type WordStyle } from './word-styles.ts'
 
-/** Deleted and moved text, hidden readings, codes of fields, and what only programs read. */
+/**
+ * Elements whose text is not part of the document: deleted and moved text, phonetic guides, field codes, and data for
+ * programs.
+ */
 const NOT_TEXT = new Set('del moveFrom delText instrText delInstrText pPr rPr sdtPr sdtEndPr rt commentReference annotationRef'.split(' '))
-/** What of a run is not letters. */
+/** The characters that elements of a run stand for. */
 const CHARACTERS: ReadonlyMap<string, string> = new Map(
   Object.entries({ tab: '\t', ptab: '\t', br: '\u2028', cr: '\u2028', noBreakHyphen: '\u2011' }),
 )
@@ -18,9 +21,11 @@ const UNITS = new Set(['p', 'tbl'])
 const NOTES = { footnoteReference: 'footnotes', endnoteReference: 'endnotes' } as const
 
 /**
- * A Word document as Word shows it with all changes accepted: numbers of lists and headings, notes, text boxes, headers
- * and footers once. A document whose XML is damaged is read as far as mammoth can.
- * @throws {ParseFailure}
+ * Reads a Word document as Word shows it with all changes accepted: numbers of lists and headings, notes, text boxes,
+ * headers and footers once. If the XML is damaged, mammoth reads what it can, and the document gets the warning
+ * `structure_lost`.
+ * @throws {ParseFailure} `corrupt` if mammoth cannot read the document either.
+ * @throws {ParseFailure} `limit_exceeded` if the document exceeds a limit.
  */
 export async function readDocx(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   try {
@@ -69,9 +74,9 @@ class WordReader {
   readonly #notes: Notes
   readonly #margins = new Set<string>()
   #noteNumber = 0
-  /** Notes and text boxes of what is being read; they follow it. */
+  /** The notes and text boxes of the current paragraph or table. They are added after it. */
   #asides: (readonly [number: number, element: XmlElement])[] = []
-  /** Text of paragraphs whose end was deleted: it goes on in the next. */
+  /** The text of paragraphs whose end was deleted. The next paragraph continues it. */
   #open = ''
 
   constructor(builder: DocumentBuilder, styles: ReadonlyMap<string, WordStyle>, numbering: WordNumbering, notes: Notes) {
@@ -92,7 +97,7 @@ class WordReader {
     this.#open = ''
   }
 
-  /** A header or footer: each line of it once, but those that count pages. */
+  /** Reads a header or footer. Adds each different line once, and leaves out lines with page numbers. */
   readMargin(root: XmlElement): void {
     for (const paragraph of descendantsOf(root, 'p')) {
       const codes = [...descendantsOf(paragraph, 'instrText')].map(textIn).join(' ')
@@ -134,7 +139,7 @@ class WordReader {
     return { ...this.#styles.get(id), ...factsOf(properties), id }
   }
 
-  /** Undefined of paragraphs that are in no list. */
+  /** Returns the number of the paragraph, or undefined if it is not in a list. */
   #labelOf(properties: XmlElement | undefined, { id, list, level }: WordStyle & { readonly id: string }): string | undefined {
     if (list === undefined || list === '0') return undefined
     const own = integer(valueIn(childOf(properties, 'numPr'), 'ilvl'))
@@ -163,7 +168,7 @@ class WordReader {
     return `[${this.#noteNumber}]`
   }
 
-  /** All paragraphs inside on one line, with their numbers. */
+  /** Returns all paragraphs of an element on one line, with their numbers. */
   #linesOf(parent: XmlElement): string {
     const lines: string[] = []
     const read = (element: XmlElement) => {
@@ -208,7 +213,7 @@ class WordReader {
   }
 }
 
-/** Rows, those of content controls too, without deleted ones. */
+/** Yields a table's rows, including those in content controls. Leaves out deleted rows. */
 function* rowsOf(parent: XmlElement): Generator<XmlElement> {
   for (const child of childrenOf(parent)) {
     if (child.name === 'tr' && !childOf(childOf(child, 'trPr'), 'del')) yield child

@@ -4,24 +4,24 @@ import { attributeOf, childOf, childrenOf, type XmlElement } from '../xml/xml.ts
 
 interface Level {
   readonly start: number
-  /** Null: a bullet. */
+  /** Null means a bullet. */
   readonly numbering: Numbering | null
-  /** `المادة %1:`, where `%1` is the number of the first level. */
+  /** A template such as `المادة %1:`, where `%1` is the number of the first level. */
   readonly text: string
-  /** Numbers of outer levels are written in digits, too. */
+  /** True if the numbers of outer levels are written in digits too. */
   readonly isLegal: boolean
   readonly restartsNever: boolean
-  /** The paragraph style that is numbered on this level. */
+  /** The paragraph style that has the numbers of this level. */
   readonly style: string | undefined
 }
 
 type Levels = ReadonlyMap<number, Level>
 
 interface List {
-  /** Lists of the same kind count on from one another. */
+  /** The id of the abstract list. Lists of the same kind share their counts. */
   readonly kind: string
   readonly levels: Levels
-  /** Levels that begin anew where the list is first used. */
+  /** The levels that restart when the list is first used, with their first numbers. */
   readonly restarts: ReadonlyMap<number, number>
 }
 
@@ -39,7 +39,7 @@ const NUMBERINGS: ReadonlySet<string> = new Set<Numbering>([
   'none',
 ])
 
-/** The lists of a Word document, and how far each has counted (ECMA-376, 17.9). */
+/** The lists of a Word document and their current counts (ECMA-376, 17.9). */
 export class WordNumbering {
   readonly #lists = new Map<string, List>()
   readonly #counts = new Map<string, (number | undefined)[]>()
@@ -51,7 +51,7 @@ export class WordNumbering {
       elements.filter(({ name }) => name === 'abstractNum').map((kind) => [attributeOf(kind, 'abstractNumId') ?? '', kind]),
     )
     const levels = new Map([...kinds].map(([id, kind]) => [id, levelsOf(kind)]))
-    // A kind may only name a style, which another kind defines.
+    // A kind may refer to a style that another kind defines.
     const byStyle = new Map(
       [...kinds].flatMap(([id, kind]) => (valueIn(kind, 'styleLink') === undefined ? [] : [[valueIn(kind, 'styleLink'), id]])),
     )
@@ -74,15 +74,16 @@ export class WordNumbering {
     }
   }
 
-  /** The level on which a style is numbered in a list. */
+  /** Returns the level of a list that numbers a style. */
   levelOfStyle(list: string, style: string): number | undefined {
     for (const [level, { style: own }] of this.#lists.get(list)?.levels ?? []) if (own === style) return level
     return undefined
   }
 
   /**
-   * What stands before the next paragraph of this level, from 0: empty before bullets; undefined: there is no such
+   * Counts a paragraph and returns its number. Returns an empty string for a bullet, and undefined if there is no such
    * list.
+   * @param level from 0
    */
   next(id: string, level: number): string | undefined {
     const list = this.#lists.get(id)
@@ -129,7 +130,7 @@ function levelsOf(parent: XmlElement): Levels {
   )
 }
 
-/** A format that older programs do not know stands in an alternative. */
+/** Returns a newer number format, which is inside an alternative for programs that know it. */
 function descendantFormat(level: XmlElement): XmlElement | undefined {
   return childOf(childOf(childOf(level, 'AlternateContent'), 'Choice'), 'numFmt')
 }

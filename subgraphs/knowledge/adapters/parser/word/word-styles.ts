@@ -1,18 +1,18 @@
 import { attributeOf, childOf, childrenOf, type XmlElement } from '../xml/xml.ts'
 import { integer, valueIn } from './word-numbering.ts'
 
-/** What paragraphs of a style are, unless they say otherwise. */
+/** The properties of paragraphs of a style, unless a paragraph overrides them. */
 export interface WordStyle {
-  /** 1 to 6 of headings. */
+  /** The level of a heading, 1 to 6; 0 for running text. */
   readonly heading?: number
   readonly list?: string
   readonly level?: number
 }
 
-/** Styles that are based on one another; circles end here. */
+/** The number of styles that are followed from one to its base. It ends circles. */
 const MAX_BASES = 20
 
-/** Paragraph styles by id. */
+/** Returns the paragraph styles by id. */
 export function stylesOf(root: XmlElement | undefined): ReadonlyMap<string, WordStyle> {
   const elements = new Map(
     (root ? childrenOf(root) : [])
@@ -40,7 +40,7 @@ function ownOf(style: XmlElement | undefined): WordStyle {
   return named === undefined ? facts : { heading: Math.min(6, Number(named)), ...facts }
 }
 
-/** What the properties of a style or a paragraph say. An outline level of 9 is running text. */
+/** Returns the properties of a style or a paragraph. An outline level of 9 means running text. */
 export function factsOf(properties: XmlElement | undefined): WordStyle {
   const outline = integer(valueIn(properties, 'outlineLvl'))
   const numbers = childOf(properties, 'numPr')

@@ -3,15 +3,15 @@ import { ZipArchive } from '../zip.ts'
 import { attributeOf, childrenOf, readXmlTree, type XmlElement } from './xml.ts'
 
 interface Relationship {
-  /** The last part of its type: `worksheet`, `notesSlide`. */
+  /** The last part of the type's URI, such as `worksheet` or `notesSlide`. */
   readonly type: string
   readonly part: string
 }
 
-/** Alternatives for programs that do not know the first one: the same again. */
+/** Elements that repeat content for programs that do not know its newer form. */
 export const FALLBACKS: ReadonlySet<string> = new Set(['Fallback'])
 
-/** A document of Office Open XML: parts in an archive, and how they refer to one another. */
+/** An Office Open XML document: an archive of parts that refer to one another. */
 export class OfficePackage {
   readonly archive: ZipArchive
   readonly #limits: ParserLimits
@@ -21,12 +21,15 @@ export class OfficePackage {
     this.#limits = limits
   }
 
-  /** @throws {ParseFailure} */
+  /**
+   * Reads a part.
+   * @throws {ParseFailure} as `readXml` and `ZipArchive.piecesOf` do.
+   */
   read(part: string): Promise<XmlElement> {
     return readXmlTree(this.archive.piecesOf(part), this.#limits, { without: FALLBACKS })
   }
 
-  /** What a part refers to, by id; parts outside the package are left out. */
+  /** Returns the relationships of a part by id. Leaves out targets outside the package. */
   async relationshipsOf(part: string): Promise<ReadonlyMap<string, Relationship>> {
     const slash = part.lastIndexOf('/') + 1
     const name = `${part.slice(0, slash)}_rels/${part.slice(slash)}.rels`
@@ -41,7 +44,7 @@ export class OfficePackage {
     return new Map(entries)
   }
 
-  /** The part of this type that a part refers to, if it is there. */
+  /** Returns the part of the given type that a part refers to, if it exists. */
   async relatedPart(part: string, type: string): Promise<string | undefined> {
     for (const related of (await this.relationshipsOf(part)).values())
       if (related.type === type && this.archive.has(related.part)) return related.part
@@ -49,19 +52,19 @@ export class OfficePackage {
   }
 }
 
-/** The id of what an element refers to. */
+/** Returns the relationship id in an element's attributes. */
 export function relationOf(element: XmlElement, name = 'id'): string | undefined {
   for (const key in element.attributes) if (key.endsWith(`:${name}`)) return element.attributes[key]
   return undefined
 }
 
-/** `true`, `1`, `on`, or written without a value, of a switch of Office. */
+/** Reports whether an Office switch is on: its value is not `0`, `false`, `off` or `none`. */
 export function isOn(element: XmlElement | undefined): boolean {
   if (!element) return false
   return !/^(?:0|false|off|none)$/.test(attributeOf(element, 'val') ?? '1')
 }
 
-/** Targets are relative to the part that names them, or begin at the root. */
+/** Resolves a target relative to the part that names it, or to the root of the archive. */
 function resolved(part: string, target: string): string {
   const path = target.startsWith('/') ? [] : part.split('/').slice(0, -1)
   for (const step of target.replaceAll('\\', '/').split('/')) {

@@ -2,10 +2,10 @@ import { SaxesParser } from 'saxes'
 import { ParseFailure } from '../../../ports/document-parser.ts'
 import type { ParserLimits } from '../limits.ts'
 
-/** An element with what is in it. Names are local: producers choose prefixes as they like. */
+/** An XML element with its content. Names have no prefix, because producers choose prefixes freely. */
 export interface XmlElement {
   readonly name: string
-  /** By name as written, prefix and all; see `attributeOf`. */
+  /** The attributes by their full names, including prefixes; see `attributeOf`. */
   readonly attributes: Readonly<Record<string, string>>
   readonly children: readonly (XmlElement | string)[]
 }
@@ -16,26 +16,27 @@ interface OpenElement extends XmlElement {
 
 interface ReadOptions {
   /**
-   * Names of the elements that are given, each whole, as soon as it ends and then forgotten; inside one of them they
-   * are not told apart. Without: the root.
+   * Names of the elements to return. Each is returned whole when it ends, and then released. A unit inside another unit
+   * is only a part of it. Without `units`, the root is returned.
    */
   readonly units?: ReadonlySet<string>
-  /** Names of elements that are left out with all that is in them. */
+  /** Names of elements to leave out, with their content. */
   readonly without?: ReadonlySet<string>
 }
 
-/** Documents of Word nest some dozens; readers call themselves for each level. */
+/** The nesting depth of elements. Word documents have some dozens of levels. Readers recurse into each level. */
 const MAX_DEPTH = 400
 
 const NO_ATTRIBUTES: Readonly<Record<string, string>> = Object.freeze(Object.create(null))
 
-/** Errors of XML that browsers and Office read over, too; saxes goes on behind them. */
+/** XML errors that browsers and Office tolerate. saxes continues after them. */
 const FORGIVEN = /undefined entity|disallowed character\.|text data outside of root node/
 
 /**
- * Reads XML and gives the elements that are asked for. Memory is that of the largest one. No entities but XML's own are
- * expanded, and nothing outside is fetched.
- * @throws {ParseFailure} `corrupt` it is not well-formed; `limit_exceeded` too deep or too many elements in one
+ * Reads XML and passes the requested elements to `give`. Memory is bounded by the largest of them. It expands only
+ * XML's own entities and fetches nothing.
+ * @throws {ParseFailure} `corrupt` if the XML is not well-formed.
+ * @throws {ParseFailure} `limit_exceeded` if it is nested too deeply, or one element contains too many.
  */
 export async function readXml(
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
@@ -88,7 +89,10 @@ export async function readXml(
   parser.write(decoder?.decode() ?? '').close()
 }
 
-/** The root with everything in it. @throws {ParseFailure} as `readXml` */
+/**
+ * Reads the root element with its content.
+ * @throws {ParseFailure} as `readXml` does, and `corrupt` if there is no root.
+ */
 export async function readXmlTree(
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   limits: ParserLimits,
@@ -100,7 +104,7 @@ export async function readXmlTree(
   return root
 }
 
-/** By local name; one without a prefix goes first. */
+/** Returns an attribute by its name without prefix. An attribute written without a prefix takes precedence. */
 export function attributeOf({ attributes }: XmlElement, name: string): string | undefined {
   const own = attributes[name]
   if (own !== undefined) return own
@@ -116,7 +120,7 @@ export function childOf(element: XmlElement | undefined, name: string): XmlEleme
   return element?.children.find((child): child is XmlElement => typeof child !== 'string' && child.name === name)
 }
 
-/** Elements of this name anywhere inside, in order; not those inside one another. */
+/** Yields the descendants with a name, in document order. Does not look inside those that it yields. */
 export function* descendantsOf(element: XmlElement, name: string): Generator<XmlElement> {
   for (const child of element.children) {
     if (typeof child === 'string') continue
@@ -125,7 +129,7 @@ export function* descendantsOf(element: XmlElement, name: string): Generator<Xml
   }
 }
 
-/** All text inside, as it stands. */
+/** Returns all text in an element, unchanged. */
 export function textIn(element: XmlElement | undefined): string {
   if (!element) return ''
   return element.children.map((child) => (typeof child === 'string' ? child : textIn(child))).join('')
@@ -135,7 +139,7 @@ function localName(name: string): string {
   return name.slice(name.indexOf(':') + 1)
 }
 
-/** XML says its charset at its beginning (XML 1.0, appendix F). */
+/** Returns the charset that XML declares at its beginning (XML 1.0, appendix F). */
 function charsetOf(head: Uint8Array): string {
   const [first, second] = head
   if ((first === 0xff && second === 0xfe) || (first === 0x3c && second === 0)) return 'utf-16le'
@@ -143,7 +147,7 @@ function charsetOf(head: Uint8Array): string {
   const declared = /^\s*(?:\u00ef\u00bb\u00bf)?<\?xml[^>]{0,200}encoding\s*=\s*["']([\w-]{1,40})/.exec(
     Buffer.from(head.subarray(0, 300)).toString('latin1'),
   )?.[1]
-  // What is read here is no UTF-16, whatever it says.
+  // Bytes that reach this point are not UTF-16, even if the declaration says so.
   if (!declared || /^utf-?16/i.test(declared)) return 'utf-8'
   try {
     return new TextDecoder(declared).encoding

@@ -5,7 +5,11 @@ import { ZipArchive } from '../zip.ts'
 const MANIFEST = 'META-INF/manifest.xml'
 export const CONTENT = 'content.xml'
 
-/** @throws {ParseFailure} `password_required`: the parts are encrypted, which only the manifest says */
+/**
+ * Opens an OpenDocument archive.
+ * @throws {ParseFailure} `password_required` if the manifest says that parts are encrypted.
+ * @throws {ParseFailure} `corrupt` if the archive cannot be read.
+ */
 export async function openOdf(bytes: Uint8Array, limits: ParserLimits): Promise<ZipArchive> {
   const archive = new ZipArchive(bytes, limits)
   if (archive.has(MANIFEST) && Buffer.from(await archive.read(MANIFEST)).includes('encryption-data'))

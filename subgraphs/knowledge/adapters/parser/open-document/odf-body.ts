@@ -4,24 +4,24 @@ import { attributeOf, childOf, childrenOf, type XmlElement } from '../xml/xml.ts
 import { integerOf, type ListLevels, ListNumbers, MAX_LEVELS } from './odf-lists.ts'
 import { isText, lineOf } from './odf-text.ts'
 
-/** What a document says of its lists and headings apart from its text. */
+/** The styles of a document that affect its text. */
 export interface OdfStyles {
   readonly lists: ReadonlyMap<string, ListLevels>
   readonly headings: ListLevels
-  /** Names of paragraph styles that are the title's. */
+  /** Names of the paragraph styles of titles. */
   readonly titles: ReadonlySet<string>
 }
 
-/** Parts of a table that hold its rows. */
+/** Elements of a table that contain rows. */
 const ROW_GROUPS = new Set(['table-header-rows', 'table-rows', 'table-row-group'])
 
-/** Reads paragraphs, headings, lists and tables in the order in which they stand. */
+/** Reads paragraphs, headings, lists and tables in document order. */
 export class OdfBody {
   readonly #builder: DocumentBuilder
   readonly #styles: OdfStyles
   readonly #facts: BlockFacts
   readonly #headings: ListNumbers
-  /** The last list of each style, which a list may go on with. */
+  /** The last list of each style. A later list may continue it. */
   readonly #lists = new Map<string, ListNumbers>()
 
   constructor(builder: DocumentBuilder, styles: OdfStyles, facts: BlockFacts = {}) {
@@ -78,7 +78,7 @@ export class OdfBody {
     for (const item of childrenOf(list)) {
       if (item.name !== 'list-item' && item.name !== 'list-header') continue
       let number = ''
-      // An item that holds only a list is a deeper level of it, and is not counted.
+      // An item that contains only a list is a deeper level, and is not counted.
       const holdsText = childrenOf(item).some((child) => child.name === 'p' || child.name === 'h')
       if (item.name === 'list-item' && holdsText && level <= MAX_LEVELS)
         number = numbers.next(level, integerOf(attributeOf(item, 'start-value')))
@@ -108,14 +108,14 @@ export class OdfBody {
   }
 }
 
-/** `[1] What the note says.` */
+/** Formats a note as `[1] The text of the note.` */
 function noteOf(note: XmlElement): string {
   const citation = childOf(note, 'note-citation')
   const body = childOf(note, 'note-body')
   return `[${citation ? lineOf(citation) : ''}] ${body ? cellText(body) : ''}`
 }
 
-/** All paragraphs inside on one line, those of lists and tables too. */
+/** Returns all paragraphs of a cell on one line, including those of lists and tables. */
 function cellText(cell: XmlElement): string {
   const parts: string[] = []
   const read = (parent: XmlElement) => {

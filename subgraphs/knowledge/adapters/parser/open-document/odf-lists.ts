@@ -6,16 +6,16 @@ interface Level {
   readonly prefix: string
   readonly suffix: string
   readonly start: number
-  /** Levels whose numbers are written, with its own. */
+  /** The number of levels, ending with this one, whose numbers are written. */
   readonly shown: number
 }
 
 export type ListLevels = ReadonlyMap<number, Level>
 
-/** Levels of lists in OpenDocument. */
+/** The number of list levels in OpenDocument. */
 export const MAX_LEVELS = 10
 
-/** What `num-format` says (ODF 1.3, part 3, 19.502). */
+/** The meaning of `num-format` (ODF 1.3, part 3, 19.502). */
 const NUMBERINGS: Readonly<Record<string, Numbering>> = {
   '1': 'decimal',
   a: 'lowerLetter',
@@ -27,7 +27,7 @@ const NUMBERINGS: Readonly<Record<string, Numbering>> = {
   'أ, ب, ج, ...': 'arabicAbjad',
 }
 
-/** The numbered levels of a list style, or of the style of headings; bullets are not there. */
+/** Returns the numbered levels of a list style or of the outline style. Leaves out bullets. */
 export function levelsOf(style: XmlElement): ListLevels {
   const levels = new Map<number, Level>()
   for (const element of childrenOf(style)) {
@@ -46,7 +46,6 @@ export function levelsOf(style: XmlElement): ListLevels {
   return levels
 }
 
-/** Counts the items of one list. */
 export class ListNumbers {
   readonly #levels: ListLevels
   readonly #numbers: number[] = []
@@ -55,7 +54,10 @@ export class ListNumbers {
     this.#levels = levels
   }
 
-  /** What stands before the next item of this level, from 1; empty where it has no number. */
+  /**
+   * Counts an item and returns its number, or an empty string if the level has no numbers.
+   * @param level from 1
+   */
   next(level: number, restartAt?: number): string {
     const own = this.#levels.get(level)
     this.#numbers.length = Math.min(this.#numbers.length, level)

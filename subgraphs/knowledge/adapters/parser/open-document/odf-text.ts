@@ -1,22 +1,22 @@
 import { attributeOf, type XmlElement } from '../xml/xml.ts'
 
-/** What stands in a paragraph without being part of its line. */
+/** Content of a paragraph that is not part of its line. */
 export interface Aside {
   readonly kind: 'note' | 'box'
   readonly element: XmlElement
 }
 
-/** Comments, deleted text, readings over words, and what a program would need to make the document again. */
+/** Elements whose text is not part of the document: comments, deleted text, phonetic guides, forms and declarations. */
 const NOT_TEXT = new Set(['annotation', 'tracked-changes', 'ruby-text', 'forms', 'variable-decls', 'sequence-decls', 'user-field-decls'])
-/** Spaces of one element; a document that says more means harm. */
+/** The number of spaces that one element may stand for. A larger number is an attack. */
 const MAX_SPACES = 100
 
-/** The line of a paragraph or heading, with the numbers of its notes; notes and text boxes are given apart. */
+/** Returns the line of a paragraph or heading, with the marks of its notes. Passes notes and text boxes to `aside`. */
 export function lineOf(paragraph: XmlElement, aside: (aside: Aside) => void = () => undefined): string {
   const parts: string[] = []
   const read = (element: XmlElement) => {
     for (const child of element.children) {
-      // White space folds, and is written by elements of its own (ODF 1.3, part 3, 6.1.2).
+      // White space is folded. Elements stand for spaces, tabs and line breaks (ODF 1.3, part 3, 6.1.2).
       if (typeof child === 'string') parts.push(child.replace(/[ \t\r\n]+/g, ' '))
       else if (child.name === 's') parts.push(' '.repeat(Math.min(MAX_SPACES, Number(attributeOf(child, 'c') ?? 1) || 1)))
       else if (child.name === 'tab') parts.push('\t')

@@ -6,10 +6,13 @@ import { OdfBody, type OdfStyles } from './odf-body.ts'
 import { lineOf } from './odf-text.ts'
 
 const NO_STYLES: OdfStyles = { lists: new Map(), headings: new Map(), titles: new Set() }
-/** Frames that every slide repeats, by their class. */
+/** Classes of frames that repeat on every slide. */
 const REPEATED = new Set(['date-time', 'footer', 'header', 'page-number'])
 
-/** An OpenDocument presentation: a slide is a page, its title a heading, its notes stand behind it. */
+/**
+ * Reads an OpenDocument presentation. A slide is a page, with its title as a heading and its notes after its content.
+ * Returns the number of slides.
+ */
 export async function readOdp(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<number> {
   const archive = await openOdf(bytes, limits)
   let page = 0

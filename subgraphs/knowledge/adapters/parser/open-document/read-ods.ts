@@ -7,10 +7,10 @@ import { CONTENT, openOdf } from './odf-archive.ts'
 import { lineOf } from './odf-text.ts'
 
 const UNITS = new Set(['table', 'style'])
-/** Filled cells that one element stands for; empty ones cost nothing. */
+/** The number of cells or rows that one filled element may stand for. Empty ones take no memory. */
 const MAX_REPEATS = 1_000
 
-/** An OpenDocument spreadsheet: its sheets in their order, but hidden ones; cells hold what they show. */
+/** Reads an OpenDocument spreadsheet: its visible sheets in order, and the text that their cells show. */
 export async function readOds(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   const archive = await openOdf(bytes, limits)
   const hiddenStyles = new Set<string>()

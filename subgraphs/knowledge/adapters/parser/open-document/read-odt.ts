@@ -10,8 +10,8 @@ const STYLES = 'styles.xml'
 const STYLE_UNITS = new Set(['list-style', 'outline-style', 'style'])
 
 /**
- * An OpenDocument text with numbers of lists and headings, notes and text boxes; deleted text and comments are left
- * out.
+ * Reads an OpenDocument text with the numbers of lists and headings, notes and text boxes. Leaves out deleted text and
+ * comments.
  */
 export async function readOdt(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   const archive = await openOdf(bytes, limits)
@@ -20,7 +20,7 @@ export async function readOdt(bytes: Uint8Array, builder: DocumentBuilder, limit
   new OdfBody(builder, styles).read(childOf(childOf(root, 'body'), 'text') ?? root)
 }
 
-/** Those of the whole document, and those that its content defines for itself. */
+/** Reads the styles of the document and those that its content defines. */
 async function stylesOf(archive: ZipArchive, limits: ParserLimits): Promise<OdfStyles> {
   const lists = new Map<string, ListLevels>()
   const titles = new Set(['Title'])

@@ -1,4 +1,4 @@
-/** How the numbers of a list are written: those of Office Open XML (17.18.59) that documents here have. */
+/** The formats of list numbers, named as in Office Open XML (17.18.59). */
 export type Numbering =
   | 'decimal'
   | 'decimalZero'
@@ -13,7 +13,7 @@ export type Numbering =
   | 'ordinal'
   | 'none'
 
-/** Hijā'ī order, as Word counts. */
+/** The Hijā'ī order, in which Word counts. */
 const ALPHA = 'أبتثجحخدذرزسشصضطظعغفقكلمنهوي'
 const ABJAD = 'أبجدهوزحطيكلمنسعفصقرشتثخذضظغ'
 const ROMAN: readonly (readonly [value: number, digits: string])[] = [
@@ -31,7 +31,10 @@ const ROMAN: readonly (readonly [value: number, digits: string])[] = [
   [4, 'iv'],
   [1, 'i'],
 ]
-/** Larger ones are written in digits: letters and Roman numerals would grow without end. */
+/**
+ * The largest number in letters or Roman numerals, which would otherwise grow without bound. Larger numbers are written
+ * in digits.
+ */
 const MAX_IN_LETTERS = 3_999
 
 export function formatNumber(number: number, numbering: Numbering): string {
@@ -50,7 +53,7 @@ export function formatNumber(number: number, numbering: Numbering): string {
   return String(number)
 }
 
-/** After z comes aa, then bb, as Word counts. */
+/** Repeats letters as Word does: aa follows z, and bb follows aa. */
 function repeated(number: number, letters: string): string {
   return letters[(number - 1) % letters.length]!.repeat(Math.ceil(number / letters.length))
 }

@@ -4,13 +4,13 @@ import { addTable, type TableCell } from '../tables/add-table.ts'
 import { charsetOfCodePage, charsetOfFont } from './rtf-charsets.ts'
 import { rtfTokens } from './rtf-tokens.ts'
 
-/** Groups whose text is not the document's, beside those that are marked as optional. */
+/** Groups whose text is not part of the document. Groups that are marked as optional are left out too. */
 const NOT_TEXT = new Set(
   'fonttbl colortbl stylesheet info pict object objdata fldinst themedata colorschememapping datastore xmlnstbl listtable listoverridetable revtbl rsidtbl generator filetbl annotation atnid atnauthor atntime atnicn bkmkstart bkmkend template nonshppict shprslt mmath userprops latentstyles pgdsctbl docvar'.split(
     ' ',
   ),
 )
-/** Optional groups that are text, which programs that do not know them leave out. */
+/** Optional groups whose text is part of the document. */
 const OPTIONAL_TEXT = new Set(['shptxt', 'fldrslt', 'footnote', 'endnote'])
 const HEADERS = new Set(['header', 'headerl', 'headerr', 'headerf', 'footer', 'footerl', 'footerr', 'footerf'])
 const CHARACTERS: ReadonlyMap<string, string> = new Map(
@@ -34,24 +34,25 @@ const CHARACTERS: ReadonlyMap<string, string> = new Map(
     rtlmark: '\u200f',
   }),
 )
-/** Programs nest a dozen. */
+/** The nesting depth of groups. Programs write about a dozen levels. */
 const MAX_DEPTH = 500
 
-/** What a group inherits, and what ends with it. */
+/** The state that a group inherits and that ends with it. */
 interface Group {
   readonly isText: boolean
-  /** Where its text goes, when not into the paragraph: a note, or what stands on each page. */
+  /** Where the group's text goes, if not into the paragraph: into a note, or into a header or footer. */
   readonly aside: 'note' | 'header' | null
   readonly isFontTable: boolean
   charset: string | undefined
   isHidden: boolean
-  /** Characters behind a `\u` that stand for it in programs without Unicode. */
+  /** The number of characters after a `\u` that replace it in programs without Unicode. */
   skipped: number
 }
 
 /**
- * Rich text: paragraphs, headings by their outline level, tables, notes behind their paragraph, headers once. Numbers
- * of lists are in the text.
+ * Reads rich text: paragraphs, headings by their outline level, tables, notes after their paragraph, and headers and
+ * footers once. The text contains the numbers of lists.
+ * @throws {ParseFailure} `limit_exceeded` if the document exceeds a limit.
  */
 export function readRtf(bytes: Uint8Array, builder: DocumentBuilder): void {
   new RtfReader(builder).read(bytes)
@@ -66,7 +67,7 @@ class RtfReader {
   #codePage = 'windows-1252'
   #font = 0
   #isOptional = false
-  /** A group has begun, and its first word says what it is. */
+  /** True after the beginning of a group. Its first word names the kind of the group. */
   #isFirst = false
   #toSkip = 0
   #pending: number[] = []
@@ -203,7 +204,7 @@ class RtfReader {
   }
 
   #addUnicode(value: number): void {
-    // Signed 16 bits.
+    // RTF writes the value as a signed 16-bit number.
     this.#addText(String.fromCharCode(value < 0 ? value + 65_536 : value))
     this.#toSkip = this.#group.skipped
   }
@@ -219,7 +220,7 @@ class RtfReader {
     for (const byte of bytes.subarray(skipped)) this.#pending.push(byte)
   }
 
-  /** Characters of several bytes may come in several tokens. */
+  /** Decodes the pending bytes. They are collected because the bytes of one character may come in several tokens. */
   #flushBytes(): void {
     if (this.#pending.length === 0) return
     this.#addText(new TextDecoder(this.#pendingCharset).decode(Uint8Array.from(this.#pending)))

@@ -1,4 +1,4 @@
-/** Charsets of fonts by number (RTF specification, `\fcharset`); of others, and of 0, it is the document's. */
+/** Charsets of fonts by number (RTF specification, `\fcharset`). Other numbers mean the document's charset. */
 const FONT_CHARSETS: Readonly<Record<number, string>> = {
   77: 'macintosh',
   128: 'shift_jis',

@@ -3,7 +3,7 @@ export type RtfToken =
   | { readonly kind: 'close' }
   | { readonly kind: 'optional' }
   | { readonly kind: 'word'; readonly name: string; readonly value: number | undefined }
-  /** Bytes of text, in the charset of the font. */
+  /** Bytes of text in the charset of the font. */
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
 
 const BACKSLASH = 0x5c
@@ -12,7 +12,7 @@ const CLOSE = 0x7d
 const APOSTROPHE = 0x27
 const MAX_WORD_CHARS = 32
 
-/** The tokens of an RTF file (RTF specification 1.9.1). Line ends are none; data of `\bin` is left out. */
+/** Yields the tokens of an RTF file (RTF specification 1.9.1). Skips line ends and the data of `\bin`. */
 export function* rtfTokens(bytes: Uint8Array): Generator<RtfToken> {
   let at = 0
   while (at < bytes.length) {
@@ -54,7 +54,7 @@ function wordAt(bytes: Uint8Array, start: number): { readonly name: string; read
   if (bytes[at] === 0x2d) at += 1
   while (at - digits < 11 && isDigit(bytes[at])) at += 1
   const value = at > digits ? Number.parseInt(text(bytes.subarray(digits, at)), 10) : Number.NaN
-  // One space belongs to the word.
+  // One space after a word belongs to the word.
   if (bytes[at] === 0x20) at += 1
   return { name, value: Number.isSafeInteger(value) ? value : undefined, end: at }
 }

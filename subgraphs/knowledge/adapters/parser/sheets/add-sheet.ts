@@ -2,30 +2,30 @@ import type { BlockLocation } from '../../../ports/document-parser.ts'
 import type { DocumentBuilder } from '../readers/document-builder.ts'
 
 export interface SheetCell {
-  /** From 0. */
+  /** Counted from 0. */
   readonly column: number
-  /** As the sheet shows it. */
+  /** The text that the sheet shows. */
   readonly text: string
-  /** False for numbers, dates and the like. */
+  /** False for numbers, dates and similar values. */
   readonly isText: boolean
 }
 
-/** Filled cells only, by column. */
+/** The filled cells of a row, in the order of their columns. */
 export interface SheetRow {
-  /** From 1. */
+  /** Counted from 1. */
   readonly number: number
   readonly cells: readonly SheetCell[]
 }
 
-/** Where cells of a row are: `Sales!A2:D2` of a sheet. */
+/** Returns the location of cells in a row, such as `Sales!A2:D2` in a sheet. */
 export type LocationOf = (row: number, firstColumn: number, lastColumn: number) => BlockLocation
 
 const MAX_HEADER_CELL_CHARS = 100
 
 /**
- * The tables of a sheet, which empty rows tell apart: what stands alone above a table is a paragraph, each row a block
- * with the header row of its table. A part below an empty row that has no header row of its own goes on with the one
- * before.
+ * Adds the tables of a sheet, which empty rows separate. A single cell above a table is a paragraph. Each row is a
+ * block with the header row of its table. A part below an empty row without a header of its own keeps the header before
+ * it.
  */
 export function addSheet(rows: readonly SheetRow[], builder: DocumentBuilder, locationOf: LocationOf): void {
   let header: Header | undefined
@@ -44,7 +44,7 @@ interface Header {
   readonly text: string
 }
 
-/** Gives the header that goes for what follows. */
+/** Adds the rows of a table. Returns the header that applies to the rows below. */
 function addTable(
   rows: readonly SheetRow[],
   before: Header | undefined,
@@ -81,7 +81,7 @@ function* regionsOf(rows: readonly SheetRow[]): Generator<readonly SheetRow[]> {
   }
 }
 
-/** Two where the first groups the columns of the second. */
+/** Returns the number of header rows. It is 2 if the first row groups the columns of the second. */
 function headerRowsOf(rows: readonly SheetRow[], columns: number): number {
   const [first, second, third] = rows
   if (!first || !second || !looksLikeHeader(first, columns)) return 0
@@ -91,26 +91,28 @@ function headerRowsOf(rows: readonly SheetRow[], columns: number): number {
   return 1
 }
 
-/** Mostly short words over at least half the columns; years and numbers may name columns, too. */
+/**
+ * Reports whether a row looks like a header: it fills at least half of the columns, mostly with short words. Some
+ * columns may have a year or a number as their name.
+ */
 function looksLikeHeader({ cells }: SheetRow, columns: number): boolean {
   const texts = cells.filter(({ isText }) => isText).length
   return cells.length * 2 >= columns && texts * 2 >= cells.length && cells.every(({ text }) => text.length <= MAX_HEADER_CELL_CHARS)
 }
 
-/** Without the cells at its end that are empty. */
 function withoutEmptyEnd(line: string): string {
   let end = line.length
   while (line[end - 1] === ' ' || line[end - 1] === '|') end -= 1
   return line.slice(0, end)
 }
 
-/** `A`, `Z`, `AA` of 0, 25, 26. */
+/** Returns the name of a column: `A`, `Z` and `AA` for 0, 25 and 26. */
 export function columnName(column: number): string {
   const rest = Math.floor(column / 26) - 1
   return (rest < 0 ? '' : columnName(rest)) + String.fromCharCode(65 + (column % 26))
 }
 
-/** Of a sheet by its name, which is quoted where a formula would need it. */
+/** Returns the locations of a sheet. The sheet's name is quoted if a formula would have to quote it. */
 export function cellsOf(sheet: string): LocationOf {
   const within = /^[\p{L}_][\p{L}\p{N}_.]*$/u.test(sheet) ? `${sheet}!` : `'${sheet.replaceAll("'", "''")}'!`
   return (row, first, last) => ({ within, start: `${columnName(first)}${row}`, end: `${columnName(last)}${row}` })

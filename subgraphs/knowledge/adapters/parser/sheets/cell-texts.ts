@@ -1,10 +1,10 @@
 import { format, getFormatFromId, isDateFormat } from 'numfmt'
 
-/** Excel allows 255; longer ones are nobody's. */
+/** The length of a number format. Excel allows 255 characters. */
 const MAX_FORMAT_CHARS = 255
-/** Excel writes its short dates as each computer does; these are read alike by everybody. */
+/** Excel shows short dates in the format of each computer. These formats are the same everywhere. */
 const SHORT_DATES: Readonly<Record<number, string>> = { 14: 'yyyy-mm-dd', 22: 'yyyy-mm-dd hh:mm' }
-/** From the 1st of January 1900, by Excel's count, to that of 1904. */
+/** The number of days between the epochs of Excel's 1900 and 1904 date systems. */
 const DAYS_TO_1904 = 1462
 
 export interface CellText {
@@ -12,14 +12,17 @@ export interface CellText {
   readonly isText: boolean
 }
 
-/** What cells show, of the values that they hold and the formats that they are written in. */
+/** Formats the values of cells as the workbook shows them. */
 export class CellTexts {
   readonly #shared: readonly string[]
   readonly #styles: readonly number[]
   readonly #formats: ReadonlyMap<number, string>
   readonly #since1904: boolean
 
-  /** @param styles ids of number formats by style @param formats those that the workbook defines */
+  /**
+   * @param styles the ids of number formats, by style
+   * @param formats the number formats that the workbook defines, by id
+   */
   constructor(shared: readonly string[], styles: readonly number[], formats: ReadonlyMap<number, string>, since1904: boolean) {
     this.#shared = shared
     this.#styles = styles
@@ -27,7 +30,10 @@ export class CellTexts {
     this.#since1904 = since1904
   }
 
-  /** @param type as the cell says it (ECMA-376, 18.18.11) */
+  /**
+   * Returns the text of a cell.
+   * @param type the cell's type (ECMA-376, 18.18.11)
+   */
   of(type: string, value: string, style: number): CellText {
     if (type === 's') return { text: this.#shared[Number(value)] ?? '', isText: true }
     if (type === 'b') return { text: value === '1' ? 'TRUE' : 'FALSE', isText: false }

@@ -2,7 +2,7 @@ import { ParseFailure } from '../../../ports/document-parser.ts'
 import type { ParserLimits } from '../limits.ts'
 import type { SheetCell, SheetRow } from './add-sheet.ts'
 
-/** Cells that are one, by first and last; rows from 1, columns from 0. */
+/** A range of merged cells, both ends included. Rows count from 1, columns from 0. */
 export interface Merge {
   readonly firstRow: number
   readonly lastRow: number
@@ -10,10 +10,10 @@ export interface Merge {
   readonly lastColumn: number
 }
 
-/** Each takes some 100 bytes. */
+/** The number of filled cells, each about 100 bytes. */
 const MAX_CELLS = 2_000_000
 
-/** The filled cells of a sheet, as far as there is room for their text in a document. */
+/** The filled cells of a sheet. Their text is bounded by the limit for a document's text. */
 export class Grid {
   readonly #maxChars: number
   readonly #rows = new Map<number, Map<number, SheetCell>>()
@@ -24,12 +24,15 @@ export class Grid {
     this.#maxChars = maxTextBytes
   }
 
-  /** Rows in their order, without empty ones. */
+  /** The rows in order, without empty ones. */
   get rows(): readonly SheetRow[] {
     return [...this.#rows].map(([number, cells]) => ({ number, cells: [...cells.values()].sort((a, b) => a.column - b.column) }))
   }
 
-  /** Rows come in their order. @throws {ParseFailure} `limit_exceeded` */
+  /**
+   * Adds a cell. Rows must be added in order.
+   * @throws {ParseFailure} `limit_exceeded` if the sheet has too much text or too many cells.
+   */
   add(row: number, cell: SheetCell): void {
     if (cell.text.trim() === '') return
     this.#chars += cell.text.length
@@ -42,8 +45,8 @@ export class Grid {
   }
 
   /**
-   * Writes what merged cells hold into each of them, in rows that have something; not over a whole row, which says it
-   * once.
+   * Copies the content of merged cells into each of their cells, in rows that have content. A merge over a whole row is
+   * not repeated.
    */
   repeat(merges: readonly Merge[]): void {
     if (merges.length === 0) return
@@ -58,7 +61,7 @@ export class Grid {
       const over = within.length === columns.length && columns.length > 1 ? [firstColumn] : within
       for (const row of numbers.slice(lowerBound(numbers, firstRow), lowerBound(numbers, lastRow + 1))) {
         visited += over.length
-        // Merges do not overlap, unless somebody means harm.
+        // Merged cells do not overlap, except in an attack.
         if (visited > MAX_CELLS) return
         for (const column of over) if (!this.#rows.get(row)!.has(column)) this.add(row, { ...cell, column })
       }
@@ -66,7 +69,7 @@ export class Grid {
   }
 }
 
-/** Index of the first that is not below. */
+/** Returns the index of the first value that is not below `value`. */
 function lowerBound(ascending: readonly number[], value: number): number {
   let [low, high] = [0, ascending.length]
   while (low < high) {

@@ -7,13 +7,17 @@ import { addSheet, cellsOf } from './add-sheet.ts'
 import { CellTexts } from './cell-texts.ts'
 import { Grid, type Merge } from './grid.ts'
 
-/** Parts of a sheet that are read: its rows, and which cells are one. */
+/** The elements of a sheet that are read: its rows and its merged cells. */
 const SHEET_UNITS = new Set(['row', 'mergeCell'])
-/** Last row and column that a sheet has. */
+/** The last row and column that a sheet can have. */
 const MAX_ROW = 1_048_576
 const MAX_COLUMN = 16_383
 
-/** An Excel workbook: its sheets in their order, but hidden ones, with cells as they are shown. */
+/**
+ * Reads an Excel workbook: its visible sheets in order, and the text that their cells show.
+ * @throws {ParseFailure} `limit_exceeded` if the workbook exceeds a limit.
+ * @throws {ParseFailure} `corrupt` if the archive or its XML is damaged.
+ */
 export async function readXlsx(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   const parts = new OfficePackage(bytes, limits)
   const main = (await parts.relatedPart('', 'officeDocument')) ?? 'xl/workbook.xml'
@@ -74,14 +78,14 @@ async function cellTextsOf(parts: OfficePackage, main: string, workbook: XmlElem
   return new CellTexts(shared, styles, formats, since1904)
 }
 
-/** Runs of text without the readings that stand over Japanese. */
+/** Joins the runs of a string, without phonetic guides over Japanese text. */
 function stringOf(item: XmlElement): string {
   return childrenOf(item)
     .map((child) => (child.name === 't' ? textIn(child) : child.name === 'r' ? textIn(childOf(child, 't')) : ''))
     .join('')
 }
 
-/** Gives the row's number: rows and cells may leave out where they are, and are then behind the one before. */
+/** Adds a row and returns its number. A row or cell without a position follows the previous one. */
 function addRow(element: XmlElement, before: number, grid: Grid, texts: CellTexts): number {
   const number = Number(element.attributes.r ?? before + 1)
   if (!Number.isSafeInteger(number) || number <= before || number > MAX_ROW) return before
@@ -98,7 +102,7 @@ function addRow(element: XmlElement, before: number, grid: Grid, texts: CellText
   return number
 }
 
-/** From 0, of `AB12`. */
+/** Returns the column of a reference such as `AB12`, counted from 0. */
 function columnOf(reference: string): number | undefined {
   const letters = /^[A-Z]{1,3}(?=\d)/.exec(reference)?.[0]
   if (!letters) return undefined

@@ -4,13 +4,13 @@ import { addTable, type TableCell } from '../tables/add-table.ts'
 import { OfficePackage, relationOf } from '../xml/office-package.ts'
 import { attributeOf, childOf, childrenOf, descendantsOf, type XmlElement } from '../xml/xml.ts'
 
-/** Placeholders that every slide of a presentation repeats. */
+/** Types of placeholders that repeat on every slide. */
 const REPEATED = new Set(['dt', 'ftr', 'sldNum', 'hdr', 'sldImg'])
 const TITLES = new Set(['title', 'ctrTitle'])
 
 /**
- * A PowerPoint presentation: a slide is a page, its title a heading, its notes stand behind it; hidden slides are left
- * out.
+ * Reads a PowerPoint presentation. A slide is a page, with its title as a heading and its notes after its content.
+ * Leaves out hidden slides. Returns the number of slides.
  */
 export async function readPptx(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<number> {
   const parts = new OfficePackage(bytes, limits)
@@ -47,7 +47,7 @@ function textsOf(root: XmlElement): readonly string[] {
   return [...shapesOf(root)].filter((shape) => !REPEATED.has(placeholderOf(shape) ?? '')).flatMap(paragraphsOf)
 }
 
-/** Shapes and frames, those of groups too, in the order in which they lie on the slide. */
+/** Yields shapes and frames, including those in groups, in their order on the slide. */
 function* shapesOf(element: XmlElement): Generator<XmlElement> {
   for (const child of childrenOf(element)) {
     if (child.name === 'sp' || child.name === 'graphicFrame' || child.name === 'cxnSp') yield child
@@ -55,7 +55,7 @@ function* shapesOf(element: XmlElement): Generator<XmlElement> {
   }
 }
 
-/** Undefined of shapes that are none; the default is a body. */
+/** Returns the type of a placeholder, which is `body` by default. Returns undefined for other shapes. */
 function placeholderOf(shape: XmlElement): string | undefined {
   const placeholder = descendantsOf(childrenOf(shape)[0] ?? shape, 'ph').next().value
   return placeholder && (attributeOf(placeholder, 'type') ?? 'body')

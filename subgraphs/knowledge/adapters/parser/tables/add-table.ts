@@ -2,21 +2,21 @@ import type { BlockFacts, DocumentBuilder } from '../readers/document-builder.ts
 
 export interface TableCell {
   readonly text: string
-  /** Columns that it lies over; 1 where it is not said. */
+  /** The number of columns that the cell covers; 1 by default. */
   readonly columns?: number
-  /** Rows that it lies over, in formats that say so; 1 where it is not said. */
+  /** The number of rows that the cell covers; 1 by default. */
   readonly rows?: number
-  /** True of a cell that goes on with the one above it, in formats that say so. */
+  /** True if the cell continues the one above it. */
   readonly goesOn?: boolean
   readonly isHeader?: boolean
 }
 
-/** Rows under a header row that nobody marked, below which the first row is taken for data like the others. */
+/** The least number of rows of a table whose first row can be taken for a header without a mark. */
 const LEAST_ROWS_FOR_GUESS = 3
 const MAX_GUESSED_CELL_CHARS = 60
-/** Columns of a table; cells beyond are read, and no cell is repeated beyond. */
+/** The number of columns over which merged cells are repeated. Cells beyond are read, but not repeated. */
 const MAX_COLUMNS = 200
-/** Merged cells hold labels; a long text is not said again. */
+/** The longest text of a merged cell that is repeated. Merged cells are labels; a longer text is not repeated. */
 const MAX_REPEATED_CHARS = 200
 
 interface Cell {
@@ -25,8 +25,9 @@ interface Cell {
 }
 
 /**
- * One block a row, cells between ` | `; rows below the header rows carry their text. Merged cells are repeated where they lie, so that each row
- * can be read by itself, but a cell over a whole row says its text once.
+ * Adds a table. Each row is a block with its cells between ` | `, and rows below the header rows carry the header's
+ * text. A merged cell is repeated in each place that it covers, so that each row can be read alone. A cell that covers
+ * a whole row is not repeated.
  */
 export function addTable(table: readonly (readonly TableCell[])[], builder: DocumentBuilder, facts: BlockFacts = {}): void {
   const rows = spread(table).filter((row) => row.some(({ text }) => text !== ''))
@@ -38,9 +39,9 @@ export function addTable(table: readonly (readonly TableCell[])[], builder: Docu
   })
 }
 
-/** The cells of each row as they lie in the table. */
+/** Returns the cells of each row with merged cells in every place that they cover. */
 function spread(table: readonly (readonly TableCell[])[]): readonly (readonly Cell[])[] {
-  /** Per column: what lies over rows to come. */
+  /** By column, the cell that covers the next rows too. */
   const above: ({ readonly cell: Cell; left: number } | undefined)[] = []
   let previous: readonly Cell[] = []
   const widest = Math.min(MAX_COLUMNS, widthOf(table))
@@ -84,8 +85,8 @@ function bounded(span: number): number {
 }
 
 /**
- * Word tables seldom mark their header row: a first row of short, different words above further rows is taken for one;
- * its corner may be empty.
+ * Reports whether the first row looks like a header, because Word tables seldom mark theirs: it is above other rows and
+ * has short, different words. Its first cell may be empty.
  */
 function looksLikeHeader(rows: readonly (readonly Cell[])[]): boolean {
   const [first] = rows

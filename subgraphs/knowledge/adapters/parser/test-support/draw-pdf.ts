@@ -1,21 +1,20 @@
 /**
- * A piece of text as a PDF has it: glyphs side by side from `x` rightwards, its base line `y` points below the top of
- * the page.
+ * A piece of text in a PDF: glyphs from `x` to the right, with their base line `y` points below the top of the page.
  */
 export interface Drawn {
   readonly x: number
   readonly y: number
-  /** From left to right; one may stand for several letters. */
+  /** The glyphs from left to right. One may stand for several letters. */
   readonly glyphs: readonly string[]
   readonly size: number
   readonly isBold: boolean
-  /** Quarter turns, clockwise. */
+  /** The number of clockwise quarter turns. */
   readonly turns?: number
 }
 
 const PAGE_WIDTH = 600
 const PAGE_HEIGHT = 800
-/** Every glyph of every font is half as wide as it is high, and drawn as nothing. */
+/** Every glyph is half as wide as it is high, and draws nothing. */
 const GLYPH_WIDTH = 0.5
 
 export function widthOf(glyphs: readonly string[], size: number): number {
@@ -27,18 +26,18 @@ interface Look {
   readonly isBold?: boolean
 }
 
-/** Text that runs from left to right. */
+/** Returns left-to-right text. */
 export function ltr(x: number, y: number, text: string, { size = 10, isBold = false }: Look = {}): Drawn {
   return { x, y, glyphs: [...text], size, isBold }
 }
 
-/** Text that runs from right to left and ends on the right at `right`; lam-alef is one glyph. */
+/** Returns right-to-left text that ends at `right`. Lam-alef is one glyph. */
 export function rtl(right: number, y: number, text: string, { size = 10, isBold = false }: Look = {}): Drawn {
   const glyphs = (text.match(/ل[اأإآ]|./gsu) ?? []).reverse()
   return { x: right - widthOf(glyphs, size), y, glyphs, size, isBold }
 }
 
-/** A PDF of these pages. Its fonts know of their glyphs what they are given as, and nothing else. */
+/** Returns a PDF with these pages. Its fonts map each glyph to its letters and have no other data. */
 export function drawPdf(pages: readonly (readonly Drawn[])[], outline: readonly string[] = []): Buffer {
   const objects: string[] = ['', '']
   const add = (body: string) => objects.push(body)

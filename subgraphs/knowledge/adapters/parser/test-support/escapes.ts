@@ -1,6 +1,6 @@
 /**
- * Runs as a parser's child does and tries to get out; prints what each attempt came to. Ports of what waits outside
- * come as JSON on standard input.
+ * Runs like a child of the parser, tries to break out, and prints the result of each attempt. It reads the ports of
+ * the servers that wait outside, as JSON, from standard input.
  */
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
@@ -12,7 +12,7 @@ const { port, isGuarded } = JSON.parse(await text(process.stdin)) as { port: num
 const SocketOfStdin = process.stdin.constructor as Any
 if (isGuarded) await import('../no-network.ts')
 
-/** Resolves when connected, rejects otherwise. */
+/** Resolves when the socket is connected, and rejects on an error. */
 async function connected(socket: Any): Promise<string> {
   await Promise.race([once(socket, 'connect'), once(socket, 'secureConnect')])
   return 'connected'

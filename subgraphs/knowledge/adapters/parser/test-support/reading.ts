@@ -5,7 +5,7 @@ import { DocumentBuilder } from '../readers/document-builder.ts'
 import { readDocument } from '../readers/read-document.ts'
 import { sniffMediaType } from '../sniff.ts'
 
-/** Reads a file by what it is, in this process. */
+/** Reads a file in this process, by its detected format. */
 export async function read(content: Uint8Array | string, fileName = 'file', limits: Partial<ParserLimits> = {}): Promise<ParsedDocument> {
   const bytes = Buffer.from(content)
   const all = { ...DEFAULT_LIMITS, ...limits }
@@ -15,7 +15,7 @@ export async function read(content: Uint8Array | string, fileName = 'file', limi
   return builder.build(mediaType, pageCount)
 }
 
-/** Blocks as `kind: text`, with level, table header and location where they have them. */
+/** Formats blocks as `kind: text`, with their level, table header and location. */
 export function outlineOf({ text, blocks }: ParsedDocument): readonly string[] {
   return blocks.map(({ kind, level, tableHeader, location, charStart, charEnd }) => {
     const place = location && `${location.within}${location.start}-${location.end}`
@@ -28,12 +28,12 @@ export async function outline(content: Uint8Array | string, fileName?: string): 
   return outlineOf(await read(content, fileName))
 }
 
-/** An archive of these entries, in their order. */
+/** Returns an archive with these entries, in order. */
 export function zip(entries: Readonly<Record<string, Uint8Array | string>>): Buffer {
   return writeZip(Object.entries(entries).map(([name, content]) => ({ name, content: Buffer.from(content) })))
 }
 
-/** An archive whose first entry says what it is, not packed, as OpenDocument and EPUB want it. */
+/** Returns an archive whose first entry is an uncompressed `mimetype`, as OpenDocument and EPUB require. */
 export function declaredZip(mediaType: string, entries: Readonly<Record<string, Uint8Array | string>>): Buffer {
   return writeZip([
     { name: 'mimetype', content: Buffer.from(mediaType), stored: true },

@@ -199,5 +199,5 @@ function knownCharset(label: string): string | undefined {
 }
 
 export function warnOfReplaced({ replaced, charset }: DecodedText, builder: DocumentBuilder): void {
-  if (replaced > 0) builder.warn('replaced_characters', `${replaced} characters could not be read as ${charset}.`)
+  if (replaced > 0) builder.warn('replaced_characters', `${replaced} characters could not be read as ${charset}. Upload the file in UTF-8.`)
 }

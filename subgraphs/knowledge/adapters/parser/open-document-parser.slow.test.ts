@@ -143,7 +143,13 @@ describe('formats', () => {
     expect(describeBlocks(parsed)[0]).toBe('heading1 p1: Introduction')
     expect(describeBlocks(parsed).at(-1)).toBe('paragraph p3: Last page.')
     expect(parsed.text).toContain('a long paragraph that goes on')
-    expect(parsed.warnings).toEqual([{ code: 'pages_without_text', message: '1 of 3 pages have no text: 2.', pages: [2] }])
+    expect(parsed.warnings).toEqual([
+      {
+        code: 'pages_without_text',
+        message: '1 of 3 pages have no text: 2. If they show text, upload a copy with recognized text (OCR).',
+        pages: [2],
+      },
+    ])
   })
 
   it('reads the main content of a page, without menus, scripts and what is hidden', async () => {
@@ -230,7 +236,9 @@ describe('formats', () => {
 
   it('warns of characters that had to be replaced', async () => {
     const parsed = await parse(Buffer.concat([Buffer.from('نص عربي '.repeat(20)), Buffer.from([0xff]), Buffer.from(' تتمة')]), 'a.txt')
-    expect(parsed.warnings).toEqual([{ code: 'replaced_characters', message: '1 characters could not be read as utf-8.', pages: [] }])
+    expect(parsed.warnings).toEqual([
+      { code: 'replaced_characters', message: '1 characters could not be read as utf-8. Upload the file in UTF-8.', pages: [] },
+    ])
   })
 })
 

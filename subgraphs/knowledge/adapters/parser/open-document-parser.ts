@@ -132,6 +132,7 @@ class ChildDocumentParser implements DocumentParser {
  */
 function refuseUnreadable(bytes: Uint8Array, mediaType: string): void {
   if (bytes.length === 0) throw new ParseFailure('empty', 'The file is empty.')
-  if (mediaType === ENCRYPTED_OFFICE) throw new ParseFailure('password_required', 'The document opens with a password only.')
+  if (mediaType === ENCRYPTED_OFFICE)
+    throw new ParseFailure('password_required', 'The document needs a password to open. Upload a copy without one.')
   if (!isReadable(mediaType)) throw new ParseFailure('unsupported_type', `The service cannot read this file. It reads: ${FORMAT_LIST}.`)
 }

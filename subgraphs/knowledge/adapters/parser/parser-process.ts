@@ -72,7 +72,8 @@ export class ParserProcess {
     let size = 0
     child.stdout?.on('data', (piece: Buffer) => {
       size += piece.length
-      if (size > maxResultBytes(limits)) end(new ParseFailure('limit_exceeded', 'The document has too much text.'))
+      if (size > maxResultBytes(limits))
+        end(new ParseFailure('limit_exceeded', 'The document has too much text. Split it into smaller files.'))
       else pieces.push(piece)
     })
     try {
@@ -100,11 +101,11 @@ export class ParserProcess {
 }
 
 function outOfTime({ timeoutMs }: ParserLimits): ParseFailure {
-  return new ParseFailure('timeout', `Reading the document took longer than ${timeoutMs} ms.`)
+  return new ParseFailure('timeout', `Reading the document took longer than ${timeoutMs} ms. Split it into smaller files.`)
 }
 
 function outOfMemory(): ParseFailure {
-  return new ParseFailure('limit_exceeded', 'Reading the document needs more memory than is allowed.')
+  return new ParseFailure('limit_exceeded', 'Reading the document takes too much memory. Split it into smaller files.')
 }
 
 /** Returns the resident memory in bytes. Returns 0 on systems without /proc, and after the process has ended. */

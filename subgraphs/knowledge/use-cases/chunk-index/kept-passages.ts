@@ -56,7 +56,7 @@ export async function keepPassages(
   await blobs.put(key, pack({ attributes, passages }))
 }
 
-/** Deletes what is kept of earlier ingestions. */
+/** Deletes the texts and passages of earlier ingestions. */
 export async function forgetOlder({ blobs }: Pick<Deps, 'blobs'>, { _id, generation }: DocumentRecord): Promise<void> {
   for (let number = 1; number < generation; number++) {
     await blobs.delete(textKey(_id, `g${number}`))

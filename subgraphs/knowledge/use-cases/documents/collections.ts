@@ -49,7 +49,7 @@ export async function createCollection(
   })
   const { organizationId } = principal
   if ((await store.collections.countDocuments({ organizationId, listed: true })) >= MAX_COLLECTIONS) {
-    throw new KisError('storage_quota_exceeded', `An organization has at most ${MAX_COLLECTIONS} collections.`)
+    throw new KisError('storage_quota_exceeded', `An organization has at most ${MAX_COLLECTIONS} collections. Delete one first.`)
   }
   const collection: CollectionRecord = {
     _id: ids('col'),
@@ -164,7 +164,7 @@ function checkedDescription(description: string | null): string | null {
 
 function codeTaken(error: unknown, code: string): unknown {
   if (!(error instanceof DuplicateKey)) return error
-  return new KisError('already_exists', `A collection with code \`${code}\` exists in this organization.`, {
+  return new KisError('already_exists', `A collection with code \`${code}\` exists in this organization. Choose another code.`, {
     param: 'input.code',
     cause: error,
   })

@@ -41,7 +41,7 @@ export async function createDocument(
   const collection = await getCollection(deps, organizationId, input.collectionId, 'input.collectionId')
   const file = await getFile(deps, organizationId, input.fileId, 'input.fileId')
   if (isSound(file.mediaType)) {
-    const message = `The service makes no documents of sound. Attach one of these formats: ${FORMAT_LIST}.`
+    const message = `The service cannot make a document from sound. Attach one of these formats: ${FORMAT_LIST}.`
     throw new KisError('unsupported_file_type', message, { param: 'input.fileId' })
   }
   const attachKey = `${collection._id}_${file._id}`
@@ -56,7 +56,9 @@ export async function createDocument(
   )
   if (!attached) {
     await getFile(deps, organizationId, file._id, 'input.fileId')
-    throw new KisError('invalid_request', `A file is attached at most ${MAX_ATTACHMENTS} times.`, { param: 'input.fileId' })
+    throw new KisError('invalid_request', `The file has ${MAX_ATTACHMENTS} documents, which is the limit. Delete one of them first.`, {
+      param: 'input.fileId',
+    })
   }
   const now = clock.now()
   const fields: Omit<DocumentRecord, 'outbox'> = {
@@ -202,7 +204,7 @@ async function requireIngestible(
   if (limit !== null && vectors >= limit) {
     throw new KisError(
       'storage_quota_exceeded',
-      `The vector quota of the plan is used up: ${vectors} of ${limit} vectors used, at least 1 needed.`,
+      `The vector quota of the plan is used up: ${vectors} of ${limit} vectors used, at least 1 needed. Delete documents first.`,
     )
   }
 }

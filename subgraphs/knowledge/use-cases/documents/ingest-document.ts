@@ -64,7 +64,7 @@ export function isSuspect({ job }: DocumentRecord): boolean {
  * stays. One write makes the new generation live. `gotOn` is called when a step is recorded; the document is then no
  * longer a suspect.
  * @throws {LeaseLost} if another worker or a deletion has taken over the document.
- * @throws {unknown} if a repeat may mend the failure. What is done so far is kept for the repeat.
+ * @throws {unknown} if a repeat may mend the failure. The repeat continues from the last recorded step.
  */
 export async function ingestDocument(deps: Deps, leased: DocumentRecord, signal: AbortSignal, gotOn = () => {}): Promise<void> {
   const run = new Ingestion(deps, leased, signal, gotOn)
@@ -102,7 +102,7 @@ function toVerdict(error: unknown): Verdict | undefined {
   return new Verdict(code ?? 'embedding_failed', error.message, error)
 }
 
-/** What parsing says about the whole document. */
+/** Facts about the whole document that parsing finds. */
 interface Facts {
   readonly mediaType: string
   readonly language: string | null
@@ -147,7 +147,7 @@ class Ingestion {
     if (this.#document.job!.starts >= SUSPECT_STARTS + MAX_STARTS_ALONE)
       throw new Verdict(
         'poison',
-        `The service ended ${this.#document.job!.starts} times while it processed the document, the last ${MAX_STARTS_ALONE} times nothing else.`,
+        `The service stopped ${this.#document.job!.starts} times while it processed the document, the last ${MAX_STARTS_ALONE} times without any other. Upload it in another format.`,
       )
     await this.#write(
       { status: 'processing', stage: 'parsing', progress: { done: 0, total: 1 }, error: null },
@@ -209,7 +209,7 @@ class Ingestion {
       overheadTokens: model.overheadTokens,
       signal: this.#signal,
     })
-    if (chunks.length === 0) throw new Verdict('no_text', 'The file holds no text.')
+    if (chunks.length === 0) throw new Verdict('no_text', 'The file has no text.')
     return chunks
   }
 
@@ -220,7 +220,7 @@ class Ingestion {
       const { vectors: used } = await readUsage(this.#deps.store, this.#document.organizationId)
       throw new Verdict(
         'storage_quota_exceeded',
-        `The vector quota of the plan does not cover this document: ${used} of ${principal.plan.vectors} vectors used, ${vectors} needed.`,
+        `The vector quota of the plan does not cover this document: ${used} of ${principal.plan.vectors} vectors used, ${vectors} needed. Delete documents, or split this one.`,
       )
     }
   }

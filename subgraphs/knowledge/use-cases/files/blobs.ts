@@ -32,7 +32,7 @@ export async function referBlob(deps: BlobDeps, principal: Principal, fileId: st
   const { storageBytes } = await readUsage(deps.store, organizationId)
   throw new KisError(
     'storage_quota_exceeded',
-    `The storage quota of the plan does not cover this file: ${storageBytes} of ${plan.storageBytes} bytes used, ${bytes.length} needed.`,
+    `The storage quota of the plan does not cover this file: ${storageBytes} of ${plan.storageBytes} bytes used, ${bytes.length} needed. Delete files first.`,
   )
 }
 

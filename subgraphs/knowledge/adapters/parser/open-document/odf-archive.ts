@@ -13,6 +13,6 @@ export const CONTENT = 'content.xml'
 export async function openOdf(bytes: Uint8Array, limits: ParserLimits): Promise<ZipArchive> {
   const archive = new ZipArchive(bytes, limits)
   if (archive.has(MANIFEST) && Buffer.from(await archive.read(MANIFEST)).includes('encryption-data'))
-    throw new ParseFailure('password_required', 'The document opens with a password only.')
+    throw new ParseFailure('password_required', 'The document needs a password to open. Upload a copy without one.')
   return archive
 }

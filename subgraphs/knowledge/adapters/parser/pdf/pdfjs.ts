@@ -35,8 +35,8 @@ export async function openPdf(bytes: Uint8Array): Promise<PDFDocumentProxy> {
     return await (parser as unknown as { load(): Promise<PDFDocumentProxy> }).load()
   } catch (error) {
     if (error instanceof Error && error.name === 'PasswordException')
-      throw new ParseFailure('password_required', 'The PDF opens with a password only.')
-    throw new ParseFailure('corrupt', 'The PDF cannot be opened: it is damaged or cut off.')
+      throw new ParseFailure('password_required', 'The PDF needs a password to open. Upload a copy without one.')
+    throw new ParseFailure('corrupt', 'The PDF cannot be opened: it is damaged or cut off. Upload it again.')
   }
 }
 

@@ -212,10 +212,15 @@ describe('pages that cannot be read', () => {
     const parsed = await read([GOOD, BAD, [ltr(50, 780, '3')]])
     expect(parsed.text).not.toContain(wrong('anybody'))
     expect(parsed.warnings).toEqual([
-      { code: 'pages_without_text', message: '1 of 3 pages have no text: 3.', pages: [3] },
+      {
+        code: 'pages_without_text',
+        message: '1 of 3 pages have no text: 3. If they show text, upload a copy with recognized text (OCR).',
+        pages: [3],
+      },
       {
         code: 'pages_unreadable',
-        message: '1 of 3 pages cannot be read: 2. Their fonts do not say which letters their glyphs stand for.',
+        message:
+          '1 of 3 pages cannot be read: 2. The fonts do not say which letters their glyphs stand for. Upload a copy with recognized text (OCR).',
         pages: [2],
       },
     ])

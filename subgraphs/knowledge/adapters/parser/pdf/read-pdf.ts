@@ -19,6 +19,9 @@ import { framesOf } from './text-runs.ts'
 /** The number of pages that a warning's message names. The `pages` of the warning have all of them. */
 const MAX_PAGES_NAMED = 20
 
+const NO_LETTERS = 'The fonts do not say which letters their glyphs stand for. Upload a copy with recognized text (OCR).'
+const IF_SHOWN = 'If they show text, upload a copy with recognized text (OCR).'
+
 interface Page {
   readonly number: number
   readonly height: number
@@ -41,7 +44,8 @@ export async function readPdf(bytes: Uint8Array, builder: DocumentBuilder, limit
   checkPdfStreams(bytes, limits.maxInflatedBytes)
   const pdf = await openPdf(bytes)
   const total = pdf.numPages
-  if (total > limits.maxPages) throw new ParseFailure('limit_exceeded', `The PDF has ${total} pages; at most ${limits.maxPages} are read.`)
+  if (total > limits.maxPages)
+    throw new ParseFailure('limit_exceeded', `The PDF has ${total} pages, and the service reads at most ${limits.maxPages}. Split it.`)
   const pages = await pagesOf(pdf, limits)
   const repeated = repeatedRowsOf(pages)
   const headings = await headingsOf(pdf, allRowsOf(pages))
@@ -70,12 +74,12 @@ export async function readPdf(bytes: Uint8Array, builder: DocumentBuilder, limit
  */
 function sayWhatIsMissing(builder: DocumentBuilder, total: number, empty: readonly number[], illegible: readonly number[]): void {
   if (empty.length === total)
-    throw new ParseFailure('no_text', 'The PDF has no text: its pages are pictures or drawings, which are not read.')
-  if (empty.length + illegible.length === total)
-    throw new ParseFailure('no_text', 'The text of the PDF cannot be read: its fonts do not say which letters their glyphs stand for.')
-  if (empty.length > 0) builder.warn('pages_without_text', `${empty.length} of ${total} pages have no text: ${namePages(empty)}.`, empty)
+    throw new ParseFailure('no_text', 'The PDF has no text: its pages are pictures or drawings. Upload a copy with recognized text (OCR).')
+  if (empty.length + illegible.length === total) throw new ParseFailure('no_text', `The text of the PDF cannot be read. ${NO_LETTERS}`)
+  if (empty.length > 0)
+    builder.warn('pages_without_text', `${empty.length} of ${total} pages have no text: ${namePages(empty)}. ${IF_SHOWN}`, empty)
   if (illegible.length > 0) {
-    const message = `${illegible.length} of ${total} pages cannot be read: ${namePages(illegible)}. Their fonts do not say which letters their glyphs stand for.`
+    const message = `${illegible.length} of ${total} pages cannot be read: ${namePages(illegible)}. ${NO_LETTERS}`
     builder.warn('pages_unreadable', message, illegible)
   }
 }
@@ -96,7 +100,10 @@ async function pagesOf(pdf: PDFDocumentProxy, limits: ParserLimits): Promise<rea
     const page = await pageOf(pdf, number, brackets)
     for (const { segments } of page.frames.flat()) for (const { glyphs } of segments) letters += glyphs.length
     if (letters > limits.maxTextBytes)
-      throw new ParseFailure('limit_exceeded', `The document has more than ${limits.maxTextBytes} bytes of text.`)
+      throw new ParseFailure(
+        'limit_exceeded',
+        `The document has more than ${limits.maxTextBytes} bytes of text. Split it into smaller files.`,
+      )
     pages.push(page)
   }
   return pages

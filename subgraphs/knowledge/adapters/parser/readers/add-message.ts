@@ -23,6 +23,7 @@ export interface MailMessage {
 
 /** The number of attachments of one message that are read. */
 const MAX_ATTACHMENTS = 100
+const UPLOAD_THEM = 'Upload a readable copy of each one that you need.'
 const SUBJECT_LEVEL = 1
 const ATTACHMENT_LEVEL = 2
 const DEEPEST_LEVEL = 6
@@ -51,7 +52,7 @@ export async function addMessage(message: MailMessage, builder: DocumentBuilder,
   }
   messagesDeep -= 1
   if (unread.length > 0)
-    builder.warn('attachments_not_read', `${unread.length} attachments were not read: ${unread.slice(0, 10).join(', ')}.`)
+    builder.warn('attachments_not_read', `${unread.length} attachments were not read: ${unread.slice(0, 10).join(', ')}. ${UPLOAD_THEM}`)
 }
 
 async function readAttachment(name: string, bytes: Uint8Array, limits: ParserLimits): Promise<DocumentBuilder | undefined> {

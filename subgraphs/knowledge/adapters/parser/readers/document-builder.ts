@@ -52,9 +52,10 @@ export class DocumentBuilder {
     const separator = previous === undefined ? '' : previous === kind && CLOSE_KINDS.has(kind) ? '\n' : '\n\n'
     this.#bytes += separator.length + Buffer.byteLength(text)
     const { maxTextBytes, maxBlocks } = this.#limits
-    if (this.#bytes > maxTextBytes) throw new ParseFailure('limit_exceeded', `The document has more than ${maxTextBytes} bytes of text.`)
+    if (this.#bytes > maxTextBytes)
+      throw new ParseFailure('limit_exceeded', `The document has more than ${maxTextBytes} bytes of text. Split it into smaller files.`)
     if (this.#blocks.length >= maxBlocks)
-      throw new ParseFailure('limit_exceeded', `The document has more than ${maxBlocks} paragraphs and rows.`)
+      throw new ParseFailure('limit_exceeded', `The document has more than ${maxBlocks} paragraphs and rows. Split it into smaller files.`)
     const charStart = this.#length + separator.length
     this.#length = charStart + text.length
     this.#parts.push(separator, text)

@@ -229,7 +229,13 @@ describe('mail', () => {
     const parts = `--x\r\nContent-Type: text/html; charset=windows-1256\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n<p>=E3=D1=CD=C8=C7</p>\r\n${attached('notes.csv', Buffer.from('City,People\nSur,1\n'))}${attached('photo.png', Buffer.from('89504e470d0a1a0a0000000d', 'hex'))}${attached('old.eml', Buffer.from(inner))}--x--`
     const parsed = await read(mail('=?utf-8?B?2YXZiti52KfYrw==?=', parts, 'multipart/mixed; boundary=x'))
     expect(parsed.mediaType).toBe('message/rfc822')
-    expect(parsed.warnings).toEqual([{ code: 'attachments_not_read', message: '1 attachments were not read: photo.png.', pages: [] }])
+    expect(parsed.warnings).toEqual([
+      {
+        code: 'attachments_not_read',
+        message: '1 attachments were not read: photo.png. Upload a readable copy of each one that you need.',
+        pages: [],
+      },
+    ])
     expect(await outline(mail('=?utf-8?B?2YXZiti52KfYrw==?=', parts, 'multipart/mixed; boundary=x'))).toEqual([
       'heading1: ميعاد',
       HEADER,

@@ -61,10 +61,10 @@ export async function readDocument(
   limits: ParserLimits,
 ): Promise<number | null> {
   const read = await READERS[mediaType]?.()
-  if (!read) throw new ParseFailure('unsupported_type', `Files of type ${mediaType} are not read.`)
+  if (!read) throw new ParseFailure('unsupported_type', `The service cannot read files of type ${mediaType}.`)
   const pageCount = await read(bytes, builder, limits)
   if (!builder.isEmpty) return typeof pageCount === 'number' ? pageCount : null
   throw WITH_PICTURES.has(mediaType)
-    ? new ParseFailure('no_text', 'The document has no text: what it shows are pictures or drawings, which are not read.')
+    ? new ParseFailure('no_text', 'The document has no text: it shows only pictures or drawings. Upload a copy with text.')
     : new ParseFailure('empty', 'The file has no text.')
 }

@@ -20,7 +20,7 @@ export async function readEpub(bytes: Uint8Array, builder: DocumentBuilder, limi
   const container = await readXmlTree(archive.piecesOf(CONTAINER), limits)
   const file = descendantsOf(container, 'rootfile').next().value
   const main = file?.attributes['full-path']
-  if (main === undefined) throw new ParseFailure('corrupt', 'The book cannot be read: it does not say where its contents are.')
+  if (main === undefined) throw new ParseFailure('corrupt', 'The book cannot be read: its container names no content.')
   const book = await readXmlTree(archive.piecesOf(main), limits)
   const folder = main.slice(0, main.lastIndexOf('/') + 1)
   const items = new Map([...descendantsOf(book, 'item')].map((item) => [item.attributes.id, item.attributes]))
@@ -32,7 +32,7 @@ export async function readEpub(bytes: Uint8Array, builder: DocumentBuilder, limi
     const name = decoded(part.slice(1))
     if (seen.has(name) || !archive.has(name)) continue
     seen.add(name)
-    if (locked.includes(name)) throw new ParseFailure('password_required', 'The book is encrypted for the programs of its seller.')
+    if (locked.includes(name)) throw new ParseFailure('password_required', 'The book has copy protection (DRM). Upload a copy without it.')
     readHtml(await archive.read(name), builder)
   }
 }

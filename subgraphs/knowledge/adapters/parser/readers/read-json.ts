@@ -20,7 +20,7 @@ export function readJson(bytes: Uint8Array, builder: DocumentBuilder): void {
   const whole = parse(decoded.text)
   const lines = whole === undefined ? jsonLinesOf(decoded.text) : undefined
   if (whole === undefined && !lines) {
-    builder.warn('structure_lost', 'The file is no JSON, so it is read as plain text.')
+    builder.warn('structure_lost', 'The file is not valid JSON, so the service read it as plain text.')
     readText(bytes, builder)
     return
   }

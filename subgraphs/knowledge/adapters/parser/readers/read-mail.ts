@@ -22,7 +22,7 @@ export async function readMbox(bytes: Uint8Array, builder: DocumentBuilder, limi
   let messages = 0
   for (const message of messagesIn(bytes)) {
     messages += 1
-    if (messages > MAX_MESSAGES) throw new ParseFailure('limit_exceeded', `The mailbox has more than ${MAX_MESSAGES} messages.`)
+    if (messages > MAX_MESSAGES) throw new ParseFailure('limit_exceeded', `The mailbox has more than ${MAX_MESSAGES} messages. Split it.`)
     await readEml(message, builder, limits)
   }
 }

@@ -9,6 +9,6 @@ import { parseMail } from './read-mail.ts'
  */
 export async function readMht(bytes: Uint8Array, builder: DocumentBuilder): Promise<void> {
   const { html } = await parseMail(bytes)
-  if (!html) throw new ParseFailure('corrupt', 'The file cannot be read: it has no page in it.')
+  if (!html) throw new ParseFailure('corrupt', 'The web archive cannot be read: it has no page.')
   readHtmlPage(html, builder)
 }

@@ -38,7 +38,10 @@ export class Grid {
     this.#chars += cell.text.length
     this.#cells += 1
     if (this.#chars > this.#maxChars || this.#cells > MAX_CELLS)
-      throw new ParseFailure('limit_exceeded', `The sheet has more than ${this.#maxChars} characters or ${MAX_CELLS} filled cells.`)
+      throw new ParseFailure(
+        'limit_exceeded',
+        `The sheet has more than ${this.#maxChars} characters or ${MAX_CELLS} filled cells. Split it.`,
+      )
     const cells = this.#rows.get(row)
     if (cells) cells.set(cell.column, cell)
     else this.#rows.set(row, new Map([[cell.column, cell]]))

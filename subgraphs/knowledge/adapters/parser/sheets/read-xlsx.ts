@@ -59,7 +59,10 @@ async function cellTextsOf(parts: OfficePackage, main: string, workbook: XmlElem
         const text = stringOf(item)
         length += text.length
         if (length > limits.maxTextBytes)
-          throw new ParseFailure('limit_exceeded', `The document has more than ${limits.maxTextBytes} bytes of text.`)
+          throw new ParseFailure(
+            'limit_exceeded',
+            `The document has more than ${limits.maxTextBytes} bytes of text. Split it into smaller files.`,
+          )
         shared.push(text)
       },
       { units: new Set(['si']) },

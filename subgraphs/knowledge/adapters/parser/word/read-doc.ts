@@ -11,7 +11,7 @@ import type { DocumentBuilder } from '../readers/document-builder.ts'
 export async function readDoc(bytes: Uint8Array, builder: DocumentBuilder): Promise<void> {
   const document = await new WordExtractor().extract(Buffer.from(bytes)).catch((error: unknown) => {
     if (error instanceof Error && /password|encrypt/i.test(error.message))
-      throw new ParseFailure('password_required', 'The document opens with a password only.')
+      throw new ParseFailure('password_required', 'The document needs a password to open. Upload a copy without one.')
     throw new ParseFailure('corrupt', 'The Word document cannot be read: its parts are damaged.', { cause: error })
   })
   const headers = document.getHeaders({ includeFooters: true })

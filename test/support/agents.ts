@@ -19,7 +19,10 @@ Employees book economy class for flights under six hours. Longer flights may be 
 Meals are reimbursed up to 60 dollars a day. Receipts must be handed in within thirty days.
 `
 
-/** The embedded models, and one of a cloud that plays a vendor: 1 and 2 USD per million tokens. */
+/**
+ * Returns a catalog with the embedded models and one cloud model of a simulated vendor. The cloud model costs 1 and 2
+ * USD per million input and output tokens.
+ */
 export const agentCatalog = (cloud: VendorCloud) => `
 engines:
   embedded: { kind: embedded, badge: local }
@@ -40,7 +43,7 @@ models:
   - { id: out-of-reach, engine: vendor, kind: chat, supports: [tools], context_window: 128000, max_output_tokens: 1000, price: { input: "1", output: "2" } }
 `
 
-/** The vendor's model gives these answers, one a call; the last for ever. */
+/** Makes the vendor's model give these answers, one per call. It repeats the last one. */
 export function script(cloud: VendorCloud, ...answers: readonly Answering[]): void {
   let next = 0
   cloud.answering = (response, received) => answers[Math.min(next++, answers.length - 1)]!(response, received)
@@ -48,25 +51,25 @@ export function script(cloud: VendorCloud, ...answers: readonly Answering[]): vo
 
 export const says = (...pieces: readonly string[]): Answering => saying(OPENAI_WIRE, { text: pieces })
 
-/** Says what it makes of what it was asked. */
+/** Returns an answer that is computed from the request. */
 export const replies =
   (readWords: (body: Json) => string): Answering =>
   (response, received) =>
     says(readWords(received.body))(response, received)
 
-/** Calls tools, as `[name, arguments]`. */
+/** Returns an answer that calls tools, given as `[name, arguments]`. */
 export function calls(...wanted: readonly (readonly [string, unknown])[]): Answering {
   const asked = wanted.map(([name, input], i) => ({ id: `call_${i}`, name, arguments: [JSON.stringify(input)] }))
   return saying(OPENAI_WIRE, { calls: asked, ends: 'tools' })
 }
 
-/** Calls the one tool that the model was given. */
+/** Returns an answer that calls the model's only tool. */
 export const searches =
   (query: string, more: object = {}): Answering =>
   (response, received) =>
     calls([received.body.tools[0].function.name, { query, ...more }])(response, received)
 
-/** The mark of the passage that holds these words, in what the model was shown. */
+/** Returns the mark of the passage with these words in the request to the model. */
 export function findMark(body: Json, words: string): string {
   const results: Json[] = body.messages.flatMap(({ role, content }: Json) => (role === 'tool' ? (JSON.parse(content).results ?? []) : []))
   const found = results.find((result) => result.text.includes(words))

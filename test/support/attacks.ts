@@ -3,28 +3,25 @@ import { connect } from 'node:net'
 import { addDocument, type Caller, makeCaller, newCollection } from './client.ts'
 import type { Service } from './processes/service.ts'
 
-/**
- * One thing that a hostile tenant, or a stranger, does to a service. Whatever comes of it is the service's to decide:
- * an attack never fails.
- */
+/** An attack of a hostile tenant or a stranger. Its `run` never rejects, whatever the service does. */
 export interface Attack {
   readonly name: string
-  /** Once through, within some seconds. */
+  /** Runs the attack once, which takes some seconds. */
   run(target: Target): Promise<void>
 }
 
 export interface Target {
   readonly service: Pick<Service, 'rest' | 'graphql'>
-  /** With every scope of its organization. */
+  /** A caller with every scope of its organization. */
   readonly attacker: Caller
   readonly signal: AbortSignal
 }
 
 const MEBIBYTE = 1024 * 1024
-/** The most that one attack goes on, so that a list of them goes round. */
+/** The longest time of one attack, so that each attack of a list gets its turn. */
 const ATTACK_MS = 10_000
 
-/** A definition of one node, whose text is judged by a schema. */
+/** Returns a definition of one node whose text is validated with a schema. */
 const judged = (template: string, schema: object) => ({
   inputs: { type: 'object', properties: { x: {} } },
   nodes: [{ id: 'text', type: 'template', template, response_schema: schema }],
@@ -40,7 +37,7 @@ async function runWorkflow({ attacker }: Target, code: string, definition: objec
 
 const times = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, index) => make(index))
 
-/** What a raw connection sends, kept open until the signal aborts or the service closes it. */
+/** Sends data over a raw connection, and keeps it open until the signal aborts or the service closes it. */
 async function connection({ service, signal }: Target, head: readonly string[], body = ''): Promise<void> {
   const { hostname, port, host } = new URL(service.rest)
   const socket = connect(Number(port), hostname)
@@ -160,8 +157,8 @@ export const ATTACKS: readonly Attack[] = [
 ]
 
 /**
- * Goes through the list until the signal aborts, one attack after the other. An attack that the service ends early has
- * failed, as it should.
+ * Runs the attacks of the list one after the other, again and again, until the signal aborts. An attack that the
+ * service ends early counts as failed, which is intended.
  */
 export async function attackForever(target: Target, begun: (name: string) => void = () => undefined): Promise<number> {
   let rounds = 0

@@ -6,32 +6,34 @@ export type BillingOperation = 'placeHold' | 'dispatchHold' | 'checkpointHold' |
 
 /** One operation of inference on billing. */
 export interface Exchange {
-  /** Null: not on a hold. */
+  /** Null if the operation is not about a hold. */
   readonly operation: BillingOperation | null
   readonly holdId: string | null
   readonly variables: HoldVariables
 }
 
-/** What of an operation's variables the tests look at. */
+/** The variables of an operation that tests read. */
 interface HoldVariables {
   readonly id?: string
   readonly input?: { readonly id?: string; readonly quantities?: { readonly outputTokens: number } }
 }
 
-/** Where an exchange is: billing has not heard of it, or has answered and nobody has heard of the answer. */
+/**
+ * The phase of an exchange: billing has not received the request yet, or the caller has not received the answer yet.
+ */
 export type Phase = 'request' | 'answer'
 
 /**
- * Stands between inference and billing, so that a test sees each exchange before it reaches billing and before its
- * answer comes back, can make it wait there, and can lose it. The processes themselves know nothing of it.
+ * A proxy between inference and billing. A test sees each exchange before its request reaches billing and before its
+ * answer returns. It can delay the exchange in either phase, or drop it. The processes do not notice the proxy.
  */
 export class BillingTap implements AsyncDisposable {
   readonly #target: URL
   readonly #server: Server
   readonly #agent = new Agent({ keepAlive: true })
-  /** Exchanges whose answer was passed on, oldest first. */
+  /** The exchanges whose answers were passed on, oldest first. */
   readonly answered: Exchange[] = []
-  /** Says what becomes of an exchange; while it decides, the exchange waits. Null: all pass. */
+  /** Decides whether an exchange passes. The exchange waits for the decision. If null, all exchanges pass. */
   intercept: ((exchange: Exchange, phase: Phase) => Promise<'pass' | 'lose'> | 'pass' | 'lose') | null = null
 
   private constructor(target: string) {

@@ -1,12 +1,12 @@
 /**
- * A catalog of a mock vendor in the cloud, with plans small enough to be filled. A start with it is a second shorter:
- * no embedded model is loaded.
+ * Returns a catalog of a mock cloud vendor, with plans small enough to reach their limits. A service starts a second
+ * faster with it, because it loads no embedded model.
  */
 export function mockCatalog(mockUrl: string): string {
   return catalogOf(mockUrl, { engine: '', models: '' })
 }
 
-/** The same with the embedded models. */
+/** Returns the catalog of `mockCatalog` with the embedded models. */
 export function testCatalog(mockUrl: string): string {
   return catalogOf(mockUrl, {
     engine: '  embedded: { kind: embedded, badge: local }\n',

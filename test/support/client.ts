@@ -12,7 +12,7 @@ export interface Answer {
   readonly headers: Headers
 }
 
-/** Everything that a key's holder can do, over every transport. */
+/** The operations of a key's holder over every transport. */
 export interface Caller {
   readonly key: string
   readonly openai: OpenAI
@@ -57,7 +57,7 @@ export function makeCaller(service: Pick<Service, 'rest' | 'graphql'>, key: stri
   }
 }
 
-/** A new organization with its admin key and, unless 0, this much credit. */
+/** Creates an organization with an admin key and, unless it is 0, this credit. */
 export async function newOrganization(
   operator: Caller,
   service: Service,
@@ -74,7 +74,7 @@ export async function newOrganization(
 
 export const base64 = (text: string) => Buffer.from(text).toString('base64')
 
-/** Uploads and attaches a text, and waits until it is ready or failed. */
+/** Uploads and attaches a text, and waits until the document is ready or failed. */
 export async function addDocument(
   caller: Caller,
   collectionId: string,
@@ -92,7 +92,7 @@ export async function addDocument(
   return settled(caller, collectionId, attached.body.id)
 }
 
-/** The document once its ingestion has ended. */
+/** Returns the document when its ingestion has ended. */
 export async function settled(caller: Caller, collectionId: string, documentId: string, timeoutMs = 60_000): Promise<Json> {
   const deadline = Date.now() + timeoutMs
   for (;;) {
@@ -117,7 +117,7 @@ export async function newCollection(
   return body
 }
 
-/** Asserts by throwing that nothing is held and the entries sum to the balance; gives the wallet. */
+/** Throws unless nothing is held and the ledger entries add up to the balance. Returns the wallet. */
 export async function balancedWallet(caller: Caller): Promise<{ balance_usd: string; held_usd: string; available_usd: string }> {
   const wallet = (await caller.rest('GET', '/v1/wallet')).body
   let sum = 0n
@@ -132,7 +132,7 @@ export async function balancedWallet(caller: Caller): Promise<{ balance_usd: str
   return wallet
 }
 
-/** A decimal string of USD as nano-USD. */
+/** Converts a decimal string in USD to nano-USD. */
 export function nano(usd: string): bigint {
   const [whole = '0', fraction = ''] = usd.replace('-', '').split('.')
   const amount = BigInt(whole) * 1_000_000_000n + BigInt(fraction.padEnd(9, '0'))

@@ -16,10 +16,10 @@ import {
 import { Requirements } from '../../gateway/federation/requirements.ts'
 import { readOpenApi, type Schema } from '../../rest-adapter/http/openapi.ts'
 
-/** What the contract offers to callers, for suites that must not forget a part of it. */
+/** The contract of the REST API. Suites derive their cases from it, so that they cover all of it. */
 export const openapi = readOpenApi()
 
-/** The supergraph as clients see it. */
+/** The supergraph's public schema. */
 export const apiSchema: GraphQLSchema = Supergraph.build(
   new Requirements(readFileSync(new URL('../../schema/supergraph.graphql', import.meta.url), 'utf8')).loadableSdl,
 )
@@ -28,10 +28,10 @@ export const apiSchema: GraphQLSchema = Supergraph.build(
 
 export type RestOperation = (typeof openapi.operations)[number]
 
-/** `POST /v1/agents`. */
+/** Formats an operation as `POST /v1/agents`. */
 export const routeName = ({ method, path }: RestOperation) => `${method} ${path}`
 
-/** A schema with its reference followed and what it is made of beside it. */
+/** Returns a schema with its reference resolved and its combined schemas merged. */
 export function plainSchema(given: Schema): Schema {
   const schema = openapi.resolve(given)
   if (!schema.allOf) return schema
@@ -47,13 +47,16 @@ export function findBodySchema({ operation }: RestOperation): { readonly content
   return { contentType, schema: plainSchema(schema) }
 }
 
-/** A part of a request into which callers may write what they like: text, or any JSON. */
+/** A part of a request that accepts any text or any JSON from callers. */
 export interface Place {
-  /** `path.id`, `query.after`, `header.idempotency-key`, `body.messages[].content`. */
+  /** The position, such as `path.id`, `query.after`, `header.idempotency-key` or `body.messages[].content`. */
   readonly at: string
 }
 
-/** The places of an operation; numbers, booleans and closed lists of values can name nothing and are none. */
+/**
+ * Returns the places of an operation. Numbers, booleans and enumerations are not places, because they cannot name
+ * anything.
+ */
 export function restPlaces(operation: RestOperation): Place[] {
   const parameters = operation.operation.parameters
     .filter(({ schema }) => isFree(plainSchema(schema)))
@@ -74,7 +77,7 @@ function* placesIn(given: Schema, at: string): Generator<Place> {
 
 const listTypes = ({ type }: Schema) => (Array.isArray(type) ? type : type === undefined ? [] : [type]) as readonly string[]
 
-/** Money has a pattern of its own. */
+/** Matches the patterns of amounts of money. */
 const MONEY = /^\^-\?\\d|^\^\\d/
 
 function isFree(schema: Schema): boolean {
@@ -99,7 +102,7 @@ export const rootFields: readonly RootField[] = (
   ] as const
 ).flatMap(([operation, type]) => Object.entries(type!.getFields()).map(([name, field]) => ({ operation, name, field })))
 
-/** Fields with arguments below the roots: `Agent.runs`. */
+/** The fields with arguments below the root types, such as `Agent.runs`. */
 export const innerFields = Object.values(apiSchema.getTypeMap())
   .filter(isObjectType)
   .filter((type) => !type.name.startsWith('__') && !rootTypes().includes(type))
@@ -109,15 +112,15 @@ function rootTypes(): readonly unknown[] {
   return [apiSchema.getQueryType(), apiSchema.getMutationType(), apiSchema.getSubscriptionType()]
 }
 
-/** Scalars that hold a value and can name nothing. */
+/** The scalars that hold a value and cannot name anything. */
 const VALUES = new Set(['Int', 'Float', 'Boolean', 'DateTime', 'USD', 'NanoUSD'])
 
 export interface GraphQLPlace extends Place {
-  /** Where it is declared: `SearchInput.collectionId`, or `Query.collection.id`. */
+  /** Where the place is declared: `SearchInput.collectionId` or `Query.collection.id`. */
   readonly coordinate: string
 }
 
-/** The places of a field's arguments, as `input.collectionId`. */
+/** Returns the places of a field's arguments, such as `input.collectionId`. */
 export function graphqlPlaces(owner: string, field: RootField['field']): GraphQLPlace[] {
   return field.args.flatMap((argument) => [...findPlaces(argument, argument.name, `${owner}.${field.name}.${argument.name}`)])
 }
@@ -129,7 +132,7 @@ function* findPlaces({ type }: GraphQLArgument | GraphQLInputField, at: string, 
   else if (!isEnumType(named) && !VALUES.has(named.name)) yield { at, coordinate }
 }
 
-/** Everything that can be selected of a type without arguments, this deep. */
+/** Returns a selection of all fields without arguments, to this depth. */
 export function makeSelection(type: GraphQLOutputType, depth: number): string {
   const named = getNamedType(type)
   if (isLeafType(named)) return ''

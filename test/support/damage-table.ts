@@ -4,32 +4,35 @@ import { expect } from 'vitest'
 const FILE = new URL('../../docs/operate/damage-cases.md', import.meta.url)
 const HEAD = '| store | what happened | the start, or the log | `/readyz` | a call | `kis verify` | what repairs it |'
 
-/** What a damaged store shows, in the words of the service; null: there is nothing to ask, as no process runs. */
+/** The messages of the service about a damaged store. Null means that no process runs that could be asked. */
 export interface Shown {
   readonly log: string
   readonly readyz: string | null
   readonly call: string | null
-  /** Absent: the test does not ask, as the command repeats its questions until the store is back. */
+  /** Absent if the test does not run the command, because it repeats its requests until the store is back. */
   readonly verify?: string | null
-  /** A command, or what the operator does. */
+  /** The command or the action of the operator. */
   readonly repair: string
 }
 
 /**
- * The table of `docs/operate/damage-cases.md`. Each case that a test has seen must stand there as it was seen. With
- * `KIS_WRITE_DOCS=1` it is written there instead.
+ * The table in `docs/operate/damage-cases.md`. Each case that a test observes must be in it unchanged. With
+ * `KIS_WRITE_DOCS=1`, the observed cases are written to it instead.
  */
 export class DamageTable {
   readonly #seen = new Map<string, string>()
 
-  /** `place` of the case, such as a data folder, is written as DATA; ids, ports and times as `…`. */
+  /** Records a case. Writes `place`, such as a data folder, as DATA, and ids, ports and times as `…`. */
   note(store: string, what: string, { log, readyz, call, verify, repair }: Shown, place?: string): void {
     const cells = [log, readyz, call, verify].map((said) => (said == null ? (said === null ? 'none' : '–') : `\`${steady(said, place)}\``))
     const start = `| ${store} | ${what} | `
     this.#seen.set(start, `${start}${[...cells, repair].join(' | ')} |`)
   }
 
-  /** @throws {AssertionError} the page says otherwise. */
+  /**
+   * Compares the recorded cases with the page.
+   * @throws {AssertionError} if they differ.
+   */
   check(): void {
     if (process.env.KIS_WRITE_DOCS) {
       this.#write()
@@ -58,13 +61,13 @@ function readRowStart(line: string): string {
   return `|${store}|${what}| `
 }
 
-/** What is the same at every run, on one line, and safe in a cell. */
+/** Returns the part of a message that is the same in every run, on one line and escaped for a table cell. */
 function steady(said: string, place?: string): string {
   return (
     (place ? said.replaceAll(place, 'DATA') : said)
       .trim()
       .replaceAll(/\s+/g, ' ')
-      // How damage shows depends on which bytes were hit, and the counts on how far the service had come.
+      // The message depends on which bytes were damaged, and the counts on the progress of the service.
       .replaceAll(/is damaged \([^)]*\)/g, 'is damaged (…)')
       .replaceAll(/(cannot be read|damaged index\.sqlite): (file|database|vtable|unable)[^.]*?(?=\. | files:)/g, '$1: …')
       .replaceAll(/\d+ (organizations|entries|totals)/g, '… $1')

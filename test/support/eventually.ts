@@ -1,6 +1,6 @@
 /**
- * Waits until the condition holds, looking every 5 ms, and after a while less often, up to every 50 ms.
- * @throws {Error} it does not within `timeoutMs`.
+ * Waits until the condition holds. Checks every 5 ms at first, and later less often, up to every 50 ms.
+ * @throws {Error} if the condition does not hold within `timeoutMs`.
  */
 export async function eventually(condition: () => boolean | Promise<boolean>, timeoutMs = 10_000): Promise<void> {
   const startMs = Date.now()

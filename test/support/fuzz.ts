@@ -2,34 +2,34 @@ import fc from 'fast-check'
 import { soaking } from './soak.ts'
 
 /**
- * How long one suite of fuzzing takes: in CI a little, by `npm run fuzz` seven and a half minutes, which is half an
- * hour for the four suites of the contract.
+ * The time of one fuzzing suite: short in CI, and seven and a half minutes with `npm run fuzz`, which is half an hour
+ * for the four suites of the contract.
  */
 const FUZZ_MS = Number(process.env.KIS_FUZZ_SECONDS ?? (soaking ? 450 : 20)) * 1_000
 /**
- * `npm run test:all` begins with the same seed each time, so that a failure comes from the code and not from luck. A
- * longer run looks for new failures.
+ * `npm run test:all` always starts with the same seed, so that a failure comes from a change of the code. A longer run
+ * looks for new failures.
  */
 const isNew = soaking || process.env.KIS_FUZZ_SECONDS !== undefined
-/** Cases made of one seed. They run one after the other, so that a seed alone shows what it found. */
+/** The number of cases from one seed. They run one after the other, so that the seed alone reproduces a fault. */
 const CASES_OF_SEED = 25
-/** Different faults after which a run has told enough. */
+/** The number of different faults after which a run stops. */
 const MAX_FAULTS = 20
-/** Characters of a case that a report shows. */
+/** The number of characters of a case that a report shows. */
 const SHOWN = 1_500
 
-/** Time for a test that fuzzes: what is under way at the end, and the looks after it, included. */
+/** The timeout of a fuzzing test. It includes the cases under way at the end and the checks after them. */
 export const FUZZ_TIMEOUT_MS = FUZZ_MS + 120_000
 
 export interface Fuzzed {
   readonly cases: number
-  /** What went wrong, each kind once, with the seed that shows it again. */
+  /** The faults, one of each kind, with the seed that reproduces it. */
   readonly faults: readonly string[]
 }
 
 /**
- * Judges made-up cases until the time is over, and prints the seeds. `judge` gives what is wrong with a case, or null.
- * `KIS_FUZZ_SEED` runs the cases of one seed alone.
+ * Judges generated cases until the time is over, and prints the seeds. `judge` returns what is wrong with a case, or
+ * null. `KIS_FUZZ_SEED` runs the cases of one seed only.
  */
 export async function fuzz<Case>(
   name: string,
@@ -58,5 +58,5 @@ export async function fuzz<Case>(
   return { cases, faults: [...faults.values()] }
 }
 
-/** A fault without what differs between two of its kind. */
+/** Returns a fault without the details that differ within one kind. */
 const classifyFault = (fault: string) => fault.slice(0, 300).replaceAll(/\d+|`[^`]*`|"[^"]*"/g, '#')

@@ -1,4 +1,4 @@
-/** The results in the order of the items, of which `places` are under way at once. */
+/** Runs `places` items at a time. Returns the results in the order of the items. */
 export async function inParallel<T, R>(items: readonly T[], places: number, run: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = []
   let next = 0

@@ -45,7 +45,7 @@ export function makeContext(caller: Principal = principal): LinkContext {
   return { caller, requestId: 'req_1', signal: new AbortController().signal }
 }
 
-/** Time that passes only when a test or a `sleep` says so. */
+/** A clock that only a test or a `sleep` advances. */
 export class ManualClock implements Clock {
   ms = Date.UTC(2026, 0, 1)
   now() {
@@ -57,7 +57,7 @@ export class ManualClock implements Clock {
   }
 }
 
-/** Text in paragraphs, by its file name's extension or content: just what the ingestion needs of a parser. */
+/** A parser for tests of ingestion. Each line of the text is a paragraph. Text that begins with `%corrupt` fails. */
 export const plainParser: DocumentParser = {
   sniff: () => 'text/plain',
   async parse(bytes): Promise<ParsedDocument> {
@@ -76,17 +76,17 @@ export const plainParser: DocumentParser = {
 export interface FakeHold {
   state: 'open' | 'settled' | 'expired'
   charged: number
-  /** Tokens that the last call told; charged when the hold expires. */
+  /** The tokens that the last call reported. They are charged when the hold expires. */
   known: number
 }
 
-/** Embeds by hashing words, and keeps a book of holds as billing does. It outlives the processes of a test. */
+/** Embeds by hashing words, and records holds as billing does. It outlives the simulated processes of a test. */
 export class FakeInference implements Inference {
   readonly model: EmbeddingModel = { id: 'embed', dimensions: DIMENSIONS, maxTokens: 512, overheadTokens: 2, cosineSpread: 0.05 }
   readonly holds = new Map<string, FakeHold>()
   /** How often each passage was embedded. */
   readonly embedded = new Map<string, number>()
-  /** Called before a batch is embedded; what it throws is the engine's failure. */
+  /** Runs before each batch. An error that it throws is the engine's failure. */
   beforeBatch: (batch: number) => void | Promise<void> = () => {}
   batches = 0
 
@@ -119,7 +119,7 @@ export class FakeInference implements Inference {
     if (hold.state === 'open') Object.assign(hold, { state: 'settled', charged: tokens })
   }
 
-  /** What billing does with holds of which it hears no more. */
+  /** Expires abandoned holds, as billing does. */
   expireHolds(): void {
     for (const hold of this.holds.values()) if (hold.state === 'open') Object.assign(hold, { state: 'expired', charged: hold.known })
   }
@@ -139,19 +139,19 @@ export function makeVector(text: string): Float32Array {
   return vector.map((value) => value / length)
 }
 
-/** Thrown by every call of a process that is gone. */
+/** The error of every call after the process has crashed. */
 export class Crash extends Error {}
 
 /**
- * The life of one process: it dies at its `n`-th call of a port, before the call takes effect or before the answer
- * comes back.
+ * The life of one simulated process. It crashes at its `n`-th call of a port, either before the call takes effect or
+ * before the answer returns.
  */
 export class Life {
   #calls = 0
   #dead = false
   readonly #diesAt: number
   readonly #effect: 'failed' | 'lost answer'
-  /** Called before each call with its number and name; may wait. */
+  /** Runs before each call, with the call's number and name. The call waits for it. */
   onCall: (call: number, name: string) => unknown = () => {}
 
   constructor(diesAt = Number.POSITIVE_INFINITY, effect: 'failed' | 'lost answer' = 'failed') {
@@ -163,13 +163,13 @@ export class Life {
     return this.#dead
   }
 
-  /** From now on the process does nothing any more. */
+  /** Ends the process. It makes no further calls. */
   end(): never {
     this.#dead = true
     throw new Crash('the process ended')
   }
 
-  /** The port as this process sees it. */
+  /** Returns a port as this process sees it. */
   sees<T extends object>(port: T, name: string): T {
     return new Proxy(port, {
       get: (target, key) => {
@@ -202,7 +202,7 @@ export interface World {
   readonly accounts?: Accounts
 }
 
-/** What a process of knowledge has, on stores that outlive it. */
+/** Returns the dependencies of a knowledge process, on stores that outlive it. */
 export function depsOn(world: World, life = new Life()): Deps {
   const store = knowledgeStore(world.documents)
   return {
@@ -221,7 +221,7 @@ export function depsOn(world: World, life = new Life()): Deps {
     parser: life.sees(world.parser ?? plainParser, 'parser'),
     inference: life.sees(world.inference, 'inference'),
     accounts: world.accounts ?? { findPrincipal: async () => principal },
-    // The log is not this life's alone: other processes copy for it.
+    // Other processes read this log too, so it does not belong to one life.
     events: new EventLog([store.documents], store, silentLog),
     clock: world.clock,
     ids: idSource(world.clock),
@@ -231,7 +231,7 @@ export function depsOn(world: World, life = new Life()): Deps {
   }
 }
 
-/** Bytes in memory, whose keys can be listed. */
+/** A blob store in memory with a list of its keys. */
 export class MemoryBlobStore implements BlobStore {
   readonly keys = new Map<string, Uint8Array>()
   async put(key: string, bytes: Uint8Array) {
@@ -251,10 +251,10 @@ export class MemoryBlobStore implements BlobStore {
   async ping() {}
 }
 
-/** Words of a paragraph: two paragraphs are more than ingestion puts into one chunk. */
+/** The words of a paragraph. Two paragraphs do not fit into one chunk. */
 export const PARAGRAPH_WORDS = 130
 
-/** A text of `count` paragraphs that are one chunk each. */
+/** Returns a text of `count` paragraphs. Each becomes one chunk. */
 export function paragraphs(count: number, about = 'matter'): string {
   return Array.from({ length: count }, (_, i) => Array.from({ length: PARAGRAPH_WORDS }, (_, w) => `${about}${i}x${w % 7}`).join(' ')).join(
     '\n\n',

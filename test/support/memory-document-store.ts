@@ -16,22 +16,22 @@ import {
   type Update,
 } from '../../subgraphs/common/ports/document-store.ts'
 
-/** The port's bound of a page and of a write of many. */
+/** The port's limit for a page and for a bulk write. */
 const MAX_DOCUMENTS = 1_000
 
 /**
- * The document store for unit tests: in memory and deterministic, with the SQLite adapter's own judgement of filters,
- * indexes and updates. It can fail a call before it took effect, or after ("the answer was lost"). Its documents
- * outlive the objects that use it, so a crash is: drop those objects, make new ones on it.
+ * A document store in memory for unit tests. It is deterministic, and judges filters, indexes and updates with the code
+ * of the SQLite adapter. It can make a call fail before the call takes effect or after it, as if the answer was lost.
+ * Its documents outlive the objects that use it. To simulate a crash, drop those objects and create new ones.
  */
 export class MemoryDocumentStore implements DocumentStore {
   readonly #collections = new Map<string, MemoryCollection>()
-  /** Calls left until the fault, and whether the call takes effect before it fails. */
+  /** The number of calls until the fault, and whether the failing call takes effect. */
   #fault: { countdown: number; effect: 'failed' | 'lost answer' } | undefined
 
   /**
-   * The `nth` call from now on (1: the next one) rejects; with `lost answer` it has taken effect. Replaces a fault that
-   * was not met yet.
+   * Makes the `nth` call from now on fail; 1 is the next call. With `lost answer` the call takes effect first. Replaces
+   * a pending fault.
    */
   failCall(nth: number, effect: 'failed' | 'lost answer'): void {
     this.#fault = { countdown: nth, effect }
@@ -58,7 +58,7 @@ export class MemoryDocumentStore implements DocumentStore {
   async [Symbol.asyncDispose](): Promise<void> {}
 
   async #call<R>(effect: () => R): Promise<R> {
-    // A turn of the microtask queue before the effect, so that callers interleave as they do on a real store.
+    // Yield to the microtask queue before the effect, so that callers interleave as on a real store.
     await undefined
     const fault = this.#fault && --this.#fault.countdown === 0 ? this.#fault.effect : undefined
     if (!fault) return effect()
@@ -162,7 +162,7 @@ class MemoryCollection implements DocumentCollection<StoredDocument> {
     return this.#candidates(tests).filter((document) => meets(document, tests))
   }
 
-  /** The one document that has the key that the filter fixes, whether it meets the rest or not. */
+  /** Returns the document with the key that the filter fixes, even if it does not match the rest of the filter. */
   #findByKey(filter: Filter, tests: readonly Test[]): StoredObject | undefined {
     const access = chooseKey(this.#spec, tests)
     if (!access) throw new QueryWouldScan(this.#spec.name, `a write by ${JSON.stringify(filter)}, which fixes no unique key`)
@@ -207,7 +207,7 @@ function at(document: StoredObject, path: string): Stored | undefined {
   return path.split('.').reduce<Stored | undefined>((value, field) => (value as StoredObject | undefined)?.[field], document)
 }
 
-/** By UTF-8 byte, time or number; absent before all. */
+/** Compares by UTF-8 bytes, time or number. Absent values come first. */
 function compareBy(fields: readonly string[], a: StoredObject, b: StoredObject): number {
   for (const field of fields) {
     const [left, right] = [sortable(at(a, field)), sortable(at(b, field))]
@@ -225,7 +225,7 @@ function sortable(value: Stored | undefined): string | number {
   return value && typeof value === 'object' && '$date' in value ? (value.$date as number) : Number(value ?? Number.NEGATIVE_INFINITY)
 }
 
-/** Like `structuredClone`, for what documents hold, at a fraction of its cost. */
+/** Copies the values that documents can hold, faster than `structuredClone`. */
 function copy<T extends Stored>(value: T): T {
   if (typeof value !== 'object' || value === null) return value
   if (Array.isArray(value)) return value.map(copy) as T

@@ -1,6 +1,6 @@
 import type { Reporter, TestModule, Vitest } from 'vitest/node'
 
-/** Says after a run which suites were not run, and why. `onEngine` puts the reason into the name of the suite. */
+/** Reports after a run which suites were skipped, and why. `onEngine` puts the reason into the name of a suite. */
 export default class NotRun implements Reporter {
   #hasLong = true
 

@@ -16,7 +16,9 @@ const PARTS = [
   { added: 'response.reasoning_summary_part.added', done: 'response.reasoning_summary_part.done' },
 ]
 
-/** Asserts what holds for every stream of the Responses API, however it ends; gives the response of its last event. */
+/**
+ * Asserts what holds for every stream of the Responses API, however it ends. Returns the response in its last event.
+ */
 export function assembleResponse(stream: readonly ResponseStreamEvent[]): Response {
   const events = stream as unknown as readonly (Fields & { readonly type: string })[]
   const of = (...types: readonly string[]) => events.filter(({ type }) => types.includes(type))

@@ -1,3 +1,3 @@
-/** Loops and loads run at a tenth, unless `npm run soak` asks for the full figures. */
+/** True if `npm run soak` runs the tests. Loops and loads otherwise run at a tenth of their size. */
 export const soaking = process.env.KIS_SOAK === '1'
 export const full = (count: number) => (soaking ? count : Math.ceil(count / 10))

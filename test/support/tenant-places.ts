@@ -1,7 +1,7 @@
 import type { Json } from './client.ts'
 import { INSTRUCTIONS, type Kind, type Possessions } from './tenant.ts'
 
-/** What a place of a request can name: a thing of this kind, written as it is, or inside a value. */
+/** What a place of a request can name: a thing of this kind, either directly or inside a value. */
 export interface Naming {
   readonly kind: Kind
   readonly as?: (given: string, own: Possessions) => unknown
@@ -39,7 +39,7 @@ const CHAT_REQUEST: readonly Naming[] = [
   names('file', (given) => ({ model: 'mock-chat', messages: inMessage(filePart)(given) })),
 ]
 
-/** What `{…}` of a path names, by the path up to it. */
+/** What the parameters of a path name, by the path up to the parameter. */
 export const PATHS: Readonly<Record<string, readonly Naming[]>> = {
   '/v1/collections/{id}': [names('collection')],
   '/v1/collections/{id}/documents/{document_id}': [names('document')],
@@ -56,7 +56,7 @@ export const PATHS: Readonly<Record<string, readonly Naming[]>> = {
   '/v1/organizations/{id}': [names('organization')],
 }
 
-/** What other places of REST requests name: of one operation, or of any that has the place. */
+/** What the other places of REST requests name, by operation or for all operations with the place. */
 export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'body.collection_code': [names('collectionCode')],
   'POST /v1/agents body.code': [names('agentCode')],
@@ -103,8 +103,8 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
 const words = (text: string) => new Set(text.trim().split(/\s+/))
 
 /**
- * Places of REST requests that hold words and values and name nothing. Cursors of a run's events are its numbers 1, 2,
- * 3, so they name nothing beside the run.
+ * The places of REST requests that hold text and values and name nothing. The cursors of a run's events are the numbers
+ * 1, 2 and 3, which name nothing outside the run.
  */
 export const REST_PLAIN = words(`
   body.collection_name body.description body.metadata body.query body.file_name body.content_base64 body.name body.instructions body.mcp_servers[].name body.mcp_servers[].url
@@ -125,7 +125,7 @@ const CHAT = { model: 'mock-chat', ...INSTRUCTIONS }
 const MESSAGE = { ...CHAT, max_tokens: 50 }
 const RESPONSE = { model: 'mock-chat', input: 'Hello' }
 
-/** A valid body of each operation that takes one, all of it the asker's own. */
+/** A valid body for each operation that takes one, with the caller's own things only. */
 export const BODIES: Readonly<Record<string, (own: Possessions) => Json>> = {
   createCollection: () => ({ collection_code: 'made', collection_name: 'Made', embedding_model: 'mock-embed' }),
   updateCollection: () => ({ collection_name: 'Changed' }),
@@ -161,7 +161,7 @@ export const BODIES: Readonly<Record<string, (own: Possessions) => Json>> = {
 
 const cursor = (kind: Kind): Naming => names(kind, (given) => Buffer.from(given).toString('base64url'))
 
-/** What places of GraphQL name, by where they are declared. */
+/** What the places of GraphQL name, by their declaration. */
 export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'query.organizations.after': [cursor('organization')],
   'query.apiKey.id': [names('key')],
@@ -266,8 +266,8 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
 }
 
 /**
- * Places of GraphQL that hold words and values and name nothing. Cursors of events are the numbers 1, 2, 3 of a run's
- * or the asker's organization's.
+ * The places of GraphQL that hold text and values and name nothing. The cursors of events are the numbers 1, 2 and 3 of
+ * a run, or of the caller's organization.
  */
 export const GRAPHQL_PLAIN = words(`
   SearchInput.query CreateApiKeyInput.name UpdateApiKeyInput.name UpdateOrganizationInput.name CreateOrganizationInput.name CreateOrganizationInput.plan AssignPlanInput.plan
@@ -281,7 +281,7 @@ export const GRAPHQL_PLAIN = words(`
   subscription.agentRunEvents.after subscription.workflowRunEvents.after subscription.documentUpdated.after
 `)
 
-/** Valid arguments of each root field that has places, all of them the asker's own. */
+/** Valid arguments for each root field with places, with the caller's own things only. */
 export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   organizations: () => ({}),
   apiKey: (own) => ({ id: own.key }),
@@ -361,13 +361,13 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   workflowRunEvents: (own) => ({ runId: own.workflowRun }),
   documentUpdated: () => ({ after: '0' }),
 }
-/** Root fields of subscriptions that share their name with a query. */
+/** Arguments of subscriptions whose names are also the names of queries. */
 export const SUBSCRIPTION_ARGUMENTS: typeof ARGUMENTS = {
   agentRun: (own) => ({ input: { agentId: own.agent, input: 'Hello' } }),
   workflowRun: (own) => ({ input: { workflowId: own.workflow, inputs: {} } }),
 }
 
-/** How the asker comes to a field below the roots: around it, with `FIELD` where it goes. */
+/** The query around a field below the roots, with `FIELD` in its place. */
 export const WAYS: Readonly<Record<string, (own: Possessions) => string>> = {
   'Agent.runs': (own) => `{ agent(id: "${own.agent}") { FIELD } }`,
   'Collection.documents': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
@@ -376,5 +376,5 @@ export const WAYS: Readonly<Record<string, (own: Possessions) => string>> = {
   'Workflow.runs': (own) => `{ workflow(id: "${own.workflow}") { FIELD } }`,
 }
 
-/** Selected of an inner field with arguments. */
+/** The depth of the selection of an inner field with arguments. */
 export const INNER_DEPTH = 2

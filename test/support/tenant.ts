@@ -2,12 +2,12 @@ import { addDocument, type Caller, type Json } from './client.ts'
 import type { WebhookReceiver } from './engines/webhook-receiver.ts'
 import { eventually } from './eventually.ts'
 
-/** Stands in everything that is a tenant's own text, so that it is found wherever it should not be. */
+/** Returns a text that is in all texts of a tenant, so that tests find it where it must not be. */
 export const makeMark = (tenant: string) => `zq${tenant}mark`
 
 export const INSTRUCTIONS = { messages: [{ role: 'user', content: 'Hello' }] }
 
-/** What an organization has one of, by which its things can be named in requests. */
+/** The things of an organization, one of each kind, that requests can name. */
 export interface Possessions {
   readonly organization: string
   readonly collection: string
@@ -39,7 +39,7 @@ export interface Possessions {
   readonly agentToolById: string
   readonly toolCursor: string
   readonly answerId: string
-  /** An address of the receiver where it takes nothing. */
+  /** A receiver's address that takes no messages. */
   readonly elsewhere: string
 }
 export type Kind = keyof Possessions
@@ -50,7 +50,7 @@ const done = async <T extends Promise<{ status: number; body: Json }>>(asked: T)
   return body
 }
 
-/** Makes one of everything, all of it at rest when this resolves. */
+/** Creates one thing of each kind. All of them are at rest when the promise resolves. */
 export async function furnish(
   caller: Caller & { readonly organizationId: string },
   tenant: string,
@@ -132,10 +132,10 @@ export async function furnish(
   }
 }
 
-/** A list's cursor of an item that is sorted by its id. */
+/** Returns the cursor of an item in a list that is sorted by id. */
 export const encodeCursor = (id: string) => Buffer.from(id).toString('base64url')
 
-/** Of the same form and next to it, so that it stands at the same place of every list, and nothing has it. */
+/** Returns an id of the same form next to the given one. It has the same place in every list, and nothing has it. */
 export function makeUnknown(given: string): string {
   const decoded = Buffer.from(given, 'base64url').toString()
   if (/^\d{1,15}$/.test(decoded) && encodeCursor(decoded) === given) return given
@@ -143,7 +143,7 @@ export function makeUnknown(given: string): string {
   return otherEnd(given)
 }
 
-/** The neighbour of the last character among the characters of its kind. */
+/** Returns the text with another last character, of the same kind and next to the given one. */
 function otherEnd(text: string): string {
   const last = text.at(-1)!
   const neighbour = ({ f: 'e', z: 'y', Z: 'Y', 9: '8', '-': 'A', _: 'A' } as Record<string, string>)[last]

@@ -7,10 +7,10 @@ export interface WireAnswer {
   readonly tookMs: number
 }
 
-/** An answer that has not come by then never does. */
+/** The wait for an answer. */
 const GIVEN_UP_MS = 30_000
 
-/** Requests as they are given, byte for byte; what is wrong with them is the server's to say. */
+/** Sends requests byte for byte as given, so that the server judges what is wrong with them. */
 export class Wire {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 4 })
   readonly #base: string
@@ -20,8 +20,8 @@ export class Wire {
   }
 
   /**
-   * A connection that the server has closed in the meantime is replaced.
-   * @throws {Error} there is no answer, or a new connection breaks.
+   * Sends a request. Opens a new connection if the server has closed the last one.
+   * @throws {Error} if there is no answer, or a new connection breaks.
    */
   async send(method: string, path: string, headers: OutgoingHttpHeaders, body?: Buffer, chunked = false): Promise<WireAnswer> {
     try {

@@ -66,7 +66,7 @@ export function makeChunk(text: string, ordinal: number, documentId = 'doc_1', g
   }
 }
 
-/** The same for the same seed; mulberry32 makes the components. */
+/** Returns a unit vector that depends on the seed only. mulberry32 generates the components. */
 export function unitVector(seed: number, dimensions = DIMENSIONS): Float32Array {
   let state = (seed + 1) * 0x9e3779b9
   const raw = Float32Array.from({ length: dimensions }, () => {
@@ -91,7 +91,7 @@ export function withWords(found: readonly ChunkCandidate[]): readonly ChunkCandi
   return found.filter(({ wordCoverage }) => wordCoverage > 0)
 }
 
-/** In an order of their own and with rounded figures, so that adapters may differ in both. */
+/** Sorts and rounds candidates, because adapters may differ in order and in the last digits. */
 export function sorted(found: readonly ChunkCandidate[]): readonly unknown[] {
   return found
     .toSorted((a, b) => (a.chunkId < b.chunkId ? -1 : 1))
@@ -103,14 +103,14 @@ export function sorted(found: readonly ChunkCandidate[]): readonly unknown[] {
     }))
 }
 
-/** What a test does with an index that has one collection. */
+/** An index with one collection, and the operations of a test on it. */
 export interface OpenedCollection extends AsyncDisposable {
   readonly index: ChunkIndex
   search(query: Partial<ChunkQuery>): Promise<readonly ChunkCandidate[]>
   searchText(text: string, query?: Partial<ChunkQuery>): Promise<readonly ChunkCandidate[]>
 }
 
-/** `candidates`: of each search that does not say how many. */
+/** Opens an index with one collection. `candidates` is the default for searches. */
 export async function openCollection(open: () => Promise<ChunkIndex>, candidates: number): Promise<OpenedCollection> {
   const index = await open()
   await index.createCollection({ organizationId: 'org_a', collectionId: COLLECTION, dimensions: DIMENSIONS })

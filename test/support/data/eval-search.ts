@@ -5,11 +5,11 @@ import { inParallel } from '../in-parallel.ts'
 import { type EvalData, evalVectors, type Language } from './eval-vectors.ts'
 import { mean, ndcgAt10 } from './ndcg.ts'
 
-/** Standard deviation of a question's cosines by e5-small-ar-en, from the model's evaluation. */
+/** The standard deviation of a question's cosines with e5-small-ar-en, from the model's evaluation. */
 const SPREAD = 0.03
-/** Candidates of each leg, as the service asks for. */
+/** The number of candidates of each ranking, as in the service. */
 const CANDIDATES = 100
-/** Searches under way at once. */
+/** The number of concurrent searches. */
 const PARALLEL = 4
 /** The first run embeds 1,464 texts, which takes about a minute. */
 export const EMBEDDING_TIMEOUT_MS = 300_000
@@ -17,7 +17,7 @@ export const EMBEDDING_TIMEOUT_MS = 300_000
 export type Pool = Language | 'both'
 const POOLS = ['ar', 'en', 'both'] as const
 
-/** The benchmark's paragraphs and questions with their vectors, to be put into any chunk index and searched. */
+/** The paragraphs and questions of the benchmark with their vectors. It can fill and search any chunk index. */
 export class EvalSearch {
   readonly #data: EvalData
   readonly #vectors: readonly Float32Array[]
@@ -35,7 +35,7 @@ export class EvalSearch {
     return new EvalSearch(data, vectors)
   }
 
-  /** A collection for each language and one for both, each named after its pool. */
+  /** Creates a collection for each language and one for both. Each has the name of its pool. */
   async fill(index: ChunkIndex): Promise<void> {
     for (const pool of POOLS) {
       const members = this.#data.paragraphs
@@ -61,7 +61,7 @@ export class EvalSearch {
     }
   }
 
-  /** For each question of a language the ids of the ten best paragraphs. */
+  /** Returns the ids of the ten best paragraphs for each question of a language. */
   async topTens(index: ChunkIndex, from: Language, pool: Pool, mode: SearchMode): Promise<readonly (readonly string[])[]> {
     const { signal } = new AbortController()
     const asked = [...this.#data.questions.entries()].filter(([, { lang }]) => lang === from)
@@ -74,7 +74,7 @@ export class EvalSearch {
     })
   }
 
-  /** Mean over the questions of a language, in the order of `topTens`. */
+  /** Returns the mean nDCG@10 of a language's questions, given in the order of `topTens`. */
   ndcg(topTens: readonly (readonly string[])[], from: Language, pool: Pool): number {
     const present = new Set(this.#data.paragraphs.filter(({ lang }) => pool === 'both' || lang === pool).map(({ id }) => id))
     const asked = this.#data.questions.filter(({ lang }) => lang === from)

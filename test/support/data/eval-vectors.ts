@@ -27,8 +27,8 @@ export interface EvalData {
 }
 
 /**
- * The development half of XQuAD retrieval, or null where the shared folder is not beside the project.
- * `KIS_REQUIRE_SHARED=1` makes that a failure.
+ * Returns the development half of XQuAD retrieval. Returns null if the shared folder is not beside the project; with
+ * `KIS_REQUIRE_SHARED=1` this is an error.
  */
 export async function evalData(): Promise<EvalData | null> {
   if (existsSync(DATA)) return JSON.parse(await readFile(DATA, 'utf8')) as EvalData
@@ -37,9 +37,9 @@ export async function evalData(): Promise<EvalData | null> {
 }
 
 /**
- * One vector of length 1 a text, by the project's own embedding model; `texts` have their prefix already. Kept under
- * `node_modules/.cache`, keyed by the model's checksum and the texts, because embedding the whole set takes about a
- * minute.
+ * Returns one unit vector per text from the project's embedding model. The texts must have their prefix. The vectors
+ * are cached under `node_modules/.cache`, with the model's checksum and the texts as the key, because embedding them
+ * all takes about a minute.
  */
 export async function evalVectors(texts: readonly string[]): Promise<readonly Float32Array[]> {
   const model = await readFile(join(MODEL, 'model.onnx'))
@@ -74,7 +74,7 @@ async function embedAndKeep(model: Buffer, texts: readonly string[], file: strin
   }
   await session.release()
   await mkdir(CACHE, { recursive: true })
-  // Written beside and renamed, so that an interrupted run leaves no half of a file.
+  // Write to another name and rename, so that an interrupted run leaves no partial file.
   const partial = `${file}.${process.pid}`
   await writeFile(partial, new Uint8Array(flat.buffer))
   await rename(partial, file)

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 
 /**
- * Numbers that JSON can write and few programs expect. Written as texts `@@…@@`, which `writeJson` turns into what
- * stands between.
+ * Numbers that are valid JSON and that few programs expect. They are generated as texts `@@…@@`; `writeJson` replaces
+ * each by the number inside.
  */
 const RAW_NUMBERS = ['1e999', '-1e999', '-0', '1e-999', '9007199254740993', '0.1e1', '123456789012345678901234567890']
 
@@ -95,7 +95,7 @@ const hostileKeys = fc.constantFrom(
   '0',
 )
 
-/** Any JSON, most of it unwelcome. */
+/** Any JSON value, most of them hostile. */
 export const hostileJson: fc.Arbitrary<unknown> = fc.oneof(
   { maxDepth: 3 },
   { arbitrary: hostileText, weight: 5 },
@@ -136,26 +136,26 @@ export const hostileJson: fc.Arbitrary<unknown> = fc.oneof(
   },
 )
 
-/** `Object.fromEntries` would set the prototype's own `__proto__`. */
+/** Builds an object with an own `__proto__`. An assignment would set its prototype instead. */
 function ownEntries(entries: readonly (readonly [string, unknown])[]): object {
   const made = {}
   for (const [key, value] of entries) Object.defineProperty(made, key, { value, enumerable: true, configurable: true, writable: true })
   return made
 }
 
-/** As a request has it: numbers that JavaScript cannot hold as they are. */
+/** Writes JSON with numbers that JavaScript cannot represent. */
 export function writeJson(value: unknown): string {
   return (JSON.stringify(value) ?? 'null').replaceAll(/"@@([^"]*)@@"/g, '$1')
 }
 
-/** Every path to a value inside, the whole not included. */
+/** Returns the path of every value inside, without the value itself. */
 export function pathsIn(value: unknown, path: readonly string[] = []): readonly (readonly string[])[] {
   if (typeof value !== 'object' || value === null) return path.length > 0 ? [path] : []
   const inner = Object.keys(value).flatMap((key) => pathsIn((value as Record<string, unknown>)[key], [...path, key]))
   return path.length > 0 ? [path, ...inner] : inner
 }
 
-/** The same JSON with another value at the path; without it where that is undefined. */
+/** Returns a copy with another value at the path. An undefined value removes the path. */
 export function withAt(value: unknown, path: readonly string[], put: unknown): unknown {
   const [key, ...rest] = path
   if (key === undefined) return put

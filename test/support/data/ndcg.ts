@@ -1,6 +1,6 @@
 /**
- * nDCG at 10 of one question: `found` are ids, best first; each of `right` is worth the same, at its first place: a
- * paragraph that was cut into two chunks is found once. 0 to 1.
+ * Returns the nDCG at 10 of one question, from 0 to 1. `found` has ids, best first. Each id of `right` counts once, at
+ * its first position, because a paragraph that was cut into two chunks appears twice.
  */
 export function ndcgAt10(found: readonly string[], right: ReadonlySet<string>): number {
   const gain = (place: number) => 1 / Math.log2(place + 2)

@@ -1,12 +1,12 @@
 import { burn } from '@kenjiuno/msgreader/lib/Burner.js'
 import { TypeEnum } from '@kenjiuno/msgreader/lib/Reader.js'
 
-/** What an OLE file holds, by name; a folder is a record of what is in it. */
+/** The entries of an OLE file by name. A folder is a record of its entries. */
 export interface OleFolder {
   readonly [name: string]: Uint8Array | OleFolder
 }
 
-/** An OLE file: what old Office documents and messages of Outlook are made of. */
+/** Returns an OLE file, the container of old Office documents and Outlook messages. */
 export function oleFile(root: OleFolder): Buffer {
   const entries: Parameters<typeof burn>[0] = [{ name: 'Root Entry', type: TypeEnum.ROOT, length: 0, children: [] }]
   const add = (folder: OleFolder, parent: (typeof entries)[number]) => {
@@ -23,7 +23,7 @@ export function oleFile(root: OleFolder): Buffer {
   return Buffer.from(burn(entries))
 }
 
-/** A message of Outlook with an attachment. */
+/** Returns an Outlook message with an attachment. */
 export function msgFile(subject: string, text: string, attached: string): Buffer {
   const utf16 = (value: string) => Buffer.from(value, 'utf16le')
   return oleFile({
@@ -39,7 +39,7 @@ export function msgFile(subject: string, text: string, attached: string): Buffer
   })
 }
 
-/** A document of Word 97 ([MS-DOC]): its text in one piece of UTF-16, without any formatting. */
+/** Returns a Word 97 document ([MS-DOC]) whose text is one piece of UTF-16 without formatting. */
 export function docFile(text: string): Buffer {
   const textAt = 2_048
   const content = Buffer.from(text, 'utf16le')

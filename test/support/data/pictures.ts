@@ -9,7 +9,7 @@ function chunk(type: string, content: Uint8Array): Buffer {
 }
 
 /**
- * A black PNG (RFC 2083); `claims` says another size in the header than the rows that follow, and `padding` adds that
+ * Returns a black PNG (RFC 2083). `claims` puts another size into the header than the rows have. `padding` adds that
  * many bytes of text.
  */
 export function png(
@@ -30,7 +30,7 @@ export function png(
   ])
 }
 
-/** A GIF of one pixel, whole. */
+/** A complete GIF of one pixel. */
 export const GIF = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7', 'base64')
 /** The header of a JPEG of 3 × 2 pixels, up to its frame. */
 export const JPEG = Buffer.from('ffd8ffe000104a46494600010100000100010000ffc0001108000200030301220002110103110100', 'hex')

@@ -15,8 +15,8 @@ const COUNT = `
   console.log(JSON.stringify(found))`
 
 /**
- * How often each text stands in the bytes of each file of the folder, as UTF-8; without files that have none. A process
- * of its own reads: one that closes a file drops its own locks on it, and with them those of stores that it has open.
+ * Counts each text, as UTF-8, in the bytes of each file of the folder. Leaves out files without any of them. Reads in a
+ * separate process: a process that closes a file loses its locks on it, including those of a store that it has open.
  */
 export function rawCopies(folder: string, texts: readonly string[]): Readonly<Record<string, Readonly<Record<string, number>>>> {
   return JSON.parse(execFileSync(process.execPath, ['-e', COUNT, folder, ...texts], { encoding: 'utf8' }))

@@ -6,7 +6,7 @@ import { mean, ndcgAt10 } from './ndcg.ts'
 
 export type Pool = Language | 'both'
 
-/** Language of the questions, language of the paragraphs, and the nDCG@10 that must be reached. */
+/** The language of the questions, the language of the paragraphs, and the least nDCG@10. */
 export const DIRECTIONS: readonly (readonly [from: Language, pool: Pool, bar: number])[] = [
   ['ar', 'ar', 0.97],
   ['en', 'en', 0.98],
@@ -16,13 +16,13 @@ export const DIRECTIONS: readonly (readonly [from: Language, pool: Pool, bar: nu
   ['en', 'both', 0.91],
 ]
 
-/** Calls of one client at once; uploads are admitted four at a time. */
+/** The number of concurrent calls of one client. The service admits four uploads at a time. */
 const PARALLEL = 4
 /** Every paragraph is embedded twice, which takes minutes on a busy machine. */
 const INGESTION_MS = 300_000
 
 /**
- * A running service that holds the paragraphs of the retrieval benchmark: one collection for each language and one for
+ * A running service with the paragraphs of the retrieval benchmark, in one collection for each language and one for
  * both.
  */
 export class Retrieval implements AsyncDisposable {
@@ -48,7 +48,7 @@ export class Retrieval implements AsyncDisposable {
     }
   }
 
-  /** Mean over all questions of a language. */
+  /** Returns the mean over all questions of a language. */
   async ndcg(from: Language, pool: Pool): Promise<number> {
     const { paragraphs, questions } = this.#data
     const present = new Set(paragraphs.filter(({ lang }) => pool === 'both' || lang === pool).map(({ id }) => id))

@@ -1,4 +1,4 @@
-/** Silence as a WAV file: 16-bit PCM, one channel, 8,000 samples a second. */
+/** Returns silence as a WAV file: 16-bit PCM, one channel, 8,000 samples per second. */
 export function wav(seconds: number): Buffer<ArrayBuffer> {
   const samples = Math.round(seconds * 8_000)
   const file = Buffer.alloc(44 + samples * 2)

@@ -11,15 +11,15 @@ export interface FileToRead {
   readonly bytes: Buffer
 }
 
-/** Documents of others, where this machine has them; they are read and never copied. */
+/** Documents of other authors, if this machine has them. They are read, never copied. */
 const CORPUS = new URL('../../../../shared/corpus/', import.meta.url)
-/** Larger seeds take the time of many small ones. */
+/** The largest seed. A larger one takes the time of many small ones. */
 const MAX_SEED_BYTES = 400_000
-/** What an archive begins with; the corpus has documents of Word that are none. */
+/** The first bytes of an archive. The corpus has DOCX files that are not archives. */
 const ARCHIVE = 'PK\x03\x04'
 const READ = /\.(docx|xlsx|pptx|odt|epub|rtf|pdf|html|md|txt|csv|json)$/
 
-/** Small documents of each format, made here, and those of the corpus that are small enough. */
+/** Returns small documents of each format, made here, and the small ones of the corpus. */
 export async function seedFiles(): Promise<readonly FileToRead[]> {
   const corpus = existsSync(CORPUS) ? readdirSync(CORPUS).filter((name) => READ.test(name) && name !== 'manifest.json') : []
   return [
@@ -126,7 +126,7 @@ function madePdf(): Promise<Buffer> {
   return promise
 }
 
-/** Nothing in it is compressed, so that a change of its text is a change of what it says. */
+/** Its streams are not compressed, so that a change of the bytes changes the content. */
 const PLAIN_PDF = Buffer.from(`%PDF-1.7
 1 0 obj <</Type/Catalog/Pages 2 0 R/Outlines 6 0 R/AcroForm <</Fields[7 0 R]>>/Names <</Dests 8 0 R>>>> endobj
 2 0 obj <</Type/Pages/Kids[3 0 R]/Count 1>> endobj
@@ -155,7 +155,7 @@ const HTML = `<!doctype html><html lang="ar"><head><meta charset="utf-8"><title>
 <table><tr><th>City<th>People<tr><td colspan="2">Sur<td rowspan="3">1</table><ul><li>One<li>Two</ul><pre>code</pre><!-- note --><p style="display: none">hidden &amp; gone &#x41;</p></body></html>`
 const MARKDOWN = `# Report\n\nThe *harbour* of **Sur** [link](http://x "t") ![i](y).\n\n- one\n  - two\n\n| City | People |\n|---|---|\n| Sur | 1 |\n\n\`\`\`js\ncode\n\`\`\`\n\n> quote\n\n<div>html</div>\n\n[a]: http://b\n`
 
-/** Any of the seeds with some of it spoiled, in the ways of its format and as bytes. */
+/** Returns a seed with some parts damaged, by its format or as bytes. */
 export function spoiledFile(seeds: readonly FileToRead[]): fc.Arbitrary<FileToRead> {
   return fc.constantFrom(...seeds).chain(({ name, bytes }) => {
     const own =
@@ -176,7 +176,7 @@ export function spoiledFile(seeds: readonly FileToRead[]): fc.Arbitrary<FileToRe
 
 const at = (length: number) => fc.nat({ max: Math.max(0, length - 1) })
 
-/** Cut, torn, flipped, doubled. */
+/** Cuts, tears, flips or doubles bytes. */
 function spoiledBytes(bytes: Buffer): fc.Arbitrary<Buffer> {
   const { length } = bytes
   return fc.oneof(
@@ -245,7 +245,7 @@ const NAMES = [
   '[Content_Types].xml',
 ]
 
-/** Parts with the text of a document. */
+/** Archive entries with the text of a document. */
 const MAIN_PARTS = /^(?:word\/document|xl\/worksheets\/sheet1|ppt\/slides\/slide1|content)\.xml$|\.xhtml$/
 
 function spoiledArchive(bytes: Buffer): fc.Arbitrary<Buffer> {
@@ -351,7 +351,7 @@ const PDF_FILTERS = [
   '/Filter/Crypt',
 ]
 
-/** Read as Latin 1, in which each byte is a character. */
+/** Damages a PDF as Latin 1, in which each byte is a character. */
 function spoiledPdf(bytes: Buffer): fc.Arbitrary<Buffer> {
   const text = bytes.toString('latin1')
   const share = fc.double({ min: 0, max: 1, noNaN: true })

@@ -3,9 +3,9 @@ import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib'
 export interface ZipEntry {
   readonly name: string
   readonly content: Buffer
-  /** As it is, not packed. */
+  /** True if the entry is not compressed. */
   readonly stored?: boolean
-  /** What its headers claim instead of the truth. */
+  /** False values for the headers. */
   readonly claim?: {
     readonly size?: number
     readonly packedSize?: number
@@ -15,7 +15,7 @@ export interface ZipEntry {
   }
 }
 
-/** The entries of an archive whose directory is sound. */
+/** Returns the entries of an archive with a valid directory. */
 export function readZip(archive: Buffer): ZipEntry[] {
   const end = archive.lastIndexOf('PK\x05\x06', undefined, 'latin1')
   const count = archive.readUInt16LE(end + 10)
@@ -36,7 +36,7 @@ export function readZip(archive: Buffer): ZipEntry[] {
   return entries
 }
 
-/** An archive of these entries, deflated, whose headers say what they are told to. */
+/** Returns an archive of deflated entries, with the headers that they claim. */
 export function writeZip(entries: readonly ZipEntry[]): Buffer {
   const files: Buffer[] = []
   const directory: Buffer[] = []

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 
-/** The variable that names the engine for `onEngine`; `test/engines/elasticsearch/start.sh` starts one. */
+/** The environment variable for `onEngine`. `test/engines/elasticsearch/start.sh` starts an engine. */
 export const ELASTICSEARCH = 'KIS_TEST_ELASTICSEARCH_URL'
 
-/** Index names of one test run on a shared engine. */
+/** The index names of one test run on a shared engine. */
 export interface TestIndices {
-  /** A prefix that nothing has used. */
+  /** Returns an unused prefix. */
   newPrefix(): string
-  /** Drops every index under the prefixes given out. */
+  /** Drops every index under the prefixes that were returned. */
   dropAll(): Promise<void>
 }
 
@@ -17,7 +17,7 @@ export function testIndices(url: string): TestIndices {
   return {
     newPrefix: () => `${run}-${given++}`,
     async dropAll() {
-      // By name, because a server refuses to delete by pattern unless it is told to allow it.
+      // Delete by name, because a server refuses patterns by default.
       const listed = await fetch(`${url}/_cat/indices/${run}-*?h=index`)
       const names = (await listed.text()).split('\n').filter(Boolean)
       if (names.length) await fetch(`${url}/${names.join(',')}`, { method: 'DELETE' })

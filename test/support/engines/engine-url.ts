@@ -1,8 +1,8 @@
 import { describe, it } from 'vitest'
 
 /**
- * Declares suites on the engine whose address is in the variable. Without it they are skipped by name, with the reason;
- * with `KIS_REQUIRE_ENGINES=1`, as in CI, that is a failure.
+ * Declares suites on the engine whose address is in the variable. Without the variable, they are skipped with the
+ * reason in their name. With `KIS_REQUIRE_ENGINES=1`, as in CI, this is a failure.
  */
 export async function onEngine(variable: string, name: string, declare: (url: string) => void | Promise<void>): Promise<void> {
   const url = process.env[variable]

@@ -5,7 +5,7 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { CallToolRequestSchema, type CallToolResult, ListToolsRequestSchema, type Tool } from '@modelcontextprotocol/sdk/types.js'
 
-/** Takes a `tools/call` from the SDK and answers it in its own way, or not at all. */
+/** Answers a `tools/call` in place of the SDK, or does not answer it. */
 type Misbehaviour = (response: ServerResponse, id: unknown, inside: string) => void
 
 const MISBEHAVIOURS: Readonly<Record<string, Misbehaviour>> = {
@@ -32,8 +32,8 @@ const MISBEHAVIOURS: Readonly<Record<string, Misbehaviour>> = {
 }
 
 /**
- * An MCP server on loopback, made by the official SDK. Below `/good` it answers; below the name of a misbehaviour
- * (`silent`, `huge`, `endless`, `flooding`, `redirecting`, `garbled`, `html`, `failing`) it lists its tools and then
+ * An MCP server on loopback, built with the official SDK. It works below `/good`. Below the name of a misbehaviour
+ * (`silent`, `huge`, `endless`, `flooding`, `redirecting`, `garbled`, `html`, `failing`) it lists its tools, and
  * misbehaves when one is called.
  */
 export class TestMcpServer implements AsyncDisposable {
@@ -47,9 +47,9 @@ export class TestMcpServer implements AsyncDisposable {
   result: CallToolResult = { content: [{ type: 'text', text: 'Salim lives in Sur.' }] }
   readonly calls: { readonly name: string; readonly arguments: unknown }[] = []
   readonly headers: IncomingHttpHeaders[] = []
-  /** Calls whose connection is open. */
+  /** The number of calls with an open connection. */
   waiting = 0
-  /** Requests that have reached a server beside it, whose address nobody may ask. */
+  /** The number of requests that reached a second server, whose address is forbidden. */
   inside = 0
   readonly #inside = createServer((_request, response) => {
     this.inside += 1
@@ -63,7 +63,7 @@ export class TestMcpServer implements AsyncDisposable {
     return server
   }
 
-  /** As `KIS_EGRESS_ALLOW` has it. */
+  /** Returns the address in the format of `KIS_EGRESS_ALLOW`. */
   get hostAndPort(): string {
     return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }

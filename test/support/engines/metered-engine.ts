@@ -2,45 +2,42 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** What a call tells the engine to do, as JSON in its last message. */
+/** The instructions of a call to the engine, as JSON in its last message. */
 export interface Script {
-  /** Names the call in `calls`. */
+  /** The name of the call in `calls`. */
   readonly id: string
-  /** Pieces of the answer, one token each. */
+  /** The number of pieces of the answer, one token each. */
   readonly pieces: number
   /**
-   * When the engine reports usage: on every chunk, at the end, or never. A number: tokens of output that it says it has
-   * made, at the end.
+   * When the engine reports usage: with every chunk, at the end, or never. A number is the output tokens that it
+   * reports at the end.
    */
   readonly usage: 'each' | 'end' | 'never' | number
   /**
-   * Pieces that are sent without `allow`. Default: all. A unary answer is sent when all its pieces are allowed, its
-   * head with the first.
+   * The number of pieces that are sent without a call of `allow`; all by default. A unary answer sends its head when
+   * the first piece is allowed, and its body when all are.
    */
   readonly allowed?: number
-  /** `refuses`: with 503, at once. `babbles`: after its pieces it sends an event that is no JSON. */
+  /** `refuses` answers 503 at once. `babbles` sends an event that is not JSON after the pieces. */
   readonly fails?: 'refuses' | 'babbles'
 }
 
-/** What the engine knows of one call; the same call asked again is counted. */
+/** What the engine records about a call. A repeated call is counted. */
 export interface MeteredCall {
   readonly asked: number
-  /** Pieces that were given away. */
+  /** The number of pieces sent. */
   readonly produced: number
-  /** By `performance.now()`, when the connection of the answer was closed; null: it is open. */
+  /** When the answer's connection closed, as a value of `performance.now()`. Null while it is open. */
   readonly closedAt: number | null
   readonly hasFinished: boolean
-  /** Lets it send this many pieces in all. */
+  /** Allows this number of pieces in total. */
   allow(pieces: number): void
 }
 
-/** Tokens of input that the engine reports for any call. */
+/** The input tokens that the engine reports for every call. */
 export const METERED_INPUT_TOKENS = 30
 
-/**
- * A vendor of the chat protocol on loopback that produces no more than it is allowed to, and keeps its own count of
- * that.
- */
+/** A chat vendor on loopback that produces only as many pieces as it is allowed to, and counts them. */
 export class MeteredEngine implements AsyncDisposable {
   readonly #server = createServer((request, response) => {
     this.#serve(request, response).catch(() => response.destroy())
@@ -109,7 +106,7 @@ class Call implements MeteredCall {
     this.#woken = Promise.withResolvers()
   }
 
-  /** Waits until so many pieces are allowed, or the caller is gone. */
+  /** Waits until this number of pieces is allowed, or the caller has disconnected. */
   async until(pieces: number): Promise<void> {
     while (this.#allowed < pieces && this.closedAt === null) await this.#woken.promise
   }
@@ -139,7 +136,7 @@ async function answerInChunks(response: ServerResponse, script: Script, call: Ca
   }
   send({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
   if (script.usage !== 'never') send({ choices: [], usage: makeUsage(script, call.produced) })
-  // One piece more than there are: the end itself waits, so that a caller can leave when all has been said.
+  // Wait for one more piece than there are, so that a caller can disconnect after the last piece and before the end.
   await call.until(script.allowed === undefined ? script.pieces : script.pieces + 1)
   if (response.destroyed) return
   call.hasFinished = true

@@ -2,29 +2,29 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 
 /**
- * A vendor of the chat protocol on loopback that counts what reaches it. The last word of the model's name, or of the
- * last message, scripts it: `gate` waits for `openGate()`, `slow` answers after 300 ms, `hang` sends two chunks and
- * then nothing, `cut` breaks the connection after two, `429`, `500`, `nan`, `narrow` (vectors too short), `few` (too
- * few vectors), `silent` (transcripts without a length), `segmentless`. Vectors have 8 components, made from the text,
- * so that equal texts are equal.
+ * A chat vendor on loopback that counts its requests. The last word of the model's name, or of the last message,
+ * selects the behaviour: `gate` waits for `openGate()`; `slow` answers after 300 ms; `hang` sends two chunks and then
+ * nothing; `cut` breaks the connection after two chunks; `429` and `500` answer that status; `nan`, `narrow` and `few`
+ * return vectors that are not numbers, too short or too few; `silent` and `segmentless` return transcripts without a
+ * length or segments. Vectors have 8 components, computed from the text, so that equal texts have equal vectors.
  */
 export interface MockEngine extends AsyncDisposable {
   readonly url: string
   readonly chats: number
   readonly embeddings: number
   readonly transcriptions: number
-  /** Streams that a client has left before their end. */
+  /** The number of streams whose client disconnected before the end. */
   readonly abandoned: number
   /**
-   * Bodies as they came in, newest last; of forms their fields, lists where names end in `[]`, and the file's name and
-   * size.
+   * The request bodies, newest last. A form is recorded as its fields, with lists for names that end in `[]`, and the
+   * file's name and size.
    */
   readonly requests: readonly Record<string, unknown>[]
-  /** The same with when they arrived, by this process's `performance.now()`. */
+  /** The request bodies with their arrival, as values of `performance.now()`. */
   readonly arrivals: readonly { readonly atMs: number; readonly body: Readonly<Record<string, unknown>> }[]
-  /** Makes every call from now on answer this status; null: as scripted. */
+  /** Makes every later call answer this status. Null restores the scripts. */
   failWith(status: number | null): void
-  /** Lets every call that waits at the gate, and those that come later, go on. */
+  /** Lets all present and later calls pass the gate. */
   openGate(): void
 }
 
@@ -114,7 +114,9 @@ async function readForm(request: IncomingMessage): Promise<Record<string, unknow
   )
 }
 
-/** 2.5 s of speech; as OpenAI does, `json` has no more than the text and the length in whole seconds. */
+/**
+ * Returns the transcript of 2.5 s of speech. As with OpenAI, `json` has only the text and the length in whole seconds.
+ */
 function makeTranscript({ response_format }: Record<string, unknown>, script: string) {
   const usage = script === 'silent' ? {} : { usage: { type: 'duration', seconds: 3 } }
   if (response_format === 'json') return { text: TRANSCRIPT.text, ...usage }
@@ -125,7 +127,7 @@ function makeTranscript({ response_format }: Record<string, unknown>, script: st
 export const TRANSCRIPT_DELTAS = ['Hello', ' from the mock.', ' مرحبا']
 export const TRANSCRIPT_USAGE = { type: 'tokens', input_tokens: 40, output_tokens: 9, total_tokens: 49 }
 
-/** As OpenAI's models that stream: usage in tokens, in the last event. */
+/** Streams a transcript like OpenAI's models, with the token usage in the last event. */
 function streamTranscript(response: ServerResponse, { response_format }: Record<string, unknown>, script: string): void {
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   const send = (event: unknown) => response.write(`data: ${JSON.stringify(event)}\n\n`)
@@ -190,7 +192,7 @@ function makeEmbeddings({ model, input, encoding_format }: Record<string, unknow
   const vectors = texts.map((text) => {
     const vector = new Float32Array(width)
     for (const [i, byte] of Buffer.from(String(text)).entries()) vector[i % width]! += byte
-    // Of no text, or one of zeros, it has a direction too.
+    // A vector for an empty text, or of zeros only, needs a direction too.
     if (vector.every((component) => component === 0)) vector[0] = 1
     if (script === 'nan') vector[0] = Number.NaN
     return vector

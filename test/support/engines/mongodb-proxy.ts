@@ -2,19 +2,19 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { BSON } from 'mongodb'
 
-/** BSON's name of the field, its terminating zero included; a 32-bit number follows. */
+/** The BSON name of the field, with its terminating zero. A 32-bit number follows it. */
 const MAX_WIRE_VERSION = Buffer.from('maxWireVersion\0')
 
 /**
- * Of OP_MSG: header (length, id, id that is answered, opcode), flags, kind of the section; then a document, whose first
- * field is the command.
+ * The bytes of an OP_MSG before its document: the header (length, id, id of the request, opcode), the flags and the
+ * kind of the section. The first field of the document is the command.
  */
 const HEADER_BYTES = 16
 const OP_MSG = 2013
 const DOCUMENT_AT = 21
 const FIRST_NAME_AT = DOCUMENT_AT + 5
 
-/** What a server says against commands; names, codes and messages as mongod has them. */
+/** A server's refusal of commands, with the name, code and message of mongod. */
 export interface Refusal {
   readonly commands: readonly string[]
   readonly code: number
@@ -43,20 +43,20 @@ export const WRONG_PASSWORD: Refusal = {
   errmsg: 'Authentication failed.',
 }
 
-/** Stands between a client and one MongoDB server, to lose what a network and a server lose. */
+/** A proxy between a client and one MongoDB server that simulates failures of the network and the server. */
 export class MongoProxy implements AsyncDisposable {
   readonly #host: string
   readonly #port: number
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   #listeningPort = 0
-  /** From now on a request reaches the server, and its answer is lost with the connection. */
+  /** If true, requests reach the server, and their answers are lost with the connection. */
   losesAnswers = false
-  /** From now on nothing is carried in either direction, and nothing is closed. */
+  /** If true, nothing is forwarded in either direction, and nothing is closed. */
   isFrozen = false
-  /** What the server is made to say that it speaks, or null. */
+  /** The wire version that the server appears to have. Null leaves it unchanged. */
   wireVersion: number | null = null
-  /** Commands that do not reach the server from now on, and what they are answered; or null. */
+  /** Commands that are refused before they reach the server, with the answer. Null refuses none. */
   refusal: Refusal | null = null
 
   private constructor(host: string, port: number) {
@@ -65,7 +65,7 @@ export class MongoProxy implements AsyncDisposable {
     this.#server = createServer((client) => this.#carry(client))
   }
 
-  /** In front of the first host of the URL. */
+  /** Starts a proxy for the first host of the URL. */
   static async start(url: string): Promise<MongoProxy> {
     const [, host = '', port = '27017'] = /\/\/(?:[^@/?]+@)?([^:,/?]+)(?::(\d+))?/.exec(url) ?? []
     const proxy = new MongoProxy(host, Number(port))
@@ -73,13 +73,16 @@ export class MongoProxy implements AsyncDisposable {
     return proxy
   }
 
-  /** The same URL through the proxy; a driver would otherwise go by the members that a replica set names. */
+  /**
+   * Returns the URL through the proxy. It connects directly, because a driver would otherwise contact the members of
+   * the replica set.
+   */
   through(url: string): string {
     const proxied = url.replace(/(\/\/(?:[^@/?]+@)?)[^/?]+/, `$1127.0.0.1:${this.#listeningPort}`)
     return `${proxied}${proxied.includes('?') ? '&' : /\/\/[^/]+\//.test(proxied) ? '?' : '/?'}directConnection=true`
   }
 
-  /** Refuses connections and breaks those that are open, as a server that has ended. */
+  /** Refuses new connections and breaks open ones, like a server that has stopped. */
   async stop(): Promise<void> {
     const closed = new Promise((resolve) => this.#server.close(resolve))
     for (const socket of this.#sockets) socket.destroy()

@@ -4,7 +4,7 @@ import { MongoClient } from 'mongodb'
 const ORDER = 'mongo-java-server orders strings by UTF-16 unit'
 const NULL = 'mongo-java-server takes null for an absent field'
 
-/** Cases that the stand-in of `test/engines/mongodb` is known not to meet. */
+/** The cases that the stand-in of `test/engines/mongodb` cannot pass. */
 const STAND_IN_CANNOT: Readonly<Record<string, string>> = {
   'order strings by code point': ORDER,
   '$inc of null fails and changes nothing': NULL,
@@ -12,12 +12,12 @@ const STAND_IN_CANNOT: Readonly<Record<string, string>> = {
   '$set inside null fails and changes nothing': NULL,
 }
 
-/** A name of this run alone, so that runs and suites never meet on one server. */
+/** Returns a name that no other run uses, so that runs and suites can share a server. */
 export function newDatabaseName(): string {
   return `kis_test_${randomUUID().slice(0, 8)}`
 }
 
-/** The URL with another database; the one that it names may serve to log in, so `authSource` says where that is. */
+/** Returns the URL with another database. A URL whose own database serves the login must set `authSource`. */
 export function withDatabase(url: string, database: string): string {
   return url.replace(/^(mongodb(?:\+srv)?:\/\/[^/?]+)(?:\/[^?]*)?/, `$1/${database}`)
 }
@@ -27,14 +27,14 @@ export async function dropDatabases(url: string, ...names: readonly string[]): P
   for (const name of names) await client.db(name).dropDatabase()
 }
 
-/** The database of each subgraph of a service. */
+/** Drops the database of each subgraph of a service. */
 export async function dropServiceDatabases(url: string, database: string): Promise<void> {
   await dropDatabases(url, `${database}_billing`, `${database}_inference`, `${database}_knowledge`)
 }
 
 /**
- * The cases that the server cannot meet, with the reasons; a mongod, which tells the commit that it was built from, is
- * held to every one.
+ * Returns the cases that the server cannot pass, with the reasons. A real mongod, which reports its commit, must pass
+ * all of them.
  */
 export async function casesBeyond(url: string): Promise<Readonly<Record<string, string>>> {
   await using client = new MongoClient(url)

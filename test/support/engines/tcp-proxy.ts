@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
-/** Stands before a server on one port of loopback, and can go away and come back as the server itself would. */
+/** A proxy for a server on a loopback port. It can stop and start again, like the server itself. */
 export class TcpProxy implements AsyncDisposable {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
@@ -35,7 +35,7 @@ export class TcpProxy implements AsyncDisposable {
     return `http://127.0.0.1:${this.#port}`
   }
 
-  /** Refuses connections and breaks those that are open. */
+  /** Refuses new connections and breaks open ones. */
   async stop(): Promise<void> {
     const closed = new Promise((resolve) => this.#server.close(resolve))
     for (const socket of this.#sockets) socket.destroy()

@@ -3,21 +3,21 @@ import type { AddressInfo } from 'node:net'
 import { LLMock } from '@copilotkit/aimock'
 import type { Json } from '../client.ts'
 
-/** What a vendor's cloud was asked. */
+/** A request to a vendor's cloud. */
 export interface Received {
   readonly path: string
   readonly headers: IncomingHttpHeaders
   readonly body: Json
-  /** Resolves when the connection of this request closes. */
+  /** Resolves when the request's connection closes. */
   readonly closed: Promise<void>
 }
 
-/** How a cloud answers one request. */
+/** Answers one request. */
 export type Answering = (response: ServerResponse, received: Received) => void
 
 /**
- * A vendor's cloud on loopback: keeps what it receives, byte for byte as a vendor would, and answers as the test says
- * or, while it says nothing, as `@copilotkit/aimock` does for that vendor's wire.
+ * A vendor's cloud on loopback. It records the exact bytes of its requests and answers as the test says. Without
+ * instructions it answers like `@copilotkit/aimock` for that vendor's protocol.
  */
 export class VendorCloud implements AsyncDisposable {
   readonly received: Received[] = []
@@ -45,7 +45,7 @@ export class VendorCloud implements AsyncDisposable {
 
   async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { promise: closed, resolve } = Promise.withResolvers<void>()
-    // A kept connection serves many requests, each of which waits for its end.
+    // Many requests use one connection, and each waits for it to close.
     request.socket.setMaxListeners(0).once('close', resolve)
     const pieces: Buffer[] = []
     for await (const piece of request) pieces.push(piece as Buffer)

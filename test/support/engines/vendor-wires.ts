@@ -2,35 +2,35 @@ import type { ServerResponse } from 'node:http'
 import { encodeEventStreamFrame, encodeEventStreamMessage } from '@copilotkit/aimock'
 import type { Answering } from './vendor-cloud.ts'
 
-/** What a vendor's model says, in no vendor's words. */
+/** A model's answer in a form that does not depend on the vendor. */
 export interface Said {
-  /** Pieces of the text, as they are streamed. */
+  /** The pieces of the streamed text. */
   readonly text?: readonly string[]
   readonly reasoning?: { readonly text: string; readonly signature: string }
   readonly calls?: readonly { readonly id: string; readonly name: string; readonly arguments: readonly string[] }[]
   readonly ends?: 'stop' | 'length' | 'tools' | 'filter'
-  /** `input` includes `cached`, `output` includes `reasoning`. */
+  /** `input` includes `cached`, and `output` includes `reasoning`. */
   readonly usage?: { readonly input: number; readonly cached: number; readonly output: number; readonly reasoning: number }
 }
 
-/** One vendor's protocol, as its own documentation has it. */
+/** The protocol of one vendor, according to its documentation. */
 export interface Wire {
-  /** The whole answer. */
+  /** Returns a complete answer. */
   completion(said: Said): unknown
-  /** The pieces of the streamed answer, each a whole event. */
+  /** Returns the events of a streamed answer. */
   events(said: Said): readonly Buffer[]
-  /** An error instead of an answer. */
+  /** Returns an error answer. */
   error(status: number, message: string): { readonly body: unknown; readonly headers?: Readonly<Record<string, string>> }
-  /** What the error's code should come out as. */
+  /** Returns the error code that the service should derive. */
   toCode(status: number): string | null
-  /** An error inside a stream; null where the vendor documents none. */
+  /** An error inside a stream. Null if the vendor documents none. */
   readonly brokenEvent: Buffer | null
   readonly contentType: string
 }
 
 export const DEFAULT_USAGE = { input: 20, cached: 4, output: 9, reasoning: 0 }
 
-/** Answers plainly or as a stream, as the request asks for it. */
+/** Answers as the request asks, in one piece or as a stream. */
 export function saying(wire: Wire, said: Said): Answering {
   return (response, { path, body }) => {
     if (isStream(path, body)) {
@@ -50,7 +50,7 @@ export function failing(wire: Wire, status: number, message: string, headers: Re
   }
 }
 
-/** The first events of a stream; then `then` has the connection. */
+/** Sends the first events of a stream, and passes the connection to `then`. */
 export function beginning(wire: Wire, said: Said, events: number, then: (response: ServerResponse) => void): Answering {
   return (response) => {
     response.writeHead(200, { 'content-type': wire.contentType })
@@ -81,7 +81,7 @@ const openAiCall = ({ id, name, arguments: pieces }: NonNullable<Said['calls']>[
 })
 const openAiError = (message: string, code: string | null) => ({ error: { message, type: 'invalid_request_error', param: null, code } })
 
-/** OpenAI and Azure. */
+/** The protocol of OpenAI and Azure. */
 export const OPENAI_WIRE: Wire = {
   contentType: 'text/event-stream',
   completion: (said) => ({
@@ -385,7 +385,7 @@ export const MISTRAL_WIRE: Wire = {
 const COHERE_ENDS = { stop: 'COMPLETE', length: 'MAX_TOKENS', tools: 'TOOL_CALL', filter: 'ERROR' }
 const cohereUsage = ({ usage = DEFAULT_USAGE }: Said) => ({
   billed_units: { input_tokens: usage.input, output_tokens: usage.output },
-  // Cohere's own additions to the prompt are in here, and are not billed.
+  // These tokens include Cohere's own additions to the prompt, which it does not bill.
   tokens: { input_tokens: usage.input + 50, output_tokens: usage.output },
   cached_tokens: usage.cached,
 })
@@ -435,7 +435,7 @@ export const COHERE_WIRE: Wire = {
       Buffer.from('data: [DONE]\n\n'),
     ]
   },
-  // Cohere gives no code.
+  // Cohere returns no error code.
   error: (_status, message) => ({ body: { id: 'vendor-request-1', message } }),
   toCode: () => null,
   brokenEvent: null,

@@ -6,22 +6,22 @@ import { Webhook } from 'standardwebhooks'
 import { parse } from 'yaml'
 import type { Json } from '../client.ts'
 
-/** A message as a receiver gets it, after its signature was verified. */
+/** A received message with a verified signature. */
 export interface Received {
   readonly id: string
   readonly type: string
   readonly timestamp: string
   readonly data: Json
-  /** What it was answered. */
+  /** The status of the answer. */
   readonly status: number
 }
 
-/** What is answered to a message: a status; `silence`: nothing, for good. */
+/** Returns the status for a message, or `silence` to never answer. */
 export type Answering = (message: Omit<Received, 'status'>) => number | 'silence' | Promise<number>
 
 /**
- * Receivers of webhooks on loopback, one for each path. Every message is verified by the library of Standard Webhooks
- * and checked against `schema/events.yaml`; what does not pass is answered 400 and kept among the `faults`.
+ * Receivers of webhooks on loopback, one per path. The Standard Webhooks library verifies every message, and
+ * `schema/events.yaml` validates it. An invalid message is answered 400 and recorded in `faults`.
  */
 export class WebhookReceiver implements AsyncDisposable {
   readonly #server = createServer()
@@ -41,7 +41,7 @@ export class WebhookReceiver implements AsyncDisposable {
     return receiver
   }
 
-  /** For `KIS_EGRESS_ALLOW`. */
+  /** The host and port for `KIS_EGRESS_ALLOW`. */
   get host(): string {
     return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`
   }
@@ -80,7 +80,7 @@ export class WebhookReceiver implements AsyncDisposable {
 export class Place {
   readonly url: string
   secret = ''
-  /** Where answers of 3xx lead. */
+  /** The target of 3xx answers. */
   location = ''
   answering: Answering = () => 204
   readonly received: Received[] = []
@@ -91,13 +91,13 @@ export class Place {
     this.url = url
   }
 
-  /** Those that were answered 2xx. */
+  /** The messages that were answered 2xx. */
   get taken(): readonly Received[] {
     return this.received.filter(({ status }) => status < 300)
   }
 }
 
-/** What checks the data of an event of `schema/events.yaml`, by type. */
+/** Returns the validators of `schema/events.yaml` for the data of events, by type. */
 export function eventChecks(): ReadonlyMap<string, ValidateFunction> {
   const events = parse(readFileSync(new URL('../../../schema/events.yaml', import.meta.url), 'utf8'), { merge: true })
   const ajv = new Ajv2020({ allowUnionTypes: true })

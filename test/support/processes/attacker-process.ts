@@ -2,8 +2,8 @@ import { attackForever } from '../attacks.ts'
 import { makeCaller } from '../client.ts'
 
 /**
- * Attacks a service until the process that started this one says stop; tells each attack that it begins, and at the end
- * how often it went round.
+ * Attacks a service until the parent process sends stop. Reports each attack when it begins, and the number of rounds
+ * at the end.
  */
 const [rest, graphql, key] = process.argv.slice(2) as [string, string, string]
 const stop = new AbortController()

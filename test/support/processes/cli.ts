@@ -4,7 +4,7 @@ import type { Service } from './service.ts'
 
 const KIS = fileURLToPath(new URL('../../../cli/kis.js', import.meta.url))
 
-/** A command of `kis` against a running service, as an operator would give it. */
+/** Runs a `kis` command against a running service, like an operator. */
 export async function kis(
   service: Pick<Service, 'graphql'>,
   key: string,

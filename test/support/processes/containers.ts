@@ -7,7 +7,7 @@ import { parse } from 'yaml'
 
 export const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
-/** What the tests need of a service in `docker-compose.yml`. */
+/** The parts of a service in `docker-compose.yml` that tests need. */
 export interface ComposeService {
   readonly image: string
   readonly build?: string
@@ -33,7 +33,10 @@ export interface Compose {
   readonly networks: Readonly<Record<string, { readonly internal?: boolean }>>
 }
 
-/** The compose file with the variables put in. @throws {Error} one that it requires is missing. */
+/**
+ * Reads the compose file with the variables filled in.
+ * @throws {Error} if a required variable is missing.
+ */
 export function readCompose(variables: Readonly<Record<string, string>>): Compose {
   const fill = (node: unknown): unknown => {
     if (typeof node === 'string') return interpolate(node, variables)
@@ -44,7 +47,7 @@ export function readCompose(variables: Readonly<Record<string, string>>): Compos
   return fill(parse(readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8'), { merge: true })) as Compose
 }
 
-/** As Compose does, for the forms that the file uses: `$$`, `${NAME:-default}`, `${NAME:?message}`. */
+/** Interpolates like Compose, in the forms that the file uses: `$$`, `${NAME:-default}` and `${NAME:?message}`. */
 export function interpolate(text: string, variables: Readonly<Record<string, string>>): string {
   return text.replace(/\$(?:(\$)|\{(\w+):([-?])([^}]*)\})?/g, (form, dollar, name, kind, rest) => {
     if (dollar) return '$'
@@ -56,10 +59,10 @@ export function interpolate(text: string, variables: Readonly<Record<string, str
   })
 }
 
-/** What the last stage of the `Dockerfile` makes of a container. */
+/** The properties that the last stage of the `Dockerfile` gives a container. */
 export interface Image {
   readonly bases: readonly string[]
-  /** Commands in exec form that its building ends with. */
+  /** The last commands of the build, in exec form. */
   readonly built: readonly (readonly string[])[]
   readonly environment: Readonly<Record<string, string>>
   readonly labels: Readonly<Record<string, string>>
@@ -105,8 +108,8 @@ export function readDockerfile(): Image {
 }
 
 /**
- * Whether `.dockerignore` lets a path of the project into the image: the last pattern that fits it, or a folder above
- * it, decides.
+ * Reports whether `.dockerignore` lets a path into the image. The last pattern that matches the path or a folder above
+ * it decides.
  */
 export function reachesImage(path: string): boolean {
   const steps = path.split('/')
@@ -120,18 +123,18 @@ const IGNORE_RULES = readFileSync(join(ROOT, '.dockerignore'), 'utf8')
   .filter((line) => line && !line.startsWith('#'))
   .map((line) => ({ isException: line.startsWith('!'), pattern: toPattern(line.replace(/^!/, '')) }))
 
-/** `**` is any folders, `*` any characters of one name, its dot too. */
+/** Converts a glob: `**` matches any folders, and `*` any characters of one name, including a leading dot. */
 function toPattern(glob: string): RegExp {
   const source = glob.replace(/[.+?^$()[\]{}|\\]/g, '\\$&').replace(/\*\*\/|\*/g, (stars) => (stars === '*' ? '[^/]*' : '(?:.*/)?'))
   return new RegExp(`^${source}$`)
 }
 
-/** Every file of the project that becomes one of the image. */
+/** Returns the project's files that the image contains. */
 export const imageFiles = () => filesUnder(ROOT).filter(reachesImage)
 
 /**
- * Lays the image's `/app` out in a folder: its files, and the packages that `npm ci` leaves there without those for
- * development and optional ones.
+ * Creates the image's `/app` in a folder: its files, and the packages that `npm ci` installs without development and
+ * optional ones.
  */
 export function layOutImage(folder: string): void {
   for (const file of imageFiles()) place(join(ROOT, file), join(folder, file))
@@ -144,7 +147,7 @@ export function layOutImage(folder: string): void {
   }
 }
 
-/** The same bytes under another name where the file system can do that; there are some hundred megabytes. */
+/** Links a file if the file system can, and copies it otherwise. There are some hundred megabytes. */
 function place(from: string, to: string): void {
   mkdirSync(dirname(to), { recursive: true })
   try {
@@ -154,28 +157,28 @@ function place(from: string, to: string): void {
   }
 }
 
-/** Their paths from the folder, without packages, history and data. */
+/** Returns the paths of the files, relative to the folder, without packages, history and data. */
 export function filesUnder(folder: string): readonly string[] {
   return globSync('**', { cwd: folder, withFileTypes: true, exclude: ({ name }) => ['node_modules', '.git', 'data'].includes(name) })
     .filter((entry) => entry.isFile())
     .map((entry) => relative(folder, join(entry.parentPath, entry.name)))
 }
 
-/** How many milliseconds a duration such as `40s` is. */
+/** Converts a duration such as `40s` to milliseconds. */
 export function durationMs(text: string): number {
   const match = /^(\d+)(ms|s|m)$/.exec(text)
   if (!match) throw new Error(`not a duration: ${text}`)
   return Number(match[1]) * { ms: 1, s: 1_000, m: 60_000 }[match[2] as 'ms' | 's' | 'm']
 }
 
-/** A container's process on this machine, with its own environment and nothing else. */
+/** A process of a container that runs on this machine with the container's environment only. */
 export class ContainerProcess {
   readonly #child: ChildProcess
   readonly #environment: Readonly<Record<string, string>>
   output = ''
 
   constructor(command: readonly string[], environment: Readonly<Record<string, string>>, folder: string) {
-    // `node` is the one that runs the tests, as it is the base's in the image.
+    // `node` is the version that runs the tests, as in the image's base.
     this.#environment = { PATH: `${dirname(process.execPath)}:/usr/bin:/bin`, ...environment }
     this.#child = spawn(command[0]!, command.slice(1), { cwd: folder, env: this.#environment, stdio: ['ignore', 'pipe', 'pipe'] })
     for (const stream of [this.#child.stdout!, this.#child.stderr!]) {
@@ -185,12 +188,12 @@ export class ContainerProcess {
     }
   }
 
-  /** Null while it runs; the signal's name where one ended it. */
+  /** The exit code, or the name of the signal that ended the process. Null while it runs. */
   get exitCode(): number | string | null {
     return this.#child.exitCode ?? this.#child.signalCode
   }
 
-  /** Runs a command beside it, as `docker exec` does, and gives its exit code. */
+  /** Runs a command beside the process, like `docker exec`, and returns its exit code. */
   run(command: readonly string[], more: Readonly<Record<string, string>> = {}): Promise<number> {
     return new Promise((resolve) => {
       execFile(command[0]!, command.slice(1), { env: { ...this.#environment, ...more } }, (error) =>
@@ -199,7 +202,10 @@ export class ContainerProcess {
     })
   }
 
-  /** Its exit code, or the signal that ended it: SIGKILL after the grace period, as Docker does. */
+  /**
+   * Stops the process like Docker, with SIGKILL after the grace period. Returns the exit code, or the signal that ended
+   * it.
+   */
   async stop(signal: string, graceMs: number): Promise<number | string | null> {
     if (this.exitCode !== null) return this.exitCode
     const exit = once(this.#child, 'exit')

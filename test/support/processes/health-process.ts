@@ -1,8 +1,8 @@
 import { request } from 'node:http'
 
 /**
- * Asks for `/healthz` of the address given, without a pause, and tells the longest answer when asked. In a process of
- * its own, so that it waits for nobody else.
+ * Requests `/healthz` of an address without pauses, and reports the longest answer on request. It is a separate
+ * process, so that other work does not delay it.
  */
 const [address] = process.argv.slice(2) as [string]
 const EVERY_MS = 50

@@ -1,16 +1,19 @@
 import { addDocument, type Caller, newCollection } from '../client.ts'
 
 /**
- * What one tenant does all day: chats, streams, searches and documents, each asked for again as soon as it was
- * answered. In milliseconds, by kind.
+ * The times of one tenant's requests in milliseconds, by kind. It repeats chats, streams, searches and documents, each
+ * after its last answer.
  */
 export type Times = Readonly<Record<'chat' | 'stream' | 'search' | 'document', readonly number[]>>
 
 const MESSAGES = [{ role: 'user' as const, content: 'Hello' }]
-/** Between two of a kind, so that the tenant itself is no load. */
+/** The pause between two requests of a kind, so that the tenant causes little load. */
 const PAUSE_MS = 50
 
-/** Works for so long. @throws {Error} anything was refused or lost. */
+/**
+ * Sends requests for this time.
+ * @throws {Error} if a request was refused or lost.
+ */
 export async function workAsNeighbour(caller: Caller, durationMs: number): Promise<Times> {
   const collection = (await newCollection(caller)).id
   await addDocument(caller, collection, 'first.txt', 'Meals are reimbursed up to 60 dollars a day.')

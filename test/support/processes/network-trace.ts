@@ -3,10 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 
 const CALLS = 'connect,sendto,sendmsg,sendmmsg'
 
-/**
- * A line of strace that names where something is sent: to an address, or to a service of the machine that resolves
- * names.
- */
+/** Matches a line of strace with a destination: an address, or a local service that resolves names. */
 const ADDRESS =
   /sa_family=AF_INET6?, sin6?_port=htons\((?<port>\d+)\).*?(?:inet_addr\("(?<v4>[^"]*)"\)|inet_pton\(AF_INET6, "(?<v6>[^"]*)")/
 const RESOLVER = /sun_path=@?"[^"]*(?:systemd\.resolve|Resolve|mdns|avahi)/i
@@ -14,15 +11,18 @@ const LOOPBACK = /^(?:127\.|(?:::ffff:127\.\d+\.\d+\.\d+|::1)$)/
 const DNS_PORTS = new Set(['53', '5353'])
 
 /**
- * What a process and its children connect and send to: code in JavaScript and native libraries alike, because strace
- * sees the system's calls.
+ * Records where a process and its children connect and send to. It covers JavaScript and native libraries, because
+ * strace sees system calls.
  */
 export class NetworkTrace {
   readonly #file: string
-  /** Goes before the command. The command stays the direct child, gets the signals and gives its own exit code. */
+  /**
+   * The words before the traced command. The command stays the direct child, receives the signals and gives its own
+   * exit code.
+   */
   readonly command: readonly string[]
 
-  /** `unreachable`: every such call fails, and nothing leaves the machine. */
+  /** With `unreachable`, every such call fails, and nothing leaves the machine. */
   constructor(file: string, { unreachable = false } = {}) {
     this.#file = file
     const failing = unreachable ? ['-e', `inject=${CALLS}:error=ENETUNREACH`] : []
@@ -49,8 +49,8 @@ export class NetworkTrace {
   }
 
   /**
-   * The calls, as strace writes them, that went elsewhere than to loopback, or that looked up a name; and what was sent
-   * on their sockets.
+   * Returns the calls, as strace writes them, that left loopback or resolved a name, and what was sent on their
+   * sockets.
    */
   foreign(): readonly string[] {
     const sockets = new Set<string>()
@@ -67,7 +67,7 @@ export class NetworkTrace {
   }
 }
 
-/** Why this machine cannot trace; null when it can. */
+/** Returns why this machine cannot trace, or null if it can. */
 export function tracingProblem(): string | null {
   const { status, error, stderr } = spawnSync('strace', ['-f', '--seccomp-bpf', '-qq', '-e', 'trace=connect', 'true'], { encoding: 'utf8' })
   if (status === 0) return null

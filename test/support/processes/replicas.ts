@@ -6,8 +6,8 @@ import { type DistributedOptions, type DistributedService, startFiveProcesses } 
 export type StartReplicas = (options: DistributedOptions) => Promise<DistributedService>
 
 /**
- * Declares suites of a service whose roles run any number of times, over a MongoDB database and Elasticsearch indices
- * of its own, which its end drops.
+ * Declares suites of a service that can run several processes per role. It has its own MongoDB database and
+ * Elasticsearch indices, and drops them at the end.
  */
 export async function onBothEngines(name: string, declare: (start: StartReplicas) => void): Promise<void> {
   await onEngine('KIS_TEST_MONGODB_URL', name, (mongodb) =>

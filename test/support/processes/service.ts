@@ -8,10 +8,10 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-/** A process that has not said `ready` by then has failed. */
+/** The wait for `ready`. A process that takes longer has failed. */
 const READY_MS = 60_000
 
-/** One process of the service, started as a user starts it. */
+/** One process of the service, started the way a user starts it. */
 export class ServiceProcess {
   readonly #child: ChildProcess
   readonly lines: string[] = []
@@ -36,12 +36,12 @@ export class ServiceProcess {
     return started
   }
 
-  /** Gives it before it is ready. `under`: a command that runs the one after it, as `strace` does. */
+  /** Returns the process before it is ready. `under` is a command that runs the following one, such as `strace`. */
   static launch(args: readonly string[], env: Readonly<Record<string, string>>, under: readonly string[] = []): ServiceProcess {
     const [command, ...rest] = [...under, process.execPath, join(ROOT, 'cli/kis.js'), 'start', ...args]
     const child = spawn(command!, rest, {
       cwd: ROOT,
-      // Nothing of the developer's own configuration reaches a test.
+      // The developer's own configuration must not affect a test.
       env: { PATH: process.env.PATH ?? '', HOST: '127.0.0.1', PORT: '0', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
@@ -65,7 +65,7 @@ export class ServiceProcess {
     return this.#child.pid!
   }
 
-  /** `http://127.0.0.1:4000`, once it is ready. */
+  /** The address, such as `http://127.0.0.1:4000`, once the process is ready. */
   get address(): string | undefined {
     return this.lines.find((line) => line.startsWith('ready '))?.slice('ready '.length)
   }
@@ -83,30 +83,30 @@ export class ServiceProcess {
   }
 }
 
-/** The whole service as its clients see it. */
+/** A complete service as its clients see it. */
 export interface Service {
-  /** Base address of `/v1`, without it. */
+  /** The base address of the REST API, without `/v1`. */
   readonly rest: string
-  /** Address of `/graphql`. */
+  /** The address of `/graphql`. */
   readonly graphql: string
   /** The operator's key. */
   readonly key: string
   readonly folder: string
-  /** Process by role; `all` in one process. */
+  /** The processes by role, or one process named `all`. */
   readonly processes: ReadonlyMap<string, ServiceProcess>
-  /** Ends every process, `SIGTERM` unless told otherwise, and removes the data. */
+  /** Ends every process, with `SIGTERM` by default, and removes the data. */
   close(): Promise<void>
 }
 
 export const TEST_SECRET = 'a secret for tests, long enough to be one'
 
 export interface ServiceOptions {
-  /** Text of the catalog; default: the shipped one. */
+  /** The text of the catalog. The shipped catalog is the default. */
   readonly catalog?: string
   readonly env?: Readonly<Record<string, string>>
-  /** Keep what an earlier start left here; it is then the caller's to remove. */
+  /** A folder with the data of an earlier start. The caller must remove it. */
   readonly folder?: string
-  /** The command under which a process runs; `name` is its own, or `all`. */
+  /** Returns the command that a process runs under. `name` is the name of the process, or `all`. */
   under?(name: string): readonly string[]
 }
 
@@ -120,7 +120,7 @@ function prepare({ catalog, env = {}, folder }: ServiceOptions): { folder: strin
   return { folder: place, env: common, clean: () => folder ?? rmSync(place, { recursive: true, force: true }) }
 }
 
-/** `npm start`, on a free port and a fresh data folder. */
+/** Runs `npm start` on a free port, with a new data folder. */
 export async function startEmbedded(options: ServiceOptions = {}): Promise<Service> {
   const { folder, env, clean } = prepare(options)
   const started = await ServiceProcess.start([], { ...env, KIS_DATA_DIR: join(folder, 'data') }, options.under?.('all'))
@@ -138,32 +138,31 @@ export async function startEmbedded(options: ServiceOptions = {}): Promise<Servi
   }
 }
 
-/** The order in which they start; each needs those before it. */
+/** The order of the start. Each role needs the ones before it. */
 const ROLES = ['billing', 'knowledge', 'inference', 'gateway', 'rest-adapter'] as const
 type Role = (typeof ROLES)[number]
 
 export interface DistributedOptions extends ServiceOptions {
-  /** Processes of a role, where they are more than one: then the stores must be MongoDB and Elasticsearch. */
+  /** The number of processes of a role if it has several. The stores must then be MongoDB and Elasticsearch. */
   readonly replicas?: Partial<Record<Role, number>>
-  /** Ports of a role's processes, where a test must know them before. Default: any free ones. */
+  /** The ports of a role's processes, if a test needs them in advance. Free ports are the default. */
   readonly ports?: Partial<Record<Role, readonly number[]>>
-  /** What a process has in its environment beside what all have. */
+  /** Returns the additional environment of a process. */
   makeEnv?(name: string): Readonly<Record<string, string>>
 }
 
 export interface DistributedService extends Service {
-  /** Base addresses of every rest-adapter. */
+  /** The base addresses of all REST adapters. */
   readonly rests: readonly string[]
   /**
-   * Ends a process as the signal does, `SIGTERM` unless told otherwise, and starts it again at its address. Gives its
-   * exit code.
+   * Ends a process with the signal, `SIGTERM` by default, and starts it again at its address. Returns its exit code.
    */
   restart(name: string, signal?: NodeJS.Signals): Promise<number | null>
 }
 
 /**
- * The five roles, each a process of its own, each subgraph on its own files unless `env` says otherwise. Processes are
- * named by role and number: `knowledge-1`.
+ * Starts the five roles in processes of their own. Each subgraph has its own files unless `env` sets other stores.
+ * Processes are named by role and number, such as `knowledge-1`.
  */
 export async function startFiveProcesses(options: DistributedOptions = {}): Promise<DistributedService> {
   const { folder, env, clean } = prepare(options)
@@ -199,7 +198,7 @@ export async function startFiveProcesses(options: DistributedOptions = {}): Prom
   }
 }
 
-/** Ports that were free a moment ago. */
+/** Returns ports that were free a moment ago. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = await Promise.all(
     Array.from({ length: count }, async () => {

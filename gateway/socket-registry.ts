@@ -106,19 +106,23 @@ export class SocketRegistry {
   }
 }
 
+/** A message counts once more for each of these: reading it takes as long as so many bytes need. */
+const MESSAGE_BYTES = 32 * 1024
+
 /**
- * Gives a function that returns false for a message above the rate: a token bucket that fills by `messagesPerSecond`
- * and holds `messageBurst`.
+ * Gives a function that takes the bytes of a message and returns false above the rate: a token bucket that fills by
+ * `messagesPerSecond` and holds `messageBurst`.
  */
-export function messageRate({ messagesPerSecond, messageBurst }: SocketLimits, clock: Clock): () => boolean {
+export function messageRate({ messagesPerSecond, messageBurst }: SocketLimits, clock: Clock): (bytes: number) => boolean {
   let left = messageBurst
   let at = clock.now().getTime()
-  return () => {
+  return (bytes) => {
     const now = clock.now().getTime()
     left = Math.min(messageBurst, left + ((now - at) / 1000) * messagesPerSecond)
     at = now
-    if (left < 1) return false
-    left -= 1
+    const cost = 1 + Math.floor(bytes / MESSAGE_BYTES)
+    if (left < cost) return false
+    left -= cost
     return true
   }
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { ExecutionArgs, GraphQLError } from 'graphql'
 import { type Context, handleProtocols, makeServer, type SubscribePayload } from 'graphql-ws'
-import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws'
+import { type RawData, type ServerOptions, type WebSocket, WebSocketServer } from 'ws'
 import { KisError } from '../subgraphs/common/errors.ts'
 import type { Clock } from '../subgraphs/common/process/clock.ts'
 import type { IdSource } from '../subgraphs/common/process/ids.ts'
@@ -215,11 +215,15 @@ function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDra
 
 function limitMessages(socket: WebSocket, limits: SocketLimits, clock: Clock): void {
   const withinRate = messageRate(limits, clock)
-  socket.on('message', () => {
-    if (withinRate() || socket.readyState !== socket.OPEN) return
+  socket.on('message', (data) => {
+    if (withinRate(countBytes(data)) || socket.readyState !== socket.OPEN) return
     socket.close(...CLOSE.tooManyMessages)
     socket.pause()
   })
+}
+
+function countBytes(data: RawData): number {
+  return Array.isArray(data) ? data.reduce((sum, piece) => sum + piece.length, 0) : data.byteLength
 }
 
 /** Checks the open sockets until the signal aborts. */

@@ -177,13 +177,18 @@ describe('what one key may do at once', () => {
 })
 
 describe('a socket that asks too much', () => {
-  it('is closed with 4429 above 20 messages a second, and with 1009 above 1 MiB a message', async () => {
+  it('is closed with 4429 above 20 messages a second, of which a long one counts as many, and with 1009 above 1 MiB a message', async () => {
     const clock = handClock()
     const { wsUrl } = await startGateway({ clock })
     const flood = connect(wsUrl)
     await collect(flood.client, '{ ping }').over
     for (let i = 0; i < 130; i++) flood.socket().send('{"type":"ping"}')
     expect(await flood.closed).toMatchObject({ code: 4429 })
+
+    const long = connect(wsUrl)
+    await collect(long.client, '{ ping }').over
+    for (let i = 0; i < 4; i++) long.socket().send(JSON.stringify({ type: 'ping', payload: { text: 'x'.repeat(1_000_000) } }))
+    expect(await long.closed).toMatchObject({ code: 4429 })
 
     const large = connect(wsUrl)
     collect(large.client, 'query ($text: String!) { echo(text: $text) }', { text: 'x'.repeat(1_100_000) })

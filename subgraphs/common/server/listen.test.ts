@@ -39,6 +39,24 @@ it.each([{ hasPeers: false }, { hasPeers: true }])(
   },
 )
 
+it('closes a connection that sends very many requests and waits for no answer', async () => {
+  let asked = 0
+  const app = fastify(APP_OPTIONS)
+  app.get('/', () => {
+    asked += 1
+    return new Promise(() => undefined)
+  })
+  const { url } = await listen(app, { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, hasPeers: false }, [])
+  onTestFinished(() => app.server.closeAllConnections())
+  const socket = connect({ host: '127.0.0.1', port: Number(new URL(url).port) })
+  // The connection may be reset.
+  socket.on('error', () => undefined)
+  const closed = new Promise((resolve) => socket.on('close', resolve))
+  socket.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(20_000))
+  await closed
+  expect(asked).toBeLessThanOrEqual(64)
+})
+
 it('answers the request of a connection that was opened just before the stop', async () => {
   const { listening, connection } = await server()
   const late = await connection()

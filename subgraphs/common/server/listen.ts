@@ -40,6 +40,12 @@ const BACKLOG = 4_096
  */
 const LINGER_MS = 5_000
 
+/**
+ * Requests that one connection may send without waiting for an answer. HTTP clients wait for each answer; beyond this
+ * the connection is closed.
+ */
+const MAX_PIPELINED = 64
+
 /** Common options of every app of the service. Routes set the size of their bodies themselves. */
 export const APP_OPTIONS = {
   forceCloseConnections: 'idle',
@@ -114,7 +120,7 @@ export async function listen(
       if (!request.complete && !request.socket.destroyed) endWithin(LINGER_MS, request)
     })
   })
-  if (options.refuse) refuseFirst(app, options.refuse)
+  refuseFirst(app, options.refuse ?? (() => false))
   // The code that admits the body sends `100 Continue`.
   app.server.on('checkContinue', (request, response) => app.server.emit('request', request, response))
   app.server.maxConnections = maxConnections
@@ -167,8 +173,18 @@ export async function listen(
 /** Refused requests never reach the app: under overload most time would be spent there. */
 function refuseFirst(app: FastifyInstance, refuse: Refuse): void {
   const [counting, ...others] = app.server.listeners('request') as ((request: IncomingMessage, response: ServerResponse) => void)[]
+  const pipelined = new WeakMap<Socket, number>()
   app.server.removeAllListeners('request')
   app.server.on('request', (request, response) => {
+    const { socket } = request
+    if (socket.destroyed) return
+    const waiting = (pipelined.get(socket) ?? 0) + 1
+    pipelined.set(socket, waiting)
+    response.once('close', () => pipelined.set(socket, pipelined.get(socket)! - 1))
+    if (waiting > MAX_PIPELINED) {
+      socket.destroy()
+      return
+    }
     counting!(request, response)
     if (!refuse(request, response)) for (const listener of others) listener.call(app.server, request, response)
   })

@@ -1,7 +1,7 @@
 /**
- * Does the work under a signal that aborts with the given one, or after `ms`; work that then fails, fails with
- * `tooLate`. `AbortSignal.timeout` would say it in less, but keeps a kilobyte of every call until its time is over: a
- * gigabyte at the pace of this service.
+ * Does the work under a signal that aborts with the given one, or after `ms` milliseconds. If the work fails after the
+ * deadline, it fails with `tooLate()`. `AbortSignal.timeout` is not used, because it keeps about a kilobyte per call
+ * until its time is over, which would be a gigabyte at the rate of this service.
  */
 export async function withDeadline<T>(
   ms: number,

@@ -28,65 +28,64 @@ import type { Collections } from './tables.ts'
 import type { WorkflowRuns } from './workflows/workflow-runs.ts'
 
 /**
- * The ports of inference, and what is the same for all of its parts. A function that works with these alone takes
- * `Ports`.
+ * The ports of the inference subgraph and what all its parts share. A function that needs nothing else takes `Ports`.
  */
 export interface Ports {
   readonly catalog: Catalog
-  /** By the engine's name in the catalog; every engine that is on is here. */
+  /** By the engine's name in the catalog. Contains every engine that is enabled. */
   readonly engines: ReadonlyMap<string, Engine>
-  /** May be away for a while; what needs none of it goes on. */
+  /** The store may be unavailable for a while; work that does not need it continues. */
   readonly collections: Collections
   readonly files: StoreFiles
   readonly audio: AudioReader
   readonly billing: Billing
   readonly knowledge: Knowledge
-  /** The way to the addresses of images. */
+  /** Fetches the images at callers' addresses. */
   readonly egress: Pick<Egress, 'mayAsk' | 'mayReach' | 'fetch'>
-  /** The way to the tools of MCP servers. */
+  /** Connects to MCP servers for their tools. */
   readonly mcp: McpClients
-  /** Runs callers' schemas. */
+  /** Evaluates callers' schemas. */
   readonly schemas: SchemaJudge
-  /** Seals what callers trust the service with. */
+  /** Seals the secrets that callers give to the service. */
   readonly secrets: SealedTexts
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
 }
 
-/** What one process keeps between calls. A function says by name which of them it takes: `With<'limits' | 'load'>`. */
+/** State that one process keeps between calls. A function names the parts that it takes: `With<'limits' | 'load'>`. */
 export interface Services {
   readonly principals: Principals
   readonly limits: CallLimits
   readonly load: LoadShedder
-  /** Told of what waits for billing. */
+  /** Notified of charges that wait for billing. */
   readonly queue: Pick<QueueWatch, 'wait'>
   readonly holder: Holder
-  /** Work that outlives its call. */
+  /** Work that continues after its call. */
   readonly background: Background
   readonly keyedCalls: KeyedCalls
-  /** Tells which runs have ended. */
+  /** Announces the runs that have ended. */
   readonly runEnds: RunEnds
   readonly runs: AgentRuns
   readonly workflowRuns: WorkflowRuns
 }
 
 export type With<Name extends keyof Services> = Ports & Pick<Services, Name>
-/** To reserve money and charge it. */
+/** The dependencies to reserve and charge money. */
 export type HoldDeps = With<'queue' | 'holder' | 'background'>
-/** To make a billed call under its key's limits, by the rules in force. */
+/** The dependencies to make a billed call under its key's limits, by the rules in force. */
 export type CallDeps = HoldDeps & With<'principals' | 'limits' | 'load'>
-/** To make calls that are paid once, however often they are repeated. */
+/** The dependencies to make calls that are paid once, however often they are repeated. */
 export type KeyedDeps = CallDeps & With<'keyedCalls'>
-/** To run agents and workflows. */
+/** The dependencies to run agents and workflows. */
 export type RunDeps = KeyedDeps & With<'runEnds'>
-/** What resolvers work with. */
+/** The dependencies of resolvers. */
 export type ServedDeps = RunDeps & With<'runs' | 'workflowRuns'>
 
 export interface Engine {
   readonly chat: ChatEngine
   readonly embedding: EmbeddingEngine
-  /** Null for kinds of engines without speech; the catalog names no speech model of theirs. */
+  /** Null for kinds of engines without speech. The catalog has no speech models of such engines. */
   readonly transcription: TranscriptionEngine | null
   readonly breaker: Breaker
   readonly retries: RetryBudget
@@ -94,42 +93,44 @@ export interface Engine {
   readonly firstByteMs: number
 }
 
-/** Who asks, under which request id, and the signal that says when nobody waits any more. */
+/** The caller, the request id, and the signal that aborts when the caller no longer waits. */
 export interface AskContext extends Omit<BillingContext, 'caller'> {
   readonly caller: Caller | null
   /**
-   * Absent for a call without an idempotency key, and for each of the calls that make up a run: the record is of one
-   * answer.
+   * The record of one answer. Absent for a call without an idempotency key, and for a run as a whole: each step of a
+   * run has its own.
    */
   readonly record?: CallRecord
 }
 
-/** The same after admission, when the caller is known to be an organization's. */
+/** An `AskContext` after admission: the caller belongs to an organization. */
 export interface CallContext extends BillingContext {
-  /** Hears what each hold of the call was resolved with. */
+  /** Called with the usage with which each hold of the call was resolved. */
   readonly spent?: (usage: Usage) => void
   readonly record?: CallRecord
 }
 
 /**
- * Where a call with an idempotency key writes down how far it is, so that a crash at any moment leaves one charge and
- * one outcome.
+ * The progress of a call with an idempotency key, kept so that a crash at any moment leaves one charge and one outcome.
  */
 export interface CallRecord {
-  /** Whoever goes on with the call asks the engine again, so that a call which is cut now costs nothing. */
+  /** The process that continues the call asks the engine again, so a call that is cut now costs nothing. */
   readonly isFreeWhenCut: boolean
-  /** Before money is held: from here on the call may be charged. @throws {KisError} nothing may be held. */
+  /**
+   * Called before money is held: from here on the call may be charged.
+   * @throws {KisError} another process has the call, or it cannot be recorded; no money may be held.
+   */
   holding(holdId: string): Promise<void>
-  /** What was charged at the end of the newest hold; null: billing has not said so. */
+  /** Called at the end of the newest hold with its charge in nano-USD, or null when billing has not reported it. */
   holdEnded(charged: bigint | null): void
   /**
-   * Before the charge: what was used, and the answer without its cost.
-   * @throws {KisError} the call is another's, and nothing may be charged.
+   * Called before the charge, with the usage and the answer without its cost.
+   * @throws {KisError} another process has the call, and nothing may be charged.
    */
   answered(usage: Usage, value: object): Promise<void>
 }
 
-/** Who takes a turn; undefined: a part of the service. */
+/** Returns the organization whose turn is taken, or undefined when another part of the service calls. */
 export function findOrganizationId({ caller }: Pick<AskContext, 'caller'>): string | undefined {
   return caller && 'organizationId' in caller ? caller.organizationId : undefined
 }

@@ -1,21 +1,21 @@
 import type { Ports } from './deps.ts'
 import type { AgentRecord, Collections, WorkflowRecord } from './tables.ts'
 
-/** How soon a deleted workflow is looked at again whose runs are under way. */
+/** How long a deleted workflow waits until the service checks again whether its runs have ended. */
 const LATER_MS = 60_000
 const MAX_SWEPT = 100
-/** As the store allows. */
+/** Most ids of one query, a limit of the store. */
 const MAX_IDS = 1_000
 
 type ForgetDeps = Pick<Ports, 'collections' | 'clock'>
 
-/** Takes a deleted agent with all its versions out of the store. Repeatable. */
+/** Deletes a deleted agent's record and all its versions from the store. Can be repeated. */
 export async function forgetAgent({ collections }: ForgetDeps, agent: AgentRecord): Promise<void> {
   await forgetVersions(collections.agentVersions, agent)
   await collections.agents.findOneAndDelete({ _id: agent._id, listed: false })
 }
 
-/** The same of a workflow, once its runs that are under way have ended: they go by their versions. */
+/** Does the same for a workflow, after its runs in progress have ended: they need its versions. */
 export async function forgetWorkflow({ collections, clock }: ForgetDeps, workflow: WorkflowRecord): Promise<void> {
   const { _id } = workflow
   if ((await collections.workflowRuns.countDocuments({ 'job.workflowId': _id })) > 0) {
@@ -27,7 +27,7 @@ export async function forgetWorkflow({ collections, clock }: ForgetDeps, workflo
   await collections.workflows.findOneAndDelete({ _id, listed: false })
 }
 
-/** Goes on with what waits, or what a crash has left. */
+/** Deletes agents whose deletion waits or was cut by a crash, at most 100 per call. */
 export async function forgetDeletedAgents(deps: ForgetDeps): Promise<void> {
   for (const agent of await deps.collections.agents.find(...dueIn(deps))) await forgetAgent(deps, agent)
 }
@@ -40,7 +40,7 @@ function dueIn({ clock }: ForgetDeps) {
   return [{ forgetAt: { $lte: clock.now() } }, { sort: { forgetAt: 1 }, limit: MAX_SWEPT }] as const
 }
 
-/** Also the one that a change which the deletion has overtaken may have written. */
+/** Deletes all versions, and the next one, which a change that the deletion overtook may have written. */
 async function forgetVersions(
   versions: Collections['agentVersions'],
   { _id, version }: Pick<AgentRecord, '_id' | 'version'>,

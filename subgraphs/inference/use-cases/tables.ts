@@ -4,64 +4,64 @@ import type { DocumentCollection, DocumentStore, IndexSpec } from '../../common/
 import type { RunError, RunStatus } from '../domain/agents/run.ts'
 import type { NodeRun, WorkflowError } from '../domain/workflows/run.ts'
 
-/** A call that was sent with an idempotency key, and what came of it. */
+/** A call that was sent with an idempotency key, or that is a step of a run, with its outcome. */
 export type KeyedCall = {
-  /** Made of the API key's id and the digest of the idempotency key. */
+  /** `<API key id>:<digest of the idempotency key>`, or `step <run> <path>`. */
   readonly _id: string
   readonly organizationId: string
   /** SHA-256 of the operation and its request in canonical JSON: the same key with another digest is a conflict. */
   readonly digest: string
   /**
-   * `running`: an engine may be at work. `answered`: the answer is kept, its charge may be missing. `ended`: nothing
+   * `running`: an engine may be at work. `answered`: the answer is kept, but may not be charged yet. `ended`: nothing
    * more happens.
    */
   readonly state: 'running' | 'answered' | 'ended'
-  /** Of the run that writes; whoever takes the call over makes another. */
+  /** Identifies the `KeyedRun` that may write the call. A process that takes the call over sets a new one. */
   readonly token: string
-  /** When this has passed, the process that ran the call is gone. */
+  /** Once this time has passed, the process of the call is gone. */
   readonly leaseUntil: Date
-  /** The newest hold of the call; null: none was placed, so that nothing was charged. */
+  /** The newest hold of the call, or null when none was placed, so that nothing was charged. */
   readonly holdId: string | null
-  /** What is replayed, packed; null until there is something. */
+  /** The packed `KeyedOutcome`, or null when there is none yet. */
   readonly outcome: string | null
-  /** Nano-USD that were charged, as a decimal; null until the call has ended. */
+  /** The charge in nano-USD, as a decimal, or null until the call has ended. */
   readonly cost: string | null
   readonly startedAt: Date
-  /** When the key may stand for another call. */
+  /** When the key becomes free for another call. */
   readonly expiresAt: Date
-  /** Of a step of a run: the run, and where in it. */
+  /** Set for a step of a run: the run, and the path of the step in it. */
   readonly step?: { readonly runId: string; readonly path: string }
 }
 
 /**
- * A process of inference that lives; where no other process has the store, also one that is gone and may hold money
- * still.
+ * A live process of the inference subgraph. If only one process uses the store, also a process that is gone but may
+ * still hold money.
  */
 export type Replica = {
   readonly _id: string
   readonly seenAt: Date
 }
 
-/** An agent as it is. */
+/** An agent in its current version. */
 export type AgentRecord = {
   /** `agt_…` */
   readonly _id: string
   readonly organizationId: string
-  /** Unique in the organization; of a deleted agent its id, so that its code is free. */
+  /** Unique in the organization. A deleted agent has its id here, so that its code is free. */
   readonly code: string
-  /** False once it is deleted, until it is forgotten. */
+  /** False from its deletion until its record is removed. */
   readonly listed: boolean
-  /** Once it is deleted: when it is to be forgotten. */
+  /** Set when it is deleted: when its record is due for removal. */
   readonly forgetAt?: Date
-  /** 1, and one more with each change. */
+  /** 1 at first; grows by 1 with each change. */
   readonly version: number
-  /** `storedDefinition`. */
+  /** The text that `storedDefinition` returns. */
   readonly definition: string
   readonly createdAt: Date
   readonly updatedAt: Date
 }
 
-/** What an agent was in one version, until the agent is deleted. */
+/** An agent's definition in one version. It is kept until the agent is deleted. */
 export type AgentVersion = {
   /** `<agent>_<version>` */
   readonly _id: string
@@ -70,37 +70,34 @@ export type AgentVersion = {
   readonly createdAt: Date
 }
 
-/** What a run of an agent and a run of a workflow have in common. */
+/** The common fields of the runs of agents and workflows. */
 export type RunBase = Telling & {
-  /** `run_…` of an agent, `wfr_…` of a workflow. */
+  /** `run_…` for an agent, `wfr_…` for a workflow. */
   readonly _id: string
   readonly organizationId: string
   readonly apiKeyId: string
-  /** Of a run that was started with an idempotency key: the API key's id and the digest of the key. */
+  /** Set for a run with an idempotency key: the API key's id and the digest of the key. */
   readonly key?: string
-  /** SHA-256 of its request in canonical JSON: the same key with another digest is a conflict. */
+  /** SHA-256 of the request in canonical JSON. The same key with another digest is a conflict. */
   readonly digest?: string
   readonly status: RunStatus
-  /** Nano-USD that it was charged, as a decimal; null while it runs. */
+  /** The charge in nano-USD, as a decimal. Null while it runs, and when the charge is unknown. */
   readonly cost: string | null
   readonly error: RunError | null
-  /** A caller wants it ended. */
+  /** A caller has cancelled the run. */
   readonly isCancelled: boolean
-  /**
-   * The hold that its calls are paid from, and the hold's amount in nano-USD. Both are written before the hold is
-   * placed.
-   */
+  /** The hold that pays for the run's calls, and its amount in nano-USD. Both are written before the hold is placed. */
   readonly holdId: string
   readonly holdAmount: string
-  /** The most that it may cost, in nano-USD. */
+  /** The most that the run may cost, in nano-USD. */
   readonly maxCost: string
-  /** Until its end has been told. */
+  /** Present until the run's last event is written. */
   readonly job?: RunJob
   readonly startedAt: Date
-  /** When its time is over. */
+  /** When the run's time is over. */
   readonly deadline: Date
   readonly endedAt: Date | null
-  /** When it is forgotten with its events. */
+  /** When the run is deleted with its events. */
   readonly expiresAt: Date
 }
 
@@ -108,33 +105,36 @@ export type RunJob = FairLeasable & {
   readonly kind: 'run'
   /** The run's workflow; absent in a run of an agent. */
   readonly workflowId?: string
-  /** Starts since the run last came to the end of a step. More than a few mean that processes die of it. */
+  /** Starts since the run last finished a step. More than a few mean that it kills its processes. */
   readonly starts: number
-  /** The process in which it begins alone, since one of its starts may have ended another. */
+  /** The process in which the run starts alone, because one of its starts may have ended another. */
   readonly alone?: string | null
-  /** `Waits` as JSON, of a run that was put off. */
+  /** `Waits` as JSON, when the run was put off. */
   readonly waits?: string
-  /** As of the run: one that has found no place until then ends without one. */
+  /** The deadline of the run. A run that finds no place until then ends without one. */
   readonly deadline?: Date
 }
 
-/** A run of an earlier version has ended, or has `leaseUntil` in place of job, hold, maximum cost and deadline. */
+/**
+ * A run of an agent. A run of an earlier version of the service has ended, or has `leaseUntil` in place of job, hold,
+ * maximum cost and deadline.
+ */
 export type RunRecord = RunBase & {
   readonly agentId: string
   readonly agentVersion: number
   readonly threadId: string | null
-  /** The messages that it was given, as JSON; without the bytes of images. */
+  /** The run's messages as JSON, without the bytes of images. */
   readonly input: string
-  /** `RunOutcome` as JSON, once it is completed. */
+  /** `RunOutcome` as JSON, or null until the run is completed. */
   readonly outcome: string | null
-  /** The receipt: `RunStep`s as JSON, with costs as decimals; complete once the run has ended. */
+  /** The receipt: `RunStep`s as JSON, with costs as decimals. Complete once the run has ended. */
   readonly steps: string
   readonly leaseUntil?: Date
 }
 
-/** A piece of what an agent's run begins with, until the run has ended: `GivenToRun` as JSON. */
+/** A piece of the input of an agent's run, kept until the run has ended: `GivenToRun` as JSON. */
 export type RunGivenRecord = {
-  /** `<run>_<piece>`, pieces counted from 0. */
+  /** `<run>_<piece>`; pieces are counted from 0. */
   readonly _id: string
   readonly runId: string
   readonly piece: number
@@ -142,7 +142,7 @@ export type RunGivenRecord = {
   readonly expiresAt: Date
 }
 
-/** Something that happened in a run. */
+/** An event of a run. */
 export type RunEventRecord = {
   /** `<run>_<sequence>` */
   readonly _id: string
@@ -155,19 +155,19 @@ export type RunEventRecord = {
   readonly event: string
 }
 
-/** A workflow as it is. */
+/** A workflow in its current version. */
 export type WorkflowRecord = {
   /** `wfl_…` */
   readonly _id: string
   readonly organizationId: string
-  /** Unique in the organization; of a deleted workflow its id, so that its code is free. */
+  /** Unique in the organization. A deleted workflow has its id here, so that its code is free. */
   readonly code: string
   readonly name: string
-  /** False once it is deleted, until it is forgotten. */
+  /** False from its deletion until its record is removed. */
   readonly listed: boolean
-  /** Once it is deleted: when it is to be forgotten. */
+  /** Set when it is deleted: when its record is due for removal. */
   readonly forgetAt?: Date
-  /** 1, and one more with each change. */
+  /** 1 at first; grows by 1 with each change. */
   readonly version: number
   /** `WorkflowDefinition` as JSON. */
   readonly definition: string
@@ -180,10 +180,10 @@ export type WorkflowRunRecord = RunBase & {
   readonly workflowVersion: number
   /** JSON. */
   readonly inputs: string
-  /** JSON, once it is completed. */
+  /** JSON, or null until the run is completed. */
   readonly output: string | null
   readonly nodes: Readonly<Record<string, NodeRun>>
-  /** `PinnedAgent`s as JSON, by what nodes call them. */
+  /** `PinnedAgent`s as JSON, by the agent ids that the nodes use. */
   readonly agents: string
   readonly error: WorkflowError | null
 }
@@ -196,16 +196,16 @@ export type ThreadRecord = {
   readonly agentId: string
   /** Messages of the chat protocol, as JSON. */
   readonly messages: string
-  /** Grows with each run that is added. */
+  /** Grows by 1 with each run that is added. */
   readonly revision: number
-  /** The runs that were added last, so that a run which ends twice is added once. */
+  /** The runs that were added last, so that a run that ends twice is added once. */
   readonly added?: readonly string[]
   readonly updatedAt: Date
-  /** When it is forgotten, unless a run is added before. */
+  /** When the thread is deleted, unless a run is added before. */
   readonly expiresAt: Date
 }
 
-/** The events are the ends of runs. */
+/** The collections of the inference subgraph. Its events are the ends of runs. */
 export interface Collections extends EventCollections {
   readonly agents: DocumentCollection<AgentRecord>
   readonly agentVersions: DocumentCollection<AgentVersion>
@@ -221,14 +221,14 @@ export interface Collections extends EventCollections {
   readonly replicas: DocumentCollection<Replica>
 }
 
-/** Of agents and of workflows. */
+/** Indexes of agents and workflows. */
 const OWNED_INDEXES: readonly IndexSpec[] = [
   { fields: ['organizationId', 'code'], unique: true },
   { fields: ['organizationId', 'listed'] },
   { fields: ['forgetAt'], sparse: true },
 ]
 
-/** Of runs that have not ended. */
+/** Indexes of runs that have not ended. */
 const JOB_INDEXES: readonly IndexSpec[] = [
   { fields: ['job.dueAt'], sparse: true },
   JOB_TURNS_INDEX,

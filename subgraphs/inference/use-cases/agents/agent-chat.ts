@@ -24,9 +24,11 @@ export interface SentAgentChat {
 }
 
 /**
- * Answers a chat request by a run of an agent, whose id the answer has. If the caller disconnects, the run is
- * cancelled, unless it has an idempotency key.
- * @throws {KisError}
+ * Answers a chat request with a run of an agent. The `id` of the response is the run's id. If the caller disconnects,
+ * the run is cancelled, unless the request has an idempotency key.
+ * @throws {KisError} `model_not_found`: the organization has no such agent.
+ * @throws {KisError} the code of the run's error, when the run failed; the message names the run.
+ * @throws {KisError} `invalid_request`: the request is invalid, or another caller cancelled the run.
  */
 export async function completeByAgent(deps: ServedDeps, ask: AskContext, sent: SentAgentChat): Promise<ChatCompletion & Replayable> {
   const { chat, warnings } = read(ask, sent, false)
@@ -51,9 +53,10 @@ export async function completeByAgent(deps: ServedDeps, ask: AskContext, sent: S
 }
 
 /**
- * The same as a stream. The texts of all calls of the model are told as they come, a blank line between those of two
- * calls, and before the text of a call that another process makes again; where the answer has to match a schema only
- * what does is told, at the end. Nothing happens before the first `next()`.
+ * Answers like `completeByAgent`, as a stream. The stream sends the text of every model call as it arrives. A blank
+ * line separates the texts of two calls, and comes before the text of a call that another process repeats. When the
+ * answer has to match a schema, the stream sends only the matching answer, at the end. Nothing happens before the first
+ * `next()`.
  */
 export function streamByAgent(
   deps: ServedDeps,
@@ -75,12 +78,12 @@ class AgentChatStream {
   #chat: AgentChat | undefined
   #run: RunRecord | undefined
   #events: AsyncIterableIterator<FollowedEvent, undefined> | undefined
-  /** With the first event only. */
+  /** Sent with the first event only. */
   #first: Pick<ChatEvent, 'warnings' | 'rateLimits'> | undefined
   #isReplayed = false
   #isBuffered = false
   #isOver = false
-  /** What the caller has been told, and where in it the text of the last call begins. */
+  /** The text sent so far, and the offset in it at which the text of the last call begins. */
   #told = ''
   #lastCall = { number: 0, start: 0 }
 
@@ -118,11 +121,11 @@ class AgentChatStream {
     this.#chat = chat
     this.#run = run
     this.#isReplayed = isReplayed
-    // Of an agent that was deleted since, nobody knows whether it had a schema.
+    // The version of a deleted agent is gone; it may have had a schema.
     this.#isBuffered = agent === null || (chat.responseSchema ?? agent.responseSchema) !== null
     this.#first = { warnings, rateLimits: readRateLimits(this.#deps, this.#ask) }
     const events = runs.log.follow(run.organizationId, run._id, null)
-    // The caller has left meanwhile.
+    // The caller left during the awaits above.
     if (this.#isOver) {
       this.#isOver = false
       this.#events = events
@@ -132,7 +135,7 @@ class AgentChatStream {
   }
 
   #take({ event }: FollowedEvent): (ChatEvent & Replayable) | undefined {
-    // The call is made again: what was told of it cannot be taken back, and its new text begins like another call's.
+    // The model is asked again. Sent text cannot be withdrawn, so the new text starts like that of another call.
     if (event.type === 'step_started' && event.number === this.#lastCall.number) this.#lastCall = { number: 0, start: 0 }
     if (event.type !== 'text_delta' || this.#isBuffered) return undefined
     let { text } = event
@@ -143,7 +146,7 @@ class AgentChatStream {
     return this.#tell([this.#chunk(this.#toDelta(text))])
   }
 
-  /** @throws {KisError} the run has failed. */
+  /** @throws {KisError} the run failed or was cancelled, as in `readEnd`. */
   async #end(): Promise<ChatEvent & Replayable> {
     const run = await this.#deps.collections.runs.findOne({ _id: this.#run!._id })
     const { outcome, usage, cost } = readEnd(run ?? this.#run!)
@@ -192,14 +195,18 @@ function toRunInput({ model, messages, sampling, responseSchema }: AgentChat, { 
   return { agentId: model, messages, sampling, responseSchema, idempotencyKey: idempotencyKey ?? null }
 }
 
-/** A client of the chat protocol knows the agent as a model. */
+/** Rewrites an error about the agent as one about a model: a client of the chat protocol knows the agent as a model. */
 function inChatWords(error: unknown, { model }: AgentChat): unknown {
   if (!(error instanceof KisError) || error.param !== 'input.agentId') return error
   if (error.code === 'not_found') return new ModelNotFound(model)
   return new KisError(error.code, error.message, { param: 'model', cause: error })
 }
 
-/** What came of a run. @throws {KisError} no answer. */
+/**
+ * Returns the answer of a run with its usage and its cost in nano-USD.
+ * @throws {KisError} `invalid_request`: the run was cancelled.
+ * @throws {KisError} the code of the run's error, when the run has no answer.
+ */
 function readEnd(run: RunRecord): { readonly outcome: RunOutcome; readonly usage: Usage; readonly cost: bigint } {
   if (run.status === 'cancelled') throw new KisError('invalid_request', `The run was cancelled. (The run is \`${run._id}\`.)`)
   if (run.outcome === null || run.cost === null) throw toRunFailure(run)

@@ -23,52 +23,54 @@ import type { ModelAnswer } from './model-step.ts'
 import { judgeAnswer, MAX_SCHEMA_TRIES, schemaFailed, schemaFaults, schemaOrder } from './schema-answers.ts'
 import { type Tool, type ToolAnswer, toolFailure } from './tools.ts'
 
-/** Searches of one step at once. */
+/** Most tool calls of one step that run at the same time. */
 const MAX_AT_ONCE = 4
-/** Passages in all for a model that cannot ask for them. */
+/** Most passages in all for a model that cannot call tools. */
 const PASSAGES_WITHOUT_TOOLS = 8
 /**
- * Of a message that is searched by: models of embeddings read some 512 tokens, and questions stand at the end of what
- * they are about.
+ * Most characters of a message that are used as the query of a search. Embedding models read about 512 tokens, and a
+ * question stands at the end of its message, so the end is used.
  */
 const MAX_QUESTION_CHARACTERS = 1_000
 
 export interface LoopInput {
   readonly agent: AgentDefinition
   readonly model: Model
-  /** Messages of the chat protocol: the conversation, the question last. */
+  /** Messages of the chat protocol: the conversation, with the question last. */
   readonly messages: readonly ProtocolObject[]
-  /** Its caller is the run's, and may search and ask; `runHoldId` is set. */
+  /** The caller is the run's and has the scopes to search and to call models; `runHoldId` is set. */
   readonly context: CallContext & { readonly runHoldId: string }
   readonly emit: (event: RunEvent) => void
-  /** What costs money or may act. */
+  /** The calls that cost money or have effects. */
   readonly calls: LoopCalls
 }
 
 /**
- * The calls of a loop, each with a name of its own that is the same when the loop is gone through again with the same
- * answers.
+ * The calls of a loop. Each has its own name. When the loop runs again and gets the same answers, its calls have the
+ * same names.
  */
 export interface LoopCalls {
-  /** Asks the model, or gives the answer from before. */
+  /** Asks the model, or returns the answer that an earlier attempt kept. */
   ask(name: string, request: ProtocolObject, told: AskedStep): Promise<ModelAnswer>
   search(name: string, query: PassageQuery): Promise<FoundPassages>
-  /** Calls an outside tool, which may act. */
+  /** Calls an outside tool, which may have effects. */
   tool(name: string, call: () => Promise<string>): Promise<string>
 }
 
-/** What is told of a call of the model while it is made. */
+/** How a call of the model reports its progress. */
 export interface AskedStep {
-  /** Which call of the model it is, from 1. */
+  /** The number of the call within the run, from 1. */
   readonly number: number
-  /** Called each time that the model is asked; returns the function that takes the text of the answer as it comes. */
+  /** Called each time the model is asked. Returns the function that receives the text of the answer as it arrives. */
   readonly begin: () => (text: string) => void
 }
 
 /**
- * An agent's run from its question to its answer: the model is asked again with what it searched for, until it answers
- * or meets a cap.
- * @throws {KisError}
+ * Runs an agent from its question to its answer. The model is asked again with the results of its tool calls until it
+ * answers or reaches a limit.
+ * @throws {KisError} `run_limit_exceeded`: the model gave no answer within the agent's `maxSteps`.
+ * @throws {KisError} `output_schema_failed`: no answer matched the schema.
+ * @throws {KisError} any error of a model call or search that is not the model's fault.
  */
 export async function runAgentLoop(deps: With<'principals'>, input: LoopInput): Promise<RunOutcome> {
   return new AgentLoop(deps, input).run()
@@ -121,8 +123,8 @@ class AgentLoop {
   }
 
   /**
-   * The run's caller may have been given other rules since the step before.
-   * @throws {KisError} the run may not go on.
+   * Returns the context with the caller's current rules, which may have changed since the run began.
+   * @throws {KisError} the caller may no longer run this.
    */
   async #now(): Promise<LoopInput['context']> {
     const { context } = this.#input
@@ -135,7 +137,7 @@ class AgentLoop {
     for (;;) {
       if (this.#steps === maxSteps) throw new KisError('run_limit_exceeded', `The run did not come to an answer in ${maxSteps} steps.`)
       const mayCall = callsTools && this.#tools.length > 0 && this.#toolCalls < MAX_TOOL_CALLS
-      // The last step is for an answer from what was found.
+      // In the last step the model has to answer from what it found.
       const answer = await this.#ask(mayCall ? (this.#steps + 1 < maxSteps ? 'auto' : 'none') : null, schema)
       if (answer.toolCalls.length === 0) return answer
       this.#messages.push(answer.message, ...(await this.#callTools(answer.toolCalls)))
@@ -164,7 +166,7 @@ class AgentLoop {
       return (text: string) => tell(pieces.add(text))
     }
     const answer = await this.#calls.ask(`model_${number}`, request, { number, begin })
-    // An answer from before comes whole.
+    // A kept answer arrives whole: `begin` was not called.
     if (!heard.pieces) begin()(answer.text)
     tell(heard.pieces!.end())
     const { modelId, quantities, cost } = answer
@@ -172,14 +174,14 @@ class AgentLoop {
     return answer
   }
 
-  /** The answers in the order of the calls, whichever is ready first. */
+  /** Returns the answers in the order of the calls, whichever call ends first. */
   async #callTools(calls: readonly ToolCall[]): Promise<readonly ProtocolObject[]> {
     const answers: ProtocolObject[] = []
     for (let from = 0; from < calls.length; from += MAX_AT_ONCE) {
       const outcomes = await Promise.allSettled(calls.slice(from, from + MAX_AT_ONCE).map((call) => this.#callTool(call)))
-      // Shown in the order of the calls, so that a passage has the same mark whichever search is ready first.
+      // Shown in the order of the calls, so that a passage has the same mark whichever search ends first.
       for (const [i, outcome] of outcomes.entries()) {
-        // The others have come to their end, and so to their charge.
+        // The other calls have ended, and their charges are made.
         if (outcome.status === 'rejected') throw outcome.reason
         const found = outcome.value
         const content = typeof found === 'string' ? found : toolAnswer(this.#shown.show(found))
@@ -189,7 +191,7 @@ class AgentLoop {
     return answers
   }
 
-  /** What the model did wrong is told to it; what ends the run is thrown. */
+  /** Calls a tool. Returns the error as the answer when it is the model's fault, and throws any other. */
   async #callTool({ id, name, arguments: text }: ToolCall): Promise<ToolAnswer> {
     this.#input.emit({ type: 'tool_call', number: this.#steps, id, name, arguments: text })
     this.#toolCalls += 1
@@ -237,9 +239,7 @@ class AgentLoop {
     return passages
   }
 
-  /**
-   * For a model that cannot ask: the question is looked for in every collection, and what is found stands before it.
-   */
+  /** Searches every collection for the question and puts the passages before it, for a model that cannot call tools. */
   async #searchForTheModel(): Promise<void> {
     const last = this.#messages.findLastIndex(({ role }) => role === 'user')
     const question = last < 0 ? '' : readText(this.#messages[last]!.content).slice(-MAX_QUESTION_CHARACTERS)
@@ -281,7 +281,7 @@ function toCitation({ number, passage: { score: _score, headingPath: _path, ...p
   return { mark: number, ...place }
 }
 
-/** It may try other words or another filter; or the collection has gone meanwhile. */
+/** Reports whether the model caused the error and can try other arguments, or the collection was deleted meanwhile. */
 function isModelsFault({ code }: KisError): boolean {
   return ERRORS[code].status === 400 || code === 'not_found'
 }

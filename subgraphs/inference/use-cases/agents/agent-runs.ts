@@ -21,9 +21,9 @@ import { forgetGiven, type GivenToRun, keepGiven, removeExpiredGiven } from './r
 import { checkSchemas } from './schema-answers.ts'
 import { readThread, removeExpiredThreads } from './threads.ts'
 
-/** Runs of one process at once: each holds its conversation in memory. */
+/** Most runs of one process at once. Each holds its conversation in memory. */
 const MAX_RUNS = 500
-/** A run that takes longer has gone astray. */
+/** Longest time that a run may take. */
 const MAX_RUN_MS = 900_000
 
 export interface RunInput {
@@ -31,28 +31,29 @@ export interface RunInput {
   readonly agentId: string
   /** The question as text. */
   readonly input?: string | null
-  /** Instead of it, a conversation in messages of the chat protocol whose last is the question. */
+  /** A conversation in messages of the chat protocol, in place of `input`. The last message is the question. */
   readonly messages?: readonly unknown[] | null
   /**
-   * A conversation that the service keeps: its messages come first, and the question and the answer are added to it.
+   * A conversation that the service keeps. Its messages come before the question, and the question and the answer are
+   * added to it.
    */
   readonly threadId?: string | null
   /** Keeps the conversation in a new thread. */
   readonly keepThread?: boolean | null
-  /** At most what the agent allows, in nano-USD. */
+  /** Most that the run may cost, in nano-USD. The agent's own limit applies as well. */
   readonly maxCost?: bigint | null
-  /** A repeat with the same key gives the same run, for as long as runs are kept. */
+  /** A repeat with the same key returns the same run for as long as runs are kept. */
   readonly idempotencyKey?: string | null
-  /** Fields of the chat protocol for the calls of the model, before those of the agent. */
+  /** Fields of the chat protocol for the model calls. They override those of the agent. */
   readonly sampling?: ProtocolObject
-  /** In place of the agent's, of a request of the chat protocol. */
+  /** A schema from a chat request. It overrides that of the agent. */
   readonly responseSchema?: ProtocolObject | null
 }
 
 /** Runs of agents. */
 export class AgentRuns extends Runs<RunRecord, RunEvent> {
   readonly #deps: RunDeps
-  /** What runs that begin here are given, until they are worked on. */
+  /** The input of each run that is starting here, by run id. */
   readonly #given: Map<string, GivenToRun>
 
   constructor(deps: RunDeps, options: RunsOptions) {
@@ -63,8 +64,11 @@ export class AgentRuns extends Runs<RunRecord, RunEvent> {
   }
 
   /**
-   * Checks, reserves the most that the run may cost, and begins.
-   * @throws {KisError} nothing has begun, and nothing is held.
+   * Checks the input, reserves the most that the run may cost, and starts the run. Returns the earlier run when one has
+   * the same idempotency key. After an error no run has started, and no money is held.
+   * @throws {KisError} `not_found`: the agent or the thread does not exist.
+   * @throws {KisError} `invalid_request` and the like: the input is invalid.
+   * @throws {KisError} as `Runs.begin`.
    */
   start(ask: AskContext, input: RunInput): Promise<Begun<RunRecord>> {
     return byRulesInForce(this.#deps, ask, (asking) => this.#start(asking, input))
@@ -117,7 +121,7 @@ function agentKind(deps: RunDeps, given: ReadonlyMap<string, GivenToRun>): RunKi
     records: deps.collections.runs,
     maxRuns: MAX_RUNS,
     isAwaited: true,
-    // Nothing was charged, or how much is unknown, and another try may do better.
+    // The failed run charged nothing, or an unknown amount, and a retry may succeed.
     freesKey: ({ error, cost }) => error !== null && (cost === '0' || cost === null) && ERRORS[error.code].retry,
     workOn: (run: RunRecord, log: RunLog<RunEvent>) => new AgentWork(deps, run, log, given.get(run._id) ?? null),
     forgetGiven: (runId) => forgetGiven(deps, runId),
@@ -131,7 +135,7 @@ function agentKind(deps: RunDeps, given: ReadonlyMap<string, GivenToRun>): RunKi
   }
 }
 
-/** The agent as this run has it. */
+/** Returns the agent's definition with the fields that this run overrides. */
 function definitionFor(agent: AgentRecord, { sampling, responseSchema }: RunInput): AgentDefinition {
   const definition = readDefinition(agent.definition)
   return {

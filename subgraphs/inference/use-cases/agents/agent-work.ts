@@ -21,7 +21,7 @@ export class AgentWork implements RunWork<RunEvent> {
   #given: GivenToRun | null
   #telling: RunTelling | undefined
 
-  /** `given`: null where another process has begun the run. */
+  /** `given` is null when another process started the run. */
   constructor(deps: KeyedDeps, run: RunRecord, log: RunLog<RunEvent>, given: GivenToRun | null) {
     this.#deps = deps
     this.#run = run
@@ -35,7 +35,7 @@ export class AgentWork implements RunWork<RunEvent> {
     const telling = new RunTelling(writer)
     this.#telling = telling
     telling.tell({ type: 'run_started', agentVersion: this.#run.agentVersion })
-    // A follower knows the run by its first event.
+    // The first event tells a follower the id of its run, so it is written before anything else happens.
     await telling.flushed()
     this.#given ??= await readGiven(deps, this.#run._id)
     if (!this.#given) throw new LeftToOthers()
@@ -94,14 +94,14 @@ export class AgentWork implements RunWork<RunEvent> {
   }
 }
 
-/** The receipt of a run as far as it has been told. */
+/** Returns the receipt of a run from the events written so far. */
 export async function stepsTold(log: RunLog<RunEvent>, runId: string): Promise<readonly RunStep[]> {
   const steps: RunStep[] = []
   for await (const event of log.written(runId)) if (event.type === 'usage') steps.push(event.step)
   return steps
 }
 
-/** What was charged for calls that were cut is a line too, so that the lines sum to the charge. */
+/** Adds a line for the charges of calls that were cut, so that the lines sum to the whole charge. */
 function withRest(steps: readonly RunStep[], cost: bigint): readonly RunStep[] {
   const rest = cost - steps.reduce((sum, step) => sum + step.cost, 0n)
   if (rest <= 0n) return steps

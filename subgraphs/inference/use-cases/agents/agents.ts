@@ -23,15 +23,20 @@ import type { AgentRecord } from '../tables.ts'
 import { headersPlace } from './mcp-tools.ts'
 import { checkSchemas } from './schema-answers.ts'
 
-/** Agents of one organization. */
+/** Most agents of one organization. */
 const MAX_AGENTS = 1_000
 const AGENT_ID = /^agt_/
-/** Changes of one agent that may overtake a change that is being made. */
+/** Most attempts at a change when other changes of the same agent come first. */
 const MAX_ATTEMPTS = 5
 
 /**
- * @throws {KisError} nothing is kept: `already_exists`, `model_not_found`, `residency_policy_violation`, `not_found` (a
- * collection) and what is wrong with the input.
+ * Creates an agent with version 1. After a `KisError` nothing is kept.
+ * @throws {KisError} `already_exists`: the organization has an agent with this code.
+ * @throws {KisError} `model_not_found`: the caller may not use the model, or it does not exist.
+ * @throws {KisError} `not_found`: a collection does not exist.
+ * @throws {KisError} `residency_policy_violation`: the policy forbids the model or an MCP server.
+ * @throws {KisError} `storage_quota_exceeded`: the organization has 1,000 agents.
+ * @throws {KisError} `invalid_request`, `unsupported_value` and the like: the input is invalid.
  */
 export async function createAgent(
   deps: Ports,
@@ -58,7 +63,7 @@ export async function createAgent(
   }
   await keepVersion(deps, agent)
   await deps.collections.agents.insertOne(agent).catch(async (error) => {
-    // Of any other failure nobody knows whether the agent was recorded.
+    // After any other failure the agent may have been recorded, so its version stays.
     if (error instanceof DuplicateKey) await deps.collections.agentVersions.findOneAndDelete({ _id: `${agent._id}_1` })
     throw codeTaken(error, code)
   })
@@ -66,8 +71,10 @@ export async function createAgent(
 }
 
 /**
- * What is left out stays as it is; null gives the default back. Makes a new version.
- * @throws as `createAgent`, and `not_found`.
+ * Changes an agent and gives it a new version. A field that is left out keeps its value; null restores its default.
+ * @throws {KisError} as `createAgent`.
+ * @throws {KisError} `not_found`: the organization has no such agent.
+ * @throws {KisError} `service_unavailable`: too many changes of the agent happen at once.
  */
 export async function updateAgent(
   deps: Ports,
@@ -95,7 +102,10 @@ export async function updateAgent(
   throw new KisError('service_unavailable', 'The agent is being changed by many at once.', { retryAfterMs: 1_000 })
 }
 
-/** It goes with its versions; its runs stay readable. @throws {NotFound} */
+/**
+ * Deletes an agent with its versions. Its runs stay readable.
+ * @throws {NotFound} the organization has no such agent.
+ */
 export async function deleteAgent(deps: Ports, { caller }: AskContext, id: string): Promise<void> {
   const { organizationId } = requireScope(caller, 'agents')
   const deleted = await deps.collections.agents.findOneAndUpdate(
@@ -106,7 +116,10 @@ export async function deleteAgent(deps: Ports, { caller }: AskContext, id: strin
   await forgetAgent(deps, deleted)
 }
 
-/** By id, or by `agent/<code>`. @throws {NotFound} with `param`; also for another organization's. */
+/**
+ * Returns the agent with this id, or with this code when `id` is `agent/<code>`.
+ * @throws {NotFound} with `param`: the agent does not exist, or belongs to another organization.
+ */
 export async function getAgent({ collections }: Ports, { organizationId }: Principal, id: string, param = 'id'): Promise<AgentRecord> {
   const code = /^agent\/(.+)$/s.exec(id)?.[1]
   const agent = await collections.agents.findOne(code === undefined ? { _id: id, organizationId, listed: true } : { organizationId, code })
@@ -114,7 +127,7 @@ export async function getAgent({ collections }: Ports, { organizationId }: Princ
   return agent
 }
 
-/** Null when it is absent, deleted or another organization's. */
+/** Returns the agent, or null when it does not exist, is deleted or belongs to another organization. */
 export async function findAgent(deps: Ports, ask: AskContext, id: string): Promise<AgentRecord | null> {
   return getAgent(deps, requireScope(ask.caller, 'agents'), id).catch((error) => {
     if (error instanceof NotFound) return null
@@ -122,7 +135,7 @@ export async function findAgent(deps: Ports, ask: AskContext, id: string): Promi
   })
 }
 
-/** The caller's organization's. */
+/** Lists the agents of the caller's organization. */
 export async function listAgents(
   { collections }: Pick<Ports, 'collections'>,
   { caller }: AskContext,
@@ -133,7 +146,7 @@ export async function listAgents(
   return listById(collections.agents, { organizationId, listed: true }, page, AGENT_ID, budget)
 }
 
-/** What the agent was in that version. */
+/** Returns the definition of the agent in this version, or null when it is deleted. */
 export async function findVersion(
   { collections }: Ports,
   organizationId: string,
@@ -144,7 +157,10 @@ export async function findVersion(
   return kept && readDefinition(kept.definition)
 }
 
-/** The model, where the caller may use it. @throws {KisError} with `modelParam` as its path. */
+/**
+ * Returns the model if the caller may use it.
+ * @throws {KisError} `model_not_found` or `residency_policy_violation`, with `modelParam` as the path.
+ */
 export function admitModel(deps: Ports, { caller }: { readonly caller: Principal }, modelId: string, modelParam: string): Model {
   return admit(
     deps.catalog,
@@ -190,8 +206,8 @@ function sealingFor({ secrets }: Ports, organizationId: string): SealHeaders {
 }
 
 /**
- * The version comes first: an agent that can be seen has its version. One that no agent came to is written over by the
- * next try.
+ * Keeps a version. Called before the agent itself is written, so that every agent that can be read has its version. The
+ * next attempt overwrites a version whose agent was never written.
  */
 async function keepVersion({ collections }: Ports, { _id, version, organizationId, definition, updatedAt }: AgentRecord): Promise<void> {
   await collections.agentVersions.findOneAndUpdate(

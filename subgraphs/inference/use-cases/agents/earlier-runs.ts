@@ -7,7 +7,10 @@ import { stepsTold } from './agent-work.ts'
 
 const MAX_SWEPT = 100
 
-/** Ends runs that an earlier version has left: it kept nothing that another process could go on with. */
+/**
+ * Ends runs that an earlier version of the service left. That version kept nothing with which another process could
+ * continue them.
+ */
 export async function endRunsOfEarlierVersions(deps: Pick<RunDeps, 'collections' | 'clock' | 'runEnds'>): Promise<void> {
   const { runs } = deps.collections
   const now = deps.clock.now()

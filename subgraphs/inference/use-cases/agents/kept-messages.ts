@@ -1,13 +1,13 @@
 import { refuse } from '../../../common/check.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 
-/** Of one run's messages as JSON: at most 12 MB of Arabic text, below the 16 MB of a document of the store. */
+/** Most characters of one run's messages as JSON: at most 12 MB of Arabic text; the store allows 16 MB a document. */
 const MAX_CHARACTERS = 4_000_000
 
 /**
- * Messages as runs and threads keep them: the bytes of images would outgrow every store, and a sentence stands for
- * them.
- * @throws {KisError} still too much.
+ * Returns the messages as runs and threads keep them. A sentence replaces each inline image, because the bytes of
+ * images do not fit the store.
+ * @throws {KisError} `string_above_max_length`: without images, the messages are still too long.
  */
 export function toKeptForm(messages: readonly ProtocolObject[]): readonly ProtocolObject[] {
   const kept = messages.map((message) =>

@@ -7,10 +7,10 @@ import { type McpConnection, McpFailure, type McpTool } from '../../ports/mcp.ts
 import type { CallContext, With } from '../deps.ts'
 import { type Tool, toolFailure } from './tools.ts'
 
-/** The servers of an agent during one run. */
+/** The connections to an agent's MCP servers during one run. Disposing closes them. */
 export interface McpTools extends AsyncDisposable {
   readonly tools: readonly OutsideTool[]
-  /** Names of the servers that cannot be used in this run. */
+  /** Names of the servers that this run cannot use. */
   readonly away: readonly string[]
 }
 
@@ -18,14 +18,15 @@ export interface OutsideTool extends Tool {
   call(args: string): Promise<string>
 }
 
-/** Where the headers of a server belong. */
+/** Returns the name under which the headers of a server are sealed. Sealed headers open only under the same name. */
 export function headersPlace(organizationId: string, url: string): string {
   return `headers of an MCP server ${organizationId} ${url}`
 }
 
 /**
- * Asks each server for its tools, once for the run. One that fails is away, and the run goes on.
- * @throws the signal's reason.
+ * Connects to each server and lists its tools, once for the run. A server that fails is named in `away`, and the run
+ * continues without it. `names` has the names that are taken; the names of the listed tools are added to it.
+ * @throws the reason of the signal, when it is aborted.
  */
 export async function openMcpTools(
   deps: With<'principals'>,
@@ -36,7 +37,7 @@ export async function openMcpTools(
   await using stack = new AsyncDisposableStack()
   const opened = await Promise.all(mcpServers.map((server) => open(deps, server, context, stack)))
   context.signal.throwIfAborted()
-  // In the order of the servers, whichever has answered first, so that names mean the same in each run.
+  // In the order of the servers, whichever answered first, so that a name means the same tool in each run.
   const tools = opened.flatMap((found) => (found ? toTools(deps, found, context, names) : []))
   const away = mcpServers.filter((_, at) => !opened[at]).map(({ name }) => name)
   const kept = stack.move()
@@ -69,7 +70,7 @@ async function open(
   }
 }
 
-/** @throws {McpFailure} */
+/** @throws {McpFailure} the residency policy forbids the server. */
 function requirePermitted({ mcp }: With<'principals'>, url: string, policy: ResidencyPolicy): void {
   if (!permits(policy, mcp.isLocal(url) ? 'local' : 'cloud')) throw new McpFailure('The residency policy forbids it.')
 }

@@ -7,23 +7,24 @@ import type { ChatCompletion } from '../calls/create-chat-completion.ts'
 import { type ChatEvent, streamChatCompletion } from '../calls/stream-chat-completion.ts'
 import type { AskContext, CallDeps, CallRecord } from '../deps.ts'
 
-/** What a model said in one step. */
+/** The answer of a model in one step. */
 export interface ModelAnswer {
-  /** The model that answered: the one that was asked, or a fallback of it. */
+  /** The model that answered: the one that was asked, or its fallback. */
   readonly modelId: string
   readonly text: string
   readonly refusal: string | null
   readonly toolCalls: readonly ToolCall[]
   readonly finishReason: string | null
-  /** To be sent back with the answers of its tools: reasoning that a vendor signed included. */
+  /** The message to send back with the results of its tools. It includes reasoning that the vendor signed. */
   readonly message: ProtocolObject
   readonly quantities: Quantities
   readonly cost: bigint
 }
 
 /**
- * Calls the model once; `onText` receives its text as it comes. The context's record keeps the whole answer.
- * @throws {KisError}
+ * Calls the model once. `onText` receives the text as it arrives. The record of `ask` keeps the whole answer.
+ * @throws {KisError} `engine_error`: the engine gave no answer.
+ * @throws {KisError} as `streamChatCompletion`.
  */
 export async function askModel(
   deps: CallDeps,
@@ -44,7 +45,7 @@ export async function askModel(
   throw new KisError('engine_error', 'The engine gave no answer.')
 }
 
-/** The record of a streamed call, which keeps the whole answer in place of its last event. */
+/** The record of a streamed call. It keeps the whole answer in place of the last event. */
 class AnswerRecord implements CallRecord {
   readonly #record: CallRecord
   readonly #answer: Answer
@@ -72,7 +73,7 @@ class AnswerRecord implements CallRecord {
   }
 }
 
-/** A whole answer in the same words. */
+/** Converts a whole chat completion to a `ModelAnswer`. */
 export function toModelAnswer({
   response,
   usage,
@@ -92,7 +93,7 @@ interface Delta {
   readonly tool_calls?: unknown
 }
 
-/** A message put together from its deltas. */
+/** Assembles a message from its deltas. */
 class Answer {
   #text = ''
   #refusal = ''

@@ -7,13 +7,13 @@ import type { AgentRecord, RunRecord } from '../tables.ts'
 
 const RUN_ID = /^run_/
 
-/** A run of the caller's organization; null when there is none. */
+/** Returns a run of the caller's organization, or null when there is none. */
 export async function findRun({ collections }: Pick<Ports, 'collections'>, { caller }: AskContext, id: string): Promise<RunRecord | null> {
   const { organizationId } = requireScope(caller, 'agents')
   return collections.runs.findOne({ _id: id, organizationId })
 }
 
-/** The runs of an agent that the caller has been given. */
+/** Lists the runs of an agent. It checks no permission: the caller must have been allowed to read the agent. */
 export async function listRuns(
   { collections }: Pick<Ports, 'collections'>,
   { _id, organizationId }: Pick<AgentRecord, '_id' | 'organizationId'>,

@@ -9,7 +9,8 @@ import type { AgentRuns, RunInput } from './agent-runs.ts'
 /**
  * Runs an agent and returns the ended run: completed, or cancelled by another caller. If the caller disconnects, the
  * run is cancelled, unless a repeat can find it by its idempotency key.
- * @throws {KisError} what it failed with, naming the run.
+ * @throws {KisError} the code of the run's error, when the run failed; the message names the run.
+ * @throws {KisError} `service_unavailable`: this process stops and another continues the run.
  */
 export async function runAgent(runs: AgentRuns, ask: AskContext, input: RunInput): Promise<RunRecord & { readonly isReplayed: boolean }> {
   const { run, isReplayed } = await runs.start(ask, input)
@@ -29,10 +30,10 @@ export function startAndFollow(runs: AgentRuns, ask: AskContext, input: RunInput
   return followed(runs, ask, async () => ({ ...(await runs.start(ask, input)).run, isFound: !isAbsent(input.idempotencyKey) }))
 }
 
-/** The process stops, and another goes on with the run. */
+/** The error of a caller whose process stops while another continues the run. */
 const UNDER_WAY = { code: 'service_unavailable', message: 'The run is still under way. Ask for it by its id.' } as const
 
-/** The failure of a run as that of the call that has waited for it. */
+/** Returns the error of a run as the error of the call that waited for it. The message names the run. */
 export function toRunFailure({ _id, error }: Pick<RunRecord, '_id' | 'error'>): KisError {
   const { code, message } = error ?? UNDER_WAY
   return new KisError(code, `${message} (The run is \`${_id}\`.)`)

@@ -5,18 +5,18 @@ import type { RunGivenRecord } from '../tables.ts'
 
 /** UTF-16 characters of one piece: at most 12 MB of UTF-8, below the 16 MB of a document of the store. */
 const PIECE_CHARACTERS = 4_000_000
-/** More than a request can have. */
+/** More pieces than any request can fill. */
 const MAX_PIECES = 20
-/** A run is over long before. */
+/** How long the input of a run is kept at most; every run ends long before. */
 const KEPT_MS = 86_400_000
 
-/** What a run begins with. It is kept until the run has ended, so that another process can go on with it. */
+/** The input of a run. It is kept until the run has ended, so that another process can continue the run. */
 export interface GivenToRun {
-  /** The agent as this run has it. */
+  /** The agent's definition with the fields that this run overrides. */
   readonly agent: AgentDefinition
-  /** The conversation, the question last; images with their bytes. */
+  /** The conversation with the question last. Images have their bytes. */
   readonly messages: readonly ProtocolObject[]
-  /** The run makes its thread; a thread that is gone when the run ends was deleted. */
+  /** The run creates its thread. Otherwise, a thread that is missing when the run ends was deleted. */
   readonly beginsThread: boolean
 }
 
@@ -35,7 +35,7 @@ export async function keepGiven(
   await collections.runGiven.insertMissing(pieces)
 }
 
-/** Null: the run has ended, and what it was given is forgotten. */
+/** Returns the input of a run, or null when the run has ended and its input is deleted. */
 export async function readGiven({ collections }: Pick<Ports, 'collections'>, runId: string): Promise<GivenToRun | null> {
   const pieces = await collections.runGiven.find({ runId }, { sort: { piece: 1 }, limit: MAX_PIECES })
   if (pieces.length === 0) return null
@@ -43,12 +43,12 @@ export async function readGiven({ collections }: Pick<Ports, 'collections'>, run
   return { ...given, agent: readDefinition(given.agent) }
 }
 
-/** Repeatable. */
+/** Deletes the input of a run. Can be repeated. */
 export async function forgetGiven({ collections }: Pick<Ports, 'collections'>, runId: string): Promise<void> {
   await collections.runGiven.deleteMany({ runId })
 }
 
-/** Of runs that were never begun, at most 1,000 a call. */
+/** Deletes the input of runs that never started, at most 1,000 records per call. */
 export async function removeExpiredGiven({ collections, clock }: Pick<Ports, 'collections' | 'clock'>): Promise<void> {
   await collections.runGiven.deleteMany({ expiresAt: { $lt: clock.now() } })
 }

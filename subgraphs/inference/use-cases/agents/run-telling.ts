@@ -2,18 +2,18 @@ import type { RunEvent, RunStep } from '../../domain/agents/run.ts'
 import type { RunEventWriter } from '../runs/run-log.ts'
 
 /**
- * Tells an agent's run, each event once. A process that goes on with a run goes through it from the beginning, with the
- * answers that are kept: what an earlier process has told is not told again.
+ * Writes the events of an agent's run, each once. A process that continues a run repeats it from the beginning with the
+ * answers that are kept, and does not write the events that an earlier process wrote.
  */
 export class RunTelling {
   readonly #steps: RunStep[] = []
   readonly #stepsBefore: readonly RunStep[]
   readonly #writer: RunEventWriter<RunEvent>
-  /** How often an event was told before, by its name. */
+  /** The number of times that an event was written before and has not come again, by the event's name. */
   readonly #toldBefore = new Map<string, number>()
-  /** By step, the text that was told before and has not come again. */
+  /** By step, the text that was written before and has not come again. */
   readonly #textBefore = new Map<number, string>()
-  /** Steps of which text was told. */
+  /** Steps that have written text. */
   readonly #withText = new Set<number>()
 
   constructor(writer: RunEventWriter<RunEvent>) {
@@ -24,7 +24,7 @@ export class RunTelling {
         this.#withText.add(event.number)
         this.#textBefore.set(event.number, (this.#textBefore.get(event.number) ?? '') + event.text)
       } else {
-        // The step was begun again, without the text that it had.
+        // The step began again, without the text that it had.
         if (event.type === 'step_started') this.#textBefore.delete(event.number)
         this.#toldBefore.set(nameEvent(event), (this.#toldBefore.get(nameEvent(event)) ?? 0) + 1)
       }
@@ -32,7 +32,8 @@ export class RunTelling {
   }
 
   /**
-   * The receipt so far, in the order of the calls; of a run that has not come as far again as it was, as far as it was.
+   * The receipt so far, in the order of the calls. While a repeated run has fewer steps than before, it is the receipt
+   * from before.
    */
   get receipt(): readonly RunStep[] {
     return this.#steps.length < this.#stepsBefore.length ? this.#stepsBefore : this.#steps
@@ -50,7 +51,10 @@ export class RunTelling {
     else this.#writer.write(event)
   }
 
-  /** The model is asked. A second `step_started` with the number says that the text told of the step does not count. */
+  /**
+   * Called when the model is asked. A second `step_started` with the same number tells followers to discard the text of
+   * the step.
+   */
   asks(number: number): void {
     if (!this.#withText.delete(number)) return
     this.#textBefore.delete(number)
@@ -71,7 +75,7 @@ export class RunTelling {
   }
 }
 
-/** What tells an event from the others of its run, but for searches for the same. */
+/** Returns a name that identifies an event within its run. Only repeated searches with the same query share a name. */
 function nameEvent(event: RunEvent): string {
   switch (event.type) {
     case 'step_started':

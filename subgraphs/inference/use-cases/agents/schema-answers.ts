@@ -8,17 +8,17 @@ import type { ProtocolObject } from '../../ports/engines.ts'
 import { SchemaFailure } from '../../ports/schema-judge.ts'
 import type { CallContext, Ports } from '../deps.ts'
 
-/** Answers that do not match the schema before a run gives up; each is told what was wrong. */
+/** Most answers that a model may give before the run fails. After each mismatch it is told what was wrong. */
 export const MAX_SCHEMA_TRIES = 3
-/** Of an answer: more than any model writes in one. */
+/** Longest answer that is judged; no model writes as much at once. */
 const MAX_JUDGED_CHARACTERS = 1_048_576
-/** Of a failed answer, what the error repeats; and of each of its faults, which may name what the answer has. */
+/** Most characters that an error repeats of a failed answer, and of each fault, which may quote the answer. */
 const MAX_TOLD_CHARACTERS = 2_000
 const MAX_FAULT_CHARACTERS = 200
 
 export type Judgement = { readonly value: unknown } | { readonly faults: readonly string[] }
 
-/** @throws {KisError} `invalid_request`: the first of the schemas that nothing can be judged by. */
+/** @throws {KisError} `invalid_request`: a schema cannot be used; the first such schema is named. */
 export async function checkSchemas(
   { schemas }: Ports,
   { organizationId }: Principal,
@@ -34,8 +34,8 @@ export async function checkSchemas(
 }
 
 /**
- * Judges a text by a schema; it may stand in a Markdown fence.
- * @throws {KisError} `output_schema_failed`: it cannot be judged.
+ * Judges a text by a schema. The text is JSON and may stand in a Markdown fence.
+ * @throws {KisError} `output_schema_failed`: the schema judge failed.
  */
 export async function judgeAnswer(deps: Ports, context: CallContext, schema: ProtocolObject, text: string): Promise<Judgement> {
   if (text.length > MAX_JUDGED_CHARACTERS) return { faults: [`it has more than ${MAX_JUDGED_CHARACTERS} characters`] }
@@ -51,7 +51,10 @@ export async function judgeAnswer(deps: Ports, context: CallContext, schema: Pro
   return { faults: faults.map(({ instancePath, message }) => `${instancePath || 'the value'} ${message}`.slice(0, MAX_FAULT_CHARACTERS)) }
 }
 
-/** The output, where it meets the schema. @throws {KisError} `output_schema_failed` */
+/**
+ * Returns the output if it matches the schema.
+ * @throws {KisError} `output_schema_failed`: it does not match, or cannot be judged.
+ */
 export async function meeting(deps: Ports, context: CallContext, schema: ProtocolObject, output: unknown): Promise<unknown> {
   const text = JSON.stringify(output)
   const judged = await judgeAnswer(deps, context, schema, text)
@@ -68,7 +71,10 @@ async function findFaults({ schemas }: Ports, { caller, signal }: CallContext, s
   }
 }
 
-/** @throws {KisError} with the path below `param` where the value does not meet the schema. */
+/**
+ * Checks a value, given as JSON, by a schema. `whole` names the value in messages.
+ * @throws {KisError} with the path below `param`: the value does not match, or cannot be judged.
+ */
 export async function checkBySchema(
   { schemas }: Ports,
   { organizationId }: Principal,
@@ -84,7 +90,7 @@ export async function checkBySchema(
   if (faults[0]) throw errorOfFault(faults[0], whole, param)
 }
 
-/** How a model is told of the schema: by a field of the request where it knows one, else by an order. */
+/** Returns how a request gives the model the schema: a request field if the model supports one, else an instruction. */
 export function schemaOrder(
   { supports }: Model,
   schema: ProtocolObject,
@@ -94,7 +100,7 @@ export function schemaOrder(
   return { fields: {}, order: `Answer with JSON alone that matches this JSON Schema: ${JSON.stringify(schema)}` }
 }
 
-/** What a model is told whose answer does not match. */
+/** Returns the message that tells a model how its answer fails to match. */
 export function schemaFaults(faults: readonly string[]): ProtocolObject {
   return { role: 'user', content: `Your answer does not match the schema: ${faults.join('; ')}. Answer again with the JSON alone.` }
 }

@@ -4,19 +4,19 @@ import type { ProtocolObject } from '../../ports/engines.ts'
 import type { AskContext, Ports } from '../deps.ts'
 import type { RunRecord, ThreadRecord } from '../tables.ts'
 
-/** A thread keeps its last messages, and no more text than this; the oldest go first. */
+/** Limits of a thread: messages, and characters of their JSON. The oldest messages are dropped first. */
 const MAX_MESSAGES = 100
 const MAX_CHARACTERS = 200_000
-/** A thread is kept for so long after its last run: 30 days. */
+/** How long a thread is kept after its last run: 30 days. */
 const KEPT_MS = 30 * 86_400_000
-/** Runs of one thread that may end at the same time. */
+/** Most attempts to write a thread while other runs write it. */
 const MAX_ATTEMPTS = 10
 
 interface Thread {
   readonly messages: readonly ProtocolObject[]
 }
 
-/** @throws {NotFound} also for another organization's, and for another agent's. */
+/** @throws {NotFound} the thread does not exist, or belongs to another organization or agent. */
 export async function readThread(
   { collections }: Ports,
   { organizationId }: Principal,
@@ -29,8 +29,8 @@ export async function readThread(
 }
 
 /**
- * Adds what was asked and answered, after what runs that ended before have added; once for each run. `beginsThread`:
- * the thread is made; else one that is not there was deleted, and stays so.
+ * Adds a run's question and answer to its thread, once for each run, after those of runs that ended before.
+ * `beginsThread`: creates the thread. Otherwise a missing thread was deleted and stays deleted.
  */
 export async function addToThread(
   { collections, clock }: Pick<Ports, 'collections' | 'clock'>,
@@ -61,13 +61,16 @@ export async function addToThread(
   throw new Error(`the thread ${threadId} is being written by too many runs`)
 }
 
-/** Its runs stay; those under way do not make it again. @throws {NotFound} */
+/**
+ * Deletes a thread. Its runs stay, and runs in progress do not create it again.
+ * @throws {NotFound} the organization has no such thread.
+ */
 export async function deleteThread({ collections }: Pick<Ports, 'collections'>, { caller }: AskContext, id: string): Promise<void> {
   const { organizationId } = requireScope(caller, 'agents')
   if (!(await collections.threads.findOneAndDelete({ _id: id, organizationId }))) throw new NotFound('thread', id, 'id')
 }
 
-/** Forgets threads whose time is over, at most 1,000 a call. */
+/** Deletes expired threads, at most 1,000 per call. */
 export async function removeExpiredThreads({ collections, clock }: Pick<Ports, 'collections' | 'clock'>): Promise<void> {
   await collections.threads.deleteMany({ expiresAt: { $lt: clock.now() } })
 }

@@ -1,22 +1,22 @@
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { Passage } from '../../ports/knowledge.ts'
 
-/** What a model may call in a run. */
+/** A tool that a model may call in a run. */
 export interface Tool {
   readonly name: string
-  /** As the chat protocol has it. */
+  /** In the form of the chat protocol. */
   readonly definition: ProtocolObject
   /**
-   * @param args what the model wrote: JSON, or not.
-   * @throws {KisError} `invalid…`: what the model did wrong, which it is told. Anything else ends the run.
+   * @param args the model's text, which may not be valid JSON.
+   * @throws {KisError} `invalid…`: the arguments are wrong; the model is told. Any other error ends the run.
    */
   call(args: string): Promise<ToolAnswer>
 }
 
-/** A text as the model is to read it; or passages, which get their marks once it is their turn. */
+/** A text for the model, or passages, which get their marks in the order of the calls. */
 export type ToolAnswer = string | readonly Passage[]
 
-/** What a model is told that may mend it, or do without. */
+/** Returns the answer that tells a model about a failed call, so that it can correct the call or do without it. */
 export function toolFailure(message: string): string {
   return JSON.stringify({ error: message })
 }

@@ -16,30 +16,40 @@ import { type RequestWithImages, requestImages } from './request-images.ts'
 export interface AdmittedChat {
   readonly context: CallContext
   readonly request: ChatRequest
-  /** Asked before money is held for the model: an image that cannot be had costs nothing. @throws {KisError} */
+  /**
+   * Returns the request with its images. Called before money is held, so that an image that cannot be fetched costs
+   * nothing.
+   * @throws {KisError} an image cannot be fetched or is refused.
+   */
   readonly requestWithImages: RequestWithImages
   /** The model and its fallbacks, in order. */
   readonly models: readonly Model[]
-  /** Tokens of the input, counted. */
+  /** Counts the tokens of the input for this model. */
   inputTokensFor(model: Model): number
   termsFor(model: Model): HoldTerms
   /**
-   * To collect what cannot be honoured. It begins with the model itself, where that is not the one that was asked for.
+   * Returns the set that collects warnings. It starts with `answered_by:…` when this model is not the one that was
+   * requested.
    */
   warningsFor(model: Model): Set<string>
 }
 
-/** One answer's header of warnings stays below 4 KiB. */
+/** Most warnings of one answer, so that their header stays below 4 KiB. */
 const MAX_WARNINGS = 24
 const FIELD_NAME = /^\w{1,64}$/
 
 /**
- * Counts are estimates from above; only a request that is over the window by more than their error is refused before
- * the engine sees it.
+ * Token counts are estimates that err upwards. A request is refused before the engine sees it only if it exceeds the
+ * context window by more than this factor.
  */
 const COUNT_ERROR = 1.5
 
-/** `call` is null of what is no call, a quote: nothing is taken of the limits. @throws {KisError} */
+/**
+ * Checks a chat request and takes it from the limits of its key. `call` is null for a quote, which takes nothing.
+ * @throws {KisError} as `admit`.
+ * @throws {KisError} `context_length_exceeded`: the messages do not fit the model's context window.
+ * @throws {KisError} `rate_limit_exceeded`: the key or the organization has reached a limit.
+ */
 export function admitChat(deps: Ports, ask: AskContext, call: LimitedCall | null, value: unknown, isStream: boolean): AdmittedChat {
   const { principal, request, model } = admit(deps.catalog, ask.caller, {
     audience: 'clients',
@@ -67,7 +77,7 @@ export function admitChat(deps: Ports, ask: AskContext, call: LimitedCall | null
       ceiling: chatCeiling(each, request, inputTokensFor(each)),
       atLeast: toQuantities(inputTokensFor(each), 0),
     }),
-    // Ids may hold any character, and a header may not.
+    // A model id may hold characters that a header may not.
     warningsFor: ({ id }) => new Set(id === model.id ? [] : [`answered_by:${encodeURI(id)}`]),
   }
 }
@@ -77,7 +87,7 @@ function checkWindow(textTokens: number, { id, contextWindow }: Model): void {
   refuse('context_length_exceeded', 'messages', `The model \`${id}\` takes ${contextWindow} tokens; the messages have about ${textTokens}.`)
 }
 
-/** `warnings` collects what the engine cannot honour, as `seed_not_honored`. */
+/** `warnings` collects the fields that the engine cannot honour, for example `seed_not_honored`. */
 export function toChatCall(model: Model, { requestId, caller }: CallContext, warnings: Set<string>): ChatCall {
   const { engineModel, maxOutputTokens } = model
   return {
@@ -90,14 +100,14 @@ export function toChatCall(model: Model, { requestId, caller }: CallContext, war
 }
 
 export function noteUnhonored(warnings: Set<string>, field: string): void {
-  // Callers choose the names of unknown fields, and all of it travels in a header.
+  // Callers choose the names of unknown fields, and the warnings travel in a header.
   if (warnings.size < MAX_WARNINGS) warnings.add(`${FIELD_NAME.test(field) ? field : 'unknown_field'}_not_honored`)
 }
 
-/** For what the engine leaves unnamed; a caller knows the model by the catalog's name. */
+/** Returns the names for fields that the engine leaves out. The caller knows the model by the catalog's name. */
 export function namesFor({ ids, clock }: Ports, { id }: Model): AnswerNames {
   return {
-    // The protocol's own ids of answers have a hyphen.
+    // Completion ids of the protocol have a hyphen.
     newId: (kind) => (kind === 'chatcmpl' ? ids(kind).replace('_', '-') : ids(kind)),
     model: id,
     created: Math.floor(clock.now().getTime() / 1_000),

@@ -3,17 +3,20 @@ import { type Caller, type Principal, requirePrincipal, requireScope } from '../
 import type { Catalog, Model, ModelKind } from '../../domain/catalog.ts'
 import { isInResidency, isOnAllowlist } from '../../domain/engines/residency.ts'
 
-/** What is judged of a call before money is held. */
+/** The checks of a call before money is held. */
 export interface Admission<Request extends { readonly model: string }> {
   /**
-   * `services`: an operation for other services, which act for a principal whose key was judged where the request came
-   * in.
+   * `services` marks an operation for other services. They act for a principal whose key the entry point has already
+   * checked.
    */
   readonly audience: 'clients' | 'services'
   readonly kind: ModelKind
-  /** Name of the argument that holds the model's id. */
+  /** Name of the argument with the model's id. */
   readonly modelParam: string
-  /** Reads and checks the request without its model. @throws {KisError} */
+  /**
+   * Reads and checks the request without its model.
+   * @throws {KisError} `invalid_request` and the like: the request is invalid.
+   */
   readonly check: () => Request
 }
 
@@ -24,9 +27,11 @@ export interface Admitted<Request> {
 }
 
 /**
- * The way of every billable call up to its hold, always in this order: scope, request, model, kind, residency. So a key
- * without the scope learns nothing of models, and nobody learns of models outside their allowlist.
- * @throws {KisError}
+ * Checks a billable call, always in this order: scope, request, model, kind, residency. So a key without the scope
+ * learns nothing about models, and no caller learns about models outside its allowlist.
+ * @throws {KisError} the error of `requireScope` or `check`.
+ * @throws {KisError} `model_not_found`: the model does not exist, is not on the allowlist or is of another kind.
+ * @throws {KisError} `residency_policy_violation`: the policy forbids the model's location.
  */
 export function admit<Request extends { readonly model: string }>(
   catalog: Catalog,

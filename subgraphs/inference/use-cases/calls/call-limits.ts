@@ -6,16 +6,16 @@ import type { Clock } from '../../../common/process/clock.ts'
 import { RateMeter } from '../../domain/engines/rate-meter.ts'
 
 /**
- * Keys whose use is remembered, some 20 MB. The one that was quiet longest is forgotten first, when its meters are
- * empty again.
+ * Most keys whose use is remembered, about 20 MB. The key that was idle longest is dropped first; its meters are empty
+ * by then.
  */
 const MAX_KEYS = 50_000
-/** Nobody knows when one of the calls under way ends; most take about a second. */
+/** When a call in progress ends is unknown; most take about a second. */
 const CONCURRENCY_RETRY_MS = 1_000
 
 /**
- * The most that one call adds to what its key has taken, in minutes of the limit: an engine that reports nonsense locks
- * nobody out for days.
+ * Most tokens that one call can add to its key's use, in minutes of the key's limit. So an engine that reports absurd
+ * usage does not lock a key out for days.
  */
 const MAX_DEBT_MINUTES = 10
 
@@ -24,26 +24,26 @@ interface Meters {
   readonly tokens: RateMeter
 }
 
-/** What one call has taken. */
+/** The share of the limits that one call has taken. */
 export interface Taken {
-  /** Counts what was used against what was taken; may come in parts, also after `leave`. */
+  /** Counts used tokens against the tokens taken. May be called several times, also after `leave`. */
   spent(tokens: number): void
-  /** The call is over: its place is free, and the tokens that it did not use are given back. Repeatable. */
+  /** Ends the call: frees its place and returns the tokens that it did not use. Can be repeated. */
   leave(): void
-  /** As `leave`, and the request is given back too: the call has not been made. */
+  /** Ends the call as `leave` does, and returns the request as well, because the call was not made. */
   undo(): void
 }
 
 /**
- * The limits of keys and organizations, as one process keeps them. With `replicas` processes each counts what it admits
- * so many times, which comes to a limit divided by them, and what is left is told on the scale of the whole limit.
- * Nothing is stored: a restart forgets.
+ * The limits of keys and organizations in one process. Among `replicas` processes, each counts every request and token
+ * `replicas` times, which divides each limit by `replicas`. What remains is reported on the scale of the whole limit.
+ * Nothing is stored: a restart clears all use.
  */
 export class CallLimits {
   readonly #clock: Clock
   readonly #replicas: () => number
   readonly #meters = new LRUCache<string, Meters>({ max: MAX_KEYS })
-  /** Calls under way, by organization. */
+  /** Calls in progress, by organization. */
   readonly #underWay = new Map<string, number>()
 
   constructor(clock: Clock, replicas: () => number) {
@@ -52,9 +52,9 @@ export class CallLimits {
   }
 
   /**
-   * Takes one request and the tokens of the key's limits, and a place among the calls of its organization; with null
-   * for tokens the place alone.
-   * @throws {KisError} `rate_limit_exceeded`: nothing was taken.
+   * Takes one request and `tokens` from the key's limits, and one of its organization's concurrent calls. With null for
+   * `tokens`, it takes only the concurrent call.
+   * @throws {KisError} `rate_limit_exceeded`: a limit is reached, and nothing was taken.
    */
   enter(principal: Principal, tokens: number | null): Taken {
     const replicas = this.#replicas()
@@ -97,7 +97,7 @@ export class CallLimits {
     }
   }
 
-  /** What is left to the key; null: it has no limits. */
+  /** Returns what remains of the key's limits, or null when it has none. */
   readState(principal: Principal): RateLimits | null {
     const { requestsPerMinute, tokensPerMinute } = principal
     if (requestsPerMinute === null && tokensPerMinute === null) return null
@@ -124,7 +124,7 @@ export class CallLimits {
     throw new KisError('rate_limit_exceeded', `Rate limit reached: ${limit}. Try again in ${retryAfterMs / 1_000} s.`, { retryAfterMs })
   }
 
-  /** One call is always let in, or a small limit among many processes would be none. */
+  /** Always admits a first call; otherwise a small limit divided among many processes would admit none. */
   #checkConcurrency(principal: Principal, replicas: number): void {
     const underWay = this.#countUnderWay(principal)
     const { concurrency } = principal.plan

@@ -11,9 +11,9 @@ import { firstToAnswer } from './first-to-answer.ts'
 import { type LimitedCall, limited } from './limited-call.ts'
 
 export interface ChatCompletion {
-  /** The engine's object, whole, and what the protocol requires of it. */
+  /** The whole object of the engine, with the fields that the protocol requires. */
   readonly response: ProtocolObject
-  /** What of the request could not be honoured, such as `seed_not_honored`. */
+  /** The fields of the request that could not be honoured, for example `seed_not_honored`. */
   readonly warnings: readonly string[]
   /** The model that answered. */
   readonly modelId: string
@@ -23,9 +23,8 @@ export interface ChatCompletion {
 }
 
 /**
- * Answers one chat request. The answer is returned after it was charged. A caller who disconnects before that pays for
- * the input.
- * @throws {KisError}
+ * Answers one chat request and charges it. A caller who disconnects before the answer pays for the input.
+ * @throws {KisError} as `admitChat` and `firstToAnswer`.
  */
 export function createChatCompletion(deps: CallDeps, ask: AskContext, value: unknown): Promise<ChatCompletion> {
   return limited(deps, ask, 'chat', (limits, asking) => complete(deps, asking, limits, value))
@@ -50,7 +49,7 @@ async function complete(deps: CallDeps, ask: AskContext, limits: LimitedCall, va
         const response = completedAnswer(answer, namesFor(deps, model), usage)
         return { value: { response, warnings: [...warnings], modelId: model.id, usage }, usage }
       },
-      // Images may have been fetched since the attempt began.
+      // Fetching the images may have used up some of the time.
       endsAt - deps.clock.now().getTime(),
     )
   })

@@ -13,14 +13,17 @@ import { type Transcribed, transcribe } from './transcribe.ts'
 
 export interface Transcription extends Transcribed {
   readonly text: string
-  /** The protocol's object as the engine gave it, with `usage`. */
+  /** The protocol's object as the engine returned it, with `usage`. */
   readonly response: ProtocolObject
-  /** Null unless they were asked for. */
+  /** Null unless the caller asked for subtitles. */
   readonly subtitles: string | null
   readonly rateLimits: RateLimits | null
 }
 
-/** Writes down what is said in a file. @throws {KisError} nothing is charged. */
+/**
+ * Transcribes the speech in a file.
+ * @throws {KisError} the error of a check or of the engine; nothing is charged.
+ */
 export function createTranscription(deps: CallDeps, ask: AskContext, input: TranscriptionInput): Promise<Transcription> {
   const check = () => checkTranscriptionRequest(input)
   return limited(deps, ask, 'chat', (limits, asking) =>

@@ -7,29 +7,30 @@ import { isOffered } from '../../domain/engines/residency.ts'
 import { type CallContext, getEngine, type Ports } from '../deps.ts'
 import { MAX_CALL_MS } from '../money/billed-call.ts'
 
-/** The engine is at fault, and another may answer. */
+/** Errors that are the engine's fault; another engine may answer. */
 const ENGINE_FAULTS: readonly ErrorCode[] = ['engine_error', 'engine_unavailable', 'engine_timeout', 'rate_limit_exceeded']
-/** Signs that the engine is down for every caller, which one caller's odd request cannot make. */
+/** Errors that show the engine is down for every caller. One caller's unusual request cannot cause them. */
 const DOWN: readonly ErrorCode[] = ['engine_unavailable', 'engine_timeout']
-/** The engine has not worked on the request, so that asking it again buys nothing twice. */
+/** Errors of an engine that did not work on the request, so that a retry pays for nothing twice. */
 const REPEATABLE: readonly ErrorCode[] = ['engine_unavailable', 'rate_limit_exceeded']
-/** Clients repeat too; more than one repeat here would multiply theirs. */
+/** Most attempts with one engine. Clients retry too, and more retries here would multiply theirs. */
 const MAX_TRIES = 2
-/** Repeats of calls that failed together are spread over this long. */
+/** Retries of calls that failed together are spread over this time. */
 const RETRY_SPREAD_MS = 500
-/** A vendor that asks for a longer wait is not asked again. */
+/** Longest wait that a vendor may ask for and still be asked again. */
 const LONGEST_RETRY_AFTER_MS = 2_000
 
-/** The model, and those of its fallbacks that the caller may use and that `suit` the request. */
+/** Returns the model and those of its fallbacks that the caller may use and that `suits` accepts. */
 export function listCandidates({ catalog }: Ports, principal: Principal, model: Model, suits: (model: Model) => boolean): readonly Model[] {
   const fallbacks = model.fallbacks.flatMap((id) => catalog.find(id) ?? [])
   return [model, ...fallbacks.filter((fallback) => isOffered(fallback, principal) && suits(fallback))]
 }
 
 /**
- * The answer of the first model that gives one. Each attempt holds and frees its own money; it fails before its first
- * byte, so that nobody sees a half answer. `endsAt` is the end of the call's time.
- * @throws {KisError} what the last engine failed with.
+ * Returns the answer of the first model that gives one. Each attempt holds and releases its own money. An attempt may
+ * fail only before the caller sees its first byte, so no caller sees half an answer. `attempt` gets the time at which
+ * the whole call must end, in milliseconds since the epoch.
+ * @throws {KisError} the error of the last engine that failed.
  */
 export async function firstToAnswer<Answer>(
   deps: Ports,
@@ -60,8 +61,8 @@ export async function firstToAnswer<Answer>(
       } catch (error) {
         if (!(error instanceof KisError) || context.signal.aborted) throw error
         if (!ENGINE_FAULTS.includes(error.code)) {
-          // The caller did not choose the fallback: what only it lacks, such as money for its price, is no answer to
-          // the request.
+          // The caller did not choose the fallback, so an error that concerns only the fallback, such as too little
+          // money for its price, does not answer the request.
           if (model === models[0] || error.code === 'service_unavailable') throw error
           break
         }

@@ -1,8 +1,9 @@
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
 
 /**
- * Hands an event to the reader. Resolves when the reader asks for the next one, so that work is never far ahead of it.
- * @throws what the signal aborts with.
+ * Hands an event to the reader. Resolves when the reader asks for the next one, so that the work is at most one event
+ * ahead.
+ * @throws the reason of the signal, when it is aborted.
  */
 export type Give<Event> = (event: Event, signal: AbortSignal) => Promise<void>
 
@@ -12,9 +13,8 @@ interface Step<Event> {
 }
 
 /**
- * The events that some work gives while it runs, and what it gives at its end as the last one. It begins with the first
- * `next()`; a failure rejects the `next()` that it meets. `return()`, and an abort of the signal, abort the work's own
- * signal.
+ * Streams the events that `work` gives while it runs, and its result as the last event. The work starts with the first
+ * `next()`. If it fails, the pending `next()` rejects. `return()` and an abort of `signal` abort the work's own signal.
  */
 export function streamEvents<Event>(
   signal: AbortSignal,

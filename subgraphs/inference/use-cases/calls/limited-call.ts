@@ -8,8 +8,8 @@ import type { Importance } from './load-shedding.ts'
 import { byRulesInForce } from './principals.ts'
 
 /**
- * One call from its door to its end, and what it takes of this process and of its key's limits. However the call ends,
- * `leave` must be called; a call that was not admitted has nothing to give back.
+ * One call from its arrival to its end, with its share of the process's capacity and of its key's limits. `leave` must
+ * be called however the call ends.
  */
 export class LimitedCall {
   readonly #deps: Pick<Services, 'load' | 'limits'>
@@ -17,7 +17,7 @@ export class LimitedCall {
   readonly #end: () => void
   #taken: Taken | undefined
 
-  /** @throws {KisError} `service_unavailable`: the process has too much to do. */
+  /** @throws {KisError} `service_unavailable`: the process is overloaded. */
   constructor(deps: Pick<Services, 'load' | 'limits'>, ask: AskContext, importance: Importance) {
     this.#deps = deps
     this.#ask = ask
@@ -25,10 +25,10 @@ export class LimitedCall {
   }
 
   /**
-   * The last check before the hold. Takes one request and `tokens` of the key's limits, which what is charged in the
-   * end corrects; null: only a place among the organization's calls. A call that is admitted again gives back what it
-   * had taken.
-   * @throws {KisError} `rate_limit_exceeded`: nothing was taken.
+   * Takes one request and `tokens` from the key's limits, as the last check before the hold. The charged usage corrects
+   * the tokens later. With null for `tokens`, it takes only one of the organization's concurrent calls. When a call is
+   * admitted again, it first returns what it had taken.
+   * @throws {KisError} `rate_limit_exceeded`: a limit is reached, and nothing was taken.
    */
   admit(caller: Principal, tokens: number | null): CallContext {
     this.#taken?.undo()
@@ -39,18 +39,18 @@ export class LimitedCall {
     return { ...this.#ask, caller, spent: (usage) => taken.spent(sumTokens(usage)) }
   }
 
-  /** What is left to the key; null: it has no limits. */
+  /** What remains of the key's limits, or null when it has none. */
   get rateLimits(): RateLimits | null {
     return readRateLimits(this.#deps, this.#ask)
   }
 
-  /** Repeatable. */
+  /** Ends the call. Can be repeated. */
   leave(): void {
     this.#taken?.leave()
     this.#end()
   }
 
-  /** Ends the call by a failure, which then says what is left to the key. */
+  /** Ends the call after a failure and returns the error with what remains of the key's limits. */
   failed(error: unknown): unknown {
     this.leave()
     return withRateLimits(this.#deps, this.#ask, error)
@@ -58,8 +58,9 @@ export class LimitedCall {
 }
 
 /**
- * Works under the limits, and by the rules in force; the answer says what is left of them after it.
- * @throws {KisError}
+ * Does the work under the limits and the rules in force. The result includes what remains of the limits afterwards.
+ * @throws {KisError} `service_unavailable`: the process is overloaded.
+ * @throws {KisError} the error of the work, with what remains of the limits.
  */
 export async function limited<Value extends object>(
   deps: With<'load' | 'limits' | 'principals'>,
@@ -77,18 +78,18 @@ export async function limited<Value extends object>(
   }
 }
 
-/** What is left to the caller's key; null: it has no limits, or is no key. */
+/** Returns what remains of the limits of the caller's key, or null when the key has none or the caller has no key. */
 export function readRateLimits({ limits }: Pick<Services, 'limits'>, { caller }: Pick<AskContext, 'caller'>): RateLimits | null {
   return caller && 'organizationId' in caller ? limits.readState(caller) : null
 }
 
-/** The error, which then says what is left to the caller's key. */
+/** Returns the error with what remains of the limits of the caller's key. */
 export function withRateLimits(deps: Pick<Services, 'limits'>, ask: Pick<AskContext, 'caller'>, error: unknown): unknown {
   if (error instanceof KisError) error.rateLimits = readRateLimits(deps, ask)
   return error
 }
 
-/** Cached input counts like any other: the limit is on what is sent, not on what it costs. */
+/** Cached input counts like any other, because the limit is on what is sent, not on what it costs. */
 function sumTokens({ quantities: { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } }: Usage): number {
   return inputTokens + cachedInputTokens + cacheWriteTokens + outputTokens
 }

@@ -2,23 +2,23 @@ import { totalmem } from 'node:os'
 import { getHeapStatistics } from 'node:v8'
 import { KisError } from '../../../common/errors.ts'
 
-/** What a call is worth when not all can be answered. Charges are never refused: they are no calls. */
+/** How important a call is when the process cannot answer all. Charges are never refused: they are not calls. */
 export type Importance = keyof typeof SHED_ABOVE
 
-/** What a process is carrying. */
+/** The load of a process. */
 export interface Load {
-  /** How late the event loop comes to what is due. */
+  /** How late timers run in the event loop. */
   readonly lagMs: number
-  /** Part of the time in which the event loop had work, 0 to 1. */
+  /** Share of the time in which the event loop had work, 0 to 1. */
   readonly utilisation: number
-  /** Part of the memory, or of the heap, that is taken: the fuller of the two, 0 to 1. */
+  /** Share of the available memory or of the heap's limit that is used, whichever is greater, 0 to 1. */
   readonly memory: number
 }
 
 /**
- * Where each kind of call is refused, the least important first: documents wait for their embeddings, lists of texts
- * are somebody's batch, at a chat sits a person. `calls` are those under way in the process: a chat takes some 100 KB
- * with its buffers, so that 4,000 fit into the smallest heap.
+ * Limits above which each kind of call is refused, the least important kind first. Documents can wait for their
+ * embeddings, lists of texts are usually batch work, and a person waits for a chat. `calls` counts the process's calls
+ * in progress. A chat takes about 100 KB with its buffers, so 4,000 fit the smallest heap.
  */
 const SHED_ABOVE = {
   background: { calls: 1_000, lagMs: 100, memory: 0.75 },
@@ -26,17 +26,17 @@ const SHED_ABOVE = {
   chat: { calls: 4_000, lagMs: 1_000, memory: 0.85 },
 } as const
 /**
- * A loop that has idle time is late by chance; one that has none is not overloaded as long as it is in time. So both
- * must be.
+ * Utilisation above which a late event loop counts as overloaded. A loop with idle time is late by chance, and a busy
+ * loop that is on time is not overloaded.
  */
 const BUSY = 0.95
-/** Load must last this long before it counts, in so many looks. */
+/** Load counts after it lasts for `LOOKS` samples. */
 const LOOK_EVERY_MS = 500
 const LOOKS = 4
-/** As long as it takes to see that the load is over. */
+/** The time in which samples can show that the load is over. */
 const RETRY_MS = LOOK_EVERY_MS * LOOKS
 
-/** Refuses calls that would only make all others late, before anything is done for them. */
+/** Refuses calls that would only delay all others, before any work is done for them. */
 export class LoadShedder implements Disposable {
   #calls = 0
   #recent: readonly Load[] = []
@@ -47,12 +47,15 @@ export class LoadShedder implements Disposable {
     this.#looking.unref()
   }
 
-  /** Calls under way. */
+  /** Calls in progress. */
   get calls(): number {
     return this.#calls
   }
 
-  /** Counts a call that begins; gives what ends it, which may be repeated. @throws {KisError} `service_unavailable` */
+  /**
+   * Counts a call that starts. Returns the function that ends it, which can be called repeatedly.
+   * @throws {KisError} `service_unavailable`: the process is overloaded.
+   */
   enter(importance: Importance): () => void {
     this.check(importance)
     this.#calls += 1
@@ -63,7 +66,7 @@ export class LoadShedder implements Disposable {
     }
   }
 
-  /** @throws {KisError} `service_unavailable` */
+  /** @throws {KisError} `service_unavailable`: the process is overloaded for calls of this importance. */
   check(importance: Importance): void {
     const most = SHED_ABOVE[importance]
     const isLoaded = this.#recent.length === LOOKS && this.#recent.every((load) => isAbove(load, most))
@@ -71,7 +74,7 @@ export class LoadShedder implements Disposable {
     throw new KisError('service_unavailable', 'The service has more to do than it can at the moment.', { retryAfterMs: RETRY_MS })
   }
 
-  /** One look at the process. */
+  /** Records one sample of the load. */
   note(load: Load): void {
     this.#recent = [...this.#recent, load].slice(-LOOKS)
   }
@@ -85,7 +88,7 @@ function isAbove({ lagMs, utilisation, memory }: Load, most: (typeof SHED_ABOVE)
   return (utilisation > BUSY && lagMs > most.lagMs) || memory > most.memory
 }
 
-/** The lag is how much later than due it was called. */
+/** Returns a function that samples the process. The lag is how much later than planned the function is called. */
 function lookAtProcess(): () => Load {
   const { constrainedMemory } = process
   const constrained = constrainedMemory.call(process)

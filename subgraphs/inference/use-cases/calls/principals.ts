@@ -6,15 +6,15 @@ import type { Billing } from '../../ports/billing.ts'
 import type { AskContext, Services } from '../deps.ts'
 
 /**
- * What a run goes by is at most this old; with the time of a step, a change reaches also what takes no money within 5
- * s.
+ * Greatest age of the rules that a run goes by. With the time of a step, a change reaches runs within 5 s, also where
+ * they hold no money.
  */
 const RECENT_MS = 3_500
-/** Two reads of the store. */
+/** Time for two reads of the store. */
 const ASK_TIMEOUT_MS = 5_000
-/** Keys that are remembered, some 10 MB. */
+/** Most keys that are remembered, about 10 MB. */
 const MAX_KEYS = 10_000
-/** Changes of the rules that may overtake one call, one after the other. */
+/** Most attempts of one call whose rules change while it is admitted. */
 const MAX_TRIES = 4
 
 interface Found {
@@ -23,8 +23,8 @@ interface Found {
 }
 
 /**
- * Who the keys of calls and runs are by the rules in force, as far as this process had to ask: the gateway's word is up
- * to 3.5 s old, a run's start hours.
+ * The principals of keys by the rules in force, as far as this process has asked billing. The gateway's principal can
+ * be 3.5 s old, and that of a run's start can be hours old.
  */
 export class Principals {
   readonly #billing: Pick<Billing, 'findPrincipal'>
@@ -37,27 +37,36 @@ export class Principals {
     this.#clock = clock
   }
 
-  /** The caller, or what was found of the key since. @throws {KisError} it may no longer call. */
+  /**
+   * Returns the newest known principal of the caller, without asking billing.
+   * @throws {KisError} as `actingAs`: the caller may no longer call.
+   */
   latest<Who extends Caller | null>(caller: Who): Who | Principal {
     if (!caller || 'service' in caller) return caller
     const { principal } = this.#found.get(caller.apiKeyId) ?? {}
     return principal && principal.revision > caller.revision ? actingAs(caller, principal) : caller
   }
 
-  /** The caller as of a few seconds ago at most. @throws {KisError} it may no longer call. */
+  /**
+   * Returns the caller's principal, at most 3.5 s old.
+   * @throws {KisError} as `actingAs`: the caller may no longer call.
+   */
   async recent(caller: Principal): Promise<Principal> {
     const found = this.#found.get(caller.apiKeyId)
     const ageMs = this.#clock.now().getTime() - (found?.at ?? 0)
     return found && ageMs >= 0 && ageMs < RECENT_MS ? actingAs(caller, found.principal) : this.now(caller)
   }
 
-  /** The caller as billing knows it now. @throws {KisError} it may no longer call. */
+  /**
+   * Returns the caller's principal as billing has it now.
+   * @throws {KisError} as `actingAs`: the caller may no longer call.
+   */
   async now(caller: Principal): Promise<Principal> {
     const { principal } = await (this.#asking.get(caller.apiKeyId) ?? this.#ask(caller))
     return actingAs(caller, principal)
   }
 
-  /** Shared by all who ask meanwhile, and so not ended by one of them. */
+  /** Asks billing. All callers that wait for the same key share the request, so no caller's signal ends it. */
   #ask({ organizationId, apiKeyId }: Principal): Promise<Found> {
     const at = this.#clock.now().getTime()
     const asking = this.#billing
@@ -79,8 +88,8 @@ export class Principals {
 }
 
 /**
- * @throws {InvalidApiKey} the key, or the secret that was sent, is good no longer.
- * @throws {PermissionDenied} runs of the key may not go on.
+ * @throws {InvalidApiKey} the key is no longer valid, or its secret was rotated.
+ * @throws {PermissionDenied} the key no longer has the scope for runs.
  */
 function actingAs({ isRun, rotations }: Principal, now: Principal | null): Principal {
   if (!now || now.isEnded) throw new InvalidApiKey()
@@ -90,8 +99,9 @@ function actingAs({ isRun, rotations }: Principal, now: Principal | null): Princ
 }
 
 /**
- * Does work that places a hold: from its admission again, where the rules were changed since its caller was read.
- * @throws {KisError} what the rules in force say of the caller.
+ * Does work that places a hold. If the rules changed since its caller was read, the work starts again with the new
+ * rules.
+ * @throws {KisError} the rules in force refuse the caller, or they change too often.
  */
 export async function byRulesInForce<Ask extends AskContext, Value>(
   { principals }: Pick<Services, 'principals'>,

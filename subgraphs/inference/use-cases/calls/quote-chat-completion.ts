@@ -4,7 +4,7 @@ import { withDeadline } from '../deadline.ts'
 import type { AskContext, Ports } from '../deps.ts'
 import { admitChat } from './admit-chat.ts'
 
-/** What one model would cost at most. Amounts are nano-USD. */
+/** The most that one model would cost. Amounts are nano-USD. */
 export interface QuotedModel {
   readonly model: Model
   readonly inputTokens: number
@@ -14,13 +14,14 @@ export interface QuotedModel {
   readonly isCovered: boolean
 }
 
-/** One read of the store, and of a wallet that is written at the same time. */
+/** Time for one read of the store, also of a wallet that is being written. */
 const QUOTE_TIMEOUT_MS = 10_000
 
 /**
- * What a chat request would hold, for its model and then for each fallback that would be asked. It holds nothing and
- * calls no engine.
- * @throws {KisError} what the request itself would be refused with.
+ * Returns the amounts that a chat request would hold: for its model, then for each fallback in order. It holds nothing
+ * and calls no engine.
+ * @throws {KisError} the error with which the request itself would be refused.
+ * @throws {KisError} `service_unavailable`: billing does not answer.
  */
 export async function quoteChatCompletion(deps: Ports, ask: AskContext, value: unknown): Promise<readonly QuotedModel[]> {
   const isStream = (value as { readonly stream?: unknown } | null | undefined)?.stream === true

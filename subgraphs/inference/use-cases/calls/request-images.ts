@@ -16,29 +16,27 @@ import {
 import { withDeadline } from '../deadline.ts'
 import { type CallContext, getEngine, type Ports } from '../deps.ts'
 
-/** Addresses that are fetched for one request; Bedrock takes 20 images. */
+/** Most image addresses that are fetched for one request; Bedrock accepts 20 images. */
 const MAX_FETCHED = 20
-/** Hosts whose addresses are looked up for one request, where an engine in our network fetches the images itself. */
+/** Most image hosts that are looked up for one request, when an engine in our network fetches the images itself. */
 const MAX_HOSTS = 20
-/**
- * Of all images that are fetched for one request: as much as a request's body may have that brings its images along.
- */
+/** Most bytes of all images that are fetched for one request: as many as a request body with inline images may have. */
 const MAX_FETCHED_BYTES = 20 * 2 ** 20
-/** At once for one request, so that one request cannot take every place of the process. */
+/** Most fetches of one request at the same time, so that one request cannot take the whole process. */
 const FETCHED_AT_ONCE = 4
-/** All fetches of one request; one alone has 10 s. */
+/** Time for all fetches of one request; a single fetch has 10 s. */
 const FETCH_MS = 20_000
 
 /**
- * The request as the engine of a model takes it: with `data:` URIs in place of addresses, where the engine fetches none
- * itself.
+ * Returns the request for the engine of a model. If the engine does not fetch images itself, `data:` URIs replace their
+ * addresses.
  */
 export type RequestWithImages = (model: Model) => Promise<ChatRequest>
 
 /**
- * Judges the addresses of a request's images; nothing is fetched before the result is called, and nothing twice.
- * @throws {KisError} an address that may not be asked, by us or by an engine in our network; any address, where data
- * may not leave it.
+ * Checks the addresses of a request's images. Images are fetched only when the returned function is called, each once.
+ * @throws {KisError} `invalid_request`: an address may not be fetched.
+ * @throws {KisError} `residency_policy_violation`: the policy permits local engines only, so no address is fetched.
  */
 export function requestImages(deps: Ports, context: CallContext, request: ChatRequest): RequestWithImages {
   const images = listImageParts(request).filter(({ url }) => !isDataUri(url))
@@ -57,7 +55,7 @@ export function requestImages(deps: Ports, context: CallContext, request: ChatRe
   return async (model) => {
     if (images.length === 0) return request
     if (getEngine(deps, model).chat.fetchesImages) {
-      // A vendor's cloud fetches from outside, where our names lead nowhere.
+      // A vendor's cloud fetches from outside, where it cannot reach our hosts.
       if (model.residency === 'cloud') return request
       judged ??= judgeHosts(deps, context, images)
       await judged
@@ -68,7 +66,7 @@ export function requestImages(deps: Ports, context: CallContext, request: ChatRe
   }
 }
 
-/** @throws {KisError} an image is at a name that leads inside our network, where the engine that fetches it is. */
+/** @throws {KisError} `invalid_request`: the host of an image resolves to an address that the engine may not fetch. */
 async function judgeHosts({ egress }: Ports, { signal }: CallContext, images: readonly ImagePart[]): Promise<void> {
   const byHost = new Map(images.map((image) => [new URL(image.url).host, image]))
   if (byHost.size > MAX_HOSTS)
@@ -79,7 +77,10 @@ async function judgeHosts({ egress }: Ports, { signal }: CallContext, images: re
   await Promise.all([...byHost.values()].map(judge))
 }
 
-/** Data URIs by address. @throws {KisError} the first that fails ends the others. */
+/**
+ * Returns data URIs by address.
+ * @throws {KisError} the error of the first fetch that fails; it ends the others.
+ */
 async function fetchAll(deps: Ports, context: CallContext, images: readonly ImagePart[]): Promise<ReadonlyMap<string, string>> {
   const distinct = new Map<string, ImagePart>()
   for (const image of images) if (!distinct.has(image.url)) distinct.set(image.url, image)
@@ -125,7 +126,7 @@ async function fetchImage(
     return body
   } catch (error) {
     if (!(error instanceof EgressError)) throw error
-    // The address is the caller's text, which is not logged.
+    // The address comes from the caller, so it is not logged.
     log.info(
       { requestId, reason: error.reason, cause: (error.cause as { readonly code?: unknown } | undefined)?.code },
       'image not fetched',

@@ -17,10 +17,10 @@ import { firstToAnswer } from './first-to-answer.ts'
 import { LimitedCall } from './limited-call.ts'
 import { byRulesInForce } from './principals.ts'
 
-/** What arrived together. The last event has the chunk with the usage, usage and cost. */
+/** The chunks that arrived together. The last event has the usage chunk, the usage and the cost. */
 export interface ChatEvent extends BilledEvent {
   readonly chunks: readonly ProtocolObject[]
-  /** With the first event: what of the request could not be honoured, such as `seed_not_honored`. */
+  /** With the first event: the fields that could not be honoured, for example `seed_not_honored`. */
   readonly warnings: readonly string[] | null
   readonly usage: Usage | null
   /** With the last event: the model that answered. */
@@ -28,9 +28,9 @@ export interface ChatEvent extends BilledEvent {
 }
 
 /**
- * Streams the answer to one chat request. Nothing happens before the first `next()`, which admits, holds and calls the
- * engine: a failure before the first chunk rejects it. `return()` ends the engine at once; what was produced until then
- * is charged in the background.
+ * Streams the answer to one chat request. Nothing happens before the first `next()`, which admits the call, holds money
+ * and calls the engine; it rejects if one of them fails. `return()` stops the engine at once, and the output so far is
+ * charged in the background.
  */
 export function streamChatCompletion(deps: CallDeps, ask: AskContext, value: unknown): AsyncIterableIterator<ChatEvent, undefined> {
   const stream = new ChatStream(deps, ask, value)
@@ -41,7 +41,7 @@ export function streamChatCompletion(deps: CallDeps, ask: AskContext, value: unk
   )
 }
 
-/** An engine that was asked, and the money held for it. */
+/** An engine that was called, and the money that is held for the call. */
 interface Attempt {
   readonly hold: OpenHold
   readonly meter: StreamMeter
@@ -49,11 +49,11 @@ interface Attempt {
 
 interface Answering extends Attempt {
   readonly modelId: string
-  /** Null once they are told. */
+  /** Null once they are sent. */
   warnings: readonly string[] | null
   readonly chunks: AsyncIterator<readonly ProtocolObject[]>
   readonly completer: ChunkCompleter
-  /** The first piece is awaited while another model could still answer instead. */
+  /** The first piece, which was awaited while another model could still answer instead. */
   first: IteratorResult<readonly ProtocolObject[]> | undefined
 }
 
@@ -61,7 +61,7 @@ class ChatStream {
   readonly #deps: CallDeps
   readonly #ask: AskContext
   readonly #value: unknown
-  /** Ends the engine: the caller has left, or it takes too long. */
+  /** Stops the engine when the caller leaves or the call takes too long. */
   readonly #stop = new AbortController()
   #deadline: NodeJS.Timeout | undefined
   #isLate = false
@@ -101,7 +101,7 @@ class ChatStream {
     return { done: false, value: { ...last, cost: await hold.resolve(usage) } }
   }
 
-  /** The caller needs no more. */
+  /** Stops the engine, because the caller needs no more. */
   leave(): void {
     if (this.#isOver) return
     this.#end()
@@ -154,7 +154,11 @@ class ChatStream {
     }
   }
 
-  /** The stream with its first piece of an answer. An engine that has none in time is ended, and another may answer. */
+  /**
+   * Returns the stream with its first piece of an answer.
+   * @throws {KisError} `engine_timeout`: the engine gave none within `ms` milliseconds and is stopped.
+   * @throws {KisError} `engine_error`: the stream ended without one.
+   */
   async #begun(
     ms: number,
     { engine }: Model,
@@ -171,9 +175,9 @@ class ChatStream {
       const before: ProtocolObject[] = []
       for (;;) {
         const first = await chunks.next()
-        // A stream that is ended looks like one that has come to its end.
+        // A stopped stream looks like one that has ended.
         late.throwIfAborted()
-        // Reports of a filter and of usage come without a choice, and are no answer.
+        // Chunks with filter results or usage have no choice and are not an answer.
         if (first.done) throw new KisError('engine_error', `The engine \`${engine}\` gave no answer.`)
         before.push(...first.value)
         if (first.value.some((chunk) => readChoices(chunk).length > 0)) return { chunks, first: { done: false, value: before } }
@@ -181,12 +185,12 @@ class ChatStream {
     })
   }
 
-  /** Undefined for what is not the caller's to see before the end. */
+  /** Returns undefined for chunks that the caller must not see before the end. */
   #take(given: readonly ProtocolObject[], answering: Answering): ChatEvent | undefined {
     const { hold, meter, completer } = answering
     const paid = meter.note(given)
     if (meter.takeCheckpoint(this.#deps.clock.now().getTime())) hold.checkpoint(meter.usage().quantities)
-    // The next turn finds the end.
+    // The next `chunks.next()` then finds the end.
     if (meter.isSpent) answering.chunks.return?.()
     const chunks = completer.write(paid)
     if (chunks.length === 0) return undefined
@@ -200,8 +204,8 @@ class ChatStream {
   }
 
   /**
-   * A vendor's failure without usage costs nothing; what was produced for a caller who left, or until the deadline,
-   * costs its price, unless the call is made again.
+   * Resolves the hold of a failed attempt. A vendor's failure without usage is free. What was produced for a caller who
+   * left, or until the deadline, is charged, unless the call is made again.
    */
   async #resolveFailed(): Promise<void> {
     if (!this.#attempt) return

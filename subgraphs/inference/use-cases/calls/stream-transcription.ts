@@ -13,17 +13,17 @@ import { streamEvents } from './given-events.ts'
 import { limited } from './limited-call.ts'
 import { type Speech, transcribe } from './transcribe.ts'
 
-/** What arrived together. The last event has `transcript.text.done` alone, the length charged and the cost. */
+/** The events that arrived together. The last has only `transcript.text.done`, the charged length and the cost. */
 export interface TranscriptionEvent extends BilledEvent {
-  /** The protocol's events whole. */
+  /** Whole events of the protocol. */
   readonly events: readonly ProtocolObject[]
   readonly audioMilliseconds: number | null
 }
 
 /**
- * Writes down what is said in a file and streams it: as the engine gives it where the model's engine streams, else in
- * one piece. Nothing happens before the first `next()`; a failure before the first event rejects it. `return()` ends
- * the engine, and the whole file is charged in the background.
+ * Transcribes the speech in a file as a stream. If the engine of the model streams, events arrive as the engine gives
+ * them; otherwise the text arrives in one piece. Nothing happens before the first `next()`, which rejects on a failure
+ * before the first event. `return()` stops the engine, and the whole file is charged in the background.
  */
 export function streamTranscription(
   deps: CallDeps,

@@ -10,7 +10,7 @@ import { billedCall } from '../money/billed-call.ts'
 import { admit } from './admit.ts'
 import type { LimitedCall } from './limited-call.ts'
 
-/** A file of speech, and who is to write it down. */
+/** A file of speech, and the engine and model that transcribe it. */
 export interface Speech {
   readonly engine: TranscriptionEngine
   readonly model: Model
@@ -25,18 +25,23 @@ export interface Transcribed {
   readonly cost: bigint
 }
 
-/** How an engine is asked, and what its answer becomes. */
+/** How to ask the engine and convert its answer. */
 export interface Hearing<Value> {
-  /** Gives the protocol's object with the text, as the engine said it. */
+  /** Returns the protocol's object with the text, as the engine gave it. */
   hear(speech: Speech, signal: AbortSignal): Promise<ProtocolObject>
-  /** `response` has `usage`. @throws {KisError} `engine_error`: nothing is charged. */
+  /**
+   * Converts the answer, which has `usage`.
+   * @throws {KisError} `engine_error`: the answer is unusable and free.
+   */
   tell(response: ProtocolObject & { readonly text: string }): Value
 }
 
 /**
  * Admits the call, places a hold, transcribes the file and charges its length. A caller who disconnects pays for the
- * whole file, as the engine has it.
- * @throws {KisError}
+ * whole file, because the engine already has it.
+ * @throws {KisError} as `admit`.
+ * @throws {KisError} `unsupported_file_type`: the file is not audio in a supported format.
+ * @throws {KisError} `engine_error`: the engine gave no usable answer.
  */
 export async function transcribe<Value extends object>(
   deps: HoldDeps,
@@ -59,7 +64,7 @@ export async function transcribe<Value extends object>(
   const { transcription: engine } = getEngine(deps, model)
   if (!engine) throw new Error(`the engine ${model.engine} has no transcriptions`)
   const call = { engineModel: model.engineModel, requestId: ask.requestId }
-  // Sound has no tokens: it is one request.
+  // Audio has no tokens, so the call takes one request of the limits.
   const context = limits.admit(principal, 0)
   return billedCall(
     deps,

@@ -16,7 +16,7 @@ import { billedCall } from '../money/billed-call.ts'
 import { areExact, countEmbeddingTokens, embedInBatches } from './embed.ts'
 
 export interface Embeddings {
-  /** In the order of the inputs, each of length 1. */
+  /** In the order of the inputs, each of Euclidean length 1. */
   readonly vectors: readonly Float32Array[]
   readonly modelId: string
   readonly promptTokens: number
@@ -30,7 +30,10 @@ interface EmbeddingsInput {
   readonly dimensions?: unknown
 }
 
-/** Embeds texts, or tokens where the model takes them. @throws {KisError} nothing is charged. */
+/**
+ * Embeds texts, or token arrays where the model accepts them.
+ * @throws {KisError} the error of a check or of the engine; nothing is charged.
+ */
 export function createEmbeddings(deps: CallDeps, ask: AskContext, input: EmbeddingsInput): Promise<Embeddings> {
   return limited(deps, ask, 'embeddings', (call, asking) => embed(deps, asking, call, input))
 }
@@ -49,7 +52,7 @@ async function embed(deps: CallDeps, ask: AskContext, call: LimitedCall, input: 
   checkTokensOfAll(sum(counts), areExact(model, inputs))
   const context = call.admit(principal, sum(counts))
 
-  // A model that shortens its own vectors is asked to; others are cut here.
+  // The engine shortens the vectors if the model can; otherwise they are cut here.
   const isEngineShortening = model.supports.has('dimensions') && request.dimensions !== model.dimensions
   let sent = 0
   const length = request.dimensions ?? model.dimensions

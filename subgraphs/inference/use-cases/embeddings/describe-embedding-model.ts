@@ -11,7 +11,10 @@ export interface EmbeddingModelFacts {
   readonly cosineSpread: number | null
 }
 
-/** What a collection needs to know of its embedding model. @throws {KisError} the caller may not use it. */
+/**
+ * Returns the facts that a collection needs about its embedding model.
+ * @throws {KisError} as `admit`: the caller may not use the model.
+ */
 export async function describeEmbeddingModel(deps: Ports, ask: AskContext, modelId: string): Promise<EmbeddingModelFacts> {
   const { model } = admitEmbedding(deps, ask, modelId)
   const { id, dimensions, maxTextTokens: maxTokens, cosineSpread, markTokens, passagePrefix } = model
@@ -21,7 +24,10 @@ export async function describeEmbeddingModel(deps: Ports, ask: AskContext, model
   return { id, dimensions, maxTokens, overheadTokens: markTokens + prefixTokens, cosineSpread }
 }
 
-/** Tokens of each text without marks and prefix. @throws {KisError} */
+/**
+ * Counts the tokens of each text, without marks and prefix.
+ * @throws {KisError} as `admit`, or `texts` has too many items.
+ */
 export async function countTokens(
   deps: Ports,
   ask: AskContext,

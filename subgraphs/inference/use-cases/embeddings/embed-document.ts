@@ -7,23 +7,23 @@ import type { AskContext, CallContext, HoldDeps, Ports, With } from '../deps.ts'
 import { HOLD_TTL_SECONDS, letBegin, openHold, toOpenHold } from '../money/hold.ts'
 import { countEmbeddingTokens, embedInBatches } from './embed.ts'
 
-/** Few enough that a batch answers well within a job's lease. */
+/** Most passages of one batch. So few are embedded well within a job's lease. */
 const MAX_PASSAGES = 64
-/** GraphQL's 32-bit Int. */
+/** The greatest 32-bit Int of GraphQL. */
 const MAX_TOKENS = 2 ** 31 - 1
 
 /**
- * Holds the price of `tokens`, marks and prefixes included. A document is embedded under one hold, batch by batch, by
- * any replica: the hold's id is all that ties its calls together. Between two batches the hold lasts
- * `HOLD_TTL_SECONDS`. Gives the hold's id.
- * @throws {KisError} nothing is held.
+ * Holds the price of `tokens`, which includes marks and prefixes, and returns the hold's id. A document is embedded
+ * under one hold, batch by batch, by any replica; only the hold's id connects the calls. Between two batches the hold
+ * lasts `HOLD_TTL_SECONDS`.
+ * @throws {KisError} the error of a check or of billing; nothing is held.
  */
 export async function openEmbedding(
   deps: HoldDeps & With<'load'>,
   ask: AskContext,
   { modelId, tokens }: { readonly modelId: string; readonly tokens: number },
 ): Promise<string> {
-  // Documents wait best; one that has begun is finished, because the batches behind it are paid.
+  // Only a new document is refused, because it can wait. A started one is finished: its earlier batches are paid.
   deps.load.check('background')
   const { context, model } = admitEmbedding(deps, ask, modelId)
   checkInteger(tokens, 'tokens', 0, MAX_TOKENS)
@@ -39,9 +39,10 @@ export async function openEmbedding(
 }
 
 /**
- * Embeds a batch of passages under an open hold. Billing first hears what the earlier batches used, and so says whether
- * the hold is open and the caller's, and whether his rules are those in force: no engine works otherwise.
- * @throws {KisError} the batch may be repeated.
+ * Embeds a batch of passages under an open hold. It first reports the tokens of the earlier batches to billing. It
+ * calls an engine only if billing confirms that the hold is open and the caller's, and that the caller's rules are in
+ * force.
+ * @throws {KisError} the error of billing or the engine; the batch can be repeated.
  */
 export async function embedPassages(
   deps: HoldDeps,
@@ -66,8 +67,8 @@ export async function embedPassages(
 }
 
 /**
- * Charges the sum of what the batches used, as the engine reported it. Repeatable. Gives the charge.
- * @throws {KisError}
+ * Charges the tokens of all batches as the engine reported them, and returns the charge in nano-USD. Can be repeated.
+ * @throws {KisError} the error of billing, or `tokens` is invalid.
  */
 export async function closeEmbedding(
   deps: HoldDeps,
@@ -80,7 +81,7 @@ export async function closeEmbedding(
   return toOpenHold(deps, { ...ask, caller: principal }, holdId, usage.quantities).resolve(usage)
 }
 
-/** @throws {KisError} the caller may not embed with this model. */
+/** @throws {KisError} as `admit`: the caller may not use this model. */
 export function admitEmbedding(deps: Ports, ask: AskContext, modelId: string): { readonly context: CallContext; readonly model: Model } {
   const { principal, model } = admit(deps.catalog, ask.caller, {
     audience: 'services',

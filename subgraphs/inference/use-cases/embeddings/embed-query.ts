@@ -13,7 +13,7 @@ import { countEmbeddingTokens, embedInBatches } from './embed.ts'
 interface Query {
   readonly modelId: string
   readonly text: string
-  /** Of a search that is a step of a run: `run/path`. */
+  /** The step of a run that makes the search, as `run/path`. */
   readonly step?: string | null
 }
 
@@ -25,9 +25,12 @@ interface QueryEmbedding {
 }
 
 /**
- * Embeds one search query for another service, on the searcher's wallet: one of the organization's calls, but not a
- * request of its key.
- * @throws {KisError}
+ * Embeds one search query for another service and charges the searcher's wallet. It counts as one of the organization's
+ * concurrent calls, but not as a request of its key. Within a run, the call is charged once however often it is
+ * repeated.
+ * @throws {KisError} as `admit`.
+ * @throws {KisError} `context_length_exceeded`: the text is too long for the model.
+ * @throws {KisError} `idempotency_conflict`: the same step of the run is in progress.
  */
 export function embedQuery(deps: KeyedDeps, ask: AskContext, query: Query): Promise<QueryEmbedding> {
   const once = (asking: AskContext) => limited(deps, asking, 'chat', (call, admitted) => embed(deps, admitted, call, query))

@@ -12,10 +12,10 @@ export interface Embedded {
 }
 
 /**
- * Tokens that the engine will see, marks included, for each input. Where the engine counts with the model's own
- * tokenizer, a text over the model's limit is refused; elsewhere the count is an estimate: what is over the limit by
- * more than its error is refused, the rest the engine judges.
- * @throws {KisError} `context_length_exceeded`
+ * Counts the tokens that the engine will see for each input, marks included. If the engine counts with the model's own
+ * tokenizer, an input above the model's limit is refused. Otherwise the count is an estimate: only an input above the
+ * limit by more than the estimate's error is refused, and the engine checks the others.
+ * @throws {KisError} `context_length_exceeded`: an input is too long.
  */
 export async function countEmbeddingTokens(
   deps: Ports,
@@ -33,8 +33,9 @@ export async function countEmbeddingTokens(
 }
 
 /**
- * Embeds in batches of the engine's size, in order; `onSent` hears how many inputs have been sent.
- * @throws {KisError}
+ * Embeds the input in order, in batches of the engine's size. `onSent` is called before each batch with the number of
+ * inputs sent up to its end.
+ * @throws {KisError} `engine_error`: the engine gave a wrong number of vectors, or vectors of a wrong length.
  */
 export async function embedInBatches(
   deps: Ports,
@@ -64,7 +65,7 @@ export async function embedInBatches(
   return { vectors, usage }
 }
 
-/** The catalog says how long a model's vectors are; an index of another length would refuse them one by one. */
+/** Checks the vectors against the catalog, because an index of another length would refuse them one by one. */
 function checkVectors(vectors: readonly Float32Array[], count: number, dimensions: number, { id }: Model): void {
   if (vectors.length !== count)
     throw new KisError('engine_error', `The engine of \`${id}\` gave ${vectors.length} vectors for ${count} inputs.`)
@@ -73,7 +74,7 @@ function checkVectors(vectors: readonly Float32Array[], count: number, dimension
     throw new KisError('engine_error', `The engine of \`${id}\` gave a vector of ${wrong.length} numbers instead of ${dimensions}.`)
 }
 
-/** Whether the counts of an input are the model's own. */
+/** Reports whether the token counts of an input are exact, not estimates. */
 export function areExact({ countsExactly }: Model, input: EmbeddingRequest['input']): boolean {
   return countsExactly || !isTexts(input)
 }

@@ -1,13 +1,10 @@
 import { keepWorking } from '../../../common/process/keep-working.ts'
 import type { With } from '../deps.ts'
 
-/** A key whose time is over is free at once; this is how long its record may still take room. */
+/** Pause between two removals. An expired key can be used again at once; its record may stay for this long. */
 const SWEEP_INTERVAL_MS = 60_000
 
-/**
- * Removes the records of idempotency keys whose time is over, until the signal aborts. Several processes may do it at
- * once.
- */
+/** Removes the records of expired idempotency keys until the signal aborts. Several processes may do it at once. */
 export async function keepExpiringKeyedCalls({ keyedCalls, clock, log }: With<'keyedCalls'>, signal: AbortSignal): Promise<void> {
   const round = async () => {
     while ((await keyedCalls.removeExpired()) > 0) signal.throwIfAborted()

@@ -7,22 +7,23 @@ import type { KeyedCall } from '../tables.ts'
 import { Interrupted, type KeyedOutcome, lost, unpackOutcome } from './keyed-outcome.ts'
 import { KeyedRun, LEASE_MS, LEASE_RENEW_MS } from './keyed-run.ts'
 
-/** How long a key stands for its call, from the call's begin. */
+/** How long a key belongs to its call, from the start of the call. */
 const KEPT_MS = 24 * 3_600_000
 /**
- * From the end of a lease until billing has resolved the hold for sure. The process was gone at least so long before as
- * a lease is longer than its renewal, the hold was renewed last before that, and billing looks every 5 s.
+ * Time from the end of a lease until billing has certainly resolved the hold. The process was gone at least
+ * `LEASE_MS - LEASE_RENEW_MS` before the lease ended, it renewed the hold last before that, and billing looks for
+ * expired holds every 5 s.
  */
 const HOLD_GRACE_MS = HOLD_TTL_SECONDS * 1_000 - (LEASE_MS - LEASE_RENEW_MS) + 10_000
 /**
- * A call under way may take as long again as it has taken; bounded, because clients wait that long at most, and do not
- * ask at once.
+ * Bounds of the retry time that a repeat gets, which is as long as the call has taken so far. Clients wait no longer
+ * than the upper bound. The lower bound keeps them from asking again at once.
  */
 const SHORTEST_WAIT_MS = 1_000
 const LONGEST_WAIT_MS = 30_000
-/** Others may free or take the same key meanwhile, each time once. */
+/** Most attempts at a claim while other callers free or take the same key. */
 const MAX_TRIES = 3
-/** Calls of a run that are read together. */
+/** Calls of a run that are read at once. */
 const PAGE_CALLS = 200
 const ALWAYS_FREE = () => true
 
@@ -32,20 +33,20 @@ export interface Recorded {
   readonly cost: bigint
 }
 
-/** A call that is a step of a run, which another process goes on with when this one is gone. */
+/** A call that is a step of a run. If this process is gone, another continues the run. */
 export interface StepClaim {
   readonly runId: string
-  /** Unique in the run; its first part, up to a `/`, is what the charge is told by. */
+  /** Unique in the run. The charge is reported under its first part, up to a `/`. */
   readonly path: string
-  /** Whether the call is made again by others when it is cut now. */
+  /** Reports whether a call that is cut now costs nothing, because another process makes it again. */
   readonly isFree: () => boolean
 }
 
 type OwnDeps = Pick<HoldDeps, 'collections' | 'billing' | 'background' | 'holder' | 'clock' | 'log'>
 
 /**
- * Calls with an idempotency key: who may run one, and what is replayed instead. Disposing it ends those whose callers
- * have left.
+ * The calls with an idempotency key. It decides which process runs a call and what a repeat gets. Disposing it ends the
+ * calls whose callers have left.
  */
 export class KeyedCalls implements Disposable {
   readonly #deps: OwnDeps
@@ -53,7 +54,7 @@ export class KeyedCalls implements Disposable {
   readonly #running = new Set<string>()
   readonly #stopping = new AbortController()
 
-  /** `isExclusive`: no other process has these stores, so that a call that does not run here does not run. */
+  /** `isExclusive`: no other process uses these stores, so a call that does not run here does not run. */
   constructor(deps: OwnDeps, isExclusive: boolean) {
     this.#deps = deps
     this.#isExclusive = isExclusive
@@ -69,17 +70,17 @@ export class KeyedCalls implements Disposable {
   }
 
   /**
-   * The run of the call, which must be ended, or what came of its first one. A key belongs to the API key that sends
-   * it.
-   * @throws {KisError} `idempotency_conflict`: the key stands for another request, or its call is under way.
-   * `service_unavailable`: whether it is cannot be known.
+   * Claims a call. Returns the run of the call, which the caller must end, or the recorded outcome of an earlier run. A
+   * key belongs to the API key that sends it.
+   * @throws {KisError} `idempotency_conflict`: the key belongs to another request, or its call is in progress.
+   * @throws {KisError} `service_unavailable`: it cannot be known whether the call is in progress.
    */
   async claim(context: CallContext, key: string, digest: string): Promise<KeyedRun | Recorded> {
     const { apiKeyId, organizationId } = context.caller
     return this.#claim(context, { _id: `${apiKeyId}:${sha256(key)}`, organizationId, digest }, ALWAYS_FREE)
   }
 
-  /** The same of a step of a run: one that was cut is made again, and nothing of it is charged. */
+  /** Claims a step of a run as `claim` does. A step that was cut is made again and is not charged. */
   claimStep(context: CallContext, { runId, path, isFree }: StepClaim): Promise<KeyedRun | Recorded> {
     const { organizationId } = context.caller
     const step = { runId, path }
@@ -88,9 +89,9 @@ export class KeyedCalls implements Disposable {
   }
 
   /**
-   * What the calls of a run were charged, in nano-USD, by the first part of their paths. Those whose process is gone
-   * are ended.
-   * @throws {KisError} `idempotency_conflict`: one is under way.
+   * Returns the charges of a run's calls in nano-USD, by the first part of their paths. Ends calls whose process is
+   * gone.
+   * @throws {KisError} `idempotency_conflict`: a call is in progress.
    */
   async listCharges(context: CallContext, runId: string): Promise<ReadonlyMap<string, bigint>> {
     const { collections, clock } = this.#deps
@@ -151,9 +152,10 @@ export class KeyedCalls implements Disposable {
   }
 
   /**
-   * Charges the answers that are kept of calls whose process was gone before it did so; a repeat gives them. For the
-   * one process that has the store.
-   * @throws {KisError} `service_unavailable`: not all are charged. One that cannot be is logged, and keeps no other.
+   * Charges the kept answers of calls whose process was gone before it charged them. Repeats of the calls get the
+   * answers. Only a process that is alone with the store may call it. A call that cannot be charged is logged and
+   * skipped.
+   * @throws {KisError} `service_unavailable`: billing or the store did not answer, and some calls are not charged.
    */
   async chargeKept(signal: AbortSignal): Promise<void> {
     const { collections, log } = this.#deps
@@ -170,7 +172,7 @@ export class KeyedCalls implements Disposable {
     }
   }
 
-  /** Frees the keys whose time is over. At most 1,000 a call; gives how many. */
+  /** Removes the records of expired keys, at most 1,000 per call, and returns their number. */
   async removeExpired(): Promise<number> {
     const { collections, clock } = this.#deps
     return collections.keyedCalls.deleteMany({ expiresAt: { $lte: clock.now() } })
@@ -199,7 +201,7 @@ export class KeyedCalls implements Disposable {
     if (ended instanceof KeyedRun) await ended.fail(new Interrupted())
   }
 
-  /** For what is written of the call's money. Null: its organization, or its run, is gone. */
+  /** Returns a context for writing the call's charge, or null when its organization or its run is gone. */
   async #restoreContext({ _id, organizationId, step, holdId }: KeyedCall, signal: AbortSignal): Promise<CallContext | null> {
     const { collections, billing } = this.#deps
     const ofRun = step && { _id: step.runId }
@@ -214,8 +216,8 @@ export class KeyedCalls implements Disposable {
   }
 
   /**
-   * How long billing may still charge a call whose process is gone, in milliseconds; after that it says how the call
-   * has ended.
+   * Returns how long billing may still charge a call whose process is gone, in milliseconds. After that billing knows
+   * how the call ended.
    */
   #unjudgedMs({ step, state, holdId, leaseUntil, startedAt }: KeyedCall, now: Date): number {
     if (step || state !== 'running' || !holdId) return 0
@@ -225,7 +227,7 @@ export class KeyedCalls implements Disposable {
     return this.#isExclusive ? Math.min(ms, SHORTEST_WAIT_MS) : ms
   }
 
-  /** Goes on with a call whose process is gone. Undefined: another was quicker. */
+  /** Continues a call whose process is gone. Returns undefined when another process was faster. */
   async #takeOver(found: KeyedCall, now: Date, context: CallContext, isFree: () => boolean): Promise<KeyedRun | Recorded | undefined> {
     const { collections, billing } = this.#deps
     const unjudgedMs = this.#unjudgedMs(found, now)

@@ -6,15 +6,15 @@ import { KisError } from '../../../common/errors.ts'
 import { formatUsd } from '../../../common/usd.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
 
-/** What came of a call with an idempotency key, as it is replayed. */
+/** The outcome of a call with an idempotency key, in the form that is replayed. */
 export interface KeyedOutcome {
-  /** What is charged; null when the charge is known already. */
+  /** The usage to charge, or null when the charge is already known. */
   readonly usage: Usage | null
-  /** What the call gave, without its cost; of a stream, its last event. Null when it failed. */
+  /** The result of the call without its cost; for a stream, its last event. Null when the call failed. */
   readonly value: object | null
-  /** Of a stream: the events before the last one. */
+  /** For a stream: the events before the last one. */
   readonly events: readonly object[]
-  /** What the call failed with, after the events. */
+  /** The error of the call, which comes after the events. */
   readonly failure: Failure | null
 }
 
@@ -25,15 +25,15 @@ interface Failure {
   readonly vendorCode: string | null
 }
 
-/** A document of MongoDB has 16 MiB; this is some 500,000 tokens of text, or 170 vectors of 1,536 numbers. */
+/** Greatest packed outcome: about 500,000 tokens of text or 170 vectors of 1,536 numbers. MongoDB allows 16 MiB. */
 export const MAX_KEPT_BYTES = 1024 * 1024
 
 const zip = promisify(gzip)
 const unzip = promisify(gunzip)
-/** Texts shrink well at any level, and vectors at none. */
+/** Text compresses well at any level, and vectors at none. */
 const FASTEST = { level: 1 }
 
-/** As text for the store. An answer that is too long to be kept is replayed as an error that says so. */
+/** Packs an outcome as text for the store. If the answer is too long, repeats get an error that says so. */
 export async function packOutcome(outcome: KeyedOutcome): Promise<string> {
   const packed = await zip(serialize(outcome), FASTEST)
   if (packed.length <= MAX_KEPT_BYTES) return packed.toString('base64')
@@ -49,27 +49,27 @@ export function tooLong(): Failure {
   return { code: 'idempotency_conflict', message, param: 'idempotencyKey', vendorCode: null }
 }
 
-/** Of a call that was charged `cost` nano-USD and has no whole answer to give. */
+/** Returns the failure of a call that was charged `cost` nano-USD but has no whole answer. */
 export function lost(cost: bigint): Failure {
   const message = `The call with this idempotency key was charged ${formatUsd(cost)} USD, and its answer was cut when the service stopped, or could not be kept. Send the request with another key.`
   return { code: 'idempotency_conflict', message, param: 'idempotencyKey', vendorCode: null }
 }
 
-/** The service stops. */
+/** The error of a call that is cut because the service stops. */
 export class Interrupted extends KisError {
   constructor() {
     super('service_unavailable', 'The service stopped before the answer was whole. Send the request again with the same idempotency key.')
   }
 }
 
-/** What a repeat is told of a call that has failed and was charged. */
+/** Returns the failure that a repeat gets for a call that failed and was charged `cost` nano-USD. */
 export function toFailure(error: unknown, cost: bigint): Failure {
   if (!(error instanceof KisError) || error instanceof Interrupted) return lost(cost)
   const { code, message, param, vendorCode } = error
   return { code, message, param, vendorCode }
 }
 
-/** A repeat would only replay it again. */
+/** Returns the error of a recorded failure. It asks for no retry, which would only replay it. */
 export function toError({ code, message, param, vendorCode }: Failure): KisError {
   return new KisError(code, message, { param, vendorCode, shouldRetry: false })
 }

@@ -6,18 +6,18 @@ import type { CallRecord, With } from '../deps.ts'
 import type { KeyedCall } from '../tables.ts'
 import { type KeyedOutcome, packOutcome, toFailure, tooLong } from './keyed-outcome.ts'
 
-/** A process that has not renewed it for so long is gone. */
+/** A process that has not renewed a lease for this long is gone. */
 export const LEASE_MS = 30_000
-/** A third of it, so that two renewals may be lost. */
+/** A third of the lease, so that two renewals may be lost. */
 export const LEASE_RENEW_MS = 10_000
-/** JSON text of a streamed answer that is gathered to be kept; it shrinks to a tenth or so. */
+/** Most characters of a streamed answer, as JSON, that are collected for replay. They compress to about a tenth. */
 const MAX_GATHERED_CHARACTERS = 16 * 1024 * 1024
 
 type KeptDeps = Pick<With<'background'>, 'background' | 'clock' | 'log'>
 
 /**
- * The one run of a call with an idempotency key. It writes down how far the call is; who takes the call over ends its
- * writing.
+ * The only run of a call with an idempotency key. It records the call's progress. When another process takes the call
+ * over, this run can no longer write.
  */
 export class KeyedRun implements CallRecord {
   readonly #calls: DocumentCollection<KeyedCall>
@@ -27,19 +27,19 @@ export class KeyedRun implements CallRecord {
   readonly #onEnd: () => void
   readonly #isFree: () => boolean
   readonly #renewing: NodeJS.Timeout
-  /** Of a stream, until it is too long to be kept. */
+  /** The events of a stream; null once they are too long to be kept. */
   #events: object[] | null = []
   #gathered = 0
   #isDelivered = false
-  /** What is to be kept, and whether it is. */
+  /** The packed outcome, and whether the store has it. */
   #outcome: string | null
   #isKept: boolean
   #charged = 0n
-  /** The end of the newest hold, with what was charged, or null when billing has not said so. */
+  /** The end of the newest hold with its charge, or null when billing has not reported it. */
   #holdEnd: PromiseWithResolvers<bigint | null> | undefined
   #isHoldOpen = false
 
-  /** `isFree`: whether the call costs nothing when it is cut before any of its answer was delivered. */
+  /** `isFree`: reports whether the call costs nothing if it is cut before any of its answer was delivered. */
   constructor(
     calls: DocumentCollection<KeyedCall>,
     { _id, token, outcome }: KeyedCall,
@@ -79,7 +79,7 @@ export class KeyedRun implements CallRecord {
     this.#holdEnd?.resolve(charged)
   }
 
-  /** The caller has a part of the answer. */
+  /** Called when the caller has received a part of the answer. */
   delivered(): void {
     this.#isDelivered = true
   }
@@ -98,15 +98,15 @@ export class KeyedRun implements CallRecord {
       this.#outcome = await packOutcome(outcome)
       this.#isKept = await this.#write({ state: 'answered', outcome: this.#outcome })
     } catch (error) {
-      // The caller gets the answer all the same, and the end of the call may still be written down.
+      // The caller still gets the answer, and the end of the call may still be recorded.
       this.#deps.log.warn({ err: error }, 'the answer to a call with an idempotency key is not kept')
       return
     }
-    // Whoever has taken the call over makes it again, and charges for it.
+    // The process that has taken the call over makes it again and charges for it.
     if (!this.#isKept && this.isFreeWhenCut) throw new ServiceUnavailable('The record of the call')
   }
 
-  /** The call is charged. */
+  /** Records that the call is charged. */
   async end(cost: bigint): Promise<void> {
     try {
       await this.#write({ state: 'ended', cost: String(cost), ...(!this.#isKept && { outcome: this.#outcome }) })
@@ -119,8 +119,9 @@ export class KeyedRun implements CallRecord {
   }
 
   /**
-   * The call has failed. When nothing was charged, the key is free for a repeat; else the failure is what is replayed.
-   * Waits for billing only when that has answered already: the caller is to hear of the failure.
+   * Records that the call has failed. If nothing was charged, the key is free for a repeat; otherwise repeats get the
+   * failure. Waits for the record only when billing has already answered, so that the caller learns of the failure
+   * without delay.
    */
   async fail(error: unknown): Promise<void> {
     const isKnown = !this.#isHoldOpen
@@ -128,7 +129,7 @@ export class KeyedRun implements CallRecord {
     if (isKnown) await closing
   }
 
-  /** Ends a call of which billing says that it was charged. */
+  /** Ends a call that billing reports as charged. */
   async endCharged(cost: bigint, failure: KeyedOutcome['failure']): Promise<KeyedOutcome> {
     const outcome = { usage: null, value: null, events: this.#events ?? [], failure }
     await this.#write({ state: 'ended', cost: String(cost), outcome: await packOutcome(outcome) })
@@ -136,14 +137,14 @@ export class KeyedRun implements CallRecord {
     return outcome
   }
 
-  /** Forgets the answer that is kept: nobody has paid for it. */
+  /** Discards the kept answer, because nobody has paid for it. */
   async forget(): Promise<void> {
     this.#outcome = null
     this.#isKept = false
     if (!(await this.#write({ state: 'running', outcome: null }))) throw new ServiceUnavailable('The record of the call')
   }
 
-  /** Leaves the call to whoever repeats it. */
+  /** Stops the renewals and leaves the call to a repeat. */
   release(): void {
     clearInterval(this.#renewing)
     this.#onEnd()
@@ -152,7 +153,7 @@ export class KeyedRun implements CallRecord {
   async #close(error: unknown): Promise<void> {
     try {
       const end = this.#holdEnd ? await this.#holdEnd.promise : 0n
-      // What billing did with the hold is asked when the lease is over.
+      // The charge is unknown. A repeat asks billing for it once the lease has expired.
       if (end === null) return
       if (this.#outcome !== null) await this.#write({ leaseUntil: this.#deps.clock.now() })
       else if (this.#charged > 0n) await this.endCharged(this.#charged, toFailure(error, this.#charged))
@@ -164,7 +165,7 @@ export class KeyedRun implements CallRecord {
     }
   }
 
-  /** False when another has taken the call over. */
+  /** Returns false when another process has taken the call over. */
   async #write(fields: Partial<KeyedCall>): Promise<boolean> {
     return (await this.#calls.findOneAndUpdate({ _id: this.#id, token: this.#token }, { $set: fields })) !== null
   }

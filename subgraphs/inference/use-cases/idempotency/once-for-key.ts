@@ -11,17 +11,17 @@ import { KeyedRun } from './keyed-run.ts'
 /** A billable call, and the idempotency key that it was sent with, if any. */
 export interface SentCall {
   readonly operation: 'chat_completion' | 'chat_completion_stream' | 'embedding' | 'transcription' | 'transcription_stream'
-  /** Whole, as it was sent: two calls are the same when this is. */
+  /** The whole request as it was sent. Two calls are the same when their requests are. */
   readonly request: unknown
   readonly idempotencyKey?: unknown
 }
 
-/** Whether an answer is that of an earlier call with the same key; absent: it is not. */
+/** `replayed` reports whether the answer is that of an earlier call with the same key; absent means false. */
 export interface Replayable {
   readonly replayed?: boolean
 }
 
-/** What an answer says of now, and not of the call. */
+/** The part of an answer that describes the present, not the call. */
 interface Current {
   readonly rateLimits: RateLimits | null
 }
@@ -31,9 +31,10 @@ export function isReplayed(answer: object): boolean {
 }
 
 /**
- * Runs a call, or gives what came of an earlier one with the same idempotency key. A call with a key goes on when its
- * caller leaves, so that a repeat finds its outcome.
- * @throws {KisError} what the call fails with, or has failed with after it was charged; `idempotency_conflict`.
+ * Runs a call, or returns the outcome of an earlier one with the same idempotency key. A call with a key continues when
+ * its caller leaves, so that a repeat finds its outcome.
+ * @throws {KisError} the error of the call, or of the earlier call that failed after it was charged.
+ * @throws {KisError} `idempotency_conflict`: the key belongs to another request, or its call is in progress.
  */
 export async function onceForKey<Value extends Current & { readonly cost: bigint }>(
   deps: KeyedDeps,
@@ -49,9 +50,13 @@ export async function onceForKey<Value extends Current & { readonly cost: bigint
   return { ...(outcome.value as Value), cost, rateLimits: readRateLimits(deps, ask), replayed: true }
 }
 
-/** @throws {KisError} */
+/**
+ * Claims a call by its idempotency key.
+ * @throws {KisError} `service_unavailable`: the process is overloaded.
+ * @throws {KisError} as `requireScope`, `checkIdempotencyKey` and `KeyedCalls.claim`.
+ */
 export function claim(deps: KeyedDeps, ask: AskContext, { operation, request, idempotencyKey }: SentCall): Promise<KeyedRun | Recorded> {
-  // The claim is a write, which an overloaded process does not begin.
+  // The claim is a write, which an overloaded process must not start.
   deps.load.check(operation === 'embedding' ? 'embeddings' : 'chat')
   const caller = requireScope(ask.caller, 'inference')
   const key = checkIdempotencyKey(idempotencyKey)
@@ -60,7 +65,7 @@ export function claim(deps: KeyedDeps, ask: AskContext, { operation, request, id
   })
 }
 
-/** What the call goes by in place of its caller's wishes: it ends when the process does. */
+/** Returns a context whose signal aborts when the process stops, not when the caller leaves. */
 export function detached(deps: KeyedDeps, ask: AskContext, record: KeyedRun): AskContext {
   return { ...ask, signal: deps.keyedCalls.signal, record }
 }

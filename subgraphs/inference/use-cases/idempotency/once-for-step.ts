@@ -4,10 +4,10 @@ import { toError } from './keyed-outcome.ts'
 import { KeyedRun } from './keyed-run.ts'
 
 /**
- * Makes a call that is a step of a run, or gives the answer that it had when the run was here before: whatever process
- * runs it, and however often one is killed, its engine's answer is charged once.
- * @throws {KisError} what the call fails with; it is made again unless it was charged. `idempotency_conflict`: it is
- * under way elsewhere, or was until a moment ago.
+ * Makes a call that is a step of a run, or returns its answer from an earlier pass of the run. The engine's answer is
+ * charged once, whichever process makes the call and however often one is killed.
+ * @throws {KisError} the error of the call; the next pass makes the call again unless it was charged.
+ * @throws {KisError} `idempotency_conflict`: the call is in progress in another process, or was until a moment ago.
  */
 export async function onceForStep<Value extends { readonly cost: bigint }>(
   deps: KeyedDeps,

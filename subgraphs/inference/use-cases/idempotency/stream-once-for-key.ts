@@ -8,9 +8,9 @@ import { Interrupted, toError } from './keyed-outcome.ts'
 import { KeyedRun } from './keyed-run.ts'
 import { claim, detached, type Replayable, type SentCall } from './once-for-key.ts'
 
-/** What every event of a billed stream says. */
+/** The fields of every event of a billed stream. */
 export interface BilledEvent {
-  /** With the first event, as they were then; null also when the key has none. */
+  /** Set in the first event, with the limits of that moment. Also null there when the key has no limits. */
   readonly rateLimits: RateLimits | null
   /** Null before the last event. */
   readonly cost: bigint | null
@@ -20,8 +20,8 @@ type Events<Event> = AsyncIterableIterator<Event & Replayable, undefined>
 type Open<Event> = (ask: AskContext) => AsyncIterableIterator<Event, undefined>
 
 /**
- * `onceForKey` for a stream: it is read to its end when its caller leaves, and replayed in the same pieces. Nothing
- * happens before the first `next()`.
+ * Does what `onceForKey` does, for a stream. When the caller leaves, the stream is read to its end. A replay has the
+ * same pieces. Nothing happens before the first `next()`.
  */
 export function streamOnceForKey<Event extends BilledEvent>(
   deps: KeyedDeps,
@@ -42,7 +42,7 @@ class KeyedStream<Event extends BilledEvent> {
   readonly #deps: KeyedDeps
   readonly #begin: () => Promise<AsyncIterator<Event & Replayable, undefined>>
   #events: AsyncIterator<Event & Replayable, undefined> | undefined
-  /** Steps follow each other: the caller may leave in the middle of one. */
+  /** The latest step. Steps run one after the other, because the caller may leave during one. */
   #latest: Promise<unknown> | undefined
   #record: KeyedRun | undefined
   #hasLeft = false
@@ -75,7 +75,7 @@ class KeyedStream<Event extends BilledEvent> {
 
   async #readOn(): Promise<void> {
     await this.#latest
-    // A call that never began has nothing to read on.
+    // `#events` is undefined when the call never started.
     while (this.#events && !(await this.#events.next()).done);
   }
 }
@@ -91,7 +91,7 @@ async function* kept<Event extends BilledEvent>(
       yield event
       if (event.cost !== null) return
     }
-    // It was ended from here.
+    // The process stops and has ended the stream.
     throw new Interrupted()
   } catch (error) {
     await record.fail(error)

@@ -4,14 +4,14 @@ import { withDeadline } from '../deadline.ts'
 import type { CallContext, HoldDeps } from '../deps.ts'
 import { type HoldTerms, openHold } from './hold.ts'
 
-/** A finished piece of work and what to charge for it. */
+/** The result of finished work, and the usage to charge for it. */
 export interface Work<Value> {
-  /** The answer, whole but for its cost. */
+  /** The whole answer without its cost. */
   readonly value: Value
   readonly usage: Usage
 }
 
-/** The longest that a call of a model may take; links between services end at the same time. */
+/** Longest time of a model call. Links between services have the same limit. */
 export const MAX_CALL_MS = 900_000
 
 export function callTookTooLong(): KisError {
@@ -19,8 +19,12 @@ export function callTookTooLong(): KisError {
 }
 
 /**
- * Holds, works, charges; the answer comes after the charge. A failed call costs nothing. `whenGone` says what was used
- * when the caller has left before the end: the engine was ended, but bills what it has done. The work may take `maxMs`.
+ * Holds money, does the work and charges for it. The answer comes after the charge. A failed call is free. If the
+ * caller leaves before the end, the engine is stopped but bills for its work so far, so `whenGone()` is charged. The
+ * work may take `maxMs` milliseconds.
+ * @throws {KisError} as `openHold`: no money could be held, and no work was done.
+ * @throws {KisError} `engine_timeout`: the work took longer than `maxMs`.
+ * @throws the error of the work.
  */
 export async function billedCall<Value extends object>(
   deps: HoldDeps,
@@ -36,7 +40,7 @@ export async function billedCall<Value extends object>(
     done = await withDeadline(maxMs, callTookTooLong, context.signal, work)
     await context.record?.answered(done.usage, done.value)
   } catch (error) {
-    // Whatever comes of it, the caller is told why the work failed.
+    // The caller gets the error of the work even if resolving the hold fails.
     const isCharged = context.signal.aborted && !context.record?.isFreeWhenCut
     await hold.resolve(isCharged ? whenGone() : null).catch(() => undefined)
     throw error

@@ -7,48 +7,53 @@ import type { BillingContext, HoldRequest, Quantities } from '../../ports/billin
 import { withDeadline } from '../deadline.ts'
 import type { CallContext, HoldDeps, Ports } from '../deps.ts'
 
-/** Placing and dispatching are one write of the store each. */
+/** Time to open a hold. Placing and dispatching it are one write of the store each. */
 const OPEN_TIMEOUT_MS = 10_000
-/** How long a charge is repeated before it is left to billing, which resolves the hold when it expires. */
+/** How long a charge is tried before it is left to billing, which resolves the hold when it expires. */
 const RESOLVE_TIMEOUT_MS = 60_000
-/** A hold whose process says nothing for this long is resolved by billing: that process is gone. */
+/** Billing resolves a hold that was not renewed for this long: its process is gone. */
 export const HOLD_TTL_SECONDS = 45
-/** A third of it, so that two renewals may be lost. */
+/** A third of the hold's lifetime, so that two renewals may be lost. */
 const RENEW_MS = 15_000
 
-/** Billing's answers that say that nothing was placed. */
+/** Codes of billing with which it refuses a hold: nothing was placed. */
 const REFUSED: readonly ErrorCode[] = ['insufficient_quota', 'run_limit_exceeded']
 
 export interface HoldTerms {
   readonly operation: HoldRequest['operation']
   readonly model: Model
   readonly ceiling: Quantities
-  /** What the call has used as soon as its engine works. Billing charges it when nothing but renewals arrive. */
+  /** The usage of the call once its engine works. Billing charges it if only renewals arrive. */
   readonly atLeast: Quantities
-  /** Another process goes on with the call when this one is gone. */
+  /** Another process continues the call when this one is gone. */
   readonly goesOn?: boolean
 }
 
 const NOTHING = toQuantities(0, 0)
 
-/** Money reserved for one call, whose dispatch billing has acknowledged. */
+/** Money reserved for one call, after billing has acknowledged its dispatch. */
 export interface OpenHold {
   readonly id: string
-  /** Tells billing in the background how far the call is. One that fails is lost: the next says more. */
+  /** Reports the usage so far to billing, in the background. A failed report is dropped: the next one includes it. */
   checkpoint(quantities: Quantities): void
   /**
-   * Charges the usage, or frees the hold when there is none. The first call decides; later ones give its outcome.
+   * Charges the usage and returns the charge in nano-USD, or releases the hold when `usage` is null. Only the first
+   * call has an effect; later ones return its outcome.
    * @throws {ServiceUnavailable} billing did not answer for a minute; it resolves the hold itself when that expires.
    */
   resolve(usage: Usage | null): Promise<bigint>
-  /** Stops renewing the hold here, without resolving it: another call goes on with it. */
+  /** Stops renewing the hold without resolving it, because another call continues with it. */
   leave(): void
 }
 
 /**
- * Reserves a call's worst case, in the wallet or in what its run may still spend. Once it resolves, an engine may be
- * called and `resolve` must be.
- * @throws {KisError} nothing stays held: what may have been placed is voided.
+ * Reserves the highest possible cost of a call, from the wallet or from the rest of its run's money. Afterwards an
+ * engine may be called, and `resolve` must be called. After an error nothing stays held: a hold that may have
+ * been placed is voided.
+ * @throws {KisError} `insufficient_quota`: the wallet has too little money.
+ * @throws {KisError} `run_limit_exceeded`: the run has too little money left.
+ * @throws {StalePrincipal} the rules of the caller have changed.
+ * @throws {ServiceUnavailable} billing does not answer.
  */
 export function openHold(
   deps: HoldDeps,
@@ -60,43 +65,46 @@ export function openHold(
   return open(deps, context, atLeast, async (id, opening, placed) => {
     await billing.placeHold({ id, ...terms, holder: goesOn ? null : holder.id }, opening)
     placed()
-    // A crash before the first checkpoint costs nothing.
+    // Nothing is used yet, so a crash before the first checkpoint costs nothing.
     await letBegin(deps, id, NOTHING, opening)
   })
 }
 
 /**
- * Has billing say that an engine may be called, at once.
- * @throws {StalePrincipal} not by these rules.
- * @throws {KisError}
+ * Asks billing whether an engine may be called now. Asks again if the answer took too long to be current.
+ * @throws {StalePrincipal} the rules of the caller have changed.
+ * @throws {KisError} billing refuses or does not answer.
  */
 export async function letBegin({ billing }: Pick<Ports, 'billing'>, id: string, used: Quantities, context: BillingContext): Promise<void> {
   for (;;) {
     const askedAt = performance.now()
     await billing.dispatchHold(id, used, context)
-    // An answer that took longer may be older than a change of the rules that has been answered since.
+    // The rules may have changed while a slow answer was on its way, so a slow answer does not count.
     if (performance.now() - askedAt < LET_BEGIN_MS / 2) return
   }
 }
 
 /** Money reserved for a run. */
 export interface OpenRunHold {
-  /** To be the `runHoldId` of its calls. */
+  /** The `runHoldId` of the run's calls. */
   readonly id: string
   /**
-   * Frees what the calls have left, and gives what they were charged in all, in nano-USD. The calls must have been
-   * charged.
+   * Releases what the calls have not spent, and returns what they were charged in all, in nano-USD. All calls must have
+   * been charged.
    */
   end(): Promise<bigint>
-  /** Stops renewing it: another process goes on with the run, or billing frees the rest when it expires. */
+  /** Stops renewing the hold: another process continues the run, or billing releases the rest when the hold expires. */
   leave(): void
-  /** Leaves it too, but it stays reserved for so long. @throws {KisError} billing did not say that it does. */
+  /**
+   * Stops renewing the hold, but keeps it reserved for `seconds`.
+   * @throws {KisError} billing did not confirm it.
+   */
   leaveFor(seconds: number): Promise<void>
 }
 
 /**
- * Reserves the most that a run may spend, in nano-USD. Another process goes on with it when this one is gone.
- * @throws as `openHold`.
+ * Reserves the most that a run may spend, in nano-USD. If this process is gone, another continues with the hold.
+ * @throws {KisError} as `openHold`.
  */
 export async function openRunHold(deps: HoldDeps, context: CallContext, amount: bigint): Promise<OpenRunHold> {
   const hold = await open(deps, context, NOTHING, async (id, opening, placed) => {
@@ -107,8 +115,8 @@ export async function openRunHold(deps: HoldDeps, context: CallContext, amount: 
 }
 
 /**
- * Goes on with the hold of a run whose process is gone. Null: it has expired, or was never placed.
- * @throws {KisError} billing did not say.
+ * Takes over the hold of a run whose process is gone. Returns null when the hold has expired or was never placed.
+ * @throws {KisError} billing did not answer.
  */
 export async function adoptRunHold(deps: HoldDeps, context: CallContext, id: string, amount: bigint): Promise<OpenRunHold | null> {
   try {
@@ -167,7 +175,7 @@ async function open(
       throw error
     }
     const freed = freeQuietly(deps, context, id)
-    // The call is made again: its record knows one hold at a time.
+    // The call is made again. Its record knows one hold at a time, so this one must end first.
     if (isStale) await freed.catch(() => undefined)
     throw error instanceof KisError || context.signal.aborted ? error : new ServiceUnavailable('Billing', { cause: error })
   } finally {
@@ -177,8 +185,8 @@ async function open(
 }
 
 /**
- * An open hold, dispatched where it is a call's, renewed until it is resolved or left; `used` is what the first renewal
- * tells of it.
+ * Returns an open hold that is renewed until it is resolved or left. The hold of a call must be dispatched. `used` is
+ * the usage that the first renewal reports.
  */
 export function toOpenHold({ billing, background, log }: HoldDeps, context: CallContext, id: string, used: Quantities): OpenHold {
   let latest: Quantities | undefined
@@ -186,7 +194,7 @@ export function toOpenHold({ billing, background, log }: HoldDeps, context: Call
   let isTelling = false
   let outcome: Promise<bigint> | undefined
 
-  /** One write at a time; what came meanwhile is told by the next. */
+  /** Reports usage, one write at a time. The next write reports what arrived meanwhile. */
   async function tell(): Promise<void> {
     isTelling = true
     while (latest && !outcome) {
@@ -228,7 +236,7 @@ export function toOpenHold({ billing, background, log }: HoldDeps, context: Call
   }
 }
 
-/** Gives what was charged for what may have been placed. */
+/** Voids a hold that may have been placed, and returns what was charged for it. */
 function freeQuietly({ billing, background, log }: HoldDeps, context: CallContext, id: string): Promise<bigint> {
   const freed = background.track(lasting(context, (bill) => billing.voidHold(id, bill)))
   const charged = freed.catch(neverPlaced)
@@ -237,7 +245,7 @@ function freeQuietly({ billing, background, log }: HoldDeps, context: CallContex
   return charged
 }
 
-/** Nothing was charged for a hold that billing does not know. */
+/** Returns 0 for the error about a hold that billing does not know, because nothing was charged for it. */
 export function neverPlaced(error: unknown): bigint {
   if (error instanceof KisError && error.code === 'not_found') return 0n
   throw error
@@ -250,7 +258,7 @@ function tellRecord({ record }: CallContext, end: Promise<bigint>): void {
   )
 }
 
-/** The caller may have left; what is written for the call outlives that. */
+/** Writes for a call with a signal of its own, because the write must outlast a caller who leaves. */
 export function lasting<T>(context: CallContext, write: (context: BillingContext) => Promise<T>): Promise<T> {
   return withDeadline(
     RESOLVE_TIMEOUT_MS,

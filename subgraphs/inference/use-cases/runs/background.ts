@@ -1,10 +1,9 @@
 /**
- * Closing waits at most this long for charges still under way; what is left is resolved by billing when its holds
- * expire.
+ * Longest time that closing waits for charges in progress. Billing resolves the rest when their holds expire.
  */
 const MAX_DRAIN_MS = 20_000
 
-/** Work that outlives the call that began it: charges of callers who have left. */
+/** Work that outlasts the call that started it, for example charges for callers who have left. */
 export class Background implements AsyncDisposable {
   readonly #running = new Set<Promise<unknown>>()
   readonly #maxDrainMs: number
@@ -13,7 +12,7 @@ export class Background implements AsyncDisposable {
     this.#maxDrainMs = maxDrainMs
   }
 
-  /** Keeps hold of the work until it ends, and gives it back. */
+  /** Tracks the work until it ends, and returns it. */
   track<T>(work: Promise<T>): Promise<T> {
     this.#running.add(work)
     const forget = () => void this.#running.delete(work)

@@ -2,13 +2,13 @@ import { endableIterator } from '../../../common/process/endable-iterator.ts'
 import type { AskContext } from '../deps.ts'
 import type { FollowedEvent, RunLog } from './run-log.ts'
 
-/** Runs of one kind, as far as following them goes. */
+/** What following needs of the runs of one kind. */
 interface Runs<Event extends { readonly type: string }> {
   readonly log: RunLog<Event>
   cancel(ask: AskContext, runId: string): Promise<unknown>
 }
 
-/** A run that has begun. `isFound`: a caller who disconnects can find it again by its idempotency key. */
+/** A started run. `isFound`: a caller who disconnects can find it again by its idempotency key. */
 interface Begun {
   readonly _id: string
   readonly organizationId: string
@@ -16,8 +16,8 @@ interface Begun {
 }
 
 /**
- * Starts a run and follows it. If the caller disconnects before the first event, nobody knows its id and it is
- * cancelled. After that it goes on.
+ * Starts a run and follows it. If the caller disconnects before the first event, it does not know the run's id, and the
+ * run is cancelled unless it has an idempotency key. After the first event the run continues.
  */
 export function followed<Event extends { readonly type: string }>(
   runs: Runs<Event>,

@@ -6,26 +6,26 @@ import type { Billing } from '../../ports/billing.ts'
 import type { KeyedCalls } from '../idempotency/keyed-calls.ts'
 import type { Collections } from '../tables.ts'
 
-/** Holds are to be free 10 s after the start. */
+/** Pause between attempts. The holds of earlier processes should be released within 10 s of the start. */
 const RETRY_MS = 1_000
-/** Former processes that are ended together; there is one, unless billing was away at several starts. */
+/** Most former processes that are read at once. There is one, unless billing was unavailable at several starts. */
 const MAX_FORMERS = 100
 
-/** This process, as the holder of the money of its calls. */
+/** This process as the holder of the money of its calls. */
 export interface Holder {
-  /** Null: others could not say that it is gone, so that only time ends what it holds. */
+  /** Null when other processes cannot know that this one is gone, so that its holds end only when they expire. */
   readonly id: string | null
-  /** Since when billing holds nothing for an earlier process any more; null: it may. */
+  /** Since when billing holds no money for an earlier process, or null while it may. */
   readonly aloneSince: Date | null
 }
 
 /**
- * Where several processes have the store: one that says nothing may still be at work, cut off from the store and not
- * from billing.
+ * The holder when several processes use the store. A process that is silent may still work, cut off from the store but
+ * not from billing.
  */
 export const UNKNOWN_HOLDER: Holder = { id: null, aloneSince: null }
 
-/** The one process that has the store. Whatever an earlier one has left is over. */
+/** The holder when only one process uses the store, so that all holds of earlier processes can be ended. */
 export class SoleHolder implements Holder {
   readonly #deps: { readonly collections: Collections; readonly billing: Billing; readonly clock: Clock; readonly log: Log }
   readonly #ownId = randomHex(16)
@@ -44,7 +44,7 @@ export class SoleHolder implements Holder {
     return this.#aloneSince
   }
 
-  /** Ends what earlier processes have left, once the store is open. Tries until it is done or the signal aborts. */
+  /** Ends the holds of earlier processes, once the store is open. Retries until it succeeds or the signal aborts. */
   async succeed(keyedCalls: KeyedCalls, signal: AbortSignal): Promise<void> {
     const { clock, log } = this.#deps
     while (!signal.aborted && !this.#aloneSince) {
@@ -62,9 +62,9 @@ export class SoleHolder implements Holder {
   async #endFormers(keyedCalls: KeyedCalls, signal: AbortSignal): Promise<void> {
     const { collections, billing, clock } = this.#deps
     await collections.replicas.findOneAndUpdate({ _id: this.#ownId }, { $set: { seenAt: clock.now() } }, { upsert: true })
-    // Who comes next knows it from here on.
+    // From here on the next process can find this id.
     this.#id = this.#ownId
-    // While their holds are open.
+    // Kept answers are charged first, while their holds are open.
     await keyedCalls.chargeKept(signal)
     for (;;) {
       const found = await collections.replicas.find({}, { limit: MAX_FORMERS })

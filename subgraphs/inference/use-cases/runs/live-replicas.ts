@@ -5,16 +5,16 @@ import { keepWorking } from '../../../common/process/keep-working.ts'
 import type { Log } from '../../../common/process/log.ts'
 import type { Replica } from '../tables.ts'
 
-/** How soon a process that has begun counts for the others. */
+/** How often a process reports that it is alive. A new process counts for the others after this time. */
 const BEAT_MS = 5_000
-/** A process that has said nothing for this long is gone: two beats may be lost. */
+/** A process that was silent for this long is gone: two beats may be lost. */
 const LIVE_MS = 15_000
-/** A stop does not wait longer for a store that is lost; the others find out by themselves. */
+/** Longest time that a stop waits for the store. Without it the other processes notice the stop by themselves. */
 const GOODBYE_MS = 1_000
 
 /**
- * How many processes of inference there are, as each tells the others in the store. Without the store the last count
- * holds; it is about a share of a limit, not about money.
+ * Counts the processes of the inference subgraph, which announce themselves in the store. While the store is
+ * unavailable, the last count applies: it divides limits, and no money depends on it.
  */
 export class LiveReplicas implements AsyncDisposable {
   readonly #replicas: DocumentCollection<Replica>
@@ -24,7 +24,7 @@ export class LiveReplicas implements AsyncDisposable {
   #beating: Promise<void> | undefined
   #count = 1
 
-  /** Begins when `opened`, the store, is. */
+  /** Starts when `opened`, the opening of the store, resolves. */
   constructor(replicas: DocumentCollection<Replica>, opened: Promise<unknown>, clock: Clock, log: Log) {
     this.#replicas = replicas
     this.#clock = clock
@@ -33,17 +33,20 @@ export class LiveReplicas implements AsyncDisposable {
         const failed = (error: unknown) => log.debug({ err: error }, 'replicas could not be counted')
         this.#beating = keepWorking(() => this.beat(), { clock, pauseMs: BEAT_MS, failed }, this.#stop.signal)
       },
-      // The start ends with it.
+      // The start of the process fails with the same error.
       () => undefined,
     )
   }
 
-  /** 1 or more: this process is one of them. */
+  /** The number of processes, at least 1: this process is one of them. */
   get count(): number {
     return this.#count
   }
 
-  /** Says that this process lives, and counts. @throws the store does not answer. */
+  /**
+   * Reports that this process is alive, and counts the processes.
+   * @throws the store does not answer.
+   */
   async beat(): Promise<void> {
     const now = this.#clock.now()
     const gone = new Date(now.getTime() - LIVE_MS)
@@ -52,7 +55,7 @@ export class LiveReplicas implements AsyncDisposable {
     this.#count = Math.max(1, await this.#replicas.countDocuments({ seenAt: { $gte: gone } }))
   }
 
-  /** The others count without this process at their next beat. */
+  /** Removes this process from the store. The others notice at their next beat. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort()
     if (!this.#beating) return

@@ -6,7 +6,7 @@ import { formatUsd } from '../../../common/usd.ts'
 import type { RunStatus } from '../../domain/agents/run.ts'
 import type { Collections, RunRecord, WorkflowRunRecord } from '../tables.ts'
 
-/** The ends of an organization's runs, of agents and of workflows, in one order. */
+/** The ends of an organization's runs, of agents and workflows, in one order. */
 export type RunEnds = EventLog<Telling>
 
 export function openRunEnds(collections: Collections, log: Log): RunEnds {
@@ -20,17 +20,17 @@ interface End {
   readonly error: { readonly code: string } | null
 }
 
-/** What is said of an agent's run that has ended. */
+/** Returns the data of the event about the end of an agent's run. */
 export function describeAgentEnd({ agentId, agentVersion, threadId }: RunRecord, { status, cost, error }: End): EventData {
   return { kind: 'agent', agentId, agentVersion, threadId, status, cost, errorCode: error?.code ?? null }
 }
 
-/** What is said of a workflow's. */
+/** Returns the data of the event about the end of a workflow's run. */
 export function describeWorkflowEnd({ workflowId, workflowVersion }: WorkflowRunRecord, { status, cost, error }: End): EventData {
   return { kind: 'workflow', workflowId, workflowVersion, status, cost, errorCode: error?.code ?? null }
 }
 
-/** The same for a webhook. */
+/** Converts the event of a run's end for a webhook. */
 export function toWebhookEvent({ sequence, subject, at, data }: EventRecord): WebhookEvent {
   const { kind, status, cost, errorCode } = data
   const which =

@@ -12,38 +12,39 @@ export type RunEnd =
   | { readonly status: 'failed'; readonly error: RunError }
   | { readonly status: 'cancelled' }
 
-/** What the runs of agents, or those of workflows, add to `Runs`. */
+/** The parts of `Runs` that differ between agents and workflows. */
 export interface RunKind<Run extends RunBase, Event extends RunEventBase> {
   readonly noun: 'agent' | 'workflow'
   readonly table: 'runs' | 'workflowRuns'
   readonly records: DocumentCollection<Run>
-  /** Runs of one process at once. One organization has at most half of them. */
+  /** Most runs of one process at once. One organization has at most half of them. */
   readonly maxRuns: number
   /**
-   * Whether a caller waits for the run at a connection. Such a run is refused when it has no place, and fails by what
-   * may pass; once its first process is gone it waits like any other.
+   * Reports whether a caller waits for the run on a connection. Such a run is refused when no place is free, and it
+   * fails on a temporary error. Once its first process is gone, it waits like any other run.
    */
   readonly isAwaited: boolean
-  /** Whether the run's idempotency key may start another one. */
+  /** Reports whether the run's idempotency key may start another run. */
   freesKey(run: Run): boolean
   workOn(run: Run, log: RunLog<Event>): RunWork<Event>
-  /** Deletes what is kept only while a run is under way. Repeatable. */
+  /** Deletes the data that is kept only until the run has ended. Can be repeated. */
   forgetGiven(runId: string): Promise<void>
-  /** Looks after what the kind keeps beside its runs, every 15 s. */
+  /** Cleans up the kind's own data besides the runs. Called every 15 s. */
   sweep(): Promise<void>
 }
 
 /** The work on one run in one process. */
 export interface RunWork<Event extends RunEventBase> {
   /**
-   * Goes on with the run from where it stands, until its end.
-   * @throws the signal's reason, when that has aborted; what keeps the run from going on here and now, so that it is
-   * tried again.
+   * Continues the run from its current state until its end.
+   * @throws the reason of the signal, when it is aborted.
+   * @throws {LeftToOthers} another process has to continue the run.
+   * @throws any error that stops the run here for now; the run is tried again.
    */
   work(at: RunUnderWay<Event>): Promise<RunEnd>
   /**
-   * The fields that the run gets beside status, error, cost and `endedAt`, and the event that tells of its end. May be
-   * asked without `work`.
+   * Returns the run's fields besides status, error, cost and `endedAt`, and the event about its end. May be called
+   * without `work`.
    */
   atEnd(end: EndFields, output: unknown, charges: ReadonlyMap<string, bigint>): Promise<AtEnd>
 }
@@ -61,14 +62,17 @@ export interface AtEnd {
   readonly event: EventData
 }
 
-/** What a run works with in the process that has it. */
+/** What a run uses in the process that has leased it. */
 export interface RunUnderWay<Event extends RunEventBase> {
   readonly context: CallContext & { readonly runHoldId: string }
-  /** The paid calls of the run, each made once whoever runs it. */
+  /** The paid calls of the run. Each is made once, whichever process runs it. */
   readonly steps: RunSteps
   readonly writer: RunEventWriter<Event>
-  /** Writes fields of the run's record. @throws {LeftToOthers} another process has the run. */
+  /**
+   * Writes fields of the run's record.
+   * @throws {LeftToOthers} another process has the run.
+   */
   write(fields: Update['$set'] & object): Promise<void>
-  /** Fields for the record that say that the run got further: its next start is its first. */
+  /** Fields for the record that show progress: they reset the number of starts. */
   readonly gotFurther: Update['$set'] & object
 }

@@ -8,13 +8,13 @@ import type { Ports } from '../deps.ts'
 import type { RunBase, RunEventRecord } from '../tables.ts'
 import { LeftToOthers } from './run-steps.ts'
 
-/** Events that a follower reads together. */
+/** Most events that a follower reads at once. */
 const PAGE_EVENTS = 100
-/** Runs of one kind that are followed at once in one process. One organization has at most half of them. */
+/** Most followers of one kind of runs in one process. One organization has at most half of them. */
 const MAX_FOLLOWED_IN_ALL = 4_000
-/** Runs of one kind that a key may follow at once in one process, as many as it may have subscriptions over sockets. */
+/** Most followers of one kind of runs that a key may have in one process; as many as its socket subscriptions. */
 const MAX_FOLLOWED = 50
-/** Nobody knows when it leaves one. */
+/** Retry time that a refused caller gets. When a place becomes free is unknown. */
 const FULL_RETRY_MS = 1_000
 const CURSOR = /^\d{1,9}$/
 
@@ -22,22 +22,25 @@ export interface RunEventBase {
   readonly type: string
 }
 
-/** An event as followers get it. */
+/** An event in the form that followers receive. */
 export interface FollowedEvent<Event = RunEvent> {
   readonly runId: string
-  /** 1, 2, 3 … */
+  /** The position of the event in its run, from 1, without gaps. */
   readonly sequence: number
   readonly at: Date
   readonly event: Event
 }
 
-/** Events of runs of one kind: written by the process that runs them, followed by any. The last one is `done`. */
+/**
+ * The events of runs of one kind. The process that runs a run writes its events, and any process can follow them. The
+ * last event is `done`.
+ */
 export class RunLog<Event extends RunEventBase = RunEvent> {
   readonly #runs: 'runs' | 'workflowRuns'
   readonly #deps: Pick<Ports, 'collections' | 'clock'>
   readonly #followers: Followers
   readonly #places = new FairPlaces(MAX_FOLLOWED_IN_ALL)
-  /** By API key. */
+  /** The number of followers, by API key. */
   readonly #followed = new Map<string, number>()
 
   constructor(deps: Pick<Ports, 'collections' | 'clock'>, runs: 'runs' | 'workflowRuns') {
@@ -50,14 +53,17 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
     })
   }
 
-  /** @param isNew nobody has written an event of the run yet. */
+  /**
+   * Returns the writer of a run's events.
+   * @param isNew no event of the run has been written yet.
+   */
   async writerFor({ organizationId, _id }: RunBase, isNew: boolean): Promise<RunEventWriter<Event>> {
     const before: Event[] = []
     if (!isNew) for await (const event of this.written(_id)) before.push(event)
     return new RunEventWriter(this.#deps, organizationId, _id, before, () => this.#followers.tell(_id))
   }
 
-  /** Adds the last event behind all others, whichever process has written them, unless it is there. */
+  /** Adds the last event after all others, whichever process wrote them, unless it is already there. */
   async end(organizationId: string, runId: string, status: RunStatus): Promise<void> {
     const { collections, clock } = this.#deps
     for (;;) {
@@ -68,7 +74,7 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
     }
   }
 
-  /** The events that have been written, in pages. */
+  /** Yields the events that have been written. They are read in pages. */
   async *written(runId: string): AsyncGenerator<Event> {
     for (let position = 0; ; ) {
       const page = await this.#read(runId, position)
@@ -79,8 +85,8 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
   }
 
   /**
-   * As `follow`, for a caller, who may do so a limited number of times at once.
-   * @throws {KisError} `rate_limit_exceeded`
+   * Follows a run as `follow` does, for a caller, who may follow a limited number of runs at once.
+   * @throws {KisError} `rate_limit_exceeded`: the key or its organization follows too many runs.
    */
   followFor(
     { organizationId, apiKeyId }: Principal,
@@ -113,8 +119,9 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
   }
 
   /**
-   * The run's events after a cursor, up to its last one.
-   * @throws {KisError} `not_found`; `invalid_request`: this is no cursor.
+   * Follows a run: yields its events after the cursor `after`, up to the last one. Null means from the start.
+   * @throws {KisError} `not_found`: the organization has no such run.
+   * @throws {KisError} `invalid_request`: `after` is not a cursor of this run.
    */
   follow(organizationId: string, runId: string, after: string | null): AsyncIterableIterator<FollowedEvent<Event>, undefined> {
     let position: number | undefined
@@ -144,8 +151,8 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
   }
 
   /**
-   * The event at the cursor; null: the follower wants all. A cursor that no event has would wait for ever in a run that
-   * has ended.
+   * Returns the event at the cursor, or null when the follower wants all events. A cursor without an event is refused:
+   * in an ended run its follower would wait for ever.
    */
   async #findStart(organizationId: string, runId: string, after: string | null): Promise<RunEventRecord | null> {
     const { collections } = this.#deps
@@ -162,11 +169,12 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
 }
 
 /**
- * Writes one run's events in their order. What comes while a write is under way goes with the next one, and pieces of
- * text are joined there: a fast model costs no more writes than the store can do, and nobody waits for a batch to fill.
+ * Writes the events of one run in order. Events that arrive during a write go into the next write, where adjacent
+ * pieces of text are joined. So a fast model causes no more writes than the store can do, and no event waits until a
+ * batch is full.
  */
 export class RunEventWriter<Event extends RunEventBase> {
-  /** What was written before, by processes that had the run. */
+  /** The events that earlier processes of the run wrote. */
   readonly before: readonly Event[]
   readonly #deps: Pick<Ports, 'collections' | 'clock'>
   readonly #organizationId: string
@@ -200,9 +208,9 @@ export class RunEventWriter<Event extends RunEventBase> {
   }
 
   /**
-   * Resolves when all is written.
+   * Resolves when all events are written.
    * @throws {LeftToOthers} another process writes the run's events.
-   * @throws {KisError} the store is away.
+   * @throws {KisError} `service_unavailable`: the store does not answer.
    */
   async flushed(): Promise<void> {
     await this.#writing
@@ -221,7 +229,7 @@ export class RunEventWriter<Event extends RunEventBase> {
   }
 }
 
-/** Two texts of one step as one event; null: they are something else. */
+/** Joins two texts of one step into one event. Returns null when the events are something else. */
 function joinedTexts<Event extends RunEventBase>(last: Event | undefined, next: Event): Event | null {
   if (!last || !isText(last) || !isText(next) || last.number !== next.number) return null
   return { ...last, text: last.text + next.text }
@@ -235,7 +243,7 @@ function toRecord(organizationId: string, runId: string, sequence: number, at: D
   return { _id: `${runId}_${sequence}`, organizationId, runId, sequence, at, event: toJson(event) }
 }
 
-/** JSON has no big integers: costs are decimals, as in `fromJson`. */
+/** Converts to JSON, with costs as decimal strings, because JSON has no big integers. `fromJson` reverses it. */
 export function toJson(value: unknown): string {
   return JSON.stringify(value, (key, field) => (key === 'cost' && typeof field === 'bigint' ? String(field) : field))
 }

@@ -3,18 +3,18 @@ import type { CallContext, KeyedDeps } from '../deps.ts'
 import { adoptRunHold, lasting, neverPlaced, type OpenRunHold, openRunHold } from '../money/hold.ts'
 import type { RunBase } from '../tables.ts'
 
-/** How long the calls of a run may take to end after the run: billing is asked for a minute. */
+/** Longest time that the calls of a run may take to end after the run; their charges are tried for a minute. */
 const MAX_SETTLING_MS = 120_000
 const SETTLING_LOOK_MS = 100
-/** What the hold of a waiting run lasts beyond the run's time, so that the process that ends it finds it. */
+/** How much longer than the run the hold of a waiting run lasts, so that the process that ends the run finds it. */
 const LATE_HOLD_SECONDS = 60
 
 type MoneyDeps = KeyedDeps
 
 /**
- * The hold that the process before had, or another of what the run may still cost. `write` keeps which one in the run's
- * record.
- * @throws {KisError}
+ * Takes over the hold of the process that had the run before, or reserves the rest of what the run may cost. `write`
+ * records the new hold in the run.
+ * @throws {KisError} as `adoptRunHold`, `openRunHold` and `chargesOfRun`.
  */
 export async function reserveAgain(
   deps: MoneyDeps,
@@ -29,15 +29,16 @@ export async function reserveAgain(
   return reserve(deps, context, amount, (holdId) => write({ holdId, holdAmount: String(amount) }))
 }
 
-/** @param holding writes the hold's id down before the hold is placed. */
+/** @param holding records the hold's id before the hold is placed. */
 function reserve(deps: MoneyDeps, context: CallContext, amount: bigint, holding: (holdId: string) => Promise<void>): Promise<OpenRunHold> {
   const record = { isFreeWhenCut: true, holding, holdEnded: () => undefined, answered: async () => undefined }
   return openRunHold(deps, { ...context, record }, amount)
 }
 
 /**
- * What the run's calls were charged, in nano-USD, by the first part of their paths, once all of them have ended.
- * @throws the signal's reason.
+ * Waits until all calls of the run have ended. Returns their charges in nano-USD, by the first part of their paths.
+ * @throws {KisError} `idempotency_conflict`: a call has not ended after two minutes.
+ * @throws the reason of the signal, when it is aborted.
  */
 export async function chargesOfRun(deps: MoneyDeps, { _id }: RunBase, context: CallContext): Promise<ReadonlyMap<string, bigint>> {
   for (let waitedMs = 0; ; waitedMs += SETTLING_LOOK_MS) {
@@ -50,18 +51,18 @@ export async function chargesOfRun(deps: MoneyDeps, { _id }: RunBase, context: C
   }
 }
 
-/** Frees what the run has left. `hold`: null when this process has none of it. */
+/** Releases the money that the run has left. `hold` is null when this process does not have the run's hold. */
 export async function freeRest(deps: MoneyDeps, run: RunBase, hold: OpenRunHold | null, context: CallContext): Promise<void> {
   const ended = hold ? hold.end() : lasting(context, (bill) => deps.billing.endRunHold(run.holdId, bill))
   await ended.catch(neverPlaced)
 }
 
-/** Leaves the run's money reserved for as long as the run may wait. */
+/** Keeps the run's money reserved for as long as the run may wait. */
 export function keepReserved({ background, clock, log }: MoneyDeps, { _id, deadline }: RunBase, hold: OpenRunHold): void {
   const seconds = Math.ceil((deadline.getTime() - clock.now().getTime()) / 1_000) + LATE_HOLD_SECONDS
   background
     .track(hold.leaveFor(Math.max(LATE_HOLD_SECONDS, seconds)))
-    // The process that goes on with the run reserves it again.
+    // The process that continues the run then reserves the money again.
     .catch((error) => log.warn({ err: error, runId: _id }, 'the hold of a waiting run expires'))
 }
 

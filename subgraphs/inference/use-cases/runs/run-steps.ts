@@ -5,27 +5,29 @@ import type { FoundPassages, PassageQuery } from '../../ports/knowledge.ts'
 import type { CallContext, KeyedDeps } from '../deps.ts'
 import { onceForStep } from '../idempotency/once-for-step.ts'
 
-/** Faults of an engine, which may pass. */
+/** Errors of an engine that may be temporary. */
 const PASSING: readonly ErrorCode[] = ['engine_unavailable', 'engine_timeout', 'engine_error']
-/** A call of a process that is gone has not ended yet. */
+/** Errors about a call whose process is gone and whose lease has not expired yet. */
 const LEFT: readonly ErrorCode[] = ['idempotency_conflict']
 /**
- * What passes by itself and is waited for as long as the run has time: limits, a part of the service that is away, a
- * call whose process was killed.
+ * Errors that end by themselves: limits, an unavailable part of the service, a call whose process was killed. A call is
+ * retried after them as long as the run has time.
  */
 const WAITED_FOR: readonly ErrorCode[] = ['rate_limit_exceeded', 'service_unavailable', 'idempotency_conflict']
-/** Tries of one call whose engine fails; the waits between them double, from a second to a minute, with jitter. */
+/** Most attempts at a call whose engine fails. The waits between them double from 1 s to 60 s, with jitter. */
 const MAX_TRIES = 6
 const FIRST_WAIT_MS = 1_000
 const LONGEST_WAIT_MS = 60_000
 
-/** A run none of whose calls was under way for so long, while some wait longer, gives its place to others meanwhile. */
+/**
+ * A run gives its place to others when no call of it was in progress for this long and its next retry is due later.
+ */
 const STILL_MS = 2_000
 
-/** Why a run leaves its calls for others to go on with: the process stops, or has lost the run. */
+/** The reason why a run leaves its calls to another process: this process stops, or has lost the run. */
 export class LeftToOthers extends Error {}
 
-/** All that the run does is wait: it is to go on at `dueAt`, in whatever process, and needs none until then. */
+/** The reason why a run gives up its process: it only waits. Any process can continue it at `dueAt`. */
 export class PutOff extends LeftToOthers {
   readonly dueAt: Date
   readonly waits: Waits
@@ -37,46 +39,46 @@ export class PutOff extends LeftToOthers {
   }
 }
 
-/** Calls that wait to be made again, by path. */
+/** Calls that wait for a retry, by path. */
 export type Waits = Readonly<Record<string, Wait>>
 
 interface Wait {
   readonly tries: number
-  /** The next one, before jitter. */
+  /** The next wait, before jitter. */
   readonly waitMs: number
-  /** When it is made again, in ms since 1970. */
+  /** The time of the retry, in milliseconds since 1970. */
   readonly dueMs: number
 }
 
 interface RunStepsOptions {
-  /** Of the process that the run was put off by. */
+  /** The waits that the run had when a process put it off. */
   readonly waits: Waits
-  /** A caller waits for the run at a connection: what may pass is no reason to keep the caller waiting. */
+  /** A caller waits for the run on a connection, so a temporary error fails the run instead of delaying it. */
   readonly isAwaited: boolean
-  /** Hears when the run does nothing but wait. */
+  /** Called when the run only waits. */
   readonly putOff: (reason: PutOff) => void
-  /** Done before each call; not where its answer is there from before. */
+  /** Called before each call that is made, not before one whose answer is kept. */
   readonly calling: () => Promise<void>
 }
 
-/** The paid calls of one run, each made once whoever runs it. */
+/** The paid calls of one run. Each is made once, whichever process runs it. */
 export class RunSteps {
   readonly #deps: KeyedDeps
   readonly #runId: string
   readonly #context: CallContext
-  /** By node, in nano-USD. */
+  /** Charges in nano-USD, by node. */
   readonly #costs = new Map<string, bigint>()
   readonly #putOff: (reason: PutOff) => void
   readonly #waits: Map<string, Wait>
   readonly #waitedFor: readonly ErrorCode[]
   readonly #passing: readonly ErrorCode[]
   readonly #calling: () => Promise<void>
-  /** Calls under way, and how many have begun. */
+  /** The number of calls in progress, and of calls started so far. */
   #underWay = 0
   #begun = 0
 
   /**
-   * The context's signal ends the run's calls; aborted by `LeftToOthers`, they are free.
+   * The signal of `context` ends the run's calls. If its reason is `LeftToOthers`, calls that are cut are free.
    */
   constructor(deps: KeyedDeps, runId: string, context: CallContext, { waits, isAwaited, putOff, calling }: RunStepsOptions) {
     this.#waits = new Map(Object.entries(waits))
@@ -89,7 +91,10 @@ export class RunSteps {
     this.#context = context
   }
 
-  /** Makes the call, or gives its answer from before. What may pass is waited for. @throws {KisError} */
+  /**
+   * Makes the call, or returns its kept answer. Temporary errors are retried.
+   * @throws {KisError} the error of the call, when a retry cannot help.
+   */
   async once<Value extends { readonly cost: bigint }>(path: string, work: (context: CallContext) => Promise<Value>): Promise<Value> {
     const value = await this.#retried(path, async () =>
       onceForStep(this.#deps, await this.#now(), this.#claim(path), async (context) => {
@@ -101,12 +106,12 @@ export class RunSteps {
     return value
   }
 
-  /** What the calls of a node were charged so far, in nano-USD. */
+  /** Returns what the calls of a node were charged so far, in nano-USD. */
   getCost(nodeId: string): bigint {
     return this.#costs.get(nodeId) ?? 0n
   }
 
-  /** The embedding is a step of its own, and the answer is kept, so that what rests on it finds the same passages. */
+  /** Searches. The embedding is its own step. The result is kept, so that what depends on it sees the same passages. */
   async search(path: string, query: PassageQuery): Promise<FoundPassages> {
     const step = { runId: this.#runId, path: `${path}/embedding` }
     const found = await this.kept(path, (context) => this.#deps.knowledge.search({ ...query, step }, context))
@@ -115,8 +120,8 @@ export class RunSteps {
   }
 
   /**
-   * What is not charged as this step, but has the same answer whoever goes on with the run: a tool may act. Made again
-   * only when it was cut, since nobody knows what came of it.
+   * Does work that this step does not pay for, and keeps its answer for every process that continues the run. The work
+   * may be a tool that acts, so it is repeated only if it was cut and its outcome is unknown.
    */
   async kept<Value>(path: string, work: (context: CallContext) => Promise<Value>): Promise<Value> {
     const { answer } = await this.#retried(path, async () =>
@@ -131,8 +136,8 @@ export class RunSteps {
   }
 
   /**
-   * The run's caller may have been given other rules since the step before.
-   * @throws {KisError} the run may not go on.
+   * Returns the context with the caller's current rules, which may have changed since the step before.
+   * @throws {KisError} the run may not continue.
    */
   async #now(): Promise<CallContext> {
     return { ...this.#context, caller: await this.#deps.principals.recent(this.#context.caller) }
@@ -167,7 +172,10 @@ export class RunSteps {
     }
   }
 
-  /** @throws the error, when another try is of no use. */
+  /**
+   * Returns the wait before the next attempt.
+   * @throws the error, when a retry cannot help.
+   */
   #waitAfter(error: unknown, { tries, waitMs }: Wait = { tries: 1, waitMs: FIRST_WAIT_MS, dueMs: 0 }): Wait {
     if (!(error instanceof KisError) || !error.shouldRetry) throw error
     const isPassing = this.#waitedFor.includes(error.code)
@@ -181,7 +189,10 @@ export class RunSteps {
     }
   }
 
-  /** Until the call may be made again. @throws the signal's reason. */
+  /**
+   * Waits until the call may be made again.
+   * @throws the reason of the signal, when it is aborted.
+   */
   async #wait(path: string): Promise<void> {
     const { clock } = this.#deps
     const { signal } = this.#context

@@ -12,21 +12,21 @@ import { chargesOfRun, freeRest, keepReserved, reserveAgain, sumCharges } from '
 import { LeftToOthers, PutOff, RunSteps, type Waits } from './run-steps.ts'
 import type { Suspects } from './suspects.ts'
 
-/** A run that its process could not go on with is tried again after this. */
+/** Pause after which a run that its process could not continue is tried again. */
 const PAUSE_MS = 5_000
-/** Starts without a step done: the processes die of it. */
+/** Most starts of a run without a finished step. After more, the run probably kills its processes. */
 const MAX_STARTS = 5
 
 export const CANCELLED = new KisError('invalid_request', 'The run was cancelled.')
 
-/** Fields of the job of a run that got further: what ends a process next is not what the run did before. */
+/** Fields of the job of a run that made progress: what ends a process later is not what the run did before. */
 const GOT_FURTHER = { 'job.starts': 1, 'job.alone': null }
 
 interface Options {
   readonly suspects: Suspects
-  /** What the process that has just begun the run knows of it; null: it goes on with another's. */
+  /** The caller and the hold, when this process has just started the run. Null when it continues a run. */
   readonly started: { readonly caller: Principal; readonly hold: OpenRunHold } | null
-  /** Ends the run's work here. */
+  /** Stops the work on the run in this process. */
   readonly stop: AbortController
   /** Aborts when the process stops. */
   readonly stopping: AbortSignal
@@ -34,7 +34,7 @@ interface Options {
   readonly endWaiting: (run: RunBase) => Promise<void>
 }
 
-/** One run in the process that has leased it, from there to its end or until the process gives it back. */
+/** A run in the process that has leased it, until the run ends or the process gives it back. */
 export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
   readonly #deps: RunDeps
   readonly #kind: RunKind<Run, Event>
@@ -52,7 +52,7 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
     this.#options = options
   }
 
-  /** Never rejects. */
+  /** Works on the run and renews its lease every `heartbeatMs` milliseconds. Never rejects. */
   async work(heartbeatMs: number): Promise<void> {
     const { clock, log } = this.#deps
     const { stop } = this.#options
@@ -73,13 +73,17 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
     }
   }
 
-  /** @throws {LeftToOthers} @throws what keeps the run from going on now. */
+  /**
+   * Works on the run until its end.
+   * @throws {LeftToOthers} another process has the run.
+   * @throws the error that keeps the run from continuing now.
+   */
   async #toItsEnd(): Promise<void> {
     const run = this.#run
     const { started, stop, stopping } = this.#options
     if (run.status !== 'running') return this.#tellEnd()
     const caller = started?.caller ?? (await this.#caller())
-    // What is written of the run's money is not ended with its calls.
+    // Writes about the run's money must not end with its calls, so their signal is that of the process.
     const context: CallContext = { caller, requestId: run._id, signal: stopping }
     let hold = started?.hold ?? null
     let end: RunEnd
@@ -126,7 +130,7 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
     return this.#work.work({ context, steps, writer, write: (fields) => this.#write(fields), gotFurther: GOT_FURTHER })
   }
 
-  /** Frees what the run has left, and writes down how it has ended. */
+  /** Releases the money that the run has left, and records how the run ended. */
   async #end(end: RunEnd, hold: OpenRunHold | null, context: CallContext): Promise<void> {
     const { organizationId } = this.#run
     const charges = await chargesOfRun(this.#deps, this.#run, context)
@@ -139,7 +143,7 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
     this.#deps.runEnds.kick(organizationId)
   }
 
-  /** The last event comes behind the record that it tells of, and the job is done when it is told. */
+  /** Writes the last event after the record of the end, then deletes the job: nothing remains to be done. */
   async #tellEnd(): Promise<void> {
     const { _id, organizationId, job } = this.#run
     const ended = await this.#kind.records.findOne({ _id })
@@ -180,7 +184,7 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
         ? { ...back, 'job.dueAt': earliest(reason.dueAt, deadline), 'job.waits': JSON.stringify(reason.waits) }
         : { ...back, 'job.dueAt': later(clock.now(), reason instanceof LeftToOthers ? 0 : PAUSE_MS) }
     const given = await this.#kind.records.findOneAndUpdate({ _id, 'job.lease': job!.lease }, { $set: fields })
-    // A caller who cancelled it meanwhile saw a run that had a process.
+    // A caller who cancelled the run meanwhile left its end to this process.
     if (given?.isCancelled)
       background
         .track(this.#options.endWaiting(given))
@@ -197,7 +201,10 @@ function tooLong({ startedAt, deadline }: RunBase): KisError {
   return new KisError('run_limit_exceeded', `The run took longer than ${seconds} s.`)
 }
 
-/** How what has stopped a run ends it. @throws what is no end of it. */
+/**
+ * Converts the reason why a run stopped to its end.
+ * @throws the reason, when it does not end the run.
+ */
 function endBy(reason: unknown, isFinal: boolean): RunEnd {
   if (reason === CANCELLED) return { status: 'cancelled' }
   if (!isFinal || !(reason instanceof KisError) || reason.shouldRetry) throw reason

@@ -19,26 +19,27 @@ import { LeftToOthers } from './run-steps.ts'
 import { CANCELLED, RunUnderLease } from './run-under-lease.ts'
 import type { Suspects } from './suspects.ts'
 
-/**
- * How soon a process finds a run that has lost its own, and a run hears that it is cancelled through another process.
- */
+/** How often a process looks for runs without a process, and for cancellations made through another process. */
 const LOOK_MS = 1_000
-/** How soon after its time a run ends that has no place. */
+/** How often a process looks for runs whose time ends while they wait for a place. */
 const LATE_LOOK_MS = 5_000
 const SWEEP_MS = 15_000
 const MAX_SWEPT = 100
-/** Most runs last a few seconds; when the next one ends is unknown. */
+/** Retry time that a refused caller gets. Most runs last a few seconds; when the next one ends is unknown. */
 const FULL_RETRY_MS = 2_000
-/** Runs and their events are kept for so long: 30 days. */
+/** How long runs and their events are kept: 30 days. */
 const KEPT_MS = 30 * 86_400_000
 
-/** A run's idempotency key, and what it was sent with. */
+/** A run's idempotency key, and the digest of the request that was sent with it. */
 export interface Keyed {
   readonly key: string
   readonly digest: string
 }
 
-/** Null for a run without an idempotency key. @throws {KisError} the key cannot be one. */
+/**
+ * Returns the key of a run, or null when it has none.
+ * @throws {KisError} as `checkIdempotencyKey`: the key is invalid.
+ */
 export function keyedAs(
   operation: string,
   { apiKeyId }: Principal,
@@ -55,24 +56,24 @@ export interface NewRun<Run> {
   /** Nano-USD. */
   readonly maxCost: bigint
   readonly maxMs: number
-  /** Adds the kind's own fields. */
+  /** Adds the fields of the kind. */
   readonly record: (base: RunBase) => Run
-  /** Keeps what it takes to go on with the run, before the run is there. */
+  /** Keeps what another process needs to continue the run. Called before the run is recorded. */
   readonly keepGiven: () => Promise<void>
 }
 
 export interface Begun<Run> {
   readonly run: Run
-  /** It was begun before, with the same idempotency key. */
+  /** The run was started before, with the same idempotency key. */
   readonly isReplayed: boolean
 }
 
 export interface RunsOptions {
   /** Resolves when the store is open. */
   readonly opened: Promise<unknown>
-  /** No other process has the store, so that leases found there are of processes that are gone. */
+  /** No other process uses the store, so leases found there are of processes that are gone. */
   readonly isExclusive: boolean
-  /** Of this process, for its runs of all kinds. */
+  /** The suspects of this process, among its runs of all kinds. */
   readonly suspects: Suspects
 }
 
@@ -82,14 +83,12 @@ interface Running {
 }
 
 /**
- * Runs of one kind. A run goes on until its end, its caps or its cancellation, in whatever process: one that is killed
- * leaves it to the next.
+ * Runs of one kind. A run continues until it ends, reaches a limit or is cancelled. If its process is killed, another
+ * one continues it.
  */
 export class Runs<Run extends RunBase, Event extends RunEventBase> implements AsyncDisposable {
   readonly log: RunLog<Event>
-  /**
-   * Resolves when runs can begin: the store is open, and leases of processes that are gone are released. Never rejects.
-   */
+  /** Resolves when runs can start: the store is open, and leases of gone processes are released. Never rejects. */
   readonly ready: Promise<void>
   readonly #deps: RunDeps
   readonly #kind: RunKind<Run, Event>
@@ -97,11 +96,11 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
   readonly #running = new Map<string, Running>()
   readonly #places: FairPlaces
   readonly #turns: FairJobs<Run>
-  /** The looks for runs that ends of others have asked for. */
+  /** Pending looks for due runs; each place that becomes free asks for one. */
   #looking: Promise<void> = Promise.resolve()
   #isLookWanted = false
   readonly #stopping = new AbortController()
-  /** Undefined while the store has not opened: a stop does not wait for that. */
+  /** Undefined until the store has opened, because a stop does not wait for the store. */
   #background: Promise<unknown> | undefined
 
   constructor(deps: RunDeps, kind: RunKind<Run, Event>, { opened, isExclusive, suspects }: RunsOptions) {
@@ -124,7 +123,10 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     })
   }
 
-  /** The run that was begun with the key. @throws {KisError} `idempotency_conflict`: by another request. */
+  /**
+   * Returns the run that was started with this key, or null when there is none.
+   * @throws {KisError} `idempotency_conflict`: another request was sent with the key.
+   */
   async earlier({ key, digest }: Keyed): Promise<Run | null> {
     const run = await this.#kind.records.findOne({ key })
     if (!run) return null
@@ -135,8 +137,11 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
   }
 
   /**
-   * Reserves the most that the run may cost, and begins it, at once where its organization has a place.
-   * @throws {KisError} nothing has begun, and nothing is held.
+   * Reserves the most that the run may cost and records the run. The run starts at once if a place is free for its
+   * organization. After an error no run has started, and no money is held.
+   * @throws {KisError} `service_unavailable`: the process stops, or an awaited run finds no free place in it.
+   * @throws {KisError} `rate_limit_exceeded`: an awaited run finds no free place for its organization.
+   * @throws {KisError} as `openRunHold`.
    */
   async begin(
     ask: AskContext,
@@ -203,7 +208,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     return new KisError('rate_limit_exceeded', text, { retryAfterMs: FULL_RETRY_MS })
   }
 
-  /** The run when it has ended, or as it is when the caller leaves. */
+  /** Returns the run when it has ended, or as it is when the caller leaves. */
   async ended({ signal }: AskContext, { organizationId, _id }: RunBase): Promise<Run> {
     const { records } = this.#kind
     const here = this.#running.get(_id)
@@ -219,7 +224,10 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     return (await records.findOne({ _id })) ?? run
   }
 
-  /** Ends the run soon, wherever it runs; one that has ended stays as it is. @throws {NotFound} */
+  /**
+   * Cancels a run, which ends soon, whichever process has it. A run that has ended stays as it is.
+   * @throws {NotFound} the organization has no such run.
+   */
   async cancel({ caller }: AskContext, runId: string): Promise<Run> {
     const { organizationId } = requireScope(caller, 'agents')
     const { records } = this.#kind
@@ -232,10 +240,9 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
   }
 
   /**
-   * Takes a run that has ended out of the store, with its events and the answers of its calls; its idempotency key is
-   * free.
-   * @throws {NotFound}
-   * @throws {KisError} `in_use`: it is under way.
+   * Deletes an ended run with its events and the answers of its calls. Its idempotency key becomes free.
+   * @throws {NotFound} the organization has no such run.
+   * @throws {KisError} `in_use`: the run has not ended.
    */
   async delete({ caller }: AskContext, runId: string): Promise<void> {
     const { organizationId } = requireScope(caller, 'agents')
@@ -243,12 +250,12 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     if (!run) throw new NotFound('run', runId, 'id')
     if (run.job || run.status === 'running')
       throw new KisError('in_use', 'The run is under way. Cancel it, or wait for its end, and delete it then.', { param: 'id' })
-    // Its end is told before it is forgotten.
+    // The event of the run's end is delivered before the run is deleted.
     await this.#deps.runEnds.drain(organizationId)
     await this.#forget(runId)
   }
 
-  /** Runs that are under way are left to the next process. */
+  /** Stops the work of this process. Runs in progress are left to the next process. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopping.abort(new LeftToOthers())
     for (const { stop } of this.#running.values()) stop.abort(new LeftToOthers())
@@ -265,7 +272,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     await this.#kind.records.findOneAndDelete({ _id: runId })
   }
 
-  /** Ends a run that waits and is over: that needs no place. */
+  /** Ends a waiting run that is over. It needs no place for that. */
   async #endWaiting({ _id }: RunBase): Promise<void> {
     const { clock } = this.#deps
     const { records } = this.#kind
@@ -294,7 +301,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     this.#running.set(run._id, { stop, ended })
   }
 
-  /** Takes up the runs that have no process, organizations in turns. */
+  /** Continues runs that have no process, the organizations in turn. */
   async #look(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
       const claimed = await this.#turns.claim()
@@ -303,7 +310,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     }
   }
 
-  /** A place has become free. */
+  /** Asks for a look, because a place has become free. */
   #lookSoon(): void {
     if (this.#isLookWanted) return
     this.#isLookWanted = true
@@ -315,11 +322,11 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
       .catch((error) => this.#deps.log.warn({ err: error }, `runs of ${this.#kind.noun}s wait for the next look`))
   }
 
-  /** Goes on with a run that this process has leased. */
+  /** Continues a run that this process has leased. */
   async #goOn({ _id, job }: RunBase, leave: () => void): Promise<void> {
     try {
       const begun = await this.#kind.records.findOneAndUpdate({ _id, 'job.lease': job!.lease }, { $inc: { 'job.starts': 1 } })
-      // What this process has of the run has lost its lease, and comes to its end.
+      // Earlier work on the run in this process has lost its lease and ends.
       await this.#running.get(_id)?.ended
       if (begun) return this.#take(begun, null, leave)
     } catch (error) {
@@ -329,7 +336,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     leave()
   }
 
-  /** A caller cancels a run that another process has by writing it into the run's record. */
+  /** Stops the runs that were cancelled through another process, which marks them in their records. */
   async #lookForCancelled(): Promise<void> {
     const ids = [...this.#running.keys()]
     if (ids.length === 0) return
@@ -361,7 +368,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
   }
 }
 
-/** The run's caller, who may ask models and search by the scope `agents` alone. */
+/** Returns the run's caller, who may call models and search with the scope `agents` alone. */
 function runner(principal: Principal): Principal {
   return { ...principal, isRun: true }
 }

@@ -3,18 +3,18 @@ import type { Clock } from '../../../common/process/clock.ts'
 import { randomHex } from '../../../common/process/ids.ts'
 
 /**
- * How long a suspect begins alone unless it comes to a call before: what ends a process at a step's beginning does so
+ * How long a suspect starts alone, unless it makes a call before. A step that ends its process at the beginning does so
  * within milliseconds.
  */
 const ALONE_MS = 500
 
 /**
- * Begins the runs of one process, and finds those that end it. A run that was begun before and has not come to the end
- * of a step since may have ended its process. Such a suspect begins alone, until it comes to a call or for a while, and
- * its record says so: if the process ends now, this run ended it.
+ * Starts the runs of one process and finds those that end it. A run that was started before and has finished no step
+ * since is a suspect: it may have ended its process. A suspect starts alone, until its first call or for a short time,
+ * and its record says so. If the process ends during that time, this run ended it.
  */
 export class Suspects {
-  /** Names this process, and the lock under which its runs begin: shared, and exclusive for a suspect. */
+  /** The id of this process, and of the lock under which runs start: shared, or exclusive for a suspect. */
   readonly #id = randomHex(32)
   readonly #clock: Clock
 
@@ -22,21 +22,28 @@ export class Suspects {
     this.#clock = clock
   }
 
-  /** Whether the run has ended the process in which it began alone. @param alone as the run's record has it. */
+  /**
+   * Reports whether the run has ended the process in which it started alone.
+   * @param alone the field of the run's record.
+   */
   isConvicted(alone: string | null | undefined): boolean {
     return !!alone && alone !== this.#id
   }
 
-  /** Begins a run that is no suspect, when no suspect begins. @throws the signal's reason. */
+  /**
+   * Starts a run that is not a suspect, while no suspect starts.
+   * @throws the reason of the signal, when it is aborted.
+   */
   async begin<T>(signal: AbortSignal, run: () => Promise<T>): Promise<T> {
     await locks.request(this.#id, { mode: 'shared', signal }, () => undefined)
     return run()
   }
 
   /**
-   * @param mark writes down in which process the run begins alone; null: in none any more.
-   * @param run begins the run; it calls and awaits `calling` before each of its calls.
-   * @throws the signal's reason.
+   * Starts a suspect alone.
+   * @param mark records the process in which the run starts alone, or null when it no longer does.
+   * @param run starts the run. It calls `calling` and awaits it before each of the run's calls.
+   * @throws the reason of the signal, when it is aborted.
    */
   async beginAlone<T>(
     signal: AbortSignal,
@@ -56,7 +63,7 @@ export class Suspects {
         () => undefined,
       )
       await Promise.race([over, called.promise, this.#clock.sleep(ALONE_MS, signal).catch(() => undefined)])
-      // A run that has lost its record or the store fails by its own next write.
+      // If this fails, the run has lost its record or the store, and its own next write fails too.
       await mark(null).catch(() => undefined)
       cleared.resolve()
       return { work }

@@ -17,12 +17,12 @@ import type { RunSteps } from '../runs/run-steps.ts'
 
 const DEFAULT_PASSAGES = 8
 
-/** What tasks of one run work with. */
+/** What the tasks of one run share. */
 export interface TaskContext {
   readonly deps: CallDeps
   readonly context: CallContext & { readonly runHoldId: string }
   readonly steps: RunSteps
-  /** Versions of agents, by what nodes call them. */
+  /** The pinned agents, by the agent ids that the nodes use. */
   readonly agents: Readonly<Record<string, PinnedAgent>>
 }
 
@@ -31,7 +31,12 @@ export interface PinnedAgent {
   readonly version: number
 }
 
-/** Does one task; `path` names it in the run. Gives its output. @throws {KisError} @throws {RestsOnSkipped} */
+/**
+ * Does one task and returns its output. `path` names the task in the run.
+ * @throws {KisError} `output_schema_failed`: the output does not match the task's schema.
+ * @throws {KisError} the error of a call.
+ * @throws {RestsOnSkipped} the task uses the output of a skipped node.
+ */
 export async function doTask(run: TaskContext, task: Task, scope: Scope, path: string): Promise<unknown> {
   const output = await produceOutput(run, task, scope, path)
   if (!task.response_schema || task.type === 'chat' || task.type === 'agent' || task.type === 'template') return output
@@ -61,7 +66,7 @@ async function template({ deps, context }: TaskContext, task: Extract<Task, { ty
   return { text, output: judged.value }
 }
 
-/** Asked again with the faults while the answer does not meet the schema. */
+/** Asks the model, and again with the faults while its answer does not match the schema. */
 async function chat({ deps, context, steps }: TaskContext, task: Extract<Task, { type: 'chat' }>, scope: Scope, path: string) {
   const { temperature, top_p, max_output_tokens } = task
   const model = admitModel(deps, context, task.model, 'model')

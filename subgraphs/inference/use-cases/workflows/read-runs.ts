@@ -7,7 +7,7 @@ import type { WorkflowRecord, WorkflowRunRecord } from '../tables.ts'
 
 const RUN_ID = /^wfr_/
 
-/** A run of the caller's organization; null when there is none. */
+/** Returns a run of the caller's organization, or null when there is none. */
 export async function findWorkflowRun(
   { collections }: Pick<Ports, 'collections'>,
   { caller }: AskContext,
@@ -17,7 +17,7 @@ export async function findWorkflowRun(
   return collections.workflowRuns.findOne({ _id: id, organizationId })
 }
 
-/** The runs of a workflow that the caller has been given. */
+/** Lists the runs of a workflow. It checks no permission: the caller must have been allowed to read the workflow. */
 export async function listWorkflowRuns(
   { collections }: Pick<Ports, 'collections'>,
   { _id, organizationId }: Pick<WorkflowRecord, '_id' | 'organizationId'>,

@@ -14,11 +14,11 @@ import { LeftToOthers } from '../runs/run-steps.ts'
 import type { WorkflowRunRecord } from '../tables.ts'
 import { doTask, type TaskContext } from './node-task.ts'
 
-/** Nodes of one run at once. */
+/** Most nodes of one run that run at the same time. */
 const MAX_AT_ONCE = 4
 const DEFAULT_ITEMS_AT_ONCE = 4
 const MAX_ITEMS = 100
-/** Of a node's output and of the run's, as JSON: 50 of them fit into a document of the store. */
+/** Most characters of the JSON of a node's or a run's output: 50 of them fit one document of the store. */
 export const MAX_OUTPUT_CHARACTERS = 65_536
 
 interface Options {
@@ -28,7 +28,7 @@ interface Options {
   readonly underWay: Pick<RunUnderWay<WorkflowEvent>, 'writer' | 'write' | 'gotFurther'>
 }
 
-/** Goes through the nodes of one run from where its record stands, and writes down each step of the way. */
+/** Runs the nodes of one run from the state in its record, and records each step. */
 export class WorkflowRun {
   readonly #record: WorkflowRunRecord
   readonly #definition: WorkflowDefinition
@@ -37,9 +37,9 @@ export class WorkflowRun {
   readonly #nodes: Map<string, NodeRun>
   readonly #underWay = new Map<string, Promise<void>>()
   #failure: WorkflowError | null = null
-  /** What the run cannot go on after, such as the loss of the store. */
+  /** An error after which the run cannot continue here, for example the loss of the store. */
   #defect: { readonly error: unknown } | null = null
-  /** By the processes that had the run before. */
+  /** Names of the events that earlier processes of the run wrote. */
   readonly #toldBefore: ReadonlySet<string>
 
   constructor({ record, definition, tasks, underWay }: Options) {
@@ -52,7 +52,10 @@ export class WorkflowRun {
   }
 
   /**
-   * @throws the signal's reason when it was aborted; what the store failed with. Nothing of the run is under way then.
+   * Runs the nodes until the run ends. When it throws, no node is in progress any more.
+   * @throws the reason of the signal, when it is aborted.
+   * @throws {LeftToOthers} another process has the run.
+   * @throws the error of the store.
    */
   async run(): Promise<RunEnd> {
     this.#tellWhatWasNotTold()
@@ -81,7 +84,7 @@ export class WorkflowRun {
     return isDue && [...waits].every((other) => ['done', 'skipped'].includes(this.#nodes.get(other)!.state))
   }
 
-  /** A node that fails lets the others that are under way come to their end. */
+  /** Starts a node. If it fails, the other nodes in progress still run to their end. */
   #begin(node: WorkflowNode): void {
     const work = this.#do(node)
       .catch(async (error) => {
@@ -138,7 +141,7 @@ export class WorkflowRun {
       while (next < list.length && !isFailed) {
         const index = next++
         try {
-          // Templates wait for nothing, and must not keep others waiting.
+          // Templates never wait, so without this they would block other work.
           await nextTurn()
           items[index] = await doTask(this.#tasks, node.node, { ...scope, item: list[index], index }, `${node.id}/${index}`)
         } catch (error) {
@@ -166,7 +169,7 @@ export class WorkflowRun {
   async #end(nodeId: string, { state, output, error }: Pick<NodeRun, 'output' | 'error'> & { state: 'done' | 'failed' | 'skipped' }) {
     const cost = this.#tasks.steps.getCost(nodeId)
     const node = { ...this.#nodes.get(nodeId)!, state, output, error, cost: String(cost), endedAt: this.#tasks.deps.clock.now() }
-    // Processes that die do not die of what comes next.
+    // The node has ended, so it is not the cause if a process dies later.
     await this.#write(nodeId, node, this.#run.gotFurther)
     this.#tell({ type: 'node_ended', nodeId, state, cost })
   }
@@ -185,12 +188,12 @@ export class WorkflowRun {
     })
   }
 
-  /** What begins again when a run is gone on with was told before. */
+  /** Writes an event unless an earlier process wrote it: a process that continues a run repeats some steps. */
   #tellOnce(event: WorkflowEvent): void {
     if (!this.#toldBefore.has(nameEvent(event))) this.#tell(event)
   }
 
-  /** Of a process that died between the writing of a node's end and its event. */
+  /** Writes the events that are missing because a process died between writing a node's end and its event. */
   #tellWhatWasNotTold(): void {
     this.#tellOnce({ type: 'run_started', workflowVersion: this.#record.workflowVersion })
     for (const [nodeId, { state, cost }] of this.#nodes)
@@ -217,7 +220,7 @@ export class WorkflowRun {
       checkLength(output)
       return { status: 'completed', output }
     } catch (error) {
-      // Nothing that it rests on was done.
+      // Everything that the output uses was skipped.
       if (error instanceof RestsOnSkipped) return { status: 'completed', output: null }
       return { status: 'failed', error: this.#toWorkflowError(error, null) }
     }
@@ -231,7 +234,7 @@ export class WorkflowRun {
   }
 }
 
-/** What tells an event from the others of its run. */
+/** Returns a name that identifies an event within its run. */
 function nameEvent(event: WorkflowEvent): string {
   return [event.type, 'nodeId' in event ? event.nodeId : '', 'index' in event ? event.index : ''].join(' ')
 }
@@ -246,7 +249,7 @@ function boundedJson(output: unknown): string {
   return JSON.stringify(output)
 }
 
-/** Before it is written: values in it may be the same thousands of times. */
+/** Checks the length before the JSON is built, because it may repeat a value thousands of times. */
 function checkLength(output: unknown): void {
   if (jsonLength(output, MAX_OUTPUT_CHARACTERS) <= MAX_OUTPUT_CHARACTERS) return
   throw new KisError('run_limit_exceeded', `The output has more than ${MAX_OUTPUT_CHARACTERS} characters as JSON, and no more are kept.`)

@@ -15,11 +15,11 @@ import type { PinnedAgent } from './node-task.ts'
 import { WorkflowWork } from './workflow-work.ts'
 import { checkModel, getWorkflow, listTasks } from './workflows.ts'
 
-/** Runs of one process at once: each holds its outputs in memory, a few megabytes at most. Others wait in the store. */
+/** Most runs of one process at once. Each holds a few megabytes of outputs in memory. Others wait in the store. */
 const MAX_RUNS = 200
-/** Runs of one organization that have not ended: those that wait are looked at once a minute, some ten reads each. */
+/** Most runs of one organization that have not ended. Waiting runs are checked once a minute, with about ten reads. */
 const MAX_OPEN_RUNS = 500
-/** None of an organization's runs may have ended for a while: a caller who waits a moment may find one that has. */
+/** Retry time that a refused caller gets. When a run of the organization ends is unknown. */
 const FULL_RETRY_MS = 10_000
 const MAX_INPUT_CHARACTERS = 262_144
 
@@ -27,18 +27,18 @@ export interface WorkflowRunInput {
   /** The workflow's id, or `workflow/<code>`. */
   readonly workflowId: string
   readonly inputs?: unknown
-  /** At most what the workflow allows, in nano-USD. */
+  /** Most that the run may cost, in nano-USD. The workflow's own limit applies as well. */
   readonly maxCost?: bigint | null
-  /** At most what the workflow allows. */
+  /** Longest time that the run may take. The workflow's own limit applies as well. */
   readonly maxSeconds?: number | null
-  /** A repeat with it gives the same run, for as long as runs are kept. */
+  /** A repeat with the same key returns the same run for as long as runs are kept. */
   readonly idempotencyKey?: string | null
 }
 
 /** Runs of workflows. */
 export class WorkflowRuns extends Runs<WorkflowRunRecord, WorkflowEvent> {
   readonly #deps: RunDeps
-  /** Starts under way that are not counted yet, by organization. */
+  /** The number of starts in progress that the store does not count yet, by organization. */
   readonly #starting = new Map<string, number>()
 
   constructor(deps: RunDeps, options: RunsOptions) {
@@ -47,9 +47,13 @@ export class WorkflowRuns extends Runs<WorkflowRunRecord, WorkflowEvent> {
   }
 
   /**
-   * Checks, reserves the most that the run may cost, and begins as soon as its organization has a place; answers at
-   * once.
-   * @throws {KisError} nothing has begun, and nothing is held.
+   * Checks the input, reserves the most that the run may cost, and records the run, which starts as soon as a place is
+   * free. Returns without waiting for it. Returns the earlier run when one has the same idempotency key. After an error
+   * no run has started, and no money is held.
+   * @throws {KisError} `not_found`: the workflow, or an agent in it, does not exist.
+   * @throws {KisError} `rate_limit_exceeded`: 500 runs of the organization have not ended.
+   * @throws {KisError} `invalid_request`, `unsupported_value` and the like: the input is invalid.
+   * @throws {KisError} as `Runs.begin`.
    */
   start(ask: AskContext, input: WorkflowRunInput): Promise<WorkflowRunRecord> {
     return byRulesInForce(this.#deps, ask, async (asking) => (await this.#start(asking, input)).run)
@@ -98,8 +102,8 @@ export class WorkflowRuns extends Runs<WorkflowRunRecord, WorkflowEvent> {
   }
 
   /**
-   * Gives what ends the counting, once the run is in the store.
-   * @throws {KisError} `rate_limit_exceeded`: the organization has as many runs as it may.
+   * Counts a run that starts. Returns the function that ends the counting, once the run is in the store.
+   * @throws {KisError} `rate_limit_exceeded`: too many runs of the organization have not ended.
    */
   async #countIn({ organizationId }: Principal): Promise<() => void> {
     const starting = this.#starting.get(organizationId) ?? 0
@@ -130,14 +134,17 @@ function workflowKind(deps: RunDeps): RunKind<WorkflowRunRecord, WorkflowEvent> 
     isAwaited: false,
     freesKey: () => false,
     workOn: (run) => new WorkflowWork(deps, run),
-    // All of it stands in the record.
+    // The record has all that a run needs.
     forgetGiven: async () => undefined,
     sweep: () => forgetDeletedWorkflows(deps),
   }
 }
 
 const PENDING: NodeRun = { state: 'pending', output: null, cost: '0', error: null, startedAt: null, endedAt: null }
-/** As JSON. @throws {KisError} */
+/**
+ * Returns the inputs as JSON.
+ * @throws {KisError} `invalid_request` and the like: they are not an object, or too deep or too long.
+ */
 function checkInputs(value: unknown): string {
   const inputs = objectAt(value ?? {}, 'input.inputs')
   checkDepth(inputs, 'input.inputs')
@@ -147,7 +154,7 @@ function checkInputs(value: unknown): string {
   return text
 }
 
-/** The models are those that the caller may use, and the agents there, each with its version. */
+/** Checks that the caller may use the models and that the agents exist. Returns the agents with their versions. */
 async function pinnedAgents(
   deps: RunDeps,
   caller: Principal,

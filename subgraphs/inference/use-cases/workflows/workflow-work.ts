@@ -28,7 +28,7 @@ export class WorkflowWork implements RunWork<WorkflowEvent> {
     return new WorkflowRun({ record: this.#record, definition, tasks, underWay }).run()
   }
 
-  /** A node that has not come to its end fails with the run, or is skipped. */
+  /** Marks nodes that have not ended: they fail with the run, or are skipped. */
   async atEnd(end: EndFields, output: unknown, charges: ReadonlyMap<string, bigint>): Promise<AtEnd> {
     const current = await this.#deps.collections.workflowRuns.findOne({ _id: this.#record._id })
     const { endedAt } = end

@@ -15,10 +15,10 @@ import type { AskContext, Ports } from '../deps.ts'
 import { forgetWorkflow } from '../forget.ts'
 import type { WorkflowRecord } from '../tables.ts'
 
-/** Workflows of one organization. */
+/** Most workflows of one organization. */
 const MAX_WORKFLOWS = 1_000
 const WORKFLOW_ID = /^wfl_/
-/** Changes of one workflow that may overtake a change that is being made. */
+/** Most attempts at a change when other changes of the same workflow come first. */
 const MAX_ATTEMPTS = 5
 const MAX_NAME = 200
 
@@ -28,7 +28,13 @@ export interface WorkflowInput {
   readonly definition?: unknown
 }
 
-/** @throws {KisError} nothing is kept: `already_exists`, and what is wrong with the definition, with the path in it. */
+/**
+ * Creates a workflow with version 1. After a `KisError` nothing is kept.
+ * @throws {KisError} `already_exists`: the organization has a workflow with this code.
+ * @throws {KisError} `storage_quota_exceeded`: the organization has 1,000 workflows.
+ * @throws {KisError} any other code, with the path in the definition: the definition is invalid, or names something
+ * that the caller may not use.
+ */
 export async function createWorkflow(deps: Ports, ask: AskContext, input: WorkflowInput): Promise<WorkflowRecord> {
   const principal = requireScope(ask.caller, 'agents')
   const { organizationId } = principal
@@ -52,7 +58,7 @@ export async function createWorkflow(deps: Ports, ask: AskContext, input: Workfl
   }
   await keepVersion(deps, workflow)
   await deps.collections.workflows.insertOne(workflow).catch(async (error) => {
-    // Of any other failure nobody knows whether the workflow was recorded.
+    // After any other failure the workflow may have been recorded, so its version stays.
     if (error instanceof DuplicateKey) await deps.collections.workflowVersions.findOneAndDelete({ _id: `${workflow._id}_1` })
     throw codeTaken(error, code)
   })
@@ -60,8 +66,11 @@ export async function createWorkflow(deps: Ports, ask: AskContext, input: Workfl
 }
 
 /**
- * What is left out stays as it is. Makes a new version; runs under way go on with theirs.
- * @throws as `createWorkflow`, and `not_found`.
+ * Changes a workflow and gives it a new version. A field that is left out keeps its value. Runs in progress keep their
+ * version.
+ * @throws {KisError} as `createWorkflow`.
+ * @throws {KisError} `not_found`: the organization has no such workflow.
+ * @throws {KisError} `service_unavailable`: too many changes of the workflow happen at once.
  */
 export async function updateWorkflow(
   deps: Ports,
@@ -93,8 +102,8 @@ export async function updateWorkflow(
 }
 
 /**
- * It goes with its versions, once its runs that are under way have ended; all its runs stay readable.
- * @throws {NotFound}
+ * Deletes a workflow. Its versions are deleted once its runs in progress have ended. All its runs stay readable.
+ * @throws {NotFound} the organization has no such workflow.
  */
 export async function deleteWorkflow(deps: Ports, { caller }: AskContext, id: string): Promise<void> {
   const { organizationId } = requireScope(caller, 'agents')
@@ -106,7 +115,10 @@ export async function deleteWorkflow(deps: Ports, { caller }: AskContext, id: st
   await forgetWorkflow(deps, deleted)
 }
 
-/** By id, or by `workflow/<code>`. @throws {NotFound} with `param`; also for another organization's. */
+/**
+ * Returns the workflow with this id, or with this code when `id` is `workflow/<code>`.
+ * @throws {NotFound} with `param`: the workflow does not exist, or belongs to another organization.
+ */
 export async function getWorkflow(
   { collections }: Pick<Ports, 'collections'>,
   { organizationId }: Principal,
@@ -119,7 +131,7 @@ export async function getWorkflow(
   return workflow
 }
 
-/** Null when it is absent, deleted or another organization's. */
+/** Returns the workflow, or null when it does not exist, is deleted or belongs to another organization. */
 export async function findWorkflow(deps: Ports, ask: AskContext, id: string): Promise<WorkflowRecord | null> {
   return getWorkflow(deps, requireScope(ask.caller, 'agents'), id).catch((error) => {
     if (error instanceof NotFound) return null
@@ -127,7 +139,7 @@ export async function findWorkflow(deps: Ports, ask: AskContext, id: string): Pr
   })
 }
 
-/** The caller's organization's. */
+/** Lists the workflows of the caller's organization. */
 export async function listWorkflows(
   { collections }: Pick<Ports, 'collections'>,
   { caller }: AskContext,
@@ -138,7 +150,7 @@ export async function listWorkflows(
   return listById(collections.workflows, { organizationId, listed: true }, page, WORKFLOW_ID, budget)
 }
 
-/** What the workflow was in that version. */
+/** Returns the definition of the workflow in this version, or null when it is deleted. */
 export async function findWorkflowVersion(
   { collections }: Ports,
   organizationId: string,
@@ -149,7 +161,7 @@ export async function findWorkflowVersion(
   return kept && (JSON.parse(kept.definition) as WorkflowDefinition)
 }
 
-/** The tasks of a definition, also those of maps, each with its path. */
+/** Lists the tasks of a definition, also those inside maps, each with its path. */
 export function listTasks({ nodes }: WorkflowDefinition): readonly { readonly task: Task; readonly path: string }[] {
   return nodes.flatMap((node, i): { task: Task; path: string }[] => {
     if (node.type === 'branch') return []
@@ -157,7 +169,10 @@ export function listTasks({ nodes }: WorkflowDefinition): readonly { readonly ta
   })
 }
 
-/** A model of that kind, where the caller may use it. @throws {KisError} with `param`. */
+/**
+ * Checks that the caller may use the model and that it is of this kind.
+ * @throws {KisError} `model_not_found` or `residency_policy_violation`, with `param` as the path.
+ */
 export function checkModel(deps: Ports, caller: Principal, kind: ModelKind, modelId: string, param: string): void {
   const check = () => ({ model: modelId })
   admit(deps.catalog, { ...caller, scopes: [...caller.scopes, 'inference'] }, { audience: 'clients', kind, modelParam: param, check })
@@ -170,7 +185,8 @@ async function checkReferences(
 ): Promise<void> {
   await checkSchemas(deps, ask.caller, listSchemas(definition, 'input.definition'), ask.signal)
   const tasks = listTasks(definition).map(({ task, path }) => ({ task, path: `input.definition.${path}` }))
-  // Collections are judged by knowledge. A file is named when the workflow runs, for which `agents` is enough.
+  // The knowledge subgraph checks the collections. A file is named only when the workflow runs with the scope `agents`,
+  // so the scope to read files is checked here.
   if (tasks.some(({ task }) => task.type === 'transcribe')) requireScope(ask.caller, 'knowledge:read')
   const collectionIds = [...new Set(tasks.flatMap(({ task }) => (task.type === 'search' ? [task.collection_id] : [])))]
   const found = new Set((await deps.knowledge.describe(collectionIds, ask)).map(({ id }) => id))
@@ -183,7 +199,7 @@ async function checkReferences(
   }
 }
 
-/** The version comes first: a workflow that can be seen has its version. */
+/** Keeps a version. Called before the workflow is written, so that every workflow that can be read has its version. */
 async function keepVersion({ collections }: Ports, { _id, version, organizationId, definition, updatedAt }: WorkflowRecord): Promise<void> {
   await collections.workflowVersions.findOneAndUpdate(
     { _id: `${_id}_${version}` },

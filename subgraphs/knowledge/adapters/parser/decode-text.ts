@@ -198,6 +198,7 @@ function knownCharset(label: string): string | undefined {
   }
 }
 
+/** Warns `replaced_characters` if some bytes became U+FFFD. */
 export function warnOfReplaced({ replaced, charset }: DecodedText, builder: DocumentBuilder): void {
   if (replaced > 0) builder.warn('replaced_characters', `${replaced} characters could not be read as ${charset}. Upload the file in UTF-8.`)
 }

@@ -41,6 +41,7 @@ export function encodeRequest(request: ParseRequest): Buffer {
   return Buffer.from(`${JSON.stringify(request)}\n`)
 }
 
+/** Decodes a request in the child. The child trusts its parent, so it does not check the shape. */
 export function decodeRequest(bytes: Buffer): { readonly request: ParseRequest; readonly file: Uint8Array } {
   const { line, rest } = splitLine(bytes)
   return { request: JSON.parse(line) as ParseRequest, file: rest }

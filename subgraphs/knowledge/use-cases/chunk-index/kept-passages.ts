@@ -35,6 +35,7 @@ function passagesPrefix(documentId: string, generation: string): string {
   return `${textKey(documentId, generation)}_`
 }
 
+/** Returns the number of the group, and so of the blob, of a passage. */
 export function toGroup(ordinal: number): number {
   return Math.floor(ordinal / PASSAGES_PER_BLOB)
 }

@@ -8,8 +8,8 @@ import { countedChunks, countedVectors } from './count-document.ts'
 import { describeDeletion } from './document-events.ts'
 
 /**
- * The number of a collection's documents that are deleted in one go, which takes a request some seconds. Workers delete
- * the rest.
+ * The number of a collection's documents that one call deletes, which takes a request some seconds. Workers delete the
+ * rest.
  */
 const PAGE = 100
 /**

@@ -15,6 +15,7 @@ export function describeChange(before: DocumentRecord, changed: Readonly<Record<
   return toSnapshot({ ...before, ...changed })
 }
 
+/** Returns the data of an event about a document: its collection and the fields of `TOLD`. */
 export function toSnapshot(document: Pick<DocumentRecord, 'collectionId' | (typeof TOLD)[number]>): EventData {
   return { collectionId: document.collectionId, ...Object.fromEntries(TOLD.map((field) => [field, document[field]])) } as EventData
 }

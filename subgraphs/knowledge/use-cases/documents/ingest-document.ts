@@ -38,7 +38,7 @@ const SUSPECT_STARTS = 2
 /** The number of further starts, alone in its process, after which a suspect fails. */
 const MAX_STARTS_ALONE = 3
 
-/** An error of the document, which a repeat does not mend. */
+/** A permanent error of the document. A repeat would give the same result. */
 class Verdict extends Error {
   readonly code: DocumentErrorCode
   constructor(code: DocumentErrorCode, message: string, cause?: unknown) {
@@ -64,7 +64,7 @@ export function isSuspect({ job }: DocumentRecord): boolean {
  * stays. One write makes the new generation live. `gotOn` is called when a step is recorded; the document is then no
  * longer a suspect.
  * @throws {LeaseLost} if another worker or a deletion has taken over the document.
- * @throws {unknown} if a repeat may mend the failure. The repeat continues from the last recorded step.
+ * @throws {unknown} if a repeat may succeed. The repeat continues from the last recorded step.
  */
 export async function ingestDocument(deps: Deps, leased: DocumentRecord, signal: AbortSignal, gotOn = () => {}): Promise<void> {
   const run = new Ingestion(deps, leased, signal, gotOn)

@@ -17,7 +17,7 @@ import { blobId, confirmBlob, expectRelease, referBlob, releaseBlob } from './bl
  */
 const LARGE_UPLOADS = 4
 /**
- * An upload is large from this number of base64 characters on. A smaller one takes no more memory than other requests.
+ * An upload with at least this many base64 characters is large. A smaller one takes no more memory than other requests.
  */
 const LARGE_CHARACTERS = 1_048_576
 /** The number of large uploads of one organization that may wait, as in `large-bodies.ts`. */
@@ -203,6 +203,7 @@ export async function findAttachedFile(store: Deps['store'], { _id, fileId }: Do
   return file && _id in file.attachments ? file : null
 }
 
+/** Removes the attachment of a file to a document. Repeatable. */
 export async function detachFile(store: Deps['store'], fileId: string, documentId: string): Promise<void> {
   const attachment = `attachments.${documentId}`
   await store.files.findOneAndUpdate(

@@ -39,6 +39,11 @@ export interface SearchAnswer {
 /**
  * Returns the most relevant chunks of a collection, best first. The index may hold chunks of documents that are
  * deleted, replaced or not ready, so each candidate is checked against the primary store before it is ranked.
+ * @throws {KisError} `invalid_request` if the query is empty.
+ * @throws {KisError} as `parseSearchFilter` does, if the filter is not valid.
+ * @throws {KisError} `string_above_max_length`, `integer_below_min_value` or `integer_above_max_value` if the query is
+ * too long or the limit is out of range.
+ * @throws {NotFound} if the organization has no such collection.
  * @throws {KisError} `model_not_found` if the key may not use the collection's model.
  * @throws {KisError} `insufficient_quota` if the wallet cannot pay for the embedding.
  * @throws {KisError} `service_unavailable` if a store or inference cannot be reached.

@@ -37,6 +37,7 @@ const ROMAN: readonly (readonly [value: number, digits: string])[] = [
  */
 const MAX_IN_LETTERS = 3_999
 
+/** Formats a number of a list. Returns digits if the format has no letters for it, and `''` for `none`. */
 export function formatNumber(number: number, numbering: Numbering): string {
   if (numbering === 'none') return ''
   if (numbering === 'arabicIndic') return inDigits(number, 0x660)

@@ -2,14 +2,14 @@ import type { Row, Segment } from './rows.ts'
 
 /** The number of positions across a page at which `flowsOf` looks for a gap between columns. */
 const BINS = 200
-/** A page has fewer rows than this. Larger ones are read without columns. */
+/** The largest number of rows. A page with more is read without columns. */
 const MAX_ROWS = 5_000
 const MAX_DEPTH = 6
 /** The number of lines that each side of a new gap needs. One line is enough where the page already has a gap. */
 const LEAST_LINES = 4
 /**
- * The least fill and number of letters of a column's median line. The fill is the share of the space beside the gap.
- * Lines with less are cells of a table, not running text.
+ * A side of a gap is running text if its median line has at least this fill and this number of letters. The fill is the
+ * share of the space beside the gap that the line takes. Lines with less are cells of a table.
  */
 const LEAST_FILL = 0.6
 const LEAST_LETTERS = 16

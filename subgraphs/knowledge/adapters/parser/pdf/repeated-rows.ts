@@ -7,7 +7,7 @@ const MARGIN_ROWS = 4
 /** The least number of pages with the same row, and the largest distance between two of them. */
 const LEAST_PAGES = 3
 const MAX_PAGES_APART = 2
-/** The number of rows at one position from which on the majority decides about all of them. */
+/** With at least this many rows at one position, the majority decides about all of them. */
 const LEAST_ROWS_AT_PLACE = 5
 /** Positions closer than this, in points, are the same. */
 const SAME_PLACE = 6

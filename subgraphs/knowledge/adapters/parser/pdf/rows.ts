@@ -12,7 +12,7 @@ const MAX_MARK_GLYPHS = 4
 /** The least gaps between words, and between cells or columns, as shares of the letter size. */
 const WORD_GAP = 0.12
 const CELL_GAP = 0.9
-/** The share of bold letters that makes a line bold. A few bold words do not. */
+/** A line is bold if more than this share of its letters is bold. */
 const ALL_BOLD = 0.8
 /** Text that is drawn twice within this share of its size is bold text drawn with an offset. */
 const SAME_PLACE = 0.12

@@ -1,7 +1,7 @@
 import { LEADER } from './paragraphs.ts'
 import { type Row, type Segment, textOf } from './rows.ts'
 
-/** The number of rows with two cells that make a table, and the number of cells from which on two rows are enough. */
+/** A table has at least `LEAST_ROWS` rows of several cells, or two rows of at least `LEAST_CELLS` cells. */
 const LEAST_ROWS = 3
 const LEAST_CELLS = 3
 /** The share of a table's rows that may cross a column border, such as titles over several columns. */
@@ -18,7 +18,7 @@ const BESIDE = 0.9
 const ROW_LEADING = 5
 /** The number of single-cell lines that may stand between rows of several cells. */
 const MAX_LINES_BETWEEN = 2
-/** The least factor between the step of rows and the step of lines in a cell. */
+/** The step between rows is larger than the step between lines of a cell by at least this factor. */
 const CLEARLY_LARGER = 1.6
 /** The largest number of header rows. */
 const MAX_HEADER_ROWS = 4

@@ -12,7 +12,7 @@ const LEAST_MEAN = 4.6
 const LEAST_PLAUSIBLE = 0.35
 /** A page is unreadable if more than this share of its glyphs have no known character. */
 const MOST_UNKNOWN = 0.3
-/** The share of accented Latin letters from which on a word is Arabic that was decoded with the wrong table. */
+/** A word with at least this share of accented Latin letters is Arabic that was decoded with the wrong table. */
 const MOST_ACCENTED = 0.6
 
 /** Reports whether the font does not say which character a glyph stands for. */

@@ -84,10 +84,12 @@ export class DocumentBuilder {
     this.#bytes = 0
   }
 
+  /** Adds a warning. `pages` is empty if the warning concerns the whole document. */
   warn(code: Warning['code'], message: string, pages: readonly number[] = []): void {
     this.#warnings.push({ code, message, pages })
   }
 
+  /** Returns the document. `pageCount` is null for a format without pages. */
   build(mediaType: string, pageCount: number | null = null): ParsedDocument {
     return { mediaType, text: this.#parts.join(''), blocks: this.#blocks, pageCount, warnings: this.#warnings }
   }

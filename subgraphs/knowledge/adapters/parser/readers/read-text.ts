@@ -13,6 +13,7 @@ export function readText(bytes: Uint8Array, builder: DocumentBuilder): void {
   addText(decoded.text, builder)
 }
 
+/** Adds the paragraphs of plain text. */
 export function addText(text: string, builder: DocumentBuilder): void {
   const lines = text.split(LINE_ENDS)
   const filled = lines.filter((line) => line.trim() !== '')

@@ -26,10 +26,12 @@ const CODE_PAGES: Readonly<Record<number, string>> = {
   65001: 'utf-8',
 }
 
+/** Returns a font's charset as a label of the Encoding standard. Undefined means the document's charset. */
 export function charsetOfFont(number: number | undefined): string | undefined {
   return number === undefined ? undefined : FONT_CHARSETS[number]
 }
 
+/** Returns the label of a Windows code page, or windows-1252 for an unknown one. */
 export function charsetOfCodePage(number: number | undefined): string {
   if (number !== undefined && number >= 1250 && number <= 1258) return `windows-${number}`
   return (number !== undefined && CODE_PAGES[number]) || 'windows-1252'

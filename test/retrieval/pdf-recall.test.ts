@@ -29,7 +29,7 @@ async function textOf(parser: DocumentParser, file: string): Promise<string> {
 }
 
 /** What pdf.js gives by itself. */
-async function plainTextOf(file: string): Promise<string> {
+async function readPlainText(file: string): Promise<string> {
   const { getDocument } = await import('pdfjs-dist/legacy/build/pdf.mjs')
   const cMapUrl = new URL('../../cmaps/', import.meta.resolve('pdfjs-dist/legacy/build/pdf.mjs')).pathname
   const pdf = await getDocument({ data: new Uint8Array(readFileSync(new URL(file, CORPUS))), verbosity: 0, cMapUrl, cMapPacked: true })
@@ -43,7 +43,7 @@ async function plainTextOf(file: string): Promise<string> {
   return parts.join('')
 }
 
-function wordsOf(text: string): ReadonlyMap<string, number> {
+function countWords(text: string): ReadonlyMap<string, number> {
   const words = new Map<string, number>()
   const plain = text.normalize('NFKC').replace(/[\p{M}\u0640\u00ad\u200b-\u200f]/gu, '')
   for (const [word] of plain.matchAll(/[\p{L}\p{N}]+/gu)) words.set(word, (words.get(word) ?? 0) + 1)
@@ -51,11 +51,11 @@ function wordsOf(text: string): ReadonlyMap<string, number> {
 }
 
 /** The share of a reference's words that a text has, each as often. */
-function recallOf(reference: string, text: string): number {
-  const found = wordsOf(text)
+function measureRecall(reference: string, text: string): number {
+  const found = countWords(text)
   let all = 0
   let kept = 0
-  for (const [word, count] of wordsOf(reference)) {
+  for (const [word, count] of countWords(reference)) {
     all += count
     kept += Math.min(count, found.get(word) ?? 0)
   }
@@ -80,13 +80,13 @@ describe('words of real PDFs', () => {
 
   it.runIf(IS_THERE).each(Object.entries(REFERENCES))('are those that %s was printed from', async (file, referenceOf) => {
     const reference = await referenceOf(parser)
-    const recall = recallOf(reference, await textOf(parser, file))
-    table[file] = { ours: recall.toFixed(4), 'plain pdf.js': recallOf(reference, await plainTextOf(file)).toFixed(4) }
+    const recall = measureRecall(reference, await textOf(parser, file))
+    table[file] = { ours: recall.toFixed(4), 'plain pdf.js': measureRecall(reference, await readPlainText(file)).toFixed(4) }
     expect(recall).toBeGreaterThan(0.99)
   })
 
   it.runIf(IS_THERE).each(OF_PLAIN)('of %s are those that pdf.js finds', async (file) => {
-    const recall = recallOf(await plainTextOf(file), await textOf(parser, file))
+    const recall = measureRecall(await readPlainText(file), await textOf(parser, file))
     table[file] = { ours: recall.toFixed(4), 'plain pdf.js': '1' }
     expect(recall).toBeGreaterThan(0.92)
   })

@@ -43,8 +43,8 @@ export class AnswerBudget {
 }
 
 /** Characters of all texts in a value. */
-export function charactersOf(value: unknown): number {
+export function countCharacters(value: unknown): number {
   if (typeof value === 'string') return value.length
   if (typeof value !== 'object' || value === null) return 0
-  return Object.values(value).reduce((sum: number, inner) => sum + charactersOf(inner), 0)
+  return Object.values(value).reduce((sum: number, inner) => sum + countCharacters(inner), 0)
 }

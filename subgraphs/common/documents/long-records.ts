@@ -1,5 +1,5 @@
 import { type Connection, type Page, toConnection } from '../link/connection.ts'
-import { type AnswerBudget, charactersOf } from './answer-budget.ts'
+import { type AnswerBudget, countCharacters } from './answer-budget.ts'
 
 /** Records that are read at once: of the longest (4 million characters) these are 16 MB. */
 const READ_AT_ONCE = 4
@@ -25,7 +25,7 @@ export async function longRecordsPage<T>(
     const found = await budget.inTurn(() => read(last === undefined ? page.after : keyOf(last), limit))
     for (const record of found) {
       if (characters > MAX_PAGE_CHARACTERS) return toConnection(records, page, keyOf, true)
-      const length = charactersOf(record)
+      const length = countCharacters(record)
       budget.take(length)
       records.push(record)
       characters += length

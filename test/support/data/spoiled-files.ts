@@ -30,14 +30,14 @@ export async function seedFiles(): Promise<readonly FileToRead[]> {
     { name: 'made.md', bytes: Buffer.from(MARKDOWN) },
     { name: 'made.csv', bytes: Buffer.from('city,people\n"Muscat, old",1\nصور,2\n') },
     { name: 'made.json', bytes: Buffer.from('{"a":[1,{"b":"صور"},null],"c":"text"}') },
-    { name: 'made.xlsx', bytes: archiveOf(XLSX) },
-    { name: 'made.pptx', bytes: archiveOf(PPTX) },
-    { name: 'made.epub', bytes: archiveOf(EPUB) },
-    { name: 'made.odt', bytes: odfOf('text', ODF_TEXT) },
-    { name: 'made.ods', bytes: odfOf('spreadsheet', ODF_TABLE) },
+    { name: 'made.xlsx', bytes: toArchive(XLSX) },
+    { name: 'made.pptx', bytes: toArchive(PPTX) },
+    { name: 'made.epub', bytes: toArchive(EPUB) },
+    { name: 'made.odt', bytes: makeOdf('text', ODF_TEXT) },
+    { name: 'made.ods', bytes: makeOdf('spreadsheet', ODF_TABLE) },
     {
       name: 'made.odp',
-      bytes: odfOf(
+      bytes: makeOdf(
         'presentation',
         `<draw:page><draw:frame p:class="title"><draw:text-box>${ODF_TEXT}</draw:text-box></draw:frame></draw:page>`,
       ),
@@ -101,11 +101,11 @@ const RTF =
 const EML =
   'From: a@b.c\r\nTo: d@e.f\r\nSubject: Sur\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<p>صور</p>\r\n--x\r\nContent-Type: text/csv; name=a.csv\r\nContent-Transfer-Encoding: base64\r\n\r\nYSxiCjEsMgo=\r\n--x--\r\n'
 
-function archiveOf(entries: Readonly<Record<string, string>>): Buffer {
+function toArchive(entries: Readonly<Record<string, string>>): Buffer {
   return writeZip(Object.entries(entries).map(([name, content]) => ({ name, content: Buffer.from(content) })))
 }
 
-function odfOf(kind: string, body: string): Buffer {
+function makeOdf(kind: string, body: string): Buffer {
   const names = 'xmlns:office="o" xmlns:x="x" xmlns:t="t" xmlns:draw="d" xmlns:p="p"'
   const content = `<office:document-content ${names}><office:body><office:${kind}>${body}</office:${kind}></office:body></office:document-content>`
   return writeZip([

@@ -103,18 +103,18 @@ interface ArabicBytes {
 /** MacArabic encodes the letters that ISO-8859-6 has with the same bytes. */
 const ARABIC_CHARSETS: readonly ArabicBytes[] = ['windows-1256', 'iso-8859-6'].map((charset) => ({
   charset,
-  letters: bytesOf(charset, /\p{Script=Arabic}/u),
-  common: bytesOf(charset, /[اليمنورتةبهعدس]/u),
+  letters: findBytes(charset, /\p{Script=Arabic}/u),
+  common: findBytes(charset, /[اليمنورتةبهعدس]/u),
 }))
 
-function bytesOf(charset: string, pattern: RegExp): ReadonlySet<number> {
+function findBytes(charset: string, pattern: RegExp): ReadonlySet<number> {
   const decoder = new TextDecoder(charset)
   return new Set(Array.from({ length: 128 }, (_, index) => index + 128).filter((byte) => pattern.test(decoder.decode(Uint8Array.of(byte)))))
 }
 
 /** Returns the charset in which most letters are common ones, or undefined if the bytes read as Arabic in none. */
 function arabicCharset(sample: Uint8Array): string | undefined {
-  const [best] = ARABIC_CHARSETS.map((bytes) => ({ charset: bytes.charset, fit: fitOf(sample, bytes) })).sort((a, b) => b.fit - a.fit)
+  const [best] = ARABIC_CHARSETS.map((bytes) => ({ charset: bytes.charset, fit: measureFit(sample, bytes) })).sort((a, b) => b.fit - a.fit)
   if (!best || best.fit === 0) return undefined
   return best.charset === 'iso-8859-6' && sample.some((byte) => MAC_ONLY.has(byte)) ? MAC_ARABIC : best.charset
 }
@@ -123,7 +123,7 @@ function arabicCharset(sample: Uint8Array): string | undefined {
  * Returns the share of common letters in the high bytes, or 0 if they do not read as Arabic. Arabic words are runs of
  * high bytes, most of them common letters. Accented letters of Latin words stand alone between ASCII letters.
  */
-function fitOf(sample: Uint8Array, { letters, common }: ArabicBytes): number {
+function measureFit(sample: Uint8Array, { letters, common }: ArabicBytes): number {
   let high = 0
   let found = 0
   let beside = 0

@@ -3,17 +3,17 @@ const DELIMITERS = [',', '\t', ';', '|']
 const SAMPLE_LINES = 50
 
 /** Returns the delimiter that splits most of the first lines into the same number of cells. */
-export function delimiterOf(text: string): string {
-  return DELIMITERS.map((delimiter) => ({ delimiter, ...shapeOf(text, delimiter) })).sort(
+export function findDelimiter(text: string): string {
+  return DELIMITERS.map((delimiter) => ({ delimiter, ...measureShape(text, delimiter) })).sort(
     (a, b) => b.alike - a.alike || b.columns - a.columns,
   )[0]!.delimiter
 }
 
 /** Counts the first rows with the most frequent number of cells, if that number is more than one. */
-export function shapeOf(text: string, delimiter: string): { readonly alike: number; readonly columns: number; readonly rows: number } {
+export function measureShape(text: string, delimiter: string): { readonly alike: number; readonly columns: number; readonly rows: number } {
   const counts = new Map<number, number>()
   let rows = 0
-  for (const row of recordsOf(text.slice(0, 64 * 1024), delimiter)) {
+  for (const row of readRecords(text.slice(0, 64 * 1024), delimiter)) {
     if (rows >= SAMPLE_LINES) break
     if (row.length === 1 && row[0] === '') continue
     rows += 1
@@ -24,7 +24,7 @@ export function shapeOf(text: string, delimiter: string): { readonly alike: numb
 }
 
 /** Yields the cells of each row. A quote without a closing quote is an ordinary character. */
-export function* recordsOf(text: string, delimiter: string): Generator<readonly string[]> {
+export function* readRecords(text: string, delimiter: string): Generator<readonly string[]> {
   const lastQuote = text.lastIndexOf('"')
   let row: string[] = []
   let at = 0

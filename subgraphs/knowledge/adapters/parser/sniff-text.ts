@@ -1,6 +1,6 @@
 import { CSV, EML, HTML, JSON_TEXT, MARKDOWN, MBOX, MHT, SOURCE, SRT, TEXT, TSV, VTT, XML } from '../../domain/media-types.ts'
 import { decodeText } from './decode-text.ts'
-import { shapeOf } from './delimited.ts'
+import { measureShape } from './delimited.ts'
 
 /** Formats that can be recognized by the extension only, because their content looks like plain text. */
 const EXTENSIONS: ReadonlyMap<string, string> = new Map(
@@ -78,7 +78,7 @@ function mailType(text: string, extension: string): string | undefined {
 
 /** Tells HTML from XML. Returns undefined for a text that only begins with a tag. */
 function markupType(text: string, extension: string): string | undefined {
-  const root = rootOf(text)
+  const root = findRoot(text)
   if (root && /^(?:html|head|body)$/i.test(root)) return HTML
   if (/^\s*<!doctype html/i.test(text)) return HTML
   if (!/^\s*<\?xml\b/i.test(text)) return undefined
@@ -86,7 +86,7 @@ function markupType(text: string, extension: string): string | undefined {
 }
 
 /** Returns the name of the first element, after comments, declarations and instructions. */
-function rootOf(text: string): string | undefined {
+function findRoot(text: string): string | undefined {
   let at = 0
   for (;;) {
     while (/\s/.test(text[at] ?? '')) at += 1
@@ -104,7 +104,7 @@ function tableType(text: string): string | undefined {
   // The end of the head may cut the last line.
   const whole = text.slice(0, text.lastIndexOf('\n') + 1)
   for (const [delimiter, least, mediaType] of LEAST_COLUMNS) {
-    const { alike, columns, rows } = shapeOf(whole, delimiter)
+    const { alike, columns, rows } = measureShape(whole, delimiter)
     if (rows >= LEAST_TABLE_LINES && alike === rows && columns >= least) return mediaType
   }
   return undefined

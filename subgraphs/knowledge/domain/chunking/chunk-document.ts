@@ -3,7 +3,7 @@ import { detectLanguage, type Language } from '../text/language.ts'
 import { type Contexts, countContexts } from './chunk-context.ts'
 import { cutPieces, fitting, type Piece } from './chunk-pieces.ts'
 import { buildHeadingPaths, commonSection, type HeadingPaths, isWithin, toPath } from './heading-paths.ts'
-import { locationOf } from './locations.ts'
+import { describeLocation } from './locations.ts'
 import { packChunks } from './pack-chunks.ts'
 import { type CountTokens, TokenCounter } from './token-counter.ts'
 
@@ -122,7 +122,7 @@ function toDraft({ document, headings, contexts }: Work, pieces: readonly Piece[
   const charStart = first.start + leadingSpace(text.slice(first.start, first.end))
   const charEnd = first.start + text.slice(first.start, last.end).trimEnd().length
   const own = text.slice(charStart, charEnd)
-  const location = locationOf(blocks, pieces)
+  const location = describeLocation(blocks, pieces)
   return {
     text: own,
     charStart,

@@ -7,7 +7,7 @@ const MAX_PLACES = 3
 /**
  * Where a passage is found in formats without pages: `Sales!A2:D40`, `00:01:05–00:01:41`; null where they do not say.
  */
-export function locationOf(blocks: readonly Block[], pieces: readonly Piece[]): string | null {
+export function describeLocation(blocks: readonly Block[], pieces: readonly Piece[]): string | null {
   const places: { within: string; start: string; end: string }[] = []
   for (const { block } of pieces) {
     const location = blocks[block]!.location

@@ -40,13 +40,15 @@ function readRows(table: Element): readonly (readonly TableCell[])[] {
     else if (node.tagName === 'tr' && !leaving) {
       const cells = node.childNodes.filter(isElement).filter((cell) => !isHidden(cell) && (cell.tagName === 'td' || cell.tagName === 'th'))
       const isHeader = inHead || (cells.length > 0 && cells.every(({ tagName }) => tagName === 'th'))
-      rows.push(cells.map((cell) => ({ text: readText(cell), columns: spanOf(cell, 'colspan'), rows: spanOf(cell, 'rowspan'), isHeader })))
+      rows.push(
+        cells.map((cell) => ({ text: readText(cell), columns: readSpan(cell, 'colspan'), rows: readSpan(cell, 'rowspan'), isHeader })),
+      )
       skip()
     }
   }
   return rows
 }
 
-function spanOf(cell: Element, name: string): number {
+function readSpan(cell: Element, name: string): number {
   return Number.parseInt(cell.attrs.find((attribute) => attribute.name === name)?.value ?? '1', 10)
 }

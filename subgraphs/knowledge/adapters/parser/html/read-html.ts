@@ -137,12 +137,12 @@ function readContext(element: Element): Context | undefined {
   const { parentNode: list } = element
   if (list?.nodeName !== 'ol' || !isElement(list)) return { element, kind: 'list_item' }
   const isReversed = list.attrs.some(({ name }) => name === 'reversed')
-  const given = integerOf(element, 'value')
+  const given = readInteger(element, 'value')
   const before = numbers.get(list)
-  const first = integerOf(list, 'start') ?? (isReversed ? itemsOf(list) : 1)
+  const first = readInteger(list, 'start') ?? (isReversed ? countItems(list) : 1)
   const number = given ?? (before === undefined ? first : before + (isReversed ? -1 : 1))
   numbers.set(list, number)
-  return { element, kind: 'list_item', marker: `${formatNumber(number, NUMBERINGS.get(attributeOf(list, 'type') ?? '') ?? 'decimal')}.` }
+  return { element, kind: 'list_item', marker: `${formatNumber(number, NUMBERINGS.get(findAttribute(list, 'type') ?? '') ?? 'decimal')}.` }
 }
 
 /** The last number of each ordered list. Counting the siblings of each item would take quadratic time. */
@@ -156,16 +156,16 @@ const NUMBERINGS: ReadonlyMap<string, Numbering> = new Map([
   ['I', 'upperRoman'],
 ])
 
-function integerOf(element: Element, name: string): number | undefined {
-  const value = Number.parseInt(attributeOf(element, name) ?? '', 10)
+function readInteger(element: Element, name: string): number | undefined {
+  const value = Number.parseInt(findAttribute(element, name) ?? '', 10)
   return Number.isSafeInteger(value) ? value : undefined
 }
 
-function attributeOf(element: Element, name: string): string | undefined {
+function findAttribute(element: Element, name: string): string | undefined {
   return element.attrs.find((attribute) => attribute.name === name)?.value
 }
 
-function itemsOf(list: Element): number {
+function countItems(list: Element): number {
   return list.childNodes.filter((child) => isElement(child) && child.tagName === 'li').length
 }
 

@@ -44,7 +44,7 @@ export function formatNumber(number: number, numbering: Numbering): string {
   if (numbering === 'hindiNumbers') return inDigits(number, 0x966)
   if (numbering === 'decimalZero') return String(number).padStart(2, '0')
   if (number < 1 || number > MAX_IN_LETTERS) return String(number)
-  if (numbering === 'ordinal') return number + ordinalEndingOf(number)
+  if (numbering === 'ordinal') return number + ordinalEnding(number)
   if (numbering === 'lowerLetter') return repeated(number, 'abcdefghijklmnopqrstuvwxyz')
   if (numbering === 'upperLetter') return repeated(number, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ')
   if (numbering === 'arabicAlpha') return repeated(number, ALPHA)
@@ -70,7 +70,7 @@ function roman(number: number): string {
   return digits
 }
 
-function ordinalEndingOf(number: number): string {
+function ordinalEnding(number: number): string {
   const tens = number % 100
   if (tens >= 11 && tens <= 13) return 'th'
   return ['th', 'st', 'nd', 'rd'][number % 10] ?? 'th'

@@ -1,8 +1,8 @@
 import type { BlockFacts, DocumentBuilder } from '../readers/document-builder.ts'
 import { addTable, type TableCell } from '../tables/add-table.ts'
-import { attributeOf, childOf, childrenOf, type XmlElement } from '../xml/xml.ts'
-import { integerOf, type ListLevels, ListNumbers, MAX_LEVELS } from './odf-lists.ts'
-import { isText, lineOf } from './odf-text.ts'
+import { findAttribute, findChild, listChildren, type XmlElement } from '../xml/xml.ts'
+import { type ListLevels, ListNumbers, MAX_LEVELS, readInteger } from './odf-lists.ts'
+import { isText, joinLine } from './odf-text.ts'
 
 /** The styles of a document that affect its text. */
 export interface OdfStyles {
@@ -32,7 +32,7 @@ export class OdfBody {
   }
 
   read(parent: XmlElement): void {
-    for (const element of childrenOf(parent)) {
+    for (const element of listChildren(parent)) {
       if (!isText(element)) continue
       if (element.name === 'h') this.#readHeading(element)
       else if (element.name === 'p') this.#readParagraph(element)
@@ -43,25 +43,25 @@ export class OdfBody {
   }
 
   #readHeading(element: XmlElement): void {
-    const level = integerOf(attributeOf(element, 'outline-level')) ?? 1
-    const isNumbered = attributeOf(element, 'is-list-header') !== 'true' && level <= MAX_LEVELS
+    const level = readInteger(findAttribute(element, 'outline-level')) ?? 1
+    const isNumbered = findAttribute(element, 'is-list-header') !== 'true' && level <= MAX_LEVELS
     const restartAt =
-      attributeOf(element, 'restart-numbering') === 'true' ? (integerOf(attributeOf(element, 'start-value')) ?? 1) : undefined
+      findAttribute(element, 'restart-numbering') === 'true' ? (readInteger(findAttribute(element, 'start-value')) ?? 1) : undefined
     const number = isNumbered ? this.#headings.next(Math.max(1, level), restartAt) : ''
     this.#addLine(element, 'heading', number, { level: Math.min(6, Math.max(1, level)) })
   }
 
   #readParagraph(element: XmlElement): void {
-    const isTitle = this.#styles.titles.has(attributeOf(element, 'style-name') ?? '')
+    const isTitle = this.#styles.titles.has(findAttribute(element, 'style-name') ?? '')
     this.#addLine(element, isTitle ? 'heading' : 'paragraph', '', isTitle ? { level: 1 } : {})
   }
 
   #addLine(element: XmlElement, kind: 'heading' | 'paragraph' | 'list_item', number: string, facts: BlockFacts): void {
     const asides: XmlElement[] = []
     const notes: string[] = []
-    const line = lineOf(element, (aside) => {
+    const line = joinLine(element, (aside) => {
       if (aside.kind === 'box') asides.push(aside.element)
-      else notes.push(noteOf(aside.element))
+      else notes.push(readNote(aside.element))
     })
     this.#builder.add(kind, number === '' ? line : `${number} ${line}`, { ...this.#facts, ...facts })
     for (const note of notes) this.#builder.add('paragraph', note, this.#facts)
@@ -70,19 +70,19 @@ export class OdfBody {
 
   #readList(list: XmlElement, outer?: { readonly numbers: ListNumbers; readonly level: number }): void {
     const level = (outer?.level ?? 0) + 1
-    const name = attributeOf(list, 'style-name') ?? ''
-    const goesOn = attributeOf(list, 'continue-numbering') === 'true' || attributeOf(list, 'continue-list') !== undefined
+    const name = findAttribute(list, 'style-name') ?? ''
+    const goesOn = findAttribute(list, 'continue-numbering') === 'true' || findAttribute(list, 'continue-list') !== undefined
     const numbers =
       outer?.numbers ?? (goesOn ? this.#lists.get(name) : undefined) ?? new ListNumbers(this.#styles.lists.get(name) ?? new Map())
     if (!outer) this.#lists.set(name, numbers)
-    for (const item of childrenOf(list)) {
+    for (const item of listChildren(list)) {
       if (item.name !== 'list-item' && item.name !== 'list-header') continue
       let number = ''
       // An item that contains only a list is a deeper level, and is not counted.
-      const holdsText = childrenOf(item).some((child) => child.name === 'p' || child.name === 'h')
+      const holdsText = listChildren(item).some((child) => child.name === 'p' || child.name === 'h')
       if (item.name === 'list-item' && holdsText && level <= MAX_LEVELS)
-        number = numbers.next(level, integerOf(attributeOf(item, 'start-value')))
-      for (const child of childrenOf(item)) {
+        number = numbers.next(level, readInteger(findAttribute(item, 'start-value')))
+      for (const child of listChildren(item)) {
         if (child.name === 'list') this.#readList(child, { numbers, level })
         else if (child.name === 'h') this.#addLine(child, 'heading', number, { level: Math.min(6, level) })
         else if (child.name === 'p') this.#addLine(child, 'list_item', number, {})
@@ -93,15 +93,15 @@ export class OdfBody {
   }
 
   *#rowsOf(parent: XmlElement, isHeader: boolean): Generator<readonly TableCell[]> {
-    for (const element of childrenOf(parent)) {
+    for (const element of listChildren(parent)) {
       if (ROW_GROUPS.has(element.name)) yield* this.#rowsOf(element, isHeader || element.name === 'table-header-rows')
       if (element.name === 'table-row')
-        yield childrenOf(element)
+        yield listChildren(element)
           .filter(({ name }) => name === 'table-cell')
           .map((cell) => ({
             text: cellText(cell),
-            columns: integerOf(attributeOf(cell, 'number-columns-spanned')) ?? 1,
-            rows: integerOf(attributeOf(cell, 'number-rows-spanned')) ?? 1,
+            columns: readInteger(findAttribute(cell, 'number-columns-spanned')) ?? 1,
+            rows: readInteger(findAttribute(cell, 'number-rows-spanned')) ?? 1,
             isHeader,
           }))
     }
@@ -109,18 +109,18 @@ export class OdfBody {
 }
 
 /** Formats a note as `[1] The text of the note.` */
-function noteOf(note: XmlElement): string {
-  const citation = childOf(note, 'note-citation')
-  const body = childOf(note, 'note-body')
-  return `[${citation ? lineOf(citation) : ''}] ${body ? cellText(body) : ''}`
+function readNote(note: XmlElement): string {
+  const citation = findChild(note, 'note-citation')
+  const body = findChild(note, 'note-body')
+  return `[${citation ? joinLine(citation) : ''}] ${body ? cellText(body) : ''}`
 }
 
 /** Returns all paragraphs of a cell on one line, including those of lists and tables. */
 function cellText(cell: XmlElement): string {
   const parts: string[] = []
   const read = (parent: XmlElement) => {
-    for (const element of childrenOf(parent)) {
-      if (element.name === 'p' || element.name === 'h') parts.push(lineOf(element))
+    for (const element of listChildren(parent)) {
+      if (element.name === 'p' || element.name === 'h') parts.push(joinLine(element))
       else if (isText(element)) read(element)
     }
   }

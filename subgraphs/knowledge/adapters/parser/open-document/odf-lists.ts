@@ -1,5 +1,5 @@
 import { formatNumber, type Numbering } from '../numbering/format-number.ts'
-import { attributeOf, childrenOf, type XmlElement } from '../xml/xml.ts'
+import { findAttribute, listChildren, type XmlElement } from '../xml/xml.ts'
 
 interface Level {
   readonly numbering: Numbering
@@ -28,19 +28,19 @@ const NUMBERINGS: Readonly<Record<string, Numbering>> = {
 }
 
 /** Returns the numbered levels of a list style or of the outline style. Leaves out bullets. */
-export function levelsOf(style: XmlElement): ListLevels {
+export function readLevels(style: XmlElement): ListLevels {
   const levels = new Map<number, Level>()
-  for (const element of childrenOf(style)) {
+  for (const element of listChildren(style)) {
     if (element.name !== 'list-level-style-number' && element.name !== 'outline-level-style') continue
-    const format = attributeOf(element, 'num-format') ?? ''
-    const level = Number(attributeOf(element, 'level'))
+    const format = findAttribute(element, 'num-format') ?? ''
+    const level = Number(findAttribute(element, 'level'))
     if (!(level >= 1 && level <= MAX_LEVELS) || format === '') continue
     levels.set(level, {
       numbering: NUMBERINGS[format] ?? 'decimal',
-      prefix: attributeOf(element, 'num-prefix') ?? '',
-      suffix: attributeOf(element, 'num-suffix') ?? '',
-      start: integerOf(attributeOf(element, 'start-value')) ?? 1,
-      shown: integerOf(attributeOf(element, 'display-levels')) ?? 1,
+      prefix: findAttribute(element, 'num-prefix') ?? '',
+      suffix: findAttribute(element, 'num-suffix') ?? '',
+      start: readInteger(findAttribute(element, 'start-value')) ?? 1,
+      shown: readInteger(findAttribute(element, 'display-levels')) ?? 1,
     })
   }
   return levels
@@ -74,7 +74,7 @@ export class ListNumbers {
   }
 }
 
-export function integerOf(text: string | undefined): number | undefined {
+export function readInteger(text: string | undefined): number | undefined {
   const value = text === undefined ? Number.NaN : Number(text)
   return Number.isSafeInteger(value) && value >= 0 ? value : undefined
 }

@@ -1,4 +1,4 @@
-import { attributeOf, type XmlElement } from '../xml/xml.ts'
+import { findAttribute, type XmlElement } from '../xml/xml.ts'
 
 /** Content of a paragraph that is not part of its line. */
 export interface Aside {
@@ -12,18 +12,18 @@ const NOT_TEXT = new Set(['annotation', 'tracked-changes', 'ruby-text', 'forms',
 const MAX_SPACES = 100
 
 /** Returns the line of a paragraph or heading, with the marks of its notes. Passes notes and text boxes to `aside`. */
-export function lineOf(paragraph: XmlElement, aside: (aside: Aside) => void = () => undefined): string {
+export function joinLine(paragraph: XmlElement, aside: (aside: Aside) => void = () => undefined): string {
   const parts: string[] = []
   const read = (element: XmlElement) => {
     for (const child of element.children) {
       // White space is folded. Elements stand for spaces, tabs and line breaks (ODF 1.3, part 3, 6.1.2).
       if (typeof child === 'string') parts.push(child.replace(/[ \t\r\n]+/g, ' '))
-      else if (child.name === 's') parts.push(' '.repeat(Math.min(MAX_SPACES, Number(attributeOf(child, 'c') ?? 1) || 1)))
+      else if (child.name === 's') parts.push(' '.repeat(Math.min(MAX_SPACES, Number(findAttribute(child, 'c') ?? 1) || 1)))
       else if (child.name === 'tab') parts.push('\t')
       else if (child.name === 'line-break') parts.push('\u2028')
       else if (child.name === 'note') {
         const citation = child.children.find((part): part is XmlElement => typeof part !== 'string' && part.name === 'note-citation')
-        if (citation) parts.push(`[${lineOf(citation)}]`)
+        if (citation) parts.push(`[${joinLine(citation)}]`)
         aside({ kind: 'note', element: child })
       } else if (child.name === 'text-box') aside({ kind: 'box', element: child })
       else if (!NOT_TEXT.has(child.name)) read(child)

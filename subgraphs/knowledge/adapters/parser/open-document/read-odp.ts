@@ -1,9 +1,9 @@
 import type { ParserLimits } from '../limits.ts'
 import type { DocumentBuilder } from '../readers/document-builder.ts'
-import { attributeOf, childrenOf, descendantsOf, readXml, type XmlElement } from '../xml/xml.ts'
+import { findAttribute, listChildren, listDescendants, readXml, type XmlElement } from '../xml/xml.ts'
 import { CONTENT, openOdf } from './odf-archive.ts'
 import { OdfBody, type OdfStyles } from './odf-body.ts'
-import { lineOf } from './odf-text.ts'
+import { joinLine } from './odf-text.ts'
 
 const NO_STYLES: OdfStyles = { lists: new Map(), headings: new Map(), titles: new Set() }
 /** Classes of frames that repeat on every slide. */
@@ -30,18 +30,18 @@ export async function readOdp(bytes: Uint8Array, builder: DocumentBuilder, limit
 }
 
 function addSlide(slide: XmlElement, page: number, builder: DocumentBuilder): void {
-  const shapes = childrenOf(slide)
-  const title = shapes.find((shape) => attributeOf(shape, 'class') === 'title')
-  const lines = title ? [...descendantsOf(title, 'p')].map((paragraph) => lineOf(paragraph)) : []
+  const shapes = listChildren(slide)
+  const title = shapes.find((shape) => findAttribute(shape, 'class') === 'title')
+  const lines = title ? [...listDescendants(title, 'p')].map((paragraph) => joinLine(paragraph)) : []
   builder.add('heading', lines.join(' ').trim() || `${page}`, { level: 1, page })
   const body = new OdfBody(builder, NO_STYLES, { page })
   for (const shape of shapes) {
-    if (shape === title || REPEATED.has(attributeOf(shape, 'class') ?? '')) continue
+    if (shape === title || REPEATED.has(findAttribute(shape, 'class') ?? '')) continue
     const children = shape.name === 'notes' ? shape.children.filter((child) => typeof child === 'string' || !isRepeated(child)) : [shape]
     body.read({ name: 'shapes', attributes: {}, children })
   }
 }
 
 function isRepeated(shape: XmlElement): boolean {
-  return REPEATED.has(attributeOf(shape, 'class') ?? '')
+  return REPEATED.has(findAttribute(shape, 'class') ?? '')
 }

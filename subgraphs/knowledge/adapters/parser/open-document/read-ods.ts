@@ -1,10 +1,10 @@
 import type { ParserLimits } from '../limits.ts'
 import type { DocumentBuilder } from '../readers/document-builder.ts'
-import { addSheet, cellsOf } from '../sheets/add-sheet.ts'
+import { addSheet, locateCells } from '../sheets/add-sheet.ts'
 import { Grid, type Merge } from '../sheets/grid.ts'
-import { attributeOf, childrenOf, descendantsOf, readXml, type XmlElement } from '../xml/xml.ts'
+import { findAttribute, listChildren, listDescendants, readXml, type XmlElement } from '../xml/xml.ts'
 import { CONTENT, openOdf } from './odf-archive.ts'
-import { lineOf } from './odf-text.ts'
+import { joinLine } from './odf-text.ts'
 
 const UNITS = new Set(['table', 'style'])
 /** The number of cells or rows that one filled element may stand for. Empty ones take no memory. */
@@ -19,21 +19,21 @@ export async function readOds(bytes: Uint8Array, builder: DocumentBuilder, limit
     limits,
     (element) => {
       if (element.name === 'style') {
-        if (childrenOf(element).some((child) => child.name === 'table-properties' && attributeOf(child, 'display') === 'false'))
-          hiddenStyles.add(attributeOf(element, 'name') ?? '')
-      } else if (!hiddenStyles.has(attributeOf(element, 'style-name') ?? '')) addTable(element, builder, limits)
+        if (listChildren(element).some((child) => child.name === 'table-properties' && findAttribute(child, 'display') === 'false'))
+          hiddenStyles.add(findAttribute(element, 'name') ?? '')
+      } else if (!hiddenStyles.has(findAttribute(element, 'style-name') ?? '')) addTable(element, builder, limits)
     },
     { units: UNITS },
   )
 }
 
 function addTable(table: XmlElement, builder: DocumentBuilder, limits: ParserLimits): void {
-  const name = attributeOf(table, 'name') ?? ''
+  const name = findAttribute(table, 'name') ?? ''
   const grid = new Grid(limits)
   const merges: Merge[] = []
   let number = 1
-  for (const row of descendantsOf(table, 'table-row')) {
-    const repeats = repeatsOf(row, 'number-rows-repeated')
+  for (const row of listDescendants(table, 'table-row')) {
+    const repeats = readRepeats(row, 'number-rows-repeated')
     const cells = cellsIn(row)
     for (let times = 0; times < Math.min(repeats, cells.length > 0 ? MAX_REPEATS : 0); times += 1) {
       for (const { column, text, isText, columns, rows } of cells) {
@@ -51,19 +51,19 @@ function addTable(table: XmlElement, builder: DocumentBuilder, limits: ParserLim
   }
   grid.repeat(merges)
   builder.add('heading', name, { level: 1 })
-  addSheet(grid.rows, builder, cellsOf(name))
+  addSheet(grid.rows, builder, locateCells(name))
 }
 
 function cellsIn(row: XmlElement) {
   const cells: { column: number; text: string; isText: boolean; columns: number; rows: number }[] = []
   let column = 0
-  for (const cell of childrenOf(row)) {
+  for (const cell of listChildren(row)) {
     if (cell.name !== 'table-cell' && cell.name !== 'covered-table-cell') continue
-    const repeats = repeatsOf(cell, 'number-columns-repeated')
-    const text = cell.name === 'table-cell' ? textOf(cell) : ''
+    const repeats = readRepeats(cell, 'number-columns-repeated')
+    const text = cell.name === 'table-cell' ? readCellText(cell) : ''
     if (text !== '') {
-      const type = attributeOf(cell, 'value-type') ?? 'string'
-      const [columns, rows] = [repeatsOf(cell, 'number-columns-spanned'), repeatsOf(cell, 'number-rows-spanned')]
+      const type = findAttribute(cell, 'value-type') ?? 'string'
+      const [columns, rows] = [readRepeats(cell, 'number-columns-spanned'), readRepeats(cell, 'number-rows-spanned')]
       for (let times = 0; times < Math.min(repeats, MAX_REPEATS); times += 1)
         cells.push({ column: column + times, text, isText: type === 'string', columns, rows })
     }
@@ -72,14 +72,14 @@ function cellsIn(row: XmlElement) {
   return cells
 }
 
-function textOf(cell: XmlElement): string {
-  return childrenOf(cell)
+function readCellText(cell: XmlElement): string {
+  return listChildren(cell)
     .filter(({ name }) => name === 'p')
-    .map((paragraph) => lineOf(paragraph))
+    .map((paragraph) => joinLine(paragraph))
     .join('\n')
 }
 
-function repeatsOf(element: XmlElement, name: string): number {
-  const repeats = Number(attributeOf(element, name) ?? 1)
+function readRepeats(element: XmlElement, name: string): number {
+  const repeats = Number(findAttribute(element, name) ?? 1)
   return Number.isSafeInteger(repeats) && repeats > 0 && repeats < 2 ** 31 ? repeats : 1
 }

@@ -1,6 +1,6 @@
 import type { Row, Segment } from './rows.ts'
 
-/** The number of positions across a page at which `flowsOf` looks for a gap between columns. */
+/** The number of positions across a page at which `findFlows` looks for a gap between columns. */
 const BINS = 200
 /** The largest number of rows. A page with more is read without columns. */
 const MAX_ROWS = 5_000
@@ -24,7 +24,7 @@ export interface Flow {
 }
 
 /** Returns the columns of a page, and the rows above, between and below them, in reading order. */
-export function flowsOf(rows: readonly Row[], isRtl: boolean): readonly Flow[] {
+export function findFlows(rows: readonly Row[], isRtl: boolean): readonly Flow[] {
   if (rows.length === 0) return []
   const x0 = rows.reduce((least, { segments }) => Math.min(least, segments[0]!.x0), Infinity)
   const x1 = rows.reduce((most, { segments }) => segments.reduce((far, segment) => Math.max(far, segment.x1), most), -Infinity)
@@ -46,7 +46,7 @@ function split(flow: Flow, page: Page, depth: number): readonly Flow[] {
   if (!gap) return [flow]
   page.known.push(gap.x)
   const { x, first, last } = gap
-  const sides = [sideOf(flow, first, last, (segment) => segment.x1 <= x), sideOf(flow, first, last, (segment) => segment.x0 >= x)]
+  const sides = [takeSide(flow, first, last, (segment) => segment.x1 <= x), takeSide(flow, first, last, (segment) => segment.x0 >= x)]
   if (page.isRtl) sides.reverse()
   return [
     ...split({ ...flow, rows: flow.rows.slice(0, first) }, page, depth + 1),
@@ -106,7 +106,7 @@ function* gapsAt(rows: readonly Row[], x: number): Generator<Gap & { readonly li
 }
 
 function partsText(flow: Flow, { x, first, last }: Gap, page: Page, isKnown: boolean): boolean {
-  const sides = [sideOf(flow, first, last, (segment) => segment.x1 <= x), sideOf(flow, first, last, (segment) => segment.x0 >= x)]
+  const sides = [takeSide(flow, first, last, (segment) => segment.x1 <= x), takeSide(flow, first, last, (segment) => segment.x0 >= x)]
   return sides.every(({ rows, x0, x1 }, index) => {
     if (x1 - x0 < page.width * LEAST_COLUMN) return false
     if (isKnown) return true
@@ -122,7 +122,7 @@ function isLetter(glyph: string): boolean {
   return /\p{L}/u.test(glyph)
 }
 
-function sideOf(flow: Flow, first: number, last: number, isInside: (segment: Segment) => boolean): Flow {
+function takeSide(flow: Flow, first: number, last: number, isInside: (segment: Segment) => boolean): Flow {
   const rows = flow.rows.slice(first, last + 1).flatMap((row) => {
     const segments = row.segments.filter(isInside)
     return segments.length === 0 ? [] : [{ ...row, segments }]

@@ -35,35 +35,35 @@ export interface Headings {
  * Derives the headings from the outline and the text styles.
  * @param rows the rows of all pages
  */
-export async function headingsOf(pdf: PDFDocumentProxy, rows: Iterable<Row>): Promise<Headings> {
-  const outline = await outlineOf(pdf)
+export async function findHeadings(pdf: PDFDocumentProxy, rows: Iterable<Row>): Promise<Headings> {
+  const outline = await readOutline(pdf)
   const letters = new Map<string, number>()
   const lines = new Map<string, number>()
   let all = 0
   for (const { segments } of rows) {
     for (const { glyphs, size, isBold } of segments) {
-      const key = keyOf({ size, isBold })
+      const key = styleKey({ size, isBold })
       letters.set(key, (letters.get(key) ?? 0) + glyphs.length)
       lines.set(key, (lines.get(key) ?? 0) + 1)
       all += glyphs.length
     }
   }
   const [usual] = [...letters].sort((a, b) => b[1] - a[1])
-  const body = styleOf(usual?.[0] ?? '0')
+  const body = readStyleKey(usual?.[0] ?? '0')
   const larger = [...letters]
     .filter(([, count]) => count < all * MAX_HEADING_SHARE)
-    .map(([key]) => styleOf(key))
+    .map(([key]) => readStyleKey(key))
     .filter(({ size, isBold }) => size >= body.size * LARGER || (isBold && !body.isBold && size >= body.size))
     .sort((a, b) => b.size - a.size || Number(b.isBold) - Number(a.isBold))
   // A title page has sizes of its own. All of them rank above the styles that recur.
-  const isRare = (style: Style) => (lines.get(keyOf(style)) ?? 0) <= TITLE_LINES
+  const isRare = (style: Style) => (lines.get(styleKey(style)) ?? 0) <= TITLE_LINES
   const often = larger.filter((style) => !isRare(style))
   const first = often.length < larger.length ? 2 : 1
-  const levels = new Map(larger.map((style) => [keyOf(style), 1]))
-  for (const [index, style] of often.entries()) levels.set(keyOf(style), Math.min(index + first, MAX_LEVEL))
+  const levels = new Map(larger.map((style) => [styleKey(style), 1]))
+  for (const [index, style] of often.entries()) levels.set(styleKey(style), Math.min(index + first, MAX_LEVEL))
   return {
-    titled: (text) => outline.get(outlineKeyOf(text)),
-    styled: (text, style) => (isTitle(text) ? levels.get(keyOf(style)) : undefined),
+    titled: (text) => outline.get(outlineKey(text)),
+    styled: (text, style) => (isTitle(text) ? levels.get(styleKey(style)) : undefined),
   }
 }
 
@@ -72,16 +72,16 @@ function isTitle(text: string): boolean {
   return text.length <= MAX_HEADING_CHARS && /\p{L}{2}/u.test(text) && !/[.,;،؛]$/u.test(text)
 }
 
-function keyOf({ size, isBold }: Style): string {
+function styleKey({ size, isBold }: Style): string {
   return `${Math.round(size * 2) / 2}${isBold ? 'b' : ''}`
 }
 
-function styleOf(key: string): Style {
+function readStyleKey(key: string): Style {
   return { size: Number.parseFloat(key), isBold: key.endsWith('b') }
 }
 
 /** Returns the form of a title in which outline and page agree: without numbering, case and white space. */
-export function outlineKeyOf(title: string): string {
+export function outlineKey(title: string): string {
   return foldPresentationForms(title)
     .replace(/^[\s\p{Nd}.]+/u, '')
     .replace(/\s+/g, '')
@@ -94,17 +94,17 @@ interface OutlineItem {
 }
 
 /**
- * Returns the titles of the document's outline with their levels, 1 to 6, by `outlineKeyOf`. The result is empty if
+ * Returns the titles of the document's outline with their levels, 1 to 6, by `outlineKey`. The result is empty if
  * there is no outline or it is damaged.
  */
-async function outlineOf(pdf: PDFDocumentProxy): Promise<ReadonlyMap<string, number>> {
+async function readOutline(pdf: PDFDocumentProxy): Promise<ReadonlyMap<string, number>> {
   const levels = new Map<string, number>()
   const items = ((await pdf.getOutline().catch(() => null)) ?? []) as readonly OutlineItem[]
   const open: { readonly items: readonly OutlineItem[]; readonly level: number }[] = [{ items, level: 1 }]
   for (let next = open.pop(); next; next = open.pop()) {
     for (const { title, items } of next.items) {
       if (levels.size >= MAX_OUTLINE_TITLES) return levels
-      const key = outlineKeyOf(String(title))
+      const key = outlineKey(String(title))
       if (key.length >= LEAST_TITLE_CHARS && !levels.has(key)) levels.set(key, Math.min(next.level, MAX_LEVEL))
       if (Array.isArray(items)) open.push({ items, level: next.level + 1 })
     }

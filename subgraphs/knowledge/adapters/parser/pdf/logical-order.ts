@@ -20,7 +20,7 @@ const EUROPEAN_SEPARATOR = /^[-+–]$/
 
 type Kind = 'rtl' | 'ltr' | 'digit' | 'arabic_digit' | 'neutral'
 
-function kindOf(glyph: string): Kind {
+function classifyGlyph(glyph: string): Kind {
   if (ARABIC_DIGIT.test(glyph)) return 'arabic_digit'
   if (RTL.test(glyph)) return 'rtl'
   if (DIGIT.test(glyph)) return 'digit'
@@ -33,7 +33,7 @@ export function directionCounts(glyphs: Iterable<string>): { readonly rtl: numbe
   let ltr = 0
   let isOpen = false
   for (const glyph of glyphs) {
-    const kind = kindOf(glyph)
+    const kind = classifyGlyph(glyph)
     if (glyph === ' ') isOpen = false
     else if (!isOpen && (kind === 'rtl' || kind === 'ltr')) {
       isOpen = true
@@ -50,8 +50,8 @@ export function directionCounts(glyphs: Iterable<string>): { readonly rtl: numbe
  * @param isRtl the direction of the line
  */
 export function logicalText(glyphs: readonly string[], isRtl: boolean): string {
-  const clusters = clustersOf(glyphs)
-  const kinds = clusters.map(kindOf)
+  const clusters = splitIntoClusters(glyphs)
+  const kinds = clusters.map(classifyGlyph)
   if (!isRtl && !kinds.includes('rtl') && !kinds.includes('arabic_digit')) return tidied(clusters.join(''))
   const runs = isRtl ? leftToRightRuns(clusters, kinds) : rightToLeftRuns(clusters, kinds)
   const parts: string[] = []
@@ -160,7 +160,7 @@ function rightToLeftRuns(clusters: readonly string[], kinds: readonly Kind[]): r
 }
 
 /** Splits ligatures of Latin letters. Ligatures of right-to-left letters stay whole. */
-function clustersOf(glyphs: readonly string[]): readonly string[] {
+function splitIntoClusters(glyphs: readonly string[]): readonly string[] {
   return glyphs.flatMap((glyph) => (glyph.length > 1 && !RTL.test(glyph) ? [...glyph] : [glyph]))
 }
 

@@ -1,5 +1,5 @@
 import type { Headings } from './headings.ts'
-import { isRightToLeft, type Row, textOf } from './rows.ts'
+import { isRightToLeft, joinText, type Row } from './rows.ts'
 
 const SENTENCE_END = /[.!?؟:…۔]["'”’»)\]]*$/u
 const BULLET = /^(?:[•●▪◦‣·○■–]|[-*](?= ))\s*|^\(?(?:\p{Nd}{1,3}|[a-zA-Z]|[ء-ي])(?:[.)]|-(?=\s))\s*(?=\D)/u
@@ -47,14 +47,14 @@ interface Column {
 }
 
 /** Joins the lines of a column to headings, paragraphs and list items. */
-export function paragraphsOf(rows: readonly Row[], column: Column): readonly PageBlock[] {
-  const lines = rows.map((row) => lineOf(row, column)).filter(({ text }) => text !== '')
-  const step = usualStepOf(lines)
+export function toParagraphs(rows: readonly Row[], column: Column): readonly PageBlock[] {
+  const lines = rows.map((row) => toLine(row, column)).filter(({ text }) => text !== '')
+  const step = findUsualStep(lines)
   const width = column.x1 - column.x0
   const blocks: PageBlock[] = []
   let open: Line[] = []
   const close = () => {
-    if (open.length > 0) blocks.push(blockOf(open))
+    if (open.length > 0) blocks.push(toBlock(open))
     open = []
   }
   for (const line of lines) {
@@ -65,9 +65,9 @@ export function paragraphsOf(rows: readonly Row[], column: Column): readonly Pag
   return blocks
 }
 
-function lineOf(row: Row, { x0, x1, isRtl: isRtlPage, headings, noHeadings }: Column): Line {
+function toLine(row: Row, { x0, x1, isRtl: isRtlPage, headings, noHeadings }: Column): Line {
   const { segments, y, size } = row
-  const text = textOf(segments, isRtlPage)
+  const text = joinText(segments, isRtlPage)
   const isRtl = isRightToLeft(
     segments.flatMap(({ glyphs }) => glyphs),
     isRtlPage,
@@ -88,7 +88,7 @@ function lineOf(row: Row, { x0, x1, isRtl: isRtlPage, headings, noHeadings }: Co
   }
 }
 
-function usualStepOf(lines: readonly Line[]): number {
+function findUsualStep(lines: readonly Line[]): number {
   const steps = lines.slice(1).map(({ y }, index) => y - lines[index]!.y)
   const sorted = steps.filter((step) => step > 0).sort((a, b) => a - b)
   return sorted[sorted.length >> 1] ?? 0
@@ -114,7 +114,7 @@ function hasLeader({ text }: Line): boolean {
   return text.search(LEADER) >= 0
 }
 
-function blockOf(lines: readonly Line[]): PageBlock {
+function toBlock(lines: readonly Line[]): PageBlock {
   const [first] = lines
   const text = joined(lines.map((line) => line.text))
   if (first!.level !== undefined) return { kind: 'heading', text, level: first!.level }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { ParsedDocument } from '../../../ports/document-parser.ts'
 import { DEFAULT_LIMITS } from '../limits.ts'
 import { DocumentBuilder } from '../readers/document-builder.ts'
-import { type Drawn, drawPdf, ltr, rtl, widthOf } from '../test-support/draw-pdf.ts'
+import { type Drawn, drawPdf, ltr, measureWidth, rtl } from '../test-support/draw-pdf.ts'
 import { readPdf } from './read-pdf.ts'
 
 async function read(pages: readonly (readonly Drawn[])[], outline: readonly string[] = []): Promise<ParsedDocument> {
@@ -137,7 +137,7 @@ describe('tables', () => {
     row.flatMap((cell, index) => {
       const right = 550 - index * 150
       if (cell === '') return []
-      return [/\d/.test(cell) ? ltr(right - widthOf([...cell], 10), y, cell) : rtl(right, y, cell)]
+      return [/\d/.test(cell) ? ltr(right - measureWidth([...cell], 10), y, cell) : rtl(right, y, cell)]
     })
 
   it('are read from the top and the right, each row whole with its header, though drawn from the bottom', async () => {

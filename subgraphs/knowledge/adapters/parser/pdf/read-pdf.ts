@@ -4,17 +4,17 @@ import { ParseFailure } from '../../../ports/document-parser.ts'
 import type { ParserLimits } from '../limits.ts'
 import type { DocumentBuilder } from '../readers/document-builder.ts'
 import { Brackets } from './brackets.ts'
-import { flowsOf } from './columns.ts'
-import { type Headings, headingsOf } from './headings.ts'
+import { findFlows } from './columns.ts'
+import { findHeadings, type Headings } from './headings.ts'
 import { directionCounts } from './logical-order.ts'
-import { type PageBlock, paragraphsOf } from './paragraphs.ts'
+import { type PageBlock, toParagraphs } from './paragraphs.ts'
 import { checkPdfStreams } from './pdf-streams.ts'
 import { openPdf } from './pdfjs.ts'
-import { areStamped, repeatedRowsOf } from './repeated-rows.ts'
-import { type Row, rowsOf } from './rows.ts'
-import { partsOf } from './tables.ts'
+import { areStamped, findRepeatedRows } from './repeated-rows.ts'
+import { type Row, toRows } from './rows.ts'
+import { splitIntoParts } from './tables.ts'
 import { isLegible, isUnknown } from './text-quality.ts'
-import { framesOf } from './text-runs.ts'
+import { readFrames } from './text-runs.ts'
 
 /** The number of pages that a warning's message names. The `pages` of the warning have all of them. */
 const MAX_PAGES_NAMED = 20
@@ -46,9 +46,9 @@ export async function readPdf(bytes: Uint8Array, builder: DocumentBuilder, limit
   const total = pdf.numPages
   if (total > limits.maxPages)
     throw new ParseFailure('limit_exceeded', `The PDF has ${total} pages, and the service reads at most ${limits.maxPages}. Split it.`)
-  const pages = await pagesOf(pdf, limits)
-  const repeated = repeatedRowsOf(pages)
-  const headings = await headingsOf(pdf, allRowsOf(pages))
+  const pages = await readPages(pdf, limits)
+  const repeated = findRepeatedRows(pages)
+  const headings = await findHeadings(pdf, listAllRows(pages))
   const isScan = areStamped(pages)
   const empty: number[] = []
   const illegible: number[] = []
@@ -60,7 +60,7 @@ export async function readPdf(bytes: Uint8Array, builder: DocumentBuilder, limit
       empty.push(page.number)
       continue
     }
-    const blocks = rows.flatMap((all) => blocksOf(all, { isRtl: page.isRtl, headings, noHeadings: repeated.first }))
+    const blocks = rows.flatMap((all) => toBlocks(all, { isRtl: page.isRtl, headings, noHeadings: repeated.first }))
     if (!isLegible(blocks.map(({ text }) => text).join(' '), page.unknown)) illegible.push(page.number)
     else for (const { kind, text, ...facts } of blocks) builder.add(kind, text, { page: page.number, ...facts })
   }
@@ -90,14 +90,14 @@ function hasLetters(frames: readonly (readonly Row[])[]): boolean {
   )
 }
 
-async function pagesOf(pdf: PDFDocumentProxy, limits: ParserLimits): Promise<readonly Page[]> {
+async function readPages(pdf: PDFDocumentProxy, limits: ParserLimits): Promise<readonly Page[]> {
   const pages: Page[] = []
   const brackets = new Brackets()
   let letters = 0
   for (let number = 1; number <= pdf.numPages; number += 1) {
     // pdf.js runs in microtasks only. The pause lets timers run, among them the check for the parent.
     await setImmediate()
-    const page = await pageOf(pdf, number, brackets)
+    const page = await readPage(pdf, number, brackets)
     for (const { segments } of page.frames.flat()) for (const { glyphs } of segments) letters += glyphs.length
     if (letters > limits.maxTextBytes)
       throw new ParseFailure(
@@ -110,12 +110,12 @@ async function pagesOf(pdf: PDFDocumentProxy, limits: ParserLimits): Promise<rea
 }
 
 /** Reads a page. A page that fails becomes a page without text, so that the other pages are still read. */
-async function pageOf(pdf: PDFDocumentProxy, number: number, brackets: Brackets): Promise<Page> {
+async function readPage(pdf: PDFDocumentProxy, number: number, brackets: Brackets): Promise<Page> {
   try {
     const page = await pdf.getPage(number)
-    const found = await framesOf(page)
+    const found = await readFrames(page)
     page.cleanup()
-    const frames = found.map(({ runs }) => rowsOf(brackets.corrected(runs)))
+    const frames = found.map(({ runs }) => toRows(brackets.corrected(runs)))
     const lines = frames.flatMap((rows) => rows.map(({ segments }) => segments.flatMap(({ glyphs }) => [...glyphs, ' '])))
     const { rtl, ltr } = directionCounts(lines.flat())
     const glyphs = found.flatMap(({ runs }) => runs.flatMap((run) => run.glyphs))
@@ -127,7 +127,7 @@ async function pageOf(pdf: PDFDocumentProxy, number: number, brackets: Brackets)
   }
 }
 
-function* allRowsOf(pages: readonly Page[]): Generator<Row> {
+function* listAllRows(pages: readonly Page[]): Generator<Row> {
   for (const { frames } of pages) for (const rows of frames) yield* rows
 }
 
@@ -139,10 +139,10 @@ interface Reading {
   readonly noHeadings: ReadonlySet<Row>
 }
 
-function blocksOf(rows: readonly Row[], reading: Reading): readonly Block[] {
-  return flowsOf(rows, reading.isRtl).flatMap(({ rows: own, x0, x1 }) =>
-    partsOf(own, reading.isRtl).flatMap((part): readonly Block[] => {
-      if (part.kind === 'lines') return paragraphsOf(part.rows, { x0, x1, ...reading })
+function toBlocks(rows: readonly Row[], reading: Reading): readonly Block[] {
+  return findFlows(rows, reading.isRtl).flatMap(({ rows: own, x0, x1 }) =>
+    splitIntoParts(own, reading.isRtl).flatMap((part): readonly Block[] => {
+      if (part.kind === 'lines') return toParagraphs(part.rows, { x0, x1, ...reading })
       const { header, rows: cells } = part
       if (!header) return cells.map((row) => ({ kind: 'table_row', text: row.filter((cell) => cell !== '').join(' | ') }))
       const tableHeader = header.join(' | ')

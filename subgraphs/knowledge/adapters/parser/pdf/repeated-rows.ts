@@ -37,15 +37,15 @@ export interface RepeatedRows {
  * numbers. If most of the first or last rows at a position recur, all rows at that position count, because the titles
  * of short chapters stand there too.
  */
-export function repeatedRowsOf(pages: readonly PageRows[]): RepeatedRows {
+export function findRepeatedRows(pages: readonly PageRows[]): RepeatedRows {
   const again = new Set<Row>()
   const first = new Set<Row>()
   const places = new Map<number, Row[]>()
   const outermost = new Set(pages.flatMap(({ frames: [rows = []] }) => [rows[0], rows.at(-1)]))
-  for (const { key, rows, place } of seriesOf(pages, again)) {
+  for (const { key, rows, place } of findSeries(pages, again)) {
     const hasWords = /\p{L}{2}/u.test(key)
     places.set(place, [...(places.get(place) ?? []), ...rows.map(({ row }) => row).filter((row) => outermost.has(row))])
-    for (const run of runsOf(rows)) {
+    for (const run of splitIntoRuns(rows)) {
       if (run.length < LEAST_PAGES) continue
       for (const { row } of hasWords ? run.slice(1) : run) again.add(row)
       if (hasWords) first.add(run[0]!.row)
@@ -59,12 +59,12 @@ export function repeatedRowsOf(pages: readonly PageRows[]): RepeatedRows {
 }
 
 /** Groups the rows at the edges of pages by position and text. Adds page numbers to `numbers`. */
-function seriesOf(pages: readonly PageRows[], numbers: Set<Row>): Iterable<Series & { readonly place: number }> {
+function findSeries(pages: readonly PageRows[], numbers: Set<Row>): Iterable<Series & { readonly place: number }> {
   const series = new Map<string, Series & { readonly place: number }>()
   for (const { number, height, frames } of pages) {
     const [upright = [], ...turned] = frames
-    for (const row of [...marginRowsOf(upright, height), ...turned.flatMap((rows) => rows.slice(0, MARGIN_ROWS))]) {
-      const key = keyOf(row)
+    for (const row of [...listMarginRows(upright, height), ...turned.flatMap((rows) => rows.slice(0, MARGIN_ROWS))]) {
+      const key = rowKey(row)
       if (PAGE_NUMBER.test(key)) numbers.add(row)
       // A position may lie on the border of two cells, so look in its own cell and in both neighbours.
       const place = Math.round(row.y / SAME_PLACE)
@@ -78,7 +78,7 @@ function seriesOf(pages: readonly PageRows[], numbers: Set<Row>): Iterable<Serie
 }
 
 /** Splits a series into runs of nearby pages. */
-function runsOf(rows: Series['rows']): readonly Series['rows'][] {
+function splitIntoRuns(rows: Series['rows']): readonly Series['rows'][] {
   const runs: Series['rows'][] = []
   for (const each of rows) {
     const open = runs.at(-1)
@@ -88,7 +88,7 @@ function runsOf(rows: Series['rows']): readonly Series['rows'][] {
   return runs
 }
 
-function marginRowsOf(rows: readonly Row[], height: number): readonly Row[] {
+function listMarginRows(rows: readonly Row[], height: number): readonly Row[] {
   const top = rows.slice(0, MARGIN_ROWS).filter(({ y }) => y < height * MARGIN)
   const bottom = rows.slice(Math.max(top.length, rows.length - MARGIN_ROWS)).filter(({ y }) => y > height * (1 - MARGIN))
   return [...top, ...bottom]
@@ -97,7 +97,7 @@ function marginRowsOf(rows: readonly Row[], height: number): readonly Row[] {
 /** The number of characters of a row that are compared. */
 const MAX_KEY_CHARS = 300
 
-function keyOf({ segments }: Row): string {
+function rowKey({ segments }: Row): string {
   const text = segments.map(({ glyphs }) => glyphs.join('')).join(' ')
   return text
     .slice(0, MAX_KEY_CHARS)
@@ -116,6 +116,6 @@ const MAX_STAMP_CHARS = 100
  * Reports whether all pages with text have the same short text, apart from numbers. This is a stamp on scanned pages.
  */
 export function areStamped(pages: readonly PageRows[]): boolean {
-  const texts = pages.map(({ frames }) => frames.flat().map(keyOf).join(' ')).filter((text) => text !== '')
+  const texts = pages.map(({ frames }) => frames.flat().map(rowKey).join(' ')).filter((text) => text !== '')
   return texts.length > 1 && texts[0]!.length <= MAX_STAMP_CHARS && texts.every((text) => text === texts[0])
 }

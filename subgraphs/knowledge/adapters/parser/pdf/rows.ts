@@ -40,16 +40,16 @@ export interface Row {
 }
 
 /** Joins runs to rows, from the top of the page. */
-export function rowsOf(runs: readonly TextRun[]): readonly Row[] {
-  const usual = usualSizeOf(runs)
+export function toRows(runs: readonly TextRun[]): readonly Row[] {
+  const usual = findUsualSize(runs)
   const isSmall = ({ size, glyphs }: TextRun) => size < usual * SMALL && glyphs.length <= MAX_MARK_GLYPHS
-  const lines = linesOf(runs.filter((run) => !isSmall(run)))
+  const lines = toLines(runs.filter((run) => !isSmall(run)))
   const left = runs.filter(isSmall).filter((run) => !joinsLine(lines, run))
-  return [...lines, ...linesOf(left)]
+  return [...lines, ...toLines(left)]
     .map(({ runs: all }) => {
       // The longest run gives the base line, because raised and lowered letters are few.
       const { y, size } = all.reduce((longest, run) => (run.glyphs.length > longest.glyphs.length ? run : longest))
-      return { y, size, segments: segmentsOf(all) }
+      return { y, size, segments: toSegments(all) }
     })
     .sort((a, b) => a.y - b.y)
 }
@@ -62,7 +62,7 @@ interface Line {
   readonly runs: TextRun[]
 }
 
-function linesOf(runs: readonly TextRun[]): readonly Line[] {
+function toLines(runs: readonly TextRun[]): readonly Line[] {
   const lines: Line[] = []
   for (const run of runs.toSorted((a, b) => a.y - b.y)) {
     const line = lines.at(-1)
@@ -96,7 +96,7 @@ function joinsLine(lines: readonly Line[], run: TextRun): boolean {
   return false
 }
 
-function segmentsOf(runs: readonly TextRun[]): readonly Segment[] {
+function toSegments(runs: readonly TextRun[]): readonly Segment[] {
   const segments: { x0: number; x1: number; glyphs: string[]; pieces: Piece[]; size: number; bold: number }[] = []
   let previous: TextRun | undefined
   for (const run of withMarks(runs)) {
@@ -174,7 +174,7 @@ function trimmed(glyphs: readonly string[]): string[] {
 }
 
 /** Returns the size of most letters, or 0 if there are none. */
-export function usualSizeOf(pieces: readonly { readonly size: number; readonly glyphs: readonly string[] }[]): number {
+export function findUsualSize(pieces: readonly { readonly size: number; readonly glyphs: readonly string[] }[]): number {
   const letters = new Map<number, number>()
   for (const { size, glyphs } of pieces) {
     const key = Math.round(size * 2) / 2
@@ -196,7 +196,7 @@ export function isRightToLeft(glyphs: readonly string[], isRtlPage: boolean): bo
 }
 
 /** Returns the text of the segments of one line. */
-export function textOf(segments: readonly Segment[], isRtlPage: boolean): string {
+export function joinText(segments: readonly Segment[], isRtlPage: boolean): string {
   const glyphs = segments.flatMap((segment, index) => (index === 0 ? segment.glyphs : [' ', ...segment.glyphs]))
   return logicalText(glyphs, isRightToLeft(glyphs, isRtlPage))
 }

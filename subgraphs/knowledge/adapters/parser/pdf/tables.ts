@@ -1,5 +1,5 @@
 import { LEADER } from './paragraphs.ts'
-import { type Row, type Segment, textOf } from './rows.ts'
+import { joinText, type Row, type Segment } from './rows.ts'
 
 /** A table has at least `LEAST_ROWS` rows of several cells, or two rows of at least `LEAST_CELLS` cells. */
 const LEAST_ROWS = 3
@@ -37,7 +37,7 @@ export interface LinesPart {
 }
 
 /** Splits the rows of a column into tables and lines of text, from the top. */
-export function partsOf(rows: readonly Row[], isRtl: boolean): readonly (TablePart | LinesPart)[] {
+export function splitIntoParts(rows: readonly Row[], isRtl: boolean): readonly (TablePart | LinesPart)[] {
   const parts: (TablePart | LinesPart)[] = []
   let lines: Row[] = []
   const flush = () => {
@@ -46,7 +46,7 @@ export function partsOf(rows: readonly Row[], isRtl: boolean): readonly (TablePa
   }
   for (let at = 0; at < rows.length; ) {
     const end = endOfCandidate(rows, at)
-    const found = end > at + 1 ? tableOf(rows, at, end, isRtl) : undefined
+    const found = end > at + 1 ? findTable(rows, at, end, isRtl) : undefined
     lines.push(...rows.slice(at, found ? at + found.titles : Math.max(end, at + 1)))
     if (found) {
       flush()
@@ -63,19 +63,19 @@ export function partsOf(rows: readonly Row[], isRtl: boolean): readonly (TablePa
  * that may continue a cell.
  */
 function endOfCandidate(rows: readonly Row[], start: number): number {
-  if (cellsOf(rows[start]!) < 2) return start
+  if (countCells(rows[start]!) < 2) return start
   let end = start
   for (let at = start; at < rows.length; at += 1) {
     const step = at > start ? rows[at]!.y - rows[at - 1]!.y : 0
     if (step > ROW_LEADING * rows[at]!.size || at - end > MAX_LINES_BETWEEN) break
     // A row less than a line's height away stands beside the previous one.
-    if (cellsOf(rows[at]!) > 1 || (at === end && step < BESIDE * rows[at]!.size)) end = at + 1
+    if (countCells(rows[at]!) > 1 || (at === end && step < BESIDE * rows[at]!.size)) end = at + 1
   }
   return end
 }
 
 /** Counts a row's cells. A number or bullet and its text count as one. */
-function cellsOf({ segments }: Row): number {
+function countCells({ segments }: Row): number {
   const isLabelled = segments.length === 2 && segments.some((segment) => segment.glyphs.length <= MAX_LABEL_GLYPHS && isLabel(segment))
   return isLabelled ? 1 : segments.length
 }
@@ -97,26 +97,26 @@ interface Found {
   readonly end: number
 }
 
-function tableOf(all: readonly Row[], from: number, to: number, isRtl: boolean): Found | undefined {
+function findTable(all: readonly Row[], from: number, to: number, isRtl: boolean): Found | undefined {
   const rows = all.slice(from, to)
-  const full = rows.filter((row) => cellsOf(row) > 1)
+  const full = rows.filter((row) => countCells(row) > 1)
   const several = full.filter(({ segments }) => segments.length >= LEAST_CELLS).length
   if (full.length < LEAST_ROWS && several < 2) return undefined
-  const borders = bordersOf(withMostCells(full))
+  const borders = findBorders(withMostCells(full))
   if (borders.length === 0 || borders.length >= MAX_COLUMNS) return undefined
   const end = endOfLastRow(all, to, borders, isRtl)
   const parted = all.slice(from, end).map((row) => ({ ...row, segments: row.segments.flatMap((segment) => partedAt(segment, borders)) }))
   const titles = titlesAbove(parted, borders)
   const lines = parted.slice(titles).map(({ y, size, segments }): Line => {
     const columns = Array.from({ length: borders.length + 1 }, (): Segment[] => [])
-    for (const segment of segments) columns[columnOf(segment, borders)]!.push(segment)
-    const cells = columns.map((cell) => textOf(cell, isRtl).replaceAll(LEADER, ' ').trim())
+    for (const segment of segments) columns[findColumn(segment, borders)]!.push(segment)
+    const cells = columns.map((cell) => joinText(cell, isRtl).replaceAll(LEADER, ' ').trim())
     return { y, size, cells: isRtl ? cells.reverse() : cells }
   })
   const filled = lines.filter(({ cells }) => cells.filter((cell) => cell !== '').length > 1).length
   if (filled < 2 || filled * 2 < lines.length) return undefined
   const merged = mergedRows(lines)
-  const headerRows = headerRowsOf(merged)
+  const headerRows = countHeaderRows(merged)
   const header = headerRows > 0 ? stacked(merged.slice(0, headerRows)) : undefined
   return { table: { kind: 'table', header, rows: merged.slice(headerRows) }, titles, end }
 }
@@ -131,7 +131,7 @@ function endOfLastRow(rows: readonly Row[], to: number, borders: readonly number
     const { y, size, segments } = rows[end]!
     const [segment] = segments
     if (segments.length > 1 || !segment || y - rows[end - 1]!.y > CELL_LEADING * size || isAcross(segment, borders)) break
-    if (columnOf(segment, borders) === (isRtl ? borders.length : 0)) break
+    if (findColumn(segment, borders) === (isRtl ? borders.length : 0)) break
   }
   return end
 }
@@ -181,7 +181,7 @@ function partedAt(segment: Segment, borders: readonly number[]): readonly Segmen
 }
 
 /** Returns the borders between columns: positions that almost no row crosses. */
-function bordersOf(rows: readonly Row[]): readonly number[] {
+function findBorders(rows: readonly Row[]): readonly number[] {
   const events = rows.flatMap(({ segments }) =>
     segments.flatMap(({ x0, x1 }) => [
       { x: x0, change: 1 },
@@ -206,7 +206,7 @@ function bordersOf(rows: readonly Row[]): readonly number[] {
 }
 
 /** Returns the column that contains the middle of a segment. */
-function columnOf({ x0, x1 }: Segment, borders: readonly number[]): number {
+function findColumn({ x0, x1 }: Segment, borders: readonly number[]): number {
   const middle = (x0 + x1) / 2
   const index = borders.findIndex((border) => middle < border)
   return index < 0 ? borders.length : index
@@ -280,7 +280,7 @@ const YEARS = /^(?:\p{Nd}{4}(?:\s?[-–—/]\s?\p{Nd}{2,4})?|Q\p{Nd})$/u
  * Returns the number of header rows: rows of words or years above rows of numbers. In a table without numbers, the
  * first row is a header if it fills all cells with short, different words.
  */
-function headerRowsOf(rows: readonly (readonly string[])[]): number {
+function countHeaderRows(rows: readonly (readonly string[])[]): number {
   const isOfNumbers = (cells: readonly string[]) => {
     const numbers = cells.filter(isNumeric)
     return numbers.length * 3 >= cells.filter(Boolean).length && !numbers.every((cell) => YEARS.test(cell))

@@ -40,11 +40,11 @@ export function isLegible(text: string, unknownShare: number): boolean {
 
 /** Returns undefined for short words and for words in other scripts. */
 function isPlausible(word: string): boolean | undefined {
-  const plain = plainOf(word)
+  const plain = toPlain(word)
   if (plain.length < LEAST_WORD) return undefined
   if (accentedShare(word) >= MOST_ACCENTED) return false
-  if (/^[a-z]+$/.test(plain)) return meanOf(plain, LATIN_PAIRS) >= LEAST_MEAN
-  if (/^[\u0621-\u064a]+$/.test(plain)) return meanOf(plain, ARABIC_PAIRS) >= LEAST_MEAN
+  if (/^[a-z]+$/.test(plain)) return meanOfPairs(plain, LATIN_PAIRS) >= LEAST_MEAN
+  if (/^[\u0621-\u064a]+$/.test(plain)) return meanOfPairs(plain, ARABIC_PAIRS) >= LEAST_MEAN
   return /^[a-z\u0621-\u064a]+$/.test(plain) ? false : undefined
 }
 
@@ -52,7 +52,7 @@ function isPlausible(word: string): boolean | undefined {
 const FOLDED = [...'ىٱکیگپچژہے']
 const FOLDS = new Map([...'ياكيكبجزهي'].map((letter, index) => [FOLDED[index]!, letter]))
 
-function plainOf(word: string): string {
+function toPlain(word: string): string {
   const bare = word
     .normalize('NFKD')
     .toLowerCase()
@@ -65,7 +65,7 @@ function accentedShare(word: string): number {
 }
 
 /** Returns the mean frequency of a word's letter pairs, including the pairs at its edges. */
-function meanOf(word: string, { letters, rows }: LetterPairs): number {
+function meanOfPairs(word: string, { letters, rows }: LetterPairs): number {
   let sum = 0
   let last = 0
   for (const letter of word) {

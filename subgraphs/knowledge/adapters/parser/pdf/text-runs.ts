@@ -30,7 +30,7 @@ export interface Frame {
  * Reads the text of a page, by direction. Upright text comes first.
  * @throws {ParseFailure} `limit_exceeded` if the page has too many pieces of text.
  */
-export async function framesOf(page: PDFPageProxy): Promise<readonly Frame[]> {
+export async function readFrames(page: PDFPageProxy): Promise<readonly Frame[]> {
   const { transform: view, width, height } = page.getViewport({ scale: 1 })
   const frames: readonly Frame[] = [height, width, height, width, height].map((own) => ({ runs: [], height: own }))
   const bold = new Map<string, boolean>()

@@ -1,5 +1,5 @@
 import { decodeText, warnOfReplaced } from '../decode-text.ts'
-import { delimiterOf, recordsOf } from '../delimited.ts'
+import { findDelimiter, readRecords } from '../delimited.ts'
 import type { ParserLimits } from '../limits.ts'
 import { addSheet } from '../sheets/add-sheet.ts'
 import { Grid } from '../sheets/grid.ts'
@@ -17,7 +17,7 @@ export function readDelimited(bytes: Uint8Array, builder: DocumentBuilder, limit
   const text = decoded.text.slice(said.length)
   const grid = new Grid(limits)
   let number = 0
-  for (const row of recordsOf(text, named ?? delimiterOf(text))) {
+  for (const row of readRecords(text, named ?? findDelimiter(text))) {
     number += 1
     for (const [column, cell] of row.entries()) grid.add(number, { column, text: cell, isText: !NOT_WORDS.test(cell) })
   }

@@ -1,7 +1,7 @@
 import { ParseFailure } from '../../../ports/document-parser.ts'
 import { readHtml } from '../html/read-html.ts'
 import type { ParserLimits } from '../limits.ts'
-import { descendantsOf, readXmlTree } from '../xml/xml.ts'
+import { listDescendants, readXmlTree } from '../xml/xml.ts'
 import { ZipArchive } from '../zip.ts'
 import type { DocumentBuilder } from './document-builder.ts'
 
@@ -18,14 +18,14 @@ export async function readEpub(bytes: Uint8Array, builder: DocumentBuilder, limi
   const archive = new ZipArchive(bytes, limits)
   const locked = archive.has(ENCRYPTION) ? Buffer.from(await archive.read(ENCRYPTION)).toString() : ''
   const container = await readXmlTree(archive.piecesOf(CONTAINER), limits)
-  const file = descendantsOf(container, 'rootfile').next().value
+  const file = listDescendants(container, 'rootfile').next().value
   const main = file?.attributes['full-path']
   if (main === undefined) throw new ParseFailure('corrupt', 'The book cannot be read: its container names no content.')
   const book = await readXmlTree(archive.piecesOf(main), limits)
   const folder = main.slice(0, main.lastIndexOf('/') + 1)
-  const items = new Map([...descendantsOf(book, 'item')].map((item) => [item.attributes.id, item.attributes]))
+  const items = new Map([...listDescendants(book, 'item')].map((item) => [item.attributes.id, item.attributes]))
   const seen = new Set<string>()
-  for (const { attributes } of descendantsOf(book, 'itemref')) {
+  for (const { attributes } of listDescendants(book, 'itemref')) {
     const { href, 'media-type': type = '', properties = '' } = items.get(attributes.idref) ?? {}
     const part = href === undefined ? undefined : new URL(href, `file:///${folder}`).pathname
     if (part === undefined || !/html/.test(type) || /\bnav\b/.test(properties)) continue

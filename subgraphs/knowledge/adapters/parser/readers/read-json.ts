@@ -2,7 +2,7 @@ import { ParseFailure } from '../../../ports/document-parser.ts'
 import { decodeText, warnOfReplaced } from '../decode-text.ts'
 import type { BlockFacts, DocumentBuilder } from './document-builder.ts'
 import { LINE_ENDS, readText } from './read-text.ts'
-import { type Field, linesOf } from './record-lines.ts'
+import { type Field, toLines } from './record-lines.ts'
 
 type Json = string | null | readonly Json[] | { readonly [name: string]: Json }
 
@@ -18,7 +18,7 @@ const MAX_DEPTH = 200
 export function readJson(bytes: Uint8Array, builder: DocumentBuilder): void {
   const decoded = decodeText(bytes)
   const whole = parse(decoded.text)
-  const lines = whole === undefined ? jsonLinesOf(decoded.text) : undefined
+  const lines = whole === undefined ? readJsonLines(decoded.text) : undefined
   if (whole === undefined && !lines) {
     builder.warn('structure_lost', 'The file is not valid JSON, so the service read it as plain text.')
     readText(bytes, builder)
@@ -62,7 +62,7 @@ interface Line {
 }
 
 /** Returns undefined if a line is not an object or a list, or if there are no lines. */
-function jsonLinesOf(text: string): readonly Line[] | undefined {
+function readJsonLines(text: string): readonly Line[] | undefined {
   const lines: Line[] = []
   for (const [index, line] of text.split(LINE_ENDS).entries()) {
     if (line.trim() === '') continue
@@ -77,14 +77,14 @@ function jsonLinesOf(text: string): readonly Line[] | undefined {
 function addValue(name: string, value: Json, builder: DocumentBuilder, depth: number, facts: BlockFacts = {}): void {
   if (depth > MAX_DEPTH) throw tooDeep()
   if (!isContainer(value)) {
-    builder.add('paragraph', linesOf([[name, value ?? '']]), facts)
+    builder.add('paragraph', toLines([[name, value ?? '']]), facts)
     return
   }
   const fields: Field[] = []
   const later: (readonly [name: string, list: readonly Json[]])[] = []
   if (isObject(value)) collect('', value, fields, later, depth)
   else later.push([name, value])
-  builder.add('paragraph', linesOf(fields), facts)
+  builder.add('paragraph', toLines(fields), facts)
   for (const [of, list] of later) {
     for (const item of list) addValue(isContainer(item) ? '' : of, item, builder, depth + 1, facts)
   }

@@ -11,7 +11,7 @@ const MAX_PARTS_DEEP = 50
 
 /** Reads a mail message in its transmitted format (RFC 5322). */
 export async function readEml(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
-  await addMessage(messageOf(await parseMail(bytes)), builder, limits)
+  await addMessage(toMessage(await parseMail(bytes)), builder, limits)
 }
 
 /**
@@ -44,7 +44,7 @@ export async function parseMail(bytes: Uint8Array): Promise<Email> {
   }
 }
 
-function messageOf(email: Email): MailMessage {
+function toMessage(email: Email): MailMessage {
   const { subject = '', date } = email
   const lines = [
     ['From', email.from && [email.from]],

@@ -16,14 +16,14 @@ const MsgReader = (msgreader.default ?? msgreader) as typeof msgreader.default
 export async function readMsg(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   let message: MailMessage
   try {
-    message = messageOf(bytes)
+    message = readMessage(bytes)
   } catch (error) {
     throw new ParseFailure('corrupt', 'The Outlook message cannot be read: its parts are damaged.', { cause: error })
   }
   await addMessage(message, builder, limits)
 }
 
-function messageOf(bytes: Uint8Array): MailMessage {
+function readMessage(bytes: Uint8Array): MailMessage {
   const reader = new MsgReader(Uint8Array.from(bytes).buffer)
   const { subject = '', body, bodyHtml, html, recipients = [], attachments = [], error, ...fields } = reader.getFileData()
   if (error !== undefined) throw new Error(error)
@@ -42,12 +42,12 @@ function messageOf(bytes: Uint8Array): MailMessage {
     header: lines.flatMap(([name, values]) => (values.length > 0 ? [`${name}: ${values.join(', ')}`] : [])),
     html: bodyHtml ?? (html && decodeText(html).text),
     text: body,
-    attachments: attachments.filter(({ attachmentHidden }) => !attachmentHidden).map((attachment) => attachmentOf(reader, attachment)),
+    attachments: attachments.filter(({ attachmentHidden }) => !attachmentHidden).map((attachment) => readAttachment(reader, attachment)),
   }
 }
 
 /** Reads an attachment. A message inside the message becomes an Outlook message of its own. */
-function attachmentOf(reader: Reader, attachment: FieldsData): MailAttachment {
+function readAttachment(reader: Reader, attachment: FieldsData): MailAttachment {
   const { fileName, content } = reader.getAttachment(attachment)
   return { name: fileName ?? 'attachment', bytes: content }
 }

@@ -24,12 +24,12 @@ export function readSubtitles(bytes: Uint8Array, builder: DocumentBuilder): void
     // Live captions show a line again when it scrolls up.
     if (text === before) continue
     before = text
-    builder.add('list_item', text, { location: { within: '', start: timeOf(times, 1), end: timeOf(times, 4) } })
+    builder.add('list_item', text, { location: { within: '', start: readTime(times, 1), end: readTime(times, 4) } })
   }
 }
 
 /** Formats a time as `00:01:05`. */
-function timeOf(times: RegExpExecArray, group: number): string {
+function readTime(times: RegExpExecArray, group: number): string {
   return [times[group] ?? '0', times[group + 1]!, times[group + 2]!].map((part) => part.padStart(2, '0')).join(':')
 }
 

@@ -1,7 +1,7 @@
 import type { ParserLimits } from '../limits.ts'
-import { childrenOf, readXmlTree, textIn, type XmlElement } from '../xml/xml.ts'
+import { listChildren, readXmlTree, textIn, type XmlElement } from '../xml/xml.ts'
 import type { DocumentBuilder } from './document-builder.ts'
-import { type Field, linesOf } from './record-lines.ts'
+import { type Field, toLines } from './record-lines.ts'
 
 /**
  * Reads XML of any vocabulary. An element whose children contain only text is a record: a paragraph of `name: value`
@@ -12,23 +12,23 @@ export async function readXmlFile(bytes: Uint8Array, builder: DocumentBuilder, l
 }
 
 function read(element: XmlElement, builder: DocumentBuilder): void {
-  const children = childrenOf(element)
-  const own = attributesOf(element)
+  const children = listChildren(element)
+  const own = listAttributes(element)
   if (children.length === 0 || hasText(element)) {
     const text = textIn(element).replace(/[ \t]+/g, ' ')
-    builder.add('paragraph', linesOf([...own, [own.length > 0 ? element.name : '', text]]))
+    builder.add('paragraph', toLines([...own, [own.length > 0 ? element.name : '', text]]))
     return
   }
   let fields: Field[] = [...own]
   const flush = () => {
-    builder.add('paragraph', linesOf(fields))
+    builder.add('paragraph', toLines(fields))
     fields = []
   }
   for (const child of children) {
-    if (childrenOf(child).length === 0) {
+    if (listChildren(child).length === 0) {
       const text = textIn(child).trim()
       // An element with attributes only is a record too.
-      fields.push(...attributesOf(child).map(([name, value]): Field => [`${child.name}.${name}`, value]), [child.name, text])
+      fields.push(...listAttributes(child).map(([name, value]): Field => [`${child.name}.${name}`, value]), [child.name, text])
     } else {
       flush()
       read(child, builder)
@@ -37,7 +37,7 @@ function read(element: XmlElement, builder: DocumentBuilder): void {
   flush()
 }
 
-function attributesOf({ attributes }: XmlElement): readonly Field[] {
+function listAttributes({ attributes }: XmlElement): readonly Field[] {
   return Object.entries(attributes).filter(([name]) => !/^xmlns\b|^xsi:|^xml:/.test(name))
 }
 

@@ -29,7 +29,7 @@ const MAX_HEADER_CELL_CHARS = 100
  */
 export function addSheet(rows: readonly SheetRow[], builder: DocumentBuilder, locationOf: LocationOf): void {
   let header: Header | undefined
-  for (const region of regionsOf(rows)) {
+  for (const region of splitIntoRegions(rows)) {
     const titles = region.findIndex(({ cells }) => cells.length > 1)
     const table = titles < 0 ? [] : region.slice(titles)
     for (const { number, cells } of titles < 0 ? region : region.slice(0, titles)) {
@@ -54,17 +54,17 @@ function addTable(
   if (rows.length === 0) return before
   const used = new Set<number>()
   for (const { cells } of rows) for (const { column } of cells) used.add(column)
-  const headerRows = headerRowsOf(rows, used.size)
+  const headerRows = countHeaderRows(rows, used.size)
   const goesOn = headerRows === 0 && before !== undefined && [...used].every((column) => before.columns.includes(column))
   const columns = goesOn ? before.columns : [...used].sort((a, b) => a - b)
-  const lineOf = ({ cells }: SheetRow) => {
+  const toLine = ({ cells }: SheetRow) => {
     const byColumn = new Map(cells.map(({ column, text }) => [column, text]))
     return columns.map((column) => (byColumn.get(column) ?? '').replace(/\s+/g, ' ').trim()).join(' | ')
   }
-  const header = goesOn ? before : headerRows > 0 ? { columns, text: rows.slice(0, headerRows).map(lineOf).join('\n') } : undefined
+  const header = goesOn ? before : headerRows > 0 ? { columns, text: rows.slice(0, headerRows).map(toLine).join('\n') } : undefined
   for (const [index, row] of rows.entries()) {
     const location = locationOf(row.number, columns[0]!, columns.at(-1)!)
-    builder.add('table_row', withoutEmptyEnd(lineOf(row)), {
+    builder.add('table_row', withoutEmptyEnd(toLine(row)), {
       location,
       ...(header && index >= headerRows && { tableHeader: header.text }),
     })
@@ -72,7 +72,7 @@ function addTable(
   return header
 }
 
-function* regionsOf(rows: readonly SheetRow[]): Generator<readonly SheetRow[]> {
+function* splitIntoRegions(rows: readonly SheetRow[]): Generator<readonly SheetRow[]> {
   let start = 0
   for (let end = 1; end <= rows.length; end += 1) {
     if (end < rows.length && rows[end]!.number === rows[end - 1]!.number + 1) continue
@@ -82,7 +82,7 @@ function* regionsOf(rows: readonly SheetRow[]): Generator<readonly SheetRow[]> {
 }
 
 /** Returns the number of header rows. It is 2 if the first row groups the columns of the second. */
-function headerRowsOf(rows: readonly SheetRow[], columns: number): number {
+function countHeaderRows(rows: readonly SheetRow[], columns: number): number {
   const [first, second, third] = rows
   if (!first || !second || !looksLikeHeader(first, columns)) return 0
   const texts = first.cells.map(({ text }) => text)
@@ -113,7 +113,7 @@ export function columnName(column: number): string {
 }
 
 /** Returns the locations of a sheet. The sheet's name is quoted if a formula would have to quote it. */
-export function cellsOf(sheet: string): LocationOf {
+export function locateCells(sheet: string): LocationOf {
   const within = /^[\p{L}_][\p{L}\p{N}_.]*$/u.test(sheet) ? `${sheet}!` : `'${sheet.replaceAll("'", "''")}'!`
   return (row, first, last) => ({ within, start: `${columnName(first)}${row}`, end: `${columnName(last)}${row}` })
 }

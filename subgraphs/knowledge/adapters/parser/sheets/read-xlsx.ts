@@ -1,9 +1,9 @@
 import { ParseFailure } from '../../../ports/document-parser.ts'
 import type { ParserLimits } from '../limits.ts'
 import type { DocumentBuilder } from '../readers/document-builder.ts'
-import { OfficePackage, relationOf } from '../xml/office-package.ts'
-import { childOf, childrenOf, descendantsOf, readXml, readXmlTree, textIn, type XmlElement } from '../xml/xml.ts'
-import { addSheet, cellsOf } from './add-sheet.ts'
+import { findRelation, OfficePackage } from '../xml/office-package.ts'
+import { findChild, listChildren, listDescendants, readXml, readXmlTree, textIn, type XmlElement } from '../xml/xml.ts'
+import { addSheet, locateCells } from './add-sheet.ts'
 import { CellTexts } from './cell-texts.ts'
 import { Grid, type Merge } from './grid.ts'
 
@@ -22,10 +22,10 @@ export async function readXlsx(bytes: Uint8Array, builder: DocumentBuilder, limi
   const parts = new OfficePackage(bytes, limits)
   const main = (await parts.relatedPart('', 'officeDocument')) ?? 'xl/workbook.xml'
   const workbook = await parts.read(main)
-  const related = await parts.relationshipsOf(main)
-  const texts = await cellTextsOf(parts, main, workbook, limits)
-  for (const sheet of childrenOf(childOf(workbook, 'sheets') ?? workbook)) {
-    const part = related.get(relationOf(sheet) ?? '')
+  const related = await parts.readRelationships(main)
+  const texts = await readCellTexts(parts, main, workbook, limits)
+  for (const sheet of listChildren(findChild(workbook, 'sheets') ?? workbook)) {
+    const part = related.get(findRelation(sheet) ?? '')
     if (sheet.name !== 'sheet' || part?.type !== 'worksheet' || !parts.archive.has(part.part)) continue
     if (/hidden/i.test(sheet.attributes.state ?? '')) continue
     const name = sheet.attributes.name ?? ''
@@ -36,18 +36,18 @@ export async function readXlsx(bytes: Uint8Array, builder: DocumentBuilder, limi
       parts.archive.piecesOf(part.part),
       limits,
       (element) => {
-        if (element.name === 'mergeCell') merges.push(...mergeOf(element))
+        if (element.name === 'mergeCell') merges.push(...readMerge(element))
         else row = addRow(element, row, grid, texts)
       },
       { units: SHEET_UNITS },
     )
     grid.repeat(merges)
     builder.add('heading', name, { level: 1 })
-    addSheet(grid.rows, builder, cellsOf(name))
+    addSheet(grid.rows, builder, locateCells(name))
   }
 }
 
-async function cellTextsOf(parts: OfficePackage, main: string, workbook: XmlElement, limits: ParserLimits): Promise<CellTexts> {
+async function readCellTexts(parts: OfficePackage, main: string, workbook: XmlElement, limits: ParserLimits): Promise<CellTexts> {
   const shared: string[] = []
   let length = 0
   const sharedPart = await parts.relatedPart(main, 'sharedStrings')
@@ -56,7 +56,7 @@ async function cellTextsOf(parts: OfficePackage, main: string, workbook: XmlElem
       parts.archive.piecesOf(sharedPart),
       limits,
       (item) => {
-        const text = stringOf(item)
+        const text = joinString(item)
         length += text.length
         if (length > limits.maxTextBytes)
           throw new ParseFailure(
@@ -72,19 +72,19 @@ async function cellTextsOf(parts: OfficePackage, main: string, workbook: XmlElem
   const stylePart = await parts.relatedPart(main, 'styles')
   if (stylePart) {
     const root = await readXmlTree(parts.archive.piecesOf(stylePart), limits)
-    for (const { attributes } of childrenOf(childOf(root, 'numFmts') ?? root))
+    for (const { attributes } of listChildren(findChild(root, 'numFmts') ?? root))
       if (attributes.formatCode !== undefined) formats.set(Number(attributes.numFmtId), attributes.formatCode)
-    const cells = childOf(root, 'cellXfs')
-    if (cells) for (const { attributes } of childrenOf(cells)) styles.push(Number(attributes.numFmtId ?? 0))
+    const cells = findChild(root, 'cellXfs')
+    if (cells) for (const { attributes } of listChildren(cells)) styles.push(Number(attributes.numFmtId ?? 0))
   }
-  const since1904 = /^(?:1|true)$/.test(childOf(workbook, 'workbookPr')?.attributes.date1904 ?? '')
+  const since1904 = /^(?:1|true)$/.test(findChild(workbook, 'workbookPr')?.attributes.date1904 ?? '')
   return new CellTexts(shared, styles, formats, since1904)
 }
 
 /** Joins the runs of a string, without phonetic guides over Japanese text. */
-function stringOf(item: XmlElement): string {
-  return childrenOf(item)
-    .map((child) => (child.name === 't' ? textIn(child) : child.name === 'r' ? textIn(childOf(child, 't')) : ''))
+function joinString(item: XmlElement): string {
+  return listChildren(item)
+    .map((child) => (child.name === 't' ? textIn(child) : child.name === 'r' ? textIn(findChild(child, 't')) : ''))
     .join('')
 }
 
@@ -93,30 +93,30 @@ function addRow(element: XmlElement, before: number, grid: Grid, texts: CellText
   const number = Number(element.attributes.r ?? before + 1)
   if (!Number.isSafeInteger(number) || number <= before || number > MAX_ROW) return before
   let next = 0
-  for (const cell of descendantsOf(element, 'c')) {
-    const column = cell.attributes.r === undefined ? next : columnOf(cell.attributes.r)
+  for (const cell of listDescendants(element, 'c')) {
+    const column = cell.attributes.r === undefined ? next : readColumn(cell.attributes.r)
     if (column === undefined || column < next) continue
     next = column + 1
-    const inline = childOf(cell, 'is')
+    const inline = findChild(cell, 'is')
     const { t: type = 'n', s: style } = cell.attributes
-    const found = inline ? { text: stringOf(inline), isText: true } : texts.of(type, textIn(childOf(cell, 'v')), Number(style ?? 0))
+    const found = inline ? { text: joinString(inline), isText: true } : texts.of(type, textIn(findChild(cell, 'v')), Number(style ?? 0))
     grid.add(number, { column, ...found })
   }
   return number
 }
 
 /** Returns the column of a reference such as `AB12`, counted from 0. */
-function columnOf(reference: string): number | undefined {
+function readColumn(reference: string): number | undefined {
   const letters = /^[A-Z]{1,3}(?=\d)/.exec(reference)?.[0]
   if (!letters) return undefined
   const column = [...letters].reduce((sum, letter) => sum * 26 + letter.charCodeAt(0) - 64, 0) - 1
   return column > MAX_COLUMN ? undefined : column
 }
 
-function mergeOf({ attributes: { ref = '' } }: XmlElement): readonly Merge[] {
+function readMerge({ attributes: { ref = '' } }: XmlElement): readonly Merge[] {
   const [, from, firstRow, to, lastRow] = /^([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})$/.exec(ref) ?? []
-  const firstColumn = columnOf(`${from}1`)
-  const lastColumn = columnOf(`${to}1`)
+  const firstColumn = readColumn(`${from}1`)
+  const lastColumn = readColumn(`${to}1`)
   if (firstColumn === undefined || lastColumn === undefined) return []
   return [{ firstRow: Number(firstRow), lastRow: Number(lastRow), firstColumn, lastColumn }]
 }

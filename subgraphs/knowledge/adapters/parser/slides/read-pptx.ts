@@ -1,8 +1,8 @@
 import type { ParserLimits } from '../limits.ts'
 import type { DocumentBuilder } from '../readers/document-builder.ts'
 import { addTable, type TableCell } from '../tables/add-table.ts'
-import { OfficePackage, relationOf } from '../xml/office-package.ts'
-import { attributeOf, childOf, childrenOf, descendantsOf, type XmlElement } from '../xml/xml.ts'
+import { findRelation, OfficePackage } from '../xml/office-package.ts'
+import { findAttribute, findChild, listChildren, listDescendants, type XmlElement } from '../xml/xml.ts'
 
 /** Types of placeholders that repeat on every slide. */
 const REPEATED = new Set(['dt', 'ftr', 'sldNum', 'hdr', 'sldImg'])
@@ -15,74 +15,74 @@ const TITLES = new Set(['title', 'ctrTitle'])
 export async function readPptx(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<number> {
   const parts = new OfficePackage(bytes, limits)
   const main = (await parts.relatedPart('', 'officeDocument')) ?? 'ppt/presentation.xml'
-  const related = await parts.relationshipsOf(main)
-  const ids = childOf(await parts.read(main), 'sldIdLst')
+  const related = await parts.readRelationships(main)
+  const ids = findChild(await parts.read(main), 'sldIdLst')
   let page = 0
-  for (const id of ids ? childrenOf(ids) : []) {
-    const slide = related.get(relationOf(id) ?? '')
+  for (const id of ids ? listChildren(ids) : []) {
+    const slide = related.get(findRelation(id) ?? '')
     if (!slide || !parts.archive.has(slide.part)) continue
     page += 1
     const root = await parts.read(slide.part)
     if (/^(?:0|false)$/.test(root.attributes.show ?? '')) continue
     addSlide(root, page, builder)
     const notes = await parts.relatedPart(slide.part, 'notesSlide')
-    if (notes) for (const text of textsOf(await parts.read(notes))) builder.add('paragraph', text, { page })
+    if (notes) for (const text of listTexts(await parts.read(notes))) builder.add('paragraph', text, { page })
   }
   return page
 }
 
 function addSlide(root: XmlElement, page: number, builder: DocumentBuilder): void {
-  const shapes = [...shapesOf(root)]
-  const title = shapes.find((shape) => TITLES.has(placeholderOf(shape) ?? ''))
-  builder.add('heading', (title && paragraphsOf(title).join(' ')) || `${page}`, { level: 1, page })
+  const shapes = [...listShapes(root)]
+  const title = shapes.find((shape) => TITLES.has(findPlaceholder(shape) ?? ''))
+  builder.add('heading', (title && listParagraphs(title).join(' ')) || `${page}`, { level: 1, page })
   for (const shape of shapes) {
-    if (shape === title || REPEATED.has(placeholderOf(shape) ?? '')) continue
-    const table = descendantsOf(shape, 'tbl').next().value
-    if (table) addTable(rowsOf(table), builder, { page })
-    else for (const text of paragraphsOf(shape)) builder.add('paragraph', text, { page })
+    if (shape === title || REPEATED.has(findPlaceholder(shape) ?? '')) continue
+    const table = listDescendants(shape, 'tbl').next().value
+    if (table) addTable(readRows(table), builder, { page })
+    else for (const text of listParagraphs(shape)) builder.add('paragraph', text, { page })
   }
 }
 
-function textsOf(root: XmlElement): readonly string[] {
-  return [...shapesOf(root)].filter((shape) => !REPEATED.has(placeholderOf(shape) ?? '')).flatMap(paragraphsOf)
+function listTexts(root: XmlElement): readonly string[] {
+  return [...listShapes(root)].filter((shape) => !REPEATED.has(findPlaceholder(shape) ?? '')).flatMap(listParagraphs)
 }
 
 /** Yields shapes and frames, including those in groups, in their order on the slide. */
-function* shapesOf(element: XmlElement): Generator<XmlElement> {
-  for (const child of childrenOf(element)) {
+function* listShapes(element: XmlElement): Generator<XmlElement> {
+  for (const child of listChildren(element)) {
     if (child.name === 'sp' || child.name === 'graphicFrame' || child.name === 'cxnSp') yield child
-    else yield* shapesOf(child)
+    else yield* listShapes(child)
   }
 }
 
 /** Returns the type of a placeholder, which is `body` by default. Returns undefined for other shapes. */
-function placeholderOf(shape: XmlElement): string | undefined {
-  const placeholder = descendantsOf(childrenOf(shape)[0] ?? shape, 'ph').next().value
-  return placeholder && (attributeOf(placeholder, 'type') ?? 'body')
+function findPlaceholder(shape: XmlElement): string | undefined {
+  const placeholder = listDescendants(listChildren(shape)[0] ?? shape, 'ph').next().value
+  return placeholder && (findAttribute(placeholder, 'type') ?? 'body')
 }
 
-function paragraphsOf(shape: XmlElement): readonly string[] {
-  return [...descendantsOf(shape, 'p')].map(lineOf).filter((text) => text.trim() !== '')
+function listParagraphs(shape: XmlElement): readonly string[] {
+  return [...listDescendants(shape, 'p')].map(joinLine).filter((text) => text.trim() !== '')
 }
 
-function lineOf(element: XmlElement): string {
-  return childrenOf(element)
+function joinLine(element: XmlElement): string {
+  return listChildren(element)
     .map((child) => {
       if (child.name === 't') return child.children.filter((text) => typeof text === 'string').join('')
       if (child.name === 'br') return '\u2028'
-      return child.name === 'pPr' || child.name === 'rPr' ? '' : lineOf(child)
+      return child.name === 'pPr' || child.name === 'rPr' ? '' : joinLine(child)
     })
     .join('')
 }
 
-function rowsOf(table: XmlElement): readonly (readonly TableCell[])[] {
-  return childrenOf(table)
+function readRows(table: XmlElement): readonly (readonly TableCell[])[] {
+  return listChildren(table)
     .filter(({ name }) => name === 'tr')
     .map((row) =>
-      childrenOf(row)
+      listChildren(row)
         .filter(({ name, attributes }) => name === 'tc' && attributes.hMerge !== '1')
         .map((cell) => ({
-          text: paragraphsOf(cell).join(' '),
+          text: listParagraphs(cell).join(' '),
           columns: Number(cell.attributes.gridSpan ?? 1),
           ...(cell.attributes.vMerge === '1' ? { goesOn: true } : {}),
         })),

@@ -33,9 +33,9 @@ export function addTable(table: readonly (readonly TableCell[])[], builder: Docu
   const rows = spread(table).filter((row) => row.some(({ text }) => text !== ''))
   let headerRows = rows.findIndex((row) => !row.every(({ isHeader }) => isHeader))
   if (headerRows <= 0) headerRows = headerRows === 0 && looksLikeHeader(rows) ? 1 : 0
-  const tableHeader = rows.slice(0, headerRows).map(lineOf).join('\n')
+  const tableHeader = rows.slice(0, headerRows).map(toLine).join('\n')
   rows.forEach((row, index) => {
-    builder.add('table_row', lineOf(row), index >= headerRows && tableHeader !== '' ? { ...facts, tableHeader } : facts)
+    builder.add('table_row', toLine(row), index >= headerRows && tableHeader !== '' ? { ...facts, tableHeader } : facts)
   })
 }
 
@@ -44,7 +44,7 @@ function spread(table: readonly (readonly TableCell[])[]): readonly (readonly Ce
   /** By column, the cell that covers the next rows too. */
   const above: ({ readonly cell: Cell; left: number } | undefined)[] = []
   let previous: readonly Cell[] = []
-  const widest = Math.min(MAX_COLUMNS, widthOf(table))
+  const widest = Math.min(MAX_COLUMNS, countColumns(table))
   return table.map((row) => {
     const cells: Cell[] = []
     const takeAbove = () => {
@@ -71,7 +71,7 @@ function spread(table: readonly (readonly TableCell[])[]): readonly (readonly Ce
   })
 }
 
-function widthOf(table: readonly (readonly TableCell[])[]): number {
+function countColumns(table: readonly (readonly TableCell[])[]): number {
   let widest = 0
   for (const row of table) {
     const width = row.reduce((sum, { columns = 1 }) => sum + bounded(columns), 0)
@@ -98,6 +98,6 @@ function looksLikeHeader(rows: readonly (readonly Cell[])[]): boolean {
   )
 }
 
-function lineOf(row: readonly Cell[]): string {
+function toLine(row: readonly Cell[]): string {
   return row.map(({ text }) => text).join(' | ')
 }

@@ -17,7 +17,7 @@ const PAGE_HEIGHT = 800
 /** Every glyph is half as wide as it is high, and draws nothing. */
 const GLYPH_WIDTH = 0.5
 
-export function widthOf(glyphs: readonly string[], size: number): number {
+export function measureWidth(glyphs: readonly string[], size: number): number {
   return glyphs.filter((glyph) => !/^\p{M}+$/u.test(glyph)).length * size * GLYPH_WIDTH
 }
 
@@ -34,7 +34,7 @@ export function ltr(x: number, y: number, text: string, { size = 10, isBold = fa
 /** Returns right-to-left text that ends at `right`. Lam-alef is one glyph. */
 export function rtl(right: number, y: number, text: string, { size = 10, isBold = false }: Look = {}): Drawn {
   const glyphs = (text.match(/ل[اأإآ]|./gsu) ?? []).reverse()
-  return { x: right - widthOf(glyphs, size), y, glyphs, size, isBold }
+  return { x: right - measureWidth(glyphs, size), y, glyphs, size, isBold }
 }
 
 /** Returns a PDF with these pages. Its fonts map each glyph to its letters and have no other data. */

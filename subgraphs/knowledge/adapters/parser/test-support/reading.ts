@@ -16,7 +16,7 @@ export async function read(content: Uint8Array | string, fileName = 'file', limi
 }
 
 /** Formats blocks as `kind: text`, with their level, table header and location. */
-export function outlineOf({ text, blocks }: ParsedDocument): readonly string[] {
+export function toOutline({ text, blocks }: ParsedDocument): readonly string[] {
   return blocks.map(({ kind, level, tableHeader, location, charStart, charEnd }) => {
     const place = location && `${location.within}${location.start}-${location.end}`
     const facts = [level && `${level}`, tableHeader && ` [${tableHeader}]`, place && ` (${place})`].filter(Boolean).join('')
@@ -25,7 +25,7 @@ export function outlineOf({ text, blocks }: ParsedDocument): readonly string[] {
 }
 
 export async function outline(content: Uint8Array | string, fileName?: string): Promise<readonly string[]> {
-  return outlineOf(await read(content, fileName))
+  return toOutline(await read(content, fileName))
 }
 
 /** Returns an archive with these entries, in order. */

@@ -19,7 +19,7 @@ export async function readDamagedDocx(bytes: Uint8Array, builder: DocumentBuilde
   const archive = new ZipArchive(bytes, limits)
   try {
     // mammoth's types accept paths and buffers only. Its code also accepts an open archive.
-    const { value: html } = await mammoth.convertToHtml({ file: fileOf(archive) } as unknown as Input, {
+    const { value: html } = await mammoth.convertToHtml({ file: openForMammoth(archive) } as unknown as Input, {
       styleMap: STYLES,
       includeEmbeddedStyleMap: false,
       externalFileAccess: false,
@@ -34,7 +34,7 @@ export async function readDamagedDocx(bytes: Uint8Array, builder: DocumentBuilde
 }
 
 /** Offers the interface of mammoth's own zip reader, `lib/zipfile.js`. */
-function fileOf(archive: ZipArchive) {
+function openForMammoth(archive: ZipArchive) {
   return {
     exists: (name: string) => archive.has(name),
     async read(name: string, encoding?: string) {

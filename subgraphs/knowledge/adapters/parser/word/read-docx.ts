@@ -3,10 +3,10 @@ import type { ParserLimits } from '../limits.ts'
 import type { DocumentBuilder } from '../readers/document-builder.ts'
 import { addTable, type TableCell } from '../tables/add-table.ts'
 import { FALLBACKS, isOn, OfficePackage } from '../xml/office-package.ts'
-import { attributeOf, childOf, childrenOf, descendantsOf, readXml, textIn, type XmlElement } from '../xml/xml.ts'
+import { findAttribute, findChild, listChildren, listDescendants, readXml, textIn, type XmlElement } from '../xml/xml.ts'
 import { readDamagedDocx } from './read-damaged-docx.ts'
 import { integer, valueIn, WordNumbering } from './word-numbering.ts'
-import { factsOf, stylesOf, type WordStyle } from './word-styles.ts'
+import { readFacts, readStyles, type WordStyle } from './word-styles.ts'
 
 /**
  * Elements whose text is not part of the document: deleted and moved text, phonetic guides, field codes, and data for
@@ -49,9 +49,9 @@ async function readWhole(bytes: Uint8Array, builder: DocumentBuilder, limits: Pa
     const part = await parts.relatedPart(main, type)
     return part === undefined ? undefined : await parts.read(part)
   }
-  const notes = { footnotes: notesOf(await tree('footnotes')), endnotes: notesOf(await tree('endnotes')) }
-  const reader = new WordReader(builder, stylesOf(await tree('styles')), new WordNumbering(await tree('numbering')), notes)
-  const related = [...(await parts.relationshipsOf(main)).values()].filter(({ part }) => parts.archive.has(part))
+  const notes = { footnotes: readNotes(await tree('footnotes')), endnotes: readNotes(await tree('endnotes')) }
+  const reader = new WordReader(builder, readStyles(await tree('styles')), new WordNumbering(await tree('numbering')), notes)
+  const related = [...(await parts.readRelationships(main)).values()].filter(({ part }) => parts.archive.has(part))
   const margins = async (type: string) => {
     for (const { part } of related.filter((each) => each.type === type)) reader.readMargin(await parts.read(part))
   }
@@ -63,8 +63,8 @@ async function readWhole(bytes: Uint8Array, builder: DocumentBuilder, limits: Pa
 
 type Notes = Readonly<Record<'footnotes' | 'endnotes', ReadonlyMap<string, XmlElement>>>
 
-function notesOf(root: XmlElement | undefined): ReadonlyMap<string, XmlElement> {
-  return new Map((root ? childrenOf(root) : []).map((note) => [attributeOf(note, 'id') ?? '', note]))
+function readNotes(root: XmlElement | undefined): ReadonlyMap<string, XmlElement> {
+  return new Map((root ? listChildren(root) : []).map((note) => [findAttribute(note, 'id') ?? '', note]))
 }
 
 class WordReader {
@@ -89,7 +89,7 @@ class WordReader {
   read(element: XmlElement): void {
     if (element.name === 'p') this.#readParagraph(element)
     else if (element.name === 'tbl') this.#readTable(element)
-    else if (!NOT_TEXT.has(element.name)) for (const child of childrenOf(element)) this.read(child)
+    else if (!NOT_TEXT.has(element.name)) for (const child of listChildren(element)) this.read(child)
   }
 
   end(): void {
@@ -99,10 +99,10 @@ class WordReader {
 
   /** Reads a header or footer. Adds each different line once, and leaves out lines with page numbers. */
   readMargin(root: XmlElement): void {
-    for (const paragraph of descendantsOf(root, 'p')) {
-      const codes = [...descendantsOf(paragraph, 'instrText')].map(textIn).join(' ')
-      const fields = [...descendantsOf(paragraph, 'fldSimple')].map((field) => attributeOf(field, 'instr') ?? '').join(' ')
-      const text = this.#textOf(paragraph).trim()
+    for (const paragraph of listDescendants(root, 'p')) {
+      const codes = [...listDescendants(paragraph, 'instrText')].map(textIn).join(' ')
+      const fields = [...listDescendants(paragraph, 'fldSimple')].map((field) => findAttribute(field, 'instr') ?? '').join(' ')
+      const text = this.#readText(paragraph).trim()
       this.#asides = []
       if (/\b(?:PAGE|NUMPAGES|SECTIONPAGES)\b/i.test(`${codes} ${fields}`) || this.#margins.has(text)) continue
       this.#margins.add(text)
@@ -111,15 +111,15 @@ class WordReader {
   }
 
   #readParagraph(paragraph: XmlElement): void {
-    const properties = childOf(paragraph, 'pPr')
-    const style = this.#styleOf(properties)
-    const text = this.#open + this.#textOf(paragraph)
+    const properties = findChild(paragraph, 'pPr')
+    const style = this.#readStyle(properties)
+    const text = this.#open + this.#readText(paragraph)
     this.#open = ''
-    if (childOf(childOf(properties, 'rPr'), 'del')) {
+    if (findChild(findChild(properties, 'rPr'), 'del')) {
       this.#open = text
       return
     }
-    const label = text.trim() === '' ? undefined : this.#labelOf(properties, style)
+    const label = text.trim() === '' ? undefined : this.#nextLabel(properties, style)
     const kind = style.heading ? 'heading' : label === undefined ? 'paragraph' : 'list_item'
     this.#builder.add(kind, label ? `${label} ${text}` : text, style.heading ? { level: style.heading } : {})
     this.#readAsides()
@@ -130,38 +130,38 @@ class WordReader {
     this.#asides = []
     for (const [number, element] of asides) {
       if (number === 0) this.read(element)
-      else this.#builder.add('paragraph', `[${number}] ${this.#linesOf(element)}`)
+      else this.#builder.add('paragraph', `[${number}] ${this.#joinLines(element)}`)
     }
   }
 
-  #styleOf(properties: XmlElement | undefined): WordStyle & { readonly id: string } {
+  #readStyle(properties: XmlElement | undefined): WordStyle & { readonly id: string } {
     const id = valueIn(properties, 'pStyle') ?? ''
-    return { ...this.#styles.get(id), ...factsOf(properties), id }
+    return { ...this.#styles.get(id), ...readFacts(properties), id }
   }
 
   /** Returns the number of the paragraph, or undefined if it is not in a list. */
-  #labelOf(properties: XmlElement | undefined, { id, list, level }: WordStyle & { readonly id: string }): string | undefined {
+  #nextLabel(properties: XmlElement | undefined, { id, list, level }: WordStyle & { readonly id: string }): string | undefined {
     if (list === undefined || list === '0') return undefined
-    const own = integer(valueIn(childOf(properties, 'numPr'), 'ilvl'))
+    const own = integer(valueIn(findChild(properties, 'numPr'), 'ilvl'))
     return this.#numbering.next(list, own ?? this.#numbering.levelOfStyle(list, id) ?? level ?? 0)
   }
 
-  #textOf(parent: XmlElement): string {
+  #readText(parent: XmlElement): string {
     const parts: string[] = []
     for (const child of parent.children) {
       if (typeof child === 'string' || NOT_TEXT.has(child.name)) continue
       if (child.name === 't') parts.push(textIn(child))
       else if (child.name === 'txbxContent') this.#asides.push([0, { ...child, name: 'box' }])
       else if (Object.hasOwn(NOTES, child.name)) parts.push(this.#noteMark(child))
-      else if (child.name === 'r' && isOn(childOf(childOf(child, 'rPr'), 'vanish'))) continue
-      else parts.push(CHARACTERS.get(child.name) ?? this.#textOf(child))
+      else if (child.name === 'r' && isOn(findChild(findChild(child, 'rPr'), 'vanish'))) continue
+      else parts.push(CHARACTERS.get(child.name) ?? this.#readText(child))
     }
     return parts.join('')
   }
 
   #noteMark(reference: XmlElement): string {
     const notes = this.#notes[NOTES[reference.name as keyof typeof NOTES]]
-    const note = notes.get(attributeOf(reference, 'id') ?? '')
+    const note = notes.get(findAttribute(reference, 'id') ?? '')
     if (!note) return ''
     this.#noteNumber += 1
     this.#asides.push([this.#noteNumber, note])
@@ -169,14 +169,14 @@ class WordReader {
   }
 
   /** Returns all paragraphs of an element on one line, with their numbers. */
-  #linesOf(parent: XmlElement): string {
+  #joinLines(parent: XmlElement): string {
     const lines: string[] = []
     const read = (element: XmlElement) => {
-      for (const child of childrenOf(element)) {
+      for (const child of listChildren(element)) {
         if (child.name === 'p') {
-          const properties = childOf(child, 'pPr')
-          const text = this.#textOf(child).trim()
-          const label = text === '' ? undefined : this.#labelOf(properties, this.#styleOf(properties))
+          const properties = findChild(child, 'pPr')
+          const text = this.#readText(child).trim()
+          const label = text === '' ? undefined : this.#nextLabel(properties, this.#readStyle(properties))
           lines.push(label ? `${label} ${text}` : text)
         } else if (!NOT_TEXT.has(child.name)) read(child)
       }
@@ -189,41 +189,41 @@ class WordReader {
   }
 
   #readTable(table: XmlElement): void {
-    const rows = [...rowsOf(table)]
-    const isLayout = rows.every((row) => cellsOf(row).length <= 1)
-    if (isLayout) for (const row of rows) for (const cell of cellsOf(row)) this.read(cell)
+    const rows = [...listRows(table)]
+    const isLayout = rows.every((row) => listCells(row).length <= 1)
+    if (isLayout) for (const row of rows) for (const cell of listCells(row)) this.read(cell)
     else {
       const cells = rows.map((row) =>
-        cellsOf(row).map((cell): TableCell => this.#cellOf(cell, isOn(childOf(childOf(row, 'trPr'), 'tblHeader')))),
+        listCells(row).map((cell): TableCell => this.#readCell(cell, isOn(findChild(findChild(row, 'trPr'), 'tblHeader')))),
       )
       addTable(cells, this.#builder)
     }
     this.#readAsides()
   }
 
-  #cellOf(cell: XmlElement, isHeader: boolean): TableCell {
-    const properties = childOf(cell, 'tcPr')
-    const merged = childOf(properties, 'vMerge')
+  #readCell(cell: XmlElement, isHeader: boolean): TableCell {
+    const properties = findChild(cell, 'tcPr')
+    const merged = findChild(properties, 'vMerge')
     return {
-      text: this.#linesOf(cell),
+      text: this.#joinLines(cell),
       columns: integer(valueIn(properties, 'gridSpan')) ?? 1,
-      goesOn: merged !== undefined && (attributeOf(merged, 'val') ?? 'continue') === 'continue',
+      goesOn: merged !== undefined && (findAttribute(merged, 'val') ?? 'continue') === 'continue',
       isHeader,
     }
   }
 }
 
 /** Yields a table's rows, including those in content controls. Leaves out deleted rows. */
-function* rowsOf(parent: XmlElement): Generator<XmlElement> {
-  for (const child of childrenOf(parent)) {
-    if (child.name === 'tr' && !childOf(childOf(child, 'trPr'), 'del')) yield child
-    else if (child.name === 'sdt' || child.name === 'sdtContent' || child.name === 'ins') yield* rowsOf(child)
+function* listRows(parent: XmlElement): Generator<XmlElement> {
+  for (const child of listChildren(parent)) {
+    if (child.name === 'tr' && !findChild(findChild(child, 'trPr'), 'del')) yield child
+    else if (child.name === 'sdt' || child.name === 'sdtContent' || child.name === 'ins') yield* listRows(child)
   }
 }
 
-function cellsOf(row: XmlElement): readonly XmlElement[] {
-  return childrenOf(row).flatMap((child) => {
-    if (child.name === 'tc') return childOf(childOf(child, 'tcPr'), 'cellDel') ? [] : [child]
-    return child.name === 'sdt' || child.name === 'sdtContent' ? cellsOf(child) : []
+function listCells(row: XmlElement): readonly XmlElement[] {
+  return listChildren(row).flatMap((child) => {
+    if (child.name === 'tc') return findChild(findChild(child, 'tcPr'), 'cellDel') ? [] : [child]
+    return child.name === 'sdt' || child.name === 'sdtContent' ? listCells(child) : []
   })
 }

@@ -1,6 +1,6 @@
 import { formatNumber, type Numbering } from '../numbering/format-number.ts'
 import { isOn } from '../xml/office-package.ts'
-import { attributeOf, childOf, childrenOf, type XmlElement } from '../xml/xml.ts'
+import { findAttribute, findChild, listChildren, type XmlElement } from '../xml/xml.ts'
 
 interface Level {
   readonly start: number
@@ -46,11 +46,11 @@ export class WordNumbering {
   readonly #used = new Set<string>()
 
   constructor(root: XmlElement | undefined) {
-    const elements = root ? childrenOf(root) : []
+    const elements = root ? listChildren(root) : []
     const kinds = new Map(
-      elements.filter(({ name }) => name === 'abstractNum').map((kind) => [attributeOf(kind, 'abstractNumId') ?? '', kind]),
+      elements.filter(({ name }) => name === 'abstractNum').map((kind) => [findAttribute(kind, 'abstractNumId') ?? '', kind]),
     )
-    const levels = new Map([...kinds].map(([id, kind]) => [id, levelsOf(kind)]))
+    const levels = new Map([...kinds].map(([id, kind]) => [id, readLevels(kind)]))
     // A kind may refer to a style that another kind defines.
     const byStyle = new Map(
       [...kinds].flatMap(([id, kind]) => (valueIn(kind, 'styleLink') === undefined ? [] : [[valueIn(kind, 'styleLink'), id]])),
@@ -60,14 +60,14 @@ export class WordNumbering {
       const named = valueIn(list, 'abstractNumId') ?? ''
       const link = kinds.get(named) && valueIn(kinds.get(named)!, 'numStyleLink')
       const kind = (link === undefined ? undefined : byStyle.get(link)) ?? named
-      const overrides = childrenOf(list).filter(({ name }) => name === 'lvlOverride')
-      this.#lists.set(attributeOf(list, 'numId') ?? '', {
+      const overrides = listChildren(list).filter(({ name }) => name === 'lvlOverride')
+      this.#lists.set(findAttribute(list, 'numId') ?? '', {
         kind,
-        levels: new Map([...(levels.get(kind) ?? []), ...overrides.flatMap((override) => [...levelsOf(override)])]),
+        levels: new Map([...(levels.get(kind) ?? []), ...overrides.flatMap((override) => [...readLevels(override)])]),
         restarts: new Map(
           overrides.flatMap((override) => {
             const start = integer(valueIn(override, 'startOverride'))
-            return start === undefined ? [] : [[integer(attributeOf(override, 'ilvl')) ?? 0, start] as const]
+            return start === undefined ? [] : [[integer(findAttribute(override, 'ilvl')) ?? 0, start] as const]
           }),
         ),
       })
@@ -109,19 +109,19 @@ export class WordNumbering {
   }
 }
 
-function levelsOf(parent: XmlElement): Levels {
+function readLevels(parent: XmlElement): Levels {
   return new Map(
-    childrenOf(parent)
+    listChildren(parent)
       .filter(({ name }) => name === 'lvl')
       .map((level) => {
-        const format = childOf(level, 'numFmt') ?? descendantFormat(level)
+        const format = findChild(level, 'numFmt') ?? descendantFormat(level)
         return [
-          integer(attributeOf(level, 'ilvl')) ?? 0,
+          integer(findAttribute(level, 'ilvl')) ?? 0,
           {
             start: integer(valueIn(level, 'start')) ?? 1,
-            numbering: numberingOf(format),
+            numbering: readNumbering(format),
             text: valueIn(level, 'lvlText') ?? '',
-            isLegal: isOn(childOf(level, 'isLgl')),
+            isLegal: isOn(findChild(level, 'isLgl')),
             restartsNever: valueIn(level, 'lvlRestart') === '0',
             style: valueIn(level, 'pStyle'),
           },
@@ -132,20 +132,20 @@ function levelsOf(parent: XmlElement): Levels {
 
 /** Returns a newer number format, which is inside an alternative for programs that know it. */
 function descendantFormat(level: XmlElement): XmlElement | undefined {
-  return childOf(childOf(childOf(level, 'AlternateContent'), 'Choice'), 'numFmt')
+  return findChild(findChild(findChild(level, 'AlternateContent'), 'Choice'), 'numFmt')
 }
 
-function numberingOf(format: XmlElement | undefined): Numbering | null {
-  const value = (format && attributeOf(format, 'val')) ?? 'decimal'
+function readNumbering(format: XmlElement | undefined): Numbering | null {
+  const value = (format && findAttribute(format, 'val')) ?? 'decimal'
   if (value === 'bullet') return null
   if (NUMBERINGS.has(value)) return value as Numbering
-  const custom = (format && attributeOf(format, 'format')) ?? ''
+  const custom = (format && findAttribute(format, 'format')) ?? ''
   return /[\u0660-\u0669]/.test(custom) ? 'arabicIndic' : 'decimal'
 }
 
 export function valueIn(parent: XmlElement | undefined, name: string): string | undefined {
-  const child = childOf(parent, name)
-  return child && attributeOf(child, 'val')
+  const child = findChild(parent, name)
+  return child && findAttribute(child, 'val')
 }
 
 export function integer(text: string | undefined): number | undefined {

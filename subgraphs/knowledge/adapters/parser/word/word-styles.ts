@@ -1,4 +1,4 @@
-import { attributeOf, childOf, childrenOf, type XmlElement } from '../xml/xml.ts'
+import { findAttribute, findChild, listChildren, type XmlElement } from '../xml/xml.ts'
 import { integer, valueIn } from './word-numbering.ts'
 
 /** The properties of paragraphs of a style, unless a paragraph overrides them. */
@@ -13,37 +13,37 @@ export interface WordStyle {
 const MAX_BASES = 20
 
 /** Returns the paragraph styles by id. */
-export function stylesOf(root: XmlElement | undefined): ReadonlyMap<string, WordStyle> {
+export function readStyles(root: XmlElement | undefined): ReadonlyMap<string, WordStyle> {
   const elements = new Map(
-    (root ? childrenOf(root) : [])
-      .filter((style) => style.name === 'style' && (attributeOf(style, 'type') ?? 'paragraph') === 'paragraph')
-      .map((style) => [attributeOf(style, 'styleId') ?? '', style]),
+    (root ? listChildren(root) : [])
+      .filter((style) => style.name === 'style' && (findAttribute(style, 'type') ?? 'paragraph') === 'paragraph')
+      .map((style) => [findAttribute(style, 'styleId') ?? '', style]),
   )
-  return new Map([...elements.keys()].map((id) => [id, styleOf(id, elements)]))
+  return new Map([...elements.keys()].map((id) => [id, readStyle(id, elements)]))
 }
 
-function styleOf(id: string, elements: ReadonlyMap<string, XmlElement>): WordStyle {
+function readStyle(id: string, elements: ReadonlyMap<string, XmlElement>): WordStyle {
   let style: WordStyle = {}
   let next: string | undefined = id
   for (let bases = 0; next !== undefined && bases < MAX_BASES; bases += 1) {
     const element: XmlElement | undefined = elements.get(next)
-    style = { ...ownOf(element), ...style }
+    style = { ...readOwnStyle(element), ...style }
     next = valueIn(element, 'basedOn')
   }
   return style
 }
 
-function ownOf(style: XmlElement | undefined): WordStyle {
-  const facts = factsOf(childOf(style, 'pPr'))
+function readOwnStyle(style: XmlElement | undefined): WordStyle {
+  const facts = readFacts(findChild(style, 'pPr'))
   const name = valueIn(style, 'name') ?? ''
   const named = /^heading (\d)$/i.exec(name)?.[1] ?? (/^title$/i.test(name) ? '1' : undefined)
   return named === undefined ? facts : { heading: Math.min(6, Number(named)), ...facts }
 }
 
 /** Returns the properties of a style or a paragraph. An outline level of 9 means running text. */
-export function factsOf(properties: XmlElement | undefined): WordStyle {
+export function readFacts(properties: XmlElement | undefined): WordStyle {
   const outline = integer(valueIn(properties, 'outlineLvl'))
-  const numbers = childOf(properties, 'numPr')
+  const numbers = findChild(properties, 'numPr')
   const list = valueIn(numbers, 'numId')
   const level = integer(valueIn(numbers, 'ilvl'))
   return {

@@ -1,6 +1,6 @@
 import type { ParserLimits } from '../limits.ts'
 import { ZipArchive } from '../zip.ts'
-import { attributeOf, childrenOf, readXmlTree, type XmlElement } from './xml.ts'
+import { findAttribute, listChildren, readXmlTree, type XmlElement } from './xml.ts'
 
 interface Relationship {
   /** The last part of the type's URI, such as `worksheet` or `notesSlide`. */
@@ -30,11 +30,11 @@ export class OfficePackage {
   }
 
   /** Returns the relationships of a part by id. Leaves out targets outside the package. */
-  async relationshipsOf(part: string): Promise<ReadonlyMap<string, Relationship>> {
+  async readRelationships(part: string): Promise<ReadonlyMap<string, Relationship>> {
     const slash = part.lastIndexOf('/') + 1
     const name = `${part.slice(0, slash)}_rels/${part.slice(slash)}.rels`
     if (!this.archive.has(name)) return new Map()
-    const entries = childrenOf(await readXmlTree(this.archive.piecesOf(name), this.#limits)).flatMap(
+    const entries = listChildren(await readXmlTree(this.archive.piecesOf(name), this.#limits)).flatMap(
       (element): [string, Relationship][] => {
         const { Id: id, Type: type, Target: target, TargetMode: mode } = element.attributes
         if (id === undefined || type === undefined || target === undefined || mode === 'External') return []
@@ -46,14 +46,14 @@ export class OfficePackage {
 
   /** Returns the part of the given type that a part refers to, if it exists. */
   async relatedPart(part: string, type: string): Promise<string | undefined> {
-    for (const related of (await this.relationshipsOf(part)).values())
+    for (const related of (await this.readRelationships(part)).values())
       if (related.type === type && this.archive.has(related.part)) return related.part
     return undefined
   }
 }
 
 /** Returns the relationship id in an element's attributes. */
-export function relationOf(element: XmlElement, name = 'id'): string | undefined {
+export function findRelation(element: XmlElement, name = 'id'): string | undefined {
   for (const key in element.attributes) if (key.endsWith(`:${name}`)) return element.attributes[key]
   return undefined
 }
@@ -61,7 +61,7 @@ export function relationOf(element: XmlElement, name = 'id'): string | undefined
 /** Reports whether an Office switch is on: its value is not `0`, `false`, `off` or `none`. */
 export function isOn(element: XmlElement | undefined): boolean {
   if (!element) return false
-  return !/^(?:0|false|off|none)$/.test(attributeOf(element, 'val') ?? '1')
+  return !/^(?:0|false|off|none)$/.test(findAttribute(element, 'val') ?? '1')
 }
 
 /** Resolves a target relative to the part that names it, or to the root of the archive. */

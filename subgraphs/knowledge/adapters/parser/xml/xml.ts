@@ -5,7 +5,7 @@ import type { ParserLimits } from '../limits.ts'
 /** An XML element with its content. Names have no prefix, because producers choose prefixes freely. */
 export interface XmlElement {
   readonly name: string
-  /** The attributes by their full names, including prefixes; see `attributeOf`. */
+  /** The attributes by their full names, including prefixes; see `findAttribute`. */
   readonly attributes: Readonly<Record<string, string>>
   readonly children: readonly (XmlElement | string)[]
 }
@@ -83,7 +83,7 @@ export async function readXml(
   })
   let decoder: InstanceType<typeof TextDecoder> | undefined
   for await (const piece of pieces) {
-    decoder ??= new TextDecoder(charsetOf(piece))
+    decoder ??= new TextDecoder(readCharset(piece))
     parser.write(decoder.decode(piece, { stream: true }))
   }
   parser.write(decoder?.decode() ?? '').close()
@@ -105,27 +105,27 @@ export async function readXmlTree(
 }
 
 /** Returns an attribute by its name without prefix. An attribute written without a prefix takes precedence. */
-export function attributeOf({ attributes }: XmlElement, name: string): string | undefined {
+export function findAttribute({ attributes }: XmlElement, name: string): string | undefined {
   const own = attributes[name]
   if (own !== undefined) return own
   for (const key in attributes) if (key.endsWith(name) && key[key.length - name.length - 1] === ':') return attributes[key]
   return undefined
 }
 
-export function childrenOf(element: XmlElement): readonly XmlElement[] {
+export function listChildren(element: XmlElement): readonly XmlElement[] {
   return element.children.filter((child): child is XmlElement => typeof child !== 'string')
 }
 
-export function childOf(element: XmlElement | undefined, name: string): XmlElement | undefined {
+export function findChild(element: XmlElement | undefined, name: string): XmlElement | undefined {
   return element?.children.find((child): child is XmlElement => typeof child !== 'string' && child.name === name)
 }
 
 /** Yields the descendants with a name, in document order. Does not look inside those that it yields. */
-export function* descendantsOf(element: XmlElement, name: string): Generator<XmlElement> {
+export function* listDescendants(element: XmlElement, name: string): Generator<XmlElement> {
   for (const child of element.children) {
     if (typeof child === 'string') continue
     if (child.name === name) yield child
-    else yield* descendantsOf(child, name)
+    else yield* listDescendants(child, name)
   }
 }
 
@@ -140,7 +140,7 @@ function localName(name: string): string {
 }
 
 /** Returns the charset that XML declares at its beginning (XML 1.0, appendix F). */
-function charsetOf(head: Uint8Array): string {
+function readCharset(head: Uint8Array): string {
   const [first, second] = head
   if ((first === 0xff && second === 0xfe) || (first === 0x3c && second === 0)) return 'utf-16le'
   if ((first === 0xfe && second === 0xff) || (first === 0 && second === 0x3c)) return 'utf-16be'

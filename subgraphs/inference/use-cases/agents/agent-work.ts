@@ -38,7 +38,7 @@ export class AgentWork implements RunWork<RunEvent> {
     // The first event tells a follower the id of its run, so it is written before anything else happens.
     await telling.flushed()
     this.#given ??= await readGiven(deps, this.#run._id)
-    if (!this.#given) throw new LeftToOthers()
+    if (!this.#given) return { status: 'failed', error: { code: 'internal', message: 'The messages of the run are lost.' } }
     const { agent, messages } = this.#given
     let isSuspect = this.#run.job!.starts > 1
     const done = async <Value>(call: Promise<Value>): Promise<Value> => {

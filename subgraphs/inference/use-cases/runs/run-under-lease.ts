@@ -65,7 +65,7 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
     try {
       await this.#toItsEnd()
     } catch (error) {
-      if (!(error instanceof LeftToOthers)) log.warn({ err: error, runId }, `a run of an ${this.#kind.noun} is put off`)
+      if (!(error instanceof LeftToOthers)) log.warn({ err: error, runId }, `a run is put off (${this.#kind.noun})`)
       await this.#giveBack(error).catch((cause) => log.warn({ err: cause, runId }, 'a run waits for its lease'))
     } finally {
       clearTimeout(timer)

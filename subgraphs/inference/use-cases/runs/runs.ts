@@ -110,17 +110,26 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     this.#places = new FairPlaces(kind.maxRuns)
     this.#turns = new FairJobs(kind.records, this.#places, deps.clock)
     this.log = new RunLog(deps, kind.table)
-    this.ready = opened
-      .then(() => (isExclusive ? releaseAllLeases(kind.records, deps.clock) : undefined))
-      .catch((error) => deps.log.warn({ err: error }, 'runs wait for their leases'))
-    this.ready.then(() => {
-      this.#background = Promise.all([
-        this.#every(LOOK_MS, () => this.#look()),
-        this.#every(LOOK_MS, () => this.#lookForCancelled()),
-        this.#every(LATE_LOOK_MS, () => this.#endLate()),
-        this.#every(SWEEP_MS, () => this.#sweep()),
-      ])
-    })
+    this.ready = opened.then(
+      async () => {
+        if (isExclusive) await this.#releaseLeases()
+        this.#background = Promise.all([
+          this.#every(LOOK_MS, () => this.#look()),
+          this.#every(LOOK_MS, () => this.#lookForCancelled()),
+          this.#every(LATE_LOOK_MS, () => this.#endLate()),
+          this.#every(SWEEP_MS, () => this.#sweep()),
+        ])
+      },
+      // Without its store the service does not start, and says why.
+      () => undefined,
+    )
+  }
+
+  #releaseLeases(): Promise<void> {
+    const { clock, log } = this.#deps
+    return releaseAllLeases(this.#kind.records, clock).catch((error) =>
+      log.warn({ err: error }, `runs of ${this.#kind.noun}s wait for their leases`),
+    )
   }
 
   /**

@@ -231,7 +231,7 @@ async function search({ elasticsearch, sqlite, exact, stats }: Sides, searches: 
   return { elasticsearch: joined('elasticsearch'), sqlite: joined('sqlite'), exactTens, exactTimes }
 }
 
-/** Share of what the exact search found. In a small collection, possibly nothing passes the filter. */
+/** The share of the exact search's hits that were found. A filter may leave a small collection without hits. */
 function recall(found: readonly (readonly string[])[], exact: readonly (readonly string[])[]): string {
   if (exact.flat().length === 0) return 'nothing to find'
   const shared = exact.reduce((sum, ids, i) => sum + ids.filter((id) => found[i]!.includes(id)).length, 0)

@@ -61,7 +61,7 @@ const LOOK_MS = 250
 /** The gateway itself waits for subgraphs, one after the other. */
 const GATEWAY_PATIENCE = 4
 
-/** Carries the token by which the rest-adapter's sockets identify themselves to the gateway. */
+/** The header with the token that identifies the rest-adapter's sockets to the gateway. */
 const SERVICE_HEADER = 'x-kis-service'
 
 /** A started role. Disposing it finishes running requests, then closes what it opened, in reverse order. */

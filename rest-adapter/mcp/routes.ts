@@ -54,7 +54,7 @@ async function answer(call: Call, underWay: RequestsUnderWay): Promise<Answer | 
   using _request = underWay.add(context.caller, session, message.id, () => void server.close())
   exchange.receive(message)
   const answered = await exchange.answered
-  // A session is only a name by which requests can be cancelled. It needs no memory and never ends.
+  // A session only names the requests that can be cancelled. It needs no memory and never ends.
   if (!answered || !InitializeRequestSchema.safeParse(message).success) return answered
   return { ...answered, headers: { [SESSION_HEADER]: ids('mcp') } }
 }

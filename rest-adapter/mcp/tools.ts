@@ -84,7 +84,7 @@ const AGENTS: Kind<Named> = {
 export type FoundTool = { readonly kind: 'search'; readonly collection: CollectionData } | { readonly kind: 'agent'; readonly agent: Named }
 
 /**
- * Gives a page of what the key may use: collections with `knowledge:read`, then agents with `agents`; newest first.
+ * Lists the tools of the key, newest first: collections with scope `knowledge:read`, then agents with scope `agents`.
  * @throws {KisError} the gateway's error
  * @throws {McpError} the cursor is not valid
  */

@@ -125,9 +125,9 @@ function agentKind(deps: RunDeps, given: ReadonlyMap<string, GivenToRun>): RunKi
     freesKey: ({ error, cost }) => error !== null && (cost === '0' || cost === null) && ERRORS[error.code].retry,
     workOn: (run: RunRecord, log: RunLog<RunEvent>) => new AgentWork(deps, run, log, given.get(run._id) ?? null),
     forgetGiven: (runId) => forgetGiven(deps, runId),
-    async sweep() {
+    async sweep(log) {
       await deps.runEnds.sweep()
-      await endRunsOfEarlierVersions(deps)
+      await endRunsOfEarlierVersions(deps, log)
       await removeExpiredGiven(deps)
       await removeExpiredThreads(deps)
       await forgetDeletedAgents(deps)

@@ -2,7 +2,7 @@ import { tell } from '../../../common/events/event-log.ts'
 import type { RunEvent } from '../../domain/agents/run.ts'
 import type { RunDeps } from '../deps.ts'
 import { describeAgentEnd } from '../runs/run-ends.ts'
-import { RunLog, toJson } from '../runs/run-log.ts'
+import { type RunLog, toJson } from '../runs/run-log.ts'
 import { stepsTold } from './agent-work.ts'
 
 const MAX_SWEPT = 100
@@ -11,11 +11,13 @@ const MAX_SWEPT = 100
  * Ends runs that an earlier version of the service left. That version kept nothing with which another process could
  * continue them.
  */
-export async function endRunsOfEarlierVersions(deps: Pick<RunDeps, 'collections' | 'clock' | 'runEnds'>): Promise<void> {
+export async function endRunsOfEarlierVersions(
+  deps: Pick<RunDeps, 'collections' | 'clock' | 'runEnds'>,
+  log: RunLog<RunEvent>,
+): Promise<void> {
   const { runs } = deps.collections
   const now = deps.clock.now()
   const left = await runs.find({ leaseUntil: { $lt: now } }, { sort: { leaseUntil: 1 }, limit: MAX_SWEPT })
-  const log = new RunLog<RunEvent>(deps, 'runs')
   for (const run of left) {
     const error = { code: 'service_unavailable', message: 'The process that ran it has gone.' } as const
     const { $set, $push } = tell(run.organizationId, now, describeAgentEnd(run, { status: 'failed', cost: null, error }))

@@ -30,7 +30,7 @@ export interface RunKind<Run extends RunBase, Event extends RunEventBase> {
   /** Deletes the data that is kept only until the run has ended. Can be repeated. */
   forgetGiven(runId: string): Promise<void>
   /** Cleans up the kind's own data besides the runs. Called every 15 s. */
-  sweep(): Promise<void>
+  sweep(log: RunLog<Event>): Promise<void>
 }
 
 /** The work on one run in one process. */

@@ -367,7 +367,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
   async #sweep(): Promise<void> {
     const expired = { expiresAt: { $lt: this.#deps.clock.now() } }
     for (const { _id } of await this.#kind.records.find(expired, { sort: { expiresAt: 1 }, limit: MAX_SWEPT })) await this.#forget(_id)
-    await this.#kind.sweep()
+    await this.#kind.sweep(this.log)
   }
 
   #every(pauseMs: number, round: () => Promise<void>): Promise<void> {

@@ -117,7 +117,6 @@ export class AgentRuns extends Runs<RunRecord, RunEvent> {
 function agentKind(deps: RunDeps, given: ReadonlyMap<string, GivenToRun>): RunKind<RunRecord, RunEvent> {
   return {
     noun: 'agent',
-    table: 'runs',
     records: deps.collections.runs,
     maxRuns: MAX_RUNS,
     isAwaited: true,

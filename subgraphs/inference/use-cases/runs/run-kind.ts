@@ -15,7 +15,6 @@ export type RunEnd =
 /** The parts of `Runs` that differ between agents and workflows. */
 export interface RunKind<Run extends RunBase, Event extends RunEventBase> {
   readonly noun: 'agent' | 'workflow'
-  readonly table: 'runs' | 'workflowRuns'
   readonly records: DocumentCollection<Run>
   /** Most runs of one process at once. One organization has at most half of them. */
   readonly maxRuns: number

@@ -24,8 +24,8 @@ async function world(runs: number) {
       }
     },
   })
-  const here = new RunLog({ ...deps, collections: { ...deps.collections, runEvents } }, 'runs')
-  const there = new RunLog(deps, 'runs')
+  const here = new RunLog({ ...deps, collections: { ...deps.collections, runEvents } }, deps.collections.runs)
+  const there = new RunLog(deps, deps.collections.runs)
   const ids = Array.from({ length: runs }, (_, i) => `run_${i}`)
   for (const _id of ids) {
     const run = { _id, organizationId: 'org_a', agentId: 'agt_1', expiresAt: new Date(), outbox: [] } as unknown as RunRecord

@@ -1,6 +1,7 @@
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { Followers } from '../../../common/events/followers.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
+import type { DocumentCollection } from '../../../common/ports/document-store.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
 import { FairPlaces } from '../../../common/process/fair-places.ts'
 import type { RunEvent, RunStatus } from '../../domain/agents/run.ts'
@@ -36,16 +37,16 @@ export interface FollowedEvent<Event = RunEvent> {
  * last event is `done`.
  */
 export class RunLog<Event extends RunEventBase = RunEvent> {
-  readonly #runs: 'runs' | 'workflowRuns'
+  readonly #records: Pick<DocumentCollection<RunBase>, 'findOne'>
   readonly #deps: Pick<Ports, 'collections' | 'clock'>
   readonly #followers: Followers
   readonly #places = new FairPlaces(MAX_FOLLOWED_IN_ALL)
   /** The number of followers, by API key. */
   readonly #followed = new Map<string, number>()
 
-  constructor(deps: Pick<Ports, 'collections' | 'clock'>, runs: 'runs' | 'workflowRuns') {
+  constructor(deps: Pick<Ports, 'collections' | 'clock'>, records: Pick<DocumentCollection<RunBase>, 'findOne'>) {
     this.#deps = deps
-    this.#runs = runs
+    this.#records = records
     this.#followers = new Followers(async (positions) => {
       const ids = [...positions].map(([runId, position]) => `${runId}_${position + 1}`)
       const next = await deps.collections.runEvents.find({ _id: { $in: ids } }, { limit: ids.length })
@@ -156,7 +157,7 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
    */
   async #findStart(organizationId: string, runId: string, after: string | null): Promise<RunEventRecord | null> {
     const { collections } = this.#deps
-    if (!(await collections[this.#runs].findOne({ _id: runId, organizationId }))) throw new NotFound('run', runId, 'runId')
+    if (!(await this.#records.findOne({ _id: runId, organizationId }))) throw new NotFound('run', runId, 'runId')
     if (after === null || after === '0') return null
     const at = CURSOR.test(after) ? await collections.runEvents.findOne({ runId, sequence: Number(after) }) : null
     if (!at) throw new KisError('invalid_request', 'This is no cursor of this run.', { param: 'after' })

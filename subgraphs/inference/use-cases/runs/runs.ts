@@ -109,7 +109,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     this.#suspects = suspects
     this.#places = new FairPlaces(kind.maxRuns)
     this.#turns = new FairJobs(kind.records, this.#places, deps.clock)
-    this.log = new RunLog(deps, kind.table)
+    this.log = new RunLog(deps, kind.records)
     this.ready = opened.then(
       async () => {
         if (isExclusive) await this.#releaseLeases()

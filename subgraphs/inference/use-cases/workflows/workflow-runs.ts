@@ -128,7 +128,6 @@ export class WorkflowRuns extends Runs<WorkflowRunRecord, WorkflowEvent> {
 function workflowKind(deps: RunDeps): RunKind<WorkflowRunRecord, WorkflowEvent> {
   return {
     noun: 'workflow',
-    table: 'workflowRuns',
     records: deps.collections.workflowRuns,
     maxRuns: MAX_RUNS,
     isAwaited: false,

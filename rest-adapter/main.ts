@@ -20,7 +20,9 @@ import { agentRoutes } from './routes/agents.ts'
 import { collectionRoutes } from './routes/collections.ts'
 import { documentRoutes } from './routes/documents.ts'
 import { embeddingRoutes } from './routes/embeddings.ts'
+import { evaluationRoutes } from './routes/evaluations.ts'
 import { fileRoutes } from './routes/files.ts'
+import { goldQuestionRoutes } from './routes/gold-questions.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { modelRoutes } from './routes/models.ts'
 import { operatorRoutes } from './routes/operator.ts'
@@ -58,6 +60,8 @@ export const restRoutes: readonly Route[] = [
   ...collectionRoutes,
   ...documentRoutes,
   ...searchRoutes,
+  ...goldQuestionRoutes,
+  ...evaluationRoutes,
   ...fileRoutes,
   ...agentRoutes,
   ...agentRunRoutes,

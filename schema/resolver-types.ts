@@ -43,6 +43,8 @@ export const resolverTypes = {
     WorkflowRunEvent: 'resolvers/workflow-runs.ts#Followed',
   },
   knowledge: {
+    Evaluation: 'domain/records.ts#EvaluationRecord',
+    GoldQuestion: 'domain/records.ts#GoldQuestionRecord',
     Chunk: 'resolvers/search.ts#ChunkOfDocument',
     Collection: 'domain/records.ts#CollectionRecord',
     Document: 'domain/records.ts#DocumentRecord',

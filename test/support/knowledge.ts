@@ -212,6 +212,8 @@ export function depsOn(world: World, life = new Life()): Deps {
       blobs: life.sees(store.blobs, 'blobs'),
       documents: life.sees(store.documents, 'documents'),
       usage: life.sees(store.usage, 'usage'),
+      goldQuestions: store.goldQuestions,
+      evaluations: life.sees(store.evaluations, 'evaluations'),
       events: store.events,
       eventHeads: store.eventHeads,
     },

@@ -43,6 +43,8 @@ const CHAT_REQUEST: readonly Naming[] = [
 export const PATHS: Readonly<Record<string, readonly Naming[]>> = {
   '/v1/collections/{id}': [names('collection')],
   '/v1/collections/{id}/documents/{document_id}': [names('document')],
+  '/v1/gold-questions/{id}': [names('goldQuestion')],
+  '/v1/evaluations/{id}': [names('evaluation')],
   '/v1/files/{id}': [names('file')],
   '/v1/agents/{id}': [names('agent')],
   '/v1/runs/{id}': [names('agentRun')],
@@ -87,6 +89,9 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'query.key_id': [names('key')],
   'GET /v1/collections query.after': [names('collection')],
   'GET /v1/collections/{id}/documents query.after': [names('document')],
+  'body.settings[].filter': FILTERS,
+  'GET /v1/collections/{id}/gold-questions query.after': [names('goldQuestion')],
+  'GET /v1/collections/{id}/evaluations query.after': [names('evaluation')],
   'GET /v1/files query.after': [names('file')],
   'GET /v1/agents query.after': [names('agent')],
   'GET /v1/agents/{id}/runs query.after': [names('agentRun')],
@@ -107,6 +112,7 @@ const words = (text: string) => new Set(text.trim().split(/\s+/))
  * 1, 2 and 3, which name nothing outside the run.
  */
 export const REST_PLAIN = words(`
+  body.questions[].query body.questions[].expected[].file_name body.questions[].expected[].phrase body.settings[].label
   body.collection_name body.description body.metadata body.query body.file_name body.content_base64 body.name body.instructions body.mcp_servers[].name body.mcp_servers[].url
   body.mcp_servers[].headers body.mcp_servers[].allowed_tools[] body.response_schema body.input body.inputs body.messages[].content[].type body.messages[].content[].text
   body.messages[].content[].image_url.url body.response_format body.stop[] body.tools[] body.tool_choice body.system[] body.stop_sequences[] body.thinking body.output_config
@@ -130,6 +136,8 @@ export const BODIES: Readonly<Record<string, (own: Possessions) => Json>> = {
   createCollection: () => ({ collection_code: 'made', collection_name: 'Made', embedding_model: 'mock-embed' }),
   updateCollection: () => ({ collection_name: 'Changed' }),
   createDocument: (own) => ({ file_id: own.file }),
+  addGoldQuestions: () => ({ questions: [{ query: 'harbour', expected: [{ phrase: 'built' }] }] }),
+  startEvaluation: () => ({ settings: [{ mode: 'lexical' }] }),
   searchCollection: () => ({ query: 'harbour', mode: 'lexical' }),
   uploadFile: () => ({ file_name: 'a.txt', content_base64: 'YQ==' }),
   createAgent: () => ({ code: 'made', name: 'Made', model: 'mock-chat' }),
@@ -190,6 +198,12 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'query.file.id': [names('file')],
   'query.files.after': [cursor('file')],
   'query.document.id': [names('document')],
+  'query.evaluation.id': [names('evaluation')],
+  'AddGoldQuestionsInput.collectionId': [names('collection')],
+  'mutation.deleteGoldQuestion.id': [names('goldQuestion')],
+  'StartEvaluationInput.collectionId': [names('collection')],
+  'EvaluationSettingsInput.filter': FILTERS,
+  'mutation.deleteEvaluation.id': [names('evaluation')],
   'SearchInput.collectionId': [names('collection')],
   'SearchInput.filter': FILTERS,
   'query.fileContent.id': [names('file')],
@@ -260,6 +274,8 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'subscription.documentUpdated.collectionId': [names('collection')],
   'Agent.runs.after': [cursor('agentRun')],
   'Collection.documents.after': [cursor('document')],
+  'Collection.goldQuestions.after': [cursor('goldQuestion')],
+  'Collection.evaluations.after': [cursor('evaluation')],
   'Organization.apiKeys.after': [cursor('key')],
   'Wallet.entries.after': [names('entryCursor')],
   'Workflow.runs.after': [cursor('workflowRun')],
@@ -270,7 +286,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
  * a run, or of the caller's organization.
  */
 export const GRAPHQL_PLAIN = words(`
-  SearchInput.query CreateApiKeyInput.name UpdateApiKeyInput.name UpdateOrganizationInput.name CreateOrganizationInput.name CreateOrganizationInput.plan AssignPlanInput.plan
+  SearchInput.query GoldQuestionInput.query ExpectedPassageInput.fileName ExpectedPassageInput.phrase EvaluationSettingsInput.label CreateApiKeyInput.name UpdateApiKeyInput.name UpdateOrganizationInput.name CreateOrganizationInput.name CreateOrganizationInput.plan AssignPlanInput.plan
   CreateWebhookEndpointInput.url CreateWebhookEndpointInput.eventTypes CreateWebhookEndpointInput.description UpdateWebhookEndpointInput.url UpdateWebhookEndpointInput.eventTypes
   UpdateWebhookEndpointInput.description EmbeddingsInput.input EmbeddingsInput.user TranscriptionInput.contentBase64 TranscriptionInput.language TranscriptionInput.prompt
   CreateAgentInput.name CreateAgentInput.instructions AgentMcpServerInput.name AgentMcpServerInput.url AgentMcpServerInput.headers AgentMcpServerInput.allowedTools
@@ -309,6 +325,7 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   file: (own) => ({ id: own.file }),
   files: () => ({}),
   document: (own) => ({ id: own.document }),
+  evaluation: (own) => ({ id: own.evaluation }),
   searchCollection: (own) => ({ input: { collectionId: own.collection, query: 'harbour', mode: 'LEXICAL' } }),
   fileContent: (own) => ({ id: own.file, offset: 0, length: 10 }),
   createApiKey: () => ({ input: { name: 'Made', scopes: ['INFERENCE'] } }),
@@ -349,6 +366,12 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   uploadFile: () => ({ input: { name: 'a.txt', contentBase64: 'YQ==' } }),
   deleteFile: (own) => ({ id: own.file }),
   createDocument: (own) => ({ input: { collectionId: own.collection, fileId: own.file } }),
+  addGoldQuestions: (own) => ({
+    input: { collectionId: own.collection, questions: [{ query: 'harbour', expected: [{ phrase: 'built' }] }] },
+  }),
+  deleteGoldQuestion: (own) => ({ id: own.goldQuestion }),
+  startEvaluation: (own) => ({ input: { collectionId: own.collection, settings: [{ mode: 'LEXICAL' }] } }),
+  deleteEvaluation: (own) => ({ id: own.evaluation }),
   retryDocument: (own) => ({ id: own.document }),
   deleteDocument: (own) => ({ id: own.document }),
   verifyIndex: (own) => ({ input: { collectionId: own.collection, repair: false } }),
@@ -371,6 +394,8 @@ export const SUBSCRIPTION_ARGUMENTS: typeof ARGUMENTS = {
 export const WAYS: Readonly<Record<string, (own: Possessions) => string>> = {
   'Agent.runs': (own) => `{ agent(id: "${own.agent}") { FIELD } }`,
   'Collection.documents': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
+  'Collection.goldQuestions': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
+  'Collection.evaluations': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
   'Organization.apiKeys': () => '{ organization { FIELD } }',
   'Wallet.entries': () => '{ organization { wallet { FIELD } } }',
   'Workflow.runs': (own) => `{ workflow(id: "${own.workflow}") { FIELD } }`,

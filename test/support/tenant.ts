@@ -15,6 +15,8 @@ export interface Possessions {
   readonly file: string
   readonly document: string
   readonly chunk: string
+  readonly goldQuestion: string
+  readonly evaluation: string
   readonly agent: string
   readonly agentCode: string
   readonly agentModel: string
@@ -73,6 +75,11 @@ export async function furnish(
     topic: mark,
   })
   const [hit] = (await post(`/v1/collections/${collection.id}/search`, { query: 'harbour', mode: 'lexical' })).data
+  const expected = [{ phrase: mark }]
+  const [goldQuestion] = (await post(`/v1/collections/${collection.id}/gold-questions`, { questions: [{ query: `${mark}?`, expected }] }))
+    .data
+  const evaluation = await post(`/v1/collections/${collection.id}/evaluations`, { settings: [{ mode: 'lexical', label: mark }] })
+  await eventually(async () => (await get(`/v1/evaluations/${evaluation.id}`)).status === 'completed', 30_000)
   const agent = await post('/v1/agents', {
     code: agentCode,
     name: mark,
@@ -104,6 +111,8 @@ export async function furnish(
     file: document.file_id,
     document: document.id,
     chunk: hit.chunk_id,
+    goldQuestion: goldQuestion.id,
+    evaluation: evaluation.id,
     agent: agent.id,
     agentCode,
     agentModel: `agent/${agentCode}`,

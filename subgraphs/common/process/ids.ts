@@ -7,6 +7,8 @@ export type IdPrefix =
   | 'col'
   | 'file'
   | 'doc'
+  | 'gq'
+  | 'evl'
   | 'hold'
   | 'ent'
   | 'use'

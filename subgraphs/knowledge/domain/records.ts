@@ -1,6 +1,9 @@
+import type { ErrorCode } from '../../../schema/errors.ts'
 import type { FairLeasable } from '../../common/documents/fair-jobs.ts'
 import type { Telling } from '../../common/events/event-log.ts'
 import type { Outline } from './chunking/outline.ts'
+import type { Expected } from './evaluation/ranks.ts'
+import type { SearchMode } from './search/fuse.ts'
 
 /**
  * The records of the primary store. Field names are the store's. Every record names its organization, and is read by
@@ -135,9 +138,61 @@ export interface DocumentRecord extends Telling {
   readonly job?: Job
 }
 
-/** Work that a document or a collection waits for. */
+/** A question whose answer is known: evaluations of the collection ask it. */
+export interface GoldQuestionRecord {
+  /** `gq_…` */
+  readonly _id: string
+  readonly organizationId: string
+  readonly collectionId: string
+  readonly query: string
+  readonly expected: readonly Expected[]
+  readonly createdAt: Date
+}
+
+export interface EvaluatedSettings {
+  readonly label: string
+  readonly mode: SearchMode
+  /** As the client wrote it. */
+  readonly filter: unknown
+}
+
+export interface EvaluatedQuestion {
+  readonly id: string
+  readonly query: string
+  readonly expected: readonly Expected[]
+}
+
+/** An evaluation of a collection's search: its gold questions, asked by each of the settings. */
+export interface EvaluationRecord {
+  /** `evl_…` */
+  readonly _id: string
+  readonly organizationId: string
+  readonly collectionId: string
+  /** The key that pays. */
+  readonly apiKeyId: string
+  /** The collection, until the evaluation has ended: a collection has one at a time. */
+  readonly openKey?: string
+  /** `EvaluatedSettings`s as JSON. */
+  readonly settings: string
+  /** `EvaluatedQuestion`s as JSON, as they were at the start. */
+  readonly questions: string
+  /** For each question asked so far, its `Ranks` by each of the settings, as JSON. */
+  readonly ranks: string
+  readonly status: 'running' | 'completed' | 'failed'
+  readonly done: number
+  readonly total: number
+  /** The charge so far in nano-USD, as a decimal. */
+  readonly cost: string
+  readonly error: { readonly code: ErrorCode; readonly message: string } | null
+  readonly startedAt: Date
+  readonly endedAt: Date | null
+  /** Set until it has ended. */
+  readonly job?: Job
+}
+
+/** Work that a document, a collection or an evaluation waits for. */
 export interface Job extends FairLeasable {
-  readonly kind: 'ingest' | 'delete'
+  readonly kind: 'ingest' | 'delete' | 'evaluate'
   /**
    * Starts of an ingestion since its last recorded outcome or step. More than one means that workers have died with it.
    */

@@ -1,7 +1,15 @@
 import { JOB_TURNS_INDEX } from '../../common/documents/fair-jobs.ts'
 import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX } from '../../common/events/event-log.ts'
 import type { DocumentCollection, DocumentStore } from '../../common/ports/document-store.ts'
-import type { BlobRecord, CollectionRecord, DocumentRecord, FileRecord, UsageRecord } from '../domain/records.ts'
+import type {
+  BlobRecord,
+  CollectionRecord,
+  DocumentRecord,
+  EvaluationRecord,
+  FileRecord,
+  GoldQuestionRecord,
+  UsageRecord,
+} from '../domain/records.ts'
 
 /** The primary store's collections. On MongoDB each shards by `organizationId`. Ids sort by creation time. */
 export interface KnowledgeStore extends EventCollections {
@@ -10,6 +18,8 @@ export interface KnowledgeStore extends EventCollections {
   readonly blobs: DocumentCollection<BlobRecord>
   readonly documents: DocumentCollection<DocumentRecord>
   readonly usage: DocumentCollection<UsageRecord>
+  readonly goldQuestions: DocumentCollection<GoldQuestionRecord>
+  readonly evaluations: DocumentCollection<EvaluationRecord>
 }
 
 export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): KnowledgeStore {
@@ -37,6 +47,16 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
       ],
     }),
     usage: store.collection({ name: 'usage', indexes: [] }),
+    goldQuestions: store.collection({ name: 'gold_questions', indexes: [{ fields: ['collectionId'] }] }),
+    evaluations: store.collection({
+      name: 'evaluations',
+      indexes: [
+        { fields: ['collectionId'] },
+        { fields: ['openKey'], unique: true, sparse: true },
+        { fields: ['job.dueAt'], sparse: true },
+        JOB_TURNS_INDEX,
+      ],
+    }),
     events: store.collection(EVENTS),
     eventHeads: store.collection(EVENT_HEADS),
   }

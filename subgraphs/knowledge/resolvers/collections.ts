@@ -6,6 +6,8 @@ import {
   updateCollection,
 } from '../use-cases/documents/collections.ts'
 import { countChunks, countDocuments, listDocuments } from '../use-cases/documents/documents.ts'
+import { listEvaluations } from '../use-cases/evaluation/evaluations.ts'
+import { listGoldQuestions } from '../use-cases/evaluation/gold-questions.ts'
 import type { CollectionResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
 
 export const collectionQueries: QueryResolvers = {
@@ -35,5 +37,7 @@ export const CollectionFields: CollectionResolvers = {
   documentCount: (collection, _args, { deps }) => countDocuments(deps, collection),
   contents: (collection, _args, { deps }) => deps.digests.of(collection),
   chunkCount: (collection, _args, { deps }) => countChunks(deps, collection),
+  goldQuestions: (collection, args, { deps }) => listGoldQuestions(deps, collection, args),
+  evaluations: (collection, args, { deps }) => listEvaluations(deps, collection, args),
   __resolveReference: ({ id }, { deps, ...context }) => findCollection(deps, context, { _id: id }),
 }

@@ -3,7 +3,6 @@ import { tell } from '../../../common/events/event-log.ts'
 import { type CollectionRecord, type DocumentRecord, newJob } from '../../domain/records.ts'
 import { count } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
-import { forgetEvaluations } from '../evaluation/evaluations.ts'
 import { detachFile } from '../files/files.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
 import { describeDeletion } from './document-events.ts'
@@ -85,7 +84,7 @@ export async function continueCollectionDeletion(deps: Deps, { _id, organization
     await store.collections.findOneAndUpdate(lease, { $set: { job: { ...newJob('delete', organizationId, dueAt) } } })
     return true
   }
-  await forgetEvaluations({ store }, _id)
+  for (const records of [store.goldQuestions, store.evaluations]) while ((await records.deleteMany({ collectionId: _id })) > 0);
   await index.dropCollection(_id)
   await store.usage.findOneAndUpdate({ _id: organizationId }, { $unset: { [`chunks.${_id}`]: '' } })
   await store.collections.findOneAndDelete(lease)

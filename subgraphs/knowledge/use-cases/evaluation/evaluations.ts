@@ -98,12 +98,6 @@ export function listEvaluations(
   return listById(store.evaluations, { collectionId }, page, EVALUATION_ID)
 }
 
-/** Deletes the questions and evaluations of a collection that is being deleted. Can be repeated. */
-export async function forgetEvaluations({ store }: Pick<Deps, 'store'>, collectionId: string): Promise<void> {
-  while ((await store.goldQuestions.deleteMany({ collectionId })) > 0);
-  while ((await store.evaluations.deleteMany({ collectionId })) > 0);
-}
-
 function checkSettings(given: readonly SettingsInput[]): readonly EvaluatedSettings[] {
   const settings = listAt(given, 'input.settings', 1, MAX_SETTINGS) as readonly SettingsInput[]
   const checked = settings.map(({ label, mode, filter }, i) => {

@@ -9,10 +9,10 @@ import { keepWorking } from '../../../common/process/keep-working.ts'
 import type { WakeUp } from '../../../common/process/wake-up.ts'
 import { type Job, newJob } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
+import { continueCollectionDeletion, finishDocumentDeletion } from '../documents/delete-now.ts'
+import { failDocument, ingestDocument, isSuspect, LeaseLost } from '../documents/ingest-document.ts'
 import { evaluate, failEvaluation } from '../evaluation/evaluate.ts'
 import { sweepBlobs } from '../files/blobs.ts'
-import { continueCollectionDeletion, finishDocumentDeletion } from './delete-now.ts'
-import { failDocument, ingestDocument, isSuspect, LeaseLost } from './ingest-document.ts'
 
 /**
  * The number of jobs that one process runs at once. One organization gets at most two, which keep both cores busy; the

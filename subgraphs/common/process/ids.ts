@@ -19,6 +19,7 @@ export type IdPrefix =
   | 'wfl'
   | 'wfr'
   | 'job'
+  | 'rerank'
   | 'resp'
   | 'msg'
   | 'rs'

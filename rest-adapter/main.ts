@@ -27,6 +27,7 @@ import { keyRoutes } from './routes/keys.ts'
 import { modelRoutes } from './routes/models.ts'
 import { operatorRoutes } from './routes/operator.ts'
 import { organizationRoutes } from './routes/organization.ts'
+import { rerankRoutes } from './routes/rerank.ts'
 import { searchRoutes } from './routes/search.ts'
 import { transcriptionRoutes } from './routes/transcriptions.ts'
 import { usageRoutes } from './routes/usage.ts'
@@ -55,6 +56,7 @@ export const restRoutes: readonly Route[] = [
   ...messageRoutes,
   ...responseRoutes,
   ...embeddingRoutes,
+  ...rerankRoutes,
   ...transcriptionRoutes,
   ...modelRoutes,
   ...collectionRoutes,

@@ -34,6 +34,7 @@ export const resolverTypes = {
     Model: 'domain/catalog.ts#Model as CatalogModel',
     Price: 'resolvers/models.ts#UnitPrices',
     QuotedModel: 'use-cases/calls/quote-chat-completion.ts#QuotedModel as Quoted',
+    Reranking: 'use-cases/rerank/create-rerank.ts#RerankAnswer',
     Transcription: 'use-cases/calls/create-transcription.ts#Transcription as Transcript',
     TranscriptionEvent: 'use-cases/calls/stream-transcription.ts#TranscriptionEvent as TranscriptEvent',
     Workflow: 'use-cases/tables.ts#WorkflowRecord',

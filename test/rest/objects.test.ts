@@ -253,6 +253,7 @@ const sums = {
   cacheWriteTokens: 3,
   outputTokens: 5,
   audioSeconds: 1.5,
+  searchUnits: 2,
   amount: '9000000.000000001',
 }
 const sumsObject = {
@@ -262,6 +263,7 @@ const sumsObject = {
   cache_write_tokens: 3,
   output_tokens: 5,
   audio_seconds: 1.5,
+  search_units: 2,
   amount_usd: '9000000.000000001',
 }
 const usageObject = {
@@ -276,6 +278,7 @@ const usageObject = {
   cache_write_tokens: 3,
   output_tokens: 0,
   audio_seconds: 1.5,
+  search_units: 0,
   amount_usd: '0.000001',
   rates: { input_tokens: '0.1', cache_write_tokens: '0.125', audio_milliseconds: '0.1' },
   rate_card_version: 'v1',

@@ -118,7 +118,7 @@ export const REST_PLAIN = words(`
   body.messages[].content[].image_url.url body.response_format body.stop[] body.tools[] body.tool_choice body.system[] body.stop_sequences[] body.thinking body.output_config
   body.input[].type body.input[].role body.input[].call_id body.input[].name body.input[].arguments body.input[].output body.input[].summary[] body.input[].encrypted_content
   body.stream_options body.tools[].type body.tools[].name body.tools[].description body.tools[].parameters body.text.format.name body.text.format.schema body.user
-  body.safety_identifier body.prompt_cache_key body.prompt_cache_retention body.file body.language body.url body.event_types[] body.plan query.group_by header.mcp-protocol-version
+  body.safety_identifier body.prompt_cache_key body.prompt_cache_retention body.file body.language body.url body.documents[] body.documents[].text body.event_types[] body.plan query.group_by header.mcp-protocol-version
 `)
 export const REST_PLAIN_OF_ONE = new Set([
   'GET /v1/runs/{id}/events query.after',
@@ -153,6 +153,8 @@ export const BODIES: Readonly<Record<string, (own: Possessions) => Json>> = {
   createResponse: () => RESPONSE,
   countResponseTokens: () => RESPONSE,
   createEmbeddings: () => ({ model: 'mock-embed', input: 'Hello' }),
+  createRerank: () => ({ model: 'mock-rerank', query: 'harbour', documents: ['harbour'] }),
+  createRerankV2: () => ({ model: 'mock-rerank', query: 'harbour', documents: ['harbour'] }),
   createTranscription: () => ({ model: 'mock-speech' }),
   createKey: () => ({ name: 'Made', scopes: ['inference'] }),
   updateKey: () => ({ name: 'Changed' }),
@@ -228,6 +230,8 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'ChatCompletionInput.request': CHAT_REQUEST,
   'ChatCompletionInput.idempotencyKey': [names('idempotencyKey')],
   'EmbeddingsInput.model': [names('agentModel')],
+  'RerankInput.model': [names('agentModel')],
+  'RerankInput.idempotencyKey': [names('idempotencyKey')],
   'EmbeddingsInput.idempotencyKey': [names('idempotencyKey')],
   'TranscriptionInput.model': [names('agentModel')],
   'TranscriptionInput.idempotencyKey': [names('idempotencyKey')],
@@ -288,7 +292,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
 export const GRAPHQL_PLAIN = words(`
   SearchInput.query GoldQuestionInput.query ExpectedPassageInput.fileName ExpectedPassageInput.phrase EvaluationSettingsInput.label CreateApiKeyInput.name UpdateApiKeyInput.name UpdateOrganizationInput.name CreateOrganizationInput.name CreateOrganizationInput.plan AssignPlanInput.plan
   CreateWebhookEndpointInput.url CreateWebhookEndpointInput.eventTypes CreateWebhookEndpointInput.description UpdateWebhookEndpointInput.url UpdateWebhookEndpointInput.eventTypes
-  UpdateWebhookEndpointInput.description EmbeddingsInput.input EmbeddingsInput.user TranscriptionInput.contentBase64 TranscriptionInput.language TranscriptionInput.prompt
+  UpdateWebhookEndpointInput.description EmbeddingsInput.input EmbeddingsInput.user RerankInput.query RerankInput.documents TranscriptionInput.contentBase64 TranscriptionInput.language TranscriptionInput.prompt
   CreateAgentInput.name CreateAgentInput.instructions AgentMcpServerInput.name AgentMcpServerInput.url AgentMcpServerInput.headers AgentMcpServerInput.allowedTools
   CreateAgentInput.responseSchema UpdateAgentInput.name UpdateAgentInput.instructions UpdateAgentInput.responseSchema RunAgentInput.input CreateWorkflowInput.name
   UpdateWorkflowInput.name RunWorkflowInput.inputs CreateCollectionInput.name CreateCollectionInput.description UpdateCollectionInput.name UpdateCollectionInput.description
@@ -346,6 +350,7 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   adjustWallet: (own) => ({ input: { organizationId: own.organization, amount: '1', reference: 'made' } }),
   createChatCompletion: () => ({ input: { request: CHAT } }),
   createEmbeddings: () => ({ input: { model: 'mock-embed', input: 'Hello' } }),
+  createRerank: () => ({ input: { model: 'mock-rerank', query: 'harbour', documents: ['harbour'] } }),
   createTranscription: () => ({ input: { model: 'mock-speech', contentBase64: 'UklGRg==' } }),
   createAgent: () => ({ input: { code: 'made', name: 'Made', model: 'mock-chat' } }),
   updateAgent: (own) => ({ input: { id: own.agent, name: 'Changed' } }),

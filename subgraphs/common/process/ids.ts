@@ -21,6 +21,7 @@ export type IdPrefix =
   | 'wfl'
   | 'wfr'
   | 'job'
+  | 'rerank'
   | 'resp'
   | 'msg'
   | 'rs'

@@ -103,7 +103,10 @@ export interface DocumentRecord extends Telling {
    * has already paid once.
    */
   readonly payer?: { readonly organizationId: string; readonly apiKeyId: string }
+  /** The document's name: its file's, until it is changed. */
   readonly fileName: string
+  /** How often name and metadata have changed. Absent: never. */
+  readonly details?: number
   readonly metadata: Readonly<Record<string, string | number | boolean>>
   readonly status: DocumentStatus
   readonly stage: IngestionStage | null
@@ -135,9 +138,9 @@ export interface DocumentRecord extends Telling {
   readonly job?: Job
 }
 
-/** Work that a document or a collection waits for. */
+/** Work that a document or a collection waits for. `settle`: the index is brought to what the record says. */
 export interface Job extends FairLeasable {
-  readonly kind: 'ingest' | 'delete'
+  readonly kind: 'ingest' | 'delete' | 'settle'
   /**
    * Starts of an ingestion since its last recorded outcome or step. More than one means that workers have died with it.
    */

@@ -12,6 +12,7 @@ import type { Deps } from '../deps.ts'
 import { sweepBlobs } from '../files/blobs.ts'
 import { continueCollectionDeletion, finishDocumentDeletion } from './delete-now.ts'
 import { failDocument, ingestDocument, isSuspect, LeaseLost } from './ingest-document.ts'
+import { settleDocument } from './settle-document.ts'
 
 /**
  * The number of jobs that one process runs at once. One organization gets at most two, which keep both cores busy; the
@@ -113,9 +114,11 @@ function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal)
     return job(store.documents, document, (ended) =>
       record.job!.kind === 'delete'
         ? finishDocumentDeletion(deps, record)
-        : isSuspect(record)
-          ? alone(floor, ended, (gotOn) => ingestDocument(deps, record, ended, gotOn))
-          : locks.request(floor, { mode: 'shared', signal: ended }, () => ingestDocument(deps, record, ended)),
+        : record.job!.kind === 'settle'
+          ? settleDocument(deps, record._id)
+          : isSuspect(record)
+            ? alone(floor, ended, (gotOn) => ingestDocument(deps, record, ended, gotOn))
+            : locks.request(floor, { mode: 'shared', signal: ended }, () => ingestDocument(deps, record, ended)),
     )
   }
 }

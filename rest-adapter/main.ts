@@ -18,6 +18,8 @@ import { responseRoutes } from './responses/routes.ts'
 import { agentRunRoutes } from './routes/agent-runs.ts'
 import { agentRoutes } from './routes/agents.ts'
 import { collectionRoutes } from './routes/collections.ts'
+import { documentBatchRoutes } from './routes/document-batches.ts'
+import { documentContentRoutes } from './routes/document-contents.ts'
 import { documentRoutes } from './routes/documents.ts'
 import { embeddingRoutes } from './routes/embeddings.ts'
 import { evaluationRoutes } from './routes/evaluations.ts'
@@ -61,6 +63,8 @@ export const restRoutes: readonly Route[] = [
   ...modelRoutes,
   ...collectionRoutes,
   ...documentRoutes,
+  ...documentContentRoutes,
+  ...documentBatchRoutes,
   ...searchRoutes,
   ...goldQuestionRoutes,
   ...evaluationRoutes,

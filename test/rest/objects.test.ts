@@ -15,6 +15,7 @@ const collection = {
   embeddingModel: { id: 'e5-small-ar-en' },
   dimensions: 384,
   documentCount: 2,
+  documentCounts: { queued: 0, processing: 1, ready: 1, failed: 0 },
   chunkCount: 9,
   createdAt: AT,
 }
@@ -28,6 +29,7 @@ const collectionObject = {
   dimensions: 384,
   description: null,
   document_count: 2,
+  document_counts: { queued: 0, processing: 1, ready: 1, failed: 0 },
   chunk_count: 9,
 }
 const file = {
@@ -52,7 +54,8 @@ const fileObject = {
 const document = {
   id: 'doc_1',
   collection: { id: 'col_1' },
-  file: { id: 'file_1', name: 'a.txt' },
+  file: { id: 'file_1', name: 'original.txt' },
+  name: 'a.txt',
   status: 'FAILED',
   stage: null,
   progress: null,
@@ -463,8 +466,8 @@ describe('objects by REST', () => {
       pageEnd: 2,
       charStart: 10,
       charEnd: 21,
-      document: { id: 'doc_1' },
-      file: { id: 'file_1', name: 'a.pdf' },
+      document: { id: 'doc_1', name: 'a.pdf' },
+      file: { id: 'file_1' },
     }
     await using adapter = await startAdapter({
       Search: () => ({ searchCollection: { hits: [{ score: 0.9, lexicalRank: null, vectorRank: 1, chunk }] } }),

@@ -66,6 +66,8 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'POST /v1/workflows body.code': [names('workflowCode')],
   'PATCH /v1/workflows/{id} body.code': [names('workflowCode')],
   'body.file_id': [names('file')],
+  'body.documents[].file_id': [names('file')],
+  'body.document_ids[]': [names('document')],
   'body.filter': FILTERS,
   'body.model': [names('agentModel')],
   'body.embedding_model': [names('agentModel')],
@@ -92,6 +94,7 @@ export const REST_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'body.settings[].filter': FILTERS,
   'GET /v1/collections/{id}/gold-questions query.after': [names('goldQuestion')],
   'GET /v1/collections/{id}/evaluations query.after': [names('evaluation')],
+  'GET /v1/collections/{id}/documents/{document_id}/chunks query.after': [names('chunk')],
   'GET /v1/files query.after': [names('file')],
   'GET /v1/agents query.after': [names('agent')],
   'GET /v1/agents/{id}/runs query.after': [names('agentRun')],
@@ -113,7 +116,7 @@ const words = (text: string) => new Set(text.trim().split(/\s+/))
  */
 export const REST_PLAIN = words(`
   body.questions[].query body.questions[].expected[].file_name body.questions[].expected[].phrase body.settings[].label
-  body.collection_name body.description body.metadata body.query body.file_name body.content_base64 body.name body.instructions body.mcp_servers[].name body.mcp_servers[].url
+  body.collection_name body.description body.metadata body.documents[].metadata body.query body.file_name body.content_base64 body.name body.instructions body.mcp_servers[].name body.mcp_servers[].url
   body.mcp_servers[].headers body.mcp_servers[].allowed_tools[] body.response_schema body.input body.inputs body.messages[].content[].type body.messages[].content[].text
   body.messages[].content[].image_url.url body.response_format body.stop[] body.tools[] body.tool_choice body.system[] body.stop_sequences[] body.thinking body.output_config
   body.input[].type body.input[].role body.input[].call_id body.input[].name body.input[].arguments body.input[].output body.input[].summary[] body.input[].encrypted_content
@@ -138,6 +141,10 @@ export const BODIES: Readonly<Record<string, (own: Possessions) => Json>> = {
   createDocument: (own) => ({ file_id: own.file }),
   addGoldQuestions: () => ({ questions: [{ query: 'harbour', expected: [{ phrase: 'built' }] }] }),
   startEvaluation: () => ({ settings: [{ mode: 'lexical' }] }),
+  createDocuments: (own) => ({ documents: [{ file_id: own.file }] }),
+  updateDocument: () => ({ metadata: { topic: 'changed' } }),
+  retryDocuments: (own) => ({ document_ids: [own.document] }),
+  deleteDocuments: (own) => ({ document_ids: [own.document] }),
   searchCollection: () => ({ query: 'harbour', mode: 'lexical' }),
   uploadFile: () => ({ file_name: 'a.txt', content_base64: 'YQ==' }),
   createAgent: () => ({ code: 'made', name: 'Made', model: 'mock-chat' }),
@@ -268,6 +275,11 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'mutation.deleteFile.id': [names('file')],
   'CreateDocumentInput.collectionId': [names('collection')],
   'CreateDocumentInput.fileId': [names('file')],
+  'CreateDocumentsInput.collectionId': [names('collection')],
+  'AttachedFileInput.fileId': [names('file')],
+  'UpdateDocumentInput.id': [names('document')],
+  'DocumentsInput.collectionId': [names('collection')],
+  'DocumentsInput.ids': [names('document', (given) => [given])],
   'mutation.retryDocument.id': [names('document')],
   'mutation.deleteDocument.id': [names('document')],
   'VerifyIndexInput.collectionId': [names('collection')],
@@ -280,6 +292,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
   'Collection.documents.after': [cursor('document')],
   'Collection.goldQuestions.after': [cursor('goldQuestion')],
   'Collection.evaluations.after': [cursor('evaluation')],
+  'Document.chunks.after': [cursor('chunk')],
   'Organization.apiKeys.after': [cursor('key')],
   'Wallet.entries.after': [names('entryCursor')],
   'Workflow.runs.after': [cursor('workflowRun')],
@@ -297,7 +310,7 @@ export const GRAPHQL_PLAIN = words(`
   CreateAgentInput.responseSchema UpdateAgentInput.name UpdateAgentInput.instructions UpdateAgentInput.responseSchema RunAgentInput.input CreateWorkflowInput.name
   UpdateWorkflowInput.name RunWorkflowInput.inputs CreateCollectionInput.name CreateCollectionInput.description UpdateCollectionInput.name UpdateCollectionInput.description
   query.verifyBillingFiles.after query.verifyInferenceFiles.after query.verifyKnowledgeFiles.after
-  UploadFileInput.name UploadFileInput.contentBase64 CreateDocumentInput.metadata subscription.usageRecorded.after subscription.walletChanged.after
+  UploadFileInput.name UploadFileInput.contentBase64 CreateDocumentInput.metadata AttachedFileInput.metadata UpdateDocumentInput.name UpdateDocumentInput.metadata subscription.usageRecorded.after subscription.walletChanged.after
   subscription.agentRunEvents.after subscription.workflowRunEvents.after subscription.documentUpdated.after
 `)
 
@@ -377,7 +390,11 @@ export const ARGUMENTS: Readonly<Record<string, (own: Possessions) => Json>> = {
   deleteGoldQuestion: (own) => ({ id: own.goldQuestion }),
   startEvaluation: (own) => ({ input: { collectionId: own.collection, settings: [{ mode: 'LEXICAL' }] } }),
   deleteEvaluation: (own) => ({ id: own.evaluation }),
+  createDocuments: (own) => ({ input: { collectionId: own.collection, documents: [{ fileId: own.file }] } }),
+  updateDocument: (own) => ({ input: { id: own.document, metadata: { topic: 'changed' } } }),
   retryDocument: (own) => ({ id: own.document }),
+  retryDocuments: (own) => ({ input: { collectionId: own.collection, ids: [own.document] } }),
+  deleteDocuments: (own) => ({ input: { collectionId: own.collection, ids: [own.document] } }),
   deleteDocument: (own) => ({ id: own.document }),
   verifyIndex: (own) => ({ input: { collectionId: own.collection, repair: false } }),
   rebuildIndex: () => ({}),
@@ -398,6 +415,7 @@ export const SUBSCRIPTION_ARGUMENTS: typeof ARGUMENTS = {
 /** The query around a field below the roots, with `FIELD` in its place. */
 export const WAYS: Readonly<Record<string, (own: Possessions) => string>> = {
   'Agent.runs': (own) => `{ agent(id: "${own.agent}") { FIELD } }`,
+  'Document.chunks': (own) => `{ document(id: "${own.document}") { FIELD } }`,
   'Collection.documents': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
   'Collection.goldQuestions': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,
   'Collection.evaluations': (own) => `{ collection(id: "${own.collection}") { FIELD } }`,

@@ -106,7 +106,10 @@ export interface DocumentRecord extends Telling {
    * has already paid once.
    */
   readonly payer?: { readonly organizationId: string; readonly apiKeyId: string }
+  /** The document's name: its file's, until it is changed. */
   readonly fileName: string
+  /** How often name and metadata have changed. Absent: never. */
+  readonly details?: number
   readonly metadata: Readonly<Record<string, string | number | boolean>>
   readonly status: DocumentStatus
   readonly stage: IngestionStage | null
@@ -190,9 +193,9 @@ export interface EvaluationRecord {
   readonly job?: Job
 }
 
-/** Work that a document, a collection or an evaluation waits for. */
+/** Work that a document, a collection or an evaluation waits for. `settle`: the index is brought to what the record says. */
 export interface Job extends FairLeasable {
-  readonly kind: 'ingest' | 'delete' | 'evaluate'
+  readonly kind: 'ingest' | 'delete' | 'settle' | 'evaluate'
   /**
    * Starts of an ingestion since its last recorded outcome or step. More than one means that workers have died with it.
    */

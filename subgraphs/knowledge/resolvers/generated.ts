@@ -107,12 +107,16 @@ export type Mutation = {
   readonly uploadFile: FilePayload;
   readonly deleteFile: DeletePayload;
   readonly createDocument: DocumentPayload;
+  readonly createDocuments: DocumentResults;
+  readonly updateDocument: DocumentPayload;
   readonly retryDocument: DocumentPayload;
   readonly deleteDocument: DeletePayload;
   readonly addGoldQuestions: GoldQuestionsPayload;
   readonly deleteGoldQuestion: DeletePayload;
   readonly startEvaluation: EvaluationPayload;
   readonly deleteEvaluation: DeletePayload;
+  readonly retryDocuments: DocumentResults;
+  readonly deleteDocuments: DocumentResults;
   readonly verifyIndex: IndexVerification;
   readonly rebuildIndex: IndexRebuild;
 };
@@ -148,6 +152,16 @@ export type MutationCreateDocumentArgs = {
 };
 
 
+export type MutationCreateDocumentsArgs = {
+  input: CreateDocumentsInput;
+};
+
+
+export type MutationUpdateDocumentArgs = {
+  input: UpdateDocumentInput;
+};
+
+
 export type MutationRetryDocumentArgs = {
   id: Scalars['ID']['input'];
 };
@@ -175,6 +189,16 @@ export type MutationStartEvaluationArgs = {
 
 export type MutationDeleteEvaluationArgs = {
   id: Scalars['ID']['input'];
+};
+
+
+export type MutationRetryDocumentsArgs = {
+  input: DocumentsInput;
+};
+
+
+export type MutationDeleteDocumentsArgs = {
+  input: DocumentsInput;
 };
 
 
@@ -211,6 +235,7 @@ export type Collection = {
   readonly dimensions: Scalars['Int']['output'];
   readonly documents: DocumentConnection;
   readonly documentCount: Scalars['Int']['output'];
+  readonly documentCounts: DocumentCounts;
   readonly chunkCount: Scalars['Int']['output'];
   readonly contents: CollectionDigest;
   readonly goldQuestions: GoldQuestionConnection;
@@ -238,6 +263,13 @@ export type CollectionEvaluationsArgs = {
   first?: InputMaybe<Scalars['Int']['input']>;
   after?: InputMaybe<Scalars['String']['input']>;
   order?: InputMaybe<SortOrder>;
+};
+
+export type DocumentCounts = {
+  readonly queued: Scalars['Int']['output'];
+  readonly processing: Scalars['Int']['output'];
+  readonly ready: Scalars['Int']['output'];
+  readonly failed: Scalars['Int']['output'];
 };
 
 export type CollectionDigest = {
@@ -289,6 +321,7 @@ export type Document = {
   readonly id: Scalars['ID']['output'];
   readonly collection: Collection;
   readonly file: File;
+  readonly name: Scalars['String']['output'];
   readonly status: DocumentStatus;
   readonly stage?: Maybe<IngestionStage>;
   readonly progress?: Maybe<Progress>;
@@ -299,7 +332,38 @@ export type Document = {
   readonly language?: Maybe<Scalars['String']['output']>;
   readonly metadata: Scalars['JSON']['output'];
   readonly attempts: Scalars['Int']['output'];
+  readonly text?: Maybe<DocumentText>;
+  readonly chunks: ChunkConnection;
   readonly createdAt: Scalars['DateTime']['output'];
+};
+
+
+export type DocumentTextArgs = {
+  pageStart?: InputMaybe<Scalars['Int']['input']>;
+  pageEnd?: InputMaybe<Scalars['Int']['input']>;
+  offset?: InputMaybe<Scalars['Int']['input']>;
+  length?: InputMaybe<Scalars['Int']['input']>;
+};
+
+
+export type DocumentChunksArgs = {
+  first?: InputMaybe<Scalars['Int']['input']>;
+  after?: InputMaybe<Scalars['String']['input']>;
+};
+
+export type DocumentText = {
+  readonly text: Scalars['String']['output'];
+  readonly charStart: Scalars['Int']['output'];
+  readonly charEnd: Scalars['Int']['output'];
+  readonly totalChars: Scalars['Int']['output'];
+  readonly nextOffset?: Maybe<Scalars['Int']['output']>;
+  readonly pages: ReadonlyArray<DocumentPage>;
+};
+
+export type DocumentPage = {
+  readonly page: Scalars['Int']['output'];
+  readonly charStart: Scalars['Int']['output'];
+  readonly charEnd: Scalars['Int']['output'];
 };
 
 export type Progress = {
@@ -544,6 +608,44 @@ export type CreateDocumentInput = {
   readonly metadata?: InputMaybe<Scalars['JSON']['input']>;
 };
 
+export type CreateDocumentsInput = {
+  readonly collectionId: Scalars['ID']['input'];
+  readonly documents: ReadonlyArray<AttachedFileInput>;
+};
+
+export type AttachedFileInput = {
+  readonly fileId: Scalars['ID']['input'];
+  readonly metadata?: InputMaybe<Scalars['JSON']['input']>;
+};
+
+export type DocumentsInput = {
+  readonly collectionId: Scalars['ID']['input'];
+  readonly ids: ReadonlyArray<Scalars['ID']['input']>;
+};
+
+export type UpdateDocumentInput = {
+  readonly id: Scalars['ID']['input'];
+  readonly name?: InputMaybe<Scalars['String']['input']>;
+  readonly metadata?: InputMaybe<Scalars['JSON']['input']>;
+};
+
+export type DocumentResults = {
+  readonly results: ReadonlyArray<DocumentResult>;
+};
+
+export type DocumentResult = {
+  readonly id: Scalars['ID']['output'];
+  readonly document?: Maybe<Document>;
+  readonly created: Scalars['Boolean']['output'];
+  readonly error?: Maybe<ItemError>;
+};
+
+export type ItemError = {
+  readonly code: Scalars['String']['output'];
+  readonly message: Scalars['String']['output'];
+  readonly param?: Maybe<Scalars['String']['output']>;
+};
+
 export type DocumentPayload = {
   readonly document: Document;
   readonly created: Scalars['Boolean']['output'];
@@ -670,6 +772,16 @@ export type DocumentConnection = {
   readonly pageInfo: PageInfo;
 };
 
+export type ChunkConnection = {
+  readonly edges: ReadonlyArray<ChunkEdge>;
+  readonly pageInfo: PageInfo;
+};
+
+export type ChunkEdge = {
+  readonly node: Chunk;
+  readonly cursor: Scalars['String']['output'];
+};
+
 export type DocumentEdge = {
   readonly node: Document;
   readonly cursor: Scalars['String']['output'];
@@ -794,6 +906,7 @@ export type ResolversTypes = {
   Subscription: ResolverTypeWrapper<Record<PropertyKey, never>>;
   SortOrder: ResolverTypeWrapper<'asc' | 'desc'>;
   Collection: ResolverTypeWrapper<CollectionRecord>;
+  DocumentCounts: ResolverTypeWrapper<DocumentCounts>;
   CollectionDigest: ResolverTypeWrapper<CollectionDigest>;
   LanguageShare: ResolverTypeWrapper<LanguageShare>;
   DigestTitle: ResolverTypeWrapper<DigestTitle>;
@@ -802,6 +915,8 @@ export type ResolversTypes = {
   DocumentStatus: ResolverTypeWrapper<'queued' | 'processing' | 'ready' | 'failed'>;
   IngestionStage: ResolverTypeWrapper<'parsing' | 'chunking' | 'embedding' | 'indexing'>;
   Document: ResolverTypeWrapper<DocumentRecord>;
+  DocumentText: ResolverTypeWrapper<DocumentText>;
+  DocumentPage: ResolverTypeWrapper<DocumentPage>;
   Progress: ResolverTypeWrapper<Progress>;
   DocumentErrorCode: ResolverTypeWrapper<'empty' | 'corrupt' | 'password_required' | 'no_text' | 'unsupported_type' | 'limit_exceeded' | 'timeout' | 'poison' | 'embedding_failed' | 'insufficient_quota' | 'model_not_found' | 'residency_policy_violation' | 'storage_quota_exceeded'>;
   DocumentError: ResolverTypeWrapper<Omit<DocumentError, 'code'> & { code: ResolversTypes['DocumentErrorCode'] }>;
@@ -840,8 +955,15 @@ export type ResolversTypes = {
   UploadFileInput: UploadFileInput;
   FilePayload: ResolverTypeWrapper<Omit<FilePayload, 'file'> & { file: ResolversTypes['File'] }>;
   CreateDocumentInput: CreateDocumentInput;
-  DocumentPayload: ResolverTypeWrapper<Omit<DocumentPayload, 'document'> & { document: ResolversTypes['Document'] }>;
+  CreateDocumentsInput: CreateDocumentsInput;
+  AttachedFileInput: AttachedFileInput;
+  DocumentsInput: DocumentsInput;
+  UpdateDocumentInput: UpdateDocumentInput;
+  DocumentResults: ResolverTypeWrapper<Omit<DocumentResults, 'results'> & { results: ReadonlyArray<ResolversTypes['DocumentResult']> }>;
+  DocumentResult: ResolverTypeWrapper<Omit<DocumentResult, 'document'> & { document?: Maybe<ResolversTypes['Document']> }>;
   Boolean: ResolverTypeWrapper<Scalars['Boolean']['output']>;
+  ItemError: ResolverTypeWrapper<ItemError>;
+  DocumentPayload: ResolverTypeWrapper<Omit<DocumentPayload, 'document'> & { document: ResolversTypes['Document'] }>;
   DeletePayload: ResolverTypeWrapper<DeletePayload>;
   IndexRebuild: ResolverTypeWrapper<IndexRebuild>;
   VerifyIndexInput: VerifyIndexInput;
@@ -863,6 +985,8 @@ export type ResolversTypes = {
   FileConnection: ResolverTypeWrapper<Omit<FileConnection, 'edges'> & { edges: ReadonlyArray<ResolversTypes['FileEdge']> }>;
   FileEdge: ResolverTypeWrapper<Omit<FileEdge, 'node'> & { node: ResolversTypes['File'] }>;
   DocumentConnection: ResolverTypeWrapper<Omit<DocumentConnection, 'edges'> & { edges: ReadonlyArray<ResolversTypes['DocumentEdge']> }>;
+  ChunkConnection: ResolverTypeWrapper<Omit<ChunkConnection, 'edges'> & { edges: ReadonlyArray<ResolversTypes['ChunkEdge']> }>;
+  ChunkEdge: ResolverTypeWrapper<Omit<ChunkEdge, 'node'> & { node: ResolversTypes['Chunk'] }>;
   DocumentEdge: ResolverTypeWrapper<Omit<DocumentEdge, 'node'> & { node: ResolversTypes['Document'] }>;
 };
 
@@ -880,11 +1004,14 @@ export type ResolversParentTypes = {
   Mutation: Record<PropertyKey, never>;
   Subscription: Record<PropertyKey, never>;
   Collection: CollectionRecord;
+  DocumentCounts: DocumentCounts;
   CollectionDigest: CollectionDigest;
   LanguageShare: LanguageShare;
   DigestTitle: DigestTitle;
   File: FileRecord;
   Document: DocumentRecord;
+  DocumentText: DocumentText;
+  DocumentPage: DocumentPage;
   Progress: Progress;
   DocumentError: DocumentError;
   DocumentWarning: DocumentWarning;
@@ -919,8 +1046,15 @@ export type ResolversParentTypes = {
   UploadFileInput: UploadFileInput;
   FilePayload: Omit<FilePayload, 'file'> & { file: ResolversParentTypes['File'] };
   CreateDocumentInput: CreateDocumentInput;
-  DocumentPayload: Omit<DocumentPayload, 'document'> & { document: ResolversParentTypes['Document'] };
+  CreateDocumentsInput: CreateDocumentsInput;
+  AttachedFileInput: AttachedFileInput;
+  DocumentsInput: DocumentsInput;
+  UpdateDocumentInput: UpdateDocumentInput;
+  DocumentResults: Omit<DocumentResults, 'results'> & { results: ReadonlyArray<ResolversParentTypes['DocumentResult']> };
+  DocumentResult: Omit<DocumentResult, 'document'> & { document?: Maybe<ResolversParentTypes['Document']> };
   Boolean: Scalars['Boolean']['output'];
+  ItemError: ItemError;
+  DocumentPayload: Omit<DocumentPayload, 'document'> & { document: ResolversParentTypes['Document'] };
   DeletePayload: DeletePayload;
   IndexRebuild: IndexRebuild;
   VerifyIndexInput: VerifyIndexInput;
@@ -940,6 +1074,8 @@ export type ResolversParentTypes = {
   FileConnection: Omit<FileConnection, 'edges'> & { edges: ReadonlyArray<ResolversParentTypes['FileEdge']> };
   FileEdge: Omit<FileEdge, 'node'> & { node: ResolversParentTypes['File'] };
   DocumentConnection: Omit<DocumentConnection, 'edges'> & { edges: ReadonlyArray<ResolversParentTypes['DocumentEdge']> };
+  ChunkConnection: Omit<ChunkConnection, 'edges'> & { edges: ReadonlyArray<ResolversParentTypes['ChunkEdge']> };
+  ChunkEdge: Omit<ChunkEdge, 'node'> & { node: ResolversParentTypes['Chunk'] };
   DocumentEdge: Omit<DocumentEdge, 'node'> & { node: ResolversParentTypes['Document'] };
 };
 
@@ -980,12 +1116,16 @@ export type MutationResolvers<ContextType = Context, ParentType extends Resolver
   uploadFile?: Resolver<ResolversTypes['FilePayload'], ParentType, ContextType, RequireFields<MutationUploadFileArgs, 'input'>>;
   deleteFile?: Resolver<ResolversTypes['DeletePayload'], ParentType, ContextType, RequireFields<MutationDeleteFileArgs, 'id'>>;
   createDocument?: Resolver<ResolversTypes['DocumentPayload'], ParentType, ContextType, RequireFields<MutationCreateDocumentArgs, 'input'>>;
+  createDocuments?: Resolver<ResolversTypes['DocumentResults'], ParentType, ContextType, RequireFields<MutationCreateDocumentsArgs, 'input'>>;
+  updateDocument?: Resolver<ResolversTypes['DocumentPayload'], ParentType, ContextType, RequireFields<MutationUpdateDocumentArgs, 'input'>>;
   retryDocument?: Resolver<ResolversTypes['DocumentPayload'], ParentType, ContextType, RequireFields<MutationRetryDocumentArgs, 'id'>>;
   deleteDocument?: Resolver<ResolversTypes['DeletePayload'], ParentType, ContextType, RequireFields<MutationDeleteDocumentArgs, 'id'>>;
   addGoldQuestions?: Resolver<ResolversTypes['GoldQuestionsPayload'], ParentType, ContextType, RequireFields<MutationAddGoldQuestionsArgs, 'input'>>;
   deleteGoldQuestion?: Resolver<ResolversTypes['DeletePayload'], ParentType, ContextType, RequireFields<MutationDeleteGoldQuestionArgs, 'id'>>;
   startEvaluation?: Resolver<ResolversTypes['EvaluationPayload'], ParentType, ContextType, RequireFields<MutationStartEvaluationArgs, 'input'>>;
   deleteEvaluation?: Resolver<ResolversTypes['DeletePayload'], ParentType, ContextType, RequireFields<MutationDeleteEvaluationArgs, 'id'>>;
+  retryDocuments?: Resolver<ResolversTypes['DocumentResults'], ParentType, ContextType, RequireFields<MutationRetryDocumentsArgs, 'input'>>;
+  deleteDocuments?: Resolver<ResolversTypes['DocumentResults'], ParentType, ContextType, RequireFields<MutationDeleteDocumentsArgs, 'input'>>;
   verifyIndex?: Resolver<ResolversTypes['IndexVerification'], ParentType, ContextType, RequireFields<MutationVerifyIndexArgs, 'input'>>;
   rebuildIndex?: Resolver<ResolversTypes['IndexRebuild'], ParentType, ContextType, Partial<MutationRebuildIndexArgs>>;
 };
@@ -1007,12 +1147,20 @@ export type CollectionResolvers<ContextType = Context, ParentType extends Resolv
   dimensions?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   documents?: Resolver<ResolversTypes['DocumentConnection'], ParentType, ContextType, RequireFields<CollectionDocumentsArgs, 'first' | 'order'>>;
   documentCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  documentCounts?: Resolver<ResolversTypes['DocumentCounts'], ParentType, ContextType>;
   chunkCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
   contents?: Resolver<ResolversTypes['CollectionDigest'], ParentType, ContextType>;
   goldQuestions?: Resolver<ResolversTypes['GoldQuestionConnection'], ParentType, ContextType, RequireFields<CollectionGoldQuestionsArgs, 'first' | 'order'>>;
   evaluations?: Resolver<ResolversTypes['EvaluationConnection'], ParentType, ContextType, RequireFields<CollectionEvaluationsArgs, 'first' | 'order'>>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
+
+export type DocumentCountsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentCounts'] = ResolversParentTypes['DocumentCounts']> = {
+  queued?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  processing?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  ready?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  failed?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+};
 
 export type CollectionDigestResolvers<ContextType = Context, ParentType extends ResolversParentTypes['CollectionDigest'] = ResolversParentTypes['CollectionDigest']> = {
   documentCount?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
@@ -1056,6 +1204,7 @@ export type DocumentResolvers<ContextType = Context, ParentType extends Resolver
   id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
   collection?: Resolver<ResolversTypes['Collection'], ParentType, ContextType>;
   file?: Resolver<ResolversTypes['File'], ParentType, ContextType>;
+  name?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
   status?: Resolver<ResolversTypes['DocumentStatus'], ParentType, ContextType>;
   stage?: Resolver<Maybe<ResolversTypes['IngestionStage']>, ParentType, ContextType>;
   progress?: Resolver<Maybe<ResolversTypes['Progress']>, ParentType, ContextType>;
@@ -1066,8 +1215,25 @@ export type DocumentResolvers<ContextType = Context, ParentType extends Resolver
   language?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
   metadata?: Resolver<ResolversTypes['JSON'], ParentType, ContextType>;
   attempts?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  text?: Resolver<Maybe<ResolversTypes['DocumentText']>, ParentType, ContextType, RequireFields<DocumentTextArgs, 'length'>>;
+  chunks?: Resolver<ResolversTypes['ChunkConnection'], ParentType, ContextType, RequireFields<DocumentChunksArgs, 'first'>>;
   createdAt?: Resolver<ResolversTypes['DateTime'], ParentType, ContextType>;
 }>;
+
+export type DocumentTextResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentText'] = ResolversParentTypes['DocumentText']> = {
+  text?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  charStart?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  charEnd?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  totalChars?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  nextOffset?: Resolver<Maybe<ResolversTypes['Int']>, ParentType, ContextType>;
+  pages?: Resolver<ReadonlyArray<ResolversTypes['DocumentPage']>, ParentType, ContextType>;
+};
+
+export type DocumentPageResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentPage'] = ResolversParentTypes['DocumentPage']> = {
+  page?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  charStart?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+  charEnd?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
+};
 
 export type ProgressResolvers<ContextType = Context, ParentType extends ResolversParentTypes['Progress'] = ResolversParentTypes['Progress']> = {
   done?: Resolver<ResolversTypes['Int'], ParentType, ContextType>;
@@ -1230,6 +1396,23 @@ export type FilePayloadResolvers<ContextType = Context, ParentType extends Resol
   file?: Resolver<ResolversTypes['File'], ParentType, ContextType>;
 };
 
+export type DocumentResultsResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentResults'] = ResolversParentTypes['DocumentResults']> = {
+  results?: Resolver<ReadonlyArray<ResolversTypes['DocumentResult']>, ParentType, ContextType>;
+};
+
+export type DocumentResultResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentResult'] = ResolversParentTypes['DocumentResult']> = {
+  id?: Resolver<ResolversTypes['ID'], ParentType, ContextType>;
+  document?: Resolver<Maybe<ResolversTypes['Document']>, ParentType, ContextType>;
+  created?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
+  error?: Resolver<Maybe<ResolversTypes['ItemError']>, ParentType, ContextType>;
+};
+
+export type ItemErrorResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ItemError'] = ResolversParentTypes['ItemError']> = {
+  code?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  message?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+  param?: Resolver<Maybe<ResolversTypes['String']>, ParentType, ContextType>;
+};
+
 export type DocumentPayloadResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentPayload'] = ResolversParentTypes['DocumentPayload']> = {
   document?: Resolver<ResolversTypes['Document'], ParentType, ContextType>;
   created?: Resolver<ResolversTypes['Boolean'], ParentType, ContextType>;
@@ -1345,6 +1528,16 @@ export type DocumentConnectionResolvers<ContextType = Context, ParentType extend
   pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
 };
 
+export type ChunkConnectionResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ChunkConnection'] = ResolversParentTypes['ChunkConnection']> = {
+  edges?: Resolver<ReadonlyArray<ResolversTypes['ChunkEdge']>, ParentType, ContextType>;
+  pageInfo?: Resolver<ResolversTypes['PageInfo'], ParentType, ContextType>;
+};
+
+export type ChunkEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['ChunkEdge'] = ResolversParentTypes['ChunkEdge']> = {
+  node?: Resolver<ResolversTypes['Chunk'], ParentType, ContextType>;
+  cursor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
+};
+
 export type DocumentEdgeResolvers<ContextType = Context, ParentType extends ResolversParentTypes['DocumentEdge'] = ResolversParentTypes['DocumentEdge']> = {
   node?: Resolver<ResolversTypes['Document'], ParentType, ContextType>;
   cursor?: Resolver<ResolversTypes['String'], ParentType, ContextType>;
@@ -1360,6 +1553,7 @@ export type Resolvers<ContextType = Context> = {
   Subscription?: SubscriptionResolvers<ContextType>;
   SortOrder?: SortOrderResolvers;
   Collection?: CollectionResolvers<ContextType>;
+  DocumentCounts?: DocumentCountsResolvers<ContextType>;
   CollectionDigest?: CollectionDigestResolvers<ContextType>;
   LanguageShare?: LanguageShareResolvers<ContextType>;
   DigestTitle?: DigestTitleResolvers<ContextType>;
@@ -1368,6 +1562,8 @@ export type Resolvers<ContextType = Context> = {
   DocumentStatus?: DocumentStatusResolvers;
   IngestionStage?: IngestionStageResolvers;
   Document?: DocumentResolvers<ContextType>;
+  DocumentText?: DocumentTextResolvers<ContextType>;
+  DocumentPage?: DocumentPageResolvers<ContextType>;
   Progress?: ProgressResolvers<ContextType>;
   DocumentErrorCode?: DocumentErrorCodeResolvers;
   DocumentError?: DocumentErrorResolvers<ContextType>;
@@ -1396,6 +1592,9 @@ export type Resolvers<ContextType = Context> = {
   DocumentEvent?: DocumentEventResolvers<ContextType>;
   CollectionPayload?: CollectionPayloadResolvers<ContextType>;
   FilePayload?: FilePayloadResolvers<ContextType>;
+  DocumentResults?: DocumentResultsResolvers<ContextType>;
+  DocumentResult?: DocumentResultResolvers<ContextType>;
+  ItemError?: ItemErrorResolvers<ContextType>;
   DocumentPayload?: DocumentPayloadResolvers<ContextType>;
   DeletePayload?: DeletePayloadResolvers<ContextType>;
   IndexRebuild?: IndexRebuildResolvers<ContextType>;
@@ -1417,6 +1616,8 @@ export type Resolvers<ContextType = Context> = {
   FileConnection?: FileConnectionResolvers<ContextType>;
   FileEdge?: FileEdgeResolvers<ContextType>;
   DocumentConnection?: DocumentConnectionResolvers<ContextType>;
+  ChunkConnection?: ChunkConnectionResolvers<ContextType>;
+  ChunkEdge?: ChunkEdgeResolvers<ContextType>;
   DocumentEdge?: DocumentEdgeResolvers<ContextType>;
 };
 

@@ -59,9 +59,7 @@ it('Cohere’s own clients read the answer, at both of their addresses', async (
 
 it('Cohere’s own client says what was wrong', async () => {
   const client = new CohereClientV2({ token: caller.key, environment: service.rest, maxRetries: 0 })
-  const error = await client
-    .rerank({ model: 'absent', query: QUERY, documents: DOCUMENTS })
-    .catch((thrown: Json) => thrown)
+  const error = await client.rerank({ model: 'absent', query: QUERY, documents: DOCUMENTS }).catch((thrown: Json) => thrown)
   expect(error).toMatchObject({ statusCode: 404, body: { error: { code: 'model_not_found' } } })
 })
 

@@ -11,6 +11,7 @@ import { type Job, newJob } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 import { continueCollectionDeletion, finishDocumentDeletion } from '../documents/delete-now.ts'
 import { failDocument, ingestDocument, isSuspect, LeaseLost } from '../documents/ingest-document.ts'
+import { settleDocument } from '../documents/settle-document.ts'
 import { evaluate, failEvaluation } from '../evaluation/evaluate.ts'
 import { sweepBlobs } from '../files/blobs.ts'
 
@@ -118,9 +119,11 @@ function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal)
     return job(store.documents, document, (ended) =>
       record.job!.kind === 'delete'
         ? finishDocumentDeletion(deps, record)
-        : isSuspect(record)
-          ? alone(floor, ended, (gotOn) => ingestDocument(deps, record, ended, gotOn))
-          : locks.request(floor, { mode: 'shared', signal: ended }, () => ingestDocument(deps, record, ended)),
+        : record.job!.kind === 'settle'
+          ? settleDocument(deps, record._id)
+          : isSuspect(record)
+            ? alone(floor, ended, (gotOn) => ingestDocument(deps, record, ended, gotOn))
+            : locks.request(floor, { mode: 'shared', signal: ended }, () => ingestDocument(deps, record, ended)),
     )
   }
 }
